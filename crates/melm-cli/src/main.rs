@@ -1,0 +1,2 @@
+//! The `melm` command.
+fn main() {}

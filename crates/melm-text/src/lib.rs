@@ -1,0 +1,1 @@
+//! What a labelled sentence is: tokens, tags, mentions, file formats, scores.

@@ -1,0 +1,1 @@
+//! The method: from labelled sentences to more labelled sentences.

@@ -1,6 +1,7 @@
 //! The tensor engine: XLM-R forward and backward over packed rows.
 
 pub mod buffer;
+pub mod ceiling;
 pub mod config;
 pub mod device;
 pub mod dropout;

@@ -23,12 +23,12 @@ unsafe impl Send for Job {}
 #[derive(Default)]
 struct State {
     job: Option<Job>,
-    /// Counts jobs, so that a worker joins each one once.
-    generation: u64,
-    n_working: usize,
     has_panicked: bool,
     is_closing: bool,
 }
+
+/// How often a waiting thread looks before it sleeps: some ten microseconds, what waking it would cost.
+const N_LOOKS: usize = 400;
 
 #[derive(Default)]
 struct Shared {
@@ -36,6 +36,19 @@ struct Shared {
     is_posted: Condvar,
     is_done: Condvar,
     next: AtomicUsize,
+    /// Counts jobs, so that a worker joins each one once. Changed under the lock, looked at without.
+    generation: AtomicUsize,
+    n_working: AtomicUsize,
+}
+
+/// Looks a few times whether `is_so`, before the caller goes to sleep.
+fn look(is_so: impl Fn() -> bool) {
+    for _ in 0..N_LOOKS {
+        if is_so() {
+            return;
+        }
+        std::hint::spin_loop();
+    }
 }
 
 /// A crew of threads; the caller is one of them.
@@ -96,8 +109,10 @@ impl Pool {
                 task: task_ptr,
                 n_tasks,
             });
-            state.generation += 1;
-            state.n_working = self.workers.len();
+            shared
+                .n_working
+                .store(self.workers.len(), Ordering::Relaxed);
+            shared.generation.fetch_add(1, Ordering::Release);
             state.has_panicked = false;
             shared.is_posted.notify_all();
         }
@@ -113,8 +128,9 @@ struct Leave<'a>(&'a Shared);
 
 impl Drop for Leave<'_> {
     fn drop(&mut self) {
+        look(|| self.0.n_working.load(Ordering::Acquire) == 0);
         let mut state = lock(self.0);
-        while state.n_working > 0 {
+        while self.0.n_working.load(Ordering::Acquire) > 0 {
             state = self
                 .0
                 .is_done
@@ -153,16 +169,18 @@ fn take_tasks(shared: &Shared, n_tasks: usize, task: &Task<'_>, worker: usize) {
 fn work(shared: &Shared, worker: usize) {
     let mut seen = 0;
     loop {
+        look(|| shared.generation.load(Ordering::Acquire) != seen);
         let job = {
             let mut state = lock(shared);
             loop {
                 if state.is_closing {
                     return;
                 }
-                if state.generation != seen
+                let generation = shared.generation.load(Ordering::Acquire);
+                if generation != seen
                     && let Some(job) = state.job
                 {
-                    seen = state.generation;
+                    seen = generation;
                     break job;
                 }
                 state = shared
@@ -179,8 +197,7 @@ fn work(shared: &Shared, worker: usize) {
         }));
         let mut state = lock(shared);
         state.has_panicked |= outcome.is_err();
-        state.n_working -= 1;
-        if state.n_working == 0 {
+        if shared.n_working.fetch_sub(1, Ordering::AcqRel) == 1 {
             shared.is_done.notify_one();
         }
     }

@@ -3,13 +3,58 @@
 
 use super::tile::Tile;
 use std::arch::x86_64::{
-    _MM_HINT_T0, _mm_prefetch, _mm512_add_ps, _mm512_fmadd_ps, _mm512_loadu_ps,
-    _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps,
+    __m512, _MM_HINT_T0, _mm_prefetch, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd,
+    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_set1_ps,
+    _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_storeu_ps, _mm512_unpackhi_pd,
+    _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
 };
 use std::array::from_fn;
 use std::hint::black_box;
 
 const LANES: usize = 16;
+
+/// Transposes a square of 16: rows of `from` are `row` apart, those of `to` are `width` apart.
+///
+/// # Safety
+/// Both squares must be valid, that of `to` for writing, on a processor with AVX-512F.
+#[target_feature(enable = "avx512f")]
+pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width: usize) {
+    // SAFETY: the caller vouches for the 16 rows of 16.
+    let rows: [__m512; 16] = from_fn(|i| unsafe { _mm512_loadu_ps(from.add(i * row)) });
+    // Pairs of rows, then fours: vector 4 g + c then has, in its quarter q, column 4 q + c of rows 4 g to 4 g + 3.
+    let pairs: [__m512; 16] = from_fn(|i| match i % 2 {
+        0 => _mm512_unpacklo_ps(rows[i], rows[i + 1]),
+        _ => _mm512_unpackhi_ps(rows[i - 1], rows[i]),
+    });
+    let fours: [__m512; 16] = from_fn(|i| {
+        let first = i / 4 * 4 + i % 4 / 2;
+        let (a, b) = (
+            _mm512_castps_pd(pairs[first]),
+            _mm512_castps_pd(pairs[first + 2]),
+        );
+        _mm512_castpd_ps(match i % 2 {
+            0 => _mm512_unpacklo_pd(a, b),
+            _ => _mm512_unpackhi_pd(a, b),
+        })
+    });
+    // The quarters: even ones, then odd ones, of two vectors.
+    let eights: [__m512; 16] = from_fn(|i| {
+        let first = i / 8 * 8 + i % 4;
+        match i / 4 % 2 {
+            0 => _mm512_shuffle_f32x4::<0x88>(fours[first], fours[first + 4]),
+            _ => _mm512_shuffle_f32x4::<0xdd>(fours[first], fours[first + 4]),
+        }
+    });
+    for i in 0..8 {
+        let low = _mm512_shuffle_f32x4::<0x88>(eights[i], eights[i + 8]);
+        let high = _mm512_shuffle_f32x4::<0xdd>(eights[i], eights[i + 8]);
+        // SAFETY: the caller vouches for the 16 rows of 16.
+        unsafe {
+            _mm512_storeu_ps(to.add(i * width), low);
+            _mm512_storeu_ps(to.add((i + 8) * width), high);
+        }
+    }
+}
 
 /// Calls the copy compiled for exactly this many rows and vectors.
 ///

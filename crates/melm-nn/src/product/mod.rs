@@ -93,7 +93,7 @@ const RUN: usize = 384;
 /// Columns a task packs and keeps in its second-level cache.
 const COLUMNS: usize = 192;
 /// Rows of a task when the left matrix has to be packed too.
-const PACKED_ROWS: usize = 192;
+const PACKED_ROWS: usize = 384;
 /// Rows of a task that reads the left matrix in place.
 const ROWS: usize = 1024;
 

@@ -6,10 +6,15 @@ use crate::isa::{Isa, per_isa};
 use crate::math::{exp, sum_of};
 use crate::ops::add;
 use crate::ops::linear::Accumulator;
-use crate::product::{Left, Out, Right, Shape, extent, pack_columns, small_product};
+use crate::product::{Left, Out, Right, Shape, extent, pack_columns, part, small_product_ahead};
 use crate::split::Split;
 use crate::table::HeadPart;
 use std::ops::Range;
+
+/// Blocks of one task.
+const SPAN: usize = 4;
+/// Table rows summed at a time when going back: with the sum itself they stay in the second-level cache.
+const RUN: usize = 2 * BLOCK;
 
 /// The tied table and the output bias.
 #[derive(Clone, Copy)]
@@ -96,7 +101,11 @@ pub(super) fn score_block(
     let (panels, n) = panels;
     let (width, columns) = (output.width, extent(isa).columns);
     let table = Left::rows(&output.table[rows.start * width..], width);
-    for start in (0..n).step_by(columns) {
+    // Table rows after these, which this task or a neighbour scores next, a share with each panel.
+    let next = &output.table[(rows.end * width).min(output.table.len())..];
+    let next = &next[..next.len().min(rows.len() * width)];
+    let n_panels = n.div_ceil(columns);
+    for (index, start) in (0..n).step_by(columns).enumerate() {
         let breadth = columns.min(n - start);
         let shape = Shape {
             m: rows.len(),
@@ -109,10 +118,25 @@ pub(super) fn score_block(
             row: stride,
             accumulates: false,
         };
-        small_product(isa, shape, table, panel, out);
+        let ahead = &next[part(next.len(), n_panels, index)];
+        small_product_ahead(isa, shape, (table, panel), out, ahead);
     }
     for (row, bias) in scores.chunks_mut(stride).zip(&output.bias[rows]) {
         add_bias(isa, *bias, &mut row[..n]);
+    }
+}
+
+/// Exponentials to errors in one block, and its share of the bias gradient.
+fn errors_of(
+    isa: Isa,
+    (errors, stride): (&mut [f32], usize),
+    factors: &[f32],
+    bias: Accumulator<'_>,
+) {
+    let Accumulator { data, accumulates } = bias;
+    for (row, bias) in errors.chunks_mut(stride).zip(data) {
+        let sum = scale_row(isa, &mut row[..factors.len()], factors);
+        *bias = if accumulates { *bias + sum } else { sum };
     }
 }
 
@@ -126,17 +150,29 @@ impl HeadTape {
         self.largest.reserve(n_blocks * stride);
         self.totals.reserve(n_blocks * stride);
         let parts = (
-            Split::every(&mut part.errors[..vocab_size * stride], BLOCK * stride),
-            Split::every(&mut self.largest[..n_blocks * stride], stride),
-            Split::every(&mut self.totals[..n_blocks * stride], stride),
+            Split::every(
+                &mut part.errors[..vocab_size * stride],
+                SPAN * BLOCK * stride,
+            ),
+            Split::every(&mut self.largest[..n_blocks * stride], SPAN * stride),
+            Split::every(&mut self.totals[..n_blocks * stride], SPAN * stride),
         );
         let panels = &self.panels;
-        cpu.each(n_blocks, parts, |block, _, (scores, largest, totals)| {
-            let rows = block * BLOCK..vocab_size.min((block + 1) * BLOCK);
-            score_block(cpu.isa(), output, rows, (panels, n), (scores, stride));
-            column_maxima(cpu.isa(), scores, stride, &mut largest[..n]);
-            exponentiate(cpu.isa(), scores, stride, &largest[..n], &mut totals[..n]);
-        });
+        cpu.each(
+            n_blocks.div_ceil(SPAN),
+            parts,
+            |task, _, (scores, largest, totals)| {
+                let blocks = scores.chunks_mut(BLOCK * stride);
+                let summaries = largest.chunks_mut(stride).zip(totals.chunks_mut(stride));
+                for ((scores, (largest, totals)), block) in blocks.zip(summaries).zip(task * SPAN..)
+                {
+                    let rows = block * BLOCK..vocab_size.min((block + 1) * BLOCK);
+                    score_block(cpu.isa(), output, rows, (panels, n), (scores, stride));
+                    column_maxima(cpu.isa(), scores, stride, &mut largest[..n]);
+                    exponentiate(cpu.isa(), scores, stride, &largest[..n], &mut totals[..n]);
+                }
+            },
+        );
         self.log_totals.reserve(stride);
         for column in 0..n {
             let blocks = || (0..n_blocks).map(|block| block * stride + column);
@@ -182,44 +218,41 @@ impl HeadTape {
                 share.fill(0.0);
                 let mut factors = cpu.scratch(worker);
                 factors.reserve(n);
-                let first = group * group_rows;
-                for (index, (errors, bias_part)) in errors
-                    .chunks_mut(BLOCK * stride)
-                    .zip(bias_part.chunks_mut(BLOCK))
-                    .enumerate()
-                {
-                    let start = first + index * BLOCK;
-                    let largest = &largest[start / BLOCK * stride..];
-                    factors_into(cpu.isa(), largest, log_totals, weight, &mut factors[..n]);
-                    for (row, bias_gradient) in errors.chunks_mut(stride).zip(bias_part.iter_mut())
-                    {
-                        let sum = scale_row(cpu.isa(), &mut row[..n], &factors[..n]);
-                        *bias_gradient = if accumulates {
-                            *bias_gradient + sum
-                        } else {
-                            sum
+                let runs = errors
+                    .chunks_mut(RUN * stride)
+                    .zip(bias_part.chunks_mut(RUN));
+                for ((errors, bias_part), run) in runs.zip(0..) {
+                    let start = group * group_rows + run * RUN;
+                    let blocks = errors
+                        .chunks_mut(BLOCK * stride)
+                        .zip(bias_part.chunks_mut(BLOCK));
+                    for ((errors, bias_part), block) in blocks.zip(start / BLOCK..) {
+                        let largest = &largest[block * stride..];
+                        factors_into(cpu.isa(), largest, log_totals, weight, &mut factors[..n]);
+                        let bias = Accumulator {
+                            data: bias_part,
+                            accumulates,
                         };
+                        errors_of(cpu.isa(), (errors, stride), &factors[..n], bias);
                     }
-                    let block = start..start + errors.len() / stride;
+                    let k = bias_part.len();
                     for (column, original) in originals.iter().enumerate() {
-                        if block.contains(&(*original as usize)) {
-                            let at = *original as usize - start;
+                        if let Some(at) =
+                            (*original as usize).checked_sub(start).filter(|at| *at < k)
+                        {
                             errors[at * stride + column] -= weight;
                             bias_part[at] -= weight;
                         }
                     }
-                    let shape = Shape {
-                        m: n,
-                        k: block.len(),
-                        n: width,
-                    };
-                    let table = Right::rows(&output.table[start * width..], width);
+                    let (table, next) = output.table[start * width..].split_at(k * width);
+                    let factors = (Left::columns(errors, stride), Right::rows(table, width));
                     let out = Out {
                         data: share,
                         row: width,
                         accumulates: true,
                     };
-                    small_product(cpu.isa(), shape, Left::columns(errors, stride), table, out);
+                    let next = &next[..next.len().min(RUN * width)];
+                    small_product_ahead(cpu.isa(), Shape { m: n, k, n: width }, factors, out, next);
                 }
             },
         );

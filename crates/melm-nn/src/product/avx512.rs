@@ -3,10 +3,11 @@
 
 use super::tile::Tile;
 use std::arch::x86_64::{
-    __m512, _MM_HINT_T0, _mm_prefetch, _mm512_add_ps, _mm512_castpd_ps, _mm512_castps_pd,
-    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_set1_ps,
-    _mm512_setzero_ps, _mm512_shuffle_f32x4, _mm512_storeu_ps, _mm512_unpackhi_pd,
-    _mm512_unpackhi_ps, _mm512_unpacklo_pd, _mm512_unpacklo_ps,
+    __m512, _MM_HINT_T0, _MM_HINT_T1, _mm_prefetch, _mm512_add_ps, _mm512_castpd_ps,
+    _mm512_castps_pd, _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps,
+    _mm512_maskz_loadu_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_shuffle_f32x4,
+    _mm512_storeu_ps, _mm512_unpackhi_pd, _mm512_unpackhi_ps, _mm512_unpacklo_pd,
+    _mm512_unpacklo_ps,
 };
 use std::array::from_fn;
 use std::hint::black_box;
@@ -97,7 +98,7 @@ pub(crate) unsafe fn multiply(tile: &Tile) {
 unsafe fn kernel<const ROWS: usize, const VECTORS: usize, const IN_PLACE: bool>(tile: &Tile) {
     let last = u16::MAX >> (VECTORS * LANES - tile.columns);
     let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
-    let (mut across, mut b) = (tile.a, tile.b);
+    let (mut across, mut b, mut ahead) = (tile.a, tile.b, tile.ahead);
     // Hidden from the compiler, which would otherwise rebuild the pointers by a chain of additions in every step.
     let along: [*const f32; ROWS] = if IN_PLACE {
         black_box(from_fn(|row| tile.a.wrapping_add(row * tile.a_row)))
@@ -130,6 +131,8 @@ unsafe fn kernel<const ROWS: usize, const VECTORS: usize, const IN_PLACE: bool>(
                     *sum = _mm512_fmadd_ps(left, *right, *sum);
                 }
             }
+            _mm_prefetch::<_MM_HINT_T1>(ahead.cast());
+            ahead = ahead.wrapping_add(tile.ahead_step);
             across = across.wrapping_add(tile.a_k);
             b = b.wrapping_add(tile.b_k);
         }

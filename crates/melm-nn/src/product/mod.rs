@@ -9,7 +9,7 @@ mod small;
 mod tile;
 
 pub(crate) use pack::{pack_columns, pack_rows};
-pub(crate) use small::small_product;
+pub(crate) use small::{small_product, small_product_ahead};
 pub(crate) use tile::{Extent, Tile, extent, multiply};
 
 use crate::buffer::Buffer;
@@ -259,6 +259,8 @@ fn multiply_block(
                 c_row: target.row,
                 rows: rows.len(),
                 columns: width,
+                ahead: a,
+                ahead_step: 0,
                 accumulates: target.accumulates,
             };
             #[expect(unsafe_code, reason = "the tile is raw")]

@@ -11,6 +11,17 @@ pub(crate) fn small_product(
     right: Right<'_>,
     out: Out<'_>,
 ) {
+    small_product_ahead(isa, shape, (left, right), out, &[]);
+}
+
+/// As [`small_product`], fetching `ahead` from memory meanwhile: what the caller will multiply next.
+pub(crate) fn small_product_ahead(
+    isa: Isa,
+    shape: Shape,
+    (left, right): (Left<'_>, Right<'_>),
+    out: Out<'_>,
+    ahead: &[f32],
+) {
     let Shape { m, k, n } = shape;
     let Out {
         data,
@@ -28,6 +39,9 @@ pub(crate) fn small_product(
     assert!((k - 1) * right.step + n <= right.data.len());
     assert!(n <= c_row && (m - 1) * c_row + n <= data.len());
     let Extent { rows, columns } = extent(isa);
+    let n_steps = k * n.div_ceil(columns) * m.div_ceil(rows);
+    let ahead_step = ahead.len().div_ceil(n_steps);
+    let mut next = ahead.as_ptr();
     for column in (0..n).step_by(columns) {
         for row in (0..m).step_by(rows) {
             let tile = Tile {
@@ -41,8 +55,11 @@ pub(crate) fn small_product(
                 c_row,
                 rows: rows.min(m - row),
                 columns: columns.min(n - column),
+                ahead: next,
+                ahead_step,
                 accumulates,
             };
+            next = next.wrapping_add(ahead_step * k);
             #[expect(unsafe_code, reason = "the tile is raw")]
             // SAFETY: the three matrices were checked against the shape above.
             unsafe {

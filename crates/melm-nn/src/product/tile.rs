@@ -22,6 +22,9 @@ pub(crate) struct Tile {
     /// At most [`Extent::rows`] and [`Extent::columns`].
     pub(crate) rows: usize,
     pub(crate) columns: usize,
+    /// What will be needed soon: each step of `k` asks for the line `ahead_step` further on.
+    pub(crate) ahead: *const f32,
+    pub(crate) ahead_step: usize,
     /// Whether to add to `c` or to overwrite it.
     pub(crate) accumulates: bool,
 }

@@ -1,4 +1,4 @@
-"""The bench, one command: python bench/engine.py [base-train] [base-generate] [mini-train] [--minutes M]
+"""The bench, one command: python bench/engine.py [base-train] [base-generate] [mini-train]
 
 Runs the authors' recipe, the best PyTorch (as it comes, and with glibc told to keep its memory) and ours on the same
 batch (16 sentences, 672 pieces, 101 masked), in turns, a process each; PYTHON names a Python with torch and
@@ -38,7 +38,7 @@ def variants(shape, what, n):
         ("ours", lambda: ours(shape, what, 2 * n), True),
         ("torch best", lambda: theirs(shape, f"{what}-best", n), True),
         ("torch best, tuned", lambda: theirs(shape, f"{what}-best", n, tuned=True), True),
-        ("authors' recipe", lambda: theirs(shape, f"{what}-authors", 1 if shape == "base" else n), False),
+        ("authors' recipe", lambda: theirs(shape, f"{what}-authors", 1), False),
     ]
 
 
@@ -76,13 +76,12 @@ def floor(shape, outputs):
     return result
 
 
-def bench(shape, what, deadline):
-    n, max_rounds = (2, 4) if shape == "base" else (5, 3)
-    times, peaks, ceilings = {}, {}, []
-    for index in range(max_rounds):
-        if index and time.monotonic() > deadline:
-            break
-        ceilings += [ours(shape, "ceiling", 4), theirs(shape, "ceiling", 4)]
+def bench(shape, what, ceilings):
+    n, n_rounds = {"base-train": (2, 2), "base-generate": (4, 1), "mini-train": (4, 2)}[f"{shape}-{what}"]
+    times, peaks = {}, {}
+    for index in range(n_rounds):
+        if len(ceilings) < 2 * n_rounds:
+            ceilings += [ours(shape, "ceiling", 3), theirs(shape, "ceiling", 3)]
         for name, start, is_quick in variants(shape, what, n):
             if index and not is_quick:
                 continue
@@ -104,17 +103,11 @@ def bench(shape, what, deadline):
 
 
 def main(arguments):
-    minutes = 8.0
-    if "--minutes" in arguments:
-        at = arguments.index("--minutes")
-        minutes = float(arguments[at + 1])
-        del arguments[at:at + 2]
     run(["cargo", "build", "--release", "-q", "-p", "melm-nn", "--example", "bench_step"])
-    start = time.monotonic()
-    parts = arguments or ["base-train", "base-generate", "mini-train"]
-    for index, part in enumerate(parts):
+    ceilings = {}
+    for part in arguments or ["base-train", "base-generate", "mini-train"]:
         shape, what = part.split("-")
-        bench(shape, what, start + 60 * minutes * (index + 1) / len(parts))
+        bench(shape, what, ceilings.setdefault(shape, []))
 
 
 if __name__ == "__main__":

@@ -46,10 +46,7 @@ pub(crate) fn extent(isa: Isa) -> Extent {
             rows: 6,
             columns: 16,
         },
-        IsaKind::Scalar => Extent {
-            rows: 4,
-            columns: 8,
-        },
+        IsaKind::Scalar => SCALAR,
     }
 }
 
@@ -77,20 +74,36 @@ pub(crate) unsafe fn multiply(isa: Isa, tile: &Tile) {
     }
 }
 
+const SCALAR: Extent = Extent {
+    rows: 4,
+    columns: 8,
+};
+
+/// Plain Rust. Whole tiles take a copy with fixed bounds, whose sums stay in registers.
 #[expect(unsafe_code, reason = "raw tiles of strided matrices")]
 // SAFETY: as `multiply`.
 unsafe fn scalar(tile: &Tile) {
-    let mut sums = [[0.0_f32; 8]; 4];
+    let is_whole = tile.rows == SCALAR.rows && tile.columns == SCALAR.columns;
+    let mut sums = [[0.0_f32; SCALAR.columns]; SCALAR.rows];
     for k in 0..tile.k {
-        for (i, row) in sums.iter_mut().enumerate().take(tile.rows) {
-            // SAFETY: the caller vouches for the elements.
-            let (a, b) = unsafe {
-                (
-                    *tile.a.add(i * tile.a_row + k * tile.a_k),
-                    std::slice::from_raw_parts(tile.b.add(k * tile.b_k), tile.columns),
-                )
-            };
-            for (sum, b) in row.iter_mut().zip(b) {
+        let mut right = [0.0; SCALAR.columns];
+        let mut left = [0.0; SCALAR.rows];
+        // SAFETY: the caller vouches for the elements.
+        unsafe {
+            let b = tile.b.add(k * tile.b_k);
+            let a = tile.a.add(k * tile.a_k);
+            if is_whole {
+                right = b.cast::<[f32; SCALAR.columns]>().read_unaligned();
+                left = std::array::from_fn(|i| *a.add(i * tile.a_row));
+            } else {
+                right[..tile.columns].copy_from_slice(std::slice::from_raw_parts(b, tile.columns));
+                for (i, left) in left.iter_mut().enumerate().take(tile.rows) {
+                    *left = *a.add(i * tile.a_row);
+                }
+            }
+        }
+        for (row, a) in sums.iter_mut().zip(left) {
+            for (sum, b) in row.iter_mut().zip(right) {
                 *sum += a * b;
             }
         }

@@ -49,6 +49,8 @@ pub(crate) struct TableGradient {
     lookup_rows: Vec<Buffer>,
     n_lookup_parts: usize,
     products: Buffer,
+    /// One looked-up row, summed.
+    sum: Buffer,
 }
 
 impl TableGradient {
@@ -179,7 +181,11 @@ impl TableGradient {
             }
         }
         self.products = products;
-        total + self.lookup_norm(cpu.isa())
+        let mut sum = std::mem::take(&mut self.sum);
+        sum.reserve(self.width);
+        total += self.lookup_norm(cpu.isa(), &mut sum[..self.width]);
+        self.sum = sum;
+        total
     }
 
     #[expect(
@@ -242,15 +248,14 @@ impl TableGradient {
     }
 
     /// What the looked-up rows add to the squared norm: their own, and twice their product with the head's rows.
-    fn lookup_norm(&self, isa: Isa) -> f64 {
-        let mut sum = vec![0.0; self.width];
+    fn lookup_norm(&self, isa: Isa, sum: &mut [f32]) -> f64 {
         let mut total = 0.0;
         for group in self.lookups.chunk_by(|a, b| a.piece == b.piece) {
             sum.fill(0.0);
             for lookup in group {
-                add(isa, &mut sum, self.lookup_row(*lookup));
+                add(isa, sum, self.lookup_row(*lookup));
             }
-            total += f64::from(dot(isa, &sum, &sum));
+            total += f64::from(dot(isa, sum, sum));
             let piece = group[0].piece as usize;
             for part in &self.heads[..self.n_heads] {
                 for (row, error) in part.errors[piece * part.stride..][..part.n]
@@ -258,7 +263,7 @@ impl TableGradient {
                     .enumerate()
                 {
                     total +=
-                        2.0 * f64::from(*error) * f64::from(dot(isa, self.state(part, row), &sum));
+                        2.0 * f64::from(*error) * f64::from(dot(isa, self.state(part, row), sum));
                 }
             }
         }

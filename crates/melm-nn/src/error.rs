@@ -207,4 +207,18 @@ pub enum Error {
         /// The name asked for.
         name: String,
     },
+    /// No sequence of tags is allowed for a sentence of this length.
+    #[error("the allowed transitions leave no sequence of {n_tokens} tags; check the table")]
+    NoTagSequence {
+        /// Tokens of the sentence.
+        n_tokens: usize,
+    },
+    /// The gold tags do what the allowed transitions exclude, so that their probability is zero.
+    #[error("tag {tag} at token {token} is not allowed there; repair the tags or lift the constraint")]
+    ForbiddenTag {
+        /// The token, counted from 0.
+        token: usize,
+        /// The tag.
+        tag: u32,
+    },
 }

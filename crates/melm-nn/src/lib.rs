@@ -41,6 +41,7 @@
 pub mod buffer;
 pub mod ceiling;
 pub mod config;
+pub mod crf;
 pub mod device;
 pub mod dropout;
 pub mod encoder;

@@ -1,0 +1,132 @@
+//! The scores of a chain, and the sum over all sequences.
+
+use super::Allowed;
+use crate::error::Error;
+
+/// What a CRF learns.
+#[derive(Clone, Copy, Debug)]
+pub struct Scores<'a> {
+    /// Of each tag at the first token, `[tags]`.
+    pub start: &'a [f32],
+    /// Of each tag (row) before each tag (column), `[tags, tags]`.
+    pub transitions: &'a [f32],
+    /// Of each tag at the last token, `[tags]`.
+    pub end: &'a [f32],
+}
+
+/// Scores in `f64`, minus infinity where something is not allowed.
+#[derive(Clone, Debug, Default)]
+pub struct Chain {
+    pub(super) n_tags: usize,
+    pub(super) start: Vec<f64>,
+    /// `[to, from]`: what the sum for one tag reads lies together.
+    pub(super) arrivals: Vec<f64>,
+    pub(super) end: Vec<f64>,
+}
+
+/// Working memory of one sentence, reused for the next.
+#[derive(Clone, Debug, Default)]
+pub struct Lattice {
+    /// `[tokens, tags]`: the logarithm of the sum over all sequences up to a token that end in a tag.
+    pub(super) prefixes: Vec<f64>,
+    /// `[tokens, to, from]`: how probable each tag is before `to`, given `to` and the tokens so far.
+    pub(super) origins: Vec<f64>,
+    /// `[tokens, tags]`.
+    pub(super) marginals: Vec<f64>,
+    /// `[tokens, tags]`: the best tag before each.
+    pub(super) pointers: Vec<u32>,
+}
+
+impl Chain {
+    /// Takes over the scores; memory is kept.
+    ///
+    /// # Panics
+    /// If the scores, or what is allowed, are of different numbers of tags.
+    pub fn set(&mut self, scores: Scores<'_>, allowed: Option<&Allowed>) {
+        let n = scores.start.len();
+        assert_eq!((scores.transitions.len(), scores.end.len()), (n * n, n), "scores of {n} tags");
+        assert!(allowed.is_none_or(|allowed| allowed.n_tags() == n), "a table of {n} tags");
+        let score = |score: f32, is_allowed: &dyn Fn(&Allowed) -> bool| match allowed {
+            Some(allowed) if !is_allowed(allowed) => f64::NEG_INFINITY,
+            _ => f64::from(score),
+        };
+        self.n_tags = n;
+        self.start.clear();
+        self.start.extend((0..n).map(|tag| score(scores.start[tag], &|a| a.starts(tag))));
+        self.end.clear();
+        self.end.extend((0..n).map(|tag| score(scores.end[tag], &|a| a.ends(tag))));
+        self.arrivals.clear();
+        self.arrivals.extend((0..n * n).map(|at| {
+            let (to, from) = (at / n, at % n);
+            score(scores.transitions[from * n + to], &|a| a.follows(from, to))
+        }));
+    }
+
+    /// How many tags there are.
+    pub fn n_tags(&self) -> usize {
+        self.n_tags
+    }
+
+    /// The logarithm of the sum over all allowed sequences; `emissions` is `[tokens, tags]`.
+    pub fn log_partition(&self, emissions: &[f32], lattice: &mut Lattice) -> Result<f64, Error> {
+        let (n, n_tokens) = (self.n_tags, self.n_tokens(emissions));
+        if n_tokens == 0 {
+            return Ok(0.0);
+        }
+        lattice.prefixes.resize(n_tokens * n, 0.0);
+        lattice.origins.resize(n_tokens * n * n, 0.0);
+        lattice.marginals.resize(n_tokens * n, 0.0);
+        self.begin(emissions, &mut lattice.prefixes[..n]);
+        for token in 1..n_tokens {
+            let (before, prefixes) = lattice.prefixes.split_at_mut(token * n);
+            let before = &before[(token - 1) * n..];
+            let origins = lattice.origins[token * n * n..].chunks_exact_mut(n);
+            for ((tag, prefix), origins) in prefixes[..n].iter_mut().enumerate().zip(origins) {
+                let arrivals = &self.arrivals[tag * n..(tag + 1) * n];
+                let total = log_sum(before, arrivals, origins);
+                *prefix = total + f64::from(emissions[token * n + tag]);
+            }
+        }
+        let last = (n_tokens - 1) * n..n_tokens * n;
+        let marginals = &mut lattice.marginals[last.clone()];
+        let total = log_sum(&lattice.prefixes[last], &self.end, marginals);
+        if total == f64::NEG_INFINITY {
+            return Err(Error::NoTagSequence { n_tokens });
+        }
+        Ok(total)
+    }
+
+    /// The first token: nothing to sum over yet.
+    pub(super) fn begin(&self, emissions: &[f32], prefixes: &mut [f64]) {
+        for ((prefix, start), emission) in prefixes.iter_mut().zip(&self.start).zip(emissions) {
+            *prefix = start + f64::from(*emission);
+        }
+    }
+
+    /// # Panics
+    /// If `emissions` is not whole rows.
+    pub(super) fn n_tokens(&self, emissions: &[f32]) -> usize {
+        assert!(self.n_tags > 0, "a chain without tags");
+        assert!(emissions.len().is_multiple_of(self.n_tags), "rows of {} tags", self.n_tags);
+        emissions.len() / self.n_tags
+    }
+}
+
+/// `log sum exp(x + y)`, and in `shares` each term's share of the sum. Where every term is minus infinity so is the
+/// sum, and the shares are zero: not the NaN that infinity less infinity would give.
+fn log_sum(x: &[f64], y: &[f64], shares: &mut [f64]) -> f64 {
+    let largest = x.iter().zip(y).fold(f64::NEG_INFINITY, |most, (x, y)| most.max(x + y));
+    if largest == f64::NEG_INFINITY {
+        shares.fill(0.0);
+        return largest;
+    }
+    let mut total = 0.0;
+    for ((x, y), share) in x.iter().zip(y).zip(&mut *shares) {
+        *share = (x + y - largest).exp();
+        total += *share;
+    }
+    for share in shares {
+        *share /= total;
+    }
+    largest + total.ln()
+}

@@ -169,6 +169,12 @@ impl Config {
         self.max_position_embeddings - self.pad_id as usize - 1
     }
 
+    /// The rate before a tagger's linear layer: `classifier_dropout`, or else that of hidden rows, as Hugging Face
+    /// has it.
+    pub fn classifier_dropout(&self) -> f32 {
+        self.extra.get("classifier_dropout").and_then(rate_of).unwrap_or(self.hidden_dropout)
+    }
+
     /// Width of one attention head.
     pub fn head_size(&self) -> usize {
         self.hidden_size / self.n_heads
@@ -200,7 +206,15 @@ impl Config {
                 format!("at least {least}"),
             );
         }
-        Ok(())
+        match self.extra.get("classifier_dropout") {
+            Some(found) if !found.is_null() && rate_of(found).is_none() => Err(Error::Config {
+                path: path.to_path_buf(),
+                key: "classifier_dropout",
+                found: found.to_string(),
+                expected: RATE.to_owned(),
+            }),
+            _ => Ok(()),
+        }
     }
 }
 
@@ -208,6 +222,12 @@ const RATE: &str = "a rate from 0 to below 1";
 
 fn is_rate(value: f64) -> bool {
     (0.0..1.0).contains(&value)
+}
+
+fn rate_of(value: &Value) -> Option<f32> {
+    #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
+    let rate = value.as_f64()? as f32;
+    is_rate(f64::from(rate)).then_some(rate)
 }
 
 /// The f64 whose JSON is the shortest text of this f32: 0.1 stays 0.1.

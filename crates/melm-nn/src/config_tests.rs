@@ -77,6 +77,8 @@ fn what_the_engine_does_not_run_is_refused_by_name() {
         ("hidden_dropout_prob", "1"),
         ("hidden_dropout_prob", "0.99999999999"),
         ("attention_probs_dropout_prob", "-0.1"),
+        ("classifier_dropout", "1"),
+        ("classifier_dropout", "\"0.1\""),
     ] {
         let error = with(key, value).expect_err(key);
         assert!(
@@ -101,5 +103,13 @@ fn a_missing_size_is_named() {
 fn text_that_is_not_a_json_object_is_refused() {
     for text in ["", "[]", "{", "null", "\u{feff}{}", &"[".repeat(100_000)] {
         assert!(matches!(parse(text), Err(Error::Json { .. })), "{text:.10}");
+    }
+}
+
+#[test]
+fn the_classifiers_dropout_is_its_own_or_that_of_hidden_rows() {
+    for (value, wanted) in [("null", 0.2), ("0", 0.0), ("0.25", 0.25)] {
+        let found = with("classifier_dropout", value).unwrap().classifier_dropout();
+        assert!((found - wanted).abs() < f32::EPSILON, "{value}: {found}");
     }
 }

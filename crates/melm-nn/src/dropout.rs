@@ -14,6 +14,8 @@ pub(crate) enum Site {
     Attention,
     AttentionOutput,
     Output,
+    /// Before a tagger's linear layer.
+    Classifier,
 }
 
 /// The dropout of one training step.
@@ -22,6 +24,7 @@ pub struct Dropout {
     key: u64,
     hidden: f32,
     attention: f32,
+    classifier: f32,
 }
 
 impl Dropout {
@@ -30,6 +33,7 @@ impl Dropout {
         key: 0,
         hidden: 0.0,
         attention: 0.0,
+        classifier: 0.0,
     };
 
     /// The model's rates, on the stream of `seed` at `step`.
@@ -38,6 +42,7 @@ impl Dropout {
             key: mix(mix(seed).wrapping_add(step)),
             hidden: config.hidden_dropout,
             attention: config.attention_dropout,
+            classifier: config.classifier_dropout(),
         }
     }
 
@@ -47,6 +52,7 @@ impl Dropout {
         let key = mix(mix(mix(self.key ^ place) ^ sentence) ^ position as u64);
         let rate = match site {
             Site::Attention => self.attention,
+            Site::Classifier => self.classifier,
             Site::Embedding | Site::AttentionOutput | Site::Output => self.hidden,
         };
         #[expect(

@@ -221,4 +221,32 @@ pub enum Error {
         /// The tag.
         tag: u32,
     },
+    /// Tokens of a batch have no row in their sentence, or not one tag each.
+    #[error(
+        "{n_tokens} tokens with {n_tags} tags do not fit a batch of {n_rows} pieces; a token's row lies in its own sentence"
+    )]
+    TaggedTokens {
+        /// Tokens given.
+        n_tokens: usize,
+        /// Tags given.
+        n_tags: usize,
+        /// Rows of the batch.
+        n_rows: usize,
+    },
+    /// A tag is none of the tagger's.
+    #[error("tag {tag} is none of the {n_tags} of this tagger")]
+    TagOutOfRange {
+        /// The tag.
+        tag: u32,
+        /// Tags of the tagger.
+        n_tags: usize,
+    },
+    /// A tagger is to be saved with another number of names than it has tags.
+    #[error("{n_names} names for the {n_tags} tags of this tagger")]
+    TagNames {
+        /// Names given.
+        n_names: usize,
+        /// Tags of the tagger.
+        n_tags: usize,
+    },
 }

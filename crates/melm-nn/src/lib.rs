@@ -2,9 +2,10 @@
 //!
 //! A batch is a list of pieces with the ends of its sentences ([`packed`]); a row of every matrix is one piece, and
 //! padding exists nowhere. [`encoder`] turns pieces into hidden rows, and gradients of hidden rows into gradients of
-//! parameters; [`mlm`] puts the tied masked-LM head on top, at the masked rows only. Parameters lie in one block, by
-//! their Hugging Face names ([`params`]); the piece table's gradient is never written out, and [`optim`] is exact Adam
-//! all the same. Everything runs on a [`device`], in memory that the first step allocates.
+//! parameters; [`mlm`] puts the tied masked-LM head on top, at the masked rows only; [`tagger`] a linear layer at the
+//! first pieces of tokens, with a softmax or a [`crf`] over it. Parameters lie in one block, by their Hugging Face names
+//! ([`params`]); the piece table's gradient is never written out, and [`optim`] is exact Adam all the same. Everything
+//! runs on a [`device`], in memory that the first step allocates.
 //!
 //! ```
 //! use melm_nn::config::Config;
@@ -58,6 +59,7 @@ mod pool;
 mod product;
 mod split;
 mod table;
+pub mod tagger;
 pub mod weights;
 
 pub use error::Error;

@@ -37,10 +37,15 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Zeros, laid out for the model.
+    /// Zeros, laid out for the masked language model.
     pub fn zeros(config: &Config) -> Self {
+        Self::with_head(config, tensors(config, Part::LmHead))
+    }
+
+    /// Zeros, laid out for the encoder and the tensors of some head.
+    pub fn with_head(config: &Config, head: Vec<TensorShape>) -> Self {
         let mut shapes = tensors(config, Part::Encoder);
-        shapes.extend(tensors(config, Part::LmHead));
+        shapes.extend(head);
         join_attention(&mut shapes);
         if let Some(at) = shapes.iter().position(|tensor| tensor.name == TABLE) {
             let table = shapes.remove(at);

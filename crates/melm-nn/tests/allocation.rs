@@ -1,13 +1,16 @@
 //! A step that has been made once takes no memory the second time.
 #![expect(unsafe_code, reason = "an allocator that counts")]
+#![expect(clippy::unwrap_used, reason = "a test")]
 
 use melm_nn::config::Config;
+use melm_nn::crf::Allowed;
 use melm_nn::device::Cpu;
 use melm_nn::dropout::Dropout;
 use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
 use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::tagger::{HeadKind, TaggedBatch, Tagger, TaggerSettings, TaggerTape, Tagging};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -32,16 +35,31 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-#[test]
-fn steps_and_predictions_after_the_first_allocate_nothing() {
-    let config = Config {
+/// What each of three steps allocates.
+fn counts_of(mut step: impl FnMut(u64)) -> [usize; 3] {
+    [0, 1, 2].map(|index| {
+        let before = N_ALLOCATIONS.load(Ordering::Relaxed);
+        step(index);
+        N_ALLOCATIONS.load(Ordering::Relaxed) - before
+    })
+}
+
+fn config() -> Config {
+    Config {
         vocab_size: 301,
         hidden_size: 36,
         n_layers: 2,
         n_heads: 3,
         intermediate_size: 70,
         ..Config::default()
-    };
+    }
+}
+
+const CLIPPED: AdamSettings =
+    AdamSettings { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0, max_norm: Some(1.0) };
+
+fn masked_lm() -> [usize; 3] {
+    let config = config();
     let mut batch = MaskedBatch::default();
     for key in 0..4 {
         batch.sentences.push(&[0, 5, 6, 7, 8, 9, 2], key);
@@ -52,29 +70,55 @@ fn steps_and_predictions_after_the_first_allocate_nothing() {
     let mut model = MaskedLm::random(&config, 1).unwrap();
     let (mut tape, mut head) = (Tape::for_training(&config), HeadTape::default());
     let mut gradients = Gradients::new(model.parameters());
-    let settings = AdamSettings {
-        max_norm: Some(1.0),
-        ..AdamSettings::default()
-    };
-    let mut adam = Adam::new(model.parameters(), settings);
+    let mut adam = Adam::new(model.parameters(), CLIPPED);
     let mut out = Predictions::default();
-    let mut counts = [0; 3];
-    for (step, count) in (0..).zip(&mut counts) {
-        let before = N_ALLOCATIONS.load(Ordering::Relaxed);
+    counts_of(|step| {
         gradients.clear();
         for _ in 0..2 {
             let places = (&mut tape, &mut head, &mut gradients);
             let dropout = Dropout::new(&config, 1, step);
-            model
-                .accumulate(&cpu, (&batch, 0.1, dropout), places)
-                .unwrap();
+            model.accumulate(&cpu, (&batch, 0.1, dropout), places).unwrap();
         }
         adam.step(&cpu, 1e-3, (model.parameters_mut(), &mut gradients));
-        model
-            .predict(&cpu, (&batch, 5), (&mut tape, &mut head), &mut out)
-            .unwrap();
-        *count = N_ALLOCATIONS.load(Ordering::Relaxed) - before;
+        model.predict(&cpu, (&batch, 5), (&mut tape, &mut head), &mut out).unwrap();
+    })
+}
+
+fn tagger(kind: HeadKind) -> [usize; 3] {
+    let config = config();
+    let allowed = Some(Allowed::new(3, |from, to| from.is_some() || to != Some(2)));
+    let mut model =
+        Tagger::random(&config, TaggerSettings { n_tags: 3, kind, allowed }, 1).unwrap();
+    let mut batch = TaggedBatch::default();
+    for key in 0..4 {
+        batch.push(key, &[0, 5, 6, 7, 8, 9, 2], (&[1, 2, 5], &[0, 1, 2]));
     }
-    assert!(counts[0] > 0, "the counter does not count");
-    assert_eq!(counts[1..], [0, 0]);
+    let cpu = Cpu::new(2);
+    let (mut tape, mut head) = (Tape::for_training(&config), TaggerTape::default());
+    let mut gradients = Gradients::new(model.parameters());
+    let mut adam = Adam::new(model.parameters(), CLIPPED);
+    let (mut emissions, mut out) = (Vec::new(), Tagging::default());
+    counts_of(|step| {
+        gradients.clear();
+        for _ in 0..2 {
+            let places = (&mut tape, &mut head, &mut gradients);
+            let dropout = Dropout::new(&config, 1, step);
+            model.accumulate(&cpu, (&batch, 0.1, dropout), places).unwrap();
+        }
+        adam.step(&cpu, 1e-3, (model.parameters_mut(), &mut gradients));
+        model.emissions(&cpu, &batch, (&mut tape, &mut head), &mut emissions).unwrap();
+        for sentence in emissions.chunks_exact(9) {
+            model.decode(sentence, &mut head, &mut out).unwrap();
+        }
+    })
+}
+
+// One test, since the counter is one for all threads.
+#[test]
+fn steps_and_predictions_after_the_first_allocate_nothing() {
+    let all = [masked_lm(), tagger(HeadKind::Linear), tagger(HeadKind::Crf)];
+    for counts in all {
+        assert!(counts[0] > 0, "the counter does not count");
+        assert_eq!(counts[1..], [0, 0]);
+    }
 }

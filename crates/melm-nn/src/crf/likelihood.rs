@@ -64,15 +64,15 @@ impl Chain {
         Ok(score - self.log_partition(emissions, lattice)?)
     }
 
-    /// The probability of each tag at each token, `[tokens, tags]`.
+    /// The probability of each tag at each token, `[tokens, tags]`, and [`Self::log_partition`] on the way.
     pub fn marginals<'a>(
         &self,
         emissions: &[f32],
         lattice: &'a mut Lattice,
-    ) -> Result<&'a [f64], Error> {
-        self.log_partition(emissions, lattice)?;
+    ) -> Result<(&'a [f64], f64), Error> {
+        let total = self.log_partition(emissions, lattice)?;
         self.walk_back(self.n_tokens(emissions), lattice, |_, _, _| {});
-        Ok(&lattice.marginals[..emissions.len()])
+        Ok((&lattice.marginals[..emissions.len()], total))
     }
 
     /// From the last token's marginals to all others: a tag's probability is shared out among the tags before it, and

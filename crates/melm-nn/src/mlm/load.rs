@@ -63,7 +63,13 @@ impl MaskedLm {
 
 impl Parameters {
     /// Draws the values of a tensor from index `from` on.
-    fn draw(&mut self, config: &Config, name: &str, from: usize, seed: u64) -> Result<(), Error> {
+    pub(crate) fn draw(
+        &mut self,
+        config: &Config,
+        name: &str,
+        from: usize,
+        seed: u64,
+    ) -> Result<(), Error> {
         let n_dimensions = self.find(name)?.shape.len();
         let values = &mut self.get_mut(name)?[from..];
         match (n_dimensions, name.rsplit('.').next() == Some("bias")) {

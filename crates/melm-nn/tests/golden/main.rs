@@ -1,8 +1,11 @@
-//! The engine held to what transformers and torch compute; `tools/make_golden_nn.py` made the numbers.
+//! The engine held to what transformers and torch compute; `tools/make_golden_nn.py` made the numbers, those
+//! of the tagger `tools/make_golden_tagger.py`.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod invariants;
 mod mini;
 mod steps;
 mod support;
+mod tagger;
+mod tagger_invariants;
 mod tiny;

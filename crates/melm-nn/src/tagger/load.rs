@@ -1,0 +1,117 @@
+//! From a checkpoint to a tagger, and back to a folder.
+
+use super::loss::Loss;
+use super::{HeadKind, Tagger, TaggerSettings};
+use crate::config::Config;
+use crate::crf::Allowed;
+use crate::error::Error;
+use crate::params::Parameters;
+use crate::weights::{Checkpoint, Tensor, TensorShape, save};
+use serde_json::{Map, Value, json};
+use std::path::Path;
+
+impl TaggerSettings {
+    /// The settings of a saved tagger, without constraint; `None` if the checkpoint has no classifier.
+    pub fn of(checkpoint: &Checkpoint) -> Option<Self> {
+        let n_tags = *checkpoint.shape("classifier.weight")?.first()?;
+        let has_crf = checkpoint.contains(Loss::NAMES[1]);
+        let kind = if has_crf { HeadKind::Crf } else { HeadKind::Linear };
+        Some(Self { n_tags, kind, allowed: None })
+    }
+
+    fn tensors(&self, config: &Config) -> Vec<TensorShape> {
+        let n = self.n_tags;
+        let tensor = |name: &str, shape: &[usize]| TensorShape {
+            name: name.to_owned(),
+            shape: shape.to_vec(),
+        };
+        let mut list = vec![
+            tensor("classifier.weight", &[n, config.hidden_size]),
+            tensor("classifier.bias", &[n]),
+        ];
+        if self.kind == HeadKind::Crf {
+            let shapes: [&[usize]; 3] = [&[n], &[n, n], &[n]];
+            list.extend(Loss::NAMES.iter().zip(shapes).map(|(name, shape)| tensor(name, shape)));
+        }
+        list
+    }
+}
+
+impl Tagger {
+    /// The tagger of a checkpoint, or a new one on its encoder: a classifier that is not stored is drawn from `seed`
+    /// as Hugging Face draws it, and a CRF that is not stored starts at zero, where it is the softmax.
+    ///
+    /// # Panics
+    /// If there are no tags, or the constraint is of another number of tags.
+    pub fn open(
+        checkpoint: &Checkpoint,
+        settings: TaggerSettings,
+        seed: u64,
+    ) -> Result<Self, Error> {
+        Self::build(checkpoint.config(), settings, seed, |tensor, out| {
+            let is_stored = checkpoint.contains(&tensor.name);
+            if is_stored {
+                checkpoint.read_into(&tensor.name, &tensor.shape, out)?;
+            }
+            Ok(is_stored)
+        })
+    }
+
+    /// A tagger drawn from `seed`, encoder and all.
+    ///
+    /// # Panics
+    /// As [`Self::open`].
+    pub fn random(config: &Config, settings: TaggerSettings, seed: u64) -> Result<Self, Error> {
+        Self::build(config, settings, seed, |_, _| Ok(false))
+    }
+
+    /// Fills each tensor by `read`, which says whether it has it.
+    fn build(
+        config: &Config,
+        settings: TaggerSettings,
+        seed: u64,
+        read: impl Fn(&TensorShape, &mut [f32]) -> Result<bool, Error>,
+    ) -> Result<Self, Error> {
+        assert!(settings.n_tags > 0, "a tagger without tags");
+        let n_allowed = settings.allowed.as_ref().map_or(settings.n_tags, Allowed::n_tags);
+        assert_eq!(n_allowed, settings.n_tags, "a constraint of as many tags");
+        let mut parameters = Parameters::with_head(config, settings.tensors(config));
+        for index in 0..parameters.list().len() {
+            let parameter = &parameters.list()[index];
+            let tensor =
+                TensorShape { name: parameter.name.clone(), shape: parameter.shape.clone() };
+            let is_read = read(&tensor, parameters.get_mut(&tensor.name)?)?;
+            if !is_read && !Loss::NAMES.contains(&tensor.name.as_str()) {
+                parameters.draw(config, &tensor.name, 0, seed)?;
+            }
+        }
+        Ok(Self::new(config, settings, parameters))
+    }
+
+    /// Writes `config.json` and `model.safetensors`, which Python's `AutoModelForTokenClassification` opens; it leaves
+    /// out the CRF, which it does not know. `names` are those of the tags.
+    pub fn save(&self, dir: &Path, names: &[String]) -> Result<(), Error> {
+        let n_tags = self.settings().n_tags;
+        if names.len() != n_tags {
+            return Err(Error::TagNames { n_names: names.len(), n_tags });
+        }
+        let mut config = self.config().clone();
+        let numbered = || names.iter().enumerate();
+        let by_number: Map<_, _> =
+            numbered().map(|(i, name)| (i.to_string(), Value::from(name.as_str()))).collect();
+        let by_name: Map<_, _> =
+            numbered().map(|(i, name)| (name.clone(), Value::from(i))).collect();
+        config
+            .extra
+            .insert("architectures".to_owned(), json!(["XLMRobertaForTokenClassification"]));
+        config.extra.insert("id2label".to_owned(), Value::Object(by_number));
+        config.extra.insert("label2id".to_owned(), Value::Object(by_name));
+        let parameters = self.parameters();
+        let tensors: Vec<_> = parameters
+            .list()
+            .iter()
+            .map(|p| Tensor { name: &p.name, shape: &p.shape, data: parameters.at(&p.range) })
+            .collect();
+        save(dir, &config, &tensors)
+    }
+}

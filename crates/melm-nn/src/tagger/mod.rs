@@ -1,0 +1,46 @@
+//! Tagging: the encoder with a linear layer at the first piece of every token, and a softmax or a CRF over its scores.
+//!
+//! Dropout, then `classifier`, as Hugging Face's `XLMRobertaForTokenClassification`; the CRF's scores have the names
+//! that `pytorch-crf` gives them. Tags are numbers here: their names are only written down when saving.
+//!
+//! ```
+//! use melm_nn::config::Config;
+//! use melm_nn::device::Cpu;
+//! use melm_nn::dropout::Dropout;
+//! use melm_nn::encoder::Tape;
+//! use melm_nn::gradients::Gradients;
+//! use melm_nn::optim::{Adam, AdamSettings};
+//! use melm_nn::tagger::{HeadKind, TaggedBatch, Tagger, TaggerSettings, TaggerTape, Tagging};
+//!
+//! let config = Config { vocab_size: 50, hidden_size: 16, n_layers: 1, n_heads: 2, ..Config::default() };
+//! let settings = TaggerSettings { n_tags: 3, kind: HeadKind::Crf, allowed: None };
+//! let mut tagger = Tagger::random(&config, settings, 1)?;
+//! let mut batch = TaggedBatch::default();
+//! batch.push(0, &[0, 10, 11, 12, 2], (&[1, 3], &[2, 0])); // two tokens; pieces 10 and 11 are the first's
+//!
+//! let cpu = Cpu::new(2);
+//! let (mut tape, mut head) = (Tape::for_training(&config), TaggerTape::default());
+//! let mut gradients = Gradients::new(tagger.parameters());
+//! let mut adam = Adam::new(tagger.parameters(), AdamSettings::default());
+//! for step in 0..30 {
+//!     gradients.clear();
+//!     let dropout = Dropout::new(&config, 7, step);
+//!     tagger.accumulate(&cpu, (&batch, 1.0, dropout), (&mut tape, &mut head, &mut gradients))?;
+//!     adam.step(&cpu, 1e-2, (tagger.parameters_mut(), &mut gradients));
+//! }
+//! let (mut emissions, mut tagging) = (Vec::new(), Tagging::default());
+//! tagger.emissions(&cpu, &batch, (&mut tape, &mut head), &mut emissions)?;
+//! tagger.decode(&emissions, &mut head, &mut tagging)?;
+//! assert_eq!(tagging.tags, [2, 0]);
+//! # Ok::<(), melm_nn::Error>(())
+//! ```
+
+mod batch;
+mod head;
+mod load;
+mod loss;
+mod model;
+
+pub use batch::TaggedBatch;
+pub use head::TaggerTape;
+pub use model::{HeadKind, Tagger, TaggerSettings, Tagging};

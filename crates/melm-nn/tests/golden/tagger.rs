@@ -1,0 +1,167 @@
+//! The tagger held to transformers and pytorch-crf; `tools/make_golden_tagger.py` made the numbers.
+
+use crate::support::{Cpu, Golden, Gradients, RELATIVE, Tape, assert_close, largest, testdata};
+use crate::tiny::is_exactly_zero;
+use melm_nn::dropout::Dropout;
+use melm_nn::isa::{Isa, IsaKind};
+use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::params::TABLE;
+use melm_nn::tagger::{HeadKind, TaggedBatch, Tagger, TaggerSettings, TaggerTape, Tagging};
+use melm_nn::weights::Checkpoint;
+
+const KINDS: [(&str, HeadKind); 2] = [("linear", HeadKind::Linear), ("crf", HeadKind::Crf)];
+
+fn golden() -> Golden {
+    Golden::read("../tagger/golden.safetensors")
+}
+
+fn batch(golden: &Golden, index: usize) -> TaggedBatch {
+    let part = |name: &str| golden.integers(&format!("batch{index}.{name}"));
+    let (mut pieces, mut firsts, mut tags) = (part("pieces"), part("firsts"), part("tags"));
+    let mut batch = TaggedBatch::default();
+    for (key, (n_pieces, n_tokens)) in (0..).zip(part("n_pieces").iter().zip(part("n_tokens"))) {
+        let (own_pieces, own_firsts, own_tags);
+        (own_pieces, pieces) = pieces.split_at(*n_pieces as usize);
+        (own_firsts, firsts) = firsts.split_at(*n_tokens as usize);
+        (own_tags, tags) = tags.split_at(*n_tokens as usize);
+        let own_firsts: Vec<_> = own_firsts.iter().map(|first| *first as usize).collect();
+        batch.push(key, own_pieces, (&own_firsts, own_tags));
+    }
+    batch
+}
+
+/// A tagger with everything a step needs.
+pub(crate) struct TaggerBench {
+    pub(crate) cpu: Cpu,
+    pub(crate) model: Tagger,
+    pub(crate) tape: Tape,
+    pub(crate) head: TaggerTape,
+    pub(crate) gradients: Gradients,
+}
+
+impl TaggerBench {
+    pub(crate) fn of(model: Tagger, cpu: Cpu) -> Self {
+        let (tape, head) = (Tape::for_training(model.config()), TaggerTape::default());
+        let gradients = Gradients::new(model.parameters());
+        Self { cpu, model, tape, head, gradients }
+    }
+
+    fn open(kind: HeadKind, cpu: Cpu) -> Self {
+        let checkpoint = Checkpoint::open(&testdata("../tagger/model")).unwrap();
+        let settings = TaggerSettings { kind, ..TaggerSettings::of(&checkpoint).unwrap() };
+        // Everything is stored, so the seed must not matter.
+        Self::of(Tagger::open(&checkpoint, settings, 99).unwrap(), cpu)
+    }
+
+    /// One micro-batch; returns the sum of the losses.
+    pub(crate) fn accumulate(&mut self, batch: &TaggedBatch, weight: f32, dropout: Dropout) -> f64 {
+        let Self { cpu, model, tape, head, gradients } = self;
+        model.accumulate(cpu, (batch, weight, dropout), (tape, head, gradients)).unwrap()
+    }
+
+    /// One micro-batch as torch's mean over tokens or sentences; returns that mean.
+    fn mean(&mut self, batch: &TaggedBatch) -> f32 {
+        let n = match self.model.settings().kind {
+            HeadKind::Linear => batch.n_tokens(),
+            HeadKind::Crf => batch.sentences().n_sentences(),
+        };
+        let sum = self.accumulate(batch, 1.0 / n as f32, Dropout::NONE);
+        #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
+        let mean = (sum / n as f64) as f32;
+        mean
+    }
+
+    /// The gradient of a tensor, the table's written out.
+    pub(crate) fn gradient(&self, name: &str) -> Vec<f32> {
+        if name == TABLE {
+            return self.gradients.table_gradient();
+        }
+        let found = self.gradients.get(self.model.parameters(), name);
+        found.unwrap_or_else(|| panic!("`{name}` has no gradient")).to_vec()
+    }
+
+    pub(crate) fn names(&self) -> Vec<String> {
+        self.model.parameters().list().iter().map(|p| p.name.clone()).collect()
+    }
+}
+
+fn check_gradients(name: &str, kind: HeadKind, cpu: Cpu) {
+    let golden = golden();
+    let mut bench = TaggerBench::open(kind, cpu);
+    let loss = bench.mean(&batch(&golden, 0));
+    assert_close("loss", &[loss], golden.floats(&format!("{name}.loss")), RELATIVE);
+    let prefix = format!("{name}.gradient.");
+    let wanted = |parameter: &str| golden.floats(&format!("{prefix}{parameter}"));
+    let scale = golden.under(&prefix).map(|n| largest(wanted(n))).fold(0.0, f32::max);
+    for parameter in golden.under(&prefix) {
+        let found = bench.gradient(parameter);
+        if is_exactly_zero(parameter) {
+            assert!(largest(&found) < 1e-6 * scale, "{parameter}");
+        } else {
+            assert_close(parameter, &found, wanted(parameter), RELATIVE);
+        }
+    }
+    assert_eq!(golden.under(&prefix).count(), bench.names().len());
+}
+
+#[test]
+fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
+    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+        let Some(isa) = Isa::of(kind) else { continue };
+        for (name, head) in KINDS {
+            check_gradients(name, head, Cpu::with(2, isa));
+        }
+    }
+}
+
+#[test]
+fn emissions_and_best_tags_equal_torchs() {
+    let golden = golden();
+    for (name, kind) in KINDS {
+        let mut bench = TaggerBench::open(kind, Cpu::new(2));
+        let (batch, mut emissions) = (batch(&golden, 0), Vec::new());
+        let TaggerBench { cpu, model, head, .. } = &mut bench;
+        let mut tape = Tape::for_prediction(model.config());
+        model.emissions(cpu, &batch, (&mut tape, head), &mut emissions).unwrap();
+        let wanted = golden.floats(&format!("{name}.emissions"));
+        assert_close("emissions", &emissions, wanted, RELATIVE);
+        let (n, mut tags, mut tagging) = (model.settings().n_tags, Vec::new(), Tagging::default());
+        for sentence in 0..batch.sentences().n_sentences() {
+            let tokens = batch.tokens(sentence);
+            model.decode(&emissions[tokens.start * n..tokens.end * n], head, &mut tagging).unwrap();
+            tags.extend_from_slice(&tagging.tags);
+        }
+        assert_eq!(tags, golden.integers(&format!("{name}.best")), "{name}");
+    }
+}
+
+#[test]
+fn clipped_steps_of_adamw_equal_torchs() {
+    let golden = golden();
+    for ((name, kind), max_norm) in KINDS.into_iter().zip([3.8, 19.0]) {
+        let mut bench = TaggerBench::open(kind, Cpu::new(2));
+        let settings = AdamSettings {
+            max_norm: Some(max_norm),
+            eps: 1e-3,
+            weight_decay: 0.1,
+            ..AdamSettings::default()
+        };
+        let mut adam = Adam::new(bench.model.parameters(), settings);
+        let (mut norms, mut losses) = (Vec::new(), Vec::new());
+        for index in 0..4 {
+            bench.gradients.clear();
+            losses.push(bench.mean(&batch(&golden, index)));
+            let TaggerBench { cpu, model, gradients, .. } = &mut bench;
+            let report = adam.step(cpu, 2e-3, (model.parameters_mut(), gradients));
+            #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
+            norms.push(report.norm.unwrap() as f32);
+        }
+        assert_close("norms", &norms, golden.floats(&format!("{name}.norms")), RELATIVE);
+        assert_close("losses", &losses, golden.floats(&format!("{name}.losses")), RELATIVE);
+        for parameter in bench.names() {
+            let found = bench.model.parameters().get(&parameter).unwrap();
+            let wanted = golden.floats(&format!("{name}.adamw.{parameter}"));
+            assert_close(&parameter, found, wanted, RELATIVE);
+        }
+    }
+}

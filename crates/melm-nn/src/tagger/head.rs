@@ -33,7 +33,6 @@ pub struct TaggerTape {
 pub(super) struct Head {
     classifier: LinearPlace,
     width: usize,
-    n_layers: usize,
     n_tags: usize,
 }
 
@@ -42,19 +41,12 @@ impl Head {
         Self {
             classifier: LinearPlace::of(parameters, "classifier"),
             width: config.hidden_size,
-            n_layers: config.n_layers,
             n_tags: settings.n_tags,
         }
     }
 
     fn linear(&self) -> Linear {
         Linear { inputs: self.width, outputs: self.n_tags }
-    }
-
-    /// What survives of a row of the batch. Counted as one more layer than the encoder has.
-    fn mask(&self, tape: &Tape, row: usize) -> RowMask {
-        let (sentence, position) = tape.places[row];
-        tape.dropout.row(self.n_layers, Site::Classifier, sentence, position)
     }
 
     /// The emissions at `rows` of the encoder's output, in the head's tape.
@@ -75,7 +67,7 @@ impl Head {
             let rows = &rows[task * ROWS_PER_TASK..];
             for (out, row) in out.chunks_exact_mut(width).zip(rows) {
                 out.copy_from_slice(&hidden[row * width..(row + 1) * width]);
-                drop_row(cpu.isa(), self.mask(tape, *row), out);
+                drop_row(cpu.isa(), mask(tape, *row), out);
             }
         });
         let emissions = &mut head.emissions[..n * n_tags];
@@ -108,7 +100,7 @@ impl Head {
         let out = Accumulator { data: &mut *d_gathered, accumulates: false };
         self.linear().backward(cpu, n, (d, parameters.at(&self.classifier.weight)), out);
         for (d, row) in d_gathered.chunks_exact_mut(width).zip(rows) {
-            drop_row(cpu.isa(), self.mask(tape, *row), d);
+            drop_row(cpu.isa(), mask(tape, *row), d);
         }
         let d_hidden = tape.d_hidden();
         d_hidden.fill(0.0);
@@ -116,4 +108,10 @@ impl Head {
             add(cpu.isa(), &mut d_hidden[row * width..(row + 1) * width], d);
         }
     }
+}
+
+/// What survives of a row of the batch. The site is in no layer, so any number will do for it.
+fn mask(tape: &Tape, row: usize) -> RowMask {
+    let (sentence, position) = tape.places[row];
+    tape.dropout.row(0, Site::Classifier, sentence, position)
 }

@@ -2,7 +2,7 @@
 
 use super::loss::Loss;
 use super::{HeadKind, Tagger, TaggerSettings};
-use crate::config::Config;
+use crate::config::{Config, ModelType};
 use crate::crf::Allowed;
 use crate::error::Error;
 use crate::params::Parameters;
@@ -96,14 +96,16 @@ impl Tagger {
             return Err(Error::TagNames { n_names: names.len(), n_tags });
         }
         let mut config = self.config().clone();
+        let architecture = match config.model_type {
+            ModelType::XlmRoberta => "XLMRobertaForTokenClassification",
+            ModelType::Roberta => "RobertaForTokenClassification",
+        };
         let numbered = || names.iter().enumerate();
         let by_number: Map<_, _> =
             numbered().map(|(i, name)| (i.to_string(), Value::from(name.as_str()))).collect();
         let by_name: Map<_, _> =
             numbered().map(|(i, name)| (name.clone(), Value::from(i))).collect();
-        config
-            .extra
-            .insert("architectures".to_owned(), json!(["XLMRobertaForTokenClassification"]));
+        config.extra.insert("architectures".to_owned(), json!([architecture]));
         config.extra.insert("id2label".to_owned(), Value::Object(by_number));
         config.extra.insert("label2id".to_owned(), Value::Object(by_name));
         let parameters = self.parameters();

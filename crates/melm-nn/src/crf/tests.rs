@@ -276,18 +276,32 @@ fn the_forbidden_has_no_probability_and_no_gradient_however_it_scores() {
     assert!(loss.is_finite() && d_emissions.iter().all(|d| d.is_finite()));
     assert_eq!((gradient.start[2], gradient.transitions[2], d_emissions[2]), (0.0, 0.0, 0.0));
 
+    assert_eq!(refusal(&case, &tags), None);
     tags[7..9].copy_from_slice(&[0, 2]);
     let mut lattice = Lattice::default();
     assert_eq!(
         case.chain().log_probability((&case.emissions, &tags), &mut lattice).unwrap(),
         f64::NEG_INFINITY
     );
+    assert_eq!(refusal(&case, &tags), Some((8, 2)));
+    tags[0] = 2;
+    assert_eq!(refusal(&case, &tags), Some((0, 2)));
+    case.allowed = Some(Allowed::new(3, |from, to| from != Some(1) || to.is_some()));
+    assert_eq!(refusal(&case, &vec![1; 300]), Some((299, 1)));
+}
+
+/// The token and tag for which a sequence is refused as gold.
+fn refusal(case: &Case, tags: &[u32]) -> Option<(usize, u32)> {
     let mut gradient = ChainGradient::default();
-    gradient.clear(3);
-    let mut d_emissions = vec![0.0; 900];
+    gradient.clear(case.n_tags);
+    let mut d_emissions = vec![0.0; case.emissions.len()];
     let out = (&mut d_emissions[..], &mut gradient);
-    let refused = case.chain().accumulate((&case.emissions, &tags, 1.0), &mut lattice, out);
-    assert!(matches!(refused, Err(Error::ForbiddenTag { token: 8, tag: 2 })), "{refused:?}");
+    let batch = (&case.emissions[..], tags, 1.0);
+    match case.chain().accumulate(batch, &mut Lattice::default(), out) {
+        Ok(_) => None,
+        Err(Error::ForbiddenTag { token, tag }) => Some((token, tag)),
+        Err(other) => panic!("{other}"),
+    }
 }
 
 #[test]

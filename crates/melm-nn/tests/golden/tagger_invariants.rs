@@ -1,6 +1,6 @@
 //! What must hold for a tagger whatever the numbers are.
 
-use crate::support::Cpu;
+use crate::support::{Cpu, RELATIVE, assert_close};
 use crate::tagger::TaggerBench;
 use crate::tiny::is_exactly_zero;
 use melm_nn::Error;
@@ -155,7 +155,25 @@ fn a_crf_at_zero_is_the_linear_head() {
     let losses = benches.each_mut().map(|bench| bench.accumulate(&batch, 1.0, Dropout::NONE));
     assert!((losses[0] - losses[1]).abs() < 1e-9 * losses[0], "{losses:?}");
     let found = benches.each_ref().map(|bench| bench.gradient("classifier.weight"));
-    crate::support::assert_close("classifier.weight", &found[1], &found[0], 1e-5);
+    assert_close("classifier.weight", &found[1], &found[0], 1e-5);
+}
+
+#[test]
+fn micro_batches_add_up_to_the_batch() {
+    for kind in KINDS {
+        let mut benches = [(); 2].map(|()| bench(kind, Some(allowed()), Cpu::new(2)));
+        let dropout = Dropout::new(&config(), 4, 1);
+        let whole = benches[0].accumulate(&batch(&[1, 2, 5, 3]), 0.5, dropout);
+        let parts = [&[3, 1][..], &[5], &[2]].map(|order| {
+            let batch = batch(order);
+            benches[1].accumulate(&batch, 0.5, dropout)
+        });
+        assert!((whole - parts.iter().sum::<f64>()).abs() < 1e-4 * whole, "{whole} {parts:?}");
+        for name in benches[0].names().iter().filter(|name| !is_exactly_zero(name)) {
+            let [whole, parts] = benches.each_ref().map(|bench| bench.gradient(name));
+            assert_close(name, &parts, &whole, RELATIVE);
+        }
+    }
 }
 
 #[test]
@@ -210,7 +228,10 @@ fn a_saved_tagger_opens_as_it_was() {
         let saved = Checkpoint::open(folder.path()).unwrap();
         let settings = TaggerSettings::of(&saved).unwrap();
         assert_eq!(&settings, bench.model.settings());
-        assert_eq!(saved.config().extra["id2label"]["2"], "I-PER");
+        let extra = &saved.config().extra;
+        assert_eq!(extra["id2label"]["2"], "I-PER");
+        assert_eq!(extra["label2id"]["B-PER"], 1);
+        assert_eq!(extra["architectures"][0], "XLMRobertaForTokenClassification");
         let again = Tagger::open(&saved, settings, 77).unwrap();
         for name in bench.names() {
             let values = |model: &Tagger| model.parameters().get(&name).unwrap().to_vec();

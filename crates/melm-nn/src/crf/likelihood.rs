@@ -122,9 +122,9 @@ impl Chain {
             return Err(self.forbidden(tags));
         }
         let loss = self.log_partition(emissions, lattice)? - score;
-        let (Some(first), Some(last)) = (tags.first(), tags.last()) else {
-            return Ok(0.0);
-        };
+        if tags.is_empty() {
+            return Ok(loss);
+        }
         let transitions = &mut gradient.transitions[..n * n];
         self.walk_back(tags.len(), lattice, |from, to, probability| {
             transitions[from * n + to] += weight * probability;
@@ -132,21 +132,17 @@ impl Chain {
         for pair in tags.windows(2) {
             transitions[pair[0] as usize * n + pair[1] as usize] -= weight;
         }
-        for (out, row) in [(&mut gradient.start, 0), (&mut gradient.end, tags.len() - 1)] {
-            for (out, probability) in out.iter_mut().zip(&lattice.marginals[row * n..(row + 1) * n])
-            {
-                *out += weight * probability;
-            }
+        // What is expected less what is there: [tokens, tags].
+        let errors = &mut lattice.marginals[..emissions.len()];
+        for (row, tag) in errors.chunks_exact_mut(n).zip(tags) {
+            row[*tag as usize] -= 1.0;
         }
-        gradient.start[*first as usize] -= weight;
-        gradient.end[*last as usize] -= weight;
-        let rows = d_emissions.chunks_exact_mut(n).zip(lattice.marginals.chunks_exact(n));
-        for ((out, marginals), tag) in rows.zip(tags) {
-            for ((index, out), probability) in (0..).zip(out).zip(marginals) {
-                #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
-                let d = (weight * (probability - f64::from(u8::from(index == *tag)))) as f32;
-                *out = d;
-            }
+        add_scaled(weight, &errors[..n], &mut gradient.start[..n]);
+        add_scaled(weight, &errors[emissions.len() - n..], &mut gradient.end[..n]);
+        for (out, error) in d_emissions.iter_mut().zip(errors) {
+            #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
+            let d = (weight * *error) as f32;
+            *out = d;
         }
         Ok(loss)
     }
@@ -165,5 +161,11 @@ impl Chain {
         });
         let token = token.unwrap_or(tags.len() - 1);
         Error::ForbiddenTag { token, tag: tags[token] }
+    }
+}
+
+fn add_scaled(weight: f64, values: &[f64], out: &mut [f64]) {
+    for (out, value) in out.iter_mut().zip(values) {
+        *out += weight * value;
     }
 }

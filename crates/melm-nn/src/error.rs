@@ -208,7 +208,9 @@ pub enum Error {
         name: String,
     },
     /// No sequence of tags is allowed for a sentence of this length.
-    #[error("the allowed transitions leave no sequence of {n_tokens} tags; check the table")]
+    #[error(
+        "no sequence of {n_tokens} tags is possible; check the allowed transitions, and that the scores are numbers"
+    )]
     NoTagSequence {
         /// Tokens of the sentence.
         n_tokens: usize,

@@ -216,7 +216,9 @@ pub enum Error {
         n_tokens: usize,
     },
     /// The gold tags do what the allowed transitions exclude, so that their probability is zero.
-    #[error("tag {tag} at token {token} is not allowed there; repair the tags or lift the constraint")]
+    #[error(
+        "tag {tag} at token {token} is not allowed there; repair the tags or lift the constraint"
+    )]
     ForbiddenTag {
         /// The token, counted from 0.
         token: usize,

@@ -1,0 +1,105 @@
+//! A corpus: sentences that are valid in one declared scheme.
+
+use std::io::{self, Write};
+
+use crate::conll::{Separator, is_document_start, push_row};
+use crate::error::Error;
+use crate::format::ReadOptions;
+use crate::mention::{mentions, merged_by_io, repair, write_tags};
+use crate::scheme::Scheme;
+use crate::sentence::Sentence;
+use crate::source::Source;
+use crate::survey::Survey;
+use crate::tag::EntityTypes;
+
+/// Sentences with their entity types and the scheme their tags are in.
+///
+/// ```
+/// use melm_text::{Corpus, ReadOptions, Source};
+/// let source = Source::from_text("a.conll", "Angela B-PER\nMerkel I-PER\nspoke O\n");
+/// let corpus = Corpus::read(&source, &ReadOptions::default())?;
+/// let mention = corpus.sentences()[0].mentions().next().unwrap();
+/// assert_eq!((corpus.types().name(mention.entity_type), mention.tokens), ("PER", 0..2));
+/// # Ok::<(), melm_text::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Corpus {
+    types: EntityTypes,
+    scheme: Scheme,
+    sentences: Vec<Sentence>,
+}
+
+impl Corpus {
+    /// Reads a file. Any problem in it, and any tag that breaks its scheme, is an error.
+    pub fn read(source: &Source, options: &ReadOptions) -> Result<Self, Error> {
+        let mut sentences = Vec::new();
+        let survey = Survey::read(source, options, None, |record, _, _| {
+            sentences.push(Sentence::from_record(record).expect("readers check what they yield"));
+        })?;
+        survey.require_sound(source, false)?;
+        Ok(Self { types: survey.types, scheme: survey.scheme.scheme, sentences })
+    }
+
+    /// Makes a corpus of sentences whose tags are repaired where `scheme` does not allow them.
+    pub fn new(types: EntityTypes, scheme: Scheme, mut sentences: Vec<Sentence>) -> Self {
+        for sentence in &mut sentences {
+            let mut tags = sentence.tags().to_vec();
+            if repair(&mut tags, scheme) > 0 {
+                sentence.set_tags(tags);
+            }
+        }
+        Self { types, scheme, sentences }
+    }
+
+    /// Its entity types.
+    pub fn types(&self) -> &EntityTypes {
+        &self.types
+    }
+
+    /// The scheme its tags are valid in.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Its sentences, in the order of the file.
+    pub fn sentences(&self) -> &[Sentence] {
+        &self.sentences
+    }
+
+    /// The same corpus in another scheme, and how many mentions were merged (only IO merges).
+    pub fn into_scheme(mut self, scheme: Scheme) -> (Self, usize) {
+        let mut merged = 0;
+        for sentence in &mut self.sentences {
+            let mut tags = sentence.tags().to_vec();
+            if scheme == Scheme::Io {
+                merged += merged_by_io(&tags);
+            }
+            write_tags(mentions(sentence.tags()), scheme, &mut tags);
+            sentence.set_tags(tags);
+        }
+        self.scheme = scheme;
+        (self, merged)
+    }
+
+    /// Writes CoNLL rows; sentences that did not come from a column file get `token TAB tag`.
+    pub fn write_conll(&self, mut out: impl Write) -> io::Result<()> {
+        let plain = (["", Separator::Tab.text(), ""], false);
+        let mut lines = Vec::new();
+        for sentence in &self.sentences {
+            lines.clear();
+            for comment in sentence.before() {
+                lines.extend_from_slice(comment.as_bytes());
+                lines.extend_from_slice(if is_document_start(comment) { b"\n\n" } else { b"\n" });
+            }
+            for (at, token) in sentence.tokens().iter().enumerate() {
+                let around = sentence.frames().get(at).map_or(plain, |frame| frame.around());
+                let tag = self.types.spell(sentence.tags()[at], self.scheme);
+                push_row(around, token.as_str(), tag, &mut lines);
+                lines.push(b'\n');
+            }
+            lines.push(b'\n');
+            out.write_all(&lines)?;
+        }
+        out.flush()
+    }
+}

@@ -1,0 +1,174 @@
+//! Which format a text is in, and one reader over all of them.
+//!
+//! This is the door for further formats: a variant here, a folder beside `conll` and `jsonl` with
+//! a reader that fills a [`Record`], a writer that takes one.
+
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::conll::{ConllReader, Layout};
+use crate::error::Error;
+use crate::jsonl::{JsonlReader, TagNames, names_beside};
+use crate::problem::{Fault, Problems};
+use crate::record::Record;
+use crate::source::Source;
+use crate::tag::EntityTypes;
+
+/// A file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Columns, an empty line after each sentence.
+    Conll,
+    /// One JSON object a line.
+    Jsonl,
+}
+
+impl Format {
+    /// The name as options write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Conll => "conll",
+            Format::Jsonl => "jsonl",
+        }
+    }
+
+    /// Tells the format of a text from its first character.
+    pub fn detect(text: &str) -> Self {
+        if text.trim_ascii_start().starts_with('{') { Format::Jsonl } else { Format::Conll }
+    }
+
+    /// The format that a file name asks for: JSON lines for `.jsonl`, `.json` and `.ndjson`.
+    pub fn of_name(name: &str) -> Self {
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+        match extension.to_lowercase().as_str() {
+            "jsonl" | "json" | "ndjson" => Format::Jsonl,
+            _ => Format::Conll,
+        }
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "conll" => Ok(Format::Conll),
+            "jsonl" => Ok(Format::Jsonl),
+            _ => Err("expected conll or jsonl".into()),
+        }
+    }
+}
+
+/// What the user says about a file; whatever is `None` is told from the file.
+#[derive(Debug, Clone, Default)]
+pub struct ReadOptions {
+    /// The format.
+    pub format: Option<Format>,
+    /// CoNLL: the column of the token, from 1.
+    pub token_column: Option<usize>,
+    /// CoNLL: the column of the tag, from 1.
+    pub tag_column: Option<usize>,
+    /// JSON lines: the key of the tokens.
+    pub tokens_key: Option<String>,
+    /// JSON lines: the key of the tags.
+    pub tags_key: Option<String>,
+    /// JSON lines: the names behind tag ids.
+    pub names: Option<TagNames>,
+}
+
+/// Reads sentences of any format.
+#[derive(Debug)]
+pub enum Reader<'t> {
+    /// Columns.
+    Conll(ConllReader<'t>, Layout),
+    /// JSON lines.
+    Jsonl(Box<JsonlReader<'t>>),
+}
+
+impl<'t> Reader<'t> {
+    /// Prepares to read `source`.
+    pub fn new(source: &'t Source, options: &ReadOptions) -> Result<Self, Error> {
+        let text = source.text();
+        let whole = |fault: Fault| {
+            let mut problems = Problems::default();
+            problems.push(1, 0..0, fault);
+            Error::data(source.name(), text, problems)
+        };
+        if options.format.is_none() && text.trim_ascii_start().starts_with("[{") {
+            return Err(whole(Fault::JsonArray));
+        }
+        match options.format.unwrap_or_else(|| Format::detect(text)) {
+            Format::Conll => {
+                let layout = choose_columns(Layout::detect(text), options).map_err(whole)?;
+                Ok(Reader::Conll(ConllReader::new(text, layout.clone()), layout))
+            }
+            Format::Jsonl => {
+                let keys = (options.tokens_key.as_deref(), options.tags_key.as_deref());
+                let mut reader = JsonlReader::new(text, keys);
+                let beside = || names_beside(&PathBuf::from(source.name()), reader.tags_key());
+                let names = options.names.clone().or_else(beside);
+                reader.set_names(names);
+                Ok(Reader::Jsonl(Box::new(reader)))
+            }
+        }
+    }
+
+    /// Reads the next sentence into `record`; false at the end.
+    pub fn read(
+        &mut self,
+        record: &mut Record<'t>,
+        types: &mut EntityTypes,
+        problems: &mut Problems,
+    ) -> bool {
+        match self {
+            Reader::Conll(reader, _) => reader.read(record, types, problems),
+            Reader::Jsonl(reader) => reader.read(record, types, problems),
+        }
+    }
+
+    /// The format it reads.
+    pub fn format(&self) -> Format {
+        match self {
+            Reader::Conll(..) => Format::Conll,
+            Reader::Jsonl(_) => Format::Jsonl,
+        }
+    }
+
+    /// Bytes read so far, for progress.
+    pub fn position(&self) -> usize {
+        match self {
+            Reader::Conll(reader, _) => reader.position(),
+            Reader::Jsonl(reader) => reader.position(),
+        }
+    }
+
+    /// Lines after the last sentence; complete once everything is read.
+    pub fn after(&self) -> &[&'t str] {
+        match self {
+            Reader::Conll(reader, _) => reader.after(),
+            Reader::Jsonl(_) => &[],
+        }
+    }
+}
+
+fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Result<Layout, Fault> {
+    let n_columns = layout.n_columns;
+    let from_one = |column: Option<usize>, chosen: usize| match column {
+        None => Ok(chosen),
+        Some(column) if (1..=n_columns).contains(&column) => Ok(column - 1),
+        Some(column) => Err(Fault::Column { column, n_columns }),
+    };
+    layout.token = from_one(options.token_column, layout.token)?;
+    layout.tag = from_one(options.tag_column, layout.tag)?;
+    if options.tag_column.is_some() {
+        layout.also_tags.clear();
+    }
+    if layout.token == layout.tag {
+        return Err(if n_columns == 1 {
+            Fault::Ragged { found: 1, expected: 2 }
+        } else {
+            Fault::SameColumn { column: layout.tag + 1 }
+        });
+    }
+    Ok(layout)
+}

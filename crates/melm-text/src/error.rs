@@ -4,7 +4,7 @@ use std::io;
 
 use thiserror::Error;
 
-use crate::problem::{Fault, Problems};
+use crate::problem::Problems;
 
 /// Why a file could not be read or written.
 #[derive(Debug, Error)]
@@ -63,19 +63,13 @@ impl Error {
         Error::Data { name: name.to_owned(), problems: sorted, excerpts }
     }
 
-    /// What the user can do about it, where we know.
+    /// What the user can do about it, where we know; each [`crate::Fault`] has its own cure.
     pub fn cure(&self) -> Option<String> {
         match self {
             Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the path; `-` reads standard input".into())
             }
             Error::Unwritable { .. } => Some("write tabs: pass `--separator tab`".into()),
-            Error::Data { problems, .. } => {
-                let mut cures: Vec<_> =
-                    problems.first().iter().filter_map(|p| Fault::cure(&p.fault)).collect();
-                cures.dedup();
-                cures.into_iter().next()
-            }
             _ => None,
         }
     }

@@ -1,18 +1,19 @@
-//! Which format a text is in, and one reader over all of them.
+//! Which format a text is in, and one reader and one writer over all of them.
 //!
 //! This is the door for further formats: a variant here, a folder beside `conll` and `jsonl` with
 //! a reader that fills a [`Record`], a writer that takes one.
 
+use std::io::{self, Write};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::conll::{ConllReader, Layout};
+use crate::conll::{ConllReader, ConllWriter, Layout};
 use crate::error::Error;
-use crate::jsonl::{JsonlReader, TagNames, names_beside};
+use crate::jsonl::{JsonlReader, JsonlWriter, TagNames, names_beside};
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::source::Source;
-use crate::tag::EntityTypes;
+use crate::tag::{EntityTypes, Tag};
 
 /// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -143,10 +144,58 @@ impl<'t> Reader<'t> {
     }
 
     /// Lines after the last sentence; complete once everything is read.
-    pub fn after(&self) -> &[&'t str] {
+    pub(crate) fn after(&self) -> &[&'t str] {
         match self {
             Reader::Conll(reader, _) => reader.after(),
             Reader::Jsonl(_) => &[],
+        }
+    }
+}
+
+/// Writes sentences of any format.
+#[derive(Debug)]
+pub enum Writer<W> {
+    /// Columns.
+    Conll(ConllWriter<W>),
+    /// JSON lines.
+    Jsonl(JsonlWriter<W>),
+}
+
+impl<W: Write> Writer<W> {
+    /// Writes a sentence with `tags` in place of its own.
+    pub fn write(
+        &mut self,
+        record: &Record<'_>,
+        tags: &[Tag],
+        types: &EntityTypes,
+    ) -> io::Result<()> {
+        match self {
+            Writer::Conll(writer) => writer.write(record, tags, types),
+            Writer::Jsonl(writer) => writer.write(record, tags, types),
+        }
+    }
+
+    /// Writes a sentence that came from the same format as it was.
+    pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
+        match self {
+            Writer::Conll(writer) => writer.copy(record),
+            Writer::Jsonl(writer) => writer.copy(record),
+        }
+    }
+
+    /// Writes the lines after the last sentence, where the format has such.
+    pub fn write_after(&mut self, after: &[String]) -> io::Result<()> {
+        match self {
+            Writer::Conll(writer) => writer.write_after(after),
+            Writer::Jsonl(_) => Ok(()),
+        }
+    }
+
+    /// Hands the output back, as it is: flushing is left to the caller.
+    pub fn finish(self) -> W {
+        match self {
+            Writer::Conll(writer) => writer.finish(),
+            Writer::Jsonl(writer) => writer.finish(),
         }
     }
 }

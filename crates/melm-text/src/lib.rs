@@ -16,6 +16,7 @@ pub mod conll;
 mod corpus;
 mod error;
 mod format;
+mod hash;
 pub mod jsonl;
 mod mention;
 mod problem;
@@ -30,7 +31,7 @@ mod token;
 
 pub use corpus::Corpus;
 pub use error::Error;
-pub use format::{Format, ReadOptions, Reader};
+pub use format::{Format, ReadOptions, Reader, Writer};
 pub use mention::{Mention, mentions, merged_by_io, repair, write_tags};
 pub use problem::{Fault, Problem, Problems};
 pub use record::{Record, Row};

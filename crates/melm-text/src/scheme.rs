@@ -1,9 +1,9 @@
 //! Tag schemes: IO, IOB1, IOB2, IOBES and its spelling BILOU, and the rarer IOE1 and IOE2.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
+use crate::hash::FastMap;
 use crate::tag::{EndLetters, Part, Tag};
 
 /// How mentions are written as tags.
@@ -150,7 +150,7 @@ pub struct UnknownScheme;
 /// Which tag followed which, counted: all that is needed to tell the scheme of a file.
 #[derive(Debug, Clone, Default)]
 pub struct Transitions {
-    counts: HashMap<(Tag, Tag), u64>,
+    counts: FastMap<u64, (Tag, Tag, u64)>,
 }
 
 /// What the transitions of a file say about its scheme.
@@ -171,7 +171,8 @@ impl Transitions {
         for &tag in tags.iter().chain([&Tag::Outside]) {
             // Most tokens are outside, and no scheme objects to `O O`.
             if before != Tag::Outside || tag != Tag::Outside {
-                *self.counts.entry((before, tag)).or_default() += 1;
+                let key = code(before) << 32 | code(tag);
+                self.counts.entry(key).or_insert((before, tag, 0)).2 += 1;
             }
             before = tag;
         }
@@ -179,11 +180,8 @@ impl Transitions {
 
     /// How many transitions break `scheme`.
     pub fn n_breaks(&self, scheme: Scheme) -> u64 {
-        self.counts
-            .iter()
-            .filter(|&(&(before, tag), _)| !scheme.allows(before, tag))
-            .map(|(_, n)| n)
-            .sum()
+        let broken = self.counts.values().filter(|(before, tag, _)| !scheme.allows(*before, *tag));
+        broken.map(|(_, _, n)| n).sum()
     }
 
     /// Tells the scheme. `letters` separates IOBES from BILOU.
@@ -205,7 +203,20 @@ impl Transitions {
                 _ => best = Some(Detected { scheme, n_breaks, also: Vec::new() }),
             }
         }
-        best.expect("IOB2 or BILOU is always a candidate")
+        let mut best = best.expect("IOB2 or BILOU is always a candidate");
+        if self.counts.is_empty() {
+            // Nothing but `O` says nothing.
+            best.also.clear();
+        }
+        best
+    }
+}
+
+/// A tag as a number: 0 for `O`.
+fn code(tag: Tag) -> u64 {
+    match tag {
+        Tag::Outside => 0,
+        Tag::In(part, entity_type) => 1 + (entity_type.index() as u64) * 4 + part as u64,
     }
 }
 

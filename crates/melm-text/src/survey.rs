@@ -24,6 +24,8 @@ pub struct Survey {
     pub n_tokens: usize,
     /// Its scheme, told from its tags or given.
     pub scheme: Detected,
+    /// Comment lines after its last sentence.
+    pub after: Vec<String>,
     /// What cannot be read.
     pub problems: Problems,
     /// Tags that the scheme does not allow where they stand: readable, repairable.
@@ -65,11 +67,12 @@ impl Survey {
             find_breaks(source, options, scheme.scheme)?
         };
         let format = reader.format();
+        let after = reader.after().iter().map(|&line| line.to_owned()).collect();
         let layout = match reader {
             Reader::Conll(_, layout) => Some(layout),
             Reader::Jsonl(_) => None,
         };
-        Ok(Self { format, layout, types, n_sentences, n_tokens, scheme, problems, breaks })
+        Ok(Self { format, layout, types, n_sentences, n_tokens, scheme, after, problems, breaks })
     }
 
     /// Refuses a file with problems; with breaks of its scheme too, unless they will be repaired.

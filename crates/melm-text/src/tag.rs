@@ -145,6 +145,12 @@ impl EntityTypes {
         self.end_letters
     }
 
+    /// A scheme that spells tags with the letters they were read with.
+    pub fn own_spelling(&self) -> Scheme {
+        let letters = self.end_letters;
+        if letters.bilou && !letters.iobes { Scheme::Bilou } else { Scheme::Iobes }
+    }
+
     /// The tag's text in a scheme.
     pub fn spell(&self, tag: Tag, scheme: Scheme) -> Spelled<'_> {
         match tag {

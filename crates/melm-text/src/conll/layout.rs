@@ -79,6 +79,22 @@ impl Separator {
         }
     }
 
+    /// `text` with this separator in place of every run of spaces and tabs.
+    pub(crate) fn replace_in(self, text: &str) -> String {
+        let mut out = String::with_capacity(text.len());
+        let mut in_run = false;
+        for c in text.chars() {
+            let separates = c == ' ' || c == '\t';
+            if !separates {
+                out.push(c);
+            } else if !in_run {
+                out.push_str(self.text());
+            }
+            in_run = separates;
+        }
+        out
+    }
+
     /// The columns of a row.
     pub fn split(self, row: &str) -> Vec<&str> {
         match self {

@@ -1,15 +1,15 @@
 //! Reads a CoNLL text sentence by sentence.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 
-use memchr::memchr;
+use memchr::memchr_iter;
 
 use super::layout::{Layout, Separator, is_document_start};
+use crate::hash::FastMap;
 use crate::problem::{Fault, Problems};
 use crate::record::{Record, Row};
 use crate::tag::{EntityTypes, Tag, TagFault};
-use crate::token::Token;
+use crate::token::{Token, TokenFault};
 
 /// A reader over a text in memory. Problems are collected, the rest is read on.
 #[derive(Debug)]
@@ -18,14 +18,17 @@ pub struct ConllReader<'t> {
     at: usize,
     line: usize,
     layout: Layout,
-    known: HashMap<&'t str, Tag>,
+    known: FastMap<&'t str, Tag>,
+    bare_cr: bool,
     after: Vec<&'t str>,
 }
 
 impl<'t> ConllReader<'t> {
     /// Starts at the beginning of `text`.
     pub fn new(text: &'t str, layout: Layout) -> Self {
-        Self { text, at: 0, line: 0, layout, known: HashMap::new(), after: Vec::new() }
+        let bytes = text.as_bytes();
+        let bare_cr = memchr_iter(b'\r', bytes).any(|at| bytes.get(at + 1) != Some(&b'\n'));
+        Self { text, at: 0, line: 0, layout, known: FastMap::default(), bare_cr, after: Vec::new() }
     }
 
     /// Bytes read so far.
@@ -47,8 +50,8 @@ impl<'t> ConllReader<'t> {
     ) -> bool {
         record.clear();
         let mut started = false;
-        while let Some(row) = self.next_line() {
-            if row.trim_ascii().is_empty() {
+        while let Some((row, found)) = self.next_row() {
+            if found.n_columns == 0 || row.trim_ascii().is_empty() {
                 if started {
                     break;
                 }
@@ -62,7 +65,7 @@ impl<'t> ConllReader<'t> {
                 record.before.push(row);
                 continue;
             }
-            if !started && row.starts_with('#') && !self.is_row(row) {
+            if !started && row.starts_with('#') && !self.is_row(row, &found) {
                 record.before.push(row);
                 continue;
             }
@@ -70,7 +73,7 @@ impl<'t> ConllReader<'t> {
                 record.line = self.line;
                 started = true;
             }
-            self.read_row(row, record, types, problems);
+            self.read_row(row, &found, record, types, problems);
         }
         if !started {
             self.after = std::mem::take(&mut record.before);
@@ -78,27 +81,27 @@ impl<'t> ConllReader<'t> {
         started
     }
 
-    fn next_line(&mut self) -> Option<&'t str> {
-        if self.at >= self.text.len() {
+    /// The next line, and its columns, found in the same pass over its bytes.
+    fn next_row(&mut self) -> Option<(&'t str, Found)> {
+        let text = self.text;
+        if self.at >= text.len() {
             return None;
         }
-        let rest = &self.text[self.at..];
-        let end = memchr(b'\n', rest.as_bytes()).unwrap_or(rest.len());
-        self.at += (end + 1).min(rest.len());
+        let bytes = &text.as_bytes()[self.at..];
+        let (found, end) = find(bytes, &self.layout);
+        let row = &text[self.at..self.at + end];
+        self.at += (end + 1).min(bytes.len());
         self.line += 1;
-        let row = &rest[..end];
-        Some(row.strip_suffix('\r').unwrap_or(row))
+        Some((row.strip_suffix('\r').unwrap_or(row), found))
     }
 
     fn unread(&mut self, row: &str) {
-        let start = row.as_ptr().addr() - self.text.as_ptr().addr();
-        self.at = start;
+        self.at = row.as_ptr().addr() - self.text.as_ptr().addr();
         self.line -= 1;
     }
 
     /// Whether a line that starts like a comment is a row after all: its columns and tag say so.
-    fn is_row(&self, row: &str) -> bool {
-        let found = find(row, &self.layout);
+    fn is_row(&self, row: &str, found: &Found) -> bool {
         let (start, end) = found.tag;
         found.n_columns == self.layout.n_columns && crate::tag::is_tag(&row[start..end])
     }
@@ -106,11 +109,11 @@ impl<'t> ConllReader<'t> {
     fn read_row(
         &mut self,
         text: &'t str,
+        found: &Found,
         record: &mut Record<'t>,
         types: &mut EntityTypes,
         problems: &mut Problems,
     ) {
-        let found = find(text, &self.layout);
         let expected = self.layout.n_columns;
         if found.n_columns != expected {
             let fault = Fault::Ragged { found: found.n_columns, expected };
@@ -119,10 +122,8 @@ impl<'t> ConllReader<'t> {
         }
         let (token, tag) = (found.token, found.tag);
         let token_text = &text[token.0..token.1];
-        let tag_text = &text[tag.0..tag.1];
-        let parsed = self.parse(tag_text, types);
-        let checked = Token::check(token_text);
-        match (checked, parsed) {
+        let parsed = self.parse(&text[tag.0..tag.1], types);
+        match (self.check(token_text), parsed) {
             (Ok(()), Ok(parsed)) => {
                 record.tokens.push(Cow::Borrowed(token_text));
                 record.tags.push(parsed);
@@ -136,6 +137,14 @@ impl<'t> ConllReader<'t> {
                     problems.push(self.line, tag.0..tag.1, fault);
                 }
             }
+        }
+    }
+
+    /// As [`Token::check`], which most tokens pass by their first byte: no column holds a tab.
+    fn check(&self, token: &str) -> Result<(), TokenFault> {
+        match token.as_bytes().first() {
+            Some(&byte) if !self.bare_cr && byte != b' ' && byte != b'-' => Ok(()),
+            _ => Token::check(token),
         }
     }
 
@@ -158,9 +167,9 @@ struct Found {
     tag: (usize, usize),
 }
 
-/// Counts the columns of a row and finds the two that matter.
-fn find(row: &str, layout: &Layout) -> Found {
-    let bytes = row.trim_end_matches(' ').as_bytes();
+/// Finds the end of the first line of `bytes`, counts its columns and finds the two that matter.
+fn find(bytes: &[u8], layout: &Layout) -> (Found, usize) {
+    let tabs_only = layout.separator == Separator::Tab;
     let mut found = Found { n_columns: 0, token: (0, 0), tag: (0, 0) };
     let mut keep = |start: usize, end: usize| {
         if found.n_columns == layout.token {
@@ -172,20 +181,28 @@ fn find(row: &str, layout: &Layout) -> Found {
         found.n_columns += 1;
     };
     let mut start = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        let ends = match layout.separator {
-            Separator::Tab => byte == b'\t',
-            Separator::Space => byte == b' ' || byte == b'\t',
-        };
-        if ends {
-            if layout.separator == Separator::Tab || at > start {
-                keep(start, at);
+    let mut end = 0;
+    while let Some(&byte) = bytes.get(end) {
+        // One comparison passes nearly every byte.
+        if byte <= b' ' {
+            if byte == b'\n' {
+                break;
             }
-            start = at + 1;
+            if byte == b'\t' || byte == b' ' && !tabs_only {
+                if tabs_only || end > start {
+                    keep(start, end);
+                }
+                start = end + 1;
+            }
         }
+        end += 1;
     }
-    if layout.separator == Separator::Tab || bytes.len() > start {
-        keep(start, bytes.len());
+    let mut last = end;
+    while last > start && matches!(bytes[last - 1], b' ' | b'\r') {
+        last -= 1;
     }
-    found
+    if tabs_only && end > 0 || last > start {
+        keep(start, last);
+    }
+    (found, end)
 }

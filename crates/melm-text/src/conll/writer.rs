@@ -11,15 +11,15 @@ use crate::tag::{EntityTypes, Spelled, Tag};
 #[derive(Debug)]
 pub struct ConllWriter<W> {
     out: W,
-    scheme: Scheme,
-    separator: Separator,
+    scheme: Option<Scheme>,
+    separator: Option<Separator>,
     line: Vec<u8>,
 }
 
 impl<W: Write> ConllWriter<W> {
-    /// Tags are spelt in `scheme`. `separator` stands between token and tag of sentences that
-    /// come without rows of their own.
-    pub fn new(out: W, scheme: Scheme, separator: Separator) -> Self {
+    /// Tags are spelt in `scheme`, or with the letters of the input. `separator` goes between all columns; without it rows keep
+    /// what stood between theirs, and sentences without rows get a tab.
+    pub fn new(out: W, scheme: Option<Scheme>, separator: Option<Separator>) -> Self {
         Self { out, scheme, separator, line: Vec::new() }
     }
 
@@ -31,6 +31,42 @@ impl<W: Write> ConllWriter<W> {
         types: &EntityTypes,
     ) -> io::Result<()> {
         self.line.clear();
+        self.push_before(record);
+        let separator = self.separator.unwrap_or(Separator::Tab);
+        let scheme = self.scheme.unwrap_or(types.own_spelling());
+        for (at, &tag) in tags.iter().enumerate() {
+            let tag = types.spell(tag, scheme);
+            let token = &record.tokens[at];
+            let line = &mut self.line;
+            match (record.rows.get(at), self.separator) {
+                (None, _) => push_row((["", separator.text(), ""], false), token, tag, line),
+                (Some(row), None) => push_retagged(row, tag, line),
+                (Some(row), Some(separator)) => {
+                    let (parts, tag_first) = row.around();
+                    let parts = parts.map(|part| separator.replace_in(part));
+                    let parts = [&*parts[0], &parts[1], parts[2].trim_end()];
+                    push_row((parts, tag_first), token, tag, line);
+                }
+            }
+            self.line.push(b'\n');
+        }
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)
+    }
+
+    /// Writes a sentence that came from a CoNLL file as it was.
+    pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
+        self.line.clear();
+        self.push_before(record);
+        for row in &record.rows {
+            self.line.extend_from_slice(row.text.as_bytes());
+            self.line.push(b'\n');
+        }
+        self.line.push(b'\n');
+        self.out.write_all(&self.line)
+    }
+
+    fn push_before(&mut self, record: &Record<'_>) {
         for comment in &record.before {
             self.line.extend_from_slice(comment.as_bytes());
             self.line.push(b'\n');
@@ -38,25 +74,25 @@ impl<W: Write> ConllWriter<W> {
                 self.line.push(b'\n');
             }
         }
-        for (at, &tag) in tags.iter().enumerate() {
-            let tag = types.spell(tag, self.scheme);
-            let plain = (["", self.separator.text(), ""], false);
-            let around = record.rows.get(at).map_or(plain, Row::around);
-            push_row(around, &record.tokens[at], tag, &mut self.line);
-            self.line.push(b'\n');
-        }
-        self.line.push(b'\n');
-        self.out.write_all(&self.line)
     }
 
-    /// Writes the comments after the last sentence and hands the output back.
-    pub fn finish(mut self, after: &[&str]) -> io::Result<W> {
-        for comment in after {
-            writeln!(self.out, "{comment}")?;
-        }
-        self.out.flush()?;
-        Ok(self.out)
+    /// Writes the comments after the last sentence.
+    pub fn write_after(&mut self, after: &[String]) -> io::Result<()> {
+        after.iter().try_for_each(|comment| writeln!(self.out, "{comment}"))
     }
+
+    /// Hands the output back.
+    pub fn finish(self) -> W {
+        self.out
+    }
+}
+
+/// Appends `row` with another tag.
+fn push_retagged(row: &Row<'_>, tag: Spelled<'_>, out: &mut Vec<u8>) {
+    let text = row.text.as_bytes();
+    out.extend_from_slice(&text[..row.tag.0]);
+    tag.push_to(out);
+    out.extend_from_slice(&text[row.tag.1..]);
 }
 
 /// Appends a row: `token` and `tag` inside the text that stood around them.

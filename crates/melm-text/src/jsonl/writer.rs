@@ -11,15 +11,16 @@ use crate::tag::{EntityTypes, Tag};
 #[derive(Debug)]
 pub struct JsonlWriter<W> {
     out: W,
-    scheme: Scheme,
+    scheme: Option<Scheme>,
     tags_key: String,
     names: Option<TagNames>,
     line: Vec<u8>,
 }
 
 impl<W: Write> JsonlWriter<W> {
-    /// Tags are written as strings, or, with `names`, as their positions in it.
-    pub fn new(out: W, scheme: Scheme, tags_key: &str, names: Option<TagNames>) -> Self {
+    /// Tags are spelt in `scheme`, or with the letters of the input; with `names` they are
+    /// written as their positions in it.
+    pub fn new(out: W, scheme: Option<Scheme>, tags_key: &str, names: Option<TagNames>) -> Self {
         Self { out, scheme, tags_key: tags_key.to_owned(), names, line: Vec::new() }
     }
 
@@ -66,19 +67,31 @@ impl<W: Write> JsonlWriter<W> {
         Ok(())
     }
 
+    /// Writes a sentence that came from JSON lines as it was.
+    pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
+        self.line.clear();
+        for (at, (key, raw)) in record.fields.iter().enumerate() {
+            self.line.push(if at == 0 { b'{' } else { b',' });
+            push_key(key, &mut self.line)?;
+            self.line.extend_from_slice(raw.as_bytes());
+        }
+        self.line.extend_from_slice(b"}\n");
+        self.out.write_all(&self.line)
+    }
+
     /// Hands the output back.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.out.flush()?;
-        Ok(self.out)
+    pub fn finish(self) -> W {
+        self.out
     }
 
     fn push_tags(&self, tags: &[Tag], types: &EntityTypes, line: &mut Vec<u8>) -> io::Result<()> {
+        let scheme = self.scheme.unwrap_or(types.own_spelling());
         line.push(b'[');
         for (at, &tag) in tags.iter().enumerate() {
             if at > 0 {
                 line.push(b',');
             }
-            let text = types.spell(tag, self.scheme).to_string();
+            let text = types.spell(tag, scheme).to_string();
             match &self.names {
                 None => serde_json::to_writer(&mut *line, &text)?,
                 Some(names) => {

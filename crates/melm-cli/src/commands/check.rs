@@ -1,0 +1,169 @@
+//! `melm check`: what is in the files, and what is wrong or suspicious in them.
+
+use std::io::Write as _;
+
+use melm_text::Error;
+use melm_text::check::{Memory, Repeated, Report};
+use serde::Serialize;
+
+use crate::args::Check;
+use crate::diagnose;
+use crate::failure::Failure;
+use crate::input;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::terminal::{Paint, Terminal};
+
+#[derive(Serialize)]
+struct Json {
+    files: Vec<FileJson>,
+    problems: usize,
+}
+
+#[derive(Serialize)]
+struct FileJson {
+    #[serde(flatten)]
+    report: Report,
+    problems: Vec<ProblemJson>,
+    n_problems: usize,
+}
+
+#[derive(Serialize)]
+struct ProblemJson {
+    line: usize,
+    problem: String,
+}
+
+pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
+    let options = input::options(&command.reading)?;
+    let mut seen = Memory::default();
+    let mut files = Vec::new();
+    let mut out = Output::create("-".as_ref(), false)?;
+    let failed = |error| Output::failed("standard output", error);
+    for path in &command.files {
+        let source = input::open(path, &command.reading)?;
+        let mut progress = Progress::new("checking", source.text().len(), terminal);
+        let scheme = command.reading.scheme;
+        let (report, survey) =
+            Report::read(&source, &options, scheme, &mut seen, |position| progress.at(position))?;
+        drop(progress);
+        let found = survey.require_sound(&source, false).err();
+        if !command.json {
+            out.write_all(text(&report, terminal).as_bytes()).map_err(failed)?;
+            out.flush().map_err(failed)?;
+            if let Some(Error::Data { name, problems, excerpts }) = &found {
+                for line in diagnose::data(name, problems, excerpts, terminal) {
+                    terminal.line(&line);
+                }
+            }
+        }
+        let problems = match found {
+            Some(Error::Data { problems, .. }) => problems,
+            Some(other) => return Err(other.into()),
+            None => melm_text::Problems::default(),
+        };
+        let listed = problems.first().iter();
+        let listed =
+            listed.map(|p| ProblemJson { line: p.line, problem: p.fault.to_string() }).collect();
+        files.push(FileJson { report, problems: listed, n_problems: problems.len() });
+    }
+    let n_problems = files.iter().map(|file| file.n_problems).sum();
+    if command.json {
+        let json = Json { files, problems: n_problems };
+        let text = serde_json::to_string_pretty(&json).expect("plain numbers and strings");
+        writeln!(out, "{text}").map_err(failed)?;
+    }
+    out.finish()?;
+    if n_problems == 0 {
+        return Ok(());
+    }
+    let s = if n_problems == 1 { "" } else { "s" };
+    Err(Failure::Reported(format!("{n_problems} problem{s} in all")))
+}
+
+fn text(report: &Report, terminal: &Terminal) -> String {
+    let mut text = format!("{}\n", report.file);
+    let mut row = |name: &str, value: String| text += &format!("  {name:<11} {value}\n");
+    row("format", format(report));
+    row("scheme", scheme(report));
+    row("sentences", {
+        let documents = report.documents;
+        let none = report.sentences_without_mention;
+        let documents =
+            if documents > 0 { format!(", {documents} documents") } else { String::new() };
+        format!("{}, {none} of them without a mention{documents}", report.sentences)
+    });
+    row("tokens", report.tokens.to_string());
+    let by_type: Vec<_> = report.mentions.iter().map(|(name, n)| format!("{name} {n}")).collect();
+    row("mentions", format!("{} ({})", report.n_mentions(), by_type.join(", ")));
+    let longest: Vec<_> = report
+        .longest
+        .iter()
+        .map(|long| format!("{} tokens (line {})", long.tokens, long.line))
+        .collect();
+    row("longest", longest.join(", "));
+    let repeats = &report.repeats;
+    row("duplicates", repeated(&repeats.duplicates, "of an earlier sentence here"));
+    text += &places(&repeats.duplicates);
+    if repeats.leaks.n > 0 {
+        let leaks = terminal.paint_out(Paint::Warning, "leaks");
+        let rest = repeated(&repeats.leaks, "of a sentence in an earlier file");
+        text += &format!("  {leaks}{:6} {rest}\n{}", "", places(&repeats.leaks));
+    }
+    for (kind, found) in report.suspicions.iter() {
+        let warning = terminal.paint_out(Paint::Warning, "suspicious");
+        text += &format!("  {warning}  {} × {}\n", found.n, kind.text());
+        for (line, what) in &found.first {
+            text += &format!("{:14}line {line}: {what}\n", "");
+        }
+        if found.n > found.first.len() {
+            text += &format!("{:14}… and {} more\n", "", found.n - found.first.len());
+        }
+    }
+    text
+}
+
+fn format(report: &Report) -> String {
+    let Some(columns) = &report.columns else {
+        return "JSON lines".into();
+    };
+    let mut text =
+        format!("CoNLL, {} columns, token in {}, tag in {}", columns.n, columns.token, columns.tag);
+    if let Some(other) = columns.also_tags.first() {
+        text += &format!(" (column {other} looks like tags too: `--tag-column {other}`)");
+    }
+    text
+}
+
+fn scheme(report: &Report) -> String {
+    let upper = |names: &[&str]| names.join(", ").to_uppercase();
+    match report.also_valid_as.as_slice() {
+        [] => upper(&[report.scheme]),
+        also => format!("{} (just as valid as {})", upper(&[report.scheme]), upper(also)),
+    }
+}
+
+fn repeated(repeated: &Repeated, what: &str) -> String {
+    match (repeated.n, repeated.n_other_mentions) {
+        (0, _) => "none".into(),
+        (n, 0) => format!("{n} × the tokens {what}"),
+        (n, other) => format!("{n} × the tokens {what}, {other} with other mentions"),
+    }
+}
+
+/// How many repeats are shown with their place.
+const N_PLACES: usize = 3;
+
+fn places(repeated: &Repeated) -> String {
+    let mut text = String::new();
+    for repeat in repeated.first.iter().take(N_PLACES) {
+        let other = if repeat.same_mentions { "" } else { ", with other mentions" };
+        let first = &repeat.first;
+        text +=
+            &format!("{:14}line {}: as {}:{}{other}\n", "", repeat.line, first.file, first.line);
+    }
+    if repeated.n > N_PLACES {
+        text += &format!("{:14}… and {} more\n", "", repeated.n - N_PLACES);
+    }
+    text
+}

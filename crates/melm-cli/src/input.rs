@@ -1,0 +1,44 @@
+//! Opens what the user named.
+
+use std::io;
+use std::path::Path;
+
+use melm_text::jsonl::parse_names;
+use melm_text::{ReadOptions, Source};
+
+use crate::args::Reading;
+use crate::failure::Failure;
+
+/// Reads a file, or standard input for `-`.
+pub(crate) fn open(path: &Path, reading: &Reading) -> Result<Source, Failure> {
+    let source = if path == Path::new("-") {
+        Source::read("standard input", io::stdin().lock(), reading.encoding)
+    } else {
+        Source::open(path, reading.encoding)
+    };
+    Ok(source?)
+}
+
+/// What the options say about the input.
+pub(crate) fn options(reading: &Reading) -> Result<ReadOptions, Failure> {
+    let names = match &reading.names {
+        None => None,
+        Some(given) => {
+            let text = std::fs::read_to_string(given).unwrap_or_else(|_| given.clone());
+            let key = reading.tags_key.as_deref().unwrap_or("ner_tags");
+            let names = parse_names(&text, key).ok_or_else(|| Failure::Usage {
+                message: format!("`--names {given}` is neither a list of tags nor a file of them"),
+                hint: "write the tags in the order of their ids: `--names O,B-PER,I-PER`",
+            })?;
+            Some(names)
+        }
+    };
+    Ok(ReadOptions {
+        format: reading.format,
+        token_column: reading.token_column,
+        tag_column: reading.tag_column,
+        tokens_key: reading.tokens_key.clone(),
+        tags_key: reading.tags_key.clone(),
+        names,
+    })
+}

@@ -35,6 +35,7 @@ pub(crate) fn options(reading: &Reading) -> Result<ReadOptions, Failure> {
     };
     Ok(ReadOptions {
         format: reading.format,
+        scheme: reading.scheme,
         token_column: reading.token_column,
         tag_column: reading.tag_column,
         tokens_key: reading.tokens_key.clone(),

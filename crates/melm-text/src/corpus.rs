@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use crate::conll::{Separator, is_document_start, push_row};
+use crate::conll::{Separator, guard_mark, is_document_start, push_row};
 use crate::error::Error;
 use crate::format::ReadOptions;
 use crate::mention::{mentions, merged_by_io, repair, write_tags};
@@ -33,7 +33,7 @@ impl Corpus {
     /// Reads a file. Any problem in it, and any tag that breaks its scheme, is an error.
     pub fn read(source: &Source, options: &ReadOptions) -> Result<Self, Error> {
         let mut sentences = Vec::new();
-        let survey = Survey::read(source, options, None, |record, _, _| {
+        let survey = Survey::read(source, options, |record, _, _| {
             sentences.push(Sentence::from_record(record).expect("readers check what they yield"));
         })?;
         survey.require_sound(source, false)?;
@@ -85,7 +85,7 @@ impl Corpus {
     pub fn write_conll(&self, mut out: impl Write) -> io::Result<()> {
         let plain = (["", Separator::Tab.text(), ""], false);
         let mut lines = Vec::new();
-        for sentence in &self.sentences {
+        for (number, sentence) in self.sentences.iter().enumerate() {
             lines.clear();
             for comment in sentence.before() {
                 lines.extend_from_slice(comment.as_bytes());
@@ -98,6 +98,9 @@ impl Corpus {
                 lines.push(b'\n');
             }
             lines.push(b'\n');
+            if number == 0 {
+                guard_mark(&mut lines);
+            }
             out.write_all(&lines)?;
         }
         out.flush()

@@ -12,6 +12,7 @@ use crate::error::Error;
 use crate::jsonl::{JsonlReader, JsonlWriter, TagNames, names_beside};
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
+use crate::scheme::Scheme;
 use crate::source::Source;
 use crate::tag::{EntityTypes, Tag};
 
@@ -33,9 +34,13 @@ impl Format {
         }
     }
 
-    /// Tells the format of a text from its first character.
+    /// Tells the format of a text from its start: an object with a key, or columns.
     pub fn detect(text: &str) -> Self {
-        if text.trim_ascii_start().starts_with('{') { Format::Jsonl } else { Format::Conll }
+        let object = text.trim_ascii_start().strip_prefix('{');
+        match object.map(str::trim_ascii_start) {
+            Some(inside) if inside.starts_with(['"', '}']) => Format::Jsonl,
+            _ => Format::Conll,
+        }
     }
 
     /// The format that a file name asks for: JSON lines for `.jsonl`, `.json` and `.ndjson`.
@@ -65,6 +70,8 @@ impl FromStr for Format {
 pub struct ReadOptions {
     /// The format.
     pub format: Option<Format>,
+    /// The scheme.
+    pub scheme: Option<Scheme>,
     /// CoNLL: the column of the token, from 1.
     pub token_column: Option<usize>,
     /// CoNLL: the column of the tag, from 1.

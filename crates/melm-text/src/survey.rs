@@ -37,7 +37,6 @@ impl Survey {
     pub fn read<'t>(
         source: &'t Source,
         options: &ReadOptions,
-        given: Option<Scheme>,
         mut each: impl FnMut(&Record<'t>, &EntityTypes, usize),
     ) -> Result<Self, Error> {
         let mut reader = Reader::new(source, options)?;
@@ -55,7 +54,7 @@ impl Survey {
         if n_sentences == 0 && problems.is_empty() {
             problems.push(1, 0..0, Fault::NoSentence);
         }
-        let scheme = match given {
+        let scheme = match options.scheme {
             None => transitions.detect(types.end_letters()),
             Some(scheme) => {
                 Detected { scheme, n_breaks: transitions.n_breaks(scheme), also: Vec::new() }

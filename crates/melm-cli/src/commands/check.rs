@@ -43,9 +43,8 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
     for path in &command.files {
         let source = input::open(path, &command.reading)?;
         let mut progress = Progress::new("checking", source.text().len(), terminal);
-        let scheme = command.reading.scheme;
         let (report, survey) =
-            Report::read(&source, &options, scheme, &mut seen, |position| progress.at(position))?;
+            Report::read(&source, &options, &mut seen, |position| progress.at(position))?;
         drop(progress);
         let found = survey.require_sound(&source, false).err();
         if !command.json {

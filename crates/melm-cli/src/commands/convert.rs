@@ -26,10 +26,9 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
     let source = input::open(&command.file, &command.reading)?;
 
     // The output's scheme must be known before its first tag is written.
-    let given = command.reading.scheme;
     let needs_survey = command.to_scheme.is_none() && (command.repair || names_file.is_some());
     let known = match needs_survey {
-        true => Some(Survey::read(&source, &options, given, |_, _, _| {})?),
+        true => Some(Survey::read(&source, &options, |_, _, _| {})?),
         false => None,
     };
     let scheme = command.to_scheme.or(known.as_ref().map(|survey| survey.scheme.scheme));
@@ -84,8 +83,7 @@ impl Pass {
         let to_spaces = command.separator == Some(Separator::Space);
         let mut progress = Progress::new("converting", source.text().len(), terminal);
         let mut n_sentences = 0;
-        let given = command.reading.scheme;
-        let survey = Survey::read(source, options, given, |record, types, position| {
+        let survey = Survey::read(source, options, |record, types, position| {
             n_sentences += 1;
             if self.failed.is_none() {
                 self.failed = match record.tokens.iter().find(|t| to_spaces && t.contains(' ')) {
@@ -170,7 +168,7 @@ fn names_beside(out: &Path) -> Result<PathBuf, Failure> {
 
 /// Every tag the scheme can spell for the types of the file, `O` first.
 fn names_of(source: &Source, options: &ReadOptions, scheme: Scheme) -> Result<TagNames, Failure> {
-    let types = Survey::read(source, options, Some(scheme), |_, _, _| {})?.types;
+    let types = Survey::read(source, options, |_, _, _| {})?.types;
     let parts = [Part::Begin, Part::Inside, Part::End, Part::Single];
     let mut names = vec!["O".to_owned()];
     for entity_type in types.sorted() {

@@ -25,7 +25,7 @@ pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> 
     ids.iter().try_for_each(|ids| require_free(ids, force))?;
     let options = input::options(&command.reading)?;
     let source = input::open(&command.file, &command.reading)?;
-    let survey = Survey::read(&source, &options, command.reading.scheme, |_, _, _| {})?;
+    let survey = Survey::read(&source, &options, |_, _, _| {})?;
     survey.require_sound(&source, false)?;
 
     let drawn = draw(survey.n_sentences, command.size as usize, Seed(command.seed));

@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
     let predicted = input::open(&command.predicted, &command.reading)?;
     let reading = match command.strict {
         false => Reading::Lenient,
-        true => Reading::Strict(strict_scheme(command, &gold, &predicted, &options)?),
+        true => Reading::Strict(strict_scheme(&gold, &predicted, &options)?),
     };
     let (scores, types) = score(&gold, &predicted, &options, reading, terminal)?;
 
@@ -41,17 +41,16 @@ pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
 
 /// Strict scoring needs a scheme; both files must be spelt with its letters.
 fn strict_scheme(
-    command: &Score,
     gold: &Source,
     predicted: &Source,
     options: &ReadOptions,
 ) -> Result<Scheme, Failure> {
-    let survey = Survey::read(gold, options, command.reading.scheme, |_, _, _| {})?;
+    let survey = Survey::read(gold, options, |_, _, _| {})?;
     survey.require_sound(gold, true)?;
     let scheme = survey.scheme.scheme;
     for source in [gold, predicted] {
         let mut foreign = None;
-        Survey::read(source, options, Some(scheme), |record, types, _| {
+        Survey::read(source, options, |record, types, _| {
             if foreign.is_some() {
                 return;
             }

@@ -14,7 +14,6 @@ use crate::error::Error;
 use crate::format::{Format, ReadOptions};
 use crate::mention::mentions;
 use crate::record::Record;
-use crate::scheme::Scheme;
 use crate::source::Source;
 use crate::survey::Survey;
 use crate::tag::{EntityType, EntityTypes};
@@ -82,13 +81,12 @@ impl Report {
     pub fn read(
         source: &Source,
         options: &ReadOptions,
-        scheme: Option<Scheme>,
         seen: &mut Memory,
         mut progress: impl FnMut(usize),
     ) -> Result<(Self, Survey), Error> {
         let mut tally = Tally::default();
         seen.next_file(source.name());
-        let survey = Survey::read(source, options, scheme, |record, types, position| {
+        let survey = Survey::read(source, options, |record, types, position| {
             tally.add(record, types);
             seen.add(record, types);
             progress(position);

@@ -109,7 +109,8 @@ fn sample(text: &str) -> Vec<&str> {
     text.lines()
         .filter(|line| {
             let blank = line.trim_ascii().is_empty();
-            let skip = blank || is_document_start(line) || at_start && line.starts_with('#');
+            let comment = at_start && line.starts_with('#') && !ends_in_tag(line);
+            let skip = blank || is_document_start(line) || comment;
             at_start = blank || at_start && skip;
             !skip
         })
@@ -118,10 +119,18 @@ fn sample(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Whether a row is a document boundary, whatever its columns.
+/// Whether a line that starts like a comment may be a row: its last column is a tag.
+fn ends_in_tag(line: &str) -> bool {
+    let line = line.trim_end_matches([' ', '\r']);
+    let last = line.rsplit('\t').next().filter(|_| line.contains('\t'));
+    is_tag(last.or(line.rsplit(' ').next()).unwrap_or(""))
+}
+
+/// Whether a row is a document boundary, whatever its columns. A tabbed token may hold a space.
 pub(crate) fn is_document_start(row: &str) -> bool {
-    row.strip_prefix(DOCUMENT_START)
-        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t']))
+    row.strip_prefix(DOCUMENT_START).is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with('\t') || rest.starts_with(' ') && !rest.contains('\t')
+    })
 }
 
 /// Whether the first column counts tokens from 1, as in GermEval and CoNLL-U files.

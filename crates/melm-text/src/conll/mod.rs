@@ -12,3 +12,4 @@ pub use reader::ConllReader;
 pub use writer::{ConllWriter, push_row};
 
 pub(crate) use layout::is_document_start;
+pub(crate) use writer::guard_mark;

@@ -41,8 +41,23 @@ impl<'t> ConllReader<'t> {
         &self.after
     }
 
-    /// Reads the next sentence into `record`; false at the end. A row with a problem is left out.
+    /// Reads the next sentence into `record`; false at the end. A row with a problem is left out,
+    /// and so is a sentence without any other.
     pub fn read(
+        &mut self,
+        record: &mut Record<'t>,
+        types: &mut EntityTypes,
+        problems: &mut Problems,
+    ) -> bool {
+        while self.read_rows(record, types, problems) {
+            if !record.tokens.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn read_rows(
         &mut self,
         record: &mut Record<'t>,
         types: &mut EntityTypes,

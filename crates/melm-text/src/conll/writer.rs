@@ -14,13 +14,14 @@ pub struct ConllWriter<W> {
     scheme: Option<Scheme>,
     separator: Option<Separator>,
     line: Vec<u8>,
+    started: bool,
 }
 
 impl<W: Write> ConllWriter<W> {
     /// Tags are spelt in `scheme`, or with the letters of the input. `separator` goes between all columns; without it rows keep
     /// what stood between theirs, and sentences without rows get a tab.
     pub fn new(out: W, scheme: Option<Scheme>, separator: Option<Separator>) -> Self {
-        Self { out, scheme, separator, line: Vec::new() }
+        Self { out, scheme, separator, line: Vec::new(), started: false }
     }
 
     /// Writes a sentence with `tags` in place of its own.
@@ -50,8 +51,7 @@ impl<W: Write> ConllWriter<W> {
             }
             self.line.push(b'\n');
         }
-        self.line.push(b'\n');
-        self.out.write_all(&self.line)
+        self.write_line()
     }
 
     /// Writes a sentence that came from a CoNLL file as it was.
@@ -62,7 +62,15 @@ impl<W: Write> ConllWriter<W> {
             self.line.extend_from_slice(row.text.as_bytes());
             self.line.push(b'\n');
         }
+        self.write_line()
+    }
+
+    fn write_line(&mut self) -> io::Result<()> {
         self.line.push(b'\n');
+        if !self.started {
+            guard_mark(&mut self.line);
+            self.started = true;
+        }
         self.out.write_all(&self.line)
     }
 
@@ -84,6 +92,14 @@ impl<W: Write> ConllWriter<W> {
     /// Hands the output back.
     pub fn finish(self) -> W {
         self.out
+    }
+}
+
+/// A file that starts with U+FEFF would lose it to the reader, who takes it for a byte order mark.
+pub(crate) fn guard_mark(start: &mut Vec<u8>) {
+    const MARK: &[u8] = "\u{feff}".as_bytes();
+    if start.starts_with(MARK) {
+        start.splice(0..0, MARK.iter().copied());
     }
 }
 

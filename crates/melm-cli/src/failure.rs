@@ -62,6 +62,9 @@ impl Failure {
             Failure::Text(error) => error.cure(),
             Failure::Exists(_) => Some("pass `--force` to overwrite it".into()),
             Failure::Mismatch { hint, .. } | Failure::Usage { hint, .. } => Some((*hint).into()),
+            Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("create the folder first".into())
+            }
             Failure::Write { .. } | Failure::Reported(_) => None,
         }
     }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::format::ReadOptions;
 use crate::mention::{mentions, merged_by_io, repair, write_tags};
 use crate::scheme::Scheme;
-use crate::sentence::Sentence;
+use crate::sentence::{Frame, Sentence};
 use crate::source::Source;
 use crate::survey::Survey;
 use crate::tag::EntityTypes;
@@ -92,7 +92,7 @@ impl Corpus {
                 lines.extend_from_slice(if is_document_start(comment) { b"\n\n" } else { b"\n" });
             }
             for (at, token) in sentence.tokens().iter().enumerate() {
-                let around = sentence.frames().get(at).map_or(plain, |frame| frame.around());
+                let around = sentence.frames().get(at).map_or(plain, Frame::around);
                 let tag = self.types.spell(sentence.tags()[at], self.scheme);
                 push_row(around, token.as_str(), tag, &mut lines);
                 lines.push(b'\n');

@@ -48,19 +48,18 @@ pub enum Error {
 
 impl Error {
     /// The problems of a file, each with its line.
-    pub fn data(name: &str, text: &str, problems: Problems) -> Self {
+    pub fn data(name: &str, text: &str, mut problems: Problems) -> Self {
         let mut excerpts = Vec::with_capacity(problems.first().len());
         let mut lines = text.split('\n').enumerate();
-        let mut sorted = problems.clone();
-        sorted.sort();
+        problems.sort();
         let mut last: Option<(usize, &str)> = None;
-        for problem in sorted.first() {
+        for problem in problems.first() {
             if last.is_none_or(|(line, _)| line != problem.line) {
                 last = lines.find(|(n, _)| n + 1 == problem.line).map(|(n, l)| (n + 1, l));
             }
             excerpts.push(last.map_or("", |(_, l)| l).trim_end_matches('\r').to_owned());
         }
-        Error::Data { name: name.to_owned(), problems: sorted, excerpts }
+        Error::Data { name: name.to_owned(), problems, excerpts }
     }
 
     /// What the user can do about it, where we know; each [`crate::Fault`] has its own cure.
@@ -68,6 +67,9 @@ impl Error {
         match self {
             Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the path; `-` reads standard input".into())
+            }
+            Error::Read { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
+                Some("name a file in it".into())
             }
             Error::Unwritable { .. } => Some("write tabs: pass `--separator tab`".into()),
             _ => None,

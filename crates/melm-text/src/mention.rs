@@ -63,9 +63,9 @@ pub fn write_tags(mentions: impl IntoIterator<Item = Mention>, scheme: Scheme, t
         if touches && scheme == Scheme::Ioe1 {
             tags[start - 1] = Tag::In(Part::End, entity_type);
         }
-        for at in start..end {
+        for (at, tag) in (start..end).zip(&mut tags[start..end]) {
             let part = scheme.part(at == start, at + 1 == end, touches);
-            tags[at] = Tag::In(part, entity_type);
+            *tag = Tag::In(part, entity_type);
         }
         before = Some(mention);
     }

@@ -35,8 +35,11 @@ pub enum Fault {
     /// A NUL byte: not a text file.
     #[error("the file holds a NUL byte: it is not a text file")]
     Binary,
+    /// A carriage return without its line feed.
+    #[error("a carriage return inside the line")]
+    Return,
     /// Another number of columns than the rest of the file.
-    #[error("{found} column{} where {expected} are expected", if *found == 1 { "" } else { "s" })]
+    #[error("{found} column{} where {expected} are expected", s(*found))]
     Ragged {
         /// Columns of this row.
         found: usize,
@@ -62,11 +65,25 @@ pub enum Fault {
     /// The line is not JSON, or not an object.
     #[error("not a JSON object: {0}")]
     Json(String),
-    /// A key that every line must have is missing or of another type.
-    #[error("{0}")]
-    Key(String),
+    /// A key that every line must have is missing.
+    #[error("no key `{0}`")]
+    NoKey(String),
+    /// A key that every line must have stands there twice.
+    #[error("the key `{0}` stands twice")]
+    KeyTwice(String),
+    /// A key holds something else than it should.
+    #[error("`{key}` is not a list of {expected}")]
+    Value {
+        /// The key.
+        key: String,
+        /// What it should be a list of.
+        expected: &'static str,
+    },
+    /// A JSON object without any token.
+    #[error("the sentence has no tokens")]
+    NoToken,
     /// Not one tag for each token.
-    #[error("{n_tokens} tokens and {n_tags} tags")]
+    #[error("{n_tokens} token{} but {n_tags} tag{}", s(*n_tokens), s(*n_tags))]
     Uneven {
         /// Tokens of the sentence.
         n_tokens: usize,
@@ -116,6 +133,7 @@ impl Fault {
                 "save the file as UTF-8, for example with `iconv -f UTF-16 -t UTF-8`".into()
             }
             Fault::Binary => "give a CoNLL or JSON lines file".into(),
+            Fault::Return => "end lines with a line feed, for example with `tr '\\r' '\\n'`".into(),
             Fault::Ragged { found: 1, .. } => {
                 "every row needs its token and its tag; sentences are separated by an empty line"
                     .into()
@@ -132,7 +150,7 @@ impl Fault {
             }
             Fault::Tag(TagFault::NoType(_)) => "add the entity type, as in `B-PER`".into(),
             Fault::Token(TokenFault::Empty) => {
-                "delete the row, or give it a token; `--token-column` names another column".into()
+                "give it a token, or leave it out with its tag".into()
             }
             Fault::Token(TokenFault::DocumentStart) => {
                 "leave the line out, or give it a sentence of its own".into()
@@ -144,10 +162,17 @@ impl Fault {
                     .into()
             }
             Fault::Json(_) => "JSON lines hold one JSON object on each line".into(),
-            Fault::Key(_) => {
-                "name the keys with `--tokens-key` and `--tags-key`, or convert the file".into()
+            Fault::NoKey(_) => "name the keys with `--tokens-key` and `--tags-key`".into(),
+            Fault::KeyTwice(_) => "give each key once".into(),
+            Fault::Value { .. } => {
+                "tokens are a list of strings, tags a list of strings or of ids".into()
             }
+            Fault::NoToken => "leave the line out".into(),
             Fault::Uneven { .. } => "give each token one tag".into(),
+            Fault::TagId { id: -100, .. } => {
+                "-100 marks pieces that a trainer skips: export the data before it is tokenized"
+                    .into()
+            }
             Fault::TagId { .. } => {
                 "give the names in order with `--names O,B-PER,I-PER,…` or `--names FILE`".into()
             }
@@ -165,6 +190,11 @@ impl Fault {
             }
         })
     }
+}
+
+/// The plural ending.
+fn s(n: usize) -> &'static str {
+    if n == 1 { "" } else { "s" }
 }
 
 /// How many problems are kept with their place; the others are counted.

@@ -67,10 +67,9 @@ impl Scheme {
     pub(crate) fn part(self, first: bool, last: bool, touches: bool) -> Part {
         match self {
             Scheme::Iob1 if first && touches => Part::Begin,
-            Scheme::Io | Scheme::Iob1 | Scheme::Ioe1 => Part::Inside,
             Scheme::Iob2 if first => Part::Begin,
             Scheme::Ioe2 if last => Part::End,
-            Scheme::Iob2 | Scheme::Ioe2 => Part::Inside,
+            Scheme::Io | Scheme::Iob1 | Scheme::Iob2 | Scheme::Ioe1 | Scheme::Ioe2 => Part::Inside,
             Scheme::Iobes | Scheme::Bilou => match (first, last) {
                 (true, true) => Part::Single,
                 (true, false) => Part::Begin,

@@ -1,4 +1,5 @@
 //! Scores equal seqeval's on random tag-sequence pairs, most of them malformed somewhere.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use melm_text::score::{Counts, Rates, Reading, Weight};
 use melm_text::{EntityTypes, Scheme, Scores, Tag};

@@ -1,4 +1,5 @@
 //! What is written is what is read: tokens, tags, columns, comments, in every format and scheme.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;

@@ -130,7 +130,9 @@ fn say(survey: &Survey, to: Format, scheme: Scheme, merged: usize, terminal: &Te
         to.name(),
     ));
     if !survey.breaks.is_empty() {
-        terminal.say(&format!("repaired {} tags that {from} does not allow", survey.breaks.len()));
+        let n = survey.breaks.len();
+        let s = if n == 1 { "" } else { "s" };
+        terminal.say(&format!("repaired {n} tag{s} that {from} does not allow"));
     }
     if merged > 0 {
         terminal.say(&format!(

@@ -150,7 +150,8 @@ fn most_frequent(values: impl Iterator<Item = usize>) -> Option<usize> {
     for value in values {
         *counts.entry(value).or_default() += 1;
     }
-    counts.into_iter().max_by_key(|&(_, n)| n).map(|(value, _)| value)
+    // The smaller one in a tie: a row with a column too many is commoner than a row too short.
+    counts.into_iter().rev().max_by_key(|&(_, n)| n).map(|(value, _)| value)
 }
 
 #[cfg(test)]

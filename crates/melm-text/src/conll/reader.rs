@@ -129,6 +129,12 @@ impl<'t> ConllReader<'t> {
         types: &mut EntityTypes,
         problems: &mut Problems,
     ) {
+        if self.bare_cr
+            && let Some(at) = memchr::memchr(b'\r', text.as_bytes())
+        {
+            problems.push(self.line, at..at + 1, Fault::Return);
+            return;
+        }
         let expected = self.layout.n_columns;
         if found.n_columns != expected {
             let fault = Fault::Ragged { found: found.n_columns, expected };
@@ -138,7 +144,7 @@ impl<'t> ConllReader<'t> {
         let (token, tag) = (found.token, found.tag);
         let token_text = &text[token.0..token.1];
         let parsed = self.parse(&text[tag.0..tag.1], types);
-        match (self.check(token_text), parsed) {
+        match (check(token_text), parsed) {
             (Ok(()), Ok(parsed)) => {
                 record.tokens.push(Cow::Borrowed(token_text));
                 record.tags.push(parsed);
@@ -155,14 +161,6 @@ impl<'t> ConllReader<'t> {
         }
     }
 
-    /// As [`Token::check`], which most tokens pass by their first byte: no column holds a tab.
-    fn check(&self, token: &str) -> Result<(), TokenFault> {
-        match token.as_bytes().first() {
-            Some(&byte) if !self.bare_cr && byte != b' ' && byte != b'-' => Ok(()),
-            _ => Token::check(token),
-        }
-    }
-
     fn parse(&mut self, text: &'t str, types: &mut EntityTypes) -> Result<Tag, TagFault> {
         if text == "O" {
             return Ok(Tag::Outside);
@@ -173,6 +171,14 @@ impl<'t> ConllReader<'t> {
         let tag = types.parse(text)?;
         self.known.insert(text, tag);
         Ok(tag)
+    }
+}
+
+/// As [`Token::check`], which most tokens pass by their first byte: no column holds a break.
+fn check(token: &str) -> Result<(), TokenFault> {
+    match token.as_bytes().first() {
+        Some(&byte) if byte != b' ' && byte != b'-' => Ok(()),
+        _ => Token::check(token),
     }
 }
 

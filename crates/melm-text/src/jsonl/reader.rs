@@ -103,9 +103,10 @@ impl<'t> JsonlReader<'t> {
             (at..line.len().min(at + 1), Fault::Json(without_place(&error)))
         })?;
         record.fields = fields.0;
-        let (tokens, span) = self.value(record, line, &self.tokens_key)?;
+        let (tokens, span) = value(record, line, &self.tokens_key)?;
         let tokens: Vec<Text<'t>> = serde_json::from_str(tokens).map_err(|_| {
-            (span.clone(), Fault::Key(format!("`{}` is not a list of strings", self.tokens_key)))
+            let key = self.tokens_key.clone();
+            (span.clone(), Fault::Value { key, expected: "strings" })
         })?;
         record.tokens.extend(tokens.into_iter().map(|token| token.0));
         self.read_tags(line, record, types)?;
@@ -122,7 +123,7 @@ impl<'t> JsonlReader<'t> {
             return Err((span, Fault::Uneven { n_tokens, n_tags }));
         }
         if record.tokens.is_empty() {
-            return Err((span, Fault::Key(format!("`{}` is empty", self.tokens_key))));
+            return Err((span, Fault::NoToken));
         }
         Ok(true)
     }
@@ -133,7 +134,7 @@ impl<'t> JsonlReader<'t> {
         record: &mut Record<'t>,
         types: &mut EntityTypes,
     ) -> Result<(), Located> {
-        let (tags, span) = self.value(record, line, &self.tags_key)?;
+        let (tags, span) = value(record, line, &self.tags_key)?;
         let parse = |text: &str, types: &mut EntityTypes| -> Result<Tag, Located> {
             types.parse(text).map_err(|fault| (span.clone(), fault.into()))
         };
@@ -144,8 +145,8 @@ impl<'t> JsonlReader<'t> {
             return Ok(());
         }
         let ids: Vec<i64> = serde_json::from_str(tags).map_err(|_| {
-            let text = format!("`{}` is a list of neither strings nor ids", self.tags_key);
-            (span.clone(), Fault::Key(text))
+            let key = self.tags_key.clone();
+            (span.clone(), Fault::Value { key, expected: "strings or ids" })
         })?;
         let names = self.names.as_deref().unwrap_or_default();
         for id in ids {
@@ -156,23 +157,22 @@ impl<'t> JsonlReader<'t> {
         }
         Ok(())
     }
+}
 
-    /// The raw value of a key, and where it stands in the line.
-    fn value(
-        &self,
-        record: &Record<'t>,
-        line: &'t str,
-        key: &str,
-    ) -> Result<(&'t str, std::ops::Range<usize>), Located> {
-        let mut with_key = record.fields.iter().filter(|(k, _)| k == key);
-        match (with_key.next(), with_key.next()) {
-            (Some((_, raw)), None) => {
-                let start = raw.as_ptr().addr() - line.as_ptr().addr();
-                Ok((raw, start..start + raw.len()))
-            }
-            (None, _) => Err((0..line.len(), Fault::Key(format!("no key `{key}`")))),
-            _ => Err((0..line.len(), Fault::Key(format!("the key `{key}` stands twice")))),
+/// The raw value of a key, and where it stands in the line.
+fn value<'t>(
+    record: &Record<'t>,
+    line: &'t str,
+    key: &str,
+) -> Result<(&'t str, std::ops::Range<usize>), Located> {
+    let mut with_key = record.fields.iter().filter(|(k, _)| k == key);
+    match (with_key.next(), with_key.next()) {
+        (Some((_, raw)), None) => {
+            let start = raw.as_ptr().addr() - line.as_ptr().addr();
+            Ok((raw, start..start + raw.len()))
         }
+        (None, _) => Err((0..line.len(), Fault::NoKey(key.to_owned()))),
+        _ => Err((0..line.len(), Fault::KeyTwice(key.to_owned()))),
     }
 }
 

@@ -7,6 +7,8 @@ use clap_complete::Shell;
 use melm_text::conll::Separator;
 use melm_text::{Encoding, Format, Scheme};
 
+use crate::terminal::Loudness;
+
 /// More labelled sentences for named-entity recognition, from the few you have.
 ///
 /// Files are CoNLL (one token and its tag a line, an empty line after each sentence) or JSON
@@ -25,6 +27,16 @@ pub(crate) struct Args {
     /// Say more: every problem of a file, not the first few
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
+}
+
+impl Args {
+    pub(crate) fn loudness(&self) -> Loudness {
+        match (self.quiet, self.verbose) {
+            (true, _) => Loudness::Quiet,
+            (false, true) => Loudness::Verbose,
+            (false, false) => Loudness::Usual,
+        }
+    }
 }
 
 #[derive(Debug, Subcommand)]

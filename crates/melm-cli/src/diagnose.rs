@@ -1,6 +1,6 @@
 //! Failures as a person reads them: what, where with an excerpt and a caret, and the cure.
 
-use std::collections::BTreeMap;
+use std::collections::BTreeSet;
 use std::error::Error as _;
 
 use melm_text::{Error, Problem, Problems};
@@ -76,11 +76,8 @@ fn hint(cure: &str, terminal: &Terminal) -> String {
 }
 
 fn rest(unshown: &[Problem], n: usize) -> String {
-    let mut by_line: BTreeMap<usize, ()> = BTreeMap::new();
-    for problem in unshown {
-        by_line.insert(problem.line, ());
-    }
-    let numbers: Vec<_> = by_line.keys().take(10).map(ToString::to_string).collect();
+    let by_line: BTreeSet<usize> = unshown.iter().map(|problem| problem.line).collect();
+    let numbers: Vec<_> = by_line.iter().take(10).map(ToString::to_string).collect();
     let more = if by_line.len() > 10 || n > unshown.len() { ", …" } else { "" };
     format!("… and {n} more, on lines {}{more}", numbers.join(", "))
 }

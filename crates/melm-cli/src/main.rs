@@ -20,7 +20,7 @@ use terminal::Terminal;
 fn main() -> ExitCode {
     let args = Args::parse();
     interrupt::install();
-    let terminal = Terminal::new(args.quiet, args.verbose);
+    let terminal = Terminal::new(args.loudness());
     let done = match args.command {
         Command::Check(command) => commands::check::run(&command, &terminal),
         Command::Convert(command) => commands::convert::run(&command, &terminal),

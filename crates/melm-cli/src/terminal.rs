@@ -5,10 +5,17 @@ use std::io::{self, IsTerminal, Write};
 /// How to speak.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    quiet: bool,
-    verbose: bool,
-    is_terminal: bool,
+    loudness: Loudness,
+    interactive: bool,
     colour: bool,
+}
+
+/// How much to say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Loudness {
+    Quiet,
+    Usual,
+    Verbose,
 }
 
 /// A colour, by what it means.
@@ -20,22 +27,22 @@ pub(crate) enum Paint {
 }
 
 impl Terminal {
-    pub(crate) fn new(quiet: bool, verbose: bool) -> Self {
-        let is_terminal = io::stderr().is_terminal();
-        let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        Self { quiet, verbose, is_terminal, colour }
+    pub(crate) fn new(loudness: Loudness) -> Self {
+        let interactive = io::stderr().is_terminal();
+        let colour = interactive && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        Self { loudness, interactive, colour }
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.quiet
+        self.loudness == Loudness::Quiet
     }
 
     pub(crate) fn is_verbose(&self) -> bool {
-        self.verbose
+        self.loudness == Loudness::Verbose
     }
 
     pub(crate) fn is_terminal(&self) -> bool {
-        self.is_terminal
+        self.interactive
     }
 
     /// `text` in a colour, if there are colours.
@@ -58,7 +65,7 @@ impl Terminal {
 
     /// Says a line, unless asked to be quiet.
     pub(crate) fn say(&self, line: &str) {
-        if !self.quiet {
+        if !self.is_quiet() {
             self.line(line);
         }
     }

@@ -27,10 +27,8 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
 
     // The output's scheme must be known before its first tag is written.
     let needs_survey = command.to_scheme.is_none() && (command.repair || names_file.is_some());
-    let known = match needs_survey {
-        true => Some(Survey::read(&source, &options, |_, _, _| {})?),
-        false => None,
-    };
+    let known =
+        if needs_survey { Some(Survey::read(&source, &options, |_, _, _| {})?) } else { None };
     let scheme = command.to_scheme.or(known.as_ref().map(|survey| survey.scheme.scheme));
     let names = match (&names_file, scheme) {
         (Some(_), Some(scheme)) => Some(names_of(&source, &options, scheme)?),

@@ -27,9 +27,10 @@ pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
     let options = input::options(&command.reading)?;
     let gold = input::open(&command.gold, &command.reading)?;
     let predicted = input::open(&command.predicted, &command.reading)?;
-    let reading = match command.strict {
-        false => Reading::Lenient,
-        true => Reading::Strict(strict_scheme(&gold, &predicted, &options)?),
+    let reading = if command.strict {
+        Reading::Strict(strict_scheme(&gold, &predicted, &options)?)
+    } else {
+        Reading::Lenient
     };
     let (scores, types) = score(&gold, &predicted, &options, reading, terminal)?;
 

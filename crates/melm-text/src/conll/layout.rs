@@ -104,24 +104,22 @@ impl Separator {
     }
 }
 
+/// The first rows. Lines with `#` may be comments: they count only where there is nothing else.
 fn sample(text: &str) -> Vec<&str> {
-    let mut at_start = true;
-    text.lines()
-        .filter(|line| {
-            let blank = line.trim_ascii().is_empty();
-            let comment = at_start && line.starts_with('#') && !ends_in_tag(line);
-            let skip = blank || is_document_start(line) || comment;
-            at_start = blank || at_start && skip;
-            !skip
-        })
-        .map(|line| line.trim_end_matches([' ', '\r']))
-        .take(SAMPLE)
-        .collect()
+    let lines = || {
+        let lines = text.lines().map(|line| line.trim_end_matches([' ', '\r']));
+        lines.filter(|line| !line.trim_ascii().is_empty() && !is_document_start(line))
+    };
+    let rows: Vec<_> = lines().filter(|line| !line.starts_with('#')).take(SAMPLE).collect();
+    if rows.is_empty() {
+        lines().filter(|line| ends_in_tag(line)).take(SAMPLE).collect()
+    } else {
+        rows
+    }
 }
 
 /// Whether a line that starts like a comment may be a row: its last column is a tag.
 fn ends_in_tag(line: &str) -> bool {
-    let line = line.trim_end_matches([' ', '\r']);
     let last = line.rsplit('\t').next().filter(|_| line.contains('\t'));
     is_tag(last.or(line.rsplit(' ').next()).unwrap_or(""))
 }

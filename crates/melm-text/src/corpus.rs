@@ -27,6 +27,7 @@ pub struct Corpus {
     types: EntityTypes,
     scheme: Scheme,
     sentences: Vec<Sentence>,
+    after: Vec<String>,
 }
 
 impl Corpus {
@@ -37,7 +38,8 @@ impl Corpus {
             sentences.push(Sentence::from_record(record).expect("readers check what they yield"));
         })?;
         survey.require_sound(source, false)?;
-        Ok(Self { types: survey.types, scheme: survey.scheme.scheme, sentences })
+        let (types, scheme) = (survey.types, survey.scheme.scheme);
+        Ok(Self { types, scheme, sentences, after: survey.after })
     }
 
     /// Makes a corpus of sentences whose tags are repaired where `scheme` does not allow them.
@@ -48,7 +50,7 @@ impl Corpus {
                 sentence.set_tags(tags);
             }
         }
-        Self { types, scheme, sentences }
+        Self { types, scheme, sentences, after: Vec::new() }
     }
 
     /// Its entity types.
@@ -103,6 +105,7 @@ impl Corpus {
             }
             out.write_all(&lines)?;
         }
+        self.after.iter().try_for_each(|comment| writeln!(out, "{comment}"))?;
         out.flush()
     }
 }

@@ -114,6 +114,7 @@ fn a_comment_is_kept_and_a_hash_can_still_be_a_token() {
     assert_eq!(corpus.sentences().len(), 1);
     assert_eq!(&*corpus.sentences()[0].before()[0], "# id 7");
     assert_eq!(corpus.sentences()[0].tokens()[0].as_str(), "#");
+    assert_eq!(written(&corpus), text, "the comment at the end too");
 }
 
 /// Any token a column file can hold, odd ones more often than chance would have them.

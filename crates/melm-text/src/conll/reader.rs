@@ -66,7 +66,7 @@ impl<'t> ConllReader<'t> {
         record.clear();
         let mut started = false;
         while let Some((row, found)) = self.next_row() {
-            if found.n_columns == 0 || row.trim_ascii().is_empty() {
+            if is_blank(row) {
                 if started {
                     break;
                 }
@@ -107,7 +107,7 @@ impl<'t> ConllReader<'t> {
         let row = &text[self.at..self.at + end];
         self.at += (end + 1).min(bytes.len());
         self.line += 1;
-        Some((row.strip_suffix('\r').unwrap_or(row), found))
+        Some((row.trim_end_matches('\r'), found))
     }
 
     fn unread(&mut self, row: &str) {
@@ -186,6 +186,10 @@ struct Found {
     n_columns: usize,
     token: (usize, usize),
     tag: (usize, usize),
+}
+
+fn is_blank(row: &str) -> bool {
+    row.as_bytes().first().is_none_or(|&first| first <= b' ') && row.trim_ascii().is_empty()
 }
 
 /// Finds the end of the first line of `bytes`, counts its columns and finds the two that matter.

@@ -1,1 +1,6 @@
-//! The method: from labelled sentences to more labelled sentences.
+//! Masked entity language modelling: more labelled sentences from few.
+
+pub mod error;
+pub mod pieces;
+
+pub use error::Error;

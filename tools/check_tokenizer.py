@@ -19,7 +19,7 @@ def ours(folder, sentences):
 
 
 def main(folder, paths):
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder, add_prefix_space=True)
     failed = False
     for path in paths:
         sentences = list(read_conll(path))

@@ -93,4 +93,88 @@ pub enum Error {
         /// What the rules said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// What was given for a model can be neither a folder nor a name.
+    #[error(
+        "`{name}` is neither a folder nor the name of a model such as `xlm-roberta-base`; check the path"
+    )]
+    NotAModel {
+        /// What was given.
+        name: String,
+    },
+    /// The model is not in the cache, and this program cannot fetch it.
+    #[error(
+        "the model `{name}` is not in the cache `{cache}`, and this program was built without the feature `hub` to fetch it; give a folder with `--model DIR`"
+    )]
+    NotCached {
+        /// The model.
+        name: String,
+        /// The cache that was searched.
+        cache: PathBuf,
+    },
+    /// The model is not in the cache, and the hub cannot be reached.
+    #[error(
+        "the model `{name}` is not in the cache `{cache}`, and the Hugging Face hub cannot be reached; give a folder with `--model DIR`, or try again with a network"
+    )]
+    Offline {
+        /// The model.
+        name: String,
+        /// The cache that was searched.
+        cache: PathBuf,
+        /// What the network said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The hub answered that it has no such model for us.
+    #[error(
+        "the Hugging Face hub answers {status} for the model `{name}`; check its name, or log in with `hf auth login` if it is private"
+    )]
+    Refused {
+        /// The model.
+        name: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The hub's answer about the model is not what a hub answers.
+    #[error(
+        "the Hugging Face hub's answer about the model `{name}` makes no sense; check the endpoint"
+    )]
+    HubAnswer {
+        /// The model.
+        name: String,
+    },
+    /// The model on the hub lacks a file that we need.
+    #[error(
+        "the model `{name}` has no `{file}` on the Hugging Face hub; convert it in Python with `save_pretrained` and give the folder with `--model DIR`"
+    )]
+    NotOnHub {
+        /// The model.
+        name: String,
+        /// The file.
+        file: &'static str,
+    },
+    /// Fetching a file failed half-way.
+    #[error(
+        "fetching `{file}` of the model `{name}` failed; run the command again to go on where it stopped"
+    )]
+    Fetch {
+        /// The model.
+        name: String,
+        /// The file.
+        file: String,
+        /// What the network or the disk said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A fetched file is not as long as the hub says.
+    #[error(
+        "fetching `{file}` of the model `{name}` gave {found} bytes, expected {expected}; it was removed, run the command again"
+    )]
+    FetchedLength {
+        /// The model.
+        name: String,
+        /// The file.
+        file: String,
+        /// Bytes on disk.
+        found: u64,
+        /// Bytes by the hub.
+        expected: u64,
+    },
 }

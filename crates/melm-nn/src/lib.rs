@@ -1,1 +1,7 @@
-//! What a network is: the engine under every model, over packed rows without padding.
+//! The tensor engine: XLM-R forward and backward over packed rows.
+
+pub mod config;
+pub mod error;
+pub mod weights;
+
+pub use error::Error;

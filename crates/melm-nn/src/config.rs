@@ -1,0 +1,332 @@
+//! The shape of a model: what Hugging Face keeps in `config.json`.
+//!
+//! Only what this engine runs is accepted. Keys it does not read are kept, so that a saved model still has them.
+//!
+//! ```
+//! use melm_nn::config::Config;
+//! let config = Config { hidden_size: 48, n_heads: 4, ..Config::default() };
+//! let again = Config::parse("config.json".as_ref(), &config.to_json())?;
+//! assert_eq!(again.hidden_size, 48);
+//! # Ok::<(), melm_nn::Error>(())
+//! ```
+
+use std::path::Path;
+
+use serde_json::{Map, Value, json};
+
+use crate::Error;
+
+/// No model has a dimension this large; a bound keeps every product of two of them far from overflow.
+const LARGEST_SIZE: usize = 1 << 24;
+/// No encoder is this deep; a bound keeps a hostile file from making us list tensors for hours.
+const MOST_LAYERS: usize = 1 << 10;
+
+/// The two families that share this architecture; they differ in their pieces only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ModelType {
+    /// `xlm-roberta`: unigram pieces.
+    XlmRoberta,
+    /// `roberta`: byte-level pieces.
+    Roberta,
+}
+
+impl ModelType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::XlmRoberta => "xlm-roberta",
+            Self::Roberta => "roberta",
+        }
+    }
+}
+
+/// The sizes and rates of an XLM-R model. The default is XLM-R-base.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Config {
+    /// Which of the two families.
+    pub model_type: ModelType,
+    /// Rows of the piece table, added markers included.
+    pub vocab_size: usize,
+    /// Width of a row.
+    pub hidden_size: usize,
+    /// Transformer layers.
+    pub n_layers: usize,
+    /// Attention heads; divides `hidden_size`.
+    pub n_heads: usize,
+    /// Width inside the feed-forward part.
+    pub intermediate_size: usize,
+    /// Rows of the position table; the first `pad_id + 1` are never used.
+    pub max_position_embeddings: usize,
+    /// Rows of the token-type table; only row 0 is used.
+    pub type_vocab_size: usize,
+    /// Added to the variance in layer norm.
+    pub layer_norm_eps: f32,
+    /// Rate of dropout on rows, in `[0, 1)`.
+    pub hidden_dropout: f32,
+    /// Rate of dropout on attention weights, in `[0, 1)`.
+    pub attention_dropout: f32,
+    /// Standard deviation of freshly initialised weights.
+    pub initializer_range: f32,
+    /// The padding piece; positions count from `pad_id + 1`.
+    pub pad_id: u32,
+    /// Everything else that the file held (`architectures`, `id2label` …), written back on saving.
+    pub extra: Map<String, Value>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            model_type: ModelType::XlmRoberta,
+            vocab_size: 250_002,
+            hidden_size: 768,
+            n_layers: 12,
+            n_heads: 12,
+            intermediate_size: 3072,
+            max_position_embeddings: 514,
+            type_vocab_size: 1,
+            layer_norm_eps: 1e-5,
+            hidden_dropout: 0.1,
+            attention_dropout: 0.1,
+            initializer_range: 0.02,
+            pad_id: 1,
+            extra: Map::new(),
+        }
+    }
+}
+
+impl Config {
+    /// Parses the text of a `config.json`; `path` is where it came from, for messages.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
+        let extra = serde_json::from_str(text).map_err(|source| Error::Json {
+            path: path.to_path_buf(),
+            source,
+        })?;
+        let mut keys = Keys { path, map: extra };
+        keys.refuse_what_we_do_not_run()?;
+        // The fall-backs are those of `transformers.XLMRobertaConfig`; the sizes have none, as its own are BERT's.
+        let config = Self {
+            model_type: keys.model_type()?,
+            vocab_size: keys.size("vocab_size", LARGEST_SIZE)?,
+            hidden_size: keys.size("hidden_size", LARGEST_SIZE)?,
+            n_layers: keys.size("num_hidden_layers", MOST_LAYERS)?,
+            n_heads: keys.size("num_attention_heads", LARGEST_SIZE)?,
+            intermediate_size: keys.size("intermediate_size", LARGEST_SIZE)?,
+            max_position_embeddings: keys.size("max_position_embeddings", LARGEST_SIZE)?,
+            type_vocab_size: keys.size("type_vocab_size", LARGEST_SIZE)?,
+            layer_norm_eps: keys.number(
+                "layer_norm_eps",
+                1e-12,
+                "a small positive number",
+                |v| v > 0.0 && v < 1.0,
+            )?,
+            hidden_dropout: keys.number("hidden_dropout_prob", 0.1, RATE, is_rate)?,
+            attention_dropout: keys.number("attention_probs_dropout_prob", 0.1, RATE, is_rate)?,
+            initializer_range: keys.number(
+                "initializer_range",
+                0.02,
+                "a positive number",
+                |v| v > 0.0,
+            )?,
+            pad_id: keys.pad_id()?,
+            extra: keys.map,
+        };
+        config.check_relations(path)?;
+        Ok(config)
+    }
+
+    /// The text of the `config.json` that `from_pretrained` opens.
+    pub fn to_json(&self) -> String {
+        let mut map = self.extra.clone();
+        let known = json!({
+            "model_type": self.model_type.name(),
+            "vocab_size": self.vocab_size,
+            "hidden_size": self.hidden_size,
+            "num_hidden_layers": self.n_layers,
+            "num_attention_heads": self.n_heads,
+            "intermediate_size": self.intermediate_size,
+            "max_position_embeddings": self.max_position_embeddings,
+            "type_vocab_size": self.type_vocab_size,
+            "hidden_act": "gelu",
+            "layer_norm_eps": shortest(self.layer_norm_eps),
+            "hidden_dropout_prob": shortest(self.hidden_dropout),
+            "attention_probs_dropout_prob": shortest(self.attention_dropout),
+            "initializer_range": shortest(self.initializer_range),
+            "pad_token_id": self.pad_id,
+            "tie_word_embeddings": true,
+            // We save f32 whatever we loaded, and Python believes this key rather than the tensors.
+            "dtype": "float32",
+        });
+        if let Value::Object(known) = known {
+            map.extend(known);
+        }
+        map.remove("torch_dtype"); // the old name of `dtype`
+        let mut text = format!("{:#}", Value::Object(map));
+        text.push('\n');
+        text
+    }
+
+    /// The longest sequence the position table reaches, in pieces, `<s>` and `</s>` included.
+    pub fn max_pieces(&self) -> usize {
+        self.max_position_embeddings - self.pad_id as usize - 1
+    }
+
+    /// Width of one attention head.
+    pub fn head_size(&self) -> usize {
+        self.hidden_size / self.n_heads
+    }
+
+    fn check_relations(&self, path: &Path) -> Result<(), Error> {
+        let wrong = |key, found: usize, expected: String| {
+            Err(Error::Config {
+                path: path.to_path_buf(),
+                key,
+                found: found.to_string(),
+                expected,
+            })
+        };
+        if !self.hidden_size.is_multiple_of(self.n_heads) {
+            let expected = format!("a divisor of `hidden_size` {}", self.hidden_size);
+            return wrong("num_attention_heads", self.n_heads, expected);
+        }
+        if self.pad_id as usize >= self.vocab_size {
+            let expected = format!("less than `vocab_size` {}", self.vocab_size);
+            return wrong("pad_token_id", self.pad_id as usize, expected);
+        }
+        // One sentence is at least `<s> piece </s>`.
+        let least = self.pad_id as usize + 4;
+        if self.max_position_embeddings < least {
+            return wrong(
+                "max_position_embeddings",
+                self.max_position_embeddings,
+                format!("at least {least}"),
+            );
+        }
+        Ok(())
+    }
+}
+
+const RATE: &str = "a rate from 0 to below 1";
+
+fn is_rate(value: f64) -> bool {
+    (0.0..1.0).contains(&value)
+}
+
+/// The f64 whose JSON is the shortest text of this f32: 0.1 stays 0.1.
+fn shortest(value: f32) -> f64 {
+    value.to_string().parse().unwrap_or(f64::from(value))
+}
+
+/// The keys not yet read.
+struct Keys<'a> {
+    path: &'a Path,
+    map: Map<String, Value>,
+}
+
+impl Keys<'_> {
+    fn wrong(
+        &self,
+        key: &'static str,
+        found: Option<&Value>,
+        expected: impl Into<String>,
+    ) -> Error {
+        let found = found.map_or_else(|| "missing".to_owned(), |value| format!("`{value}`"));
+        Error::Config {
+            path: self.path.to_path_buf(),
+            key,
+            found,
+            expected: expected.into(),
+        }
+    }
+
+    fn size(&mut self, key: &'static str, most: usize) -> Result<usize, Error> {
+        let value = self.map.remove(key);
+        let size = value
+            .as_ref()
+            .and_then(Value::as_u64)
+            .and_then(|size| usize::try_from(size).ok());
+        size.filter(|&size| size > 0 && size <= most)
+            .ok_or_else(|| {
+                self.wrong(
+                    key,
+                    value.as_ref(),
+                    format!("a whole number from 1 to {most}"),
+                )
+            })
+    }
+
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "rates and epsilons are f32 everywhere"
+    )]
+    fn number(
+        &mut self,
+        key: &'static str,
+        default: f64,
+        expected: &str,
+        holds: fn(f64) -> bool,
+    ) -> Result<f32, Error> {
+        let Some(value) = self.map.remove(key).filter(|value| !value.is_null()) else {
+            return Ok(default as f32);
+        };
+        // Checked as f32 too: 0.999999999 would round to a rate of 1.
+        let number = value
+            .as_f64()
+            .filter(|&v| holds(v) && holds(f64::from(v as f32)) && (v as f32).is_finite());
+        number
+            .map(|v| v as f32)
+            .ok_or_else(|| self.wrong(key, Some(&value), expected))
+    }
+
+    fn pad_id(&mut self) -> Result<u32, Error> {
+        let Some(value) = self
+            .map
+            .remove("pad_token_id")
+            .filter(|value| !value.is_null())
+        else {
+            return Ok(1);
+        };
+        let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
+        id.ok_or_else(|| self.wrong("pad_token_id", Some(&value), "the id of a piece"))
+    }
+
+    fn model_type(&mut self) -> Result<ModelType, Error> {
+        let value = self.map.remove("model_type");
+        match value.as_ref().and_then(Value::as_str) {
+            Some("xlm-roberta") => Ok(ModelType::XlmRoberta),
+            Some("roberta") => Ok(ModelType::Roberta),
+            _ => Err(self.wrong(
+                "model_type",
+                value.as_ref(),
+                "`xlm-roberta` or `roberta`; this engine runs no other",
+            )),
+        }
+    }
+
+    /// Switches of the architecture: absent means what we run.
+    fn refuse_what_we_do_not_run(&self) -> Result<(), Error> {
+        let runs = [
+            ("hidden_act", json!("gelu")),
+            ("position_embedding_type", json!("absolute")),
+            ("is_decoder", json!(false)),
+            ("add_cross_attention", json!(false)),
+            ("tie_word_embeddings", json!(true)),
+        ];
+        for (key, expected) in runs {
+            match self.map.get(key) {
+                None | Some(Value::Null) => {}
+                Some(found) if *found == expected => {}
+                found => {
+                    return Err(self.wrong(
+                        key,
+                        found,
+                        format!("`{expected}`; this engine runs no other"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+#[path = "config_tests.rs"]
+mod tests;

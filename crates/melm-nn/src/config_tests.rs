@@ -1,0 +1,105 @@
+use super::*;
+
+const BASE: &str = r#"{
+    "architectures": ["XLMRobertaForMaskedLM"], "attention_probs_dropout_prob": 0.1, "bos_token_id": 0,
+    "eos_token_id": 2, "hidden_act": "gelu", "hidden_dropout_prob": 0.2, "hidden_size": 768,
+    "initializer_range": 0.02, "intermediate_size": 3072, "layer_norm_eps": 1e-05,
+    "max_position_embeddings": 514, "model_type": "xlm-roberta", "num_attention_heads": 12,
+    "num_hidden_layers": 12, "output_past": true, "pad_token_id": 1, "type_vocab_size": 1,
+    "vocab_size": 250002, "torch_dtype": "float16"
+}"#;
+
+fn parse(text: &str) -> Result<Config, Error> {
+    Config::parse("config.json".as_ref(), text)
+}
+
+/// `BASE` with one key set to a JSON value.
+fn with(key: &str, value: &str) -> Result<Config, Error> {
+    let mut map: Map<String, Value> = serde_json::from_str(BASE).unwrap();
+    map.insert(key.into(), serde_json::from_str(value).unwrap());
+    parse(&Value::Object(map).to_string())
+}
+
+#[test]
+fn the_keys_of_xlm_r_base_are_read() {
+    let config = parse(BASE).unwrap();
+    assert_eq!(
+        (
+            config.vocab_size,
+            config.n_layers,
+            config.n_heads,
+            config.head_size()
+        ),
+        (250_002, 12, 12, 64)
+    );
+    assert!(
+        (config.hidden_dropout - 0.2).abs() < 1e-7 && (config.layer_norm_eps - 1e-5).abs() < 1e-12
+    );
+    assert_eq!(config.max_pieces(), 512);
+    assert_eq!(config.extra["output_past"], true);
+}
+
+#[test]
+fn saving_keeps_unknown_keys_and_says_float32() {
+    let config = parse(BASE).unwrap();
+    let saved: Value = serde_json::from_str(&config.to_json()).unwrap();
+    let original: Value = serde_json::from_str(BASE).unwrap();
+    for (key, value) in original.as_object().unwrap() {
+        if key != "torch_dtype" {
+            assert_eq!(&saved[key], value, "{key}");
+        }
+    }
+    assert_eq!(saved["dtype"], "float32");
+    assert_eq!(saved.get("torch_dtype"), None);
+    let again = parse(&config.to_json()).unwrap();
+    assert_eq!(again.to_json(), config.to_json());
+}
+
+#[test]
+fn what_the_engine_does_not_run_is_refused_by_name() {
+    for (key, value) in [
+        ("model_type", "\"bert\""),
+        ("model_type", "null"),
+        ("hidden_act", "\"gelu_new\""),
+        ("position_embedding_type", "\"relative_key\""),
+        ("is_decoder", "true"),
+        ("tie_word_embeddings", "false"),
+        ("num_attention_heads", "7"),
+        ("num_attention_heads", "0"),
+        ("hidden_size", "-3"),
+        ("hidden_size", "\"768\""),
+        ("vocab_size", "1e30"),
+        ("vocab_size", "18446744073709551615"),
+        ("num_hidden_layers", "1000000000"),
+        ("pad_token_id", "250002"),
+        ("max_position_embeddings", "4"),
+        ("layer_norm_eps", "0"),
+        ("hidden_dropout_prob", "1"),
+        ("hidden_dropout_prob", "0.99999999999"),
+        ("attention_probs_dropout_prob", "-0.1"),
+    ] {
+        let error = with(key, value).expect_err(key);
+        assert!(
+            matches!(error, Error::Config { key: found, .. } if found == key),
+            "{key} {value}: {error}"
+        );
+    }
+}
+
+#[test]
+fn a_missing_size_is_named() {
+    let message = parse(r#"{"model_type": "xlm-roberta"}"#)
+        .unwrap_err()
+        .to_string();
+    assert_eq!(
+        message,
+        "`config.json`: `vocab_size` is missing, expected a whole number from 1 to 16777216"
+    );
+}
+
+#[test]
+fn text_that_is_not_a_json_object_is_refused() {
+    for text in ["", "[]", "{", "null", "\u{feff}{}", &"[".repeat(100_000)] {
+        assert!(matches!(parse(text), Err(Error::Json { .. })), "{text:.10}");
+    }
+}

@@ -1,0 +1,261 @@
+//! An opened model: its configuration and its tensors, on demand.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use safetensors::Dtype;
+
+use super::convert;
+use super::names::{self, Part, TensorShape};
+use super::shards::{self, Shard, Stored, Table};
+use crate::Error;
+use crate::config::Config;
+
+/// A tensor under our name, with the scales of the int8 form.
+struct Entry {
+    stored: Stored,
+    scales: Option<Stored>,
+}
+
+/// A model folder, or the embedded model: the configuration, and tensors that stay on disk until they are read.
+///
+/// Opening checks everything that can be checked without reading the weights: the architecture, the headers, that the
+/// encoder is complete and that shapes agree with `config.json`. The masked-LM head may be absent; [`Self::missing`]
+/// lists what is.
+pub struct Checkpoint {
+    path: PathBuf,
+    config: Config,
+    shards: Vec<Shard>,
+    entries: BTreeMap<String, Entry>,
+}
+
+impl Checkpoint {
+    /// Opens a folder with `config.json` and `model.safetensors` or its shards.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let path = dir.join("config.json");
+        let text = std::fs::read_to_string(&path);
+        let text = text.map_err(|source| Error::Read {
+            path: path.clone(),
+            source,
+        })?;
+        let config = Config::parse(&path, &text)?;
+        let (shards, table) = shards::open(dir)?;
+        Self::new(dir.to_path_buf(), config, shards, table)
+    }
+
+    /// Opens a model that is part of the program.
+    pub fn from_bytes(config_json: &str, safetensors: &'static [u8]) -> Result<Self, Error> {
+        let config = Config::parse("(embedded model)/config.json".as_ref(), config_json)?;
+        let shard = Shard::embedded(safetensors);
+        let table = shard.table(0)?;
+        Self::new(shard.path.clone(), config, vec![shard], table)
+    }
+
+    fn new(path: PathBuf, config: Config, shards: Vec<Shard>, table: Table) -> Result<Self, Error> {
+        let mut checkpoint = Self {
+            path,
+            config,
+            shards,
+            entries: BTreeMap::new(),
+        };
+        checkpoint.entries = checkpoint.resolve(table)?;
+        checkpoint.check()?;
+        Ok(checkpoint)
+    }
+
+    /// The model's sizes and rates.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Whether the tensor is stored.
+    pub fn contains(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    /// All stored tensors in alphabetical order, also those this engine has no use for; scales are not listed.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.entries.keys().map(String::as_str)
+    }
+
+    /// The shape of a stored tensor.
+    pub fn shape(&self, name: &str) -> Option<&[usize]> {
+        self.entries
+            .get(name)
+            .map(|entry| entry.stored.shape.as_slice())
+    }
+
+    /// The tensors of a part that are not stored and have to be initialised.
+    pub fn missing(&self, part: Part) -> Vec<String> {
+        let names = names::tensors(&self.config, part)
+            .into_iter()
+            .map(|tensor| tensor.name);
+        names.filter(|name| !self.contains(name)).collect()
+    }
+
+    /// Reads a tensor as f32 into `out`, row-major, refusing another shape than `shape` and numbers that are not finite.
+    ///
+    /// # Panics
+    /// If `out` does not have as many values as `shape` holds.
+    pub fn read_into(&self, name: &str, shape: &[usize], out: &mut [f32]) -> Result<(), Error> {
+        let Some(entry) = self.entries.get(name) else {
+            return Err(Error::MissingTensors {
+                path: self.path.clone(),
+                tensors: vec![name.to_owned()],
+            });
+        };
+        let stored = &entry.stored;
+        self.check_shape(name, stored, shape)?;
+        assert_eq!(
+            out.len(),
+            shape.iter().product::<usize>(),
+            "the buffer of `{name}` has another length"
+        );
+        let bytes = self.bytes_of(stored);
+        match &entry.scales {
+            Some(scales) => self.read_scaled(bytes, scales, out),
+            None if convert::floats(stored.dtype, bytes, out) => {}
+            None => return Err(self.wrong_dtype(name, stored)),
+        }
+        if out.iter().all(|value| value.is_finite()) {
+            return Ok(());
+        }
+        Err(Error::NotFinite {
+            path: self.file_of(stored),
+            tensor: name.to_owned(),
+        })
+    }
+
+    fn read_scaled(&self, bytes: &[u8], scales: &Stored, out: &mut [f32]) {
+        let n_rows = scales.shape.iter().product::<usize>();
+        if out.is_empty() || n_rows == 0 {
+            return;
+        }
+        let width = out.len() / n_rows;
+        let rows = out.chunks_exact_mut(width).zip(bytes.chunks_exact(width));
+        for ((out, bytes), scale) in rows.zip(self.scale_values(scales)) {
+            convert::scaled(bytes, scale, out);
+        }
+    }
+
+    fn scale_values(&self, scales: &Stored) -> impl Iterator<Item = f32> {
+        let (values, _) = self.bytes_of(scales).as_chunks::<4>();
+        values.iter().map(|&bytes| f32::from_le_bytes(bytes))
+    }
+
+    fn bytes_of(&self, stored: &Stored) -> &[u8] {
+        &self.shards[stored.shard].bytes()[stored.bytes.clone()]
+    }
+
+    fn file_of(&self, stored: &Stored) -> PathBuf {
+        self.shards[stored.shard].path.clone()
+    }
+
+    /// Brings stored names to ours and scales to their tensors. A tensor under its own name wins over an alias.
+    fn resolve(&self, mut table: Table) -> Result<BTreeMap<String, Entry>, Error> {
+        let quantised: Vec<String> = table
+            .iter()
+            .filter(|(_, stored)| stored.dtype == Dtype::I8)
+            .map(|(name, _)| name.clone())
+            .collect();
+        let mut scales = BTreeMap::new();
+        for name in quantised {
+            let scale = table.remove(&format!("{name}.scale"));
+            scales.insert(
+                name.clone(),
+                self.checked_scale(&name, &table[&name], scale)?,
+            );
+        }
+        let mut entries = BTreeMap::new();
+        let mut aliased = Vec::new();
+        for (name, stored) in table {
+            let entry = Entry {
+                scales: scales.remove(&name),
+                stored,
+            };
+            match names::alias(&name) {
+                Some(ours) => aliased.push((ours, entry)),
+                None => drop(entries.insert(name, entry)),
+            }
+        }
+        for (name, entry) in aliased {
+            entries.entry(name).or_insert(entry);
+        }
+        Ok(entries)
+    }
+
+    fn checked_scale(
+        &self,
+        name: &str,
+        stored: &Stored,
+        scales: Option<Stored>,
+    ) -> Result<Stored, Error> {
+        let wrong = |problem| Error::Scale {
+            path: self.file_of(stored),
+            tensor: name.to_owned(),
+            problem,
+        };
+        let scales = scales.ok_or_else(|| wrong("missing"))?;
+        if scales.dtype != Dtype::F32 {
+            return Err(wrong("not stored as F32"));
+        }
+        if scales.shape.len() != 1 || stored.shape.first() != scales.shape.first() {
+            return Err(wrong("not one number a row"));
+        }
+        if !self.scale_values(&scales).all(f32::is_finite) {
+            return Err(wrong("not finite everywhere"));
+        }
+        Ok(scales)
+    }
+
+    /// The encoder is complete, and every tensor we know has its shape and a type we read.
+    fn check(&self) -> Result<(), Error> {
+        let missing = self.missing(Part::Encoder);
+        if !missing.is_empty() {
+            return Err(Error::MissingTensors {
+                path: self.path.clone(),
+                tensors: missing,
+            });
+        }
+        let parts = [Part::Encoder, Part::LmHead];
+        for TensorShape { name, shape } in parts
+            .into_iter()
+            .flat_map(|part| names::tensors(&self.config, part))
+        {
+            let Some(entry) = self.entries.get(&name) else {
+                continue;
+            };
+            self.check_shape(&name, &entry.stored, &shape)?;
+            let readable = matches!(
+                entry.stored.dtype,
+                Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::I8
+            );
+            if !readable {
+                return Err(self.wrong_dtype(&name, &entry.stored));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_shape(&self, name: &str, stored: &Stored, expected: &[usize]) -> Result<(), Error> {
+        if stored.shape == expected {
+            return Ok(());
+        }
+        let (found, expected) = (stored.shape.clone(), expected.to_vec());
+        Err(Error::Shape {
+            path: self.file_of(stored),
+            tensor: name.to_owned(),
+            found,
+            expected,
+        })
+    }
+
+    fn wrong_dtype(&self, name: &str, stored: &Stored) -> Error {
+        let dtype = format!("{:?}", stored.dtype);
+        Error::Dtype {
+            path: self.file_of(stored),
+            tensor: name.to_owned(),
+            dtype,
+        }
+    }
+}

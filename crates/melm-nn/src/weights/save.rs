@@ -1,0 +1,147 @@
+//! Writing a model folder.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, json};
+
+use crate::Error;
+use crate::config::Config;
+
+/// Numbers are turned to bytes in blocks of this many: large enough for the system, small enough for the cache.
+const BLOCK: usize = 1 << 14;
+
+/// A tensor to be saved, borrowed from wherever it lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Tensor<'a> {
+    /// The Hugging Face name.
+    pub name: &'a str,
+    /// Outermost dimension first.
+    pub shape: &'a [usize],
+    /// The values, row-major.
+    pub data: &'a [f32],
+}
+
+/// Writes `config.json` and `model.safetensors` so that Python's `from_pretrained` opens the folder.
+///
+/// The folder is created if need be; other files in it stay. Both files are written beside their final names and then
+/// renamed, so a reader, or a map of the old file, never sees half of one. Needs no memory beyond one small block.
+pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), Error> {
+    check(tensors)?;
+    std::fs::create_dir_all(dir).map_err(|source| Error::Write {
+        path: dir.to_path_buf(),
+        source,
+    })?;
+    let weights = Unfinished::write(dir.join("model.safetensors"), |file| {
+        write_tensors(file, tensors)
+    })?;
+    let config = Unfinished::write(dir.join("config.json"), |file| {
+        file.write_all(config.to_json().as_bytes())
+    })?;
+    weights.finish()?;
+    config.finish()
+}
+
+fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
+    let mut names = BTreeSet::new();
+    for &Tensor { name, shape, data } in tensors {
+        let n_values = shape
+            .iter()
+            .try_fold(1usize, |product, &size| product.checked_mul(size));
+        if n_values != Some(data.len()) {
+            let (tensor, shape, found) = (name.to_owned(), shape.to_vec(), data.len());
+            return Err(Error::Length {
+                tensor,
+                shape,
+                found,
+            });
+        }
+        if !names.insert(name) {
+            return Err(Error::Twice {
+                tensor: name.to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn write_tensors(file: &mut impl Write, tensors: &[Tensor<'_>]) -> io::Result<()> {
+    let header = header(tensors);
+    file.write_all(&(header.len() as u64).to_le_bytes())?;
+    file.write_all(header.as_bytes())?;
+    let mut bytes = Vec::with_capacity(BLOCK * size_of::<f32>());
+    for block in tensors.iter().flat_map(|tensor| tensor.data.chunks(BLOCK)) {
+        bytes.clear();
+        bytes.extend(block.iter().flat_map(|value| value.to_le_bytes()));
+        file.write_all(&bytes)?;
+    }
+    Ok(())
+}
+
+/// The JSON header, padded with spaces so that the numbers behind it are aligned, as Hugging Face does it.
+fn header(tensors: &[Tensor<'_>]) -> String {
+    let mut map = Map::new();
+    // Without this, transformers refuses to open the file.
+    map.insert("__metadata__".to_owned(), json!({"format": "pt"}));
+    let mut start = 0;
+    for tensor in tensors {
+        let end = start + size_of_val(tensor.data);
+        let info = json!({"dtype": "F32", "shape": tensor.shape, "data_offsets": [start, end]});
+        map.insert(tensor.name.to_owned(), info);
+        start = end;
+    }
+    let mut text = serde_json::Value::Object(map).to_string();
+    let padding = text.len().next_multiple_of(8) - text.len();
+    text.extend(std::iter::repeat_n(' ', padding));
+    text
+}
+
+/// A file under a temporary name in its final folder; removed again unless finished.
+struct Unfinished {
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl Unfinished {
+    fn write(
+        path: PathBuf,
+        content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    ) -> Result<Self, Error> {
+        let mut temporary = path.clone().into_os_string();
+        temporary.push(".part");
+        let unfinished = Self {
+            temporary: temporary.into(),
+            path,
+        };
+        let written = File::create(&unfinished.temporary).and_then(|file| {
+            let mut file = BufWriter::new(file);
+            content(&mut file)?;
+            file.into_inner()
+                .map_err(io::IntoInnerError::into_error)?
+                .sync_all()
+        });
+        match written {
+            Ok(()) => Ok(unfinished),
+            Err(source) => Err(Error::Write {
+                path: unfinished.path.clone(),
+                source,
+            }),
+        }
+    }
+
+    fn finish(self) -> Result<(), Error> {
+        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::Write {
+            path: self.path.clone(),
+            source,
+        })
+    }
+}
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // Gone already if finished; and an error here would hide the one that brought us here.
+        let _ = std::fs::remove_file(&self.temporary);
+    }
+}

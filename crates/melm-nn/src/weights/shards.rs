@@ -1,0 +1,179 @@
+//! The files that hold the tensors of a model: one, or several with an index.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use memmap2::Mmap;
+use safetensors::{Dtype, SafeTensors};
+
+use crate::Error;
+
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/";
+
+/// The bytes of a safetensors file.
+enum Bytes {
+    Mapped(Mmap),
+    Embedded(&'static [u8]),
+}
+
+/// One file of tensors, its header validated.
+pub(super) struct Shard {
+    pub(super) path: PathBuf,
+    bytes: Bytes,
+}
+
+/// Where a tensor lies; `bytes` fits `dtype` and `shape`, and lies inside the shard.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) shard: usize,
+    pub(super) dtype: Dtype,
+    pub(super) shape: Vec<usize>,
+    pub(super) bytes: Range<usize>,
+}
+
+/// Tensors by their name in the file.
+pub(super) type Table = BTreeMap<String, Stored>;
+
+impl Shard {
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::Mapped(map) => map,
+            Bytes::Embedded(bytes) => bytes,
+        }
+    }
+
+    pub(super) fn embedded(bytes: &'static [u8]) -> Self {
+        Self {
+            path: PathBuf::from("(embedded model)"),
+            bytes: Bytes::Embedded(bytes),
+        }
+    }
+
+    fn open(path: PathBuf) -> Result<Self, Error> {
+        let map = File::open(&path).and_then(|file| map(&file));
+        match map {
+            Ok(map) => Ok(Self {
+                path,
+                bytes: Bytes::Mapped(map),
+            }),
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+
+    /// The validated header: tensors are disjoint, inside the file, and as long as their shapes say.
+    pub(super) fn table(&self, shard: usize) -> Result<Table, Error> {
+        let bytes = self.bytes();
+        if bytes.starts_with(LFS_POINTER) {
+            return Err(Error::LfsPointer {
+                path: self.path.clone(),
+            });
+        }
+        let (header, metadata) =
+            SafeTensors::read_metadata(bytes).map_err(|source| Error::Safetensors {
+                path: self.path.clone(),
+                source,
+            })?;
+        let data = header + size_of::<u64>();
+        let tensors = metadata.tensors().into_iter().map(|(name, info)| {
+            let (start, end) = info.data_offsets;
+            let bytes = data + start..data + end;
+            (
+                name,
+                Stored {
+                    shard,
+                    dtype: info.dtype,
+                    shape: info.shape.clone(),
+                    bytes,
+                },
+            )
+        });
+        Ok(tensors.collect())
+    }
+}
+
+#[expect(
+    unsafe_code,
+    reason = "a memory map is how a 1 GB model opens in milliseconds and is never held twice"
+)]
+fn map(file: &File) -> std::io::Result<Mmap> {
+    // SAFETY: the map is read-only and private to this module, and its bytes are only ever read as plain numbers, for
+    // which every bit pattern is valid. Another process that shortens the file while we read makes the system stop us
+    // with SIGBUS; our own `save` never does, since it replaces files by renaming.
+    unsafe { Mmap::map(file) }
+}
+
+/// Opens the weights of a folder: `model.safetensors`, else the shards of `model.safetensors.index.json`.
+pub(super) fn open(dir: &Path) -> Result<(Vec<Shard>, Table), Error> {
+    let single = dir.join("model.safetensors");
+    if single.exists() {
+        let shard = Shard::open(single)?;
+        let table = shard.table(0)?;
+        return Ok((vec![shard], table));
+    }
+    let index = dir.join("model.safetensors.index.json");
+    if index.exists() {
+        return open_index(dir, &index);
+    }
+    let path = dir.to_path_buf();
+    let pickled = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
+    if pickled.iter().any(|name| dir.join(name).exists()) {
+        return Err(Error::PickleOnly { path });
+    }
+    Err(Error::NoWeights { path })
+}
+
+#[derive(serde::Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+fn open_index(dir: &Path, path: &Path) -> Result<(Vec<Shard>, Table), Error> {
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
+        path: path.to_path_buf(),
+        source,
+    })?;
+    let index: Index = serde_json::from_str(&text).map_err(|source| Error::Json {
+        path: path.to_path_buf(),
+        source,
+    })?;
+
+    let mut opened: BTreeMap<&str, Table> = BTreeMap::new();
+    let (mut shards, mut table) = (Vec::new(), Table::new());
+    for (tensor, name) in &index.weight_map {
+        if !opened.contains_key(name.as_str()) {
+            let shard = Shard::open(shard_path(dir, path, name)?)?;
+            opened.insert(name, shard.table(shards.len())?);
+            shards.push(shard);
+        }
+        let Some(stored) = opened
+            .get_mut(name.as_str())
+            .and_then(|tensors| tensors.remove(tensor))
+        else {
+            return Err(Error::NotInShard {
+                path: dir.join(name),
+                tensor: tensor.clone(),
+            });
+        };
+        table.insert(tensor.clone(), stored);
+    }
+    Ok((shards, table))
+}
+
+/// The file of a shard, which must lie in the folder itself: an index may not lead us elsewhere on the disk.
+fn shard_path(dir: &Path, index: &Path, name: &str) -> Result<PathBuf, Error> {
+    let plain = !name.contains(['/', '\\', ':', '\0']) && name.ends_with(".safetensors");
+    if !plain {
+        return Err(Error::ShardName {
+            path: index.to_path_buf(),
+            shard: name.to_owned(),
+        });
+    }
+    let path = dir.join(name);
+    if path.exists() {
+        Ok(path)
+    } else {
+        Err(Error::MissingShard { path })
+    }
+}

@@ -66,10 +66,9 @@ impl Output {
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let done = match &mut self.to {
             Target::Stdout(out) => print(out),
-            Target::File { out, unfinished, path } => out
-                .flush()
-                .and_then(|()| out.get_ref().sync_all())
-                .and_then(|()| fs::rename(&*unfinished, &*path)),
+            Target::File { out, unfinished, path } => {
+                out.flush().and_then(|()| fs::rename(&*unfinished, &*path))
+            }
         };
         done.map_err(|source| Self::failed(&self.name, source))
     }

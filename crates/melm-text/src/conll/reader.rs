@@ -206,21 +206,17 @@ fn find(bytes: &[u8], layout: &Layout) -> (Found, usize) {
         found.n_columns += 1;
     };
     let mut start = 0;
-    let mut end = 0;
-    while let Some(&byte) = bytes.get(end) {
-        // One comparison passes nearly every byte.
-        if byte <= b' ' {
-            if byte == b'\n' {
-                break;
+    let mut end = next_low(bytes, 0);
+    while let Some(&byte) = bytes.get(end)
+        && byte != b'\n'
+    {
+        if byte == b'\t' || byte == b' ' && !tabs_only {
+            if tabs_only || end > start {
+                keep(start, end);
             }
-            if byte == b'\t' || byte == b' ' && !tabs_only {
-                if tabs_only || end > start {
-                    keep(start, end);
-                }
-                start = end + 1;
-            }
+            start = end + 1;
         }
-        end += 1;
+        end = next_low(bytes, end + 1);
     }
     let mut last = end;
     while last > start && matches!(bytes[last - 1], b' ' | b'\r') {
@@ -230,4 +226,23 @@ fn find(bytes: &[u8], layout: &Layout) -> (Found, usize) {
         keep(start, last);
     }
     (found, end)
+}
+
+/// The first byte from `at` on that is a space or below it, eight bytes at a time: tokens are short
+/// and of any length, so a loop over bytes pays a mispredicted branch for each.
+fn next_low(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*word);
+        // High bit of each byte below 0x21; a borrow can only flag bytes above the first true one.
+        let low = word.wrapping_sub(ONES * 0x21) & !word & (ONES * 0x80);
+        if low != 0 {
+            return at + low.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < bytes.len() && bytes[at] > b' ' {
+        at += 1;
+    }
+    at
 }

@@ -24,7 +24,7 @@ pub(crate) struct Args {
     /// Say only what is wrong
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more: every problem of a file, not the first few
+    /// Say more: the first 200 problems of a file, not five
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }

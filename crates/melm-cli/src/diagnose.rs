@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::error::Error as _;
 
 use melm_text::{Error, Problem, Problems};
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
 use crate::failure::Failure;
 use crate::terminal::{Paint, Terminal};
@@ -92,7 +92,7 @@ fn excerpt(name: &str, problem: &Problem, text: &str, label: Option<&str>) -> Ve
         let label = label.map(|label| format!(": {label}")).unwrap_or_default();
         return vec![format!("{gutter}--> {name}:{number}{label}")];
     }
-    let column = text[..start].chars().count() + 1;
+    let column = problem.column;
     let (head, shown_at, shown_from) = window(&text[..start], &text[start..]);
     let indent = " ".repeat(visible(&text[shown_at..start]).width() + head.width());
     let under = visible(&text[start..end.min(shown_from)]);
@@ -119,13 +119,17 @@ fn window(before: &str, from: &str) -> (&'static str, usize, usize) {
     }
 }
 
-/// Tabs as four spaces, what has no width as a replacement character.
+/// Tabs as four spaces, control characters and the zero-width ones that hide as a replacement
+/// character; combining marks stay, as whole scripts need them.
 fn visible(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
         match c {
             '\t' => out.push_str("    "),
-            c if c.width().unwrap_or(0) == 0 => out.push('\u{fffd}'),
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}' | '\u{feff}' => {
+                out.push('\u{fffd}');
+            }
+            c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }

@@ -24,14 +24,6 @@ pub(crate) enum Failure {
     /// The problems were reported as part of the command's own output.
     #[error("{0}")]
     Reported(String),
-    /// Two files that do not go together.
-    #[error("{message}")]
-    Mismatch {
-        /// What differs, with both places.
-        message: String,
-        /// What to do about it.
-        hint: &'static str,
-    },
     /// Options that do not go together with the data.
     #[error("{message}")]
     Usage {
@@ -61,7 +53,7 @@ impl Failure {
         match self {
             Failure::Text(error) => error.cure(),
             Failure::Exists(_) => Some("pass `--force` to overwrite it".into()),
-            Failure::Mismatch { hint, .. } | Failure::Usage { hint, .. } => Some((*hint).into()),
+            Failure::Usage { hint, .. } => Some((*hint).into()),
             Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }

@@ -1,21 +1,23 @@
 //! Writes files whole or not at all, and never over another without being told to.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::ffi::OsString;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// An output under way: a file beside the one asked for, or standard output.
+/// An output under way: a file beside the one asked for, or a stream.
 pub(crate) struct Output {
     to: Target,
     name: String,
 }
 
 enum Target {
-    /// Kept until it is known to be whole: what is piped on cannot be taken back.
-    Stdout(Vec<u8>),
+    Stdout(BufWriter<StdoutLock<'static>>),
+    /// A device or a pipe: there is nothing to put in its place.
+    Stream(BufWriter<File>),
     File {
         out: BufWriter<File>,
         unfinished: PathBuf,
@@ -26,9 +28,26 @@ enum Target {
 /// Large enough that a write costs nothing beside what is written.
 const BUFFER: usize = 1 << 18;
 
+/// `path` with `suffix` behind its name.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+/// Whether `path` is standard output.
+pub(crate) fn is_stdout(path: &Path) -> bool {
+    path == Path::new("-")
+}
+
+fn is_stream(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
 /// Refuses a file that exists, unless `force`. Called before any work is done.
 pub(crate) fn require_free(path: &Path, force: bool) -> Result<(), Failure> {
-    if path != Path::new("-") && !force && path.exists() {
+    let exists = fs::symlink_metadata(path).is_ok();
+    if !is_stdout(path) && !force && exists && !is_stream(path) {
         return Err(Failure::Exists(path.display().to_string()));
     }
     Ok(())
@@ -39,17 +58,32 @@ impl Output {
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self, Failure> {
         require_free(path, force)?;
         let name = path.display().to_string();
-        if path == Path::new("-") {
-            return Ok(Self { to: Target::Stdout(Vec::new()), name: "standard output".into() });
+        if is_stdout(path) {
+            let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
+            return Ok(Self { to: Target::Stdout(out), name: "standard output".into() });
         }
-        let mut unfinished = path.as_os_str().to_owned();
-        unfinished.push(".unfinished");
-        let unfinished = PathBuf::from(unfinished);
-        let file = File::create(&unfinished)
-            .map_err(|source| Failure::Write { name: name.clone(), source })?;
+        let to = Self::open(path).map_err(|source| Self::failed(&name, source))?;
+        Ok(Self { to, name })
+    }
+
+    fn open(path: &Path) -> io::Result<Target> {
+        if is_stream(path) {
+            let file = OpenOptions::new().write(true).open(path)?;
+            return Ok(Target::Stream(BufWriter::with_capacity(BUFFER, file)));
+        }
+        // A link stays a link: what it points to is replaced.
+        let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+        let mut hidden = OsString::from(".");
+        hidden.push(path.file_name().unwrap_or_default());
+        hidden.push(format!(".{}.unfinished", std::process::id()));
+        let unfinished = path.with_file_name(hidden);
+        let file = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
         interrupt::begin(&unfinished);
+        if let Ok(old) = fs::metadata(&path) {
+            file.set_permissions(old.permissions())?;
+        }
         let out = BufWriter::with_capacity(BUFFER, file);
-        Ok(Self { to: Target::File { out, unfinished, path: path.to_owned() }, name })
+        Ok(Target::File { out, unfinished, path })
     }
 
     /// The failure for an error that came up while writing here.
@@ -64,11 +98,12 @@ impl Output {
 
     /// Everything is written: the file takes its place.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        let done = match &mut self.to {
-            Target::Stdout(out) => print(out),
-            Target::File { out, unfinished, path } => {
-                out.flush().and_then(|()| fs::rename(&*unfinished, &*path))
+        let flushed = self.flush();
+        let done = match &self.to {
+            Target::File { unfinished, path, .. } => {
+                flushed.and_then(|()| fs::rename(unfinished, path))
             }
+            _ => flushed,
         };
         done.map_err(|source| Self::failed(&self.name, source))
     }
@@ -88,21 +123,14 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
             Target::Stdout(out) => out.write(bytes),
-            Target::File { out, .. } => out.write(bytes),
+            Target::Stream(out) | Target::File { out, .. } => out.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
-            Target::Stdout(out) => print(out),
-            Target::File { out, .. } => out.flush(),
+            Target::Stdout(out) => out.flush(),
+            Target::Stream(out) | Target::File { out, .. } => out.flush(),
         }
     }
-}
-
-fn print(out: &mut Vec<u8>) -> io::Result<()> {
-    let mut stdout = io::stdout().lock();
-    stdout.write_all(out)?;
-    out.clear();
-    stdout.flush()
 }

@@ -76,3 +76,8 @@ impl Terminal {
         let _ = writeln!(io::stderr(), "{line}");
     }
 }
+
+/// A number with its noun: `1 sentence`, `2 sentences`.
+pub(crate) fn count(n: usize, noun: &str) -> String {
+    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
+}

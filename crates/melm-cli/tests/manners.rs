@@ -102,25 +102,114 @@ fn a_closed_pipe_is_no_failure() {
 #[test]
 fn an_interrupted_command_exits_with_130_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    // It holds its input open, so the command is still waiting when the signal comes.
-    let mut child = melm(&["convert", "-", "-o", "out.conll"], folder.path())
-        .stdin(Stdio::piped())
+    fs::write(folder.path().join("big.conll"), TEXT.repeat(2_000_000)).unwrap();
+    let mut child = melm(&["-q", "convert", "big.conll", "-o", "out.conll"], folder.path())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    std::thread::sleep(Duration::from_millis(300));
+    let started = Instant::now();
+    while !names_in(folder.path()).iter().any(|name| name.ends_with(".unfinished")) {
+        assert!(started.elapsed() < Duration::from_secs(20), "it never began to write");
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be interrupted");
+        std::thread::sleep(Duration::from_millis(1));
+    }
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(kill.success());
-    let started = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        assert!(started.elapsed() < Duration::from_secs(10), "it goes on after Ctrl-C");
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    assert_eq!(status.code(), Some(130));
-    assert!(names_in(folder.path()).is_empty());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!(names_in(folder.path()), ["big.conll"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn links_stay_links_devices_stay_devices_and_foreign_files_stay() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("target"), "old").unwrap();
+    fs::set_permissions(at("target"), fs::Permissions::from_mode(0o600)).unwrap();
+    symlink("target", at("link")).unwrap();
+    assert_eq!(run(&["convert", "-", "-o", "link"], folder.path(), TEXT).status.code(), Some(1));
+    assert!(run(&["convert", "-", "-o", "link", "--force"], folder.path(), TEXT).status.success());
+    assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+    assert_eq!(fs::read_to_string(at("target")).unwrap(), TEXT);
+    assert_eq!(fs::metadata(at("target")).unwrap().permissions().mode() & 0o777, 0o600);
+
+    fs::write(at("out.unfinished"), "mine").unwrap();
+    assert!(run(&["convert", "-", "-o", "out"], folder.path(), TEXT).status.success());
+    assert_eq!(fs::read_to_string(at("out.unfinished")).unwrap(), "mine");
+
+    assert!(Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+    let pipe = at("pipe");
+    let reader = std::thread::spawn(move || fs::read_to_string(pipe).unwrap());
+    assert!(run(&["convert", "-", "-o", "pipe"], folder.path(), TEXT).status.success());
+    assert_eq!(reader.join().unwrap(), TEXT);
+    assert!(fs::metadata(at("pipe")).unwrap().file_type().is_fifo());
+}
+
+fn tiny(name: &str) -> String {
+    format!("{}/../../testdata/tiny/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+#[test]
+fn names_of_tag_ids_are_found_beside_the_file_and_travel_with_a_draw() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = run(&["-q", "convert", &tiny("hf-ids.jsonl"), "--to", "conll"], folder.path(), "");
+    let wanted = "# id 0\nOslo\tB-LOC\nand\tO\nBergen\tB-LOC\n\n\
+                  # id 1\nGreta\tB-PER\nGarbo\tI-PER\nleft\tO\nStockholm\tB-LOC\n\n";
+    assert_eq!(text(&done.stdout), wanted);
+    let args = ["sample", &tiny("hf-ids.jsonl"), "--size", "1", "-o", "one.jsonl"];
+    assert!(run(&args, folder.path(), "").status.success());
+    assert!(run(&["check", "one.jsonl"], folder.path(), "").status.success());
+    let ids = fs::read_to_string(tiny("hf-ids.jsonl")).unwrap();
+    let stdin = run(&["check", "-"], folder.path(), &ids);
+    assert!(text(&stdin.stderr).contains("0 names are known"), "no names for standard input");
+}
+
+#[test]
+fn other_keys_stay_as_they_were_and_what_has_no_place_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let strings = fs::read_to_string(tiny("hf-strings.jsonl")).unwrap();
+    let same = run(&["-q", "convert", "-"], folder.path(), &strings);
+    assert_eq!(text(&same.stdout), strings);
+    let conll = run(&["convert", "-", "--to", "conll"], folder.path(), &strings);
+    assert!(text(&conll.stderr).contains("left out 2 other values"), "{}", text(&conll.stderr));
+    let multiconer = tiny("conll2003.conll");
+    let json = run(&["convert", &multiconer, "--to", "jsonl"], folder.path(), "");
+    assert!(text(&json.stderr).contains("left out 2 other columns"));
+    assert!(text(&json.stderr).contains("left out 2 comment lines"), "{}", text(&json.stderr));
+    let marks = "{\"tokens\":[\"-DOCSTART-\"],\"ner_tags\":[\"O\"]}\n\
+                 {\"tokens\":[\"Oslo\"],\"ner_tags\":[\"B-LOC\"]}\n";
+    let kept = run(&["-q", "convert", "-"], folder.path(), marks);
+    assert_eq!(text(&kept.stdout), marks);
+}
+
+#[test]
+fn another_separator_keeps_every_column() {
+    let folder = tempfile::tempdir().unwrap();
+    let tabbed = "Ada\t\tB-PER\nsang\tN P\tO\n\n";
+    let same = run(&["-q", "convert", "-", "--separator", "tab"], folder.path(), tabbed);
+    assert_eq!(text(&same.stdout), tabbed);
+    let refused = run(&["-q", "convert", "-", "--separator", "space"], folder.path(), tabbed);
+    assert_eq!(refused.status.code(), Some(1));
+    let spaced =
+        run(&["-q", "convert", "-", "--separator", "tab"], folder.path(), "a  X   B-PER\n");
+    assert_eq!(text(&spaced.stdout), "a\tX\tB-PER\n\n");
+}
+
+#[test]
+fn a_report_cut_short_by_head_still_counts_the_problems() {
+    let folder = tempfile::tempdir().unwrap();
+    let many: String = (0..20_000).map(|n| format!("w B-T{n}\n\n")).collect();
+    fs::write(folder.path().join("many"), many + "w BAD\n").unwrap();
+    let mut child = melm(&["check", "many"], folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("`BAD` is not a tag"));
 }
 
 #[test]

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use crate::conll::{Separator, guard_mark, is_document_start, push_row};
 use crate::error::Error;
 use crate::format::ReadOptions;
-use crate::mention::{mentions, merged_by_io, repair, write_tags};
 use crate::scheme::Scheme;
 use crate::sentence::{Frame, Sentence};
 use crate::source::Source;
@@ -42,15 +41,16 @@ impl Corpus {
         Ok(Self { types, scheme, sentences, after: survey.after })
     }
 
-    /// Makes a corpus of sentences whose tags are repaired where `scheme` does not allow them.
-    pub fn new(types: EntityTypes, scheme: Scheme, mut sentences: Vec<Sentence>) -> Self {
-        for sentence in &mut sentences {
-            let mut tags = sentence.tags().to_vec();
-            if repair(&mut tags, scheme) > 0 {
-                sentence.set_tags(tags);
-            }
+    /// Makes a corpus of sentences, unless the tags of one are not valid in `scheme`: its position.
+    pub fn new(
+        types: EntityTypes,
+        scheme: Scheme,
+        sentences: Vec<Sentence>,
+    ) -> Result<Self, usize> {
+        match sentences.iter().position(|s| scheme.breaks(s.tags()).next().is_some()) {
+            Some(broken) => Err(broken),
+            None => Ok(Self { types, scheme, sentences, after: Vec::new() }),
         }
-        Self { types, scheme, sentences, after: Vec::new() }
     }
 
     /// Its entity types.
@@ -66,21 +66,6 @@ impl Corpus {
     /// Its sentences, in the order of the file.
     pub fn sentences(&self) -> &[Sentence] {
         &self.sentences
-    }
-
-    /// The same corpus in another scheme, and how many mentions were merged (only IO merges).
-    pub fn into_scheme(mut self, scheme: Scheme) -> (Self, usize) {
-        let mut merged = 0;
-        for sentence in &mut self.sentences {
-            let mut tags = sentence.tags().to_vec();
-            if scheme == Scheme::Io {
-                merged += merged_by_io(&tags);
-            }
-            write_tags(mentions(sentence.tags()), scheme, &mut tags);
-            sentence.set_tags(tags);
-        }
-        self.scheme = scheme;
-        (self, merged)
     }
 
     /// Writes CoNLL rows; sentences that did not come from a column file get `token TAB tag`.

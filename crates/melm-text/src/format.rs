@@ -4,12 +4,11 @@
 //! a reader that fills a [`Record`], a writer that takes one.
 
 use std::io::{self, Write};
-use std::path::PathBuf;
 use std::str::FromStr;
 
 use crate::conll::{ConllReader, ConllWriter, Layout};
 use crate::error::Error;
-use crate::jsonl::{JsonlReader, JsonlWriter, TagNames, names_beside};
+use crate::jsonl::{JsonlReader, JsonlWriter, TagNames};
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::scheme::Scheme;
@@ -43,12 +42,13 @@ impl Format {
         }
     }
 
-    /// The format that a file name asks for: JSON lines for `.jsonl`, `.json` and `.ndjson`.
-    pub fn of_name(name: &str) -> Self {
+    /// The format that a file name asks for, if its ending is one that people use.
+    pub fn of_name(name: &str) -> Option<Self> {
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension.to_lowercase().as_str() {
-            "jsonl" | "json" | "ndjson" => Format::Jsonl,
-            _ => Format::Conll,
+            "jsonl" | "json" | "ndjson" => Some(Format::Jsonl),
+            "conll" | "iob" | "bio" | "iob2" | "tsv" => Some(Format::Conll),
+            _ => None,
         }
     }
 }
@@ -102,7 +102,8 @@ impl<'t> Reader<'t> {
             problems.push(1, 0..0, fault);
             Error::data(source.name(), text, problems)
         };
-        if options.format.is_none() && text.trim_ascii_start().starts_with("[{") {
+        let array = text.trim_ascii_start().strip_prefix('[').map(str::trim_ascii_start);
+        if options.format != Some(Format::Conll) && array.is_some_and(|a| a.starts_with("{\"")) {
             return Err(whole(Fault::JsonArray));
         }
         match options.format.unwrap_or_else(|| Format::detect(text)) {
@@ -113,9 +114,7 @@ impl<'t> Reader<'t> {
             Format::Jsonl => {
                 let keys = (options.tokens_key.as_deref(), options.tags_key.as_deref());
                 let mut reader = JsonlReader::new(text, keys);
-                let beside = || names_beside(&PathBuf::from(source.name()), reader.tags_key());
-                let names = options.names.clone().or_else(beside);
-                reader.set_names(names);
+                reader.set_names(options.names.clone());
                 Ok(Reader::Jsonl(Box::new(reader)))
             }
         }

@@ -13,6 +13,8 @@ use crate::token::TokenFault;
 pub struct Problem {
     /// Line in the file, from 1.
     pub line: usize,
+    /// Character in the line, from 1; known once the problem is reported with its excerpt.
+    pub column: usize,
     /// The bytes of that line that are at fault.
     pub span: Range<usize>,
     /// What is wrong there.
@@ -62,6 +64,9 @@ pub enum Fault {
         /// The scheme of the file.
         scheme: Scheme,
     },
+    /// `E`/`S` and `L`/`U` in one file.
+    #[error("the end letters of IOBES (E, S) and of BILOU (L, U) are mixed")]
+    MixedLetters,
     /// The line is not JSON, or not an object.
     #[error("not a JSON object: {0}")]
     Json(String),
@@ -148,6 +153,10 @@ impl Fault {
                  with `--tag-column`"
                     .into()
             }
+            Fault::Tag(TagFault::BadType(_)) => "rename the entity type".into(),
+            Fault::MixedLetters => {
+                "spell all tags alike, or have it done by `melm convert --repair`".into()
+            }
             Fault::Tag(TagFault::NoType(_)) => "add the entity type, as in `B-PER`".into(),
             Fault::Token(TokenFault::Empty) => {
                 "give it a token, or leave it out with its tag".into()
@@ -157,11 +166,13 @@ impl Fault {
             }
             Fault::Token(TokenFault::Break) => "split the token, or replace the break".into(),
             Fault::Sequence { .. } => {
-                "correct the tag, pass `--repair` to have it done, or name the scheme with \
-                 `--scheme`"
+                "correct the tag, have it done by `melm convert --repair`, or name the scheme \
+                 with `--scheme`"
                     .into()
             }
-            Fault::Json(_) => "JSON lines hold one JSON object on each line".into(),
+            Fault::Json(_) => {
+                "JSON lines hold one whole object on each line, for example by `jq -c .`".into()
+            }
             Fault::NoKey(_) => "name the keys with `--tokens-key` and `--tags-key`".into(),
             Fault::KeyTwice(_) => "give each key once".into(),
             Fault::Value { .. } => {
@@ -212,7 +223,7 @@ impl Problems {
     pub fn push(&mut self, line: usize, span: Range<usize>, fault: impl Into<Fault>) {
         self.n += 1;
         if self.first.len() < KEPT {
-            self.first.push(Problem { line, span, fault: fault.into() });
+            self.first.push(Problem { line, column: 1, span, fault: fault.into() });
         }
     }
 
@@ -236,6 +247,10 @@ impl Problems {
     /// Puts the kept ones in the order of their lines.
     pub(crate) fn sort(&mut self) {
         self.first.sort_by_key(|p| (p.line, p.span.start));
+    }
+
+    pub(crate) fn first_mut(&mut self) -> &mut [Problem] {
+        &mut self.first
     }
 
     /// The first of them, with their places.

@@ -40,11 +40,13 @@ impl<'t> Record<'t> {
 
     /// The sentence's own id: `# id …`, `# sent_id = …`, or a JSON `id`.
     pub fn id(&self) -> Option<&'t str> {
-        let from_comment = self.before.iter().find_map(|line| {
+        // The comment nearest to the sentence speaks of it.
+        let from_comment = self.before.iter().rev().find_map(|line| {
             let rest = line.strip_prefix('#')?.trim_start();
             let rest = rest.strip_prefix("sent_").unwrap_or(rest).strip_prefix("id")?;
-            let rest = rest.trim_start_matches([' ', '\t', '=', ':']);
-            rest.split([' ', '\t']).next().filter(|id| !id.is_empty())
+            let id = rest.trim_start_matches([' ', '\t', '=', ':']);
+            let separated = id.len() < rest.len();
+            id.split([' ', '\t']).next().filter(|id| separated && !id.is_empty())
         });
         let from_field = || {
             let (_, raw) = self.fields.iter().find(|(key, _)| key == "id")?;
@@ -75,5 +77,20 @@ impl<'t> Row<'t> {
         let (first, second) =
             if tag_first { (self.tag, self.token) } else { (self.token, self.tag) };
         ([&self.text[..first.0], &self.text[first.1..second.0], &self.text[second.1..]], tag_first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_is_what_its_comment_calls_so() {
+        let id =
+            |before: &[&'static str]| Record { before: before.to_vec(), ..Record::default() }.id();
+        assert_eq!(id(&["# id 5239d808\tdomain=en"]), Some("5239d808"));
+        assert_eq!(id(&["# sent_id = s7"]), Some("s7"));
+        assert_eq!(id(&["# id 1", "# id 2"]), Some("2"));
+        assert_eq!(id(&["# idea of mine", "# identifier 12"]), None);
     }
 }

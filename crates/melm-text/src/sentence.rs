@@ -64,13 +64,6 @@ impl Sentence {
         Ok(sentence)
     }
 
-    /// The same columns and comments around other tokens, one for each; tags stay.
-    pub fn with_tokens(&self, tokens: Vec<Token>) -> Result<Self, SentenceFault> {
-        let mut sentence = Self::new(tokens, self.tags.clone())?;
-        sentence.frames.clone_from(&self.frames);
-        Ok(sentence)
-    }
-
     /// Its tokens.
     pub fn tokens(&self) -> &[Token] {
         &self.tokens
@@ -94,11 +87,6 @@ impl Sentence {
     /// The columns around each token, if it came from a column file.
     pub fn frames(&self) -> &[Frame] {
         &self.frames
-    }
-
-    pub(crate) fn set_tags(&mut self, tags: Vec<Tag>) {
-        debug_assert_eq!(tags.len(), self.tokens.len());
-        self.tags = tags;
     }
 }
 

@@ -69,10 +69,10 @@ impl Source {
         };
         match decoded {
             Ok(text) => match memchr::memchr(0, text.as_bytes()) {
-                Some(at) => Err(refuse(name, text.as_bytes(), at)),
+                Some(at) => Err(refuse(&name, text.as_bytes(), at)),
                 None => Ok(Self { name, text }),
             },
-            Err((bytes, at)) => Err(refuse(name, &bytes, at)),
+            Err((bytes, at)) => Err(refuse(&name, &bytes, at)),
         }
     }
 
@@ -87,7 +87,7 @@ impl Source {
     }
 }
 
-fn refuse(name: String, bytes: &[u8], at: usize) -> Error {
+fn refuse(name: &str, bytes: &[u8], at: usize) -> Error {
     let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |n| n + 1);
     let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |n| at + n);
     let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() + 1;
@@ -99,9 +99,10 @@ fn refuse(name: String, bytes: &[u8], at: usize) -> Error {
         Fault::NotUtf8 { byte: bytes[at] }
     };
     let head = String::from_utf8_lossy(&bytes[start..at]).into_owned();
-    let excerpt = head.clone() + &String::from_utf8_lossy(&bytes[at..end]);
+    let shown = head.clone() + &String::from_utf8_lossy(&bytes[at..end]);
+    let width = shown[head.len()..].chars().next().map_or(0, char::len_utf8);
     let mut problems = Problems::default();
-    let width = excerpt[head.len()..].chars().next().map_or(0, char::len_utf8);
     problems.push(line, head.len()..head.len() + width, fault);
-    Error::Data { name, problems, excerpts: vec![excerpt] }
+    let above = "\n".repeat(line - 1);
+    Error::data(name, &(above + &shown), problems)
 }

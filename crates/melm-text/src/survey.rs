@@ -45,10 +45,15 @@ impl Survey {
         let mut problems = Problems::default();
         let mut transitions = Transitions::default();
         let (mut n_sentences, mut n_tokens) = (0, 0);
+        let mut n_problems = 0;
         while reader.read(&mut record, &mut types, &mut problems) {
             n_sentences += 1;
             n_tokens += record.tokens.len();
-            transitions.add(&record.tags);
+            // A sentence with a hole says nothing about what may follow what.
+            if problems.len() == n_problems {
+                transitions.add(&record.tags);
+            }
+            n_problems = problems.len();
             each(&record, &types, reader.position());
         }
         if n_sentences == 0 && problems.is_empty() {
@@ -60,11 +65,14 @@ impl Survey {
                 Detected { scheme, n_breaks: transitions.n_breaks(scheme), also: Vec::new() }
             }
         };
-        let breaks = if scheme.n_breaks == 0 {
-            Problems::default()
-        } else {
-            find_breaks(source, options, scheme.scheme)?
-        };
+        let mut breaks = Problems::default();
+        let letters = types.end_letters();
+        if letters.iobes && letters.bilou {
+            breaks.push(1, 0..0, Fault::MixedLetters);
+        }
+        if scheme.n_breaks > 0 {
+            find_breaks(source, options, scheme.scheme, &mut breaks)?;
+        }
         let format = reader.format();
         let after = reader.after().iter().map(|&line| line.to_owned()).collect();
         let layout = match reader {
@@ -89,12 +97,23 @@ impl Survey {
 }
 
 /// Reads again, for the lines of what breaks the scheme.
-fn find_breaks(source: &Source, options: &ReadOptions, scheme: Scheme) -> Result<Problems, Error> {
+fn find_breaks(
+    source: &Source,
+    options: &ReadOptions,
+    scheme: Scheme,
+    breaks: &mut Problems,
+) -> Result<(), Error> {
     let mut reader = Reader::new(source, options)?;
     let mut record = Record::default();
     let mut types = EntityTypes::default();
-    let mut breaks = Problems::default();
-    while reader.read(&mut record, &mut types, &mut Problems::default()) {
+    let mut problems = Problems::default();
+    let mut n_problems = 0;
+    while reader.read(&mut record, &mut types, &mut problems) {
+        let has_hole = problems.len() > n_problems;
+        n_problems = problems.len();
+        if has_hole {
+            continue;
+        }
         for at in scheme.breaks(&record.tags) {
             let spell = |tag: Option<&Tag>, edge: &str| {
                 tag.map_or(edge.to_owned(), |&tag| format!("`{}`", types.spell(tag, scheme)))
@@ -102,10 +121,18 @@ fn find_breaks(source: &Source, options: &ReadOptions, scheme: Scheme) -> Result
             let before =
                 spell(at.checked_sub(1).map(|b| &record.tags[b]), "the start of a sentence");
             let found = spell(record.tags.get(at), "the end of the sentence");
-            let row = record.rows.get(at).or(record.rows.last());
-            let span = row.map_or(0..0, |row| row.tag.0..row.tag.1);
+            let span = place(&record, at, &reader);
             breaks.push(record.line_of(at), span, Fault::Sequence { found, before, scheme });
         }
     }
-    Ok(breaks)
+    Ok(())
+}
+
+/// Where in its line the tag of a token stands: in its row, or somewhere in the list of tags.
+fn place<'t>(record: &Record<'t>, token: usize, reader: &Reader<'t>) -> std::ops::Range<usize> {
+    match (record.rows.get(token).or(record.rows.last()), reader) {
+        (Some(row), _) => row.tag.0..row.tag.1,
+        (None, Reader::Jsonl(reader)) => reader.place_of_tags(record),
+        (None, Reader::Conll(..)) => 0..0,
+    }
 }

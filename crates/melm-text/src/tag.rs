@@ -63,6 +63,18 @@ pub enum TagFault {
     /// `B-`: a hyphen with nothing after it.
     #[error("`{0}` is not a tag: no entity type after the hyphen")]
     NoType(String),
+    /// A break, or a space at its edge, which a column file cannot hold.
+    #[error("`{0}` is not a tag: its entity type holds a break or starts or ends with a space")]
+    BadType(String),
+}
+
+/// How much of a text that is no tag is repeated in a message.
+const LONGEST_SHOWN: usize = 60;
+
+/// `text` for a message: short, and without what would reach the terminal as a command.
+fn quoted(text: &str) -> String {
+    let shown: String = text.chars().take(LONGEST_SHOWN).flat_map(char::escape_debug).collect();
+    if text.chars().count() > LONGEST_SHOWN { shown + "…" } else { shown }
 }
 
 /// The letters `E`/`S` and `L`/`U` say the same in two schemes; which of them a file used.
@@ -120,10 +132,10 @@ impl EntityTypes {
         &self.names[entity_type.index()]
     }
 
-    /// The name to show a person: seqeval's `_` for the nameless type.
+    /// The name to show a person: seqeval's `_` for the nameless type, unless one is called so.
     pub fn shown(&self, entity_type: EntityType) -> &str {
         match self.name(entity_type) {
-            "" => "_",
+            "" if !self.by_name.contains_key("_") => "_",
             name => name,
         }
     }
@@ -190,13 +202,16 @@ impl fmt::Display for Spelled<'_> {
     }
 }
 
+/// What no column of a file can hold.
+pub(crate) const BREAKS: [char; 4] = ['\t', '\n', '\r', '\0'];
+
 /// Whether `text` has the form of a tag.
 pub fn is_tag(text: &str) -> bool {
     split(text).is_ok()
 }
 
 fn split(text: &str) -> Result<Option<(Part, &str)>, TagFault> {
-    let not_a_tag = || TagFault::NotATag(text.to_owned());
+    let not_a_tag = || TagFault::NotATag(quoted(text));
     let part = match text.as_bytes().first().ok_or_else(not_a_tag)? {
         b'O' if text.len() == 1 => return Ok(None),
         b'B' => Part::Begin,
@@ -206,7 +221,10 @@ fn split(text: &str) -> Result<Option<(Part, &str)>, TagFault> {
         _ => return Err(not_a_tag()),
     };
     match text[1..].strip_prefix('-') {
-        Some("") => Err(TagFault::NoType(text.to_owned())),
+        Some("") => Err(TagFault::NoType(quoted(text))),
+        Some(name) if name.trim_matches(' ') != name || name.contains(BREAKS) => {
+            Err(TagFault::BadType(quoted(text)))
+        }
         Some(name) => Ok(Some((part, name))),
         None if text.len() == 1 => Ok(Some((part, ""))),
         None => Err(not_a_tag()),
@@ -234,11 +252,14 @@ mod tests {
             assert_eq!(types.parse(text), Err(TagFault::NotATag(text.to_owned())));
         }
         assert_eq!(types.parse("I-"), Err(TagFault::NoType("I-".into())));
+        for text in ["B-a\tb", "B-a\n", "B- a", "B-a "] {
+            assert!(matches!(types.parse(text), Err(TagFault::BadType(_))), "{text:?}");
+        }
     }
 
     proptest! {
         #[test]
-        fn parsing_then_spelling_is_the_identity(letter in "[BIES]", name in "\\PC{1,8}") {
+        fn parsing_then_spelling_is_the_identity(letter in "[BIES]", name in "[^ \\pC](\\PC{0,6}[^ \\pC])?") {
             let mut types = EntityTypes::default();
             let text = format!("{letter}-{name}");
             let tag = types.parse(&text).unwrap();

@@ -4,7 +4,7 @@ use std::fmt;
 
 use thiserror::Error;
 
-/// A word of the corpus: not empty, not blank, without tab or line break; otherwise any Unicode.
+/// A word of the corpus: not empty, not blank, without tab, line break or NUL; otherwise any Unicode.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(Box<str>);
 
@@ -14,8 +14,8 @@ pub enum TokenFault {
     /// Nothing, or nothing but ASCII spaces.
     #[error("the token is empty")]
     Empty,
-    /// A tab or a line break, which no column format can hold.
-    #[error("the token holds a tab or a line break")]
+    /// A tab, a line break or a NUL, which no column format can hold.
+    #[error("the token holds a tab, a line break or a NUL")]
     Break,
     /// The CoNLL shared tasks' sign for a new document.
     #[error("`-DOCSTART-` marks a document: it is not a token")]
@@ -43,7 +43,7 @@ impl Token {
         let mut blank = true;
         for byte in text.bytes() {
             match byte {
-                b'\t' | b'\n' | b'\r' => return Err(TokenFault::Break),
+                b'\t' | b'\n' | b'\r' | 0 => return Err(TokenFault::Break),
                 b' ' => {}
                 _ => blank = false,
             }
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn breaks_are_refused() {
-        for text in ["a\tb", "a\n", "\r"] {
+        for text in ["a\tb", "a\n", "\r", "a\0"] {
             assert_eq!(Token::new(text), Err(TokenFault::Break));
         }
     }
@@ -113,7 +113,7 @@ mod tests {
                 Ok(token) => prop_assert_eq!(token.as_str(), text),
                 Err(TokenFault::Empty) => prop_assert!(text.bytes().all(|b| b == b' ')),
                 Err(TokenFault::DocumentStart) => prop_assert_eq!(text, DOCUMENT_START),
-                Err(TokenFault::Break) => prop_assert!(text.contains(['\t', '\n', '\r'])),
+                Err(TokenFault::Break) => prop_assert!(text.contains(['\t', '\n', '\r', '\0'])),
             }
         }
     }

@@ -39,7 +39,7 @@ fn spelled(corpus: &Corpus) -> Vec<Vec<(String, String)>> {
 /// Rewrites through records, as `melm convert` does.
 fn convert(source: &Source, to: Format, scheme: Option<Scheme>) -> Source {
     let mut writer = match to {
-        Format::Conll => Writer::Conll(ConllWriter::new(Vec::new(), scheme, None)),
+        Format::Conll => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
         Format::Jsonl => Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, "ner_tags", None)),
     };
     // A random token may look like the start of a JSON object.
@@ -171,7 +171,7 @@ fn corpus() -> impl Strategy<Value = Corpus> {
                 Sentence::new(tokens, tags).unwrap()
             };
             let sentences = sentences.into_iter().map(make).collect();
-            Corpus::new(types, scheme, sentences)
+            Corpus::new(types, scheme, sentences).unwrap()
         })
 }
 

@@ -1,6 +1,7 @@
 //! `melm check`: what is in the files, and what is wrong or suspicious in them.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use melm_text::Error;
 use melm_text::check::{Memory, Repeated, Report};
@@ -10,9 +11,9 @@ use crate::args::Check;
 use crate::diagnose;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::Output;
+use crate::output::{Output, is_stdout};
 use crate::progress::Progress;
-use crate::terminal::{Paint, Terminal};
+use crate::terminal::{Paint, Terminal, count};
 
 #[derive(Serialize)]
 struct Json {
@@ -35,49 +36,82 @@ struct ProblemJson {
 }
 
 pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
-    let options = input::options(&command.reading)?;
+    if command.files.iter().filter(|path| is_stdout(path)).count() > 1 {
+        return Err(Failure::Usage {
+            message: "only one of the files can be standard input".into(),
+            hint: "name the others",
+        });
+    }
     let mut seen = Memory::default();
     let mut files = Vec::new();
+    let mut n_problems = 0;
     let mut out = Output::create("-".as_ref(), false)?;
-    let failed = |error| Output::failed("standard output", error);
     for path in &command.files {
-        let source = input::open(path, &command.reading)?;
-        let mut progress = Progress::new("checking", source.text().len(), terminal);
-        let (report, survey) =
-            Report::read(&source, &options, &mut seen, |position| progress.at(position))?;
-        drop(progress);
-        let found = survey.require_sound(&source, false).err();
-        if !command.json {
-            out.write_all(text(&report, terminal).as_bytes()).map_err(failed)?;
-            out.flush().map_err(failed)?;
-            if let Some(Error::Data { name, problems, excerpts }) = &found {
-                for line in diagnose::data(name, problems, excerpts, terminal) {
-                    terminal.line(&line);
+        // A file that cannot be read is no reason not to look at the next.
+        match check(path, command, &mut seen, terminal) {
+            Ok((report, found)) => {
+                if !command.json {
+                    print(&mut out, &text(&report, terminal))?;
+                    found.iter().for_each(|failure| diagnose::show(failure, terminal));
                 }
+                let file = FileJson::new(report, found.as_ref());
+                n_problems += file.n_problems;
+                files.push(file);
+            }
+            Err(failure @ Failure::Usage { .. }) => return Err(failure),
+            Err(failure) => {
+                diagnose::show(&failure, terminal);
+                n_problems += 1;
             }
         }
-        let problems = match found {
-            Some(Error::Data { problems, .. }) => problems,
-            Some(other) => return Err(other.into()),
-            None => melm_text::Problems::default(),
-        };
-        let listed = problems.first().iter();
-        let listed =
-            listed.map(|p| ProblemJson { line: p.line, problem: p.fault.to_string() }).collect();
-        files.push(FileJson { report, problems: listed, n_problems: problems.len() });
     }
-    let n_problems = files.iter().map(|file| file.n_problems).sum();
     if command.json {
         let json = Json { files, problems: n_problems };
         let text = serde_json::to_string_pretty(&json).expect("plain numbers and strings");
-        writeln!(out, "{text}").map_err(failed)?;
+        print(&mut out, &(text + "\n"))?;
     }
-    out.finish()?;
-    if n_problems == 0 {
-        return Ok(());
+    match n_problems {
+        0 => Ok(()),
+        n => Err(Failure::Reported(format!("{} in all", count(n, "problem")))),
     }
-    let s = if n_problems == 1 { "" } else { "s" };
-    Err(Failure::Reported(format!("{n_problems} problem{s} in all")))
+}
+
+/// A report that nobody reads to its end (`| head`) does not stop the check.
+fn print(out: &mut Output, text: &str) -> Result<(), Failure> {
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match printed.map_err(|error| Output::failed("standard output", error)) {
+        Err(failure) if !failure.is_closed_pipe() => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// The report on a file, and the problems in it.
+fn check(
+    path: &Path,
+    command: &Check,
+    seen: &mut Memory,
+    terminal: &Terminal,
+) -> Result<(Report, Option<Failure>), Failure> {
+    let options = input::options(&command.reading, path)?;
+    let source = input::open(path, &command.reading)?;
+    let mut progress = Progress::new("checking", source.text().len(), terminal);
+    let (report, survey) = Report::read(&source, &options, seen, |position| progress.at(position))?;
+    Ok((report, survey.require_sound(&source, false).err().map(Failure::from)))
+}
+
+impl FileJson {
+    fn new(report: Report, found: Option<&Failure>) -> Self {
+        let (problems, n_problems) = match found {
+            Some(Failure::Text(Error::Data { problems, .. })) => {
+                let first = problems.first().iter();
+                let listed =
+                    first.map(|p| ProblemJson { line: p.line, problem: p.fault.to_string() });
+                (listed.collect(), problems.len())
+            }
+            _ => (Vec::new(), 0),
+        };
+        Self { report, problems, n_problems }
+    }
 }
 
 fn text(report: &Report, terminal: &Terminal) -> String {
@@ -94,11 +128,13 @@ fn text(report: &Report, terminal: &Terminal) -> String {
     });
     row("tokens", report.tokens.to_string());
     let by_type: Vec<_> = report.mentions.iter().map(|(name, n)| format!("{name} {n}")).collect();
-    row("mentions", format!("{} ({})", report.n_mentions(), by_type.join(", ")));
+    let by_type =
+        if by_type.is_empty() { String::new() } else { format!(" ({})", by_type.join(", ")) };
+    row("mentions", format!("{}{by_type}", report.n_mentions()));
     let longest: Vec<_> = report
         .longest
         .iter()
-        .map(|long| format!("{} tokens (line {})", long.tokens, long.line))
+        .map(|long| format!("{} (line {})", count(long.tokens, "token"), long.line))
         .collect();
     row("longest", longest.join(", "));
     let repeats = &report.repeats;

@@ -11,7 +11,7 @@ pub use repeats::{Memory, Place, Repeat, Repeated, Repeats};
 pub use suspicion::{Found, Suspicion, Suspicions};
 
 use crate::error::Error;
-use crate::format::{Format, ReadOptions};
+use crate::format::ReadOptions;
 use crate::mention::mentions;
 use crate::record::Record;
 use crate::source::Source;
@@ -91,8 +91,7 @@ impl Report {
             seen.add(record, types);
             progress(position);
         })?;
-        tally.suspicions.of_types(&survey.types, &tally.by_type);
-        tally.suspicions.of_letters(survey.types.end_letters());
+        tally.suspicions.of_types(&survey.types, &tally.by_type, survey.n_sentences);
         let mentions =
             tally.by_type.iter().map(|(&t, &(n, _))| (survey.types.shown(t).to_owned(), n));
         let report = Self {
@@ -121,11 +120,6 @@ impl Report {
     /// All mentions.
     pub fn n_mentions(&self) -> usize {
         self.mentions.values().sum()
-    }
-
-    /// Whether the file was read as columns.
-    pub fn is_conll(&self) -> bool {
-        self.format == Format::Conll.name()
     }
 }
 

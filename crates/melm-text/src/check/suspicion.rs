@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::mention::Mention;
 use crate::record::Record;
-use crate::tag::{EndLetters, EntityType, EntityTypes};
+use crate::tag::{EntityType, EntityTypes};
 
 /// A sentence longer than this has probably lost its empty lines.
 const LONG_SENTENCE: usize = 200;
@@ -51,8 +51,6 @@ pub enum Suspicion {
     RareType,
     /// Two types that differ in case only.
     TypeCase,
-    /// `E`/`S` and `L`/`U` in one file.
-    MixedLetters,
     /// No mention in the whole file.
     NoMention,
 }
@@ -69,7 +67,6 @@ impl Suspicion {
             Self::InnerSpace => "token with a space inside",
             Self::RareType => "entity type with fewer than 3 mentions: misspelt?",
             Self::TypeCase => "entity types that differ in case only",
-            Self::MixedLetters => "end letters of IOBES (E, S) and of BILOU (L, U) mixed",
             Self::NoMention => "no mention in the whole file",
         }
     }
@@ -141,6 +138,7 @@ impl Suspicions {
         &mut self,
         types: &EntityTypes,
         by_type: &BTreeMap<EntityType, (usize, usize)>,
+        n_sentences: usize,
     ) {
         let mut lower: BTreeMap<String, EntityType> = BTreeMap::new();
         for (&entity_type, &(n, line)) in by_type {
@@ -154,14 +152,8 @@ impl Suspicions {
             }
             lower.insert(name.to_lowercase(), entity_type);
         }
-        if by_type.is_empty() {
+        if by_type.is_empty() && n_sentences > 0 {
             self.push(Suspicion::NoMention, 1, || "every tag is `O`".to_owned());
-        }
-    }
-
-    pub(super) fn of_letters(&mut self, letters: EndLetters) {
-        if letters.iobes && letters.bilou {
-            self.push(Suspicion::MixedLetters, 1, || "read alike".to_owned());
         }
     }
 }

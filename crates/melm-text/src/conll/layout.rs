@@ -39,6 +39,8 @@ pub struct Layout {
     pub tag: usize,
     /// Other columns that look like tags too, so that the choice can be said.
     pub also_tags: Vec<usize>,
+    /// Whether tags without a type (`B`) occur.
+    pub bare_tags: bool,
 }
 
 /// How many rows decide the layout.
@@ -57,16 +59,24 @@ impl Layout {
         let n_columns = most_frequent(split.iter().map(Vec::len)).unwrap_or(2);
         let regular: Vec<_> = split.into_iter().filter(|row| row.len() == n_columns).collect();
 
-        let token = usize::from(n_columns > 2 && is_numbered(&regular));
+        let numbered = n_columns > 2 && is_numbered(&regular);
+        let token = usize::from(numbered);
         let tags_in = |column: usize| regular.iter().filter(|row| is_tag(row[column])).count();
         let looks_like_tags =
             |&column: &usize| tags_in(column) as f64 > MOST * regular.len() as f64;
-        // The last one, as in every CoNLL shared task, if it holds tags; else the best of the rest.
+        // The last one that holds tags, as in every CoNLL shared task; in numbered files the first:
+        // GermEval's second layer holds only mentions inside mentions.
         let mut candidates: Vec<usize> =
             (token + 1..n_columns).rev().filter(looks_like_tags).collect();
+        if numbered {
+            candidates.reverse();
+        }
         let tag = candidates.first().copied().unwrap_or(n_columns.saturating_sub(1));
         candidates.retain(|&column| column != tag);
-        Self { separator, n_columns, token, tag, also_tags: candidates }
+        let bare_tags = regular
+            .iter()
+            .any(|row| matches!(row.get(tag), Some(&("B" | "I" | "E" | "S" | "L" | "U"))));
+        Self { separator, n_columns, token, tag, also_tags: candidates, bare_tags }
     }
 }
 
@@ -77,22 +87,6 @@ impl Separator {
             Separator::Tab => "\t",
             Separator::Space => " ",
         }
-    }
-
-    /// `text` with this separator in place of every run of spaces and tabs.
-    pub(crate) fn replace_in(self, text: &str) -> String {
-        let mut out = String::with_capacity(text.len());
-        let mut in_run = false;
-        for c in text.chars() {
-            let separates = c == ' ' || c == '\t';
-            if !separates {
-                out.push(c);
-            } else if !in_run {
-                out.push_str(self.text());
-            }
-            in_run = separates;
-        }
-        out
     }
 
     /// The columns of a row.
@@ -131,16 +125,23 @@ pub(crate) fn is_document_start(row: &str) -> bool {
     })
 }
 
-/// Whether the first column counts tokens from 1, as in GermEval and CoNLL-U files.
+/// Whether the first column counts tokens, as in GermEval and CoNLL-U files: numbers, nearly all of
+/// them one more than the number before or 1.
 fn is_numbered(rows: &[Vec<&str>]) -> bool {
-    let mut expected = 1;
-    !rows.is_empty()
-        && rows.iter().all(|row| {
-            let number = row[0].parse::<u32>().unwrap_or(0);
-            let fits = number == expected || number == 1;
-            expected = number + 1;
-            fits
+    let numbers: Vec<Option<u64>> = rows.iter().map(|row| row[0].parse().ok()).collect();
+    let counts_on = numbers
+        .iter()
+        .enumerate()
+        .filter(|&(at, number)| {
+            match (number, at.checked_sub(1).and_then(|before| numbers[before])) {
+                (Some(1), _) => true,
+                (Some(number), Some(before)) => number.checked_sub(1) == Some(before),
+                _ => false,
+            }
         })
+        .count();
+    let has_numbers = numbers.iter().flatten().count() * 10 >= rows.len() * 9;
+    !rows.is_empty() && has_numbers && counts_on * 2 >= rows.len()
 }
 
 fn most_frequent(values: impl Iterator<Item = usize>) -> Option<usize> {
@@ -169,7 +170,10 @@ mod tests {
         assert_eq!(columns("De Art O\nkat N B-PER\n"), (Separator::Space, 3, 0, 2));
         assert_eq!(columns("EU\tB-ORG\nsays\tO\n"), (Separator::Tab, 2, 0, 1));
         let germeval = "# source\n1\tDer\tO\tO\n2\tBonner\tB-LOC\tO\n\n1\tJa\tO\tO\n";
-        assert_eq!(columns(germeval), (Separator::Tab, 4, 1, 3));
+        assert_eq!(columns(germeval), (Separator::Tab, 4, 1, 2));
+        let slip = "1\tDer\tO\tO\n2\tFC\tB-ORG\tO\n2\tBonn\tI-ORG\tB-LOC\n\n1\tJa\tO\tO\n";
+        assert_eq!(columns(slip), (Separator::Tab, 4, 1, 2));
+        assert_eq!(columns("1 a O\n18446744073709551615 b O\n2 c O\n").2, 0);
         let multiconer = "# id 1 domain=en\nBonn _ _ B-LOC\nis _ _ O\n";
         assert_eq!(columns(multiconer), (Separator::Space, 4, 0, 3));
     }

@@ -117,8 +117,12 @@ impl<'t> ConllReader<'t> {
 
     /// Whether a line that starts like a comment is a row after all: its columns and tag say so.
     fn is_row(&self, row: &str, found: &Found) -> bool {
-        let (start, end) = found.tag;
-        found.n_columns == self.layout.n_columns && crate::tag::is_tag(&row[start..end])
+        if found.n_columns != self.layout.n_columns {
+            return false;
+        }
+        let tag = &row[found.tag.0..found.tag.1];
+        let bare = tag.len() == 1 && tag != "O";
+        crate::tag::is_tag(tag) && (!bare || self.layout.bare_tags)
     }
 
     fn read_row(

@@ -13,15 +13,31 @@ pub struct ConllWriter<W> {
     out: W,
     scheme: Option<Scheme>,
     separator: Option<Separator>,
+    /// Splits rows whose columns get another separator.
+    from: Separator,
     line: Vec<u8>,
     started: bool,
 }
 
 impl<W: Write> ConllWriter<W> {
-    /// Tags are spelt in `scheme`, or with the letters of the input. `separator` goes between all columns; without it rows keep
-    /// what stood between theirs, and sentences without rows get a tab.
-    pub fn new(out: W, scheme: Option<Scheme>, separator: Option<Separator>) -> Self {
-        Self { out, scheme, separator, line: Vec::new(), started: false }
+    /// Tags are spelt in `scheme`, or with the letters of the input.
+    pub fn new(out: W, scheme: Option<Scheme>) -> Self {
+        let from = Separator::Space;
+        Self { out, scheme, separator: None, from, line: Vec::new(), started: false }
+    }
+
+    /// Writes `to` between columns, where `from` stands in rows that come from a file. Otherwise
+    /// rows keep what stood between theirs, and sentences without rows get a tab.
+    #[must_use]
+    pub fn separated(mut self, to: Separator, from: Option<Separator>) -> Self {
+        self.separator = Some(to);
+        self.from = from.unwrap_or(to);
+        self
+    }
+
+    /// Whether columns get another separator than they had.
+    pub fn is_separated(&self) -> bool {
+        self.separator.is_some()
     }
 
     /// Writes a sentence with `tags` in place of its own.
@@ -37,16 +53,16 @@ impl<W: Write> ConllWriter<W> {
         let scheme = self.scheme.unwrap_or(types.own_spelling());
         for (at, &tag) in tags.iter().enumerate() {
             let tag = types.spell(tag, scheme);
-            let token = &record.tokens[at];
             let line = &mut self.line;
             match (record.rows.get(at), self.separator) {
-                (None, _) => push_row((["", separator.text(), ""], false), token, tag, line),
+                (None, _) => {
+                    push_row((["", separator.text(), ""], false), &record.tokens[at], tag, line);
+                }
                 (Some(row), None) => push_retagged(row, tag, line),
-                (Some(row), Some(separator)) => {
-                    let (parts, tag_first) = row.around();
-                    let parts = parts.map(|part| separator.replace_in(part));
-                    let parts = [&*parts[0], &parts[1], parts[2].trim_end()];
-                    push_row((parts, tag_first), token, tag, line);
+                (Some(row), Some(to)) => {
+                    let start = line.len();
+                    push_retagged(row, tag, line);
+                    respace(line, start, self.from, to);
                 }
             }
             self.line.push(b'\n');
@@ -75,10 +91,18 @@ impl<W: Write> ConllWriter<W> {
     }
 
     fn push_before(&mut self, record: &Record<'_>) {
+        if record.rows.is_empty()
+            && let Some(id) = record.id()
+        {
+            self.line.extend_from_slice(format!("# id {id}\n").as_bytes());
+        }
         for comment in &record.before {
-            self.line.extend_from_slice(comment.as_bytes());
+            // A document mark of JSON lines is an object.
+            let document = comment.starts_with('{');
+            let text = if document { "-DOCSTART-\tO" } else { comment };
+            self.line.extend_from_slice(text.as_bytes());
             self.line.push(b'\n');
-            if super::is_document_start(comment) {
+            if document || super::is_document_start(comment) {
                 self.line.push(b'\n');
             }
         }
@@ -93,6 +117,14 @@ impl<W: Write> ConllWriter<W> {
     pub fn finish(self) -> W {
         self.out
     }
+}
+
+/// Puts `to` between the columns of the row that starts at `start`.
+fn respace(line: &mut Vec<u8>, start: usize, from: Separator, to: Separator) {
+    let row = String::from_utf8_lossy(&line[start..]).into_owned();
+    let columns = from.split(row.trim_end_matches(' '));
+    line.truncate(start);
+    line.extend_from_slice(columns.join(to.text()).as_bytes());
 }
 
 /// A file that starts with U+FEFF would lose it to the reader, who takes it for a byte order mark.

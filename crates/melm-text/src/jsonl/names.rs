@@ -11,15 +11,16 @@ pub type TagNames = Vec<String>;
 /// Reads names from a list `O,B-PER,…`, from one a line, or from the features that Hugging Face
 /// writes into `dataset_info.json`.
 pub fn parse_names(text: &str, tags_key: &str) -> Option<TagNames> {
-    if let Ok(value) = serde_json::from_str::<Value>(text) {
-        return features(&value, tags_key);
-    }
-    let names: TagNames = text
-        .split([',', '\n'])
-        .map(|name| name.trim().to_owned())
-        .filter(|name| !name.is_empty())
-        .collect();
-    names.iter().all(|name| crate::tag::is_tag(name)).then_some(names)
+    let names = match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(items)) => strings(&items)?,
+        Ok(value) => features(&value, tags_key)?,
+        Err(_) => {
+            let names = text.split([',', '\n']).map(|name| name.trim().to_owned());
+            names.filter(|name| !name.is_empty()).collect()
+        }
+    };
+    let sound = !names.is_empty() && names.iter().all(|name| crate::tag::is_tag(name));
+    sound.then_some(names)
 }
 
 /// Looks beside `file` for `FILE.names` and for the descriptions that Hugging Face writes.
@@ -35,7 +36,6 @@ pub fn names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {
 /// Finds the names of a feature anywhere in a description; its layout changed over the years.
 fn features(value: &Value, tags_key: &str) -> Option<TagNames> {
     match value {
-        Value::Array(items) if items.iter().all(Value::is_string) => strings(items),
         Value::Array(items) => items.iter().find_map(|item| features(item, tags_key)),
         Value::Object(map) => match map.get(tags_key) {
             Some(feature) => names_in(feature),
@@ -78,5 +78,8 @@ mod tests {
             assert_eq!(parse_names(text, "ner_tags"), wanted, "{text}");
         }
         assert_eq!(parse_names("these are, not tags", "ner_tags"), None);
+        let other =
+            r#"{"config": [], "features": {"chunk_tags": {"feature": {"names": ["O", "B-NP"]}}}}"#;
+        assert_eq!(parse_names(other, "ner_tags"), None, "the names of another feature");
     }
 }

@@ -21,11 +21,13 @@ const TAGS_KEYS: [&str; 4] = ["ner_tags", "tags", "labels", "ner"];
 /// A reader over a text in memory. Problems are collected, the rest is read on.
 #[derive(Debug)]
 pub struct JsonlReader<'t> {
+    text: &'t str,
     lines: std::iter::Enumerate<std::str::Split<'t, char>>,
     at: usize,
     tokens_key: String,
     tags_key: String,
     names: Option<TagNames>,
+    uses_ids: bool,
 }
 
 impl<'t> JsonlReader<'t> {
@@ -38,11 +40,13 @@ impl<'t> JsonlReader<'t> {
             given.unwrap_or(found.unwrap_or(&usual[0])).to_owned()
         };
         Self {
+            text,
             lines: text.split('\n').enumerate(),
             at: 0,
             tokens_key: find(keys.0, &TOKENS_KEYS),
             tags_key: find(keys.1, &TAGS_KEYS),
             names: None,
+            uses_ids: false,
         }
     }
 
@@ -51,9 +55,9 @@ impl<'t> JsonlReader<'t> {
         self.names = names;
     }
 
-    /// The names behind tag ids, if any are known.
-    pub fn names(&self) -> Option<&TagNames> {
-        self.names.as_ref()
+    /// Whether tags were ids, so far.
+    pub fn uses_ids(&self) -> bool {
+        self.uses_ids
     }
 
     /// Bytes read so far.
@@ -64,6 +68,15 @@ impl<'t> JsonlReader<'t> {
     /// The key of the tags.
     pub fn tags_key(&self) -> &str {
         &self.tags_key
+    }
+
+    /// The bytes of the list of tags in the line of `record`.
+    pub(crate) fn place_of_tags(&self, record: &Record<'t>) -> std::ops::Range<usize> {
+        let field = record.fields.iter().find(|(key, _)| *key == self.tags_key);
+        let Some((_, raw)) = field else { return 0..0 };
+        let at = raw.as_ptr().addr() - self.text.as_ptr().addr();
+        let line = memchr::memrchr(b'\n', &self.text.as_bytes()[..at]).map_or(0, |n| n + 1);
+        at - line..at - line + raw.len()
     }
 
     /// Reads the next sentence into `record`; false at the end. A line with a problem is left out.
@@ -93,7 +106,7 @@ impl<'t> JsonlReader<'t> {
 
     /// False for a line that only marks a document.
     fn read_line(
-        &self,
+        &mut self,
         line: &'t str,
         record: &mut Record<'t>,
         types: &mut EntityTypes,
@@ -112,7 +125,7 @@ impl<'t> JsonlReader<'t> {
         self.read_tags(line, record, types)?;
 
         if record.tokens.len() == 1 && record.tokens[0] == DOCUMENT_START {
-            record.before.push("-DOCSTART-\tO");
+            record.before.push(line.trim_end_matches('\r'));
             return Ok(false);
         }
         for token in &record.tokens {
@@ -129,7 +142,7 @@ impl<'t> JsonlReader<'t> {
     }
 
     fn read_tags(
-        &self,
+        &mut self,
         line: &'t str,
         record: &mut Record<'t>,
         types: &mut EntityTypes,
@@ -148,6 +161,7 @@ impl<'t> JsonlReader<'t> {
             let key = self.tags_key.clone();
             (span.clone(), Fault::Value { key, expected: "strings or ids" })
         })?;
+        self.uses_ids = true;
         let names = self.names.as_deref().unwrap_or_default();
         for id in ids {
             let name = usize::try_from(id).ok().and_then(|id| names.get(id));

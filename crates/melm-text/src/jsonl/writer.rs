@@ -1,5 +1,6 @@
 //! Writes sentences as JSON lines.
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use super::names::TagNames;
@@ -13,7 +14,7 @@ pub struct JsonlWriter<W> {
     out: W,
     scheme: Option<Scheme>,
     tags_key: String,
-    names: Option<TagNames>,
+    ids: Option<HashMap<String, usize>>,
     line: Vec<u8>,
 }
 
@@ -21,7 +22,8 @@ impl<W: Write> JsonlWriter<W> {
     /// Tags are spelt in `scheme`, or with the letters of the input; with `names` they are
     /// written as their positions in it.
     pub fn new(out: W, scheme: Option<Scheme>, tags_key: &str, names: Option<TagNames>) -> Self {
-        Self { out, scheme, tags_key: tags_key.to_owned(), names, line: Vec::new() }
+        let ids = names.map(|names| names.into_iter().enumerate().map(|(id, n)| (n, id)).collect());
+        Self { out, scheme, tags_key: tags_key.to_owned(), ids, line: Vec::new() }
     }
 
     /// Writes a sentence with `tags` in place of its own.
@@ -36,6 +38,7 @@ impl<W: Write> JsonlWriter<W> {
     ) -> io::Result<()> {
         let mut line = std::mem::take(&mut self.line);
         line.clear();
+        push_documents(record, &mut line);
         line.push(b'{');
         if record.fields.is_empty() {
             if let Some(id) = record.id() {
@@ -70,6 +73,7 @@ impl<W: Write> JsonlWriter<W> {
     /// Writes a sentence that came from JSON lines as it was.
     pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.line.clear();
+        push_documents(record, &mut self.line);
         for (at, (key, raw)) in record.fields.iter().enumerate() {
             self.line.push(if at == 0 { b'{' } else { b',' });
             push_key(key, &mut self.line)?;
@@ -92,17 +96,25 @@ impl<W: Write> JsonlWriter<W> {
                 line.push(b',');
             }
             let text = types.spell(tag, scheme).to_string();
-            match &self.names {
+            match &self.ids {
                 None => serde_json::to_writer(&mut *line, &text)?,
-                Some(names) => {
-                    let id = names.iter().position(|name| *name == text);
-                    let id = id.expect("the caller gives a name for every tag it writes");
+                Some(ids) => {
+                    let id =
+                        ids.get(&text).expect("the caller gives a name for every tag it writes");
                     write!(line, "{id}")?;
                 }
             }
         }
         line.push(b']');
         Ok(())
+    }
+}
+
+/// Document marks that came from JSON lines, as they were.
+fn push_documents(record: &Record<'_>, line: &mut Vec<u8>) {
+    for mark in record.before.iter().filter(|mark| mark.starts_with('{')) {
+        line.extend_from_slice(mark.as_bytes());
+        line.push(b'\n');
     }
 }
 

@@ -3,7 +3,10 @@
 //! The default reads tags leniently, as conlleval and seqeval do; [`Reading::Strict`] reads them
 //! as seqeval's strict mode does, where a mention that is malformed in its scheme does not count.
 
+mod files;
 mod strict;
+
+pub use files::{File, strict_scheme};
 
 use crate::mention::{Mention, mentions};
 use crate::scheme::Scheme;

@@ -171,4 +171,40 @@ pub enum Error {
         /// The tensor.
         tensor: String,
     },
+    /// A piece has no row in the table.
+    #[error(
+        "piece {piece} has no row in a table of {vocab_size}; does the tokenizer belong to this model?"
+    )]
+    PieceOutOfRange {
+        /// The piece.
+        piece: u32,
+        /// Rows of the table.
+        vocab_size: usize,
+    },
+    /// A sentence is empty or has more pieces than the model has positions.
+    #[error("a sentence has {n_pieces} pieces, expected 1 to {limit}; cut it first")]
+    SentenceLength {
+        /// Its pieces.
+        n_pieces: usize,
+        /// The most the model takes.
+        limit: usize,
+    },
+    /// Masked positions are not rows of the batch, or not one original for each.
+    #[error(
+        "{n_positions} masked positions with {n_originals} originals do not fit a batch of {n_rows} pieces"
+    )]
+    MaskedPositions {
+        /// Masked positions given.
+        n_positions: usize,
+        /// Originals given.
+        n_originals: usize,
+        /// Rows of the batch.
+        n_rows: usize,
+    },
+    /// No parameter has such a name.
+    #[error("no parameter is called `{name}`")]
+    NoParameter {
+        /// The name asked for.
+        name: String,
+    },
 }

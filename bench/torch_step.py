@@ -1,0 +1,124 @@
+"""Times the same step in PyTorch: torch_step.py SHAPE WHAT N, WHAT one of
+
+train-authors     pad to 128, head at every position, Hugging Face's loss, torch's Adam
+train-best        trimmed, SDPA, head at the masked rows only, fused AdamW: the best a user could write
+generate-authors  generate-best   the same for filling masks: forward, five best pieces a mask
+ceiling           products at the step's shapes
+
+f32, two threads, dropout and clipping on. Prints one line a measurement, for engine.py to read.
+"""
+import sys, time
+import torch, transformers
+
+LENGTHS = [64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 22]
+BASE = dict(vocab_size=250015, hidden_size=768, num_hidden_layers=12, num_attention_heads=12, intermediate_size=3072,
+            max_position_embeddings=514, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
+SHAPES = {
+    "base": BASE,
+    "large": dict(BASE, hidden_size=1024, num_hidden_layers=24, num_attention_heads=16, intermediate_size=4096),
+    "mini": dict(BASE, vocab_size=50960, hidden_size=512, num_hidden_layers=6, num_attention_heads=8,
+                 intermediate_size=2048, max_position_embeddings=258),
+}
+
+
+def batch(n_pieces, width):
+    """The sentences of bench_step.rs, padded to `width`; masked rows of the packed batch, originals there."""
+    rows = [[5 + (key * 7919 + i * 104729) % (n_pieces - 5) for i in range(n)] for key, n in enumerate(LENGTHS)]
+    padded = torch.tensor([row + [1] * (width - len(row)) for row in rows])
+    pieces = torch.tensor(sum(rows, []))
+    masked = torch.tensor([row for row in range(len(pieces)) if row % 20 in (3, 9, 16)])
+    return padded, padded != 1, masked, pieces[masked]
+
+
+def timed(n, step):
+    for index in range(n + 2):
+        start = time.perf_counter()
+        step()
+        if index > 1:  # the first ones pay for memory and kernels; the tuned allocator still grows in the second
+            print(f"seconds {time.perf_counter() - start:.4f}", flush=True)
+
+
+def model_of(shape):
+    config = transformers.XLMRobertaConfig(**SHAPES[shape], attn_implementation="sdpa")
+    return transformers.XLMRobertaForMaskedLM(config)
+
+
+def finish(model, optimiser, loss):
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimiser.step()
+    optimiser.zero_grad(set_to_none=True)
+
+
+def train_authors(shape, n):
+    model = model_of(shape).train()
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-5)
+    padded, real, masked, originals = batch(model.config.vocab_size, 128)
+    rows = torch.full((int(real.sum()),), -100)
+    rows[masked] = originals
+    labels = torch.full_like(padded, -100)
+    labels[real] = rows
+    timed(n, lambda: finish(model, optimiser, model(input_ids=padded, attention_mask=real.long(), labels=labels).loss))
+
+
+def masked_logits(model, padded, real, masked):
+    hidden = model.roberta(input_ids=padded, attention_mask=real.long()).last_hidden_state
+    return model.lm_head(hidden[real][masked])
+
+
+def train_best(shape, n):
+    model = model_of(shape).train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
+    padded, real, masked, originals = batch(model.config.vocab_size, max(LENGTHS))
+
+    def step():
+        logits = masked_logits(model, padded, real, masked)
+        finish(model, optimiser, torch.nn.functional.cross_entropy(logits, originals))
+    timed(n, step)
+
+
+@torch.inference_mode()
+def generate_authors(shape, n):
+    model = model_of(shape).eval()
+    padded, real, masked, _ = batch(model.config.vocab_size, 128)
+
+    def step():
+        logits = model(input_ids=padded, attention_mask=real.long()).logits
+        logits[real][masked].softmax(-1).topk(5)
+    timed(n, step)
+
+
+@torch.inference_mode()
+def generate_best(shape, n):
+    model = model_of(shape).eval()
+    padded, real, masked, _ = batch(model.config.vocab_size, max(LENGTHS))
+    timed(n, lambda: masked_logits(model, padded, real, masked).log_softmax(-1).topk(5))
+
+
+@torch.inference_mode()
+def ceiling(shape, n):
+    sizes = SHAPES[shape]
+    rows, n_masked = sum(LENGTHS), len(batch(sizes["vocab_size"], max(LENGTHS))[2])
+    hidden, inner = sizes["hidden_size"], sizes["intermediate_size"]
+    for what, m, k, o in [("qkv", rows, hidden, 3 * hidden), ("output", rows, hidden, hidden), ("up", rows, hidden, inner),
+                          ("down", rows, inner, hidden), ("head", n_masked, hidden, sizes["vocab_size"])]:
+        x, w, y = torch.rand(m, k), torch.rand(o, k), torch.rand(m, o)
+        for product, out, run in [("Forward", torch.empty(m, o), lambda out: torch.mm(x, w.T, out=out)),
+                                  ("Backward", torch.empty(m, k), lambda out: torch.mm(y, w, out=out)),
+                                  ("Weights", torch.empty(o, k), lambda out: torch.mm(y.T, x, out=out))]:
+            for _ in range(n + 1):
+                start = time.perf_counter()
+                run(out)
+                print(f"gflops {what} {product} {2 * m * k * o / (time.perf_counter() - start) / 1e9:.1f}")
+
+
+def main(shape, what, n):
+    torch.set_num_threads(2)
+    torch.manual_seed(1)
+    globals()[what.replace("-", "_")](shape, n)
+    peak = next(line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+    print(f"peak_kib {peak.split()[1]}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]))

@@ -1,0 +1,219 @@
+//! Times training steps and generation at a model's shape, on random weights: `bench_step SHAPE WHAT N [ISA]`.
+//!
+//! SHAPE is `base`, `large` or `mini`; WHAT is `train`, `generate`, `ceiling`, or `cycle FOLDER` (open the checkpoint,
+//! one step, save). Prints one line a measurement, for `bench/engine.py` to read.
+#![expect(clippy::print_stdout, reason = "a bench prints")]
+
+use melm_nn::ceiling::{LinearProbe, Product, StreamProbe};
+use melm_nn::config::Config;
+use melm_nn::device::Cpu;
+use melm_nn::dropout::Dropout;
+use melm_nn::encoder::Tape;
+use melm_nn::gradients::Gradients;
+use melm_nn::isa::{Isa, IsaKind};
+use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::weights::Checkpoint;
+use std::path::Path;
+use std::time::Instant;
+
+/// 672 pieces, as in `bench/engine.py`.
+const LENGTHS: [u32; 16] = [
+    64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 22,
+];
+
+type Failure = Box<dyn std::error::Error>;
+
+fn shape(name: &str) -> Result<Config, Failure> {
+    let base = Config {
+        vocab_size: 250_015,
+        ..Config::default()
+    };
+    match name {
+        "base" => Ok(base),
+        "large" => Ok(Config {
+            hidden_size: 1024,
+            n_layers: 24,
+            n_heads: 16,
+            intermediate_size: 4096,
+            ..base
+        }),
+        "mini" => Ok(Config {
+            vocab_size: 50_960,
+            hidden_size: 512,
+            n_layers: 6,
+            n_heads: 8,
+            intermediate_size: 2048,
+            max_position_embeddings: 258,
+            ..base
+        }),
+        _ => Err(format!("no shape `{name}`").into()),
+    }
+}
+
+fn batch(config: &Config) -> Result<MaskedBatch, Failure> {
+    let n_pieces = u32::try_from(config.vocab_size)?;
+    let mut batch = MaskedBatch::default();
+    for (key, length) in (0_u32..).zip(LENGTHS) {
+        let pieces: Vec<_> = (0..length)
+            .map(|i| 5 + (key * 7919 + i * 104_729) % (n_pieces - 5))
+            .collect();
+        batch.sentences.push(&pieces, u64::from(key));
+    }
+    for (row, piece) in batch.sentences.pieces().iter().enumerate() {
+        if [3, 9, 16].contains(&(row % 20)) {
+            batch.positions.push(row);
+            batch.originals.push(*piece);
+        }
+    }
+    Ok(batch)
+}
+
+struct Trainer {
+    cpu: Cpu,
+    model: MaskedLm,
+    tape: Tape,
+    head: HeadTape,
+    gradients: Gradients,
+    adam: Adam,
+}
+
+impl Trainer {
+    fn new(cpu: Cpu, model: MaskedLm) -> Self {
+        let settings = AdamSettings {
+            weight_decay: 0.01,
+            max_norm: Some(1.0),
+            ..AdamSettings::default()
+        };
+        Self {
+            tape: Tape::for_training(model.config()),
+            head: HeadTape::default(),
+            gradients: Gradients::new(model.parameters()),
+            adam: Adam::new(model.parameters(), settings),
+            cpu,
+            model,
+        }
+    }
+
+    fn step(&mut self, batch: &MaskedBatch, step: u64) -> Result<f64, Failure> {
+        self.gradients.clear();
+        let weight = 1.0 / batch.positions.len() as f32;
+        let dropout = Dropout::new(self.model.config(), 1, step);
+        let places = (&mut self.tape, &mut self.head, &mut self.gradients);
+        let loss = self
+            .model
+            .accumulate(&self.cpu, (batch, weight, dropout), places)?;
+        let parameters = self.model.parameters_mut();
+        self.adam
+            .step(&self.cpu, 1e-5, (parameters, &mut self.gradients));
+        Ok(loss / batch.positions.len() as f64)
+    }
+}
+
+fn train(cpu: Cpu, config: &Config, n: u64) -> Result<(), Failure> {
+    let batch = batch(config)?;
+    let mut trainer = Trainer::new(cpu, MaskedLm::random(config, 1)?);
+    for step in 0..=n {
+        let start = Instant::now();
+        let loss = trainer.step(&batch, step)?;
+        let seconds = start.elapsed().as_secs_f64();
+        // The first step faults the memory in; torch's is left out too.
+        if step > 0 {
+            println!("seconds {seconds:.4} loss {loss:.4}");
+        }
+    }
+    Ok(())
+}
+
+fn generate(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
+    let batch = batch(config)?;
+    let model = MaskedLm::random(config, 1)?;
+    let (mut tape, mut head) = (Tape::for_prediction(config), HeadTape::default());
+    let mut out = Predictions::default();
+    for step in 0..=n {
+        let start = Instant::now();
+        model.predict(cpu, (&batch, 5), (&mut tape, &mut head), &mut out)?;
+        if step > 0 {
+            println!("seconds {:.4}", start.elapsed().as_secs_f64());
+        }
+    }
+    Ok(())
+}
+
+/// Opens a checkpoint, trains a step, saves beside it.
+fn cycle(cpu: Cpu, folder: &Path) -> Result<(), Failure> {
+    let start = Instant::now();
+    let model = MaskedLm::open(&Checkpoint::open(folder)?, 0, 1)?;
+    println!("open {:.2}", start.elapsed().as_secs_f64());
+    let batch = batch(model.config())?;
+    let mut trainer = Trainer::new(cpu, model);
+    let start = Instant::now();
+    let loss = trainer.step(&batch, 0)?;
+    println!("step {:.2} loss {loss:.4}", start.elapsed().as_secs_f64());
+    let start = Instant::now();
+    trainer.model.save(&folder.join("trained"))?;
+    println!("save {:.2}", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Products at the shapes of a layer and of the head, and the optimiser's bytes.
+fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
+    let batch = batch(config)?;
+    let (rows, hidden, inner) = (
+        batch.sentences.n_rows(),
+        config.hidden_size,
+        config.intermediate_size,
+    );
+    for (what, rows, inputs, outputs) in [
+        ("qkv", rows, hidden, 3 * hidden),
+        ("output", rows, hidden, hidden),
+        ("up", rows, hidden, inner),
+        ("down", rows, inner, hidden),
+        ("head", batch.positions.len(), hidden, config.vocab_size),
+    ] {
+        let mut probe = LinearProbe::new(rows, inputs, outputs);
+        for product in [Product::Forward, Product::Backward, Product::Weights] {
+            for _ in 0..=n {
+                let start = Instant::now();
+                probe.run(cpu, product);
+                let speed = probe.n_operations() / start.elapsed().as_secs_f64() / 1e9;
+                println!("gflops {what} {product:?} {speed:.1}");
+            }
+        }
+    }
+    let mut probe = StreamProbe::new(1 << 26);
+    for _ in 0..=n {
+        let start = Instant::now();
+        probe.run(cpu);
+        println!(
+            "gbytes {:.2}",
+            probe.n_bytes() / start.elapsed().as_secs_f64() / 1e9
+        );
+    }
+    Ok(())
+}
+
+fn main() -> Result<(), Failure> {
+    let arguments: Vec<_> = std::env::args().skip(1).collect();
+    let argument = |index: usize| arguments.get(index).map_or("", String::as_str);
+    let kind = match argument(3) {
+        "avx2" => IsaKind::Avx2,
+        "scalar" => IsaKind::Scalar,
+        _ => Isa::detect().kind(),
+    };
+    let cpu = Cpu::with(2, Isa::of(kind).ok_or("this processor lacks it")?);
+    let config = shape(argument(0))?;
+    let n = argument(2).parse().unwrap_or(1);
+    match argument(1) {
+        "train" => train(cpu, &config, n)?,
+        "generate" => generate(&cpu, &config, n)?,
+        "ceiling" => ceiling(&cpu, &config, n)?,
+        "cycle" => cycle(cpu, Path::new(argument(2)))?,
+        other => return Err(format!("no measurement `{other}`").into()),
+    }
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    if let Some(peak) = status.lines().find(|line| line.starts_with("VmHWM")) {
+        println!("peak_kib {}", peak.split_whitespace().nth(1).unwrap_or("0"));
+    }
+    Ok(())
+}

@@ -1,0 +1,87 @@
+//! Gradients of one step: a block laid out like the parameters, and the piece table's in factors.
+
+use crate::buffer::Buffer;
+use crate::ops::linear::Accumulator;
+use crate::params::Parameters;
+use crate::table::TableGradient;
+use std::ops::Range;
+
+/// Gradients, summed over the micro-batches of a step.
+///
+/// A tensor that no backward pass wrote to has no gradient, and the optimiser leaves it alone, as in torch.
+pub struct Gradients {
+    values: Buffer,
+    /// Start of each tensor, and whether this step has written to it.
+    tensors: Vec<(usize, bool)>,
+    pub(crate) table: TableGradient,
+}
+
+impl Gradients {
+    /// Room for the gradients of every parameter except the table's, whose gradient is never whole.
+    pub fn new(parameters: &Parameters) -> Self {
+        let table = parameters.table();
+        Self {
+            values: Buffer::zeros(table.range.start),
+            tensors: parameters
+                .list()
+                .iter()
+                .map(|p| (p.range.start, false))
+                .collect(),
+            table: TableGradient::new(table.shape[0], table.shape[1]),
+        }
+    }
+
+    /// Forgets everything: the start of a step.
+    pub fn clear(&mut self) {
+        for (_, is_written) in &mut self.tensors {
+            *is_written = false;
+        }
+        self.table.clear();
+    }
+
+    /// The gradient of a tensor, when there is one; the table's has to be asked for with [`Self::table_gradient`].
+    pub fn get(&self, parameters: &Parameters, name: &str) -> Option<&[f32]> {
+        let range = parameters.find(name).ok()?.range.clone();
+        let index = self
+            .tensors
+            .binary_search_by_key(&range.start, |t| t.0)
+            .ok()?;
+        (self.tensors[index].1 && range.end <= self.values.len()).then(|| &self.values[range])
+    }
+
+    /// The table's gradient written out whole: for tests, at the size of tests.
+    pub fn table_gradient(&self) -> Vec<f32> {
+        self.table.whole()
+    }
+
+    /// The place of one tensor's gradient or of several neighbours': to be overwritten the first time, then added to.
+    pub(crate) fn slot(&mut self, range: &Range<usize>) -> Accumulator<'_> {
+        let first = self.tensors.partition_point(|t| t.0 < range.start);
+        let end = self.tensors.partition_point(|t| t.0 < range.end);
+        let accumulates = self.tensors[first..end].iter().all(|t| t.1);
+        for tensor in &mut self.tensors[first..end] {
+            tensor.1 = true;
+        }
+        Accumulator {
+            data: &mut self.values[range.clone()],
+            accumulates,
+        }
+    }
+
+    /// Zeros a tensor whose rows are written here and there, unless this step has written to it.
+    pub(crate) fn clear_fresh(&mut self, range: &Range<usize>) {
+        let slot = self.slot(range);
+        if !slot.accumulates {
+            slot.data.fill(0.0);
+        }
+    }
+
+    /// Whether this step has written to the tensor at `index`.
+    pub(crate) fn is_written(&self, index: usize) -> bool {
+        self.tensors[index].1
+    }
+
+    pub(crate) fn at(&self, range: &Range<usize>) -> &[f32] {
+        &self.values[range.clone()]
+    }
+}

@@ -1,0 +1,46 @@
+//! Masked language modelling: the encoder with its tied head, trained and asked.
+
+mod head;
+mod load;
+mod model;
+mod predict;
+mod scores;
+
+pub use model::{MaskedBatch, MaskedLm};
+pub use predict::{Candidate, Predictions};
+
+use crate::buffer::Buffer;
+
+/// Table rows scored at a time: their part of the table stays in the second-level cache.
+const BLOCK: usize = 64;
+/// Tasks that sums over the vocabulary are cut into; fixed, so that the order of the sum is too.
+const N_GROUPS: usize = 16;
+
+/// Table rows of one task in sums over the vocabulary.
+fn rows_per_group(vocab_size: usize) -> usize {
+    vocab_size.div_ceil(BLOCK).div_ceil(N_GROUPS) * BLOCK
+}
+
+/// Working memory of the head.
+#[derive(Default)]
+pub struct HeadTape {
+    /// Masked rows of the encoder's output, and the dense layer over them before and after its gelu.
+    gathered: Buffer,
+    dense: Buffer,
+    activated: Buffer,
+    norm: crate::encoder::NormTape,
+    /// The normed rows as panels of columns, for the product with the table.
+    panels: Buffer,
+    /// Largest score and sum of exponentials of each block, `[blocks, stride]`.
+    largest: Buffer,
+    totals: Buffer,
+    /// The logarithm of each masked row's sum of exponentials.
+    log_totals: Buffer,
+    /// Gradients of the normed rows: each group's share, then the sum.
+    shares: Buffer,
+    d: Buffer,
+    d_gathered: Buffer,
+    sums: crate::ops::ColumnSums,
+    /// Each group's best candidates.
+    groups: Buffer,
+}

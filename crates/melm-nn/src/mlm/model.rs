@@ -1,0 +1,155 @@
+//! The masked language model: parameters, encoder, head.
+
+use super::head::Head;
+use super::{HeadTape, Predictions};
+use crate::config::Config;
+use crate::device::Cpu;
+use crate::dropout::Dropout;
+use crate::encoder::{Encoder, Tape};
+use crate::error::Error;
+use crate::gradients::Gradients;
+use crate::packed::Packed;
+use crate::params::Parameters;
+
+/// A batch with hidden pieces.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MaskedBatch {
+    /// The sentences, with the mask piece where something is hidden.
+    pub sentences: Packed,
+    /// Rows of the batch where something is hidden.
+    pub positions: Vec<usize>,
+    /// The hidden pieces, one for each position; not needed to predict.
+    pub originals: Vec<u32>,
+}
+
+impl MaskedBatch {
+    /// Forgets the sentences and keeps the memory.
+    pub fn clear(&mut self) {
+        self.sentences.clear();
+        self.positions.clear();
+        self.originals.clear();
+    }
+
+    fn check(&self, config: &Config, needs_originals: bool) -> Result<(), Error> {
+        let n_rows = self.sentences.n_rows();
+        let fits = self.positions.iter().all(|row| *row < n_rows);
+        if !fits || (needs_originals && self.originals.len() != self.positions.len()) {
+            return Err(Error::MaskedPositions {
+                n_positions: self.positions.len(),
+                n_originals: self.originals.len(),
+                n_rows,
+            });
+        }
+        match self
+            .originals
+            .iter()
+            .find(|piece| **piece as usize >= config.vocab_size)
+        {
+            Some(piece) => Err(Error::PieceOutOfRange {
+                piece: *piece,
+                vocab_size: config.vocab_size,
+            }),
+            None => Ok(()),
+        }
+    }
+}
+
+/// XLM-R with its masked-LM head, the output matrix tied to the piece table.
+pub struct MaskedLm {
+    parameters: Parameters,
+    encoder: Encoder,
+    head: Head,
+}
+
+impl MaskedLm {
+    /// The model over these parameters, which are laid out for `config`.
+    pub fn new(config: &Config, parameters: Parameters) -> Self {
+        let encoder = Encoder::new(config, &parameters);
+        let head = Head::new(config, &parameters);
+        Self {
+            parameters,
+            encoder,
+            head,
+        }
+    }
+
+    /// The sizes and rates.
+    pub fn config(&self) -> &Config {
+        self.encoder.config()
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The parameters, to be changed.
+    pub fn parameters_mut(&mut self) -> &mut Parameters {
+        &mut self.parameters
+    }
+
+    /// The encoder alone.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// Adds the gradient of one micro-batch: of `weight` times the sum of the negative log-likelihoods at the masked
+    /// positions. Returns that sum, unweighted. With `weight` one over the masked positions of the whole step, the
+    /// gradient is that of the mean.
+    pub fn accumulate(
+        &self,
+        cpu: &Cpu,
+        (batch, weight, dropout): (&MaskedBatch, f32, Dropout),
+        (tape, head, gradients): (&mut Tape, &mut HeadTape, &mut Gradients),
+    ) -> Result<f64, Error> {
+        batch.check(self.config(), true)?;
+        batch.sentences.check(self.config())?;
+        if batch.positions.is_empty() {
+            return Ok(0.0);
+        }
+        self.encoder
+            .forward(cpu, &self.parameters, (&batch.sentences, dropout), tape)?;
+        let masked = (&batch.positions[..], &batch.originals[..], weight);
+        let loss = self
+            .head
+            .train(cpu, &self.parameters, masked, (tape, head, gradients));
+        self.encoder
+            .backward(cpu, &self.parameters, &batch.sentences, (tape, gradients));
+        Ok(loss)
+    }
+
+    /// The `k` likeliest pieces at every masked position.
+    pub fn predict(
+        &self,
+        cpu: &Cpu,
+        (batch, k): (&MaskedBatch, usize),
+        (tape, head): (&mut Tape, &mut HeadTape),
+        out: &mut Predictions,
+    ) -> Result<(), Error> {
+        batch.check(self.config(), false)?;
+        self.encoder.forward(
+            cpu,
+            &self.parameters,
+            (&batch.sentences, Dropout::NONE),
+            tape,
+        )?;
+        let n = batch.positions.len();
+        let mut states = std::mem::take(&mut head.d);
+        states.reserve(n * self.config().hidden_size);
+        self.head.forward(
+            cpu,
+            &self.parameters,
+            (tape.hidden(), &batch.positions),
+            (head, &mut states),
+        );
+        head.best(
+            cpu,
+            self.head.output(&self.parameters),
+            (&states, n),
+            k,
+            out,
+        );
+        head.d = states;
+        Ok(())
+    }
+}

@@ -1,0 +1,212 @@
+//! The best pieces at masked rows: no score lives longer than its block.
+
+use super::scores::{Output, column_maxima, pack_states, score_block};
+use super::{BLOCK, HeadTape, rows_per_group};
+use crate::device::Cpu;
+use crate::isa::per_isa;
+use crate::math::exp;
+use crate::split::Split;
+
+/// A piece and how likely it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Candidate {
+    /// The piece.
+    pub piece: u32,
+    /// Its log-probability among all pieces.
+    pub log_probability: f32,
+}
+
+/// The best candidates of every masked row, in memory that is reused.
+#[derive(Clone, Debug, Default)]
+pub struct Predictions {
+    k: usize,
+    candidates: Vec<Candidate>,
+}
+
+impl Predictions {
+    /// The candidates of one masked row, best first; of equal ones the lower piece.
+    pub fn row(&self, index: usize) -> &[Candidate] {
+        &self.candidates[index * self.k..(index + 1) * self.k]
+    }
+
+    /// How many masked rows there are.
+    pub fn n_rows(&self) -> usize {
+        self.candidates.len().checked_div(self.k).unwrap_or(0)
+    }
+}
+
+per_isa! {
+    /// Adds `exp(scores - largest)` of the rows to `totals`.
+    fn add_exponentials(scores: &[f32], stride: usize, largest: &[f32], totals: &mut [f32]) {
+        for row in scores.chunks(stride) {
+            for ((x, largest), total) in row.iter().zip(largest).zip(totals.iter_mut()) {
+                *total += exp(*x - largest);
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// Whether any of `row` beats its bar.
+    fn any_above(row: &[f32], bars: &[f32]) -> bool {
+        let mut found = 0_u32;
+        for (x, bar) in row.iter().zip(bars) {
+            found |= u32::from(x > bar);
+        }
+        found != 0
+    }
+}
+
+/// What one group of table rows knows of one masked row: `[largest, total, k scores, k pieces]`.
+///
+/// Pieces are stored as numbers: a vocabulary has fewer than 2^24 of them, so they are exact.
+struct Summary<'a> {
+    head: &'a mut [f32],
+    scores: &'a mut [f32],
+    pieces: &'a mut [f32],
+}
+
+impl<'a> Summary<'a> {
+    fn of(record: &'a mut [f32], k: usize) -> Self {
+        let (head, rest) = record.split_at_mut(2);
+        let (scores, pieces) = rest.split_at_mut(k);
+        Self {
+            head,
+            scores,
+            pieces,
+        }
+    }
+
+    /// Takes a candidate in, before worse ones and after equal ones.
+    fn insert(&mut self, score: f32, piece: f32) {
+        let at = self.scores.partition_point(|s| *s >= score);
+        if at < self.scores.len() {
+            self.scores[at..].rotate_right(1);
+            self.pieces[at..].rotate_right(1);
+            self.scores[at] = score;
+            self.pieces[at] = piece;
+        }
+    }
+
+    /// Moves the total to a new largest score.
+    fn raise(&mut self, largest: f32) {
+        if largest > self.head[0] {
+            self.head[1] *= exp(self.head[0] - largest);
+            self.head[0] = largest;
+        }
+    }
+}
+
+impl HeadTape {
+    /// The `k` best pieces of each of the `n` rows in `states`.
+    pub(super) fn best(
+        &mut self,
+        cpu: &Cpu,
+        output: Output<'_>,
+        (states, n): (&[f32], usize),
+        k: usize,
+        out: &mut Predictions,
+    ) {
+        let vocab_size = output.bias.len();
+        let k = k.min(vocab_size);
+        let (group_rows, record) = (rows_per_group(vocab_size), 2 + 2 * k);
+        let n_groups = vocab_size.div_ceil(group_rows);
+        self.panels.reserve(n * output.width);
+        pack_states(cpu.isa(), states, (n, output.width), &mut self.panels);
+        self.groups.reserve(n_groups * n * record);
+        let groups = &mut self.groups[..n_groups * n * record];
+        let panels = &self.panels;
+        cpu.each(
+            n_groups,
+            Split::every(groups, n * record),
+            |group, worker, records| {
+                for record in records.chunks_exact_mut(record) {
+                    record.fill(f32::NEG_INFINITY);
+                    record[1] = 0.0;
+                }
+                let start = group * group_rows;
+                let rows = start..vocab_size.min(start + group_rows);
+                for start in rows.clone().step_by(BLOCK) {
+                    let block = start..rows.end.min(start + BLOCK);
+                    let mut scratch = cpu.scratch(worker);
+                    scratch.reserve((BLOCK + 3) * n);
+                    let (scores, rest) = scratch[..(BLOCK + 3) * n].split_at_mut(BLOCK * n);
+                    let scores = &mut scores[..block.len() * n];
+                    score_block(cpu.isa(), output, block.clone(), (panels, n), (scores, n));
+                    summarise(cpu, (scores, block.start), (records, k), rest);
+                }
+            },
+        );
+        out.k = k;
+        out.candidates.clear();
+        for row in 0..n {
+            let (first, others) = self.groups.split_at_mut(n * record);
+            let mut best = Summary::of(&mut first[row * record..(row + 1) * record], k);
+            for other in others[..(n_groups - 1) * n * record].chunks_exact_mut(n * record) {
+                let other = Summary::of(&mut other[row * record..(row + 1) * record], k);
+                best.raise(other.head[0]);
+                best.head[1] += other.head[1] * exp(other.head[0] - best.head[0]);
+                for (score, piece) in other.scores.iter().zip(other.pieces.iter()) {
+                    best.insert(*score, *piece);
+                }
+            }
+            let log_total = best.head[1].ln() + best.head[0];
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "a piece below 2^24"
+            )]
+            out.candidates
+                .extend(
+                    best.scores
+                        .iter()
+                        .zip(best.pieces.iter())
+                        .map(|(score, piece)| Candidate {
+                            piece: *piece as u32,
+                            log_probability: score - log_total,
+                        }),
+                );
+        }
+    }
+}
+
+/// Adds one block's scores `[block, n]` to the summaries of the `n` masked rows.
+fn summarise(
+    cpu: &Cpu,
+    (scores, first): (&[f32], usize),
+    (records, k): (&mut [f32], usize),
+    rest: &mut [f32],
+) {
+    let record = 2 + 2 * k;
+    let n = records.len() / record;
+    let (largest, rest) = rest.split_at_mut(n);
+    let (totals, bars) = rest.split_at_mut(n);
+    column_maxima(cpu.isa(), scores, n, largest);
+    for (column, record) in records.chunks_exact_mut(record).enumerate() {
+        let mut summary = Summary::of(record, k);
+        summary.raise(largest[column]);
+        largest[column] = summary.head[0];
+        bars[column] = summary.scores[k - 1];
+    }
+    totals.fill(0.0);
+    add_exponentials(cpu.isa(), scores, n, largest, totals);
+    for (record, total) in records.chunks_exact_mut(record).zip(totals.iter()) {
+        record[1] += total;
+    }
+    for (row, piece) in scores.chunks_exact(n).zip(first..) {
+        if !any_above(cpu.isa(), row, bars) {
+            continue;
+        }
+        for (column, score) in row
+            .iter()
+            .enumerate()
+            .filter(|(column, score)| **score > bars[*column])
+        {
+            let mut summary = Summary::of(&mut records[column * record..(column + 1) * record], k);
+            summary.insert(*score, piece as f32);
+        }
+        for (bar, record) in bars.iter_mut().zip(records.chunks_exact(record)) {
+            *bar = record[1 + k];
+        }
+    }
+}

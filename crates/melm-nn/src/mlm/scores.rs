@@ -1,0 +1,266 @@
+//! Scores of masked rows against every row of the table, a block of table rows at a time.
+
+use super::{BLOCK, HeadTape, rows_per_group};
+use crate::device::Cpu;
+use crate::isa::{Isa, per_isa};
+use crate::math::{exp, sum_of};
+use crate::ops::add;
+use crate::ops::linear::Accumulator;
+use crate::product::{Left, Out, Right, Shape, extent, pack_columns, part, small_product_ahead};
+use crate::split::Split;
+use crate::table::HeadPart;
+use std::ops::Range;
+
+/// Blocks of one task.
+const SPAN: usize = 4;
+/// Table rows summed at a time when going back: with the sum itself they stay in the second-level cache.
+const RUN: usize = 2 * BLOCK;
+
+/// The tied table and the output bias.
+#[derive(Clone, Copy)]
+pub(super) struct Output<'a> {
+    pub(super) table: &'a [f32],
+    pub(super) bias: &'a [f32],
+    pub(super) width: usize,
+}
+
+per_isa! {
+    fn add_bias(bias: f32, row: &mut [f32]) {
+        for x in row {
+            *x += bias;
+        }
+    }
+}
+
+per_isa! {
+    /// The largest of each column of `scores`, whose rows are `stride` long.
+    pub(super) fn column_maxima(scores: &[f32], stride: usize, largest: &mut [f32]) {
+        largest.fill(f32::NEG_INFINITY);
+        for row in scores.chunks(stride) {
+            for (largest, x) in largest.iter_mut().zip(row) {
+                *largest = if *x > *largest { *x } else { *largest };
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// `exp(scores - largest)` in place, summed by column.
+    fn exponentiate(scores: &mut [f32], stride: usize, largest: &[f32], totals: &mut [f32]) {
+        totals.fill(0.0);
+        for row in scores.chunks_mut(stride) {
+            for ((x, largest), total) in row.iter_mut().zip(largest).zip(totals.iter_mut()) {
+                *x = exp(*x - largest);
+                *total += *x;
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// From exponentials to errors: the factor of each column is in `factors`. Returns their sum.
+    fn scale_row(row: &mut [f32], factors: &[f32]) -> f32 {
+        for (x, factor) in row.iter_mut().zip(factors) {
+            *x *= factor;
+        }
+        sum_of(row, row, |x, _| x)
+    }
+}
+
+per_isa! {
+    fn factors_into(largest: &[f32], log_totals: &[f32], weight: f32, out: &mut [f32]) {
+        for ((out, largest), log_total) in out.iter_mut().zip(largest).zip(log_totals) {
+            *out = exp(largest - log_total) * weight;
+        }
+    }
+}
+
+/// Packs `n` rows for [`score_block`].
+pub(super) fn pack_states(
+    isa: Isa,
+    states: &[f32],
+    (n, width): (usize, usize),
+    panels: &mut [f32],
+) {
+    let columns = extent(isa).columns;
+    for start in (0..n).step_by(columns) {
+        let breadth = columns.min(n - start);
+        let panel = &mut panels[start * width..(start + breadth) * width];
+        pack_columns(isa, &states[start * width..], width, breadth, panel);
+    }
+}
+
+/// Scores of the table's `rows`, `[rows, stride]`: product and bias.
+pub(super) fn score_block(
+    isa: Isa,
+    output: Output<'_>,
+    rows: Range<usize>,
+    panels: (&[f32], usize),
+    (scores, stride): (&mut [f32], usize),
+) {
+    let (panels, n) = panels;
+    let (width, columns) = (output.width, extent(isa).columns);
+    let table = Left::rows(&output.table[rows.start * width..], width);
+    // Table rows after these, which this task or a neighbour scores next, a share with each panel.
+    let next = &output.table[(rows.end * width).min(output.table.len())..];
+    let next = &next[..next.len().min(rows.len() * width)];
+    let n_panels = n.div_ceil(columns);
+    for (index, start) in (0..n).step_by(columns).enumerate() {
+        let breadth = columns.min(n - start);
+        let shape = Shape {
+            m: rows.len(),
+            k: width,
+            n: breadth,
+        };
+        let panel = Right::rows(&panels[start * width..], breadth);
+        let out = Out {
+            data: &mut scores[start..],
+            row: stride,
+            accumulates: false,
+        };
+        let ahead = &next[part(next.len(), n_panels, index)];
+        small_product_ahead(isa, shape, (table, panel), out, ahead);
+    }
+    for (row, bias) in scores.chunks_mut(stride).zip(&output.bias[rows]) {
+        add_bias(isa, *bias, &mut row[..n]);
+    }
+}
+
+/// Exponentials to errors in one block, and its share of the bias gradient.
+fn errors_of(
+    isa: Isa,
+    (errors, stride): (&mut [f32], usize),
+    factors: &[f32],
+    bias: Accumulator<'_>,
+) {
+    let Accumulator { data, accumulates } = bias;
+    for (row, bias) in errors.chunks_mut(stride).zip(data) {
+        let sum = scale_row(isa, &mut row[..factors.len()], factors);
+        *bias = if accumulates { *bias + sum } else { sum };
+    }
+}
+
+impl HeadTape {
+    /// Fills `part.errors` with the exponentials of the scores, and notes each block's largest score and total.
+    pub(super) fn score(&mut self, cpu: &Cpu, output: Output<'_>, part: &mut HeadPart) {
+        let (n, stride, vocab_size) = (part.n, part.stride, output.bias.len());
+        let n_blocks = vocab_size.div_ceil(BLOCK);
+        self.panels.reserve(n * output.width);
+        pack_states(cpu.isa(), &part.states, (n, output.width), &mut self.panels);
+        self.largest.reserve(n_blocks * stride);
+        self.totals.reserve(n_blocks * stride);
+        let parts = (
+            Split::every(
+                &mut part.errors[..vocab_size * stride],
+                SPAN * BLOCK * stride,
+            ),
+            Split::every(&mut self.largest[..n_blocks * stride], SPAN * stride),
+            Split::every(&mut self.totals[..n_blocks * stride], SPAN * stride),
+        );
+        let panels = &self.panels;
+        cpu.each(
+            n_blocks.div_ceil(SPAN),
+            parts,
+            |task, _, (scores, largest, totals)| {
+                let blocks = scores.chunks_mut(BLOCK * stride);
+                let summaries = largest.chunks_mut(stride).zip(totals.chunks_mut(stride));
+                for ((scores, (largest, totals)), block) in blocks.zip(summaries).zip(task * SPAN..)
+                {
+                    let rows = block * BLOCK..vocab_size.min((block + 1) * BLOCK);
+                    score_block(cpu.isa(), output, rows, (panels, n), (scores, stride));
+                    column_maxima(cpu.isa(), scores, stride, &mut largest[..n]);
+                    exponentiate(cpu.isa(), scores, stride, &largest[..n], &mut totals[..n]);
+                }
+            },
+        );
+        self.log_totals.reserve(stride);
+        for column in 0..n {
+            let blocks = || (0..n_blocks).map(|block| block * stride + column);
+            let largest = blocks()
+                .map(|at| self.largest[at])
+                .fold(f32::NEG_INFINITY, f32::max);
+            let total: f64 = blocks()
+                .map(|at| f64::from(self.totals[at]) * f64::from(exp(self.largest[at] - largest)))
+                .sum();
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the precision of the engine"
+            )]
+            let log_total = total.ln() as f32 + largest;
+            self.log_totals[column] = log_total;
+        }
+    }
+
+    /// Turns the exponentials into errors (probability less 1 at the original, times `weight`), and gives the bias and,
+    /// in `self.d`, the normed rows their gradients.
+    pub(super) fn errors(
+        &mut self,
+        cpu: &Cpu,
+        output: Output<'_>,
+        (part, originals, weight): (&mut HeadPart, &[u32], f32),
+        bias: Accumulator<'_>,
+    ) {
+        let (n, stride, width, vocab_size) = (part.n, part.stride, output.width, output.bias.len());
+        let Accumulator { data, accumulates } = bias;
+        let group_rows = rows_per_group(vocab_size);
+        let n_groups = vocab_size.div_ceil(group_rows);
+        self.shares.reserve(n_groups * n * width);
+        let parts = (
+            Split::every(&mut part.errors[..vocab_size * stride], group_rows * stride),
+            Split::every(data, group_rows),
+            Split::every(&mut self.shares[..n_groups * n * width], n * width),
+        );
+        let (largest, log_totals) = (&self.largest, &self.log_totals[..n]);
+        cpu.each(
+            n_groups,
+            parts,
+            |group, worker, (errors, bias_part, share)| {
+                share.fill(0.0);
+                let mut factors = cpu.scratch(worker);
+                factors.reserve(n);
+                let runs = errors
+                    .chunks_mut(RUN * stride)
+                    .zip(bias_part.chunks_mut(RUN));
+                for ((errors, bias_part), run) in runs.zip(0..) {
+                    let start = group * group_rows + run * RUN;
+                    let blocks = errors
+                        .chunks_mut(BLOCK * stride)
+                        .zip(bias_part.chunks_mut(BLOCK));
+                    for ((errors, bias_part), block) in blocks.zip(start / BLOCK..) {
+                        let largest = &largest[block * stride..];
+                        factors_into(cpu.isa(), largest, log_totals, weight, &mut factors[..n]);
+                        let bias = Accumulator {
+                            data: bias_part,
+                            accumulates,
+                        };
+                        errors_of(cpu.isa(), (errors, stride), &factors[..n], bias);
+                    }
+                    let k = bias_part.len();
+                    for (column, original) in originals.iter().enumerate() {
+                        if let Some(at) =
+                            (*original as usize).checked_sub(start).filter(|at| *at < k)
+                        {
+                            errors[at * stride + column] -= weight;
+                            bias_part[at] -= weight;
+                        }
+                    }
+                    let (table, next) = output.table[start * width..].split_at(k * width);
+                    let factors = (Left::columns(errors, stride), Right::rows(table, width));
+                    let out = Out {
+                        data: share,
+                        row: width,
+                        accumulates: true,
+                    };
+                    let next = &next[..next.len().min(RUN * width)];
+                    small_product_ahead(cpu.isa(), Shape { m: n, k, n: width }, factors, out, next);
+                }
+            },
+        );
+        self.d.reserve(n * width);
+        let d = &mut self.d[..n * width];
+        d.fill(0.0);
+        for share in self.shares[..n_groups * n * width].chunks_exact(n * width) {
+            add(cpu.isa(), d, share);
+        }
+    }
+}

@@ -1,0 +1,69 @@
+//! The gelu between the two halves of the feed-forward part, with the bias before it.
+
+use super::{ColumnSums, ROWS_PER_TASK};
+use crate::device::Cpu;
+use crate::isa::per_isa;
+use crate::math;
+use crate::split::Split;
+
+per_isa! {
+    fn forward_row(bias: &[f32], u: &mut [f32], g: &mut [f32]) {
+        for ((u, g), bias) in u.iter_mut().zip(g).zip(bias) {
+            *u += bias;
+            *g = math::gelu(*u);
+        }
+    }
+}
+
+per_isa! {
+    fn backward_row(u: &[f32], d: &mut [f32], g: &mut [f32], bias_sum: &mut [f32]) {
+        for (((u, d), g), sum) in u.iter().zip(d).zip(g).zip(bias_sum) {
+            let (value, slope) = math::gelu_with_slope(*u);
+            *g = value;
+            *d *= slope;
+            *sum += *d;
+        }
+    }
+}
+
+/// `u += bias; g = gelu(u)`.
+pub(crate) fn forward(cpu: &Cpu, bias: &[f32], u: &mut [f32], g: &mut [f32]) {
+    let width = bias.len();
+    let block = width * ROWS_PER_TASK;
+    let n_tasks = u.len().div_ceil(block);
+    let parts = (Split::every(u, block), Split::every(g, block));
+    cpu.each(n_tasks, parts, |_, _, (u, g)| {
+        for (u, g) in u.chunks_exact_mut(width).zip(g.chunks_exact_mut(width)) {
+            forward_row(cpu.isa(), bias, u, g);
+        }
+    });
+}
+
+/// From the gradient of `g` in `d` to that of `u`, in place; `g` is computed again on the way, so that it need not be
+/// kept from the forward pass. Returns the shape of the bias gradient's partial sums.
+pub(crate) fn backward(
+    cpu: &Cpu,
+    u: &[f32],
+    d: &mut [f32],
+    g: &mut [f32],
+    (sums, width): (&mut ColumnSums, usize),
+) -> (usize, usize) {
+    let block = width * ROWS_PER_TASK;
+    let n_tasks = u.len().div_ceil(block);
+    let parts = (
+        Split::every(d, block),
+        Split::every(g, block),
+        Split::every(sums.start(n_tasks, width), width),
+    );
+    cpu.each(n_tasks, parts, |task, _, (d, g, sums)| {
+        let u = &u[task * block..];
+        for ((u, d), g) in u
+            .chunks_exact(width)
+            .zip(d.chunks_exact_mut(width))
+            .zip(g.chunks_exact_mut(width))
+        {
+            backward_row(cpu.isa(), u, d, g, sums);
+        }
+    });
+    (n_tasks, width)
+}

@@ -1,0 +1,166 @@
+//! Bias, dropout, residual and layer norm in one pass over a row, and back.
+
+use super::{ColumnSums, ROWS_PER_TASK};
+use crate::device::Cpu;
+use crate::dropout::RowMask;
+use crate::isa::per_isa;
+use crate::math::sum_of;
+use crate::split::Split;
+
+/// The scale and shift of a layer norm.
+#[derive(Clone, Copy)]
+pub(crate) struct Affine<'a> {
+    pub(crate) weight: &'a [f32],
+    pub(crate) bias: &'a [f32],
+    pub(crate) eps: f32,
+}
+
+/// What the backward pass needs of the forward pass: the normalised rows and one over each standard deviation.
+pub(crate) struct Normed<'a> {
+    pub(crate) rows: &'a mut [f32],
+    pub(crate) scale: &'a mut [f32],
+}
+
+per_isa! {
+    /// Normalises `row` in place and writes the scaled and shifted row to `y`; returns one over the deviation.
+    pub(crate) fn normalise(affine: Affine<'_>, row: &mut [f32], y: &mut [f32]) -> f32 {
+        let n = row.len() as f32;
+        let mean = sum_of(row, row, |x, _| x) / n;
+        let variance = sum_of(row, row, |x, _| (x - mean) * (x - mean)) / n;
+        let scale = 1.0 / (variance + affine.eps).sqrt();
+        for (((x, y), weight), bias) in row.iter_mut().zip(y).zip(affine.weight).zip(affine.bias) {
+            *x = (*x - mean) * scale;
+            *y = *x * weight + bias;
+        }
+        scale
+    }
+}
+
+per_isa! {
+    /// The gradient of a row before the norm, in place of that after it; sums what scale and shift receive.
+    pub(crate) fn denormalise(weight: &[f32], normed: &[f32], scale: f32, d: &mut [f32], sums: &mut [f32]) {
+        let width = d.len();
+        let (weight_sums, rest) = sums.split_at_mut(width);
+        for ((((d, x), w), ws), bs) in d.iter_mut().zip(normed).zip(weight).zip(weight_sums).zip(rest) {
+            *ws += *d * x;
+            *bs += *d;
+            *d *= w;
+        }
+        let mean = sum_of(d, d, |d, _| d) / width as f32;
+        let slope = sum_of(d, normed, |d, x| d * x) / width as f32;
+        for (d, x) in d.iter_mut().zip(normed) {
+            *d = scale * (*d - mean - x * slope);
+        }
+    }
+}
+
+per_isa! {
+    /// `sum = residual + dropout(x + bias)`.
+    fn add_residual(mask: RowMask, x: &[f32], bias: &[f32], residual: &[f32], sum: &mut [f32]) {
+        if mask.keeps_all() {
+            for (((sum, x), bias), residual) in sum.iter_mut().zip(x).zip(bias).zip(residual) {
+                *sum = x + bias + residual;
+            }
+        } else {
+            for ((((sum, x), bias), residual), column) in sum.iter_mut().zip(x).zip(bias).zip(residual).zip(0_u32..) {
+                *sum = (x + bias) * mask.factor(column) + residual;
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// Applies dropout to a row.
+    pub(crate) fn drop_row(mask: RowMask, row: &mut [f32]) {
+        if !mask.keeps_all() {
+            for (x, column) in row.iter_mut().zip(0_u32..) {
+                *x *= mask.factor(column);
+            }
+        }
+    }
+}
+
+per_isa! {
+    /// `out = dropout(d)`, summed into `bias_sum` too.
+    fn drop_gradient(mask: RowMask, d: &[f32], out: &mut [f32], bias_sum: &mut [f32]) {
+        if mask.keeps_all() {
+            out.copy_from_slice(d);
+            for (sum, d) in bias_sum.iter_mut().zip(d) {
+                *sum += d;
+            }
+        } else {
+            for (((out, d), sum), column) in out.iter_mut().zip(d).zip(bias_sum).zip(0_u32..) {
+                *out = d * mask.factor(column);
+                *sum += *out;
+            }
+        }
+    }
+}
+
+/// `y = norm(residual + dropout(x + bias))`, row by row; `mask` gives the dropout of a row.
+pub(crate) fn forward(
+    cpu: &Cpu,
+    (x, bias, residual): (&[f32], &[f32], &[f32]),
+    affine: Affine<'_>,
+    mask: impl Fn(usize) -> RowMask + Sync,
+    (normed, y): (Normed<'_>, &mut [f32]),
+) {
+    let width = bias.len();
+    let block = width * ROWS_PER_TASK;
+    let parts = (
+        Split::every(normed.rows, block),
+        Split::every(normed.scale, ROWS_PER_TASK),
+        Split::every(y, block),
+    );
+    cpu.each(
+        x.len().div_ceil(block),
+        parts,
+        |task, _, (normed, scale, y)| {
+            let rows = normed
+                .chunks_exact_mut(width)
+                .zip(y.chunks_exact_mut(width))
+                .zip(scale);
+            for (((normed, y), scale), row) in rows.zip(task * ROWS_PER_TASK..) {
+                let at = row * width..(row + 1) * width;
+                add_residual(
+                    cpu.isa(),
+                    mask(row),
+                    &x[at.clone()],
+                    bias,
+                    &residual[at],
+                    normed,
+                );
+                *scale = normalise(cpu.isa(), affine, normed, y);
+            }
+        },
+    );
+}
+
+/// Back through [`forward`]: `d` becomes the residual's gradient, `dx` that of `x`. Returns the shape of the partial
+/// sums, in which the norm's weight, its bias and the bias of `x` follow each other.
+pub(crate) fn backward(
+    cpu: &Cpu,
+    weight: &[f32],
+    (normed, scale): (&[f32], &[f32]),
+    mask: impl Fn(usize) -> RowMask + Sync,
+    (d, dx, sums): (&mut [f32], &mut [f32], &mut ColumnSums),
+) -> (usize, usize) {
+    let width = weight.len();
+    let block = width * ROWS_PER_TASK;
+    let n_tasks = d.len().div_ceil(block);
+    let parts = (
+        Split::every(d, block),
+        Split::every(dx, block),
+        Split::every(sums.start(n_tasks, 3 * width), 3 * width),
+    );
+    cpu.each(n_tasks, parts, |task, _, (d, dx, sums)| {
+        let (norm_sums, bias_sum) = sums.split_at_mut(2 * width);
+        let rows = d.chunks_exact_mut(width).zip(dx.chunks_exact_mut(width));
+        for ((d, dx), row) in rows.zip(task * ROWS_PER_TASK..) {
+            let normed = &normed[row * width..(row + 1) * width];
+            denormalise(cpu.isa(), weight, normed, scale[row], d, norm_sums);
+            drop_gradient(cpu.isa(), mask(row), d, dx, bias_sum);
+        }
+    });
+    (n_tasks, 3 * width)
+}

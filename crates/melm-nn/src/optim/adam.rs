@@ -1,0 +1,250 @@
+//! Adam and `AdamW`, exactly as torch's, the tied table included; clipping by the global norm.
+
+use crate::buffer::Buffer;
+use crate::device::Cpu;
+use crate::gradients::Gradients;
+use crate::isa::per_isa;
+use crate::math::sum_of;
+use crate::params::Parameters;
+use crate::split::Split;
+
+/// Numbers of one task.
+const BLOCK: usize = 1 << 16;
+/// Table rows of one task: their gradient stays in the second-level cache between its product and its use.
+const TABLE_ROWS: usize = 64;
+
+/// Torch's settings, with torch's defaults.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AdamSettings {
+    /// Decay of the mean of gradients.
+    pub beta1: f32,
+    /// Decay of the mean of squared gradients.
+    pub beta2: f32,
+    /// Added to the root.
+    pub eps: f32,
+    /// Decoupled weight decay on every tensor: 0 makes it Adam, anything else `AdamW`.
+    pub weight_decay: f32,
+    /// Gradients longer than this are scaled down to it.
+    pub max_norm: Option<f32>,
+}
+
+impl Default for AdamSettings {
+    fn default() -> Self {
+        Self {
+            beta1: 0.9,
+            beta2: 0.999,
+            eps: 1e-8,
+            weight_decay: 0.0,
+            max_norm: None,
+        }
+    }
+}
+
+/// What a step did.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Report {
+    /// The norm of all gradients before clipping, when clipping is on.
+    pub norm: Option<f64>,
+}
+
+/// The optimiser's memory: two moments a parameter. Those of frozen tensors are never touched and take no memory.
+pub struct Adam {
+    settings: AdamSettings,
+    n_steps: i32,
+    mean: Buffer,
+    square: Buffer,
+    /// Each block's share of a squared norm.
+    norms: Buffer,
+}
+
+/// One step's numbers for the innermost loop.
+#[derive(Clone, Copy)]
+struct Rule {
+    beta1: f32,
+    beta2: f32,
+    eps: f32,
+    /// Learning rate over the first bias correction.
+    rate: f32,
+    /// One over the root of the second bias correction.
+    root: f32,
+    /// What weight decay leaves.
+    keep: f32,
+    /// What clipping leaves.
+    clip: f32,
+}
+
+per_isa! {
+    fn update(rule: Rule, gradient: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) {
+        for (((p, m), v), g) in values.iter_mut().zip(mean).zip(square).zip(gradient) {
+            let g = g * rule.clip;
+            *m += (g - *m) * (1.0 - rule.beta1);
+            *v = *v * rule.beta2 + g * g * (1.0 - rule.beta2);
+            *p = *p * rule.keep - rule.rate * *m / (v.sqrt() * rule.root + rule.eps);
+        }
+    }
+}
+
+per_isa! {
+    fn squared(x: &[f32]) -> f32 {
+        sum_of(x, x, |x, _| x * x)
+    }
+}
+
+impl Adam {
+    /// An optimiser for these parameters.
+    pub fn new(parameters: &Parameters, settings: AdamSettings) -> Self {
+        let len = parameters.table().range.end;
+        Self {
+            settings,
+            n_steps: 0,
+            mean: Buffer::zeros(len),
+            square: Buffer::zeros(len),
+            norms: Buffer::default(),
+        }
+    }
+
+    /// Changes the trained parameters by the gradients of a step.
+    pub fn step(
+        &mut self,
+        cpu: &Cpu,
+        rate: f32,
+        (parameters, gradients): (&mut Parameters, &mut Gradients),
+    ) -> Report {
+        self.n_steps += 1;
+        let trains_table = gradients.table.is_written() && !parameters.table().is_frozen;
+        let norm = self
+            .settings
+            .max_norm
+            .map(|_| self.norm(cpu, parameters, gradients, trains_table));
+        let rule = self.rule(rate, norm);
+        for index in 0..parameters.list().len() - 1 {
+            let parameter = &parameters.list()[index];
+            if parameter.is_frozen || !gradients.is_written(index) {
+                continue;
+            }
+            let range = parameter.range.clone();
+            let gradient = gradients.at(&range);
+            let parts = (
+                Split::every(&mut parameters.values_mut()[range.clone()], BLOCK),
+                Split::every(&mut self.mean[range.clone()], BLOCK),
+                Split::every(&mut self.square[range.clone()], BLOCK),
+            );
+            cpu.each(
+                range.len().div_ceil(BLOCK),
+                parts,
+                |task, _, (values, mean, square)| {
+                    update(
+                        cpu.isa(),
+                        rule,
+                        &gradient[task * BLOCK..],
+                        values,
+                        mean,
+                        square,
+                    );
+                },
+            );
+        }
+        if trains_table {
+            self.step_table(cpu, rule, (parameters, gradients));
+        }
+        Report { norm }
+    }
+
+    fn rule(&self, rate: f32, norm: Option<f64>) -> Rule {
+        let AdamSettings {
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+            max_norm,
+        } = self.settings;
+        let corrections = [beta1, beta2].map(|beta| 1.0 - f64::from(beta).powi(self.n_steps));
+        // torch.nn.utils.clip_grad_norm_ adds the same 1e-6.
+        let clip = match (max_norm, norm) {
+            (Some(most), Some(norm)) => (f64::from(most) / (norm + 1e-6)).min(1.0),
+            _ => 1.0,
+        };
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the precision of the engine"
+        )]
+        Rule {
+            beta1,
+            beta2,
+            eps,
+            rate: (f64::from(rate) / corrections[0]) as f32,
+            root: (1.0 / corrections[1].sqrt()) as f32,
+            keep: 1.0 - rate * weight_decay,
+            clip: clip as f32,
+        }
+    }
+
+    fn norm(
+        &mut self,
+        cpu: &Cpu,
+        parameters: &Parameters,
+        gradients: &mut Gradients,
+        trains_table: bool,
+    ) -> f64 {
+        let mut total = 0.0;
+        let norms = &mut self.norms;
+        for (index, parameter) in parameters.list().iter().enumerate() {
+            if parameter.is_frozen
+                || index + 1 == parameters.list().len()
+                || !gradients.is_written(index)
+            {
+                continue;
+            }
+            let gradient = gradients.at(&parameter.range);
+            let n_blocks = gradient.len().div_ceil(BLOCK);
+            norms.reserve(n_blocks);
+            cpu.each(
+                n_blocks,
+                Split::every(&mut norms[..n_blocks], 1),
+                |task, _, norm| {
+                    let end = gradient.len().min((task + 1) * BLOCK);
+                    norm[0] = squared(cpu.isa(), &gradient[task * BLOCK..end]);
+                },
+            );
+            total += norms[..n_blocks]
+                .iter()
+                .map(|norm| f64::from(*norm))
+                .sum::<f64>();
+        }
+        if trains_table {
+            total += gradients.table.squared_norm(cpu);
+        }
+        total.max(0.0).sqrt()
+    }
+
+    /// The table, some rows at a time: their gradient, then their update.
+    fn step_table(
+        &mut self,
+        cpu: &Cpu,
+        rule: Rule,
+        (parameters, gradients): (&mut Parameters, &mut Gradients),
+    ) {
+        let table = parameters.table();
+        let (range, vocab_size, width) = (table.range.clone(), table.shape[0], table.shape[1]);
+        gradients.table.prepare(cpu.isa());
+        let gradient = &gradients.table;
+        let block = TABLE_ROWS * width;
+        let parts = (
+            Split::every(&mut parameters.values_mut()[range.clone()], block),
+            Split::every(&mut self.mean[range.clone()], block),
+            Split::every(&mut self.square[range], block),
+        );
+        cpu.each(
+            vocab_size.div_ceil(TABLE_ROWS),
+            parts,
+            |task, worker, (values, mean, square)| {
+                let rows = task * TABLE_ROWS..vocab_size.min((task + 1) * TABLE_ROWS);
+                let mut scratch = cpu.scratch(worker);
+                scratch.reserve(block);
+                let out = &mut scratch[..rows.len() * width];
+                gradient.rows_into(cpu.isa(), rows, out);
+                update(cpu.isa(), rule, out, values, mean, square);
+            },
+        );
+    }
+}

@@ -1,0 +1,41 @@
+//! How the learning rate moves over the steps.
+
+/// A factor on the learning rate, as Hugging Face's schedules of the same names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Schedule {
+    /// Rising over the first `n_warmup` steps, then constant.
+    Constant {
+        /// Steps of warm-up; 0 for none.
+        n_warmup: u64,
+    },
+    /// Rising over the first `n_warmup` steps, then falling to zero at `n_steps`.
+    Linear {
+        /// Steps of warm-up; 0 for none.
+        n_warmup: u64,
+        /// All steps, those of the warm-up included.
+        n_steps: u64,
+    },
+}
+
+impl Schedule {
+    /// The factor at `step`, counted from 0.
+    ///
+    /// ```
+    /// use melm_nn::optim::Schedule;
+    /// let schedule = Schedule::Linear { n_warmup: 2, n_steps: 10 };
+    /// assert_eq!([0, 1, 2, 6, 10].map(|step| schedule.factor(step)), [0.0, 0.5, 1.0, 0.5, 0.0]);
+    /// ```
+    pub fn factor(self, step: u64) -> f32 {
+        let (Self::Constant { n_warmup } | Self::Linear { n_warmup, .. }) = self;
+        if step < n_warmup {
+            return step as f32 / n_warmup as f32;
+        }
+        match self {
+            Self::Constant { .. } => 1.0,
+            Self::Linear { n_steps, .. } => {
+                let left = n_steps.saturating_sub(step);
+                left as f32 / n_steps.saturating_sub(n_warmup).max(1) as f32
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! The numbers a network learns: one block of memory, every tensor in it reachable by its Hugging Face name.
+
+use crate::buffer::Buffer;
+use crate::config::Config;
+use crate::error::Error;
+use crate::weights::{Part, TensorShape, tensors};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// The name of the piece table, which is also the head's output matrix.
+pub const TABLE: &str = "roberta.embeddings.word_embeddings.weight";
+
+/// Tensors start at multiples of this: one cache line.
+const ALIGNMENT: usize = 16;
+
+/// A tensor and its place.
+#[derive(Clone, Debug)]
+pub struct Parameter {
+    /// The Hugging Face name.
+    pub name: String,
+    /// Outermost dimension first.
+    pub shape: Vec<usize>,
+    /// Whether the optimiser leaves it alone, and its gradient is not computed.
+    pub is_frozen: bool,
+    pub(crate) range: Range<usize>,
+}
+
+/// All parameters of a model.
+///
+/// The piece table comes last: it has no gradient buffer, so gradients are simply a shorter block. Query, key and
+/// value lie together, so one product serves the three.
+pub struct Parameters {
+    values: Buffer,
+    list: Vec<Parameter>,
+    by_name: BTreeMap<String, usize>,
+    table: usize,
+}
+
+impl Parameters {
+    /// Zeros, laid out for the model.
+    pub fn zeros(config: &Config) -> Self {
+        let mut shapes = tensors(config, Part::Encoder);
+        shapes.extend(tensors(config, Part::LmHead));
+        join_attention(&mut shapes);
+        if let Some(at) = shapes.iter().position(|tensor| tensor.name == TABLE) {
+            let table = shapes.remove(at);
+            shapes.push(table);
+        }
+        let mut end: usize = 0;
+        let list: Vec<_> = shapes
+            .into_iter()
+            .map(|TensorShape { name, shape }| {
+                let continues = [".key.", ".value.", ".query.bias"]
+                    .iter()
+                    .any(|part| name.contains(part));
+                let is_new_block = !continues || name.ends_with(".query.bias");
+                let start = if is_new_block {
+                    end.next_multiple_of(ALIGNMENT)
+                } else {
+                    end
+                };
+                end = start + shape.iter().product::<usize>();
+                Parameter {
+                    name,
+                    shape,
+                    is_frozen: false,
+                    range: start..end,
+                }
+            })
+            .collect();
+        let by_name = list
+            .iter()
+            .enumerate()
+            .map(|(i, p)| (p.name.clone(), i))
+            .collect();
+        Self {
+            values: Buffer::zeros(end),
+            table: list.len() - 1,
+            list,
+            by_name,
+        }
+    }
+
+    /// The tensors, in the order of their places; the table is the last.
+    pub fn list(&self) -> &[Parameter] {
+        &self.list
+    }
+
+    /// The values of a tensor.
+    pub fn get(&self, name: &str) -> Result<&[f32], Error> {
+        Ok(&self.values[self.find(name)?.range.clone()])
+    }
+
+    /// The values of a tensor, to be changed.
+    pub fn get_mut(&mut self, name: &str) -> Result<&mut [f32], Error> {
+        let range = self.find(name)?.range.clone();
+        Ok(&mut self.values[range])
+    }
+
+    /// Name, shape and state of a tensor.
+    pub fn find(&self, name: &str) -> Result<&Parameter, Error> {
+        let index = self.by_name.get(name).ok_or_else(|| Error::NoParameter {
+            name: name.to_owned(),
+        })?;
+        Ok(&self.list[*index])
+    }
+
+    /// Freezes the tensors whose names `is_frozen` accepts and thaws the others; says how many are frozen.
+    pub fn freeze(&mut self, is_frozen: impl Fn(&str) -> bool) -> usize {
+        for parameter in &mut self.list {
+            parameter.is_frozen = is_frozen(&parameter.name);
+        }
+        self.list
+            .iter()
+            .filter(|parameter| parameter.is_frozen)
+            .count()
+    }
+
+    /// The piece table.
+    pub(crate) fn table(&self) -> &Parameter {
+        &self.list[self.table]
+    }
+
+    pub(crate) fn at(&self, range: &Range<usize>) -> &[f32] {
+        &self.values[range.clone()]
+    }
+
+    pub(crate) fn values_mut(&mut self) -> &mut [f32] {
+        &mut self.values
+    }
+
+    /// Whether any tensor inside `range` is trained.
+    pub(crate) fn trains(&self, range: &Range<usize>) -> bool {
+        let first = self.list.partition_point(|p| p.range.end <= range.start);
+        self.list[first..]
+            .iter()
+            .take_while(|p| p.range.start < range.end)
+            .any(|p| !p.is_frozen)
+    }
+
+    /// One place from the start of `first` to the end of `last`.
+    pub(crate) fn span(&self, first: &str, last: &str) -> Range<usize> {
+        let place = |name: &str| {
+            let index = self
+                .by_name
+                .get(name)
+                .expect("the layout has every name of the architecture");
+            self.list[*index].range.clone()
+        };
+        place(first).start..place(last).end
+    }
+}
+
+/// Query, key, value: weights together, then biases together.
+fn join_attention(shapes: &mut [TensorShape]) {
+    let Some(first) = shapes
+        .iter()
+        .position(|t| t.name.contains(".attention.self."))
+    else {
+        return;
+    };
+    for at in first..shapes.len() {
+        if shapes[at].name.ends_with(".attention.self.query.weight") {
+            shapes[at..at + 6].sort_by_key(|tensor| tensor.shape.len() == 1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Parameters, TABLE};
+    use crate::config::Config;
+
+    fn tiny() -> Config {
+        Config {
+            vocab_size: 31,
+            hidden_size: 10,
+            n_layers: 2,
+            n_heads: 2,
+            intermediate_size: 7,
+            ..Config::default()
+        }
+    }
+
+    #[test]
+    fn query_key_and_value_are_one_matrix_and_the_table_is_last() {
+        let parameters = Parameters::zeros(&tiny());
+        for layer in 0..2 {
+            let name = |part: &str| format!("roberta.encoder.layer.{layer}.attention.self.{part}");
+            for (kind, size) in [("weight", 300), ("bias", 30)] {
+                let span = parameters.span(
+                    &name(&format!("query.{kind}")),
+                    &name(&format!("value.{kind}")),
+                );
+                assert_eq!(span.len(), size);
+            }
+        }
+        assert_eq!(parameters.list().last().unwrap().name, TABLE);
+        assert!(
+            parameters
+                .list()
+                .windows(2)
+                .all(|p| p[0].range.end <= p[1].range.start)
+        );
+    }
+
+    #[test]
+    fn freezing_goes_by_name() {
+        let mut parameters = Parameters::zeros(&tiny());
+        assert_eq!(parameters.freeze(|name| name == TABLE), 1);
+        let table = parameters.table().range.clone();
+        assert!(!parameters.trains(&table) && parameters.trains(&(0..table.start)));
+        assert!(parameters.get("lm_head.bais").is_err());
+    }
+}

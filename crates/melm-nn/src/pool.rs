@@ -1,0 +1,238 @@
+//! A fixed crew of threads that shares out numbered tasks.
+//!
+//! Tasks are cut by shape, never by the number of threads, and each writes its own part of the output: that is why
+//! one and two threads give the same bytes. `rayon` would do, but allocates in every scope.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
+
+/// What a worker needs to join the work under way.
+#[derive(Clone, Copy)]
+struct Job {
+    task: *const Task<'static>,
+    n_tasks: usize,
+}
+
+#[expect(unsafe_code, reason = "the pointer crosses to the workers")]
+// SAFETY: `Pool::run` keeps the closure alive until every worker has left it, and the closure is `Sync`.
+unsafe impl Send for Job {}
+
+#[derive(Default)]
+struct State {
+    job: Option<Job>,
+    has_panicked: bool,
+    is_closing: bool,
+}
+
+/// How often a waiting thread looks before it sleeps: some ten microseconds, what waking it would cost.
+const N_LOOKS: usize = 400;
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    is_posted: Condvar,
+    is_done: Condvar,
+    next: AtomicUsize,
+    /// Counts jobs, so that a worker joins each one once. Changed under the lock, looked at without.
+    generation: AtomicUsize,
+    n_working: AtomicUsize,
+}
+
+/// Looks a few times whether `is_so`, before the caller goes to sleep.
+fn look(is_so: impl Fn() -> bool) {
+    for _ in 0..N_LOOKS {
+        if is_so() {
+            return;
+        }
+        std::hint::spin_loop();
+    }
+}
+
+/// A crew of threads; the caller is one of them.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    /// One caller at a time.
+    turn: Mutex<()>,
+}
+
+impl Pool {
+    /// A crew of `n_threads`, the caller included.
+    pub(crate) fn new(n_threads: usize) -> Self {
+        let shared = Arc::new(Shared::default());
+        let workers = (1..n_threads.max(1))
+            .map(|worker| {
+                let shared = Arc::clone(&shared);
+                std::thread::spawn(move || work(&shared, worker))
+            })
+            .collect();
+        Self {
+            shared,
+            workers,
+            turn: Mutex::new(()),
+        }
+    }
+
+    /// How many threads share the work.
+    pub(crate) fn n_threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Runs `task(index, worker)` for every index below `n_tasks`, and returns when all are done.
+    ///
+    /// A panic in a task is passed on to the caller. Tasks must not call back into the pool.
+    pub(crate) fn run(&self, n_tasks: usize, task: &Task<'_>) {
+        if n_tasks <= 1 || self.workers.is_empty() {
+            for index in 0..n_tasks {
+                task(index, 0);
+            }
+            return;
+        }
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let shared = &*self.shared;
+        shared.next.store(0, Ordering::Relaxed);
+        let task_ptr = std::ptr::from_ref(task);
+        #[expect(
+            unsafe_code,
+            reason = "workers outlive the borrow in the type, not in time"
+        )]
+        #[expect(clippy::transmute_ptr_to_ptr, reason = "only the lifetime changes")]
+        // SAFETY: only the lifetime changes; `Leave` below waits, even in a panic, until no worker holds it.
+        let task_ptr =
+            unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task_ptr) };
+        {
+            let mut state = lock(shared);
+            state.job = Some(Job {
+                task: task_ptr,
+                n_tasks,
+            });
+            shared
+                .n_working
+                .store(self.workers.len(), Ordering::Relaxed);
+            shared.generation.fetch_add(1, Ordering::Release);
+            state.has_panicked = false;
+            shared.is_posted.notify_all();
+        }
+        let leave = Leave(shared);
+        take_tasks(shared, n_tasks, task, 0);
+        drop(leave);
+        assert!(!lock(shared).has_panicked, "a task panicked in a worker");
+    }
+}
+
+/// Waits for the workers, also when the caller's own share panics.
+struct Leave<'a>(&'a Shared);
+
+impl Drop for Leave<'_> {
+    fn drop(&mut self) {
+        look(|| self.0.n_working.load(Ordering::Acquire) == 0);
+        let mut state = lock(self.0);
+        while self.0.n_working.load(Ordering::Acquire) > 0 {
+            state = self
+                .0
+                .is_done
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.job = None;
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        lock(&self.shared).is_closing = true;
+        self.shared.is_posted.notify_all();
+        for worker in self.workers.drain(..) {
+            // A worker catches every panic of its tasks: nothing to pass on here.
+            let _ = worker.join();
+        }
+    }
+}
+
+fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, State> {
+    shared.state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take_tasks(shared: &Shared, n_tasks: usize, task: &Task<'_>, worker: usize) {
+    loop {
+        let index = shared.next.fetch_add(1, Ordering::Relaxed);
+        if index >= n_tasks {
+            return;
+        }
+        task(index, worker);
+    }
+}
+
+fn work(shared: &Shared, worker: usize) {
+    let mut seen = 0;
+    loop {
+        look(|| shared.generation.load(Ordering::Acquire) != seen);
+        let job = {
+            let mut state = lock(shared);
+            loop {
+                if state.is_closing {
+                    return;
+                }
+                let generation = shared.generation.load(Ordering::Acquire);
+                if generation != seen
+                    && let Some(job) = state.job
+                {
+                    seen = generation;
+                    break job;
+                }
+                state = shared
+                    .is_posted
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+        };
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            #[expect(unsafe_code, reason = "the closure lives on the caller's stack")]
+            // SAFETY: the caller waits in `Leave` until `n_working` is 0, so the closure is alive here.
+            let task = unsafe { &*job.task };
+            take_tasks(shared, job.n_tasks, task, worker);
+        }));
+        let mut state = lock(shared);
+        state.has_panicked |= outcome.is_err();
+        if shared.n_working.fetch_sub(1, Ordering::AcqRel) == 1 {
+            shared.is_done.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pool;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn every_task_runs_once_whatever_the_crew() {
+        for n_threads in [1, 2, 5] {
+            let pool = Pool::new(n_threads);
+            for n_tasks in [0, 1, 2, 100] {
+                let counts: Vec<_> = (0..n_tasks).map(|_| AtomicUsize::new(0)).collect();
+                pool.run(n_tasks, &|index, _| {
+                    counts[index].fetch_add(1, Ordering::Relaxed);
+                });
+                assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
+            }
+        }
+    }
+
+    #[test]
+    fn a_panicking_task_reaches_the_caller_and_the_crew_survives() {
+        let pool = Pool::new(3);
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pool.run(8, &|index, _| assert_ne!(index, 5));
+        }));
+        assert!(outcome.is_err());
+        let sum = AtomicUsize::new(0);
+        pool.run(10, &|index, _| {
+            sum.fetch_add(index, Ordering::Relaxed);
+        });
+        assert_eq!(sum.into_inner(), 45);
+    }
+}

@@ -1,0 +1,276 @@
+//! Matrix products: packed panels, tiles in registers, a partition that depends on the shape alone.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod pack;
+mod small;
+mod tile;
+
+pub(crate) use pack::{pack_columns, pack_rows};
+pub(crate) use small::{small_product, small_product_ahead};
+pub(crate) use tile::{Extent, Tile, extent, multiply};
+
+use crate::buffer::Buffer;
+use crate::device::Cpu;
+use crate::isa::Isa;
+use std::ops::Range;
+
+/// The left matrix `[m, k]`: element `(i, k)` is `data[i * row + k * step]`, with one of the strides 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Left<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) row: usize,
+    pub(crate) step: usize,
+}
+
+/// The right matrix `[k, n]`: element `(k, j)` is `data[k * step + j * column]`, with one of the strides 1.
+#[derive(Clone, Copy)]
+pub(crate) struct Right<'a> {
+    pub(crate) data: &'a [f32],
+    pub(crate) step: usize,
+    pub(crate) column: usize,
+}
+
+impl<'a> Left<'a> {
+    /// The rows of `data`, `width` long.
+    pub(crate) fn rows(data: &'a [f32], width: usize) -> Self {
+        Self {
+            data,
+            row: width,
+            step: 1,
+        }
+    }
+
+    /// The columns of `data`, whose rows are `width` long: the transposed matrix.
+    pub(crate) fn columns(data: &'a [f32], width: usize) -> Self {
+        Self {
+            data,
+            row: 1,
+            step: width,
+        }
+    }
+}
+
+impl<'a> Right<'a> {
+    /// `data` as it is: `k` rows, `width` long.
+    pub(crate) fn rows(data: &'a [f32], width: usize) -> Self {
+        Self {
+            data,
+            step: width,
+            column: 1,
+        }
+    }
+
+    /// The transposed matrix: `data` has one row, `width` long, for every output column.
+    pub(crate) fn columns(data: &'a [f32], width: usize) -> Self {
+        Self {
+            data,
+            step: 1,
+            column: width,
+        }
+    }
+}
+
+/// `[m, n]` with the summed dimension `k`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) m: usize,
+    pub(crate) k: usize,
+    pub(crate) n: usize,
+}
+
+/// Where a product goes: rows `row` apart.
+pub(crate) struct Out<'a> {
+    pub(crate) data: &'a mut [f32],
+    pub(crate) row: usize,
+    pub(crate) accumulates: bool,
+}
+
+/// Longest run of `k` summed in registers: a right panel of it (48 columns) stays in the first two cache levels.
+const RUN: usize = 384;
+/// Columns a task packs and keeps in its second-level cache.
+const COLUMNS: usize = 192;
+/// Rows of a task when the left matrix has to be packed too.
+const PACKED_ROWS: usize = 384;
+/// Rows of a task that reads the left matrix in place.
+const ROWS: usize = 1024;
+
+/// Tasks come in multiples of this.
+const EVEN: usize = 4;
+
+#[derive(Clone, Copy)]
+struct Output(*mut f32);
+#[expect(unsafe_code, reason = "tasks write disjoint blocks of one matrix")]
+// SAFETY: the pointer is only used for the blocks of `blocks`, which do not overlap.
+unsafe impl Sync for Output {}
+
+impl Output {
+    /// A method, so that closures capture the whole and with it its `Sync`.
+    fn at(&self, index: usize) -> *mut f32 {
+        self.0.wrapping_add(index)
+    }
+}
+
+/// Part `index` of `total` cut into `n_parts` of nearly the same size.
+pub(crate) fn part(total: usize, n_parts: usize, index: usize) -> Range<usize> {
+    let (base, extra) = (total / n_parts, total % n_parts);
+    let start = index * base + index.min(extra);
+    start..start + base + usize::from(index < extra)
+}
+
+/// As [`part`], cut only between tiles of `tile`: vectors stay aligned, and only the last tile is small.
+fn part_of_tiles(total: usize, tile: usize, n_parts: usize, index: usize) -> Range<usize> {
+    let tiles = part(total.div_ceil(tile), n_parts, index);
+    tiles.start * tile..(tiles.end * tile).min(total)
+}
+
+/// How many blocks of about `limit` make `total`: a multiple of [`EVEN`] where there is more than one, so that the
+/// last round of tasks keeps every thread busy.
+fn n_blocks(total: usize, limit: usize, tile: usize) -> usize {
+    let n = total.div_ceil(limit);
+    let n = if n == 1 { 1 } else { n.next_multiple_of(EVEN) };
+    n.min(total.div_ceil(tile))
+}
+
+/// `out (+)= left * right`.
+pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>, out: Out<'_>) {
+    let Shape { m, k, n } = shape;
+    let Out {
+        data,
+        row,
+        accumulates,
+    } = out;
+    if m == 0 || n == 0 {
+        return;
+    }
+    assert!(k > 0, "an empty sum");
+    assert!((m - 1) * left.row + (k - 1) * left.step < left.data.len());
+    assert!((k - 1) * right.step + (n - 1) * right.column < right.data.len());
+    assert!(n <= row && (m - 1) * row + n <= data.len());
+    let packs_left = left.step != 1;
+    let (rows, columns) = if packs_left {
+        (PACKED_ROWS, n)
+    } else {
+        (ROWS, COLUMNS)
+    };
+    let Extent {
+        rows: tile_rows,
+        columns: tile_columns,
+    } = extent(cpu.isa());
+    let (n_down, n_across) = (
+        n_blocks(m, rows, tile_rows),
+        n_blocks(n, columns, tile_columns),
+    );
+    let n_runs = k.div_ceil(RUN);
+    let c = Output(data.as_mut_ptr());
+    cpu.pool().run(n_down * n_across, &|task, worker| {
+        let block = Block {
+            rows: part_of_tiles(m, tile_rows, n_down, task / n_across),
+            columns: part_of_tiles(n, tile_columns, n_across, task % n_across),
+        };
+        let mut scratch = cpu.scratch(worker);
+        for index in 0..n_runs {
+            let run = part(k, n_runs, index);
+            let accumulates = accumulates || index > 0;
+            let target = Target {
+                c: c.at(0),
+                row,
+                accumulates,
+            };
+            multiply_block(cpu.isa(), &block, run, (left, right), &target, &mut scratch);
+        }
+    });
+}
+
+struct Block {
+    rows: Range<usize>,
+    columns: Range<usize>,
+}
+
+struct Target {
+    c: *mut f32,
+    row: usize,
+    accumulates: bool,
+}
+
+/// One block of the output, one run of `k`.
+fn multiply_block(
+    isa: Isa,
+    block: &Block,
+    run: Range<usize>,
+    (left, right): (Left<'_>, Right<'_>),
+    target: &Target,
+    scratch: &mut Buffer,
+) {
+    let k = run.len();
+    let Extent {
+        rows: tile_rows,
+        columns: tile_columns,
+    } = extent(isa);
+    let n_down = block.rows.len().div_ceil(tile_rows);
+    let packs_left = left.step != 1;
+    let left_len = if packs_left {
+        (block.rows.len() * k).next_multiple_of(16)
+    } else {
+        0
+    };
+    let needed = left_len + tile_columns * k;
+    scratch.reserve(needed);
+    let (left_panels, right_panel) = scratch.split_at_mut(left_len);
+    if packs_left {
+        for down in 0..n_down {
+            let rows = part(block.rows.len(), n_down, down);
+            let panel = &mut left_panels[rows.start * k..rows.end * k];
+            let from = &left.data[block.rows.start + rows.start + run.start * left.step..];
+            pack_rows(isa, from, left.step, rows.len(), panel);
+        }
+    }
+    for start in block.columns.clone().step_by(tile_columns) {
+        let width = tile_columns.min(block.columns.end - start);
+        let panel = &mut right_panel[..width * k];
+        let from = &right.data[run.start * right.step + start * right.column..];
+        if right.column == 1 {
+            pack_rows(isa, from, right.step, width, panel);
+        } else {
+            pack_columns(isa, from, right.column, width, panel);
+        }
+        for down in 0..n_down {
+            let rows = part(block.rows.len(), n_down, down);
+            let first = block.rows.start + rows.start;
+            let (a, a_row, a_k) = if packs_left {
+                (left_panels[rows.start * k..].as_ptr(), 1, rows.len())
+            } else {
+                (
+                    left.data[first * left.row + run.start..].as_ptr(),
+                    left.row,
+                    1,
+                )
+            };
+            let tile = Tile {
+                k,
+                a,
+                a_row,
+                a_k,
+                b: panel.as_ptr(),
+                b_k: width,
+                c: target.c.wrapping_add(first * target.row + start),
+                c_row: target.row,
+                rows: rows.len(),
+                columns: width,
+                ahead: a,
+                ahead_step: 0,
+                accumulates: target.accumulates,
+            };
+            #[expect(unsafe_code, reason = "the tile is raw")]
+            // SAFETY: `product` checked both matrices and the output against the shape, and blocks are disjoint.
+            unsafe {
+                multiply(isa, &tile);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

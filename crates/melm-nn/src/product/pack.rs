@@ -1,0 +1,134 @@
+//! Copies parts of a matrix into panels that the tiles read front to back.
+
+use crate::isa::{Isa, IsaKind, per_isa};
+
+/// Side of the squares in which a block is transposed.
+const SIDE: usize = 16;
+
+per_isa! {
+    /// Panel `[k, width]` from `width` neighbours in each of the rows of `from`, which are `step` apart.
+    pub(crate) fn pack_rows(from: &[f32], step: usize, width: usize, panel: &mut [f32]) {
+        // The widths of whole tiles: a copy of known length is a few moves, any other a call.
+        match width {
+            48 => copy_rows::<48>(from, step, panel),
+            16 => copy_rows::<16>(from, step, panel),
+            8 => copy_rows::<8>(from, step, panel),
+            6 => copy_rows::<6>(from, step, panel),
+            _ => {
+                for (k, row) in panel.chunks_exact_mut(width).enumerate() {
+                    row.copy_from_slice(&from[k * step..k * step + width]);
+                }
+            }
+        }
+    }
+}
+
+#[expect(
+    clippy::inline_always,
+    reason = "compiled for the caller's instruction set"
+)]
+#[inline(always)]
+fn copy_rows<const WIDTH: usize>(from: &[f32], step: usize, panel: &mut [f32]) {
+    for (k, row) in panel.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
+        if let Some(from) = from[k * step..].first_chunk::<WIDTH>() {
+            *row = *from;
+        }
+    }
+}
+
+/// Panel `[k, width]` from the starts of `width` rows of `from`, which are `row` apart: a transposition.
+pub(crate) fn pack_columns(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f32]) {
+    #[cfg(target_arch = "x86_64")]
+    if isa.kind() == IsaKind::Avx512 {
+        return pack_squares(isa, from, row, width, panel);
+    }
+    transpose(isa, from, row, (width, width, panel.len() / width), panel);
+}
+
+/// Whole squares by shuffles in registers, the rim element by element.
+#[cfg(target_arch = "x86_64")]
+fn pack_squares(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f32]) {
+    let n = panel.len() / width;
+    let (whole_k, whole_width) = (n / SIDE * SIDE, width / SIDE * SIDE);
+    if n == 0 || width == 0 {
+        return;
+    }
+    assert!((width - 1) * row + n <= from.len());
+    for j in (0..whole_width).step_by(SIDE) {
+        for k in (0..whole_k).step_by(SIDE) {
+            let to = panel[k * width + j..].as_mut_ptr();
+            #[expect(unsafe_code, reason = "intrinsics on raw squares")]
+            // SAFETY: the square lies inside both matrices, whose extents are checked above; the instruction set is
+            // AVX-512, as `isa` says.
+            unsafe {
+                super::avx512::transpose(from[j * row + k..].as_ptr(), row, to, width);
+            }
+        }
+    }
+    if whole_k < n {
+        transpose(
+            isa,
+            &from[whole_k..],
+            row,
+            (width, width, n - whole_k),
+            &mut panel[whole_k * width..],
+        );
+    }
+    if whole_width < width {
+        let rim = (width, width - whole_width, whole_k);
+        transpose(
+            isa,
+            &from[whole_width * row..],
+            row,
+            rim,
+            &mut panel[whole_width..],
+        );
+    }
+}
+
+per_isa! {
+    /// `breadth` columns of a panel `width` wide and `n` deep, in small squares that stay in the first cache level.
+    fn transpose(from: &[f32], row: usize, shape: (usize, usize, usize), panel: &mut [f32]) {
+        let (width, breadth, n) = shape;
+        for k0 in (0..n).step_by(SIDE) {
+            let depth = SIDE.min(n - k0);
+            for j0 in (0..breadth).step_by(SIDE) {
+                let breadth = SIDE.min(breadth - j0);
+                let mut square = [[0.0_f32; SIDE]; SIDE];
+                for (j, line) in square.iter_mut().enumerate().take(breadth) {
+                    let start = (j0 + j) * row + k0;
+                    line[..depth].copy_from_slice(&from[start..start + depth]);
+                }
+                for k in 0..depth {
+                    let out = &mut panel[(k0 + k) * width + j0..][..breadth];
+                    for (j, out) in out.iter_mut().enumerate() {
+                        *out = square[j][k];
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pack_columns;
+    use crate::isa::{Isa, IsaKind};
+
+    #[test]
+    fn a_panel_is_the_transposed_block_whatever_its_size() {
+        let row = 53;
+        let from: Vec<f32> = (0..50 * row).map(|i| i as f32).collect();
+        for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+            let Some(isa) = Isa::of(kind) else { continue };
+            for (width, n) in [(1, 1), (16, 16), (48, 50), (33, 47), (5, 40), (50, 3)] {
+                let mut panel = vec![f32::NAN; width * n];
+                pack_columns(isa, &from, row, width, &mut panel);
+                let wanted: Vec<_> = (0..n)
+                    .flat_map(|k| (0..width).map(move |j| (j * row + k) as f32))
+                    .collect();
+                assert_eq!(panel, wanted, "{width} x {n}");
+            }
+        }
+    }
+}

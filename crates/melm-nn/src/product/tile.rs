@@ -1,0 +1,118 @@
+//! The innermost piece of a product: one small tile of the output, summed over one run of `k`.
+//!
+//! Every element is one chain of multiply-adds over ascending `k`, whatever the tile's size: so a value depends
+//! neither on where the tile's borders fall nor on the batch around it.
+
+use crate::isa::{Isa, IsaKind};
+
+/// One tile: `c[i, j] (+)= sum over k of a[i, k] * b[k, j]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Tile {
+    pub(crate) k: usize,
+    /// `a[i, k]` is at `a + i * a_row + k * a_k`; one of the two is 1.
+    pub(crate) a: *const f32,
+    pub(crate) a_row: usize,
+    pub(crate) a_k: usize,
+    /// `b[k, j]` is at `b + k * b_k + j`.
+    pub(crate) b: *const f32,
+    pub(crate) b_k: usize,
+    /// `c[i, j]` is at `c + i * c_row + j`.
+    pub(crate) c: *mut f32,
+    pub(crate) c_row: usize,
+    /// At most [`Extent::rows`] and [`Extent::columns`].
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// What will be needed soon: each step of `k` asks for the line `ahead_step` further on.
+    pub(crate) ahead: *const f32,
+    pub(crate) ahead_step: usize,
+    /// Whether to add to `c` or to overwrite it.
+    pub(crate) accumulates: bool,
+}
+
+/// The biggest tile an instruction set's registers hold.
+#[derive(Clone, Copy)]
+pub(crate) struct Extent {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+}
+
+pub(crate) fn extent(isa: Isa) -> Extent {
+    match isa.kind() {
+        IsaKind::Avx512 => Extent {
+            rows: 8,
+            columns: 48,
+        },
+        IsaKind::Avx2 => Extent {
+            rows: 6,
+            columns: 16,
+        },
+        IsaKind::Scalar => SCALAR,
+    }
+}
+
+/// Computes one tile.
+///
+/// # Safety
+/// All elements `tile` describes must be valid, those of `c` for writing and not shared with another thread, and
+/// `rows` and `columns` between 1 and the instruction set's [`extent`].
+#[expect(unsafe_code, reason = "raw tiles of strided matrices")]
+pub(crate) unsafe fn multiply(isa: Isa, tile: &Tile) {
+    debug_assert!(tile.a_row == 1 || tile.a_k == 1);
+    debug_assert!((1..=extent(isa).rows).contains(&tile.rows));
+    debug_assert!((1..=extent(isa).columns).contains(&tile.columns));
+    // SAFETY: the caller vouches for the tile, `Isa` for the features.
+    unsafe {
+        match isa.kind() {
+            #[cfg(target_arch = "x86_64")]
+            IsaKind::Avx512 => super::avx512::multiply(tile),
+            #[cfg(target_arch = "x86_64")]
+            IsaKind::Avx2 => super::avx2::multiply(tile),
+            #[cfg(not(target_arch = "x86_64"))]
+            IsaKind::Avx512 | IsaKind::Avx2 => unreachable!("`Isa` proves the processor has it"),
+            IsaKind::Scalar => scalar(tile),
+        }
+    }
+}
+
+const SCALAR: Extent = Extent {
+    rows: 4,
+    columns: 8,
+};
+
+/// Plain Rust. Whole tiles take a copy with fixed bounds, whose sums stay in registers.
+#[expect(unsafe_code, reason = "raw tiles of strided matrices")]
+// SAFETY: as `multiply`.
+unsafe fn scalar(tile: &Tile) {
+    let is_whole = tile.rows == SCALAR.rows && tile.columns == SCALAR.columns;
+    let mut sums = [[0.0_f32; SCALAR.columns]; SCALAR.rows];
+    for k in 0..tile.k {
+        let mut right = [0.0; SCALAR.columns];
+        let mut left = [0.0; SCALAR.rows];
+        // SAFETY: the caller vouches for the elements.
+        unsafe {
+            let b = tile.b.add(k * tile.b_k);
+            let a = tile.a.add(k * tile.a_k);
+            if is_whole {
+                right = b.cast::<[f32; SCALAR.columns]>().read_unaligned();
+                left = std::array::from_fn(|i| *a.add(i * tile.a_row));
+            } else {
+                right[..tile.columns].copy_from_slice(std::slice::from_raw_parts(b, tile.columns));
+                for (i, left) in left.iter_mut().enumerate().take(tile.rows) {
+                    *left = *a.add(i * tile.a_row);
+                }
+            }
+        }
+        for (row, a) in sums.iter_mut().zip(left) {
+            for (sum, b) in row.iter_mut().zip(right) {
+                *sum += a * b;
+            }
+        }
+    }
+    for (i, row) in sums.iter().enumerate().take(tile.rows) {
+        // SAFETY: the caller vouches for the elements.
+        let c = unsafe { std::slice::from_raw_parts_mut(tile.c.add(i * tile.c_row), tile.columns) };
+        for (c, sum) in c.iter_mut().zip(row) {
+            *c = if tile.accumulates { *c + sum } else { *sum };
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The piece table's gradient, kept as factors and never written out whole.
+//!
+//! The head gives `P^T Z`, with `P` the errors `[masked rows, vocabulary]` and `Z` the rows before the table; the input
+//! lookup adds a few rows. A block of table rows can be had at any time, which is all that Adam needs, and the norm
+//! for clipping comes from two small matrices: `|P^T Z|^2` is the sum over the elements of `P P^T * Z Z^T`.
+
+use crate::buffer::Buffer;
+use crate::device::Cpu;
+use crate::isa::Isa;
+use crate::ops::{add, dot};
+use crate::product::{Left, Out, Right, Shape, extent, pack_rows, part, small_product};
+use crate::split::Split;
+use std::ops::Range;
+
+/// Tasks that sums over the vocabulary are cut into; fixed, so that the order of the sum is too.
+const N_GROUPS: usize = 16;
+/// Table rows whose errors stay in the cache while they are multiplied with each other.
+const RUN: usize = 256;
+
+/// One micro-batch of the head.
+#[derive(Default)]
+pub(crate) struct HeadPart {
+    /// Masked rows.
+    pub(crate) n: usize,
+    /// `[vocabulary, stride]`: `P^T`.
+    pub(crate) errors: Buffer,
+    pub(crate) stride: usize,
+    /// `[n, hidden]`: `Z`.
+    pub(crate) states: Buffer,
+    /// `Z` again, in panels of columns.
+    panels: Buffer,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Lookup {
+    piece: u32,
+    part: usize,
+    row: usize,
+}
+
+/// The table's gradient of one step.
+#[derive(Default)]
+pub(crate) struct TableGradient {
+    vocab_size: usize,
+    width: usize,
+    heads: Vec<HeadPart>,
+    n_heads: usize,
+    lookups: Vec<Lookup>,
+    lookup_rows: Vec<Buffer>,
+    n_lookup_parts: usize,
+    products: Buffer,
+    /// One looked-up row, summed.
+    sum: Buffer,
+}
+
+impl TableGradient {
+    pub(crate) fn new(vocab_size: usize, width: usize) -> Self {
+        Self {
+            vocab_size,
+            width,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.n_heads = 0;
+        self.n_lookup_parts = 0;
+        self.lookups.clear();
+    }
+
+    /// Whether this step has a gradient at all.
+    pub(crate) fn is_written(&self) -> bool {
+        self.n_heads + self.n_lookup_parts > 0
+    }
+
+    /// Room for the head's factors of one more micro-batch with `n` masked rows.
+    pub(crate) fn next_head(&mut self, n: usize) -> &mut HeadPart {
+        if self.heads.len() == self.n_heads {
+            self.heads.push(HeadPart::default());
+        }
+        let part = &mut self.heads[self.n_heads];
+        self.n_heads += 1;
+        part.n = n;
+        part.stride = n.next_multiple_of(16);
+        part.errors.reserve(self.vocab_size * part.stride);
+        part.states.reserve(n * self.width);
+        part
+    }
+
+    /// Drops the factors of the newest micro-batch: for a table that is not trained.
+    pub(crate) fn forget_head(&mut self) {
+        self.n_heads -= 1;
+    }
+
+    /// Adds the gradient of the looked-up rows; the padding piece has none, as in torch.
+    pub(crate) fn look_up(&mut self, pieces: &[u32], d: &[f32], pad_id: u32) {
+        let part = self.n_lookup_parts;
+        self.n_lookup_parts += 1;
+        if self.lookup_rows.len() == part {
+            self.lookup_rows.push(Buffer::default());
+        }
+        self.lookup_rows[part].reserve(d.len());
+        self.lookup_rows[part][..d.len()].copy_from_slice(d);
+        let found = pieces
+            .iter()
+            .enumerate()
+            .filter(|(_, piece)| **piece != pad_id);
+        self.lookups.extend(found.map(|(row, piece)| Lookup {
+            piece: *piece,
+            part,
+            row,
+        }));
+        self.lookups.sort_unstable();
+    }
+
+    /// Packs what [`Self::rows_into`] reads. Call once all micro-batches are there.
+    pub(crate) fn prepare(&mut self, isa: Isa) {
+        let (width, columns) = (self.width, extent(isa).columns);
+        for part in &mut self.heads[..self.n_heads] {
+            part.panels.reserve(part.n * width);
+            for start in (0..width).step_by(columns) {
+                let breadth = columns.min(width - start);
+                let panel = &mut part.panels[start * part.n..(start + breadth) * part.n];
+                pack_rows(isa, &part.states[start..], width, breadth, panel);
+            }
+        }
+    }
+
+    /// The gradient of some rows of the table, `[rows, hidden]`.
+    pub(crate) fn rows_into(&self, isa: Isa, rows: Range<usize>, out: &mut [f32]) {
+        let (width, columns) = (self.width, extent(isa).columns);
+        if self.n_heads == 0 {
+            out.fill(0.0);
+        }
+        for (index, part) in self.heads[..self.n_heads].iter().enumerate() {
+            let errors = Left::rows(&part.errors[rows.start * part.stride..], part.stride);
+            for start in (0..width).step_by(columns) {
+                let n = columns.min(width - start);
+                let panel = Right::rows(&part.panels[start * part.n..], n);
+                let out = Out {
+                    data: &mut out[start..],
+                    row: width,
+                    accumulates: index > 0,
+                };
+                small_product(
+                    isa,
+                    Shape {
+                        m: rows.len(),
+                        k: part.n,
+                        n,
+                    },
+                    errors,
+                    panel,
+                    out,
+                );
+            }
+        }
+        let first = self
+            .lookups
+            .partition_point(|l| (l.piece as usize) < rows.start);
+        for lookup in self.lookups[first..]
+            .iter()
+            .take_while(|l| (l.piece as usize) < rows.end)
+        {
+            let at = (lookup.piece as usize - rows.start) * width;
+            add(isa, &mut out[at..at + width], self.lookup_row(*lookup));
+        }
+    }
+
+    fn lookup_row(&self, lookup: Lookup) -> &[f32] {
+        &self.lookup_rows[lookup.part][lookup.row * self.width..][..self.width]
+    }
+
+    /// The squared norm of the whole gradient.
+    pub(crate) fn squared_norm(&mut self, cpu: &Cpu) -> f64 {
+        let mut products = std::mem::take(&mut self.products);
+        let mut total = 0.0;
+        for first in 0..self.n_heads {
+            for second in first..self.n_heads {
+                total += self.inner_product(cpu, (first, second), &mut products);
+            }
+        }
+        self.products = products;
+        let mut sum = std::mem::take(&mut self.sum);
+        sum.reserve(self.width);
+        total += self.lookup_norm(cpu.isa(), &mut sum[..self.width]);
+        self.sum = sum;
+        total
+    }
+
+    #[expect(
+        clippy::many_single_char_names,
+        reason = "the letters of matrix algebra"
+    )]
+    /// The scalar product of two micro-batches' gradients, counted twice where they differ.
+    fn inner_product(
+        &self,
+        cpu: &Cpu,
+        (first, second): (usize, usize),
+        products: &mut Buffer,
+    ) -> f64 {
+        let (a, b) = (&self.heads[first], &self.heads[second]);
+        let is_symmetric = first == second;
+        let size = a.n * b.n;
+        products.reserve(N_GROUPS * size);
+        let groups = &mut products[..N_GROUPS * size];
+        groups.fill(0.0);
+        let columns = extent(cpu.isa()).columns;
+        cpu.each(N_GROUPS, Split::every(groups, size), |task, _, out| {
+            let group = part(self.vocab_size, N_GROUPS, task);
+            for start in group.clone().step_by(RUN) {
+                let k = RUN.min(group.end - start);
+                let left = Left::columns(&a.errors[start * a.stride..], a.stride);
+                for column in (0..b.n).step_by(columns) {
+                    let n = columns.min(b.n - column);
+                    // The half under the diagonal is the mirror of the other.
+                    let m = if is_symmetric {
+                        a.n.min(column + n)
+                    } else {
+                        a.n
+                    };
+                    let right = Right::rows(&b.errors[start * b.stride + column..], b.stride);
+                    let out = Out {
+                        data: &mut out[column..],
+                        row: b.n,
+                        accumulates: true,
+                    };
+                    small_product(cpu.isa(), Shape { m, k, n }, left, right, out);
+                }
+            }
+        });
+        let mut total = 0.0;
+        for i in 0..a.n {
+            for j in if is_symmetric { i } else { 0 }..b.n {
+                let errors: f64 = (0..N_GROUPS)
+                    .map(|g| f64::from(groups[g * size + i * b.n + j]))
+                    .sum();
+                let states = dot(cpu.isa(), self.state(a, i), self.state(b, j));
+                let count = if is_symmetric && i == j { 1.0 } else { 2.0 };
+                total += count * errors * f64::from(states);
+            }
+        }
+        total
+    }
+
+    fn state<'a>(&self, part: &'a HeadPart, row: usize) -> &'a [f32] {
+        &part.states[row * self.width..(row + 1) * self.width]
+    }
+
+    /// What the looked-up rows add to the squared norm: their own, and twice their product with the head's rows.
+    fn lookup_norm(&self, isa: Isa, sum: &mut [f32]) -> f64 {
+        let mut total = 0.0;
+        for group in self.lookups.chunk_by(|a, b| a.piece == b.piece) {
+            sum.fill(0.0);
+            for lookup in group {
+                add(isa, sum, self.lookup_row(*lookup));
+            }
+            total += f64::from(dot(isa, sum, sum));
+            let piece = group[0].piece as usize;
+            for part in &self.heads[..self.n_heads] {
+                for (row, error) in part.errors[piece * part.stride..][..part.n]
+                    .iter()
+                    .enumerate()
+                {
+                    total +=
+                        2.0 * f64::from(*error) * f64::from(dot(isa, self.state(part, row), sum));
+                }
+            }
+        }
+        total
+    }
+
+    /// The gradient written out whole, summed in f64.
+    pub(crate) fn whole(&self) -> Vec<f32> {
+        let mut sums = vec![0.0_f64; self.vocab_size * self.width];
+        for part in &self.heads[..self.n_heads] {
+            for (v, sums) in sums.chunks_exact_mut(self.width).enumerate() {
+                for (row, error) in part.errors[v * part.stride..][..part.n].iter().enumerate() {
+                    for (sum, z) in sums.iter_mut().zip(self.state(part, row)) {
+                        *sum += f64::from(*error) * f64::from(*z);
+                    }
+                }
+            }
+        }
+        for lookup in &self.lookups {
+            let at = lookup.piece as usize * self.width;
+            for (sum, d) in sums[at..].iter_mut().zip(self.lookup_row(*lookup)) {
+                *sum += f64::from(*d);
+            }
+        }
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the precision of the engine"
+        )]
+        sums.into_iter().map(|sum| sum as f32).collect()
+    }
+}

@@ -1,0 +1,259 @@
+//! What must hold whatever the numbers are.
+
+use crate::support::{Bench, Cpu, Golden, assert_close};
+use crate::tiny::is_exactly_zero;
+use melm_nn::config::Config;
+use melm_nn::dropout::Dropout;
+use melm_nn::isa::{Isa, IsaKind};
+use melm_nn::mlm::{MaskedBatch, MaskedLm};
+use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::params::TABLE;
+
+fn config() -> Config {
+    Config {
+        vocab_size: 301,
+        hidden_size: 36,
+        n_layers: 2,
+        n_heads: 3,
+        intermediate_size: 70,
+        max_position_embeddings: 40,
+        ..Config::default()
+    }
+}
+
+/// Sentences of several lengths in the given order; keys say which sentence it is.
+fn batch(order: &[u64]) -> MaskedBatch {
+    let mut batch = MaskedBatch::default();
+    for key in order {
+        let n = 5 + (key * 7) % 23;
+        let pieces: Vec<u32> = (0..n)
+            .map(|i| u32::try_from(2 + (key * 31 + i * i * 17) % 299).unwrap())
+            .collect();
+        let start = batch.sentences.n_rows();
+        batch.sentences.push(&pieces, *key);
+        batch.positions.extend([start + 1, start + 3]);
+        batch.originals.extend([pieces[2], pieces[0]]);
+    }
+    batch
+}
+
+fn bench(cpu: Cpu) -> Bench {
+    Bench::of(MaskedLm::random(&config(), 5).unwrap(), cpu)
+}
+
+/// The rows of one sentence after a training forward pass with dropout.
+fn rows_of(order: &[u64], key: u64, dropout: Dropout) -> Vec<f32> {
+    let mut bench = bench(Cpu::new(2));
+    let batch = batch(order);
+    bench.accumulate(&batch, 1.0, dropout);
+    let index = order.iter().position(|k| *k == key).unwrap();
+    let width = bench.model.config().hidden_size;
+    let rows = batch.sentences.rows(index);
+    bench.tape.hidden()[rows.start * width..rows.end * width].to_vec()
+}
+
+#[test]
+fn a_sentence_alone_in_a_batch_or_in_another_order_is_the_same_with_dropout_too() {
+    for dropout in [Dropout::NONE, Dropout::new(&config(), 11, 3)] {
+        let alone = rows_of(&[4], 4, dropout);
+        for order in [&[1, 2, 4, 3, 9][..], &[9, 4], &[4, 3, 2, 1]] {
+            assert_close("rows", &rows_of(order, 4, dropout), &alone, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn dropout_changes_with_the_step_and_the_seed_and_drops_something() {
+    let rows = |dropout| rows_of(&[4, 2], 4, dropout);
+    let base = rows(Dropout::new(&config(), 11, 3));
+    for other in [
+        Dropout::NONE,
+        Dropout::new(&config(), 11, 4),
+        Dropout::new(&config(), 12, 3),
+    ] {
+        assert_ne!(rows(other), base);
+    }
+}
+
+/// Two steps with dropout and clipping; every parameter's bits.
+fn trained(cpu: Cpu) -> Vec<u32> {
+    let mut bench = bench(cpu);
+    let settings = AdamSettings {
+        max_norm: Some(0.3),
+        weight_decay: 0.01,
+        ..AdamSettings::default()
+    };
+    let mut adam = Adam::new(bench.model.parameters(), settings);
+    for step in 0..2 {
+        bench.gradients.clear();
+        for order in [&[1, 2, 3, 4, 5, 6][..], &[7, 8]] {
+            bench.accumulate(&batch(order), 0.1, Dropout::new(&config(), 1, step));
+        }
+        adam.step(
+            &bench.cpu,
+            1e-2,
+            (bench.model.parameters_mut(), &mut bench.gradients),
+        );
+    }
+    let parameters = bench.model.parameters();
+    let names = parameters.list().iter().map(|p| &p.name);
+    names
+        .flat_map(|name| parameters.get(name).unwrap())
+        .map(|x| x.to_bits())
+        .collect()
+}
+
+#[test]
+fn one_two_and_five_threads_train_to_the_same_bytes() {
+    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+        let Some(isa) = Isa::of(kind) else { continue };
+        let one = trained(Cpu::with(1, isa));
+        assert_eq!(one, trained(Cpu::with(2, isa)));
+        assert_eq!(one, trained(Cpu::with(5, isa)));
+    }
+}
+
+#[test]
+fn every_parameter_gets_a_finite_gradient_that_is_not_zero() {
+    let golden = Golden::read("deep.safetensors");
+    let mut bench = Bench::open("deep", Cpu::new(2));
+    bench.accumulate(
+        &golden.batch(0),
+        1.0,
+        Dropout::new(bench.model.config(), 1, 1),
+    );
+    for parameter in bench.model.parameters().list() {
+        let gradient = bench.gradient(&parameter.name);
+        assert!(gradient.iter().all(|g| g.is_finite()), "{}", parameter.name);
+        if !is_exactly_zero(&parameter.name) {
+            assert!(
+                gradient.iter().any(|g| g.abs() > 1e-6),
+                "{}",
+                parameter.name
+            );
+        }
+    }
+}
+
+/// With dropout torch cannot be asked, since it draws other elements: differences of the loss can.
+#[test]
+fn gradients_under_dropout_are_difference_quotients() {
+    let dropout = Dropout::new(&config(), 2, 2);
+    let batch = batch(&[3, 1, 6]);
+    let mut bench = bench(Cpu::new(2));
+    bench.model.parameters_mut().freeze(|_| false);
+    // Larger weights, so that differences rise above rounding.
+    let names: Vec<_> = bench
+        .model
+        .parameters()
+        .list()
+        .iter()
+        .map(|p| p.name.clone())
+        .collect();
+    for name in &names {
+        if name.ends_with("dense.weight") || name.contains("self.") {
+            bench
+                .model
+                .parameters_mut()
+                .get_mut(name)
+                .unwrap()
+                .iter_mut()
+                .for_each(|w| *w *= 8.0);
+        }
+    }
+    bench.accumulate(&batch, 1.0, dropout);
+    for name in &names {
+        let gradient = bench.gradient(name);
+        if is_exactly_zero(name) {
+            continue;
+        }
+        // Along the gradient's sign: the slope is the sum of its magnitudes.
+        let slope: f64 = gradient.iter().map(|g| f64::from(g.abs())).sum();
+        #[expect(clippy::cast_possible_truncation, reason = "a step need not be exact")]
+        let step = (0.02 / slope) as f32;
+        let loss_at = |sign: f32| {
+            let mut other = Bench::of(MaskedLm::random(&config(), 5).unwrap(), Cpu::new(2));
+            for name in &names {
+                let from = bench.model.parameters().get(name).unwrap();
+                other
+                    .model
+                    .parameters_mut()
+                    .get_mut(name)
+                    .unwrap()
+                    .copy_from_slice(from);
+            }
+            for (w, g) in other
+                .model
+                .parameters_mut()
+                .get_mut(name)
+                .unwrap()
+                .iter_mut()
+                .zip(&gradient)
+            {
+                *w += sign * step * g.signum() * f32::from(u8::from(*g != 0.0));
+            }
+            other.accumulate(&batch, 1.0, dropout) * batch.positions.len() as f64
+        };
+        let quotient = (loss_at(1.0) - loss_at(-1.0)) / (2.0 * f64::from(step));
+        assert!(
+            (quotient - slope).abs() < 0.02 * slope,
+            "{name}: {quotient}, gradient says {slope}"
+        );
+    }
+}
+
+#[test]
+fn the_head_and_the_embedding_stay_one_table_after_a_step() {
+    let mut bench = bench(Cpu::new(2));
+    let batch = batch(&[1, 2]);
+    bench.accumulate(&batch, 0.25, Dropout::NONE);
+    let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
+    adam.step(
+        &bench.cpu,
+        1e-2,
+        (bench.model.parameters_mut(), &mut bench.gradients),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    bench.model.save(folder.path()).unwrap();
+    let saved = melm_nn::weights::Checkpoint::open(folder.path()).unwrap();
+    assert!(
+        !saved.contains("lm_head.decoder.weight"),
+        "the table is stored once"
+    );
+    let again = MaskedLm::open(&saved, 0, 0).unwrap();
+    let table = |model: &MaskedLm| model.parameters().get(TABLE).unwrap().to_vec();
+    assert_eq!(table(&again), table(&bench.model));
+    assert_ne!(
+        table(&again),
+        table(&MaskedLm::random(&config(), 5).unwrap())
+    );
+}
+
+#[test]
+fn what_the_model_has_no_row_for_is_refused() {
+    let mut bench = bench(Cpu::new(1));
+    for (pieces, positions, originals) in [
+        (vec![301], vec![0], vec![5]),
+        (vec![5; 39], vec![0], vec![5]),
+        (vec![], vec![], vec![]),
+        (vec![5; 3], vec![3], vec![5]),
+        (vec![5; 3], vec![1, 2], vec![5]),
+        (vec![5; 3], vec![1], vec![301]),
+    ] {
+        let mut batch = MaskedBatch {
+            positions,
+            originals,
+            ..MaskedBatch::default()
+        };
+        batch.sentences.push(&pieces, 0);
+        let Bench {
+            cpu,
+            model,
+            tape,
+            head,
+            gradients,
+        } = &mut bench;
+        let outcome = model.accumulate(cpu, (&batch, 1.0, Dropout::NONE), (tape, head, gradients));
+        assert!(outcome.is_err(), "{batch:?}");
+    }
+}

@@ -1,0 +1,200 @@
+//! Ten optimiser steps with clipping, and accumulation over micro-batches.
+
+use crate::support::{Bench, Cpu, Golden, RELATIVE, assert_close};
+use crate::tiny::is_exactly_zero;
+use melm_nn::dropout::Dropout;
+use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::params::TABLE;
+
+/// Ten steps; returns the norms before clipping and the losses.
+fn train(
+    bench: &mut Bench,
+    golden: &Golden,
+    (rate, settings): (f32, AdamSettings),
+) -> (Vec<f32>, Vec<f32>) {
+    let mut adam = Adam::new(bench.model.parameters(), settings);
+    let (mut norms, mut losses) = (Vec::new(), Vec::new());
+    for step in 0..10 {
+        let batch = golden.batch(step);
+        bench.gradients.clear();
+        let loss = bench.accumulate(&batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
+        let report = adam.step(
+            &bench.cpu,
+            rate,
+            (bench.model.parameters_mut(), &mut bench.gradients),
+        );
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the golden file's precision"
+        )]
+        {
+            norms.push(report.norm.unwrap() as f32);
+            losses.push(loss as f32);
+        }
+    }
+    (norms, losses)
+}
+
+fn check(prefix: &str, rate: f32, settings: AdamSettings, skips: impl Fn(&str) -> bool) {
+    for name in ["odd", "deep"] {
+        let golden = Golden::read(&format!("{name}.safetensors"));
+        let mut bench = Bench::open(name, Cpu::new(2));
+        let (norms, losses) = train(&mut bench, &golden, (rate, settings));
+        assert_close(
+            "norms",
+            &norms,
+            golden.floats(&format!("{prefix}.norms")),
+            RELATIVE,
+        );
+        assert_close(
+            "losses",
+            &losses,
+            golden.floats(&format!("{prefix}.losses")),
+            RELATIVE,
+        );
+        for parameter in bench
+            .model
+            .parameters()
+            .list()
+            .iter()
+            .map(|p| &p.name)
+            .filter(|name| !skips(name))
+        {
+            let found = bench.model.parameters().get(parameter).unwrap();
+            assert_close(
+                parameter,
+                found,
+                golden.floats(&format!("{prefix}.{parameter}")),
+                RELATIVE,
+            );
+        }
+    }
+}
+
+/// The keys' biases, whose exact gradient is zero, follow rounding errors under Adam's tiny eps, in torch as here.
+#[test]
+fn ten_clipped_steps_of_adam_equal_torchs() {
+    let settings = AdamSettings {
+        max_norm: Some(10.0),
+        ..AdamSettings::default()
+    };
+    check("adam", 1e-3, settings, is_exactly_zero);
+}
+
+#[test]
+fn ten_clipped_steps_of_adamw_equal_torchs() {
+    let settings = AdamSettings {
+        max_norm: Some(8.0),
+        eps: 1e-3,
+        weight_decay: 0.1,
+        ..AdamSettings::default()
+    };
+    check("adamw", 2e-3, settings, |_| false);
+}
+
+#[test]
+fn the_norm_equals_that_of_all_gradients_written_out_also_over_micro_batches() {
+    let golden = Golden::read("odd.safetensors");
+    let mut bench = Bench::open("odd", Cpu::new(2));
+    for index in [0, 2, 4] {
+        bench.accumulate(&golden.batch(index), 0.05, Dropout::NONE);
+    }
+    let names: Vec<_> = bench
+        .model
+        .parameters()
+        .list()
+        .iter()
+        .map(|p| p.name.clone())
+        .collect();
+    let squares = names
+        .iter()
+        .flat_map(|name| bench.gradient(name))
+        .map(|g| f64::from(g) * f64::from(g));
+    let wanted = squares.sum::<f64>().sqrt();
+    let mut adam = Adam::new(
+        bench.model.parameters(),
+        AdamSettings {
+            max_norm: Some(1.0),
+            ..AdamSettings::default()
+        },
+    );
+    let report = adam.step(
+        &bench.cpu,
+        0.0,
+        (bench.model.parameters_mut(), &mut bench.gradients),
+    );
+    let found = report.norm.unwrap();
+    assert!((found - wanted).abs() < 1e-5 * wanted, "{found} {wanted}");
+}
+
+#[test]
+fn micro_batches_add_up_to_the_whole_batch() {
+    let golden = Golden::read("deep.safetensors");
+    let (a, b) = (golden.batch(0), golden.batch(4));
+    let mut whole = a.clone();
+    let offset = a.sentences.n_rows();
+    for sentence in 0..b.sentences.n_sentences() {
+        whole
+            .sentences
+            .push(&b.sentences.pieces()[b.sentences.rows(sentence)], 100);
+    }
+    whole
+        .positions
+        .extend(b.positions.iter().map(|row| row + offset));
+    whole.originals.extend(&b.originals);
+    let weight = 1.0 / whole.positions.len() as f32;
+    let train = |batches: &[&melm_nn::mlm::MaskedBatch]| {
+        let mut bench = Bench::open("deep", Cpu::new(2));
+        for batch in batches {
+            bench.accumulate(batch, weight, Dropout::NONE);
+        }
+        let settings = AdamSettings {
+            max_norm: Some(0.5),
+            eps: 1e-6,
+            ..AdamSettings::default()
+        };
+        let mut adam = Adam::new(bench.model.parameters(), settings);
+        adam.step(
+            &bench.cpu,
+            0.01,
+            (bench.model.parameters_mut(), &mut bench.gradients),
+        );
+        bench.model
+    };
+    let (one, two) = (train(&[&whole]), train(&[&a, &b]));
+    for parameter in one.parameters().list() {
+        let name = &parameter.name;
+        assert_close(
+            name,
+            two.parameters().get(name).unwrap(),
+            one.parameters().get(name).unwrap(),
+            1e-5,
+        );
+    }
+}
+
+#[test]
+fn what_is_frozen_stays_and_the_rest_moves() {
+    let golden = Golden::read("odd.safetensors");
+    let mut bench = Bench::open("odd", Cpu::new(2));
+    let is_frozen = |name: &str| name == TABLE || name.starts_with("roberta.encoder.layer.0.");
+    assert_eq!(bench.model.parameters_mut().freeze(is_frozen), 17);
+    train(
+        &mut bench,
+        &golden,
+        (
+            1e-2,
+            AdamSettings {
+                max_norm: Some(1.0),
+                ..AdamSettings::default()
+            },
+        ),
+    );
+    let before = Bench::open("odd", Cpu::new(1)).model;
+    for parameter in before.parameters().list() {
+        let name = parameter.name.as_str();
+        let is_same =
+            before.parameters().get(name).unwrap() == bench.model.parameters().get(name).unwrap();
+        assert_eq!(is_same, is_frozen(name), "{name}");
+    }
+}

@@ -1,0 +1,159 @@
+//! Reading golden files, and comparing.
+
+use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm};
+use melm_nn::weights::Checkpoint;
+use safetensors::{Dtype, SafeTensors};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+pub(crate) use melm_nn::device::Cpu;
+pub(crate) use melm_nn::encoder::Tape;
+pub(crate) use melm_nn::gradients::Gradients;
+
+/// The tolerance of the whole suite.
+pub(crate) const RELATIVE: f32 = 1e-4;
+
+pub(crate) fn testdata(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../testdata/nn")
+        .join(path)
+}
+
+/// A golden file: numbers by name.
+pub(crate) struct Golden {
+    floats: BTreeMap<String, Vec<f32>>,
+    integers: BTreeMap<String, Vec<u32>>,
+}
+
+impl Golden {
+    pub(crate) fn read(path: &str) -> Self {
+        let bytes = std::fs::read(testdata(path)).unwrap();
+        let (mut floats, mut integers) = (BTreeMap::new(), BTreeMap::new());
+        for (name, view) in SafeTensors::deserialize(&bytes).unwrap().tensors() {
+            let words = view
+                .data()
+                .chunks_exact(4)
+                .map(|b| [b[0], b[1], b[2], b[3]]);
+            match view.dtype() {
+                Dtype::F32 => drop(floats.insert(name, words.map(f32::from_le_bytes).collect())),
+                Dtype::I32 => drop(integers.insert(name, words.map(u32::from_le_bytes).collect())),
+                other => panic!("{name} is {other:?}"),
+            }
+        }
+        Self { floats, integers }
+    }
+
+    pub(crate) fn floats(&self, name: &str) -> &[f32] {
+        self.floats
+            .get(name)
+            .unwrap_or_else(|| panic!("no `{name}`"))
+    }
+
+    pub(crate) fn integers(&self, name: &str) -> &[u32] {
+        self.integers
+            .get(name)
+            .unwrap_or_else(|| panic!("no `{name}`"))
+    }
+
+    /// Names that start with `prefix`, without it.
+    pub(crate) fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
+        self.floats
+            .keys()
+            .filter_map(move |name| name.strip_prefix(prefix))
+    }
+
+    pub(crate) fn batch(&self, index: usize) -> MaskedBatch {
+        let name = |part: &str| format!("batch{index}.{part}");
+        let mut batch = MaskedBatch::default();
+        let mut pieces = self.integers(&name("pieces"));
+        for (key, length) in (0..).zip(self.integers(&name("lengths"))) {
+            let (sentence, rest) = pieces.split_at(*length as usize);
+            batch.sentences.push(sentence, key);
+            pieces = rest;
+        }
+        batch.positions = self
+            .integers(&name("masked"))
+            .iter()
+            .map(|row| *row as usize)
+            .collect();
+        batch.originals = self.integers(&name("originals")).to_vec();
+        batch
+    }
+}
+
+/// A model with everything a step needs.
+pub(crate) struct Bench {
+    pub(crate) cpu: Cpu,
+    pub(crate) model: MaskedLm,
+    pub(crate) tape: Tape,
+    pub(crate) head: HeadTape,
+    pub(crate) gradients: Gradients,
+}
+
+impl Bench {
+    pub(crate) fn open(name: &str, cpu: Cpu) -> Self {
+        let model = MaskedLm::open(&Checkpoint::open(&testdata(name)).unwrap(), 0, 0).unwrap();
+        Self::of(model, cpu)
+    }
+
+    pub(crate) fn of(model: MaskedLm, cpu: Cpu) -> Self {
+        let tape = Tape::for_training(model.config());
+        let gradients = Gradients::new(model.parameters());
+        Self {
+            cpu,
+            model,
+            tape,
+            head: HeadTape::default(),
+            gradients,
+        }
+    }
+
+    /// One micro-batch; returns the mean loss.
+    pub(crate) fn accumulate(
+        &mut self,
+        batch: &MaskedBatch,
+        weight: f32,
+        dropout: melm_nn::dropout::Dropout,
+    ) -> f64 {
+        let Self {
+            cpu,
+            model,
+            tape,
+            head,
+            gradients,
+        } = self;
+        let sum = model
+            .accumulate(cpu, (batch, weight, dropout), (tape, head, gradients))
+            .unwrap();
+        sum / batch.positions.len() as f64
+    }
+
+    /// The gradient of a tensor, the table's written out.
+    pub(crate) fn gradient(&self, name: &str) -> Vec<f32> {
+        if name == melm_nn::params::TABLE {
+            return self.gradients.table_gradient();
+        }
+        self.gradients
+            .get(self.model.parameters(), name)
+            .unwrap_or_else(|| panic!("`{name}` has no gradient"))
+            .to_vec()
+    }
+}
+
+pub(crate) fn largest(values: &[f32]) -> f32 {
+    values.iter().fold(0.0, |most, x| most.max(x.abs()))
+}
+
+/// Holds every element to `relative` of the largest of `wanted`.
+pub(crate) fn assert_close(what: &str, found: &[f32], wanted: &[f32], relative: f32) {
+    assert_eq!(found.len(), wanted.len(), "{what}");
+    let scale = largest(wanted);
+    for (index, (found, wanted)) in found.iter().zip(wanted).enumerate() {
+        // Written so that a NaN fails.
+        let is_close = (found - wanted).abs() <= relative * scale;
+        assert!(
+            is_close,
+            "{what}[{index}]: {found}, expected {wanted} (largest {scale})"
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! One batch on tiny random models: hidden states, logits, loss, every gradient.
+
+use crate::support::{Bench, Cpu, Golden, RELATIVE, assert_close, largest};
+use melm_nn::dropout::Dropout;
+use melm_nn::isa::{Isa, IsaKind};
+use melm_nn::mlm::Predictions;
+
+const MODELS: [&str; 2] = ["odd", "deep"];
+
+/// Adding a constant to every key changes no attention: the exact gradient is zero, what is left is rounding.
+pub(crate) fn is_exactly_zero(name: &str) -> bool {
+    name.ends_with("attention.self.key.bias")
+}
+
+fn check(name: &str, cpu: Cpu) {
+    let golden = Golden::read(&format!("{name}.safetensors"));
+    let mut bench = Bench::open(name, cpu);
+    let batch = golden.batch(0);
+    let weight = 1.0 / batch.positions.len() as f32;
+    let loss = bench.accumulate(&batch, weight, Dropout::NONE);
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "the golden file's precision"
+    )]
+    assert_close("loss", &[loss as f32], golden.floats("loss"), RELATIVE);
+    for layer in 0..=bench.model.config().n_layers {
+        let what = format!("hidden{layer}");
+        assert_close(
+            &what,
+            bench.tape.hidden_after(layer),
+            golden.floats(&what),
+            RELATIVE,
+        );
+    }
+    let scale = golden
+        .under("gradient.")
+        .map(|n| largest(golden.floats(&format!("gradient.{n}"))))
+        .fold(0.0, f32::max);
+    let mut n_checked = 0;
+    for parameter in golden.under("gradient.") {
+        let wanted = golden.floats(&format!("gradient.{parameter}"));
+        let found = bench.gradient(parameter);
+        if is_exactly_zero(parameter) {
+            assert!(
+                largest(&found) < 1e-6 * scale && largest(wanted) < 1e-6 * scale,
+                "{parameter}"
+            );
+        } else {
+            assert_close(parameter, &found, wanted, RELATIVE);
+        }
+        n_checked += 1;
+    }
+    assert_eq!(n_checked, bench.model.parameters().list().len());
+}
+
+#[test]
+fn hidden_states_loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
+    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+        let Some(isa) = Isa::of(kind) else { continue };
+        for name in MODELS {
+            check(name, Cpu::with(2, isa));
+        }
+    }
+}
+
+/// All candidates of a small vocabulary: their log-probabilities against the log-softmax of torch's logits.
+#[test]
+fn all_candidates_carry_torchs_log_softmax_in_its_order() {
+    for name in MODELS {
+        let golden = Golden::read(&format!("{name}.safetensors"));
+        let mut bench = Bench::open(name, Cpu::new(2));
+        let batch = golden.batch(0);
+        let n_pieces = bench.model.config().vocab_size;
+        let mut out = Predictions::default();
+        bench
+            .model
+            .predict(
+                &bench.cpu,
+                (&batch, n_pieces),
+                (&mut bench.tape, &mut bench.head),
+                &mut out,
+            )
+            .unwrap();
+        assert_eq!(out.n_rows(), batch.positions.len());
+        for (row, logits) in golden.floats("logits").chunks_exact(n_pieces).enumerate() {
+            let total: f64 = logits.iter().map(|x| f64::from(*x).exp()).sum();
+            let candidates = out.row(row);
+            assert!(candidates.is_sorted_by(|a, b| a.log_probability >= b.log_probability));
+            let mut found = vec![f32::NAN; n_pieces];
+            for candidate in candidates {
+                found[candidate.piece as usize] = candidate.log_probability;
+            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "the golden file's precision"
+            )]
+            let wanted: Vec<f32> = logits
+                .iter()
+                .map(|x| (f64::from(*x) - total.ln()) as f32)
+                .collect();
+            assert_close("log-probabilities", &found, &wanted, RELATIVE);
+        }
+    }
+}

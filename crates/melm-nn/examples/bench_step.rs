@@ -18,17 +18,12 @@ use std::path::Path;
 use std::time::Instant;
 
 /// 672 pieces, as in `bench/engine.py`.
-const LENGTHS: [u32; 16] = [
-    64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 22,
-];
+const LENGTHS: [u32; 16] = [64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 22];
 
 type Failure = Box<dyn std::error::Error>;
 
 fn shape(name: &str) -> Result<Config, Failure> {
-    let base = Config {
-        vocab_size: 250_015,
-        ..Config::default()
-    };
+    let base = Config { vocab_size: 250_015, ..Config::default() };
     match name {
         "base" => Ok(base),
         "large" => Ok(Config {
@@ -55,9 +50,8 @@ fn batch(config: &Config) -> Result<MaskedBatch, Failure> {
     let n_pieces = u32::try_from(config.vocab_size)?;
     let mut batch = MaskedBatch::default();
     for (key, length) in (0_u32..).zip(LENGTHS) {
-        let pieces: Vec<_> = (0..length)
-            .map(|i| 5 + (key * 7919 + i * 104_729) % (n_pieces - 5))
-            .collect();
+        let pieces: Vec<_> =
+            (0..length).map(|i| 5 + (key * 7919 + i * 104_729) % (n_pieces - 5)).collect();
         batch.sentences.push(&pieces, u64::from(key));
     }
     for (row, piece) in batch.sentences.pieces().iter().enumerate() {
@@ -80,11 +74,8 @@ struct Trainer {
 
 impl Trainer {
     fn new(cpu: Cpu, model: MaskedLm) -> Self {
-        let settings = AdamSettings {
-            weight_decay: 0.01,
-            max_norm: Some(1.0),
-            ..AdamSettings::default()
-        };
+        let settings =
+            AdamSettings { weight_decay: 0.01, max_norm: Some(1.0), ..AdamSettings::default() };
         Self {
             tape: Tape::for_training(model.config()),
             head: HeadTape::default(),
@@ -100,12 +91,9 @@ impl Trainer {
         let weight = 1.0 / batch.positions.len() as f32;
         let dropout = Dropout::new(self.model.config(), 1, step);
         let places = (&mut self.tape, &mut self.head, &mut self.gradients);
-        let loss = self
-            .model
-            .accumulate(&self.cpu, (batch, weight, dropout), places)?;
+        let loss = self.model.accumulate(&self.cpu, (batch, weight, dropout), places)?;
         let parameters = self.model.parameters_mut();
-        self.adam
-            .step(&self.cpu, 1e-5, (parameters, &mut self.gradients));
+        self.adam.step(&self.cpu, 1e-5, (parameters, &mut self.gradients));
         Ok(loss / batch.positions.len() as f64)
     }
 }
@@ -159,11 +147,8 @@ fn cycle(cpu: Cpu, folder: &Path) -> Result<(), Failure> {
 /// Products at the shapes of a layer and of the head, and the optimiser's bytes.
 fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
     let batch = batch(config)?;
-    let (rows, hidden, inner) = (
-        batch.sentences.n_rows(),
-        config.hidden_size,
-        config.intermediate_size,
-    );
+    let (rows, hidden, inner) =
+        (batch.sentences.n_rows(), config.hidden_size, config.intermediate_size);
     for (what, rows, inputs, outputs) in [
         ("qkv", rows, hidden, 3 * hidden),
         ("output", rows, hidden, hidden),
@@ -185,10 +170,7 @@ fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
     for _ in 0..=n {
         let start = Instant::now();
         probe.run(cpu);
-        println!(
-            "gbytes {:.2}",
-            probe.n_bytes() / start.elapsed().as_secs_f64() / 1e9
-        );
+        println!("gbytes {:.2}", probe.n_bytes() / start.elapsed().as_secs_f64() / 1e9);
     }
     Ok(())
 }

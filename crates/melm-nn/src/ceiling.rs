@@ -54,12 +54,7 @@ impl LinearProbe {
             Product::Forward => linear.forward(cpu, n, (&self.x, &self.weight), &mut self.y),
             Product::Backward => {
                 let data = &mut self.x;
-                linear.backward(
-                    cpu,
-                    n,
-                    (&self.y, &self.weight),
-                    Accumulator { data, accumulates },
-                );
+                linear.backward(cpu, n, (&self.y, &self.weight), Accumulator { data, accumulates });
             }
             Product::Weights => {
                 let data = &mut self.weight;
@@ -82,9 +77,7 @@ pub struct StreamProbe {
 impl StreamProbe {
     /// Streams of `len` numbers.
     pub fn new(len: usize) -> Self {
-        Self {
-            streams: std::array::from_fn(|_| Buffer::zeros(len)),
-        }
+        Self { streams: std::array::from_fn(|_| Buffer::zeros(len)) }
     }
 
     /// Bytes of one pass, reads and writes.

@@ -96,10 +96,8 @@ impl Default for Config {
 impl Config {
     /// Parses the text of a `config.json`; `path` is where it came from, for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
-        let extra = serde_json::from_str(text).map_err(|source| Error::Json {
-            path: path.to_path_buf(),
-            source,
-        })?;
+        let extra = serde_json::from_str(text)
+            .map_err(|source| Error::Json { path: path.to_path_buf(), source })?;
         let mut keys = Keys { path, map: extra };
         keys.refuse_what_we_do_not_run()?;
         // The fall-backs are those of `transformers.XLMRobertaConfig`; the sizes have none, as its own are BERT's.
@@ -176,12 +174,7 @@ impl Config {
 
     fn check_relations(&self, path: &Path) -> Result<(), Error> {
         let wrong = |key, found: usize, expected: String| {
-            Err(Error::Config {
-                path: path.to_path_buf(),
-                key,
-                found: found.to_string(),
-                expected,
-            })
+            Err(Error::Config { path: path.to_path_buf(), key, found: found.to_string(), expected })
         };
         if !self.hidden_size.is_multiple_of(self.n_heads) {
             let expected = format!("a divisor of `hidden_size` {}", self.hidden_size);
@@ -229,34 +222,19 @@ impl Keys<'_> {
         expected: impl Into<String>,
     ) -> Error {
         let found = found.map_or_else(|| "missing".to_owned(), |value| format!("`{value}`"));
-        Error::Config {
-            path: self.path.to_path_buf(),
-            key,
-            found,
-            expected: expected.into(),
-        }
+        Error::Config { path: self.path.to_path_buf(), key, found, expected: expected.into() }
     }
 
     fn size(&mut self, key: &'static str, most: usize) -> Result<usize, Error> {
         let value = self.map.remove(key);
-        let size = value
-            .as_ref()
-            .and_then(Value::as_u64)
-            .and_then(|size| usize::try_from(size).ok());
-        size.filter(|&size| size > 0 && size <= most)
-            .ok_or_else(|| {
-                self.wrong(
-                    key,
-                    value.as_ref(),
-                    format!("a whole number from 1 to {most}"),
-                )
-            })
+        let size =
+            value.as_ref().and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
+        size.filter(|&size| size > 0 && size <= most).ok_or_else(|| {
+            self.wrong(key, value.as_ref(), format!("a whole number from 1 to {most}"))
+        })
     }
 
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "rates and epsilons are f32 everywhere"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "rates and epsilons are f32 everywhere")]
     fn number(
         &mut self,
         key: &'static str,
@@ -271,17 +249,11 @@ impl Keys<'_> {
         let number = value
             .as_f64()
             .filter(|&v| holds(v) && holds(f64::from(v as f32)) && (v as f32).is_finite());
-        number
-            .map(|v| v as f32)
-            .ok_or_else(|| self.wrong(key, Some(&value), expected))
+        number.map(|v| v as f32).ok_or_else(|| self.wrong(key, Some(&value), expected))
     }
 
     fn pad_id(&mut self) -> Result<u32, Error> {
-        let Some(value) = self
-            .map
-            .remove("pad_token_id")
-            .filter(|value| !value.is_null())
-        else {
+        let Some(value) = self.map.remove("pad_token_id").filter(|value| !value.is_null()) else {
             return Ok(1);
         };
         let id = value.as_u64().and_then(|id| u32::try_from(id).ok());

@@ -24,12 +24,7 @@ fn with(key: &str, value: &str) -> Result<Config, Error> {
 fn the_keys_of_xlm_r_base_are_read() {
     let config = parse(BASE).unwrap();
     assert_eq!(
-        (
-            config.vocab_size,
-            config.n_layers,
-            config.n_heads,
-            config.head_size()
-        ),
+        (config.vocab_size, config.n_layers, config.n_heads, config.head_size()),
         (250_002, 12, 12, 64)
     );
     assert!(
@@ -88,9 +83,7 @@ fn what_the_engine_does_not_run_is_refused_by_name() {
 
 #[test]
 fn a_missing_size_is_named() {
-    let message = parse(r#"{"model_type": "xlm-roberta"}"#)
-        .unwrap_err()
-        .to_string();
+    let message = parse(r#"{"model_type": "xlm-roberta"}"#).unwrap_err().to_string();
     assert_eq!(
         message,
         "`config.json`: `vocab_size` is missing, expected a whole number from 1 to 16777216"

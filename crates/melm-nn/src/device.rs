@@ -37,8 +37,6 @@ impl Cpu {
 
     /// The buffer of one worker; it only ever grows.
     pub(crate) fn scratch(&self, worker: usize) -> MutexGuard<'_, Buffer> {
-        self.scratch[worker]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.scratch[worker].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

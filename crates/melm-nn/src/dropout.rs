@@ -26,11 +26,7 @@ pub struct Dropout {
 
 impl Dropout {
     /// Nothing is dropped: prediction.
-    pub const NONE: Self = Self {
-        key: 0,
-        hidden: 0.0,
-        attention: 0.0,
-    };
+    pub const NONE: Self = Self { key: 0, hidden: 0.0, attention: 0.0 };
 
     /// The model's rates, on the stream of `seed` at `step`.
     pub fn new(config: &Config, seed: u64, step: u64) -> Self {
@@ -118,15 +114,10 @@ mod tests {
     #[test]
     fn the_rate_is_the_configured_one_and_survivors_make_up_for_it() {
         let dropout = Dropout::new(&Config::default(), 1, 0);
-        let rows: Vec<_> = (0..400)
-            .map(|p| dropped(&dropout, 3, Site::Output, 9, p))
-            .collect();
+        let rows: Vec<_> = (0..400).map(|p| dropped(&dropout, 3, Site::Output, 9, p)).collect();
         let rate = rows.iter().flatten().filter(|d| **d).count() as f64 / (400.0 * 768.0);
         // Three standard deviations of 307,200 draws at 0.1.
-        assert!(
-            (rate - 0.1).abs() < 3.0 * (0.09_f64 / 307_200.0).sqrt(),
-            "{rate}"
-        );
+        assert!((rate - 0.1).abs() < 3.0 * (0.09_f64 / 307_200.0).sqrt(), "{rate}");
         let row = dropout.row(0, Site::Output, 0, 0);
         assert!((0..768).all(|c| [0.0, 1.0 / 0.9].contains(&row.factor(c))));
     }

@@ -22,11 +22,7 @@ impl Gradients {
         let table = parameters.table();
         Self {
             values: Buffer::zeros(table.range.start),
-            tensors: parameters
-                .list()
-                .iter()
-                .map(|p| (p.range.start, false))
-                .collect(),
+            tensors: parameters.list().iter().map(|p| (p.range.start, false)).collect(),
             table: TableGradient::new(table.shape[0], table.shape[1]),
         }
     }
@@ -42,10 +38,7 @@ impl Gradients {
     /// The gradient of a tensor, when there is one; the table's has to be asked for with [`Self::table_gradient`].
     pub fn get(&self, parameters: &Parameters, name: &str) -> Option<&[f32]> {
         let range = parameters.find(name).ok()?.range.clone();
-        let index = self
-            .tensors
-            .binary_search_by_key(&range.start, |t| t.0)
-            .ok()?;
+        let index = self.tensors.binary_search_by_key(&range.start, |t| t.0).ok()?;
         (self.tensors[index].1 && range.end <= self.values.len()).then(|| &self.values[range])
     }
 
@@ -62,10 +55,7 @@ impl Gradients {
         for tensor in &mut self.tensors[first..end] {
             tensor.1 = true;
         }
-        Accumulator {
-            data: &mut self.values[range.clone()],
-            accumulates,
-        }
+        Accumulator { data: &mut self.values[range.clone()], accumulates }
     }
 
     /// Zeros a tensor whose rows are written here and there, unless this step has written to it.

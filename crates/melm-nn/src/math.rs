@@ -37,14 +37,8 @@ fn normal(x: f32) -> (f32, f32) {
     // erfc(u) = exp(-u^2) (c1 t + ... + c6 t^6), t = 1 / (1 + P u): the form of Abramowitz and Stegun 7.1.26 with
     // one more term, fitted to the smallest largest error (8e-9) on [0, 4.5].
     const P: f32 = 0.39 * std::f32::consts::FRAC_1_SQRT_2;
-    const C: [f32; 6] = [
-        0.235_325_3,
-        0.091_387_88,
-        0.649_560_74,
-        -0.635_401_94,
-        0.886_665_4,
-        -0.227_537_37,
-    ];
+    const C: [f32; 6] =
+        [0.235_325_3, 0.091_387_88, 0.649_560_74, -0.635_401_94, 0.886_665_4, -0.227_537_37];
     const INVERSE_SQRT_TAU: f32 = 0.398_942_3;
     let bell = exp(-0.5 * x * x);
     let t = 1.0 / (1.0 + P * x.abs());
@@ -72,12 +66,7 @@ pub(crate) fn gelu_with_slope(x: f32) -> (f32, f32) {
 pub(crate) fn sum_of(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     let mut sums = [0.0_f32; LANES];
     let (xs, ys) = (x.chunks_exact(LANES), y.chunks_exact(LANES));
-    let rest: f32 = xs
-        .remainder()
-        .iter()
-        .zip(ys.remainder())
-        .map(|(x, y)| f(*x, *y))
-        .sum();
+    let rest: f32 = xs.remainder().iter().zip(ys.remainder()).map(|(x, y)| f(*x, *y)).sum();
     for (x, y) in xs.zip(ys) {
         for lane in 0..LANES {
             sums[lane] += f(x[lane], y[lane]);
@@ -122,10 +111,7 @@ mod tests {
             (6.0, 6.0),
         ] {
             let found = gelu(x);
-            assert!(
-                (found - wanted).abs() < 3e-7 * (1.0 + wanted.abs()),
-                "{x}: {found} {wanted}"
-            );
+            assert!((found - wanted).abs() < 3e-7 * (1.0 + wanted.abs()), "{x}: {found} {wanted}");
         }
     }
 

@@ -54,11 +54,7 @@ impl Packed {
 
     /// The rows of one sentence.
     pub fn rows(&self, sentence: usize) -> Range<usize> {
-        let start = if sentence == 0 {
-            0
-        } else {
-            self.ends[sentence - 1]
-        };
+        let start = if sentence == 0 { 0 } else { self.ends[sentence - 1] };
         start..self.ends[sentence]
     }
 
@@ -74,15 +70,8 @@ impl Packed {
 
     /// Refuses what the model has no row for.
     pub(crate) fn check(&self, config: &Config) -> Result<(), Error> {
-        if let Some(piece) = self
-            .pieces
-            .iter()
-            .find(|p| **p as usize >= config.vocab_size)
-        {
-            return Err(Error::PieceOutOfRange {
-                piece: *piece,
-                vocab_size: config.vocab_size,
-            });
+        if let Some(piece) = self.pieces.iter().find(|p| **p as usize >= config.vocab_size) {
+            return Err(Error::PieceOutOfRange { piece: *piece, vocab_size: config.vocab_size });
         }
         // Positions count from `pad_id + 1`.
         let limit = config.max_position_embeddings - config.pad_id as usize - 1;

@@ -50,35 +50,16 @@ impl Parameters {
         let list: Vec<_> = shapes
             .into_iter()
             .map(|TensorShape { name, shape }| {
-                let continues = [".key.", ".value.", ".query.bias"]
-                    .iter()
-                    .any(|part| name.contains(part));
+                let continues =
+                    [".key.", ".value.", ".query.bias"].iter().any(|part| name.contains(part));
                 let is_new_block = !continues || name.ends_with(".query.bias");
-                let start = if is_new_block {
-                    end.next_multiple_of(ALIGNMENT)
-                } else {
-                    end
-                };
+                let start = if is_new_block { end.next_multiple_of(ALIGNMENT) } else { end };
                 end = start + shape.iter().product::<usize>();
-                Parameter {
-                    name,
-                    shape,
-                    is_frozen: false,
-                    range: start..end,
-                }
+                Parameter { name, shape, is_frozen: false, range: start..end }
             })
             .collect();
-        let by_name = list
-            .iter()
-            .enumerate()
-            .map(|(i, p)| (p.name.clone(), i))
-            .collect();
-        Self {
-            values: Buffer::zeros(end),
-            table: list.len() - 1,
-            list,
-            by_name,
-        }
+        let by_name = list.iter().enumerate().map(|(i, p)| (p.name.clone(), i)).collect();
+        Self { values: Buffer::zeros(end), table: list.len() - 1, list, by_name }
     }
 
     /// The tensors, in the order of their places; the table is the last.
@@ -99,9 +80,8 @@ impl Parameters {
 
     /// Name, shape and state of a tensor.
     pub fn find(&self, name: &str) -> Result<&Parameter, Error> {
-        let index = self.by_name.get(name).ok_or_else(|| Error::NoParameter {
-            name: name.to_owned(),
-        })?;
+        let index =
+            self.by_name.get(name).ok_or_else(|| Error::NoParameter { name: name.to_owned() })?;
         Ok(&self.list[*index])
     }
 
@@ -110,10 +90,7 @@ impl Parameters {
         for parameter in &mut self.list {
             parameter.is_frozen = is_frozen(&parameter.name);
         }
-        self.list
-            .iter()
-            .filter(|parameter| parameter.is_frozen)
-            .count()
+        self.list.iter().filter(|parameter| parameter.is_frozen).count()
     }
 
     /// The piece table.
@@ -132,19 +109,14 @@ impl Parameters {
     /// Whether any tensor inside `range` is trained.
     pub(crate) fn trains(&self, range: &Range<usize>) -> bool {
         let first = self.list.partition_point(|p| p.range.end <= range.start);
-        self.list[first..]
-            .iter()
-            .take_while(|p| p.range.start < range.end)
-            .any(|p| !p.is_frozen)
+        self.list[first..].iter().take_while(|p| p.range.start < range.end).any(|p| !p.is_frozen)
     }
 
     /// One place from the start of `first` to the end of `last`.
     pub(crate) fn span(&self, first: &str, last: &str) -> Range<usize> {
         let place = |name: &str| {
-            let index = self
-                .by_name
-                .get(name)
-                .expect("the layout has every name of the architecture");
+            let index =
+                self.by_name.get(name).expect("the layout has every name of the architecture");
             self.list[*index].range.clone()
         };
         place(first).start..place(last).end
@@ -153,10 +125,7 @@ impl Parameters {
 
 /// Query, key, value: weights together, then biases together.
 fn join_attention(shapes: &mut [TensorShape]) {
-    let Some(first) = shapes
-        .iter()
-        .position(|t| t.name.contains(".attention.self."))
-    else {
+    let Some(first) = shapes.iter().position(|t| t.name.contains(".attention.self.")) else {
         return;
     };
     for at in first..shapes.len() {
@@ -188,20 +157,13 @@ mod tests {
         for layer in 0..2 {
             let name = |part: &str| format!("roberta.encoder.layer.{layer}.attention.self.{part}");
             for (kind, size) in [("weight", 300), ("bias", 30)] {
-                let span = parameters.span(
-                    &name(&format!("query.{kind}")),
-                    &name(&format!("value.{kind}")),
-                );
+                let span = parameters
+                    .span(&name(&format!("query.{kind}")), &name(&format!("value.{kind}")));
                 assert_eq!(span.len(), size);
             }
         }
         assert_eq!(parameters.list().last().unwrap().name, TABLE);
-        assert!(
-            parameters
-                .list()
-                .windows(2)
-                .all(|p| p[0].range.end <= p[1].range.start)
-        );
+        assert!(parameters.list().windows(2).all(|p| p[0].range.end <= p[1].range.start));
     }
 
     #[test]

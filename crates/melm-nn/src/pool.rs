@@ -69,11 +69,7 @@ impl Pool {
                 std::thread::spawn(move || work(&shared, worker))
             })
             .collect();
-        Self {
-            shared,
-            workers,
-            turn: Mutex::new(()),
-        }
+        Self { shared, workers, turn: Mutex::new(()) }
     }
 
     /// How many threads share the work.
@@ -95,23 +91,15 @@ impl Pool {
         let shared = &*self.shared;
         shared.next.store(0, Ordering::Relaxed);
         let task_ptr = std::ptr::from_ref(task);
-        #[expect(
-            unsafe_code,
-            reason = "workers outlive the borrow in the type, not in time"
-        )]
+        #[expect(unsafe_code, reason = "workers outlive the borrow in the type, not in time")]
         #[expect(clippy::transmute_ptr_to_ptr, reason = "only the lifetime changes")]
         // SAFETY: only the lifetime changes; `Leave` below waits, even in a panic, until no worker holds it.
         let task_ptr =
             unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task_ptr) };
         {
             let mut state = lock(shared);
-            state.job = Some(Job {
-                task: task_ptr,
-                n_tasks,
-            });
-            shared
-                .n_working
-                .store(self.workers.len(), Ordering::Relaxed);
+            state.job = Some(Job { task: task_ptr, n_tasks });
+            shared.n_working.store(self.workers.len(), Ordering::Relaxed);
             shared.generation.fetch_add(1, Ordering::Release);
             state.has_panicked = false;
             shared.is_posted.notify_all();
@@ -131,11 +119,7 @@ impl Drop for Leave<'_> {
         look(|| self.0.n_working.load(Ordering::Acquire) == 0);
         let mut state = lock(self.0);
         while self.0.n_working.load(Ordering::Acquire) > 0 {
-            state = self
-                .0
-                .is_done
-                .wait(state)
-                .unwrap_or_else(PoisonError::into_inner);
+            state = self.0.is_done.wait(state).unwrap_or_else(PoisonError::into_inner);
         }
         state.job = None;
     }
@@ -183,10 +167,7 @@ fn work(shared: &Shared, worker: usize) {
                     seen = generation;
                     break job;
                 }
-                state = shared
-                    .is_posted
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
+                state = shared.is_posted.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -31,12 +31,7 @@ impl<'a> Split<'a> {
     }
 
     fn new(data: &'a mut [f32], cuts: Cuts<'a>) -> Self {
-        Self {
-            data: data.as_mut_ptr(),
-            len: data.len(),
-            cuts,
-            owner: PhantomData,
-        }
+        Self { data: data.as_mut_ptr(), len: data.len(), cuts, owner: PhantomData }
     }
 }
 
@@ -63,10 +58,9 @@ impl<'a> Parts for Split<'a> {
     #[expect(unsafe_code, reason = "one part of the array")]
     unsafe fn part(&self, index: usize) -> &'a mut [f32] {
         let (start, end) = match self.cuts {
-            Cuts::Every(width) => (
-                (index * width).min(self.len),
-                ((index + 1) * width).min(self.len),
-            ),
+            Cuts::Every(width) => {
+                ((index * width).min(self.len), ((index + 1) * width).min(self.len))
+            }
             Cuts::At(cuts) => (cuts[index], cuts[index + 1]),
         };
         // SAFETY: start <= end <= len by construction; the parts of different indices do not overlap.
@@ -92,10 +86,7 @@ tuple!(A 0, B 1, C 2);
 tuple!(A 0, B 1, C 2, D 3);
 
 impl Cpu {
-    #[expect(
-        clippy::needless_pass_by_value,
-        reason = "parts can be handed out once only"
-    )]
+    #[expect(clippy::needless_pass_by_value, reason = "parts can be handed out once only")]
     /// Runs `task(index, worker, part)` for every index, shared out among the threads.
     pub(crate) fn each<P: Parts>(
         &self,

@@ -55,11 +55,7 @@ pub(crate) struct TableGradient {
 
 impl TableGradient {
     pub(crate) fn new(vocab_size: usize, width: usize) -> Self {
-        Self {
-            vocab_size,
-            width,
-            ..Self::default()
-        }
+        Self { vocab_size, width, ..Self::default() }
     }
 
     pub(crate) fn clear(&mut self) {
@@ -101,15 +97,8 @@ impl TableGradient {
         }
         self.lookup_rows[part].reserve(d.len());
         self.lookup_rows[part][..d.len()].copy_from_slice(d);
-        let found = pieces
-            .iter()
-            .enumerate()
-            .filter(|(_, piece)| **piece != pad_id);
-        self.lookups.extend(found.map(|(row, piece)| Lookup {
-            piece: *piece,
-            part,
-            row,
-        }));
+        let found = pieces.iter().enumerate().filter(|(_, piece)| **piece != pad_id);
+        self.lookups.extend(found.map(|(row, piece)| Lookup { piece: *piece, part, row }));
         self.lookups.sort_unstable();
     }
 
@@ -137,31 +126,12 @@ impl TableGradient {
             for start in (0..width).step_by(columns) {
                 let n = columns.min(width - start);
                 let panel = Right::rows(&part.panels[start * part.n..], n);
-                let out = Out {
-                    data: &mut out[start..],
-                    row: width,
-                    accumulates: index > 0,
-                };
-                small_product(
-                    isa,
-                    Shape {
-                        m: rows.len(),
-                        k: part.n,
-                        n,
-                    },
-                    errors,
-                    panel,
-                    out,
-                );
+                let out = Out { data: &mut out[start..], row: width, accumulates: index > 0 };
+                small_product(isa, Shape { m: rows.len(), k: part.n, n }, errors, panel, out);
             }
         }
-        let first = self
-            .lookups
-            .partition_point(|l| (l.piece as usize) < rows.start);
-        for lookup in self.lookups[first..]
-            .iter()
-            .take_while(|l| (l.piece as usize) < rows.end)
-        {
+        let first = self.lookups.partition_point(|l| (l.piece as usize) < rows.start);
+        for lookup in self.lookups[first..].iter().take_while(|l| (l.piece as usize) < rows.end) {
             let at = (lookup.piece as usize - rows.start) * width;
             add(isa, &mut out[at..at + width], self.lookup_row(*lookup));
         }
@@ -188,10 +158,7 @@ impl TableGradient {
         total
     }
 
-    #[expect(
-        clippy::many_single_char_names,
-        reason = "the letters of matrix algebra"
-    )]
+    #[expect(clippy::many_single_char_names, reason = "the letters of matrix algebra")]
     /// The scalar product of two micro-batches' gradients, counted twice where they differ.
     fn inner_product(
         &self,
@@ -214,17 +181,9 @@ impl TableGradient {
                 for column in (0..b.n).step_by(columns) {
                     let n = columns.min(b.n - column);
                     // The half under the diagonal is the mirror of the other.
-                    let m = if is_symmetric {
-                        a.n.min(column + n)
-                    } else {
-                        a.n
-                    };
+                    let m = if is_symmetric { a.n.min(column + n) } else { a.n };
                     let right = Right::rows(&b.errors[start * b.stride + column..], b.stride);
-                    let out = Out {
-                        data: &mut out[column..],
-                        row: b.n,
-                        accumulates: true,
-                    };
+                    let out = Out { data: &mut out[column..], row: b.n, accumulates: true };
                     small_product(cpu.isa(), Shape { m, k, n }, left, right, out);
                 }
             }
@@ -232,9 +191,8 @@ impl TableGradient {
         let mut total = 0.0;
         for i in 0..a.n {
             for j in if is_symmetric { i } else { 0 }..b.n {
-                let errors: f64 = (0..N_GROUPS)
-                    .map(|g| f64::from(groups[g * size + i * b.n + j]))
-                    .sum();
+                let errors: f64 =
+                    (0..N_GROUPS).map(|g| f64::from(groups[g * size + i * b.n + j])).sum();
                 let states = dot(cpu.isa(), self.state(a, i), self.state(b, j));
                 let count = if is_symmetric && i == j { 1.0 } else { 2.0 };
                 total += count * errors * f64::from(states);
@@ -258,9 +216,7 @@ impl TableGradient {
             total += f64::from(dot(isa, sum, sum));
             let piece = group[0].piece as usize;
             for part in &self.heads[..self.n_heads] {
-                for (row, error) in part.errors[piece * part.stride..][..part.n]
-                    .iter()
-                    .enumerate()
+                for (row, error) in part.errors[piece * part.stride..][..part.n].iter().enumerate()
                 {
                     total +=
                         2.0 * f64::from(*error) * f64::from(dot(isa, self.state(part, row), sum));
@@ -288,10 +244,7 @@ impl TableGradient {
                 *sum += f64::from(*d);
             }
         }
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the precision of the engine"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
         sums.into_iter().map(|sum| sum as f32).collect()
     }
 }

@@ -52,10 +52,7 @@ fn steps_and_predictions_after_the_first_allocate_nothing() {
     let mut model = MaskedLm::random(&config, 1).unwrap();
     let (mut tape, mut head) = (Tape::for_training(&config), HeadTape::default());
     let mut gradients = Gradients::new(model.parameters());
-    let settings = AdamSettings {
-        max_norm: Some(1.0),
-        ..AdamSettings::default()
-    };
+    let settings = AdamSettings { max_norm: Some(1.0), ..AdamSettings::default() };
     let mut adam = Adam::new(model.parameters(), settings);
     let mut out = Predictions::default();
     let mut counts = [0; 3];
@@ -65,14 +62,10 @@ fn steps_and_predictions_after_the_first_allocate_nothing() {
         for _ in 0..2 {
             let places = (&mut tape, &mut head, &mut gradients);
             let dropout = Dropout::new(&config, 1, step);
-            model
-                .accumulate(&cpu, (&batch, 0.1, dropout), places)
-                .unwrap();
+            model.accumulate(&cpu, (&batch, 0.1, dropout), places).unwrap();
         }
         adam.step(&cpu, 1e-3, (model.parameters_mut(), &mut gradients));
-        model
-            .predict(&cpu, (&batch, 5), (&mut tape, &mut head), &mut out)
-            .unwrap();
+        model.predict(&cpu, (&batch, 5), (&mut tape, &mut head), &mut out).unwrap();
         *count = N_ALLOCATIONS.load(Ordering::Relaxed) - before;
     }
     assert!(counts[0] > 0, "the counter does not count");

@@ -33,10 +33,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         values.push((name, shape, data));
     }
-    let tensors: Vec<_> = values
-        .iter()
-        .map(|(name, shape, data)| Tensor { name, shape, data })
-        .collect();
+    let tensors: Vec<_> =
+        values.iter().map(|(name, shape, data)| Tensor { name, shape, data }).collect();
     save(Path::new(out), &config, &tensors)?;
     Ok(tokenizer.save(Path::new(out))?)
 }

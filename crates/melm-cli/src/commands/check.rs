@@ -52,7 +52,9 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
             Ok((report, found)) => {
                 if !command.json {
                     print(&mut out, &text(&report, terminal))?;
-                    found.iter().for_each(|failure| diagnose::show(failure, terminal));
+                    if let Some(failure) = &found {
+                        diagnose::show(failure, terminal);
+                    }
                 }
                 let file = FileJson::new(report, found.as_ref());
                 n_problems += file.n_problems;

@@ -37,11 +37,8 @@ impl Encoder {
         layer: usize,
         (tape, gradients): (&mut Tape, &mut Gradients),
     ) {
-        let (n, hidden, inner) = (
-            tape.n_rows,
-            self.config.hidden_size,
-            self.config.intermediate_size,
-        );
+        let (n, hidden, inner) =
+            (tape.n_rows, self.config.hidden_size, self.config.intermediate_size);
         let place = &self.layers[layer];
         let own = &tape.layers[layer];
         let (dropout, places) = (tape.dropout, &tape.places);
@@ -50,50 +47,24 @@ impl Encoder {
         let weight = parameters.at(&place.output_norm.weight);
         let normed = (&own.output.normed[..n * hidden], &own.output.scale[..n]);
         let shape = norm::backward(cpu, weight, normed, mask, (d, dx, &mut tape.sums));
-        gradients.norm_and_bias(
-            cpu,
-            (&tape.sums, shape),
-            (&place.output_norm, &place.output.bias),
-        );
+        gradients.norm_and_bias(cpu, (&tape.sums, shape), (&place.output_norm, &place.output.bias));
 
         let (up, down) = self.feed_forward();
         let (d_inner, g) = (&mut tape.d_inner[..n * inner], &mut tape.inner[..n * inner]);
         let weight = parameters.at(&place.output.weight);
-        down.backward(
-            cpu,
-            n,
-            (dx, weight),
-            Accumulator {
-                data: d_inner,
-                accumulates: false,
-            },
-        );
+        down.backward(cpu, n, (dx, weight), Accumulator { data: d_inner, accumulates: false });
         let before = &own.inner[..n * inner];
         let shape = gelu::backward(cpu, before, d_inner, g, (&mut tape.sums, inner));
-        tape.sums
-            .finish_into(cpu, shape, 0, gradients.slot(&place.intermediate.bias));
+        tape.sums.finish_into(cpu, shape, 0, gradients.slot(&place.intermediate.bias));
         if parameters.trains(&place.output.weight) {
             down.weight_gradient(cpu, n, (dx, g), gradients.slot(&place.output.weight));
         }
         let x = &own.attended.y[..n * hidden];
         if parameters.trains(&place.intermediate.weight) {
-            up.weight_gradient(
-                cpu,
-                n,
-                (d_inner, x),
-                gradients.slot(&place.intermediate.weight),
-            );
+            up.weight_gradient(cpu, n, (d_inner, x), gradients.slot(&place.intermediate.weight));
         }
         let weight = parameters.at(&place.intermediate.weight);
-        up.backward(
-            cpu,
-            n,
-            (d_inner, weight),
-            Accumulator {
-                data: d,
-                accumulates: true,
-            },
-        );
+        up.backward(cpu, n, (d_inner, weight), Accumulator { data: d, accumulates: true });
     }
 
     fn attention_backward(
@@ -125,28 +96,18 @@ impl Encoder {
             cpu,
             n,
             (dx, weight),
-            Accumulator {
-                data: d_context,
-                accumulates: false,
-            },
+            Accumulator { data: d_context, accumulates: false },
         );
         let context = &own.context[..n * hidden];
         if parameters.trains(&place.attention_output.weight) {
             let slot = gradients.slot(&place.attention_output.weight);
-            self.linear(1, 1)
-                .weight_gradient(cpu, n, (dx, context), slot);
+            self.linear(1, 1).weight_gradient(cpu, n, (dx, context), slot);
         }
         let d_qkv = &mut tape.d_qkv[..n * 3 * hidden];
-        let saved = (
-            &own.qkv[..n * 3 * hidden],
-            &own.probabilities[..],
-            &*d_context,
-        );
-        self.attention(layer, dropout)
-            .backward(cpu, (batch, &tape.cuts), saved, d_qkv);
+        let saved = (&own.qkv[..n * 3 * hidden], &own.probabilities[..], &*d_context);
+        self.attention(layer, dropout).backward(cpu, (batch, &tape.cuts), saved, d_qkv);
         let shape = tape.sums.of_rows(cpu, d_qkv, 3 * hidden);
-        tape.sums
-            .finish_into(cpu, shape, 0, gradients.slot(&place.qkv.bias));
+        tape.sums.finish_into(cpu, shape, 0, gradients.slot(&place.qkv.bias));
         let x = match layer.checked_sub(1) {
             None => &tape.embedded.y[..n * hidden],
             Some(before) => &tape.layers[before].output.y[..n * hidden],
@@ -164,10 +125,7 @@ impl Encoder {
             cpu,
             n,
             (d_qkv, weight),
-            Accumulator {
-                data: d,
-                accumulates: true,
-            },
+            Accumulator { data: d, accumulates: true },
         );
     }
 
@@ -180,10 +138,7 @@ impl Encoder {
     ) {
         let (n, hidden) = (tape.n_rows, self.config.hidden_size);
         let d = &mut tape.d[..n * hidden];
-        let normed = (
-            &tape.embedded.normed[..n * hidden],
-            &tape.embedded.scale[..n],
-        );
+        let normed = (&tape.embedded.normed[..n * hidden], &tape.embedded.scale[..n]);
         let weight = parameters.at(&self.norm.weight);
         let shape = embedding::backward(
             cpu,
@@ -201,9 +156,7 @@ impl Encoder {
             add(cpu.isa(), &mut positions[at..at + hidden], d);
         }
         if parameters.trains(&self.table) {
-            gradients
-                .table
-                .look_up(batch.pieces(), d, self.config.pad_id);
+            gradients.table.look_up(batch.pieces(), d, self.config.pad_id);
         }
     }
 }

@@ -39,12 +39,7 @@ impl Encoder {
     }
 
     pub(super) fn attention(&self, layer: usize, dropout: Dropout) -> Attention {
-        Attention {
-            n_heads: self.config.n_heads,
-            hidden: self.config.hidden_size,
-            layer,
-            dropout,
-        }
+        Attention { n_heads: self.config.n_heads, hidden: self.config.hidden_size, layer, dropout }
     }
 
     fn embed(&self, cpu: &Cpu, parameters: &Parameters, batch: &Packed, tape: &mut Tape) {
@@ -57,12 +52,7 @@ impl Encoder {
         };
         let affine = self.affine(parameters, &self.norm);
         let out = tape.embedded.out(batch.n_rows(), self.config.hidden_size);
-        embedding::forward(
-            cpu,
-            (batch, &tape.places),
-            (tables, affine, tape.dropout),
-            out,
-        );
+        embedding::forward(cpu, (batch, &tape.places), (tables, affine, tape.dropout), out);
     }
 
     fn forward_layer(
@@ -73,10 +63,7 @@ impl Encoder {
         tape: &mut Tape,
     ) {
         let (n, hidden) = (batch.n_rows(), self.config.hidden_size);
-        let (at, before) = (
-            tape.slot(layer),
-            layer.checked_sub(1).map(|layer| tape.slot(layer)),
-        );
+        let (at, before) = (tape.slot(layer), layer.checked_sub(1).map(|layer| tape.slot(layer)));
         let place = &self.layers[layer];
         let mut taken = std::mem::take(&mut tape.layers[at]);
         let own = &mut taken;
@@ -89,8 +76,7 @@ impl Encoder {
         let mask = |site| move |row: usize| dropout.row(layer, site, places[row].0, places[row].1);
 
         let qkv = &mut own.qkv[..n * 3 * hidden];
-        self.linear(1, 3)
-            .forward(cpu, n, (x, parameters.at(&place.qkv.weight)), qkv);
+        self.linear(1, 3).forward(cpu, n, (x, parameters.at(&place.qkv.weight)), qkv);
         let probabilities = &mut own.probabilities[..tape.cuts.n_probabilities()];
         let context = &mut own.context[..n * hidden];
         let bias = parameters.at(&place.qkv.bias);
@@ -141,12 +127,7 @@ impl Encoder {
         let len = n * self.config.intermediate_size;
         let before = &mut own.inner[..len];
         let inner = &mut inner[..len];
-        up.forward(
-            cpu,
-            n,
-            (x, parameters.at(&place.intermediate.weight)),
-            before,
-        );
+        up.forward(cpu, n, (x, parameters.at(&place.intermediate.weight)), before);
         gelu::forward(cpu, parameters.at(&place.intermediate.bias), before, inner);
         down.forward(cpu, n, (inner, parameters.at(&place.output.weight)), narrow);
     }

@@ -26,10 +26,7 @@ impl LinearPlace {
     pub(crate) fn of(parameters: &Parameters, name: &str) -> Self {
         let place =
             |kind: &str| parameters.span(&format!("{name}.{kind}"), &format!("{name}.{kind}"));
-        Self {
-            weight: place("weight"),
-            bias: place("bias"),
-        }
+        Self { weight: place("weight"), bias: place("bias") }
     }
 }
 
@@ -82,9 +79,7 @@ impl Encoder {
             positions: place("roberta.embeddings.position_embeddings.weight"),
             kinds: place("roberta.embeddings.token_type_embeddings.weight"),
             norm: LinearPlace::of(parameters, "roberta.embeddings.LayerNorm"),
-            layers: (0..config.n_layers)
-                .map(|layer| LayerPlace::of(parameters, layer))
-                .collect(),
+            layers: (0..config.n_layers).map(|layer| LayerPlace::of(parameters, layer)).collect(),
         }
     }
 
@@ -95,24 +90,12 @@ impl Encoder {
 
     fn linear(&self, inputs: usize, outputs: usize) -> Linear {
         let hidden = self.config.hidden_size;
-        Linear {
-            inputs: inputs * hidden,
-            outputs: outputs * hidden,
-        }
+        Linear { inputs: inputs * hidden, outputs: outputs * hidden }
     }
 
     /// The two halves of the feed-forward part.
     fn feed_forward(&self) -> (Linear, Linear) {
         let (hidden, inner) = (self.config.hidden_size, self.config.intermediate_size);
-        (
-            Linear {
-                inputs: hidden,
-                outputs: inner,
-            },
-            Linear {
-                inputs: inner,
-                outputs: hidden,
-            },
-        )
+        (Linear { inputs: hidden, outputs: inner }, Linear { inputs: inner, outputs: hidden })
     }
 }

@@ -24,10 +24,8 @@ impl NormTape {
     }
 
     pub(crate) fn out(&mut self, n_rows: usize, width: usize) -> (Normed<'_>, &mut [f32]) {
-        let normed = Normed {
-            rows: &mut self.normed[..n_rows * width],
-            scale: &mut self.scale[..n_rows],
-        };
+        let normed =
+            Normed { rows: &mut self.normed[..n_rows * width], scale: &mut self.scale[..n_rows] };
         (normed, &mut self.y[..n_rows * width])
     }
 }
@@ -81,11 +79,7 @@ impl Tape {
     }
 
     fn new(config: &Config, keeps_layers: bool) -> Self {
-        let n_kept = if keeps_layers {
-            config.n_layers
-        } else {
-            2.min(config.n_layers)
-        };
+        let n_kept = if keeps_layers { config.n_layers } else { 2.min(config.n_layers) };
         Self {
             keeps_layers,
             n_rows: 0,
@@ -158,10 +152,7 @@ impl Tape {
     /// # Panics
     /// On a tape for prediction.
     pub fn d_hidden(&mut self) -> &mut [f32] {
-        assert!(
-            self.keeps_layers,
-            "a tape for prediction cannot be played back"
-        );
+        assert!(self.keeps_layers, "a tape for prediction cannot be played back");
         &mut self.d[..self.n_rows * self.width]
     }
 }

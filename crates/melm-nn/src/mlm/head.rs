@@ -35,10 +35,7 @@ impl Head {
     }
 
     fn linear(&self) -> Linear {
-        Linear {
-            inputs: self.width,
-            outputs: self.width,
-        }
+        Linear { inputs: self.width, outputs: self.width }
     }
 
     pub(super) fn output<'a>(&self, parameters: &'a Parameters) -> Output<'a> {
@@ -67,8 +64,7 @@ impl Head {
         }
         let dense = &mut tape.dense[..n * width];
         let x = &tape.gathered[..n * width];
-        self.linear()
-            .forward(cpu, n, (x, parameters.at(&self.dense.weight)), dense);
+        self.linear().forward(cpu, n, (x, parameters.at(&self.dense.weight)), dense);
         let (normed, _) = tape.norm.out(n, width);
         gelu::forward(cpu, parameters.at(&self.dense.bias), dense, normed.rows);
         let affine = Affine {
@@ -82,19 +78,13 @@ impl Head {
             Split::every(normed.scale, ROWS_PER_TASK),
             Split::every(&mut states[..n * width], block),
         );
-        cpu.each(
-            n.div_ceil(ROWS_PER_TASK),
-            parts,
-            |_, _, (normed, scale, y)| {
-                for ((normed, y), scale) in normed
-                    .chunks_exact_mut(width)
-                    .zip(y.chunks_exact_mut(width))
-                    .zip(scale)
-                {
-                    *scale = normalise(cpu.isa(), affine, normed, y);
-                }
-            },
-        );
+        cpu.each(n.div_ceil(ROWS_PER_TASK), parts, |_, _, (normed, scale, y)| {
+            for ((normed, y), scale) in
+                normed.chunks_exact_mut(width).zip(y.chunks_exact_mut(width)).zip(scale)
+            {
+                *scale = normalise(cpu.isa(), affine, normed, y);
+            }
+        });
     }
 
     /// Scores every piece at every masked row, and goes back to the encoder's rows: their gradient is in the tape's
@@ -111,29 +101,17 @@ impl Head {
         // Taken out, since the bias gradient is borrowed beside it.
         let mut table = std::mem::take(&mut gradients.table);
         let part = table.next_head(n);
-        self.forward(
-            cpu,
-            parameters,
-            (tape.hidden(), positions),
-            (head, &mut part.states),
-        );
+        self.forward(cpu, parameters, (tape.hidden(), positions), (head, &mut part.states));
         head.score(cpu, output, part);
         let mut loss = 0.0;
         for (column, original) in originals.iter().enumerate() {
-            let (state, at) = (
-                &part.states[column * width..(column + 1) * width],
-                *original as usize,
-            );
+            let (state, at) =
+                (&part.states[column * width..(column + 1) * width], *original as usize);
             let row = &output.table[at * width..(at + 1) * width];
             loss +=
                 f64::from(head.log_totals[column] - dot(cpu.isa(), state, row) - output.bias[at]);
         }
-        head.errors(
-            cpu,
-            output,
-            (part, originals, weight),
-            gradients.slot(&self.bias),
-        );
+        head.errors(cpu, output, (part, originals, weight), gradients.slot(&self.bias));
         if !parameters.trains(&self.table) {
             table.forget_head();
         }
@@ -160,10 +138,8 @@ impl Head {
         let d = &mut head.d[..n * width];
         let n_tasks = n.div_ceil(ROWS_PER_TASK);
         let block = ROWS_PER_TASK * width;
-        let parts = (
-            Split::every(d, block),
-            Split::every(head.sums.start(n_tasks, 2 * width), 2 * width),
-        );
+        let parts =
+            (Split::every(d, block), Split::every(head.sums.start(n_tasks, 2 * width), 2 * width));
         let (normed, scale) = (&head.norm.normed, &head.norm.scale);
         cpu.each(n_tasks, parts, |task, _, (d, sums)| {
             for (d, row) in d.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
@@ -178,10 +154,8 @@ impl Head {
             }
         });
         let shape = (n_tasks, 2 * width);
-        head.sums
-            .finish_into(cpu, shape, 0, gradients.slot(&self.norm.weight));
-        head.sums
-            .finish_into(cpu, shape, width, gradients.slot(&self.norm.bias));
+        head.sums.finish_into(cpu, shape, 0, gradients.slot(&self.norm.weight));
+        head.sums.finish_into(cpu, shape, width, gradients.slot(&self.norm.bias));
         let d = &mut head.d[..n * width];
         let dense = &head.dense[..n * width];
         let shape = gelu::backward(
@@ -191,19 +165,13 @@ impl Head {
             &mut head.activated[..n * width],
             (&mut head.sums, width),
         );
-        head.sums
-            .finish_into(cpu, shape, 0, gradients.slot(&self.dense.bias));
+        head.sums.finish_into(cpu, shape, 0, gradients.slot(&self.dense.bias));
         let x = &head.gathered[..n * width];
         if parameters.trains(&self.dense.weight) {
-            self.linear()
-                .weight_gradient(cpu, n, (d, x), gradients.slot(&self.dense.weight));
+            self.linear().weight_gradient(cpu, n, (d, x), gradients.slot(&self.dense.weight));
         }
         head.d_gathered.reserve(n * width);
-        let out = Accumulator {
-            data: &mut head.d_gathered[..n * width],
-            accumulates: false,
-        };
-        self.linear()
-            .backward(cpu, n, (d, parameters.at(&self.dense.weight)), out);
+        let out = Accumulator { data: &mut head.d_gathered[..n * width], accumulates: false };
+        self.linear().backward(cpu, n, (d, parameters.at(&self.dense.weight)), out);
     }
 }

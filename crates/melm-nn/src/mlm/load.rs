@@ -51,11 +51,7 @@ impl MaskedLm {
         let tensors: Vec<_> = parameters
             .list()
             .iter()
-            .map(|p| Tensor {
-                name: &p.name,
-                shape: &p.shape,
-                data: parameters.at(&p.range),
-            })
+            .map(|p| Tensor { name: &p.name, shape: &p.shape, data: parameters.at(&p.range) })
             .collect();
         save(dir, self.config(), &tensors)
     }
@@ -70,9 +66,8 @@ impl Parameters {
             (_, true) => values.fill(0.0),
             (1, false) => values.fill(1.0),
             _ => {
-                let stream = name
-                    .bytes()
-                    .fold(seed, |key, byte| crate::dropout::mix(key ^ u64::from(byte)));
+                let stream =
+                    name.bytes().fold(seed, |key, byte| crate::dropout::mix(key ^ u64::from(byte)));
                 for (index, value) in (from as u64..).zip(values) {
                     *value = config.initializer_range * normal(stream.wrapping_add(index));
                 }
@@ -89,9 +84,8 @@ fn normal(counter: u64) -> f32 {
         crate::dropout::mix(counter ^ 1 << 63),
         crate::dropout::mix(counter ^ 1 << 62),
     ];
-    let sixteenths = bits
-        .iter()
-        .flat_map(|bits| (0..4).map(move |part| (bits >> (16 * part)) & 0xffff));
+    let sixteenths =
+        bits.iter().flat_map(|bits| (0..4).map(move |part| (bits >> (16 * part)) & 0xffff));
     let sum: u64 = sixteenths.sum();
     sum as f32 / 65_536.0 - 6.0
 }
@@ -116,10 +110,7 @@ mod tests {
         let mean = table.iter().sum::<f32>() / table.len() as f32;
         let square = table.iter().map(|x| x * x).sum::<f32>() / table.len() as f32;
         // 200,000 draws: standard errors 4e-5 and, of the deviation, 3e-5.
-        assert!(
-            mean.abs() < 2e-4 && (square.sqrt() - 0.02).abs() < 2e-4,
-            "{mean} {square}"
-        );
+        assert!(mean.abs() < 2e-4 && (square.sqrt() - 0.02).abs() < 2e-4, "{mean} {square}");
         assert!(
             model
                 .parameters()

@@ -40,15 +40,10 @@ impl MaskedBatch {
                 n_rows,
             });
         }
-        match self
-            .originals
-            .iter()
-            .find(|piece| **piece as usize >= config.vocab_size)
-        {
-            Some(piece) => Err(Error::PieceOutOfRange {
-                piece: *piece,
-                vocab_size: config.vocab_size,
-            }),
+        match self.originals.iter().find(|piece| **piece as usize >= config.vocab_size) {
+            Some(piece) => {
+                Err(Error::PieceOutOfRange { piece: *piece, vocab_size: config.vocab_size })
+            }
             None => Ok(()),
         }
     }
@@ -66,11 +61,7 @@ impl MaskedLm {
     pub fn new(config: &Config, parameters: Parameters) -> Self {
         let encoder = Encoder::new(config, &parameters);
         let head = Head::new(config, &parameters);
-        Self {
-            parameters,
-            encoder,
-            head,
-        }
+        Self { parameters, encoder, head }
     }
 
     /// The sizes and rates.
@@ -107,14 +98,10 @@ impl MaskedLm {
         if batch.positions.is_empty() {
             return Ok(0.0);
         }
-        self.encoder
-            .forward(cpu, &self.parameters, (&batch.sentences, dropout), tape)?;
+        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, dropout), tape)?;
         let masked = (&batch.positions[..], &batch.originals[..], weight);
-        let loss = self
-            .head
-            .train(cpu, &self.parameters, masked, (tape, head, gradients));
-        self.encoder
-            .backward(cpu, &self.parameters, &batch.sentences, (tape, gradients));
+        let loss = self.head.train(cpu, &self.parameters, masked, (tape, head, gradients));
+        self.encoder.backward(cpu, &self.parameters, &batch.sentences, (tape, gradients));
         Ok(loss)
     }
 
@@ -127,12 +114,7 @@ impl MaskedLm {
         out: &mut Predictions,
     ) -> Result<(), Error> {
         batch.check(self.config(), false)?;
-        self.encoder.forward(
-            cpu,
-            &self.parameters,
-            (&batch.sentences, Dropout::NONE),
-            tape,
-        )?;
+        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, Dropout::NONE), tape)?;
         let n = batch.positions.len();
         let mut states = std::mem::take(&mut head.d);
         states.reserve(n * self.config().hidden_size);
@@ -142,13 +124,7 @@ impl MaskedLm {
             (tape.hidden(), &batch.positions),
             (head, &mut states),
         );
-        head.best(
-            cpu,
-            self.head.output(&self.parameters),
-            (&states, n),
-            k,
-            out,
-        );
+        head.best(cpu, self.head.output(&self.parameters), (&states, n), k, out);
         head.d = states;
         Ok(())
     }

@@ -70,11 +70,7 @@ impl<'a> Summary<'a> {
     fn of(record: &'a mut [f32], k: usize) -> Self {
         let (head, rest) = record.split_at_mut(2);
         let (scores, pieces) = rest.split_at_mut(k);
-        Self {
-            head,
-            scores,
-            pieces,
-        }
+        Self { head, scores, pieces }
     }
 
     /// Takes a candidate in, before worse ones and after equal ones.
@@ -116,27 +112,23 @@ impl HeadTape {
         self.groups.reserve(n_groups * n * record);
         let groups = &mut self.groups[..n_groups * n * record];
         let panels = &self.panels;
-        cpu.each(
-            n_groups,
-            Split::every(groups, n * record),
-            |group, worker, records| {
-                for record in records.chunks_exact_mut(record) {
-                    record.fill(f32::NEG_INFINITY);
-                    record[1] = 0.0;
-                }
-                let start = group * group_rows;
-                let rows = start..vocab_size.min(start + group_rows);
-                for start in rows.clone().step_by(BLOCK) {
-                    let block = start..rows.end.min(start + BLOCK);
-                    let mut scratch = cpu.scratch(worker);
-                    scratch.reserve((BLOCK + 3) * n);
-                    let (scores, rest) = scratch[..(BLOCK + 3) * n].split_at_mut(BLOCK * n);
-                    let scores = &mut scores[..block.len() * n];
-                    score_block(cpu.isa(), output, block.clone(), (panels, n), (scores, n));
-                    summarise(cpu, (scores, block.start), (records, k), rest);
-                }
-            },
-        );
+        cpu.each(n_groups, Split::every(groups, n * record), |group, worker, records| {
+            for record in records.chunks_exact_mut(record) {
+                record.fill(f32::NEG_INFINITY);
+                record[1] = 0.0;
+            }
+            let start = group * group_rows;
+            let rows = start..vocab_size.min(start + group_rows);
+            for start in rows.clone().step_by(BLOCK) {
+                let block = start..rows.end.min(start + BLOCK);
+                let mut scratch = cpu.scratch(worker);
+                scratch.reserve((BLOCK + 3) * n);
+                let (scores, rest) = scratch[..(BLOCK + 3) * n].split_at_mut(BLOCK * n);
+                let scores = &mut scores[..block.len() * n];
+                score_block(cpu.isa(), output, block.clone(), (panels, n), (scores, n));
+                summarise(cpu, (scores, block.start), (records, k), rest);
+            }
+        });
         out.k = k;
         out.candidates.clear();
         for row in 0..n {
@@ -156,16 +148,12 @@ impl HeadTape {
                 clippy::cast_sign_loss,
                 reason = "a piece below 2^24"
             )]
-            out.candidates
-                .extend(
-                    best.scores
-                        .iter()
-                        .zip(best.pieces.iter())
-                        .map(|(score, piece)| Candidate {
-                            piece: *piece as u32,
-                            log_probability: score - log_total,
-                        }),
-                );
+            out.candidates.extend(best.scores.iter().zip(best.pieces.iter()).map(
+                |(score, piece)| Candidate {
+                    piece: *piece as u32,
+                    log_probability: score - log_total,
+                },
+            ));
         }
     }
 }
@@ -197,10 +185,8 @@ fn summarise(
         if !any_above(cpu.isa(), row, bars) {
             continue;
         }
-        for (column, score) in row
-            .iter()
-            .enumerate()
-            .filter(|(column, score)| **score > bars[*column])
+        for (column, score) in
+            row.iter().enumerate().filter(|(column, score)| **score > bars[*column])
         {
             let mut summary = Summary::of(&mut records[column * record..(column + 1) * record], k);
             summary.insert(*score, piece as f32);

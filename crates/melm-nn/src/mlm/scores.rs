@@ -107,17 +107,9 @@ pub(super) fn score_block(
     let n_panels = n.div_ceil(columns);
     for (index, start) in (0..n).step_by(columns).enumerate() {
         let breadth = columns.min(n - start);
-        let shape = Shape {
-            m: rows.len(),
-            k: width,
-            n: breadth,
-        };
+        let shape = Shape { m: rows.len(), k: width, n: breadth };
         let panel = Right::rows(&panels[start * width..], breadth);
-        let out = Out {
-            data: &mut scores[start..],
-            row: stride,
-            accumulates: false,
-        };
+        let out = Out { data: &mut scores[start..], row: stride, accumulates: false };
         let ahead = &next[part(next.len(), n_panels, index)];
         small_product_ahead(isa, shape, (table, panel), out, ahead);
     }
@@ -150,42 +142,29 @@ impl HeadTape {
         self.largest.reserve(n_blocks * stride);
         self.totals.reserve(n_blocks * stride);
         let parts = (
-            Split::every(
-                &mut part.errors[..vocab_size * stride],
-                SPAN * BLOCK * stride,
-            ),
+            Split::every(&mut part.errors[..vocab_size * stride], SPAN * BLOCK * stride),
             Split::every(&mut self.largest[..n_blocks * stride], SPAN * stride),
             Split::every(&mut self.totals[..n_blocks * stride], SPAN * stride),
         );
         let panels = &self.panels;
-        cpu.each(
-            n_blocks.div_ceil(SPAN),
-            parts,
-            |task, _, (scores, largest, totals)| {
-                let blocks = scores.chunks_mut(BLOCK * stride);
-                let summaries = largest.chunks_mut(stride).zip(totals.chunks_mut(stride));
-                for ((scores, (largest, totals)), block) in blocks.zip(summaries).zip(task * SPAN..)
-                {
-                    let rows = block * BLOCK..vocab_size.min((block + 1) * BLOCK);
-                    score_block(cpu.isa(), output, rows, (panels, n), (scores, stride));
-                    column_maxima(cpu.isa(), scores, stride, &mut largest[..n]);
-                    exponentiate(cpu.isa(), scores, stride, &largest[..n], &mut totals[..n]);
-                }
-            },
-        );
+        cpu.each(n_blocks.div_ceil(SPAN), parts, |task, _, (scores, largest, totals)| {
+            let blocks = scores.chunks_mut(BLOCK * stride);
+            let summaries = largest.chunks_mut(stride).zip(totals.chunks_mut(stride));
+            for ((scores, (largest, totals)), block) in blocks.zip(summaries).zip(task * SPAN..) {
+                let rows = block * BLOCK..vocab_size.min((block + 1) * BLOCK);
+                score_block(cpu.isa(), output, rows, (panels, n), (scores, stride));
+                column_maxima(cpu.isa(), scores, stride, &mut largest[..n]);
+                exponentiate(cpu.isa(), scores, stride, &largest[..n], &mut totals[..n]);
+            }
+        });
         self.log_totals.reserve(stride);
         for column in 0..n {
             let blocks = || (0..n_blocks).map(|block| block * stride + column);
-            let largest = blocks()
-                .map(|at| self.largest[at])
-                .fold(f32::NEG_INFINITY, f32::max);
+            let largest = blocks().map(|at| self.largest[at]).fold(f32::NEG_INFINITY, f32::max);
             let total: f64 = blocks()
                 .map(|at| f64::from(self.totals[at]) * f64::from(exp(self.largest[at] - largest)))
                 .sum();
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "the precision of the engine"
-            )]
+            #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
             let log_total = total.ln() as f32 + largest;
             self.log_totals[column] = log_total;
         }
@@ -211,51 +190,34 @@ impl HeadTape {
             Split::every(&mut self.shares[..n_groups * n * width], n * width),
         );
         let (largest, log_totals) = (&self.largest, &self.log_totals[..n]);
-        cpu.each(
-            n_groups,
-            parts,
-            |group, worker, (errors, bias_part, share)| {
-                share.fill(0.0);
-                let mut factors = cpu.scratch(worker);
-                factors.reserve(n);
-                let runs = errors
-                    .chunks_mut(RUN * stride)
-                    .zip(bias_part.chunks_mut(RUN));
-                for ((errors, bias_part), run) in runs.zip(0..) {
-                    let start = group * group_rows + run * RUN;
-                    let blocks = errors
-                        .chunks_mut(BLOCK * stride)
-                        .zip(bias_part.chunks_mut(BLOCK));
-                    for ((errors, bias_part), block) in blocks.zip(start / BLOCK..) {
-                        let largest = &largest[block * stride..];
-                        factors_into(cpu.isa(), largest, log_totals, weight, &mut factors[..n]);
-                        let bias = Accumulator {
-                            data: bias_part,
-                            accumulates,
-                        };
-                        errors_of(cpu.isa(), (errors, stride), &factors[..n], bias);
-                    }
-                    let k = bias_part.len();
-                    for (column, original) in originals.iter().enumerate() {
-                        if let Some(at) =
-                            (*original as usize).checked_sub(start).filter(|at| *at < k)
-                        {
-                            errors[at * stride + column] -= weight;
-                            bias_part[at] -= weight;
-                        }
-                    }
-                    let (table, next) = output.table[start * width..].split_at(k * width);
-                    let factors = (Left::columns(errors, stride), Right::rows(table, width));
-                    let out = Out {
-                        data: share,
-                        row: width,
-                        accumulates: true,
-                    };
-                    let next = &next[..next.len().min(RUN * width)];
-                    small_product_ahead(cpu.isa(), Shape { m: n, k, n: width }, factors, out, next);
+        cpu.each(n_groups, parts, |group, worker, (errors, bias_part, share)| {
+            share.fill(0.0);
+            let mut factors = cpu.scratch(worker);
+            factors.reserve(n);
+            let runs = errors.chunks_mut(RUN * stride).zip(bias_part.chunks_mut(RUN));
+            for ((errors, bias_part), run) in runs.zip(0..) {
+                let start = group * group_rows + run * RUN;
+                let blocks = errors.chunks_mut(BLOCK * stride).zip(bias_part.chunks_mut(BLOCK));
+                for ((errors, bias_part), block) in blocks.zip(start / BLOCK..) {
+                    let largest = &largest[block * stride..];
+                    factors_into(cpu.isa(), largest, log_totals, weight, &mut factors[..n]);
+                    let bias = Accumulator { data: bias_part, accumulates };
+                    errors_of(cpu.isa(), (errors, stride), &factors[..n], bias);
                 }
-            },
-        );
+                let k = bias_part.len();
+                for (column, original) in originals.iter().enumerate() {
+                    if let Some(at) = (*original as usize).checked_sub(start).filter(|at| *at < k) {
+                        errors[at * stride + column] -= weight;
+                        bias_part[at] -= weight;
+                    }
+                }
+                let (table, next) = output.table[start * width..].split_at(k * width);
+                let factors = (Left::columns(errors, stride), Right::rows(table, width));
+                let out = Out { data: share, row: width, accumulates: true };
+                let next = &next[..next.len().min(RUN * width)];
+                small_product_ahead(cpu.isa(), Shape { m: n, k, n: width }, factors, out, next);
+            }
+        });
         self.d.reserve(n * width);
         let d = &mut self.d[..n * width];
         d.fill(0.0);

@@ -28,11 +28,7 @@ pub(crate) struct AttentionCuts {
 
 impl AttentionCuts {
     pub(crate) fn set(&mut self, batch: &Packed, n_heads: usize, hidden: usize) {
-        let Self {
-            rows,
-            wide_rows,
-            probabilities,
-        } = self;
+        let Self { rows, wide_rows, probabilities } = self;
         for cuts in [&mut *rows, &mut *wide_rows, &mut *probabilities] {
             cuts.clear();
             cuts.push(0);
@@ -96,12 +92,7 @@ impl Attention {
 
     /// Every head draws its own rows: position and head make one number.
     fn mask(&self, sentence: u64, head: usize, position: usize) -> RowMask {
-        self.dropout.row(
-            self.layer,
-            Site::Attention,
-            sentence,
-            position * self.n_heads + head,
-        )
+        self.dropout.row(self.layer, Site::Attention, sentence, position * self.n_heads + head)
     }
 
     /// Adds `bias` to query, key and value, and attends: `context` and, for the backward pass, the probabilities.
@@ -117,28 +108,24 @@ impl Attention {
             Split::at(probabilities, &cuts.probabilities),
             Split::at(context, &cuts.rows),
         );
-        cpu.each(
-            batch.n_sentences(),
-            parts,
-            |sentence, worker, (qkv, probabilities, context)| {
-                for row in qkv.chunks_exact_mut(3 * self.hidden) {
-                    super::add(cpu.isa(), row, bias);
-                }
-                let n = batch.rows(sentence).len();
-                let mut scratch = cpu.scratch(worker);
-                scratch.reserve(self.head_size() * n + n * n);
-                for (head, probabilities) in probabilities.chunks_exact_mut(n * n).enumerate() {
-                    let key = batch.key(sentence);
-                    self.forward_head(
-                        cpu.isa(),
-                        (key, head),
-                        qkv,
-                        (probabilities, context),
-                        &mut scratch,
-                    );
-                }
-            },
-        );
+        cpu.each(batch.n_sentences(), parts, |sentence, worker, (qkv, probabilities, context)| {
+            for row in qkv.chunks_exact_mut(3 * self.hidden) {
+                super::add(cpu.isa(), row, bias);
+            }
+            let n = batch.rows(sentence).len();
+            let mut scratch = cpu.scratch(worker);
+            scratch.reserve(self.head_size() * n + n * n);
+            for (head, probabilities) in probabilities.chunks_exact_mut(n * n).enumerate() {
+                let key = batch.key(sentence);
+                self.forward_head(
+                    cpu.isa(),
+                    (key, head),
+                    qkv,
+                    (probabilities, context),
+                    &mut scratch,
+                );
+            }
+        });
     }
 
     fn forward_head(
@@ -155,39 +142,15 @@ impl Attention {
         let (key_columns, dropped) = scratch[..size * n + n * n].split_at_mut(size * n);
         pack_columns(isa, &qkv[self.hidden + at..], wide, n, key_columns);
         let shape = Shape { m: n, k: size, n };
-        let out = Out {
-            data: probabilities,
-            row: n,
-            accumulates: false,
-        };
-        small_product(
-            isa,
-            shape,
-            Left::rows(&qkv[at..], wide),
-            Right::rows(key_columns, n),
-            out,
-        );
+        let out = Out { data: probabilities, row: n, accumulates: false };
+        small_product(isa, shape, Left::rows(&qkv[at..], wide), Right::rows(key_columns, n), out);
         for row in probabilities.chunks_exact_mut(n) {
             softmax(isa, self.scale(), row);
         }
         self.drop(isa, (sentence, head), probabilities, dropped);
-        let out = Out {
-            data: &mut context[at..],
-            row: self.hidden,
-            accumulates: false,
-        };
+        let out = Out { data: &mut context[at..], row: self.hidden, accumulates: false };
         let values = Right::rows(&qkv[2 * self.hidden + at..], wide);
-        small_product(
-            isa,
-            Shape {
-                m: n,
-                k: n,
-                n: size,
-            },
-            Left::rows(dropped, n),
-            values,
-            out,
-        );
+        small_product(isa, Shape { m: n, k: n, n: size }, Left::rows(dropped, n), values, out);
     }
 
     /// The probabilities after dropout.
@@ -222,10 +185,8 @@ impl Attention {
             let probabilities = &probabilities[cuts.probabilities[sentence]..];
             let mut scratch = cpu.scratch(worker);
             scratch.reserve(self.head_size() * n + 2 * n * n);
-            for (head, probabilities) in probabilities
-                .chunks_exact(n * n)
-                .take(self.n_heads)
-                .enumerate()
+            for (head, probabilities) in
+                probabilities.chunks_exact(n * n).take(self.n_heads).enumerate()
             {
                 let key = batch.key(sentence);
                 self.backward_head(
@@ -255,11 +216,7 @@ impl Attention {
         self.drop(isa, (sentence, head), probabilities, dropped);
         pack_columns(isa, &qkv[2 * hidden + at..], wide, n, value_columns);
         let d_head = &d_context[at..];
-        let out = Out {
-            data: d,
-            row: n,
-            accumulates: false,
-        };
+        let out = Out { data: d, row: n, accumulates: false };
         small_product(
             isa,
             Shape { m: n, k: size, n },
@@ -267,53 +224,17 @@ impl Attention {
             Right::rows(value_columns, n),
             out,
         );
-        let shape = Shape {
-            m: n,
-            k: n,
-            n: size,
-        };
-        let out = Out {
-            data: &mut d_qkv[2 * hidden + at..],
-            row: wide,
-            accumulates: false,
-        };
-        small_product(
-            isa,
-            shape,
-            Left::columns(dropped, n),
-            Right::rows(d_head, hidden),
-            out,
-        );
-        for (position, (d, p)) in d
-            .chunks_exact_mut(n)
-            .zip(probabilities.chunks_exact(n))
-            .enumerate()
+        let shape = Shape { m: n, k: n, n: size };
+        let out = Out { data: &mut d_qkv[2 * hidden + at..], row: wide, accumulates: false };
+        small_product(isa, shape, Left::columns(dropped, n), Right::rows(d_head, hidden), out);
+        for (position, (d, p)) in
+            d.chunks_exact_mut(n).zip(probabilities.chunks_exact(n)).enumerate()
         {
             softmax_backward(isa, self.mask(sentence, head, position), self.scale(), p, d);
         }
-        let out = Out {
-            data: &mut d_qkv[at..],
-            row: wide,
-            accumulates: false,
-        };
-        small_product(
-            isa,
-            shape,
-            Left::rows(d, n),
-            Right::rows(&qkv[hidden + at..], wide),
-            out,
-        );
-        let out = Out {
-            data: &mut d_qkv[hidden + at..],
-            row: wide,
-            accumulates: false,
-        };
-        small_product(
-            isa,
-            shape,
-            Left::columns(d, n),
-            Right::rows(&qkv[at..], wide),
-            out,
-        );
+        let out = Out { data: &mut d_qkv[at..], row: wide, accumulates: false };
+        small_product(isa, shape, Left::rows(d, n), Right::rows(&qkv[hidden + at..], wide), out);
+        let out = Out { data: &mut d_qkv[hidden + at..], row: wide, accumulates: false };
+        small_product(isa, shape, Left::columns(d, n), Right::rows(&qkv[at..], wide), out);
     }
 }

@@ -44,29 +44,22 @@ pub(crate) fn forward(
         Split::every(normed.scale, ROWS_PER_TASK),
         Split::every(y, block),
     );
-    cpu.each(
-        batch.n_rows().div_ceil(ROWS_PER_TASK),
-        parts,
-        |task, _, (normed, scale, y)| {
-            let rows = normed
-                .chunks_exact_mut(width)
-                .zip(y.chunks_exact_mut(width))
-                .zip(scale);
-            for (((normed, y), scale), row) in rows.zip(task * ROWS_PER_TASK..) {
-                let piece = batch.pieces()[row] as usize;
-                let position = tables.first_position + places[row].1;
-                add_vectors(
-                    cpu.isa(),
-                    &tables.pieces[piece * width..(piece + 1) * width],
-                    &tables.positions[position * width..(position + 1) * width],
-                    &tables.kind[..width],
-                    normed,
-                );
-                *scale = normalise(cpu.isa(), affine, normed, y);
-                drop_row(cpu.isa(), mask(&dropout, places[row]), y);
-            }
-        },
-    );
+    cpu.each(batch.n_rows().div_ceil(ROWS_PER_TASK), parts, |task, _, (normed, scale, y)| {
+        let rows = normed.chunks_exact_mut(width).zip(y.chunks_exact_mut(width)).zip(scale);
+        for (((normed, y), scale), row) in rows.zip(task * ROWS_PER_TASK..) {
+            let piece = batch.pieces()[row] as usize;
+            let position = tables.first_position + places[row].1;
+            add_vectors(
+                cpu.isa(),
+                &tables.pieces[piece * width..(piece + 1) * width],
+                &tables.positions[position * width..(position + 1) * width],
+                &tables.kind[..width],
+                normed,
+            );
+            *scale = normalise(cpu.isa(), affine, normed, y);
+            drop_row(cpu.isa(), mask(&dropout, places[row]), y);
+        }
+    });
 }
 
 /// Back through [`forward`]: `d` becomes the gradient of each row's three vectors. Returns the shape of the partial
@@ -80,10 +73,7 @@ pub(crate) fn backward(
     let width = weight.len();
     let block = width * ROWS_PER_TASK;
     let n_tasks = d.len().div_ceil(block);
-    let parts = (
-        Split::every(d, block),
-        Split::every(sums.start(n_tasks, 3 * width), 3 * width),
-    );
+    let parts = (Split::every(d, block), Split::every(sums.start(n_tasks, 3 * width), 3 * width));
     cpu.each(n_tasks, parts, |task, _, (d, sums)| {
         let (norm_sums, type_sum) = sums.split_at_mut(2 * width);
         for (d, row) in d.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {

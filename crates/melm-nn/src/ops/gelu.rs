@@ -57,10 +57,8 @@ pub(crate) fn backward(
     );
     cpu.each(n_tasks, parts, |task, _, (d, g, sums)| {
         let u = &u[task * block..];
-        for ((u, d), g) in u
-            .chunks_exact(width)
-            .zip(d.chunks_exact_mut(width))
-            .zip(g.chunks_exact_mut(width))
+        for ((u, d), g) in
+            u.chunks_exact(width).zip(d.chunks_exact_mut(width)).zip(g.chunks_exact_mut(width))
         {
             backward_row(cpu.isa(), u, d, g, sums);
         }

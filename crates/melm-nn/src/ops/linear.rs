@@ -19,23 +19,9 @@ impl Linear {
         (x, weight): (&[f32], &[f32]),
         y: &mut [f32],
     ) {
-        let shape = Shape {
-            m: n_rows,
-            k: self.inputs,
-            n: self.outputs,
-        };
-        let out = Out {
-            data: y,
-            row: self.outputs,
-            accumulates: false,
-        };
-        product(
-            cpu,
-            shape,
-            Left::rows(x, self.inputs),
-            Right::columns(weight, self.inputs),
-            out,
-        );
+        let shape = Shape { m: n_rows, k: self.inputs, n: self.outputs };
+        let out = Out { data: y, row: self.outputs, accumulates: false };
+        product(cpu, shape, Left::rows(x, self.inputs), Right::columns(weight, self.inputs), out);
     }
 
     /// `dx (+)= dy W`.
@@ -46,24 +32,10 @@ impl Linear {
         (dy, weight): (&[f32], &[f32]),
         dx: Accumulator<'_>,
     ) {
-        let shape = Shape {
-            m: n_rows,
-            k: self.outputs,
-            n: self.inputs,
-        };
+        let shape = Shape { m: n_rows, k: self.outputs, n: self.inputs };
         let Accumulator { data, accumulates } = dx;
-        let out = Out {
-            data,
-            row: self.inputs,
-            accumulates,
-        };
-        product(
-            cpu,
-            shape,
-            Left::rows(dy, self.outputs),
-            Right::rows(weight, self.inputs),
-            out,
-        );
+        let out = Out { data, row: self.inputs, accumulates };
+        product(cpu, shape, Left::rows(dy, self.outputs), Right::rows(weight, self.inputs), out);
     }
 
     /// `dW (+)= dy^T x`.
@@ -74,24 +46,10 @@ impl Linear {
         (dy, x): (&[f32], &[f32]),
         dw: Accumulator<'_>,
     ) {
-        let shape = Shape {
-            m: self.outputs,
-            k: n_rows,
-            n: self.inputs,
-        };
+        let shape = Shape { m: self.outputs, k: n_rows, n: self.inputs };
         let Accumulator { data, accumulates } = dw;
-        let out = Out {
-            data,
-            row: self.inputs,
-            accumulates,
-        };
-        product(
-            cpu,
-            shape,
-            Left::columns(dy, self.outputs),
-            Right::rows(x, self.inputs),
-            out,
-        );
+        let out = Out { data, row: self.inputs, accumulates };
+        product(cpu, shape, Left::columns(dy, self.outputs), Right::rows(x, self.inputs), out);
     }
 }
 

@@ -112,28 +112,14 @@ pub(crate) fn forward(
         Split::every(normed.scale, ROWS_PER_TASK),
         Split::every(y, block),
     );
-    cpu.each(
-        x.len().div_ceil(block),
-        parts,
-        |task, _, (normed, scale, y)| {
-            let rows = normed
-                .chunks_exact_mut(width)
-                .zip(y.chunks_exact_mut(width))
-                .zip(scale);
-            for (((normed, y), scale), row) in rows.zip(task * ROWS_PER_TASK..) {
-                let at = row * width..(row + 1) * width;
-                add_residual(
-                    cpu.isa(),
-                    mask(row),
-                    &x[at.clone()],
-                    bias,
-                    &residual[at],
-                    normed,
-                );
-                *scale = normalise(cpu.isa(), affine, normed, y);
-            }
-        },
-    );
+    cpu.each(x.len().div_ceil(block), parts, |task, _, (normed, scale, y)| {
+        let rows = normed.chunks_exact_mut(width).zip(y.chunks_exact_mut(width)).zip(scale);
+        for (((normed, y), scale), row) in rows.zip(task * ROWS_PER_TASK..) {
+            let at = row * width..(row + 1) * width;
+            add_residual(cpu.isa(), mask(row), &x[at.clone()], bias, &residual[at], normed);
+            *scale = normalise(cpu.isa(), affine, normed, y);
+        }
+    });
 }
 
 /// Back through [`forward`]: `d` becomes the residual's gradient, `dx` that of `x`. Returns the shape of the partial

@@ -30,13 +30,7 @@ pub struct AdamSettings {
 
 impl Default for AdamSettings {
     fn default() -> Self {
-        Self {
-            beta1: 0.9,
-            beta2: 0.999,
-            eps: 1e-8,
-            weight_decay: 0.0,
-            max_norm: None,
-        }
+        Self { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0, max_norm: None }
     }
 }
 
@@ -112,10 +106,8 @@ impl Adam {
     ) -> Report {
         self.n_steps += 1;
         let trains_table = gradients.table.is_written() && !parameters.table().is_frozen;
-        let norm = self
-            .settings
-            .max_norm
-            .map(|_| self.norm(cpu, parameters, gradients, trains_table));
+        let norm =
+            self.settings.max_norm.map(|_| self.norm(cpu, parameters, gradients, trains_table));
         let rule = self.rule(rate, norm);
         for index in 0..parameters.list().len() - 1 {
             let parameter = &parameters.list()[index];
@@ -129,20 +121,9 @@ impl Adam {
                 Split::every(&mut self.mean[range.clone()], BLOCK),
                 Split::every(&mut self.square[range.clone()], BLOCK),
             );
-            cpu.each(
-                range.len().div_ceil(BLOCK),
-                parts,
-                |task, _, (values, mean, square)| {
-                    update(
-                        cpu.isa(),
-                        rule,
-                        &gradient[task * BLOCK..],
-                        values,
-                        mean,
-                        square,
-                    );
-                },
-            );
+            cpu.each(range.len().div_ceil(BLOCK), parts, |task, _, (values, mean, square)| {
+                update(cpu.isa(), rule, &gradient[task * BLOCK..], values, mean, square);
+            });
         }
         if trains_table {
             self.step_table(cpu, rule, (parameters, gradients));
@@ -151,23 +132,14 @@ impl Adam {
     }
 
     fn rule(&self, rate: f32, norm: Option<f64>) -> Rule {
-        let AdamSettings {
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-            max_norm,
-        } = self.settings;
+        let AdamSettings { beta1, beta2, eps, weight_decay, max_norm } = self.settings;
         let corrections = [beta1, beta2].map(|beta| 1.0 - f64::from(beta).powi(self.n_steps));
         // torch.nn.utils.clip_grad_norm_ adds the same 1e-6.
         let clip = match (max_norm, norm) {
             (Some(most), Some(norm)) => (f64::from(most) / (norm + 1e-6)).min(1.0),
             _ => 1.0,
         };
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the precision of the engine"
-        )]
+        #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
         Rule {
             beta1,
             beta2,
@@ -198,18 +170,11 @@ impl Adam {
             let gradient = gradients.at(&parameter.range);
             let n_blocks = gradient.len().div_ceil(BLOCK);
             norms.reserve(n_blocks);
-            cpu.each(
-                n_blocks,
-                Split::every(&mut norms[..n_blocks], 1),
-                |task, _, norm| {
-                    let end = gradient.len().min((task + 1) * BLOCK);
-                    norm[0] = squared(cpu.isa(), &gradient[task * BLOCK..end]);
-                },
-            );
-            total += norms[..n_blocks]
-                .iter()
-                .map(|norm| f64::from(*norm))
-                .sum::<f64>();
+            cpu.each(n_blocks, Split::every(&mut norms[..n_blocks], 1), |task, _, norm| {
+                let end = gradient.len().min((task + 1) * BLOCK);
+                norm[0] = squared(cpu.isa(), &gradient[task * BLOCK..end]);
+            });
+            total += norms[..n_blocks].iter().map(|norm| f64::from(*norm)).sum::<f64>();
         }
         if trains_table {
             total += gradients.table.squared_norm(cpu);
@@ -234,17 +199,13 @@ impl Adam {
             Split::every(&mut self.mean[range.clone()], block),
             Split::every(&mut self.square[range], block),
         );
-        cpu.each(
-            vocab_size.div_ceil(TABLE_ROWS),
-            parts,
-            |task, worker, (values, mean, square)| {
-                let rows = task * TABLE_ROWS..vocab_size.min((task + 1) * TABLE_ROWS);
-                let mut scratch = cpu.scratch(worker);
-                scratch.reserve(block);
-                let out = &mut scratch[..rows.len() * width];
-                gradient.rows_into(cpu.isa(), rows, out);
-                update(cpu.isa(), rule, out, values, mean, square);
-            },
-        );
+        cpu.each(vocab_size.div_ceil(TABLE_ROWS), parts, |task, worker, (values, mean, square)| {
+            let rows = task * TABLE_ROWS..vocab_size.min((task + 1) * TABLE_ROWS);
+            let mut scratch = cpu.scratch(worker);
+            scratch.reserve(block);
+            let out = &mut scratch[..rows.len() * width];
+            gradient.rows_into(cpu.isa(), rows, out);
+            update(cpu.isa(), rule, out, values, mean, square);
+        });
     }
 }

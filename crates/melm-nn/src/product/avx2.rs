@@ -35,10 +35,7 @@ pub(crate) unsafe fn multiply(tile: &Tile) {
     }
     // SAFETY: the caller vouches for the tile and the features.
     unsafe {
-        match (
-            tile.columns.div_ceil(LANES),
-            tile.columns.is_multiple_of(LANES),
-        ) {
+        match (tile.columns.div_ceil(LANES), tile.columns.is_multiple_of(LANES)) {
             (1, true) => rows!(1, true),
             (1, false) => rows!(1, false),
             (_, true) => rows!(2, true),

@@ -29,10 +29,7 @@ pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width
     });
     let fours: [__m512; 16] = from_fn(|i| {
         let first = i / 4 * 4 + i % 4 / 2;
-        let (a, b) = (
-            _mm512_castps_pd(pairs[first]),
-            _mm512_castps_pd(pairs[first + 2]),
-        );
+        let (a, b) = (_mm512_castps_pd(pairs[first]), _mm512_castps_pd(pairs[first + 2]));
         _mm512_castpd_ps(match i % 2 {
             0 => _mm512_unpacklo_pd(a, b),
             _ => _mm512_unpackhi_pd(a, b),
@@ -121,11 +118,7 @@ unsafe fn kernel<const ROWS: usize, const VECTORS: usize, const IN_PLACE: bool>(
             }
             right[VECTORS - 1] = _mm512_maskz_loadu_ps(last, b.add((VECTORS - 1) * LANES));
             for (row, sums) in sums.iter_mut().enumerate() {
-                let left = if IN_PLACE {
-                    *along[row].add(k)
-                } else {
-                    *across.add(row)
-                };
+                let left = if IN_PLACE { *along[row].add(k) } else { *across.add(row) };
                 let left = _mm512_set1_ps(left);
                 for (sum, right) in sums.iter_mut().zip(&right) {
                     *sum = _mm512_fmadd_ps(left, *right, *sum);
@@ -140,11 +133,7 @@ unsafe fn kernel<const ROWS: usize, const VECTORS: usize, const IN_PLACE: bool>(
             let c = tile.c.add(row * tile.c_row);
             for (vector, sum) in sums.iter().enumerate() {
                 let c = c.add(vector * LANES);
-                let mask = if vector == VECTORS - 1 {
-                    last
-                } else {
-                    u16::MAX
-                };
+                let mask = if vector == VECTORS - 1 { last } else { u16::MAX };
                 let old = if tile.accumulates {
                     _mm512_maskz_loadu_ps(mask, c)
                 } else {

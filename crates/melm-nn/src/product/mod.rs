@@ -36,40 +36,24 @@ pub(crate) struct Right<'a> {
 impl<'a> Left<'a> {
     /// The rows of `data`, `width` long.
     pub(crate) fn rows(data: &'a [f32], width: usize) -> Self {
-        Self {
-            data,
-            row: width,
-            step: 1,
-        }
+        Self { data, row: width, step: 1 }
     }
 
     /// The columns of `data`, whose rows are `width` long: the transposed matrix.
     pub(crate) fn columns(data: &'a [f32], width: usize) -> Self {
-        Self {
-            data,
-            row: 1,
-            step: width,
-        }
+        Self { data, row: 1, step: width }
     }
 }
 
 impl<'a> Right<'a> {
     /// `data` as it is: `k` rows, `width` long.
     pub(crate) fn rows(data: &'a [f32], width: usize) -> Self {
-        Self {
-            data,
-            step: width,
-            column: 1,
-        }
+        Self { data, step: width, column: 1 }
     }
 
     /// The transposed matrix: `data` has one row, `width` long, for every output column.
     pub(crate) fn columns(data: &'a [f32], width: usize) -> Self {
-        Self {
-            data,
-            step: 1,
-            column: width,
-        }
+        Self { data, step: 1, column: width }
     }
 }
 
@@ -137,11 +121,7 @@ fn n_blocks(total: usize, limit: usize, tile: usize) -> usize {
 /// `out (+)= left * right`.
 pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>, out: Out<'_>) {
     let Shape { m, k, n } = shape;
-    let Out {
-        data,
-        row,
-        accumulates,
-    } = out;
+    let Out { data, row, accumulates } = out;
     if m == 0 || n == 0 {
         return;
     }
@@ -150,19 +130,9 @@ pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>,
     assert!((k - 1) * right.step + (n - 1) * right.column < right.data.len());
     assert!(n <= row && (m - 1) * row + n <= data.len());
     let packs_left = left.step != 1;
-    let (rows, columns) = if packs_left {
-        (PACKED_ROWS, n)
-    } else {
-        (ROWS, COLUMNS)
-    };
-    let Extent {
-        rows: tile_rows,
-        columns: tile_columns,
-    } = extent(cpu.isa());
-    let (n_down, n_across) = (
-        n_blocks(m, rows, tile_rows),
-        n_blocks(n, columns, tile_columns),
-    );
+    let (rows, columns) = if packs_left { (PACKED_ROWS, n) } else { (ROWS, COLUMNS) };
+    let Extent { rows: tile_rows, columns: tile_columns } = extent(cpu.isa());
+    let (n_down, n_across) = (n_blocks(m, rows, tile_rows), n_blocks(n, columns, tile_columns));
     let n_runs = k.div_ceil(RUN);
     let c = Output(data.as_mut_ptr());
     cpu.pool().run(n_down * n_across, &|task, worker| {
@@ -174,11 +144,7 @@ pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>,
         for index in 0..n_runs {
             let run = part(k, n_runs, index);
             let accumulates = accumulates || index > 0;
-            let target = Target {
-                c: c.at(0),
-                row,
-                accumulates,
-            };
+            let target = Target { c: c.at(0), row, accumulates };
             multiply_block(cpu.isa(), &block, run, (left, right), &target, &mut scratch);
         }
     });
@@ -205,17 +171,10 @@ fn multiply_block(
     scratch: &mut Buffer,
 ) {
     let k = run.len();
-    let Extent {
-        rows: tile_rows,
-        columns: tile_columns,
-    } = extent(isa);
+    let Extent { rows: tile_rows, columns: tile_columns } = extent(isa);
     let n_down = block.rows.len().div_ceil(tile_rows);
     let packs_left = left.step != 1;
-    let left_len = if packs_left {
-        (block.rows.len() * k).next_multiple_of(16)
-    } else {
-        0
-    };
+    let left_len = if packs_left { (block.rows.len() * k).next_multiple_of(16) } else { 0 };
     let needed = left_len + tile_columns * k;
     scratch.reserve(needed);
     let (left_panels, right_panel) = scratch.split_at_mut(left_len);
@@ -242,11 +201,7 @@ fn multiply_block(
             let (a, a_row, a_k) = if packs_left {
                 (left_panels[rows.start * k..].as_ptr(), 1, rows.len())
             } else {
-                (
-                    left.data[first * left.row + run.start..].as_ptr(),
-                    left.row,
-                    1,
-                )
+                (left.data[first * left.row + run.start..].as_ptr(), left.row, 1)
             };
             let tile = Tile {
                 k,

@@ -23,10 +23,7 @@ per_isa! {
     }
 }
 
-#[expect(
-    clippy::inline_always,
-    reason = "compiled for the caller's instruction set"
-)]
+#[expect(clippy::inline_always, reason = "compiled for the caller's instruction set")]
 #[inline(always)]
 fn copy_rows<const WIDTH: usize>(from: &[f32], step: usize, panel: &mut [f32]) {
     for (k, row) in panel.as_chunks_mut::<WIDTH>().0.iter_mut().enumerate() {
@@ -76,13 +73,7 @@ fn pack_squares(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f
     }
     if whole_width < width {
         let rim = (width, width - whole_width, whole_k);
-        transpose(
-            isa,
-            &from[whole_width * row..],
-            row,
-            rim,
-            &mut panel[whole_width..],
-        );
+        transpose(isa, &from[whole_width * row..], row, rim, &mut panel[whole_width..]);
     }
 }
 
@@ -124,9 +115,8 @@ mod tests {
             for (width, n) in [(1, 1), (16, 16), (48, 50), (33, 47), (5, 40), (50, 3)] {
                 let mut panel = vec![f32::NAN; width * n];
                 pack_columns(isa, &from, row, width, &mut panel);
-                let wanted: Vec<_> = (0..n)
-                    .flat_map(|k| (0..width).map(move |j| (j * row + k) as f32))
-                    .collect();
+                let wanted: Vec<_> =
+                    (0..n).flat_map(|k| (0..width).map(move |j| (j * row + k) as f32)).collect();
                 assert_eq!(panel, wanted, "{width} x {n}");
             }
         }

@@ -23,18 +23,11 @@ pub(crate) fn small_product_ahead(
     ahead: &[f32],
 ) {
     let Shape { m, k, n } = shape;
-    let Out {
-        data,
-        row: c_row,
-        accumulates,
-    } = out;
+    let Out { data, row: c_row, accumulates } = out;
     if m == 0 || n == 0 || k == 0 {
         return;
     }
-    assert!(
-        right.column == 1,
-        "a right matrix read across has to be packed first"
-    );
+    assert!(right.column == 1, "a right matrix read across has to be packed first");
     assert!((m - 1) * left.row + (k - 1) * left.step < left.data.len());
     assert!((k - 1) * right.step + n <= right.data.len());
     assert!(n <= c_row && (m - 1) * c_row + n <= data.len());

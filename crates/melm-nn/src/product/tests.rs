@@ -1,7 +1,4 @@
-#![expect(
-    clippy::many_single_char_names,
-    reason = "the letters of matrix algebra"
-)]
+#![expect(clippy::many_single_char_names, reason = "the letters of matrix algebra")]
 
 use super::{Left, Out, Right, Shape, product};
 use crate::device::Cpu;
@@ -18,9 +15,7 @@ fn numbers(n: usize, seed: u32) -> Vec<f32> {
 }
 
 fn transposed(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
-    (0..columns)
-        .flat_map(|j| (0..rows).map(move |i| data[i * columns + j]))
-        .collect()
+    (0..columns).flat_map(|j| (0..rows).map(move |i| data[i * columns + j])).collect()
 }
 
 /// All four layouts of one product, against sums in f64.
@@ -36,23 +31,13 @@ fn check(cpu: &Cpu, Shape { m, k, n }: Shape) {
     ] {
         for accumulates in [false, true] {
             let mut c = old.clone();
-            let out = Out {
-                data: &mut c,
-                row: n,
-                accumulates,
-            };
+            let out = Out { data: &mut c, row: n, accumulates };
             product(cpu, Shape { m, k, n }, left, right, out);
             for i in 0..m {
                 for j in 0..n {
-                    let sum: f64 = (0..k)
-                        .map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j]))
-                        .sum();
-                    let wanted = sum
-                        + if accumulates {
-                            f64::from(old[i * n + j])
-                        } else {
-                            0.0
-                        };
+                    let sum: f64 =
+                        (0..k).map(|l| f64::from(a[i * k + l]) * f64::from(b[l * n + j])).sum();
+                    let wanted = sum + if accumulates { f64::from(old[i * n + j]) } else { 0.0 };
                     let found = f64::from(c[i * n + j]);
                     assert!(
                         (found - wanted).abs() < 1e-4,
@@ -69,14 +54,9 @@ fn products_equal_plain_sums_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
         let Some(isa) = Isa::of(kind) else { continue };
         let cpu = Cpu::with(2, isa);
-        for (m, k, n) in [
-            (1, 1, 1),
-            (3, 5, 7),
-            (17, 33, 49),
-            (9, 400, 65),
-            (50, 13, 400),
-            (230, 20, 51),
-        ] {
+        for (m, k, n) in
+            [(1, 1, 1), (3, 5, 7), (17, 33, 49), (9, 400, 65), (50, 13, 400), (230, 20, 51)]
+        {
             check(&cpu, Shape { m, k, n });
         }
     }
@@ -89,27 +69,14 @@ fn a_row_does_not_depend_on_the_rows_around_it_nor_on_the_threads() {
     let multiply = |rows: &[f32], n_threads: usize| {
         let m = rows.len() / k;
         let mut c = vec![0.0; m * n];
-        let out = Out {
-            data: &mut c,
-            row: n,
-            accumulates: false,
-        };
+        let out = Out { data: &mut c, row: n, accumulates: false };
         let cpu = Cpu::new(n_threads);
-        product(
-            &cpu,
-            Shape { m, k, n },
-            Left::rows(rows, k),
-            Right::columns(&b, k),
-            out,
-        );
+        product(&cpu, Shape { m, k, n }, Left::rows(rows, k), Right::columns(&b, k), out);
         c
     };
     let whole = multiply(&a, 1);
     assert_eq!(whole, multiply(&a, 2));
     for i in [0, 7, 23, 39] {
-        assert_eq!(
-            whole[i * n..(i + 1) * n],
-            multiply(&a[i * k..(i + 1) * k], 2)
-        );
+        assert_eq!(whole[i * n..(i + 1) * n], multiply(&a[i * k..(i + 1) * k], 2));
     }
 }

@@ -38,14 +38,8 @@ pub(crate) struct Extent {
 
 pub(crate) fn extent(isa: Isa) -> Extent {
     match isa.kind() {
-        IsaKind::Avx512 => Extent {
-            rows: 8,
-            columns: 48,
-        },
-        IsaKind::Avx2 => Extent {
-            rows: 6,
-            columns: 16,
-        },
+        IsaKind::Avx512 => Extent { rows: 8, columns: 48 },
+        IsaKind::Avx2 => Extent { rows: 6, columns: 16 },
         IsaKind::Scalar => SCALAR,
     }
 }
@@ -74,10 +68,7 @@ pub(crate) unsafe fn multiply(isa: Isa, tile: &Tile) {
     }
 }
 
-const SCALAR: Extent = Extent {
-    rows: 4,
-    columns: 8,
-};
+const SCALAR: Extent = Extent { rows: 4, columns: 8 };
 
 /// Plain Rust. Whole tiles take a copy with fixed bounds, whose sums stay in registers.
 #[expect(unsafe_code, reason = "raw tiles of strided matrices")]

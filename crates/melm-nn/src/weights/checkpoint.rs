@@ -34,10 +34,7 @@ impl Checkpoint {
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path);
-        let text = text.map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?;
+        let text = text.map_err(|source| Error::Read { path: path.clone(), source })?;
         let config = Config::parse(&path, &text)?;
         let (shards, table) = shards::open(dir)?;
         Self::new(dir.to_path_buf(), config, shards, table)
@@ -52,12 +49,7 @@ impl Checkpoint {
     }
 
     fn new(path: PathBuf, config: Config, shards: Vec<Shard>, table: Table) -> Result<Self, Error> {
-        let mut checkpoint = Self {
-            path,
-            config,
-            shards,
-            entries: BTreeMap::new(),
-        };
+        let mut checkpoint = Self { path, config, shards, entries: BTreeMap::new() };
         checkpoint.entries = checkpoint.resolve(table)?;
         checkpoint.check()?;
         Ok(checkpoint)
@@ -80,16 +72,12 @@ impl Checkpoint {
 
     /// The shape of a stored tensor.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
-        self.entries
-            .get(name)
-            .map(|entry| entry.stored.shape.as_slice())
+        self.entries.get(name).map(|entry| entry.stored.shape.as_slice())
     }
 
     /// The tensors of a part that are not stored and have to be initialised.
     pub fn missing(&self, part: Part) -> Vec<String> {
-        let names = names::tensors(&self.config, part)
-            .into_iter()
-            .map(|tensor| tensor.name);
+        let names = names::tensors(&self.config, part).into_iter().map(|tensor| tensor.name);
         names.filter(|name| !self.contains(name)).collect()
     }
 
@@ -120,10 +108,7 @@ impl Checkpoint {
         if out.iter().all(|value| value.is_finite()) {
             return Ok(());
         }
-        Err(Error::NotFinite {
-            path: self.file_of(stored),
-            tensor: name.to_owned(),
-        })
+        Err(Error::NotFinite { path: self.file_of(stored), tensor: name.to_owned() })
     }
 
     fn read_scaled(&self, bytes: &[u8], scales: &Stored, out: &mut [f32]) {
@@ -161,18 +146,12 @@ impl Checkpoint {
         let mut scales = BTreeMap::new();
         for name in quantised {
             let scale = table.remove(&format!("{name}.scale"));
-            scales.insert(
-                name.clone(),
-                self.checked_scale(&name, &table[&name], scale)?,
-            );
+            scales.insert(name.clone(), self.checked_scale(&name, &table[&name], scale)?);
         }
         let mut entries = BTreeMap::new();
         let mut aliased = Vec::new();
         for (name, stored) in table {
-            let entry = Entry {
-                scales: scales.remove(&name),
-                stored,
-            };
+            let entry = Entry { scales: scales.remove(&name), stored };
             match names::alias(&name) {
                 Some(ours) => aliased.push((ours, entry)),
                 None => drop(entries.insert(name, entry)),
@@ -190,11 +169,8 @@ impl Checkpoint {
         stored: &Stored,
         scales: Option<Stored>,
     ) -> Result<Stored, Error> {
-        let wrong = |problem| Error::Scale {
-            path: self.file_of(stored),
-            tensor: name.to_owned(),
-            problem,
-        };
+        let wrong =
+            |problem| Error::Scale { path: self.file_of(stored), tensor: name.to_owned(), problem };
         let scales = scales.ok_or_else(|| wrong("missing"))?;
         if scales.dtype != Dtype::F32 {
             return Err(wrong("not stored as F32"));
@@ -212,24 +188,18 @@ impl Checkpoint {
     fn check(&self) -> Result<(), Error> {
         let missing = self.missing(Part::Encoder);
         if !missing.is_empty() {
-            return Err(Error::MissingTensors {
-                path: self.path.clone(),
-                tensors: missing,
-            });
+            return Err(Error::MissingTensors { path: self.path.clone(), tensors: missing });
         }
         let parts = [Part::Encoder, Part::LmHead];
-        for TensorShape { name, shape } in parts
-            .into_iter()
-            .flat_map(|part| names::tensors(&self.config, part))
+        for TensorShape { name, shape } in
+            parts.into_iter().flat_map(|part| names::tensors(&self.config, part))
         {
             let Some(entry) = self.entries.get(&name) else {
                 continue;
             };
             self.check_shape(&name, &entry.stored, &shape)?;
-            let readable = matches!(
-                entry.stored.dtype,
-                Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::I8
-            );
+            let readable =
+                matches!(entry.stored.dtype, Dtype::F32 | Dtype::F16 | Dtype::BF16 | Dtype::I8);
             if !readable {
                 return Err(self.wrong_dtype(&name, &entry.stored));
             }
@@ -242,20 +212,11 @@ impl Checkpoint {
             return Ok(());
         }
         let (found, expected) = (stored.shape.clone(), expected.to_vec());
-        Err(Error::Shape {
-            path: self.file_of(stored),
-            tensor: name.to_owned(),
-            found,
-            expected,
-        })
+        Err(Error::Shape { path: self.file_of(stored), tensor: name.to_owned(), found, expected })
     }
 
     fn wrong_dtype(&self, name: &str, stored: &Stored) -> Error {
         let dtype = format!("{:?}", stored.dtype);
-        Error::Dtype {
-            path: self.file_of(stored),
-            tensor: name.to_owned(),
-            dtype,
-        }
+        Error::Dtype { path: self.file_of(stored), tensor: name.to_owned(), dtype }
     }
 }

@@ -10,9 +10,9 @@ pub(super) fn floats(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
     match dtype {
         Dtype::F32 => each(bytes, out, |b: [u8; 4]| f32::from_le_bytes(b)),
         Dtype::F16 => each(bytes, out, |b: [u8; 2]| f32_of_f16(u16::from_le_bytes(b))),
-        Dtype::BF16 => each(bytes, out, |b: [u8; 2]| {
-            f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16)
-        }),
+        Dtype::BF16 => {
+            each(bytes, out, |b: [u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
+        }
         _ => return false,
     }
     true
@@ -20,9 +20,7 @@ pub(super) fn floats(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
 
 /// One row of the int8 form: weight = value * scale.
 pub(super) fn scaled(bytes: &[u8], scale: f32, out: &mut [f32]) {
-    each(bytes, out, |b: [u8; 1]| {
-        f32::from(i8::from_le_bytes(b)) * scale
-    });
+    each(bytes, out, |b: [u8; 1]| f32::from(i8::from_le_bytes(b)) * scale);
 }
 
 fn each<const N: usize>(bytes: &[u8], out: &mut [f32], convert: impl Fn([u8; N]) -> f32) {

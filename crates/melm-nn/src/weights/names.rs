@@ -38,27 +38,17 @@ pub fn tensors(config: &Config, part: Part) -> Vec<TensorShape> {
 fn encoder(config: &Config) -> Vec<TensorShape> {
     let (hidden, inner) = (config.hidden_size, config.intermediate_size);
     let mut list = List::default();
-    list.add(
-        "roberta.embeddings.word_embeddings.weight",
-        &[config.vocab_size, hidden],
-    );
+    list.add("roberta.embeddings.word_embeddings.weight", &[config.vocab_size, hidden]);
     list.add(
         "roberta.embeddings.position_embeddings.weight",
         &[config.max_position_embeddings, hidden],
     );
-    list.add(
-        "roberta.embeddings.token_type_embeddings.weight",
-        &[config.type_vocab_size, hidden],
-    );
+    list.add("roberta.embeddings.token_type_embeddings.weight", &[config.type_vocab_size, hidden]);
     list.layer_norm("roberta.embeddings.LayerNorm", hidden);
     for layer in 0..config.n_layers {
         let layer = format!("roberta.encoder.layer.{layer}");
         for projection in ["query", "key", "value"] {
-            list.linear(
-                &format!("{layer}.attention.self.{projection}"),
-                hidden,
-                hidden,
-            );
+            list.linear(&format!("{layer}.attention.self.{projection}"), hidden, hidden);
         }
         list.linear(&format!("{layer}.attention.output.dense"), hidden, hidden);
         list.layer_norm(&format!("{layer}.attention.output.LayerNorm"), hidden);
@@ -84,10 +74,7 @@ struct List {
 
 impl List {
     fn add(&mut self, name: &str, shape: &[usize]) {
-        self.tensors.push(TensorShape {
-            name: name.to_owned(),
-            shape: shape.to_vec(),
-        });
+        self.tensors.push(TensorShape { name: name.to_owned(), shape: shape.to_vec() });
     }
 
     fn linear(&mut self, name: &str, outputs: usize, inputs: usize) {

@@ -30,13 +30,10 @@ pub struct Tensor<'a> {
 /// renamed, so a reader, or a map of the old file, never sees half of one. Needs no memory beyond one small block.
 pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), Error> {
     check(tensors)?;
-    std::fs::create_dir_all(dir).map_err(|source| Error::Write {
-        path: dir.to_path_buf(),
-        source,
-    })?;
-    let weights = Unfinished::write(dir.join("model.safetensors"), |file| {
-        write_tensors(file, tensors)
-    })?;
+    std::fs::create_dir_all(dir)
+        .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
+    let weights =
+        Unfinished::write(dir.join("model.safetensors"), |file| write_tensors(file, tensors))?;
     let config = Unfinished::write(dir.join("config.json"), |file| {
         file.write_all(config.to_json().as_bytes())
     })?;
@@ -47,21 +44,13 @@ pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), E
 fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
     let mut names = BTreeSet::new();
     for &Tensor { name, shape, data } in tensors {
-        let n_values = shape
-            .iter()
-            .try_fold(1usize, |product, &size| product.checked_mul(size));
+        let n_values = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         if n_values != Some(data.len()) {
             let (tensor, shape, found) = (name.to_owned(), shape.to_vec(), data.len());
-            return Err(Error::Length {
-                tensor,
-                shape,
-                found,
-            });
+            return Err(Error::Length { tensor, shape, found });
         }
         if !names.insert(name) {
-            return Err(Error::Twice {
-                tensor: name.to_owned(),
-            });
+            return Err(Error::Twice { tensor: name.to_owned() });
         }
     }
     Ok(())
@@ -111,31 +100,21 @@ impl Unfinished {
     ) -> Result<Self, Error> {
         let mut temporary = path.clone().into_os_string();
         temporary.push(".part");
-        let unfinished = Self {
-            temporary: temporary.into(),
-            path,
-        };
+        let unfinished = Self { temporary: temporary.into(), path };
         let written = File::create(&unfinished.temporary).and_then(|file| {
             let mut file = BufWriter::new(file);
             content(&mut file)?;
-            file.into_inner()
-                .map_err(io::IntoInnerError::into_error)?
-                .sync_all()
+            file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
         });
         match written {
             Ok(()) => Ok(unfinished),
-            Err(source) => Err(Error::Write {
-                path: unfinished.path.clone(),
-                source,
-            }),
+            Err(source) => Err(Error::Write { path: unfinished.path.clone(), source }),
         }
     }
 
     fn finish(self) -> Result<(), Error> {
-        std::fs::rename(&self.temporary, &self.path).map_err(|source| Error::Write {
-            path: self.path.clone(),
-            source,
-        })
+        std::fs::rename(&self.temporary, &self.path)
+            .map_err(|source| Error::Write { path: self.path.clone(), source })
     }
 }
 

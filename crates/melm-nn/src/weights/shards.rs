@@ -45,19 +45,13 @@ impl Shard {
     }
 
     pub(super) fn embedded(bytes: &'static [u8]) -> Self {
-        Self {
-            path: PathBuf::from("(embedded model)"),
-            bytes: Bytes::Embedded(bytes),
-        }
+        Self { path: PathBuf::from("(embedded model)"), bytes: Bytes::Embedded(bytes) }
     }
 
     fn open(path: PathBuf) -> Result<Self, Error> {
         let map = File::open(&path).and_then(|file| map(&file));
         match map {
-            Ok(map) => Ok(Self {
-                path,
-                bytes: Bytes::Mapped(map),
-            }),
+            Ok(map) => Ok(Self { path, bytes: Bytes::Mapped(map) }),
             Err(source) => Err(Error::Read { path, source }),
         }
     }
@@ -66,28 +60,15 @@ impl Shard {
     pub(super) fn table(&self, shard: usize) -> Result<Table, Error> {
         let bytes = self.bytes();
         if bytes.starts_with(LFS_POINTER) {
-            return Err(Error::LfsPointer {
-                path: self.path.clone(),
-            });
+            return Err(Error::LfsPointer { path: self.path.clone() });
         }
-        let (header, metadata) =
-            SafeTensors::read_metadata(bytes).map_err(|source| Error::Safetensors {
-                path: self.path.clone(),
-                source,
-            })?;
+        let (header, metadata) = SafeTensors::read_metadata(bytes)
+            .map_err(|source| Error::Safetensors { path: self.path.clone(), source })?;
         let data = header + size_of::<u64>();
         let tensors = metadata.tensors().into_iter().map(|(name, info)| {
             let (start, end) = info.data_offsets;
             let bytes = data + start..data + end;
-            (
-                name,
-                Stored {
-                    shard,
-                    dtype: info.dtype,
-                    shape: info.shape.clone(),
-                    bytes,
-                },
-            )
+            (name, Stored { shard, dtype: info.dtype, shape: info.shape.clone(), bytes })
         });
         Ok(tensors.collect())
     }
@@ -130,14 +111,10 @@ struct Index {
 }
 
 fn open_index(dir: &Path, path: &Path) -> Result<(Vec<Shard>, Table), Error> {
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Read {
-        path: path.to_path_buf(),
-        source,
-    })?;
-    let index: Index = serde_json::from_str(&text).map_err(|source| Error::Json {
-        path: path.to_path_buf(),
-        source,
-    })?;
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+    let index: Index = serde_json::from_str(&text)
+        .map_err(|source| Error::Json { path: path.to_path_buf(), source })?;
 
     let mut opened: BTreeMap<&str, Table> = BTreeMap::new();
     let (mut shards, mut table) = (Vec::new(), Table::new());
@@ -147,14 +124,9 @@ fn open_index(dir: &Path, path: &Path) -> Result<(Vec<Shard>, Table), Error> {
             opened.insert(name, shard.table(shards.len())?);
             shards.push(shard);
         }
-        let Some(stored) = opened
-            .get_mut(name.as_str())
-            .and_then(|tensors| tensors.remove(tensor))
+        let Some(stored) = opened.get_mut(name.as_str()).and_then(|tensors| tensors.remove(tensor))
         else {
-            return Err(Error::NotInShard {
-                path: dir.join(name),
-                tensor: tensor.clone(),
-            });
+            return Err(Error::NotInShard { path: dir.join(name), tensor: tensor.clone() });
         };
         table.insert(tensor.clone(), stored);
     }
@@ -165,15 +137,8 @@ fn open_index(dir: &Path, path: &Path) -> Result<(Vec<Shard>, Table), Error> {
 fn shard_path(dir: &Path, index: &Path, name: &str) -> Result<PathBuf, Error> {
     let plain = !name.contains(['/', '\\', ':', '\0']) && name.ends_with(".safetensors");
     if !plain {
-        return Err(Error::ShardName {
-            path: index.to_path_buf(),
-            shard: name.to_owned(),
-        });
+        return Err(Error::ShardName { path: index.to_path_buf(), shard: name.to_owned() });
     }
     let path = dir.join(name);
-    if path.exists() {
-        Ok(path)
-    } else {
-        Err(Error::MissingShard { path })
-    }
+    if path.exists() { Ok(path) } else { Err(Error::MissingShard { path }) }
 }

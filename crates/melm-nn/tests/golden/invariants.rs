@@ -26,9 +26,8 @@ fn batch(order: &[u64]) -> MaskedBatch {
     let mut batch = MaskedBatch::default();
     for key in order {
         let n = 5 + (key * 7) % 23;
-        let pieces: Vec<u32> = (0..n)
-            .map(|i| u32::try_from(2 + (key * 31 + i * i * 17) % 299).unwrap())
-            .collect();
+        let pieces: Vec<u32> =
+            (0..n).map(|i| u32::try_from(2 + (key * 31 + i * i * 17) % 299).unwrap()).collect();
         let start = batch.sentences.n_rows();
         batch.sentences.push(&pieces, *key);
         batch.positions.extend([start + 1, start + 3]);
@@ -66,11 +65,7 @@ fn a_sentence_alone_in_a_batch_or_in_another_order_is_the_same_with_dropout_too(
 fn dropout_changes_with_the_step_and_the_seed_and_drops_something() {
     let rows = |dropout| rows_of(&[4, 2], 4, dropout);
     let base = rows(Dropout::new(&config(), 11, 3));
-    for other in [
-        Dropout::NONE,
-        Dropout::new(&config(), 11, 4),
-        Dropout::new(&config(), 12, 3),
-    ] {
+    for other in [Dropout::NONE, Dropout::new(&config(), 11, 4), Dropout::new(&config(), 12, 3)] {
         assert_ne!(rows(other), base);
     }
 }
@@ -78,29 +73,19 @@ fn dropout_changes_with_the_step_and_the_seed_and_drops_something() {
 /// Two steps with dropout and clipping; every parameter's bits.
 fn trained(cpu: Cpu) -> Vec<u32> {
     let mut bench = bench(cpu);
-    let settings = AdamSettings {
-        max_norm: Some(0.3),
-        weight_decay: 0.01,
-        ..AdamSettings::default()
-    };
+    let settings =
+        AdamSettings { max_norm: Some(0.3), weight_decay: 0.01, ..AdamSettings::default() };
     let mut adam = Adam::new(bench.model.parameters(), settings);
     for step in 0..2 {
         bench.gradients.clear();
         for order in [&[1, 2, 3, 4, 5, 6][..], &[7, 8]] {
             bench.accumulate(&batch(order), 0.1, Dropout::new(&config(), 1, step));
         }
-        adam.step(
-            &bench.cpu,
-            1e-2,
-            (bench.model.parameters_mut(), &mut bench.gradients),
-        );
+        adam.step(&bench.cpu, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients));
     }
     let parameters = bench.model.parameters();
     let names = parameters.list().iter().map(|p| &p.name);
-    names
-        .flat_map(|name| parameters.get(name).unwrap())
-        .map(|x| x.to_bits())
-        .collect()
+    names.flat_map(|name| parameters.get(name).unwrap()).map(|x| x.to_bits()).collect()
 }
 
 #[test]
@@ -117,20 +102,12 @@ fn one_two_and_five_threads_train_to_the_same_bytes() {
 fn every_parameter_gets_a_finite_gradient_that_is_not_zero() {
     let golden = Golden::read("deep.safetensors");
     let mut bench = Bench::open("deep", Cpu::new(2));
-    bench.accumulate(
-        &golden.batch(0),
-        1.0,
-        Dropout::new(bench.model.config(), 1, 1),
-    );
+    bench.accumulate(&golden.batch(0), 1.0, Dropout::new(bench.model.config(), 1, 1));
     for parameter in bench.model.parameters().list() {
         let gradient = bench.gradient(&parameter.name);
         assert!(gradient.iter().all(|g| g.is_finite()), "{}", parameter.name);
         if !is_exactly_zero(&parameter.name) {
-            assert!(
-                gradient.iter().any(|g| g.abs() > 1e-6),
-                "{}",
-                parameter.name
-            );
+            assert!(gradient.iter().any(|g| g.abs() > 1e-6), "{}", parameter.name);
         }
     }
 }
@@ -143,22 +120,10 @@ fn gradients_under_dropout_are_difference_quotients() {
     let mut bench = bench(Cpu::new(2));
     bench.model.parameters_mut().freeze(|_| false);
     // Larger weights, so that differences rise above rounding.
-    let names: Vec<_> = bench
-        .model
-        .parameters()
-        .list()
-        .iter()
-        .map(|p| p.name.clone())
-        .collect();
+    let names: Vec<_> = bench.model.parameters().list().iter().map(|p| p.name.clone()).collect();
     for name in &names {
         if name.ends_with("dense.weight") || name.contains("self.") {
-            bench
-                .model
-                .parameters_mut()
-                .get_mut(name)
-                .unwrap()
-                .iter_mut()
-                .for_each(|w| *w *= 8.0);
+            bench.model.parameters_mut().get_mut(name).unwrap().iter_mut().for_each(|w| *w *= 8.0);
         }
     }
     bench.accumulate(&batch, 1.0, dropout);
@@ -175,20 +140,10 @@ fn gradients_under_dropout_are_difference_quotients() {
             let mut other = Bench::of(MaskedLm::random(&config(), 5).unwrap(), Cpu::new(2));
             for name in &names {
                 let from = bench.model.parameters().get(name).unwrap();
-                other
-                    .model
-                    .parameters_mut()
-                    .get_mut(name)
-                    .unwrap()
-                    .copy_from_slice(from);
+                other.model.parameters_mut().get_mut(name).unwrap().copy_from_slice(from);
             }
-            for (w, g) in other
-                .model
-                .parameters_mut()
-                .get_mut(name)
-                .unwrap()
-                .iter_mut()
-                .zip(&gradient)
+            for (w, g) in
+                other.model.parameters_mut().get_mut(name).unwrap().iter_mut().zip(&gradient)
             {
                 *w += sign * step * g.signum() * f32::from(u8::from(*g != 0.0));
             }
@@ -208,25 +163,15 @@ fn the_head_and_the_embedding_stay_one_table_after_a_step() {
     let batch = batch(&[1, 2]);
     bench.accumulate(&batch, 0.25, Dropout::NONE);
     let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
-    adam.step(
-        &bench.cpu,
-        1e-2,
-        (bench.model.parameters_mut(), &mut bench.gradients),
-    );
+    adam.step(&bench.cpu, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients));
     let folder = tempfile::tempdir().unwrap();
     bench.model.save(folder.path()).unwrap();
     let saved = melm_nn::weights::Checkpoint::open(folder.path()).unwrap();
-    assert!(
-        !saved.contains("lm_head.decoder.weight"),
-        "the table is stored once"
-    );
+    assert!(!saved.contains("lm_head.decoder.weight"), "the table is stored once");
     let again = MaskedLm::open(&saved, 0, 0).unwrap();
     let table = |model: &MaskedLm| model.parameters().get(TABLE).unwrap().to_vec();
     assert_eq!(table(&again), table(&bench.model));
-    assert_ne!(
-        table(&again),
-        table(&MaskedLm::random(&config(), 5).unwrap())
-    );
+    assert_ne!(table(&again), table(&MaskedLm::random(&config(), 5).unwrap()));
 }
 
 #[test]
@@ -240,19 +185,9 @@ fn what_the_model_has_no_row_for_is_refused() {
         (vec![5; 3], vec![1, 2], vec![5]),
         (vec![5; 3], vec![1], vec![301]),
     ] {
-        let mut batch = MaskedBatch {
-            positions,
-            originals,
-            ..MaskedBatch::default()
-        };
+        let mut batch = MaskedBatch { positions, originals, ..MaskedBatch::default() };
         batch.sentences.push(&pieces, 0);
-        let Bench {
-            cpu,
-            model,
-            tape,
-            head,
-            gradients,
-        } = &mut bench;
+        let Bench { cpu, model, tape, head, gradients } = &mut bench;
         let outcome = model.accumulate(cpu, (&batch, 1.0, Dropout::NONE), (tape, head, gradients));
         assert!(outcome.is_err(), "{batch:?}");
     }

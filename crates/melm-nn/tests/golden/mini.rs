@@ -17,39 +17,20 @@ fn minis_logits_and_best_five_equal_transformers_in_four_languages() {
         let name = |part: &str| format!("{language}.{part}");
         let mut batch = MaskedBatch::default();
         batch.sentences.push(golden.integers(&name("pieces")), 0);
-        batch.positions = golden
-            .integers(&name("masked"))
-            .iter()
-            .map(|row| *row as usize)
-            .collect();
-        model
-            .predict(&cpu, (&batch, 5), (&mut tape, &mut head), &mut out)
-            .unwrap();
+        batch.positions =
+            golden.integers(&name("masked")).iter().map(|row| *row as usize).collect();
+        model.predict(&cpu, (&batch, 5), (&mut tape, &mut head), &mut out).unwrap();
         let best: Vec<_> = (0..out.n_rows()).flat_map(|row| out.row(row)).collect();
         let pieces: Vec<_> = best.iter().map(|candidate| candidate.piece).collect();
         assert_eq!(pieces, golden.integers(&name("best")), "{language}");
-        let found: Vec<_> = best
-            .iter()
-            .map(|candidate| candidate.log_probability)
-            .collect();
-        assert_close(
-            &name("best"),
-            &found,
-            golden.floats(&name("log_probabilities")),
-            RELATIVE,
-        );
+        let found: Vec<_> = best.iter().map(|candidate| candidate.log_probability).collect();
+        assert_close(&name("best"), &found, golden.floats(&name("log_probabilities")), RELATIVE);
 
         // Logits are log-probabilities up to one constant a row: compare their differences to the first of the row.
         let n_pieces = model.config().vocab_size;
-        model
-            .predict(&cpu, (&batch, n_pieces), (&mut tape, &mut head), &mut out)
-            .unwrap();
+        model.predict(&cpu, (&batch, n_pieces), (&mut tape, &mut head), &mut out).unwrap();
         let n_logits = n_pieces.div_ceil(37);
-        for (row, logits) in golden
-            .floats(&name("logits"))
-            .chunks_exact(n_logits)
-            .enumerate()
-        {
+        for (row, logits) in golden.floats(&name("logits")).chunks_exact(n_logits).enumerate() {
             let mut all = vec![f32::NAN; n_pieces];
             for candidate in out.row(row) {
                 all[candidate.piece as usize] = candidate.log_probability;

@@ -18,15 +18,9 @@ fn train(
         let batch = golden.batch(step);
         bench.gradients.clear();
         let loss = bench.accumulate(&batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
-        let report = adam.step(
-            &bench.cpu,
-            rate,
-            (bench.model.parameters_mut(), &mut bench.gradients),
-        );
-        #[expect(
-            clippy::cast_possible_truncation,
-            reason = "the golden file's precision"
-        )]
+        let report =
+            adam.step(&bench.cpu, rate, (bench.model.parameters_mut(), &mut bench.gradients));
+        #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
         {
             norms.push(report.norm.unwrap() as f32);
             losses.push(loss as f32);
@@ -40,25 +34,10 @@ fn check(prefix: &str, rate: f32, settings: AdamSettings, skips: impl Fn(&str) -
         let golden = Golden::read(&format!("{name}.safetensors"));
         let mut bench = Bench::open(name, Cpu::new(2));
         let (norms, losses) = train(&mut bench, &golden, (rate, settings));
-        assert_close(
-            "norms",
-            &norms,
-            golden.floats(&format!("{prefix}.norms")),
-            RELATIVE,
-        );
-        assert_close(
-            "losses",
-            &losses,
-            golden.floats(&format!("{prefix}.losses")),
-            RELATIVE,
-        );
-        for parameter in bench
-            .model
-            .parameters()
-            .list()
-            .iter()
-            .map(|p| &p.name)
-            .filter(|name| !skips(name))
+        assert_close("norms", &norms, golden.floats(&format!("{prefix}.norms")), RELATIVE);
+        assert_close("losses", &losses, golden.floats(&format!("{prefix}.losses")), RELATIVE);
+        for parameter in
+            bench.model.parameters().list().iter().map(|p| &p.name).filter(|name| !skips(name))
         {
             let found = bench.model.parameters().get(parameter).unwrap();
             assert_close(
@@ -74,10 +53,7 @@ fn check(prefix: &str, rate: f32, settings: AdamSettings, skips: impl Fn(&str) -
 /// The keys' biases, whose exact gradient is zero, follow rounding errors under Adam's tiny eps, in torch as here.
 #[test]
 fn ten_clipped_steps_of_adam_equal_torchs() {
-    let settings = AdamSettings {
-        max_norm: Some(10.0),
-        ..AdamSettings::default()
-    };
+    let settings = AdamSettings { max_norm: Some(10.0), ..AdamSettings::default() };
     check("adam", 1e-3, settings, is_exactly_zero);
 }
 
@@ -99,30 +75,15 @@ fn the_norm_equals_that_of_all_gradients_written_out_also_over_micro_batches() {
     for index in [0, 2, 4] {
         bench.accumulate(&golden.batch(index), 0.05, Dropout::NONE);
     }
-    let names: Vec<_> = bench
-        .model
-        .parameters()
-        .list()
-        .iter()
-        .map(|p| p.name.clone())
-        .collect();
-    let squares = names
-        .iter()
-        .flat_map(|name| bench.gradient(name))
-        .map(|g| f64::from(g) * f64::from(g));
+    let names: Vec<_> = bench.model.parameters().list().iter().map(|p| p.name.clone()).collect();
+    let squares =
+        names.iter().flat_map(|name| bench.gradient(name)).map(|g| f64::from(g) * f64::from(g));
     let wanted = squares.sum::<f64>().sqrt();
     let mut adam = Adam::new(
         bench.model.parameters(),
-        AdamSettings {
-            max_norm: Some(1.0),
-            ..AdamSettings::default()
-        },
+        AdamSettings { max_norm: Some(1.0), ..AdamSettings::default() },
     );
-    let report = adam.step(
-        &bench.cpu,
-        0.0,
-        (bench.model.parameters_mut(), &mut bench.gradients),
-    );
+    let report = adam.step(&bench.cpu, 0.0, (bench.model.parameters_mut(), &mut bench.gradients));
     let found = report.norm.unwrap();
     assert!((found - wanted).abs() < 1e-5 * wanted, "{found} {wanted}");
 }
@@ -134,13 +95,9 @@ fn micro_batches_add_up_to_the_whole_batch() {
     let mut whole = a.clone();
     let offset = a.sentences.n_rows();
     for sentence in 0..b.sentences.n_sentences() {
-        whole
-            .sentences
-            .push(&b.sentences.pieces()[b.sentences.rows(sentence)], 100);
+        whole.sentences.push(&b.sentences.pieces()[b.sentences.rows(sentence)], 100);
     }
-    whole
-        .positions
-        .extend(b.positions.iter().map(|row| row + offset));
+    whole.positions.extend(b.positions.iter().map(|row| row + offset));
     whole.originals.extend(&b.originals);
     let weight = 1.0 / whole.positions.len() as f32;
     let train = |batches: &[&melm_nn::mlm::MaskedBatch]| {
@@ -148,17 +105,9 @@ fn micro_batches_add_up_to_the_whole_batch() {
         for batch in batches {
             bench.accumulate(batch, weight, Dropout::NONE);
         }
-        let settings = AdamSettings {
-            max_norm: Some(0.5),
-            eps: 1e-6,
-            ..AdamSettings::default()
-        };
+        let settings = AdamSettings { max_norm: Some(0.5), eps: 1e-6, ..AdamSettings::default() };
         let mut adam = Adam::new(bench.model.parameters(), settings);
-        adam.step(
-            &bench.cpu,
-            0.01,
-            (bench.model.parameters_mut(), &mut bench.gradients),
-        );
+        adam.step(&bench.cpu, 0.01, (bench.model.parameters_mut(), &mut bench.gradients));
         bench.model
     };
     let (one, two) = (train(&[&whole]), train(&[&a, &b]));
@@ -182,13 +131,7 @@ fn what_is_frozen_stays_and_the_rest_moves() {
     train(
         &mut bench,
         &golden,
-        (
-            1e-2,
-            AdamSettings {
-                max_norm: Some(1.0),
-                ..AdamSettings::default()
-            },
-        ),
+        (1e-2, AdamSettings { max_norm: Some(1.0), ..AdamSettings::default() }),
     );
     let before = Bench::open("odd", Cpu::new(1)).model;
     for parameter in before.parameters().list() {

@@ -14,9 +14,7 @@ pub(crate) use melm_nn::gradients::Gradients;
 pub(crate) const RELATIVE: f32 = 1e-4;
 
 pub(crate) fn testdata(path: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../testdata/nn")
-        .join(path)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/nn").join(path)
 }
 
 /// A golden file: numbers by name.
@@ -30,10 +28,7 @@ impl Golden {
         let bytes = std::fs::read(testdata(path)).unwrap();
         let (mut floats, mut integers) = (BTreeMap::new(), BTreeMap::new());
         for (name, view) in SafeTensors::deserialize(&bytes).unwrap().tensors() {
-            let words = view
-                .data()
-                .chunks_exact(4)
-                .map(|b| [b[0], b[1], b[2], b[3]]);
+            let words = view.data().chunks_exact(4).map(|b| [b[0], b[1], b[2], b[3]]);
             match view.dtype() {
                 Dtype::F32 => drop(floats.insert(name, words.map(f32::from_le_bytes).collect())),
                 Dtype::I32 => drop(integers.insert(name, words.map(u32::from_le_bytes).collect())),
@@ -44,22 +39,16 @@ impl Golden {
     }
 
     pub(crate) fn floats(&self, name: &str) -> &[f32] {
-        self.floats
-            .get(name)
-            .unwrap_or_else(|| panic!("no `{name}`"))
+        self.floats.get(name).unwrap_or_else(|| panic!("no `{name}`"))
     }
 
     pub(crate) fn integers(&self, name: &str) -> &[u32] {
-        self.integers
-            .get(name)
-            .unwrap_or_else(|| panic!("no `{name}`"))
+        self.integers.get(name).unwrap_or_else(|| panic!("no `{name}`"))
     }
 
     /// Names that start with `prefix`, without it.
     pub(crate) fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
-        self.floats
-            .keys()
-            .filter_map(move |name| name.strip_prefix(prefix))
+        self.floats.keys().filter_map(move |name| name.strip_prefix(prefix))
     }
 
     pub(crate) fn batch(&self, index: usize) -> MaskedBatch {
@@ -71,11 +60,7 @@ impl Golden {
             batch.sentences.push(sentence, key);
             pieces = rest;
         }
-        batch.positions = self
-            .integers(&name("masked"))
-            .iter()
-            .map(|row| *row as usize)
-            .collect();
+        batch.positions = self.integers(&name("masked")).iter().map(|row| *row as usize).collect();
         batch.originals = self.integers(&name("originals")).to_vec();
         batch
     }
@@ -99,13 +84,7 @@ impl Bench {
     pub(crate) fn of(model: MaskedLm, cpu: Cpu) -> Self {
         let tape = Tape::for_training(model.config());
         let gradients = Gradients::new(model.parameters());
-        Self {
-            cpu,
-            model,
-            tape,
-            head: HeadTape::default(),
-            gradients,
-        }
+        Self { cpu, model, tape, head: HeadTape::default(), gradients }
     }
 
     /// One micro-batch; returns the mean loss.
@@ -115,16 +94,8 @@ impl Bench {
         weight: f32,
         dropout: melm_nn::dropout::Dropout,
     ) -> f64 {
-        let Self {
-            cpu,
-            model,
-            tape,
-            head,
-            gradients,
-        } = self;
-        let sum = model
-            .accumulate(cpu, (batch, weight, dropout), (tape, head, gradients))
-            .unwrap();
+        let Self { cpu, model, tape, head, gradients } = self;
+        let sum = model.accumulate(cpu, (batch, weight, dropout), (tape, head, gradients)).unwrap();
         sum / batch.positions.len() as f64
     }
 
@@ -151,9 +122,6 @@ pub(crate) fn assert_close(what: &str, found: &[f32], wanted: &[f32], relative: 
     for (index, (found, wanted)) in found.iter().zip(wanted).enumerate() {
         // Written so that a NaN fails.
         let is_close = (found - wanted).abs() <= relative * scale;
-        assert!(
-            is_close,
-            "{what}[{index}]: {found}, expected {wanted} (largest {scale})"
-        );
+        assert!(is_close, "{what}[{index}]: {found}, expected {wanted} (largest {scale})");
     }
 }

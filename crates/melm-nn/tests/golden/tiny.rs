@@ -18,19 +18,11 @@ fn check(name: &str, cpu: Cpu) {
     let batch = golden.batch(0);
     let weight = 1.0 / batch.positions.len() as f32;
     let loss = bench.accumulate(&batch, weight, Dropout::NONE);
-    #[expect(
-        clippy::cast_possible_truncation,
-        reason = "the golden file's precision"
-    )]
+    #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
     assert_close("loss", &[loss as f32], golden.floats("loss"), RELATIVE);
     for layer in 0..=bench.model.config().n_layers {
         let what = format!("hidden{layer}");
-        assert_close(
-            &what,
-            bench.tape.hidden_after(layer),
-            golden.floats(&what),
-            RELATIVE,
-        );
+        assert_close(&what, bench.tape.hidden_after(layer), golden.floats(&what), RELATIVE);
     }
     let scale = golden
         .under("gradient.")
@@ -74,12 +66,7 @@ fn all_candidates_carry_torchs_log_softmax_in_its_order() {
         let mut out = Predictions::default();
         bench
             .model
-            .predict(
-                &bench.cpu,
-                (&batch, n_pieces),
-                (&mut bench.tape, &mut bench.head),
-                &mut out,
-            )
+            .predict(&bench.cpu, (&batch, n_pieces), (&mut bench.tape, &mut bench.head), &mut out)
             .unwrap();
         assert_eq!(out.n_rows(), batch.positions.len());
         for (row, logits) in golden.floats("logits").chunks_exact(n_pieces).enumerate() {
@@ -90,14 +77,9 @@ fn all_candidates_carry_torchs_log_softmax_in_its_order() {
             for candidate in candidates {
                 found[candidate.piece as usize] = candidate.log_probability;
             }
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "the golden file's precision"
-            )]
-            let wanted: Vec<f32> = logits
-                .iter()
-                .map(|x| (f64::from(*x) - total.ln()) as f32)
-                .collect();
+            #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
+            let wanted: Vec<f32> =
+                logits.iter().map(|x| (f64::from(*x) - total.ln()) as f32).collect();
             assert_close("log-probabilities", &found, &wanted, RELATIVE);
         }
     }

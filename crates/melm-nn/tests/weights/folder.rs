@@ -12,9 +12,7 @@ pub(crate) struct Folder {
 
 /// A folder made by `tools/make_weights_golden.py`.
 pub(crate) fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../testdata/weights")
-        .join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/weights").join(name)
 }
 
 impl Folder {

@@ -8,12 +8,7 @@ use safetensors::SafeTensors;
 /// What torch read from the folder.
 fn expected(name: &str) -> Vec<u32> {
     let bytes = std::fs::read(golden(&format!("{name}.f32"))).unwrap();
-    bytes
-        .as_chunks()
-        .0
-        .iter()
-        .map(|&bytes| u32::from_le_bytes(bytes))
-        .collect()
+    bytes.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect()
 }
 
 #[test]
@@ -33,30 +28,16 @@ fn names_of_old_checkpoints_resolve() {
     assert!(!checkpoint.contains("lm_head.decoder.weight"));
     // The buffer of positions is listed but is no weight.
     let positions = "roberta.embeddings.position_ids";
-    let error = checkpoint
-        .read_into(positions, &[1, 9], &mut [0.0; 9])
-        .unwrap_err();
-    assert!(
-        matches!(error, Error::Dtype { ref dtype, .. } if dtype == "I64"),
-        "{error}"
-    );
+    let error = checkpoint.read_into(positions, &[1, 9], &mut [0.0; 9]).unwrap_err();
+    assert!(matches!(error, Error::Dtype { ref dtype, .. } if dtype == "I64"), "{error}");
 
     let ours = Checkpoint::open(&golden("f32")).unwrap();
     for name in ours.names() {
         let shape = ours.shape(name).unwrap();
-        let mut out = [
-            vec![0.0f32; shape.iter().product()],
-            vec![0.0; shape.iter().product()],
-        ];
+        let mut out = [vec![0.0f32; shape.iter().product()], vec![0.0; shape.iter().product()]];
         ours.read_into(name, shape, &mut out[0]).unwrap();
         checkpoint.read_into(name, shape, &mut out[1]).unwrap();
-        assert!(
-            out[0]
-                .iter()
-                .zip(&out[1])
-                .all(|(a, b)| a.to_bits() == b.to_bits()),
-            "{name}"
-        );
+        assert!(out[0].iter().zip(&out[1]).all(|(a, b)| a.to_bits() == b.to_bits()), "{name}");
     }
 }
 
@@ -64,17 +45,8 @@ fn names_of_old_checkpoints_resolve() {
 fn a_bare_encoder_lists_its_missing_head() {
     let bare = Checkpoint::open(&golden("bare")).unwrap();
     assert_eq!(bare.missing(Part::Encoder), [""; 0]);
-    let head = [
-        "dense.weight",
-        "dense.bias",
-        "layer_norm.weight",
-        "layer_norm.bias",
-        "bias",
-    ];
-    assert_eq!(
-        bare.missing(Part::LmHead),
-        head.map(|name| format!("lm_head.{name}"))
-    );
+    let head = ["dense.weight", "dense.bias", "layer_norm.weight", "layer_norm.bias", "bias"];
+    assert_eq!(bare.missing(Part::LmHead), head.map(|name| format!("lm_head.{name}")));
     let whole = Checkpoint::open(&golden("f32")).unwrap();
     assert_eq!(whole.missing(Part::LmHead), [""; 0]);
 }
@@ -88,11 +60,7 @@ fn bytes_in_the_program_read_like_a_folder_at_any_alignment() {
         bytes.extend(folder.read("model.safetensors"));
         let bytes: &'static [u8] = &bytes.leak()[offset..];
         let checkpoint = Checkpoint::from_bytes(&config, bytes).unwrap();
-        assert_eq!(
-            all_bits(&checkpoint).unwrap(),
-            expected("int8"),
-            "offset {offset}"
-        );
+        assert_eq!(all_bits(&checkpoint).unwrap(), expected("int8"), "offset {offset}");
     }
 }
 
@@ -108,61 +76,36 @@ fn a_saved_model_reads_back_and_is_sound_by_the_format_itself() {
             (name, shape, out)
         })
         .collect();
-    let tensors: Vec<Tensor<'_>> = values
-        .iter()
-        .map(|&(name, shape, ref data)| Tensor { name, shape, data })
-        .collect();
+    let tensors: Vec<Tensor<'_>> =
+        values.iter().map(|&(name, shape, ref data)| Tensor { name, shape, data }).collect();
 
     let folder = Folder::copy_of("bare"); // saving replaces the model that is there
     let mapped = folder.open().unwrap();
     save(folder.path(), original.config(), &tensors).unwrap();
-    assert_eq!(
-        all_bits(&mapped).unwrap(),
-        expected("bare"),
-        "an open map keeps the old file"
-    );
+    assert_eq!(all_bits(&mapped).unwrap(), expected("bare"), "an open map keeps the old file");
 
     assert_eq!(all_bits(&folder.open().unwrap()).unwrap(), expected("f16"));
     let bytes = folder.read("model.safetensors");
     let outside = SafeTensors::deserialize(&bytes).unwrap();
     assert_eq!(outside.len(), tensors.len());
-    let mut files: Vec<_> = folder
-        .path()
-        .read_dir()
-        .unwrap()
-        .map(|file| file.unwrap().file_name())
-        .collect();
+    let mut files: Vec<_> =
+        folder.path().read_dir().unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();
-    assert_eq!(
-        files,
-        ["config.json", "model.safetensors"],
-        "no temporary file stays"
-    );
+    assert_eq!(files, ["config.json", "model.safetensors"], "no temporary file stays");
 }
 
 #[test]
 fn a_tensor_that_does_not_fit_its_shape_is_not_saved() {
     let config = Checkpoint::open(&golden("f32")).unwrap().config().clone();
     let dir = tempfile::tempdir().unwrap();
-    let tensor = |name, shape| Tensor {
-        name,
-        shape,
-        data: &[0.0; 6],
-    };
+    let tensor = |name, shape| Tensor { name, shape, data: &[0.0; 6] };
     for shape in [&[2, 2][..], &[usize::MAX, 2], &[]] {
         let error = save(dir.path(), &config, &[tensor("x", shape)]).unwrap_err();
         assert!(matches!(error, Error::Length { .. }), "{error}");
     }
     let twice = [tensor("x", &[6]), tensor("x", &[2, 3])];
-    assert!(matches!(
-        save(dir.path(), &config, &twice),
-        Err(Error::Twice { .. })
-    ));
-    assert_eq!(
-        dir.path().read_dir().unwrap().count(),
-        0,
-        "nothing is written"
-    );
+    assert!(matches!(save(dir.path(), &config, &twice), Err(Error::Twice { .. })));
+    assert_eq!(dir.path().read_dir().unwrap().count(), 0, "nothing is written");
 }
 
 #[test]

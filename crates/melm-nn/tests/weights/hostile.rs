@@ -35,10 +35,7 @@ fn a_folder_without_weights_says_what_it_needs() {
 #[test]
 fn a_git_lfs_pointer_is_recognised() {
     let folder = Folder::copy_of("f32");
-    folder.write(
-        "model.safetensors",
-        "version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
-    );
+    folder.write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\n");
     assert_error!(folder, Error::LfsPointer { .. }, "git lfs pull");
 }
 
@@ -46,10 +43,7 @@ fn a_git_lfs_pointer_is_recognised() {
 fn a_file_cut_anywhere_is_refused() {
     let folder = Folder::copy_of("f32");
     let bytes = folder.read("model.safetensors");
-    for length in (0..bytes.len())
-        .step_by(97)
-        .chain([1, 7, 8, 9, bytes.len() - 1])
-    {
+    for length in (0..bytes.len()).step_by(97).chain([1, 7, 8, 9, bytes.len() - 1]) {
         folder.write("model.safetensors", &bytes[..length]);
         assert_error!(folder, Error::Safetensors { .. }, "truncated");
     }
@@ -59,33 +53,18 @@ fn a_file_cut_anywhere_is_refused() {
 fn a_header_length_that_cannot_be_is_refused() {
     let folder = Folder::copy_of("f32");
     let mut bytes = folder.read("model.safetensors");
-    for length in [
-        0,
-        1,
-        bytes.len() as u64,
-        u64::from(u32::MAX),
-        u64::MAX - 7,
-        u64::MAX,
-    ] {
+    for length in [0, 1, bytes.len() as u64, u64::from(u32::MAX), u64::MAX - 7, u64::MAX] {
         bytes[..8].copy_from_slice(&length.to_le_bytes());
         folder.write("model.safetensors", &bytes);
-        assert_error!(
-            folder,
-            Error::Safetensors { .. },
-            "not a sound safetensors file"
-        );
+        assert_error!(folder, Error::Safetensors { .. }, "not a sound safetensors file");
     }
 }
 
 #[test]
 fn offsets_that_overlap_or_leave_the_file_are_refused() {
-    for offsets in [
-        json!([0, 4]),
-        json!([4, 0]),
-        json!([1, 265]),
-        json!([0, u64::MAX]),
-        json!([-1, 3]),
-    ] {
+    for offsets in
+        [json!([0, 4]), json!([4, 0]), json!([1, 265]), json!([0, u64::MAX]), json!([-1, 3])]
+    {
         let folder = Folder::copy_of("f32");
         folder.edit_header(|header| header[TABLE]["data_offsets"] = offsets);
         assert_error!(folder, Error::Safetensors { .. }, "fetch it again");
@@ -94,11 +73,7 @@ fn offsets_that_overlap_or_leave_the_file_are_refused() {
 
 #[test]
 fn shapes_whose_product_overflows_are_refused() {
-    for shape in [
-        json!([u64::MAX, 6]),
-        json!([1u64 << 33, 1u64 << 33]),
-        json!([1u64 << 62, 6]),
-    ] {
+    for shape in [json!([u64::MAX, 6]), json!([1u64 << 33, 1u64 << 33]), json!([1u64 << 62, 6])] {
         let folder = Folder::copy_of("f32");
         folder.edit_header(|header| header[TABLE]["shape"] = shape);
         assert_error!(folder, Error::Safetensors { .. }, "sound");
@@ -115,13 +90,9 @@ fn a_shape_other_than_the_configuration_implies_is_refused() {
 #[test]
 fn a_caller_that_expects_another_shape_is_refused() {
     let checkpoint = Folder::copy_of("f32").open().unwrap();
-    let error = checkpoint
-        .read_into(TABLE, &[66], &mut [0.0; 66])
-        .unwrap_err();
+    let error = checkpoint.read_into(TABLE, &[66], &mut [0.0; 66]).unwrap_err();
     assert!(matches!(error, Error::Shape { .. }), "{error}");
-    let error = checkpoint
-        .read_into("no.such", &[1], &mut [0.0])
-        .unwrap_err();
+    let error = checkpoint.read_into("no.such", &[1], &mut [0.0]).unwrap_err();
     assert!(matches!(error, Error::MissingTensors { .. }), "{error}");
 }
 
@@ -130,16 +101,10 @@ fn an_incomplete_encoder_is_refused_with_the_first_name() {
     let folder = Folder::copy_of("f32");
     folder.edit_header(|header| {
         let header = header.as_object_mut().unwrap();
-        let query = header
-            .remove("roberta.encoder.layer.1.attention.self.query.weight")
-            .unwrap();
+        let query = header.remove("roberta.encoder.layer.1.attention.self.query.weight").unwrap();
         header.insert("something.else".into(), query);
     });
-    assert_error!(
-        folder,
-        Error::MissingTensors { .. },
-        "layer.1.attention.self.query.weight"
-    );
+    assert_error!(folder, Error::MissingTensors { .. }, "layer.1.attention.self.query.weight");
 }
 
 #[test]
@@ -189,9 +154,7 @@ fn a_scale_that_is_not_finite_is_refused() {
     let folder = Folder::copy_of("int8");
     let mut place = 0;
     folder.edit_header(|header| {
-        let bytes = header[format!("{TABLE}.scale")]["data_offsets"][0]
-            .as_u64()
-            .unwrap();
+        let bytes = header[format!("{TABLE}.scale")]["data_offsets"][0].as_u64().unwrap();
         place = usize::try_from(bytes).unwrap();
     });
     let mut bytes = folder.read("model.safetensors");
@@ -235,11 +198,7 @@ fn a_shard_that_is_missing_or_lacks_a_tensor_is_named() {
     assert_error!(folder, Error::NotInShard { .. }, "lm_head.extra");
     let folder = Folder::copy_of("sharded");
     folder.remove("model-00002-of-00002.safetensors");
-    assert_error!(
-        folder,
-        Error::MissingShard { .. },
-        "model-00002-of-00002.safetensors"
-    );
+    assert_error!(folder, Error::MissingShard { .. }, "model-00002-of-00002.safetensors");
     folder.write("model.safetensors.index.json", "{\"weight_map\": 3}");
     assert_error!(folder, Error::Json { .. }, "index.json");
 }

@@ -35,10 +35,8 @@ impl Hub {
         let main = cache.repo(Repo::model(name.to_owned()));
         let folder = main.pointer_path(&info.sha);
         // Last, as the cache counts as filled from here on.
-        main.create_ref(&info.sha).map_err(|source| Error::Write {
-            path: folder.clone(),
-            source,
-        })?;
+        main.create_ref(&info.sha)
+            .map_err(|source| Error::Write { path: folder.clone(), source })?;
         Ok(folder)
     }
 
@@ -56,23 +54,14 @@ impl Hub {
             }
         };
         let is_commit = !info.sha.is_empty() && info.sha.chars().all(|c| c.is_ascii_alphanumeric());
-        if is_commit {
-            Ok(info)
-        } else {
-            Err(Error::HubAnswer {
-                name: name.to_owned(),
-            })
-        }
+        if is_commit { Ok(info) } else { Err(Error::HubAnswer { name: name.to_owned() }) }
     }
 
     fn why(&self, name: &str, error: ApiError) -> Error {
         let name_owned = name.to_owned();
         match error {
             ApiError::RequestError(request) => match *request {
-                ureq::Error::StatusCode(status) => Error::Refused {
-                    name: name_owned,
-                    status,
-                },
+                ureq::Error::StatusCode(status) => Error::Refused { name: name_owned, status },
                 ureq::Error::Json(_) => Error::HubAnswer { name: name_owned },
                 other => self.offline(name, other),
             },
@@ -85,25 +74,14 @@ impl Hub {
         name: &str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Error {
-        Error::Offline {
-            name: name.to_owned(),
-            cache: self.cache.clone(),
-            source: source.into(),
-        }
+        Error::Offline { name: name.to_owned(), cache: self.cache.clone(), source: source.into() }
     }
 }
 
 /// The files to fetch, the weights last: they are what takes long, and everything else has been found by then.
 fn choose(name: &str, info: &RepoInfo) -> Result<Vec<String>, Error> {
-    let on_hub: Vec<&str> = info
-        .siblings
-        .iter()
-        .map(|file| file.rfilename.as_str())
-        .collect();
-    let missing = |file| Error::NotOnHub {
-        name: name.to_owned(),
-        file,
-    };
+    let on_hub: Vec<&str> = info.siblings.iter().map(|file| file.rfilename.as_str()).collect();
+    let missing = |file| Error::NotOnHub { name: name.to_owned(), file };
     if let Some(file) = NEEDED.into_iter().find(|file| !on_hub.contains(file)) {
         return Err(missing(file));
     }
@@ -129,25 +107,15 @@ fn fetch_file(
     file: &str,
     on_event: &mut dyn FnMut(Fetching<'_>),
 ) -> Result<(), Error> {
-    let mut report = Report {
-        file,
-        n_bytes: 0,
-        n_total: 0,
-        on_event,
-    };
-    let path = repo
-        .download_with_progress(file, &mut report)
-        .map_err(|source| Error::Fetch {
-            name: name.to_owned(),
-            file: file.to_owned(),
-            source: source.into(),
-        })?;
+    let mut report = Report { file, n_bytes: 0, n_total: 0, on_event };
+    let path = repo.download_with_progress(file, &mut report).map_err(|source| Error::Fetch {
+        name: name.to_owned(),
+        file: file.to_owned(),
+        source: source.into(),
+    })?;
     let expected = report.n_total;
     let found = std::fs::metadata(&path)
-        .map_err(|source| Error::Read {
-            path: path.clone(),
-            source,
-        })?
+        .map_err(|source| Error::Read { path: path.clone(), source })?
         .len();
     // Texts may travel compressed and their length be that of the packed form; weights do not.
     if found == expected || !file.ends_with(".safetensors") {
@@ -158,12 +126,7 @@ fn fetch_file(
         // Gone already where the cache does without links.
         let _ = std::fs::remove_file(path);
     }
-    Err(Error::FetchedLength {
-        name: name.to_owned(),
-        file: file.to_owned(),
-        found,
-        expected,
-    })
+    Err(Error::FetchedLength { name: name.to_owned(), file: file.to_owned(), found, expected })
 }
 
 /// Turns what hf-hub reports into events.
@@ -176,11 +139,7 @@ struct Report<'a> {
 
 impl Report<'_> {
     fn tell(&mut self) {
-        (self.on_event)(Fetching {
-            file: self.file,
-            n_bytes: self.n_bytes,
-            n_total: self.n_total,
-        });
+        (self.on_event)(Fetching { file: self.file, n_bytes: self.n_bytes, n_total: self.n_total });
     }
 }
 

@@ -40,11 +40,7 @@ impl Hub {
 
     /// A cache in front of the usual hub.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
-        Self {
-            cache: cache.into(),
-            endpoint: None,
-            patience: Self::PATIENCE,
-        }
+        Self { cache: cache.into(), endpoint: None, patience: Self::PATIENCE }
     }
 
     /// The folder of a model given as a folder or by name, fetched if need be, with an event for every block received.
@@ -57,9 +53,7 @@ impl Hub {
             return Ok(PathBuf::from(model));
         }
         if !is_name(model) {
-            return Err(Error::NotAModel {
-                name: model.to_owned(),
-            });
+            return Err(Error::NotAModel { name: model.to_owned() });
         }
         if let Some(folder) = cache::find(&self.cache, model) {
             return Ok(folder);
@@ -69,10 +63,7 @@ impl Hub {
 
     #[cfg(not(feature = "hub"))]
     fn fetch(&self, name: &str, _: &mut dyn FnMut(Fetching<'_>)) -> Result<PathBuf, Error> {
-        Err(Error::NotCached {
-            name: name.to_owned(),
-            cache: self.cache.clone(),
-        })
+        Err(Error::NotCached { name: name.to_owned(), cache: self.cache.clone() })
     }
 }
 
@@ -81,9 +72,7 @@ fn is_name(model: &str) -> bool {
     let parts: Vec<&str> = model.split('/').collect();
     let is_part = |part: &&str| {
         part.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && part
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
+            && part.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c))
             && !part.contains("..")
     };
     parts.len() <= 2 && parts.iter().all(is_part)
@@ -95,11 +84,7 @@ mod tests {
 
     #[test]
     fn paths_are_not_names() {
-        for name in [
-            "xlm-roberta-base",
-            "FacebookAI/xlm-roberta-base",
-            "a/b_c.d-1",
-        ] {
+        for name in ["xlm-roberta-base", "FacebookAI/xlm-roberta-base", "a/b_c.d-1"] {
             assert!(is_name(name), "{name}");
         }
         let paths = [

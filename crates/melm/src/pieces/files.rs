@@ -22,25 +22,17 @@ impl Files {
     /// Reads the files of a model folder.
     pub fn read(dir: &Path) -> Result<Self, Error> {
         let Some(tokenizer) = read_if_there(&dir.join("tokenizer.json"))? else {
-            return Err(Error::NoTokenizer {
-                dir: dir.to_path_buf(),
-            });
+            return Err(Error::NoTokenizer { dir: dir.to_path_buf() });
         };
         let tokenizer_config = read_if_there(&dir.join("tokenizer_config.json"))?;
         let special_tokens_map = read_if_there(&dir.join("special_tokens_map.json"))?;
-        Ok(Self {
-            tokenizer,
-            tokenizer_config,
-            special_tokens_map,
-        })
+        Ok(Self { tokenizer, tokenizer_config, special_tokens_map })
     }
 
     /// Writes the files into a model folder, each at once under its final name.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
-        std::fs::create_dir_all(dir).map_err(|source| Error::Write {
-            path: dir.to_path_buf(),
-            source,
-        })?;
+        std::fs::create_dir_all(dir)
+            .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
         let files = [
             ("tokenizer.json", Some(&self.tokenizer)),
             ("tokenizer_config.json", self.tokenizer_config.as_ref()),
@@ -60,10 +52,7 @@ impl Files {
         path: &Path,
         markers: &[(&str, u32)],
     ) -> Result<(), Error> {
-        let wrong = |source| Error::TokenizerJson {
-            path: path.to_path_buf(),
-            source,
-        };
+        let wrong = |source| Error::TokenizerJson { path: path.to_path_buf(), source };
         let mut parts: BTreeMap<&str, Box<RawValue>> =
             serde_json::from_str(&self.tokenizer).map_err(wrong)?;
         let mut added: Vec<serde_json::Value> = match parts.get("added_tokens") {
@@ -76,10 +65,7 @@ impl Files {
                 "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
             })
         }));
-        parts.insert(
-            "added_tokens",
-            serde_json::value::to_raw_value(&added).map_err(wrong)?,
-        );
+        parts.insert("added_tokens", serde_json::value::to_raw_value(&added).map_err(wrong)?);
         self.tokenizer = serde_json::to_string(&parts).map_err(wrong)?;
         Ok(())
     }
@@ -89,10 +75,7 @@ fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(source) => Err(Error::Read {
-            path: path.to_path_buf(),
-            source,
-        }),
+        Err(source) => Err(Error::Read { path: path.to_path_buf(), source }),
     }
 }
 
@@ -102,8 +85,5 @@ fn replace(path: &Path, text: &str) -> Result<(), Error> {
     let temporary = PathBuf::from(temporary);
     std::fs::write(&temporary, text)
         .and_then(|()| std::fs::rename(&temporary, path))
-        .map_err(|source| Error::Write {
-            path: path.to_path_buf(),
-            source,
-        })
+        .map_err(|source| Error::Write { path: path.to_path_buf(), source })
 }

@@ -111,11 +111,8 @@ pub(super) fn parse(text: &str) -> Result<Rules, Problem> {
     if model.dropout.is_some_and(|rate| rate != 0.0) {
         return Err(Problem::Unsupported("random dropout of merges".to_owned()));
     }
-    let added: Vec<_> = parts
-        .added_tokens
-        .into_iter()
-        .map(|added| (added.content, added.id))
-        .collect();
+    let added: Vec<_> =
+        parts.added_tokens.into_iter().map(|added| (added.content, added.id)).collect();
     let split: Option<PreTokenizerWrapper> = optional(parts.pre_tokenizer.as_deref())?;
     let (mut tokenizer, kind, pieces, split) = match (model.name.as_deref(), split) {
         (Some("Unigram"), Some(split)) => {
@@ -131,20 +128,13 @@ pub(super) fn parse(text: &str) -> Result<Rules, Problem> {
         }
         (name, _) => {
             let name = name.unwrap_or("unknown");
-            return Err(Problem::Unsupported(format!(
-                "a tokenizer of the kind `{name}`"
-            )));
+            return Err(Problem::Unsupported(format!("a tokenizer of the kind `{name}`")));
         }
     };
     let normalizer: Option<NormalizerWrapper> = optional(parts.normalizer.as_deref())?;
     tokenizer.with_normalizer(normalizer)?;
     tokenizer.with_pre_tokenizer(Some(split));
-    Ok(Rules {
-        tokenizer,
-        kind,
-        pieces,
-        added,
-    })
+    Ok(Rules { tokenizer, kind, pieces, added })
 }
 
 fn optional<T: serde::de::DeserializeOwned>(
@@ -162,39 +152,26 @@ fn unigram(
     model: UnigramParts,
     added: &[(String, u32)],
 ) -> Result<(Tokenizer, Vec<String>), Problem> {
-    let UnigramParts {
-        mut vocab,
-        unk_id,
-        byte_fallback,
-    } = model;
+    let UnigramParts { mut vocab, unk_id, byte_fallback } = model;
     if unk_id.is_none() {
-        return Err(Problem::Unsupported(
-            "a unigram model without `unk_id`".to_owned(),
-        ));
+        return Err(Problem::Unsupported("a unigram model without `unk_id`".to_owned()));
     }
     let pieces: Vec<String> = vocab.iter().map(|(piece, _)| piece.clone()).collect();
     for (id, (piece, _)) in vocab.iter_mut().enumerate() {
-        let is_added = added
-            .iter()
-            .any(|(content, added)| *added as usize == id && content == piece);
+        let is_added =
+            added.iter().any(|(content, added)| *added as usize == id && content == piece);
         if is_added || Specials::TEXTS.contains(&piece.as_str()) {
             piece.insert(0, ' ');
         }
     }
-    Ok((
-        Tokenizer::new(Unigram::from(vocab, unk_id, byte_fallback)?),
-        pieces,
-    ))
+    Ok((Tokenizer::new(Unigram::from(vocab, unk_id, byte_fallback)?), pieces))
 }
 
 /// The pieces in the order of their ids, which must be 0, 1, 2 …
 fn by_id(BpeVocabulary { vocab }: BpeVocabulary) -> Result<Vec<String>, Problem> {
     let mut pieces: Vec<_> = vocab.into_iter().map(|(piece, id)| (id, piece)).collect();
     pieces.sort_unstable();
-    let gapless = pieces
-        .iter()
-        .enumerate()
-        .all(|(place, (id, _))| place == *id as usize);
+    let gapless = pieces.iter().enumerate().all(|(place, (id, _))| place == *id as usize);
     if !gapless {
         return Err(Problem::Unsupported("a vocabulary with gaps".to_owned()));
     }

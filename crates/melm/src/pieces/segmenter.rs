@@ -30,17 +30,8 @@ impl Segmenter {
         let rules = survive(|| rules::parse(text));
         let rules =
             rules.unwrap_or_else(|| Err(rules::Problem::Unsupported("a damaged rule".to_owned())));
-        let Rules {
-            tokenizer,
-            kind,
-            pieces,
-            added,
-        } = rules.map_err(|problem| problem.at(path))?;
-        Ok(Opened {
-            segmenter: Self { tokenizer, kind },
-            pieces,
-            added,
-        })
+        let Rules { tokenizer, kind, pieces, added } = rules.map_err(|problem| problem.at(path))?;
+        Ok(Opened { segmenter: Self { tokenizer, kind }, pieces, added })
     }
 
     /// The pieces of one token; none if it normalises to nothing.
@@ -48,10 +39,7 @@ impl Segmenter {
         let encoding = survive(|| self.tokenizer.encode_fast(vec![token], false));
         match encoding.unwrap_or_else(|| Err("a damaged rule".into())) {
             Ok(encoding) => Ok(encoding.get_ids().to_vec()),
-            Err(source) => Err(Error::Segment {
-                token: token.to_owned(),
-                source,
-            }),
+            Err(source) => Err(Error::Segment { token: token.to_owned(), source }),
         }
     }
 

@@ -18,7 +18,7 @@ pub struct Encoded {
     /// Piece ids, `<s>` and `</s>` included.
     pub pieces: Vec<u32>,
     /// For each token the range of its pieces in `pieces`: contiguous, non-empty, covering all but `<s>` and `</s>`.
-    pub words: Vec<Range<u32>>,
+    pub tokens: Vec<Range<u32>>,
     /// Tokens that have no piece of their own (nothing visible in them) and stand as `<unk>`.
     pub n_invisible: usize,
 }
@@ -63,11 +63,7 @@ impl Tokenizer {
     }
 
     fn new(path: PathBuf, files: Files) -> Result<Self, Error> {
-        let Opened {
-            segmenter,
-            mut pieces,
-            added,
-        } = Segmenter::parse(&path, &files.tokenizer)?;
+        let Opened { segmenter, mut pieces, added } = Segmenter::parse(&path, &files.tokenizer)?;
         let mut ids = Vec::new();
         for (piece, id) in added {
             match pieces.get(id as usize) {
@@ -78,22 +74,10 @@ impl Tokenizer {
             ids.push(id);
         }
         let added = ids;
-        let ids = (0u32..)
-            .zip(&pieces)
-            .map(|(id, piece)| (piece.clone(), id))
-            .collect();
+        let ids = (0u32..).zip(&pieces).map(|(id, piece)| (piece.clone(), id)).collect();
         let specials = Specials::find(&path, &ids)?;
         let remembered = RwLock::default();
-        let tokenizer = Self {
-            path,
-            segmenter,
-            pieces,
-            ids,
-            added,
-            specials,
-            files,
-            remembered,
-        };
+        let tokenizer = Self { path, segmenter, pieces, ids, added, specials, files, remembered };
         tokenizer.check_that_text_stays_text()?;
         Ok(tokenizer)
     }
@@ -101,10 +85,7 @@ impl Tokenizer {
     fn check_that_text_stays_text(&self) -> Result<(), Error> {
         for &id in self.added.iter().filter(|&&id| id != self.specials.unk) {
             let found = self.segmenter.segment(self.piece(id))?;
-            if found
-                .iter()
-                .any(|piece| *piece != self.specials.unk && self.added.contains(piece))
-            {
+            if found.iter().any(|piece| *piece != self.specials.unk && self.added.contains(piece)) {
                 return Err(Error::SpecialInText {
                     path: self.path.clone(),
                     piece: self.piece(id).to_owned(),
@@ -116,10 +97,7 @@ impl Tokenizer {
 
     /// Encodes a sentence given as tokens. Never truncates.
     pub fn encode(&self, tokens: &[impl AsRef<str>]) -> Result<Encoded, Error> {
-        let mut encoded = Encoded {
-            pieces: vec![self.specials.bos],
-            ..Encoded::default()
-        };
+        let mut encoded = Encoded { pieces: vec![self.specials.bos], ..Encoded::default() };
         for token in tokens {
             let start = encoded.len();
             self.extend_with(token.as_ref(), &mut encoded.pieces)?;
@@ -127,7 +105,7 @@ impl Tokenizer {
                 encoded.pieces.push(self.specials.unk);
                 encoded.n_invisible += 1;
             }
-            encoded.words.push(start..encoded.len());
+            encoded.tokens.push(start..encoded.len());
         }
         encoded.pieces.push(self.specials.eos);
         Ok(encoded)
@@ -136,21 +114,15 @@ impl Tokenizer {
     /// Appends the pieces of a token, which depend on nothing but the token.
     fn extend_with(&self, token: &str, pieces: &mut Vec<u32>) -> Result<(), Error> {
         // A panic elsewhere cannot leave the map half-changed in a way that matters: entries are whole or absent.
-        if let Some(known) = self
-            .remembered
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .get(token)
+        if let Some(known) =
+            self.remembered.read().unwrap_or_else(PoisonError::into_inner).get(token)
         {
             pieces.extend_from_slice(known);
             return Ok(());
         }
         let new = self.segmenter.segment(token)?;
         pieces.extend_from_slice(&new);
-        let mut remembered = self
-            .remembered
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
         if remembered.len() < MOST_REMEMBERED {
             remembered.insert(token.into(), new.into());
         }
@@ -166,9 +138,7 @@ impl Tokenizer {
                 Some(id) if self.added.contains(id) && !self.specials.ids().contains(id) => *id,
                 None if !marker.is_empty() => self.push_marker(marker),
                 _ => {
-                    return Err(Error::MarkerTaken {
-                        marker: marker.to_owned(),
-                    });
+                    return Err(Error::MarkerTaken { marker: marker.to_owned() });
                 }
             });
         }
@@ -222,8 +192,7 @@ impl Tokenizer {
 
     /// The token that pieces spell, trimmed; special pieces and markers are spelled like any other.
     pub fn decode(&self, pieces: &[u32]) -> String {
-        self.segmenter
-            .spell(pieces.iter().map(|&id| self.piece(id).to_owned()).collect())
+        self.segmenter.spell(pieces.iter().map(|&id| self.piece(id).to_owned()).collect())
     }
 
     /// Writes the tokenizer's files, markers included, so that Python's `AutoTokenizer` opens the folder.
@@ -244,19 +213,10 @@ impl Specials {
     fn find(path: &Path, ids: &HashMap<String, u32>) -> Result<Self, Error> {
         let id = |piece| match ids.get(piece) {
             Some(&id) => Ok(id),
-            None => Err(Error::NoSpecial {
-                path: path.to_path_buf(),
-                piece,
-            }),
+            None => Err(Error::NoSpecial { path: path.to_path_buf(), piece }),
         };
         let [bos, eos, pad, unk, mask] = Self::TEXTS.map(id);
-        Ok(Self {
-            bos: bos?,
-            eos: eos?,
-            pad: pad?,
-            unk: unk?,
-            mask: mask?,
-        })
+        Ok(Self { bos: bos?, eos: eos?, pad: pad?, unk: unk?, mask: mask? })
     }
 
     fn ids(self) -> [u32; 5] {

@@ -26,11 +26,7 @@ impl Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let model = Arc::new(Model {
-            name: name.to_owned(),
-            files,
-            cut: cut.map(str::to_owned),
-        });
+        let model = Arc::new(Model { name: name.to_owned(), files, cut: cut.map(str::to_owned) });
         let log = Arc::clone(&asked);
         std::thread::spawn(move || {
             for stream in listener.incoming() {
@@ -46,26 +42,18 @@ fn answer(mut stream: TcpStream, model: &Model, log: &Mutex<Vec<String>>) {
     let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
     let request = lines.next().unwrap().unwrap();
     let path = request.split(' ').nth(1).unwrap().to_owned();
-    let headers: Vec<String> = lines
-        .map(Result::unwrap)
-        .take_while(|line| !line.is_empty())
-        .collect();
+    let headers: Vec<String> =
+        lines.map(Result::unwrap).take_while(|line| !line.is_empty()).collect();
     let range = headers.iter().find_map(|line| {
-        let range = line
-            .to_ascii_lowercase()
-            .strip_prefix("range: bytes=")?
-            .to_owned();
+        let range = line.to_ascii_lowercase().strip_prefix("range: bytes=")?.to_owned();
         let (start, end) = range.split_once('-')?;
         Some((start.parse::<usize>().unwrap(), end.parse::<usize>().ok()))
     });
     log.lock().unwrap().push(path.clone());
 
     if path == format!("/api/models/{}/revision/main", model.name) {
-        let siblings: Vec<_> = model
-            .files
-            .keys()
-            .map(|file| serde_json::json!({"rfilename": file}))
-            .collect();
+        let siblings: Vec<_> =
+            model.files.keys().map(|file| serde_json::json!({"rfilename": file})).collect();
         let body = serde_json::json!({"sha": COMMIT, "siblings": siblings}).to_string();
         send(&mut stream, "200 OK", &[], body.as_bytes());
         return;
@@ -90,10 +78,8 @@ fn answer(mut stream: TcpStream, model: &Model, log: &Mutex<Vec<String>>) {
 }
 
 fn send(stream: &mut TcpStream, status: &str, headers: &[String], body: &[u8]) {
-    let mut head = format!(
-        "HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n",
-        body.len()
-    );
+    let mut head =
+        format!("HTTP/1.1 {status}\r\nContent-Length: {}\r\nConnection: close\r\n", body.len());
     for header in headers {
         head.push_str(header);
         head.push_str("\r\n");

@@ -8,10 +8,7 @@ use serde_json::{Value, json};
 use crate::testdata;
 
 fn open(text: String) -> Result<Tokenizer, Error> {
-    Tokenizer::from_files(Files {
-        tokenizer: text,
-        ..Files::default()
-    })
+    Tokenizer::from_files(Files { tokenizer: text, ..Files::default() })
 }
 
 fn text_of(name: &str) -> String {
@@ -22,9 +19,7 @@ fn text_of(name: &str) -> String {
 fn error_of(name: &str, edit: impl FnOnce(&mut Value)) -> Error {
     let mut parts = serde_json::from_str(&text_of(name)).unwrap();
     edit(&mut parts);
-    open(parts.to_string())
-        .err()
-        .expect("the tokenizer is damaged")
+    open(parts.to_string()).err().expect("the tokenizer is damaged")
 }
 
 #[test]
@@ -39,10 +34,7 @@ fn a_folder_without_a_tokenizer_says_how_to_make_one() {
 fn text_that_is_no_tokenizer_is_refused() {
     for text in ["", "{}", "[]", "null", "{\"model\": 3}", "{\"model\": {}"] {
         let error = open(text.to_owned()).err().unwrap();
-        assert!(
-            matches!(error, Error::TokenizerJson { .. }),
-            "{text}: {error}"
-        );
+        assert!(matches!(error, Error::TokenizerJson { .. }), "{text}: {error}");
     }
 }
 
@@ -73,16 +65,7 @@ fn a_missing_special_piece_is_named() {
         parts["added_tokens"] = json!([]);
         parts["model"]["vocab"][4][0] = json!("mask");
     });
-    assert!(
-        matches!(
-            error,
-            Error::NoSpecial {
-                piece: "<mask>",
-                ..
-            }
-        ),
-        "{error}"
-    );
+    assert!(matches!(error, Error::NoSpecial { piece: "<mask>", .. }), "{error}");
 }
 
 #[test]
@@ -91,10 +74,7 @@ fn added_pieces_that_contradict_the_vocabulary_are_refused() {
         let error = error_of("unigram", |parts| {
             parts["added_tokens"][4]["id"] = json!(id);
         });
-        assert!(
-            matches!(error, Error::AddedPiece { id: found, .. } if found == id),
-            "{error}"
-        );
+        assert!(matches!(error, Error::AddedPiece { id: found, .. } if found == id), "{error}");
     }
 }
 
@@ -113,27 +93,16 @@ fn settings_for_cutting_and_filling_are_left_aside() {
         json!({"direction": "Right", "max_length": 3, "strategy": "LongestFirst", "stride": 0});
     parts["padding"] = json!({"strategy": {"Fixed": 9}, "direction": "Right", "pad_to_multiple_of": null,
         "pad_id": 1, "pad_type_id": 0, "pad_token": "<pad>"});
-    let (plain, set) = (
-        open(text_of("unigram")).unwrap(),
-        open(parts.to_string()).unwrap(),
-    );
-    let tokens = [
-        "A", "sentence", "of", "more", "than", "nine", "tokens", ",", "not", "cut", ".",
-    ];
+    let (plain, set) = (open(text_of("unigram")).unwrap(), open(parts.to_string()).unwrap());
+    let tokens = ["A", "sentence", "of", "more", "than", "nine", "tokens", ",", "not", "cut", "."];
     assert_eq!(set.encode(&tokens).unwrap(), plain.encode(&tokens).unwrap());
 }
 
 #[test]
 fn a_damaged_table_of_characters_is_refused() {
-    for table in [
-        "",
-        "AAAA",
-        "AAAAAAAA",
-        "/////w==",
-        "ALQCAAAgAAAJCQAA",
-        "BAAAAP////8=",
-        "not base64!",
-    ] {
+    for table in
+        ["", "AAAA", "AAAAAAAA", "/////w==", "ALQCAAAgAAAJCQAA", "BAAAAP////8=", "not base64!"]
+    {
         let error = error_of("unigram", |parts| {
             parts["normalizer"] = json!({"type": "Precompiled", "precompiled_charsmap": table});
         });
@@ -161,7 +130,7 @@ proptest! {
         if let Ok(tokenizer) = open(String::from_utf8_lossy(&bytes).into_owned())
             && let Ok(encoded) = tokenizer.encode(&["Köln", "", "<mask>", "x"])
         {
-            prop_assert_eq!(encoded.words.len(), 4);
+            prop_assert_eq!(encoded.tokens.len(), 4);
             prop_assert!(encoded.pieces.iter().all(|&id| (id as usize) < tokenizer.n_pieces()));
         }
     }

@@ -19,9 +19,9 @@ proptest! {
     fn ranges_are_contiguous_non_empty_and_cover_all_pieces(tokens in prop::collection::vec(token(), 0..8)) {
         let encoded = MINI.encode(&tokens).unwrap();
         let specials = MINI.specials();
-        prop_assert_eq!(encoded.words.len(), tokens.len());
+        prop_assert_eq!(encoded.tokens.len(), tokens.len());
         let mut end = 1;
-        for word in &encoded.words {
+        for word in &encoded.tokens {
             prop_assert_eq!(word.start, end);
             prop_assert!(word.end > word.start);
             end = word.end;

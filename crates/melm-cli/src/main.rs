@@ -1,2 +1,39 @@
-//! The `melm` command.
-fn main() {}
+//! The `melm` command: arguments in, library calls, words and exit codes out.
+
+mod args;
+mod commands;
+mod diagnose;
+mod failure;
+mod input;
+mod interrupt;
+mod output;
+mod progress;
+mod terminal;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use terminal::Terminal;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    interrupt::install();
+    let terminal = Terminal::new(args.loudness());
+    let done = match args.command {
+        Command::Check(command) => commands::check::run(&command, &terminal),
+        Command::Convert(command) => commands::convert::run(&command, &terminal),
+        Command::Sample(command) => commands::sample::run(&command, &terminal),
+        Command::Score(command) => commands::score::run(&command, &terminal),
+        Command::Completions { shell } => commands::completions::run(shell),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Err(failure) => {
+            diagnose::show(&failure, &terminal);
+            ExitCode::from(failure.exit_code())
+        }
+    }
+}

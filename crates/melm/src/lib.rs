@@ -1,1 +1,13 @@
 //! The method: from labelled sentences to more labelled sentences.
+//!
+//! So far the crate holds what every stage needs: named random streams ([`run`]), the draw of a
+//! low-resource training set ([`sample`]), tokens cut into pieces with their alignment
+//! ([`pieces`]), and models found by name ([`hub`]).
+
+pub mod error;
+pub mod hub;
+pub mod pieces;
+pub mod run;
+pub mod sample;
+
+pub use error::Error;

@@ -11,7 +11,7 @@ pub(super) fn floats(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
         Dtype::F32 => each(bytes, out, |b: [u8; 4]| f32::from_le_bytes(b)),
         Dtype::F16 => each(bytes, out, |b: [u8; 2]| f32_of_f16(u16::from_le_bytes(b))),
         Dtype::BF16 => {
-            each(bytes, out, |b: [u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
+            each(bytes, out, |b: [u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16));
         }
         _ => return false,
     }

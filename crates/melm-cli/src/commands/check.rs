@@ -1,0 +1,206 @@
+//! `melm check`: what is in the files, and what is wrong or suspicious in them.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use melm_text::Error;
+use melm_text::check::{Memory, Repeated, Report};
+use serde::Serialize;
+
+use crate::args::Check;
+use crate::diagnose;
+use crate::failure::Failure;
+use crate::input;
+use crate::output::{Output, is_stdout};
+use crate::progress::Progress;
+use crate::terminal::{Paint, Terminal, count};
+
+#[derive(Serialize)]
+struct Json {
+    files: Vec<FileJson>,
+    problems: usize,
+}
+
+#[derive(Serialize)]
+struct FileJson {
+    #[serde(flatten)]
+    report: Report,
+    problems: Vec<ProblemJson>,
+    n_problems: usize,
+}
+
+#[derive(Serialize)]
+struct ProblemJson {
+    line: usize,
+    problem: String,
+}
+
+pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
+    if command.files.iter().filter(|path| is_stdout(path)).count() > 1 {
+        return Err(Failure::Usage {
+            message: "only one of the files can be standard input".into(),
+            hint: "name the others",
+        });
+    }
+    let mut seen = Memory::default();
+    let mut files = Vec::new();
+    let mut n_problems = 0;
+    let mut out = Output::create("-".as_ref(), false)?;
+    for path in &command.files {
+        // A file that cannot be read is no reason not to look at the next.
+        match check(path, command, &mut seen, terminal) {
+            Ok((report, found)) => {
+                if !command.json {
+                    print(&mut out, &text(&report, terminal))?;
+                    if let Some(failure) = &found {
+                        diagnose::show(failure, terminal);
+                    }
+                }
+                let file = FileJson::new(report, found.as_ref());
+                n_problems += file.n_problems;
+                files.push(file);
+            }
+            Err(failure @ Failure::Usage { .. }) => return Err(failure),
+            Err(failure) => {
+                diagnose::show(&failure, terminal);
+                n_problems += 1;
+            }
+        }
+    }
+    if command.json {
+        let json = Json { files, problems: n_problems };
+        let text = serde_json::to_string_pretty(&json).expect("plain numbers and strings");
+        print(&mut out, &(text + "\n"))?;
+    }
+    match n_problems {
+        0 => Ok(()),
+        n => Err(Failure::Reported(format!("{} in all", count(n, "problem")))),
+    }
+}
+
+/// A report that nobody reads to its end (`| head`) does not stop the check.
+fn print(out: &mut Output, text: &str) -> Result<(), Failure> {
+    let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+    match printed.map_err(|error| Output::failed("standard output", error)) {
+        Err(failure) if !failure.is_closed_pipe() => Err(failure),
+        _ => Ok(()),
+    }
+}
+
+/// The report on a file, and the problems in it.
+fn check(
+    path: &Path,
+    command: &Check,
+    seen: &mut Memory,
+    terminal: &Terminal,
+) -> Result<(Report, Option<Failure>), Failure> {
+    let options = input::options(&command.reading, path)?;
+    let source = input::open(path, &command.reading)?;
+    let mut progress = Progress::new("checking", source.text().len(), terminal);
+    let (report, survey) = Report::read(&source, &options, seen, |position| progress.at(position))?;
+    Ok((report, survey.require_sound(&source, false).err().map(Failure::from)))
+}
+
+impl FileJson {
+    fn new(report: Report, found: Option<&Failure>) -> Self {
+        let (problems, n_problems) = match found {
+            Some(Failure::Text(Error::Data { problems, .. })) => {
+                let first = problems.first().iter();
+                let listed =
+                    first.map(|p| ProblemJson { line: p.line, problem: p.fault.to_string() });
+                (listed.collect(), problems.len())
+            }
+            _ => (Vec::new(), 0),
+        };
+        Self { report, problems, n_problems }
+    }
+}
+
+fn text(report: &Report, terminal: &Terminal) -> String {
+    let mut text = format!("{}\n", report.file);
+    let mut row = |name: &str, value: String| text += &format!("  {name:<11} {value}\n");
+    row("format", format(report));
+    row("scheme", scheme(report));
+    row("sentences", {
+        let documents = report.documents;
+        let none = report.sentences_without_mention;
+        let documents =
+            if documents > 0 { format!(", {documents} documents") } else { String::new() };
+        format!("{}, {none} of them without a mention{documents}", report.sentences)
+    });
+    row("tokens", report.tokens.to_string());
+    let by_type: Vec<_> = report.mentions.iter().map(|(name, n)| format!("{name} {n}")).collect();
+    let by_type =
+        if by_type.is_empty() { String::new() } else { format!(" ({})", by_type.join(", ")) };
+    row("mentions", format!("{}{by_type}", report.n_mentions()));
+    let longest: Vec<_> = report
+        .longest
+        .iter()
+        .map(|long| format!("{} (line {})", count(long.tokens, "token"), long.line))
+        .collect();
+    row("longest", longest.join(", "));
+    let repeats = &report.repeats;
+    row("duplicates", repeated(&repeats.duplicates, "of an earlier sentence here"));
+    text += &places(&repeats.duplicates);
+    if repeats.leaks.n > 0 {
+        let leaks = terminal.paint_out(Paint::Warning, "leaks");
+        let rest = repeated(&repeats.leaks, "of a sentence in an earlier file");
+        text += &format!("  {leaks}{:6} {rest}\n{}", "", places(&repeats.leaks));
+    }
+    for (kind, found) in report.suspicions.iter() {
+        let warning = terminal.paint_out(Paint::Warning, "suspicious");
+        text += &format!("  {warning}  {} × {}\n", found.n, kind.text());
+        for (line, what) in &found.first {
+            text += &format!("{:14}line {line}: {what}\n", "");
+        }
+        if found.n > found.first.len() {
+            text += &format!("{:14}… and {} more\n", "", found.n - found.first.len());
+        }
+    }
+    text
+}
+
+fn format(report: &Report) -> String {
+    let Some(columns) = &report.columns else {
+        return "JSON lines".into();
+    };
+    let mut text =
+        format!("CoNLL, {} columns, token in {}, tag in {}", columns.n, columns.token, columns.tag);
+    if let Some(other) = columns.also_tags.first() {
+        text += &format!(" (column {other} looks like tags too: `--tag-column {other}`)");
+    }
+    text
+}
+
+fn scheme(report: &Report) -> String {
+    let upper = |names: &[&str]| names.join(", ").to_uppercase();
+    match report.also_valid_as.as_slice() {
+        [] => upper(&[report.scheme]),
+        also => format!("{} (just as valid as {})", upper(&[report.scheme]), upper(also)),
+    }
+}
+
+fn repeated(repeated: &Repeated, what: &str) -> String {
+    match (repeated.n, repeated.n_other_mentions) {
+        (0, _) => "none".into(),
+        (n, 0) => format!("{n} × the tokens {what}"),
+        (n, other) => format!("{n} × the tokens {what}, {other} with other mentions"),
+    }
+}
+
+/// How many repeats are shown with their place.
+const N_PLACES: usize = 3;
+
+fn places(repeated: &Repeated) -> String {
+    let mut text = String::new();
+    for repeat in repeated.first.iter().take(N_PLACES) {
+        let other = if repeat.same_mentions { "" } else { ", with other mentions" };
+        let first = &repeat.first;
+        text +=
+            &format!("{:14}line {}: as {}:{}{other}\n", "", repeat.line, first.file, first.line);
+    }
+    if repeated.n > N_PLACES {
+        text += &format!("{:14}… and {} more\n", "", repeated.n - N_PLACES);
+    }
+    text
+}

@@ -1,0 +1,120 @@
+//! `melm score`: predicted tags against the right ones.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+
+use melm_text::score::{Rates, Reading, Weight, strict_scheme};
+use melm_text::{EntityTypes, Scores};
+use serde::Serialize;
+
+use crate::args::Score;
+use crate::failure::Failure;
+use crate::input;
+use crate::output::Output;
+use crate::progress::Progress;
+use crate::terminal::Terminal;
+
+pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
+    if command.gold == command.predicted && command.gold == Path::new("-") {
+        return Err(Failure::Usage {
+            message: "only one of the two files can be standard input".into(),
+            hint: "name the other file",
+        });
+    }
+    let options = input::options(&command.reading, &command.gold)?;
+    let predicted_options = input::options(&command.reading, &command.predicted)?;
+    let gold = input::open(&command.gold, &command.reading)?;
+    let predicted = input::open(&command.predicted, &command.reading)?;
+    let (gold, predicted) = ((&gold, &options), (&predicted, &predicted_options));
+    let reading = if command.strict {
+        Reading::Strict(strict_scheme(gold, predicted)?)
+    } else {
+        Reading::Lenient
+    };
+    let mut progress = Progress::new("scoring", gold.0.text().len(), terminal);
+    let (scores, types) =
+        Scores::of_files(gold, predicted, reading, |position| progress.at(position))?;
+    drop(progress);
+
+    let mut out = Output::create("-".as_ref(), false)?;
+    let text = if command.json { json(&scores, &types) } else { table(&scores, &types, reading) };
+    out.write_all(text.as_bytes()).map_err(|error| Output::failed("standard output", error))?;
+    out.finish()
+}
+
+#[derive(Serialize)]
+struct Json {
+    f1: f64,
+    precision: f64,
+    recall: f64,
+    support: u64,
+    predicted: u64,
+    correct: u64,
+    #[serde(rename = "macro")]
+    equal: Rates,
+    weighted: Rates,
+    types: BTreeMap<String, TypeJson>,
+}
+
+#[derive(Serialize)]
+struct TypeJson {
+    #[serde(flatten)]
+    rates: Rates,
+    support: u64,
+    predicted: u64,
+    correct: u64,
+}
+
+fn json(scores: &Scores, types: &EntityTypes) -> String {
+    let micro = scores.micro();
+    let Rates { precision, recall, f1 } = micro.rates();
+    let by_type = scores.by_type(types).into_iter().map(|(entity_type, c)| {
+        let json = TypeJson {
+            rates: c.rates(),
+            support: c.gold,
+            predicted: c.predicted,
+            correct: c.correct,
+        };
+        (types.shown(entity_type).to_owned(), json)
+    });
+    let json = Json {
+        f1,
+        precision,
+        recall,
+        support: micro.gold,
+        predicted: micro.predicted,
+        correct: micro.correct,
+        equal: scores.mean(Weight::Equal),
+        weighted: scores.mean(Weight::Support),
+        types: by_type.collect(),
+    };
+    serde_json::to_string_pretty(&json).expect("plain numbers and strings") + "\n"
+}
+
+fn table(scores: &Scores, types: &EntityTypes, reading: Reading) -> String {
+    let by_type = scores.by_type(types);
+    let names = by_type.iter().map(|&(t, _)| types.shown(t).chars().count());
+    let width = names.max().unwrap_or(0).max("weighted".len());
+    let head = ["precision", "recall", "f1", "support"];
+    let mut text = format!("{:width$}", "");
+    for title in head {
+        text += &format!("  {title:>9}");
+    }
+    let mut row = |name: &str, r: Rates, support: u64| {
+        let [p, q, f] = [r.precision, r.recall, r.f1].map(|rate| format!("{:.2}", rate * 100.0));
+        text += &format!("\n{name:width$}  {p:>9}  {q:>9}  {f:>9}  {support:>9}");
+    };
+    for (entity_type, counts) in by_type {
+        row(types.shown(entity_type), counts.rates(), counts.gold);
+    }
+    let micro = scores.micro();
+    row("micro", micro.rates(), micro.gold);
+    row("macro", scores.mean(Weight::Equal), micro.gold);
+    row("weighted", scores.mean(Weight::Support), micro.gold);
+    let how = match reading {
+        Reading::Lenient => "exact mentions, read as conlleval and seqeval do".to_owned(),
+        Reading::Strict(scheme) => format!("exact mentions, strictly {scheme}"),
+    };
+    text + &format!("\n{how}\n")
+}

@@ -1,0 +1,137 @@
+//! Failures as a person reads them: what, where with an excerpt and a caret, and the cure.
+
+use std::collections::BTreeSet;
+use std::error::Error as _;
+
+use melm_text::{Error, Problem, Problems};
+use unicode_width::UnicodeWidthStr;
+
+use crate::failure::Failure;
+use crate::terminal::{Paint, Terminal};
+
+/// How many problems of a file are shown with their line; `--verbose` shows all that are kept.
+const N_SHOWN: usize = 5;
+/// How much of a long line is shown, in columns, around what is wrong in it.
+const WIDTH: usize = 90;
+
+/// Says what went wrong, on standard error.
+pub(crate) fn show(failure: &Failure, terminal: &Terminal) {
+    let error = terminal.paint(Paint::Error, "error");
+    match failure {
+        Failure::Text(Error::Data { name, problems, excerpts }) => {
+            for line in data(name, problems, excerpts, terminal) {
+                terminal.line(&line);
+            }
+        }
+        Failure::Text(other) => {
+            let cause = other.source().map(|source| format!(": {source}")).unwrap_or_default();
+            terminal.line(&format!("{error}: {other}{cause}"));
+        }
+        other => terminal.line(&format!("{error}: {other}")),
+    }
+    if let Some(cure) = failure.hint() {
+        terminal.line(&format!("\n{}", hint(&cure, terminal)));
+    }
+}
+
+/// The problems of a file, the first of them with their lines.
+pub(crate) fn data(
+    name: &str,
+    problems: &Problems,
+    excerpts: &[String],
+    terminal: &Terminal,
+) -> Vec<String> {
+    let error = terminal.paint(Paint::Error, "error");
+    let first = problems.first();
+    let n_shown = if terminal.is_verbose() { first.len() } else { first.len().min(N_SHOWN) };
+    let mut lines = Vec::new();
+    match first {
+        [only] if problems.len() == 1 => {
+            lines.push(format!("{error}: {}", only.fault));
+            lines.extend(excerpt(name, only, excerpts.first().map_or("", |e| e), None));
+        }
+        _ => {
+            lines.push(format!("{error}: {} problems in `{name}`", problems.len()));
+            for (problem, text) in first.iter().zip(excerpts).take(n_shown) {
+                lines.extend(excerpt(name, problem, text, Some(&problem.fault.to_string())));
+            }
+        }
+    }
+    if problems.len() > n_shown {
+        lines.push(rest(&first[n_shown..], problems.len() - n_shown));
+    }
+    lines.push(String::new());
+    let mut cures: Vec<String> = Vec::new();
+    for cure in first.iter().filter_map(|problem| problem.fault.cure()) {
+        if !cures.contains(&cure) {
+            lines.push(hint(&cure, terminal));
+            cures.push(cure);
+        }
+    }
+    lines
+}
+
+fn hint(cure: &str, terminal: &Terminal) -> String {
+    format!("{}: {cure}", terminal.paint(Paint::Hint, "hint"))
+}
+
+fn rest(unshown: &[Problem], n: usize) -> String {
+    let by_line: BTreeSet<usize> = unshown.iter().map(|problem| problem.line).collect();
+    let numbers: Vec<_> = by_line.iter().take(10).map(ToString::to_string).collect();
+    let more = if by_line.len() > 10 || n > unshown.len() { ", …" } else { "" };
+    format!("… and {n} more, on lines {}{more}", numbers.join(", "))
+}
+
+/// `--> file:line:column`, the line, and a caret under what is wrong.
+fn excerpt(name: &str, problem: &Problem, text: &str, label: Option<&str>) -> Vec<String> {
+    let start = text.floor_char_boundary(problem.span.start.min(text.len()));
+    let end = text.ceil_char_boundary(problem.span.end.min(text.len())).max(start);
+    let number = problem.line.to_string();
+    let gutter = " ".repeat(number.len());
+    if text.is_empty() {
+        let label = label.map(|label| format!(": {label}")).unwrap_or_default();
+        return vec![format!("{gutter}--> {name}:{number}{label}")];
+    }
+    let column = problem.column;
+    let (head, shown_at, shown_from) = window(&text[..start], &text[start..]);
+    let indent = " ".repeat(visible(&text[shown_at..start]).width() + head.width());
+    let under = visible(&text[start..end.min(shown_from)]);
+    let carets = "^".repeat(under.width().max(1));
+    let tail = if shown_from < text.len() { "…" } else { "" };
+    let body = visible(&text[shown_at..shown_from]);
+    let label = label.map(|label| format!(" {label}")).unwrap_or_default();
+    vec![
+        format!("{gutter}--> {name}:{number}:{column}"),
+        format!("{gutter} |"),
+        format!("{number} | {head}{body}{tail}"),
+        format!("{gutter} | {indent}{carets}{label}"),
+    ]
+}
+
+/// Which part of a long line to show: an ellipsis if its start is cut, its first and last byte.
+fn window(before: &str, from: &str) -> (&'static str, usize, usize) {
+    let half = WIDTH / 2;
+    let cut_before = before.char_indices().rev().nth(half).map(|(at, _)| at);
+    let end = from.char_indices().nth(half).map_or(from.len(), |(at, _)| at);
+    match cut_before {
+        Some(at) => ("…", at, before.len() + end),
+        None => ("", 0, before.len() + end),
+    }
+}
+
+/// Tabs as four spaces, control characters and the zero-width ones that hide as a replacement
+/// character; combining marks stay, as whole scripts need them.
+fn visible(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '\t' => out.push_str("    "),
+            '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}' | '\u{feff}' => {
+                out.push('\u{fffd}');
+            }
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,63 @@
+//! Why a command could not do what it was asked.
+
+use std::io;
+
+use thiserror::Error;
+
+/// Everything that ends a command early.
+#[derive(Debug, Error)]
+pub(crate) enum Failure {
+    /// A file could not be read, or there is something wrong in it.
+    #[error(transparent)]
+    Text(#[from] melm_text::Error),
+    /// The output exists already.
+    #[error("`{0}` exists already")]
+    Exists(String),
+    /// The output could not be written.
+    #[error("cannot write `{name}`: {source}")]
+    Write {
+        /// The output.
+        name: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The problems were reported as part of the command's own output.
+    #[error("{0}")]
+    Reported(String),
+    /// Options that do not go together with the data.
+    #[error("{message}")]
+    Usage {
+        /// What is wrong.
+        message: String,
+        /// What to do about it.
+        hint: &'static str,
+    },
+}
+
+impl Failure {
+    /// 1: data, file or device; 2: usage.
+    pub(crate) fn exit_code(&self) -> u8 {
+        match self {
+            Failure::Usage { .. } => 2,
+            _ => 1,
+        }
+    }
+
+    /// Whether somebody closed standard output (`melm … | head`): that is no failure.
+    pub(crate) fn is_closed_pipe(&self) -> bool {
+        matches!(self, Failure::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
+    }
+
+    /// What the user can do about it, where we know.
+    pub(crate) fn hint(&self) -> Option<String> {
+        match self {
+            Failure::Text(error) => error.cure(),
+            Failure::Exists(_) => Some("pass `--force` to overwrite it".into()),
+            Failure::Usage { hint, .. } => Some((*hint).into()),
+            Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                Some("create the folder first".into())
+            }
+            Failure::Write { .. } | Failure::Reported(_) => None,
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! The `console` blocks of the README and the guides, run as a reader would run them.
+//!
+//! A block is commands (`$ melm …`) with what they print, standard output and error together, in
+//! a folder that holds `examples/`. `…` stands for any text within a line, and alone on a line for
+//! any lines. Blocks that start with another command than `melm` are prose.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+struct Step {
+    command: String,
+    expected: Vec<String>,
+}
+
+fn steps(page: &str) -> Vec<Step> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut inside = false;
+    for line in page.lines() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if inside {
+            if let Some(command) = line.strip_prefix("$ ") {
+                steps.push(Step { command: command.to_owned(), expected: Vec::new() });
+            } else if let Some(step) = steps.last_mut() {
+                step.expected.push(line.to_owned());
+            }
+        }
+    }
+    steps.retain(|step| step.command.starts_with("melm "));
+    steps
+}
+
+/// Runs a command line in a shell of its own, with our `melm` first on the path.
+fn run(command: &str, folder: &Path) -> Vec<String> {
+    let out = folder.join(".out");
+    let file = File::create(&out).unwrap();
+    let bin = Path::new(env!("CARGO_BIN_EXE_melm")).parent().unwrap();
+    let path = format!("{}:/usr/bin:/bin", bin.display());
+    let mut shell = Command::new("sh");
+    shell.arg("-c").arg(command).current_dir(folder).env("PATH", path);
+    shell.stdout(file.try_clone().unwrap()).stderr(file).status().unwrap();
+    fs::read_to_string(&out).unwrap().lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+fn matches(expected: &[String], actual: &[String]) -> bool {
+    match (expected, actual) {
+        ([], []) => true,
+        ([first, rest @ ..], _) if first == "…" => {
+            (0..=actual.len()).any(|skip| matches(rest, &actual[skip..]))
+        }
+        ([first, rest @ ..], [line, more @ ..]) => matches_line(first, line) && matches(rest, more),
+        _ => false,
+    }
+}
+
+fn matches_line(expected: &str, actual: &str) -> bool {
+    let mut rest = actual;
+    let parts: Vec<&str> = expected.trim_end().split('…').collect();
+    for (at, part) in parts.iter().enumerate() {
+        let found = if at == 0 { rest.starts_with(part).then_some(0) } else { rest.find(part) };
+        let Some(start) = found else { return false };
+        rest = &rest[start + part.len()..];
+    }
+    parts.last().is_some_and(|last| last.is_empty()) || rest.is_empty()
+}
+
+fn link_examples(folder: &Path) {
+    let to = folder.join("examples/politics");
+    fs::create_dir_all(&to).unwrap();
+    for entry in fs::read_dir(root().join("examples/politics")).unwrap() {
+        let entry = entry.unwrap();
+        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    }
+}
+
+#[test]
+fn the_pages_say_what_happens() {
+    let mut pages = vec![root().join("README.md")];
+    let guides = fs::read_dir(root().join("docs/guides")).unwrap();
+    pages.extend(guides.map(|entry| entry.unwrap().path()));
+    pages.sort();
+    let mut failures = Vec::new();
+    let mut n = 0;
+    for page in pages {
+        let folder = tempfile::tempdir().unwrap();
+        link_examples(folder.path());
+        for step in steps(&fs::read_to_string(&page).unwrap()) {
+            n += 1;
+            let actual = run(&step.command, folder.path());
+            let mut expected = step.expected.clone();
+            while expected.last().is_some_and(String::is_empty) {
+                expected.pop();
+            }
+            let mut actual = actual;
+            while actual.last().is_some_and(String::is_empty) {
+                actual.pop();
+            }
+            if !matches(&expected, &actual) {
+                let (name, text) = (page.display(), actual.join("\n"));
+                failures.push(format!("{name}: $ {}\n--- printed:\n{text}", step.command));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+    assert!(n >= 5, "only {n} commands found");
+}
+
+#[test]
+fn the_matcher_can_fail() {
+    let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert!(matches(&lines("a … c\n…\nz"), &lines("a b c\nx\ny\nz")));
+    assert!(!matches(&lines("a … c\nz"), &lines("a b c\nx\nz")));
+    assert!(!matches(&lines("a"), &lines("ab")));
+    assert!(!matches(&lines("a\nb"), &lines("a")));
+}

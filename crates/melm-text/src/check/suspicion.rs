@@ -1,0 +1,180 @@
+//! What looks wrong without being an error.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::mention::Mention;
+use crate::record::Record;
+use crate::tag::{EntityType, EntityTypes};
+
+/// A sentence longer than this has probably lost its empty lines.
+const LONG_SENTENCE: usize = 200;
+/// A mention longer than this is probably two, or a slip.
+const LONG_MENTION: usize = 15;
+/// A type with fewer mentions than this may be a misspelling, and is too rare to learn.
+const FEW_MENTIONS: usize = 3;
+/// How many places of each kind are kept.
+const N_PLACES: usize = 5;
+
+/// What looks wrong, by kind, with the first places of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct Suspicions(BTreeMap<Suspicion, Found>);
+
+/// How often, and where first.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Found {
+    /// How often.
+    pub n: usize,
+    /// The first lines, with what stands there.
+    pub first: Vec<(usize, String)>,
+}
+
+/// A kind of thing that looks wrong.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Suspicion {
+    /// A sentence of more than 200 tokens.
+    LongSentence,
+    /// A mention of more than 15 tokens.
+    LongMention,
+    /// A mention that starts or ends with a punctuation mark.
+    MentionEdge,
+    /// A zero-width, control or replacement character in a token.
+    OddCharacter,
+    /// UTF-8 that was read as Latin-1 and saved again: `MÃ¼ller`.
+    Mojibake,
+    /// A space inside a token.
+    InnerSpace,
+    /// A type with one or two mentions.
+    RareType,
+    /// Two types that differ in case only.
+    TypeCase,
+    /// No mention in the whole file.
+    NoMention,
+}
+
+impl Suspicion {
+    /// The sentence for a person.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::LongSentence => "sentence of more than 200 tokens: is an empty line missing?",
+            Self::LongMention => "mention of more than 15 tokens",
+            Self::MentionEdge => "mention that starts or ends with punctuation",
+            Self::OddCharacter => "token with an invisible or broken character",
+            Self::Mojibake => "token that looks like UTF-8 read as Latin-1",
+            Self::InnerSpace => "token with a space inside",
+            Self::RareType => "entity type with fewer than 3 mentions: misspelt?",
+            Self::TypeCase => "entity types that differ in case only",
+            Self::NoMention => "no mention in the whole file",
+        }
+    }
+}
+
+impl Suspicions {
+    /// Every kind found.
+    pub fn iter(&self) -> impl Iterator<Item = (Suspicion, &Found)> {
+        self.0.iter().map(|(&kind, found)| (kind, found))
+    }
+
+    /// Whether nothing is suspicious.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn push(&mut self, kind: Suspicion, line: usize, what: impl FnOnce() -> String) {
+        let found = self.0.entry(kind).or_default();
+        found.n += 1;
+        if found.first.len() < N_PLACES {
+            found.first.push((line, what()));
+        }
+    }
+
+    pub(super) fn of_tokens(&mut self, record: &Record<'_>) {
+        if record.tokens.len() > LONG_SENTENCE {
+            let n = record.tokens.len();
+            self.push(Suspicion::LongSentence, record.line, || format!("{n} tokens"));
+        }
+        for (at, token) in record.tokens.iter().enumerate() {
+            let plain = token.bytes().all(|b| b.is_ascii_graphic());
+            if plain {
+                continue;
+            }
+            let line = record.line_of(at);
+            let shown = || token.escape_debug().to_string();
+            if token.contains(' ') {
+                self.push(Suspicion::InnerSpace, line, shown);
+            }
+            if token.chars().any(is_odd) {
+                self.push(Suspicion::OddCharacter, line, shown);
+            }
+            if is_mojibake(token) {
+                self.push(Suspicion::Mojibake, line, shown);
+            }
+        }
+    }
+
+    pub(super) fn of_mention(
+        &mut self,
+        record: &Record<'_>,
+        mention: &Mention,
+        types: &EntityTypes,
+    ) {
+        let tokens = &record.tokens[mention.tokens.clone()];
+        let line = record.line_of(mention.tokens.start);
+        let shown = || format!("{} `{}`", types.shown(mention.entity_type), tokens.join(" "));
+        if tokens.len() > LONG_MENTION {
+            self.push(Suspicion::LongMention, line, shown);
+        }
+        let (first, last) = (&*tokens[0], &*tokens[tokens.len() - 1]);
+        if NEVER_FIRST.contains(&first) || NEVER_LAST.contains(&last) {
+            self.push(Suspicion::MentionEdge, line, shown);
+        }
+    }
+
+    /// `by_type`: mentions and first line of each.
+    pub(super) fn of_types(
+        &mut self,
+        types: &EntityTypes,
+        by_type: &BTreeMap<EntityType, (usize, usize)>,
+        n_sentences: usize,
+    ) {
+        let mut lower: BTreeMap<String, EntityType> = BTreeMap::new();
+        for (&entity_type, &(n, line)) in by_type {
+            let name = types.shown(entity_type);
+            if n < FEW_MENTIONS {
+                self.push(Suspicion::RareType, line, || format!("`{name}`: {n}"));
+            }
+            if let Some(&other) = lower.get(&name.to_lowercase()) {
+                let other = types.shown(other);
+                self.push(Suspicion::TypeCase, line, || format!("`{name}` and `{other}`"));
+            }
+            lower.insert(name.to_lowercase(), entity_type);
+        }
+        if by_type.is_empty() && n_sentences > 0 {
+            self.push(Suspicion::NoMention, 1, || "every tag is `O`".to_owned());
+        }
+    }
+}
+
+fn is_odd(c: char) -> bool {
+    matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{fffd}')
+        || c.is_control()
+}
+
+fn is_mojibake(token: &str) -> bool {
+    let mut chars = token.chars().peekable();
+    while let Some(c) = chars.next() {
+        if matches!(c, 'Ã' | 'Â') && chars.peek().is_some_and(|n| ('\u{80}'..='\u{bf}').contains(n))
+        {
+            return true;
+        }
+    }
+    false
+}
+
+/// Marks that no name starts with.
+const NEVER_FIRST: [&str; 7] = [",", ".", ";", ":", "!", "?", ")"];
+/// Marks that no name ends with; a full stop may belong to an abbreviation.
+const NEVER_LAST: [&str; 4] = [",", ";", ":", "("];

@@ -1,0 +1,252 @@
+//! Reads a CoNLL text sentence by sentence.
+
+use std::borrow::Cow;
+
+use memchr::memchr_iter;
+
+use super::layout::{Layout, Separator, is_document_start};
+use crate::hash::FastMap;
+use crate::problem::{Fault, Problems};
+use crate::record::{Record, Row};
+use crate::tag::{EntityTypes, Tag, TagFault};
+use crate::token::{Token, TokenFault};
+
+/// A reader over a text in memory. Problems are collected, the rest is read on.
+#[derive(Debug)]
+pub struct ConllReader<'t> {
+    text: &'t str,
+    at: usize,
+    line: usize,
+    layout: Layout,
+    known: FastMap<&'t str, Tag>,
+    bare_cr: bool,
+    after: Vec<&'t str>,
+}
+
+impl<'t> ConllReader<'t> {
+    /// Starts at the beginning of `text`.
+    pub fn new(text: &'t str, layout: Layout) -> Self {
+        let bytes = text.as_bytes();
+        let bare_cr = memchr_iter(b'\r', bytes).any(|at| bytes.get(at + 1) != Some(&b'\n'));
+        Self { text, at: 0, line: 0, layout, known: FastMap::default(), bare_cr, after: Vec::new() }
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Comment lines that stand after the last sentence; complete once the text is read.
+    pub fn after(&self) -> &[&'t str] {
+        &self.after
+    }
+
+    /// Reads the next sentence into `record`; false at the end. A row with a problem is left out,
+    /// and so is a sentence without any other.
+    pub fn read(
+        &mut self,
+        record: &mut Record<'t>,
+        types: &mut EntityTypes,
+        problems: &mut Problems,
+    ) -> bool {
+        while self.read_rows(record, types, problems) {
+            if !record.tokens.is_empty() {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn read_rows(
+        &mut self,
+        record: &mut Record<'t>,
+        types: &mut EntityTypes,
+        problems: &mut Problems,
+    ) -> bool {
+        record.clear();
+        let mut started = false;
+        while let Some((row, found)) = self.next_row() {
+            if is_blank(row) {
+                if started {
+                    break;
+                }
+                continue;
+            }
+            if is_document_start(row) {
+                if started {
+                    self.unread(row);
+                    break;
+                }
+                record.before.push(row);
+                continue;
+            }
+            if !started && row.starts_with('#') && !self.is_row(row, &found) {
+                record.before.push(row);
+                continue;
+            }
+            if !started {
+                record.line = self.line;
+                started = true;
+            }
+            self.read_row(row, &found, record, types, problems);
+        }
+        if !started {
+            self.after = std::mem::take(&mut record.before);
+        }
+        started
+    }
+
+    /// The next line, and its columns, found in the same pass over its bytes.
+    fn next_row(&mut self) -> Option<(&'t str, Found)> {
+        let text = self.text;
+        if self.at >= text.len() {
+            return None;
+        }
+        let bytes = &text.as_bytes()[self.at..];
+        let (found, end) = find(bytes, &self.layout);
+        let row = &text[self.at..self.at + end];
+        self.at += (end + 1).min(bytes.len());
+        self.line += 1;
+        Some((row.trim_end_matches('\r'), found))
+    }
+
+    fn unread(&mut self, row: &str) {
+        self.at = row.as_ptr().addr() - self.text.as_ptr().addr();
+        self.line -= 1;
+    }
+
+    /// Whether a line that starts like a comment is a row after all: its columns and tag say so.
+    fn is_row(&self, row: &str, found: &Found) -> bool {
+        if found.n_columns != self.layout.n_columns {
+            return false;
+        }
+        let tag = &row[found.tag.0..found.tag.1];
+        let bare = tag.len() == 1 && tag != "O";
+        crate::tag::is_tag(tag) && (!bare || self.layout.bare_tags)
+    }
+
+    fn read_row(
+        &mut self,
+        text: &'t str,
+        found: &Found,
+        record: &mut Record<'t>,
+        types: &mut EntityTypes,
+        problems: &mut Problems,
+    ) {
+        if self.bare_cr
+            && let Some(at) = memchr::memchr(b'\r', text.as_bytes())
+        {
+            problems.push(self.line, at..at + 1, Fault::Return);
+            return;
+        }
+        let expected = self.layout.n_columns;
+        if found.n_columns != expected {
+            let fault = Fault::Ragged { found: found.n_columns, expected };
+            problems.push(self.line, 0..text.len(), fault);
+            return;
+        }
+        let (token, tag) = (found.token, found.tag);
+        let token_text = &text[token.0..token.1];
+        let parsed = self.parse(&text[tag.0..tag.1], types);
+        match (check(token_text), parsed) {
+            (Ok(()), Ok(parsed)) => {
+                record.tokens.push(Cow::Borrowed(token_text));
+                record.tags.push(parsed);
+                record.rows.push(Row { line: self.line, text, token, tag });
+            }
+            (checked, parsed) => {
+                if let Err(fault) = checked {
+                    problems.push(self.line, token.0..token.1, fault);
+                }
+                if let Err(fault) = parsed {
+                    problems.push(self.line, tag.0..tag.1, fault);
+                }
+            }
+        }
+    }
+
+    fn parse(&mut self, text: &'t str, types: &mut EntityTypes) -> Result<Tag, TagFault> {
+        if text == "O" {
+            return Ok(Tag::Outside);
+        }
+        if let Some(&tag) = self.known.get(text) {
+            return Ok(tag);
+        }
+        let tag = types.parse(text)?;
+        self.known.insert(text, tag);
+        Ok(tag)
+    }
+}
+
+/// As [`Token::check`], which most tokens pass by their first byte: no column holds a break.
+fn check(token: &str) -> Result<(), TokenFault> {
+    match token.as_bytes().first() {
+        Some(&byte) if byte != b' ' && byte != b'-' => Ok(()),
+        _ => Token::check(token),
+    }
+}
+
+struct Found {
+    n_columns: usize,
+    token: (usize, usize),
+    tag: (usize, usize),
+}
+
+fn is_blank(row: &str) -> bool {
+    row.as_bytes().first().is_none_or(|&first| first <= b' ') && row.trim_ascii().is_empty()
+}
+
+/// Finds the end of the first line of `bytes`, counts its columns and finds the two that matter.
+fn find(bytes: &[u8], layout: &Layout) -> (Found, usize) {
+    let tabs_only = layout.separator == Separator::Tab;
+    let mut found = Found { n_columns: 0, token: (0, 0), tag: (0, 0) };
+    let mut keep = |start: usize, end: usize| {
+        if found.n_columns == layout.token {
+            found.token = (start, end);
+        }
+        if found.n_columns == layout.tag {
+            found.tag = (start, end);
+        }
+        found.n_columns += 1;
+    };
+    let mut start = 0;
+    let mut end = next_low(bytes, 0);
+    while let Some(&byte) = bytes.get(end)
+        && byte != b'\n'
+    {
+        if byte == b'\t' || byte == b' ' && !tabs_only {
+            if tabs_only || end > start {
+                keep(start, end);
+            }
+            start = end + 1;
+        }
+        end = next_low(bytes, end + 1);
+    }
+    let mut last = end;
+    while last > start && matches!(bytes[last - 1], b' ' | b'\r') {
+        last -= 1;
+    }
+    if tabs_only && end > 0 || last > start {
+        keep(start, last);
+    }
+    (found, end)
+}
+
+/// The first byte from `at` on that is a space or below it, eight bytes at a time: tokens are short
+/// and of any length, so a loop over bytes pays a mispredicted branch for each.
+fn next_low(bytes: &[u8], mut at: usize) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
+        let word = u64::from_le_bytes(*word);
+        // High bit of each byte below 0x21; a borrow can only flag bytes above the first true one.
+        let low = word.wrapping_sub(ONES * 0x21) & !word & (ONES * 0x80);
+        if low != 0 {
+            return at + low.trailing_zeros() as usize / 8;
+        }
+        at += 8;
+    }
+    while at < bytes.len() && bytes[at] > b' ' {
+        at += 1;
+    }
+    at
+}

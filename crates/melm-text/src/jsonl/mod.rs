@@ -1,0 +1,12 @@
+//! JSON lines as Hugging Face `datasets` writes NER: one object a line with `tokens` and
+//! `ner_tags`, the tags as strings or as ids into a list of names.
+//!
+//! Every other key is kept as it was written.
+
+mod names;
+mod reader;
+mod writer;
+
+pub use names::{TagNames, names_beside, parse_names};
+pub use reader::JsonlReader;
+pub use writer::JsonlWriter;

@@ -1,0 +1,85 @@
+//! The names behind tag ids: given, or found beside the file.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+/// Tag texts in the order of their ids.
+pub type TagNames = Vec<String>;
+
+/// Reads names from a list `O,B-PER,…`, from one a line, or from the features that Hugging Face
+/// writes into `dataset_info.json`.
+pub fn parse_names(text: &str, tags_key: &str) -> Option<TagNames> {
+    let names = match serde_json::from_str::<Value>(text) {
+        Ok(Value::Array(items)) => strings(&items)?,
+        Ok(value) => features(&value, tags_key)?,
+        Err(_) => {
+            let names = text.split([',', '\n']).map(|name| name.trim().to_owned());
+            names.filter(|name| !name.is_empty()).collect()
+        }
+    };
+    let sound = !names.is_empty() && names.iter().all(|name| crate::tag::is_tag(name));
+    sound.then_some(names)
+}
+
+/// Looks beside `file` for `FILE.names` and for the descriptions that Hugging Face writes.
+pub fn names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {
+    let mut own = file.as_os_str().to_owned();
+    own.push(".names");
+    let folder = file.parent().unwrap_or(Path::new(""));
+    [own.into(), folder.join("dataset_info.json"), folder.join("dataset_infos.json")]
+        .into_iter()
+        .find_map(|path| parse_names(&fs::read_to_string(path).ok()?, tags_key))
+}
+
+/// Finds the names of a feature anywhere in a description; its layout changed over the years.
+fn features(value: &Value, tags_key: &str) -> Option<TagNames> {
+    match value {
+        Value::Array(items) => items.iter().find_map(|item| features(item, tags_key)),
+        Value::Object(map) => match map.get(tags_key) {
+            Some(feature) => names_in(feature),
+            None => map.values().find_map(|inner| features(inner, tags_key)),
+        },
+        _ => None,
+    }
+}
+
+fn names_in(value: &Value) -> Option<TagNames> {
+    let map = value.as_object()?;
+    match map.get("names") {
+        Some(Value::Array(items)) => strings(items),
+        Some(Value::Object(by_id)) => (0..by_id.len())
+            .map(|id| Some(by_id.get(&id.to_string())?.as_str()?.to_owned()))
+            .collect(),
+        _ => map.values().find_map(names_in),
+    }
+}
+
+fn strings(items: &[Value]) -> Option<TagNames> {
+    items.iter().map(|item| Some(item.as_str()?.to_owned())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_from_every_place_hugging_face_put_them() {
+        let wanted = Some(vec!["O".to_owned(), "B-PER".to_owned()]);
+        for text in [
+            r#"{"features": {"ner_tags": {"feature": {"names": ["O", "B-PER"], "_type": "ClassLabel"}, "_type": "Sequence"}}}"#,
+            r#"{"default": {"features": {"ner_tags": {"feature": {"names": ["O", "B-PER"]}}}}}"#,
+            r#"{"ner_tags": {"sequence": {"class_label": {"names": {"0": "O", "1": "B-PER"}}}}}"#,
+            r#"["O", "B-PER"]"#,
+            "O,B-PER",
+            "O\nB-PER\n",
+        ] {
+            assert_eq!(parse_names(text, "ner_tags"), wanted, "{text}");
+        }
+        assert_eq!(parse_names("these are, not tags", "ner_tags"), None);
+        let other =
+            r#"{"config": [], "features": {"chunk_tags": {"feature": {"names": ["O", "B-NP"]}}}}"#;
+        assert_eq!(parse_names(other, "ner_tags"), None, "the names of another feature");
+    }
+}

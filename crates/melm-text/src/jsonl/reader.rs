@@ -1,0 +1,228 @@
+//! Reads JSON lines sentence by sentence.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use super::names::TagNames;
+use crate::problem::{Fault, Problems};
+use crate::record::Record;
+use crate::tag::{EntityTypes, Tag};
+use crate::token::{DOCUMENT_START, Token};
+
+/// Keys under which tokens are looked for, in this order.
+const TOKENS_KEYS: [&str; 3] = ["tokens", "words", "text_tokens"];
+/// Keys under which tags are looked for, in this order.
+const TAGS_KEYS: [&str; 4] = ["ner_tags", "tags", "labels", "ner"];
+
+/// A reader over a text in memory. Problems are collected, the rest is read on.
+#[derive(Debug)]
+pub struct JsonlReader<'t> {
+    text: &'t str,
+    lines: std::iter::Enumerate<std::str::Split<'t, char>>,
+    at: usize,
+    tokens_key: String,
+    tags_key: String,
+    names: Option<TagNames>,
+    uses_ids: bool,
+}
+
+impl<'t> JsonlReader<'t> {
+    /// Starts at the beginning of `text`. Keys that are not given are told from its first line.
+    pub fn new(text: &'t str, keys: (Option<&str>, Option<&str>)) -> Self {
+        let first = text.lines().find(|line| !line.trim_ascii().is_empty()).unwrap_or("");
+        let fields = serde_json::from_str::<Fields<'_>>(first).map_or(Vec::new(), |f| f.0);
+        let find = |given: Option<&str>, usual: &[&str]| {
+            let found = usual.iter().find(|usual| fields.iter().any(|(key, _)| key == *usual));
+            given.unwrap_or(found.unwrap_or(&usual[0])).to_owned()
+        };
+        Self {
+            text,
+            lines: text.split('\n').enumerate(),
+            at: 0,
+            tokens_key: find(keys.0, &TOKENS_KEYS),
+            tags_key: find(keys.1, &TAGS_KEYS),
+            names: None,
+            uses_ids: false,
+        }
+    }
+
+    /// Gives the names behind tag ids.
+    pub fn set_names(&mut self, names: Option<TagNames>) {
+        self.names = names;
+    }
+
+    /// Whether tags were ids, so far.
+    pub fn uses_ids(&self) -> bool {
+        self.uses_ids
+    }
+
+    /// Bytes read so far.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The key of the tags.
+    pub fn tags_key(&self) -> &str {
+        &self.tags_key
+    }
+
+    /// The bytes of the list of tags in the line of `record`.
+    pub(crate) fn place_of_tags(&self, record: &Record<'t>) -> std::ops::Range<usize> {
+        let field = record.fields.iter().find(|(key, _)| *key == self.tags_key);
+        let Some((_, raw)) = field else { return 0..0 };
+        let at = raw.as_ptr().addr() - self.text.as_ptr().addr();
+        let line = memchr::memrchr(b'\n', &self.text.as_bytes()[..at]).map_or(0, |n| n + 1);
+        at - line..at - line + raw.len()
+    }
+
+    /// Reads the next sentence into `record`; false at the end. A line with a problem is left out.
+    pub fn read(
+        &mut self,
+        record: &mut Record<'t>,
+        types: &mut EntityTypes,
+        problems: &mut Problems,
+    ) -> bool {
+        record.clear();
+        while let Some((n, line)) = self.lines.next() {
+            self.at += line.len() + 1;
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            record.line = n + 1;
+            match self.read_line(line, record, types) {
+                Ok(true) => return true,
+                Ok(false) => {}
+                Err((span, fault)) => problems.push(n + 1, span, fault),
+            }
+            record.tokens.clear();
+            record.tags.clear();
+        }
+        false
+    }
+
+    /// False for a line that only marks a document.
+    fn read_line(
+        &mut self,
+        line: &'t str,
+        record: &mut Record<'t>,
+        types: &mut EntityTypes,
+    ) -> Result<bool, Located> {
+        let fields: Fields<'t> = serde_json::from_str(line).map_err(|error| {
+            let at = line.floor_char_boundary(error.column().saturating_sub(1).min(line.len()));
+            (at..line.len().min(at + 1), Fault::Json(without_place(&error)))
+        })?;
+        record.fields = fields.0;
+        let (tokens, span) = value(record, line, &self.tokens_key)?;
+        let tokens: Vec<Text<'t>> = serde_json::from_str(tokens).map_err(|_| {
+            let key = self.tokens_key.clone();
+            (span.clone(), Fault::Value { key, expected: "strings" })
+        })?;
+        record.tokens.extend(tokens.into_iter().map(|token| token.0));
+        self.read_tags(line, record, types)?;
+
+        if record.tokens.len() == 1 && record.tokens[0] == DOCUMENT_START {
+            record.before.push(line.trim_end_matches('\r'));
+            return Ok(false);
+        }
+        for token in &record.tokens {
+            Token::check(token).map_err(|fault| (span.clone(), fault.into()))?;
+        }
+        if record.tokens.len() != record.tags.len() {
+            let (n_tokens, n_tags) = (record.tokens.len(), record.tags.len());
+            return Err((span, Fault::Uneven { n_tokens, n_tags }));
+        }
+        if record.tokens.is_empty() {
+            return Err((span, Fault::NoToken));
+        }
+        Ok(true)
+    }
+
+    fn read_tags(
+        &mut self,
+        line: &'t str,
+        record: &mut Record<'t>,
+        types: &mut EntityTypes,
+    ) -> Result<(), Located> {
+        let (tags, span) = value(record, line, &self.tags_key)?;
+        let parse = |text: &str, types: &mut EntityTypes| -> Result<Tag, Located> {
+            types.parse(text).map_err(|fault| (span.clone(), fault.into()))
+        };
+        if let Ok(texts) = serde_json::from_str::<Vec<Text<'t>>>(tags) {
+            for text in texts {
+                record.tags.push(parse(&text.0, types)?);
+            }
+            return Ok(());
+        }
+        let ids: Vec<i64> = serde_json::from_str(tags).map_err(|_| {
+            let key = self.tags_key.clone();
+            (span.clone(), Fault::Value { key, expected: "strings or ids" })
+        })?;
+        self.uses_ids = true;
+        let names = self.names.as_deref().unwrap_or_default();
+        for id in ids {
+            let name = usize::try_from(id).ok().and_then(|id| names.get(id));
+            let name =
+                name.ok_or_else(|| (span.clone(), Fault::TagId { id, n_names: names.len() }))?;
+            record.tags.push(parse(name, types)?);
+        }
+        Ok(())
+    }
+}
+
+/// The raw value of a key, and where it stands in the line.
+fn value<'t>(
+    record: &Record<'t>,
+    line: &'t str,
+    key: &str,
+) -> Result<(&'t str, std::ops::Range<usize>), Located> {
+    let mut with_key = record.fields.iter().filter(|(k, _)| k == key);
+    match (with_key.next(), with_key.next()) {
+        (Some((_, raw)), None) => {
+            let start = raw.as_ptr().addr() - line.as_ptr().addr();
+            Ok((raw, start..start + raw.len()))
+        }
+        (None, _) => Err((0..line.len(), Fault::NoKey(key.to_owned()))),
+        _ => Err((0..line.len(), Fault::KeyTwice(key.to_owned()))),
+    }
+}
+
+/// A fault with the bytes of the line that are at fault.
+type Located = (std::ops::Range<usize>, Fault);
+
+fn without_place(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or(&text).to_owned()
+}
+
+/// A string that is copied only if it holds escapes.
+#[derive(Deserialize)]
+struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
+
+/// The keys of an object in their order, with their values as they were written.
+struct Fields<'t>(Vec<(Cow<'t, str>, &'t str)>);
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Ordered;
+        impl<'de> Visitor<'de> for Ordered {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some((key, value)) = map.next_entry::<Text<'de>, &'de RawValue>()? {
+                    fields.push((key.0, value.get()));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Ordered)
+    }
+}

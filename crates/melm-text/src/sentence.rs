@@ -1,0 +1,103 @@
+//! A sentence of its own: tokens, one tag each, and whatever else its file said of it.
+
+use thiserror::Error;
+
+use crate::mention::{Mention, mentions};
+use crate::record::{Record, Row};
+use crate::tag::Tag;
+use crate::token::{Token, TokenFault};
+
+/// Tokens with one tag each, at least one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sentence {
+    tokens: Vec<Token>,
+    tags: Vec<Tag>,
+    before: Vec<Box<str>>,
+    frames: Vec<Frame>,
+}
+
+/// The other columns of a row: the text before, between and after token and tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    parts: [Box<str>; 3],
+    tag_first: bool,
+}
+
+/// Why tokens and tags do not make a sentence.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum SentenceFault {
+    /// Not one tag for each token.
+    #[error("{n_tokens} tokens and {n_tags} tags")]
+    Uneven {
+        /// Tokens given.
+        n_tokens: usize,
+        /// Tags given.
+        n_tags: usize,
+    },
+    /// No token at all.
+    #[error("a sentence needs a token")]
+    Empty,
+    /// A text that is no token.
+    #[error(transparent)]
+    Token(#[from] TokenFault),
+}
+
+impl Sentence {
+    /// Makes a sentence of tokens and their tags.
+    pub fn new(tokens: Vec<Token>, tags: Vec<Tag>) -> Result<Self, SentenceFault> {
+        if tokens.len() != tags.len() {
+            return Err(SentenceFault::Uneven { n_tokens: tokens.len(), n_tags: tags.len() });
+        }
+        if tokens.is_empty() {
+            return Err(SentenceFault::Empty);
+        }
+        Ok(Self { tokens, tags, before: Vec::new(), frames: Vec::new() })
+    }
+
+    /// Takes over what a reader found, columns and comments included.
+    pub fn from_record(record: &Record<'_>) -> Result<Self, SentenceFault> {
+        let tokens: Result<_, _> = record.tokens.iter().map(|t| Token::new(t)).collect();
+        let mut sentence = Self::new(tokens?, record.tags.clone())?;
+        sentence.before = record.before.iter().map(|&line| line.into()).collect();
+        sentence.frames = record.rows.iter().map(Frame::of).collect();
+        Ok(sentence)
+    }
+
+    /// Its tokens.
+    pub fn tokens(&self) -> &[Token] {
+        &self.tokens
+    }
+
+    /// Their tags.
+    pub fn tags(&self) -> &[Tag] {
+        &self.tags
+    }
+
+    /// Its mentions, in order.
+    pub fn mentions(&self) -> impl Iterator<Item = Mention> {
+        mentions(&self.tags)
+    }
+
+    /// Comment and `-DOCSTART-` lines before it.
+    pub fn before(&self) -> &[Box<str>] {
+        &self.before
+    }
+
+    /// The columns around each token, if it came from a column file.
+    pub fn frames(&self) -> &[Frame] {
+        &self.frames
+    }
+}
+
+impl Frame {
+    fn of(row: &Row<'_>) -> Self {
+        let (parts, tag_first) = row.around();
+        Self { parts: parts.map(Into::into), tag_first }
+    }
+
+    pub(crate) fn around(&self) -> ([&str; 3], bool) {
+        let [head, middle, tail] = &self.parts;
+        ([head, middle, tail], self.tag_first)
+    }
+}

@@ -1,0 +1,180 @@
+//! What can go wrong in the method.
+
+use std::path::PathBuf;
+
+/// An error of this crate. Messages name the file and, where we know it, the cure.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder could not be read.
+    #[error("cannot read `{path}`")]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file or folder could not be written.
+    #[error("cannot write `{path}`; check that the folder can be written to and the disk has room")]
+    Write {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// The folder has no `tokenizer.json`.
+    #[error(
+        "`{dir}` holds no `tokenizer.json`; make one in Python: \
+         `AutoTokenizer.from_pretrained(\"{dir}\").save_pretrained(\"{dir}\")`"
+    )]
+    NoTokenizer {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// A `tokenizer.json` is not JSON, or not of the form Hugging Face writes.
+    #[error("`{path}` is not a tokenizer as Hugging Face writes it; fetch the file again")]
+    TokenizerJson {
+        /// The file.
+        path: PathBuf,
+        /// What the parser said, with line and column.
+        source: serde_json::Error,
+    },
+    /// The tokenizer is of a kind whose alignment we have not tested.
+    #[error("`{path}`: {found} is not supported; use the tokenizer of an XLM-R or RoBERTa model")]
+    TokenizerKind {
+        /// The file.
+        path: PathBuf,
+        /// What it holds.
+        found: String,
+    },
+    /// A special piece that the model needs is not in the vocabulary.
+    #[error("`{path}` has no piece `{piece}`; use the tokenizer of an XLM-R or RoBERTa model")]
+    NoSpecial {
+        /// The file.
+        path: PathBuf,
+        /// The piece.
+        piece: &'static str,
+    },
+    /// An added piece contradicts the vocabulary or leaves a gap after it.
+    #[error(
+        "`{path}`: the added piece `{piece}` has the id {id}, which does not fit the vocabulary; save the tokenizer again in Python"
+    )]
+    AddedPiece {
+        /// The file.
+        path: PathBuf,
+        /// The added piece.
+        piece: String,
+        /// Its id.
+        id: u32,
+    },
+    /// A special piece could be produced by ordinary text.
+    #[error(
+        "`{path}`: the text `{piece}` in a corpus would become the special piece; use the tokenizer of an XLM-R or RoBERTa model"
+    )]
+    SpecialInText {
+        /// The file.
+        path: PathBuf,
+        /// The piece.
+        piece: String,
+    },
+    /// A marker is empty or has the text of an ordinary or special piece.
+    #[error(
+        "`{marker}` cannot be a marker, as the vocabulary has it as a piece already; rename the tag"
+    )]
+    MarkerTaken {
+        /// The marker.
+        marker: String,
+    },
+    /// The tokenizer's own rules fail on a token.
+    #[error("the tokenizer's rules fail on the token `{token}`")]
+    Segment {
+        /// The token.
+        token: String,
+        /// What the rules said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// What was given for a model can be neither a folder nor a name.
+    #[error(
+        "`{name}` is neither a folder nor the name of a model such as `xlm-roberta-base`; check the path"
+    )]
+    NotAModel {
+        /// What was given.
+        name: String,
+    },
+    /// The model is not in the cache, and this program cannot fetch it.
+    #[error(
+        "the model `{name}` is not in the cache `{cache}`, and this program was built without the feature `hub` to fetch it; give a folder with `--model DIR`"
+    )]
+    NotCached {
+        /// The model.
+        name: String,
+        /// The cache that was searched.
+        cache: PathBuf,
+    },
+    /// The model is not in the cache, and the hub cannot be reached.
+    #[error(
+        "the model `{name}` is not in the cache `{cache}`, and the Hugging Face hub cannot be reached; give a folder with `--model DIR`, or try again with a network"
+    )]
+    Offline {
+        /// The model.
+        name: String,
+        /// The cache that was searched.
+        cache: PathBuf,
+        /// What the network said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The hub answered that it has no such model for us.
+    #[error(
+        "the Hugging Face hub answers {status} for the model `{name}`; check its name, or log in with `hf auth login` if it is private"
+    )]
+    Refused {
+        /// The model.
+        name: String,
+        /// The HTTP status.
+        status: u16,
+    },
+    /// The hub's answer about the model is not what a hub answers.
+    #[error(
+        "the Hugging Face hub's answer about the model `{name}` makes no sense; check the endpoint"
+    )]
+    HubAnswer {
+        /// The model.
+        name: String,
+    },
+    /// The model on the hub lacks a file that we need.
+    #[error(
+        "the model `{name}` has no `{file}` on the Hugging Face hub; convert it in Python with `save_pretrained` and give the folder with `--model DIR`"
+    )]
+    NotOnHub {
+        /// The model.
+        name: String,
+        /// The file.
+        file: &'static str,
+    },
+    /// Fetching a file failed half-way.
+    #[error(
+        "fetching `{file}` of the model `{name}` failed; run the command again to go on where it stopped"
+    )]
+    Fetch {
+        /// The model.
+        name: String,
+        /// The file.
+        file: String,
+        /// What the network or the disk said.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A fetched file is not as long as the hub says.
+    #[error(
+        "fetching `{file}` of the model `{name}` gave {found} bytes, expected {expected}; it was removed, run the command again"
+    )]
+    FetchedLength {
+        /// The model.
+        name: String,
+        /// The file.
+        file: String,
+        /// Bytes on disk.
+        found: u64,
+        /// Bytes by the hub.
+        expected: u64,
+    },
+}

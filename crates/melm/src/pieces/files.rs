@@ -1,0 +1,89 @@
+//! The files of a tokenizer, kept as they came so that they can be written beside a saved model.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::value::RawValue;
+
+use crate::Error;
+
+/// The texts of a tokenizer's files.
+#[derive(Clone, Debug, Default)]
+pub struct Files {
+    /// `tokenizer.json`: everything we read.
+    pub tokenizer: String,
+    /// `tokenizer_config.json`, which Python wants to see beside it.
+    pub tokenizer_config: Option<String>,
+    /// `special_tokens_map.json`, which older Python wants to see beside it.
+    pub special_tokens_map: Option<String>,
+}
+
+impl Files {
+    /// Reads the files of a model folder.
+    pub fn read(dir: &Path) -> Result<Self, Error> {
+        let Some(tokenizer) = read_if_there(&dir.join("tokenizer.json"))? else {
+            return Err(Error::NoTokenizer { dir: dir.to_path_buf() });
+        };
+        let tokenizer_config = read_if_there(&dir.join("tokenizer_config.json"))?;
+        let special_tokens_map = read_if_there(&dir.join("special_tokens_map.json"))?;
+        Ok(Self { tokenizer, tokenizer_config, special_tokens_map })
+    }
+
+    /// Writes the files into a model folder, each at once under its final name.
+    pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
+        std::fs::create_dir_all(dir)
+            .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
+        let files = [
+            ("tokenizer.json", Some(&self.tokenizer)),
+            ("tokenizer_config.json", self.tokenizer_config.as_ref()),
+            ("special_tokens_map.json", self.special_tokens_map.as_ref()),
+        ];
+        for (name, text) in files {
+            if let Some(text) = text {
+                replace(&dir.join(name), text)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds markers to `tokenizer.json`; every other part stays the text it was, so that no score is rounded.
+    pub(super) fn add_markers(
+        &mut self,
+        path: &Path,
+        markers: &[(&str, u32)],
+    ) -> Result<(), Error> {
+        let wrong = |source| Error::TokenizerJson { path: path.to_path_buf(), source };
+        let mut parts: BTreeMap<&str, Box<RawValue>> =
+            serde_json::from_str(&self.tokenizer).map_err(wrong)?;
+        let mut added: Vec<serde_json::Value> = match parts.get("added_tokens") {
+            Some(added) => serde_json::from_str(added.get()).map_err(wrong)?,
+            None => Vec::new(),
+        };
+        added.extend(markers.iter().map(|&(content, id)| {
+            serde_json::json!({
+                "id": id, "content": content, "special": true,
+                "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
+            })
+        }));
+        parts.insert("added_tokens", serde_json::value::to_raw_value(&added).map_err(wrong)?);
+        self.tokenizer = serde_json::to_string(&parts).map_err(wrong)?;
+        Ok(())
+    }
+}
+
+fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Read { path: path.to_path_buf(), source }),
+    }
+}
+
+fn replace(path: &Path, text: &str) -> Result<(), Error> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".part");
+    let temporary = PathBuf::from(temporary);
+    std::fs::write(&temporary, text)
+        .and_then(|()| std::fs::rename(&temporary, path))
+        .map_err(|source| Error::Write { path: path.to_path_buf(), source })
+}

@@ -1,0 +1,55 @@
+//! The draw of a low-resource training set (section 4.1): N sentences of the full set.
+
+use crate::run::Seed;
+
+/// Draws `size` of `n` sentences. Positions come back in order, counted from 0.
+///
+/// Draws of one seed are nested: the 100 are among the 200. All of them if `size` is at least `n`.
+///
+/// ```
+/// use melm::{run::Seed, sample::draw};
+/// let (small, large) = (draw(50, 5, Seed(1)), draw(50, 10, Seed(1)));
+/// assert!(small.iter().all(|position| large.contains(position)));
+/// ```
+pub fn draw(n: usize, size: usize, seed: Seed) -> Vec<usize> {
+    let size = size.min(n);
+    let mut positions: Vec<usize> = (0..n).collect();
+    let mut generator = seed.stream("sample").generator();
+    // Fisher–Yates from the front: the first places do not depend on how many follow.
+    for at in 0..size {
+        positions.swap(at, at + generator.below(n - at));
+    }
+    positions.truncate(size);
+    positions.sort_unstable();
+    positions
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_draw_is_a_nested_subset(n in 0usize..300, size in 0usize..300, more in 0usize..50, seed: u64) {
+            let drawn = draw(n, size, Seed(seed));
+            prop_assert_eq!(drawn.len(), size.min(n));
+            prop_assert!(drawn.windows(2).all(|pair| pair[0] < pair[1]));
+            prop_assert!(drawn.iter().all(|&position| position < n));
+            let larger = draw(n, size + more, Seed(seed));
+            prop_assert!(drawn.iter().all(|position| larger.binary_search(position).is_ok()));
+        }
+    }
+
+    #[test]
+    fn every_sentence_is_drawn_equally_often() {
+        let mut counts = [0_i32; 20];
+        for seed in 0..20_000 {
+            for position in draw(20, 5, Seed(seed)) {
+                counts[position] += 1;
+            }
+        }
+        // 5 standard deviations of a binomial count of mean 5,000.
+        assert!(counts.iter().all(|n| (n - 5_000).abs() < 310), "{counts:?}");
+    }
+}

@@ -1,0 +1,32 @@
+//! Pieces and alignment: equal to Hugging Face's, and true to the corpus whatever it holds.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod golden;
+mod hostile;
+mod markers;
+mod properties;
+
+use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
+
+use melm::pieces::{Files, Tokenizer};
+
+fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn testdata(name: &str) -> PathBuf {
+    repository().join("testdata/pieces").join(name)
+}
+
+fn mini() -> Tokenizer {
+    let files = Files {
+        tokenizer: melm_mini::TOKENIZER.to_owned(),
+        tokenizer_config: Some(melm_mini::TOKENIZER_CONFIG.to_owned()),
+        special_tokens_map: Some(melm_mini::SPECIAL_TOKENS_MAP.to_owned()),
+    };
+    Tokenizer::from_files(files).unwrap()
+}
+
+/// Mini's tokenizer, opened once for all tests that do not change it.
+static MINI: LazyLock<Tokenizer> = LazyLock::new(mini);

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Dependencies point one way: cli -> melm -> {text, nn}; text and nn know nobody of ours.
+set -euo pipefail
+ours() { cargo tree -p "$1" -e normal --prefix none --depth 1 | awk -v self="$1" '$1 ~ /^melm/ && $1 != self { print $1 }' | sort -u | tr '\n' ' '; }
+allow() {
+    local crate=$1 found; shift
+    found=$(ours "$crate")
+    for name in $found; do
+        case " $* " in *" $name "*) ;; *) echo "arrow against the plan: $crate -> $name" >&2; exit 1 ;; esac
+    done
+    echo "$crate -> ${found:-nothing of ours}"
+}
+allow melm-text
+allow melm-nn
+allow melm-mini
+allow melm melm-text melm-nn
+allow melm-cli melm melm-text melm-mini melm-eval

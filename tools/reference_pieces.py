@@ -1,0 +1,47 @@
+"""What Hugging Face says about pieces, in the form our tests compare: used by the two tools beside it."""
+
+
+def reference(tokenizer, tokens):
+    """Ids, word ranges and the number of tokens without any piece, by Hugging Face's ids and word_ids().
+
+    A token without a piece gets one <unk>: the documented difference, put here by position, not by our code.
+    """
+    encoding = tokenizer(list(tokens), is_split_into_words=True, truncation=False)
+    ids, word_ids = encoding["input_ids"], encoding.word_ids()
+    assert word_ids[0] is None and word_ids[-1] is None and None not in word_ids[1:-1]
+    pieces, words, n_invisible, at = [ids[0]], [], 0, 1
+    for token in range(len(tokens)):
+        start = len(pieces)
+        while word_ids[at] == token:
+            pieces.append(ids[at])
+            at += 1
+        if len(pieces) == start:
+            pieces.append(tokenizer.unk_token_id)
+            n_invisible += 1
+        words.append([start, len(pieces)])
+    assert at == len(ids) - 1, "word_ids() are in order"
+    pieces.append(ids[-1])
+    return {"pieces": pieces, "words": words, "n_invisible": n_invisible}
+
+
+def fingerprint(encoded):
+    """64-bit FNV-1a over the little-endian u32s of ids and range ends, behind their counts."""
+    numbers = [len(encoded["pieces"]), *encoded["pieces"], *(end for _, end in encoded["words"])]
+    value = 0xCBF29CE484222325
+    for byte in b"".join(number.to_bytes(4, "little") for number in numbers):
+        value = (value ^ byte) * 0x100000001B3 & 0xFFFFFFFFFFFFFFFF
+    return f"{value:016x}"
+
+
+def read_conll(path):
+    """The tokens (first column) of each sentence, by the plainest reading of the format."""
+    sentence = []
+    for line in open(path, encoding="utf-8", newline="\n"):
+        line = line.rstrip("\n")
+        if line.strip():
+            sentence.append(line.split("\t")[0] if "\t" in line else line.split()[0])
+        elif sentence:
+            yield sentence
+            sentence = []
+    if sentence:
+        yield sentence

@@ -1,8 +1,9 @@
 """Times the same step in PyTorch: torch_step.py SHAPE WHAT N, WHAT one of
 
-train-authors     pad to 128, head at every position, Hugging Face's loss, torch's Adam
+train-authors     as their public code: pad to 128, head and loss at every position, torch's Adam
 train-best        trimmed, SDPA, head at the masked rows only, fused AdamW: the best a user could write
-generate-authors  generate-best   the same for filling masks: forward, five best pieces a mask
+generate-authors  as their public code: the same forward pass, loss and five best pieces at every position
+generate-best     trimmed, SDPA, the five best pieces at the masked rows only
 ceiling           products at the step's shapes
 
 f32, two threads, dropout and clipping on. Prints one line a measurement, for engine.py to read.
@@ -53,12 +54,10 @@ def finish(model, optimiser, loss):
 def train_authors(shape, n):
     model = model_of(shape).train()
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-5)
-    padded, real, masked, originals = batch(model.config.vocab_size, 128)
-    rows = torch.full((int(real.sum()),), -100)
-    rows[masked] = originals
-    labels = torch.full_like(padded, -100)
-    labels[real] = rows
-    timed(n, lambda: finish(model, optimiser, model(input_ids=padded, attention_mask=real.long(), labels=labels).loss))
+    padded, real, _, _ = batch(model.config.vocab_size, 128)
+    mask = real.long()
+    # As their trainer.py calls it: the loss is over every position, padding included.
+    timed(n, lambda: finish(model, optimiser, model(padded, mask, labels=padded, output_hidden_states=True).loss))
 
 
 def masked_logits(model, padded, real, masked):
@@ -80,12 +79,11 @@ def train_best(shape, n):
 @torch.inference_mode()
 def generate_authors(shape, n):
     model = model_of(shape).eval()
-    padded, real, masked, _ = batch(model.config.vocab_size, 128)
-
-    def step():
-        logits = model(input_ids=padded, attention_mask=real.long()).logits
-        logits[real][masked].softmax(-1).topk(5)
-    timed(n, step)
+    padded, real, _, _ = batch(model.config.vocab_size, 128)
+    mask = real.long()
+    # As their generate.py calls it for entities: with labels, so that the loss is computed too, and the five best at
+    # every position. (Their second pass, with another model for masked context, is not counted.)
+    timed(n, lambda: torch.topk(model(padded, mask, labels=padded).logits, k=5, dim=-1))
 
 
 @torch.inference_mode()

@@ -44,6 +44,11 @@ fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
+/// Whether what is written there is gone at once: standard output, a pipe, a device.
+pub(crate) fn is_final(path: &Path) -> bool {
+    is_stdout(path) || is_stream(path)
+}
+
 /// Refuses a file that exists, unless `force`. Called before any work is done.
 pub(crate) fn require_free(path: &Path, force: bool) -> Result<(), Failure> {
     let exists = fs::symlink_metadata(path).is_ok();

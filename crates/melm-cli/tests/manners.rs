@@ -144,6 +144,8 @@ fn links_stay_links_devices_stay_devices_and_foreign_files_stay() {
     assert!(run(&["convert", "-", "-o", "pipe"], folder.path(), TEXT).status.success());
     assert_eq!(reader.join().unwrap(), TEXT);
     assert!(fs::metadata(at("pipe")).unwrap().file_type().is_fifo());
+    let bad = TEXT.to_owned() + "Oslo LOC\n";
+    assert_eq!(run(&["convert", "-", "-o", "pipe"], folder.path(), &bad).status.code(), Some(1));
 }
 
 fn tiny(name: &str) -> String {
@@ -177,6 +179,13 @@ fn other_keys_stay_as_they_were_and_what_has_no_place_is_counted() {
     let json = run(&["convert", &multiconer, "--to", "jsonl"], folder.path(), "");
     assert!(text(&json.stderr).contains("left out 2 other columns"));
     assert!(text(&json.stderr).contains("left out 2 comment lines"), "{}", text(&json.stderr));
+    let ids = "# id 7\n# note\nAda B-PER\n\n# id 8\tdomain=en\nIda B-PER\n\n# end\n";
+    let json = run(&["convert", "-", "--to", "jsonl"], folder.path(), ids);
+    assert!(text(&json.stderr).contains("left out 3 comment lines"), "{}", text(&json.stderr));
+    let null = "{\"id\":null,\"tokens\":[\"a\"],\"ner_tags\":[\"O\"]}\n";
+    let conll = run(&["convert", "-", "--to", "conll"], folder.path(), null);
+    assert_eq!(text(&conll.stdout), "a\tO\n\n");
+    assert!(text(&conll.stderr).contains("left out 1 other value"), "{}", text(&conll.stderr));
     let marks = "{\"tokens\":[\"-DOCSTART-\"],\"ner_tags\":[\"O\"]}\n\
                  {\"tokens\":[\"Oslo\"],\"ner_tags\":[\"B-LOC\"]}\n";
     let kept = run(&["-q", "convert", "-"], folder.path(), marks);
@@ -189,8 +198,9 @@ fn another_separator_keeps_every_column() {
     let tabbed = "Ada\t\tB-PER\nsang\tN P\tO\n\n";
     let same = run(&["-q", "convert", "-", "--separator", "tab"], folder.path(), tabbed);
     assert_eq!(text(&same.stdout), tabbed);
-    let refused = run(&["-q", "convert", "-", "--separator", "space"], folder.path(), tabbed);
-    assert_eq!(refused.status.code(), Some(1));
+    let late = format!("fine\tX\tO\n\n{tabbed}");
+    let refused = run(&["-q", "convert", "-", "--separator", "space"], folder.path(), &late);
+    assert_eq!((refused.status.code(), text(&refused.stdout)), (Some(1), ""));
     let spaced =
         run(&["-q", "convert", "-", "--separator", "tab"], folder.path(), "a  X   B-PER\n");
     assert_eq!(text(&spaced.stdout), "a\tX\tB-PER\n\n");
@@ -261,6 +271,9 @@ fn repair_is_done_on_request_and_counted() {
     let done = run(&["convert", "-", "--repair"], folder.path(), slip);
     assert_eq!(text(&done.stdout), slip.replace("Oslo I-LOC", "Oslo B-LOC"));
     assert!(text(&done.stderr).contains("repaired 1 tag"), "{}", text(&done.stderr));
+    let mixed = run(&["convert", "-", "--repair"], folder.path(), "a S-X\n\nb U-X\n\n");
+    assert_eq!(text(&mixed.stdout), "a S-X\n\nb S-X\n\n");
+    assert!(text(&mixed.stderr).contains("spelt every tag in IOBES"), "{}", text(&mixed.stderr));
 }
 
 #[test]

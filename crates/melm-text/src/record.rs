@@ -50,7 +50,7 @@ impl<'t> Record<'t> {
         });
         let from_field = || {
             let (_, raw) = self.fields.iter().find(|(key, _)| key == "id")?;
-            Some(raw.trim_matches('"'))
+            Some(raw.trim_matches('"')).filter(|&id| id != "null")
         };
         from_comment.or_else(from_field)
     }

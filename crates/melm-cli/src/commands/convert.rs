@@ -13,7 +13,7 @@ use melm_text::{
 use crate::args::Convert;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::{Output, beside, is_stdout, require_free};
+use crate::output::{Output, beside, is_final, is_stdout, require_free};
 use crate::progress::Progress;
 use crate::terminal::{Terminal, count};
 
@@ -28,13 +28,11 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
     let to = to_format(command, reader.format());
     require_used(command, to)?;
 
-    // What goes to standard output cannot be taken back, and the scheme of the output must be
-    // known before its first tag is written: then the whole input is read before.
+    // What goes into a pipe cannot be taken back, and the scheme of the output must be known
+    // before its first tag is written: then the whole input is read before.
     let needs_scheme = command.to_scheme.is_none() && (command.repair || names_file.is_some());
-    let before = if needs_scheme || is_stdout(out) {
-        let survey = Survey::read(&source, &options, |_, _, _| {})?;
-        survey.require_sound(&source, command.repair)?;
-        Some(survey)
+    let before = if needs_scheme || is_final(out) {
+        Some(require_writable(&source, &options, command)?)
     } else {
         None
     };
@@ -60,6 +58,26 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
     input::say_columns(survey.layout.as_ref(), terminal);
     say(&survey, (to, scheme), (merged, repaired, lost), terminal);
     Ok(())
+}
+
+/// Reads everything, and refuses what could not be written whole.
+fn require_writable(
+    source: &Source,
+    options: &ReadOptions,
+    command: &Convert,
+) -> Result<Survey, Failure> {
+    let (mut n_sentences, mut unwritable) = (0, None);
+    let survey = Survey::read(source, options, |record, types, _| {
+        n_sentences += 1;
+        if unwritable.is_none() && command.separator == Some(Separator::Space) {
+            unwritable = spaced_column(record, types).map(|column| (column, n_sentences));
+        }
+    })?;
+    survey.require_sound(source, command.repair)?;
+    match unwritable {
+        Some((column, sentence)) => Err(Error::Unwritable { column, sentence }.into()),
+        None => Ok(survey),
+    }
 }
 
 /// Refuses options that would do nothing.
@@ -147,7 +165,9 @@ impl Pass {
     fn write_sentence(&mut self, record: &Record<'_>, types: &EntityTypes) -> Result<(), Failure> {
         self.lost += match &self.writer {
             Writer::Jsonl(_) if !record.rows.is_empty() => {
-                record.before.len() - usize::from(record.id().is_some())
+                // A comment that says nothing but the id is kept as the id.
+                let id = record.id();
+                record.before.iter().filter(|line| id.is_none_or(|id| !line.ends_with(id))).count()
             }
             Writer::Conll(_) if record.rows.is_empty() => {
                 record.fields.len() - 2 - usize::from(record.id().is_some())
@@ -206,7 +226,11 @@ fn say(
         survey.format.name(),
         to.name(),
     ));
-    if !survey.breaks.is_empty() && from == scheme {
+    let letters = survey.types.end_letters();
+    if letters.iobes && letters.bilou {
+        terminal
+            .say(&format!("spelt every tag in {scheme}: end letters of two schemes were mixed"));
+    } else if !survey.breaks.is_empty() && from == scheme {
         terminal.say(&format!("repaired {} that {from} does not allow", count(repaired, "tag")));
     } else if !survey.breaks.is_empty() {
         let breaks = count(survey.breaks.len(), "place");
@@ -225,7 +249,7 @@ fn say(
     }
     if lost > 0 {
         let what = if to == Format::Jsonl { "comment line" } else { "other value" };
-        terminal.say(&format!("left out {}: {} has no place for it", count(lost, what), to.name()));
+        terminal.say(&format!("left out {}: no place in {}", count(lost, what), to.name()));
     }
 }
 

@@ -52,7 +52,8 @@ pub struct Repeats {
 const N_PLACES: usize = 5;
 
 /// All sentences seen so far, as digests of 64 bits: among a million sentences the chance of one
-/// collision is below 1 in 10 million. An entry takes 24 bytes, whatever the sentence.
+/// collision is below 1 in 10 million. The table takes about
+/// 55 bytes a distinct sentence (measured with 1.5 million), whatever its length.
 #[derive(Debug, Default)]
 pub struct Memory {
     files: Vec<String>,

@@ -253,4 +253,10 @@ pub enum Error {
         /// Tags of the tagger.
         n_tags: usize,
     },
+    /// A file of a training half-way is not what this training would have written.
+    #[error("`{path}` does not belong to this training; remove it to begin anew")]
+    State {
+        /// The file.
+        path: PathBuf,
+    },
 }

@@ -107,6 +107,10 @@ impl Parameters {
         &self.values[range.clone()]
     }
 
+    pub(crate) fn values(&self) -> &[f32] {
+        &self.values
+    }
+
     pub(crate) fn values_mut(&mut self) -> &mut [f32] {
         &mut self.values
     }

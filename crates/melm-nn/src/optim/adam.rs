@@ -44,7 +44,7 @@ pub struct Report {
 /// The optimiser's memory: two moments a parameter. Those of frozen tensors are never touched and take no memory.
 pub struct Adam {
     settings: AdamSettings,
-    n_steps: i32,
+    n_steps: u64,
     mean: Buffer,
     square: Buffer,
     /// Each block's share of a squared norm.
@@ -97,6 +97,24 @@ impl Adam {
         }
     }
 
+    /// How many steps were made.
+    pub fn n_steps(&self) -> u64 {
+        self.n_steps
+    }
+
+    pub(crate) fn set_steps(&mut self, n_steps: u64) {
+        self.n_steps = n_steps;
+    }
+
+    /// The means of gradients and of their squares, laid out like the parameters.
+    pub(crate) fn moments(&self) -> (&[f32], &[f32]) {
+        (&self.mean, &self.square)
+    }
+
+    pub(crate) fn moments_mut(&mut self) -> (&mut [f32], &mut [f32]) {
+        (&mut self.mean, &mut self.square)
+    }
+
     /// Changes the trained parameters by the gradients of a step.
     pub fn step(
         &mut self,
@@ -133,7 +151,9 @@ impl Adam {
 
     fn rule(&self, rate: f32, norm: Option<f64>) -> Rule {
         let AdamSettings { beta1, beta2, eps, weight_decay, max_norm } = self.settings;
-        let corrections = [beta1, beta2].map(|beta| 1.0 - f64::from(beta).powi(self.n_steps));
+        // Beyond that the correction is 1.
+        let n_steps = i32::try_from(self.n_steps).unwrap_or(i32::MAX);
+        let corrections = [beta1, beta2].map(|beta| 1.0 - f64::from(beta).powi(n_steps));
         // torch.nn.utils.clip_grad_norm_ adds the same 1e-6.
         let clip = match (max_norm, norm) {
             (Some(most), Some(norm)) => (f64::from(most) / (norm + 1e-6)).min(1.0),

@@ -13,6 +13,7 @@ mod convert;
 mod names;
 mod save;
 mod shards;
+mod state;
 
 pub use checkpoint::Checkpoint;
 pub use names::{Part, TensorShape, tensors};

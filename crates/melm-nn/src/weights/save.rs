@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::config::Config;
@@ -32,13 +32,24 @@ pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), E
     check(tensors)?;
     std::fs::create_dir_all(dir)
         .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
-    let weights =
-        Unfinished::write(dir.join("model.safetensors"), |file| write_tensors(file, tensors))?;
+    let weights = Unfinished::write(dir.join("model.safetensors"), |file| {
+        write_tensors(file, tensors, &Map::new())
+    })?;
     let config = Unfinished::write(dir.join("config.json"), |file| {
         file.write_all(config.to_json().as_bytes())
     })?;
     weights.finish()?;
     config.finish()
+}
+
+/// Writes tensors and notes to one safetensors file, whole or not at all.
+pub(crate) fn write_file(
+    path: &Path,
+    tensors: &[Tensor<'_>],
+    notes: &Map<String, Value>,
+) -> Result<(), Error> {
+    check(tensors)?;
+    Unfinished::write(path.to_path_buf(), |file| write_tensors(file, tensors, notes))?.finish()
 }
 
 fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
@@ -56,8 +67,12 @@ fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-fn write_tensors(file: &mut impl Write, tensors: &[Tensor<'_>]) -> io::Result<()> {
-    let header = header(tensors);
+fn write_tensors(
+    file: &mut impl Write,
+    tensors: &[Tensor<'_>],
+    notes: &Map<String, Value>,
+) -> io::Result<()> {
+    let header = header(tensors, notes);
     file.write_all(&(header.len() as u64).to_le_bytes())?;
     file.write_all(header.as_bytes())?;
     let mut bytes = Vec::with_capacity(BLOCK * size_of::<f32>());
@@ -70,10 +85,12 @@ fn write_tensors(file: &mut impl Write, tensors: &[Tensor<'_>]) -> io::Result<()
 }
 
 /// The JSON header, padded with spaces so that the numbers behind it are aligned, as Hugging Face does it.
-fn header(tensors: &[Tensor<'_>]) -> String {
+fn header(tensors: &[Tensor<'_>], notes: &Map<String, Value>) -> String {
     let mut map = Map::new();
+    let mut metadata = notes.clone();
     // Without this, transformers refuses to open the file.
-    map.insert("__metadata__".to_owned(), json!({"format": "pt"}));
+    metadata.insert("format".to_owned(), json!("pt"));
+    map.insert("__metadata__".to_owned(), Value::Object(metadata));
     let mut start = 0;
     for tensor in tensors {
         let end = start + size_of_val(tensor.data);

@@ -48,12 +48,19 @@ impl Shard {
         Self { path: PathBuf::from("(embedded model)"), bytes: Bytes::Embedded(bytes) }
     }
 
-    fn open(path: PathBuf) -> Result<Self, Error> {
+    pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
         let map = File::open(&path).and_then(|file| map(&file));
         match map {
             Ok(map) => Ok(Self { path, bytes: Bytes::Mapped(map) }),
             Err(source) => Err(Error::Read { path, source }),
         }
+    }
+
+    /// A text among the header's notes.
+    pub(super) fn metadata(&self, key: &str) -> Result<Option<String>, Error> {
+        let (_, metadata) = SafeTensors::read_metadata(self.bytes())
+            .map_err(|source| Error::Safetensors { path: self.path.clone(), source })?;
+        Ok(metadata.metadata().as_ref().and_then(|notes| notes.get(key).cloned()))
     }
 
     /// The validated header: tensors are disjoint, inside the file, and as long as their shapes say.

@@ -1,0 +1,208 @@
+//! A training half-way: trained values, the optimiser's moments and the caller's notes in one file.
+//!
+//! One file, so that what belongs together cannot come apart; frozen tensors are not in it, since nothing changes them.
+
+use std::path::Path;
+
+use safetensors::Dtype;
+use serde_json::Map;
+
+use super::convert;
+use super::save::{Tensor, write_file};
+use super::shards::{Shard, Table};
+use crate::Error;
+use crate::optim::Adam;
+use crate::params::{Parameter, Parameters};
+
+/// Where the caller's text is in the header, and the number of the optimiser's steps.
+const NOTE: &str = "note";
+const STEPS: &str = "steps";
+
+/// The name of a tensor's values, or of one of its moments.
+fn stored_name(kind: &str, parameter: &Parameter) -> String {
+    format!("{kind}/{}", parameter.name)
+}
+
+impl Parameters {
+    /// Writes the tensors that are not frozen, with a text of the caller's.
+    pub fn save_trained(&self, path: &Path, note: &str) -> Result<(), Error> {
+        write(path, note, (self, None))
+    }
+
+    /// Reads what [`Self::save_trained`] or [`Adam::save`] wrote into the tensors that are not frozen, and returns the
+    /// note.
+    pub fn restore_trained(&mut self, path: &Path) -> Result<String, Error> {
+        State::open(path)?.read_values(self)
+    }
+}
+
+impl Adam {
+    /// Writes all that the next step depends on: the values that are not frozen, their moments, the number of steps,
+    /// and a text of the caller's.
+    pub fn save(&self, parameters: &Parameters, path: &Path, note: &str) -> Result<(), Error> {
+        write(path, note, (parameters, Some(self)))
+    }
+
+    /// Goes back to where [`Self::save`] was called, with the same tensors frozen, and returns the note.
+    pub fn restore(&mut self, parameters: &mut Parameters, path: &Path) -> Result<String, Error> {
+        let state = State::open(path)?;
+        let note = state.read_values(parameters)?;
+        let (mean, square) = self.moments_mut();
+        for (kind, moments) in [("mean", mean), ("square", square)] {
+            for parameter in parameters.list().iter().filter(|p| !p.is_frozen) {
+                state.read(&stored_name(kind, parameter), &mut moments[parameter.range.clone()])?;
+            }
+        }
+        let n_steps = state.metadata(STEPS)?.parse().map_err(|_| state.unsound())?;
+        self.set_steps(n_steps);
+        Ok(note)
+    }
+}
+
+fn write(
+    path: &Path,
+    note: &str,
+    (parameters, adam): (&Parameters, Option<&Adam>),
+) -> Result<(), Error> {
+    let trained: Vec<_> = parameters.list().iter().filter(|p| !p.is_frozen).collect();
+    let mut kinds = vec![("value", parameters.values())];
+    let mut notes = Map::new();
+    notes.insert(NOTE.to_owned(), note.into());
+    if let Some(adam) = adam {
+        let (mean, square) = adam.moments();
+        kinds.extend([("mean", mean), ("square", square)]);
+        notes.insert(STEPS.to_owned(), adam.n_steps().to_string().into());
+    }
+    let named: Vec<_> = kinds
+        .iter()
+        .flat_map(|(kind, data)| trained.iter().map(move |p| (stored_name(kind, p), *p, *data)))
+        .collect();
+    let tensors: Vec<_> = named
+        .iter()
+        .map(|(name, p, data)| Tensor { name, shape: &p.shape, data: &data[p.range.clone()] })
+        .collect();
+    write_file(path, &tensors, &notes)
+}
+
+/// An opened file of ours.
+struct State {
+    shard: Shard,
+    table: Table,
+}
+
+impl State {
+    fn open(path: &Path) -> Result<Self, Error> {
+        let shard = Shard::open(path.to_path_buf())?;
+        let table = shard.table(0)?;
+        Ok(Self { shard, table })
+    }
+
+    fn read_values(&self, parameters: &mut Parameters) -> Result<String, Error> {
+        for index in 0..parameters.list().len() {
+            let parameter = &parameters.list()[index];
+            if !parameter.is_frozen {
+                let (name, range) = (stored_name("value", parameter), parameter.range.clone());
+                self.read(&name, &mut parameters.values_mut()[range])?;
+            }
+        }
+        self.metadata(NOTE)
+    }
+
+    fn read(&self, name: &str, out: &mut [f32]) -> Result<(), Error> {
+        let stored = self.table.get(name).ok_or_else(|| self.unsound())?;
+        let bytes = &self.shard.bytes()[stored.bytes.clone()];
+        if stored.dtype != Dtype::F32 || bytes.len() != size_of_val(out) {
+            return Err(self.unsound());
+        }
+        convert::floats(stored.dtype, bytes, out);
+        Ok(())
+    }
+
+    fn metadata(&self, key: &str) -> Result<String, Error> {
+        self.shard.metadata(key)?.ok_or_else(|| self.unsound())
+    }
+
+    fn unsound(&self) -> Error {
+        Error::State { path: self.shard.path.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::device::Cpu;
+    use crate::dropout::Dropout;
+    use crate::encoder::Tape;
+    use crate::gradients::Gradients;
+    use crate::mlm::{HeadTape, MaskedBatch, MaskedLm};
+    use crate::optim::AdamSettings;
+    use crate::params::TABLE;
+
+    fn train(
+        model: &mut MaskedLm,
+        adam: &mut Adam,
+        steps: std::ops::Range<u64>,
+    ) -> Result<(), Error> {
+        let config = model.config().clone();
+        let mut batch = MaskedBatch::default();
+        batch.sentences.push(&[0, 10, 4, 12, 2], 0);
+        batch.positions.push(2);
+        batch.originals.push(11);
+        let (mut tape, mut head) = (Tape::for_training(&config), HeadTape::default());
+        let mut gradients = Gradients::new(model.parameters());
+        for step in steps {
+            gradients.clear();
+            let dropout = Dropout::new(&config, 7, step);
+            let places = (&mut tape, &mut head, &mut gradients);
+            model.accumulate(&Cpu::new(1), (&batch, 1.0, dropout), places)?;
+            adam.step(&Cpu::new(1), 1e-2, (model.parameters_mut(), &mut gradients));
+        }
+        Ok(())
+    }
+
+    fn new(freezes: bool) -> (MaskedLm, Adam) {
+        let config = Config {
+            vocab_size: 50,
+            hidden_size: 16,
+            n_layers: 1,
+            n_heads: 2,
+            ..Config::default()
+        };
+        let mut model = MaskedLm::random(&config, 1).unwrap();
+        model.parameters_mut().freeze(|name| freezes && name == TABLE);
+        let adam = Adam::new(model.parameters(), AdamSettings::default());
+        (model, adam)
+    }
+
+    #[test]
+    fn a_restored_training_goes_on_to_the_same_bytes() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.safetensors");
+        for freezes in [false, true] {
+            let (mut model, mut adam) = new(freezes);
+            train(&mut model, &mut adam, 0..3).unwrap();
+            adam.save(model.parameters(), &path, "{\"at\": 3}").unwrap();
+            train(&mut model, &mut adam, 3..6).unwrap();
+
+            let (mut again, mut other) = new(freezes);
+            assert_eq!(other.restore(again.parameters_mut(), &path).unwrap(), "{\"at\": 3}");
+            train(&mut again, &mut other, 3..6).unwrap();
+            assert_eq!(again.parameters().values(), model.parameters().values());
+        }
+    }
+
+    #[test]
+    fn a_file_of_another_training_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.safetensors");
+        let (mut model, mut adam) = new(true);
+        model.parameters().save_trained(&path, "").unwrap();
+        assert!(matches!(adam.restore(model.parameters_mut(), &path), Err(Error::State { .. })));
+        let (mut whole, _) = new(false);
+        assert!(matches!(whole.parameters_mut().restore_trained(&path), Err(Error::State { .. })));
+        assert_eq!(model.parameters_mut().restore_trained(&path).unwrap(), "");
+        std::fs::write(&path, b"12345678").unwrap();
+        assert!(model.parameters_mut().restore_trained(&path).is_err());
+    }
+}

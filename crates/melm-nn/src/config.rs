@@ -94,6 +94,11 @@ impl Default for Config {
 }
 
 impl Config {
+    /// The most pieces of a sentence, those around it included. Positions count from `pad_id + 1`.
+    pub fn longest(&self) -> usize {
+        self.max_position_embeddings - self.pad_id as usize - 1
+    }
+
     /// Parses the text of a `config.json`; `path` is where it came from, for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         let extra = serde_json::from_str(text)

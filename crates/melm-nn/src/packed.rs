@@ -73,8 +73,7 @@ impl Packed {
         if let Some(piece) = self.pieces.iter().find(|p| **p as usize >= config.vocab_size) {
             return Err(Error::PieceOutOfRange { piece: *piece, vocab_size: config.vocab_size });
         }
-        // Positions count from `pad_id + 1`.
-        let limit = config.max_position_embeddings - config.pad_id as usize - 1;
+        let limit = config.longest();
         for sentence in 0..self.n_sentences() {
             let n_pieces = self.rows(sentence).len();
             if n_pieces == 0 || n_pieces > limit {

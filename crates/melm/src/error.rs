@@ -177,4 +177,44 @@ pub enum Error {
         /// Bytes by the hub.
         expected: u64,
     },
+    /// The engine could not do it.
+    #[error(transparent)]
+    Engine(#[from] melm_nn::Error),
+    /// The listener asked to stop; the state is on disk.
+    #[error("stopped; the same command goes on from here")]
+    Interrupted,
+    /// A tokenizer has more pieces than the model has rows for.
+    #[error(
+        "`{model}`: the tokenizer has {n_pieces} pieces and the model rows for {n_rows}; they do not belong together"
+    )]
+    TooManyPieces {
+        /// The model.
+        model: String,
+        /// Pieces of the tokenizer.
+        n_pieces: usize,
+        /// Rows of the piece table.
+        n_rows: usize,
+    },
+    /// A folder holds no tagger.
+    #[error(
+        "`{dir}` holds a model, but no tagger (no `classifier.weight`); train one with `melm train`"
+    )]
+    NotATagger {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// The names of a tagger's tags are missing or wrong.
+    #[error("`{dir}/config.json`: {what}; a tagger's `id2label` names each tag, as `B-PER`")]
+    TagNames {
+        /// The folder.
+        dir: PathBuf,
+        /// What is wrong.
+        what: String,
+    },
+    /// Training data without any mention.
+    #[error("`{name}` has no mention to learn from")]
+    NoMentions {
+        /// The file.
+        name: String,
+    },
 }

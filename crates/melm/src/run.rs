@@ -82,6 +82,20 @@ impl Generator {
             }
         }
     }
+
+    /// The numbers from 0 to `n - 1` in an order of which each is equally likely.
+    pub fn permutation(&mut self, n: usize) -> Vec<usize> {
+        let mut order: Vec<_> = (0..n).collect();
+        for at in 0..n {
+            order.swap(at, at + self.below(n - at));
+        }
+        order
+    }
+
+    /// 64 random bits: the seed of a stream that is not ours, such as dropout's.
+    pub fn bits(&mut self) -> u64 {
+        self.0.next_u64()
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
 //! The files of a tokenizer, kept as they came so that they can be written beside a saved model.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::value::RawValue;
 
 use crate::Error;
+use crate::files::write_whole;
 
 /// The texts of a tokenizer's files.
 #[derive(Clone, Debug, Default)]
@@ -40,7 +41,7 @@ impl Files {
         ];
         for (name, text) in files {
             if let Some(text) = text {
-                replace(&dir.join(name), text)?;
+                write_whole(&dir.join(name), text.as_bytes())?;
             }
         }
         Ok(())
@@ -77,13 +78,4 @@ fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::Read { path: path.to_path_buf(), source }),
     }
-}
-
-fn replace(path: &Path, text: &str) -> Result<(), Error> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".part");
-    let temporary = PathBuf::from(temporary);
-    std::fs::write(&temporary, text)
-        .and_then(|()| std::fs::rename(&temporary, path))
-        .map_err(|source| Error::Write { path: path.to_path_buf(), source })
 }

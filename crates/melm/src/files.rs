@@ -1,0 +1,83 @@
+//! Files written whole or not at all, and their fingerprints.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use sha2::{Digest, Sha256};
+
+use crate::Error;
+
+/// Writes a file beside its final name and renames it: a reader never sees half of one.
+pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    let mut temporary = path.as_os_str().to_owned();
+    temporary.push(".part");
+    let temporary = PathBuf::from(temporary);
+    let written = File::create(&temporary).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    written.and_then(|()| fs::rename(&temporary, path)).map_err(|source| {
+        // An error here would hide the one that brought us here.
+        let _ = fs::remove_file(&temporary);
+        Error::Write { path: path.to_path_buf(), source }
+    })
+}
+
+/// SHA-256 of several texts or files in turn, as people compare it: in hexadecimal.
+#[derive(Clone, Default)]
+pub struct Fingerprint(Sha256);
+
+impl Fingerprint {
+    /// Takes in bytes, with their length, so that neighbours cannot be cut differently.
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update((bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+
+    /// Takes in a file.
+    pub fn add_file(&mut self, path: &Path) -> Result<(), Error> {
+        let failed = |source: io::Error| Error::Read { path: path.to_path_buf(), source };
+        let mut file = File::open(path).map_err(failed)?;
+        let mut block = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut block).map_err(failed)? {
+                0 => return Ok(()),
+                n => self.0.update(&block[..n]),
+            }
+        }
+    }
+
+    /// The fingerprint in hexadecimal.
+    pub fn finish(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+/// SHA-256 of a text, the number that `sha256sum` prints.
+pub fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_fingerprint_of_a_text_is_the_one_of_sha256sum() {
+        let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(sha256(b"abc"), expected);
+    }
+
+    #[test]
+    fn a_file_is_replaced_whole_and_leaves_nothing_beside_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        for text in ["long text", "short"] {
+            write_whole(&path, text.as_bytes()).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+        }
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(write_whole(&dir.path().join("no/such"), b"").is_err());
+    }
+}

@@ -1,0 +1,169 @@
+//! The one training loop: the masked language model and the tagger learn by it.
+//!
+//! What a step does depends on the seed and its number alone. Stopped or killed, a training goes on from the last
+//! state it wrote, to the same bytes as if nothing had happened.
+
+mod settings;
+mod state;
+
+pub use settings::{Budget, FitSettings, Freeze, Shape};
+pub use state::{Best, Epoch};
+
+use melm_nn::device::Cpu;
+use melm_nn::gradients::Gradients;
+use melm_nn::optim::Adam;
+use melm_nn::params::Parameters;
+
+use crate::Error;
+use crate::run::Key;
+use crate::stage::{Event, Stage, Wish};
+use state::Store;
+
+/// Something that learns from examples.
+pub trait Learner {
+    /// What is trained.
+    fn parameters(&self) -> &Parameters;
+
+    /// What is trained, to be changed.
+    fn parameters_mut(&mut self) -> &mut Parameters;
+
+    /// How many examples an epoch has.
+    fn n_examples(&self) -> usize;
+
+    /// Adds the gradient of the mean loss over the examples of one step.
+    fn accumulate(
+        &mut self,
+        cpu: &Cpu,
+        step: &Step<'_>,
+        gradients: &mut Gradients,
+    ) -> Result<Loss, Error>;
+
+    /// How good it is on the dev set; `None` without one.
+    fn evaluate(&mut self, cpu: &Cpu) -> Result<Option<Evaluation>, Error>;
+}
+
+/// One update of the parameters.
+#[derive(Clone, Copy, Debug)]
+pub struct Step<'a> {
+    /// The pass over the examples, from 0.
+    pub epoch: u64,
+    /// The updates before this one.
+    pub number: u64,
+    /// The examples to learn from.
+    pub examples: &'a [usize],
+    /// Where its randomness comes from.
+    pub key: Key,
+}
+
+/// A sum of losses and of how many there are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct Loss {
+    /// The sum.
+    pub sum: f64,
+    /// The number of tokens, sentences or masked positions.
+    pub n: u64,
+}
+
+impl Loss {
+    /// The mean; 0 of nothing.
+    pub fn mean(self) -> f64 {
+        if self.n == 0 { 0.0 } else { self.sum / self.n as f64 }
+    }
+}
+
+/// How good a model is on the dev set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evaluation {
+    /// What is measured.
+    pub measure: Measure,
+    /// Its value.
+    pub value: f64,
+}
+
+/// What is measured on the dev set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Measure {
+    /// Micro-F1 over exact mentions: higher is better.
+    F1,
+    /// The mean loss: lower is better.
+    Loss,
+}
+
+impl Evaluation {
+    /// Whether it is better than an earlier value of the same measure.
+    fn beats(self, before: f64) -> bool {
+        match self.measure {
+            Measure::F1 => self.value > before,
+            Measure::Loss => self.value < before,
+        }
+    }
+}
+
+/// What a training did.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Fitted {
+    /// Every epoch, in order.
+    pub epochs: Vec<Epoch>,
+    /// The epoch whose parameters were kept; the last without a dev set.
+    pub best: Option<Best>,
+    /// How many updates were made in all.
+    pub n_steps: u64,
+}
+
+/// Trains `learner` and leaves it with its best parameters: those of the best evaluation, or the last.
+pub fn fit(
+    learner: &mut dyn Learner,
+    settings: &FitSettings,
+    cpu: &Cpu,
+    stage: &mut Stage<'_>,
+) -> Result<Fitted, Error> {
+    settings.freeze.apply(learner.parameters_mut());
+    let mut adam = Adam::new(learner.parameters(), settings.adam());
+    let store = Store::new(stage.folder());
+    let steps = settings.steps(learner.n_examples());
+    let mut course = store.restore(&mut adam, learner.parameters_mut())?;
+    if course.n_steps > 0 {
+        stage.say(Event::Resumed { done: course.n_steps, of: steps.total });
+    }
+    let mut gradients = Gradients::new(learner.parameters());
+    let mut order = Vec::new();
+    while course.n_steps < steps.total && !course.has_stopped(settings.patience) {
+        let (epoch, at) = (course.n_steps / steps.per_epoch, course.n_steps % steps.per_epoch);
+        if at == 0 || order.is_empty() {
+            order =
+                stage.key().then("order").at(epoch).generator().permutation(learner.n_examples());
+        }
+        let key = stage.key().then("step").at(course.n_steps);
+        let examples = steps.batch(&order, at);
+        let step = Step { epoch, number: course.n_steps, examples, key };
+        gradients.clear();
+        course.loss.add(learner.accumulate(cpu, &step, &mut gradients)?);
+        let rate = settings.learning_rate * steps.schedule.factor(course.n_steps);
+        adam.step(cpu, rate, (learner.parameters_mut(), &mut gradients));
+        course.n_steps += 1;
+
+        let is_last = course.n_steps == steps.total;
+        if at + 1 == steps.per_epoch || is_last {
+            let is_due = is_last || (epoch + 1).is_multiple_of(settings.evaluate_every.get());
+            let evaluation = if is_due { learner.evaluate(cpu)? } else { None };
+            if course.end_epoch(epoch, evaluation) {
+                store.save_best(learner.parameters())?;
+            }
+            store.write_metrics(stage.name(), &course)?;
+            if let Some(epoch) = course.epochs.last() {
+                stage.say(Event::Epoch(epoch));
+            }
+        }
+        let wish = stage.say(Event::Progress { done: course.n_steps, of: steps.total });
+        if wish != Wish::GoOn {
+            store.save(&adam, learner.parameters(), &course)?;
+        }
+        if wish == Wish::Stop {
+            return Err(Error::Interrupted);
+        }
+    }
+    if course.best.is_some() {
+        store.restore_best(learner.parameters_mut())?;
+    }
+    Ok(Fitted { epochs: course.epochs, best: course.best, n_steps: course.n_steps })
+}

@@ -1,0 +1,158 @@
+//! Where a training stands, and how that is kept on disk.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use melm_nn::optim::Adam;
+use melm_nn::params::Parameters;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::{Evaluation, Loss, Measure};
+use crate::Error;
+use crate::files::write_whole;
+
+/// What one epoch brought.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Epoch {
+    /// Its number, from 1.
+    pub epoch: u64,
+    /// Updates made by its end.
+    pub step: u64,
+    /// Mean training loss over it.
+    pub loss: f64,
+    /// Micro-F1 on dev, where it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dev_f1: Option<f64>,
+    /// Mean loss on dev, where it was measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dev_loss: Option<f64>,
+    /// Whether it is the best so far.
+    pub is_best: bool,
+}
+
+/// The best evaluation so far.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Best {
+    /// The epoch, from 1.
+    pub epoch: u64,
+    /// Its value on dev.
+    pub value: f64,
+}
+
+/// All of a training but its numbers.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(super) struct Course {
+    pub(super) n_steps: u64,
+    /// Losses of the epoch under way.
+    pub(super) loss: Loss,
+    pub(super) best: Option<Best>,
+    /// Evaluations since the best.
+    n_waited: u64,
+    pub(super) epochs: Vec<Epoch>,
+}
+
+impl Loss {
+    pub(super) fn add(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.n += other.n;
+    }
+}
+
+impl Course {
+    /// Closes the epoch; says whether it is the best so far.
+    pub(super) fn end_epoch(&mut self, epoch: u64, evaluation: Option<Evaluation>) -> bool {
+        let is_best =
+            evaluation.is_some_and(|found| self.best.is_none_or(|best| found.beats(best.value)));
+        let measured =
+            |measure| evaluation.filter(|found| found.measure == measure).map(|found| found.value);
+        let number = epoch + 1;
+        if let (true, Some(found)) = (is_best, evaluation) {
+            self.best = Some(Best { epoch: number, value: found.value });
+            self.n_waited = 0;
+        } else if evaluation.is_some() {
+            self.n_waited += 1;
+        }
+        self.epochs.push(Epoch {
+            epoch: number,
+            step: self.n_steps,
+            loss: self.loss.mean(),
+            dev_f1: measured(Measure::F1),
+            dev_loss: measured(Measure::Loss),
+            is_best,
+        });
+        self.loss = Loss::default();
+        is_best
+    }
+
+    pub(super) fn has_stopped(&self, patience: u64) -> bool {
+        patience > 0 && self.n_waited >= patience
+    }
+}
+
+/// The files of a training under way.
+pub(super) struct Store {
+    folder: PathBuf,
+}
+
+impl Store {
+    pub(super) fn new(folder: &Path) -> Self {
+        Self { folder: folder.to_path_buf() }
+    }
+
+    fn state(&self) -> PathBuf {
+        self.folder.join("state.safetensors")
+    }
+
+    fn best(&self) -> PathBuf {
+        self.folder.join("best.safetensors")
+    }
+
+    /// Goes back to the last state written; to the beginning if there is none.
+    pub(super) fn restore(
+        &self,
+        adam: &mut Adam,
+        parameters: &mut Parameters,
+    ) -> Result<Course, Error> {
+        fs::create_dir_all(&self.folder)
+            .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
+        let path = self.state();
+        if !path.exists() {
+            return Ok(Course::default());
+        }
+        let note = adam.restore(parameters, &path)?;
+        serde_json::from_str(&note).map_err(|_| melm_nn::Error::State { path }.into())
+    }
+
+    pub(super) fn save(
+        &self,
+        adam: &Adam,
+        parameters: &Parameters,
+        course: &Course,
+    ) -> Result<(), Error> {
+        Ok(adam.save(parameters, &self.state(), &json!(course).to_string())?)
+    }
+
+    pub(super) fn save_best(&self, parameters: &Parameters) -> Result<(), Error> {
+        Ok(parameters.save_trained(&self.best(), "")?)
+    }
+
+    pub(super) fn restore_best(&self, parameters: &mut Parameters) -> Result<(), Error> {
+        parameters.restore_trained(&self.best())?;
+        Ok(())
+    }
+
+    /// One line an epoch. Written anew each time, so that it never tells of an epoch that a killed run did not keep.
+    pub(super) fn write_metrics(&self, stage: &str, course: &Course) -> Result<(), Error> {
+        let lines = course.epochs.iter().map(|epoch| metrics_line(stage, epoch));
+        write_whole(&self.folder.join("metrics.jsonl"), lines.collect::<String>().as_bytes())
+    }
+}
+
+fn metrics_line(stage: &str, epoch: &Epoch) -> String {
+    let mut line = json!({"stage": stage});
+    if let (Some(line), serde_json::Value::Object(values)) = (line.as_object_mut(), json!(epoch)) {
+        line.extend(values);
+    }
+    format!("{line}\n")
+}

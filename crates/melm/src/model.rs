@@ -1,0 +1,125 @@
+//! A pretrained model: weights and tokenizer, from a folder or from the program itself.
+
+use std::path::{Path, PathBuf};
+
+use melm_nn::weights::Checkpoint;
+
+use crate::Error;
+use crate::files::Fingerprint;
+use crate::pieces::{Files, Tokenizer};
+
+/// The files of a model that is part of the program.
+#[derive(Clone, Copy)]
+pub struct Embedded {
+    /// `config.json`.
+    pub config: &'static str,
+    /// `tokenizer.json`.
+    pub tokenizer: &'static str,
+    /// `tokenizer_config.json`.
+    pub tokenizer_config: &'static str,
+    /// `special_tokens_map.json`.
+    pub special_tokens_map: &'static str,
+    /// `model.safetensors`.
+    pub weights: &'static [u8],
+}
+
+/// A model as it came, not yet in memory.
+pub struct Pretrained {
+    name: String,
+    checkpoint: Checkpoint,
+    files: Files,
+    source: Source,
+}
+
+enum Source {
+    Folder(PathBuf),
+    Embedded(Embedded),
+}
+
+impl Pretrained {
+    /// Opens a Hugging Face folder.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let (checkpoint, files) = (Checkpoint::open(dir)?, Files::read(dir)?);
+        Self::checked(Self {
+            name: dir.display().to_string(),
+            checkpoint,
+            files,
+            source: Source::Folder(dir.to_path_buf()),
+        })
+    }
+
+    /// Opens a model that is part of the program.
+    pub fn embedded(name: &str, embedded: Embedded) -> Result<Self, Error> {
+        let files = Files {
+            tokenizer: embedded.tokenizer.to_owned(),
+            tokenizer_config: Some(embedded.tokenizer_config.to_owned()),
+            special_tokens_map: Some(embedded.special_tokens_map.to_owned()),
+        };
+        Self::checked(Self {
+            name: name.to_owned(),
+            checkpoint: Checkpoint::from_bytes(embedded.config, embedded.weights)?,
+            files,
+            source: Source::Embedded(embedded),
+        })
+    }
+
+    fn checked(self) -> Result<Self, Error> {
+        let (n_pieces, n_rows) =
+            (self.tokenizer()?.n_pieces(), self.checkpoint.config().vocab_size);
+        if n_pieces > n_rows {
+            return Err(Error::TooManyPieces { model: self.name, n_pieces, n_rows });
+        }
+        Ok(self)
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Its weights.
+    pub fn checkpoint(&self) -> &Checkpoint {
+        &self.checkpoint
+    }
+
+    /// A tokenizer of its own for whoever asks, since markers may be added to it.
+    pub fn tokenizer(&self) -> Result<Tokenizer, Error> {
+        match &self.source {
+            Source::Folder(dir) => Tokenizer::open(dir),
+            Source::Embedded(_) => Tokenizer::from_files(self.files.clone()),
+        }
+    }
+
+    /// The fingerprint of everything that decides what the model computes.
+    pub fn fingerprint(&self) -> Result<String, Error> {
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.add(self.files.tokenizer.as_bytes());
+        match &self.source {
+            Source::Embedded(embedded) => {
+                fingerprint.add(embedded.config.as_bytes());
+                fingerprint.add(embedded.weights);
+            }
+            Source::Folder(dir) => {
+                fingerprint.add_file(&dir.join("config.json"))?;
+                for path in weight_files(dir)? {
+                    fingerprint.add_file(&path)?;
+                }
+            }
+        }
+        Ok(fingerprint.finish())
+    }
+}
+
+/// The files of a folder that hold weights, by name.
+fn weight_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let failed = |source| Error::Read { path: dir.to_path_buf(), source };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.extension().is_some_and(|extension| extension == "safetensors") {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}

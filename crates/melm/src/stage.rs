@@ -1,0 +1,78 @@
+//! One stage of a run: its random streams, its folder, and whom it tells how far it is.
+
+use std::path::{Path, PathBuf};
+
+use crate::fit::Epoch;
+use crate::run::Key;
+
+/// What a stage has to tell.
+#[derive(Clone, Copy, Debug)]
+pub enum Event<'a> {
+    /// So much was done by an earlier run.
+    Resumed {
+        /// Done before.
+        done: u64,
+        /// Of so much.
+        of: u64,
+    },
+    /// So much is done.
+    Progress {
+        /// Done by now.
+        done: u64,
+        /// Of so much.
+        of: u64,
+    },
+    /// An epoch has ended.
+    Epoch(&'a Epoch),
+}
+
+/// What the listener wants next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wish {
+    /// Go on.
+    GoOn,
+    /// Write the state to disk and go on: time has passed since it was written last.
+    Save,
+    /// Write the state to disk and stop.
+    Stop,
+}
+
+/// A stage under way. Results depend on its key and on nothing else that it holds.
+pub struct Stage<'a> {
+    name: &'static str,
+    key: Key,
+    folder: PathBuf,
+    listener: &'a mut dyn FnMut(Event<'_>) -> Wish,
+}
+
+impl<'a> Stage<'a> {
+    /// A stage that draws from `key`, keeps its files in `folder` and tells `listener`.
+    pub fn new(
+        name: &'static str,
+        key: Key,
+        folder: impl Into<PathBuf>,
+        listener: &'a mut dyn FnMut(Event<'_>) -> Wish,
+    ) -> Self {
+        Self { name, key: key.then(name), folder: folder.into(), listener }
+    }
+
+    /// What it is called in metrics and messages.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// The stream of everything it draws.
+    pub fn key(&self) -> Key {
+        self.key
+    }
+
+    /// Where it keeps what a later run goes on from.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Tells the listener, and what it wants.
+    pub fn say(&mut self, event: Event<'_>) -> Wish {
+        (self.listener)(event)
+    }
+}

@@ -1,0 +1,152 @@
+//! What a tagger learns from, and how it is examined.
+
+use melm_nn::device::Cpu;
+use melm_nn::dropout::Dropout;
+use melm_nn::encoder::Tape;
+use melm_nn::gradients::Gradients;
+use melm_nn::params::Parameters;
+use melm_nn::tagger::{HeadKind, TaggedBatch, TaggerTape};
+use melm_text::score::Reading;
+use melm_text::{Corpus, EntityTypes, Scores, Tag};
+
+use super::encode::View;
+use super::{Cuts, Tagger};
+use crate::Error;
+use crate::fit::{Evaluation, Learner, Loss, Measure, Step};
+
+/// Pieces of one micro-batch: enough for the products to be at full speed, few enough for a laptop's memory.
+const MOST_PIECES: usize = 2_048;
+
+/// The examples of a training, and the tagger that learns.
+pub(super) struct Lessons {
+    tagger: Tagger,
+    examples: Vec<Example>,
+    cuts: Cuts,
+    dev: Option<Exam>,
+    tape: Tape,
+    head: TaggerTape,
+    batch: TaggedBatch,
+}
+
+struct Example {
+    view: View,
+    /// The tags of its own tokens.
+    tags: Vec<u32>,
+}
+
+/// The dev set, its tags in the tagger's types.
+struct Exam {
+    sentences: Vec<Vec<String>>,
+    tags: Vec<Vec<Tag>>,
+}
+
+impl Lessons {
+    pub(super) fn new(tagger: Tagger, train: &Corpus, dev: Option<&Corpus>) -> Result<Self, Error> {
+        let mut cuts = Cuts::default();
+        let mut examples = Vec::new();
+        for (at, sentence) in train.sentences().iter().enumerate() {
+            let tags = sentence.tags();
+            let may_cut = |at: usize| tags[at - 1] == Tag::Outside || tags[at] == Tag::Outside;
+            for view in tagger.views((at, sentence.tokens()), may_cut, &mut cuts)? {
+                let number = |tag: &Tag| {
+                    tagger.tags.number(*tag).expect("the tags are made for this corpus")
+                };
+                let tags = tags[view.own.clone()].iter().map(number).collect();
+                examples.push(Example { view, tags });
+            }
+        }
+        let tape = Tape::for_training(tagger.model.config());
+        let dev = dev.map(|dev| Exam::new(dev, tagger.tags.types()));
+        let (head, batch) = (TaggerTape::default(), TaggedBatch::default());
+        Ok(Self { tagger, examples, cuts, dev, tape, head, batch })
+    }
+
+    pub(super) fn cuts(&self) -> Cuts {
+        self.cuts
+    }
+
+    pub(super) fn into_tagger(self) -> Tagger {
+        self.tagger
+    }
+
+    /// What the loss of a step is a mean over: sentences with a CRF, else tokens.
+    fn n_losses(&self, examples: &[usize]) -> usize {
+        match self.tagger.model.settings().kind {
+            HeadKind::Crf => examples.len(),
+            HeadKind::Linear => examples.iter().map(|at| self.examples[*at].tags.len()).sum(),
+        }
+    }
+}
+
+impl Exam {
+    fn new(dev: &Corpus, types: &EntityTypes) -> Self {
+        let mut types = types.clone();
+        let translated: Vec<_> =
+            dev.types().iter().map(|t| types.intern(dev.types().name(t))).collect();
+        let translate = |tag: &Tag| match *tag {
+            Tag::Outside => Tag::Outside,
+            Tag::In(part, entity_type) => Tag::In(part, translated[entity_type.index()]),
+        };
+        let sentences = dev.sentences().iter();
+        Self {
+            sentences: sentences
+                .clone()
+                .map(|s| s.tokens().iter().map(ToString::to_string).collect())
+                .collect(),
+            tags: sentences.map(|s| s.tags().iter().map(translate).collect()).collect(),
+        }
+    }
+}
+
+impl Learner for Lessons {
+    fn parameters(&self) -> &Parameters {
+        self.tagger.model.parameters()
+    }
+
+    fn parameters_mut(&mut self) -> &mut Parameters {
+        self.tagger.model.parameters_mut()
+    }
+
+    fn n_examples(&self) -> usize {
+        self.examples.len()
+    }
+
+    fn accumulate(
+        &mut self,
+        cpu: &Cpu,
+        step: &Step<'_>,
+        gradients: &mut Gradients,
+    ) -> Result<Loss, Error> {
+        let n = self.n_losses(step.examples);
+        let weight = 1.0 / n.max(1) as f32;
+        let seed = step.key.then("dropout").generator().bits();
+        let dropout = Dropout::new(self.tagger.model.config(), seed, step.number);
+        let mut loss = Loss { sum: 0.0, n: n as u64 };
+        let mut left = step.examples;
+        while !left.is_empty() {
+            self.batch.clear();
+            while let Some((at, rest)) = left.split_first() {
+                let Example { view, tags } = &self.examples[*at];
+                let n_rows = self.batch.sentences().n_rows();
+                if n_rows > 0 && n_rows + view.pieces.len() > MOST_PIECES {
+                    break;
+                }
+                self.batch.push(*at as u64, &view.pieces, (&view.first_pieces, tags));
+                left = rest;
+            }
+            let places = (&mut self.tape, &mut self.head, &mut *gradients);
+            let batch = (&self.batch, weight, dropout);
+            loss.sum += self.tagger.model.accumulate(cpu, batch, places)?;
+        }
+        Ok(loss)
+    }
+
+    fn evaluate(&mut self, cpu: &Cpu) -> Result<Option<Evaluation>, Error> {
+        let Some(dev) = &self.dev else { return Ok(None) };
+        let mut scores = Scores::new(Reading::Lenient);
+        self.tagger.tag_each(cpu, &dev.sentences, &mut |at, tagged| {
+            scores.add(&dev.tags[at], &tagged.tags);
+        })?;
+        Ok(Some(Evaluation { measure: Measure::F1, value: scores.micro().rates().f1 }))
+    }
+}

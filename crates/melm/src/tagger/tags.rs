@@ -1,0 +1,135 @@
+//! The tags a tagger chooses from.
+
+use melm_nn::crf::Allowed;
+use melm_text::{Corpus, EntityTypes, Part, Scheme, Tag};
+
+/// All tags that a scheme has for some entity types, numbered: `O` first, then type by type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TagSet {
+    types: EntityTypes,
+    scheme: Scheme,
+    tags: Vec<Tag>,
+}
+
+impl TagSet {
+    /// The tags for the entity types of a corpus, in its scheme; types by name.
+    pub fn of(corpus: &Corpus) -> Self {
+        let (types, scheme) = (corpus.types().clone(), corpus.scheme());
+        let parts = [Part::Begin, Part::Inside, Part::End, Part::Single];
+        let parts: Vec<_> = parts.into_iter().filter(|part| scheme.has(*part)).collect();
+        let mut tags = vec![Tag::Outside];
+        for entity_type in types.sorted() {
+            tags.extend(parts.iter().map(|part| Tag::In(*part, entity_type)));
+        }
+        Self { types, scheme, tags }
+    }
+
+    /// The tags of these names, in their order; what is wrong with them if they are not tags of the scheme.
+    pub fn named(names: &[String], scheme: Option<Scheme>) -> Result<Self, String> {
+        let mut types = EntityTypes::default();
+        let mut tags = Vec::new();
+        for name in names {
+            let tag = types.parse(name).map_err(|fault| fault.to_string())?;
+            if tags.contains(&tag) {
+                return Err(format!("`{name}` is there twice"));
+            }
+            tags.push(tag);
+        }
+        let scheme = scheme.unwrap_or_else(|| guess(&tags, &types));
+        match tags.iter().find(|tag| matches!(tag, Tag::In(part, _) if !scheme.has(*part))) {
+            Some(tag) => Err(format!("`{}` is no tag of {scheme}", types.spell(*tag, scheme))),
+            None => Ok(Self { types, scheme, tags }),
+        }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.tags.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.tags.is_empty()
+    }
+
+    /// Their entity types.
+    pub fn types(&self) -> &EntityTypes {
+        &self.types
+    }
+
+    /// Their scheme.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// The tag of a number.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn tag(&self, number: u32) -> Tag {
+        self.tags[number as usize]
+    }
+
+    /// The number of a tag whose type is one of [`Self::types`].
+    pub fn number(&self, tag: Tag) -> Option<u32> {
+        let at = self.tags.iter().position(|other| *other == tag)?;
+        u32::try_from(at).ok()
+    }
+
+    /// The tags as text.
+    pub fn names(&self) -> Vec<String> {
+        self.tags.iter().map(|tag| self.types.spell(*tag, self.scheme).to_string()).collect()
+    }
+
+    /// The transitions that the scheme allows.
+    pub fn allowed(&self) -> Allowed {
+        let tag = |at: Option<usize>| at.map_or(Tag::Outside, |at| self.tags[at]);
+        Allowed::new(self.tags.len(), |from, to| self.scheme.allows(tag(from), tag(to)))
+    }
+}
+
+/// The scheme whose letters are used: a model trained elsewhere does not say.
+fn guess(tags: &[Tag], types: &EntityTypes) -> Scheme {
+    let has = |wanted| tags.iter().any(|tag| matches!(tag, Tag::In(part, _) if *part == wanted));
+    match (has(Part::Begin), has(Part::End), has(Part::Single)) {
+        (_, _, true) | (true, true, false) => types.own_spelling(),
+        (false, true, false) => Scheme::Ioe2,
+        (false, false, false) => Scheme::Io,
+        (true, false, false) => Scheme::Iob2,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use melm_text::{ReadOptions, Source};
+
+    #[test]
+    fn every_tag_of_the_scheme_is_there_even_if_the_corpus_lacks_it() {
+        let source = Source::from_text("a", "Bonn B-LOC\nis O\nAda B-PER\n");
+        let corpus = Corpus::read(&source, &ReadOptions::default()).unwrap();
+        let set = TagSet::of(&corpus);
+        assert_eq!(set.names(), ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]);
+        let tag = corpus.sentences()[0].tags()[2];
+        assert_eq!(set.number(tag).map(|n| set.tag(n)), Some(tag));
+        let allowed = set.allowed();
+        assert!(allowed.follows(3, 4) && !allowed.follows(1, 4) && !allowed.starts(2));
+    }
+
+    #[test]
+    fn names_that_come_with_a_model_are_read_back() {
+        let names = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
+        for (texts, scheme) in [
+            (&["O", "B-PER", "I-PER"][..], Scheme::Iob2),
+            (&["I-PER", "O"], Scheme::Io),
+            (&["O", "B-X", "I-X", "E-X", "S-X"], Scheme::Iobes),
+            (&["O", "B-X", "I-X", "L-X", "U-X"], Scheme::Bilou),
+        ] {
+            let set = TagSet::named(&names(texts), None).unwrap();
+            assert_eq!((set.scheme(), set.names()), (scheme, names(texts)));
+        }
+        assert!(TagSet::named(&names(&["O", "LABEL_1"]), None).is_err());
+        assert!(TagSet::named(&names(&["O", "O"]), None).is_err());
+        assert!(TagSet::named(&names(&["O", "S-X"]), Some(Scheme::Iob2)).is_err());
+    }
+}

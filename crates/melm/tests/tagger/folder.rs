@@ -1,0 +1,47 @@
+//! Saved taggers.
+
+use crate::support::{TEXT, corpus, settings, train};
+use melm::Error;
+use melm::stage::Wish;
+use melm::tagger::{Head, Tagged, Tagger};
+use melm_nn::device::Cpu;
+use melm_text::Tag;
+
+/// Two sentences: each with its tags as text, and how likely all are.
+fn tag(tagger: &Tagger) -> Vec<(usize, Vec<String>, Vec<f32>)> {
+    let sentences = [vec!["Ada", "Zuse", "saw", "Bonn"], vec!["in", "Madrid"]];
+    let mut all = Vec::new();
+    let set = tagger.tags();
+    let each = &mut |at, tagged: Tagged| {
+        let spell = |tag: &Tag| set.types().spell(*tag, set.scheme()).to_string();
+        all.push((at, tagged.tags.iter().map(spell).collect(), tagged.probabilities));
+    };
+    tagger.tag_each(&Cpu::new(1), &sentences, each).unwrap();
+    all
+}
+
+#[test]
+fn an_opened_tagger_tags_as_the_saved_one() {
+    let corpus = corpus(TEXT);
+    for head in [Head::Linear, Head::Crf] {
+        let dir = tempfile::tempdir().unwrap();
+        let mut settings = settings(head);
+        settings.fit.budget = "3 updates".parse().unwrap();
+        let tagger = train(dir.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap().tagger;
+        let out = dir.path().join("out");
+        tagger.save(&out).unwrap();
+        let opened = Tagger::open(&out).unwrap();
+        assert_eq!(tag(&opened), tag(&tagger));
+        assert_eq!(opened.tags().names(), tagger.tags().names());
+        // Another program's tagger has no file of ours: the scheme is told from its tags.
+        std::fs::remove_file(out.join("tagger.json")).unwrap();
+        assert_eq!(tag(&Tagger::open(&out).unwrap()), tag(&tagger));
+    }
+}
+
+#[test]
+fn a_model_without_tags_is_no_tagger() {
+    let dir = tempfile::tempdir().unwrap();
+    crate::support::pretrained(dir.path());
+    assert!(matches!(Tagger::open(dir.path()), Err(Error::NotATagger { .. })));
+}

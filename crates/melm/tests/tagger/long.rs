@@ -1,0 +1,40 @@
+//! Sentences longer than the model.
+
+use crate::support::{LONGEST, TEXT, corpus, settings, train};
+use melm::stage::Wish;
+use melm::tagger::{Cuts, Head};
+use melm_nn::device::Cpu;
+
+/// So many tokens of one piece each, a mention every seventh.
+fn long_text(n: usize) -> String {
+    (0..n).map(|at| if at % 7 == 3 { "Bonn B-LOC\n" } else { "is O\n" }).collect()
+}
+
+#[test]
+fn long_sentences_are_learned_from_and_tagged_in_windows() {
+    let corpus = corpus(&format!("{TEXT}{}\n", long_text(100)));
+    let dir = tempfile::tempdir().unwrap();
+    let trained = train(dir.path(), &corpus, &settings(Head::Crf), &mut |_| Wish::GoOn).unwrap();
+    assert_eq!(trained.cuts, Cuts { n_windowed: 1, ..Cuts::default() });
+    assert!(trained.fitted.best.unwrap().value > 0.99);
+
+    let sentences = [vec!["is"; 5], vec!["Bonn"; 200], vec!["is", "Bonn"]];
+    let mut n_tags = [0; 3];
+    let each = &mut |at: usize, tagged: melm::tagger::Tagged| n_tags[at] = tagged.tags.len();
+    let cuts = trained.tagger.tag_each(&Cpu::new(1), &sentences, each).unwrap();
+    assert_eq!((n_tags, cuts.n_windowed), ([5, 200, 2], 1));
+}
+
+#[test]
+fn a_mention_longer_than_the_model_is_left_out_and_a_giant_token_is_read_in_part() {
+    let mention: String = (0..2 * LONGEST)
+        .map(|at| format!("Bonn {}-LOC\n", if at == 0 { 'B' } else { 'I' }))
+        .collect();
+    let giant = "Bonn".repeat(100);
+    let corpus = corpus(&format!("{TEXT}{mention}\n{giant} B-PER\nis O\n"));
+    let dir = tempfile::tempdir().unwrap();
+    let mut settings = settings(Head::Crf);
+    settings.fit.budget = "2 updates".parse().unwrap();
+    let cuts = train(dir.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap().cuts;
+    assert_eq!((cuts.n_left_out, cuts.n_cut_tokens), (1, 1));
+}

@@ -1,0 +1,81 @@
+//! A training stopped anywhere goes on to the same bytes.
+
+use std::fs;
+use std::path::Path;
+
+use crate::support::{TEXT, corpus, settings, train};
+use melm::Error;
+use melm::files::sha256;
+use melm::stage::{Event, Wish};
+use melm::tagger::{Head, Trained};
+
+/// Fingerprints of everything that a training leaves: its saved model and its metrics.
+fn bytes(dir: &Path, trained: &Trained) -> Vec<String> {
+    let out = dir.join("out");
+    trained.tagger.save(&out).unwrap();
+    let paths = [out.join("model.safetensors"), out.join("config.json")];
+    let metrics = [dir.join("work/metrics.jsonl")];
+    paths.iter().chain(&metrics).map(|path| sha256(&fs::read(path).unwrap())).collect()
+}
+
+#[test]
+fn it_learns_and_keeps_the_best_epoch() {
+    let corpus = corpus(TEXT);
+    for head in [Head::Linear, Head::Crf] {
+        let dir = tempfile::tempdir().unwrap();
+        let trained = train(dir.path(), &corpus, &settings(head), &mut |_| Wish::GoOn).unwrap();
+        let best = trained.fitted.best.unwrap();
+        assert!(best.value > 0.99, "{head:?} {:?}", trained.fitted.epochs);
+        assert_eq!(trained.fitted.n_steps, 48);
+        let sentences: Vec<Vec<String>> = corpus
+            .sentences()
+            .iter()
+            .map(|s| s.tokens().iter().map(ToString::to_string).collect())
+            .collect();
+        let each = &mut |at: usize, tagged: melm::tagger::Tagged| {
+            assert_eq!(tagged.tags, corpus.sentences()[at].tags());
+            assert!(tagged.log_probability <= 1e-9);
+        };
+        trained.tagger.tag_each(&melm_nn::device::Cpu::new(1), &sentences, each).unwrap();
+    }
+}
+
+#[test]
+fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
+    let corpus = corpus(TEXT);
+    let settings = settings(Head::Crf);
+    let whole = tempfile::tempdir().unwrap();
+    let trained = train(whole.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap();
+    let expected = bytes(whole.path(), &trained);
+    for stop in [1, 2, 3, 5, 6, 11, 17, 23, 35] {
+        let dir = tempfile::tempdir().unwrap();
+        let stopped = train(dir.path(), &corpus, &settings, &mut |event| match event {
+            Event::Progress { done, .. } if done == stop => Wish::Stop,
+            _ => Wish::GoOn,
+        });
+        assert!(matches!(stopped, Err(Error::Interrupted)));
+        let mut resumed_at = 0;
+        let trained = train(dir.path(), &corpus, &settings, &mut |event| {
+            if let Event::Resumed { done, .. } = event {
+                resumed_at = done;
+            }
+            Wish::GoOn
+        });
+        assert_eq!(bytes(dir.path(), &trained.unwrap()), expected, "stopped after step {stop}");
+        assert_eq!(resumed_at, stop);
+    }
+}
+
+#[test]
+fn patience_ends_a_training_that_no_longer_improves() {
+    let corpus = corpus(TEXT);
+    let mut settings = settings(Head::Linear);
+    settings.fit.patience = 2;
+    settings.fit.evaluate_every = 1.try_into().unwrap();
+    settings.fit.budget = "200 updates".parse().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let fitted = train(dir.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap().fitted;
+    let best = fitted.best.unwrap();
+    assert!(fitted.n_steps < 200);
+    assert_eq!(fitted.epochs.last().unwrap().epoch, best.epoch + 2);
+}

@@ -1,0 +1,79 @@
+//! A tiny model with mini's tokenizer, and a corpus it can learn by heart.
+
+use std::path::Path;
+
+use melm::fit::{FitSettings, Freeze, Shape};
+use melm::model::Pretrained;
+use melm::pieces::{Files, Tokenizer};
+use melm::run::Seed;
+use melm::stage::{Event, Stage, Wish};
+use melm::tagger::{Head, Tagger, TaggerSettings, Trained};
+use melm_nn::config::Config;
+use melm_nn::device::Cpu;
+use melm_nn::mlm::MaskedLm;
+use melm_text::{Corpus, ReadOptions, Source};
+
+/// Longest sentence of the tiny model, `<s>` and `</s>` included.
+pub(crate) const LONGEST: usize = 32;
+
+pub(crate) fn pretrained(dir: &Path) -> Pretrained {
+    let files = Files { tokenizer: melm_mini::TOKENIZER.to_owned(), ..Files::default() };
+    let tokenizer = Tokenizer::from_files(files).unwrap();
+    tokenizer.save(dir).unwrap();
+    let config = Config {
+        vocab_size: tokenizer.n_pieces(),
+        hidden_size: 16,
+        n_layers: 1,
+        n_heads: 2,
+        intermediate_size: 24,
+        max_position_embeddings: LONGEST + 2,
+        initializer_range: 0.2,
+        ..Config::default()
+    };
+    MaskedLm::random(&config, 1).unwrap().save(dir).unwrap();
+    Pretrained::open(dir).unwrap()
+}
+
+pub(crate) const TEXT: &str = "\
+Ada B-PER\nLovelace I-PER\nwrote O\nin O\nLondon B-LOC\n. O\n\n\
+Bonn B-LOC\nis O\nnot O\nBerlin B-LOC\n. O\n\n\
+Konrad B-PER\nZuse I-PER\nlived O\nin O\nBerlin B-LOC\n. O\n\n\
+He O\nsaw O\nRotterdam B-LOC\nand O\nMadrid B-LOC\n. O\n\n\
+Grace B-PER\nHopper I-PER\nspoke O\n. O\n\n";
+
+pub(crate) fn corpus(text: &str) -> Corpus {
+    Corpus::read(&Source::from_text("test", text), &ReadOptions::default()).unwrap()
+}
+
+pub(crate) fn settings(head: Head) -> TaggerSettings {
+    TaggerSettings {
+        head,
+        constrained: true,
+        fit: FitSettings {
+            budget: "16 epochs".parse().unwrap(),
+            batch_size: 2.try_into().unwrap(),
+            learning_rate: 2e-2,
+            warmup: 0.1,
+            schedule: Shape::Linear,
+            weight_decay: 0.01,
+            clip: 1.0,
+            evaluate_every: 2.try_into().unwrap(),
+            patience: 0,
+            freeze: Freeze(vec!["roberta.embeddings.word".to_owned()]),
+        },
+    }
+}
+
+/// Trains in `dir/work`, telling `listener`.
+pub(crate) fn train(
+    dir: &Path,
+    corpus: &Corpus,
+    settings: &TaggerSettings,
+    listener: &mut dyn FnMut(Event<'_>) -> Wish,
+) -> Result<Trained, melm::Error> {
+    let model = dir.join("model");
+    let pretrained =
+        if model.exists() { Pretrained::open(&model).unwrap() } else { pretrained(&model) };
+    let mut stage = Stage::new("tagger", Seed(1).stream("run"), dir.join("work"), listener);
+    Tagger::train(&pretrained, (corpus, Some(corpus)), (settings, &Cpu::new(2)), &mut stage)
+}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Dependencies point one way: cli -> melm -> {text, nn}; text and nn know nobody of ours.
+# Dependencies point one way: cli -> melm -> {text, nn}; text, nn and mini know nobody of ours.
 set -euo pipefail
 ours() { cargo tree -p "$1" -e normal --prefix none --depth 1 | awk -v self="$1" '$1 ~ /^melm/ && $1 != self { print $1 }' | sort -u | tr '\n' ' '; }
 allow() {
@@ -14,4 +14,4 @@ allow melm-text
 allow melm-nn
 allow melm-mini
 allow melm melm-text melm-nn
-allow melm-cli melm melm-text melm-mini melm-eval
+allow melm-cli melm melm-text melm-nn melm-mini melm-eval

@@ -27,6 +27,16 @@ pub(crate) fn show(failure: &Failure, terminal: &Terminal) {
             let cause = other.source().map(|source| format!(": {source}")).unwrap_or_default();
             terminal.line(&format!("{error}: {other}{cause}"));
         }
+        // The user asked for it: no error.
+        Failure::Method(stopped @ melm::Error::Interrupted) => terminal.line(&stopped.to_string()),
+        Failure::Method(method) => {
+            terminal.line(&format!("{error}: {method}"));
+            let mut cause = method.source();
+            while let Some(because) = cause {
+                terminal.line(&format!("  because {because}"));
+                cause = because.source();
+            }
+        }
         other => terminal.line(&format!("{error}: {other}")),
     }
     if let Some(cure) = failure.hint() {

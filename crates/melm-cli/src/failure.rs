@@ -4,12 +4,25 @@ use std::io;
 
 use thiserror::Error;
 
+use crate::interrupt::INTERRUPTED;
+
 /// Everything that ends a command early.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
     /// A file could not be read, or there is something wrong in it.
     #[error(transparent)]
     Text(#[from] melm_text::Error),
+    /// The method could not do it.
+    #[error(transparent)]
+    Method(#[from] melm::Error),
+    /// This program, or this machine, cannot do it.
+    #[error("{message}")]
+    Impossible {
+        /// What cannot be done.
+        message: String,
+        /// What to do instead.
+        hint: String,
+    },
     /// The output exists already.
     #[error("`{0}` exists already")]
     Exists(String),
@@ -35,10 +48,12 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// 1: data, file or device; 2: usage.
+    /// 1: data, file or device; 2: usage; 130: interrupted.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
-            Failure::Usage { .. } => 2,
+            Failure::Usage { .. }
+            | Failure::Method(melm::Error::UnknownKey { .. } | melm::Error::Setting { .. }) => 2,
+            Failure::Method(melm::Error::Interrupted) => INTERRUPTED,
             _ => 1,
         }
     }
@@ -54,10 +69,11 @@ impl Failure {
             Failure::Text(error) => error.cure(),
             Failure::Exists(_) => Some("pass `--force` to overwrite it".into()),
             Failure::Usage { hint, .. } => Some((*hint).into()),
+            Failure::Impossible { hint, .. } => Some(hint.clone()),
             Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }
-            Failure::Write { .. } | Failure::Reported(_) => None,
+            Failure::Method(_) | Failure::Write { .. } | Failure::Reported(_) => None,
         }
     }
 }

@@ -6,8 +6,11 @@ mod diagnose;
 mod failure;
 mod input;
 mod interrupt;
+mod listener;
+mod models;
 mod output;
 mod progress;
+mod settings;
 mod terminal;
 
 use std::process::ExitCode;
@@ -26,6 +29,9 @@ fn main() -> ExitCode {
         Command::Convert(command) => commands::convert::run(&command, &terminal),
         Command::Sample(command) => commands::sample::run(&command, &terminal),
         Command::Score(command) => commands::score::run(&command, &terminal),
+        Command::Train(command) => commands::train::run(&command, &terminal),
+        Command::Tag(command) => commands::tag::run(&command, &terminal),
+        Command::Config(command) => commands::config::run(&command),
         Command::Completions { shell } => commands::completions::run(shell),
     };
     match done {

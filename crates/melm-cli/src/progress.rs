@@ -1,4 +1,4 @@
-//! How far a pass over a file is, once it has taken two seconds.
+//! How far a piece of work is, once it has taken two seconds.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -12,13 +12,17 @@ const EVERY: Duration = Duration::from_millis(200);
 /// How often a line is written where there is no terminal.
 const EVERY_PLAIN: Duration = Duration::from_secs(10);
 /// The clock is read after this many bytes, not for each sentence.
-const STRIDE: usize = 1 << 20;
+const STRIDE: u64 = 1 << 20;
 
 /// Progress of one pass.
 pub(crate) struct Progress {
     what: String,
-    total: usize,
-    next: usize,
+    note: String,
+    /// Where this pass began: what an earlier run did took no time now.
+    from: u64,
+    total: u64,
+    stride: u64,
+    next: u64,
     started: Instant,
     drawn: Option<Instant>,
     terminal: Terminal,
@@ -27,26 +31,61 @@ pub(crate) struct Progress {
 impl Progress {
     /// A pass over `total` bytes.
     pub(crate) fn new(what: &str, total: usize, terminal: &Terminal) -> Self {
-        let started = Instant::now();
+        Self::with_stride(what, (total as u64, STRIDE), terminal)
+    }
+
+    /// Work that takes a while for each of its steps, whose number is told with the first.
+    pub(crate) fn of_steps(what: &str, terminal: &Terminal) -> Self {
+        Self::with_stride(what, (0, 0), terminal)
+    }
+
+    fn with_stride(what: &str, (total, stride): (u64, u64), terminal: &Terminal) -> Self {
         Self {
             what: what.to_owned(),
+            note: String::new(),
+            from: 0,
             total,
-            next: STRIDE,
-            started,
+            stride,
+            next: stride,
+            started: Instant::now(),
             drawn: None,
             terminal: *terminal,
         }
     }
 
+    /// So much was done before.
+    pub(crate) fn resume(&mut self, from: u64) {
+        self.from = from;
+    }
+
+    /// Something to show behind the time left.
+    pub(crate) fn note(&mut self, note: String) {
+        self.note = note;
+    }
+
     /// `position` bytes are done.
     pub(crate) fn at(&mut self, position: usize) {
+        let position = position as u64;
         if position >= self.next {
-            self.next = position + STRIDE;
+            self.next = position + self.stride;
             self.draw(position);
         }
     }
 
-    fn draw(&mut self, position: usize) {
+    /// `position` of `total` steps are done.
+    pub(crate) fn at_step(&mut self, position: u64, total: u64) {
+        self.total = total;
+        self.draw(position);
+    }
+
+    /// Takes the line away, so that something else can be said.
+    pub(crate) fn clear(&mut self) {
+        if self.drawn.is_some() && self.terminal.is_terminal() {
+            let _ = write!(std::io::stderr(), "\r\u{1b}[K");
+        }
+    }
+
+    fn draw(&mut self, position: u64) {
         let now = Instant::now();
         let every = if self.terminal.is_terminal() { EVERY } else { EVERY_PLAIN };
         let passed = now - self.started;
@@ -56,8 +95,11 @@ impl Progress {
         }
         self.drawn = Some(now);
         let share = position as f64 / self.total.max(1) as f64;
-        let left = passed.as_secs_f64() * (1.0 - share) / share.max(f64::EPSILON);
-        let line = format!("{}: {:.0} %, {left:.0} s left", self.what, share * 100.0);
+        let done_now = position.saturating_sub(self.from) as f64;
+        let to_do = self.total.saturating_sub(position) as f64;
+        let left = passed.as_secs_f64() * to_do / done_now.max(f64::EPSILON);
+        let note = if self.note.is_empty() { String::new() } else { format!("; {}", self.note) };
+        let line = format!("{}: {:.0} %, {} left{note}", self.what, share * 100.0, duration(left));
         let mut out = std::io::stderr();
         let _ = if self.terminal.is_terminal() {
             write!(out, "\r\u{1b}[K{line}")
@@ -67,10 +109,19 @@ impl Progress {
     }
 }
 
+/// Seconds as people say them.
+pub(crate) fn duration(seconds: f64) -> String {
+    if seconds < 100.0 {
+        format!("{seconds:.0} s")
+    } else if seconds < 6_000.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3_600.0)
+    }
+}
+
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.drawn.is_some() && self.terminal.is_terminal() {
-            let _ = write!(std::io::stderr(), "\r\u{1b}[K");
-        }
+        self.clear();
     }
 }

@@ -47,6 +47,15 @@ impl Isa {
         is_there.then_some(Self(kind))
     }
 
+    /// What people call it.
+    pub fn name(self) -> &'static str {
+        match self.0 {
+            IsaKind::Avx512 => "AVX-512",
+            IsaKind::Avx2 => "AVX2",
+            IsaKind::Scalar => "no vector instructions",
+        }
+    }
+
     /// Which one it is.
     pub fn kind(self) -> IsaKind {
         self.0

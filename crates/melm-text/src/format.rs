@@ -197,6 +197,14 @@ impl<W: Write> Writer<W> {
         }
     }
 
+    /// What it writes to.
+    pub fn out(&mut self) -> &mut W {
+        match self {
+            Writer::Conll(writer) => writer.out(),
+            Writer::Jsonl(writer) => writer.out(),
+        }
+    }
+
     /// Hands the output back, as it is: flushing is left to the caller.
     pub fn finish(self) -> W {
         match self {

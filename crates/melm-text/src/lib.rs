@@ -28,6 +28,7 @@ mod source;
 mod survey;
 mod tag;
 mod token;
+mod untagged;
 
 pub use corpus::Corpus;
 pub use error::Error;
@@ -42,3 +43,4 @@ pub use source::{Encoding, Source};
 pub use survey::Survey;
 pub use tag::{EndLetters, EntityType, EntityTypes, Part, Spelled, Tag, TagFault, is_tag};
 pub use token::{DOCUMENT_START, Token, TokenFault};
+pub use untagged::with_tags;

@@ -217,4 +217,30 @@ pub enum Error {
         /// The file.
         name: String,
     },
+    /// A key of the plan that does not exist.
+    #[error("{place} has the key `{key}`, which no plan has{hint}")]
+    UnknownKey {
+        /// The file or option.
+        place: String,
+        /// The key.
+        key: String,
+        /// The nearest key there is, as a sentence.
+        hint: String,
+    },
+    /// A value of the plan that cannot be.
+    #[error("{place}: {message}")]
+    Setting {
+        /// The file or option.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// The output folder holds something else.
+    #[error("`{dir}` holds {found}; name another folder, or pass `--force` to begin anew")]
+    Occupied {
+        /// The folder.
+        dir: PathBuf,
+        /// What is in it.
+        found: &'static str,
+    },
 }

@@ -8,9 +8,11 @@
 pub mod error;
 pub mod files;
 pub mod fit;
+pub mod folder;
 pub mod hub;
 pub mod model;
 pub mod pieces;
+pub mod plan;
 pub mod run;
 pub mod sample;
 pub mod stage;

@@ -2,6 +2,9 @@
 
 pub(crate) mod check;
 pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod convert;
 pub(crate) mod sample;
 pub(crate) mod score;
+pub(crate) mod tag;
+pub(crate) mod train;

@@ -113,6 +113,11 @@ impl<W: Write> ConllWriter<W> {
         after.iter().try_for_each(|comment| writeln!(self.out, "{comment}"))
     }
 
+    /// What it writes to.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Hands the output back.
     pub fn finish(self) -> W {
         self.out

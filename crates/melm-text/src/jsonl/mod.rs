@@ -9,4 +9,5 @@ mod writer;
 
 pub use names::{TagNames, names_beside, parse_names};
 pub use reader::JsonlReader;
+pub(crate) use reader::{TAGS_KEYS, TOKENS_KEYS};
 pub use writer::JsonlWriter;

@@ -14,9 +14,9 @@ use crate::tag::{EntityTypes, Tag};
 use crate::token::{DOCUMENT_START, Token};
 
 /// Keys under which tokens are looked for, in this order.
-const TOKENS_KEYS: [&str; 3] = ["tokens", "words", "text_tokens"];
+pub(crate) const TOKENS_KEYS: [&str; 3] = ["tokens", "words", "text_tokens"];
 /// Keys under which tags are looked for, in this order.
-const TAGS_KEYS: [&str; 4] = ["ner_tags", "tags", "labels", "ner"];
+pub(crate) const TAGS_KEYS: [&str; 4] = ["ner_tags", "tags", "labels", "ner"];
 
 /// A reader over a text in memory. Problems are collected, the rest is read on.
 #[derive(Debug)]

@@ -83,6 +83,11 @@ impl<W: Write> JsonlWriter<W> {
         self.out.write_all(&self.line)
     }
 
+    /// What it writes to.
+    pub fn out(&mut self) -> &mut W {
+        &mut self.out
+    }
+
     /// Hands the output back.
     pub fn finish(self) -> W {
         self.out

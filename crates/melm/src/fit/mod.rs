@@ -138,7 +138,7 @@ pub fn fit(
         let step = Step { epoch, number: course.n_steps, examples, key };
         gradients.clear();
         course.loss.add(learner.accumulate(cpu, &step, &mut gradients)?);
-        let rate = settings.learning_rate * steps.schedule.factor(course.n_steps);
+        let rate = settings.rate(steps.schedule.factor(course.n_steps));
         adam.step(cpu, rate, (learner.parameters_mut(), &mut gradients));
         course.n_steps += 1;
 

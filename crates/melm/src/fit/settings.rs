@@ -16,15 +16,15 @@ pub struct FitSettings {
     /// Sentences an update learns from.
     pub batch_size: NonZeroUsize,
     /// The highest learning rate.
-    pub learning_rate: f32,
+    pub learning_rate: f64,
     /// Share of all updates over which the rate rises.
-    pub warmup: f32,
+    pub warmup: f64,
     /// What the rate does after that: `"linear"` falls to zero, `"constant"` stays.
     pub schedule: Shape,
     /// Decoupled weight decay: 0 is Adam, anything else `AdamW`.
-    pub weight_decay: f32,
+    pub weight_decay: f64,
     /// The longest gradient, longer ones are scaled down to it; 0 for no limit.
-    pub clip: f32,
+    pub clip: f64,
     /// Epochs between two evaluations on dev; the last is always evaluated.
     pub evaluate_every: NonZeroU64,
     /// Evaluations without a better one after which training stops; 0 for never.
@@ -81,9 +81,17 @@ impl Steps {
 }
 
 impl FitSettings {
+    /// The rate at a step.
+    #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
+    pub(super) fn rate(&self, factor: f32) -> f32 {
+        (self.learning_rate * f64::from(factor)) as f32
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
     pub(super) fn adam(&self) -> AdamSettings {
-        let max_norm = (self.clip > 0.0).then_some(self.clip);
-        AdamSettings { weight_decay: self.weight_decay, max_norm, ..AdamSettings::default() }
+        let max_norm = (self.clip > 0.0).then_some(self.clip as f32);
+        let weight_decay = self.weight_decay as f32;
+        AdamSettings { weight_decay, max_norm, ..AdamSettings::default() }
     }
 
     pub(super) fn steps(&self, n_examples: usize) -> Steps {
@@ -97,7 +105,7 @@ impl FitSettings {
             clippy::cast_sign_loss,
             reason = "a share of a count"
         )]
-        let n_warmup = (f64::from(self.warmup) * n_steps as f64).round() as u64;
+        let n_warmup = (self.warmup * n_steps as f64).round() as u64;
         let schedule = match self.schedule {
             Shape::Linear => Schedule::Linear { n_warmup, n_steps },
             Shape::Constant => Schedule::Constant { n_warmup },

@@ -1,5 +1,11 @@
 //! What can be typed. Nothing is done here.
 
+mod plan;
+mod tagger;
+
+pub(crate) use plan::{Device, Machine, Planning};
+pub(crate) use tagger::{Config, Tag, Train};
+
 use std::path::PathBuf;
 
 use clap::{Args as Group, Parser, Subcommand};
@@ -45,6 +51,10 @@ pub(crate) enum Command {
     Convert(Convert),
     Sample(Sample),
     Score(Score),
+    Train(Train),
+    Tag(Tag),
+    #[command(subcommand)]
+    Config(Config),
     /// Write the completions of a shell to standard output
     #[command(
         after_help = "Example:\n  melm completions bash > ~/.local/share/bash-completion/completions/melm"

@@ -1,0 +1,155 @@
+//! `melm tag`: a file with the tags of a tagger.
+
+use std::io::Write as _;
+
+use melm::tagger::{Cuts, Tagged, Tagger};
+use melm_nn::device::Cpu;
+use melm_text::conll::ConllWriter;
+use melm_text::jsonl::JsonlWriter;
+use melm_text::{
+    EntityTypes, Format, Problems, ReadOptions, Reader, Record, Source, Survey, Writer, with_tags,
+};
+
+use crate::args::Tag;
+use crate::commands::train::cuts;
+use crate::failure::Failure;
+use crate::input;
+use crate::models;
+use crate::output::{Output, require_free};
+use crate::progress::Progress;
+use crate::terminal::{Terminal, count};
+
+/// Sentences tagged and written at a time.
+const CHUNK: usize = 512;
+
+pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
+    require_free(&command.output.out, command.output.force)?;
+    let options = input::options(&command.reading, &command.file)?;
+    let given = input::open(&command.file, &command.reading)?;
+    let added = with_tags(&given, &options);
+    let source = added.as_ref().unwrap_or(&given);
+    let survey = Survey::read(source, &options, |_, _, _| {})?;
+    // Its tags are replaced, so it does not matter whether they are valid.
+    survey.require_sound(source, true)?;
+    let tagger = Tagger::open(&command.model)?;
+    let (cpu, device) = models::device(&command.machine)?;
+    let place = match (&added, survey.format) {
+        (None, Format::Conll) => "replacing its tags",
+        (None, Format::Jsonl) => "replacing its tags by name",
+        (Some(_), Format::Conll) => "adding a last column",
+        (Some(_), Format::Jsonl) => "adding the tags",
+    };
+    let n = count(survey.n_sentences, "sentence");
+    terminal.say(&format!("tagging {n} of `{}`, {place}; {device}", source.name()));
+    if added.is_none() {
+        input::say_columns(survey.layout.as_ref(), terminal);
+    }
+    let out = Output::create(&command.output.out, command.output.force)?;
+    let mut progress = Progress::new("tagging", source.text().len(), terminal);
+    let job = Job { command, source, options: &options, survey: &survey, tagger: &tagger };
+    let said = job.run(&cpu, out, &mut progress)?;
+    drop(progress);
+    for line in cuts(said) {
+        terminal.say(&line);
+    }
+    Ok(())
+}
+
+struct Job<'a> {
+    command: &'a Tag,
+    source: &'a Source,
+    options: &'a ReadOptions,
+    survey: &'a Survey,
+    tagger: &'a Tagger,
+}
+
+impl Job<'_> {
+    fn run(&self, cpu: &Cpu, mut out: Output, progress: &mut Progress) -> Result<Cuts, Failure> {
+        let name = out.name().to_owned();
+        let failed = |error| Output::failed(&name, error);
+        let mut reader = Reader::new(self.source, self.options)?;
+        let mut writer = self.writer(&reader);
+        let mut all = Cuts::default();
+        let mut types = EntityTypes::default();
+        loop {
+            let records = read(&mut reader, &mut types);
+            if records.is_empty() {
+                break;
+            }
+            let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
+            let mut tagged: Vec<Option<Tagged>> = vec![None; records.len()];
+            let cuts = self.tagger.tag_each(cpu, &sentences, &mut |at, found| {
+                tagged[at] = Some(found);
+            })?;
+            all.n_windowed += cuts.n_windowed;
+            all.n_cut_tokens += cuts.n_cut_tokens;
+            for (record, tagged) in records.iter().zip(tagged.iter().flatten()) {
+                let bytes = self.sentence(record, tagged, &mut writer);
+                bytes.and_then(|bytes| out.write_all(&bytes)).map_err(failed)?;
+            }
+            progress.at(reader.position());
+        }
+        writer.write_after(&self.survey.after).map_err(failed)?;
+        out.write_all(writer.out()).map_err(failed)?;
+        out.finish()?;
+        Ok(all)
+    }
+
+    fn writer(&self, reader: &Reader<'_>) -> Writer<Vec<u8>> {
+        let scheme = Some(self.tagger.tags().scheme());
+        match reader {
+            Reader::Conll(..) => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
+            Reader::Jsonl(reader) => {
+                Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, reader.tags_key(), None))
+            }
+        }
+    }
+
+    /// A sentence as it is written: its own text with other tags.
+    fn sentence(
+        &self,
+        record: &Record<'_>,
+        tagged: &Tagged,
+        writer: &mut Writer<Vec<u8>>,
+    ) -> std::io::Result<Vec<u8>> {
+        let set = self.tagger.tags();
+        writer.write(record, &tagged.tags, set.types())?;
+        let bytes = std::mem::take(writer.out());
+        if !self.command.probabilities {
+            return Ok(bytes);
+        }
+        let numbers = tagged.tags.iter().map(|tag| set.number(*tag).unwrap_or_default());
+        let probabilities: Vec<_> = numbers
+            .enumerate()
+            .map(|(token, tag)| format!("{:.4}", tagged.probability(token, tag)))
+            .collect();
+        Ok(with_probabilities(bytes, &probabilities, self.survey))
+    }
+}
+
+/// Adds a last column to the last rows of a sentence, or a last key to its object.
+fn with_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) -> Vec<u8> {
+    let text = String::from_utf8(bytes).expect("what was read as text is written as text");
+    let Some(layout) = &survey.layout else {
+        let open = text.trim_end().trim_end_matches('}');
+        let list = probabilities.join(",");
+        return format!("{open},\"ner_probabilities\":[{list}]}}\n").into_bytes();
+    };
+    let between = layout.separator.text();
+    let lines: Vec<_> = text.trim_end_matches('\n').split('\n').collect();
+    let n_before = lines.len() - probabilities.len();
+    let before = lines[..n_before].iter().map(|line| format!("{line}\n"));
+    let rows = lines[n_before..].iter().zip(probabilities);
+    let rows = rows.map(|(row, p)| format!("{}{between}{p}\n", row.trim_end_matches(' ')));
+    before.chain(rows).chain(["\n".to_owned()]).collect::<String>().into_bytes()
+}
+
+/// The next sentences.
+fn read<'t>(reader: &mut Reader<'t>, types: &mut EntityTypes) -> Vec<Record<'t>> {
+    let mut records = Vec::new();
+    let mut record = Record::default();
+    while records.len() < CHUNK && reader.read(&mut record, types, &mut Problems::default()) {
+        records.push(std::mem::take(&mut record));
+    }
+    records
+}

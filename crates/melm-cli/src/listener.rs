@@ -1,0 +1,83 @@
+//! Hears what a stage tells: shows it, and says when to write the state down and when to stop.
+
+use std::time::{Duration, Instant};
+
+use melm::stage::{Event, Wish};
+
+use crate::interrupt;
+use crate::progress::Progress;
+use crate::terminal::Terminal;
+
+/// Writing the state may take one part in so many of the time.
+const MOST_SAVING: u32 = 20;
+
+/// What hears one stage.
+pub(crate) struct Listener {
+    progress: Progress,
+    terminal: Terminal,
+    saved: Instant,
+    is_saving: bool,
+    /// The least time between two states on disk, as the user wants it and as it turned out.
+    at_least: Duration,
+    every: Duration,
+}
+
+impl Listener {
+    pub(crate) fn new(what: &str, save_every: u64, terminal: &Terminal) -> Self {
+        let at_least = Duration::from_secs(save_every);
+        Self {
+            progress: Progress::of_steps(what, terminal),
+            terminal: *terminal,
+            saved: Instant::now(),
+            is_saving: false,
+            at_least,
+            every: at_least,
+        }
+    }
+
+    pub(crate) fn hear(&mut self, event: Event<'_>) -> Wish {
+        match event {
+            Event::Resumed { done, of } => {
+                self.progress.resume(done);
+                self.terminal.say(&format!("going on after {done} of {of}"));
+            }
+            Event::Epoch(epoch) => {
+                let dev = match (epoch.dev_f1, epoch.dev_loss) {
+                    (Some(f1), _) => format!(", dev F1 {:.2}", f1 * 100.0),
+                    (_, Some(loss)) => format!(", dev loss {loss:.3}"),
+                    _ => String::new(),
+                };
+                let best = if epoch.is_best { " (best)" } else { "" };
+                let note = format!("epoch {}: loss {:.3}{dev}{best}", epoch.epoch, epoch.loss);
+                if self.terminal.is_verbose() {
+                    self.progress.clear();
+                    self.terminal.line(&note);
+                }
+                self.progress.note(note);
+            }
+            Event::Progress { done, of } => {
+                self.progress.at_step(done, of);
+                return self.wish();
+            }
+        }
+        Wish::GoOn
+    }
+
+    fn wish(&mut self) -> Wish {
+        if interrupt::is_requested() {
+            return Wish::Stop;
+        }
+        if std::mem::take(&mut self.is_saving) {
+            // Whoever asks for every step gets it.
+            let fair = if self.at_least.is_zero() { 0 } else { MOST_SAVING };
+            self.every = self.at_least.max(self.saved.elapsed() * fair);
+            self.saved = Instant::now();
+        }
+        if self.saved.elapsed() < self.every {
+            return Wish::GoOn;
+        }
+        self.saved = Instant::now();
+        self.is_saving = true;
+        Wish::Save
+    }
+}

@@ -1,0 +1,101 @@
+//! Finds models and a machine to run them on.
+
+use std::path::{Path, PathBuf};
+
+use melm::hub::Hub;
+use melm::model::Pretrained;
+use melm::plan::Size;
+use melm_nn::device::Cpu;
+
+use crate::args::{Device, Machine};
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::terminal::Terminal;
+
+/// The name of the embedded model.
+pub(crate) const MINI: &str = "mini";
+
+#[cfg(feature = "embedded")]
+fn embedded() -> Result<Pretrained, Failure> {
+    let files = melm::model::Embedded {
+        config: melm_mini::CONFIG,
+        tokenizer: melm_mini::TOKENIZER,
+        tokenizer_config: melm_mini::TOKENIZER_CONFIG,
+        special_tokens_map: melm_mini::SPECIAL_TOKENS_MAP,
+        weights: melm_mini::WEIGHTS,
+    };
+    Ok(Pretrained::embedded(MINI, files)?)
+}
+
+#[cfg(not(feature = "embedded"))]
+fn embedded() -> Result<Pretrained, Failure> {
+    Err(Failure::Impossible {
+        message: "this program was built without the model `mini`".into(),
+        hint: "give a folder with `--model DIR`, or build with the feature `embedded`".into(),
+    })
+}
+
+/// Opens a model: `mini`, a folder, or a name to look up and fetch.
+pub(crate) fn open(model: &str, terminal: &Terminal) -> Result<Pretrained, Failure> {
+    if model == MINI {
+        return embedded();
+    }
+    let mut progress: Option<(String, Progress)> = None;
+    let folder = hub().folder_of(model, &mut |fetching| {
+        if progress.as_ref().is_none_or(|(file, _)| file != fetching.file) {
+            let what = format!("fetching {} of {model}", fetching.file);
+            progress = Some((fetching.file.to_owned(), Progress::of_steps(&what, terminal)));
+        }
+        if let Some((_, progress)) = &mut progress {
+            progress.at_step(fetching.n_bytes, fetching.n_total);
+        }
+    })?;
+    Ok(Pretrained::open(&folder)?)
+}
+
+/// How large a model is, without fetching it: what is not here is taken for an XLM-R.
+pub(crate) fn size(model: &str) -> Size {
+    let config = match model {
+        #[cfg(feature = "embedded")]
+        MINI => Some(melm_mini::CONFIG.to_owned()),
+        _ => std::fs::read_to_string(Path::new(model).join("config.json")).ok(),
+    };
+    let config = config.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
+    let width = config.and_then(|config| config.get("hidden_size")?.as_u64());
+    let width = width.and_then(|width| usize::try_from(width).ok());
+    match width {
+        Some(width) => Size::of_width(width),
+        None if model == MINI => Size::Small,
+        None => Size::Full,
+    }
+}
+
+/// The cache where Python keeps it.
+#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+fn hub() -> Hub {
+    let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = path("HOME").or_else(|| path("USERPROFILE")).unwrap_or_default();
+    let cache = path("HF_HUB_CACHE")
+        .or_else(|| path("HF_HOME").map(|home| home.join("hub")))
+        .or_else(|| path("XDG_CACHE_HOME").map(|cache| cache.join("huggingface/hub")))
+        .unwrap_or_else(|| home.join(".cache/huggingface/hub"));
+    let mut hub = Hub::new(cache);
+    hub.endpoint = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
+    hub
+}
+
+/// The device to compute on, and one line that says which and why.
+pub(crate) fn device(machine: &Machine) -> Result<(Cpu, String), Failure> {
+    if let Device::Cuda(_) = machine.device {
+        return Err(Failure::Impossible {
+            message: "this version computes on the processor only".into(),
+            hint: "leave out `--device`, or pass `--device cpu`".into(),
+        });
+    }
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let n_threads = machine.threads.map_or(available, usize::from);
+    let cpu = Cpu::new(n_threads);
+    let threads = if n_threads == 1 { "1 thread".into() } else { format!("{n_threads} threads") };
+    let said = format!("cpu, {threads}, {}", cpu.isa().name());
+    Ok((cpu, said))
+}

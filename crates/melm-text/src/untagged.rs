@@ -1,0 +1,147 @@
+//! Files without tags: given a column, or a key, in which every token is outside.
+
+use serde_json::value::RawValue;
+
+use crate::conll::{Layout, Separator};
+use crate::format::{Format, ReadOptions};
+use crate::jsonl::{TAGS_KEYS, TOKENS_KEYS};
+use crate::source::Source;
+use crate::tag::is_tag;
+
+/// How many rows decide.
+const SAMPLE: usize = 2_000;
+
+/// The same text with tags, all `O`, if it has none: a last column, or the key `ner_tags`; `None` if it has some.
+///
+/// Positions in a line stay what they were, so what is wrong with a file is still found at its place.
+///
+/// ```
+/// use melm_text::{ReadOptions, Source, with_tags};
+/// let source = Source::from_text("a", "Bonn NE\nist VA\n");
+/// let tagged = with_tags(&source, &ReadOptions::default()).unwrap();
+/// assert_eq!(tagged.text(), "Bonn NE O\nist VA O\n");
+/// assert!(with_tags(&tagged, &ReadOptions::default()).is_none());
+/// ```
+pub fn with_tags(source: &Source, options: &ReadOptions) -> Option<Source> {
+    let text = source.text();
+    let tagged = match options.format.unwrap_or_else(|| Format::detect(text)) {
+        Format::Conll => with_column(text, options)?,
+        Format::Jsonl => with_key(text, options)?,
+    };
+    Some(Source::from_text(source.name(), tagged))
+}
+
+fn with_column(text: &str, options: &ReadOptions) -> Option<String> {
+    let layout = Layout::detect(text);
+    if options.tag_column.is_some() || layout.n_columns > 1 && holds_tags(text, &layout) {
+        return None;
+    }
+    // A column of its own: a tab cannot be part of a token, a space may be.
+    let between = if layout.n_columns == 1 { Separator::Tab } else { layout.separator };
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    let mut is_first = true;
+    for line in text.split_inclusive('\n') {
+        let row = line.trim_end_matches(['\n', '\r']);
+        let is_comment = is_first && row.starts_with('#') && !is_row(row, &layout);
+        let is_blank = row.trim_ascii().is_empty();
+        is_first = is_blank || is_comment && is_first;
+        out.push_str(row);
+        if !is_blank && !is_comment && !row.starts_with(crate::token::DOCUMENT_START) {
+            out.push_str(between.text());
+            out.push('O');
+        }
+        out.push_str(&line[row.len()..]);
+    }
+    Some(out)
+}
+
+/// Whether the column taken for the tags really holds them, in most of the first rows.
+fn holds_tags(text: &str, layout: &Layout) -> bool {
+    let rows = text.lines().filter(|row| is_row(row, layout));
+    let (mut n, mut n_tags) = (0_usize, 0_usize);
+    for row in rows.take(SAMPLE) {
+        let columns = layout.separator.split(row.trim_end_matches([' ', '\r']));
+        n += 1;
+        n_tags += usize::from(columns.get(layout.tag).is_some_and(|column| is_tag(column)));
+    }
+    n_tags * 2 > n
+}
+
+fn is_row(row: &str, layout: &Layout) -> bool {
+    !row.trim_ascii().is_empty()
+        && layout.separator.split(row.trim_end_matches([' ', '\r'])).len() == layout.n_columns
+}
+
+fn with_key(text: &str, options: &ReadOptions) -> Option<String> {
+    type Object<'t> = std::collections::BTreeMap<String, &'t RawValue>;
+    let wanted = options.tags_key.as_deref();
+    let mut out = String::with_capacity(text.len() + text.len() / 4);
+    let mut n_added = 0;
+    for line in text.split_inclusive('\n') {
+        let object: Option<Object<'_>> = serde_json::from_str(line).ok();
+        let tokens = object.as_ref().and_then(|object| {
+            let has = |key: &&str| object.contains_key(*key);
+            let is_tagged = wanted.map_or_else(|| TAGS_KEYS.iter().any(has), |key| has(&key));
+            let key = options.tokens_key.as_deref();
+            let tokens = key.or(TOKENS_KEYS.iter().copied().find(|key| has(key)))?;
+            let tokens: Vec<&RawValue> = serde_json::from_str(object.get(tokens)?.get()).ok()?;
+            (!is_tagged).then_some(tokens.len())
+        });
+        match (tokens, line.rfind('}')) {
+            (Some(n), Some(end)) => {
+                let tags = vec!["\"O\""; n].join(", ");
+                let key = wanted.unwrap_or(TAGS_KEYS[0]);
+                out.push_str(line[..end].trim_end());
+                out.push_str(&format!(", \"{key}\": [{tags}]}}"));
+                out.push_str(&line[end + 1..]);
+                n_added += 1;
+            }
+            _ => out.push_str(line),
+        }
+    }
+    (n_added > 0).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::corpus::Corpus;
+
+    fn tagged(text: &str) -> Option<String> {
+        let source = Source::from_text("a", text);
+        let tagged = with_tags(&source, &ReadOptions::default())?;
+        let corpus = Corpus::read(&tagged, &ReadOptions::default()).unwrap();
+        assert!(corpus.sentences().iter().all(|s| s.mentions().next().is_none()));
+        Some(tagged.text().to_owned())
+    }
+
+    #[test]
+    fn a_column_or_a_key_is_added_where_there_is_none() {
+        assert_eq!(tagged("Bonn\nist\n\nJa\r\n").unwrap(), "Bonn\tO\nist\tO\n\nJa\tO\r\n");
+        assert_eq!(tagged("Bonn\tNE\nist\tVA").unwrap(), "Bonn\tNE\tO\nist\tVA\tO");
+        assert_eq!(
+            tagged("# id 1 of many\nBonn _\n#1 _\n").unwrap(),
+            "# id 1 of many\nBonn _ O\n#1 _ O\n"
+        );
+        assert_eq!(
+            tagged("-DOCSTART- -X-\n\nBonn NE\nO NE\n").unwrap(),
+            "-DOCSTART- -X-\n\nBonn NE O\nO NE O\n"
+        );
+        assert_eq!(
+            tagged("{\"id\": 7, \"tokens\": [\"Bonn\", \"ist\"]}\n").unwrap(),
+            "{\"id\": 7, \"tokens\": [\"Bonn\", \"ist\"], \"ner_tags\": [\"O\", \"O\"]}\n"
+        );
+    }
+
+    #[test]
+    fn tags_that_are_there_are_left_alone() {
+        for text in [
+            "Bonn B-LOC\nist O\n",
+            "Bonn B-LOC 0.9\nist O 0.8\n",
+            "{\"tokens\": [\"a\"], \"ner_tags\": [\"B-X\"]}\n",
+            "{\"tokens\": [\"a\"], \"ner_tags\": [3]}\n",
+        ] {
+            assert_eq!(tagged(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! A plan being put together: one table that every layer edits.
+
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use super::{Plan, Preset, Size};
+use crate::Error;
+
+/// The table of a plan. It always holds every key, so what is not in it is no key.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanTable {
+    table: Table,
+    /// Where the last edit came from, for messages.
+    place: String,
+}
+
+impl PlanTable {
+    /// The table of a preset.
+    pub fn new(preset: Preset, size: Size) -> Self {
+        let table = Table::try_from(preset.plan(size)).expect("a plan is a table");
+        Self { table, place: "the preset".to_owned() }
+    }
+
+    /// Lays a TOML file over it.
+    pub fn edit(&mut self, name: &str, text: &str) -> Result<(), Error> {
+        self.place = format!("`{name}`");
+        let edits: Table = text.parse().map_err(|error: toml::de::Error| Error::Setting {
+            place: self.place.clone(),
+            message: error.to_string().trim_end().to_owned(),
+        })?;
+        self.merge(&edits, "")?;
+        self.plan().map(drop)
+    }
+
+    fn merge(&mut self, edits: &Table, prefix: &str) -> Result<(), Error> {
+        for (name, value) in edits {
+            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+            match value {
+                Value::Table(inner) => self.merge(inner, &key)?,
+                value => self.put(&key, value.clone())?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets one key from `key=value`, as `--set` has it. What is no TOML value is taken as text.
+    pub fn set(&mut self, edit: &str) -> Result<(), Error> {
+        self.place = format!("`--set {edit}`");
+        let Some((key, text)) = edit.split_once('=') else {
+            let message = "expected `key=value`".to_owned();
+            return Err(Error::Setting { place: self.place.clone(), message });
+        };
+        let parsed = format!("value = {}", text.trim()).parse::<Table>();
+        let parsed = parsed.ok().and_then(|mut table| table.remove("value"));
+        self.put(key.trim(), parsed.unwrap_or_else(|| Value::String(text.trim().to_owned())))?;
+        self.plan().map(drop)
+    }
+
+    /// Sets one key; `place` says who wanted it.
+    pub fn put_from(&mut self, place: &str, key: &str, value: Value) -> Result<(), Error> {
+        self.place = format!("`{place}`");
+        self.put(key, value)?;
+        self.plan().map(drop)
+    }
+
+    /// The value of a key, if it is a text.
+    pub fn text(&self, key: &str) -> Option<&str> {
+        let mut parts = key.split('.');
+        let first = self.table.get(parts.next()?)?;
+        parts.try_fold(first, |value, part| value.get(part))?.as_str()
+    }
+
+    fn put(&mut self, key: &str, value: Value) -> Result<(), Error> {
+        let unknown = self.unknown(key);
+        let mut parts = key.split('.');
+        let mut place = parts.next().and_then(|part| self.table.get_mut(part));
+        for part in parts {
+            place = place.and_then(|value| value.get_mut(part));
+        }
+        match place {
+            None | Some(Value::Table(_)) => Err(unknown),
+            Some(place) => {
+                // `1` is a number like any other where a fraction could stand.
+                *place = match (&*place, value) {
+                    (Value::Float(_), Value::Integer(n)) => Value::Float(n as f64),
+                    (_, value) => value,
+                };
+                Ok(())
+            }
+        }
+    }
+
+    fn unknown(&self, key: &str) -> Error {
+        let mut keys = Vec::new();
+        list(&self.table, "", &mut keys);
+        let nearest = keys.iter().min_by_key(|known| distance(known, key));
+        let near = nearest.filter(|known| distance(known, key) <= 2 + key.len() / 4);
+        let hint = near.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default();
+        Error::UnknownKey { place: self.place.clone(), key: key.to_owned(), hint }
+    }
+
+    /// The plan. Every edit has been checked when it was made, so that its place can be named.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        let plan = Plan::deserialize(self.table.clone()).map_err(|error| Error::Setting {
+            place: self.place.clone(),
+            message: error.to_string().trim_end().replace('\n', " "),
+        })?;
+        plan.check(&self.place)?;
+        Ok(plan)
+    }
+}
+
+impl Plan {
+    /// The plan as the text of a TOML file.
+    pub fn to_toml(&self) -> String {
+        toml::to_string(self).expect("a plan is a table")
+    }
+}
+
+/// Every key that holds a value.
+fn list(table: &Table, prefix: &str, keys: &mut Vec<String>) {
+    for (name, value) in table {
+        let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        match value {
+            Value::Table(inner) => list(inner, &key, keys),
+            _ => keys.push(key),
+        }
+    }
+}
+
+/// How many letters have to be changed, added or taken away (Levenshtein).
+fn distance(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = i + 1;
+        for (j, y) in b.iter().enumerate() {
+            let changed = before + usize::from(x != *y);
+            before = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(before + 1);
+        }
+    }
+    row[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> PlanTable {
+        PlanTable::new(Preset::Best, Size::Small)
+    }
+
+    #[test]
+    fn a_saved_plan_is_the_plan() {
+        for (_, preset) in Preset::NAMES {
+            for size in [Size::Small, Size::Full] {
+                let plan = preset.plan(size);
+                let mut table = table();
+                table.edit("plan.toml", &plan.to_toml()).unwrap();
+                assert_eq!(table.plan().unwrap(), plan);
+            }
+        }
+    }
+
+    #[test]
+    fn later_layers_win_and_reach_any_key() {
+        let mut table = table();
+        table.edit("plan.toml", "seed = 7\n[tagger]\nclip = 2\nhead = 'linear'\n").unwrap();
+        table.set("tagger.budget=300 updates").unwrap();
+        table.set("tagger.freeze=[]").unwrap();
+        table.put_from("--seed 9", "seed", Value::Integer(9)).unwrap();
+        let plan = table.plan().unwrap();
+        assert_eq!((plan.seed, plan.tagger.fit.budget.to_string().as_str()), (9, "300 updates"));
+        assert!((plan.tagger.fit.clip - 2.0).abs() < 1e-12 && plan.tagger.fit.freeze.0.is_empty());
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_place_and_the_nearest_key() {
+        let mut plan = table();
+        for (edit, expected) in [
+            ("tagger.buget=3 epochs", "did you mean `tagger.budget`?"),
+            ("tagger=3", "`tagger`, which no plan has"),
+            ("seed", "expected `key=value`"),
+            ("zzzzzz=1", "which no plan has"),
+        ] {
+            let error = plan.set(edit).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains(edit), "{error}");
+        }
+        for (edit, expected) in [
+            ("tagger.budget=0 epochs", "is no budget"),
+            ("tagger.head=tree", "unknown variant `tree`"),
+            ("tagger.learning_rate=-1", "`tagger.learning_rate` must be a number above 0"),
+            ("seed=-1", "seed"),
+            ("tagger.batch_size=0", "batch_size"),
+        ] {
+            let error = table().set(edit).unwrap_err().to_string();
+            assert!(error.contains(expected) && error.contains(edit), "{error}");
+        }
+        assert!(plan.edit("a.toml", "seed = [").unwrap_err().to_string().contains("a.toml"));
+    }
+}

@@ -9,5 +9,6 @@ pub mod hub;
 pub mod pieces;
 pub mod run;
 pub mod sample;
+pub mod windows;
 
 pub use error::Error;

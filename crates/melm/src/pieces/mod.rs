@@ -15,9 +15,11 @@
 //! asked once a distinct token.
 
 mod files;
+mod kinds;
 mod rules;
 mod segmenter;
 mod tokenizer;
 
 pub use files::Files;
+pub use kinds::{PieceKind, PieceKinds};
 pub use tokenizer::{Encoded, Specials, Tokenizer};

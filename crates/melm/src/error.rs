@@ -177,4 +177,15 @@ pub enum Error {
         /// Bytes by the hub.
         expected: u64,
     },
+    /// The engine could not do it.
+    #[error(transparent)]
+    Engine(#[from] melm_nn::Error),
+    /// A corpus has a tag that no marker was made for.
+    #[error(
+        "the tag `{tag}` has no marker; make the markers from every corpus that is to be linearized"
+    )]
+    NoMarker {
+        /// The tag.
+        tag: String,
+    },
 }

@@ -6,7 +6,10 @@
 
 pub mod error;
 pub mod hub;
+pub mod linearize;
+pub mod markers;
 pub mod pieces;
+mod related;
 pub mod run;
 pub mod sample;
 pub mod windows;

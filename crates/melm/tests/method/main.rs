@@ -1,0 +1,6 @@
+//! The method's stages against the paper's text, and the promise that no label ever shifts.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+
+mod linearize;
+mod markers;
+mod support;

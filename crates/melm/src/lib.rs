@@ -8,6 +8,7 @@ pub mod error;
 pub mod hub;
 pub mod linearize;
 pub mod markers;
+pub mod mask;
 pub mod pieces;
 mod related;
 pub mod run;

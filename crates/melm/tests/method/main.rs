@@ -3,4 +3,5 @@
 
 mod linearize;
 mod markers;
+mod mask;
 mod support;

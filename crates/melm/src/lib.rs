@@ -4,7 +4,9 @@
 //! low-resource training set ([`sample`]), tokens cut into pieces with their alignment
 //! ([`pieces`]), and models found by name ([`hub`]).
 
+pub mod draft;
 pub mod error;
+pub mod generate;
 pub mod hub;
 pub mod linearize;
 pub mod markers;

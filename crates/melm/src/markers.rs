@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use melm_nn::mlm::MaskedLm;
 use melm_nn::params::TABLE;
-use melm_text::{Corpus, Tag};
+use melm_text::{Corpus, Sentence, Tag};
 
 use crate::Error;
 use crate::pieces::Tokenizer;
@@ -107,7 +107,7 @@ impl Markers {
 
 /// The tags of a corpus but `O`, with their markers' texts.
 fn texts(corpus: &Corpus) -> Vec<(Tag, String)> {
-    let tags: BTreeSet<Tag> = corpus.sentences().iter().flat_map(|s| s.tags()).copied().collect();
+    let tags: BTreeSet<Tag> = corpus.sentences().iter().flat_map(Sentence::tags).copied().collect();
     let inside = tags.into_iter().filter(|tag| *tag != Tag::Outside);
     inside.map(|tag| (tag, format!("<{}>", corpus.types().spell(tag, corpus.scheme())))).collect()
 }

@@ -173,7 +173,7 @@ impl Masker {
         let groups = self.groups(linearized, settings.unit, |_| 0);
         let units = groups.into_iter().flatten();
         let masked = units.filter(|_| generator.uniform() < settings.rate.0);
-        self.hide(linearized, masked.collect())
+        self.hide(linearized, &masked.collect::<Vec<_>>())
     }
 
     /// Section 2.3: masks a drawn number of the units of every mention, from the stream of the sentence below `key`,
@@ -198,7 +198,7 @@ impl Masker {
             }
             masked.extend(group);
         }
-        self.hide(linearized, masked)
+        self.hide(linearized, &masked)
     }
 
     /// The units of a window, those of entity tokens with equal `group_of` together; no group is empty.
@@ -235,7 +235,7 @@ impl Masker {
         }
     }
 
-    fn hide(&self, linearized: &Linearized, units: Vec<Positions>) -> Masked {
+    fn hide(&self, linearized: &Linearized, units: &[Positions]) -> Masked {
         let positions = units.concat();
         let mut pieces = linearized.pieces.clone();
         let hide = |position: &usize| std::mem::replace(&mut pieces[*position], self.kinds.mask);

@@ -1,6 +1,6 @@
 //! Words related to the name of an entity type (section 2.1: "organization" for `<B-ORG>`).
 
-/// Abbreviations of entity types in use (CoNLL, OntoNotes, ACE, GermEval, MultiCoNER, biomedical corpora), with words
+/// Abbreviations of entity types in use, from news, encyclopedia and biomedical corpora, with words
 /// whose rows say what they mean.
 const ABBREVIATIONS: [(&str, &[&str]); 44] = [
     ("PER", &["person"]),

@@ -21,5 +21,6 @@ mod segmenter;
 mod tokenizer;
 
 pub use files::Files;
+pub(crate) use kinds::is_clean;
 pub use kinds::{PieceKind, PieceKinds};
 pub use tokenizer::{Encoded, Specials, Tokenizer};

@@ -55,6 +55,30 @@ impl Sentence {
         Ok(Self { tokens, tags, before: Vec::new(), frames: Vec::new() })
     }
 
+    /// The sentence with some tokens replaced: tags, comments and the other columns stay.
+    ///
+    /// ```
+    /// use melm_text::{EntityTypes, Sentence, Tag, Token};
+    /// let mut types = EntityTypes::default();
+    /// let tags = vec![Tag::Outside, types.parse("B-LOC").unwrap()];
+    /// let tokens = ["near", "Bonn"].map(|t| Token::new(t).unwrap()).to_vec();
+    /// let sentence = Sentence::new(tokens, tags).unwrap();
+    /// let other = sentence.with_tokens([(1, Token::new("Ghent").unwrap())]);
+    /// assert_eq!(other.tokens()[1].as_str(), "Ghent");
+    /// assert_eq!(other.tags(), sentence.tags());
+    /// ```
+    ///
+    /// # Panics
+    /// If the sentence has no token at one of the positions.
+    #[must_use]
+    pub fn with_tokens(&self, replaced: impl IntoIterator<Item = (usize, Token)>) -> Self {
+        let mut sentence = self.clone();
+        for (at, token) in replaced {
+            sentence.tokens[at] = token;
+        }
+        sentence
+    }
+
     /// Takes over what a reader found, columns and comments included.
     pub fn from_record(record: &Record<'_>) -> Result<Self, SentenceFault> {
         let tokens: Result<_, _> = record.tokens.iter().map(|t| Token::new(t)).collect();

@@ -243,4 +243,12 @@ pub enum Error {
         /// What is in it.
         found: &'static str,
     },
+    /// A corpus has a tag that no marker was made for.
+    #[error(
+        "the tag `{tag}` has no marker; make the markers from every corpus that is to be linearized"
+    )]
+    NoMarker {
+        /// The tag.
+        tag: String,
+    },
 }

@@ -5,14 +5,20 @@
 //! cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`]; the one training loop ([`fit`])
 //! and the [`tagger`].
 
+pub mod draft;
 pub mod error;
 pub mod files;
 pub mod fit;
 pub mod folder;
+pub mod generate;
 pub mod hub;
+pub mod linearize;
+pub mod markers;
+pub mod mask;
 pub mod model;
 pub mod pieces;
 pub mod plan;
+mod related;
 pub mod run;
 pub mod sample;
 pub mod stage;

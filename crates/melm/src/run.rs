@@ -85,16 +85,45 @@ impl Generator {
 
     /// The numbers from 0 to `n - 1` in an order of which each is equally likely.
     pub fn permutation(&mut self, n: usize) -> Vec<usize> {
-        let mut order: Vec<_> = (0..n).collect();
-        for at in 0..n {
-            order.swap(at, at + self.below(n - at));
+        self.first_of(n, n)
+    }
+
+    /// The first `size` of the numbers below `n` in a random order, which do not depend on how many follow: Fisher and
+    /// Yates from the front.
+    fn first_of(&mut self, n: usize, size: usize) -> Vec<usize> {
+        let mut numbers: Vec<usize> = (0..n).collect();
+        for at in 0..size {
+            numbers.swap(at, at + self.below(n - at));
         }
-        order
+        numbers.truncate(size);
+        numbers
     }
 
     /// 64 random bits: the seed of a stream that is not ours, such as dropout's.
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
+    }
+
+    /// A number in [0, 1), in steps of 2^-53.
+    pub fn uniform(&mut self) -> f64 {
+        (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
+    /// A number from the standard normal distribution (Box and Muller 1958).
+    pub fn normal(&mut self) -> f64 {
+        // One less a uniform number is never 0, whose logarithm there is none.
+        let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
+        radius * libm::cos(std::f64::consts::TAU * self.uniform())
+    }
+
+    /// `size` of the numbers below `n` in rising order, each set of them equally likely.
+    ///
+    /// # Panics
+    /// If `size` is above `n`.
+    pub fn subset(&mut self, n: usize, size: usize) -> Vec<usize> {
+        let mut numbers = self.first_of(n, size);
+        numbers.sort_unstable();
+        numbers
     }
 }
 
@@ -128,5 +157,37 @@ mod tests {
         }
         // 5 standard deviations of a binomial count of mean 10,000.
         assert!(counts.iter().all(|n| (n - 10_000).abs() < 460), "{counts:?}");
+    }
+
+    #[test]
+    fn normal_draws_have_the_normal_distribution() {
+        let mut generator = Seed(3).stream("test").generator();
+        let n = 100_000;
+        let draws: Vec<f64> = (0..n).map(|_| generator.normal()).collect();
+        // The distribution function at six places, from a table; 5 standard deviations of a share at most.
+        for (at, share) in [
+            (-2.0, 0.022_750),
+            (-1.0, 0.158_655),
+            (0.0, 0.5),
+            (0.5, 0.691_462),
+            (1.5, 0.933_193),
+            (3.0, 0.998_650),
+        ] {
+            let found = draws.iter().filter(|draw| **draw < at).count() as f64 / f64::from(n);
+            let deviation = (share * (1.0 - share) / f64::from(n)).sqrt();
+            assert!((found - share).abs() < 5.0 * deviation, "{at}: {found}, expected {share}");
+        }
+    }
+
+    #[test]
+    fn every_subset_of_a_size_is_equally_likely() {
+        let mut generator = Seed(5).stream("test").generator();
+        let mut counts = std::collections::BTreeMap::new();
+        for _ in 0..30_000 {
+            *counts.entry(generator.subset(4, 2)).or_insert(0_i32) += 1;
+        }
+        assert_eq!(counts.len(), 6);
+        // 5 standard deviations of a binomial count of mean 5,000.
+        assert!(counts.values().all(|n| (n - 5_000).abs() < 325), "{counts:?}");
     }
 }

@@ -1,11 +1,13 @@
 //! Masked language modelling: the encoder with its tied head, trained and asked.
 
+mod allowed;
 mod head;
 mod load;
 mod model;
 mod predict;
 mod scores;
 
+pub use allowed::{Allowed, PieceSets};
 pub use model::{MaskedBatch, MaskedLm};
 pub use predict::{Candidate, Predictions};
 

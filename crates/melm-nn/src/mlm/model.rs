@@ -1,7 +1,7 @@
 //! The masked language model: parameters, encoder, head.
 
 use super::head::Head;
-use super::{HeadTape, Predictions};
+use super::{Allowed, HeadTape, Predictions};
 use crate::config::Config;
 use crate::device::Cpu;
 use crate::dropout::Dropout;
@@ -110,12 +110,44 @@ impl MaskedLm {
         &self,
         cpu: &Cpu,
         (batch, k): (&MaskedBatch, usize),
+        tapes: (&mut Tape, &mut HeadTape),
+        out: &mut Predictions,
+    ) -> Result<(), Error> {
+        self.predict_with(cpu, (batch, k, None), tapes, out)
+    }
+
+    /// The `k` likeliest of the pieces that are allowed at every masked position, or as many as there are.
+    ///
+    /// Probabilities are among all pieces, as in [`Self::predict`].
+    ///
+    /// # Panics
+    /// If `allowed` does not name a set for each of the masked positions.
+    pub fn predict_allowed(
+        &self,
+        cpu: &Cpu,
+        (batch, k, allowed): (&MaskedBatch, usize, Allowed<'_>),
+        tapes: (&mut Tape, &mut HeadTape),
+        out: &mut Predictions,
+    ) -> Result<(), Error> {
+        allowed.check(batch.positions.len());
+        self.predict_with(cpu, (batch, k, Some(allowed)), tapes, out)
+    }
+
+    fn predict_with(
+        &self,
+        cpu: &Cpu,
+        (batch, k, allowed): (&MaskedBatch, usize, Option<Allowed<'_>>),
         (tape, head): (&mut Tape, &mut HeadTape),
         out: &mut Predictions,
     ) -> Result<(), Error> {
         batch.check(self.config(), false)?;
-        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, Dropout::NONE), tape)?;
+        batch.sentences.check(self.config())?;
         let n = batch.positions.len();
+        if n == 0 || k == 0 {
+            out.clear();
+            return Ok(());
+        }
+        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, Dropout::NONE), tape)?;
         let mut states = std::mem::take(&mut head.d);
         states.reserve(n * self.config().hidden_size);
         self.head.forward(
@@ -124,7 +156,7 @@ impl MaskedLm {
             (tape.hidden(), &batch.positions),
             (head, &mut states),
         );
-        head.best(cpu, self.head.output(&self.parameters), (&states, n), k, out);
+        head.best(cpu, self.head.output(&self.parameters), (&states, n), (k, allowed), out);
         head.d = states;
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The best pieces at masked rows: no score lives longer than its block.
 
+use super::allowed::Allowed;
 use super::scores::{Output, column_maxima, pack_states, score_block};
 use super::{BLOCK, HeadTape, rows_per_group};
 use crate::device::Cpu;
@@ -19,19 +20,42 @@ pub struct Candidate {
 /// The best candidates of every masked row, in memory that is reused.
 #[derive(Clone, Debug, Default)]
 pub struct Predictions {
-    k: usize,
     candidates: Vec<Candidate>,
+    /// Where the candidates of each masked row end.
+    ends: Vec<usize>,
 }
 
 impl Predictions {
     /// The candidates of one masked row, best first; of equal ones the lower piece.
     pub fn row(&self, index: usize) -> &[Candidate] {
-        &self.candidates[index * self.k..(index + 1) * self.k]
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.candidates[start..self.ends[index]]
     }
 
     /// How many masked rows there are.
     pub fn n_rows(&self) -> usize {
-        self.candidates.len().checked_div(self.k).unwrap_or(0)
+        self.ends.len()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.candidates.clear();
+        self.ends.clear();
+    }
+
+    /// Adds the candidates of a row; places that no piece has taken are left out.
+    fn push(&mut self, best: &Summary<'_>) {
+        let log_total = best.head[1].ln() + best.head[0];
+        let taken = best.scores.iter().zip(best.pieces.iter()).take_while(|(_, p)| **p >= 0.0);
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "a piece below 2^24"
+        )]
+        self.candidates.extend(taken.map(|(score, piece)| Candidate {
+            piece: *piece as u32,
+            log_probability: score - log_total,
+        }));
+        self.ends.push(self.candidates.len());
     }
 }
 
@@ -94,15 +118,16 @@ impl<'a> Summary<'a> {
 }
 
 impl HeadTape {
-    /// The `k` best pieces of each of the `n` rows in `states`.
+    /// The `k` best pieces that are allowed, of each of the `n` rows in `states`.
     pub(super) fn best(
         &mut self,
         cpu: &Cpu,
         output: Output<'_>,
         (states, n): (&[f32], usize),
-        k: usize,
+        (k, allowed): (usize, Option<Allowed<'_>>),
         out: &mut Predictions,
     ) {
+        out.clear();
         let vocab_size = output.bias.len();
         let k = k.min(vocab_size);
         let (group_rows, record) = (rows_per_group(vocab_size), 2 + 2 * k);
@@ -126,11 +151,9 @@ impl HeadTape {
                 let (scores, rest) = scratch[..(BLOCK + 3) * n].split_at_mut(BLOCK * n);
                 let scores = &mut scores[..block.len() * n];
                 score_block(cpu.isa(), output, block.clone(), (panels, n), (scores, n));
-                summarise(cpu, (scores, block.start), (records, k), rest);
+                summarise(cpu, (scores, block.start), (records, k, allowed), rest);
             }
         });
-        out.k = k;
-        out.candidates.clear();
         for row in 0..n {
             let (first, others) = self.groups.split_at_mut(n * record);
             let mut best = Summary::of(&mut first[row * record..(row + 1) * record], k);
@@ -142,18 +165,7 @@ impl HeadTape {
                     best.insert(*score, *piece);
                 }
             }
-            let log_total = best.head[1].ln() + best.head[0];
-            #[expect(
-                clippy::cast_possible_truncation,
-                clippy::cast_sign_loss,
-                reason = "a piece below 2^24"
-            )]
-            out.candidates.extend(best.scores.iter().zip(best.pieces.iter()).map(
-                |(score, piece)| Candidate {
-                    piece: *piece as u32,
-                    log_probability: score - log_total,
-                },
-            ));
+            out.push(&best);
         }
     }
 }
@@ -162,7 +174,7 @@ impl HeadTape {
 fn summarise(
     cpu: &Cpu,
     (scores, first): (&[f32], usize),
-    (records, k): (&mut [f32], usize),
+    (records, k, allowed): (&mut [f32], usize, Option<Allowed<'_>>),
     rest: &mut [f32],
 ) {
     let record = 2 + 2 * k;
@@ -188,6 +200,9 @@ fn summarise(
         for (column, score) in
             row.iter().enumerate().filter(|(column, score)| **score > bars[*column])
         {
+            if allowed.is_some_and(|allowed| !allowed.has(column, piece)) {
+                continue;
+            }
             let mut summary = Summary::of(&mut records[column * record..(column + 1) * record], k);
             summary.insert(*score, piece as f32);
         }

@@ -2,6 +2,7 @@
 //! of the tagger `tools/make_golden_tagger.py`.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+mod allowed;
 mod invariants;
 mod mini;
 mod steps;

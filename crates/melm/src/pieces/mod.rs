@@ -15,9 +15,12 @@
 //! asked once a distinct token.
 
 mod files;
+mod kinds;
 mod rules;
 mod segmenter;
 mod tokenizer;
 
 pub use files::Files;
+pub(crate) use kinds::is_clean;
+pub use kinds::{PieceKind, PieceKinds};
 pub use tokenizer::{Encoded, Specials, Tokenizer};

@@ -47,6 +47,16 @@ impl Segmenter {
         piece.starts_with(self.kind.word_start())
     }
 
+    /// The text that a piece adds to its word; `None` if by itself it is no text, as part of a character.
+    pub(super) fn text(&self, piece: &str) -> Option<String> {
+        let piece = piece.strip_prefix(self.kind.word_start()).unwrap_or(piece);
+        let text = match self.kind {
+            Kind::Unigram => piece.replace(self.kind.word_start(), " "),
+            Kind::ByteLevel => ByteLevel::default().decode(vec![piece.to_owned()]).ok()?,
+        };
+        (!text.contains(char::REPLACEMENT_CHARACTER)).then_some(text)
+    }
+
     /// The text that pieces spell, without the space before it.
     pub(super) fn spell(&self, pieces: Vec<String>) -> String {
         let text = match self.kind {

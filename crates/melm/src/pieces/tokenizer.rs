@@ -185,6 +185,16 @@ impl Tokenizer {
         self.ids.get(piece).copied()
     }
 
+    /// Special pieces, markers and whatever else was added to the vocabulary: what only we place.
+    pub fn added(&self) -> &[u32] {
+        &self.added
+    }
+
+    /// The text that a piece adds to its word; `None` if by itself it is no text, as one byte of several.
+    pub fn text(&self, id: u32) -> Option<String> {
+        self.segmenter.text(self.piece(id))
+    }
+
     /// Whether the piece begins a word; special pieces and markers do not.
     pub fn is_word_initial(&self, id: u32) -> bool {
         self.segmenter.begins_word(self.piece(id))

@@ -1,0 +1,63 @@
+//! Which pieces may be guessed where: a handful of sets, and for each masked position the one that holds there.
+
+/// Sets of pieces, one bit a piece.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PieceSets {
+    sets: Vec<Box<[u64]>>,
+}
+
+impl PieceSets {
+    /// Adds the set of the pieces below `vocab_size` that `is_in` accepts; its number comes back.
+    ///
+    /// ```
+    /// use melm_nn::mlm::PieceSets;
+    /// let mut sets = PieceSets::default();
+    /// let even = sets.add(10, |piece| piece % 2 == 0);
+    /// assert!(sets.contains(even, 4) && !sets.contains(even, 5) && !sets.contains(even, 400));
+    /// ```
+    pub fn add(&mut self, vocab_size: usize, is_in: impl Fn(u32) -> bool) -> usize {
+        let mut words = vec![0_u64; vocab_size.div_ceil(64)];
+        for (at, piece) in (0..vocab_size).zip(0_u32..) {
+            words[at / 64] |= u64::from(is_in(piece)) << (at % 64);
+        }
+        self.sets.push(words.into());
+        self.sets.len() - 1
+    }
+
+    /// Whether a piece is in a set.
+    ///
+    /// # Panics
+    /// If there is no such set.
+    pub fn contains(&self, set: usize, piece: usize) -> bool {
+        self.sets[set].get(piece / 64).is_some_and(|word| word >> (piece % 64) & 1 == 1)
+    }
+
+    /// How many pieces a set has.
+    ///
+    /// # Panics
+    /// If there is no such set.
+    pub fn n_pieces(&self, set: usize) -> usize {
+        self.sets[set].iter().map(|word| word.count_ones() as usize).sum()
+    }
+}
+
+/// The sets, and the number of the one that holds at each masked position of a batch.
+#[derive(Clone, Copy, Debug)]
+pub struct Allowed<'a> {
+    /// The sets.
+    pub sets: &'a PieceSets,
+    /// One number for each masked position.
+    pub set_of: &'a [usize],
+}
+
+impl Allowed<'_> {
+    pub(super) fn check(&self, n_positions: usize) {
+        assert_eq!(self.set_of.len(), n_positions, "one set for each masked position");
+        let n_sets = self.sets.sets.len();
+        assert!(self.set_of.iter().all(|set| *set < n_sets), "sets that were added");
+    }
+
+    pub(super) fn has(self, position: usize, piece: usize) -> bool {
+        self.sets.contains(self.set_of[position], piece)
+    }
+}

@@ -1,0 +1,97 @@
+//! The best allowed pieces against brute force over all of them.
+
+use crate::support::{Bench, Cpu};
+use melm_nn::config::Config;
+use melm_nn::isa::{Isa, IsaKind};
+use melm_nn::mlm::{Allowed, Candidate, MaskedBatch, MaskedLm, PieceSets, Predictions};
+
+const VOCAB: usize = 1_301;
+
+fn config() -> Config {
+    Config {
+        vocab_size: VOCAB,
+        hidden_size: 36,
+        n_layers: 1,
+        n_heads: 3,
+        intermediate_size: 40,
+        max_position_embeddings: 40,
+        ..Config::default()
+    }
+}
+
+fn batch(n_sentences: u64) -> MaskedBatch {
+    let mut batch = MaskedBatch::default();
+    for key in 0..n_sentences {
+        let start = batch.sentences.n_rows();
+        let pieces: Vec<u32> =
+            (0..9).map(|i| 3 + (u32::try_from(key).unwrap() * 31 + i * 17) % 1_000).collect();
+        batch.sentences.push(&pieces, key);
+        batch.positions.extend([start + 1, start + 4, start + 7]);
+    }
+    batch
+}
+
+/// Few of the pieces, the worst, all, none, one.
+fn sets(bad: &[Candidate]) -> PieceSets {
+    let mut sets = PieceSets::default();
+    sets.add(VOCAB, |piece| piece % 97 == 5);
+    sets.add(VOCAB, |piece| bad.iter().any(|candidate| candidate.piece == piece));
+    sets.add(VOCAB, |_| true);
+    sets.add(VOCAB, |_| false);
+    sets.add(VOCAB, |piece| piece as usize == VOCAB - 1);
+    sets
+}
+
+#[test]
+fn the_best_allowed_pieces_are_those_of_brute_force_on_every_instruction_set() {
+    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+        let Some(isa) = Isa::of(kind) else { continue };
+        for n_threads in [1, 3] {
+            let mut model = MaskedLm::random(&config(), 9).unwrap();
+            // What is not allowed is by far the likeliest: the first pieces of the vocabulary.
+            model.parameters_mut().get_mut("lm_head.bias").unwrap()[..5].fill(30.0);
+            let mut bench = Bench::of(model, Cpu::with(n_threads, isa));
+            for n_sentences in [1, 2, 11] {
+                check(&mut bench, &batch(n_sentences));
+            }
+        }
+    }
+}
+
+fn check(bench: &mut Bench, batch: &MaskedBatch) {
+    let tapes = (&mut bench.tape, &mut bench.head);
+    let mut full = Predictions::default();
+    bench.model.predict(&bench.cpu, (batch, VOCAB), tapes, &mut full).unwrap();
+    assert_eq!(full.n_rows(), batch.positions.len());
+    assert_eq!(full.row(0).len(), VOCAB);
+    let sets = sets(&full.row(0)[VOCAB - 40..]);
+    let set_of: Vec<usize> = (0..batch.positions.len()).map(|at| at % 5).collect();
+    for k in [1, 5, 20] {
+        let mut found = Predictions::default();
+        let tapes = (&mut bench.tape, &mut bench.head);
+        let allowed = Allowed { sets: &sets, set_of: &set_of };
+        bench.model.predict_allowed(&bench.cpu, (batch, k, allowed), tapes, &mut found).unwrap();
+        assert_eq!(found.n_rows(), batch.positions.len());
+        for (row, set) in set_of.iter().enumerate() {
+            let mut expected = full.row(row).to_vec();
+            expected.retain(|candidate| sets.contains(*set, candidate.piece as usize));
+            expected.truncate(k);
+            let pieces = |row: &[Candidate]| row.iter().map(|c| c.piece).collect::<Vec<_>>();
+            assert_eq!(pieces(found.row(row)), pieces(&expected), "k = {k}, row {row}");
+            for (found, expected) in found.row(row).iter().zip(&expected) {
+                assert!((found.log_probability - expected.log_probability).abs() < 1e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_masked_is_no_prediction() {
+    let mut bench = Bench::of(MaskedLm::random(&config(), 9).unwrap(), Cpu::new(1));
+    let mut batch = batch(1);
+    batch.positions.clear();
+    let mut found = Predictions::default();
+    let tapes = (&mut bench.tape, &mut bench.head);
+    bench.model.predict(&bench.cpu, (&batch, 3), tapes, &mut found).unwrap();
+    assert_eq!(found.n_rows(), 0);
+}

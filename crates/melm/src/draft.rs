@@ -1,0 +1,149 @@
+//! Drafts: generated sentences, each with what was replaced in its source.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use melm_text::{Corpus, EntityType, Sentence, Tag, Token};
+
+/// A generated sentence. Its tags, and its tokens outside mentions, are those of its source.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    /// The sentence; comments and other columns are those of its source.
+    pub sentence: Sentence,
+    /// The position of its source in the gold corpus.
+    pub source: usize,
+    /// The round it was generated in, from 1.
+    pub round: u32,
+    /// What was masked and guessed, one entry a mention, in order.
+    pub replacements: Vec<Replacement>,
+}
+
+/// What became of one mention.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Replacement {
+    /// The mention's tokens.
+    pub tokens: Range<usize>,
+    /// Its entity type.
+    pub entity_type: EntityType,
+    /// Its tokens in the source.
+    pub old: Vec<Token>,
+    /// Its tokens in the draft: as many, and perhaps the same.
+    pub new: Vec<Token>,
+    /// The guessed pieces, in order.
+    pub pieces: Vec<GuessedPiece>,
+}
+
+/// A piece that was masked and guessed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct GuessedPiece {
+    /// The sentence's token it is in.
+    pub token: usize,
+    /// Its place among the token's pieces, from 0.
+    pub position: usize,
+    /// The masked piece, as the vocabulary writes it.
+    pub old: String,
+    /// The guessed piece.
+    pub new: String,
+    /// Its rank among the pieces allowed there, from 1.
+    pub rank: usize,
+    /// Its log-probability among all pieces.
+    pub log_probability: f32,
+}
+
+/// What a draft repeats.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeats {
+    /// The sentence it was made from.
+    Source,
+    /// Another sentence of the gold corpus.
+    Gold,
+    /// A draft that came before it.
+    Draft,
+}
+
+/// How many drafts were not kept since they repeat a sentence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RepeatCounts {
+    /// Drafts that repeat their source.
+    pub source: usize,
+    /// Drafts that repeat another gold sentence.
+    pub gold: usize,
+    /// Drafts that repeat an earlier draft.
+    pub draft: usize,
+}
+
+/// Tells new drafts from those that repeat tokens and tags of a sentence seen before.
+///
+/// Drafts are to be shown in the order of rounds and, in a round, of sources: then adding rounds changes nothing in
+/// earlier ones.
+#[derive(Debug)]
+pub struct Novelty<'a> {
+    gold: &'a Corpus,
+    gold_contents: HashSet<(&'a [Token], &'a [Tag])>,
+    drafts: HashSet<(Vec<Token>, Vec<Tag>)>,
+    counts: RepeatCounts,
+}
+
+impl<'a> Novelty<'a> {
+    /// For drafts made from this corpus.
+    pub fn of(gold: &'a Corpus) -> Self {
+        let gold_contents = gold.sentences().iter().map(|s| (s.tokens(), s.tags())).collect();
+        Self { gold, gold_contents, drafts: HashSet::new(), counts: RepeatCounts::default() }
+    }
+
+    /// Looks at the next draft: what it repeats, if anything.
+    pub fn look(&mut self, draft: &Draft) -> Option<Repeats> {
+        let content = (draft.sentence.tokens(), draft.sentence.tags());
+        let source = &self.gold.sentences()[draft.source];
+        if content == (source.tokens(), source.tags()) {
+            self.counts.source += 1;
+            Some(Repeats::Source)
+        } else if self.gold_contents.contains(&content) {
+            self.counts.gold += 1;
+            Some(Repeats::Gold)
+        } else if !self.drafts.insert((content.0.to_vec(), content.1.to_vec())) {
+            self.counts.draft += 1;
+            Some(Repeats::Draft)
+        } else {
+            None
+        }
+    }
+
+    /// Keeps the drafts that repeat nothing.
+    pub fn keep(&mut self, mut drafts: Vec<Draft>) -> Vec<Draft> {
+        drafts.retain(|draft| self.look(draft).is_none());
+        drafts
+    }
+
+    /// How many were not kept so far, and why.
+    pub fn counts(&self) -> RepeatCounts {
+        self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use melm_text::{ReadOptions, Source};
+
+    #[test]
+    fn a_draft_that_repeats_anything_is_not_kept_and_counted() {
+        let text = "in O\nBonn B-LOC\n\nin O\nGhent B-LOC\n\nin O\nBath O\n";
+        let source = Source::from_text("a.conll", text);
+        let gold = Corpus::read(&source, &ReadOptions::default()).unwrap();
+        let draft = |place: &str, round| Draft {
+            sentence: gold.sentences()[0].with_tokens([(1, Token::new(place).unwrap())]),
+            source: 0,
+            round,
+            replacements: Vec::new(),
+        };
+        let mut novelty = Novelty::of(&gold);
+        let places = ["Bonn", "Ghent", "Bath", "Rome", "Bath", "Oslo"];
+        let kept = novelty.keep(places.map(|place| draft(place, 1)).to_vec());
+        // The gold sentence with Bath has other tags.
+        let texts: Vec<_> = kept.iter().map(|d| d.sentence.tokens()[1].as_str()).collect();
+        assert_eq!(texts, ["Bath", "Rome", "Oslo"]);
+        assert_eq!(novelty.look(&draft("Rome", 2)), Some(Repeats::Draft));
+        assert_eq!(novelty.counts(), RepeatCounts { source: 1, gold: 1, draft: 2 });
+    }
+}

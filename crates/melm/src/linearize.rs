@@ -1,0 +1,186 @@
+//! Linearization (section 2.1): markers before and after every entity token.
+//!
+//! The alignment is carried as data: for each token where its pieces are, for each entity token also its mention.
+//! Sentences longer than the model become several [`windows`](crate::windows), in which no mention is ever cut.
+//! Without markers (the paper's ablation "`MELM` w/o linearize") everything else is the same.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use melm_text::{Corpus, Sentence, Tag};
+
+use crate::Error;
+use crate::markers::Markers;
+use crate::pieces::{Encoded, Tokenizer};
+use crate::run::Key;
+use crate::windows::{Window, windows};
+
+/// `<s>` and `</s>`.
+const AROUND: usize = 2;
+
+/// A sentence with its markers, or one window of a long one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Linearized {
+    /// The sentence's position in the corpus.
+    pub sentence: usize,
+    /// Which window of the sentence this is, from 0.
+    pub window: usize,
+    /// Piece ids, with markers, `<s>` and `</s>`.
+    pub pieces: Vec<u32>,
+    /// The sentence's tokens that are in the window.
+    pub tokens: Range<usize>,
+    /// Where the pieces of each of them are, without its markers.
+    pub places: Vec<Range<usize>>,
+    /// The entity tokens that are this window's own, in order; others are context.
+    pub entities: Vec<EntityToken>,
+}
+
+/// A token of a mention.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntityToken {
+    /// Its position in the sentence.
+    pub token: usize,
+    /// Which of the sentence's mentions it is in.
+    pub mention: usize,
+    /// Where its pieces are.
+    pub place: Range<usize>,
+}
+
+/// All windows with mentions of a corpus, and what was not linearized.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct LinearizedCorpus {
+    /// In the order of the sentences. None is without an entity token.
+    pub windows: Vec<Linearized>,
+    /// Sentences without any mention, which have no window.
+    pub n_without_mentions: usize,
+    /// Sentences cut into several windows.
+    pub n_windowed: usize,
+    /// Mentions that do not fit the model, or stand beside a token that does not: no window shows them as mentions.
+    pub n_left_out: usize,
+}
+
+impl Linearized {
+    /// The window as it would be encoded without markers.
+    pub fn unlinearized(&self) -> Encoded {
+        let mut encoded = Encoded { pieces: vec![self.pieces[0]], ..Encoded::default() };
+        let count = |n: usize| u32::try_from(n).expect("a window has fewer than 2^32 pieces");
+        for place in &self.places {
+            let start = encoded.pieces.len();
+            encoded.pieces.extend(&self.pieces[place.clone()]);
+            encoded.tokens.push(count(start)..count(encoded.pieces.len()));
+        }
+        encoded.pieces.extend(self.pieces.last());
+        encoded
+    }
+
+    /// This window's own stream below `key`.
+    pub(crate) fn stream(&self, key: Key) -> Key {
+        key.at(self.sentence as u64).at(self.window as u64)
+    }
+}
+
+/// Linearizes every sentence that has mentions, for a model that reads at most `limit` pieces.
+///
+/// Without `markers` none are placed.
+pub fn linearize(
+    corpus: &Corpus,
+    tokenizer: &Tokenizer,
+    markers: Option<&Markers>,
+    limit: usize,
+) -> Result<LinearizedCorpus, Error> {
+    let markers = markers.map(|markers| markers.by_tag(corpus)).transpose()?;
+    let linearizer = Linearizer { tokenizer, markers, limit: limit.saturating_sub(AROUND) };
+    let mut all = LinearizedCorpus::default();
+    for (number, sentence) in corpus.sentences().iter().enumerate() {
+        linearizer.add(number, sentence, &mut all)?;
+    }
+    Ok(all)
+}
+
+struct Linearizer<'a> {
+    tokenizer: &'a Tokenizer,
+    markers: Option<BTreeMap<Tag, u32>>,
+    /// The most pieces between `<s>` and `</s>`.
+    limit: usize,
+}
+
+/// A sentence that has been encoded, and for each token the mention it is shown as part of.
+struct Prepared<'a> {
+    sentence: &'a Sentence,
+    encoded: Encoded,
+    mention_of: Vec<Option<usize>>,
+}
+
+impl Linearizer<'_> {
+    fn add(
+        &self,
+        number: usize,
+        sentence: &Sentence,
+        all: &mut LinearizedCorpus,
+    ) -> Result<(), Error> {
+        let n_mentions = sentence.mentions().count();
+        if n_mentions == 0 {
+            all.n_without_mentions += 1;
+            return Ok(());
+        }
+        let encoded = self.tokenizer.encode(sentence.tokens())?;
+        let marked = if self.markers.is_some() { 2 } else { 0 };
+        let mut sizes: Vec<usize> = encoded.tokens.iter().map(ExactSizeIterator::len).collect();
+        let mut mention_of = vec![None; sizes.len()];
+        for (number, mention) in sentence.mentions().enumerate() {
+            let tokens = mention.tokens;
+            if sizes[tokens.clone()].iter().sum::<usize>() + marked * tokens.len() > self.limit {
+                all.n_left_out += 1;
+                continue;
+            }
+            mention_of[tokens.clone()].fill(Some(number));
+            sizes[tokens].iter_mut().for_each(|size| *size += marked);
+        }
+        let may_cut = |at: usize| mention_of[at].is_none() || mention_of[at] != mention_of[at - 1];
+        let Some(windows) = windows(&sizes, self.limit, may_cut) else {
+            let mut shown: Vec<_> = mention_of.iter().flatten().collect();
+            shown.dedup();
+            all.n_left_out += shown.len();
+            return Ok(());
+        };
+        all.n_windowed += usize::from(windows.len() > 1);
+        let prepared = Prepared { sentence, encoded, mention_of };
+        for (index, window) in windows.into_iter().enumerate() {
+            let linearized = self.window(&prepared, window, (number, index));
+            if !linearized.entities.is_empty() {
+                all.windows.push(linearized);
+            }
+        }
+        Ok(())
+    }
+
+    fn window(
+        &self,
+        prepared: &Prepared<'_>,
+        Window { tokens, own }: Window,
+        (sentence, window): (usize, usize),
+    ) -> Linearized {
+        let Prepared { encoded, mention_of, .. } = prepared;
+        let mut pieces = vec![encoded.pieces[0]];
+        let (mut places, mut entities) = (Vec::with_capacity(tokens.len()), Vec::new());
+        for token in tokens.clone() {
+            let marker = mention_of[token].and_then(|_| {
+                self.markers.as_ref().map(|markers| markers[&prepared.sentence.tags()[token]])
+            });
+            pieces.extend(marker);
+            let start = pieces.len();
+            let range = encoded.tokens[token].clone();
+            pieces.extend(&encoded.pieces[range.start as usize..range.end as usize]);
+            let place = start..pieces.len();
+            pieces.extend(marker);
+            if let Some(mention) = mention_of[token]
+                && own.contains(&token)
+            {
+                entities.push(EntityToken { token, mention, place: place.clone() });
+            }
+            places.push(place);
+        }
+        pieces.extend(encoded.pieces.last());
+        Linearized { sentence, window, pieces, tokens, places, entities }
+    }
+}

@@ -1,0 +1,122 @@
+//! Markers: one added piece for each tag, such as `<B-PER>` (section 2.1).
+//!
+//! The row of a marker in the piece table starts as the mean of the rows of words related to the tag's entity type, so
+//! that a linearized sentence is close to a natural one before anything is learnt.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use melm_nn::mlm::MaskedLm;
+use melm_nn::params::TABLE;
+use melm_text::{Corpus, Sentence, Tag};
+
+use crate::Error;
+use crate::pieces::Tokenizer;
+use crate::related::words_of;
+
+/// Words related to entity types, by the name of the type; types not named here are guessed from their names.
+pub type RelatedWords = BTreeMap<String, Vec<String>>;
+
+/// The markers of a task and their ids in a tokenizer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Markers {
+    markers: BTreeMap<String, Marker>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Marker {
+    id: u32,
+    /// The name of the entity type, empty for the nameless one.
+    type_name: String,
+}
+
+/// Where the row of a marker started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MarkerStart {
+    /// The marker's text.
+    pub marker: String,
+    /// The related words.
+    pub words: Vec<String>,
+    /// Their known pieces, whose mean the row is; with none it stays as it was drawn.
+    pub n_pieces: usize,
+}
+
+impl Markers {
+    /// One marker for each tag that occurs in any of the corpora, added to the tokenizer in the order of their texts.
+    pub fn of(corpora: &[&Corpus], tokenizer: &mut Tokenizer) -> Result<Self, Error> {
+        let mut type_names = BTreeMap::new();
+        for corpus in corpora {
+            for (tag, text) in texts(corpus) {
+                let name = tag.entity_type().map_or("", |t| corpus.types().name(t));
+                type_names.insert(text, name.to_owned());
+            }
+        }
+        let texts: Vec<_> = type_names.keys().collect();
+        let ids = tokenizer.add_markers(&texts)?;
+        let markers = type_names.into_iter().zip(ids);
+        let markers =
+            markers.map(|((text, type_name), id)| (text, Marker { id, type_name })).collect();
+        Ok(Self { markers })
+    }
+
+    /// The texts of the markers, in order, with their ids.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.markers.iter().map(|(text, marker)| (text.as_str(), marker.id))
+    }
+
+    /// The id of the marker of each tag of a corpus.
+    pub(crate) fn by_tag(&self, corpus: &Corpus) -> Result<BTreeMap<Tag, u32>, Error> {
+        texts(corpus)
+            .into_iter()
+            .map(|(tag, text)| match self.markers.get(&text) {
+                Some(marker) => Ok((tag, marker.id)),
+                None => Err(Error::NoMarker { tag: text[1..text.len() - 1].to_owned() }),
+            })
+            .collect()
+    }
+
+    /// Starts the row of each marker, and its bias, as the mean over the pieces of its related words.
+    pub fn initialise(
+        &self,
+        model: &mut MaskedLm,
+        tokenizer: &Tokenizer,
+        given: &RelatedWords,
+    ) -> Result<Vec<MarkerStart>, Error> {
+        let mut starts = Vec::with_capacity(self.markers.len());
+        for (text, marker) in &self.markers {
+            let name = &marker.type_name;
+            let words = given.get(name).cloned().unwrap_or_else(|| words_of(name));
+            let mut pieces = Vec::new();
+            let encoded = tokenizer.encode(&words)?;
+            for range in encoded.tokens {
+                pieces.extend(&encoded.pieces[range.start as usize..range.end as usize]);
+            }
+            pieces.retain(|piece| *piece != tokenizer.specials().unk);
+            if !pieces.is_empty() {
+                for tensor in [TABLE, "lm_head.bias"] {
+                    let n_rows = model.config().vocab_size;
+                    let values = model.parameters_mut().get_mut(tensor)?;
+                    let width = values.len() / n_rows;
+                    start_as_mean(values, width, (marker.id, &pieces));
+                }
+            }
+            starts.push(MarkerStart { marker: text.clone(), words, n_pieces: pieces.len() });
+        }
+        Ok(starts)
+    }
+}
+
+/// The tags of a corpus but `O`, with their markers' texts.
+fn texts(corpus: &Corpus) -> Vec<(Tag, String)> {
+    let tags: BTreeSet<Tag> = corpus.sentences().iter().flat_map(Sentence::tags).copied().collect();
+    let inside = tags.into_iter().filter(|tag| *tag != Tag::Outside);
+    inside.map(|tag| (tag, format!("<{}>", corpus.types().spell(tag, corpus.scheme())))).collect()
+}
+
+/// Makes one row the mean of others.
+fn start_as_mean(values: &mut [f32], width: usize, (row, others): (u32, &[u32])) {
+    let start = row as usize * width;
+    for column in 0..width {
+        let sum: f32 = others.iter().map(|other| values[*other as usize * width + column]).sum();
+        values[start + column] = sum / others.len() as f32;
+    }
+}

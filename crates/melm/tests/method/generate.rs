@@ -1,0 +1,198 @@
+//! Section 2.3, with models that predict as badly as they can: no label ever shifts.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use melm::draft::Draft;
+use melm::generate::{Drafter, FillOrder, GenerateSettings, Round, Sampling};
+use melm::linearize::{LinearizedCorpus, linearize};
+use melm::markers::Markers;
+use melm::mask::{GenerationMask, Rate, Scope, Unit};
+use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
+use melm::run::{Key, Seed};
+use melm_nn::config::Config;
+use melm_nn::device::Cpu;
+use melm_nn::mlm::MaskedLm;
+use melm_text::{Corpus, Token};
+use proptest::prelude::*;
+
+use crate::support::{TINY, corpus, tokenizer};
+
+pub(crate) fn key() -> Key {
+    Seed(5).stream("generate")
+}
+
+/// A tiny random model, its table padded as some are.
+pub(crate) fn model(tokenizer: &Tokenizer, seed: u64) -> MaskedLm {
+    let config = Config {
+        vocab_size: tokenizer.n_pieces() + 3,
+        hidden_size: 8,
+        n_layers: 1,
+        n_heads: 2,
+        intermediate_size: 8,
+        max_position_embeddings: 300,
+        ..Config::default()
+    };
+    MaskedLm::random(&config, seed).unwrap()
+}
+
+/// Pushes the model towards all that a draft must not hold: by far the likeliest are then special pieces, markers,
+/// padding rows, bare word starts, parts of characters, and the pieces that could spell a marker.
+fn mislead(model: &mut MaskedLm, tokenizer: &Tokenizer) {
+    let kinds = PieceKinds::of(tokenizer);
+    let bias = model.parameters_mut().get_mut("lm_head.bias").unwrap();
+    for (piece, bias) in (0..).zip(bias) {
+        let spells_marker = (piece as usize) < tokenizer.n_pieces()
+            && ["<", ">", "B", "-", "PER", "m", "as", "k"].contains(&tokenizer.piece(piece));
+        match kinds.kind(piece) {
+            PieceKind::Initial | PieceKind::Inner if !spells_marker => {}
+            PieceKind::Initial | PieceKind::Inner => *bias = 20.0,
+            PieceKind::Bare | PieceKind::Partial | PieceKind::Unfit => *bias = 60.0,
+        }
+    }
+}
+
+fn settings() -> impl Strategy<Value = GenerateSettings> {
+    let mask =
+        (0.0..=1.0, any::<bool>(), 0usize..3).prop_map(|(mean, piece, scope)| GenerationMask {
+            mean: Rate::try_from(mean).unwrap(),
+            unit: if piece { Unit::Piece } else { Unit::Token },
+            scope: [Scope::Mention, Scope::Token, Scope::Whole][scope],
+        });
+    let ranks =
+        (1usize..4, 0usize..5).prop_map(|(first, more)| (first, first + more).try_into().unwrap());
+    let flags = (any::<bool>(), any::<bool>(), any::<bool>(), any::<bool>());
+    (mask, ranks, flags).prop_map(|(mask, ranks, (warm, in_order, keep_case, keep_script))| {
+        GenerateSettings {
+            mask,
+            ranks,
+            sampling: if warm {
+                Sampling::Temperature(0.7.try_into().unwrap())
+            } else {
+                Sampling::Uniform
+            },
+            order: if in_order { FillOrder::LeftToRight } else { FillOrder::AtOnce },
+            keep_case,
+            keep_script,
+            banned: vec!["er".to_owned(), "a".to_owned()],
+            pieces_per_batch: 64.try_into().unwrap(),
+        }
+    })
+}
+
+/// The most pieces that the tiny models read.
+const LIMIT: usize = 298;
+
+fn linearized(
+    corpus: &Corpus,
+    tokenizer: &mut Tokenizer,
+    (marked, limit): (bool, usize),
+) -> LinearizedCorpus {
+    let markers = Markers::of(&[corpus], tokenizer).unwrap();
+    linearize(corpus, tokenizer, marked.then_some(&markers), limit).unwrap()
+}
+
+pub(crate) fn one_round(
+    (model, tokenizer): (&MaskedLm, &Tokenizer),
+    gold: (&Corpus, &LinearizedCorpus),
+    settings: &GenerateSettings,
+    round: u32,
+) -> Round {
+    let cpu = Cpu::new(1);
+    let mut drafter = Drafter::new(&cpu, model, tokenizer, settings);
+    let mut go_on = |_| ControlFlow::Continue(());
+    drafter.round(gold, (key(), round), &mut go_on).unwrap().unwrap()
+}
+
+/// Everything that is promised of a draft, checked without the code that keeps the promise.
+fn assert_sound(
+    corpus: &Corpus,
+    draft: &Draft,
+    tokenizer: &Tokenizer,
+    settings: &GenerateSettings,
+) {
+    let source = &corpus.sentences()[draft.source];
+    assert_eq!(draft.sentence.tags(), source.tags());
+    assert_eq!(draft.sentence.tokens().len(), source.tokens().len());
+    assert!(draft.sentence.mentions().eq(source.mentions()));
+    let guessed: BTreeSet<usize> =
+        draft.replacements.iter().flat_map(|r| &r.pieces).map(|piece| piece.token).collect();
+    for (at, (new, old)) in draft.sentence.tokens().iter().zip(source.tokens()).enumerate() {
+        if new == old {
+            continue;
+        }
+        assert!(source.tags()[at].entity_type().is_some(), "{old} is outside");
+        assert!(guessed.contains(&at), "{old} had no masked piece");
+        assert!(Token::check(new.as_str()).is_ok());
+        let n_spaces = |token: &Token| token.as_str().matches(' ').count();
+        assert_eq!(n_spaces(new), n_spaces(old), "{old} became {new}");
+        let is_odd = |c: char| c != ' ' && c.is_whitespace() || c.is_control() || c == '\u{fffd}';
+        assert!(!new.as_str().contains(is_odd), "{old} became {new:?}");
+        for added in tokenizer.added() {
+            assert!(!new.as_str().contains(tokenizer.piece(*added)), "{old} became {new}");
+        }
+        assert!(!settings.banned.iter().any(|banned| banned == new.as_str()));
+    }
+    for replacement in &draft.replacements {
+        let tokens = replacement.tokens.clone();
+        assert!(
+            source
+                .mentions()
+                .any(|m| m.tokens == tokens && m.entity_type == replacement.entity_type)
+        );
+        assert_eq!(replacement.old, source.tokens()[tokens.clone()]);
+        assert_eq!(replacement.new, draft.sentence.tokens()[tokens.clone()]);
+        for piece in &replacement.pieces {
+            assert!(tokens.contains(&piece.token));
+            assert!(piece.rank <= settings.ranks.last());
+            let begins = |text: &str| tokenizer.is_word_initial(tokenizer.id(text).unwrap());
+            assert_eq!(begins(&piece.new), piece.position == 0 || begins(&piece.old));
+            assert!(piece.log_probability <= 0.0);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn whatever_the_model_predicts_no_label_shifts(
+        corpus in corpus(), settings in settings(), seed: u64,
+        (misled, marked, short) in any::<(bool, bool, bool)>(),
+    ) {
+        let limit = if short { 24 } else { LIMIT };
+        for name in TINY {
+            let mut tokenizer = tokenizer(name);
+            let linearized = linearized(&corpus, &mut tokenizer, (marked, limit));
+            let mut model = model(&tokenizer, seed);
+            if misled {
+                mislead(&mut model, &tokenizer);
+            }
+            let round = one_round((&model, &tokenizer), (&corpus, &linearized), &settings, 1);
+            let sources: Vec<_> = round.drafts.iter().map(|draft| draft.source).collect();
+            let with: Vec<_> = (0..corpus.sentences().len())
+                .filter(|at| corpus.sentences()[*at].mentions().count() > 0).collect();
+            if linearized.n_left_out == 0 {
+                prop_assert_eq!(sources, with);
+            }
+            for draft in &round.drafts {
+                assert_sound(&corpus, draft, &tokenizer, &settings);
+            }
+        }
+    }
+
+    #[test]
+    fn drafts_depend_on_neither_batches_nor_neighbours(corpus in corpus(), settings in settings()) {
+        let mut tokenizer = tokenizer("unigram");
+        let all = linearized(&corpus, &mut tokenizer, (true, LIMIT));
+        let model = model(&tokenizer, 3);
+        let together = one_round((&model, &tokenizer), (&corpus, &all), &settings, 2);
+        for window in &all.windows {
+            let alone = LinearizedCorpus { windows: vec![window.clone()], ..LinearizedCorpus::default() };
+            let other = GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..settings.clone() };
+            let found = one_round((&model, &tokenizer), (&corpus, &alone), &other, 2);
+            let expected = together.drafts.iter().find(|d| d.source == window.sentence).unwrap();
+            prop_assert_eq!(&found.drafts[0].sentence, &expected.sentence);
+        }
+    }
+}

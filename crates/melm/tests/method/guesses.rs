@@ -1,0 +1,147 @@
+//! The guesses themselves, against the model asked directly, and the options that shape them.
+
+use std::ops::ControlFlow;
+
+use melm::generate::{Drafter, FillOrder, GenerateSettings, Progress};
+use melm::linearize::{Linearized, LinearizedCorpus, linearize};
+use melm::markers::Markers;
+use melm::mask::{GenerationMask, Masker, Scope};
+use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
+use melm_nn::device::Cpu;
+use melm_nn::encoder::Tape;
+use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+use melm_text::Corpus;
+
+use crate::generate::{key, model, one_round};
+use crate::support::{read, tokenizer};
+
+const TEXT: &str = "the/O Partyelection/B-PER Soman/I-PER in/O Lander/B-ORG and/O |/O \
+                    of/O Tarin/B-ORG Sonder/I-ORG Partis/I-ORG ,/O Anders/B-PER";
+
+fn opened(name: &str) -> (Corpus, Tokenizer, LinearizedCorpus, MaskedLm) {
+    let corpus = read(TEXT);
+    let mut tokenizer = tokenizer(name);
+    let markers = Markers::of(&[&corpus], &mut tokenizer).unwrap();
+    let linearized = linearize(&corpus, &tokenizer, Some(&markers), 298).unwrap();
+    let model = model(&tokenizer, 17);
+    (corpus, tokenizer, linearized, model)
+}
+
+/// All pieces that may begin, or go on with, a word at one masked position, best first: by brute force.
+fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usize) -> Vec<u32> {
+    let mut batch = MaskedBatch::default();
+    batch.sentences.push(pieces, 0);
+    batch.positions.push(position);
+    let (mut tape, mut head) = (Tape::for_prediction(model.config()), HeadTape::default());
+    let mut out = Predictions::default();
+    let k = model.config().vocab_size;
+    model.predict(&Cpu::new(1), (&batch, k), (&mut tape, &mut head), &mut out).unwrap();
+    let kinds = PieceKinds::of(tokenizer);
+    let place = out.row(0).iter().map(|candidate| candidate.piece);
+    place.filter(|piece| kinds.kind(*piece) != PieceKind::Unfit).collect()
+}
+
+/// Replays one window: each guess must be the piece that the model ranks there, given what was visible then.
+fn replay(
+    window: &Linearized,
+    (model, tokenizer): (&MaskedLm, &Tokenizer),
+    settings: &GenerateSettings,
+    guesses: &[(usize, u32, usize)],
+) {
+    let key = key().at(1).then("mask");
+    let masked = Masker::new(PieceKinds::of(tokenizer)).for_generation(window, &settings.mask, key);
+    assert_eq!(masked.positions, guesses.iter().map(|guess| guess.0).collect::<Vec<_>>());
+    let mut pieces = masked.pieces.clone();
+    for (position, piece, rank) in guesses {
+        let wanted = PieceKinds::of(tokenizer).kind(*piece);
+        let mut ranked = ranked(model, tokenizer, &pieces, *position);
+        ranked.retain(|piece| PieceKinds::of(tokenizer).kind(*piece) == wanted);
+        assert_eq!(ranked[rank - 1], *piece);
+        if settings.order == FillOrder::LeftToRight {
+            pieces[*position] = *piece;
+        }
+    }
+}
+
+#[test]
+fn guesses_are_the_models_in_both_orders() {
+    for name in ["unigram", "byte_level"] {
+        let (corpus, tokenizer, linearized, model) = opened(name);
+        for order in [FillOrder::AtOnce, FillOrder::LeftToRight] {
+            let settings = GenerateSettings { order, ..GenerateSettings::default() };
+            let round = one_round((&model, &tokenizer), (&corpus, &linearized), &settings, 1);
+            assert_eq!(round.n_restored, 0);
+            for (draft, window) in round.drafts.iter().zip(&linearized.windows) {
+                let pieces = draft.replacements.iter().flat_map(|r| &r.pieces);
+                let guesses: Vec<_> = pieces
+                    .map(|piece| {
+                        let place = &window.places[piece.token - window.tokens.start];
+                        let id = tokenizer.id(&piece.new).unwrap();
+                        (place.start + piece.position, id, piece.rank)
+                    })
+                    .collect();
+                replay(window, (&model, &tokenizer), &settings, &guesses);
+            }
+        }
+    }
+}
+
+#[test]
+fn rounds_differ_and_each_can_be_made_alone() {
+    let (corpus, tokenizer, linearized, model) = opened("unigram");
+    let settings = GenerateSettings::default();
+    let cpu = Cpu::new(2);
+    let mut drafter = Drafter::new(&cpu, &model, &tokenizer, &settings);
+    let mut go_on = |_| ControlFlow::Continue(());
+    let mut round =
+        |n| drafter.round((&corpus, &linearized), (key(), n), &mut go_on).unwrap().unwrap();
+    let (first, second) = (round(1), round(2));
+    assert_ne!(first.drafts[0].sentence, second.drafts[0].sentence);
+    assert_eq!(second, one_round((&model, &tokenizer), (&corpus, &linearized), &settings, 2));
+}
+
+#[test]
+fn case_script_and_bans_are_kept() {
+    let (corpus, tokenizer, linearized, model) = opened("unigram");
+    let mask = GenerationMask { scope: Scope::Whole, ..GenerationMask::default() };
+    let plain = GenerateSettings { mask, ..GenerateSettings::default() };
+    let settings = GenerateSettings { keep_case: true, ..plain.clone() };
+    for n in 1..20 {
+        for draft in one_round((&model, &tokenizer), (&corpus, &linearized), &settings, n).drafts {
+            for (old, new) in draft.replacements.iter().flat_map(|r| r.old.iter().zip(&r.new)) {
+                let shape = |text: &str| {
+                    let mut letters = text.chars().filter(|c| c.is_alphabetic());
+                    (letters.next().map(char::is_uppercase), letters.any(char::is_uppercase))
+                };
+                assert_eq!(shape(old.as_str()), shape(new.as_str()), "{old} became {new}");
+            }
+        }
+    }
+    let first = one_round((&model, &tokenizer), (&corpus, &linearized), &plain, 1);
+    let guess = &first.drafts[0].replacements[0].pieces[0].new;
+    let banned = vec![guess.trim_start_matches('▁').to_owned()];
+    let settings = GenerateSettings { banned: banned.clone(), ..plain };
+    for n in 1..20 {
+        let round = one_round((&model, &tokenizer), (&corpus, &linearized), &settings, n);
+        let pieces = round.drafts.iter().flat_map(|d| &d.replacements).flat_map(|r| &r.pieces);
+        assert!(pieces.map(|piece| &piece.new).all(|new| new.trim_start_matches('▁') != banned[0]));
+    }
+}
+
+#[test]
+fn the_listener_hears_of_every_window_and_may_stop() {
+    let (corpus, tokenizer, linearized, model) = opened("unigram");
+    let settings =
+        GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..GenerateSettings::default() };
+    let cpu = Cpu::new(1);
+    let mut drafter = Drafter::new(&cpu, &model, &tokenizer, &settings);
+    let mut heard = Vec::new();
+    let mut listen = |progress: Progress| {
+        heard.push((progress.done, progress.of));
+        ControlFlow::Continue(())
+    };
+    assert!(drafter.round((&corpus, &linearized), (key(), 1), &mut listen).unwrap().is_some());
+    assert_eq!(heard, [(1, 2), (2, 2)]);
+    let mut stop = |_| ControlFlow::Break(());
+    assert!(drafter.round((&corpus, &linearized), (key(), 1), &mut stop).unwrap().is_none());
+}

@@ -1,4 +1,4 @@
-//! Hears what a stage tells: shows it, and says when to write the state down and when to stop.
+//! Hears what stages tell: shows it, and says when to write the state down and when to stop.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,21 @@ use crate::terminal::Terminal;
 /// Writing the state may take one part in so many of the time.
 const MOST_SAVING: u32 = 20;
 
-/// What hears one stage.
+/// What is shown of a stage.
+fn title(stage: &str) -> &str {
+    match stage {
+        "finetune" => "fine-tuning the masked language model",
+        "generate" => "generating",
+        "judge" => "training the judge",
+        "filter" => "judging",
+        "tagger" => "training the tagger",
+        other => other,
+    }
+}
+
+/// What hears the stages of a run, one after the other.
 pub(crate) struct Listener {
+    stage: &'static str,
     progress: Progress,
     terminal: Terminal,
     saved: Instant,
@@ -23,10 +36,11 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn new(what: &str, save_every: u64, terminal: &Terminal) -> Self {
+    pub(crate) fn new(save_every: u64, terminal: &Terminal) -> Self {
         let at_least = Duration::from_secs(save_every);
         Self {
-            progress: Progress::of_steps(what, terminal),
+            stage: "",
+            progress: Progress::of_steps("", terminal),
             terminal: *terminal,
             saved: Instant::now(),
             is_saving: false,
@@ -35,11 +49,15 @@ impl Listener {
         }
     }
 
-    pub(crate) fn hear(&mut self, event: Event<'_>) -> Wish {
+    pub(crate) fn hear(&mut self, stage: &'static str, event: Event<'_>) -> Wish {
+        if stage != self.stage {
+            self.stage = stage;
+            self.progress = Progress::of_steps(title(stage), &self.terminal);
+        }
         match event {
             Event::Resumed { done, of } => {
                 self.progress.resume(done);
-                self.terminal.say(&format!("going on after {done} of {of}"));
+                self.terminal.say(&format!("{}: going on after {done} of {of}", title(stage)));
             }
             Event::Epoch(epoch) => {
                 let dev = match (epoch.dev_f1, epoch.dev_loss) {

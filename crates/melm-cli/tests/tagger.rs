@@ -170,7 +170,7 @@ fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
     let folder = folder();
     let args = train_into("tagger", "--updates 100000");
     let child = melm(folder.path(), &args).spawn().unwrap();
-    let work = folder.path().join("tagger/.unfinished/metrics.jsonl");
+    let work = folder.path().join("tagger/.unfinished/tagger/metrics.jsonl");
     while !work.exists() {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -179,7 +179,7 @@ fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
     assert_eq!(stopped.status.code(), Some(130));
     let said = String::from_utf8(stopped.stderr).unwrap();
     assert!(said.contains("the same command goes on"), "{said}");
-    assert!(folder.path().join("tagger/.unfinished/state.safetensors").exists());
+    assert!(folder.path().join("tagger/.unfinished/tagger/state.safetensors").exists());
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! and the [`tagger`].
 
 pub mod draft;
+pub mod entity_lm;
 pub mod error;
 pub mod files;
 pub mod fit;

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::fit::Epoch;
-use crate::run::Key;
+use crate::run::{Key, Seed};
 
 /// What a stage has to tell.
 #[derive(Clone, Copy, Debug)]
@@ -37,25 +37,36 @@ pub enum Wish {
     Stop,
 }
 
+/// Hears the name of a stage and what it has to tell.
+pub type Listener<'a> = &'a mut dyn FnMut(&'static str, Event<'_>) -> Wish;
+
+/// A run: a seed, a folder, and somebody who listens.
+pub struct Run<'a> {
+    /// The seed of everything random.
+    pub seed: Seed,
+    /// Where stages keep what a later run goes on from, each in a folder of its own.
+    pub folder: PathBuf,
+    /// Who is told.
+    pub listener: Listener<'a>,
+}
+
+impl Run<'_> {
+    /// Begins a stage, or goes on with it.
+    pub fn stage(&mut self, name: &'static str) -> Stage<'_> {
+        let (key, folder) = (self.seed.stream(name), self.folder.join(name));
+        Stage { name, key, folder, listener: &mut *self.listener }
+    }
+}
+
 /// A stage under way. Results depend on its key and on nothing else that it holds.
 pub struct Stage<'a> {
     name: &'static str,
     key: Key,
     folder: PathBuf,
-    listener: &'a mut dyn FnMut(Event<'_>) -> Wish,
+    listener: Listener<'a>,
 }
 
-impl<'a> Stage<'a> {
-    /// A stage that draws from `key`, keeps its files in `folder` and tells `listener`.
-    pub fn new(
-        name: &'static str,
-        key: Key,
-        folder: impl Into<PathBuf>,
-        listener: &'a mut dyn FnMut(Event<'_>) -> Wish,
-    ) -> Self {
-        Self { name, key: key.then(name), folder: folder.into(), listener }
-    }
-
+impl Stage<'_> {
     /// What it is called in metrics and messages.
     pub fn name(&self) -> &'static str {
         self.name
@@ -73,6 +84,6 @@ impl<'a> Stage<'a> {
 
     /// Tells the listener, and what it wants.
     pub fn say(&mut self, event: Event<'_>) -> Wish {
-        (self.listener)(event)
+        (self.listener)(self.name, event)
     }
 }

@@ -9,7 +9,7 @@ use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
 use melm::plan::Plan;
 use melm::run::Seed;
-use melm::stage::Stage;
+use melm::stage::{Event, Run};
 use melm::tagger::{Tagger, Trained};
 use melm_text::{Corpus, Source};
 use serde_json::{Map, Value, json};
@@ -49,15 +49,15 @@ pub(crate) fn run(command: &Train, terminal: &Terminal) -> Result<(), Failure> {
     folder.begin()?;
 
     let deferred = Deferred::begin();
-    let mut listener = Listener::new("training", command.planning.save_every, terminal);
-    let mut hear = |event: melm::stage::Event<'_>| listener.hear(event);
-    let stream = Seed(plan.seed).stream("train");
-    let mut stage = Stage::new("tagger", stream, folder.work(), &mut hear);
+    let mut listener = Listener::new(command.planning.save_every, terminal);
+    let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
+    let mut run = Run { seed: Seed(plan.seed), folder: folder.work(), listener: &mut hear };
     let corpora = (&train.corpus, dev.as_ref().map(|dev| &dev.corpus));
-    let trained = Tagger::train(&pretrained, corpora, (&plan.tagger, &cpu), &mut stage)?;
+    let trained =
+        Tagger::train(&pretrained, corpora, (&plan.tagger, &cpu), &mut run.stage("tagger"))?;
     drop(listener);
     trained.tagger.save(folder.dir())?;
-    let metrics = std::fs::read(folder.work().join("metrics.jsonl")).unwrap_or_default();
+    let metrics = std::fs::read(folder.work().join("tagger/metrics.jsonl")).unwrap_or_default();
     write_whole(&folder.dir().join("metrics.jsonl"), &metrics)?;
     write_whole(&folder.dir().join("plan.toml"), plan.to_toml().as_bytes())?;
     let record = record(&plan, (&train, dev.as_ref()), &trained, (&device, started));

@@ -7,7 +7,7 @@ use crate::encoder::{LinearPlace, Tape};
 use crate::gradients::Gradients;
 use crate::ops::linear::{Accumulator, Linear};
 use crate::ops::norm::{Affine, denormalise, normalise};
-use crate::ops::{ROWS_PER_TASK, add, dot, gelu};
+use crate::ops::{ROWS_PER_TASK, add, gelu};
 use crate::params::{Parameters, TABLE};
 use crate::split::Split;
 use std::ops::Range;
@@ -105,11 +105,8 @@ impl Head {
         head.score(cpu, output, part);
         let mut loss = 0.0;
         for (column, original) in originals.iter().enumerate() {
-            let (state, at) =
-                (&part.states[column * width..(column + 1) * width], *original as usize);
-            let row = &output.table[at * width..(at + 1) * width];
-            loss +=
-                f64::from(head.log_totals[column] - dot(cpu.isa(), state, row) - output.bias[at]);
+            let state = &part.states[column * width..(column + 1) * width];
+            loss += f64::from(head.log_totals[column] - output.score(cpu.isa(), state, *original));
         }
         head.errors(cpu, output, (part, originals, weight), gradients.slot(&self.bias));
         if !parameters.trains(&self.table) {

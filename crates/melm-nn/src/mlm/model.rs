@@ -105,6 +105,26 @@ impl MaskedLm {
         Ok(loss)
     }
 
+    /// The sum of the negative log-likelihoods at the masked positions, without dropout: how well it guesses. `out`
+    /// then holds the likeliest piece of each.
+    pub fn loss(
+        &self,
+        cpu: &Cpu,
+        batch: &MaskedBatch,
+        (tape, head): (&mut Tape, &mut HeadTape),
+        out: &mut Predictions,
+    ) -> Result<f64, Error> {
+        batch.check(self.config(), true)?;
+        self.predict(cpu, (batch, 1), (tape, head), out)?;
+        let states = head.d.chunks_exact(self.config().hidden_size);
+        let rows = states.zip(&batch.originals).zip(&out.log_totals);
+        let output = self.head.output(&self.parameters);
+        let losses = rows.map(|((state, piece), log_total)| {
+            f64::from(log_total - output.score(cpu.isa(), state, *piece))
+        });
+        Ok(losses.sum())
+    }
+
     /// The `k` likeliest pieces at every masked position.
     pub fn predict(
         &self,

@@ -23,6 +23,8 @@ pub struct Predictions {
     candidates: Vec<Candidate>,
     /// Where the candidates of each masked row end.
     ends: Vec<usize>,
+    /// The logarithm of the sum over all pieces, by which each masked row's scores become probabilities.
+    pub(super) log_totals: Vec<f32>,
 }
 
 impl Predictions {
@@ -40,6 +42,7 @@ impl Predictions {
     pub(super) fn clear(&mut self) {
         self.candidates.clear();
         self.ends.clear();
+        self.log_totals.clear();
     }
 
     /// Adds the candidates of a row; places that no piece has taken are left out.
@@ -56,6 +59,7 @@ impl Predictions {
             log_probability: score - log_total,
         }));
         self.ends.push(self.candidates.len());
+        self.log_totals.push(log_total);
     }
 }
 

@@ -4,8 +4,8 @@ use super::{BLOCK, HeadTape, rows_per_group};
 use crate::device::Cpu;
 use crate::isa::{Isa, per_isa};
 use crate::math::{exp, sum_of};
-use crate::ops::add;
 use crate::ops::linear::Accumulator;
+use crate::ops::{add, dot};
 use crate::product::{Left, Out, Right, Shape, extent, pack_columns, part, small_product_ahead};
 use crate::split::Split;
 use crate::table::HeadPart;
@@ -22,6 +22,15 @@ pub(super) struct Output<'a> {
     pub(super) table: &'a [f32],
     pub(super) bias: &'a [f32],
     pub(super) width: usize,
+}
+
+impl Output<'_> {
+    /// The score of one piece at one row.
+    pub(super) fn score(&self, isa: Isa, state: &[f32], piece: u32) -> f32 {
+        let at = piece as usize;
+        let row = &self.table[at * self.width..(at + 1) * self.width];
+        dot(isa, state, row) + self.bias[at]
+    }
 }
 
 per_isa! {

@@ -143,4 +143,18 @@ impl Tagger {
         out.probabilities.extend(probabilities.iter().map(|p| *p as f32));
         Ok(())
     }
+
+    /// The logarithm of the probability of these tags of one sentence.
+    ///
+    /// # Panics
+    /// If `emissions` is not a whole row for each tag.
+    pub fn log_probability(
+        &self,
+        (emissions, tags): (&[f32], &[u32]),
+        head: &mut TaggerTape,
+    ) -> Result<f64, Error> {
+        let TaggerTape { chain, lattice, .. } = head;
+        self.loss.set(&self.parameters, chain);
+        chain.log_probability((emissions, tags), lattice)
+    }
 }

@@ -20,6 +20,10 @@ fn check(name: &str, cpu: Cpu) {
     let loss = bench.accumulate(&batch, weight, Dropout::NONE);
     #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
     assert_close("loss", &[loss as f32], golden.floats("loss"), RELATIVE);
+    let tapes = (&mut bench.tape, &mut bench.head);
+    let sum = bench.model.loss(&bench.cpu, &batch, tapes, &mut Predictions::default()).unwrap();
+    #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
+    assert_close("loss alone", &[sum as f32 * weight], golden.floats("loss"), RELATIVE);
     for layer in 0..=bench.model.config().n_layers {
         let what = format!("hidden{layer}");
         assert_close(&what, bench.tape.hidden_after(layer), golden.floats(&what), RELATIVE);

@@ -19,6 +19,9 @@ use crate::run::Key;
 use crate::stage::{Event, Stage, Wish};
 use state::Store;
 
+/// Pieces of one micro-batch: enough for the products to be at full speed, few enough for a laptop's memory.
+const MOST_PIECES: usize = 2_048;
+
 /// Something that learns from examples.
 pub trait Learner {
     /// What is trained.
@@ -100,7 +103,7 @@ impl Evaluation {
 }
 
 /// What a training did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Fitted {
     /// Every epoch, in order.
     pub epochs: Vec<Epoch>,
@@ -111,6 +114,8 @@ pub struct Fitted {
 }
 
 /// Trains `learner` and leaves it with its best parameters: those of the best evaluation, or the last.
+///
+/// A training that the stage's folder holds already is not done again.
 pub fn fit(
     learner: &mut dyn Learner,
     settings: &FitSettings,
@@ -118,8 +123,11 @@ pub fn fit(
     stage: &mut Stage<'_>,
 ) -> Result<Fitted, Error> {
     settings.freeze.apply(learner.parameters_mut());
-    let mut adam = Adam::new(learner.parameters(), settings.adam());
     let store = Store::new(stage.folder());
+    if let Some(fitted) = store.restore_done(learner.parameters_mut())? {
+        return Ok(fitted);
+    }
+    let mut adam = Adam::new(learner.parameters(), settings.adam());
     let steps = settings.steps(learner.n_examples());
     let mut course = store.restore(&mut adam, learner.parameters_mut())?;
     if course.n_steps > 0 {
@@ -165,5 +173,23 @@ pub fn fit(
     if course.best.is_some() {
         store.restore_best(learner.parameters_mut())?;
     }
-    Ok(Fitted { epochs: course.epochs, best: course.best, n_steps: course.n_steps })
+    let fitted = Fitted { epochs: course.epochs, best: course.best, n_steps: course.n_steps };
+    store.finish(learner.parameters(), &fitted)?;
+    Ok(fitted)
+}
+
+/// Neighbours together up to a number of pieces.
+pub(crate) fn micro_batches<T>(all: &[T], n_pieces: impl Fn(&T) -> usize) -> Vec<&[T]> {
+    let mut parts = Vec::new();
+    let (mut start, mut total) = (0, 0);
+    for (at, one) in all.iter().enumerate() {
+        let n = n_pieces(one);
+        if at > start && total + n > MOST_PIECES {
+            parts.push(&all[start..at]);
+            (start, total) = (at, 0);
+        }
+        total += n;
+    }
+    parts.push(&all[start..]);
+    parts
 }

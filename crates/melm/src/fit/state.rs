@@ -8,7 +8,7 @@ use melm_nn::params::Parameters;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Evaluation, Loss, Measure};
+use super::{Evaluation, Fitted, Loss, Measure};
 use crate::Error;
 use crate::files::write_whole;
 
@@ -106,6 +106,38 @@ impl Store {
 
     fn best(&self) -> PathBuf {
         self.folder.join("best.safetensors")
+    }
+
+    fn done(&self) -> PathBuf {
+        self.folder.join("done.safetensors")
+    }
+
+    /// The parameters of a training that is over, and how it went.
+    pub(super) fn restore_done(
+        &self,
+        parameters: &mut Parameters,
+    ) -> Result<Option<Fitted>, Error> {
+        let path = self.done();
+        if !path.exists() {
+            return Ok(None);
+        }
+        let note = parameters.restore_trained(&path)?;
+        let wrong = |_| melm_nn::Error::State { path };
+        Ok(Some(serde_json::from_str(&note).map_err(wrong)?))
+    }
+
+    /// Keeps the parameters that the training ends with, and nothing else.
+    pub(super) fn finish(&self, parameters: &Parameters, fitted: &Fitted) -> Result<(), Error> {
+        parameters.save_trained(&self.done(), &json!(fitted).to_string())?;
+        for path in [self.state(), self.best()] {
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                    return Err(Error::Write { path, source });
+                }
+                _ => {}
+            }
+        }
+        Ok(())
     }
 
     /// Goes back to the last state written; to the beginning if there is none.

@@ -12,10 +12,7 @@ use melm_text::{Corpus, EntityTypes, Scores, Tag};
 use super::encode::View;
 use super::{Cuts, Tagger};
 use crate::Error;
-use crate::fit::{Evaluation, Learner, Loss, Measure, Step};
-
-/// Pieces of one micro-batch: enough for the products to be at full speed, few enough for a laptop's memory.
-const MOST_PIECES: usize = 2_048;
+use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
 
 /// The examples of a training, and the tagger that learns.
 pub(super) struct Lessons {
@@ -122,17 +119,12 @@ impl Learner for Lessons {
         let seed = step.key.then("dropout").generator().bits();
         let dropout = Dropout::new(self.tagger.model.config(), seed, step.number);
         let mut loss = Loss { sum: 0.0, n: n as u64 };
-        let mut left = step.examples;
-        while !left.is_empty() {
+        let n_pieces = |at: &usize| self.examples[*at].view.pieces.len();
+        for part in micro_batches(step.examples, n_pieces) {
             self.batch.clear();
-            while let Some((at, rest)) = left.split_first() {
+            for at in part {
                 let Example { view, tags } = &self.examples[*at];
-                let n_rows = self.batch.sentences().n_rows();
-                if n_rows > 0 && n_rows + view.pieces.len() > MOST_PIECES {
-                    break;
-                }
                 self.batch.push(*at as u64, &view.pieces, (&view.first_pieces, tags));
-                left = rest;
             }
             let places = (&mut self.tape, &mut self.head, &mut *gradients);
             let batch = (&self.batch, weight, dropout);

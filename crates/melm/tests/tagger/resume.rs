@@ -14,7 +14,7 @@ fn bytes(dir: &Path, trained: &Trained) -> Vec<String> {
     let out = dir.join("out");
     trained.tagger.save(&out).unwrap();
     let paths = [out.join("model.safetensors"), out.join("config.json")];
-    let metrics = [dir.join("work/metrics.jsonl")];
+    let metrics = [dir.join("work/tagger/metrics.jsonl")];
     paths.iter().chain(&metrics).map(|path| sha256(&fs::read(path).unwrap())).collect()
 }
 

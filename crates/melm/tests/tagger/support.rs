@@ -6,7 +6,7 @@ use melm::fit::{FitSettings, Freeze, Shape};
 use melm::model::Pretrained;
 use melm::pieces::{Files, Tokenizer};
 use melm::run::Seed;
-use melm::stage::{Event, Stage, Wish};
+use melm::stage::{Event, Run, Wish};
 use melm::tagger::{Head, Tagger, TaggerSettings, Trained};
 use melm_nn::config::Config;
 use melm_nn::device::Cpu;
@@ -74,6 +74,8 @@ pub(crate) fn train(
     let model = dir.join("model");
     let pretrained =
         if model.exists() { Pretrained::open(&model).unwrap() } else { pretrained(&model) };
-    let mut stage = Stage::new("tagger", Seed(1).stream("run"), dir.join("work"), listener);
-    Tagger::train(&pretrained, (corpus, Some(corpus)), (settings, &Cpu::new(2)), &mut stage)
+    let mut hear = |_: &str, event: Event<'_>| listener(event);
+    let mut run = Run { seed: Seed(1), folder: dir.join("work"), listener: &mut hear };
+    let stage = &mut run.stage("tagger");
+    Tagger::train(&pretrained, (corpus, Some(corpus)), (settings, &Cpu::new(2)), stage)
 }

@@ -1,0 +1,34 @@
+//! A fine-tuned model on disk: a Hugging Face folder whose tokenizer has the markers.
+
+use std::path::Path;
+
+use melm_nn::mlm::MaskedLm;
+use melm_text::Corpus;
+
+use super::EntityLm;
+use crate::Error;
+use crate::markers::Markers;
+use crate::model::Pretrained;
+
+impl EntityLm {
+    /// Writes a folder that Python's `AutoModelForMaskedLM` opens.
+    pub fn save(&self, dir: &Path) -> Result<(), Error> {
+        self.model.save(dir)?;
+        self.tokenizer.save(dir)
+    }
+
+    /// Opens a fine-tuned model for a corpus, all of whose tags it must have markers for.
+    pub fn open(pretrained: &Pretrained, corpus: &Corpus, linearize: bool) -> Result<Self, Error> {
+        let mut tokenizer = pretrained.tokenizer()?;
+        let n_known = tokenizer.n_pieces();
+        let markers = linearize.then(|| Markers::of(&[corpus], &mut tokenizer)).transpose()?;
+        if tokenizer.n_pieces() > n_known {
+            let new = u32::try_from(n_known).expect("ids of pieces are u32");
+            let text = tokenizer.piece(new);
+            let tag = text.trim_matches(['<', '>']).to_owned();
+            return Err(Error::NoMarker { tag });
+        }
+        let model = MaskedLm::open(pretrained.checkpoint(), 0, 0)?;
+        Ok(Self { model, tokenizer, markers })
+    }
+}

@@ -1,0 +1,127 @@
+//! What a masked entity language model learns from: masks drawn afresh, a loss at masked pieces only.
+
+use melm_nn::device::Cpu;
+use melm_nn::dropout::Dropout;
+use melm_nn::encoder::Tape;
+use melm_nn::gradients::Gradients;
+use melm_nn::mlm::{HeadTape, MaskedBatch, Predictions};
+use melm_nn::params::Parameters;
+
+use super::{EntityLm, FinetuneSettings};
+use crate::Error;
+use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
+use crate::linearize::{Linearized, LinearizedCorpus};
+use crate::mask::{Masked, Masker, TrainingMask};
+use crate::pieces::PieceKinds;
+use crate::run::Key;
+
+/// Masks drawn for each dev sentence: one alone makes epochs hard to compare.
+const DEV_DRAWS: u64 = 2;
+
+/// The examples of a fine-tuning, and the model that learns.
+pub(super) struct Lessons {
+    lm: EntityLm,
+    masker: Masker,
+    mask: TrainingMask,
+    key: Key,
+    train: Vec<Linearized>,
+    /// The dev set with its masks, which stay the same from epoch to epoch.
+    dev: Vec<Masked>,
+    tape: Tape,
+    head: HeadTape,
+    batch: MaskedBatch,
+    out: Predictions,
+}
+
+impl Lessons {
+    pub(super) fn new(
+        lm: EntityLm,
+        (train, dev): (LinearizedCorpus, Option<LinearizedCorpus>),
+        settings: &FinetuneSettings,
+        key: Key,
+    ) -> Self {
+        let masker = Masker::new(PieceKinds::of(&lm.tokenizer));
+        let draws = (0..DEV_DRAWS).map(|draw| (key.then("dev mask"), draw));
+        let windows = dev.map_or(Vec::new(), |dev| dev.windows);
+        let dev = draws
+            .flat_map(|draw| windows.iter().map(move |window| (window, draw)).collect::<Vec<_>>())
+            .map(|(window, draw)| masker.for_training(window, &settings.mask, draw))
+            .filter(|masked| !masked.positions.is_empty())
+            .collect();
+        Self {
+            tape: Tape::for_training(lm.model.config()),
+            head: HeadTape::default(),
+            batch: MaskedBatch::default(),
+            out: Predictions::default(),
+            masker,
+            mask: settings.mask,
+            key: key.then("mask"),
+            train: train.windows,
+            dev,
+            lm,
+        }
+    }
+
+    pub(super) fn into_lm(self) -> EntityLm {
+        self.lm
+    }
+}
+
+impl Learner for Lessons {
+    fn parameters(&self) -> &Parameters {
+        self.lm.model.parameters()
+    }
+
+    fn parameters_mut(&mut self) -> &mut Parameters {
+        self.lm.model.parameters_mut()
+    }
+
+    fn n_examples(&self) -> usize {
+        self.train.len()
+    }
+
+    fn accumulate(
+        &mut self,
+        cpu: &Cpu,
+        step: &Step<'_>,
+        gradients: &mut Gradients,
+    ) -> Result<Loss, Error> {
+        let mask = |at: &usize| {
+            let masked =
+                self.masker.for_training(&self.train[*at], &self.mask, (self.key, step.epoch));
+            (*at as u64, masked)
+        };
+        let masked: Vec<_> = step.examples.iter().map(mask).collect();
+        let n: usize = masked.iter().map(|(_, masked)| masked.positions.len()).sum();
+        let seed = step.key.then("dropout").generator().bits();
+        let dropout = Dropout::new(self.lm.model.config(), seed, step.number);
+        let mut loss = Loss { sum: 0.0, n: n as u64 };
+        for part in micro_batches(&masked, |(_, masked)| masked.pieces.len()) {
+            self.batch.clear();
+            for (key, masked) in part {
+                masked.push_to(*key, &mut self.batch);
+            }
+            let places = (&mut self.tape, &mut self.head, &mut *gradients);
+            let batch = (&self.batch, 1.0 / n.max(1) as f32, dropout);
+            loss.sum += self.lm.model.accumulate(cpu, batch, places)?;
+        }
+        Ok(loss)
+    }
+
+    fn evaluate(&mut self, cpu: &Cpu) -> Result<Option<Evaluation>, Error> {
+        if self.dev.is_empty() {
+            return Ok(None);
+        }
+        let mut loss = Loss::default();
+        for part in micro_batches(&self.dev, |masked| masked.pieces.len()) {
+            self.batch.clear();
+            for masked in part {
+                masked.push_to(0, &mut self.batch);
+            }
+            let tapes = (&mut self.tape, &mut self.head);
+            loss.sum += self.lm.model.loss(cpu, &self.batch, tapes, &mut self.out)?;
+            loss.n += self.batch.positions.len() as u64;
+        }
+        Ok(Some(Evaluation { measure: Measure::Loss, value: loss.mean() }))
+    }
+}

@@ -97,10 +97,13 @@ impl Generator {
 
     /// `size` of the numbers below `n` in rising order, each set of them equally likely.
     ///
+    /// Of one state of the generator, smaller subsets are parts of larger ones.
+    ///
     /// # Panics
     /// If `size` is above `n`.
     pub fn subset(&mut self, n: usize, size: usize) -> Vec<usize> {
         let mut numbers: Vec<usize> = (0..n).collect();
+        // Fisher–Yates from the front: the first places do not depend on how many follow.
         for at in 0..size {
             numbers.swap(at, at + self.below(n - at));
         }

@@ -12,16 +12,7 @@ use crate::run::Seed;
 /// assert!(small.iter().all(|position| large.contains(position)));
 /// ```
 pub fn draw(n: usize, size: usize, seed: Seed) -> Vec<usize> {
-    let size = size.min(n);
-    let mut positions: Vec<usize> = (0..n).collect();
-    let mut generator = seed.stream("sample").generator();
-    // Fisher–Yates from the front: the first places do not depend on how many follow.
-    for at in 0..size {
-        positions.swap(at, at + generator.below(n - at));
-    }
-    positions.truncate(size);
-    positions.sort_unstable();
-    positions
+    seed.stream("sample").generator().subset(n, size.min(n))
 }
 
 #[cfg(test)]

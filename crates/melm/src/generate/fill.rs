@@ -225,7 +225,7 @@ mod tests {
     fn a_temperature_of_one_is_the_models_own_distribution() {
         let sampling = Sampling::Temperature(1.0.try_into().unwrap());
         let ranks = (1, 3).try_into().unwrap();
-        let settings = GenerateSettings { sampling, ranks, ..GenerateSettings::default() };
+        let settings = GenerateSettings { ranks, sampling, ..GenerateSettings::default() };
         assert_near(&counts(&settings, 8), &[18_286, 9_143, 4_571, 0]);
         let sampling = Sampling::Temperature(0.5.try_into().unwrap());
         assert_near(

@@ -48,8 +48,8 @@ fn replay(
     settings: &GenerateSettings,
     guesses: &[(usize, u32, usize)],
 ) {
-    let masker = Masker::new(PieceKinds::of(tokenizer));
-    let masked = masker.for_generation(window, &settings.mask, key().at(1).then("mask"));
+    let key = key().at(1).then("mask");
+    let masked = Masker::new(PieceKinds::of(tokenizer)).for_generation(window, &settings.mask, key);
     assert_eq!(masked.positions, guesses.iter().map(|guess| guess.0).collect::<Vec<_>>());
     let mut pieces = masked.pieces.clone();
     for (position, piece, rank) in guesses {

@@ -1,9 +1,12 @@
 //! A sentence of its own: tokens, one tag each, and whatever else its file said of it.
 
+use std::ops::Range;
+
 use thiserror::Error;
 
-use crate::mention::{Mention, mentions};
+use crate::mention::{Mention, mentions, write_tags};
 use crate::record::{Record, Row};
+use crate::scheme::Scheme;
 use crate::tag::Tag;
 use crate::token::{Token, TokenFault};
 
@@ -77,6 +80,51 @@ impl Sentence {
             sentence.tokens[at] = token;
         }
         sentence
+    }
+
+    /// The sentence with stretches of tokens replaced by stretches of other sentences, columns and all; its comments
+    /// stay. `replaced` is in order and without overlap; the mentions of the result are `mentions`.
+    ///
+    /// # Panics
+    /// If a stretch is not inside its sentence, or a mention not inside the result.
+    #[must_use]
+    pub fn spliced<'s>(
+        &self,
+        replaced: impl IntoIterator<Item = (Range<usize>, (&'s Sentence, Range<usize>))>,
+        mentions: impl IntoIterator<Item = Mention>,
+        scheme: Scheme,
+    ) -> Self {
+        let mut result = Self {
+            tokens: Vec::new(),
+            tags: Vec::new(),
+            before: self.before.clone(),
+            frames: Vec::new(),
+        };
+        let mut at = 0;
+        for (gone, (donor, given)) in replaced {
+            result.extend_from(self, at..gone.start);
+            result.extend_from(donor, given);
+            at = gone.end;
+        }
+        result.extend_from(self, at..self.tokens.len());
+        if result.frames.len() != result.tokens.len() {
+            result.frames.clear();
+        }
+        result.tags = vec![Tag::Outside; result.tokens.len()];
+        write_tags(mentions, scheme, &mut result.tags);
+        result
+    }
+
+    fn extend_from(&mut self, other: &Self, stretch: Range<usize>) {
+        self.tokens.extend_from_slice(&other.tokens[stretch.clone()]);
+        self.frames.extend_from_slice(other.frames.get(stretch).unwrap_or_default());
+    }
+
+    /// The sentence without the comments before it.
+    #[must_use]
+    pub fn without_comments(mut self) -> Self {
+        self.before.clear();
+        self
     }
 
     /// Takes over what a reader found, columns and comments included.

@@ -1,9 +1,9 @@
 //! The method: from labelled sentences to more labelled sentences.
 //!
-//! So far the crate holds what every stage needs: named random streams ([`run`]), a stage's place in a run ([`stage`]),
-//! the draw of a low-resource training set ([`sample`]), models found by name ([`hub`]) and opened ([`model`]), tokens
-//! cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`]; the one training loop ([`fit`])
-//! and the [`tagger`].
+//! In the order of the paper: [`markers`] and [`linearize`] (2.1), [`mask`] and [`entity_lm`] (2.2), [`generate`] (2.3).
+//! Around them: named random streams ([`run`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
+//! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`], the one
+//! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`].
 
 pub mod draft;
 pub mod entity_lm;
@@ -19,6 +19,7 @@ pub mod mask;
 pub mod model;
 pub mod pieces;
 pub mod plan;
+pub mod rate;
 mod related;
 pub mod run;
 pub mod sample;

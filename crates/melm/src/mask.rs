@@ -11,31 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::linearize::{EntityToken, Linearized};
 use crate::pieces::{PieceKind, PieceKinds};
+use crate::rate::Rate;
 use crate::run::{Generator, Key};
 
-/// A number from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
-#[serde(try_from = "f64", into = "f64")]
-pub struct Rate(f64);
-
-/// The number is not from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
-#[error("a rate is a number from 0 to 1, found {0}")]
-pub struct NotARate(f64);
-
-impl TryFrom<f64> for Rate {
-    type Error = NotARate;
-
-    fn try_from(value: f64) -> Result<Self, NotARate> {
-        if (0.0..=1.0).contains(&value) { Ok(Self(value)) } else { Err(NotARate(value)) }
-    }
-}
-
-impl From<Rate> for f64 {
-    fn from(rate: Rate) -> Self {
-        rate.0
-    }
-}
+/// The paper's masking rates in training and in generation (appendix, hyperparameter tuning).
+const ETA: Rate = Rate::constant(0.7);
+const MU: Rate = Rate::constant(0.5);
 
 /// What is masked or kept as one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,9 +53,9 @@ pub struct TrainingMask {
 }
 
 impl Default for TrainingMask {
-    /// The paper's: eta = 0.7 (section 4.2).
+    /// The paper's.
     fn default() -> Self {
-        Self { rate: Rate(0.7), unit: Unit::default(), refresh: Refresh::default() }
+        Self { rate: ETA, unit: Unit::default(), refresh: Refresh::default() }
     }
 }
 
@@ -104,9 +85,9 @@ pub struct GenerationMask {
 }
 
 impl Default for GenerationMask {
-    /// The paper's: mu = 0.5 (section 4.2).
+    /// The paper's.
     fn default() -> Self {
-        Self { mean: Rate(0.5), unit: Unit::default(), scope: Scope::default() }
+        Self { mean: MU, unit: Unit::default(), scope: Scope::default() }
     }
 }
 
@@ -172,7 +153,7 @@ impl Masker {
         let mut generator = linearized.stream(key.at(drawn)).generator();
         let groups = self.groups(linearized, settings.unit, |_| 0);
         let units = groups.into_iter().flatten();
-        let masked = units.filter(|_| generator.uniform() < settings.rate.0);
+        let masked = units.filter(|_| generator.uniform() < settings.rate.value());
         self.hide(linearized, &masked.collect::<Vec<_>>())
     }
 
@@ -248,7 +229,7 @@ impl Masker {
 fn n_masked(n: usize, mean: Rate, generator: &mut Generator) -> usize {
     loop {
         // n · N(mean, 1/n²) is N(mean · n, 1), which is also how the authors' code has it.
-        let count = (mean.0 * n as f64 + generator.normal()).round();
+        let count = (mean.value() * n as f64 + generator.normal()).round();
         if 1.0 <= count && count <= n as f64 {
             #[expect(
                 clippy::cast_possible_truncation,

@@ -118,6 +118,8 @@ impl Generator {
 
     /// `size` of the numbers below `n` in rising order, each set of them equally likely.
     ///
+    /// Of one state of the generator, smaller subsets are parts of larger ones.
+    ///
     /// # Panics
     /// If `size` is above `n`.
     pub fn subset(&mut self, n: usize, size: usize) -> Vec<usize> {

@@ -41,6 +41,33 @@ impl Tagger {
         sentences: &[Vec<T>],
         each: &mut dyn FnMut(usize, Tagged),
     ) -> Result<Cuts, Error> {
+        self.emissions_of_each(cpu, sentences, &mut |at, emissions, head| {
+            each(at, self.decode(emissions, head)?);
+            Ok(())
+        })
+    }
+
+    /// As [`Self::tag_each`], and how likely the tagger finds other tags: the logarithm of their probability, given
+    /// with each sentence.
+    pub fn judge_each<T: AsRef<str>>(
+        &self,
+        cpu: &Cpu,
+        (sentences, wanted): (&[Vec<T>], &[Vec<u32>]),
+        each: &mut dyn FnMut(usize, Tagged, f64),
+    ) -> Result<Cuts, Error> {
+        self.emissions_of_each(cpu, sentences, &mut |at, emissions, head| {
+            let likely = self.model.log_probability((emissions, &wanted[at]), head)?;
+            each(at, self.decode(emissions, head)?, likely);
+            Ok(())
+        })
+    }
+
+    fn emissions_of_each<T: AsRef<str>>(
+        &self,
+        cpu: &Cpu,
+        sentences: &[Vec<T>],
+        each: &mut dyn FnMut(usize, &[f32], &mut TaggerTape) -> Result<(), Error>,
+    ) -> Result<Cuts, Error> {
         let mut cuts = Cuts::default();
         let mut views = Vec::new();
         for (at, tokens) in sentences.iter().enumerate() {
@@ -66,7 +93,7 @@ impl Tagger {
                 let (own, others) = rest.split_at(view.own.len() * self.tags.len());
                 rest = others;
                 if let Some(emissions) = pending.add(view, own) {
-                    each(view.sentence, self.decode(&emissions, &mut work.head)?);
+                    each(view.sentence, &emissions, &mut work.head)?;
                 }
             }
             left = later;

@@ -4,8 +4,9 @@ use std::num::NonZeroU32;
 
 use melm::linearize::{Linearized, linearize};
 use melm::markers::Markers;
-use melm::mask::{GenerationMask, Masker, Rate, Refresh, Scope, TrainingMask, Unit};
+use melm::mask::{GenerationMask, Masker, Refresh, Scope, TrainingMask, Unit};
 use melm::pieces::{PieceKinds, Tokenizer};
+use melm::rate::Rate;
 use melm::run::{Key, Seed};
 use melm_text::Corpus;
 use proptest::prelude::*;
@@ -201,9 +202,4 @@ fn scopes_differ_in_what_they_count() {
     let last = window.entities[1].place.end - 1;
     assert!((0..50).all(|round| draw(Scope::Token, round).contains(&last)));
     assert!((0..50).any(|round| !draw(Scope::Mention, round).contains(&last)));
-}
-
-#[test]
-fn rates_outside_0_to_1_are_refused() {
-    assert!(Rate::try_from(1.5).is_err() && Rate::try_from(f64::NAN).is_err());
 }

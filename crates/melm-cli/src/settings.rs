@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm::plan::{Plan, PlanTable};
+use melm::plan::{Plan, PlanTable, Size, Sizes};
 use toml::Value;
 
 use crate::args::Planning;
@@ -22,8 +22,8 @@ pub(crate) fn plan(planning: &Planning, flags: &[Flag]) -> Result<Plan, Failure>
         None => None,
         Some(path) => Some((path.as_path(), read(path)?)),
     };
-    let layers = |size| -> Result<PlanTable, Failure> {
-        let mut table = PlanTable::new(planning.preset, size);
+    let layers = |sizes| -> Result<PlanTable, Failure> {
+        let mut table = PlanTable::new(planning.preset, sizes);
         if let Some((path, text)) = &file {
             table.edit(&path.display().to_string(), text)?;
         }
@@ -35,8 +35,10 @@ pub(crate) fn plan(planning: &Planning, flags: &[Flag]) -> Result<Plan, Failure>
         }
         Ok(table)
     };
-    let first = layers(melm::plan::Size::Full)?.plan()?;
-    Ok(layers(models::size(&first.model.tagger))?.plan()?)
+    let model = layers(Sizes::both(Size::Full))?.plan()?.model;
+    let sizes =
+        Sizes { masked_lm: models::size(&model.masked_lm), tagger: models::size(&model.tagger) };
+    Ok(layers(sizes)?.plan()?)
 }
 
 fn read(path: &Path) -> Result<String, Failure> {

@@ -44,6 +44,12 @@ pub enum Error {
         /// The scheme.
         scheme: Scheme,
     },
+    /// A tag that the names of a file's ids lack.
+    #[error("the names of the tag ids have no `{tag}`")]
+    NoName {
+        /// The tag.
+        tag: String,
+    },
     /// A column that the output format cannot hold.
     #[error("`{column}` in sentence {sentence} cannot be written between spaces")]
     Unwritable {

@@ -15,6 +15,7 @@ pub mod check;
 pub mod conll;
 mod corpus;
 mod error;
+mod extend;
 mod format;
 mod hash;
 pub mod jsonl;
@@ -32,6 +33,7 @@ mod untagged;
 
 pub use corpus::Corpus;
 pub use error::Error;
+pub use extend::extended;
 pub use format::{Format, ReadOptions, Reader, Writer};
 pub use mention::{Mention, mentions, merged_by_io, repair, write_tags};
 pub use problem::{Fault, Problem, Problems};

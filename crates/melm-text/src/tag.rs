@@ -127,6 +127,11 @@ impl EntityTypes {
         new
     }
 
+    /// The handle of the type called `name`, if it was met.
+    pub fn find(&self, name: &str) -> Option<EntityType> {
+        self.by_name.get(name).copied()
+    }
+
     /// The name of a type; empty for the nameless type of bare `B` and `I` tags.
     pub fn name(&self, entity_type: EntityType) -> &str {
         &self.names[entity_type.index()]

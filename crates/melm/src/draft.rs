@@ -4,8 +4,10 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use melm_text::{Corpus, EntityType, Sentence, Tag, Token};
+use serde::{Deserialize, Serialize};
 
-/// A generated sentence. Its tags, and its tokens outside mentions, are those of its source.
+/// A generated sentence. Its tokens outside mentions are those of its source; its tags too, unless a mention was taken
+/// from elsewhere and has another length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     /// The sentence; comments and other columns are those of its source.
@@ -21,20 +23,33 @@ pub struct Draft {
 /// What became of one mention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replacement {
-    /// The mention's tokens.
+    /// Which of the source's mentions it is, from 0.
+    pub mention: usize,
+    /// The mention's tokens in the draft.
     pub tokens: Range<usize>,
     /// Its entity type.
     pub entity_type: EntityType,
     /// Its tokens in the source.
     pub old: Vec<Token>,
-    /// Its tokens in the draft: as many, and perhaps the same.
+    /// Its tokens in the draft, perhaps the same; as many, unless it was taken from elsewhere.
     pub new: Vec<Token>,
     /// The guessed pieces, in order.
     pub pieces: Vec<GuessedPiece>,
+    /// Where it was taken from, if nothing was guessed.
+    pub donor: Option<Donor>,
+}
+
+/// A mention of the gold corpus that took the place of another.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Donor {
+    /// The sentence it is in, from 0.
+    pub sentence: usize,
+    /// Its tokens there.
+    pub tokens: Range<usize>,
 }
 
 /// A piece that was masked and guessed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuessedPiece {
     /// The sentence's token it is in.
     pub token: usize,

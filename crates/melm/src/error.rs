@@ -251,4 +251,22 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
+    /// A draft has a tag that its judge does not know.
+    #[error(
+        "the judge does not know the tag `{tag}`; train it on the data that the drafts come from"
+    )]
+    UnknownTag {
+        /// The tag.
+        tag: String,
+    },
+    /// A line of a file of drafts is not a draft of this corpus.
+    #[error("`{path}`:{line}: {what}; give the file that the drafts were made from")]
+    NotADraft {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
 }

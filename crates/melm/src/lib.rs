@@ -5,10 +5,13 @@
 //! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`], the one
 //! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`].
 
+pub mod augment;
+pub mod baselines;
 pub mod draft;
 pub mod entity_lm;
 pub mod error;
 pub mod files;
+pub mod filter;
 pub mod fit;
 pub mod folder;
 pub mod generate;

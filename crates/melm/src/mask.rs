@@ -30,8 +30,10 @@ pub enum Unit {
 }
 
 /// When training masks are drawn anew (FIDELITY row 3).
+///
+/// As text `every-epoch` or `cycle-30`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String", into = "String")]
 pub enum Refresh {
     /// At the beginning of each epoch (the paper's text).
     #[default]
@@ -40,9 +42,35 @@ pub enum Refresh {
     Cycled(NonZeroU32),
 }
 
+/// The text says not when masks are drawn anew.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected `every-epoch` or `cycle-30`, found `{0}`")]
+pub struct NotARefresh(String);
+
+impl TryFrom<String> for Refresh {
+    type Error = NotARefresh;
+
+    fn try_from(text: String) -> Result<Self, NotARefresh> {
+        match (text.as_str(), text.strip_prefix("cycle-").map(str::parse)) {
+            ("every-epoch", _) => Ok(Self::EveryEpoch),
+            (_, Some(Ok(n))) => Ok(Self::Cycled(n)),
+            _ => Err(NotARefresh(text)),
+        }
+    }
+}
+
+impl From<Refresh> for String {
+    fn from(refresh: Refresh) -> Self {
+        match refresh {
+            Refresh::EveryEpoch => "every-epoch".to_owned(),
+            Refresh::Cycled(n) => format!("cycle-{n}"),
+        }
+    }
+}
+
 /// How entity units are masked in training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default)]
 pub struct TrainingMask {
     /// The paper's eta: each unit is masked with this probability.
     pub rate: Rate,
@@ -74,7 +102,7 @@ pub enum Scope {
 
 /// How entity units are masked in generation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default)]
 pub struct GenerationMask {
     /// The paper's mu: of n units a rate is masked that is drawn from N(mu, 1/n²).
     pub mean: Rate,

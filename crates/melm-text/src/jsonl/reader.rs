@@ -65,6 +65,11 @@ impl<'t> JsonlReader<'t> {
         self.at
     }
 
+    /// The key of the tokens.
+    pub fn tokens_key(&self) -> &str {
+        &self.tokens_key
+    }
+
     /// The key of the tags.
     pub fn tags_key(&self) -> &str {
         &self.tags_key

@@ -81,6 +81,17 @@ impl Steps {
 }
 
 impl FitSettings {
+    /// The first key whose value cannot be, and what is expected of it.
+    pub(crate) fn fault(&self) -> Option<(&'static str, &'static str)> {
+        let claims = [
+            (self.learning_rate > 0.0, "learning_rate", "a number above 0"),
+            ((0.0..=1.0).contains(&self.warmup), "warmup", "a share from 0 to 1"),
+            (self.weight_decay >= 0.0, "weight_decay", "0 or more"),
+            (self.clip >= 0.0, "clip", "0 (no limit) or more"),
+        ];
+        claims.into_iter().find(|(holds, ..)| !holds).map(|(_, key, expected)| (key, expected))
+    }
+
     /// The rate at a step.
     #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
     pub(super) fn rate(&self, factor: f32) -> f32 {

@@ -203,11 +203,13 @@ fn replacements(
             guessed.extract_if(.., |(of, _)| *of == number).map(|(_, piece)| piece).collect();
         if !pieces.is_empty() {
             replacements.push(Replacement {
+                mention: number,
                 old: source.tokens()[mention.tokens.clone()].to_vec(),
                 new: draft.tokens()[mention.tokens.clone()].to_vec(),
                 tokens: mention.tokens,
                 entity_type: mention.entity_type,
                 pieces,
+                donor: None,
             });
         }
     }

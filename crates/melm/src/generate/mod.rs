@@ -15,5 +15,6 @@ mod spell;
 
 pub use drafter::{Drafter, Progress, Round};
 pub use settings::{
-    FillOrder, GenerateSettings, NotATemperature, NotRanks, Ranks, Sampling, Temperature,
+    FillOrder, GenerateSettings, NotASampling, NotATemperature, NotRanks, Ranks, Sampling,
+    Temperature,
 };

@@ -1,6 +1,6 @@
 //! How drafts are generated.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU32, NonZeroUsize};
 
 use serde::{Deserialize, Serialize};
 
@@ -70,15 +70,42 @@ impl From<Temperature> for f64 {
     }
 }
 
-/// How one of the pieces within the ranks is chosen.
+/// How one of the pieces within the ranks is chosen: as text `uniform` or `temperature-0.8`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String", into = "String")]
 pub enum Sampling {
     /// Each is equally likely (the paper).
     #[default]
     Uniform,
     /// In proportion to p^(1/T).
     Temperature(Temperature),
+}
+
+/// The text says not how to choose.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("expected `uniform` or `temperature-0.8`, found `{0}`")]
+pub struct NotASampling(String);
+
+impl TryFrom<String> for Sampling {
+    type Error = NotASampling;
+
+    fn try_from(text: String) -> Result<Self, NotASampling> {
+        let number = text.strip_prefix("temperature-").and_then(|t| t.parse::<f64>().ok());
+        match (text.as_str(), number.map(Temperature::try_from)) {
+            ("uniform", _) => Ok(Self::Uniform),
+            (_, Some(Ok(temperature))) => Ok(Self::Temperature(temperature)),
+            _ => Err(NotASampling(text)),
+        }
+    }
+}
+
+impl From<Sampling> for String {
+    fn from(sampling: Sampling) -> Self {
+        match sampling {
+            Sampling::Uniform => "uniform".to_owned(),
+            Sampling::Temperature(temperature) => format!("temperature-{}", temperature.0),
+        }
+    }
 }
 
 /// In which order masked pieces are guessed.
@@ -94,8 +121,10 @@ pub enum FillOrder {
 
 /// How drafts are generated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+#[serde(deny_unknown_fields, default)]
 pub struct GenerateSettings {
+    /// The paper's R: how many drafts each sentence gets.
+    pub rounds: NonZeroU32,
     /// What is masked.
     pub mask: GenerationMask,
     /// Which pieces may be chosen.
@@ -111,16 +140,25 @@ pub struct GenerateSettings {
     /// Texts that no guessed piece and no new token may be.
     pub banned: Vec<String>,
     /// Pieces that the model reads at a time; has no influence on what is drawn.
+    #[serde(skip, default = "pieces_per_batch")]
     pub pieces_per_batch: NonZeroUsize,
 }
 
 /// Enough rows for the products to be efficient, few enough for small machines.
 const PIECES_PER_BATCH: NonZeroUsize = NonZeroUsize::new(2_048).expect("it is not 0");
 
+fn pieces_per_batch() -> NonZeroUsize {
+    PIECES_PER_BATCH
+}
+
+/// Section 4.1.
+const ROUNDS: NonZeroU32 = NonZeroU32::new(3).expect("it is not 0");
+
 impl Default for GenerateSettings {
     /// The paper's: uniform among the five likeliest (section 2.3).
     fn default() -> Self {
         Self {
+            rounds: ROUNDS,
             mask: GenerationMask::default(),
             ranks: Ranks { first: 1, last: 5 },
             sampling: Sampling::default(),
@@ -142,8 +180,9 @@ mod tests {
         assert!(Ranks::try_from((0, 5)).is_err() && Ranks::try_from((3, 2)).is_err());
         assert!(Temperature::try_from(0.0).is_err() && Temperature::try_from(f64::NAN).is_err());
         let read = |text: &str| serde_json::from_str::<GenerateSettings>(text);
-        let settings = read(r#"{"ranks": [2, 5], "sampling": {"temperature": 0.5}}"#).unwrap();
+        let settings = read(r#"{"ranks": [2, 5], "sampling": "temperature-0.5"}"#).unwrap();
         assert_eq!((settings.ranks.first(), settings.ranks.last()), (2, 5));
+        assert!(read(r#"{"sampling": "temperature-0"}"#).is_err());
         assert!(read(r#"{"ranks": [5, 2]}"#).is_err() && read(r#"{"rank": [1, 2]}"#).is_err());
     }
 }

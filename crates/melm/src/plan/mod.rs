@@ -6,12 +6,17 @@
 mod presets;
 mod table;
 
-pub use presets::{Preset, Size};
+pub use presets::{Preset, Size, Sizes};
 pub use table::PlanTable;
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::augment::Method;
+use crate::baselines::SubstituteSettings;
+use crate::entity_lm::{FinetuneSettings, MarkerSettings};
+use crate::filter::FilterSettings;
+use crate::generate::GenerateSettings;
 use crate::tagger::TaggerSettings;
 
 /// The version of the keys below; older plans are migrated.
@@ -24,8 +29,20 @@ pub struct Plan {
     pub version: u32,
     /// The seed of everything random.
     pub seed: u64,
+    /// How drafts are made.
+    pub method: Method,
     /// The pretrained models.
     pub model: Models,
+    /// What stands around entity tokens (section 2.1).
+    pub markers: MarkerSettings,
+    /// How the masked language model is fine-tuned (section 2.2).
+    pub finetune: FinetuneSettings,
+    /// How drafts are generated (section 2.3).
+    pub generate: GenerateSettings,
+    /// How mentions are replaced by the method `label-wise`.
+    pub substitute: SubstituteSettings,
+    /// Which drafts are kept (section 2.4).
+    pub filter: FilterSettings,
     /// The tagger: judge of the filter, and what `melm train` makes.
     pub tagger: TaggerSettings,
 }
@@ -42,20 +59,18 @@ pub struct Models {
 impl Plan {
     /// Refuses values that cannot be.
     fn check(&self, place: &str) -> Result<(), Error> {
-        let fit = &self.tagger.fit;
-        let claims = [
-            (self.version == VERSION, "version", "1"),
-            (fit.learning_rate > 0.0, "tagger.learning_rate", "a number above 0"),
-            ((0.0..=1.0).contains(&fit.warmup), "tagger.warmup", "a share from 0 to 1"),
-            (fit.weight_decay >= 0.0, "tagger.weight_decay", "0 or more"),
-            (fit.clip >= 0.0, "tagger.clip", "0 (no limit) or more"),
-        ];
-        match claims.iter().find(|(holds, ..)| !holds) {
-            None => Ok(()),
-            Some((_, key, expected)) => Err(Error::Setting {
-                place: place.to_owned(),
-                message: format!("`{key}` must be {expected}"),
-            }),
+        let wrong = |key: &str, expected: &str| Error::Setting {
+            place: place.to_owned(),
+            message: format!("`{key}` must be {expected}"),
+        };
+        if self.version != VERSION {
+            return Err(wrong("version", "1"));
         }
+        for (section, fit) in [("finetune", &self.finetune.fit), ("tagger", &self.tagger.fit)] {
+            if let Some((key, expected)) = fit.fault() {
+                return Err(wrong(&format!("{section}.{key}"), expected));
+            }
+        }
+        Ok(())
     }
 }

@@ -3,8 +3,11 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{Plan, Preset, Size};
+use super::{Plan, Preset, Sizes};
 use crate::Error;
+
+/// The one place where any key may stand: words by entity type.
+const WORDS: &str = "markers.words.";
 
 /// The table of a plan. It always holds every key, so what is not in it is no key.
 #[derive(Clone, Debug, PartialEq)]
@@ -16,8 +19,8 @@ pub struct PlanTable {
 
 impl PlanTable {
     /// The table of a preset.
-    pub fn new(preset: Preset, size: Size) -> Self {
-        let table = Table::try_from(preset.plan(size)).expect("a plan is a table");
+    pub fn new(preset: Preset, sizes: Sizes) -> Self {
+        let table = Table::try_from(preset.plan(sizes)).expect("a plan is a table");
         Self { table, place: "the preset".to_owned() }
     }
 
@@ -71,6 +74,12 @@ impl PlanTable {
     }
 
     fn put(&mut self, key: &str, value: Value) -> Result<(), Error> {
+        if let Some(words) = key.strip_prefix(WORDS)
+            && let Some(table) = self.table["markers"]["words"].as_table_mut()
+        {
+            table.insert(words.to_owned(), value);
+            return Ok(());
+        }
         let unknown = self.unknown(key);
         let mut parts = key.split('.');
         let mut place = parts.next().and_then(|part| self.table.get_mut(part));
@@ -146,17 +155,18 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Size;
     use super::*;
 
     fn table() -> PlanTable {
-        PlanTable::new(Preset::Best, Size::Small)
+        PlanTable::new(Preset::Best, Sizes::both(Size::Small))
     }
 
     #[test]
     fn a_saved_plan_is_the_plan() {
         for (_, preset) in Preset::NAMES {
             for size in [Size::Small, Size::Full] {
-                let plan = preset.plan(size);
+                let plan = preset.plan(Sizes::both(size));
                 let mut table = table();
                 table.edit("plan.toml", &plan.to_toml()).unwrap();
                 assert_eq!(table.plan().unwrap(), plan);
@@ -170,9 +180,11 @@ mod tests {
         table.edit("plan.toml", "seed = 7\n[tagger]\nclip = 2\nhead = 'linear'\n").unwrap();
         table.set("tagger.budget=300 updates").unwrap();
         table.set("tagger.freeze=[]").unwrap();
+        table.edit("words.toml", "[markers.words]\nPER = ['name']\n").unwrap();
         table.put_from("--seed 9", "seed", Value::Integer(9)).unwrap();
         let plan = table.plan().unwrap();
         assert_eq!((plan.seed, plan.tagger.fit.budget.to_string().as_str()), (9, "300 updates"));
+        assert_eq!(plan.markers.words["PER"], ["name"]);
         assert!((plan.tagger.fit.clip - 2.0).abs() < 1e-12 && plan.tagger.fit.freeze.0.is_empty());
     }
 

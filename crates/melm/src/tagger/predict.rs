@@ -31,6 +31,9 @@ impl Tagged {
     }
 }
 
+/// Hears the number of a sentence and its emissions.
+type HearEmissions<'a> = &'a mut dyn FnMut(usize, &[f32], &mut TaggerTape) -> Result<(), Error>;
+
 impl Tagger {
     /// Tags sentences given as tokens and hands each over with its number, in any order; says what had to be cut.
     ///
@@ -66,7 +69,7 @@ impl Tagger {
         &self,
         cpu: &Cpu,
         sentences: &[Vec<T>],
-        each: &mut dyn FnMut(usize, &[f32], &mut TaggerTape) -> Result<(), Error>,
+        each: HearEmissions<'_>,
     ) -> Result<Cuts, Error> {
         let mut cuts = Cuts::default();
         let mut views = Vec::new();

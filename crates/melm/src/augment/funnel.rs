@@ -1,0 +1,64 @@
+//! What became of the drafts, counted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use melm_text::Corpus;
+use serde::Serialize;
+
+use super::{DraftRecord, Verdict};
+
+/// How many drafts there were, and how many were kept or why not.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Funnel {
+    /// All drafts.
+    pub drafts: usize,
+    /// Those that repeat their source.
+    pub repeat_source: usize,
+    /// Those that repeat another gold sentence.
+    pub repeat_gold: usize,
+    /// Those that repeat an earlier draft.
+    pub repeat_draft: usize,
+    /// Those whose tags the judge does not agree with.
+    pub disagrees: usize,
+    /// Those whose tags the judge finds too unlikely.
+    pub unlikely: usize,
+    /// Those in the augmented set.
+    pub kept: usize,
+    /// Different mentions of the kept drafts that gold does not have, by entity type.
+    pub new_mentions: BTreeMap<String, usize>,
+}
+
+impl Funnel {
+    /// Counts the drafts of a corpus.
+    pub fn of(records: &[DraftRecord], corpus: &Corpus) -> Self {
+        let count = |verdict| records.iter().filter(|record| record.verdict == verdict).count();
+        Self {
+            drafts: records.len(),
+            repeat_source: count(Verdict::RepeatsSource),
+            repeat_gold: count(Verdict::RepeatsGold),
+            repeat_draft: count(Verdict::RepeatsDraft),
+            disagrees: count(Verdict::Disagrees),
+            unlikely: count(Verdict::Unlikely),
+            kept: count(Verdict::Kept),
+            new_mentions: new_mentions(records, corpus),
+        }
+    }
+}
+
+fn new_mentions(records: &[DraftRecord], corpus: &Corpus) -> BTreeMap<String, usize> {
+    let mut known: BTreeSet<(String, Vec<String>)> = BTreeSet::new();
+    for sentence in corpus.sentences() {
+        for mention in sentence.mentions() {
+            let tokens = sentence.tokens()[mention.tokens].iter().map(ToString::to_string);
+            known.insert((corpus.types().name(mention.entity_type).to_owned(), tokens.collect()));
+        }
+    }
+    let mut counts = BTreeMap::new();
+    let kept = records.iter().filter(|record| record.verdict == Verdict::Kept);
+    for one in kept.flat_map(|record| &record.replaced) {
+        if known.insert((one.entity_type.clone(), one.new.clone())) {
+            *counts.entry(one.entity_type.clone()).or_default() += 1;
+        }
+    }
+    counts
+}

@@ -1,0 +1,170 @@
+//! The methods, all behind one trait.
+
+use std::ops::ControlFlow;
+
+use melm_nn::device::Cpu;
+use melm_text::Corpus;
+use serde::{Deserialize, Serialize};
+
+use super::Gold;
+use crate::Error;
+use crate::baselines::Substitute;
+use crate::draft::Draft;
+use crate::entity_lm::{EntityLm, MarkerSettings};
+use crate::fit::Fitted;
+use crate::generate::{Drafter, GenerateSettings};
+use crate::linearize::LinearizedCorpus;
+use crate::markers::MarkerStart;
+use crate::model::Pretrained;
+use crate::plan::Plan;
+use crate::stage::{Event, Run, Stage, Wish};
+
+/// How drafts are made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Method {
+    /// No drafts at all: what augmentation is compared with.
+    Gold,
+    /// A mention gives way to another of its type from gold.
+    LabelWise,
+    /// Masked entity pieces are guessed by the pretrained model as it is.
+    MlmEntity,
+    /// The masked entity language model without markers.
+    MelmPlain,
+    /// The masked entity language model.
+    #[default]
+    Melm,
+}
+
+impl Method {
+    /// The names, as in the paper's tables.
+    pub const NAMES: [(&'static str, Self); 5] = [
+        ("gold", Self::Gold),
+        ("label-wise", Self::LabelWise),
+        ("mlm-entity", Self::MlmEntity),
+        ("melm-plain", Self::MelmPlain),
+        ("melm", Self::Melm),
+    ];
+
+    /// Whether it needs a masked language model.
+    pub fn has_masked_lm(self) -> bool {
+        matches!(self, Self::MlmEntity | Self::MelmPlain | Self::Melm)
+    }
+}
+
+/// Makes drafts, a round at a time.
+pub trait Augmenter {
+    /// The drafts of one round, in the order of their sources; they depend on the stage's key and the round alone.
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error>;
+}
+
+/// How a method was prepared.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Prepared {
+    /// Where the rows of markers started.
+    pub markers: Vec<MarkerStart>,
+    /// The fine-tuning, if there was one.
+    pub finetuned: Option<Fitted>,
+    /// Sentences without a mention, of which there are no drafts.
+    pub n_without_mentions: usize,
+    /// Sentences read in several windows.
+    pub n_windowed: usize,
+    /// Mentions that do not fit the model and stay as they are.
+    pub n_left_out: usize,
+}
+
+/// Prepares a plan's method: fine-tunes what has to be fine-tuned.
+pub fn prepare<'a>(
+    gold: Gold<'a>,
+    plan: &'a Plan,
+    (masked_lm, cpu): (Option<&Pretrained>, &'a Cpu),
+    run: &mut Run<'_>,
+) -> Result<(Box<dyn Augmenter + 'a>, Prepared), Error> {
+    let sentences = gold.train.sentences().iter();
+    let mut prepared = Prepared {
+        n_without_mentions: sentences.filter(|s| s.mentions().next().is_none()).count(),
+        ..Prepared::default()
+    };
+    if !plan.method.has_masked_lm() {
+        let augmenter: Box<dyn Augmenter> = match plan.method {
+            Method::LabelWise => Box::new(Substitute::new(gold.train, plan.substitute)),
+            _ => Box::new(Nothing),
+        };
+        return Ok((augmenter, prepared));
+    }
+    let pretrained = masked_lm.expect("a plan with a masked language model has a model for it");
+    let mut stage = run.stage("finetune");
+    let markers = MarkerSettings {
+        linearize: plan.markers.linearize && plan.method == Method::Melm,
+        ..plan.markers.clone()
+    };
+    let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
+    let seed = stage.key().then("rows").generator().bits();
+    let (mut lm, starts) = EntityLm::new(pretrained, &corpora, &markers, seed)?;
+    prepared.markers = starts;
+    if plan.method != Method::MlmEntity {
+        let finetuned = lm.finetune((gold.train, gold.dev), &plan.finetune, cpu, &mut stage)?;
+        lm = finetuned.lm;
+        prepared.finetuned = Some(finetuned.fitted);
+    }
+    let melm = Melm::new(lm, gold.train, &plan.generate, cpu)?;
+    prepared.n_windowed = melm.linearized.n_windowed;
+    prepared.n_left_out = melm.linearized.n_left_out;
+    Ok((Box::new(melm), prepared))
+}
+
+/// Drafts by a masked entity language model (section 2.3).
+pub struct Melm<'a> {
+    lm: EntityLm,
+    corpus: &'a Corpus,
+    linearized: LinearizedCorpus,
+    settings: &'a GenerateSettings,
+    cpu: &'a Cpu,
+}
+
+impl<'a> Melm<'a> {
+    /// A model that is ready to guess.
+    pub fn new(
+        lm: EntityLm,
+        corpus: &'a Corpus,
+        settings: &'a GenerateSettings,
+        cpu: &'a Cpu,
+    ) -> Result<Self, Error> {
+        let linearized = lm.linearize(corpus)?;
+        Ok(Self { lm, corpus, linearized, settings, cpu })
+    }
+}
+
+impl Augmenter for Melm<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        let (model, tokenizer) = (self.lm.model(), self.lm.tokenizer());
+        let mut drafter = Drafter::new(self.cpu, model, tokenizer, self.settings);
+        let n_rounds = u64::from(self.settings.rounds.get());
+        let key = stage.key();
+        let made =
+            drafter.round((self.corpus, &self.linearized), (key, round), &mut |progress| {
+                let (done, of) = (progress.done as u64, progress.of as u64);
+                let before = u64::from(round - 1) * of;
+                match stage.say(Event::Progress { done: before + done, of: of * n_rounds }) {
+                    Wish::Stop => ControlFlow::Break(()),
+                    Wish::GoOn | Wish::Save => ControlFlow::Continue(()),
+                }
+            })?;
+        Ok(made.ok_or(Error::Interrupted)?.drafts)
+    }
+}
+
+impl Augmenter for Substitute<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        Ok(Substitute::round(self, stage.key(), round))
+    }
+}
+
+/// No drafts.
+struct Nothing;
+
+impl Augmenter for Nothing {
+    fn round(&mut self, _: u32, _: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        Ok(Vec::new())
+    }
+}

@@ -1,0 +1,195 @@
+//! The whole method, in reading order (Algorithm 1): prepare, generate round by round, judge, keep.
+
+mod funnel;
+mod method;
+mod record;
+
+pub use funnel::Funnel;
+pub use method::{Augmenter, Melm, Method, Prepared, prepare};
+pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
+
+use std::path::PathBuf;
+
+use melm_nn::device::Cpu;
+use melm_text::{Corpus, Sentence};
+
+use crate::Error;
+use crate::draft::{Draft, Novelty};
+use crate::files::write_whole;
+use crate::filter::{FilterMode, Judge};
+use crate::fit::Fitted;
+use crate::model::Pretrained;
+use crate::plan::Plan;
+use crate::stage::{Event, Run, Stage, Wish};
+use crate::tagger::Tagger;
+
+/// What is augmented: the test set cannot get in here.
+#[derive(Clone, Copy)]
+pub struct Gold<'a> {
+    /// The sentences to learn from and to make drafts of.
+    pub train: &'a Corpus,
+    /// The sentences that choose the best epochs.
+    pub dev: Option<&'a Corpus>,
+}
+
+/// The pretrained models of a plan.
+#[derive(Clone, Copy)]
+pub struct Backbones<'a> {
+    /// Of the masked language model; not needed by methods that have none.
+    pub masked_lm: Option<&'a Pretrained>,
+    /// Of the judge; not needed without a filter.
+    pub tagger: Option<&'a Pretrained>,
+}
+
+/// What a run brought forth.
+pub struct Augmented {
+    /// Every draft of every round with its verdict, in order.
+    pub records: Vec<DraftRecord>,
+    /// The kept ones, as sentences of the corpus.
+    pub kept: Vec<Sentence>,
+    /// How the training of the judge went, if it was needed.
+    pub judge: Option<Fitted>,
+    /// How the method was prepared, if it was needed.
+    pub prepared: Option<Prepared>,
+}
+
+/// Makes drafts of gold sentences and keeps those whose labels hold. Rounds that the run's folder holds are not made
+/// again.
+pub fn augment(
+    gold: Gold<'_>,
+    plan: &Plan,
+    (backbones, cpu): (Backbones<'_>, &Cpu),
+    run: &mut Run<'_>,
+) -> Result<Augmented, Error> {
+    let rounds = Rounds { folder: run.folder.join("rounds") };
+    let n_rounds = plan.generate.rounds.get();
+    let mut novelty = Novelty::of(gold.train);
+    let (mut crew, mut all) = (None, Vec::new());
+    for round in 1..=n_rounds {
+        if let Some(made) = rounds.read(round, gold.train)? {
+            for (_, draft) in &made {
+                novelty.look(draft);
+            }
+            all.extend(made);
+            continue;
+        }
+        let crew = match &mut crew {
+            Some(crew) => crew,
+            None => crew.insert(Crew::assemble(gold, plan, (backbones, cpu), run)?),
+        };
+        let drafts = crew.augmenter.round(round, &mut run.stage("generate"))?;
+        let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (cpu, run))?;
+        rounds.write(round, &made)?;
+        all.extend(made);
+    }
+    let kept = all.iter().filter(|(record, _)| record.verdict == Verdict::Kept);
+    let kept = kept.map(|(_, draft)| draft.sentence.clone()).collect();
+    let records = all.into_iter().map(|(record, _)| record).collect();
+    let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
+    Ok(Augmented { records, kept, judge, prepared })
+}
+
+/// Who makes drafts and who judges them.
+struct Crew<'a> {
+    augmenter: Box<dyn Augmenter + 'a>,
+    prepared: Prepared,
+    tagger: Option<Tagger>,
+    fitted: Option<Fitted>,
+}
+
+impl<'a> Crew<'a> {
+    /// Prepares the method, and trains the judge on gold only.
+    fn assemble(
+        gold: Gold<'a>,
+        plan: &'a Plan,
+        (backbones, cpu): (Backbones<'_>, &'a Cpu),
+        run: &mut Run<'_>,
+    ) -> Result<Self, Error> {
+        let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, cpu), run)?;
+        let mut crew = Self { augmenter, prepared, tagger: None, fitted: None };
+        if plan.filter.mode != FilterMode::Off {
+            let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
+            let stage = &mut run.stage("judge");
+            let corpora = (gold.train, gold.dev);
+            let trained = Tagger::train(pretrained, corpora, (&plan.tagger, cpu), stage)?;
+            (crew.tagger, crew.fitted) = (Some(trained.tagger), Some(trained.fitted));
+        }
+        Ok(crew)
+    }
+
+    /// Gives every draft its verdict.
+    fn judge(
+        &self,
+        drafts: Vec<Draft>,
+        novelty: &mut Novelty<'_>,
+        (train, plan): (&Corpus, &Plan),
+        (cpu, run): (&Cpu, &mut Run<'_>),
+    ) -> Result<Vec<(DraftRecord, Draft)>, Error> {
+        let record = |draft: Draft| {
+            let verdict = novelty.look(&draft).map_or(Verdict::New, Verdict::from);
+            (DraftRecord::new(&draft, train, plan.seed, verdict), draft)
+        };
+        let mut made: Vec<_> = drafts.into_iter().map(record).collect();
+        let judge =
+            self.tagger.as_ref().map(|tagger| Judge::new(tagger, plan.filter, train.types()));
+        let mut stage = run.stage("filter");
+        judge_new(&mut made, judge.as_ref(), (plan.filter.mode, cpu), &mut stage)?;
+        Ok(made)
+    }
+}
+
+/// Drafts judged at a time.
+const CHUNK: usize = 256;
+
+/// Judges the drafts that nobody has judged yet; without a judge they are kept.
+pub fn judge_new(
+    drafts: &mut [(DraftRecord, Draft)],
+    judge: Option<&Judge<'_>>,
+    (mode, cpu): (FilterMode, &Cpu),
+    stage: &mut Stage<'_>,
+) -> Result<(), Error> {
+    let mut new: Vec<_> =
+        drafts.iter_mut().filter(|(record, _)| record.verdict == Verdict::New).collect();
+    let Some(judge) = judge else {
+        for (record, _) in new {
+            record.verdict = Verdict::Kept;
+        }
+        return Ok(());
+    };
+    let (mut done, of) = (0, new.len() as u64);
+    for chunk in new.chunks_mut(CHUNK) {
+        let drafts: Vec<_> = chunk.iter().map(|(_, draft)| draft).collect();
+        let (opinions, _) = judge.read(cpu, &drafts)?;
+        for ((record, _), opinion) in chunk.iter_mut().zip(opinions) {
+            record.judge(opinion, mode);
+        }
+        done += chunk.len() as u64;
+        if stage.say(Event::Progress { done, of }) == Wish::Stop {
+            return Err(Error::Interrupted);
+        }
+    }
+    Ok(())
+}
+
+/// The rounds of a run that are on disk, each whole.
+struct Rounds {
+    folder: PathBuf,
+}
+
+impl Rounds {
+    fn path(&self, round: u32) -> PathBuf {
+        self.folder.join(format!("round-{round}.jsonl"))
+    }
+
+    fn read(&self, round: u32, train: &Corpus) -> Result<Option<Vec<(DraftRecord, Draft)>>, Error> {
+        let path = self.path(round);
+        if path.exists() { read_lines(&path, train).map(Some) } else { Ok(None) }
+    }
+
+    fn write(&self, round: u32, made: &[(DraftRecord, Draft)]) -> Result<(), Error> {
+        std::fs::create_dir_all(&self.folder)
+            .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
+        let records: Vec<_> = made.iter().map(|(record, _)| record.clone()).collect();
+        write_whole(&self.path(round), to_lines(&records).as_bytes())
+    }
+}

@@ -1,0 +1,204 @@
+//! A draft as a line of `drafts.jsonl`: what it says, where it comes from, and what became of it.
+
+use std::path::Path;
+
+use melm_text::{Corpus, Token};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::baselines::substituted;
+use crate::draft::{Donor, Draft, GuessedPiece, Repeats, Replacement};
+use crate::filter::{Disagreement, FilterMode, Opinion};
+
+/// What became of a draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// It is in the augmented set.
+    Kept,
+    /// It repeats the sentence it was made from.
+    RepeatsSource,
+    /// It repeats another gold sentence.
+    RepeatsGold,
+    /// It repeats an earlier draft.
+    RepeatsDraft,
+    /// The judge's tags are others.
+    Disagrees,
+    /// The judge finds its tags too unlikely.
+    Unlikely,
+    /// Nobody has judged it yet.
+    New,
+}
+
+/// A line of `drafts.jsonl`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DraftRecord {
+    /// The number of its source among the gold sentences, from 1.
+    pub source: usize,
+    /// The round it was generated in, from 1.
+    pub round: u32,
+    /// The seed of the run.
+    pub seed: u64,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Its tokens.
+    pub tokens: Vec<String>,
+    /// Their tags.
+    pub tags: Vec<String>,
+    /// What was replaced.
+    pub replaced: Vec<ReplacedRecord>,
+    /// The judge's probability of its tags, all together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
+    /// Where the judge's tags are others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub disagreements: Vec<Disagreement>,
+}
+
+/// A replaced mention.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ReplacedRecord {
+    /// Which of the source's mentions it is, from 0.
+    pub mention: usize,
+    /// Its entity type.
+    pub entity_type: String,
+    /// Its first token in the draft, from 0.
+    pub start: usize,
+    /// The token after its last.
+    pub end: usize,
+    /// What stood there.
+    pub old: Vec<String>,
+    /// What stands there now.
+    pub new: Vec<String>,
+    /// The guessed pieces with their ranks and probabilities.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pieces: Vec<GuessedPiece>,
+    /// Where it was taken from, if nothing was guessed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub donor: Option<Donor>,
+}
+
+impl From<Repeats> for Verdict {
+    fn from(repeats: Repeats) -> Self {
+        match repeats {
+            Repeats::Source => Self::RepeatsSource,
+            Repeats::Gold => Self::RepeatsGold,
+            Repeats::Draft => Self::RepeatsDraft,
+        }
+    }
+}
+
+impl DraftRecord {
+    /// The line of a draft of a corpus.
+    pub fn new(draft: &Draft, corpus: &Corpus, seed: u64, verdict: Verdict) -> Self {
+        let texts = |tokens: &[Token]| tokens.iter().map(ToString::to_string).collect();
+        let spell = |tag: &_| corpus.types().spell(*tag, corpus.scheme()).to_string();
+        let replaced = |one: &Replacement| ReplacedRecord {
+            mention: one.mention,
+            entity_type: corpus.types().name(one.entity_type).to_owned(),
+            start: one.tokens.start,
+            end: one.tokens.end,
+            old: texts(&one.old),
+            new: texts(&one.new),
+            pieces: one.pieces.clone(),
+            donor: one.donor.clone(),
+        };
+        Self {
+            source: draft.source + 1,
+            round: draft.round,
+            seed,
+            verdict,
+            tokens: texts(draft.sentence.tokens()),
+            tags: draft.sentence.tags().iter().map(spell).collect(),
+            replaced: draft.replacements.iter().map(replaced).collect(),
+            probability: None,
+            disagreements: Vec::new(),
+        }
+    }
+
+    /// Writes down what the judge says.
+    pub fn judge(&mut self, opinion: Opinion, mode: FilterMode) {
+        self.verdict = match (opinion.passes, mode) {
+            (true, _) => Verdict::Kept,
+            (false, FilterMode::Probability) => Verdict::Unlikely,
+            (false, _) => Verdict::Disagrees,
+        };
+        self.probability = Some(opinion.probability);
+        self.disagreements = opinion.disagreements;
+    }
+
+    /// The draft of this line; what is wrong if it is none of this corpus.
+    pub fn draft(&self, corpus: &Corpus) -> Result<Draft, String> {
+        let source = self.source.checked_sub(1).filter(|at| *at < corpus.sentences().len());
+        let source = source.ok_or(format!("there is no sentence {}", self.source))?;
+        let sentence = &corpus.sentences()[source];
+        let mentions: Vec<_> = sentence.mentions().collect();
+        let mut donors = vec![None; mentions.len()];
+        let (mut tokens, mut replacements) = (Vec::new(), Vec::new());
+        for one in &self.replaced {
+            let wrong =
+                || format!("mention {} of sentence {} is another", one.mention, self.source);
+            let mention = mentions.get(one.mention).ok_or_else(wrong)?;
+            let new: Result<Vec<_>, _> = one.new.iter().map(|text| Token::new(text)).collect();
+            let new = new.map_err(|fault| fault.to_string())?;
+            let old = sentence.tokens()[mention.tokens.clone()].to_vec();
+            if !old.iter().map(AsRef::<str>::as_ref).eq(one.old.iter().map(String::as_str)) {
+                return Err(wrong());
+            }
+            if let Some(donor) = &one.donor {
+                let from = corpus.sentences().get(donor.sentence).ok_or_else(wrong)?;
+                from.tokens().get(donor.tokens.clone()).ok_or_else(wrong)?;
+                donors[one.mention] = Some(donor.clone());
+            } else {
+                let place = mention.tokens.clone();
+                tokens.extend(place.zip(new.iter().cloned()));
+            }
+            let (range, pieces) = (one.start..one.end, one.pieces.clone());
+            let (mention, entity_type) = (one.mention, mention.entity_type);
+            let donor = one.donor.clone();
+            replacements.push(Replacement {
+                mention,
+                tokens: range,
+                entity_type,
+                old,
+                new,
+                pieces,
+                donor,
+            });
+        }
+        let draft = if donors.iter().any(Option::is_some) {
+            substituted(corpus, (source, self.round), &donors)
+        } else {
+            let sentence = sentence.with_tokens(tokens);
+            Draft { sentence, source, round: self.round, replacements }
+        };
+        let found = draft.sentence.tokens().iter().map(AsRef::<str>::as_ref);
+        if found.eq(self.tokens.iter().map(String::as_str)) {
+            Ok(draft)
+        } else {
+            Err("its tokens are not its source's with the mentions replaced".to_owned())
+        }
+    }
+}
+
+/// Lines of drafts as text.
+pub fn to_lines(records: &[DraftRecord]) -> String {
+    let line = |record| serde_json::to_string(record).expect("a record is JSON") + "\n";
+    records.iter().map(line).collect()
+}
+
+/// Reads lines of drafts of a corpus.
+pub fn read_lines(path: &Path, corpus: &Corpus) -> Result<Vec<(DraftRecord, Draft)>, Error> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+    let read = |(at, line): (usize, &str)| {
+        let record: Result<DraftRecord, _> = serde_json::from_str(line);
+        let record = record.map_err(|error| error.to_string());
+        let both = record.and_then(|record| {
+            let draft = record.draft(corpus)?;
+            Ok((record, draft))
+        });
+        both.map_err(|what| Error::NotADraft { path: path.to_path_buf(), line: at + 1, what })
+    };
+    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(read).collect()
+}

@@ -1,0 +1,159 @@
+//! Label-wise substitution (Dai and Adel 2020, "mention replacement"): a mention gives way to another of its type.
+
+use std::ops::Range;
+
+use melm_text::{Corpus, Mention, Sentence};
+use serde::{Deserialize, Serialize};
+
+use crate::draft::{Donor, Draft, Replacement};
+use crate::rate::Rate;
+use crate::run::Key;
+
+/// How mentions are replaced.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SubstituteSettings {
+    /// The probability that a mention is replaced.
+    pub rate: Rate,
+}
+
+/// All mentions of a corpus by type, to draw from.
+pub struct Substitute<'a> {
+    corpus: &'a Corpus,
+    settings: SubstituteSettings,
+    /// By the type's index: the sentence and the mention, every occurrence once.
+    mentions: Vec<Vec<(usize, Mention)>>,
+}
+
+impl<'a> Substitute<'a> {
+    /// Collects the mentions.
+    pub fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
+        let mut mentions: Vec<Vec<_>> = corpus.types().iter().map(|_| Vec::new()).collect();
+        for (at, sentence) in corpus.sentences().iter().enumerate() {
+            for mention in sentence.mentions() {
+                mentions[mention.entity_type.index()].push((at, mention));
+            }
+        }
+        Self { corpus, settings, mentions }
+    }
+
+    /// One draft of every sentence with a mention. At least one mention is drawn to be replaced.
+    pub fn round(&self, key: Key, round: u32) -> Vec<Draft> {
+        let sentences = self.corpus.sentences().iter().enumerate();
+        let key = key.at(u64::from(round));
+        sentences
+            .filter(|(_, sentence)| sentence.mentions().next().is_some())
+            .map(|(source, sentence)| self.draft(sentence, key, (source, round)))
+            .collect()
+    }
+
+    fn draft(&self, sentence: &Sentence, key: Key, (source, round): (usize, u32)) -> Draft {
+        let mut generator = key.at(source as u64).generator();
+        let own: Vec<_> = sentence.mentions().collect();
+        let mut drawn: Vec<bool> =
+            own.iter().map(|_| generator.uniform() < self.settings.rate.value()).collect();
+        if !drawn.contains(&true) {
+            drawn[generator.below(own.len())] = true;
+        }
+        let donors = own.iter().zip(drawn).map(|(mention, is_drawn)| {
+            let others = &self.mentions[mention.entity_type.index()];
+            is_drawn.then(|| {
+                let (sentence, other) = &others[generator.below(others.len())];
+                Donor { sentence: *sentence, tokens: other.tokens.clone() }
+            })
+        });
+        let donors: Vec<_> = donors.collect();
+        substituted(self.corpus, (source, round), &donors)
+    }
+}
+
+/// The draft in which mentions of the source have given way to others: one donor, or none, for each.
+pub(crate) fn substituted(
+    corpus: &Corpus,
+    (source, round): (usize, u32),
+    donors: &[Option<Donor>],
+) -> Draft {
+    let sentences = corpus.sentences();
+    let tokens_of = |sentence: usize, tokens: &Range<usize>| {
+        sentences[sentence].tokens()[tokens.clone()].to_vec()
+    };
+    let (mut start, mut before) = (0, 0);
+    let (mut mentions, mut replaced, mut replacements) = (Vec::new(), Vec::new(), Vec::new());
+    for ((number, own), donor) in sentences[source].mentions().enumerate().zip(donors) {
+        start += own.tokens.start - before;
+        before = own.tokens.end;
+        let given = donor.as_ref().map_or(own.tokens.len(), |donor| donor.tokens.len());
+        let tokens = start..start + given;
+        start = tokens.end;
+        if let Some(donor) = donor {
+            let from = (&sentences[donor.sentence], donor.tokens.clone());
+            replaced.push((own.tokens.clone(), from));
+            replacements.push(Replacement {
+                mention: number,
+                tokens: tokens.clone(),
+                entity_type: own.entity_type,
+                old: tokens_of(source, &own.tokens),
+                new: tokens_of(donor.sentence, &donor.tokens),
+                pieces: Vec::new(),
+                donor: Some(donor.clone()),
+            });
+        }
+        mentions.push(Mention { entity_type: own.entity_type, tokens });
+    }
+    let sentence = sentences[source].spliced(replaced, mentions, corpus.scheme());
+    Draft { sentence, source, round, replacements }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Seed;
+    use melm_text::{ReadOptions, Source};
+
+    const TEXT: &str = "Ada NE B-PER\nsaw V O\nNew NE B-LOC\nYork NE I-LOC\n\n\
+        Rio NE B-LOC\nand K O\nBonn NE B-LOC\nDr T B-PER\nNo NE I-PER\n\nso A O\n\n";
+
+    #[test]
+    fn mentions_move_with_their_columns_and_everything_else_stays() {
+        let corpus = Corpus::read(&Source::from_text("a", TEXT), &ReadOptions::default()).unwrap();
+        let settings = SubstituteSettings { rate: Rate::constant(0.5) };
+        let substitute = Substitute::new(&corpus, settings);
+        let mut n_longer = 0;
+        for round in 1..200 {
+            let drafts = substitute.round(Seed(3).stream("test"), round);
+            assert_eq!(drafts.iter().map(|draft| draft.source).collect::<Vec<_>>(), [0, 1]);
+            for draft in drafts {
+                assert!(!draft.replacements.is_empty());
+                let source = &corpus.sentences()[draft.source];
+                let types = |sentence: &Sentence| {
+                    sentence.mentions().map(|m| m.entity_type).collect::<Vec<_>>()
+                };
+                assert_eq!(types(&draft.sentence), types(source));
+                let outside = |sentence: &Sentence| {
+                    let pairs = sentence.tokens().iter().zip(sentence.tags());
+                    let outside = pairs.filter(|(_, tag)| **tag == melm_text::Tag::Outside);
+                    outside.map(|(token, _)| token.to_string()).collect::<Vec<_>>()
+                };
+                assert_eq!(outside(&draft.sentence), outside(source));
+                n_longer += usize::from(draft.sentence.tokens().len() > source.tokens().len());
+                for replacement in &draft.replacements {
+                    let found = &draft.sentence.tokens()[replacement.tokens.clone()];
+                    assert_eq!(found, replacement.new);
+                    if found[0].as_str() == "Dr" {
+                        let all = Corpus::new(
+                            corpus.types().clone(),
+                            corpus.scheme(),
+                            vec![draft.sentence.clone()],
+                        );
+                        let mut out = Vec::new();
+                        all.unwrap().write_conll(&mut out).unwrap();
+                        assert!(
+                            String::from_utf8(out).unwrap().contains("Dr T B-PER\nNo NE I-PER")
+                        );
+                    }
+                }
+            }
+        }
+        assert!(n_longer > 0);
+    }
+}

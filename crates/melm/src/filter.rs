@@ -1,0 +1,125 @@
+//! The filter (section 2.4): a tagger trained on gold reads every draft, and says whether its labels hold.
+
+use melm_nn::device::Cpu;
+use melm_text::{EntityTypes, Tag};
+use serde::{Deserialize, Serialize};
+
+use crate::Error;
+use crate::draft::Draft;
+use crate::rate::Rate;
+use crate::tagger::{Cuts, TagSet, Tagger};
+
+/// What a draft must pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FilterMode {
+    /// The judge's tags are exactly the draft's (the paper).
+    Agreement,
+    /// The judge finds the draft's tags at least as likely as the threshold.
+    Probability,
+    /// Nothing: there is no judge.
+    Off,
+}
+
+/// How drafts are filtered.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FilterSettings {
+    /// What a draft must pass: `"agreement"`, `"probability"` or `"off"`.
+    pub mode: FilterMode,
+    /// The least probability of a draft's tags, all together, in the mode `"probability"`.
+    pub threshold: Rate,
+}
+
+/// What the judge says of a draft.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opinion {
+    /// Whether it passes.
+    pub passes: bool,
+    /// The probability of the draft's tags, all together.
+    pub probability: f64,
+    /// Where the judge's tags are others.
+    pub disagreements: Vec<Disagreement>,
+}
+
+/// A token whose tag the judge does not believe.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Disagreement {
+    /// The token, from 0.
+    pub token: usize,
+    /// The draft's tag.
+    pub wanted: String,
+    /// The judge's.
+    pub found: String,
+    /// How likely the judge finds the draft's tag.
+    pub probability: f32,
+}
+
+/// A tagger trained on gold only, reading drafts whose tags are in `types`.
+pub struct Judge<'a> {
+    tagger: &'a Tagger,
+    settings: FilterSettings,
+    types: &'a EntityTypes,
+}
+
+impl<'a> Judge<'a> {
+    /// A judge for drafts with these entity types.
+    pub fn new(tagger: &'a Tagger, settings: FilterSettings, types: &'a EntityTypes) -> Self {
+        Self { tagger, settings, types }
+    }
+
+    /// The judge's opinion of each draft, in their order, and what had to be cut to read them.
+    pub fn read(&self, cpu: &Cpu, drafts: &[&Draft]) -> Result<(Vec<Opinion>, Cuts), Error> {
+        let tokens: Vec<Vec<&str>> = drafts
+            .iter()
+            .map(|draft| draft.sentence.tokens().iter().map(AsRef::as_ref).collect())
+            .collect();
+        let wanted = drafts.iter().map(|draft| self.numbers(draft.sentence.tags()));
+        let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
+        let set = self.tagger.tags();
+        let mut opinions: Vec<Option<Opinion>> = vec![None; drafts.len()];
+        let cuts = self.tagger.judge_each(cpu, (&tokens, &wanted), &mut |at, tagged, likely| {
+            let found = tagged.tags.iter().map(|tag| set.number(*tag).unwrap_or_default());
+            let pairs = found.zip(&wanted[at]).enumerate();
+            let disagreements: Vec<_> = pairs
+                .filter(|(_, (found, wanted))| found != *wanted)
+                .map(|(token, (found, wanted))| Disagreement {
+                    token,
+                    wanted: name(set, *wanted),
+                    found: name(set, found),
+                    probability: tagged.probability(token, *wanted),
+                })
+                .collect();
+            let probability = likely.exp();
+            let passes = match self.settings.mode {
+                FilterMode::Agreement => disagreements.is_empty(),
+                FilterMode::Probability => probability >= self.settings.threshold.value(),
+                FilterMode::Off => true,
+            };
+            opinions[at] = Some(Opinion { passes, probability, disagreements });
+        })?;
+        let opinions = opinions.into_iter().map(|one| one.expect("every sentence is read"));
+        Ok((opinions.collect(), cuts))
+    }
+
+    /// The judge's numbers of a draft's tags. Types go by name: a judge from a file has its own.
+    fn numbers(&self, tags: &[Tag]) -> Result<Vec<u32>, Error> {
+        let set = self.tagger.tags();
+        let number = |tag: &Tag| {
+            let translated = match *tag {
+                Tag::Outside => Some(Tag::Outside),
+                Tag::In(part, entity_type) => {
+                    set.types().find(self.types.name(entity_type)).map(|t| Tag::In(part, t))
+                }
+            };
+            translated.and_then(|tag| set.number(tag)).ok_or_else(|| Error::UnknownTag {
+                tag: self.types.spell(*tag, set.scheme()).to_string(),
+            })
+        };
+        tags.iter().map(number).collect()
+    }
+}
+
+fn name(set: &TagSet, number: u32) -> String {
+    set.types().spell(set.tag(number), set.scheme()).to_string()
+}

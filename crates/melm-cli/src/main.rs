@@ -2,6 +2,7 @@
 
 mod args;
 mod commands;
+mod data;
 mod diagnose;
 mod failure;
 mod input;
@@ -29,6 +30,7 @@ fn main() -> ExitCode {
         Command::Convert(command) => commands::convert::run(&command, &terminal),
         Command::Sample(command) => commands::sample::run(&command, &terminal),
         Command::Score(command) => commands::score::run(&command, &terminal),
+        Command::Augment(command) => commands::augment::run(&command, &terminal),
         Command::Train(command) => commands::train::run(&command, &terminal),
         Command::Tag(command) => commands::tag::run(&command, &terminal),
         Command::Config(command) => commands::config::run(&command),

@@ -76,7 +76,17 @@ impl RunFolder {
         record.insert("key".to_owned(), self.key.clone().into());
         let text = serde_json::to_string_pretty(&record).expect("a map of values is JSON");
         write_whole(&self.dir.join(RECORD), (text + "\n").as_bytes())?;
-        fs::remove_dir_all(self.work()).map_err(|source| Error::Write { path: self.work(), source })
+        match fs::remove_dir_all(self.work()) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::Write { path: self.work(), source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What a finished run says of itself.
+    pub fn record(&self) -> Option<Value> {
+        serde_json::from_str(&fs::read_to_string(self.dir.join(RECORD)).ok()?).ok()
     }
 }
 

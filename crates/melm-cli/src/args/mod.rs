@@ -1,8 +1,10 @@
 //! What can be typed. Nothing is done here.
 
+mod augment;
 mod plan;
 mod tagger;
 
+pub(crate) use augment::Augment;
 pub(crate) use plan::{Device, Machine, Planning};
 pub(crate) use tagger::{Config, Tag, Train};
 
@@ -51,6 +53,7 @@ pub(crate) enum Command {
     Convert(Convert),
     Sample(Sample),
     Score(Score),
+    Augment(Augment),
     Train(Train),
     Tag(Tag),
     #[command(subcommand)]

@@ -4,20 +4,19 @@ use std::io::Write as _;
 use std::path::Path;
 use std::time::Instant;
 
-use melm::files::{Fingerprint, sha256, write_whole};
+use melm::files::{Fingerprint, write_whole};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
 use melm::plan::Plan;
 use melm::run::Seed;
 use melm::stage::{Event, Run};
 use melm::tagger::{Tagger, Trained};
-use melm_text::{Corpus, Source};
 use serde_json::{Map, Value, json};
 use toml::Value as Toml;
 
 use crate::args::Train;
+use crate::data::Data;
 use crate::failure::Failure;
-use crate::input;
 use crate::interrupt::Deferred;
 use crate::listener::Listener;
 use crate::models;
@@ -26,17 +25,12 @@ use crate::progress::duration;
 use crate::settings::{self, Flag};
 use crate::terminal::{Terminal, count};
 
-/// A file that was read, and its fingerprint.
-struct Data {
-    source: Source,
-    corpus: Corpus,
-}
-
 pub(crate) fn run(command: &Train, terminal: &Terminal) -> Result<(), Failure> {
     let started = Instant::now();
     let plan = settings::plan(&command.planning, &flags(command))?;
-    let train = read(command, &command.file, terminal)?;
-    let dev = command.dev.as_deref().map(|dev| read(command, dev, terminal)).transpose()?;
+    let read = |path: &Path| Data::read(path, &command.reading, terminal);
+    let train = read(&command.file)?;
+    let dev = command.dev.as_deref().map(read).transpose()?;
     let pretrained = models::open(&plan.model.tagger, terminal)?;
     let (cpu, device) = models::device(&command.planning.machine)?;
     let key = key(&plan, (&train, dev.as_ref()), (&pretrained, cpu.isa().name()))?;
@@ -77,19 +71,6 @@ fn flags(command: &Train) -> Vec<Flag> {
     epochs.into_iter().chain(updates).collect()
 }
 
-fn read(command: &Train, path: &Path, terminal: &Terminal) -> Result<Data, Failure> {
-    let options = input::options(&command.reading, path)?;
-    let source = input::open(path, &command.reading)?;
-    let corpus = Corpus::read(&source, &options)?;
-    if corpus.sentences().iter().all(|sentence| sentence.mentions().next().is_none()) {
-        return Err(melm::Error::NoMentions { name: source.name().to_owned() }.into());
-    }
-    if let melm_text::Reader::Conll(_, layout) = melm_text::Reader::new(&source, &options)? {
-        input::say_columns(Some(&layout), terminal);
-    }
-    Ok(Data { source, corpus })
-}
-
 /// Stands for everything that can change the result.
 fn key(
     plan: &Plan,
@@ -111,17 +92,13 @@ fn key(
 }
 
 fn say_plan(plan: &Plan, (train, dev): (&Data, Option<&Data>), device: &str, terminal: &Terminal) {
-    let sentences = |data: &Data| {
-        let n = count(data.corpus.sentences().len(), "sentence");
-        format!("{n} of `{}`", data.source.name())
-    };
     let dev = dev.map_or("no dev set: the last epoch is kept".to_owned(), |dev| {
-        format!("the best epoch by {}", sentences(dev))
+        format!("the best epoch by {}", dev.described())
     });
     terminal.say(&format!(
         "training {} on {} for {}, {dev}; {device}",
         plan.model.tagger,
-        sentences(train),
+        train.described(),
         plan.tagger.fit.budget,
     ));
 }
@@ -132,20 +109,13 @@ fn record(
     trained: &Trained,
     (device, started): (&str, Instant),
 ) -> Map<String, Value> {
-    let data = |data: &Data| {
-        json!({
-            "file": data.source.name(),
-            "sha256": sha256(data.source.text().as_bytes()),
-            "sentences": data.corpus.sentences().len(),
-        })
-    };
     let mut record = Map::new();
     let mut put = |key: &str, value: Value| record.insert(key.to_owned(), value);
     put("melm", env!("CARGO_PKG_VERSION").into());
     put("command", "train".into());
     put("seed", plan.seed.into());
-    put("train", data(train));
-    put("dev", dev.map_or(Value::Null, data));
+    put("train", train.record());
+    put("dev", dev.map_or(Value::Null, Data::record));
     put("model", plan.model.tagger.as_str().into());
     put("device", device.into());
     put("updates", trained.fitted.n_steps.into());

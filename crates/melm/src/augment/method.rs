@@ -10,7 +10,7 @@ use super::Gold;
 use crate::Error;
 use crate::baselines::Substitute;
 use crate::draft::Draft;
-use crate::entity_lm::{EntityLm, MarkerSettings};
+use crate::entity_lm::EntityLm;
 use crate::fit::Fitted;
 use crate::generate::{Drafter, GenerateSettings};
 use crate::linearize::LinearizedCorpus;
@@ -94,10 +94,7 @@ pub fn prepare<'a>(
     }
     let pretrained = masked_lm.expect("a plan with a masked language model has a model for it");
     let mut stage = run.stage("finetune");
-    let markers = MarkerSettings {
-        linearize: plan.markers.linearize && plan.method == Method::Melm,
-        ..plan.markers.clone()
-    };
+    let markers = plan.marker_settings();
     let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
     let seed = stage.key().then("rows").generator().bits();
     let (mut lm, starts) = EntityLm::new(pretrained, &corpora, &markers, seed)?;

@@ -57,6 +57,12 @@ pub struct Models {
 }
 
 impl Plan {
+    /// The markers of the plan's method: only `melm` itself writes them.
+    pub fn marker_settings(&self) -> MarkerSettings {
+        let linearize = self.markers.linearize && self.method == Method::Melm;
+        MarkerSettings { linearize, ..self.markers.clone() }
+    }
+
     /// Refuses values that cannot be.
     fn check(&self, place: &str) -> Result<(), Error> {
         let wrong = |key: &str, expected: &str| Error::Setting {

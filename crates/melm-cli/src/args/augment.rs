@@ -1,0 +1,64 @@
+//! The commands of the method.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use clap::Args as Group;
+use melm::augment::Method;
+
+use super::Reading;
+use super::plan::Planning;
+
+/// Write more labelled sentences: new entities in your own sentences, labels that cannot shift
+///
+/// Fine-tunes a masked language model on TRAIN to guess entity tokens from their labels and
+/// context, lets it replace entities, and keeps what a tagger trained on TRAIN agrees with. DIR
+/// then holds train.augmented (TRAIN, untouched, and the kept drafts), drafts.jsonl (every draft
+/// with its provenance and verdict), metrics.jsonl, plan.toml, which reruns it exactly, and
+/// run.json. Interrupted or killed, the same command goes on where it stopped and ends with the
+/// same bytes; more rounds later redo nothing.
+#[derive(Debug, Group)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[command(after_help = "Examples:\n  melm augment train.conll --dev dev.conll -o more\n  \
+    melm augment train.conll -o more --method label-wise --rounds 5\n  \
+    melm augment train.conll -o more --model xlm-roberta-base --preset paper --dry-run")]
+pub(crate) struct Augment {
+    /// File to augment
+    #[arg(value_name = "TRAIN")]
+    pub(crate) file: PathBuf,
+    /// File that chooses the best epochs [default: the last epoch is kept]
+    #[arg(long)]
+    pub(crate) dev: Option<PathBuf>,
+    /// Folder to write
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: PathBuf,
+    /// How drafts are made: melm, melm-plain, mlm-entity, label-wise or gold
+    #[arg(long, value_parser = method)]
+    pub(crate) method: Option<Method>,
+    /// How many drafts each sentence gets
+    #[arg(long, value_name = "R")]
+    pub(crate) rounds: Option<NonZeroU32>,
+    /// Also write the fine-tuned model, to DIR/model
+    #[arg(long)]
+    pub(crate) keep_model: bool,
+    /// Say what would be done, with an estimate of time and memory, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Begin anew over whatever DIR holds
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Write what was done to standard output as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) planning: Planning,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
+fn method(name: &str) -> Result<Method, String> {
+    let found = Method::NAMES.into_iter().find(|(known, _)| *known == name);
+    found
+        .map(|(_, method)| method)
+        .ok_or("expected melm, melm-plain, mlm-entity, label-wise or gold".into())
+}

@@ -1,0 +1,233 @@
+//! `melm augment`: the whole method, from labelled sentences to more of them.
+
+mod estimate;
+mod report;
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use melm::augment::{Augmented, Backbones, Funnel, Gold, augment, to_lines};
+use melm::entity_lm::EntityLm;
+use melm::files::{Fingerprint, write_whole};
+use melm::filter::FilterMode;
+use melm::folder::{Found, RunFolder};
+use melm::model::Pretrained;
+use melm::plan::Plan;
+use melm::run::Seed;
+use melm::stage::{Event, Run};
+use melm_nn::device::Cpu;
+use melm_text::{Format, extended};
+use serde_json::{Map, Value, json};
+use toml::Value as Toml;
+
+use crate::args::Augment;
+use crate::data::Data;
+use crate::failure::Failure;
+use crate::interrupt::Deferred;
+use crate::listener::Listener;
+use crate::models;
+use crate::output::Output;
+use crate::settings::{self, Flag};
+use crate::terminal::Terminal;
+
+/// Where trained models and finished rounds stay, so that more rounds redo nothing.
+const STAGES: &str = ".stages";
+
+/// Everything that a run is made of.
+pub(crate) struct Job {
+    plan: Plan,
+    train: Data,
+    dev: Option<Data>,
+    masked_lm: Option<Pretrained>,
+    tagger: Option<Pretrained>,
+    cpu: Cpu,
+    device: String,
+}
+
+pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure> {
+    let started = Instant::now();
+    let job = Job::new(command, terminal)?;
+    let folder = RunFolder::open(&command.out, &job.key()?, command.force)?;
+    let record = folder.record();
+    let rounds: Value = job.plan.generate.rounds.get().into();
+    let is_done = record.as_ref().is_some_and(|record| record["rounds"] == rounds);
+    if folder.found == Found::Done && is_done && !command.keep_model {
+        terminal.say(&format!("`{}` is done already", command.out.display()));
+        return Ok(());
+    }
+    terminal.say(&job.described());
+    if command.dry_run {
+        estimate::say(&job, terminal);
+        return Ok(());
+    }
+    let stages = folder.dir().join(STAGES);
+    if folder.found == Found::Nothing && stages.exists() {
+        std::fs::remove_dir_all(&stages)
+            .map_err(|source| Output::failed(&stages.display().to_string(), source))?;
+    }
+    folder.begin()?;
+    let deferred = Deferred::begin();
+    let mut listener = Listener::new(command.planning.save_every, terminal);
+    let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
+    let mut run = Run { seed: Seed(job.plan.seed), folder: stages, listener: &mut hear };
+    let augmented = augment(job.gold(), &job.plan, (job.backbones(), &job.cpu), &mut run)?;
+    if command.keep_model {
+        job.save_model(&folder.dir().join("model"), &mut run)?;
+    }
+    drop(listener);
+    let out = job.write(folder.dir(), &augmented)?;
+    let funnel = Funnel::of(&augmented.records, &job.train.corpus);
+    let record = job.record(&augmented, &funnel, started);
+    folder.finish(record.clone())?;
+    drop(deferred);
+    report::say((&job, &augmented, &funnel), (&out, started), terminal);
+    if command.json { print(&record) } else { Ok(()) }
+}
+
+impl Job {
+    fn new(command: &Augment, terminal: &Terminal) -> Result<Self, Failure> {
+        let plan = settings::plan(&command.planning, &flags(command))?;
+        let read = |path: &Path| Data::read(path, &command.reading, terminal);
+        let train = read(&command.file)?;
+        let dev = command.dev.as_deref().map(read).transpose()?;
+        let open = |is_needed: bool, name: &str| {
+            is_needed.then(|| models::open(name, terminal)).transpose()
+        };
+        let masked_lm = open(plan.method.has_masked_lm(), &plan.model.masked_lm)?;
+        let tagger = open(plan.filter.mode != FilterMode::Off, &plan.model.tagger)?;
+        let (cpu, device) = models::device(&command.planning.machine)?;
+        Ok(Self { plan, train, dev, masked_lm, tagger, cpu, device })
+    }
+
+    fn gold(&self) -> Gold<'_> {
+        Gold { train: &self.train.corpus, dev: self.dev.as_ref().map(|dev| &dev.corpus) }
+    }
+
+    fn backbones(&self) -> Backbones<'_> {
+        Backbones { masked_lm: self.masked_lm.as_ref(), tagger: self.tagger.as_ref() }
+    }
+
+    /// The method as people name it.
+    fn method(&self) -> String {
+        let value = serde_json::to_value(self.plan.method).unwrap_or_default();
+        value.as_str().unwrap_or_default().to_owned()
+    }
+
+    fn described(&self) -> String {
+        let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
+        let (lm, tagger) = (name(self.masked_lm.as_ref()), name(self.tagger.as_ref()));
+        let models = match (lm, tagger) {
+            (Some(lm), Some(tagger)) if lm == tagger => format!(" with {lm}"),
+            (Some(lm), Some(tagger)) => format!(" with {lm}, judged by {tagger}"),
+            (Some(lm), None) => format!(" with {lm}, not judged"),
+            (None, Some(tagger)) => format!(", judged by {tagger}"),
+            (None, None) => ", not judged".to_owned(),
+        };
+        let dev = match &self.dev {
+            Some(dev) => format!("best epochs by {}", dev.described()),
+            None => "no dev set: last epochs are kept".to_owned(),
+        };
+        let rounds = crate::terminal::count(self.plan.generate.rounds.get() as usize, "round");
+        let method = self.method();
+        let train = self.train.described();
+        format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {}", self.device)
+    }
+
+    /// Stands for everything that can change the result; the number of rounds only adds to it.
+    fn key(&self) -> Result<String, Failure> {
+        let mut plan = self.plan.clone();
+        plan.generate.rounds = std::num::NonZeroU32::MIN;
+        plan.model.masked_lm.clear();
+        plan.model.tagger.clear();
+        let mut fingerprint = Fingerprint::default();
+        let models = [self.masked_lm.as_ref(), self.tagger.as_ref()];
+        for model in models {
+            let model = model.map(Pretrained::fingerprint).transpose()?;
+            fingerprint.add(model.unwrap_or_default().as_bytes());
+        }
+        let dev = self.dev.as_ref().map_or("", |dev| dev.source.text());
+        let isa = self.cpu.isa().name();
+        let text = self.train.source.text();
+        for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml(), text, dev] {
+            fingerprint.add(part.as_bytes());
+        }
+        Ok(fingerprint.finish())
+    }
+
+    /// Writes what others read; the name of the augmented set.
+    fn write(&self, dir: &Path, augmented: &Augmented) -> Result<PathBuf, Failure> {
+        let train = &self.train;
+        let format = train.options.format.unwrap_or_else(|| Format::detect(train.source.text()));
+        let out = dir.join(format!("train.augmented.{}", format.name()));
+        let text = extended((&train.source, &train.options), &train.corpus, &augmented.kept)?;
+        write_whole(&out, text.as_bytes())?;
+        write_whole(&dir.join("drafts.jsonl"), to_lines(&augmented.records).as_bytes())?;
+        write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
+        let metrics = ["finetune", "judge"].map(|stage| {
+            let path = dir.join(STAGES).join(stage).join("metrics.jsonl");
+            std::fs::read_to_string(path).unwrap_or_default()
+        });
+        write_whole(&dir.join("metrics.jsonl"), metrics.concat().as_bytes())?;
+        Ok(out)
+    }
+
+    fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Failure> {
+        let Some(pretrained) = &self.masked_lm else { return Ok(()) };
+        let gold = self.gold();
+        let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
+        let mut stage = run.stage("finetune");
+        let seed = stage.key().then("rows").generator().bits();
+        let (lm, _) = EntityLm::new(pretrained, &corpora, &self.plan.marker_settings(), seed)?;
+        let corpora = (gold.train, gold.dev);
+        let tuned = lm.finetune(corpora, &self.plan.finetune, &self.cpu, &mut stage)?;
+        Ok(tuned.lm.save(dir)?)
+    }
+
+    fn record(
+        &self,
+        augmented: &Augmented,
+        funnel: &Funnel,
+        started: Instant,
+    ) -> Map<String, Value> {
+        let mut record = Map::new();
+        let mut put = |key: &str, value: Value| record.insert(key.to_owned(), value);
+        put("melm", env!("CARGO_PKG_VERSION").into());
+        put("command", "augment".into());
+        put("method", self.method().into());
+        put("rounds", self.plan.generate.rounds.get().into());
+        put("seed", self.plan.seed.into());
+        put("train", self.train.record());
+        put("dev", self.dev.as_ref().map_or(Value::Null, Data::record));
+        put("masked_lm", json!(self.masked_lm.as_ref().map(Pretrained::name)));
+        put("tagger", json!(self.tagger.as_ref().map(Pretrained::name)));
+        put("device", self.device.as_str().into());
+        put("drafts", json!(funnel));
+        let best = augmented.judge.as_ref().and_then(|judge| judge.best);
+        put("judge", json!(best));
+        put("seconds", json!((started.elapsed().as_secs_f64() * 10.0).round() / 10.0));
+        record
+    }
+}
+
+fn flags(command: &Augment) -> Vec<Flag> {
+    let mut flags = Vec::new();
+    if let Some(rounds) = command.rounds {
+        let value = Toml::Integer(rounds.get().into());
+        flags.push(Flag { option: format!("--rounds {rounds}"), key: "generate.rounds", value });
+    }
+    if let Some(method) = command.method {
+        let name = melm::augment::Method::NAMES.into_iter().find(|(_, known)| *known == method);
+        let name = name.map_or("", |(name, _)| name);
+        let value = Toml::String(name.to_owned());
+        flags.push(Flag { option: format!("--method {name}"), key: "method", value });
+    }
+    flags
+}
+
+fn print(record: &Map<String, Value>) -> Result<(), Failure> {
+    let mut out = Output::create("-".as_ref(), false)?;
+    let text = serde_json::to_string_pretty(record).unwrap_or_default() + "\n";
+    out.write_all(text.as_bytes()).map_err(|error| Output::failed("standard output", error))?;
+    out.finish()
+}

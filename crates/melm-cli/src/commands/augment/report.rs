@@ -1,0 +1,84 @@
+//! What `melm augment` says at the end: the funnel, new mentions, examples side by side.
+
+use std::path::Path;
+use std::time::Instant;
+
+use melm::augment::{Augmented, DraftRecord, Funnel, Verdict};
+
+use super::Job;
+use crate::progress::duration;
+use crate::terminal::{Terminal, count};
+
+/// How many drafts are shown.
+const N_EXAMPLES: usize = 5;
+/// Tokens shown on either side of what was replaced.
+const AROUND: usize = 6;
+
+pub(super) fn say(
+    (job, augmented, funnel): (&Job, &Augmented, &Funnel),
+    (out, started): (&Path, Instant),
+    terminal: &Terminal,
+) {
+    if let Some(prepared) = &augmented.prepared {
+        for (n, noun, what) in [
+            (prepared.n_without_mentions, "sentence", "without a mention: no drafts of them"),
+            (prepared.n_windowed, "sentence", "read in overlapping windows: longer than the model"),
+            (prepared.n_left_out, "mention", "too long for the model: left as they are"),
+        ] {
+            if n > 0 {
+                terminal.say(&format!("{} {what}", count(n, noun)));
+            }
+        }
+    }
+    terminal.say(&format!("drafts                   {:>6}", funnel.drafts));
+    for (n, what) in [
+        (funnel.repeat_source, "repeat their source"),
+        (funnel.repeat_gold, "repeat another sentence"),
+        (funnel.repeat_draft, "repeat a draft"),
+        (funnel.disagrees, "the judge disagrees"),
+        (funnel.unlikely, "the judge doubts"),
+    ] {
+        if n > 0 {
+            terminal.say(&format!("  {what:<23}{n:>6}"));
+        }
+    }
+    terminal.say(&format!("kept                     {:>6}", funnel.kept));
+    let by_type: Vec<_> = funnel.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
+    let n_new: usize = funnel.new_mentions.values().sum();
+    if n_new > 0 {
+        terminal.say(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
+    }
+    for record in examples(&augmented.records) {
+        show(job, record, terminal);
+    }
+    terminal.say(&format!(
+        "wrote `{}`: {} and {} in {}",
+        out.display(),
+        count(job.train.corpus.sentences().len(), "gold sentence"),
+        count(funnel.kept, "draft"),
+        duration(started.elapsed().as_secs_f64()),
+    ));
+}
+
+/// Kept drafts from all over the corpus, each of another sentence.
+fn examples(records: &[DraftRecord]) -> Vec<&DraftRecord> {
+    let kept: Vec<_> = records.iter().filter(|record| record.verdict == Verdict::Kept).collect();
+    let step = (kept.len() / N_EXAMPLES).max(1);
+    kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
+}
+
+/// The first replaced mention of a draft with what stands around it, before and after.
+fn show(job: &Job, record: &DraftRecord, terminal: &Terminal) {
+    let Some(replaced) = record.replaced.iter().find(|one| one.old != one.new) else { return };
+    let start = replaced.start.saturating_sub(AROUND);
+    let end = (replaced.end + AROUND).min(record.tokens.len());
+    let before = record.tokens[start..replaced.start].join(" ");
+    let after = record.tokens[replaced.end..end].join(" ");
+    let dots = |cut: bool| if cut { "… " } else { "" };
+    let source = &job.train.corpus.sentences()[record.source - 1];
+    debug_assert!(!source.tokens().is_empty());
+    let line =
+        |mention: &[String]| format!("{}{before} [{}] {after}", dots(start > 0), mention.join(" "));
+    terminal.say(&format!("{:>5}  {}", record.source, line(&replaced.old)));
+    terminal.say(&format!("    →  {}  {}", line(&replaced.new), replaced.entity_type));
+}

@@ -170,7 +170,9 @@ impl Linearizer<'_> {
                 continue;
             }
             mention_of[mention.tokens].fill(Some(number));
-            sizes.iter_mut().for_each(|size| *size += n_markers);
+            for size in sizes {
+                *size += n_markers;
+            }
         }
         (mention_of, n_left_out)
     }

@@ -82,6 +82,19 @@ impl Linearized {
 /// Linearizes every sentence that has mentions, for a model that reads at most `limit` pieces.
 ///
 /// Without `markers` none are placed.
+///
+/// ```
+/// use melm::{linearize::linearize, markers::Markers, pieces::Tokenizer};
+/// use melm_text::{Corpus, ReadOptions, Source};
+/// let source = Source::from_text("a.conll", "the O\nParty B-ORG\n");
+/// let corpus = Corpus::read(&source, &ReadOptions::default())?;
+/// let mut tokenizer = Tokenizer::open("../../testdata/pieces/unigram".as_ref())?;
+/// let markers = Markers::of(&[&corpus], &mut tokenizer)?;
+/// let linearized = linearize(&corpus, &tokenizer, Some(&markers), 512)?;
+/// let pieces: Vec<_> = linearized.windows[0].pieces.iter().map(|id| tokenizer.piece(*id)).collect();
+/// assert_eq!(pieces.join(" "), "<s> ▁the <B-ORG> ▁Part y <B-ORG> </s>");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn linearize(
     corpus: &Corpus,
     tokenizer: &Tokenizer,
@@ -124,18 +137,9 @@ impl Linearizer<'_> {
             return Ok(());
         }
         let encoded = self.tokenizer.encode(sentence.tokens())?;
-        let marked = if self.markers.is_some() { 2 } else { 0 };
         let mut sizes: Vec<usize> = encoded.tokens.iter().map(ExactSizeIterator::len).collect();
-        let mut mention_of = vec![None; sizes.len()];
-        for (number, mention) in sentence.mentions().enumerate() {
-            let tokens = mention.tokens;
-            if sizes[tokens.clone()].iter().sum::<usize>() + marked * tokens.len() > self.limit {
-                all.n_left_out += 1;
-                continue;
-            }
-            mention_of[tokens.clone()].fill(Some(number));
-            sizes[tokens].iter_mut().for_each(|size| *size += marked);
-        }
+        let (mention_of, n_left_out) = self.mark(sentence, &mut sizes);
+        all.n_left_out += n_left_out;
         let may_cut = |at: usize| mention_of[at].is_none() || mention_of[at] != mention_of[at - 1];
         let Some(windows) = windows(&sizes, self.limit, may_cut) else {
             let mut shown: Vec<_> = mention_of.iter().flatten().collect();
@@ -152,6 +156,25 @@ impl Linearizer<'_> {
             }
         }
         Ok(())
+    }
+
+    /// For each token its mention, unless that alone is too long, and how many are; markers are added to the sizes.
+    fn mark(&self, sentence: &Sentence, sizes: &mut [usize]) -> (Vec<Option<usize>>, usize) {
+        let n_markers = if self.markers.is_some() { 2 } else { 0 };
+        let mut mention_of = vec![None; sizes.len()];
+        let mut n_left_out = 0;
+        for (number, mention) in sentence.mentions().enumerate() {
+            let sizes = &mut sizes[mention.tokens.clone()];
+            if sizes.iter().sum::<usize>() + n_markers * sizes.len() > self.limit {
+                n_left_out += 1;
+                continue;
+            }
+            mention_of[mention.tokens].fill(Some(number));
+            for size in sizes {
+                *size += n_markers;
+            }
+        }
+        (mention_of, n_left_out)
     }
 
     fn window(

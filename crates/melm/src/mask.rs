@@ -210,6 +210,12 @@ impl Masker {
         self.hide(linearized, &masked)
     }
 
+    /// How many entity tokens of the windows can never be masked, since they have no unit.
+    pub fn n_unmaskable(&self, windows: &[Linearized], unit: Unit) -> usize {
+        let no_unit = |window, entity| self.units(window, unit, entity).is_empty();
+        windows.iter().map(|w| w.entities.iter().filter(|entity| no_unit(w, entity)).count()).sum()
+    }
+
     /// The units of a window, those of entity tokens with equal `group_of` together; no group is empty.
     fn groups(
         &self,

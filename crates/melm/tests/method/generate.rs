@@ -15,7 +15,7 @@ use melm::run::{Key, Seed};
 use melm_nn::config::Config;
 use melm_nn::device::Cpu;
 use melm_nn::mlm::MaskedLm;
-use melm_text::{Corpus, Token};
+use melm_text::{Corpus, ReadOptions, Sentence, Source, Token};
 use proptest::prelude::*;
 
 use crate::support::{TINY, corpus, mini, tokenizer};
@@ -139,6 +139,12 @@ fn assert_sound(
         }
         assert!(!settings.banned.iter().any(|banned| banned == new.as_str()));
     }
+    assert_told(corpus, draft, tokenizer, settings);
+}
+
+/// What a draft says of its guesses is what happened.
+fn assert_told(corpus: &Corpus, draft: &Draft, tokenizer: &Tokenizer, settings: &GenerateSettings) {
+    let source = &corpus.sentences()[draft.source];
     for replacement in &draft.replacements {
         let tokens = replacement.tokens.clone();
         assert!(
@@ -156,6 +162,22 @@ fn assert_sound(
             assert!(piece.log_probability <= 0.0);
         }
     }
+}
+
+/// Whether a corpus is read back as it was written: no row taken for a comment, none split or lost.
+fn survives_a_file(corpus: &Corpus) -> bool {
+    let mut bytes = Vec::new();
+    corpus.write_conll(&mut bytes).unwrap();
+    let source = Source::from_text("drafts.conll", String::from_utf8(bytes).unwrap());
+    let contents = |corpus: &Corpus| -> Vec<Vec<(Token, String)>> {
+        let spell = |tag| corpus.types().spell(tag, corpus.scheme()).to_string();
+        let rows = |s: &Sentence| {
+            s.tokens().iter().cloned().zip(s.tags().iter().copied().map(spell)).collect()
+        };
+        corpus.sentences().iter().map(rows).collect()
+    };
+    Corpus::read(&source, &ReadOptions::default())
+        .is_ok_and(|read| contents(&read) == contents(corpus))
 }
 
 proptest! {
@@ -184,6 +206,10 @@ proptest! {
             for draft in &round.drafts {
                 assert_sound(&corpus, draft, &tokenizer, &settings);
             }
+            let sentences: Vec<_> = corpus.sentences().iter().cloned()
+                .chain(round.drafts.into_iter().map(|draft| draft.sentence)).collect();
+            let augmented = Corpus::new(corpus.types().clone(), corpus.scheme(), sentences).unwrap();
+            prop_assert!(!survives_a_file(&corpus) || survives_a_file(&augmented));
         }
     }
 

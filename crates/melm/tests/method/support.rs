@@ -27,7 +27,8 @@ pub(crate) fn mini() -> Tokenizer {
 
 /// A corpus as a file holds it: `token tag` rows.
 pub(crate) fn read(text: &str) -> Corpus {
-    let rows: String = text.split_whitespace().map(|row| row.replace('/', " ") + "\n").collect();
+    let rows: String =
+        text.split_ascii_whitespace().map(|row| row.replace('/', " ") + "\n").collect();
     let source = Source::from_text("test.conll", rows.replace("| O\n", "\n"));
     Corpus::read(&source, &ReadOptions::default()).unwrap()
 }

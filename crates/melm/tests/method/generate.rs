@@ -82,6 +82,7 @@ fn settings() -> impl Strategy<Value = GenerateSettings> {
             keep_script,
             banned: vec!["er".to_owned(), "a".to_owned()],
             pieces_per_batch: 64.try_into().unwrap(),
+            ..GenerateSettings::default()
         }
     })
 }

@@ -23,6 +23,9 @@ use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
 use crate::tagger::Tagger;
 
+/// A draft and its line.
+pub type Judged = (DraftRecord, Draft);
+
 /// What is augmented: the test set cannot get in here.
 #[derive(Clone, Copy)]
 pub struct Gold<'a> {
@@ -45,6 +48,8 @@ pub struct Backbones<'a> {
 pub struct Augmented {
     /// Every draft of every round with its verdict, in order.
     pub records: Vec<DraftRecord>,
+    /// The same as text: the lines of `drafts.jsonl`.
+    pub lines: String,
     /// The kept ones, as sentences of the corpus.
     pub kept: Vec<Sentence>,
     /// How the training of the judge went, if it was needed.
@@ -64,9 +69,10 @@ pub fn augment(
     let rounds = Rounds { folder: run.folder.join("rounds") };
     let n_rounds = plan.generate.rounds.get();
     let mut novelty = Novelty::of(gold.train);
-    let (mut crew, mut all) = (None, Vec::new());
+    let (mut crew, mut all, mut lines) = (None, Vec::new(), String::new());
     for round in 1..=n_rounds {
-        if let Some(made) = rounds.read(round, gold.train)? {
+        if let Some((made, text)) = rounds.read(round, gold.train)? {
+            lines.push_str(&text);
             for (_, draft) in &made {
                 novelty.look(draft);
             }
@@ -79,14 +85,14 @@ pub fn augment(
         };
         let drafts = crew.augmenter.round(round, &mut run.stage("generate"))?;
         let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (cpu, run))?;
-        rounds.write(round, &made)?;
+        lines.push_str(&rounds.write(round, &made)?);
         all.extend(made);
     }
     let kept = all.iter().filter(|(record, _)| record.verdict == Verdict::Kept);
     let kept = kept.map(|(_, draft)| draft.sentence.clone()).collect();
     let records = all.into_iter().map(|(record, _)| record).collect();
     let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
-    Ok(Augmented { records, kept, judge, prepared })
+    Ok(Augmented { records, lines, kept, judge, prepared })
 }
 
 /// Who makes drafts and who judges them.
@@ -124,7 +130,7 @@ impl<'a> Crew<'a> {
         novelty: &mut Novelty<'_>,
         (train, plan): (&Corpus, &Plan),
         (cpu, run): (&Cpu, &mut Run<'_>),
-    ) -> Result<Vec<(DraftRecord, Draft)>, Error> {
+    ) -> Result<Vec<Judged>, Error> {
         let record = |draft: Draft| {
             let verdict = novelty.look(&draft).map_or(Verdict::New, Verdict::from);
             (DraftRecord::new(&draft, train, plan.seed, verdict), draft)
@@ -143,7 +149,7 @@ const CHUNK: usize = 256;
 
 /// Judges the drafts that nobody has judged yet; without a judge they are kept.
 pub fn judge_new(
-    drafts: &mut [(DraftRecord, Draft)],
+    drafts: &mut [Judged],
     judge: Option<&Judge<'_>>,
     (mode, cpu): (FilterMode, &Cpu),
     stage: &mut Stage<'_>,
@@ -181,15 +187,22 @@ impl Rounds {
         self.folder.join(format!("round-{round}.jsonl"))
     }
 
-    fn read(&self, round: u32, train: &Corpus) -> Result<Option<Vec<(DraftRecord, Draft)>>, Error> {
+    /// A round's drafts and its text, which is not written anew: numbers would not be the same to the last digit.
+    fn read(&self, round: u32, train: &Corpus) -> Result<Option<(Vec<Judged>, String)>, Error> {
         let path = self.path(round);
-        if path.exists() { read_lines(&path, train).map(Some) } else { Ok(None) }
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| Error::Read { path: path.clone(), source })?;
+        Ok(Some((read_lines(&path, &text, train)?, text)))
     }
 
-    fn write(&self, round: u32, made: &[(DraftRecord, Draft)]) -> Result<(), Error> {
+    fn write(&self, round: u32, made: &[Judged]) -> Result<String, Error> {
         std::fs::create_dir_all(&self.folder)
             .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
-        let records: Vec<_> = made.iter().map(|(record, _)| record.clone()).collect();
-        write_whole(&self.path(round), to_lines(&records).as_bytes())
+        let text = to_lines(made.iter().map(|(record, _)| record));
+        write_whole(&self.path(round), text.as_bytes())?;
+        Ok(text)
     }
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use melm_text::{Corpus, Token};
 use serde::{Deserialize, Serialize};
 
+use super::Judged;
 use crate::Error;
 use crate::baselines::substituted;
 use crate::draft::{Donor, Draft, GuessedPiece, Repeats, Replacement};
@@ -182,15 +183,13 @@ impl DraftRecord {
 }
 
 /// Lines of drafts as text.
-pub fn to_lines(records: &[DraftRecord]) -> String {
+pub fn to_lines<'r>(records: impl IntoIterator<Item = &'r DraftRecord>) -> String {
     let line = |record| serde_json::to_string(record).expect("a record is JSON") + "\n";
-    records.iter().map(line).collect()
+    records.into_iter().map(line).collect()
 }
 
-/// Reads lines of drafts of a corpus.
-pub fn read_lines(path: &Path, corpus: &Corpus) -> Result<Vec<(DraftRecord, Draft)>, Error> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
+/// Reads lines of drafts of a corpus; `path` is for messages.
+pub fn read_lines(path: &Path, text: &str, corpus: &Corpus) -> Result<Vec<Judged>, Error> {
     let read = |(at, line): (usize, &str)| {
         let record: Result<DraftRecord, _> = serde_json::from_str(line);
         let record = record.map_err(|error| error.to_string());

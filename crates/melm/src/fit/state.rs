@@ -122,13 +122,12 @@ impl Store {
             return Ok(None);
         }
         let note = parameters.restore_trained(&path)?;
-        let wrong = |_| melm_nn::Error::State { path };
-        Ok(Some(serde_json::from_str(&note).map_err(wrong)?))
+        Ok(Some(from_note(&note, path)?))
     }
 
     /// Keeps the parameters that the training ends with, and nothing else.
     pub(super) fn finish(&self, parameters: &Parameters, fitted: &Fitted) -> Result<(), Error> {
-        parameters.save_trained(&self.done(), &json!(fitted).to_string())?;
+        parameters.save_trained(&self.done(), &to_note(fitted))?;
         for path in [self.state(), self.best()] {
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
@@ -153,7 +152,7 @@ impl Store {
             return Ok(Course::default());
         }
         let note = adam.restore(parameters, &path)?;
-        serde_json::from_str(&note).map_err(|_| melm_nn::Error::State { path }.into())
+        from_note(&note, path)
     }
 
     pub(super) fn save(
@@ -162,7 +161,7 @@ impl Store {
         parameters: &Parameters,
         course: &Course,
     ) -> Result<(), Error> {
-        Ok(adam.save(parameters, &self.state(), &json!(course).to_string())?)
+        Ok(adam.save(parameters, &self.state(), &to_note(course))?)
     }
 
     pub(super) fn save_best(&self, parameters: &Parameters) -> Result<(), Error> {
@@ -179,6 +178,15 @@ impl Store {
         let lines = course.epochs.iter().map(|epoch| metrics_line(stage, epoch));
         write_whole(&self.folder.join("metrics.jsonl"), lines.collect::<String>().as_bytes())
     }
+}
+
+/// TOML rather than JSON: its numbers are read back to the last bit.
+fn to_note(value: &impl Serialize) -> String {
+    toml::to_string(value).expect("a plain struct is a table")
+}
+
+fn from_note<T: for<'de> Deserialize<'de>>(note: &str, path: PathBuf) -> Result<T, Error> {
+    toml::from_str(note).map_err(|_| melm_nn::Error::State { path }.into())
 }
 
 fn metrics_line(stage: &str, epoch: &Epoch) -> String {

@@ -7,7 +7,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use melm::augment::{Augmented, Backbones, Funnel, Gold, augment, to_lines};
+use melm::augment::{Augmented, Backbones, Funnel, Gold, augment};
 use melm::entity_lm::EntityLm;
 use melm::files::{Fingerprint, write_whole};
 use melm::filter::FilterMode;
@@ -162,7 +162,7 @@ impl Job {
         let out = dir.join(format!("train.augmented.{}", format.name()));
         let text = extended((&train.source, &train.options), &train.corpus, &augmented.kept)?;
         write_whole(&out, text.as_bytes())?;
-        write_whole(&dir.join("drafts.jsonl"), to_lines(&augmented.records).as_bytes())?;
+        write_whole(&dir.join("drafts.jsonl"), augmented.lines.as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
         let metrics = ["finetune", "judge"].map(|stage| {
             let path = dir.join(STAGES).join(stage).join("metrics.jsonl");

@@ -50,7 +50,7 @@ pub(crate) fn settings(head: Head) -> TaggerSettings {
         head,
         constrained: true,
         fit: FitSettings {
-            budget: "16 epochs".parse().unwrap(),
+            budget: "30 epochs".parse().unwrap(),
             batch_size: 2.try_into().unwrap(),
             learning_rate: 2e-2,
             warmup: 0.1,

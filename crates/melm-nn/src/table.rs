@@ -8,7 +8,9 @@ use crate::buffer::Buffer;
 use crate::device::Cpu;
 use crate::isa::Isa;
 use crate::ops::{add, dot};
-use crate::product::{Left, Out, Right, Shape, extent, pack_rows, part, small_product};
+use crate::product::{
+    Left, Out, Right, Shape, extent, pack_rows, part as cut, small_product, small_product_ahead,
+};
 use crate::split::Split;
 use std::ops::Range;
 
@@ -16,6 +18,9 @@ use std::ops::Range;
 const N_GROUPS: usize = 16;
 /// Table rows whose errors stay in the cache while they are multiplied with each other.
 const RUN: usize = 256;
+
+/// Values and two moments: what an optimiser reads beside the gradient.
+const N_STREAMS: usize = 3;
 
 /// One micro-batch of the head.
 #[derive(Default)]
@@ -115,19 +120,32 @@ impl TableGradient {
         }
     }
 
-    /// The gradient of some rows of the table, `[rows, hidden]`.
-    pub(crate) fn rows_into(&self, isa: Isa, rows: Range<usize>, out: &mut [f32]) {
+    /// The gradient of some rows of the table, `[rows, hidden]`; meanwhile fetches `ahead`, what it will be used on.
+    pub(crate) fn rows_into(
+        &self,
+        isa: Isa,
+        rows: Range<usize>,
+        out: &mut [f32],
+        ahead: [&[f32]; N_STREAMS],
+    ) {
         let (width, columns) = (self.width, extent(isa).columns);
+        let n_shares = width.div_ceil(columns).div_ceil(N_STREAMS);
         if self.n_heads == 0 {
             out.fill(0.0);
         }
         for (index, part) in self.heads[..self.n_heads].iter().enumerate() {
             let errors = Left::rows(&part.errors[rows.start * part.stride..], part.stride);
-            for start in (0..width).step_by(columns) {
+            for (turn, start) in (0..width).step_by(columns).enumerate() {
                 let n = columns.min(width - start);
                 let panel = Right::rows(&part.panels[start * part.n..], n);
                 let out = Out { data: &mut out[start..], row: width, accumulates: index > 0 };
-                small_product(isa, Shape { m: rows.len(), k: part.n, n }, errors, panel, out);
+                let shape = Shape { m: rows.len(), k: part.n, n };
+                let ahead = ahead[turn % N_STREAMS];
+                let share = match index {
+                    0 => &ahead[cut(ahead.len(), n_shares, turn / N_STREAMS)],
+                    _ => &[],
+                };
+                small_product_ahead(isa, shape, (errors, panel), out, share);
             }
         }
         let first = self.lookups.partition_point(|l| (l.piece as usize) < rows.start);
@@ -174,7 +192,7 @@ impl TableGradient {
         groups.fill(0.0);
         let columns = extent(cpu.isa()).columns;
         cpu.each(N_GROUPS, Split::every(groups, size), |task, _, out| {
-            let group = part(self.vocab_size, N_GROUPS, task);
+            let group = cut(self.vocab_size, N_GROUPS, task);
             for start in group.clone().step_by(RUN) {
                 let k = RUN.min(group.end - start);
                 let left = Left::columns(&a.errors[start * a.stride..], a.stride);

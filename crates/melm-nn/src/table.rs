@@ -54,8 +54,8 @@ pub(crate) struct TableGradient {
     lookup_rows: Vec<Buffer>,
     n_lookup_parts: usize,
     products: Buffer,
-    /// One looked-up row, summed.
-    sum: Buffer,
+    /// One table row's gradient: from the lookups, and from the head.
+    rows: Buffer,
 }
 
 impl TableGradient {
@@ -169,10 +169,10 @@ impl TableGradient {
             }
         }
         self.products = products;
-        let mut sum = std::mem::take(&mut self.sum);
-        sum.reserve(self.width);
-        total += self.lookup_norm(cpu.isa(), &mut sum[..self.width]);
-        self.sum = sum;
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.reserve(2 * self.width);
+        total += self.lookup_norm(cpu.isa(), rows[..2 * self.width].split_at_mut(self.width));
+        self.rows = rows;
         total
     }
 
@@ -196,13 +196,16 @@ impl TableGradient {
             for start in group.clone().step_by(RUN) {
                 let k = RUN.min(group.end - start);
                 let left = Left::columns(&a.errors[start * a.stride..], a.stride);
-                for column in (0..b.n).step_by(columns) {
+                let next = &b.errors[(start + k) * b.stride..];
+                let next = &next[..next.len().min(k * b.stride)];
+                for (turn, column) in (0..b.n).step_by(columns).enumerate() {
                     let n = columns.min(b.n - column);
                     // The half under the diagonal is the mirror of the other.
                     let m = if is_symmetric { a.n.min(column + n) } else { a.n };
                     let right = Right::rows(&b.errors[start * b.stride + column..], b.stride);
                     let out = Out { data: &mut out[column..], row: b.n, accumulates: true };
-                    small_product(cpu.isa(), Shape { m, k, n }, left, right, out);
+                    let ahead = &next[cut(next.len(), b.n.div_ceil(columns), turn)];
+                    small_product_ahead(cpu.isa(), Shape { m, k, n }, (left, right), out, ahead);
                 }
             }
         });
@@ -224,7 +227,7 @@ impl TableGradient {
     }
 
     /// What the looked-up rows add to the squared norm: their own, and twice their product with the head's rows.
-    fn lookup_norm(&self, isa: Isa, sum: &mut [f32]) -> f64 {
+    fn lookup_norm(&self, isa: Isa, (sum, head): (&mut [f32], &mut [f32])) -> f64 {
         let mut total = 0.0;
         for group in self.lookups.chunk_by(|a, b| a.piece == b.piece) {
             sum.fill(0.0);
@@ -232,14 +235,15 @@ impl TableGradient {
                 add(isa, sum, self.lookup_row(*lookup));
             }
             total += f64::from(dot(isa, sum, sum));
-            let piece = group[0].piece as usize;
+            head.fill(0.0);
             for part in &self.heads[..self.n_heads] {
-                for (row, error) in part.errors[piece * part.stride..][..part.n].iter().enumerate()
-                {
-                    total +=
-                        2.0 * f64::from(*error) * f64::from(dot(isa, self.state(part, row), sum));
-                }
+                let errors = &part.errors[group[0].piece as usize * part.stride..][..part.n];
+                let shape = Shape { m: 1, k: part.n, n: self.width };
+                let factors = (Left::rows(errors, part.n), Right::rows(&part.states, self.width));
+                let out = Out { data: &mut *head, row: self.width, accumulates: true };
+                small_product(isa, shape, factors.0, factors.1, out);
             }
+            total += 2.0 * f64::from(dot(isa, sum, head));
         }
         total
     }

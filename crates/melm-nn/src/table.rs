@@ -140,12 +140,12 @@ impl TableGradient {
                 let panel = Right::rows(&part.panels[start * part.n..], n);
                 let out = Out { data: &mut out[start..], row: width, accumulates: index > 0 };
                 let shape = Shape { m: rows.len(), k: part.n, n };
-                let ahead = ahead[turn % N_STREAMS];
-                let share = match index {
-                    0 => &ahead[cut(ahead.len(), n_shares, turn / N_STREAMS)],
+                let stream = ahead[turn % N_STREAMS];
+                let next = match index {
+                    0 => &stream[cut(stream.len(), n_shares, turn / N_STREAMS)],
                     _ => &[],
                 };
-                small_product_ahead(isa, shape, (errors, panel), out, share);
+                small_product_ahead(isa, shape, (errors, panel), out, next);
             }
         }
         let first = self.lookups.partition_point(|l| (l.piece as usize) < rows.start);

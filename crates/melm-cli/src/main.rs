@@ -33,7 +33,7 @@ fn main() -> ExitCode {
         Command::Augment(command) => commands::augment::run(&command, &terminal),
         Command::Train(command) => commands::train::run(&command, &terminal),
         Command::Tag(command) => commands::tag::run(&command, &terminal),
-        Command::Config(command) => commands::config::run(&command),
+        Command::Config(command) => commands::config::run(&command, &terminal),
         Command::Completions { shell } => commands::completions::run(shell),
     };
     match done {

@@ -22,12 +22,13 @@ use crate::listener::Listener;
 use crate::models;
 use crate::output::Output;
 use crate::progress::duration;
-use crate::settings::{self, Flag};
+use crate::settings::{self, Flag, Needs};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Train, terminal: &Terminal) -> Result<(), Failure> {
     let started = Instant::now();
-    let plan = settings::plan(&command.planning, &flags(command))?;
+    let needs = |_: &Plan| Needs { masked_lm: false, tagger: true };
+    let plan = settings::plan(&command.planning, &flags(command), needs, terminal)?;
     let read = |path: &Path| Data::read(path, &command.reading, terminal);
     let train = read(&command.file)?;
     let dev = command.dev.as_deref().map(read).transpose()?;

@@ -217,6 +217,9 @@ pub enum Error {
         /// The file.
         name: String,
     },
+    /// No training sentence fits the model.
+    #[error("no sentence of the training set fits the model; use one that reads longer sentences")]
+    NothingToLearn,
     /// A key of the plan that does not exist.
     #[error("{place} has the key `{key}`, which no plan has{hint}")]
     UnknownKey {

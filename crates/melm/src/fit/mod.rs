@@ -127,6 +127,9 @@ pub fn fit(
     if let Some(fitted) = store.restore_done(learner.parameters_mut())? {
         return Ok(fitted);
     }
+    if learner.n_examples() == 0 {
+        return Err(Error::NothingToLearn);
+    }
     let mut adam = Adam::new(learner.parameters(), settings.adam());
     let steps = settings.steps(learner.n_examples());
     let mut course = store.restore(&mut adam, learner.parameters_mut())?;

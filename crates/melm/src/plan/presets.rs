@@ -131,12 +131,13 @@ fn small_finetune() -> FinetuneSettings {
     let paper = paper_finetune();
     FinetuneSettings {
         fit: FitSettings {
-            budget: Budget::Epochs(count(12)),
+            budget: Budget::Epochs(count(8)),
             batch_size: batch_of(16),
-            learning_rate: 1e-4,
+            learning_rate: 2e-4,
             warmup: 0.1,
             schedule: Shape::Linear,
             clip: 1.0,
+            evaluate_every: count(2),
             freeze: table(),
             ..paper.fit
         },
@@ -194,11 +195,11 @@ fn small_tagger() -> TaggerSettings {
         head: Head::Crf,
         constrained: true,
         fit: FitSettings {
-            budget: Budget::Epochs(count(20)),
-            learning_rate: 3e-4,
+            budget: Budget::Epochs(count(15)),
+            learning_rate: 4e-4,
             warmup: 0.1,
             schedule: Shape::Linear,
-            evaluate_every: count(2),
+            evaluate_every: count(3),
             freeze: table(),
             ..paper_tagger().fit
         },

@@ -113,7 +113,7 @@ impl<'a> Crew<'a> {
     ) -> Result<Self, Error> {
         let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, cpu), run)?;
         let mut crew = Self { augmenter, prepared, tagger: None, fitted: None };
-        if plan.filter.mode != FilterMode::Off {
+        if plan.has_judge() {
             let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
             let stage = &mut run.stage("judge");
             let corpora = (gold.train, gold.dev);

@@ -15,7 +15,7 @@ use crate::Error;
 use crate::augment::Method;
 use crate::baselines::SubstituteSettings;
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
-use crate::filter::FilterSettings;
+use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
 use crate::tagger::TaggerSettings;
 
@@ -61,6 +61,11 @@ impl Plan {
     pub fn marker_settings(&self) -> MarkerSettings {
         let linearize = self.markers.linearize && self.method == Method::Melm;
         MarkerSettings { linearize, ..self.markers.clone() }
+    }
+
+    /// Whether anybody judges the drafts: there has to be a filter, and something to judge.
+    pub fn has_judge(&self) -> bool {
+        self.filter.mode != FilterMode::Off && self.method != Method::Gold
     }
 
     /// Refuses values that cannot be.

@@ -10,7 +10,6 @@ use std::time::Instant;
 use melm::augment::{Augmented, Backbones, Funnel, Gold, augment};
 use melm::entity_lm::EntityLm;
 use melm::files::{Fingerprint, write_whole};
-use melm::filter::FilterMode;
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
 use melm::plan::Plan;
@@ -95,7 +94,7 @@ impl Job {
             is_needed.then(|| models::open(name, terminal)).transpose()
         };
         let masked_lm = open(plan.method.has_masked_lm(), &plan.model.masked_lm)?;
-        let tagger = open(plan.filter.mode != FilterMode::Off, &plan.model.tagger)?;
+        let tagger = open(plan.has_judge(), &plan.model.tagger)?;
         let (cpu, device) = models::device(&command.planning.machine)?;
         Ok(Self { plan, train, dev, masked_lm, tagger, cpu, device })
     }

@@ -4,5 +4,6 @@
 mod augment;
 mod drafts;
 mod interrupted;
+mod stages;
 mod support;
 mod tagger;

@@ -24,6 +24,9 @@ pub struct Funnel {
     pub unlikely: usize,
     /// Those in the augmented set.
     pub kept: usize,
+    /// Those that nobody has judged yet.
+    #[serde(skip_serializing_if = "is_none")]
+    pub new: usize,
     /// Different mentions of the kept drafts that gold does not have, by entity type.
     pub new_mentions: BTreeMap<String, usize>,
 }
@@ -40,9 +43,14 @@ impl Funnel {
             disagrees: count(Verdict::Disagrees),
             unlikely: count(Verdict::Unlikely),
             kept: count(Verdict::Kept),
+            new: count(Verdict::New),
             new_mentions: new_mentions(records, corpus),
         }
     }
+}
+
+fn is_none(n: &usize) -> bool {
+    *n == 0
 }
 
 fn new_mentions(records: &[DraftRecord], corpus: &Corpus) -> BTreeMap<String, usize> {

@@ -5,7 +5,7 @@ mod method;
 mod record;
 
 pub use funnel::Funnel;
-pub use method::{Augmenter, Melm, Method, Prepared, prepare};
+pub use method::{Augmenter, Melm, Method, Prepared, Tuned, prepare, tune};
 pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
 
 use std::path::PathBuf;
@@ -115,7 +115,8 @@ impl<'a> Crew<'a> {
         let mut crew = Self { augmenter, prepared, tagger: None, fitted: None };
         if plan.has_judge() {
             let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
-            let stage = &mut run.stage("judge");
+            // The tagger that `melm train` makes of the same data.
+            let stage = &mut run.stage_as("judge", "tagger");
             let corpora = (gold.train, gold.dev);
             let trained = Tagger::train(pretrained, corpora, (&plan.tagger, cpu), stage)?;
             (crew.tagger, crew.fitted) = (Some(trained.tagger), Some(trained.fitted));
@@ -131,17 +132,55 @@ impl<'a> Crew<'a> {
         (train, plan): (&Corpus, &Plan),
         (cpu, run): (&Cpu, &mut Run<'_>),
     ) -> Result<Vec<Judged>, Error> {
-        let record = |draft: Draft| {
-            let verdict = novelty.look(&draft).map_or(Verdict::New, Verdict::from);
-            (DraftRecord::new(&draft, train, plan.seed, verdict), draft)
-        };
-        let mut made: Vec<_> = drafts.into_iter().map(record).collect();
+        let mut made = recorded(drafts, novelty, (train, plan.seed));
         let judge =
             self.tagger.as_ref().map(|tagger| Judge::new(tagger, plan.filter, train.types()));
         let mut stage = run.stage("filter");
         judge_new(&mut made, judge.as_ref(), (plan.filter.mode, cpu), &mut stage)?;
         Ok(made)
     }
+}
+
+/// The drafts of all rounds, which nobody has judged yet.
+pub fn generate(
+    augmenter: &mut dyn Augmenter,
+    (train, plan): (&Corpus, &Plan),
+    run: &mut Run<'_>,
+) -> Result<Vec<DraftRecord>, Error> {
+    let mut novelty = Novelty::of(train);
+    let mut records = Vec::new();
+    for round in 1..=plan.generate.rounds.get() {
+        let drafts = augmenter.round(round, &mut run.stage("generate"))?;
+        let made = recorded(drafts, &mut novelty, (train, plan.seed));
+        records.extend(made.into_iter().map(|(record, _)| record));
+    }
+    Ok(records)
+}
+
+/// Drafts with their lines: which are new, and which repeat something seen before.
+fn recorded(
+    drafts: Vec<Draft>,
+    novelty: &mut Novelty<'_>,
+    (train, seed): (&Corpus, u64),
+) -> Vec<Judged> {
+    let record = |draft: Draft| {
+        let verdict = novelty.look(&draft).map_or(Verdict::New, Verdict::from);
+        (DraftRecord::new(&draft, train, seed, verdict), draft)
+    };
+    drafts.into_iter().map(record).collect()
+}
+
+/// Forgets what an earlier judge said and judges anew. What repeats a sentence does so whoever judges.
+pub fn judge_again(
+    drafts: &mut [Judged],
+    judge: &Judge<'_>,
+    (mode, cpu): (FilterMode, &Cpu),
+    stage: &mut Stage<'_>,
+) -> Result<(), Error> {
+    for (record, _) in &mut *drafts {
+        record.reopen();
+    }
+    judge_new(drafts, Some(judge), (mode, cpu), stage)
 }
 
 /// Drafts judged at a time.

@@ -117,6 +117,18 @@ impl DraftRecord {
         }
     }
 
+    /// Forgets what a judge said.
+    pub fn reopen(&mut self) {
+        match self.verdict {
+            Verdict::RepeatsSource | Verdict::RepeatsGold | Verdict::RepeatsDraft => {}
+            Verdict::Kept | Verdict::Disagrees | Verdict::Unlikely | Verdict::New => {
+                self.verdict = Verdict::New;
+                self.probability = None;
+                self.disagreements.clear();
+            }
+        }
+    }
+
     /// Writes down what the judge says.
     pub fn judge(&mut self, opinion: Opinion, mode: FilterMode) {
         self.verdict = match (opinion.passes, mode) {

@@ -1,14 +1,12 @@
 //! `melm augment`: the whole method, from labelled sentences to more of them.
 
 mod estimate;
-mod report;
+pub(crate) mod report;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use melm::augment::{Augmented, Backbones, Funnel, Gold, augment};
-use melm::entity_lm::EntityLm;
+use melm::augment::{Augmented, Backbones, Funnel, Gold, augment, tune};
 use melm::files::{Fingerprint, write_whole};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
@@ -26,7 +24,7 @@ use crate::failure::Failure;
 use crate::interrupt::Deferred;
 use crate::listener::Listener;
 use crate::models;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::settings::{self, Flag};
 use crate::terminal::Terminal;
 
@@ -81,7 +79,7 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     folder.finish(record.clone())?;
     drop(deferred);
     report::say((&job, &augmented, &funnel), (&out, started), terminal);
-    if command.json { print(&record) } else { Ok(()) }
+    if command.json { output::print(&record) } else { Ok(()) }
 }
 
 impl Job {
@@ -107,12 +105,6 @@ impl Job {
         Backbones { masked_lm: self.masked_lm.as_ref(), tagger: self.tagger.as_ref() }
     }
 
-    /// The method as people name it.
-    fn method(&self) -> String {
-        let value = serde_json::to_value(self.plan.method).unwrap_or_default();
-        value.as_str().unwrap_or_default().to_owned()
-    }
-
     fn described(&self) -> String {
         let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
         let (lm, tagger) = (name(self.masked_lm.as_ref()), name(self.tagger.as_ref()));
@@ -128,7 +120,7 @@ impl Job {
             None => "no dev set: last epochs are kept".to_owned(),
         };
         let rounds = crate::terminal::count(self.plan.generate.rounds.get() as usize, "round");
-        let method = self.method();
+        let method = self.plan.method.name();
         let train = self.train.described();
         format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {}", self.device)
     }
@@ -173,14 +165,10 @@ impl Job {
 
     fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Failure> {
         let Some(pretrained) = &self.masked_lm else { return Ok(()) };
-        let gold = self.gold();
-        let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
-        let mut stage = run.stage("finetune");
-        let seed = stage.key().then("rows").generator().bits();
-        let (lm, _) = EntityLm::new(pretrained, &corpora, &self.plan.marker_settings(), seed)?;
-        let corpora = (gold.train, gold.dev);
-        let tuned = lm.finetune(corpora, &self.plan.finetune, &self.cpu, &mut stage)?;
-        Ok(tuned.lm.save(dir)?)
+        let tuned = tune(self.gold(), &self.plan, (pretrained, &self.cpu), run)?;
+        tuned.lm.save(dir)?;
+        // `melm generate` reads its settings there.
+        Ok(write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?)
     }
 
     fn record(
@@ -193,7 +181,7 @@ impl Job {
         let mut put = |key: &str, value: Value| record.insert(key.to_owned(), value);
         put("melm", env!("CARGO_PKG_VERSION").into());
         put("command", "augment".into());
-        put("method", self.method().into());
+        put("method", self.plan.method.name().into());
         put("rounds", self.plan.generate.rounds.get().into());
         put("seed", self.plan.seed.into());
         put("train", self.train.record());
@@ -211,22 +199,11 @@ impl Job {
 
 fn flags(command: &Augment) -> Vec<Flag> {
     let mut flags = Vec::new();
-    if let Some(rounds) = command.rounds {
-        let value = Toml::Integer(rounds.get().into());
-        flags.push(Flag { option: format!("--rounds {rounds}"), key: "generate.rounds", value });
-    }
+    flags.extend(command.rounds.map(Flag::rounds));
     if let Some(method) = command.method {
-        let name = melm::augment::Method::NAMES.into_iter().find(|(_, known)| *known == method);
-        let name = name.map_or("", |(name, _)| name);
+        let name = method.name();
         let value = Toml::String(name.to_owned());
         flags.push(Flag { option: format!("--method {name}"), key: "method", value });
     }
     flags
-}
-
-fn print(record: &Map<String, Value>) -> Result<(), Failure> {
-    let mut out = Output::create("-".as_ref(), false)?;
-    let text = serde_json::to_string_pretty(record).unwrap_or_default() + "\n";
-    out.write_all(text.as_bytes()).map_err(|error| Output::failed("standard output", error))?;
-    out.finish()
 }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use melm::augment::{Augmented, DraftRecord, Funnel, Verdict};
 
 use super::Job;
+use crate::commands::finetune::{cuts, starts};
 use crate::progress::duration;
 use crate::terminal::{Terminal, count};
 
@@ -20,16 +21,30 @@ pub(super) fn say(
     terminal: &Terminal,
 ) {
     if let Some(prepared) = &augmented.prepared {
-        for (n, noun, what) in [
-            (prepared.n_without_mentions, "sentence", "without a mention: no drafts of them"),
-            (prepared.n_windowed, "sentence", "read in overlapping windows: longer than the model"),
-            (prepared.n_left_out, "mention", "too long for the model: left as they are"),
-        ] {
-            if n > 0 {
-                terminal.say(&format!("{} {what}", count(n, noun)));
-            }
+        if prepared.n_without_mentions > 0 {
+            let n = count(prepared.n_without_mentions, "sentence");
+            terminal.say(&format!("{n} without a mention: no drafts of them"));
+        }
+        let cuts = cuts(prepared.n_windowed, prepared.n_left_out);
+        for line in starts(&prepared.markers).into_iter().chain(cuts) {
+            terminal.say(&line);
         }
     }
+    say_funnel(funnel, terminal);
+    for record in examples(&augmented.records) {
+        show(job, record, terminal);
+    }
+    terminal.say(&format!(
+        "wrote `{}`: {} and {} in {}",
+        out.display(),
+        count(job.train.corpus.sentences().len(), "gold sentence"),
+        count(funnel.kept, "draft"),
+        duration(started.elapsed().as_secs_f64()),
+    ));
+}
+
+/// What became of the drafts.
+pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
     terminal.say(&format!("drafts                   {:>6}", funnel.drafts));
     for (n, what) in [
         (funnel.repeat_source, "repeat their source"),
@@ -42,22 +57,15 @@ pub(super) fn say(
             terminal.say(&format!("  {what:<23}{n:>6}"));
         }
     }
-    terminal.say(&format!("kept                     {:>6}", funnel.kept));
+    match funnel.new {
+        0 => terminal.say(&format!("kept                     {:>6}", funnel.kept)),
+        n => terminal.say(&format!("new, not judged          {n:>6}")),
+    }
     let by_type: Vec<_> = funnel.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
     let n_new: usize = funnel.new_mentions.values().sum();
     if n_new > 0 {
         terminal.say(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
     }
-    for record in examples(&augmented.records) {
-        show(job, record, terminal);
-    }
-    terminal.say(&format!(
-        "wrote `{}`: {} and {} in {}",
-        out.display(),
-        count(job.train.corpus.sentences().len(), "gold sentence"),
-        count(funnel.kept, "draft"),
-        duration(started.elapsed().as_secs_f64()),
-    ));
 }
 
 /// Kept drafts from all over the corpus, each of another sentence.

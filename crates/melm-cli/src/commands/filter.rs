@@ -3,7 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use melm::augment::{Funnel, Judged, Verdict, judge_again, read_lines, to_lines};
+use melm::augment::{Funnel, Judged, judge_again, read_lines, to_lines};
 use melm::filter::{FilterSettings, Judge};
 use melm::run::Seed;
 use melm::stage::{Event, Run};
@@ -55,7 +55,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
 
 /// The file that the drafts were made of, and the kept ones behind it.
 fn with_kept(train: &Data, drafts: &[Judged]) -> Result<String, Failure> {
-    let kept = drafts.iter().filter(|(record, _)| record.verdict == Verdict::Kept);
+    let kept = drafts.iter().filter(|(record, _)| record.verdict.is_kept());
     let kept: Vec<_> = kept.map(|(_, draft)| draft.sentence.clone()).collect();
     Ok(extended((&train.source, &train.options), &train.corpus, &kept)?)
 }

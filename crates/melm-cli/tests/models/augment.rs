@@ -223,3 +223,23 @@ fn the_record_goes_to_standard_output_and_the_model_is_kept_if_asked() {
         assert!(folder.path().join("out/model").join(file).exists(), "{file}");
     }
 }
+
+#[test]
+fn gold_and_sentences_without_mentions_are_keys_of_the_plan() {
+    let folder = prepared();
+    let plain = "Nobody O\nspoke O\n\n";
+    fs::write(folder.path().join("train.conll"), format!("{plain}{TRAIN}")).unwrap();
+    let copied = "--set generate.without_mentions=copied --rounds 2";
+    let said = done(folder.path(), &augment_into("out", &format!("{copied} --set union=false")));
+    assert!(said.contains("have no mention: copied"), "{said}");
+    assert!(said.contains("no gold and "), "{said}");
+    let dir = folder.path().join("out");
+    let drafts = read(&dir.join("drafts.jsonl"));
+    assert_explained(&drafts, &sentences(&format!("{plain}{TRAIN}")));
+    let verdicts: Vec<_> = drafts.iter().map(|draft| draft["verdict"].as_str().unwrap()).collect();
+    assert_eq!((drafts.len(), verdicts[0], verdicts[5]), (2 * 5, "copied", "copied"));
+    assert_eq!(funnel(&dir)["copied"], 2);
+    let written = sentences(&augmented(&dir, "train.augmented.conll"));
+    let wanted = drafts.iter().filter(|d| d["verdict"] == "kept" || d["verdict"] == "copied");
+    assert_eq!(written, wanted.map(crate::drafts::content).collect::<Vec<_>>());
+}

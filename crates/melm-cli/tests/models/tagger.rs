@@ -75,6 +75,20 @@ fn finished_work_is_recognised_and_never_overwritten_without_being_told_to() {
 }
 
 #[test]
+fn the_last_epoch_is_kept_if_the_plan_says_so() {
+    let folder = folder();
+    let said = done(folder.path(), &train_into("last", "--updates 6 --set tagger.keep=last"));
+    assert!(said.contains("wrote `last`: last epoch kept"), "{said}");
+    let without = train_into("without", "--updates 6").replace(" --dev train.conll", "");
+    done(folder.path(), &without);
+    let weights =
+        |name: &str| fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
+    assert!(weights("last") == weights("without"));
+    let metrics = fs::read_to_string(folder.path().join("last/metrics.jsonl")).unwrap();
+    assert!(metrics.contains("dev_f1"), "{metrics}");
+}
+
+#[test]
 fn killed_at_ten_moments_it_ends_with_the_same_bytes() {
     let folder = folder();
     let more = "--updates 400 --save-every 0 --threads 1";

@@ -24,6 +24,9 @@ pub struct Funnel {
     pub unlikely: usize,
     /// Those in the augmented set.
     pub kept: usize,
+    /// Copies of sentences without a mention, which are in the augmented set too.
+    #[serde(skip_serializing_if = "is_none")]
+    pub copied: usize,
     /// Those that nobody has judged yet.
     #[serde(skip_serializing_if = "is_none")]
     pub new: usize,
@@ -43,6 +46,7 @@ impl Funnel {
             disagrees: count(Verdict::Disagrees),
             unlikely: count(Verdict::Unlikely),
             kept: count(Verdict::Kept),
+            copied: count(Verdict::Copied),
             new: count(Verdict::New),
             new_mentions: new_mentions(records, corpus),
         }

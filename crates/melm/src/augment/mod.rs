@@ -18,6 +18,7 @@ use crate::draft::{Draft, Novelty};
 use crate::files::write_whole;
 use crate::filter::{FilterMode, Judge};
 use crate::fit::Fitted;
+use crate::generate::WithoutMentions;
 use crate::model::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
@@ -83,12 +84,12 @@ pub fn augment(
             Some(crew) => crew,
             None => crew.insert(Crew::assemble(gold, plan, (backbones, cpu), run)?),
         };
-        let drafts = crew.augmenter.round(round, &mut run.stage("generate"))?;
+        let drafts = round_of(&mut *crew.augmenter, round, (gold.train, plan), run)?;
         let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (cpu, run))?;
         lines.push_str(&rounds.write(round, &made)?);
         all.extend(made);
     }
-    let kept = all.iter().filter(|(record, _)| record.verdict == Verdict::Kept);
+    let kept = all.iter().filter(|(record, _)| record.verdict.is_kept());
     let kept = kept.map(|(_, draft)| draft.sentence.clone()).collect();
     let records = all.into_iter().map(|(record, _)| record).collect();
     let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
@@ -150,11 +151,34 @@ pub fn generate(
     let mut novelty = Novelty::of(train);
     let mut records = Vec::new();
     for round in 1..=plan.generate.rounds.get() {
-        let drafts = augmenter.round(round, &mut run.stage("generate"))?;
+        let drafts = round_of(augmenter, round, (train, plan), run)?;
         let made = recorded(drafts, &mut novelty, (train, plan.seed));
         records.extend(made.into_iter().map(|(record, _)| record));
     }
     Ok(records)
+}
+
+/// The drafts of a round, in the order of their sources; with copies of sentences without a mention if the plan wants
+/// them.
+fn round_of(
+    augmenter: &mut dyn Augmenter,
+    round: u32,
+    (train, plan): (&Corpus, &Plan),
+    run: &mut Run<'_>,
+) -> Result<Vec<Draft>, Error> {
+    let mut drafts = augmenter.round(round, &mut run.stage("generate"))?;
+    if plan.generate.without_mentions == WithoutMentions::Copied && plan.method != Method::Gold {
+        let all = train.sentences().iter().enumerate();
+        let without = all.filter(|(_, sentence)| sentence.mentions().next().is_none());
+        drafts.extend(without.map(|(source, sentence)| Draft {
+            sentence: sentence.clone(),
+            source,
+            round,
+            replacements: Vec::new(),
+        }));
+        drafts.sort_by_key(|draft| draft.source);
+    }
+    Ok(drafts)
 }
 
 /// Drafts with their lines: which are new, and which repeat something seen before.
@@ -164,7 +188,11 @@ fn recorded(
     (train, seed): (&Corpus, u64),
 ) -> Vec<Judged> {
     let record = |draft: Draft| {
-        let verdict = novelty.look(&draft).map_or(Verdict::New, Verdict::from);
+        let verdict = if draft.sentence.mentions().next().is_none() {
+            Verdict::Copied
+        } else {
+            novelty.look(&draft).map_or(Verdict::New, Verdict::from)
+        };
         (DraftRecord::new(&draft, train, seed, verdict), draft)
     };
     drafts.into_iter().map(record).collect()

@@ -27,8 +27,17 @@ pub enum Verdict {
     Disagrees,
     /// The judge finds its tags too unlikely.
     Unlikely,
+    /// It is a copy of a sentence without a mention, and in the augmented set since the plan wants copies.
+    Copied,
     /// Nobody has judged it yet.
     New,
+}
+
+impl Verdict {
+    /// Whether the draft is in the augmented set.
+    pub fn is_kept(self) -> bool {
+        matches!(self, Self::Kept | Self::Copied)
+    }
 }
 
 /// A line of `drafts.jsonl`.
@@ -120,7 +129,10 @@ impl DraftRecord {
     /// Forgets what a judge said.
     pub fn reopen(&mut self) {
         match self.verdict {
-            Verdict::RepeatsSource | Verdict::RepeatsGold | Verdict::RepeatsDraft => {}
+            Verdict::RepeatsSource
+            | Verdict::RepeatsGold
+            | Verdict::RepeatsDraft
+            | Verdict::Copied => {}
             Verdict::Kept | Verdict::Disagrees | Verdict::Unlikely | Verdict::New => {
                 self.verdict = Verdict::New;
                 self.probability = None;

@@ -31,6 +31,8 @@ pub struct Plan {
     pub seed: u64,
     /// How drafts are made.
     pub method: Method,
+    /// Whether the augmented set begins with gold (Algorithm 1), or is the kept drafts alone.
+    pub union: bool,
     /// The pretrained models.
     pub model: Models,
     /// What stands around entity tokens (section 2.1).

@@ -14,7 +14,7 @@ use melm::plan::Plan;
 use melm::run::Seed;
 use melm::stage::{Event, Run};
 use melm_nn::device::Cpu;
-use melm_text::{Format, extended};
+use melm_text::{Format, alike, extended};
 use serde_json::{Map, Value, json};
 use toml::Value as Toml;
 
@@ -151,7 +151,8 @@ impl Job {
         let train = &self.train;
         let format = train.options.format.unwrap_or_else(|| Format::detect(train.source.text()));
         let out = dir.join(format!("train.augmented.{}", format.name()));
-        let text = extended((&train.source, &train.options), &train.corpus, &augmented.kept)?;
+        let write = if self.plan.union { extended } else { alike };
+        let text = write((&train.source, &train.options), &train.corpus, &augmented.kept)?;
         write_whole(&out, text.as_bytes())?;
         write_whole(&dir.join("drafts.jsonl"), augmented.lines.as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;

@@ -21,7 +21,7 @@ pub(super) fn say(
     terminal: &Terminal,
 ) {
     if let Some(prepared) = &augmented.prepared {
-        if prepared.n_without_mentions > 0 {
+        if prepared.n_without_mentions > 0 && funnel.copied == 0 {
             let n = count(prepared.n_without_mentions, "sentence");
             terminal.say(&format!("{n} without a mention: no drafts of them"));
         }
@@ -34,11 +34,12 @@ pub(super) fn say(
     for record in examples(&augmented.records) {
         show(job, record, terminal);
     }
+    let gold = count(job.train.corpus.sentences().len(), "gold sentence");
     terminal.say(&format!(
         "wrote `{}`: {} and {} in {}",
         out.display(),
-        count(job.train.corpus.sentences().len(), "gold sentence"),
-        count(funnel.kept, "draft"),
+        if job.plan.union { gold } else { "no gold".to_owned() },
+        count(funnel.kept + funnel.copied, "draft"),
         duration(started.elapsed().as_secs_f64()),
     ));
 }
@@ -52,6 +53,7 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
         (funnel.repeat_draft, "repeat a draft"),
         (funnel.disagrees, "the judge disagrees"),
         (funnel.unlikely, "the judge doubts"),
+        (funnel.copied, "have no mention: copied"),
     ] {
         if n > 0 {
             terminal.say(&format!("  {what:<23}{n:>6}"));

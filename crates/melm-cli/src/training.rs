@@ -168,12 +168,14 @@ impl<'a> Training<'a> {
         plan.model.masked_lm.clear();
         plan.model.tagger.clear();
         let mut fingerprint = Fingerprint::default();
-        let dev = self.dev.as_ref().map_or("", |dev| dev.source.text());
         let (model, isa) = (self.pretrained.fingerprint()?, self.cpu.isa().name());
         let command = self.kind.command();
         let parts = [command, env!("CARGO_PKG_VERSION"), isa, &model, &plan.to_toml()];
-        for part in parts.into_iter().chain([self.train.source.text(), dev]) {
+        for part in parts {
             fingerprint.add(part.as_bytes());
+        }
+        for data in std::iter::once(&self.train).chain(&self.dev) {
+            data.add_to(&mut fingerprint);
         }
         Ok(fingerprint.finish())
     }

@@ -213,6 +213,16 @@ fn a_dry_run_writes_nothing_and_another_plan_needs_force() {
 }
 
 #[test]
+fn another_column_of_the_same_file_is_other_data() {
+    let folder = prepared();
+    fs::write(folder.path().join("two.conll"), "Ada B-PER B-ART\nsang O O\n\n").unwrap();
+    let args = "augment two.conll -o out --method gold --tag-column";
+    done(folder.path(), &format!("{args} 2"));
+    let other = run(folder.path(), &format!("{args} 3"));
+    assert!(String::from_utf8(other.stderr).unwrap().contains("pass `--force`"));
+}
+
+#[test]
 fn the_record_goes_to_standard_output_and_the_model_is_kept_if_asked() {
     let folder = prepared();
     let output = melm(folder.path(), &augment_into("out", "--json --keep-model")).output().unwrap();

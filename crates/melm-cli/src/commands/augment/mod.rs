@@ -137,11 +137,12 @@ impl Job {
             let model = model.map(Pretrained::fingerprint).transpose()?;
             fingerprint.add(model.unwrap_or_default().as_bytes());
         }
-        let dev = self.dev.as_ref().map_or("", |dev| dev.source.text());
         let isa = self.cpu.isa().name();
-        let text = self.train.source.text();
-        for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml(), text, dev] {
+        for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml()] {
             fingerprint.add(part.as_bytes());
+        }
+        for data in std::iter::once(&self.train).chain(&self.dev) {
+            data.add_to(&mut fingerprint);
         }
         Ok(fingerprint.finish())
     }

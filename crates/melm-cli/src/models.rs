@@ -1,6 +1,6 @@
 //! Finds models and a machine to run them on.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use melm::hub::Hub;
 use melm::model::Pretrained;
@@ -37,9 +37,11 @@ fn embedded() -> Result<Pretrained, Failure> {
 
 /// Opens a model: `mini`, a folder, or a name to look up and fetch.
 pub(crate) fn open(model: &str, terminal: &Terminal) -> Result<Pretrained, Failure> {
-    if model == MINI {
-        return embedded();
-    }
+    if model == MINI { embedded() } else { Ok(Pretrained::open(&fetch(model, terminal)?)?) }
+}
+
+/// The folder of a model, fetched if need be.
+fn fetch(model: &str, terminal: &Terminal) -> Result<PathBuf, Failure> {
     let mut progress: Option<(String, Progress)> = None;
     let folder = hub().folder_of(model, &mut |fetching| {
         if progress.as_ref().is_none_or(|(file, _)| file != fetching.file) {
@@ -50,24 +52,23 @@ pub(crate) fn open(model: &str, terminal: &Terminal) -> Result<Pretrained, Failu
             progress.at_step(fetching.n_bytes, fetching.n_total);
         }
     })?;
-    Ok(Pretrained::open(&folder)?)
+    Ok(folder)
 }
 
-/// How large a model is, without fetching it: what is not here is taken for an XLM-R.
-pub(crate) fn size(model: &str) -> Size {
-    let config = match model {
-        #[cfg(feature = "embedded")]
-        MINI => Some(melm_mini::CONFIG.to_owned()),
-        _ => std::fs::read_to_string(Path::new(model).join("config.json")).ok(),
+/// How large a model is. With `fetches` a terminal, one that is not here is fetched; without, taken for an XLM-R.
+pub(crate) fn size(model: &str, fetches: Option<&Terminal>) -> Result<Size, Failure> {
+    if model == MINI {
+        return Ok(Size::Small);
+    }
+    let folder = match fetches {
+        Some(terminal) => Some(fetch(model, terminal)?),
+        None => hub().local(model),
     };
+    let config = folder.and_then(|folder| std::fs::read_to_string(folder.join("config.json")).ok());
     let config = config.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
     let width = config.and_then(|config| config.get("hidden_size")?.as_u64());
     let width = width.and_then(|width| usize::try_from(width).ok());
-    match width {
-        Some(width) => Size::of_width(width),
-        None if model == MINI => Size::Small,
-        None => Size::Full,
-    }
+    Ok(width.map_or(Size::Full, Size::of_width))
 }
 
 /// The cache where Python keeps it.

@@ -8,6 +8,7 @@ use toml::Value;
 use crate::args::{Layers, Planning};
 use crate::failure::Failure;
 use crate::models;
+use crate::terminal::Terminal;
 
 /// A key that an option sets, and the option as the user wrote it.
 pub(crate) struct Flag {
@@ -24,8 +25,20 @@ impl Flag {
     }
 }
 
-/// The plan that the options give. Presets know values for small and for full models, so the model is found out first.
-pub(crate) fn plan(planning: &Planning, flags: &[Flag]) -> Result<Plan, Failure> {
+/// Which of a plan's models a command is going to use.
+pub(crate) struct Needs {
+    pub(crate) masked_lm: bool,
+    pub(crate) tagger: bool,
+}
+
+/// The plan that the options give. Presets know values for small and for full models, so the models that are needed are
+/// looked at first, and fetched if they are not here.
+pub(crate) fn plan(
+    planning: &Planning,
+    flags: &[Flag],
+    needs: impl Fn(&Plan) -> Needs,
+    terminal: &Terminal,
+) -> Result<Plan, Failure> {
     let file = planning.layers.config.as_deref().map(read).transpose()?;
     let layers = |sizes| -> Result<PlanTable, Failure> {
         let mut table = PlanTable::new(planning.preset, sizes);
@@ -33,9 +46,13 @@ pub(crate) fn plan(planning: &Planning, flags: &[Flag]) -> Result<Plan, Failure>
         put(&mut table, flags)?;
         Ok(table)
     };
-    let model = layers(Sizes::both(Size::Full))?.plan()?.model;
-    let sizes =
-        Sizes { masked_lm: models::size(&model.masked_lm), tagger: models::size(&model.tagger) };
+    let first = layers(Sizes::both(Size::Full))?.plan()?;
+    let needs = needs(&first);
+    let size = |model: &str, is_needed: bool| models::size(model, is_needed.then_some(terminal));
+    let sizes = Sizes {
+        masked_lm: size(&first.model.masked_lm, needs.masked_lm)?,
+        tagger: size(&first.model.tagger, needs.tagger)?,
+    };
     Ok(layers(sizes)?.plan()?)
 }
 
@@ -45,7 +62,7 @@ pub(crate) fn plan_of_model(dir: &Path, layers: &Layers, flags: &[Flag]) -> Resu
     let own = own.exists().then_some(own);
     let paths = own.as_deref().into_iter().chain(layers.config.as_deref());
     let files = paths.map(read).collect::<Result<Vec<_>, _>>()?;
-    let size = models::size(&dir.display().to_string());
+    let size = models::size(&dir.display().to_string(), None)?;
     let mut table = PlanTable::new(Preset::default(), Sizes::both(size));
     lay_over(&mut table, (&files, layers), flags)?;
     Ok(table.plan()?)

@@ -23,7 +23,7 @@ use crate::listener::Listener;
 use crate::models;
 use crate::output;
 use crate::progress::duration;
-use crate::settings::{self, Flag};
+use crate::settings::{self, Flag, Needs};
 use crate::terminal::{Terminal, count};
 
 /// What is trained.
@@ -113,7 +113,9 @@ impl<'a> Training<'a> {
         terminal: &Terminal,
     ) -> Result<Self, Failure> {
         let started = Instant::now();
-        let plan = settings::plan(&options.planning, &flags(kind, options))?;
+        let needs =
+            |_: &Plan| Needs { masked_lm: kind == Kind::MaskedLm, tagger: kind == Kind::Tagger };
+        let plan = settings::plan(&options.planning, &flags(kind, options), needs, terminal)?;
         let read = |path: &Path| Data::read(path, &options.reading, terminal);
         let train = read(&options.file)?;
         let dev = options.dev.as_deref().map(read).transpose()?;

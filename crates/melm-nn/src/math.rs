@@ -82,6 +82,20 @@ pub(crate) fn sum_of(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     sums[0] + rest
 }
 
+/// The largest of `x`, in [`LANES`] partial ones.
+#[inline(always)]
+pub(crate) fn largest_of(x: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            lanes[lane] = larger(lanes[lane], chunk[lane]);
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{exp, gelu, gelu_with_slope, sum_of};

@@ -8,7 +8,9 @@ use crate::buffer::Buffer;
 use crate::device::Cpu;
 use crate::isa::Isa;
 use crate::ops::{add, dot};
-use crate::product::{Left, Out, Right, Shape, extent, pack_rows, part, small_product};
+use crate::product::{
+    Left, Out, Right, Shape, extent, pack_rows, part as cut, small_product, small_product_ahead,
+};
 use crate::split::Split;
 use std::ops::Range;
 
@@ -16,6 +18,9 @@ use std::ops::Range;
 const N_GROUPS: usize = 16;
 /// Table rows whose errors stay in the cache while they are multiplied with each other.
 const RUN: usize = 256;
+
+/// Values and two moments: what an optimiser reads beside the gradient.
+const N_STREAMS: usize = 3;
 
 /// One micro-batch of the head.
 #[derive(Default)]
@@ -49,8 +54,8 @@ pub(crate) struct TableGradient {
     lookup_rows: Vec<Buffer>,
     n_lookup_parts: usize,
     products: Buffer,
-    /// One looked-up row, summed.
-    sum: Buffer,
+    /// One table row's gradient: from the lookups, and from the head.
+    rows: Buffer,
 }
 
 impl TableGradient {
@@ -115,19 +120,32 @@ impl TableGradient {
         }
     }
 
-    /// The gradient of some rows of the table, `[rows, hidden]`.
-    pub(crate) fn rows_into(&self, isa: Isa, rows: Range<usize>, out: &mut [f32]) {
+    /// The gradient of some rows of the table, `[rows, hidden]`; meanwhile fetches `ahead`, what it will be used on.
+    pub(crate) fn rows_into(
+        &self,
+        isa: Isa,
+        rows: Range<usize>,
+        out: &mut [f32],
+        ahead: [&[f32]; N_STREAMS],
+    ) {
         let (width, columns) = (self.width, extent(isa).columns);
+        let n_shares = width.div_ceil(columns).div_ceil(N_STREAMS);
         if self.n_heads == 0 {
             out.fill(0.0);
         }
         for (index, part) in self.heads[..self.n_heads].iter().enumerate() {
             let errors = Left::rows(&part.errors[rows.start * part.stride..], part.stride);
-            for start in (0..width).step_by(columns) {
+            for (turn, start) in (0..width).step_by(columns).enumerate() {
                 let n = columns.min(width - start);
                 let panel = Right::rows(&part.panels[start * part.n..], n);
                 let out = Out { data: &mut out[start..], row: width, accumulates: index > 0 };
-                small_product(isa, Shape { m: rows.len(), k: part.n, n }, errors, panel, out);
+                let shape = Shape { m: rows.len(), k: part.n, n };
+                let stream = ahead[turn % N_STREAMS];
+                let next = match index {
+                    0 => &stream[cut(stream.len(), n_shares, turn / N_STREAMS)],
+                    _ => &[],
+                };
+                small_product_ahead(isa, shape, (errors, panel), out, next);
             }
         }
         let first = self.lookups.partition_point(|l| (l.piece as usize) < rows.start);
@@ -151,10 +169,10 @@ impl TableGradient {
             }
         }
         self.products = products;
-        let mut sum = std::mem::take(&mut self.sum);
-        sum.reserve(self.width);
-        total += self.lookup_norm(cpu.isa(), &mut sum[..self.width]);
-        self.sum = sum;
+        let mut rows = std::mem::take(&mut self.rows);
+        rows.reserve(2 * self.width);
+        total += self.lookup_norm(cpu.isa(), rows[..2 * self.width].split_at_mut(self.width));
+        self.rows = rows;
         total
     }
 
@@ -174,17 +192,20 @@ impl TableGradient {
         groups.fill(0.0);
         let columns = extent(cpu.isa()).columns;
         cpu.each(N_GROUPS, Split::every(groups, size), |task, _, out| {
-            let group = part(self.vocab_size, N_GROUPS, task);
+            let group = cut(self.vocab_size, N_GROUPS, task);
             for start in group.clone().step_by(RUN) {
                 let k = RUN.min(group.end - start);
                 let left = Left::columns(&a.errors[start * a.stride..], a.stride);
-                for column in (0..b.n).step_by(columns) {
+                let next = &b.errors[(start + k) * b.stride..];
+                let next = &next[..next.len().min(k * b.stride)];
+                for (turn, column) in (0..b.n).step_by(columns).enumerate() {
                     let n = columns.min(b.n - column);
                     // The half under the diagonal is the mirror of the other.
                     let m = if is_symmetric { a.n.min(column + n) } else { a.n };
                     let right = Right::rows(&b.errors[start * b.stride + column..], b.stride);
                     let out = Out { data: &mut out[column..], row: b.n, accumulates: true };
-                    small_product(cpu.isa(), Shape { m, k, n }, left, right, out);
+                    let ahead = &next[cut(next.len(), b.n.div_ceil(columns), turn)];
+                    small_product_ahead(cpu.isa(), Shape { m, k, n }, (left, right), out, ahead);
                 }
             }
         });
@@ -206,7 +227,7 @@ impl TableGradient {
     }
 
     /// What the looked-up rows add to the squared norm: their own, and twice their product with the head's rows.
-    fn lookup_norm(&self, isa: Isa, sum: &mut [f32]) -> f64 {
+    fn lookup_norm(&self, isa: Isa, (sum, head): (&mut [f32], &mut [f32])) -> f64 {
         let mut total = 0.0;
         for group in self.lookups.chunk_by(|a, b| a.piece == b.piece) {
             sum.fill(0.0);
@@ -214,14 +235,15 @@ impl TableGradient {
                 add(isa, sum, self.lookup_row(*lookup));
             }
             total += f64::from(dot(isa, sum, sum));
-            let piece = group[0].piece as usize;
+            head.fill(0.0);
             for part in &self.heads[..self.n_heads] {
-                for (row, error) in part.errors[piece * part.stride..][..part.n].iter().enumerate()
-                {
-                    total +=
-                        2.0 * f64::from(*error) * f64::from(dot(isa, self.state(part, row), sum));
-                }
+                let errors = &part.errors[group[0].piece as usize * part.stride..][..part.n];
+                let shape = Shape { m: 1, k: part.n, n: self.width };
+                let factors = (Left::rows(errors, part.n), Right::rows(&part.states, self.width));
+                let out = Out { data: &mut *head, row: self.width, accumulates: true };
+                small_product(isa, shape, factors.0, factors.1, out);
             }
+            total += 2.0 * f64::from(dot(isa, sum, head));
         }
         total
     }

@@ -3,7 +3,7 @@
 use crate::device::Cpu;
 use crate::dropout::{Dropout, RowMask, Site};
 use crate::isa::{Isa, per_isa};
-use crate::math::{exp, sum_of};
+use crate::math::{exp, largest_of, sum_of};
 use crate::ops::norm::drop_row;
 use crate::packed::Packed;
 use crate::product::{Left, Out, Right, Shape, pack_columns, small_product};
@@ -52,10 +52,7 @@ impl AttentionCuts {
 per_isa! {
     /// The softmax of `scale * row`, in place.
     fn softmax(scale: f32, row: &mut [f32]) {
-        let mut largest = f32::NEG_INFINITY;
-        for x in row.iter() {
-            largest = largest.max(*x);
-        }
+        let largest = largest_of(row);
         for x in row.iter_mut() {
             *x = exp((*x - largest) * scale);
         }

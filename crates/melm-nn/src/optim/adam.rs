@@ -224,7 +224,7 @@ impl Adam {
             let mut scratch = cpu.scratch(worker);
             scratch.reserve(block);
             let out = &mut scratch[..rows.len() * width];
-            gradient.rows_into(cpu.isa(), rows, out);
+            gradient.rows_into(cpu.isa(), rows, out, [values, mean, square]);
             update(cpu.isa(), rule, out, values, mean, square);
         });
     }

@@ -72,10 +72,11 @@ pub(crate) struct Out<'a> {
     pub(crate) accumulates: bool,
 }
 
-/// Longest run of `k` summed in registers: a right panel of it (48 columns) stays in the first two cache levels.
-const RUN: usize = 384;
-/// Columns a task packs and keeps in its second-level cache.
-const COLUMNS: usize = 192;
+/// Longest run of `k` summed in registers: a right panel of it (48 columns) stays in the second-level cache, and every
+/// further run would read the output once more.
+const RUN: usize = 1536;
+/// Columns of a task that reads the left matrix in place: few, so that a slower thread holds the others up little.
+const COLUMNS: usize = 96;
 /// Rows of a task when the left matrix has to be packed too.
 const PACKED_ROWS: usize = 384;
 /// Rows of a task that reads the left matrix in place.

@@ -49,16 +49,19 @@ impl Hub {
         model: &str,
         on_event: &mut dyn FnMut(Fetching<'_>),
     ) -> Result<PathBuf, Error> {
+        match self.local(model) {
+            Some(folder) => Ok(folder),
+            None if is_name(model) => self.fetch(model, on_event),
+            None => Err(Error::NotAModel { name: model.to_owned() }),
+        }
+    }
+
+    /// The folder of a model that is here already, given as a folder or by name.
+    pub fn local(&self, model: &str) -> Option<PathBuf> {
         if Path::new(model).is_dir() {
-            return Ok(PathBuf::from(model));
+            return Some(PathBuf::from(model));
         }
-        if !is_name(model) {
-            return Err(Error::NotAModel { name: model.to_owned() });
-        }
-        if let Some(folder) = cache::find(&self.cache, model) {
-            return Ok(folder);
-        }
-        self.fetch(model, on_event)
+        is_name(model).then(|| cache::find(&self.cache, model)).flatten()
     }
 
     #[cfg(not(feature = "hub"))]

@@ -25,7 +25,7 @@ use crate::interrupt::Deferred;
 use crate::listener::Listener;
 use crate::models;
 use crate::output::{self, Output};
-use crate::settings::{self, Flag};
+use crate::settings::{self, Flag, Needs};
 use crate::terminal::Terminal;
 
 /// Where trained models and finished rounds stay, so that more rounds redo nothing.
@@ -84,15 +84,19 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
 
 impl Job {
     fn new(command: &Augment, terminal: &Terminal) -> Result<Self, Failure> {
-        let plan = settings::plan(&command.planning, &flags(command))?;
+        let needs = |plan: &Plan| Needs {
+            masked_lm: plan.method.has_masked_lm(),
+            tagger: plan.has_judge(),
+        };
+        let plan = settings::plan(&command.planning, &flags(command), needs, terminal)?;
         let read = |path: &Path| Data::read(path, &command.reading, terminal);
         let train = read(&command.file)?;
         let dev = command.dev.as_deref().map(read).transpose()?;
         let open = |is_needed: bool, name: &str| {
             is_needed.then(|| models::open(name, terminal)).transpose()
         };
-        let masked_lm = open(plan.method.has_masked_lm(), &plan.model.masked_lm)?;
-        let tagger = open(plan.has_judge(), &plan.model.tagger)?;
+        let masked_lm = open(needs(&plan).masked_lm, &plan.model.masked_lm)?;
+        let tagger = open(needs(&plan).tagger, &plan.model.tagger)?;
         let (cpu, device) = models::device(&command.planning.machine)?;
         Ok(Self { plan, train, dev, masked_lm, tagger, cpu, device })
     }

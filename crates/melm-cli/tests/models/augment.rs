@@ -253,3 +253,13 @@ fn gold_and_sentences_without_mentions_are_keys_of_the_plan() {
     let wanted = drafts.iter().filter(|d| d["verdict"] == "kept" || d["verdict"] == "copied");
     assert_eq!(written, wanted.map(crate::drafts::content).collect::<Vec<_>>());
 }
+
+#[test]
+fn examples_show_the_source_as_it_is_beside_its_draft() {
+    let folder = prepared();
+    let said = done(folder.path(), &guess_into("out", "train.conll"));
+    assert!(said.contains("    1  [Ada Lovelace] wrote in London .\n    →  ["), "{said}");
+    assert_eq!(said.matches("    1  ").count(), 1, "{said}");
+    let said = done(folder.path(), &augment_into("other", "--method label-wise --keep-model"));
+    assert!(said.contains("the method label-wise has no model to keep"), "{said}");
+}

@@ -54,6 +54,9 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
         return Ok(());
     }
     terminal.say(&job.described());
+    if command.keep_model && job.masked_lm.is_none() {
+        terminal.say(&format!("the method {} has no model to keep", job.plan.method.name()));
+    }
     if command.dry_run {
         estimate::say(&job, terminal);
         return Ok(());

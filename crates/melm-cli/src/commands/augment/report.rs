@@ -1,5 +1,7 @@
 //! What `melm augment` says at the end: the funnel, new mentions, examples side by side.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
@@ -72,23 +74,39 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
 
 /// Kept drafts from all over the corpus, each of another sentence.
 fn examples(records: &[DraftRecord]) -> Vec<&DraftRecord> {
-    let kept: Vec<_> = records.iter().filter(|record| record.verdict == Verdict::Kept).collect();
+    let mut seen = BTreeSet::new();
+    let mut kept: Vec<_> = records.iter().filter(|r| r.verdict == Verdict::Kept).collect();
+    kept.retain(|record| seen.insert(record.source));
     let step = (kept.len() / N_EXAMPLES).max(1);
     kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
 }
 
-/// The first replaced mention of a draft with what stands around it, before and after.
+/// The first replaced mention of a draft with what stands around it, in the source and in the draft.
 fn show(job: &Job, record: &DraftRecord, terminal: &Terminal) {
     let Some(replaced) = record.replaced.iter().find(|one| one.old != one.new) else { return };
-    let start = replaced.start.saturating_sub(AROUND);
-    let end = (replaced.end + AROUND).min(record.tokens.len());
-    let before = record.tokens[start..replaced.start].join(" ");
-    let after = record.tokens[replaced.end..end].join(" ");
-    let dots = |cut: bool| if cut { "… " } else { "" };
     let source = &job.train.corpus.sentences()[record.source - 1];
-    debug_assert!(!source.tokens().is_empty());
-    let line =
-        |mention: &[String]| format!("{}{before} [{}] {after}", dots(start > 0), mention.join(" "));
-    terminal.say(&format!("{:>5}  {}", record.source, line(&replaced.old)));
-    terminal.say(&format!("    →  {}  {}", line(&replaced.new), replaced.entity_type));
+    let Some(mention) = source.mentions().nth(replaced.mention) else { return };
+    let before = around(source.tokens(), mention.tokens);
+    let after = around(&record.tokens, replaced.start..replaced.end);
+    terminal.say(&format!("{:>5}  {before}", record.source));
+    terminal.say(&format!("    →  {after}  {}", replaced.entity_type));
+}
+
+/// A mention in brackets and the tokens around it.
+fn around<T: AsRef<str>>(tokens: &[T], mention: Range<usize>) -> String {
+    let join = |range: Range<usize>| {
+        let texts: Vec<_> = tokens[range].iter().map(AsRef::as_ref).collect();
+        texts.join(" ")
+    };
+    let start = mention.start.saturating_sub(AROUND);
+    let end = (mention.end + AROUND).min(tokens.len());
+    let dots = if start > 0 { "…" } else { "" };
+    let parts = [
+        dots.to_owned(),
+        join(start..mention.start),
+        format!("[{}]", join(mention.clone())),
+        join(mention.end..end),
+    ];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
 }

@@ -23,7 +23,7 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
         let tuned = tune(gold, plan, (&training.pretrained, &training.cpu), run)?;
         tuned.lm.save(dir)?;
         let mut lines: Vec<_> = starts(&tuned.markers).into_iter().collect();
-        lines.extend(cuts(tuned.n_windowed, tuned.n_left_out));
+        lines.extend(cuts((tuned.n_windowed, tuned.n_left_out), 0));
         let counts =
             vec![("windowed_sentences", tuned.n_windowed), ("left_out_mentions", tuned.n_left_out)];
         Ok(Learned { fitted: tuned.fitted.ok_or_else(nothing)?, lines, counts })
@@ -48,10 +48,14 @@ pub(crate) fn starts(markers: &[MarkerStart]) -> Option<String> {
 }
 
 /// What did not fit the masked language model, in words.
-pub(crate) fn cuts(n_windowed: usize, n_left_out: usize) -> impl Iterator<Item = String> {
+pub(crate) fn cuts(
+    (n_windowed, n_left_out): (usize, usize),
+    n_unmaskable: usize,
+) -> impl Iterator<Item = String> {
     let lines = [
         (n_windowed, "sentence", "read in overlapping windows: longer than the model"),
         (n_left_out, "mention", "too long for the model: left as they are"),
+        (n_unmaskable, "entity token", "unknown to the model: left as they are"),
     ];
     let said = lines.into_iter().filter(|(n, ..)| *n > 0);
     said.map(|(n, noun, what)| format!("{} {what}", count(n, noun)))

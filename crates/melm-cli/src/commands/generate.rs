@@ -41,7 +41,8 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
         pretrained.name()
     ));
     let mut melm = Melm::new(lm, &train.corpus, &plan.generate, &cpu)?;
-    for line in cuts(melm.linearized().n_windowed, melm.linearized().n_left_out) {
+    let linearized = melm.linearized();
+    for line in cuts((linearized.n_windowed, linearized.n_left_out), melm.n_unmaskable()) {
         terminal.say(&line);
     }
     let mut listener = Listener::new(u64::MAX, terminal);

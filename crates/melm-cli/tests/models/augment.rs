@@ -255,6 +255,15 @@ fn gold_and_sentences_without_mentions_are_keys_of_the_plan() {
 }
 
 #[test]
+fn tokens_that_cannot_be_guessed_are_counted_and_said() {
+    let folder = prepared();
+    fs::write(folder.path().join("odd.conll"), "in O\nBonn B-LOC\n\nin O\n𓀀𓀁 B-LOC\n\n").unwrap();
+    let said = done(folder.path(), &guess_into("out", "odd.conll"));
+    assert!(said.contains("1 entity token unknown to the model: left as they are"), "{said}");
+    assert!(said.contains("repeat their source         2"), "{said}");
+}
+
+#[test]
 fn examples_show_the_source_as_it_is_beside_its_draft() {
     let folder = prepared();
     let said = done(folder.path(), &guess_into("out", "train.conll"));

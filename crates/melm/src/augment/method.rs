@@ -15,7 +15,9 @@ use crate::fit::Fitted;
 use crate::generate::{Drafter, GenerateSettings};
 use crate::linearize::LinearizedCorpus;
 use crate::markers::MarkerStart;
+use crate::mask::Masker;
 use crate::model::Pretrained;
+use crate::pieces::PieceKinds;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
 
@@ -82,6 +84,8 @@ pub struct Prepared {
     pub n_windowed: usize,
     /// Mentions that do not fit the model and stay as they are.
     pub n_left_out: usize,
+    /// Entity tokens that can never be masked and stay as they are: the model has no pieces for them.
+    pub n_unmaskable: usize,
 }
 
 /// Prepares a plan's method: fine-tunes what has to be fine-tuned.
@@ -110,6 +114,7 @@ pub fn prepare<'a>(
     prepared.finetuned = tuned.fitted;
     prepared.n_windowed = melm.linearized().n_windowed;
     prepared.n_left_out = melm.linearized().n_left_out;
+    prepared.n_unmaskable = melm.n_unmaskable();
     Ok((Box::new(melm), prepared))
 }
 
@@ -170,6 +175,12 @@ impl<'a> Melm<'a> {
     /// The corpus as the model reads it.
     pub fn linearized(&self) -> &LinearizedCorpus {
         &self.linearized
+    }
+
+    /// How many entity tokens can never be masked.
+    pub fn n_unmaskable(&self) -> usize {
+        let masker = Masker::new(PieceKinds::of(self.lm.tokenizer()));
+        masker.n_unmaskable(&self.linearized.windows, self.settings.mask.unit)
     }
 }
 

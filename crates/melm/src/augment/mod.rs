@@ -175,6 +175,7 @@ fn round_of(
             source,
             round,
             replacements: Vec::new(),
+            n_restored: 0,
         }));
         drafts.sort_by_key(|draft| draft.source);
     }

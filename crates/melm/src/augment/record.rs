@@ -57,6 +57,9 @@ pub struct DraftRecord {
     pub tags: Vec<String>,
     /// What was replaced.
     pub replaced: Vec<ReplacedRecord>,
+    /// Tokens that stayed as they were, since the guessed pieces spelled nothing sound.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub restored: usize,
     /// The judge's probability of its tags, all together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
@@ -121,6 +124,7 @@ impl DraftRecord {
             tokens: texts(draft.sentence.tokens()),
             tags: draft.sentence.tags().iter().map(spell).collect(),
             replaced: draft.replacements.iter().map(replaced).collect(),
+            restored: draft.n_restored,
             probability: None,
             disagreements: Vec::new(),
         }
@@ -195,7 +199,7 @@ impl DraftRecord {
             substituted(corpus, (source, self.round), &donors)
         } else {
             let sentence = sentence.with_tokens(tokens);
-            Draft { sentence, source, round: self.round, replacements }
+            Draft { sentence, source, round: self.round, replacements, n_restored: self.restored }
         };
         let found = draft.sentence.tokens().iter().map(AsRef::<str>::as_ref);
         if found.eq(self.tokens.iter().map(String::as_str)) {
@@ -204,6 +208,11 @@ impl DraftRecord {
             Err("its tokens are not its source's with the mentions replaced".to_owned())
         }
     }
+}
+
+/// Whether a count need not be written.
+pub(super) fn is_none(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Lines of drafts as text.

@@ -27,7 +27,7 @@ pub(super) fn say(
             let n = count(prepared.n_without_mentions, "sentence");
             terminal.say(&format!("{n} without a mention: no drafts of them"));
         }
-        let cuts = cuts(prepared.n_windowed, prepared.n_left_out);
+        let cuts = cuts((prepared.n_windowed, prepared.n_left_out), prepared.n_unmaskable);
         for line in starts(&prepared.markers).into_iter().chain(cuts) {
             terminal.say(&line);
         }
@@ -64,6 +64,10 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
     match funnel.new {
         0 => terminal.say(&format!("kept                     {:>6}", funnel.kept)),
         n => terminal.say(&format!("new, not judged          {n:>6}")),
+    }
+    if funnel.restored_tokens > 0 {
+        let n = count(funnel.restored_tokens, "token");
+        terminal.say(&format!("{n} stayed as they were: the guessed pieces spelled nothing sound"));
     }
     let by_type: Vec<_> = funnel.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
     let n_new: usize = funnel.new_mentions.values().sum();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm::files::sha256;
+use melm::files::{Fingerprint, sha256};
 use melm_text::{Corpus, ReadOptions, Reader, Source};
 use serde_json::{Value, json};
 
@@ -41,6 +41,12 @@ impl Data {
     pub(crate) fn described(&self) -> String {
         let n = count(self.corpus.sentences().len(), "sentence");
         format!("{n} of `{}`", self.source.name())
+    }
+
+    /// Adds everything that decides what was read: another column of the same file is other data.
+    pub(crate) fn add_to(&self, fingerprint: &mut Fingerprint) {
+        fingerprint.add(self.source.text().as_bytes());
+        fingerprint.add(format!("{:?}", self.options).as_bytes());
     }
 
     /// What the record of a run says of it.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use melm_text::conll::Layout;
 use melm_text::jsonl::{names_beside, parse_names};
-use melm_text::{ReadOptions, Source};
+use melm_text::{Encoding, ReadOptions, Source};
 
 use crate::args::Reading;
 use crate::failure::Failure;
@@ -13,10 +13,15 @@ use crate::terminal::Terminal;
 
 /// Reads a file, or standard input for `-`.
 pub(crate) fn open(path: &Path, reading: &Reading) -> Result<Source, Failure> {
+    open_as(path, reading.encoding)
+}
+
+/// Reads a file in an encoding, or standard input for `-`.
+pub(crate) fn open_as(path: &Path, encoding: Encoding) -> Result<Source, Failure> {
     let source = if path == Path::new("-") {
-        Source::read("standard input", io::stdin().lock(), reading.encoding)
+        Source::read("standard input", io::stdin().lock(), encoding)
     } else {
-        Source::open(path, reading.encoding)
+        Source::open(path, encoding)
     };
     Ok(source?)
 }

@@ -13,6 +13,7 @@ mod output;
 mod progress;
 mod settings;
 mod terminal;
+mod training;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,9 @@ fn main() -> ExitCode {
         Command::Sample(command) => commands::sample::run(&command, &terminal),
         Command::Score(command) => commands::score::run(&command, &terminal),
         Command::Augment(command) => commands::augment::run(&command, &terminal),
+        Command::Finetune(command) => commands::finetune::run(&command, &terminal),
+        Command::Generate(command) => commands::generate::run(&command, &terminal),
+        Command::Filter(command) => commands::filter::run(&command, &terminal),
         Command::Train(command) => commands::train::run(&command, &terminal),
         Command::Tag(command) => commands::tag::run(&command, &terminal),
         Command::Config(command) => commands::config::run(&command, &terminal),

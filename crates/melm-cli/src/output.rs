@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
+use serde_json::{Map, Value};
+
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -33,6 +35,16 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
+}
+
+/// Writes what was done to standard output, as JSON.
+pub(crate) fn print(record: &Map<String, Value>) -> Result<(), Failure> {
+    let mut out = Output::create("-".as_ref(), false)?;
+    serde_json::to_writer_pretty(&mut out, record)
+        .map_err(io::Error::from)
+        .and_then(|()| out.write_all(b"\n"))
+        .map_err(|error| Output::failed("standard output", error))?;
+    out.finish()
 }
 
 /// Whether `path` is standard output.

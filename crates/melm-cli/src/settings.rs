@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use melm::plan::{Plan, PlanTable, Size, Sizes};
+use melm::plan::{Plan, PlanTable, Preset, Size, Sizes};
 use toml::Value;
 
-use crate::args::Planning;
+use crate::args::{Layers, Planning};
 use crate::failure::Failure;
 use crate::models;
 use crate::terminal::Terminal;
@@ -15,6 +15,14 @@ pub(crate) struct Flag {
     pub(crate) option: String,
     pub(crate) key: &'static str,
     pub(crate) value: Value,
+}
+
+impl Flag {
+    /// `--rounds R`.
+    pub(crate) fn rounds(rounds: std::num::NonZeroU32) -> Self {
+        let value = Value::Integer(rounds.get().into());
+        Self { option: format!("--rounds {rounds}"), key: "generate.rounds", value }
+    }
 }
 
 /// Which of a plan's models a command is going to use.
@@ -31,21 +39,11 @@ pub(crate) fn plan(
     needs: impl Fn(&Plan) -> Needs,
     terminal: &Terminal,
 ) -> Result<Plan, Failure> {
-    let file = match &planning.config {
-        None => None,
-        Some(path) => Some((path.as_path(), read(path)?)),
-    };
+    let file = planning.layers.config.as_deref().map(read).transpose()?;
     let layers = |sizes| -> Result<PlanTable, Failure> {
         let mut table = PlanTable::new(planning.preset, sizes);
-        if let Some((path, text)) = &file {
-            table.edit(&path.display().to_string(), text)?;
-        }
-        for edit in &planning.set {
-            table.set(edit)?;
-        }
-        for flag in own_flags(planning).iter().chain(flags) {
-            table.put_from(&flag.option, flag.key, flag.value.clone())?;
-        }
+        lay_over(&mut table, (file.as_slice(), &planning.layers), &models_of(planning))?;
+        put(&mut table, flags)?;
         Ok(table)
     };
     let first = layers(Sizes::both(Size::Full))?.plan()?;
@@ -58,26 +56,64 @@ pub(crate) fn plan(
     Ok(layers(sizes)?.plan()?)
 }
 
-fn read(path: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(path)
-        .map_err(|source| melm::Error::Read { path: path.to_path_buf(), source }.into())
+/// The plan of a model's folder, edited by the options.
+pub(crate) fn plan_of_model(dir: &Path, layers: &Layers, flags: &[Flag]) -> Result<Plan, Failure> {
+    let own = dir.join("plan.toml");
+    let own = own.exists().then_some(own);
+    let paths = own.as_deref().into_iter().chain(layers.config.as_deref());
+    let files = paths.map(read).collect::<Result<Vec<_>, _>>()?;
+    let size = models::size(&dir.display().to_string(), None)?;
+    let mut table = PlanTable::new(Preset::default(), Sizes::both(size));
+    lay_over(&mut table, (&files, layers), flags)?;
+    Ok(table.plan()?)
 }
 
-fn own_flags(planning: &Planning) -> Vec<Flag> {
-    let mut flags = Vec::new();
-    let mut model = |option: &str, key, name: &Option<String>| {
-        if let Some(name) = name {
-            let value = Value::String(name.clone());
-            flags.push(Flag { option: format!("{option} {name}"), key, value });
-        }
-    };
-    let tagger = planning.tagger_model.as_ref().or(planning.model.as_ref()).cloned();
-    model("--model", "model.masked_lm", &planning.model);
-    model("--tagger-model", "model.tagger", &tagger);
-    if let Some(seed) = planning.seed {
+/// A file's name and text.
+type Text = (String, String);
+
+fn lay_over(
+    table: &mut PlanTable,
+    (files, layers): (&[Text], &Layers),
+    flags: &[Flag],
+) -> Result<(), Failure> {
+    for (name, text) in files {
+        table.edit(name, text)?;
+    }
+    for edit in &layers.set {
+        table.set(edit)?;
+    }
+    if let Some(seed) = layers.seed {
         let value =
             i64::try_from(seed).map_or_else(|_| Value::String(seed.to_string()), Value::Integer);
-        flags.push(Flag { option: format!("--seed {seed}"), key: "seed", value });
+        table.put_from(&format!("--seed {seed}"), "seed", value)?;
     }
-    flags
+    put(table, flags)
+}
+
+fn put(table: &mut PlanTable, flags: &[Flag]) -> Result<(), Failure> {
+    for flag in flags {
+        table.put_from(&flag.option, flag.key, flag.value.clone())?;
+    }
+    Ok(())
+}
+
+fn read(path: &Path) -> Result<Text, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| melm::Error::Read { path: path.to_path_buf(), source })?;
+    Ok((path.display().to_string(), text))
+}
+
+fn models_of(planning: &Planning) -> Vec<Flag> {
+    let tagger = planning.tagger_model.as_ref().or(planning.model.as_ref());
+    let models = [
+        ("--model", "model.masked_lm", planning.model.as_ref()),
+        ("--tagger-model", "model.tagger", tagger),
+    ];
+    let named = models.into_iter().filter_map(|(option, key, name)| Some((option, key, name?)));
+    let flag = |(option, key, name): (&str, &'static str, &String)| Flag {
+        option: format!("{option} {name}"),
+        key,
+        value: Value::String(name.clone()),
+    };
+    named.map(flag).collect()
 }

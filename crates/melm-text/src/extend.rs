@@ -21,21 +21,32 @@ pub fn extended(
     more: &[Sentence],
 ) -> Result<String, Error> {
     let mut text = source.text().to_owned();
-    let line_end = if text.contains("\r\n") { "\r\n" } else { "\n" };
     if !text.is_empty() && !text.ends_with('\n') {
-        text.push_str(line_end);
+        text.push_str(line_end(source));
     }
-    let new = match Reader::new(source, options)? {
-        Reader::Conll(..) => {
-            if !text.ends_with("\n\n") && !text.ends_with("\n\r\n") {
-                text.push_str(line_end);
-            }
-            columns(corpus, more)
-        }
+    let is_columns = matches!(Reader::new(source, options)?, Reader::Conll(..));
+    if is_columns && !text.ends_with("\n\n") && !text.ends_with("\n\r\n") {
+        text.push_str(line_end(source));
+    }
+    text.push_str(&alike((source, options), corpus, more)?);
+    Ok(text)
+}
+
+/// Only the `more` sentences of [`extended`].
+pub fn alike(
+    (source, options): (&Source, &ReadOptions),
+    corpus: &Corpus,
+    more: &[Sentence],
+) -> Result<String, Error> {
+    let text = match Reader::new(source, options)? {
+        Reader::Conll(..) => columns(corpus, more),
         Reader::Jsonl(mut reader) => lines(&mut reader, options, (corpus, more))?,
     };
-    text.push_str(&new.replace('\n', line_end));
-    Ok(text)
+    Ok(text.replace('\n', line_end(source)))
+}
+
+fn line_end(source: &Source) -> &'static str {
+    if source.text().contains("\r\n") { "\r\n" } else { "\n" }
 }
 
 fn columns(corpus: &Corpus, more: &[Sentence]) -> String {

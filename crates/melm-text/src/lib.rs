@@ -33,7 +33,7 @@ mod untagged;
 
 pub use corpus::Corpus;
 pub use error::Error;
-pub use extend::extended;
+pub use extend::{alike, extended};
 pub use format::{Format, ReadOptions, Reader, Writer};
 pub use mention::{Mention, mentions, merged_by_io, repair, write_tags};
 pub use problem::{Fault, Problem, Problems};

@@ -18,6 +18,8 @@ pub struct Draft {
     pub round: u32,
     /// What was masked and guessed, one entry a mention, in order.
     pub replacements: Vec<Replacement>,
+    /// Tokens whose guessed pieces spelled nothing sound, and that stayed as they were.
+    pub n_restored: usize,
 }
 
 /// What became of one mention.
@@ -151,6 +153,7 @@ mod tests {
             source: 0,
             round,
             replacements: Vec::new(),
+            n_restored: 0,
         };
         let mut novelty = Novelty::of(&gold);
         let places = ["Bonn", "Ghent", "Bath", "Rome", "Bath", "Oslo"];

@@ -254,6 +254,16 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
+    /// A fine-tuned model has no marker for a tag of the corpus.
+    #[error(
+        "`{model}` has no marker for the tag `{tag}`; fine-tune it on data that has the tag, with `melm finetune`"
+    )]
+    NotFinetunedFor {
+        /// The model.
+        model: String,
+        /// The tag.
+        tag: String,
+    },
     /// A draft has a tag that its judge does not know.
     #[error(
         "the judge does not know the tag `{tag}`; train it on the data that the drafts come from"

@@ -108,7 +108,9 @@ fn look(dir: &Path, key: &str) -> Result<Found, Error> {
             occupied("a run with other data or settings")
         };
     }
-    match fs::read_dir(dir).map(|mut entries| entries.next().is_none()) {
+    // A run killed before it had written its key has done nothing else yet.
+    let is_ours = |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|e| e.file_name() == WORK);
+    match fs::read_dir(dir).map(|mut entries| entries.all(is_ours)) {
         Ok(true) => Ok(Found::Nothing),
         Ok(false) => occupied("other files"),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Found::Nothing),
@@ -142,6 +144,9 @@ mod tests {
     #[test]
     fn a_folder_of_something_else_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
+        assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().found, Found::Nothing);
+        // What is left of a run that was killed in its first moment.
+        fs::create_dir(dir.path().join(WORK)).unwrap();
         assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().found, Found::Nothing);
         fs::write(dir.path().join("thesis.tex"), "x").unwrap();
         assert!(matches!(RunFolder::open(dir.path(), "a", false), Err(Error::Occupied { .. })));

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use melm_nn::mlm::MaskedLm;
 use melm_nn::params::TABLE;
 use melm_text::{Corpus, Sentence, Tag};
+use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::pieces::Tokenizer;
@@ -15,6 +16,19 @@ use crate::related::words_of;
 
 /// Words related to entity types, by the name of the type; types not named here are guessed from their names.
 pub type RelatedWords = BTreeMap<String, Vec<String>>;
+
+/// Where the rows of markers start (FIDELITY row 13).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RowStart {
+    /// As the mean over the pieces of related words, biases too (the paper).
+    #[default]
+    RelatedWords,
+    /// As they are drawn.
+    Random,
+    /// As they are drawn, the mean over the pieces of related words added to them (the authors' code).
+    RelatedAdded,
+}
 
 /// The markers of a task and their ids in a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +48,9 @@ struct Marker {
 pub struct MarkerStart {
     /// The marker's text.
     pub marker: String,
-    /// The related words.
+    /// The related words; none if it starts as it was drawn.
     pub words: Vec<String>,
-    /// Their known pieces, whose mean the row is; with none it stays as it was drawn.
+    /// Their known pieces, over which the mean is taken; with none the row stays as it was drawn.
     pub n_pieces: usize,
 }
 
@@ -74,16 +88,28 @@ impl Markers {
             .collect()
     }
 
-    /// Starts the row of each marker, and its bias, as the mean over the pieces of its related words.
+    /// Starts the row of each marker, and its bias; rows were drawn before.
     pub fn initialise(
         &self,
         model: &mut MaskedLm,
         tokenizer: &Tokenizer,
-        given: &RelatedWords,
+        (start, given): (RowStart, &RelatedWords),
     ) -> Result<Vec<MarkerStart>, Error> {
+        // Nothing is added to a bias in the authors' code.
+        let tensors: &[_] = match start {
+            RowStart::RelatedWords => &[TABLE, "lm_head.bias"],
+            RowStart::RelatedAdded => &[TABLE],
+            RowStart::Random => &[],
+        };
+        let is_added = start == RowStart::RelatedAdded;
         let mut starts = Vec::with_capacity(self.markers.len());
         for (text, marker) in &self.markers {
             let name = &marker.type_name;
+            if tensors.is_empty() {
+                let (marker, words) = (text.clone(), Vec::new());
+                starts.push(MarkerStart { marker, words, n_pieces: 0 });
+                continue;
+            }
             let words = given.get(name).cloned().unwrap_or_else(|| words_of(name));
             let mut pieces = Vec::new();
             let encoded = tokenizer.encode(&words)?;
@@ -92,11 +118,11 @@ impl Markers {
             }
             pieces.retain(|piece| *piece != tokenizer.specials().unk);
             if !pieces.is_empty() {
-                for tensor in [TABLE, "lm_head.bias"] {
+                for tensor in tensors {
                     let n_rows = model.config().vocab_size;
                     let values = model.parameters_mut().get_mut(tensor)?;
                     let width = values.len() / n_rows;
-                    start_as_mean(values, width, (marker.id, &pieces));
+                    start_as_mean(values, width, (marker.id, &pieces), is_added);
                 }
             }
             starts.push(MarkerStart { marker: text.clone(), words, n_pieces: pieces.len() });
@@ -112,11 +138,12 @@ fn texts(corpus: &Corpus) -> Vec<(Tag, String)> {
     inside.map(|tag| (tag, format!("<{}>", corpus.types().spell(tag, corpus.scheme())))).collect()
 }
 
-/// Makes one row the mean of others.
-fn start_as_mean(values: &mut [f32], width: usize, (row, others): (u32, &[u32])) {
+/// Makes one row the mean of others, or adds that to it.
+fn start_as_mean(values: &mut [f32], width: usize, (row, others): (u32, &[u32]), is_added: bool) {
     let start = row as usize * width;
     for column in 0..width {
         let sum: f32 = others.iter().map(|other| values[*other as usize * width + column]).sum();
-        values[start + column] = sum / others.len() as f32;
+        let before = if is_added { values[start + column] } else { 0.0 };
+        values[start + column] = before + sum / others.len() as f32;
     }
 }

@@ -53,7 +53,12 @@ pub struct Run<'a> {
 impl Run<'_> {
     /// Begins a stage, or goes on with it.
     pub fn stage(&mut self, name: &'static str) -> Stage<'_> {
-        let (key, folder) = (self.seed.stream(name), self.folder.join(name));
+        self.stage_as(name, name)
+    }
+
+    /// The same, drawing what the stage called `stream` would draw: they do the same work.
+    pub fn stage_as(&mut self, name: &'static str, stream: &str) -> Stage<'_> {
+        let (key, folder) = (self.seed.stream(stream), self.folder.join(name));
         Stage { name, key, folder, listener: &mut *self.listener }
     }
 }

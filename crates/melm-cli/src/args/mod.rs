@@ -2,11 +2,13 @@
 
 mod augment;
 mod plan;
+mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
-pub(crate) use plan::{Device, Machine, Planning};
-pub(crate) use tagger::{Config, Tag, Train};
+pub(crate) use plan::{Device, Layers, Machine, Planning};
+pub(crate) use stages::{Filter, Finetune, Generate};
+pub(crate) use tagger::{Config, Learning, Tag, Train};
 
 use std::path::PathBuf;
 
@@ -54,6 +56,9 @@ pub(crate) enum Command {
     Sample(Sample),
     Score(Score),
     Augment(Augment),
+    Finetune(Finetune),
+    Generate(Generate),
+    Filter(Filter),
     Train(Train),
     Tag(Tag),
     #[command(subcommand)]

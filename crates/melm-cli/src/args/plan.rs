@@ -19,7 +19,20 @@ pub(crate) struct Planning {
     /// Where settings start from: best, paper or reference-code
     #[arg(long, value_parser = preset, default_value = "best")]
     pub(crate) preset: Preset,
-    /// Plan to lay over the preset, such as the plan.toml of an earlier run
+    #[command(flatten)]
+    pub(crate) layers: Layers,
+    /// Seconds between two states on disk, from which a killed run goes on
+    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
+    pub(crate) save_every: u64,
+    #[command(flatten)]
+    pub(crate) machine: Machine,
+}
+
+/// What is laid over a preset, or over the plan of a model.
+#[derive(Debug, Group)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct Layers {
+    /// Plan to lay over the preset or the model's own, such as the plan.toml of an earlier run
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
     /// Set one key of the plan, as in `--set tagger.budget="300 updates"`; may be repeated
@@ -28,11 +41,6 @@ pub(crate) struct Planning {
     /// Seed of everything random
     #[arg(long)]
     pub(crate) seed: Option<u64>,
-    /// Seconds between two states on disk, from which a killed run goes on
-    #[arg(long, value_name = "SECONDS", default_value_t = 30)]
-    pub(crate) save_every: u64,
-    #[command(flatten)]
-    pub(crate) machine: Machine,
 }
 
 /// Where it runs.

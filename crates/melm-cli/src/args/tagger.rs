@@ -1,4 +1,4 @@
-//! The commands around taggers.
+//! The commands around taggers, and what training a model asks for.
 
 use std::path::PathBuf;
 
@@ -17,6 +17,13 @@ use super::{Output, Reading};
     melm train train.conll --dev dev.conll -o tagger --model xlm-roberta-base \
     --set tagger.head=linear")]
 pub(crate) struct Train {
+    #[command(flatten)]
+    pub(crate) learning: Learning,
+}
+
+/// What every command has that trains a model.
+#[derive(Debug, Group)]
+pub(crate) struct Learning {
     /// File to learn from
     #[arg(value_name = "TRAIN")]
     pub(crate) file: PathBuf,

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use melm_text::Corpus;
 use serde::Serialize;
 
+use super::record::is_none;
 use super::{DraftRecord, Verdict};
 
 /// How many drafts there were, and how many were kept or why not.
@@ -24,6 +25,15 @@ pub struct Funnel {
     pub unlikely: usize,
     /// Those in the augmented set.
     pub kept: usize,
+    /// Copies of sentences without a mention, which are in the augmented set too.
+    #[serde(skip_serializing_if = "is_none")]
+    pub copied: usize,
+    /// Those that nobody has judged yet.
+    #[serde(skip_serializing_if = "is_none")]
+    pub new: usize,
+    /// Tokens of all drafts that stayed as they were, since the guessed pieces spelled nothing sound.
+    #[serde(skip_serializing_if = "is_none")]
+    pub restored_tokens: usize,
     /// Different mentions of the kept drafts that gold does not have, by entity type.
     pub new_mentions: BTreeMap<String, usize>,
 }
@@ -40,6 +50,9 @@ impl Funnel {
             disagrees: count(Verdict::Disagrees),
             unlikely: count(Verdict::Unlikely),
             kept: count(Verdict::Kept),
+            copied: count(Verdict::Copied),
+            new: count(Verdict::New),
+            restored_tokens: records.iter().map(|record| record.restored).sum(),
             new_mentions: new_mentions(records, corpus),
         }
     }

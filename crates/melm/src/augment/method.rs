@@ -10,12 +10,14 @@ use super::Gold;
 use crate::Error;
 use crate::baselines::Substitute;
 use crate::draft::Draft;
-use crate::entity_lm::EntityLm;
+use crate::entity_lm::{EntityLm, Finetuned};
 use crate::fit::Fitted;
 use crate::generate::{Drafter, GenerateSettings};
 use crate::linearize::LinearizedCorpus;
 use crate::markers::MarkerStart;
+use crate::mask::Masker;
 use crate::model::Pretrained;
+use crate::pieces::PieceKinds;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
 
@@ -50,6 +52,17 @@ impl Method {
     pub fn has_masked_lm(self) -> bool {
         matches!(self, Self::MlmEntity | Self::MelmPlain | Self::Melm)
     }
+
+    /// Whether it fine-tunes that model.
+    pub fn finetunes(self) -> bool {
+        matches!(self, Self::MelmPlain | Self::Melm)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.into_iter().find(|(_, method)| *method == self);
+        found.expect("every method has a name").0
+    }
 }
 
 /// Makes drafts, a round at a time.
@@ -71,6 +84,8 @@ pub struct Prepared {
     pub n_windowed: usize,
     /// Mentions that do not fit the model and stay as they are.
     pub n_left_out: usize,
+    /// Entity tokens that can never be masked and stay as they are: the model has no pieces for them.
+    pub n_unmaskable: usize,
 }
 
 /// Prepares a plan's method: fine-tunes what has to be fine-tuned.
@@ -93,21 +108,47 @@ pub fn prepare<'a>(
         return Ok((augmenter, prepared));
     }
     let pretrained = masked_lm.expect("a plan with a masked language model has a model for it");
+    let tuned = tune(gold, plan, (pretrained, cpu), run)?;
+    let melm = Melm::new(tuned.lm, gold.train, &plan.generate, cpu)?;
+    prepared.markers = tuned.markers;
+    prepared.finetuned = tuned.fitted;
+    prepared.n_windowed = melm.linearized().n_windowed;
+    prepared.n_left_out = melm.linearized().n_left_out;
+    prepared.n_unmaskable = melm.n_unmaskable();
+    Ok((Box::new(melm), prepared))
+}
+
+/// The masked language model of a plan, ready to guess.
+pub struct Tuned {
+    /// The model.
+    pub lm: EntityLm,
+    /// Where the rows of its markers started.
+    pub markers: Vec<MarkerStart>,
+    /// How it was fine-tuned, unless the method takes it as it is.
+    pub fitted: Option<Fitted>,
+    /// Sentences it learnt from in several windows.
+    pub n_windowed: usize,
+    /// Mentions that do not fit the model, from which it learnt nothing.
+    pub n_left_out: usize,
+}
+
+/// Gives a pretrained model its markers, and fine-tunes it if the method does.
+pub fn tune(
+    gold: Gold<'_>,
+    plan: &Plan,
+    (pretrained, cpu): (&Pretrained, &Cpu),
+    run: &mut Run<'_>,
+) -> Result<Tuned, Error> {
     let mut stage = run.stage("finetune");
-    let markers = plan.marker_settings();
     let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
     let seed = stage.key().then("rows").generator().bits();
-    let (mut lm, starts) = EntityLm::new(pretrained, &corpora, &markers, seed)?;
-    prepared.markers = starts;
-    if plan.method != Method::MlmEntity {
-        let finetuned = lm.finetune((gold.train, gold.dev), &plan.finetune, cpu, &mut stage)?;
-        lm = finetuned.lm;
-        prepared.finetuned = Some(finetuned.fitted);
+    let (lm, markers) = EntityLm::new(pretrained, &corpora, &plan.marker_settings(), seed)?;
+    if !plan.method.finetunes() {
+        return Ok(Tuned { lm, markers, fitted: None, n_windowed: 0, n_left_out: 0 });
     }
-    let melm = Melm::new(lm, gold.train, &plan.generate, cpu)?;
-    prepared.n_windowed = melm.linearized.n_windowed;
-    prepared.n_left_out = melm.linearized.n_left_out;
-    Ok((Box::new(melm), prepared))
+    let Finetuned { lm, fitted, n_windowed, n_left_out } =
+        lm.finetune((gold.train, gold.dev), &plan.finetune, cpu, &mut stage)?;
+    Ok(Tuned { lm, markers, fitted: Some(fitted), n_windowed, n_left_out })
 }
 
 /// Drafts by a masked entity language model (section 2.3).
@@ -129,6 +170,17 @@ impl<'a> Melm<'a> {
     ) -> Result<Self, Error> {
         let linearized = lm.linearize(corpus)?;
         Ok(Self { lm, corpus, linearized, settings, cpu })
+    }
+
+    /// The corpus as the model reads it.
+    pub fn linearized(&self) -> &LinearizedCorpus {
+        &self.linearized
+    }
+
+    /// How many entity tokens can never be masked.
+    pub fn n_unmaskable(&self) -> usize {
+        let masker = Masker::new(PieceKinds::of(self.lm.tokenizer()));
+        masker.n_unmaskable(&self.linearized.windows, self.settings.mask.unit)
     }
 }
 

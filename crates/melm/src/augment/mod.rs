@@ -5,7 +5,7 @@ mod method;
 mod record;
 
 pub use funnel::Funnel;
-pub use method::{Augmenter, Melm, Method, Prepared, prepare};
+pub use method::{Augmenter, Melm, Method, Prepared, Tuned, prepare, tune};
 pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
 
 use std::path::PathBuf;
@@ -18,6 +18,7 @@ use crate::draft::{Draft, Novelty};
 use crate::files::write_whole;
 use crate::filter::{FilterMode, Judge};
 use crate::fit::Fitted;
+use crate::generate::WithoutMentions;
 use crate::model::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
@@ -83,12 +84,12 @@ pub fn augment(
             Some(crew) => crew,
             None => crew.insert(Crew::assemble(gold, plan, (backbones, cpu), run)?),
         };
-        let drafts = crew.augmenter.round(round, &mut run.stage("generate"))?;
+        let drafts = round_of(&mut *crew.augmenter, round, (gold.train, plan), run)?;
         let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (cpu, run))?;
         lines.push_str(&rounds.write(round, &made)?);
         all.extend(made);
     }
-    let kept = all.iter().filter(|(record, _)| record.verdict == Verdict::Kept);
+    let kept = all.iter().filter(|(record, _)| record.verdict.is_kept());
     let kept = kept.map(|(_, draft)| draft.sentence.clone()).collect();
     let records = all.into_iter().map(|(record, _)| record).collect();
     let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
@@ -113,9 +114,10 @@ impl<'a> Crew<'a> {
     ) -> Result<Self, Error> {
         let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, cpu), run)?;
         let mut crew = Self { augmenter, prepared, tagger: None, fitted: None };
-        if plan.filter.mode != FilterMode::Off {
+        if plan.has_judge() {
             let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
-            let stage = &mut run.stage("judge");
+            // The tagger that `melm train` makes of the same data.
+            let stage = &mut run.stage_as("judge", "tagger");
             let corpora = (gold.train, gold.dev);
             let trained = Tagger::train(pretrained, corpora, (&plan.tagger, cpu), stage)?;
             (crew.tagger, crew.fitted) = (Some(trained.tagger), Some(trained.fitted));
@@ -131,17 +133,83 @@ impl<'a> Crew<'a> {
         (train, plan): (&Corpus, &Plan),
         (cpu, run): (&Cpu, &mut Run<'_>),
     ) -> Result<Vec<Judged>, Error> {
-        let record = |draft: Draft| {
-            let verdict = novelty.look(&draft).map_or(Verdict::New, Verdict::from);
-            (DraftRecord::new(&draft, train, plan.seed, verdict), draft)
-        };
-        let mut made: Vec<_> = drafts.into_iter().map(record).collect();
+        let mut made = recorded(drafts, novelty, (train, plan.seed));
         let judge =
             self.tagger.as_ref().map(|tagger| Judge::new(tagger, plan.filter, train.types()));
         let mut stage = run.stage("filter");
         judge_new(&mut made, judge.as_ref(), (plan.filter.mode, cpu), &mut stage)?;
         Ok(made)
     }
+}
+
+/// The drafts of all rounds, which nobody has judged yet.
+pub fn generate(
+    augmenter: &mut dyn Augmenter,
+    (train, plan): (&Corpus, &Plan),
+    run: &mut Run<'_>,
+) -> Result<Vec<DraftRecord>, Error> {
+    let mut novelty = Novelty::of(train);
+    let mut records = Vec::new();
+    for round in 1..=plan.generate.rounds.get() {
+        let drafts = round_of(augmenter, round, (train, plan), run)?;
+        let made = recorded(drafts, &mut novelty, (train, plan.seed));
+        records.extend(made.into_iter().map(|(record, _)| record));
+    }
+    Ok(records)
+}
+
+/// The drafts of a round, in the order of their sources; with copies of sentences without a mention if the plan wants
+/// them.
+fn round_of(
+    augmenter: &mut dyn Augmenter,
+    round: u32,
+    (train, plan): (&Corpus, &Plan),
+    run: &mut Run<'_>,
+) -> Result<Vec<Draft>, Error> {
+    let mut drafts = augmenter.round(round, &mut run.stage("generate"))?;
+    if plan.generate.without_mentions == WithoutMentions::Copied && plan.method != Method::Gold {
+        let all = train.sentences().iter().enumerate();
+        let without = all.filter(|(_, sentence)| sentence.mentions().next().is_none());
+        drafts.extend(without.map(|(source, sentence)| Draft {
+            sentence: sentence.clone(),
+            source,
+            round,
+            replacements: Vec::new(),
+            n_restored: 0,
+        }));
+        drafts.sort_by_key(|draft| draft.source);
+    }
+    Ok(drafts)
+}
+
+/// Drafts with their lines: which are new, and which repeat something seen before.
+fn recorded(
+    drafts: Vec<Draft>,
+    novelty: &mut Novelty<'_>,
+    (train, seed): (&Corpus, u64),
+) -> Vec<Judged> {
+    let record = |draft: Draft| {
+        let verdict = if draft.sentence.mentions().next().is_none() {
+            Verdict::Copied
+        } else {
+            novelty.look(&draft).map_or(Verdict::New, Verdict::from)
+        };
+        (DraftRecord::new(&draft, train, seed, verdict), draft)
+    };
+    drafts.into_iter().map(record).collect()
+}
+
+/// Forgets what an earlier judge said and judges anew. What repeats a sentence does so whoever judges.
+pub fn judge_again(
+    drafts: &mut [Judged],
+    judge: &Judge<'_>,
+    (mode, cpu): (FilterMode, &Cpu),
+    stage: &mut Stage<'_>,
+) -> Result<(), Error> {
+    for (record, _) in &mut *drafts {
+        record.reopen();
+    }
+    judge_new(drafts, Some(judge), (mode, cpu), stage)
 }
 
 /// Drafts judged at a time.

@@ -27,8 +27,17 @@ pub enum Verdict {
     Disagrees,
     /// The judge finds its tags too unlikely.
     Unlikely,
+    /// It is a copy of a sentence without a mention, and in the augmented set since the plan wants copies.
+    Copied,
     /// Nobody has judged it yet.
     New,
+}
+
+impl Verdict {
+    /// Whether the draft is in the augmented set.
+    pub fn is_kept(self) -> bool {
+        matches!(self, Self::Kept | Self::Copied)
+    }
 }
 
 /// A line of `drafts.jsonl`.
@@ -48,6 +57,9 @@ pub struct DraftRecord {
     pub tags: Vec<String>,
     /// What was replaced.
     pub replaced: Vec<ReplacedRecord>,
+    /// Tokens that stayed as they were, since the guessed pieces spelled nothing sound.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub restored: usize,
     /// The judge's probability of its tags, all together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub probability: Option<f64>,
@@ -112,8 +124,24 @@ impl DraftRecord {
             tokens: texts(draft.sentence.tokens()),
             tags: draft.sentence.tags().iter().map(spell).collect(),
             replaced: draft.replacements.iter().map(replaced).collect(),
+            restored: draft.n_restored,
             probability: None,
             disagreements: Vec::new(),
+        }
+    }
+
+    /// Forgets what a judge said.
+    pub fn reopen(&mut self) {
+        match self.verdict {
+            Verdict::RepeatsSource
+            | Verdict::RepeatsGold
+            | Verdict::RepeatsDraft
+            | Verdict::Copied => {}
+            Verdict::Kept | Verdict::Disagrees | Verdict::Unlikely | Verdict::New => {
+                self.verdict = Verdict::New;
+                self.probability = None;
+                self.disagreements.clear();
+            }
         }
     }
 
@@ -171,7 +199,7 @@ impl DraftRecord {
             substituted(corpus, (source, self.round), &donors)
         } else {
             let sentence = sentence.with_tokens(tokens);
-            Draft { sentence, source, round: self.round, replacements }
+            Draft { sentence, source, round: self.round, replacements, n_restored: self.restored }
         };
         let found = draft.sentence.tokens().iter().map(AsRef::<str>::as_ref);
         if found.eq(self.tokens.iter().map(String::as_str)) {
@@ -180,6 +208,11 @@ impl DraftRecord {
             Err("its tokens are not its source's with the mentions replaced".to_owned())
         }
     }
+}
+
+/// Whether a count need not be written.
+pub(super) fn is_none(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Lines of drafts as text.

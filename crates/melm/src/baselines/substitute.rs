@@ -101,7 +101,7 @@ pub(crate) fn substituted(
         mentions.push(Mention { entity_type: own.entity_type, tokens });
     }
     let sentence = sentences[source].spliced(replaced, mentions, corpus.scheme());
-    Draft { sentence, source, round, replacements }
+    Draft { sentence, source, round, replacements, n_restored: 0 }
 }
 
 #[cfg(test)]

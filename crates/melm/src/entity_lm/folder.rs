@@ -26,7 +26,7 @@ impl EntityLm {
             let new = u32::try_from(n_known).expect("ids of pieces are u32");
             let text = tokenizer.piece(new);
             let tag = text.trim_matches(['<', '>']).to_owned();
-            return Err(Error::NoMarker { tag });
+            return Err(Error::NotFinetunedFor { model: pretrained.name().to_owned(), tag });
         }
         let model = MaskedLm::open(pretrained.checkpoint(), 0, 0)?;
         Ok(Self { model, tokenizer, markers })

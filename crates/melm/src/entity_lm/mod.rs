@@ -53,7 +53,9 @@ impl EntityLm {
         let n_added = tokenizer.n_pieces().saturating_sub(n_rows);
         let mut model = MaskedLm::open(pretrained.checkpoint(), n_added, seed)?;
         let starts = match &markers {
-            Some(markers) => markers.initialise(&mut model, &tokenizer, &settings.words)?,
+            Some(markers) => {
+                markers.initialise(&mut model, &tokenizer, (settings.start, &settings.words))?
+            }
             None => Vec::new(),
         };
         Ok((Self { model, tokenizer, markers }, starts))

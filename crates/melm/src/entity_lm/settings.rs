@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::fit::FitSettings;
-use crate::markers::RelatedWords;
+use crate::markers::{RelatedWords, RowStart};
 use crate::mask::TrainingMask;
 
 /// What stands around entity tokens (section 2.1).
@@ -11,6 +11,8 @@ use crate::mask::TrainingMask;
 pub struct MarkerSettings {
     /// Whether markers are written at all; without them it is the paper's "MELM w/o linearize".
     pub linearize: bool,
+    /// Where their rows start: `"related-words"`, `"random"` or `"related-added"`.
+    pub start: RowStart,
     /// Words that a type's markers start from, as `PER = ["person"]`; guessed from the type's name where not given.
     pub words: RelatedWords,
 }

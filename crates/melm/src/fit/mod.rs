@@ -6,7 +6,7 @@
 mod settings;
 mod state;
 
-pub use settings::{Budget, FitSettings, Freeze, Shape};
+pub use settings::{Budget, FitSettings, Freeze, Keep, Shape};
 pub use state::{Best, Epoch};
 
 use melm_nn::device::Cpu;
@@ -107,7 +107,7 @@ impl Evaluation {
 pub struct Fitted {
     /// Every epoch, in order.
     pub epochs: Vec<Epoch>,
-    /// The epoch whose parameters were kept; the last without a dev set.
+    /// The epoch whose parameters were kept; the last one's if there is none.
     pub best: Option<Best>,
     /// How many updates were made in all.
     pub n_steps: u64,
@@ -157,7 +157,7 @@ pub fn fit(
         if at + 1 == steps.per_epoch || is_last {
             let is_due = is_last || (epoch + 1).is_multiple_of(settings.evaluate_every.get());
             let evaluation = if is_due { learner.evaluate(cpu)? } else { None };
-            if course.end_epoch(epoch, evaluation) {
+            if course.end_epoch(epoch, evaluation) && settings.keep == Keep::Best {
                 store.save_best(learner.parameters())?;
             }
             store.write_metrics(stage.name(), &course)?;
@@ -173,10 +173,11 @@ pub fn fit(
             return Err(Error::Interrupted);
         }
     }
-    if course.best.is_some() {
+    let best = course.best.filter(|_| settings.keep == Keep::Best);
+    if best.is_some() {
         store.restore_best(learner.parameters_mut())?;
     }
-    let fitted = Fitted { epochs: course.epochs, best: course.best, n_steps: course.n_steps };
+    let fitted = Fitted { epochs: course.epochs, best, n_steps: course.n_steps };
     store.finish(learner.parameters(), &fitted)?;
     Ok(fitted)
 }

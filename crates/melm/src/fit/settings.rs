@@ -29,6 +29,8 @@ pub struct FitSettings {
     pub evaluate_every: NonZeroU64,
     /// Evaluations without a better one after which training stops; 0 for never.
     pub patience: u64,
+    /// Which parameters are kept: `"best"` on dev, where there is one, or `"last"`.
+    pub keep: Keep,
     /// Beginnings of the names of tensors that stay as they are.
     pub freeze: Freeze,
 }
@@ -51,6 +53,16 @@ pub enum Shape {
     Linear,
     /// It stays.
     Constant,
+}
+
+/// Which of a training's parameters are kept (FIDELITY row 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// Those of the best evaluation on dev; the last without a dev set.
+    Best,
+    /// The last ones. Dev is evaluated all the same, and said.
+    Last,
 }
 
 /// Beginnings of names of tensors, as Hugging Face names them.
@@ -196,6 +208,7 @@ mod tests {
             clip: 0.0,
             evaluate_every: NonZeroU64::MIN,
             patience: 0,
+            keep: Keep::Best,
             freeze: Freeze::default(),
         };
         let steps = settings.steps(10);

@@ -122,13 +122,22 @@ impl Store {
             return Ok(None);
         }
         let note = parameters.restore_trained(&path)?;
+        // The run that finished it may have been killed before it had cleared up.
+        self.clear_up()?;
         Ok(Some(from_note(&note, path)?))
     }
 
     /// Keeps the parameters that the training ends with, and nothing else.
     pub(super) fn finish(&self, parameters: &Parameters, fitted: &Fitted) -> Result<(), Error> {
         parameters.save_trained(&self.done(), &to_note(fitted))?;
-        for path in [self.state(), self.best()] {
+        self.clear_up()
+    }
+
+    /// Removes what only a training under way needs, and what a kill left of it half written.
+    fn clear_up(&self) -> Result<(), Error> {
+        let whole = [self.state(), self.best()];
+        let parts = whole.clone().map(|path| path.with_extension("safetensors.part"));
+        for path in whole.into_iter().chain(parts) {
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::Write { path, source });

@@ -47,5 +47,5 @@ mod spell;
 pub use drafter::{Drafter, Progress, Round};
 pub use settings::{
     FillOrder, GenerateSettings, NotASampling, NotATemperature, NotRanks, Ranks, Sampling,
-    Temperature,
+    Temperature, WithoutMentions,
 };

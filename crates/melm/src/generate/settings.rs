@@ -119,6 +119,17 @@ pub enum FillOrder {
     LeftToRight,
 }
 
+/// What becomes of sentences without a mention (FIDELITY row 17).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WithoutMentions {
+    /// There is no draft of them.
+    #[default]
+    LeftOut,
+    /// Each is copied every round (the authors' code): they keep their share of the sentences.
+    Copied,
+}
+
 /// How drafts are generated.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -139,6 +150,8 @@ pub struct GenerateSettings {
     pub keep_script: bool,
     /// Texts that no guessed piece and no new token may be.
     pub banned: Vec<String>,
+    /// What becomes of sentences without a mention: `"left-out"` or `"copied"`.
+    pub without_mentions: WithoutMentions,
     /// Pieces that the model reads at a time; has no influence on what is drawn.
     #[serde(skip, default = "pieces_per_batch")]
     pub pieces_per_batch: NonZeroUsize,
@@ -166,6 +179,7 @@ impl Default for GenerateSettings {
             keep_case: false,
             keep_script: false,
             banned: Vec::new(),
+            without_mentions: WithoutMentions::default(),
             pieces_per_batch: PIECES_PER_BATCH,
         }
     }

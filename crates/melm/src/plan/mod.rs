@@ -15,7 +15,7 @@ use crate::Error;
 use crate::augment::Method;
 use crate::baselines::SubstituteSettings;
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
-use crate::filter::FilterSettings;
+use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
 use crate::tagger::TaggerSettings;
 
@@ -31,6 +31,8 @@ pub struct Plan {
     pub seed: u64,
     /// How drafts are made.
     pub method: Method,
+    /// Whether the augmented set begins with gold (Algorithm 1), or is the kept drafts alone.
+    pub union: bool,
     /// The pretrained models.
     pub model: Models,
     /// What stands around entity tokens (section 2.1).
@@ -61,6 +63,11 @@ impl Plan {
     pub fn marker_settings(&self) -> MarkerSettings {
         let linearize = self.markers.linearize && self.method == Method::Melm;
         MarkerSettings { linearize, ..self.markers.clone() }
+    }
+
+    /// Whether anybody judges the drafts: there has to be a filter, and something to judge.
+    pub fn has_judge(&self) -> bool {
+        self.filter.mode != FilterMode::Off && self.method != Method::Gold
     }
 
     /// Refuses values that cannot be.

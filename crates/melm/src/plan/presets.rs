@@ -7,9 +7,9 @@ use crate::augment::Method;
 use crate::baselines::SubstituteSettings;
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
-use crate::fit::{Budget, FitSettings, Freeze, Shape};
-use crate::generate::{GenerateSettings, Ranks};
-use crate::markers::RelatedWords;
+use crate::fit::{Budget, FitSettings, Freeze, Keep, Shape};
+use crate::generate::{GenerateSettings, Ranks, WithoutMentions};
+use crate::markers::{RelatedWords, RowStart};
 use crate::mask::{GenerationMask, Refresh, Scope, TrainingMask};
 use crate::rate::Rate;
 use crate::tagger::{Head, TaggerSettings};
@@ -75,8 +75,15 @@ impl Preset {
             version: VERSION,
             seed: 1,
             method: Method::Melm,
+            // FIDELITY row 10: the public code writes its drafts alone.
+            union: !is_reference,
             model: Models { masked_lm: masked_lm.to_owned(), tagger: tagger.to_owned() },
-            markers: MarkerSettings { linearize: true, words: RelatedWords::new() },
+            markers: MarkerSettings {
+                linearize: true,
+                // FIDELITY row 13.
+                start: if is_reference { RowStart::RelatedAdded } else { RowStart::RelatedWords },
+                words: RelatedWords::new(),
+            },
             finetune: match (self, sizes.masked_lm) {
                 (Self::ReferenceCode, _) => reference_finetune(),
                 (Self::Best, Size::Small) => small_finetune(),
@@ -111,6 +118,7 @@ fn paper_finetune() -> FinetuneSettings {
             clip: 0.0,
             evaluate_every: count(1),
             patience: 0,
+            keep: Keep::Best,
             freeze: Freeze::default(),
         },
     }
@@ -145,12 +153,13 @@ fn small_finetune() -> FinetuneSettings {
     }
 }
 
-/// FIDELITY rows 4 and 5: so many pieces of each token, never the likeliest.
+/// FIDELITY rows 4, 5 and 17: so many pieces of each token, never the likeliest; sentences without mentions as well.
 fn reference_generate() -> GenerateSettings {
     let paper = GenerateSettings::default();
     GenerateSettings {
         mask: GenerationMask { scope: Scope::Token, ..paper.mask },
         ranks: Ranks::try_from((2, 5)).expect("two ranks in order"),
+        without_mentions: WithoutMentions::Copied,
         ..paper
     }
 }
@@ -184,6 +193,7 @@ fn paper_tagger() -> TaggerSettings {
             clip: 1.0,
             evaluate_every: count(1),
             patience: 0,
+            keep: Keep::Best,
             freeze: Freeze::default(),
         },
     }

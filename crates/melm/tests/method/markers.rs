@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use melm::Error;
 use melm::linearize::linearize;
-use melm::markers::Markers;
+use melm::markers::{Markers, RowStart};
 use melm_nn::config::Config;
 use melm_nn::mlm::MaskedLm;
 use melm_nn::params::TABLE;
@@ -52,7 +52,8 @@ fn rows_and_biases_start_as_the_mean_over_related_words() {
         *bias = at as f32;
     }
     let given = BTreeMap::from([("Stadt".to_owned(), vec!["city".to_owned(), "town".to_owned()])]);
-    let starts = markers.initialise(&mut model, &tokenizer, &given).unwrap();
+    let starts =
+        markers.initialise(&mut model, &tokenizer, (RowStart::RelatedWords, &given)).unwrap();
     let said: Vec<_> = starts
         .iter()
         .map(|s| format!("{} {} {}", s.marker, s.words.join("+"), s.n_pieces))
@@ -72,6 +73,29 @@ fn rows_and_biases_start_as_the_mean_over_related_words() {
 }
 
 #[test]
+fn rows_can_start_at_random_or_as_in_the_authors_code() {
+    let corpus = read("a/B-ORG b/O");
+    let mut tokenizer = mini();
+    let markers = Markers::of(&[&corpus], &mut tokenizer).unwrap();
+    let (_, id) = markers.iter().next().unwrap();
+    let drawn = model(tokenizer.n_pieces());
+    let words = BTreeMap::new();
+    let started = |start| {
+        let mut model = model(tokenizer.n_pieces());
+        let starts = markers.initialise(&mut model, &tokenizer, (start, &words)).unwrap();
+        (model, starts[0].n_pieces)
+    };
+    let (random, n_pieces) = started(RowStart::Random);
+    assert_eq!((row(&random, id), n_pieces), (row(&drawn, id), 0));
+    let (added, n_pieces) = started(RowStart::RelatedAdded);
+    assert_eq!(n_pieces, 1);
+    let word = row(&drawn, tokenizer.id("▁organization").unwrap());
+    for ((found, drawn), word) in row(&added, id).iter().zip(row(&drawn, id)).zip(word) {
+        assert!((found - (drawn + word)).abs() < 1e-7);
+    }
+}
+
+#[test]
 fn without_a_known_piece_the_drawn_row_stays_and_that_is_said() {
     let corpus = read("a/B-X b/O");
     let mut tokenizer = tokenizer("unigram");
@@ -81,7 +105,8 @@ fn without_a_known_piece_the_drawn_row_stays_and_that_is_said() {
     let drawn = row(&model, id);
     // Invisible: its only piece is `<unk>`.
     let given = BTreeMap::from([("X".to_owned(), vec![String::new()])]);
-    let starts = markers.initialise(&mut model, &tokenizer, &given).unwrap();
+    let start = (RowStart::RelatedWords, &given);
+    let starts = markers.initialise(&mut model, &tokenizer, start).unwrap();
     assert_eq!(starts[0].n_pieces, 0);
     assert_eq!(row(&model, id), drawn);
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm::fit::{FitSettings, Freeze, Shape};
+use melm::fit::{FitSettings, Freeze, Keep, Shape};
 use melm::model::Pretrained;
 use melm::pieces::{Files, Tokenizer};
 use melm::run::Seed;
@@ -59,6 +59,7 @@ pub(crate) fn settings(head: Head) -> TaggerSettings {
             clip: 1.0,
             evaluate_every: 2.try_into().unwrap(),
             patience: 0,
+            keep: Keep::Best,
             freeze: Freeze(vec!["roberta.embeddings.word".to_owned()]),
         },
     }

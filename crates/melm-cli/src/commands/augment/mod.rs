@@ -1,23 +1,20 @@
 //! `melm augment`: the whole method, from labelled sentences to more of them.
 
 mod estimate;
-mod report;
+pub(crate) mod report;
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use melm::augment::{Augmented, Backbones, Funnel, Gold, augment};
-use melm::entity_lm::EntityLm;
+use melm::augment::{Augmented, Backbones, Funnel, Gold, augment, tune};
 use melm::files::{Fingerprint, write_whole};
-use melm::filter::FilterMode;
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
 use melm::plan::Plan;
 use melm::run::Seed;
 use melm::stage::{Event, Run};
 use melm_nn::device::Cpu;
-use melm_text::{Format, extended};
+use melm_text::{Format, alike, extended};
 use serde_json::{Map, Value, json};
 use toml::Value as Toml;
 
@@ -27,7 +24,7 @@ use crate::failure::Failure;
 use crate::interrupt::Deferred;
 use crate::listener::Listener;
 use crate::models;
-use crate::output::Output;
+use crate::output::{self, Output};
 use crate::settings::{self, Flag, Needs};
 use crate::terminal::Terminal;
 
@@ -57,6 +54,9 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
         return Ok(());
     }
     terminal.say(&job.described());
+    if command.keep_model && job.masked_lm.is_none() {
+        terminal.say(&format!("the method {} has no model to keep", job.plan.method.name()));
+    }
     if command.dry_run {
         estimate::say(&job, terminal);
         return Ok(());
@@ -82,14 +82,14 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     folder.finish(record.clone())?;
     drop(deferred);
     report::say((&job, &augmented, &funnel), (&out, started), terminal);
-    if command.json { print(&record) } else { Ok(()) }
+    if command.json { output::print(&record) } else { Ok(()) }
 }
 
 impl Job {
     fn new(command: &Augment, terminal: &Terminal) -> Result<Self, Failure> {
         let needs = |plan: &Plan| Needs {
             masked_lm: plan.method.has_masked_lm(),
-            tagger: plan.filter.mode != FilterMode::Off,
+            tagger: plan.has_judge(),
         };
         let plan = settings::plan(&command.planning, &flags(command), needs, terminal)?;
         let read = |path: &Path| Data::read(path, &command.reading, terminal);
@@ -112,12 +112,6 @@ impl Job {
         Backbones { masked_lm: self.masked_lm.as_ref(), tagger: self.tagger.as_ref() }
     }
 
-    /// The method as people name it.
-    fn method(&self) -> String {
-        let value = serde_json::to_value(self.plan.method).unwrap_or_default();
-        value.as_str().unwrap_or_default().to_owned()
-    }
-
     fn described(&self) -> String {
         let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
         let (lm, tagger) = (name(self.masked_lm.as_ref()), name(self.tagger.as_ref()));
@@ -133,7 +127,7 @@ impl Job {
             None => "no dev set: last epochs are kept".to_owned(),
         };
         let rounds = crate::terminal::count(self.plan.generate.rounds.get() as usize, "round");
-        let method = self.method();
+        let method = self.plan.method.name();
         let train = self.train.described();
         format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {}", self.device)
     }
@@ -150,11 +144,12 @@ impl Job {
             let model = model.map(Pretrained::fingerprint).transpose()?;
             fingerprint.add(model.unwrap_or_default().as_bytes());
         }
-        let dev = self.dev.as_ref().map_or("", |dev| dev.source.text());
         let isa = self.cpu.isa().name();
-        let text = self.train.source.text();
-        for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml(), text, dev] {
+        for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml()] {
             fingerprint.add(part.as_bytes());
+        }
+        for data in std::iter::once(&self.train).chain(&self.dev) {
+            data.add_to(&mut fingerprint);
         }
         Ok(fingerprint.finish())
     }
@@ -164,7 +159,8 @@ impl Job {
         let train = &self.train;
         let format = train.options.format.unwrap_or_else(|| Format::detect(train.source.text()));
         let out = dir.join(format!("train.augmented.{}", format.name()));
-        let text = extended((&train.source, &train.options), &train.corpus, &augmented.kept)?;
+        let write = if self.plan.union { extended } else { alike };
+        let text = write((&train.source, &train.options), &train.corpus, &augmented.kept)?;
         write_whole(&out, text.as_bytes())?;
         write_whole(&dir.join("drafts.jsonl"), augmented.lines.as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
@@ -178,14 +174,10 @@ impl Job {
 
     fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Failure> {
         let Some(pretrained) = &self.masked_lm else { return Ok(()) };
-        let gold = self.gold();
-        let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
-        let mut stage = run.stage("finetune");
-        let seed = stage.key().then("rows").generator().bits();
-        let (lm, _) = EntityLm::new(pretrained, &corpora, &self.plan.marker_settings(), seed)?;
-        let corpora = (gold.train, gold.dev);
-        let tuned = lm.finetune(corpora, &self.plan.finetune, &self.cpu, &mut stage)?;
-        Ok(tuned.lm.save(dir)?)
+        let tuned = tune(self.gold(), &self.plan, (pretrained, &self.cpu), run)?;
+        tuned.lm.save(dir)?;
+        // `melm generate` reads its settings there.
+        Ok(write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?)
     }
 
     fn record(
@@ -198,7 +190,7 @@ impl Job {
         let mut put = |key: &str, value: Value| record.insert(key.to_owned(), value);
         put("melm", env!("CARGO_PKG_VERSION").into());
         put("command", "augment".into());
-        put("method", self.method().into());
+        put("method", self.plan.method.name().into());
         put("rounds", self.plan.generate.rounds.get().into());
         put("seed", self.plan.seed.into());
         put("train", self.train.record());
@@ -216,22 +208,11 @@ impl Job {
 
 fn flags(command: &Augment) -> Vec<Flag> {
     let mut flags = Vec::new();
-    if let Some(rounds) = command.rounds {
-        let value = Toml::Integer(rounds.get().into());
-        flags.push(Flag { option: format!("--rounds {rounds}"), key: "generate.rounds", value });
-    }
+    flags.extend(command.rounds.map(Flag::rounds));
     if let Some(method) = command.method {
-        let name = melm::augment::Method::NAMES.into_iter().find(|(_, known)| *known == method);
-        let name = name.map_or("", |(name, _)| name);
+        let name = method.name();
         let value = Toml::String(name.to_owned());
         flags.push(Flag { option: format!("--method {name}"), key: "method", value });
     }
     flags
-}
-
-fn print(record: &Map<String, Value>) -> Result<(), Failure> {
-    let mut out = Output::create("-".as_ref(), false)?;
-    let text = serde_json::to_string_pretty(record).unwrap_or_default() + "\n";
-    out.write_all(text.as_bytes()).map_err(|error| Output::failed("standard output", error))?;
-    out.finish()
 }

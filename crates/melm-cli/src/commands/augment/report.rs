@@ -1,11 +1,14 @@
 //! What `melm augment` says at the end: the funnel, new mentions, examples side by side.
 
+use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::Path;
 use std::time::Instant;
 
 use melm::augment::{Augmented, DraftRecord, Funnel, Verdict};
 
 use super::Job;
+use crate::commands::finetune::{cuts, starts};
 use crate::progress::duration;
 use crate::terminal::{Terminal, count};
 
@@ -20,16 +23,31 @@ pub(super) fn say(
     terminal: &Terminal,
 ) {
     if let Some(prepared) = &augmented.prepared {
-        for (n, noun, what) in [
-            (prepared.n_without_mentions, "sentence", "without a mention: no drafts of them"),
-            (prepared.n_windowed, "sentence", "read in overlapping windows: longer than the model"),
-            (prepared.n_left_out, "mention", "too long for the model: left as they are"),
-        ] {
-            if n > 0 {
-                terminal.say(&format!("{} {what}", count(n, noun)));
-            }
+        if prepared.n_without_mentions > 0 && funnel.copied == 0 {
+            let n = count(prepared.n_without_mentions, "sentence");
+            terminal.say(&format!("{n} without a mention: no drafts of them"));
+        }
+        let cuts = cuts((prepared.n_windowed, prepared.n_left_out), prepared.n_unmaskable);
+        for line in starts(&prepared.markers).into_iter().chain(cuts) {
+            terminal.say(&line);
         }
     }
+    say_funnel(funnel, terminal);
+    for record in examples(&augmented.records) {
+        show(job, record, terminal);
+    }
+    let gold = count(job.train.corpus.sentences().len(), "gold sentence");
+    terminal.say(&format!(
+        "wrote `{}`: {} and {} in {}",
+        out.display(),
+        if job.plan.union { gold } else { "no gold".to_owned() },
+        count(funnel.kept + funnel.copied, "draft"),
+        duration(started.elapsed().as_secs_f64()),
+    ));
+}
+
+/// What became of the drafts.
+pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
     terminal.say(&format!("drafts                   {:>6}", funnel.drafts));
     for (n, what) in [
         (funnel.repeat_source, "repeat their source"),
@@ -37,48 +55,62 @@ pub(super) fn say(
         (funnel.repeat_draft, "repeat a draft"),
         (funnel.disagrees, "the judge disagrees"),
         (funnel.unlikely, "the judge doubts"),
+        (funnel.copied, "have no mention: copied"),
     ] {
         if n > 0 {
             terminal.say(&format!("  {what:<23}{n:>6}"));
         }
     }
-    terminal.say(&format!("kept                     {:>6}", funnel.kept));
+    match funnel.new {
+        0 => terminal.say(&format!("kept                     {:>6}", funnel.kept)),
+        n => terminal.say(&format!("new, not judged          {n:>6}")),
+    }
+    if funnel.restored_tokens > 0 {
+        let n = count(funnel.restored_tokens, "token");
+        terminal.say(&format!("{n} stayed as they were: the guessed pieces spelled nothing sound"));
+    }
     let by_type: Vec<_> = funnel.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
     let n_new: usize = funnel.new_mentions.values().sum();
     if n_new > 0 {
         terminal.say(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
     }
-    for record in examples(&augmented.records) {
-        show(job, record, terminal);
-    }
-    terminal.say(&format!(
-        "wrote `{}`: {} and {} in {}",
-        out.display(),
-        count(job.train.corpus.sentences().len(), "gold sentence"),
-        count(funnel.kept, "draft"),
-        duration(started.elapsed().as_secs_f64()),
-    ));
 }
 
 /// Kept drafts from all over the corpus, each of another sentence.
 fn examples(records: &[DraftRecord]) -> Vec<&DraftRecord> {
-    let kept: Vec<_> = records.iter().filter(|record| record.verdict == Verdict::Kept).collect();
+    let mut seen = BTreeSet::new();
+    let mut kept: Vec<_> = records.iter().filter(|r| r.verdict == Verdict::Kept).collect();
+    kept.retain(|record| seen.insert(record.source));
     let step = (kept.len() / N_EXAMPLES).max(1);
     kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
 }
 
-/// The first replaced mention of a draft with what stands around it, before and after.
+/// The first replaced mention of a draft with what stands around it, in the source and in the draft.
 fn show(job: &Job, record: &DraftRecord, terminal: &Terminal) {
     let Some(replaced) = record.replaced.iter().find(|one| one.old != one.new) else { return };
-    let start = replaced.start.saturating_sub(AROUND);
-    let end = (replaced.end + AROUND).min(record.tokens.len());
-    let before = record.tokens[start..replaced.start].join(" ");
-    let after = record.tokens[replaced.end..end].join(" ");
-    let dots = |cut: bool| if cut { "… " } else { "" };
     let source = &job.train.corpus.sentences()[record.source - 1];
-    debug_assert!(!source.tokens().is_empty());
-    let line =
-        |mention: &[String]| format!("{}{before} [{}] {after}", dots(start > 0), mention.join(" "));
-    terminal.say(&format!("{:>5}  {}", record.source, line(&replaced.old)));
-    terminal.say(&format!("    →  {}  {}", line(&replaced.new), replaced.entity_type));
+    let Some(mention) = source.mentions().nth(replaced.mention) else { return };
+    let before = around(source.tokens(), mention.tokens);
+    let after = around(&record.tokens, replaced.start..replaced.end);
+    terminal.say(&format!("{:>5}  {before}", record.source));
+    terminal.say(&format!("    →  {after}  {}", replaced.entity_type));
+}
+
+/// A mention in brackets and the tokens around it.
+fn around<T: AsRef<str>>(tokens: &[T], mention: Range<usize>) -> String {
+    let join = |range: Range<usize>| {
+        let texts: Vec<_> = tokens[range].iter().map(AsRef::as_ref).collect();
+        texts.join(" ")
+    };
+    let start = mention.start.saturating_sub(AROUND);
+    let end = (mention.end + AROUND).min(tokens.len());
+    let dots = if start > 0 { "…" } else { "" };
+    let parts = [
+        dots.to_owned(),
+        join(start..mention.start),
+        format!("[{}]", join(mention.clone())),
+        join(mention.end..end),
+    ];
+    let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
 }

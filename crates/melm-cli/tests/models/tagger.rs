@@ -1,78 +1,16 @@
-//! `train` and `tag` as a user meets them, on a tiny model drawn at random.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+//! `train` and `tag`.
 
 use std::fs;
-use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
-use melm::pieces::{Files, Tokenizer};
-use melm_nn::config::Config;
-use melm_nn::mlm::MaskedLm;
-
-const TRAIN: &str = "\
-Ada B-PER\nLovelace I-PER\nwrote O\nin O\nLondon B-LOC\n. O\n\n\
-Bonn B-LOC\nis O\nnot O\nBerlin B-LOC\n. O\n\n\
-Konrad B-PER\nZuse I-PER\nlived O\nin O\nBerlin B-LOC\n. O\n\n\
-Grace B-PER\nHopper I-PER\nspoke O\n. O\n\n";
-
-/// A folder with a tiny model and a corpus.
-fn folder() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let model = folder.path().join("model");
-    let tokenizer = include_str!("../../melm-mini/model/tokenizer.json").to_owned();
-    let tokenizer = Tokenizer::from_files(Files { tokenizer, ..Files::default() }).unwrap();
-    tokenizer.save(&model).unwrap();
-    let config = Config {
-        vocab_size: tokenizer.n_pieces(),
-        hidden_size: 16,
-        n_layers: 1,
-        n_heads: 2,
-        intermediate_size: 24,
-        max_position_embeddings: 66,
-        initializer_range: 0.2,
-        ..Config::default()
-    };
-    MaskedLm::random(&config, 1).unwrap().save(&model).unwrap();
-    fs::write(folder.path().join("train.conll"), TRAIN).unwrap();
-    folder
-}
-
-fn melm(folder: &Path, args: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_melm"));
-    command.args(args.split_whitespace()).current_dir(folder);
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    command
-}
-
-fn run(folder: &Path, args: &str) -> Output {
-    melm(folder, args).output().unwrap()
-}
-
-/// What the command printed; it must have succeeded.
-fn done(folder: &Path, args: &str) -> String {
-    let output = run(folder, args);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{args}: {said}");
-    said
-}
+use crate::support::{TRAIN, assert_same, done, folder, melm, results, run};
 
 fn train_into(out: &str, more: &str) -> String {
     format!(
         "train train.conll --dev train.conll -o {out} --model model --preset best \
          --set tagger.learning_rate=0.02 {more}"
     )
-}
-
-/// Everything but the record, which tells the time.
-fn results(dir: &Path) -> Vec<(String, Vec<u8>)> {
-    let mut names: Vec<_> = fs::read_dir(dir)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .filter(|name| name != "run.json")
-        .collect();
-    names.sort();
-    names.into_iter().map(|name| (name.clone(), fs::read(dir.join(name)).unwrap())).collect()
 }
 
 #[test]
@@ -133,7 +71,21 @@ fn finished_work_is_recognised_and_never_overwritten_without_being_told_to() {
     // The saved plan reruns it exactly.
     fs::write(folder.path().join("plan.toml"), plan).unwrap();
     done(folder.path(), "train train.conll --dev train.conll -o again --config plan.toml");
-    assert_eq!(results(&folder.path().join("again")), results(&folder.path().join("tagger")));
+    assert_same(&folder.path().join("again"), &folder.path().join("tagger"));
+}
+
+#[test]
+fn the_last_epoch_is_kept_if_the_plan_says_so() {
+    let folder = folder();
+    let said = done(folder.path(), &train_into("last", "--updates 6 --set tagger.keep=last"));
+    assert!(said.contains("wrote `last`: last epoch kept"), "{said}");
+    let without = train_into("without", "--updates 6").replace(" --dev train.conll", "");
+    done(folder.path(), &without);
+    let weights =
+        |name: &str| fs::read(folder.path().join(name).join("model.safetensors")).unwrap();
+    assert!(weights("last") == weights("without"));
+    let metrics = fs::read_to_string(folder.path().join("last/metrics.jsonl")).unwrap();
+    assert!(metrics.contains("dev_f1"), "{metrics}");
 }
 
 #[test]
@@ -160,8 +112,7 @@ fn killed_at_ten_moments_it_ends_with_the_same_bytes() {
     }
     done(folder.path(), &train_into("killed", more));
     assert!(n_killed > 2, "only {n_killed} kills hit it");
-    let (whole, killed) = (folder.path().join("whole"), folder.path().join("killed"));
-    assert!(results(&whole) == results(&killed), "other bytes after {n_killed} kills");
+    assert_same(&folder.path().join("whole"), &folder.path().join("killed"));
 }
 
 #[cfg(unix)]

@@ -1,0 +1,67 @@
+//! `melm filter`: drafts, judged by a trained tagger.
+
+use std::io::Write as _;
+use std::path::Path;
+
+use melm::augment::{Funnel, Judged, judge_again, read_lines, to_lines};
+use melm::filter::{FilterSettings, Judge};
+use melm::run::Seed;
+use melm::stage::{Event, Run};
+use melm::tagger::Tagger;
+use melm_text::{Encoding, extended};
+
+use crate::args::Filter;
+use crate::commands::augment::report;
+use crate::data::Data;
+use crate::failure::Failure;
+use crate::input;
+use crate::listener::Listener;
+use crate::models;
+use crate::output::Output;
+use crate::terminal::{Terminal, count};
+
+pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
+    let force = command.output.force;
+    let out = Output::create(&command.output.out, force)?;
+    let augmented = command.augmented.as_deref().map(|path| Output::create(path, force));
+    let augmented = augmented.transpose()?;
+    let train = Data::read(&command.file, &command.reading, terminal)?;
+    let text = input::open_as(&command.drafts, Encoding::Utf8)?;
+    let mut drafts = read_lines(Path::new(text.name()), text.text(), &train.corpus)?;
+    let tagger = Tagger::open(&command.tagger)?;
+    let (cpu, device) = models::device(&command.machine)?;
+    terminal.say(&format!(
+        "judging {} of {} with {}; {device}",
+        count(drafts.len(), "draft"),
+        train.described(),
+        command.tagger.display()
+    ));
+    let settings = FilterSettings { mode: command.mode, threshold: command.threshold };
+    let judge = Judge::new(&tagger, settings, train.corpus.types());
+    let mut listener = Listener::new(u64::MAX, terminal);
+    let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
+    // Judging draws nothing and keeps nothing on disk before it is done.
+    let mut run = Run { seed: Seed(0), folder: "".into(), listener: &mut hear };
+    judge_again(&mut drafts, &judge, (command.mode, &cpu), &mut run.stage("filter"))?;
+    drop(listener);
+    write(out, &to_lines(drafts.iter().map(|(record, _)| record)))?;
+    if let Some(augmented) = augmented {
+        write(augmented, &with_kept(&train, &drafts)?)?;
+    }
+    let records: Vec<_> = drafts.into_iter().map(|(record, _)| record).collect();
+    report::say_funnel(&Funnel::of(&records, &train.corpus), terminal);
+    Ok(())
+}
+
+/// The file that the drafts were made of, and the kept ones behind it.
+fn with_kept(train: &Data, drafts: &[Judged]) -> Result<String, Failure> {
+    let kept = drafts.iter().filter(|(record, _)| record.verdict.is_kept());
+    let kept: Vec<_> = kept.map(|(_, draft)| draft.sentence.clone()).collect();
+    Ok(extended((&train.source, &train.options), &train.corpus, &kept)?)
+}
+
+fn write(mut out: Output, text: &str) -> Result<(), Failure> {
+    let name = out.name().to_owned();
+    out.write_all(text.as_bytes()).map_err(|error| Output::failed(&name, error))?;
+    out.finish()
+}

@@ -1,0 +1,274 @@
+//! `augment`: what it writes, and what it refuses.
+
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use serde_json::Value;
+
+use crate::drafts::{assert_explained, assert_labels_stand, kept, read, sentences, to_text};
+use crate::support::{TRAIN, assert_same, done, melm, results, run, tiny_folder};
+
+/// A judge that learns the few sentences by heart, in no time.
+pub(crate) const FAST: &str = "\
+[finetune]\nbudget = '4 epochs'\nbatch_size = 2\nlearning_rate = 0.01\n\
+[tagger]\nbudget = '40 epochs'\nbatch_size = 4\nlearning_rate = 0.02\nevaluate_every = 20\n";
+
+pub(crate) fn prepared() -> tempfile::TempDir {
+    let folder = tiny_folder();
+    fs::write(folder.path().join("fast.toml"), FAST).unwrap();
+    folder
+}
+
+pub(crate) fn augment_into(out: &str, more: &str) -> String {
+    format!(
+        "augment train.conll --dev train.conll -o {out} --model model --config fast.toml {more}"
+    )
+}
+
+/// Without fine-tuning and judging: only the files matter.
+fn guess_into(out: &str, file: &str) -> String {
+    format!(
+        "augment {file} -o {out} --model model --config fast.toml --method mlm-entity \
+         --set filter.mode=off --rounds 2"
+    )
+}
+
+fn augmented(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap()
+}
+
+fn funnel(dir: &Path) -> Value {
+    let record = fs::read_to_string(dir.join("run.json")).unwrap();
+    serde_json::from_str::<Value>(&record).unwrap()["drafts"].clone()
+}
+
+#[test]
+fn gold_comes_first_then_what_the_judge_agrees_with_and_every_verdict_is_explained() {
+    let folder = prepared();
+    let plain = "Nobody O\nspoke O\n\n";
+    fs::write(folder.path().join("train.conll"), format!("{TRAIN}{plain}")).unwrap();
+    let said = done(folder.path(), &augment_into("out", "--rounds 4"));
+    assert!(said.contains("1 sentence without a mention: no drafts of them"), "{said}");
+    let dir = folder.path().join("out");
+    let mut names: Vec<_> = results(&dir).into_iter().map(|(name, _)| name).collect();
+    names.retain(|name| !name.starts_with(".stages/"));
+    assert_eq!(names, ["drafts.jsonl", "metrics.jsonl", "plan.toml", "train.augmented.conll"]);
+
+    let gold = sentences(&format!("{TRAIN}{plain}"));
+    let drafts = read(&dir.join("drafts.jsonl"));
+    assert_eq!(drafts.len(), 4 * 4);
+    assert_explained(&drafts, &gold);
+    assert_labels_stand(&drafts, &gold);
+    let kept = kept(&drafts);
+    assert!(!kept.is_empty() && kept.len() < drafts.len(), "{drafts:?}");
+    let expected = format!("{TRAIN}{plain}{}", to_text(&kept));
+    assert_eq!(augmented(&dir, "train.augmented.conll"), expected);
+
+    let funnel = funnel(&dir);
+    let n = |key: &str| usize::try_from(funnel[key].as_u64().unwrap()).unwrap();
+    assert_eq!((n("drafts"), n("kept")), (drafts.len(), kept.len()));
+    let repeats = n("repeat_source") + n("repeat_gold") + n("repeat_draft");
+    assert_eq!(n("drafts"), repeats + n("disagrees") + n("unlikely") + n("kept"));
+    assert!(said.contains(&format!("kept {:>26}", n("kept"))), "{said}");
+    for stage in ["finetune", "judge"] {
+        let metrics = augmented(&dir, "metrics.jsonl");
+        assert!(metrics.contains(&format!("\"stage\":\"{stage}\"")), "{metrics}");
+    }
+}
+
+#[test]
+fn every_method_makes_drafts_of_its_kind() {
+    let folder = prepared();
+    let gold = sentences(TRAIN);
+    for method in ["melm-plain", "mlm-entity"] {
+        done(folder.path(), &augment_into(method, &format!("--method {method}")));
+        let drafts = read(&folder.path().join(method).join("drafts.jsonl"));
+        assert_eq!(drafts.len(), 3 * 4, "{method}");
+        assert_explained(&drafts, &gold);
+        assert_labels_stand(&drafts, &gold);
+    }
+    assert!(!folder.path().join("mlm-entity/.stages/finetune").exists());
+
+    done(folder.path(), &augment_into("label-wise", "--method label-wise"));
+    let drafts = read(&folder.path().join("label-wise/drafts.jsonl"));
+    assert_explained(&drafts, &gold);
+    for replaced in drafts.iter().flat_map(|draft| draft["replaced"].as_array().unwrap()) {
+        let donor = &replaced["donor"];
+        let at = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
+        let from = &gold[at(&donor["sentence"])];
+        let tokens = at(&donor["tokens"]["start"])..at(&donor["tokens"]["end"]);
+        assert_eq!(from.0[tokens.clone()], crate::drafts::texts(&replaced["new"]));
+        assert_eq!(
+            from.1[tokens.start],
+            format!("B-{}", replaced["entity_type"].as_str().unwrap())
+        );
+    }
+
+    let said = done(folder.path(), &augment_into("gold", "--method gold"));
+    assert_eq!(augmented(folder.path(), "gold/train.augmented.conll"), TRAIN);
+    assert_eq!(augmented(folder.path(), "gold/drafts.jsonl"), "");
+    // Nobody is trained to judge nothing.
+    assert!(said.contains("by gold, not judged: "), "{said}");
+    assert!(!folder.path().join("gold/.stages/judge").exists());
+}
+
+#[test]
+fn the_augmented_set_has_the_form_of_the_file() {
+    let folder = prepared();
+    let path = folder.path();
+    let columns = "# id 7\nAda\tNNP\tx\tB-PER\nsang\tVBD\ty\tO\n\nBonn\tNNP\tz\tB-LOC\n";
+    fs::write(path.join("columns.conll"), columns).unwrap();
+    done(path, &guess_into("columns", "columns.conll"));
+    let text = augmented(path, "columns/train.augmented.conll");
+    let new = text.strip_prefix(columns).unwrap().trim_start();
+    assert!(!new.is_empty() && !new.contains('#'), "{text}");
+    for row in new.lines().filter(|row| !row.is_empty()) {
+        let columns: Vec<_> = row.split('\t').collect();
+        let rest = &columns[1..];
+        let known = [["NNP", "x", "B-PER"], ["VBD", "y", "O"], ["NNP", "z", "B-LOC"]];
+        assert!(known.iter().any(|known| known == rest), "{text}");
+    }
+
+    let windows = TRAIN.replace('\n', "\r\n");
+    fs::write(path.join("windows.conll"), &windows).unwrap();
+    done(path, &guess_into("windows", "windows.conll"));
+    let text = augmented(path, "windows/train.augmented.conll");
+    assert!(text.starts_with(&windows) && text.len() > windows.len());
+    assert_eq!(text.matches('\n').count(), text.matches("\r\n").count());
+
+    let strings = "{\"id\": 1, \"tokens\": [\"in\", \"Bonn\"], \"ner_tags\": [\"O\", \"B-LOC\"]}\n";
+    let ids = "{\"tokens\": [\"in\", \"Bonn\"], \"ner_tags\": [0, 3]}\n";
+    fs::write(path.join("names.txt"), "O\nB-PER\nI-PER\nB-LOC\nI-LOC\n").unwrap();
+    for (name, lines, more) in [("strings", strings, ""), ("ids", ids, "--names names.txt")] {
+        fs::write(path.join(format!("{name}.jsonl")), lines).unwrap();
+        done(path, &format!("{} {more}", guess_into(name, &format!("{name}.jsonl"))));
+        let text = augmented(path, &format!("{name}/train.augmented.jsonl"));
+        let new = text.strip_prefix(lines).unwrap();
+        assert!(!new.is_empty(), "{name}");
+        let gold: Value = serde_json::from_str(lines).unwrap();
+        for line in new.lines() {
+            let draft: Value = serde_json::from_str(line).unwrap();
+            assert_eq!(draft["ner_tags"], gold["ner_tags"], "{name}");
+            assert_eq!(draft["tokens"][0], "in", "{name}");
+            assert_ne!(draft["tokens"][1], "Bonn", "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_same_plan_and_seed_give_the_same_bytes_with_any_number_of_threads() {
+    let folder = prepared();
+    done(folder.path(), &augment_into("one", "--threads 1"));
+    done(folder.path(), &augment_into("two", "--threads 2"));
+    let dir = |name: &str| folder.path().join(name);
+    assert_same(&dir("one"), &dir("two"));
+    done(folder.path(), &augment_into("other", "--seed 2"));
+    assert_ne!(augmented(&dir("one"), "drafts.jsonl"), augmented(&dir("other"), "drafts.jsonl"));
+    fs::rename(dir("one").join("plan.toml"), dir("plan.toml")).unwrap();
+    fs::write(dir("one").join("plan.toml"), augmented(&dir("two"), "plan.toml")).unwrap();
+    done(folder.path(), "augment train.conll --dev train.conll -o again --config plan.toml");
+    assert_same(&dir("one"), &dir("again"));
+}
+
+/// Files with their bytes and when they were written.
+fn written(dir: &Path) -> Vec<(String, Vec<u8>, SystemTime)> {
+    let when = |name: &str| fs::metadata(dir.join(name)).unwrap().modified().unwrap();
+    results(dir).into_iter().map(|(name, bytes)| (name.clone(), bytes, when(&name))).collect()
+}
+
+#[test]
+fn more_rounds_redo_nothing() {
+    let folder = prepared();
+    done(folder.path(), &augment_into("whole", "--rounds 3"));
+    done(folder.path(), &augment_into("grown", "--rounds 2"));
+    let stages = folder.path().join("grown/.stages");
+    let before = written(&stages);
+    let said = done(folder.path(), &augment_into("grown", "--rounds 3"));
+    assert!(said.contains("wrote `grown/train.augmented.conll`"), "{said}");
+    let mut after = written(&stages);
+    after.retain(|(name, ..)| name != "rounds/round-3.jsonl");
+    assert_eq!(before, after);
+    assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
+    let said = done(folder.path(), &augment_into("grown", "--rounds 3"));
+    assert!(said.contains("`grown` is done already"), "{said}");
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_another_plan_needs_force() {
+    let folder = prepared();
+    let said = done(folder.path(), &augment_into("out", "--dry-run"));
+    assert!(said.contains("GiB of memory; nothing was done"), "{said}");
+    assert!(!folder.path().join("out").exists());
+
+    done(folder.path(), &augment_into("out", "--method label-wise"));
+    let before = written(&folder.path().join("out"));
+    let other = run(folder.path(), &augment_into("out", "--method label-wise --seed 3"));
+    assert_eq!(other.status.code(), Some(1));
+    assert!(String::from_utf8(other.stderr).unwrap().contains("pass `--force`"));
+    assert_eq!(written(&folder.path().join("out")), before);
+    done(folder.path(), &augment_into("out", "--method label-wise --seed 3 --force"));
+    done(folder.path(), &augment_into("afresh", "--method label-wise --seed 3"));
+    assert_same(&folder.path().join("out"), &folder.path().join("afresh"));
+}
+
+#[test]
+fn another_column_of_the_same_file_is_other_data() {
+    let folder = prepared();
+    fs::write(folder.path().join("two.conll"), "Ada B-PER B-ART\nsang O O\n\n").unwrap();
+    let args = "augment two.conll -o out --method gold --tag-column";
+    done(folder.path(), &format!("{args} 2"));
+    let other = run(folder.path(), &format!("{args} 3"));
+    assert!(String::from_utf8(other.stderr).unwrap().contains("pass `--force`"));
+}
+
+#[test]
+fn the_record_goes_to_standard_output_and_the_model_is_kept_if_asked() {
+    let folder = prepared();
+    let output = melm(folder.path(), &augment_into("out", "--json --keep-model")).output().unwrap();
+    assert!(output.status.success());
+    let record: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(record["drafts"], funnel(&folder.path().join("out")));
+    for file in ["config.json", "model.safetensors", "tokenizer.json", "plan.toml"] {
+        assert!(folder.path().join("out/model").join(file).exists(), "{file}");
+    }
+}
+
+#[test]
+fn gold_and_sentences_without_mentions_are_keys_of_the_plan() {
+    let folder = prepared();
+    let plain = "Nobody O\nspoke O\n\n";
+    fs::write(folder.path().join("train.conll"), format!("{plain}{TRAIN}")).unwrap();
+    let copied = "--set generate.without_mentions=copied --rounds 2";
+    let said = done(folder.path(), &augment_into("out", &format!("{copied} --set union=false")));
+    assert!(said.contains("have no mention: copied"), "{said}");
+    assert!(said.contains("no gold and "), "{said}");
+    let dir = folder.path().join("out");
+    let drafts = read(&dir.join("drafts.jsonl"));
+    assert_explained(&drafts, &sentences(&format!("{plain}{TRAIN}")));
+    let verdicts: Vec<_> = drafts.iter().map(|draft| draft["verdict"].as_str().unwrap()).collect();
+    assert_eq!((drafts.len(), verdicts[0], verdicts[5]), (2 * 5, "copied", "copied"));
+    assert_eq!(funnel(&dir)["copied"], 2);
+    let written = sentences(&augmented(&dir, "train.augmented.conll"));
+    let wanted = drafts.iter().filter(|d| d["verdict"] == "kept" || d["verdict"] == "copied");
+    assert_eq!(written, wanted.map(crate::drafts::content).collect::<Vec<_>>());
+}
+
+#[test]
+fn tokens_that_cannot_be_guessed_are_counted_and_said() {
+    let folder = prepared();
+    fs::write(folder.path().join("odd.conll"), "in O\nBonn B-LOC\n\nin O\n𓀀𓀁 B-LOC\n\n").unwrap();
+    let said = done(folder.path(), &guess_into("out", "odd.conll"));
+    assert!(said.contains("1 entity token unknown to the model: left as they are"), "{said}");
+    assert!(said.contains("repeat their source         2"), "{said}");
+}
+
+#[test]
+fn examples_show_the_source_as_it_is_beside_its_draft() {
+    let folder = prepared();
+    let said = done(folder.path(), &guess_into("out", "train.conll"));
+    assert!(said.contains("    1  [Ada Lovelace] wrote in London .\n    →  ["), "{said}");
+    assert_eq!(said.matches("    1  ").count(), 1, "{said}");
+    let said = done(folder.path(), &augment_into("other", "--method label-wise --keep-model"));
+    assert!(said.contains("the method label-wise has no model to keep"), "{said}");
+}

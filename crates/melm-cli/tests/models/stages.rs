@@ -1,0 +1,123 @@
+//! `finetune`, `generate` and `filter`: the stages of `augment`, one at a time.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::augment::{augment_into, prepared};
+use crate::drafts::{kept, read};
+use crate::support::{TRAIN, assert_same, done, melm, run};
+
+const LEARN: &str = "train.conll --dev train.conll --model model --config fast.toml";
+
+fn text(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap()
+}
+
+#[test]
+fn one_after_the_other_they_write_what_augment_writes() {
+    let folder = prepared();
+    let path = folder.path();
+    done(path, &augment_into("all", "--keep-model"));
+    let said = done(path, &format!("finetune {LEARN} -o lm"));
+    assert!(said.contains("fine-tuning model on 4 sentences of `train.conll`"), "{said}");
+    assert!(said.contains("markers start: LOC at location, PER at person"), "{said}");
+    assert!(said.contains("wrote `lm`: dev loss "), "{said}");
+    for file in ["config.json", "model.safetensors", "tokenizer.json", "plan.toml"] {
+        let (alone, kept) = (path.join("lm").join(file), path.join("all/model").join(file));
+        assert!(fs::read(alone).unwrap() == fs::read(kept).unwrap(), "{file}");
+    }
+    assert!(text(path, "lm/metrics.jsonl").contains("dev_loss"));
+    assert!(text(path, "lm/run.json").contains("\"command\": \"finetune\""));
+
+    let said = done(path, "generate lm train.conll -o drafts.jsonl");
+    assert!(said.contains("making drafts of 4 sentences of `train.conll` with lm: 3 rounds"));
+    let drafts = read(&path.join("drafts.jsonl"));
+    for draft in &drafts {
+        let verdict = draft["verdict"].as_str().unwrap();
+        assert!(verdict == "new" || verdict.starts_with("repeats-"), "{draft}");
+    }
+    done(path, &format!("train {LEARN} -o tagger"));
+    let judge = "train.conll --tagger tagger -o";
+    done(path, &format!("filter drafts.jsonl {judge} judged.jsonl --augmented more.conll"));
+    assert_eq!(text(path, "judged.jsonl"), text(path, "all/drafts.jsonl"));
+    assert_eq!(text(path, "more.conll"), text(path, "all/train.augmented.conll"));
+
+    // What was judged once can be judged again, by another measure.
+    done(path, &format!("filter all/drafts.jsonl {judge} again.jsonl"));
+    assert_eq!(text(path, "again.jsonl"), text(path, "judged.jsonl"));
+    let likely = "--mode probability --threshold";
+    done(path, &format!("filter judged.jsonl {judge} all.jsonl {likely} 0"));
+    let n_new = drafts.iter().filter(|draft| draft["verdict"] == "new").count();
+    assert_eq!(kept(&read(&path.join("all.jsonl"))).len(), n_new);
+    done(path, &format!("filter judged.jsonl {judge} none.jsonl {likely} 1"));
+    let none = text(path, "none.jsonl");
+    assert_eq!(none.matches("\"verdict\":\"unlikely\"").count(), n_new, "{none}");
+}
+
+#[test]
+fn a_model_without_markers_makes_drafts_too() {
+    let folder = prepared();
+    let path = folder.path();
+    done(path, &augment_into("all", "--method melm-plain --set filter.mode=off --rounds 2"));
+    let said = done(path, &format!("finetune {LEARN} -o lm --set method=melm-plain"));
+    assert!(!said.contains("markers start"), "{said}");
+    done(path, "generate lm train.conll -o drafts.jsonl --rounds 2");
+    let judged = text(path, "all/drafts.jsonl").replace("\"kept\"", "\"new\"");
+    assert_eq!(text(path, "drafts.jsonl"), judged);
+    done(path, "generate lm train.conll -o other.jsonl --rounds 2 --seed 5");
+    assert_ne!(text(path, "other.jsonl"), judged);
+}
+
+#[test]
+fn a_killed_fine_tuning_goes_on_to_the_same_bytes() {
+    let folder = prepared();
+    let finetune = |out: &str| format!("finetune {LEARN} --epochs 20 --save-every 0 -o {out}");
+    done(folder.path(), &finetune("whole"));
+    let mut child = melm(folder.path(), &finetune("killed")).spawn().unwrap();
+    let metrics = folder.path().join("killed/.unfinished/finetune/metrics.jsonl");
+    while !fs::read_to_string(&metrics).is_ok_and(|lines| lines.lines().count() > 2) {
+        std::thread::sleep(Duration::from_micros(200));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let said = done(folder.path(), &finetune("killed"));
+    assert!(said.contains("going on after"), "{said}");
+    assert_same(&folder.path().join("whole"), &folder.path().join("killed"));
+    let said = done(folder.path(), &finetune("killed"));
+    assert!(said.contains("`killed` is done already"), "{said}");
+}
+
+#[test]
+fn what_does_not_fit_together_is_refused_with_its_cure() {
+    let folder = prepared();
+    let path = folder.path();
+    fs::write(path.join("other.conll"), "Oslo B-GPE\nis O\ncold O\n").unwrap();
+    done(path, &format!("finetune {LEARN} --epochs 1 -o lm"));
+    done(path, &format!("train {LEARN} --epochs 1 -o tagger"));
+    done(path, "generate lm train.conll -o drafts.jsonl --rounds 1");
+    fs::write(path.join("gpe.conll"), TRAIN.replace("LOC", "GPE")).unwrap();
+    for (args, code, expected) in [
+        ("generate lm other.conll -o o", 1, "`lm` has no marker for the tag `B-GPE`"),
+        ("generate nowhere train.conll -o o", 1, "cannot read `nowhere/config.json`"),
+        ("generate lm train.conll -o drafts.jsonl", 1, "`drafts.jsonl` exists already"),
+        ("generate lm train.conll -o o --set method=label-wise", 2, "without a model"),
+        ("finetune train.conll -o o --model model --set method=gold", 2, "fine-tunes nothing"),
+        ("filter drafts.jsonl other.conll --tagger tagger -o o", 1, "`drafts.jsonl`:1: "),
+        ("filter train.conll train.conll --tagger tagger -o o", 1, "`train.conll`:1: "),
+        ("filter drafts.jsonl gpe.conll --tagger tagger -o o", 1, "does not know the tag `B-GPE`"),
+        ("filter drafts.jsonl train.conll --tagger lm -o o", 1, "but no tagger"),
+        (
+            "filter drafts.jsonl train.conll --tagger tagger -o o --mode off",
+            2,
+            "expected agreement",
+        ),
+        ("filter drafts.jsonl train.conll --tagger tagger -o o --threshold 2", 2, "from 0 to 1"),
+    ] {
+        let output = run(path, args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{args}: {said}");
+        assert_eq!(output.status.code(), Some(code), "{args}: {said}");
+        assert!(!path.join("o").exists(), "{args}");
+    }
+}

@@ -1,0 +1,91 @@
+//! What the model is asked, and what it answers, against transformers: see `tools/make_golden_candidates.py`.
+//!
+//! As in the authors' code, which has no ban list, every piece is a candidate; mask positions are forced equal.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+
+use melm::entity_lm::{EntityLm, MarkerSettings};
+use melm::markers::RowStart;
+use melm::model::{Embedded, Pretrained};
+use melm::plan::{Preset, Size, Sizes};
+use melm_nn::device::Cpu;
+use melm_nn::encoder::Tape;
+use melm_nn::mlm::{HeadTape, MaskedBatch, Predictions};
+use melm_text::{Corpus, ReadOptions, Source};
+use serde::Deserialize;
+
+/// Of a log-probability, as in the engine's own golden tests.
+const TOLERANCE: f32 = 1e-4;
+
+#[derive(Deserialize)]
+struct Case {
+    sentence: usize,
+    pieces: Vec<u32>,
+    masked: Vec<usize>,
+    best: Vec<[u32; 5]>,
+    log_probabilities: Vec<[f32; 5]>,
+}
+
+fn testdata(path: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/candidates").join(path)
+}
+
+fn corpus() -> Corpus {
+    let text = std::fs::read_to_string(testdata("sentences.conll")).unwrap();
+    let source = Source::from_text("sentences.conll", text);
+    Corpus::read(&source, &ReadOptions::default()).unwrap()
+}
+
+fn assert_equal(pretrained: &Pretrained, golden: &str) {
+    let golden = std::fs::read_to_string(testdata(golden)).unwrap();
+    let cases: Vec<Case> = serde_json::from_str(&golden).unwrap();
+    let corpus = corpus();
+    let plan = Preset::ReferenceCode.plan(Sizes::both(Size::Full));
+    // Rows of markers that hold nothing random can be made in Python too.
+    let markers = MarkerSettings { start: RowStart::RelatedWords, ..plan.markers };
+    let (lm, _) = EntityLm::new(pretrained, &[&corpus], &markers, 1).unwrap();
+    let linearized = lm.linearize(&corpus).unwrap();
+    assert_eq!(linearized.windows.len(), cases.len());
+    let (cpu, model) = (Cpu::new(2), lm.model());
+    let (mut tape, mut head) = (Tape::for_prediction(model.config()), HeadTape::default());
+    let mut found = Predictions::default();
+    for (window, case) in linearized.windows.iter().zip(&cases) {
+        assert_eq!((window.sentence, &window.pieces), (case.sentence, &case.pieces));
+        let mut pieces = window.pieces.clone();
+        for position in &case.masked {
+            pieces[*position] = lm.tokenizer().specials().mask;
+        }
+        let mut batch = MaskedBatch::default();
+        batch.sentences.push(&pieces, 0);
+        batch.positions.clone_from(&case.masked);
+        let tapes = (&mut tape, &mut head);
+        model.predict(&cpu, (&batch, plan.generate.ranks.last()), tapes, &mut found).unwrap();
+        assert_eq!(found.n_rows(), case.best.len());
+        for (row, (best, likely)) in case.best.iter().zip(&case.log_probabilities).enumerate() {
+            let ids: Vec<_> = found.row(row).iter().map(|candidate| candidate.piece).collect();
+            assert_eq!(ids, best, "sentence {}, masked position {row}", case.sentence);
+            for (candidate, wanted) in found.row(row).iter().zip(likely) {
+                let error = (candidate.log_probability - wanted).abs();
+                assert!(error <= TOLERANCE * wanted.abs().max(1.0), "{error} from {wanted}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_five_likeliest_pieces_of_a_tiny_model_are_those_of_transformers() {
+    assert_equal(&Pretrained::open(&testdata("tiny")).unwrap(), "tiny.json");
+}
+
+#[test]
+fn the_five_likeliest_pieces_of_mini_are_those_of_transformers() {
+    let files = Embedded {
+        config: melm_mini::CONFIG,
+        tokenizer: melm_mini::TOKENIZER,
+        tokenizer_config: melm_mini::TOKENIZER_CONFIG,
+        special_tokens_map: melm_mini::SPECIAL_TOKENS_MAP,
+        weights: melm_mini::WEIGHTS,
+    };
+    assert_equal(&Pretrained::embedded("mini", files).unwrap(), "mini.json");
+}

@@ -5,8 +5,6 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
-use serde_json::{Map, Value};
-
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -37,12 +35,11 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Writes what was done to standard output, as JSON.
-pub(crate) fn print(record: &Map<String, Value>) -> Result<(), Failure> {
+/// Writes a record to standard output, if that was asked for.
+pub(crate) fn print_if(is_asked: bool, record: Option<&serde_json::Value>) -> Result<(), Failure> {
+    let Some(record) = record.filter(|_| is_asked) else { return Ok(()) };
     let mut out = Output::create("-".as_ref(), false)?;
-    serde_json::to_writer_pretty(&mut out, record)
-        .map_err(io::Error::from)
-        .and_then(|()| out.write_all(b"\n"))
+    out.write_all(format!("{record:#}\n").as_bytes())
         .map_err(|error| Output::failed("standard output", error))?;
     out.finish()
 }

@@ -138,7 +138,7 @@ impl<'a> Training<'a> {
         let folder = RunFolder::open(out, &self.key()?, self.options.force)?;
         if folder.found == Found::Done {
             terminal.say(&format!("`{}` is done already", out.display()));
-            return Ok(());
+            return output::print_if(self.options.json, folder.record().as_ref());
         }
         terminal.say(&self.described());
         folder.begin()?;
@@ -160,7 +160,7 @@ impl<'a> Training<'a> {
             terminal.say(line);
         }
         terminal.say(&self.result(&learned.fitted));
-        if self.options.json { output::print(&record) } else { Ok(()) }
+        output::print_if(self.options.json, Some(&record.into()))
     }
 
     /// Stands for everything that can change the result.

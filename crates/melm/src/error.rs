@@ -282,4 +282,22 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
+    /// A loss is no number any more.
+    #[error(
+        "the training `{stage}` has diverged at update {step}; lower its `learning_rate`, and begin anew with `--force`"
+    )]
+    Diverged {
+        /// The stage.
+        stage: &'static str,
+        /// The update.
+        step: u64,
+    },
+    /// A name to freeze that no tensor begins with.
+    #[error(
+        "no tensor's name begins with `{start}`, which the plan wants to freeze; names are those of Hugging Face"
+    )]
+    NothingToFreeze {
+        /// The beginning.
+        start: String,
+    },
 }

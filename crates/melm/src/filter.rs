@@ -1,7 +1,7 @@
 //! The filter (section 2.4): a tagger trained on gold reads every draft, and says whether its labels hold.
 
 use melm_nn::device::Cpu;
-use melm_text::{EntityTypes, Tag};
+use melm_text::{EntityTypes, Mention, Tag, mentions, write_tags};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -102,21 +102,25 @@ impl<'a> Judge<'a> {
         Ok((opinions.collect(), cuts))
     }
 
-    /// The judge's numbers of a draft's tags. Types go by name: a judge from a file has its own.
+    /// The judge's numbers of a draft's tags: types go by name, and mentions are spelt in the judge's scheme, since a
+    /// judge from a file has its own.
     fn numbers(&self, tags: &[Tag]) -> Result<Vec<u32>, Error> {
         let set = self.tagger.tags();
+        let translate = |mention: Mention| {
+            let name = self.types.name(mention.entity_type);
+            let unknown = || Error::UnknownTag { tag: name.to_owned() };
+            let entity_type = set.types().find(name).ok_or_else(unknown)?;
+            Ok(Mention { entity_type, ..mention })
+        };
+        let mentions = mentions(tags).map(translate).collect::<Result<Vec<_>, Error>>()?;
+        let mut spelt = vec![Tag::Outside; tags.len()];
+        write_tags(mentions, set.scheme(), &mut spelt);
         let number = |tag: &Tag| {
-            let translated = match *tag {
-                Tag::Outside => Some(Tag::Outside),
-                Tag::In(part, entity_type) => {
-                    set.types().find(self.types.name(entity_type)).map(|t| Tag::In(part, t))
-                }
-            };
-            translated.and_then(|tag| set.number(tag)).ok_or_else(|| Error::UnknownTag {
-                tag: self.types.spell(*tag, set.scheme()).to_string(),
+            set.number(*tag).ok_or_else(|| Error::UnknownTag {
+                tag: set.types().spell(*tag, set.scheme()).to_string(),
             })
         };
-        tags.iter().map(number).collect()
+        spelt.iter().map(number).collect()
     }
 }
 

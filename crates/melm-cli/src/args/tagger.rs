@@ -53,7 +53,7 @@ pub(crate) struct Learning {
 
 /// Tag a file with a trained tagger
 ///
-/// Everything in the file stays as it is; its tags are replaced, or added as a last column (or as
+/// Everything in the file stays as it is (line ends become LF); its tags are replaced, or added as a last column (or as
 /// the key `ner_tags`) where it has none.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm tag tagger test.conll -o predicted.conll\n  \

@@ -42,7 +42,8 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     // Judging draws nothing and keeps nothing on disk before it is done.
     let mut run = Run { seed: Seed(0), folder: "".into(), listener: &mut hear };
-    judge_again(&mut drafts, &judge, (command.mode, &cpu), &mut run.stage("filter"))?;
+    let stage = &mut run.stage("filter");
+    judge_again(&train.corpus, &mut drafts, &judge, (command.mode, &cpu, stage))?;
     drop(listener);
     write(out, &to_lines(drafts.iter().map(|(record, _)| record)))?;
     if let Some(augmented) = augmented {

@@ -131,7 +131,8 @@ impl Job<'_> {
 fn with_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) -> Vec<u8> {
     let text = String::from_utf8(bytes).expect("what was read as text is written as text");
     let Some(layout) = &survey.layout else {
-        let open = text.trim_end().trim_end_matches('}');
+        // One brace only: the last value may end with braces of its own.
+        let open = text.trim_end().strip_suffix('}').unwrap_or_default();
         let list = probabilities.join(",");
         return format!("{open},\"ner_probabilities\":[{list}]}}\n").into_bytes();
     };

@@ -97,6 +97,8 @@ fn what_does_not_fit_together_is_refused_with_its_cure() {
     done(path, &format!("train {LEARN} --epochs 1 -o tagger"));
     done(path, "generate lm train.conll -o drafts.jsonl --rounds 1");
     fs::write(path.join("gpe.conll"), TRAIN.replace("LOC", "GPE")).unwrap();
+    let gpe = text(path, "drafts.jsonl").replace("LOC", "GPE");
+    fs::write(path.join("gpe.jsonl"), gpe).unwrap();
     for (args, code, expected) in [
         ("generate lm other.conll -o o", 1, "`lm` has no marker for the tag `B-GPE`"),
         ("generate nowhere train.conll -o o", 1, "cannot read `nowhere/config.json`"),
@@ -105,7 +107,8 @@ fn what_does_not_fit_together_is_refused_with_its_cure() {
         ("finetune train.conll -o o --model model --set method=gold", 2, "fine-tunes nothing"),
         ("filter drafts.jsonl other.conll --tagger tagger -o o", 1, "`drafts.jsonl`:1: "),
         ("filter train.conll train.conll --tagger tagger -o o", 1, "`train.conll`:1: "),
-        ("filter drafts.jsonl gpe.conll --tagger tagger -o o", 1, "does not know the tag `B-GPE`"),
+        ("filter drafts.jsonl gpe.conll --tagger tagger -o o", 1, "`drafts.jsonl`:1: mention "),
+        ("filter gpe.jsonl gpe.conll --tagger tagger -o o", 1, "does not know the tag `GPE`"),
         ("filter drafts.jsonl train.conll --tagger lm -o o", 1, "but no tagger"),
         (
             "filter drafts.jsonl train.conll --tagger tagger -o o --mode off",
@@ -119,5 +122,77 @@ fn what_does_not_fit_together_is_refused_with_its_cure() {
         assert!(said.contains(expected), "{args}: {said}");
         assert_eq!(output.status.code(), Some(code), "{args}: {said}");
         assert!(!path.join("o").exists(), "{args}");
+    }
+}
+
+#[test]
+fn a_judge_of_another_scheme_judges_the_same_mentions() {
+    let folder = prepared();
+    let path = folder.path();
+    done(path, "convert train.conll --to-scheme iobes -o iobes.conll");
+    done(path, &format!("train {LEARN} -o tagger").replace("train.conll", "iobes.conll"));
+    done(path, "augment train.conll -o lw --method label-wise --set filter.mode=off");
+    done(path, "filter lw/drafts.jsonl train.conll --tagger tagger -o judged.jsonl");
+    for draft in read(&path.join("judged.jsonl")) {
+        for other in draft["disagreements"].as_array().into_iter().flatten() {
+            let kind =
+                |key: &str| other[key].as_str().unwrap().split_once('-').map(|(_, t)| t.to_owned());
+            let is_spelling = kind("wanted").is_some() && other["wanted"] == other["found"];
+            assert!(!is_spelling, "{draft}");
+            // Single tokens are S and last ones E in the judge's scheme.
+            assert!(
+                ["O", "B-", "I-", "E-", "S-"]
+                    .iter()
+                    .any(|start| { other["wanted"].as_str().unwrap().starts_with(start) })
+            );
+        }
+        if draft["verdict"] == "kept" {
+            return;
+        }
+    }
+    panic!("the judge agreed with nothing");
+}
+
+#[test]
+fn drafts_of_several_files_are_judged_once_each() {
+    let folder = prepared();
+    let path = folder.path();
+    done(path, &format!("train {LEARN} --epochs 1 -o tagger"));
+    done(path, "augment train.conll -o lw --method label-wise --set filter.mode=off");
+    let drafts = text(path, "lw/drafts.jsonl");
+    fs::write(path.join("twice.jsonl"), format!("{drafts}{drafts}")).unwrap();
+    let judge = "train.conll --tagger tagger --mode probability --threshold 0 -o";
+    done(path, &format!("filter lw/drafts.jsonl {judge} once.jsonl"));
+    done(path, &format!("filter twice.jsonl {judge} both.jsonl"));
+    let [once, both] = ["once.jsonl", "both.jsonl"].map(|name| kept(&read(&path.join(name))));
+    assert_eq!(once, both);
+}
+
+#[test]
+fn a_draft_that_was_changed_by_hand_is_refused() {
+    let folder = prepared();
+    let path = folder.path();
+    done(path, &format!("train {LEARN} --epochs 1 -o tagger"));
+    done(path, "augment train.conll -o lw --method label-wise --set filter.mode=off");
+    let line = text(path, "lw/drafts.jsonl").lines().next().unwrap().to_owned();
+    let draft: serde_json::Value = serde_json::from_str(&line).unwrap();
+    let changed = |change: &dyn Fn(&mut serde_json::Value)| {
+        let mut draft = draft.clone();
+        change(&mut draft);
+        draft.to_string()
+    };
+    for (text, expected) in [
+        (changed(&|draft| draft["source"] = 0.into()), "there is no sentence 0"),
+        (changed(&|draft| draft["tags"][0] = "B-ORG".into()), "tokens and tags"),
+        (changed(&|draft| draft["replaced"][0]["start"] = 9000.into()), "are elsewhere"),
+        (changed(&|draft| draft["replaced"][0]["mention"] = 7.into()), "mention 7"),
+        (changed(&|draft| draft["replaced"][0]["donor"]["tokens"]["end"] = 2.into()), "is none"),
+        (changed(&|draft| draft["replaced"][0]["donor"]["sentence"] = 99.into()), "is another"),
+    ] {
+        fs::write(path.join("changed.jsonl"), text + "\n").unwrap();
+        let output = run(path, "filter changed.jsonl train.conll --tagger tagger -o o");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{expected}: {said}");
+        assert_eq!(output.status.code(), Some(1), "{said}");
     }
 }

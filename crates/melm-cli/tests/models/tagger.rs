@@ -161,3 +161,30 @@ fn what_cannot_be_done_is_said_before_any_work() {
         assert!(!folder.path().join("t").exists(), "{args}");
     }
 }
+
+#[test]
+fn probabilities_stand_beside_whatever_an_object_ends_with() {
+    let folder = folder();
+    done(folder.path(), &train_into("tagger", "--updates 1"));
+    let line = r#"{"tokens": ["Bonn"], "ner_tags": ["O"], "meta": {"a": {"b": 1}}}"#;
+    fs::write(folder.path().join("in.jsonl"), line).unwrap();
+    done(folder.path(), "tag tagger in.jsonl --probabilities -o out.jsonl");
+    let out = fs::read_to_string(folder.path().join("out.jsonl")).unwrap();
+    let object: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(object["meta"]["a"]["b"], 1);
+    assert_eq!(object["ner_probabilities"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_training_that_diverges_is_no_success() {
+    let folder = folder();
+    let more =
+        "--updates 20 --set tagger.learning_rate=1e30 --set tagger.clip=0 --set tagger.head=linear";
+    let output = run(folder.path(), &train_into("tagger", more));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("has diverged at update"), "{said}");
+    let slip = run(folder.path(), &train_into("t", "--set tagger.freeze=['encoder.layer']"));
+    let said = String::from_utf8(slip.stderr).unwrap();
+    assert!(said.contains("no tensor's name begins with `encoder.layer`"), "{said}");
+}

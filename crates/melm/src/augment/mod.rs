@@ -15,14 +15,14 @@ use melm_text::{Corpus, Sentence};
 
 use crate::Error;
 use crate::draft::{Draft, Novelty};
-use crate::files::write_whole;
+use crate::files::{sha256, write_whole};
 use crate::filter::{FilterMode, Judge};
 use crate::fit::Fitted;
 use crate::generate::WithoutMentions;
 use crate::model::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
-use crate::tagger::Tagger;
+use crate::tagger::{Cuts, Tagger};
 
 /// A draft and its line.
 pub type Judged = (DraftRecord, Draft);
@@ -55,6 +55,8 @@ pub struct Augmented {
     pub kept: Vec<Sentence>,
     /// How the training of the judge went, if it was needed.
     pub judge: Option<Fitted>,
+    /// What the judge could not learn from in one piece.
+    pub judge_cuts: Cuts,
     /// How the method was prepared, if it was needed.
     pub prepared: Option<Prepared>,
 }
@@ -92,8 +94,9 @@ pub fn augment(
     let kept = all.iter().filter(|(record, _)| record.verdict.is_kept());
     let kept = kept.map(|(_, draft)| draft.sentence.clone()).collect();
     let records = all.into_iter().map(|(record, _)| record).collect();
+    let judge_cuts = crew.as_ref().map_or(Cuts::default(), |crew| crew.cuts);
     let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
-    Ok(Augmented { records, lines, kept, judge, prepared })
+    Ok(Augmented { records, lines, kept, judge, judge_cuts, prepared })
 }
 
 /// Who makes drafts and who judges them.
@@ -102,6 +105,7 @@ struct Crew<'a> {
     prepared: Prepared,
     tagger: Option<Tagger>,
     fitted: Option<Fitted>,
+    cuts: Cuts,
 }
 
 impl<'a> Crew<'a> {
@@ -113,13 +117,15 @@ impl<'a> Crew<'a> {
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
         let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, cpu), run)?;
-        let mut crew = Self { augmenter, prepared, tagger: None, fitted: None };
+        let mut crew =
+            Self { augmenter, prepared, tagger: None, fitted: None, cuts: Cuts::default() };
         if plan.has_judge() {
             let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
             // The tagger that `melm train` makes of the same data.
             let stage = &mut run.stage_as("judge", "tagger");
             let corpora = (gold.train, gold.dev);
             let trained = Tagger::train(pretrained, corpora, (&plan.tagger, cpu), stage)?;
+            crew.cuts = trained.cuts;
             (crew.tagger, crew.fitted) = (Some(trained.tagger), Some(trained.fitted));
         }
         Ok(crew)
@@ -189,27 +195,33 @@ fn recorded(
     (train, seed): (&Corpus, u64),
 ) -> Vec<Judged> {
     let record = |draft: Draft| {
-        let verdict = if draft.sentence.mentions().next().is_none() {
-            Verdict::Copied
-        } else {
-            novelty.look(&draft).map_or(Verdict::New, Verdict::from)
-        };
+        let verdict = verdict_before_judging(&draft, novelty);
         (DraftRecord::new(&draft, train, seed, verdict), draft)
     };
     drafts.into_iter().map(record).collect()
 }
 
-/// Forgets what an earlier judge said and judges anew. What repeats a sentence does so whoever judges.
+/// Forgets what an earlier judge said and judges anew. What repeats a sentence is found anew too: the drafts may come
+/// from several files.
 pub fn judge_again(
+    train: &Corpus,
     drafts: &mut [Judged],
     judge: &Judge<'_>,
-    (mode, cpu): (FilterMode, &Cpu),
-    stage: &mut Stage<'_>,
+    (mode, cpu, stage): (FilterMode, &Cpu, &mut Stage<'_>),
 ) -> Result<(), Error> {
-    for (record, _) in &mut *drafts {
-        record.reopen();
+    let mut novelty = Novelty::of(train);
+    for (record, draft) in &mut *drafts {
+        record.reopen(verdict_before_judging(draft, &mut novelty));
     }
     judge_new(drafts, Some(judge), (mode, cpu), stage)
+}
+
+/// Whether a draft is new, a copy, or repeats something seen before.
+fn verdict_before_judging(draft: &Draft, novelty: &mut Novelty<'_>) -> Verdict {
+    if draft.sentence.mentions().next().is_none() {
+        return Verdict::Copied;
+    }
+    novelty.look(draft).map_or(Verdict::New, Verdict::from)
 }
 
 /// Drafts judged at a time.
@@ -255,14 +267,21 @@ impl Rounds {
         self.folder.join(format!("round-{round}.jsonl"))
     }
 
+    /// The fingerprint of a round that is whole.
+    fn seal(&self, round: u32) -> PathBuf {
+        self.folder.join(format!("round-{round}.sha256"))
+    }
+
     /// A round's drafts and its text, which is not written anew: numbers would not be the same to the last digit.
     fn read(&self, round: u32, train: &Corpus) -> Result<Option<(Vec<Judged>, String)>, Error> {
         let path = self.path(round);
-        if !path.exists() {
+        let (text, expected) = (std::fs::read(&path), std::fs::read_to_string(self.seal(round)));
+        // A round that is not what was written is made again.
+        let Some(text) = text.ok().filter(|text| expected.is_ok_and(|hash| hash == sha256(text)))
+        else {
             return Ok(None);
-        }
-        let text = std::fs::read_to_string(&path)
-            .map_err(|source| Error::Read { path: path.clone(), source })?;
+        };
+        let text = String::from_utf8_lossy(&text).into_owned();
         Ok(Some((read_lines(&path, &text, train)?, text)))
     }
 
@@ -271,6 +290,7 @@ impl Rounds {
             .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
         let text = to_lines(made.iter().map(|(record, _)| record));
         write_whole(&self.path(round), text.as_bytes())?;
+        write_whole(&self.seal(round), sha256(text.as_bytes()).as_bytes())?;
         Ok(text)
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm_text::{Corpus, Token};
+use melm_text::{Corpus, Mention, Token};
 use serde::{Deserialize, Serialize};
 
 use super::Judged;
@@ -131,18 +131,10 @@ impl DraftRecord {
     }
 
     /// Forgets what a judge said.
-    pub fn reopen(&mut self) {
-        match self.verdict {
-            Verdict::RepeatsSource
-            | Verdict::RepeatsGold
-            | Verdict::RepeatsDraft
-            | Verdict::Copied => {}
-            Verdict::Kept | Verdict::Disagrees | Verdict::Unlikely | Verdict::New => {
-                self.verdict = Verdict::New;
-                self.probability = None;
-                self.disagreements.clear();
-            }
-        }
+    pub fn reopen(&mut self, verdict: Verdict) {
+        self.verdict = verdict;
+        self.probability = None;
+        self.disagreements.clear();
     }
 
     /// Writes down what the judge says.
@@ -171,18 +163,27 @@ impl DraftRecord {
             let new: Result<Vec<_>, _> = one.new.iter().map(|text| Token::new(text)).collect();
             let new = new.map_err(|fault| fault.to_string())?;
             let old = sentence.tokens()[mention.tokens.clone()].to_vec();
-            if !old.iter().map(AsRef::<str>::as_ref).eq(one.old.iter().map(String::as_str)) {
+            let is_same =
+                old.iter().map(AsRef::<str>::as_ref).eq(one.old.iter().map(String::as_str))
+                    && corpus.types().name(mention.entity_type) == one.entity_type;
+            if !is_same {
                 return Err(wrong());
             }
             if let Some(donor) = &one.donor {
                 let from = corpus.sentences().get(donor.sentence).ok_or_else(wrong)?;
-                from.tokens().get(donor.tokens.clone()).ok_or_else(wrong)?;
+                let given =
+                    Mention { entity_type: mention.entity_type, tokens: donor.tokens.clone() };
+                if !from.mentions().any(|other| other == given) {
+                    return Err(format!("what takes the place of mention {} is none", one.mention));
+                }
                 donors[one.mention] = Some(donor.clone());
-            } else {
+            } else if new.len() == mention.tokens.len() && one.start == mention.tokens.start {
                 let place = mention.tokens.clone();
                 tokens.extend(place.zip(new.iter().cloned()));
+            } else {
+                return Err(wrong());
             }
-            let (range, pieces) = (one.start..one.end, one.pieces.clone());
+            let (range, pieces) = (one.start..one.start + new.len(), one.pieces.clone());
             let (mention, entity_type) = (one.mention, mention.entity_type);
             let donor = one.donor.clone();
             replacements.push(Replacement {
@@ -201,11 +202,16 @@ impl DraftRecord {
             let sentence = sentence.with_tokens(tokens);
             Draft { sentence, source, round: self.round, replacements, n_restored: self.restored }
         };
-        let found = draft.sentence.tokens().iter().map(AsRef::<str>::as_ref);
-        if found.eq(self.tokens.iter().map(String::as_str)) {
-            Ok(draft)
+        let again = Self::new(&draft, corpus, self.seed, self.verdict);
+        let places = |record: &Self| -> Vec<(usize, usize)> {
+            record.replaced.iter().map(|one| (one.start, one.end)).collect()
+        };
+        if (&again.tokens, &again.tags) != (&self.tokens, &self.tags) {
+            Err("its tokens and tags are not its source's with the mentions replaced".to_owned())
+        } else if places(&again) != places(self) {
+            Err("its mentions are elsewhere".to_owned())
         } else {
-            Err("its tokens are not its source's with the mentions replaced".to_owned())
+            Ok(draft)
         }
     }
 }

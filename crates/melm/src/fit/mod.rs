@@ -122,7 +122,7 @@ pub fn fit(
     cpu: &Cpu,
     stage: &mut Stage<'_>,
 ) -> Result<Fitted, Error> {
-    settings.freeze.apply(learner.parameters_mut());
+    settings.freeze.apply(learner.parameters_mut())?;
     let store = Store::new(stage.folder());
     if let Some(fitted) = store.restore_done(learner.parameters_mut())? {
         return Ok(fitted);
@@ -148,7 +148,11 @@ pub fn fit(
         let examples = steps.batch(&order, at);
         let step = Step { epoch, number: course.n_steps, examples, key };
         gradients.clear();
-        course.loss.add(learner.accumulate(cpu, &step, &mut gradients)?);
+        let loss = learner.accumulate(cpu, &step, &mut gradients)?;
+        if !loss.sum.is_finite() {
+            return Err(Error::Diverged { stage: stage.name(), step: course.n_steps + 1 });
+        }
+        course.loss.add(loss);
         let rate = settings.rate(steps.schedule.factor(course.n_steps));
         adam.step(cpu, rate, (learner.parameters_mut(), &mut gradients));
         course.n_steps += 1;
@@ -157,6 +161,10 @@ pub fn fit(
         if at + 1 == steps.per_epoch || is_last {
             let is_due = is_last || (epoch + 1).is_multiple_of(settings.evaluate_every.get());
             let evaluation = if is_due { learner.evaluate(cpu)? } else { None };
+            if evaluation.is_some_and(|found| !found.value.is_finite()) {
+                let step = course.n_steps;
+                return Err(Error::Diverged { stage: stage.name(), step });
+            }
             if course.end_epoch(epoch, evaluation) && settings.keep == Keep::Best {
                 store.save_best(learner.parameters())?;
             }

@@ -8,6 +8,8 @@ use melm_nn::optim::{AdamSettings, Schedule};
 use melm_nn::params::Parameters;
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
+
 /// The settings of one training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FitSettings {
@@ -71,8 +73,15 @@ pub enum Keep {
 pub struct Freeze(pub Vec<String>);
 
 impl Freeze {
-    pub(super) fn apply(&self, parameters: &mut Parameters) {
+    /// Freezes what begins so; a beginning that nothing has is a slip.
+    pub(super) fn apply(&self, parameters: &mut Parameters) -> Result<(), Error> {
+        let names = || parameters.list().iter().map(|parameter| parameter.name.as_str());
+        let is_idle = |start: &&String| !names().any(|name| name.starts_with(start.as_str()));
+        if let Some(start) = self.0.iter().find(is_idle) {
+            return Err(Error::NothingToFreeze { start: start.clone() });
+        }
         parameters.freeze(|name| self.0.iter().any(|start| name.starts_with(start.as_str())));
+        Ok(())
     }
 }
 
@@ -96,7 +105,11 @@ impl FitSettings {
     /// The first key whose value cannot be, and what is expected of it.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str)> {
         let claims = [
-            (self.learning_rate > 0.0, "learning_rate", "a number above 0"),
+            (
+                self.learning_rate > 0.0 && self.learning_rate.is_finite(),
+                "learning_rate",
+                "a number above 0",
+            ),
             ((0.0..=1.0).contains(&self.warmup), "warmup", "a share from 0 to 1"),
             (self.weight_decay >= 0.0, "weight_decay", "0 or more"),
             (self.clip >= 0.0, "clip", "0 (no limit) or more"),
@@ -120,7 +133,7 @@ impl FitSettings {
     pub(super) fn steps(&self, n_examples: usize) -> Steps {
         let per_epoch = n_examples.div_ceil(self.batch_size.get()).max(1) as u64;
         let n_steps = match self.budget {
-            Budget::Epochs(n) => n.get() * per_epoch,
+            Budget::Epochs(n) => n.get().saturating_mul(per_epoch),
             Budget::Updates(n) => n.get(),
         };
         #[expect(

@@ -51,7 +51,12 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let is_done = record.as_ref().is_some_and(|record| record["rounds"] == rounds);
     if folder.found == Found::Done && is_done && !command.keep_model {
         terminal.say(&format!("`{}` is done already", command.out.display()));
-        return Ok(());
+        return output::print_if(command.json, record.as_ref());
+    }
+    let n_done = record.as_ref().and_then(|record| record["rounds"].as_u64()).unwrap_or(0);
+    if folder.found == Found::Done && n_done > u64::from(job.plan.generate.rounds.get()) {
+        let (dir, found) = (command.out.clone(), "a run of more rounds");
+        return Err(melm::Error::Occupied { dir, found }.into());
     }
     terminal.say(&job.described());
     if command.keep_model && job.masked_lm.is_none() {
@@ -82,7 +87,7 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     folder.finish(record.clone())?;
     drop(deferred);
     report::say((&job, &augmented, &funnel), (&out, started), terminal);
-    if command.json { output::print(&record) } else { Ok(()) }
+    output::print_if(command.json, Some(&record.into()))
 }
 
 impl Job {

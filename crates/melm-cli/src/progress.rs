@@ -113,6 +113,8 @@ impl Progress {
 pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 100.0 {
         format!("{seconds:.0} s")
+    } else if seconds < 600.0 {
+        format!("{} min {:.0} s", (seconds / 60.0).floor(), (seconds % 60.0).floor())
     } else if seconds < 6_000.0 {
         format!("{:.0} min", seconds / 60.0)
     } else {

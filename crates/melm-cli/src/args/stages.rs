@@ -73,9 +73,9 @@ pub(crate) struct Filter {
     /// What a draft must pass: agreement (the tagger's tags are its own) or probability
     #[arg(long, value_parser = mode, default_value = "agreement")]
     pub(crate) mode: FilterMode,
-    /// The least probability of a draft's tags, all together, in the mode probability
-    #[arg(long, value_name = "P", value_parser = rate, default_value = "0.5")]
-    pub(crate) threshold: Rate,
+    /// The least probability of a draft's tags, all together, in the mode probability [default: 0.5]
+    #[arg(long, value_name = "P", value_parser = rate)]
+    pub(crate) threshold: Option<Rate>,
     /// Also write TRAIN, untouched, and the kept drafts, in the format of TRAIN
     #[arg(long, value_name = "FILE")]
     pub(crate) augmented: Option<PathBuf>,

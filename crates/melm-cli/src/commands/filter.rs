@@ -4,7 +4,8 @@ use std::io::Write as _;
 use std::path::Path;
 
 use melm::augment::{Funnel, Judged, judge_again, read_lines, to_lines};
-use melm::filter::{FilterSettings, Judge};
+use melm::filter::{FilterMode, FilterSettings, Judge};
+use melm::rate::Rate;
 use melm::run::Seed;
 use melm::stage::{Event, Run};
 use melm::tagger::Tagger;
@@ -21,6 +22,12 @@ use crate::output::Output;
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
+    if command.threshold.is_some() && command.mode != FilterMode::Probability {
+        return Err(Failure::Usage {
+            message: "a threshold says nothing in the mode agreement".into(),
+            hint: "pass `--mode probability` with it",
+        });
+    }
     let force = command.output.force;
     let out = Output::create(&command.output.out, force)?;
     let augmented = command.augmented.as_deref().map(|path| Output::create(path, force));
@@ -36,7 +43,8 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
         train.described(),
         command.tagger.display()
     ));
-    let settings = FilterSettings { mode: command.mode, threshold: command.threshold };
+    let threshold = command.threshold.unwrap_or(Rate::constant(0.5));
+    let settings = FilterSettings { mode: command.mode, threshold };
     let judge = Judge::new(&tagger, settings, train.corpus.types());
     let mut listener = Listener::new(u64::MAX, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);

@@ -116,6 +116,7 @@ fn what_does_not_fit_together_is_refused_with_its_cure() {
             "expected agreement",
         ),
         ("filter drafts.jsonl train.conll --tagger tagger -o o --threshold 2", 2, "from 0 to 1"),
+        ("filter drafts.jsonl train.conll --tagger tagger -o o --threshold 1", 2, "--mode prob"),
     ] {
         let output = run(path, args);
         let said = String::from_utf8(output.stderr).unwrap();

@@ -32,6 +32,9 @@ pub(super) fn say(
             terminal.say(&line);
         }
     }
+    for line in crate::commands::train::cuts(augmented.judge_cuts) {
+        terminal.say(&format!("the judge: {line}"));
+    }
     say_funnel(funnel, terminal);
     for record in examples(&augmented.records) {
         show(job, record, terminal);

@@ -134,24 +134,8 @@ fn a_judge_of_another_scheme_judges_the_same_mentions() {
     done(path, &format!("train {LEARN} -o tagger").replace("train.conll", "iobes.conll"));
     done(path, "augment train.conll -o lw --method label-wise --set filter.mode=off");
     done(path, "filter lw/drafts.jsonl train.conll --tagger tagger -o judged.jsonl");
-    for draft in read(&path.join("judged.jsonl")) {
-        for other in draft["disagreements"].as_array().into_iter().flatten() {
-            let kind =
-                |key: &str| other[key].as_str().unwrap().split_once('-').map(|(_, t)| t.to_owned());
-            let is_spelling = kind("wanted").is_some() && other["wanted"] == other["found"];
-            assert!(!is_spelling, "{draft}");
-            // Single tokens are S and last ones E in the judge's scheme.
-            assert!(
-                ["O", "B-", "I-", "E-", "S-"]
-                    .iter()
-                    .any(|start| { other["wanted"].as_str().unwrap().starts_with(start) })
-            );
-        }
-        if draft["verdict"] == "kept" {
-            return;
-        }
-    }
-    panic!("the judge agreed with nothing");
+    // Spelt in the draft's scheme, no mention would ever agree.
+    assert!(!kept(&read(&path.join("judged.jsonl"))).is_empty());
 }
 
 #[test]

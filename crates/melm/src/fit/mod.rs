@@ -19,8 +19,8 @@ use crate::run::Key;
 use crate::stage::{Event, Stage, Wish};
 use state::Store;
 
-/// Pieces of one micro-batch: enough for the products to be at full speed, few enough for a laptop's memory.
-const MOST_PIECES: usize = 2_048;
+/// Pieces that a model reads at once: enough for the products to be at full speed, few enough for a laptop's memory.
+pub(crate) const MOST_PIECES: usize = 2_048;
 
 /// Something that learns from examples.
 pub trait Learner {

@@ -66,13 +66,6 @@ impl PlanTable {
         self.plan().map(drop)
     }
 
-    /// The value of a key, if it is a text.
-    pub fn text(&self, key: &str) -> Option<&str> {
-        let mut parts = key.split('.');
-        let first = self.table.get(parts.next()?)?;
-        parts.try_fold(first, |value, part| value.get(part))?.as_str()
-    }
-
     fn put(&mut self, key: &str, value: Value) -> Result<(), Error> {
         if let Some(words) = key.strip_prefix(WORDS)
             && let Some(table) = self.table["markers"]["words"].as_table_mut()

@@ -8,9 +8,7 @@ use melm_text::Tag;
 use super::encode::View;
 use super::{Cuts, Tagger};
 use crate::Error;
-
-/// Pieces read at once.
-const MOST_PIECES: usize = 2_048;
+use crate::fit::MOST_PIECES;
 
 /// A sentence's tags.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use melm::hub::Hub;
 use melm::model::Pretrained;
 use melm::plan::Size;
-use melm_nn::device::Cpu;
+use melm_nn::device::{Cpu, Device};
 
-use crate::args::{Device, Machine};
+use crate::args::{DeviceChoice, Machine};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
@@ -86,8 +86,8 @@ fn hub() -> Hub {
 }
 
 /// The device to compute on, and one line that says which and why.
-pub(crate) fn device(machine: &Machine) -> Result<(Cpu, String), Failure> {
-    if let Device::Cuda(_) = machine.device {
+pub(crate) fn device(machine: &Machine) -> Result<(Device, String), Failure> {
+    if let DeviceChoice::Cuda(_) = machine.device {
         return Err(Failure::Impossible {
             message: "this version computes on the processor only".into(),
             hint: "leave out `--device`, or pass `--device cpu`".into(),
@@ -98,5 +98,5 @@ pub(crate) fn device(machine: &Machine) -> Result<(Cpu, String), Failure> {
     let cpu = Cpu::new(n_threads);
     let threads = if n_threads == 1 { "1 thread".into() } else { format!("{n_threads} threads") };
     let said = format!("cpu, {threads}, {}", cpu.isa().name());
-    Ok((cpu, said))
+    Ok((Device::Cpu(cpu), said))
 }

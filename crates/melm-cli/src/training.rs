@@ -11,7 +11,7 @@ use melm::model::Pretrained;
 use melm::plan::Plan;
 use melm::run::Seed;
 use melm::stage::{Event, Run};
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use serde_json::{Map, Value, json};
 use toml::Value as Toml;
 
@@ -94,8 +94,8 @@ pub(crate) struct Training<'a> {
     train: Data,
     dev: Option<Data>,
     pub(crate) pretrained: Pretrained,
-    pub(crate) cpu: Cpu,
-    device: String,
+    pub(crate) device: Device,
+    machine: String,
 }
 
 /// What a training did.
@@ -120,8 +120,8 @@ impl<'a> Training<'a> {
         let train = read(&options.file)?;
         let dev = options.dev.as_deref().map(read).transpose()?;
         let pretrained = models::open(kind.model(&plan), terminal)?;
-        let (cpu, device) = models::device(&options.planning.machine)?;
-        Ok(Self { kind, options, started, plan, train, dev, pretrained, cpu, device })
+        let (device, machine) = models::device(&options.planning.machine)?;
+        Ok(Self { kind, options, started, plan, train, dev, pretrained, device, machine })
     }
 
     pub(crate) fn gold(&self) -> Gold<'_> {
@@ -170,7 +170,7 @@ impl<'a> Training<'a> {
         plan.model.masked_lm.clear();
         plan.model.tagger.clear();
         let mut fingerprint = Fingerprint::default();
-        let (model, isa) = (self.pretrained.fingerprint()?, self.cpu.isa().name());
+        let (model, isa) = (self.pretrained.fingerprint()?, self.device.arithmetic());
         let command = self.kind.command();
         let parts = [command, env!("CARGO_PKG_VERSION"), isa, &model, &plan.to_toml()];
         for part in parts {
@@ -193,7 +193,7 @@ impl<'a> Training<'a> {
             self.kind.model(&self.plan),
             self.train.described(),
             self.kind.fit(&self.plan).budget,
-            self.device,
+            self.machine,
         )
     }
 
@@ -207,7 +207,7 @@ impl<'a> Training<'a> {
         put("train", self.train.record());
         put("dev", self.dev.as_ref().map_or(Value::Null, Data::record));
         put("model", self.kind.model(&self.plan).into());
-        put("device", self.device.as_str().into());
+        put("device", self.machine.as_str().into());
         put("updates", fitted.n_steps.into());
         put("epochs", fitted.epochs.len().into());
         put("best", json!(fitted.best));

@@ -6,7 +6,7 @@
 
 use melm_nn::ceiling::{LinearProbe, Product, StreamProbe};
 use melm_nn::config::Config;
-use melm_nn::device::Cpu;
+use melm_nn::device::{Cpu, Device};
 use melm_nn::dropout::Dropout;
 use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
@@ -64,7 +64,7 @@ fn batch(config: &Config) -> Result<MaskedBatch, Failure> {
 }
 
 struct Trainer {
-    cpu: Cpu,
+    device: Device,
     model: MaskedLm,
     tape: Tape,
     head: HeadTape,
@@ -73,7 +73,7 @@ struct Trainer {
 }
 
 impl Trainer {
-    fn new(cpu: Cpu, model: MaskedLm) -> Self {
+    fn new(device: Device, model: MaskedLm) -> Self {
         let settings =
             AdamSettings { weight_decay: 0.01, max_norm: Some(1.0), ..AdamSettings::default() };
         Self {
@@ -81,7 +81,7 @@ impl Trainer {
             head: HeadTape::default(),
             gradients: Gradients::new(model.parameters()),
             adam: Adam::new(model.parameters(), settings),
-            cpu,
+            device,
             model,
         }
     }
@@ -91,16 +91,16 @@ impl Trainer {
         let weight = 1.0 / batch.positions.len() as f32;
         let dropout = Dropout::new(self.model.config(), 1, step);
         let places = (&mut self.tape, &mut self.head, &mut self.gradients);
-        let loss = self.model.accumulate(&self.cpu, (batch, weight, dropout), places)?;
+        let loss = self.model.accumulate(&self.device, (batch, weight, dropout), places)?;
         let parameters = self.model.parameters_mut();
-        self.adam.step(&self.cpu, 1e-5, (parameters, &mut self.gradients));
+        self.adam.step(&self.device, 1e-5, (parameters, &mut self.gradients));
         Ok(loss / batch.positions.len() as f64)
     }
 }
 
-fn train(cpu: Cpu, config: &Config, n: u64) -> Result<(), Failure> {
+fn train(device: Device, config: &Config, n: u64) -> Result<(), Failure> {
     let batch = batch(config)?;
-    let mut trainer = Trainer::new(cpu, MaskedLm::random(config, 1)?);
+    let mut trainer = Trainer::new(device, MaskedLm::random(config, 1)?);
     for step in 0..=n {
         let start = Instant::now();
         let loss = trainer.step(&batch, step)?;
@@ -113,14 +113,14 @@ fn train(cpu: Cpu, config: &Config, n: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-fn generate(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
+fn generate(device: &Device, config: &Config, n: u64) -> Result<(), Failure> {
     let batch = batch(config)?;
     let model = MaskedLm::random(config, 1)?;
     let (mut tape, mut head) = (Tape::for_prediction(config), HeadTape::default());
     let mut out = Predictions::default();
     for step in 0..=n {
         let start = Instant::now();
-        model.predict(cpu, (&batch, 5), (&mut tape, &mut head), &mut out)?;
+        model.predict(device, (&batch, 5), (&mut tape, &mut head), &mut out)?;
         if step > 0 {
             println!("seconds {:.4}", start.elapsed().as_secs_f64());
         }
@@ -129,12 +129,12 @@ fn generate(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
 }
 
 /// Opens a checkpoint, trains a step, saves beside it.
-fn cycle(cpu: Cpu, folder: &Path) -> Result<(), Failure> {
+fn cycle(device: Device, folder: &Path) -> Result<(), Failure> {
     let start = Instant::now();
     let model = MaskedLm::open(&Checkpoint::open(folder)?, 0, 1)?;
     println!("open {:.2}", start.elapsed().as_secs_f64());
     let batch = batch(model.config())?;
-    let mut trainer = Trainer::new(cpu, model);
+    let mut trainer = Trainer::new(device, model);
     let start = Instant::now();
     let loss = trainer.step(&batch, 0)?;
     println!("step {:.2} loss {loss:.4}", start.elapsed().as_secs_f64());
@@ -187,10 +187,10 @@ fn main() -> Result<(), Failure> {
     let config = shape(argument(0))?;
     let n = argument(2).parse().unwrap_or(1);
     match argument(1) {
-        "train" => train(cpu, &config, n)?,
-        "generate" => generate(&cpu, &config, n)?,
+        "train" => train(cpu.into(), &config, n)?,
+        "generate" => generate(&cpu.into(), &config, n)?,
         "ceiling" => ceiling(&cpu, &config, n)?,
-        "cycle" => cycle(cpu, Path::new(argument(2)))?,
+        "cycle" => cycle(cpu.into(), Path::new(argument(2)))?,
         other => return Err(format!("no measurement `{other}`").into()),
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

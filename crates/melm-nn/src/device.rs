@@ -1,9 +1,35 @@
-//! Where the arithmetic happens. Today the processor; a CUDA device would stand beside [`Cpu`].
+//! Where the arithmetic happens.
 
 use crate::buffer::Buffer;
 use crate::isa::Isa;
 use crate::pool::Pool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Where a model is trained and run.
+pub enum Device {
+    /// The processor.
+    Cpu(Cpu),
+}
+
+impl Device {
+    /// The processor, with `n_threads` threads and the best instruction set there is.
+    pub fn cpu(n_threads: usize) -> Self {
+        Self::Cpu(Cpu::new(n_threads))
+    }
+
+    /// What decides the last bits of a result.
+    pub fn arithmetic(&self) -> &'static str {
+        match self {
+            Self::Cpu(cpu) => cpu.isa().name(),
+        }
+    }
+}
+
+impl From<Cpu> for Device {
+    fn from(cpu: Cpu) -> Self {
+        Self::Cpu(cpu)
+    }
+}
 
 /// The processor: a crew of threads, an instruction set, and working memory that is allocated once.
 pub struct Cpu {

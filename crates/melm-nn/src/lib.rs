@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use melm_nn::config::Config;
-//! use melm_nn::device::Cpu;
+//! use melm_nn::device::Device;
 //! use melm_nn::dropout::Dropout;
 //! use melm_nn::encoder::Tape;
 //! use melm_nn::gradients::Gradients;
@@ -23,18 +23,18 @@
 //! batch.positions.push(2);
 //! batch.originals.push(11);
 //!
-//! let cpu = Cpu::new(2);
+//! let device = Device::cpu(2);
 //! let (mut tape, mut head) = (Tape::for_training(&config), HeadTape::default());
 //! let mut gradients = Gradients::new(model.parameters());
 //! let mut adam = Adam::new(model.parameters(), AdamSettings::default());
 //! for step in 0..30 {
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);
-//!     model.accumulate(&cpu, (&batch, 1.0, dropout), (&mut tape, &mut head, &mut gradients))?;
-//!     adam.step(&cpu, 1e-2, (model.parameters_mut(), &mut gradients));
+//!     model.accumulate(&device, (&batch, 1.0, dropout), (&mut tape, &mut head, &mut gradients))?;
+//!     adam.step(&device, 1e-2, (model.parameters_mut(), &mut gradients));
 //! }
 //! let mut out = Predictions::default();
-//! model.predict(&cpu, (&batch, 3), (&mut tape, &mut head), &mut out)?;
+//! model.predict(&device, (&batch, 3), (&mut tape, &mut head), &mut out)?;
 //! assert_eq!(out.row(0)[0].piece, 11);
 //! # Ok::<(), melm_nn::Error>(())
 //! ```

@@ -4,7 +4,7 @@
 
 use melm_nn::config::Config;
 use melm_nn::crf::Allowed;
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
 use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
@@ -66,7 +66,7 @@ fn masked_lm() -> [usize; 3] {
     }
     batch.positions.extend([1, 3, 9, 22]);
     batch.originals.extend([15, 16, 17, 18]);
-    let cpu = Cpu::new(2);
+    let device = Device::cpu(2);
     let mut model = MaskedLm::random(&config, 1).unwrap();
     let (mut tape, mut head) = (Tape::for_training(&config), HeadTape::default());
     let mut gradients = Gradients::new(model.parameters());
@@ -77,10 +77,10 @@ fn masked_lm() -> [usize; 3] {
         for _ in 0..2 {
             let places = (&mut tape, &mut head, &mut gradients);
             let dropout = Dropout::new(&config, 1, step);
-            model.accumulate(&cpu, (&batch, 0.1, dropout), places).unwrap();
+            model.accumulate(&device, (&batch, 0.1, dropout), places).unwrap();
         }
-        adam.step(&cpu, 1e-3, (model.parameters_mut(), &mut gradients));
-        model.predict(&cpu, (&batch, 5), (&mut tape, &mut head), &mut out).unwrap();
+        adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients));
+        model.predict(&device, (&batch, 5), (&mut tape, &mut head), &mut out).unwrap();
     })
 }
 
@@ -93,7 +93,7 @@ fn tagger(kind: HeadKind) -> [usize; 3] {
     for key in 0..4 {
         batch.push(key, &[0, 5, 6, 7, 8, 9, 2], (&[1, 2, 5], &[0, 1, 2]));
     }
-    let cpu = Cpu::new(2);
+    let device = Device::cpu(2);
     let (mut tape, mut head) = (Tape::for_training(&config), TaggerTape::default());
     let mut gradients = Gradients::new(model.parameters());
     let mut adam = Adam::new(model.parameters(), CLIPPED);
@@ -103,10 +103,10 @@ fn tagger(kind: HeadKind) -> [usize; 3] {
         for _ in 0..2 {
             let places = (&mut tape, &mut head, &mut gradients);
             let dropout = Dropout::new(&config, 1, step);
-            model.accumulate(&cpu, (&batch, 0.1, dropout), places).unwrap();
+            model.accumulate(&device, (&batch, 0.1, dropout), places).unwrap();
         }
-        adam.step(&cpu, 1e-3, (model.parameters_mut(), &mut gradients));
-        model.emissions(&cpu, &batch, (&mut tape, &mut head), &mut emissions).unwrap();
+        adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients));
+        model.emissions(&device, &batch, (&mut tape, &mut head), &mut emissions).unwrap();
         for sentence in emissions.chunks_exact(9) {
             model.decode(sentence, &mut head, &mut out).unwrap();
         }

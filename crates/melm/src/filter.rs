@@ -1,6 +1,6 @@
 //! The filter (section 2.4): a tagger trained on gold reads every draft, and says whether its labels hold.
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_text::{EntityTypes, Mention, Tag, mentions, write_tags};
 use serde::{Deserialize, Serialize};
 
@@ -69,7 +69,7 @@ impl<'a> Judge<'a> {
     }
 
     /// The judge's opinion of each draft, in their order, and what had to be cut to read them.
-    pub fn read(&self, cpu: &Cpu, drafts: &[&Draft]) -> Result<(Vec<Opinion>, Cuts), Error> {
+    pub fn read(&self, device: &Device, drafts: &[&Draft]) -> Result<(Vec<Opinion>, Cuts), Error> {
         let tokens: Vec<Vec<&str>> = drafts
             .iter()
             .map(|draft| draft.sentence.tokens().iter().map(AsRef::as_ref).collect())
@@ -78,26 +78,27 @@ impl<'a> Judge<'a> {
         let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
         let set = self.tagger.tags();
         let mut opinions: Vec<Option<Opinion>> = vec![None; drafts.len()];
-        let cuts = self.tagger.judge_each(cpu, (&tokens, &wanted), &mut |at, tagged, likely| {
-            let found = tagged.tags.iter().map(|tag| set.number(*tag).unwrap_or_default());
-            let pairs = found.zip(&wanted[at]).enumerate();
-            let disagreements: Vec<_> = pairs
-                .filter(|(_, (found, wanted))| found != *wanted)
-                .map(|(token, (found, wanted))| Disagreement {
-                    token,
-                    wanted: name(set, *wanted),
-                    found: name(set, found),
-                    probability: tagged.probability(token, *wanted),
-                })
-                .collect();
-            let probability = likely.exp();
-            let passes = match self.settings.mode {
-                FilterMode::Agreement => disagreements.is_empty(),
-                FilterMode::Probability => probability >= self.settings.threshold.value(),
-                FilterMode::Off => true,
-            };
-            opinions[at] = Some(Opinion { passes, probability, disagreements });
-        })?;
+        let cuts =
+            self.tagger.judge_each(device, (&tokens, &wanted), &mut |at, tagged, likely| {
+                let found = tagged.tags.iter().map(|tag| set.number(*tag).unwrap_or_default());
+                let pairs = found.zip(&wanted[at]).enumerate();
+                let disagreements: Vec<_> = pairs
+                    .filter(|(_, (found, wanted))| found != *wanted)
+                    .map(|(token, (found, wanted))| Disagreement {
+                        token,
+                        wanted: name(set, *wanted),
+                        found: name(set, found),
+                        probability: tagged.probability(token, *wanted),
+                    })
+                    .collect();
+                let probability = likely.exp();
+                let passes = match self.settings.mode {
+                    FilterMode::Agreement => disagreements.is_empty(),
+                    FilterMode::Probability => probability >= self.settings.threshold.value(),
+                    FilterMode::Off => true,
+                };
+                opinions[at] = Some(Opinion { passes, probability, disagreements });
+            })?;
         let opinions = opinions.into_iter().map(|one| one.expect("every sentence is read"));
         Ok((opinions.collect(), cuts))
     }

@@ -9,7 +9,7 @@ use melm::entity_lm::{EntityLm, MarkerSettings};
 use melm::markers::RowStart;
 use melm::model::{Embedded, Pretrained};
 use melm::plan::{Preset, Size, Sizes};
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::encoder::Tape;
 use melm_nn::mlm::{HeadTape, MaskedBatch, Predictions};
 use melm_text::{Corpus, ReadOptions, Source};
@@ -47,7 +47,7 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
     let (lm, _) = EntityLm::new(pretrained, &[&corpus], &markers, 1).unwrap();
     let linearized = lm.linearize(&corpus).unwrap();
     assert_eq!(linearized.windows.len(), cases.len());
-    let (cpu, model) = (Cpu::new(2), lm.model());
+    let (device, model) = (Device::cpu(2), lm.model());
     let (mut tape, mut head) = (Tape::for_prediction(model.config()), HeadTape::default());
     let mut found = Predictions::default();
     for (window, case) in linearized.windows.iter().zip(&cases) {
@@ -60,7 +60,7 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
         batch.sentences.push(&pieces, 0);
         batch.positions.clone_from(&case.masked);
         let tapes = (&mut tape, &mut head);
-        model.predict(&cpu, (&batch, plan.generate.ranks.last()), tapes, &mut found).unwrap();
+        model.predict(&device, (&batch, plan.generate.ranks.last()), tapes, &mut found).unwrap();
         assert_eq!(found.n_rows(), case.best.len());
         for (row, (best, likely)) in case.best.iter().zip(&case.log_probabilities).enumerate() {
             let ids: Vec<_> = found.row(row).iter().map(|candidate| candidate.piece).collect();

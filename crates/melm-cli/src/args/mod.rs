@@ -6,7 +6,7 @@ mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
-pub(crate) use plan::{Device, Layers, Machine, Planning};
+pub(crate) use plan::{DeviceChoice, Layers, Machine, Planning};
 pub(crate) use stages::{Filter, Finetune, Generate};
 pub(crate) use tagger::{Config, Learning, Tag, Train};
 

@@ -49,7 +49,7 @@ pub(crate) struct Layers {
 pub(crate) struct Machine {
     /// Where to compute: auto, cpu, cuda or cuda:N
     #[arg(long, default_value = "auto")]
-    pub(crate) device: Device,
+    pub(crate) device: DeviceChoice,
     /// Threads [default: as many as there are cores]; the result does not depend on it
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<std::num::NonZeroUsize>,
@@ -57,13 +57,13 @@ pub(crate) struct Machine {
 
 /// Where to compute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Device {
+pub(crate) enum DeviceChoice {
     Auto,
     Cpu,
     Cuda(u32),
 }
 
-impl FromStr for Device {
+impl FromStr for DeviceChoice {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {

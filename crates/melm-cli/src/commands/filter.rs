@@ -36,9 +36,9 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let text = input::open_as(&command.drafts, Encoding::Utf8)?;
     let mut drafts = read_lines(Path::new(text.name()), text.text(), &train.corpus)?;
     let tagger = Tagger::open(&command.tagger)?;
-    let (cpu, device) = models::device(&command.machine)?;
+    let (device, machine) = models::device(&command.machine)?;
     terminal.say(&format!(
-        "judging {} of {} with {}; {device}",
+        "judging {} of {} with {}; {machine}",
         count(drafts.len(), "draft"),
         train.described(),
         command.tagger.display()
@@ -51,7 +51,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     // Judging draws nothing and keeps nothing on disk before it is done.
     let mut run = Run { seed: Seed(0), folder: "".into(), listener: &mut hear };
     let stage = &mut run.stage("filter");
-    judge_again(&train.corpus, &mut drafts, &judge, (command.mode, &cpu, stage))?;
+    judge_again(&train.corpus, &mut drafts, &judge, (command.mode, &device, stage))?;
     drop(listener);
     write(out, &to_lines(drafts.iter().map(|(record, _)| record)))?;
     if let Some(augmented) = augmented {

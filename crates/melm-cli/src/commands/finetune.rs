@@ -20,7 +20,7 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
         return Err(nothing());
     }
     training.run(terminal, |run, dir| {
-        let tuned = tune(gold, plan, (&training.pretrained, &training.cpu), run)?;
+        let tuned = tune(gold, plan, (&training.pretrained, &training.device), run)?;
         tuned.lm.save(dir)?;
         let mut lines: Vec<_> = starts(&tuned.markers).into_iter().collect();
         lines.extend(cuts((tuned.n_windowed, tuned.n_left_out), 0));

@@ -33,14 +33,14 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     let train = Data::read(&command.file, &command.reading, terminal)?;
     let pretrained = Pretrained::open(&command.model)?;
     let lm = EntityLm::open(&pretrained, &train.corpus, plan.marker_settings().linearize)?;
-    let (cpu, device) = models::device(&command.machine)?;
+    let (device, machine) = models::device(&command.machine)?;
     let n_rounds = count(plan.generate.rounds.get() as usize, "round");
     let described = train.described();
     terminal.say(&format!(
-        "making drafts of {described} with {}: {n_rounds}; {device}",
+        "making drafts of {described} with {}: {n_rounds}; {machine}",
         pretrained.name()
     ));
-    let mut melm = Melm::new(lm, &train.corpus, &plan.generate, &cpu)?;
+    let mut melm = Melm::new(lm, &train.corpus, &plan.generate, &device)?;
     let linearized = melm.linearized();
     for line in cuts((linearized.n_windowed, linearized.n_left_out), melm.n_unmaskable()) {
         terminal.say(&line);

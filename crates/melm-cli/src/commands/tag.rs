@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use melm::tagger::{Cuts, Tagged, Tagger};
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
 use melm_text::{
@@ -32,7 +32,7 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
     // Its tags are replaced, so it does not matter whether they are valid.
     survey.require_sound(source, true)?;
     let tagger = Tagger::open(&command.model)?;
-    let (cpu, device) = models::device(&command.machine)?;
+    let (device, machine) = models::device(&command.machine)?;
     let place = match (&added, survey.format) {
         (None, Format::Conll) => "replacing its tags",
         (None, Format::Jsonl) => "replacing its tags by name",
@@ -40,14 +40,14 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
         (Some(_), Format::Jsonl) => "adding the tags",
     };
     let n = count(survey.n_sentences, "sentence");
-    terminal.say(&format!("tagging {n} of `{}`, {place}; {device}", source.name()));
+    terminal.say(&format!("tagging {n} of `{}`, {place}; {machine}", source.name()));
     if added.is_none() {
         input::say_columns(survey.layout.as_ref(), terminal);
     }
     let out = Output::create(&command.output.out, command.output.force)?;
     let mut progress = Progress::new("tagging", source.text().len(), terminal);
     let job = Job { command, source, options: &options, survey: &survey, tagger: &tagger };
-    let said = job.run(&cpu, out, &mut progress)?;
+    let said = job.run(&device, out, &mut progress)?;
     drop(progress);
     for line in cuts(said) {
         terminal.say(&line);
@@ -64,7 +64,12 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run(&self, cpu: &Cpu, mut out: Output, progress: &mut Progress) -> Result<Cuts, Failure> {
+    fn run(
+        &self,
+        device: &Device,
+        mut out: Output,
+        progress: &mut Progress,
+    ) -> Result<Cuts, Failure> {
         let name = out.name().to_owned();
         let failed = |error| Output::failed(&name, error);
         let mut reader = Reader::new(self.source, self.options)?;
@@ -78,7 +83,7 @@ impl Job<'_> {
             }
             let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
             let mut tagged: Vec<Option<Tagged>> = vec![None; records.len()];
-            let cuts = self.tagger.tag_each(cpu, &sentences, &mut |at, found| {
+            let cuts = self.tagger.tag_each(device, &sentences, &mut |at, found| {
                 tagged[at] = Some(found);
             })?;
             all.n_windowed += cuts.n_windowed;

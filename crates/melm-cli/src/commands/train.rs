@@ -11,7 +11,7 @@ pub(crate) fn run(command: &Train, terminal: &Terminal) -> Result<(), Failure> {
     let training = Training::new(Kind::Tagger, &command.learning, terminal)?;
     let (gold, pretrained) = (training.gold(), &training.pretrained);
     training.run(terminal, |run, dir| {
-        let settings = (&training.plan.tagger, &training.cpu);
+        let settings = (&training.plan.tagger, &training.device);
         let stage = &mut run.stage(Kind::Tagger.stage());
         let trained = Tagger::train(pretrained, (gold.train, gold.dev), settings, stage)?;
         trained.tagger.save(dir)?;

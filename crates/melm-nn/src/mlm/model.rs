@@ -3,7 +3,7 @@
 use super::head::Head;
 use super::{Allowed, HeadTape, Predictions};
 use crate::config::Config;
-use crate::device::Cpu;
+use crate::device::Device;
 use crate::dropout::Dropout;
 use crate::encoder::{Encoder, Tape};
 use crate::error::Error;
@@ -89,7 +89,7 @@ impl MaskedLm {
     /// gradient is that of the mean.
     pub fn accumulate(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         (batch, weight, dropout): (&MaskedBatch, f32, Dropout),
         (tape, head, gradients): (&mut Tape, &mut HeadTape, &mut Gradients),
     ) -> Result<f64, Error> {
@@ -98,6 +98,7 @@ impl MaskedLm {
         if batch.positions.is_empty() {
             return Ok(0.0);
         }
+        let Device::Cpu(cpu) = device;
         self.encoder.forward(cpu, &self.parameters, (&batch.sentences, dropout), tape)?;
         let masked = (&batch.positions[..], &batch.originals[..], weight);
         let loss = self.head.train(cpu, &self.parameters, masked, (tape, head, gradients));
@@ -109,13 +110,14 @@ impl MaskedLm {
     /// then holds the likeliest piece of each.
     pub fn loss(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         batch: &MaskedBatch,
         (tape, head): (&mut Tape, &mut HeadTape),
         out: &mut Predictions,
     ) -> Result<f64, Error> {
         batch.check(self.config(), true)?;
-        self.predict(cpu, (batch, 1), (tape, head), out)?;
+        let Device::Cpu(cpu) = device;
+        self.predict(device, (batch, 1), (tape, head), out)?;
         let states = head.d.chunks_exact(self.config().hidden_size);
         let rows = states.zip(&batch.originals).zip(&out.log_totals);
         let output = self.head.output(&self.parameters);
@@ -128,12 +130,12 @@ impl MaskedLm {
     /// The `k` likeliest pieces at every masked position.
     pub fn predict(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         (batch, k): (&MaskedBatch, usize),
         tapes: (&mut Tape, &mut HeadTape),
         out: &mut Predictions,
     ) -> Result<(), Error> {
-        self.predict_with(cpu, (batch, k, None), tapes, out)
+        self.predict_with(device, (batch, k, None), tapes, out)
     }
 
     /// The `k` likeliest of the pieces that are allowed at every masked position, or as many as there are.
@@ -144,18 +146,18 @@ impl MaskedLm {
     /// If `allowed` does not name a set for each of the masked positions.
     pub fn predict_allowed(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         (batch, k, allowed): (&MaskedBatch, usize, Allowed<'_>),
         tapes: (&mut Tape, &mut HeadTape),
         out: &mut Predictions,
     ) -> Result<(), Error> {
         allowed.check(batch.positions.len());
-        self.predict_with(cpu, (batch, k, Some(allowed)), tapes, out)
+        self.predict_with(device, (batch, k, Some(allowed)), tapes, out)
     }
 
     fn predict_with(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         (batch, k, allowed): (&MaskedBatch, usize, Option<Allowed<'_>>),
         (tape, head): (&mut Tape, &mut HeadTape),
         out: &mut Predictions,
@@ -167,6 +169,7 @@ impl MaskedLm {
             out.clear();
             return Ok(());
         }
+        let Device::Cpu(cpu) = device;
         self.encoder.forward(cpu, &self.parameters, (&batch.sentences, Dropout::NONE), tape)?;
         let mut states = std::mem::take(&mut head.d);
         states.reserve(n * self.config().hidden_size);

@@ -1,7 +1,7 @@
 //! Adam and `AdamW`, exactly as torch's, the tied table included; clipping by the global norm.
 
 use crate::buffer::Buffer;
-use crate::device::Cpu;
+use crate::device::{Cpu, Device};
 use crate::gradients::Gradients;
 use crate::isa::per_isa;
 use crate::math::sum_of;
@@ -118,10 +118,11 @@ impl Adam {
     /// Changes the trained parameters by the gradients of a step.
     pub fn step(
         &mut self,
-        cpu: &Cpu,
+        device: &Device,
         rate: f32,
         (parameters, gradients): (&mut Parameters, &mut Gradients),
     ) -> Report {
+        let Device::Cpu(cpu) = device;
         self.n_steps += 1;
         let trains_table = gradients.table.is_written() && !parameters.table().is_frozen;
         let norm =

@@ -5,7 +5,7 @@
 //!
 //! ```
 //! use melm_nn::config::Config;
-//! use melm_nn::device::Cpu;
+//! use melm_nn::device::Device;
 //! use melm_nn::dropout::Dropout;
 //! use melm_nn::encoder::Tape;
 //! use melm_nn::gradients::Gradients;
@@ -18,18 +18,18 @@
 //! let mut batch = TaggedBatch::default();
 //! batch.push(0, &[0, 10, 11, 12, 2], (&[1, 3], &[2, 0])); // two tokens; pieces 10 and 11 are the first's
 //!
-//! let cpu = Cpu::new(2);
+//! let device = Device::cpu(2);
 //! let (mut tape, mut head) = (Tape::for_training(&config), TaggerTape::default());
 //! let mut gradients = Gradients::new(tagger.parameters());
 //! let mut adam = Adam::new(tagger.parameters(), AdamSettings::default());
 //! for step in 0..30 {
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);
-//!     tagger.accumulate(&cpu, (&batch, 1.0, dropout), (&mut tape, &mut head, &mut gradients))?;
-//!     adam.step(&cpu, 1e-2, (tagger.parameters_mut(), &mut gradients));
+//!     tagger.accumulate(&device, (&batch, 1.0, dropout), (&mut tape, &mut head, &mut gradients))?;
+//!     adam.step(&device, 1e-2, (tagger.parameters_mut(), &mut gradients));
 //! }
 //! let (mut emissions, mut tagging) = (Vec::new(), Tagging::default());
-//! tagger.emissions(&cpu, &batch, (&mut tape, &mut head), &mut emissions)?;
+//! tagger.emissions(&device, &batch, (&mut tape, &mut head), &mut emissions)?;
 //! tagger.decode(&emissions, &mut head, &mut tagging)?;
 //! assert_eq!(tagging.tags, [2, 0]);
 //! # Ok::<(), melm_nn::Error>(())

@@ -5,7 +5,7 @@ use super::loss::Loss;
 use super::{TaggedBatch, TaggerTape};
 use crate::config::Config;
 use crate::crf::Allowed;
-use crate::device::Cpu;
+use crate::device::Device;
 use crate::dropout::Dropout;
 use crate::encoder::{Encoder, Tape};
 use crate::error::Error;
@@ -86,7 +86,7 @@ impl Tagger {
     /// tokens (sentences) of the whole step, the gradient is that of the mean.
     pub fn accumulate(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         (batch, weight, dropout): (&TaggedBatch, f32, Dropout),
         (tape, head, gradients): (&mut Tape, &mut TaggerTape, &mut Gradients),
     ) -> Result<f64, Error> {
@@ -95,6 +95,7 @@ impl Tagger {
         if batch.n_tokens() == 0 {
             return Ok(0.0);
         }
+        let Device::Cpu(cpu) = device;
         let parameters = &self.parameters;
         self.encoder.forward(cpu, parameters, (batch.sentences(), dropout), tape)?;
         self.head.forward(cpu, parameters, batch.rows(), (tape, head));
@@ -110,12 +111,13 @@ impl Tagger {
     /// emissions of its windows.
     pub fn emissions(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         batch: &TaggedBatch,
         (tape, head): (&mut Tape, &mut TaggerTape),
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
         batch.check(self.settings(), false)?;
+        let Device::Cpu(cpu) = device;
         self.encoder.forward(cpu, &self.parameters, (batch.sentences(), Dropout::NONE), tape)?;
         self.head.forward(cpu, &self.parameters, batch.rows(), (tape, head));
         out.clear();

@@ -131,7 +131,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::config::Config;
-    use crate::device::Cpu;
+    use crate::device::Device;
     use crate::dropout::Dropout;
     use crate::encoder::Tape;
     use crate::gradients::Gradients;
@@ -155,8 +155,8 @@ mod tests {
             gradients.clear();
             let dropout = Dropout::new(&config, 7, step);
             let places = (&mut tape, &mut head, &mut gradients);
-            model.accumulate(&Cpu::new(1), (&batch, 1.0, dropout), places)?;
-            adam.step(&Cpu::new(1), 1e-2, (model.parameters_mut(), &mut gradients));
+            model.accumulate(&Device::cpu(1), (&batch, 1.0, dropout), places)?;
+            adam.step(&Device::cpu(1), 1e-2, (model.parameters_mut(), &mut gradients));
         }
         Ok(())
     }

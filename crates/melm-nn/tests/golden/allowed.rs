@@ -61,7 +61,7 @@ fn the_best_allowed_pieces_are_those_of_brute_force_on_every_instruction_set() {
 fn check(bench: &mut Bench, batch: &MaskedBatch) {
     let tapes = (&mut bench.tape, &mut bench.head);
     let mut full = Predictions::default();
-    bench.model.predict(&bench.cpu, (batch, VOCAB), tapes, &mut full).unwrap();
+    bench.model.predict(&bench.device, (batch, VOCAB), tapes, &mut full).unwrap();
     assert_eq!(full.n_rows(), batch.positions.len());
     assert_eq!(full.row(0).len(), VOCAB);
     let sets = sets(&full.row(0)[VOCAB - 40..]);
@@ -70,7 +70,7 @@ fn check(bench: &mut Bench, batch: &MaskedBatch) {
         let mut found = Predictions::default();
         let tapes = (&mut bench.tape, &mut bench.head);
         let allowed = Allowed { sets: &sets, set_of: &set_of };
-        bench.model.predict_allowed(&bench.cpu, (batch, k, allowed), tapes, &mut found).unwrap();
+        bench.model.predict_allowed(&bench.device, (batch, k, allowed), tapes, &mut found).unwrap();
         assert_eq!(found.n_rows(), batch.positions.len());
         for (row, set) in set_of.iter().enumerate() {
             let mut expected = full.row(row).to_vec();
@@ -92,6 +92,6 @@ fn nothing_masked_is_no_prediction() {
     batch.positions.clear();
     let mut found = Predictions::default();
     let tapes = (&mut bench.tape, &mut bench.head);
-    bench.model.predict(&bench.cpu, (&batch, 3), tapes, &mut found).unwrap();
+    bench.model.predict(&bench.device, (&batch, 3), tapes, &mut found).unwrap();
     assert_eq!(found.n_rows(), 0);
 }

@@ -81,7 +81,7 @@ fn trained(cpu: Cpu) -> Vec<u32> {
         for order in [&[1, 2, 3, 4, 5, 6][..], &[7, 8]] {
             bench.accumulate(&batch(order), 0.1, Dropout::new(&config(), 1, step));
         }
-        adam.step(&bench.cpu, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients));
+        adam.step(&bench.device, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients));
     }
     let parameters = bench.model.parameters();
     let names = parameters.list().iter().map(|p| &p.name);
@@ -163,7 +163,7 @@ fn the_head_and_the_embedding_stay_one_table_after_a_step() {
     let batch = batch(&[1, 2]);
     bench.accumulate(&batch, 0.25, Dropout::NONE);
     let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
-    adam.step(&bench.cpu, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients));
+    adam.step(&bench.device, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients));
     let folder = tempfile::tempdir().unwrap();
     bench.model.save(folder.path()).unwrap();
     let saved = melm_nn::weights::Checkpoint::open(folder.path()).unwrap();
@@ -187,8 +187,9 @@ fn what_the_model_has_no_row_for_is_refused() {
     ] {
         let mut batch = MaskedBatch { positions, originals, ..MaskedBatch::default() };
         batch.sentences.push(&pieces, 0);
-        let Bench { cpu, model, tape, head, gradients } = &mut bench;
-        let outcome = model.accumulate(cpu, (&batch, 1.0, Dropout::NONE), (tape, head, gradients));
+        let Bench { device, model, tape, head, gradients } = &mut bench;
+        let outcome =
+            model.accumulate(device, (&batch, 1.0, Dropout::NONE), (tape, head, gradients));
         assert!(outcome.is_err(), "{batch:?}");
     }
 }

@@ -19,7 +19,7 @@ fn train(
         bench.gradients.clear();
         let loss = bench.accumulate(&batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
         let report =
-            adam.step(&bench.cpu, rate, (bench.model.parameters_mut(), &mut bench.gradients));
+            adam.step(&bench.device, rate, (bench.model.parameters_mut(), &mut bench.gradients));
         #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
         {
             norms.push(report.norm.unwrap() as f32);
@@ -83,7 +83,8 @@ fn the_norm_equals_that_of_all_gradients_written_out_also_over_micro_batches() {
         bench.model.parameters(),
         AdamSettings { max_norm: Some(1.0), ..AdamSettings::default() },
     );
-    let report = adam.step(&bench.cpu, 0.0, (bench.model.parameters_mut(), &mut bench.gradients));
+    let report =
+        adam.step(&bench.device, 0.0, (bench.model.parameters_mut(), &mut bench.gradients));
     let found = report.norm.unwrap();
     assert!((found - wanted).abs() < 1e-5 * wanted, "{found} {wanted}");
 }
@@ -107,7 +108,7 @@ fn micro_batches_add_up_to_the_whole_batch() {
         }
         let settings = AdamSettings { max_norm: Some(0.5), eps: 1e-6, ..AdamSettings::default() };
         let mut adam = Adam::new(bench.model.parameters(), settings);
-        adam.step(&bench.cpu, 0.01, (bench.model.parameters_mut(), &mut bench.gradients));
+        adam.step(&bench.device, 0.01, (bench.model.parameters_mut(), &mut bench.gradients));
         bench.model
     };
     let (one, two) = (train(&[&whole]), train(&[&a, &b]));

@@ -6,7 +6,7 @@ use safetensors::{Dtype, SafeTensors};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-pub(crate) use melm_nn::device::Cpu;
+pub(crate) use melm_nn::device::{Cpu, Device};
 pub(crate) use melm_nn::encoder::Tape;
 pub(crate) use melm_nn::gradients::Gradients;
 
@@ -68,7 +68,7 @@ impl Golden {
 
 /// A model with everything a step needs.
 pub(crate) struct Bench {
-    pub(crate) cpu: Cpu,
+    pub(crate) device: Device,
     pub(crate) model: MaskedLm,
     pub(crate) tape: Tape,
     pub(crate) head: HeadTape,
@@ -76,15 +76,15 @@ pub(crate) struct Bench {
 }
 
 impl Bench {
-    pub(crate) fn open(name: &str, cpu: Cpu) -> Self {
+    pub(crate) fn open(name: &str, device: impl Into<Device>) -> Self {
         let model = MaskedLm::open(&Checkpoint::open(&testdata(name)).unwrap(), 0, 0).unwrap();
-        Self::of(model, cpu)
+        Self::of(model, device)
     }
 
-    pub(crate) fn of(model: MaskedLm, cpu: Cpu) -> Self {
+    pub(crate) fn of(model: MaskedLm, device: impl Into<Device>) -> Self {
         let tape = Tape::for_training(model.config());
         let gradients = Gradients::new(model.parameters());
-        Self { cpu, model, tape, head: HeadTape::default(), gradients }
+        Self { device: device.into(), model, tape, head: HeadTape::default(), gradients }
     }
 
     /// One micro-batch; returns the mean loss.
@@ -94,8 +94,9 @@ impl Bench {
         weight: f32,
         dropout: melm_nn::dropout::Dropout,
     ) -> f64 {
-        let Self { cpu, model, tape, head, gradients } = self;
-        let sum = model.accumulate(cpu, (batch, weight, dropout), (tape, head, gradients)).unwrap();
+        let Self { device, model, tape, head, gradients } = self;
+        let sum =
+            model.accumulate(device, (batch, weight, dropout), (tape, head, gradients)).unwrap();
         sum / batch.positions.len() as f64
     }
 

@@ -1,6 +1,8 @@
 //! The tagger held to transformers and pytorch-crf; `tools/make_golden_tagger.py` made the numbers.
 
-use crate::support::{Cpu, Golden, Gradients, RELATIVE, Tape, assert_close, largest, testdata};
+use crate::support::{
+    Cpu, Device, Golden, Gradients, RELATIVE, Tape, assert_close, largest, testdata,
+};
 use crate::tiny::is_exactly_zero;
 use melm_nn::dropout::Dropout;
 use melm_nn::isa::{Isa, IsaKind};
@@ -32,7 +34,7 @@ fn batch(golden: &Golden, index: usize) -> TaggedBatch {
 
 /// A tagger with everything a step needs.
 pub(crate) struct TaggerBench {
-    pub(crate) cpu: Cpu,
+    pub(crate) device: Device,
     pub(crate) model: Tagger,
     pub(crate) tape: Tape,
     pub(crate) head: TaggerTape,
@@ -40,23 +42,23 @@ pub(crate) struct TaggerBench {
 }
 
 impl TaggerBench {
-    pub(crate) fn of(model: Tagger, cpu: Cpu) -> Self {
+    pub(crate) fn of(model: Tagger, device: impl Into<Device>) -> Self {
         let (tape, head) = (Tape::for_training(model.config()), TaggerTape::default());
         let gradients = Gradients::new(model.parameters());
-        Self { cpu, model, tape, head, gradients }
+        Self { device: device.into(), model, tape, head, gradients }
     }
 
-    fn open(kind: HeadKind, cpu: Cpu) -> Self {
+    fn open(kind: HeadKind, device: impl Into<Device>) -> Self {
         let checkpoint = Checkpoint::open(&testdata("../tagger/model")).unwrap();
         let settings = TaggerSettings { kind, ..TaggerSettings::of(&checkpoint).unwrap() };
         // Everything is stored, so the seed must not matter.
-        Self::of(Tagger::open(&checkpoint, settings, 99).unwrap(), cpu)
+        Self::of(Tagger::open(&checkpoint, settings, 99).unwrap(), device)
     }
 
     /// One micro-batch; returns the sum of the losses.
     pub(crate) fn accumulate(&mut self, batch: &TaggedBatch, weight: f32, dropout: Dropout) -> f64 {
-        let Self { cpu, model, tape, head, gradients } = self;
-        model.accumulate(cpu, (batch, weight, dropout), (tape, head, gradients)).unwrap()
+        let Self { device, model, tape, head, gradients } = self;
+        model.accumulate(device, (batch, weight, dropout), (tape, head, gradients)).unwrap()
     }
 
     /// One micro-batch as torch's mean over tokens or sentences; returns that mean.
@@ -120,9 +122,9 @@ fn emissions_and_best_tags_equal_torchs() {
     for (name, kind) in KINDS {
         let mut bench = TaggerBench::open(kind, Cpu::new(2));
         let (batch, mut emissions) = (batch(&golden, 0), Vec::new());
-        let TaggerBench { cpu, model, head, .. } = &mut bench;
+        let TaggerBench { device, model, head, .. } = &mut bench;
         let mut tape = Tape::for_prediction(model.config());
-        model.emissions(cpu, &batch, (&mut tape, head), &mut emissions).unwrap();
+        model.emissions(device, &batch, (&mut tape, head), &mut emissions).unwrap();
         let wanted = golden.floats(&format!("{name}.emissions"));
         assert_close("emissions", &emissions, wanted, RELATIVE);
         let (n, mut tags, mut tagging) = (model.settings().n_tags, Vec::new(), Tagging::default());
@@ -151,8 +153,8 @@ fn clipped_steps_of_adamw_equal_torchs() {
         for index in 0..4 {
             bench.gradients.clear();
             losses.push(bench.mean(&batch(&golden, index)));
-            let TaggerBench { cpu, model, gradients, .. } = &mut bench;
-            let report = adam.step(cpu, 2e-3, (model.parameters_mut(), gradients));
+            let TaggerBench { device, model, gradients, .. } = &mut bench;
+            let report = adam.step(device, 2e-3, (model.parameters_mut(), gradients));
             #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
             norms.push(report.norm.unwrap() as f32);
         }

@@ -78,8 +78,8 @@ fn trained(kind: HeadKind, cpu: Cpu) -> Vec<u32> {
         for order in [&[1, 2, 3, 4, 5, 6][..], &[7, 8]] {
             bench.accumulate(&batch(order), 0.1, Dropout::new(&config(), 1, step));
         }
-        let TaggerBench { cpu, model, gradients, .. } = &mut bench;
-        adam.step(cpu, 1e-2, (model.parameters_mut(), gradients));
+        let TaggerBench { device, model, gradients, .. } = &mut bench;
+        adam.step(device, 1e-2, (model.parameters_mut(), gradients));
     }
     let parameters = bench.model.parameters();
     let names = bench.names();
@@ -188,8 +188,8 @@ fn a_frozen_table_stays_and_the_rest_learns() {
             .collect();
         bench.accumulate(&batch(&[1, 2]), 1.0, Dropout::NONE);
         let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
-        let TaggerBench { cpu, model, gradients, .. } = &mut bench;
-        adam.step(cpu, 1e-2, (model.parameters_mut(), gradients));
+        let TaggerBench { device, model, gradients, .. } = &mut bench;
+        adam.step(device, 1e-2, (model.parameters_mut(), gradients));
         for (values, name) in before {
             let is_same = model.parameters().get(&name).unwrap() == values;
             assert_eq!(is_same, name == TABLE, "{name}");
@@ -255,8 +255,9 @@ fn what_the_tagger_has_no_place_for_is_refused_and_leaves_no_gradient() {
     ] {
         let mut batch = batch(&[1]);
         batch.push(9, &pieces, (&firsts, &tags));
-        let TaggerBench { cpu, model, tape, head, gradients } = &mut bench;
-        let outcome = model.accumulate(cpu, (&batch, 1.0, Dropout::NONE), (tape, head, gradients));
+        let TaggerBench { device, model, tape, head, gradients } = &mut bench;
+        let outcome =
+            model.accumulate(device, (&batch, 1.0, Dropout::NONE), (tape, head, gradients));
         assert!(outcome.is_err(), "{batch:?}");
         let mut names = model.parameters().list().iter().map(|p| &p.name);
         assert!(names.all(|name| gradients.get(model.parameters(), name).is_none()));

@@ -21,7 +21,7 @@ fn check(name: &str, cpu: Cpu) {
     #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
     assert_close("loss", &[loss as f32], golden.floats("loss"), RELATIVE);
     let tapes = (&mut bench.tape, &mut bench.head);
-    let sum = bench.model.loss(&bench.cpu, &batch, tapes, &mut Predictions::default()).unwrap();
+    let sum = bench.model.loss(&bench.device, &batch, tapes, &mut Predictions::default()).unwrap();
     #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
     assert_close("loss alone", &[sum as f32 * weight], golden.floats("loss"), RELATIVE);
     for layer in 0..=bench.model.config().n_layers {
@@ -70,7 +70,12 @@ fn all_candidates_carry_torchs_log_softmax_in_its_order() {
         let mut out = Predictions::default();
         bench
             .model
-            .predict(&bench.cpu, (&batch, n_pieces), (&mut bench.tape, &mut bench.head), &mut out)
+            .predict(
+                &bench.device,
+                (&batch, n_pieces),
+                (&mut bench.tape, &mut bench.head),
+                &mut out,
+            )
             .unwrap();
         assert_eq!(out.n_rows(), batch.positions.len());
         for (row, logits) in golden.floats("logits").chunks_exact(n_pieces).enumerate() {

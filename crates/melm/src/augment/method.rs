@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_text::Corpus;
 use serde::{Deserialize, Serialize};
 
@@ -92,7 +92,7 @@ pub struct Prepared {
 pub fn prepare<'a>(
     gold: Gold<'a>,
     plan: &'a Plan,
-    (masked_lm, cpu): (Option<&Pretrained>, &'a Cpu),
+    (masked_lm, device): (Option<&Pretrained>, &'a Device),
     run: &mut Run<'_>,
 ) -> Result<(Box<dyn Augmenter + 'a>, Prepared), Error> {
     let sentences = gold.train.sentences().iter();
@@ -108,8 +108,8 @@ pub fn prepare<'a>(
         return Ok((augmenter, prepared));
     }
     let pretrained = masked_lm.expect("a plan with a masked language model has a model for it");
-    let tuned = tune(gold, plan, (pretrained, cpu), run)?;
-    let melm = Melm::new(tuned.lm, gold.train, &plan.generate, cpu)?;
+    let tuned = tune(gold, plan, (pretrained, device), run)?;
+    let melm = Melm::new(tuned.lm, gold.train, &plan.generate, device)?;
     prepared.markers = tuned.markers;
     prepared.finetuned = tuned.fitted;
     prepared.n_windowed = melm.linearized().n_windowed;
@@ -136,7 +136,7 @@ pub struct Tuned {
 pub fn tune(
     gold: Gold<'_>,
     plan: &Plan,
-    (pretrained, cpu): (&Pretrained, &Cpu),
+    (pretrained, device): (&Pretrained, &Device),
     run: &mut Run<'_>,
 ) -> Result<Tuned, Error> {
     let mut stage = run.stage("finetune");
@@ -147,7 +147,7 @@ pub fn tune(
         return Ok(Tuned { lm, markers, fitted: None, n_windowed: 0, n_left_out: 0 });
     }
     let Finetuned { lm, fitted, n_windowed, n_left_out } =
-        lm.finetune((gold.train, gold.dev), &plan.finetune, cpu, &mut stage)?;
+        lm.finetune((gold.train, gold.dev), &plan.finetune, device, &mut stage)?;
     Ok(Tuned { lm, markers, fitted: Some(fitted), n_windowed, n_left_out })
 }
 
@@ -157,7 +157,7 @@ pub struct Melm<'a> {
     corpus: &'a Corpus,
     linearized: LinearizedCorpus,
     settings: &'a GenerateSettings,
-    cpu: &'a Cpu,
+    device: &'a Device,
 }
 
 impl<'a> Melm<'a> {
@@ -166,10 +166,10 @@ impl<'a> Melm<'a> {
         lm: EntityLm,
         corpus: &'a Corpus,
         settings: &'a GenerateSettings,
-        cpu: &'a Cpu,
+        device: &'a Device,
     ) -> Result<Self, Error> {
         let linearized = lm.linearize(corpus)?;
-        Ok(Self { lm, corpus, linearized, settings, cpu })
+        Ok(Self { lm, corpus, linearized, settings, device })
     }
 
     /// The corpus as the model reads it.
@@ -187,7 +187,7 @@ impl<'a> Melm<'a> {
 impl Augmenter for Melm<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
         let (model, tokenizer) = (self.lm.model(), self.lm.tokenizer());
-        let mut drafter = Drafter::new(self.cpu, model, tokenizer, self.settings);
+        let mut drafter = Drafter::new(self.device, model, tokenizer, self.settings);
         let n_rounds = u64::from(self.settings.rounds.get());
         let key = stage.key();
         let made =

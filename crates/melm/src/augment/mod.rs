@@ -10,7 +10,7 @@ pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
 
 use std::path::PathBuf;
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
@@ -66,7 +66,7 @@ pub struct Augmented {
 pub fn augment(
     gold: Gold<'_>,
     plan: &Plan,
-    (backbones, cpu): (Backbones<'_>, &Cpu),
+    (backbones, device): (Backbones<'_>, &Device),
     run: &mut Run<'_>,
 ) -> Result<Augmented, Error> {
     let rounds = Rounds { folder: run.folder.join("rounds") };
@@ -84,10 +84,10 @@ pub fn augment(
         }
         let crew = match &mut crew {
             Some(crew) => crew,
-            None => crew.insert(Crew::assemble(gold, plan, (backbones, cpu), run)?),
+            None => crew.insert(Crew::assemble(gold, plan, (backbones, device), run)?),
         };
         let drafts = round_of(&mut *crew.augmenter, round, (gold.train, plan), run)?;
-        let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (cpu, run))?;
+        let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (device, run))?;
         lines.push_str(&rounds.write(round, &made)?);
         all.extend(made);
     }
@@ -113,10 +113,10 @@ impl<'a> Crew<'a> {
     fn assemble(
         gold: Gold<'a>,
         plan: &'a Plan,
-        (backbones, cpu): (Backbones<'_>, &'a Cpu),
+        (backbones, device): (Backbones<'_>, &'a Device),
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
-        let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, cpu), run)?;
+        let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, device), run)?;
         let mut crew =
             Self { augmenter, prepared, tagger: None, fitted: None, cuts: Cuts::default() };
         if plan.has_judge() {
@@ -124,7 +124,7 @@ impl<'a> Crew<'a> {
             // The tagger that `melm train` makes of the same data.
             let stage = &mut run.stage_as("judge", "tagger");
             let corpora = (gold.train, gold.dev);
-            let trained = Tagger::train(pretrained, corpora, (&plan.tagger, cpu), stage)?;
+            let trained = Tagger::train(pretrained, corpora, (&plan.tagger, device), stage)?;
             crew.cuts = trained.cuts;
             (crew.tagger, crew.fitted) = (Some(trained.tagger), Some(trained.fitted));
         }
@@ -137,13 +137,13 @@ impl<'a> Crew<'a> {
         drafts: Vec<Draft>,
         novelty: &mut Novelty<'_>,
         (train, plan): (&Corpus, &Plan),
-        (cpu, run): (&Cpu, &mut Run<'_>),
+        (device, run): (&Device, &mut Run<'_>),
     ) -> Result<Vec<Judged>, Error> {
         let mut made = recorded(drafts, novelty, (train, plan.seed));
         let judge =
             self.tagger.as_ref().map(|tagger| Judge::new(tagger, plan.filter, train.types()));
         let mut stage = run.stage("filter");
-        judge_new(&mut made, judge.as_ref(), (plan.filter.mode, cpu), &mut stage)?;
+        judge_new(&mut made, judge.as_ref(), (plan.filter.mode, device), &mut stage)?;
         Ok(made)
     }
 }
@@ -207,13 +207,13 @@ pub fn judge_again(
     train: &Corpus,
     drafts: &mut [Judged],
     judge: &Judge<'_>,
-    (mode, cpu, stage): (FilterMode, &Cpu, &mut Stage<'_>),
+    (mode, device, stage): (FilterMode, &Device, &mut Stage<'_>),
 ) -> Result<(), Error> {
     let mut novelty = Novelty::of(train);
     for (record, draft) in &mut *drafts {
         record.reopen(verdict_before_judging(draft, &mut novelty));
     }
-    judge_new(drafts, Some(judge), (mode, cpu), stage)
+    judge_new(drafts, Some(judge), (mode, device), stage)
 }
 
 /// Whether a draft is new, a copy, or repeats something seen before.
@@ -231,7 +231,7 @@ const CHUNK: usize = 256;
 pub fn judge_new(
     drafts: &mut [Judged],
     judge: Option<&Judge<'_>>,
-    (mode, cpu): (FilterMode, &Cpu),
+    (mode, device): (FilterMode, &Device),
     stage: &mut Stage<'_>,
 ) -> Result<(), Error> {
     let mut new: Vec<_> =
@@ -245,7 +245,7 @@ pub fn judge_new(
     let (mut done, of) = (0, new.len() as u64);
     for chunk in new.chunks_mut(CHUNK) {
         let drafts: Vec<_> = chunk.iter().map(|(_, draft)| draft).collect();
-        let (opinions, _) = judge.read(cpu, &drafts)?;
+        let (opinions, _) = judge.read(device, &drafts)?;
         for ((record, _), opinion) in chunk.iter_mut().zip(opinions) {
             record.judge(opinion, mode);
         }

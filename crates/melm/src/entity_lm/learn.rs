@@ -1,6 +1,6 @@
 //! What a masked entity language model learns from: masks drawn afresh, a loss at masked pieces only.
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
 use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
@@ -82,7 +82,7 @@ impl Learner for Lessons {
 
     fn accumulate(
         &mut self,
-        cpu: &Cpu,
+        device: &Device,
         step: &Step<'_>,
         gradients: &mut Gradients,
     ) -> Result<Loss, Error> {
@@ -103,12 +103,12 @@ impl Learner for Lessons {
             }
             let places = (&mut self.tape, &mut self.head, &mut *gradients);
             let batch = (&self.batch, 1.0 / n.max(1) as f32, dropout);
-            loss.sum += self.lm.model.accumulate(cpu, batch, places)?;
+            loss.sum += self.lm.model.accumulate(device, batch, places)?;
         }
         Ok(loss)
     }
 
-    fn evaluate(&mut self, cpu: &Cpu) -> Result<Option<Evaluation>, Error> {
+    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
         if self.dev.is_empty() {
             return Ok(None);
         }
@@ -119,7 +119,7 @@ impl Learner for Lessons {
                 masked.push_to(0, &mut self.batch);
             }
             let tapes = (&mut self.tape, &mut self.head);
-            loss.sum += self.lm.model.loss(cpu, &self.batch, tapes, &mut self.out)?;
+            loss.sum += self.lm.model.loss(device, &self.batch, tapes, &mut self.out)?;
             loss.n += self.batch.positions.len() as u64;
         }
         Ok(Some(Evaluation { measure: Measure::Loss, value: loss.mean() }))

@@ -6,7 +6,7 @@ mod settings;
 
 pub use settings::{FinetuneSettings, MarkerSettings};
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::mlm::MaskedLm;
 use melm_text::Corpus;
 
@@ -72,14 +72,14 @@ impl EntityLm {
         self,
         (train, dev): (&Corpus, Option<&Corpus>),
         settings: &FinetuneSettings,
-        cpu: &Cpu,
+        device: &Device,
         stage: &mut Stage<'_>,
     ) -> Result<Finetuned, Error> {
         let train = self.linearize(train)?;
         let (n_windowed, n_left_out) = (train.n_windowed, train.n_left_out);
         let dev = dev.map(|dev| self.linearize(dev)).transpose()?;
         let mut lessons = Lessons::new(self, (train, dev), settings, stage.key());
-        let fitted = fit(&mut lessons, &settings.fit, cpu, stage)?;
+        let fitted = fit(&mut lessons, &settings.fit, device, stage)?;
         Ok(Finetuned { lm: lessons.into_lm(), fitted, n_windowed, n_left_out })
     }
 

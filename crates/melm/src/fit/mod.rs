@@ -9,7 +9,7 @@ mod state;
 pub use settings::{Budget, FitSettings, Freeze, Keep, Shape};
 pub use state::{Best, Epoch};
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::gradients::Gradients;
 use melm_nn::optim::Adam;
 use melm_nn::params::Parameters;
@@ -36,13 +36,13 @@ pub trait Learner {
     /// Adds the gradient of the mean loss over the examples of one step.
     fn accumulate(
         &mut self,
-        cpu: &Cpu,
+        device: &Device,
         step: &Step<'_>,
         gradients: &mut Gradients,
     ) -> Result<Loss, Error>;
 
     /// How good it is on the dev set; `None` without one.
-    fn evaluate(&mut self, cpu: &Cpu) -> Result<Option<Evaluation>, Error>;
+    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error>;
 }
 
 /// One update of the parameters.
@@ -119,7 +119,7 @@ pub struct Fitted {
 pub fn fit(
     learner: &mut dyn Learner,
     settings: &FitSettings,
-    cpu: &Cpu,
+    device: &Device,
     stage: &mut Stage<'_>,
 ) -> Result<Fitted, Error> {
     settings.freeze.apply(learner.parameters_mut())?;
@@ -148,19 +148,19 @@ pub fn fit(
         let examples = steps.batch(&order, at);
         let step = Step { epoch, number: course.n_steps, examples, key };
         gradients.clear();
-        let loss = learner.accumulate(cpu, &step, &mut gradients)?;
+        let loss = learner.accumulate(device, &step, &mut gradients)?;
         if !loss.sum.is_finite() {
             return Err(Error::Diverged { stage: stage.name(), step: course.n_steps + 1 });
         }
         course.loss.add(loss);
         let rate = settings.rate(steps.schedule.factor(course.n_steps));
-        adam.step(cpu, rate, (learner.parameters_mut(), &mut gradients));
+        adam.step(device, rate, (learner.parameters_mut(), &mut gradients));
         course.n_steps += 1;
 
         let is_last = course.n_steps == steps.total;
         if at + 1 == steps.per_epoch || is_last {
             let is_due = is_last || (epoch + 1).is_multiple_of(settings.evaluate_every.get());
-            let evaluation = if is_due { learner.evaluate(cpu)? } else { None };
+            let evaluation = if is_due { learner.evaluate(device)? } else { None };
             if evaluation.is_some_and(|found| !found.value.is_finite()) {
                 let step = course.n_steps;
                 return Err(Error::Diverged { stage: stage.name(), step });

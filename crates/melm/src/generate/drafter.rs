@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::mlm::MaskedLm;
 use melm_text::{Corpus, Sentence, Token};
 
@@ -49,7 +49,7 @@ pub struct Drafter<'a> {
 impl<'a> Drafter<'a> {
     /// A drafter for a model and its tokenizer, which has the markers already.
     pub fn new(
-        cpu: &'a Cpu,
+        device: &'a Device,
         model: &'a MaskedLm,
         tokenizer: &'a Tokenizer,
         settings: &'a GenerateSettings,
@@ -61,7 +61,7 @@ impl<'a> Drafter<'a> {
             settings,
             candidates: Candidates::new(tokenizer, &kinds, settings, n_rows),
             masker: Masker::new(kinds),
-            filler: Filler::new(cpu, model, settings),
+            filler: Filler::new(device, model, settings),
             speller: Speller::new(tokenizer, &settings.banned),
         }
     }

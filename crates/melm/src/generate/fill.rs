@@ -2,7 +2,7 @@
 
 use std::ops::{ControlFlow, Range};
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::encoder::Tape;
 use melm_nn::mlm::{Allowed, Candidate, HeadTape, MaskedBatch, MaskedLm, PieceSets, Predictions};
 
@@ -33,7 +33,7 @@ pub(super) struct Guess {
 
 /// The model, and working memory that is allocated once.
 pub(super) struct Filler<'a> {
-    cpu: &'a Cpu,
+    device: &'a Device,
     model: &'a MaskedLm,
     settings: &'a GenerateSettings,
     tape: Tape,
@@ -44,9 +44,13 @@ pub(super) struct Filler<'a> {
 }
 
 impl<'a> Filler<'a> {
-    pub(super) fn new(cpu: &'a Cpu, model: &'a MaskedLm, settings: &'a GenerateSettings) -> Self {
+    pub(super) fn new(
+        device: &'a Device,
+        model: &'a MaskedLm,
+        settings: &'a GenerateSettings,
+    ) -> Self {
         Self {
-            cpu,
+            device,
             model,
             settings,
             tape: Tape::for_prediction(model.config()),
@@ -105,7 +109,7 @@ impl<'a> Filler<'a> {
         let allowed = Allowed { sets, set_of: &self.set_of };
         let question = (&self.batch, self.settings.ranks.last(), allowed);
         let tapes = (&mut self.tape, &mut self.head);
-        self.model.predict_allowed(self.cpu, question, tapes, &mut self.out)?;
+        self.model.predict_allowed(self.device, question, tapes, &mut self.out)?;
         let mut row = 0;
         for at in batch {
             let task = &mut tasks[*at];

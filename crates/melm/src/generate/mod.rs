@@ -10,7 +10,7 @@
 //! use std::ops::ControlFlow;
 //! use melm::{draft::Novelty, linearize::linearize, markers::Markers, pieces::Tokenizer, run::Seed};
 //! use melm::generate::{Drafter, GenerateSettings};
-//! use melm_nn::{config::Config, device::Cpu, mlm::MaskedLm};
+//! use melm_nn::{config::Config, device::Device, mlm::MaskedLm};
 //! use melm_text::{Corpus, ReadOptions, Source};
 //!
 //! let source = Source::from_text("a.conll", "the O\nParty B-ORG\n");
@@ -22,8 +22,8 @@
 //! let config = Config { vocab_size: tokenizer.n_pieces(), hidden_size: 8, n_layers: 1, n_heads: 2, ..Config::default() };
 //! let model = MaskedLm::random(&config, 1)?;
 //!
-//! let (cpu, settings) = (Cpu::new(1), GenerateSettings::default());
-//! let mut drafter = Drafter::new(&cpu, &model, &tokenizer, &settings);
+//! let (device, settings) = (Device::cpu(1), GenerateSettings::default());
+//! let mut drafter = Drafter::new(&device, &model, &tokenizer, &settings);
 //! let mut novelty = Novelty::of(&gold);
 //! for round in 1..=3 {
 //!     let key = Seed(1).stream("generate");

@@ -1,6 +1,6 @@
 //! What a tagger learns from, and how it is examined.
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
 use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
@@ -110,7 +110,7 @@ impl Learner for Lessons {
 
     fn accumulate(
         &mut self,
-        cpu: &Cpu,
+        device: &Device,
         step: &Step<'_>,
         gradients: &mut Gradients,
     ) -> Result<Loss, Error> {
@@ -128,15 +128,15 @@ impl Learner for Lessons {
             }
             let places = (&mut self.tape, &mut self.head, &mut *gradients);
             let batch = (&self.batch, weight, dropout);
-            loss.sum += self.tagger.model.accumulate(cpu, batch, places)?;
+            loss.sum += self.tagger.model.accumulate(device, batch, places)?;
         }
         Ok(loss)
     }
 
-    fn evaluate(&mut self, cpu: &Cpu) -> Result<Option<Evaluation>, Error> {
+    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
         let Some(dev) = &self.dev else { return Ok(None) };
         let mut scores = Scores::new(Reading::Lenient);
-        self.tagger.tag_each(cpu, &dev.sentences, &mut |at, tagged| {
+        self.tagger.tag_each(device, &dev.sentences, &mut |at, tagged| {
             scores.add(&dev.tags[at], &tagged.tags);
         })?;
         Ok(Some(Evaluation { measure: Measure::F1, value: scores.micro().rates().f1 }))

@@ -15,7 +15,7 @@ pub use predict::Tagged;
 pub use settings::{Head, TaggerSettings};
 pub use tags::TagSet;
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::tagger as nn;
 use melm_text::Corpus;
 
@@ -63,13 +63,13 @@ impl Tagger {
     pub fn train(
         pretrained: &Pretrained,
         (train, dev): (&Corpus, Option<&Corpus>),
-        (settings, cpu): (&TaggerSettings, &Cpu),
+        (settings, device): (&TaggerSettings, &Device),
         stage: &mut Stage<'_>,
     ) -> Result<Trained, Error> {
         let seed = stage.key().then("head").generator().bits();
         let tagger = Self::new(pretrained, train, settings, seed)?;
         let mut lessons = Lessons::new(tagger, train, dev)?;
-        let fitted = fit(&mut lessons, &settings.fit, cpu, stage)?;
+        let fitted = fit(&mut lessons, &settings.fit, device, stage)?;
         let cuts = lessons.cuts();
         Ok(Trained { tagger: lessons.into_tagger(), fitted, cuts })
     }

@@ -1,6 +1,6 @@
 //! Tagging sentences.
 
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::encoder::Tape;
 use melm_nn::tagger::{TaggedBatch, TaggerTape, Tagging};
 use melm_text::Tag;
@@ -38,11 +38,11 @@ impl Tagger {
     /// A sentence longer than the model is read in overlapping windows and decoded as a whole.
     pub fn tag_each<T: AsRef<str>>(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         sentences: &[Vec<T>],
         each: &mut dyn FnMut(usize, Tagged),
     ) -> Result<Cuts, Error> {
-        self.emissions_of_each(cpu, sentences, &mut |at, emissions, head| {
+        self.emissions_of_each(device, sentences, &mut |at, emissions, head| {
             each(at, self.decode(emissions, head)?);
             Ok(())
         })
@@ -52,11 +52,11 @@ impl Tagger {
     /// with each sentence.
     pub fn judge_each<T: AsRef<str>>(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         (sentences, wanted): (&[Vec<T>], &[Vec<u32>]),
         each: &mut dyn FnMut(usize, Tagged, f64),
     ) -> Result<Cuts, Error> {
-        self.emissions_of_each(cpu, sentences, &mut |at, emissions, head| {
+        self.emissions_of_each(device, sentences, &mut |at, emissions, head| {
             let likely = self.model.log_probability((emissions, &wanted[at]), head)?;
             each(at, self.decode(emissions, head)?, likely);
             Ok(())
@@ -65,7 +65,7 @@ impl Tagger {
 
     fn emissions_of_each<T: AsRef<str>>(
         &self,
-        cpu: &Cpu,
+        device: &Device,
         sentences: &[Vec<T>],
         each: HearEmissions<'_>,
     ) -> Result<Cuts, Error> {
@@ -88,7 +88,7 @@ impl Tagger {
             let longest = |n: usize| left[n - 1].pieces.len() * n;
             let n = (1..=left.len()).take_while(|n| *n == 1 || longest(*n) <= MOST_PIECES).last();
             let (now, later) = left.split_at(n.unwrap_or(1));
-            self.emit(cpu, now, &mut work)?;
+            self.emit(device, now, &mut work)?;
             let mut rest = &work.emissions[..];
             for view in now {
                 let (own, others) = rest.split_at(view.own.len() * self.tags.len());
@@ -102,13 +102,13 @@ impl Tagger {
         Ok(cuts)
     }
 
-    fn emit(&self, cpu: &Cpu, views: &[View], work: &mut Work) -> Result<(), Error> {
+    fn emit(&self, device: &Device, views: &[View], work: &mut Work) -> Result<(), Error> {
         work.batch.clear();
         for view in views {
             work.batch.push(0, &view.pieces, (&view.first_pieces, &[]));
         }
         let places = (&mut work.tape, &mut work.head);
-        Ok(self.model.emissions(cpu, &work.batch, places, &mut work.emissions)?)
+        Ok(self.model.emissions(device, &work.batch, places, &mut work.emissions)?)
     }
 
     fn decode(&self, emissions: &[f32], head: &mut TaggerTape) -> Result<Tagged, Error> {

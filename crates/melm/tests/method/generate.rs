@@ -13,7 +13,7 @@ use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
 use melm::rate::Rate;
 use melm::run::{Key, Seed};
 use melm_nn::config::Config;
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::mlm::MaskedLm;
 use melm_text::{Corpus, ReadOptions, Sentence, Source, Token};
 use proptest::prelude::*;
@@ -105,8 +105,8 @@ pub(crate) fn one_round(
     settings: &GenerateSettings,
     round: u32,
 ) -> Round {
-    let cpu = Cpu::new(1);
-    let mut drafter = Drafter::new(&cpu, model, tokenizer, settings);
+    let device = Device::cpu(1);
+    let mut drafter = Drafter::new(&device, model, tokenizer, settings);
     let mut go_on = |_| ControlFlow::Continue(());
     drafter.round(gold, (key(), round), &mut go_on).unwrap().unwrap()
 }

@@ -7,7 +7,7 @@ use melm::linearize::{Linearized, LinearizedCorpus, linearize};
 use melm::markers::Markers;
 use melm::mask::{GenerationMask, Masker, Scope};
 use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::encoder::Tape;
 use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
 use melm_text::Corpus;
@@ -35,7 +35,7 @@ fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usi
     let (mut tape, mut head) = (Tape::for_prediction(model.config()), HeadTape::default());
     let mut out = Predictions::default();
     let k = model.config().vocab_size;
-    model.predict(&Cpu::new(1), (&batch, k), (&mut tape, &mut head), &mut out).unwrap();
+    model.predict(&Device::cpu(1), (&batch, k), (&mut tape, &mut head), &mut out).unwrap();
     let kinds = PieceKinds::of(tokenizer);
     let place = out.row(0).iter().map(|candidate| candidate.piece);
     place.filter(|piece| kinds.kind(*piece) != PieceKind::Unfit).collect()
@@ -90,8 +90,8 @@ fn guesses_are_the_models_in_both_orders() {
 fn rounds_differ_and_each_can_be_made_alone() {
     let (corpus, tokenizer, linearized, model) = opened("unigram");
     let settings = GenerateSettings::default();
-    let cpu = Cpu::new(2);
-    let mut drafter = Drafter::new(&cpu, &model, &tokenizer, &settings);
+    let device = Device::cpu(2);
+    let mut drafter = Drafter::new(&device, &model, &tokenizer, &settings);
     let mut go_on = |_| ControlFlow::Continue(());
     let mut round =
         |n| drafter.round((&corpus, &linearized), (key(), n), &mut go_on).unwrap().unwrap();
@@ -133,8 +133,8 @@ fn the_listener_hears_of_every_window_and_may_stop() {
     let (corpus, tokenizer, linearized, model) = opened("unigram");
     let settings =
         GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..GenerateSettings::default() };
-    let cpu = Cpu::new(1);
-    let mut drafter = Drafter::new(&cpu, &model, &tokenizer, &settings);
+    let device = Device::cpu(1);
+    let mut drafter = Drafter::new(&device, &model, &tokenizer, &settings);
     let mut heard = Vec::new();
     let mut listen = |progress: Progress| {
         heard.push((progress.done, progress.of));

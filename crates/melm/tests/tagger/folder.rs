@@ -4,7 +4,7 @@ use crate::support::{TEXT, corpus, settings, train};
 use melm::Error;
 use melm::stage::Wish;
 use melm::tagger::{Head, Tagged, Tagger};
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_text::Tag;
 
 /// Two sentences: each with its tags as text, and how likely all are.
@@ -16,7 +16,7 @@ fn tag(tagger: &Tagger) -> Vec<(usize, Vec<String>, Vec<f32>)> {
         let spell = |tag: &Tag| set.types().spell(*tag, set.scheme()).to_string();
         all.push((at, tagged.tags.iter().map(spell).collect(), tagged.probabilities));
     };
-    tagger.tag_each(&Cpu::new(1), &sentences, each).unwrap();
+    tagger.tag_each(&Device::cpu(1), &sentences, each).unwrap();
     all
 }
 

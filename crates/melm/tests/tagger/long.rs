@@ -3,7 +3,7 @@
 use crate::support::{LONGEST, TEXT, corpus, settings, train};
 use melm::stage::Wish;
 use melm::tagger::{Cuts, Head};
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 
 /// So many tokens of one piece each, a mention every seventh.
 fn long_text(n: usize) -> String {
@@ -21,7 +21,7 @@ fn long_sentences_are_learned_from_and_tagged_in_windows() {
     let sentences = [vec!["is"; 5], vec!["Bonn"; 200], vec!["is", "Bonn"]];
     let mut n_tags = [0; 3];
     let each = &mut |at: usize, tagged: melm::tagger::Tagged| n_tags[at] = tagged.tags.len();
-    let cuts = trained.tagger.tag_each(&Cpu::new(1), &sentences, each).unwrap();
+    let cuts = trained.tagger.tag_each(&Device::cpu(1), &sentences, each).unwrap();
     assert_eq!((n_tags, cuts.n_windowed), ([5, 200, 2], 1));
 }
 

@@ -36,7 +36,7 @@ fn it_learns_and_keeps_the_best_epoch() {
             assert_eq!(tagged.tags, corpus.sentences()[at].tags());
             assert!(tagged.log_probability <= 1e-9);
         };
-        trained.tagger.tag_each(&melm_nn::device::Cpu::new(1), &sentences, each).unwrap();
+        trained.tagger.tag_each(&melm_nn::device::Device::cpu(1), &sentences, each).unwrap();
     }
 }
 

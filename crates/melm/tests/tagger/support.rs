@@ -9,7 +9,7 @@ use melm::run::Seed;
 use melm::stage::{Event, Run, Wish};
 use melm::tagger::{Head, Tagger, TaggerSettings, Trained};
 use melm_nn::config::Config;
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_nn::mlm::MaskedLm;
 use melm_text::{Corpus, ReadOptions, Source};
 
@@ -78,5 +78,5 @@ pub(crate) fn train(
     let mut hear = |_: &str, event: Event<'_>| listener(event);
     let mut run = Run { seed: Seed(1), folder: dir.join("work"), listener: &mut hear };
     let stage = &mut run.stage("tagger");
-    Tagger::train(&pretrained, (corpus, Some(corpus)), (settings, &Cpu::new(2)), stage)
+    Tagger::train(&pretrained, (corpus, Some(corpus)), (settings, &Device::cpu(2)), stage)
 }

@@ -6,7 +6,7 @@ use melm::fit::{Budget, FitSettings};
 use melm::model::Pretrained;
 use melm_nn::ceiling::{LinearProbe, Product};
 use melm_nn::config::Config;
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_text::{Corpus, Tag};
 
 use super::Job;
@@ -21,7 +21,7 @@ const MEASURED: Duration = Duration::from_millis(300);
 const MOST_PIECES: f64 = 2_048.0;
 
 pub(super) fn say(job: &Job, terminal: &Terminal) {
-    let speed = speed(&job.cpu) * OF_THE_FLOOR;
+    let speed = speed(&job.device) * OF_THE_FLOOR;
     let (mut total, mut memory) = (0.0, 0.0_f64);
     for (what, cost) in costs(job) {
         let seconds = cost.operations / speed;
@@ -37,7 +37,8 @@ pub(super) fn say(job: &Job, terminal: &Terminal) {
 }
 
 /// Operations a second of a product such as a model's.
-fn speed(cpu: &Cpu) -> f64 {
+fn speed(device: &Device) -> f64 {
+    let Device::Cpu(cpu) = device;
     let mut probe = LinearProbe::new(672, 512, 2048);
     probe.run(cpu, Product::Forward);
     let (begun, mut n) = (Instant::now(), 0.0);

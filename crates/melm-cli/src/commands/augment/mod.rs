@@ -13,7 +13,7 @@ use melm::model::Pretrained;
 use melm::plan::Plan;
 use melm::run::Seed;
 use melm::stage::{Event, Run};
-use melm_nn::device::Cpu;
+use melm_nn::device::Device;
 use melm_text::{Format, alike, extended};
 use serde_json::{Map, Value, json};
 use toml::Value as Toml;
@@ -38,8 +38,8 @@ pub(crate) struct Job {
     dev: Option<Data>,
     masked_lm: Option<Pretrained>,
     tagger: Option<Pretrained>,
-    cpu: Cpu,
-    device: String,
+    device: Device,
+    machine: String,
 }
 
 pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure> {
@@ -76,7 +76,7 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let mut listener = Listener::new(command.planning.save_every, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     let mut run = Run { seed: Seed(job.plan.seed), folder: stages, listener: &mut hear };
-    let augmented = augment(job.gold(), &job.plan, (job.backbones(), &job.cpu), &mut run)?;
+    let augmented = augment(job.gold(), &job.plan, (job.backbones(), &job.device), &mut run)?;
     if command.keep_model {
         job.save_model(&folder.dir().join("model"), &mut run)?;
     }
@@ -105,8 +105,8 @@ impl Job {
         };
         let masked_lm = open(needs(&plan).masked_lm, &plan.model.masked_lm)?;
         let tagger = open(needs(&plan).tagger, &plan.model.tagger)?;
-        let (cpu, device) = models::device(&command.planning.machine)?;
-        Ok(Self { plan, train, dev, masked_lm, tagger, cpu, device })
+        let (device, machine) = models::device(&command.planning.machine)?;
+        Ok(Self { plan, train, dev, masked_lm, tagger, device, machine })
     }
 
     fn gold(&self) -> Gold<'_> {
@@ -134,7 +134,7 @@ impl Job {
         let rounds = crate::terminal::count(self.plan.generate.rounds.get() as usize, "round");
         let method = self.plan.method.name();
         let train = self.train.described();
-        format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {}", self.device)
+        format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {}", self.machine)
     }
 
     /// Stands for everything that can change the result; the number of rounds only adds to it.
@@ -149,7 +149,7 @@ impl Job {
             let model = model.map(Pretrained::fingerprint).transpose()?;
             fingerprint.add(model.unwrap_or_default().as_bytes());
         }
-        let isa = self.cpu.isa().name();
+        let isa = self.device.arithmetic();
         for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml()] {
             fingerprint.add(part.as_bytes());
         }
@@ -179,7 +179,7 @@ impl Job {
 
     fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Failure> {
         let Some(pretrained) = &self.masked_lm else { return Ok(()) };
-        let tuned = tune(self.gold(), &self.plan, (pretrained, &self.cpu), run)?;
+        let tuned = tune(self.gold(), &self.plan, (pretrained, &self.device), run)?;
         tuned.lm.save(dir)?;
         // `melm generate` reads its settings there.
         Ok(write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?)
@@ -202,7 +202,7 @@ impl Job {
         put("dev", self.dev.as_ref().map_or(Value::Null, Data::record));
         put("masked_lm", json!(self.masked_lm.as_ref().map(Pretrained::name)));
         put("tagger", json!(self.tagger.as_ref().map(Pretrained::name)));
-        put("device", self.device.as_str().into());
+        put("device", self.machine.as_str().into());
         put("drafts", json!(funnel));
         let best = augmented.judge.as_ref().and_then(|judge| judge.best);
         put("judge", json!(best));

@@ -15,6 +15,8 @@ mod ledger;
 pub mod statistics;
 mod system;
 pub mod table;
+#[cfg(test)]
+mod tests;
 
 pub use bench::{Bench, Hear, OpenDevice, Progress, Tally};
 pub use cell::Cell;

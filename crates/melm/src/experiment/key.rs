@@ -32,6 +32,7 @@ pub(super) fn key(
     if cell.method.drafts().is_some_and(Method::has_masked_lm) {
         add(&arithmetic.masked_lm);
     }
+    add(&cell.language);
     for language in cell.languages().filter_map(|name| languages.get(name)) {
         add(&language.train.fingerprint);
         add(&language.dev.fingerprint);

@@ -144,13 +144,11 @@ impl Line {
     }
 }
 
-/// Adds a line; one of the same cell and key gives way unless it says more.
+/// Adds a line as the last; one of the same cell and key gives way unless it says more.
 fn put(lines: &mut Vec<Line>, line: Line) {
-    match lines.iter_mut().find(|old| old.key == line.key && old.cell == line.cell) {
-        Some(old) if old.test.len() > line.test.len() => {}
-        Some(old) => *old = line,
-        None => lines.push(line),
-    }
+    let old = lines.iter().position(|old| old.key == line.key && old.cell == line.cell);
+    let old = old.map(|at| lines.remove(at)).filter(|old| old.test.len() > line.test.len());
+    lines.push(old.unwrap_or(line));
 }
 
 /// The lines of all ledgers in a folder, in the order of their names.

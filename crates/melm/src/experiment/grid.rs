@@ -13,7 +13,7 @@ use crate::Error;
 use crate::fit::Budget;
 
 /// The name of the settings that no variant changes.
-const BASE: &str = "base";
+pub(super) const BASE: &str = "base";
 
 /// What a grid's file says.
 #[derive(Clone, Debug, Deserialize)]
@@ -89,9 +89,10 @@ impl Grid {
         }
     }
 
-    /// The names of its variants.
+    /// The names of its variants; `base`, if it is one of them, first.
     pub fn variants(&self) -> Vec<String> {
-        let names: Vec<_> = self.variants.keys().cloned().collect();
+        let mut names: Vec<_> = self.variants.keys().cloned().collect();
+        names.sort_by_key(|name| name != BASE);
         if names.is_empty() { vec![BASE.to_owned()] } else { names }
     }
 
@@ -193,7 +194,7 @@ pub struct Shard {
 impl Shard {
     /// Its part of the cells; those with the same gold stay together.
     pub fn part(self, cells: &[Cell]) -> Vec<Cell> {
-        let groups = cells.chunk_by(|a, b| a.is_beside(b)).enumerate();
+        let groups = cells.chunk_by(Cell::is_beside).enumerate();
         let own = groups.filter(|(at, _)| at % self.of == self.number - 1);
         own.flat_map(|(_, group)| group.to_vec()).collect()
     }

@@ -158,7 +158,8 @@ fn read_all(dir: &Path) -> Result<Vec<Line>, Error> {
     for entry in fs::read_dir(dir).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_ledger = name.starts_with("ledger") && name.ends_with(".jsonl");
+        let is_ledger = name.starts_with("ledger")
+            && path.extension().is_some_and(|extension| extension == "jsonl");
         paths.extend(is_ledger.then_some(path));
     }
     paths.sort();

@@ -41,7 +41,7 @@ fn a_grid_is_the_union_of_its_blocks_and_shards_divide_it() {
     let cells = grid().cells();
     // 2 languages x 2 sizes x 2 draws x 2 methods x 2 budgets, and one cell with another seed.
     assert_eq!(cells.len(), 33);
-    assert!(cells.chunk_by(|a, b| a.is_beside(b)).all(|group| group[0].method == System::GOLD));
+    assert!(cells.chunk_by(Cell::is_beside).all(|group| group[0].method == System::GOLD));
     let shards = (1..=3).flat_map(|number| Shard { number, of: 3 }.part(&cells));
     let names = |cells: &mut dyn Iterator<Item = Cell>| {
         cells.map(|cell| cell.to_string()).collect::<BTreeSet<_>>()
@@ -332,6 +332,24 @@ fn differences_are_paired_over_draws_with_their_seeds_averaged() {
     let numbers = csv(&rows, true);
     assert!(numbers.lines().all(|line| line.split(',').count() == 14), "{numbers}");
     assert!(numbers.contains("dev,30 updates,10,base,melm,en,6,64.1"), "{numbers}");
+}
+
+#[test]
+fn sizes_of_a_draw_are_one_pair_since_the_draws_are_nested() {
+    let mut all = lines();
+    for mut line in lines() {
+        line.cell.size = 20;
+        all.push(line);
+    }
+    let rows = Table::Mono.rows(&all, Scored::Dev, &grid().paper);
+    let sizes: Vec<_> = rows.rows.iter().map(|row| row.size).collect();
+    assert_eq!(sizes, [10, 10, 20, 20, usize::MAX, usize::MAX]);
+    let melm = rows.rows.last().unwrap();
+    let (one, both) = (rows.rows[1].to_gold["mean"], melm.to_gold["mean"]);
+    assert_eq!((both.n, melm.f1["en"].n), (6, 12));
+    assert!((both.mean - one.mean).abs() < 1e-9);
+    assert!((both.margin().unwrap() - one.margin().unwrap()).abs() < 1e-9);
+    assert!(markdown(&rows).contains("| all | melm |"));
 }
 
 #[test]

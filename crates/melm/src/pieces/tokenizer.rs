@@ -12,6 +12,9 @@ use crate::Error;
 /// Distinct tokens remembered; beyond it tokens are segmented anew, so that a huge corpus cannot fill the memory.
 const MOST_REMEMBERED: usize = 1 << 20;
 
+/// Tokens and their pieces.
+type Remembered = HashMap<Box<str>, Box<[u32]>>;
+
 /// A sentence as the model reads it: `<s>`, the pieces of its tokens, `</s>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encoded {
@@ -51,7 +54,7 @@ pub struct Tokenizer {
     added: Vec<u32>,
     specials: Specials,
     files: Files,
-    remembered: Arc<RwLock<HashMap<Box<str>, Box<[u32]>>>>,
+    remembered: Arc<RwLock<Remembered>>,
 }
 
 impl Tokenizer {

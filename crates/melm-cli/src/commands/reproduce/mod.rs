@@ -120,6 +120,6 @@ fn finish(command: &Reproduce, lines: &[Line], paper: &Paper) -> Result<(), Fail
     write("md", texts(&markdown))?;
     write("tex", texts(&latex))?;
     write("csv", csv(&tables[0], true) + &csv(&tables[1], false))?;
-    let last = tables.iter().filter(has_rows).next_back().unwrap_or(&tables[0]);
+    let last = tables.iter().rfind(has_rows).unwrap_or(&tables[0]);
     output::print(&markdown(last))
 }

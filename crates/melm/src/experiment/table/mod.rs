@@ -68,7 +68,7 @@ impl Table {
     }
 
     /// The scores of a line that belong to the table.
-    fn observe<'l>(self, line: &'l Line, split: Split) -> Vec<Observation<'l>> {
+    fn observe(self, line: &Line, split: Split) -> Vec<Observation<'_>> {
         let cell = &line.cell;
         let is_joined = cell.language.contains('+');
         let own = |column: String, f1: f64| Observation {

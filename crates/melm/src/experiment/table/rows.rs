@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Observation, Split, Table};
+use crate::experiment::grid::BASE;
 use crate::experiment::statistics::Mean;
 use crate::experiment::{Paper, System};
 use crate::fit::Budget;
@@ -46,6 +47,9 @@ pub struct Row {
     pub paper: BTreeMap<String, f64>,
 }
 
+/// The size of rows over all sizes: they come last.
+pub(super) const ALL_SIZES: usize = usize::MAX;
+
 /// What identifies a row.
 type Place = (usize, System, Budget, String);
 
@@ -65,18 +69,17 @@ impl Rows {
                 variants.push(one.variant.to_owned());
             }
             let place = (one.size, one.method, one.budget, one.variant.to_owned());
-            let scores = match places.iter_mut().position(|(known, _)| *known == place) {
-                Some(at) => &mut places[at].1,
-                None => {
-                    places.push((place, Scores::new()));
-                    &mut places.last_mut().expect("it was just pushed").1
-                }
-            };
+            let at = places.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
+                places.push((place, Scores::new()));
+                places.len() - 1
+            });
+            let scores = &mut places[at].1;
             scores.insert((one.column, one.draw, one.seed), one.f1);
         }
-        variants.sort();
+        variants.sort_by_cached_key(|name| (name != BASE, name.clone()));
+        add_all_sizes(&mut places);
         places.sort_by_cached_key(|((size, method, budget, variant), _)| {
-            (budget.to_string(), *size, variant.clone(), method.rank())
+            (budget.to_string(), *size, variants.iter().position(|v| v == variant), method.rank())
         });
         let find = |place: &Place| places.iter().find(|(known, _)| known == place).map(|(_, s)| s);
         let row = |((size, method, budget, variant), scores): &(Place, Scores)| {
@@ -104,6 +107,29 @@ impl Rows {
         };
         let rows = places.iter().map(row).collect();
         Self { table, split, columns: columns.into_iter().collect(), variants, rows }
+    }
+}
+
+/// Rows over all sizes, where there are several. A size is to a draw what a seed is: smaller draws are parts of larger
+/// ones, so that they count as one.
+fn add_all_sizes(places: &mut Vec<(Place, Scores)>) {
+    let sizes: BTreeSet<_> = places.iter().map(|((size, ..), _)| *size).collect();
+    let mut all: Vec<(Place, Scores)> = Vec::new();
+    for ((size, method, budget, variant), scores) in places.iter() {
+        let place = (ALL_SIZES, *method, *budget, variant.clone());
+        let at = all.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
+            all.push((place, Scores::new()));
+            all.len() - 1
+        });
+        let rank = sizes.iter().position(|other| other == size).unwrap_or_default() as u64;
+        let n_sizes = sizes.len() as u64;
+        let moved = scores.iter().map(|((column, draw, seed), f1)| {
+            ((column.clone(), *draw, seed * n_sizes + rank), *f1)
+        });
+        all[at].1.extend(moved);
+    }
+    if sizes.len() > 1 {
+        places.extend(all);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Tables as Markdown, LaTeX and CSV.
 
-use super::rows::{MEAN, Row, Rows};
+use super::rows::{ALL_SIZES, MEAN, Row, Rows};
 use super::{Split, Table};
 use crate::experiment::statistics::Mean;
 
@@ -58,7 +58,7 @@ pub fn csv(rows: &Rows, with_header: bool) -> String {
             let fields = [
                 rows.split.name().to_owned(),
                 row.budget.to_string(),
-                row.size.to_string(),
+                size(row),
                 row.variant.clone(),
                 row.method.to_string(),
                 column.clone(),
@@ -102,7 +102,7 @@ fn header(rows: &Rows) -> Vec<String> {
 }
 
 fn cells(rows: &Rows, row: &Row) -> Vec<String> {
-    let mut cells = vec![row.size.to_string(), row.method.to_string()];
+    let mut cells = vec![size(row), row.method.to_string()];
     cells.extend((rows.variants.len() > 1).then(|| row.variant.clone()));
     for column in rows.columns.iter().map(String::as_str).chain([MEAN]) {
         let f1 = row.f1.get(column).map_or_else(|| "–".to_owned(), with_spread);
@@ -116,6 +116,10 @@ fn cells(rows: &Rows, row: &Row) -> Vec<String> {
         cells.push(said(row.to_first.as_ref()));
     }
     cells
+}
+
+fn size(row: &Row) -> String {
+    if row.size == ALL_SIZES { "all".to_owned() } else { row.size.to_string() }
 }
 
 fn with_spread(mean: &Mean) -> String {

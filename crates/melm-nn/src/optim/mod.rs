@@ -3,5 +3,6 @@
 mod adam;
 mod schedule;
 
+pub(crate) use adam::Rule;
 pub use adam::{Adam, AdamSettings, Report};
 pub use schedule::Schedule;

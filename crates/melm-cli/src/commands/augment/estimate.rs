@@ -38,7 +38,7 @@ pub(super) fn say(job: &Job, terminal: &Terminal) {
 
 /// Operations a second of a product such as a model's.
 fn speed(device: &Device) -> f64 {
-    let Device::Cpu(cpu) = device;
+    let Device::Cpu(cpu) = device else { return f64::NAN };
     let mut probe = LinearProbe::new(672, 512, 2048);
     probe.run(cpu, Product::Forward);
     let (begun, mut n) = (Instant::now(), 0.0);

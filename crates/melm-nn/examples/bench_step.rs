@@ -153,12 +153,7 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
     Ok(())
 }
 
-fn generate(
-    device: &Device,
-    config: &Config,
-    n: u64,
-    sentences: Sentences,
-) -> Result<(), Failure> {
+fn generate(device: &Device, config: &Config, n: u64, sentences: Sentences) -> Result<(), Failure> {
     let model = MaskedLm::random(config, 1)?;
     let (mut tape, mut head) = (Tape::for_prediction(config), HeadTape::default());
     let mut out = Predictions::default();

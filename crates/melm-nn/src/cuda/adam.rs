@@ -115,8 +115,15 @@ impl Cuda {
         let weights = parameters.on(self, &kernels)?;
         let trains_table = card.has_table() && !table.is_frozen;
         let ranges = trained_ranges(parameters, gradients);
-        let mut step =
-            Step { kernels: &kernels, weights: &weights, parameters, card, moments, ranges, trains_table };
+        let mut step = Step {
+            kernels: &kernels,
+            weights: &weights,
+            parameters,
+            card,
+            moments,
+            ranges,
+            trains_table,
+        };
         let lookups = step.lookups()?;
         let norm = max_norm.map(|most| step.clip(most, &lookups)).transpose()?;
         step.update(rule, norm.is_some(), &lookups)?;
@@ -214,8 +221,7 @@ impl Step<'_> {
         let (errors, states) = self.card.factors(stride);
         self.moments.grams.reserve((SPLITS + 1) * n * n * size_of::<f32>())?;
         let grams = self.moments.grams.span::<f32>();
-        let (of_states, of_errors) =
-            (grams.first(n * n), grams.part(n * n..(SPLITS + 1) * n * n));
+        let (of_states, of_errors) = (grams.first(n * n), grams.part(n * n..(SPLITS + 1) * n * n));
         let k = stride / SPLITS;
         let product = |factor: Factor, k: usize, out: Span<f32>, n_batches: usize| Product {
             m: n,

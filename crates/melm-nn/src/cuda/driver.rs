@@ -94,10 +94,12 @@ impl Card {
         let major = number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?;
         let minor = number(Attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?;
         if major < 8 && settings.precision == Precision::Bf16 {
-            let reason = format!("{name} has no bf16 (compute capability {major}.{minor}, 8.0 needed)");
+            let reason =
+                format!("{name} has no bf16 (compute capability {major}.{minor}, 8.0 needed)");
             return Err(Error::NoCuda { reason });
         }
-        let stream = result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused)?;
+        let stream =
+            result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused)?;
         let blas = Blas::open(settings.precision, stream)?;
         Ok(Self {
             name,
@@ -213,8 +215,7 @@ impl Machine for Card {
     }
 
     fn load(&self, program: &Program, shape: Shape) -> Result<Vec<Function>, Error> {
-        let image =
-            compile::image(program, shape, &self.architecture, self.cache.as_deref())?;
+        let image = compile::image(program, shape, &self.architecture, self.cache.as_deref())?;
         self.bind()?;
         // SAFETY: the image is what the compiler made; it is never unloaded.
         let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }

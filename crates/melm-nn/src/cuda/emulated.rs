@@ -82,9 +82,7 @@ fn compile(program: &Program, shape: Shape) -> Result<Vec<Run>, Error> {
     }
     let prepared = std::fs::create_dir_all(&dir)
         .and_then(|()| std::fs::write(&source, text + "\n"))
-        .and_then(|()| {
-            std::fs::write(dir.join("emulated.h"), include_str!("kernels/emulated.h"))
-        });
+        .and_then(|()| std::fs::write(dir.join("emulated.h"), include_str!("kernels/emulated.h")));
     prepared.map_err(|error| failed(error.to_string()))?;
     let compiled = Command::new("c++")
         .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-DEMULATED=1"])
@@ -200,7 +198,8 @@ impl Machine for Emulator {
         for batch in 0..product.n_batches {
             for (i, j) in (0..product.m).flat_map(|i| (0..product.n).map(move |j| (i, j))) {
                 let terms = (0..product.k).map(|l| {
-                    self.element(&product.a, batch, (i, l)) * self.element(&product.b, batch, (l, j))
+                    self.element(&product.a, batch, (i, l))
+                        * self.element(&product.b, batch, (l, j))
                 });
                 let mut sum: f32 = terms.sum();
                 let at = batch * product.out_batch + i * product.out_row + j;
@@ -208,7 +207,8 @@ impl Machine for Emulator {
                 // SAFETY: within the output, and the bias is as long as a row.
                 unsafe {
                     if product.bias.len() > 0 {
-                        sum += std::ptr::read((product.bias.address as usize + 4 * j) as *const f32);
+                        sum +=
+                            std::ptr::read((product.bias.address as usize + 4 * j) as *const f32);
                     }
                     let out = (product.out.address as usize + 4 * at) as *mut f32;
                     *out = if product.accumulates { *out + sum } else { sum };

@@ -13,7 +13,7 @@ use super::{Cell, System};
 use crate::Error;
 use crate::augment::{Backbones, Funnel, Gold, Method, augment};
 use crate::files::sha256;
-use crate::fit::{Budget, Keep};
+use crate::fit::{Budget, Every, Keep};
 use crate::plan::Plan;
 use crate::run::Seed;
 use crate::stage::{Event, Run, Wish};
@@ -58,7 +58,7 @@ impl<'a> Group<'a> {
         let run = &mut Run { seed: Seed(cell.seed), folder: None, listener: &mut listen };
         self.make(cell, &plan, run)?;
         let made = self.made.as_ref().expect("it was just made");
-        let settings = self.settings(&plan, cell.budget, made.train.sentences().len());
+        let settings = self.settings(&plan, cell.budget);
         let started = self.bench.now();
         let judge = self
             .judge
@@ -90,16 +90,14 @@ impl<'a> Group<'a> {
         Tagger::train(self.bench.tagger, corpora, (settings, self.device), &mut run.stage("tagger"))
     }
 
-    /// The settings of a tagger with this budget. A number of updates is divided by the same number of evaluations
-    /// whatever the size of the training set, as closely as whole epochs allow.
-    fn settings(&self, plan: &Plan, budget: Budget, n_train: usize) -> TaggerSettings {
+    /// The settings of a tagger with this budget. A number of updates is divided by the same number of evaluations,
+    /// whatever the size of the training set.
+    fn settings(&self, plan: &Plan, budget: Budget) -> TaggerSettings {
         let mut settings = plan.tagger.clone();
         settings.fit.budget = budget;
         if let Budget::Updates(updates) = budget {
-            let per_epoch = n_train.div_ceil(settings.fit.batch_size.get()).max(1) as u64;
-            let between = per_epoch * self.bench.evaluations.get();
-            let epochs = (updates.get() + between / 2) / between;
-            settings.fit.evaluate_every = NonZeroU64::new(epochs).unwrap_or(NonZeroU64::MIN);
+            let between = NonZeroU64::new(updates.get() / self.bench.evaluations);
+            settings.fit.evaluate_every = Every::updates(between.unwrap_or(NonZeroU64::MIN));
         }
         settings
     }
@@ -146,8 +144,7 @@ impl<'a> Group<'a> {
 
     /// Trains the gold-only tagger of the plan, unless it is the last one's.
     fn make_judge(&mut self, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
-        let n_train = self.drawn.train.sentences().len();
-        let settings = self.settings(plan, plan.tagger.fit.budget, n_train);
+        let settings = self.settings(plan, plan.tagger.fit.budget);
         if self.judge.as_ref().is_none_or(|(known, _)| *known != settings) {
             self.judge = None;
             let trained = self.train(&self.drawn.train, &settings, run)?;

@@ -7,7 +7,7 @@ use crate::augment::Method;
 use crate::baselines::SubstituteSettings;
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
-use crate::fit::{Budget, FitSettings, Freeze, Keep, Shape};
+use crate::fit::{Budget, Every, FitSettings, Freeze, Keep, Shape};
 use crate::generate::{GenerateSettings, Ranks, WithoutMentions};
 use crate::markers::{RelatedWords, RowStart};
 use crate::mask::{GenerationMask, Refresh, Scope, TrainingMask};
@@ -116,7 +116,7 @@ fn paper_finetune() -> FinetuneSettings {
             schedule: Shape::Constant,
             weight_decay: 0.0,
             clip: 0.0,
-            evaluate_every: count(1),
+            evaluate_every: Every::Epochs(count(1)),
             patience: 0,
             keep: Keep::Best,
             freeze: Freeze::default(),
@@ -145,7 +145,7 @@ fn small_finetune() -> FinetuneSettings {
             warmup: 0.1,
             schedule: Shape::Linear,
             clip: 1.0,
-            evaluate_every: count(2),
+            evaluate_every: Every::Epochs(count(2)),
             freeze: table(),
             ..paper.fit
         },
@@ -191,7 +191,7 @@ fn paper_tagger() -> TaggerSettings {
             schedule: Shape::Constant,
             weight_decay: 0.01,
             clip: 1.0,
-            evaluate_every: count(1),
+            evaluate_every: Every::Epochs(count(1)),
             patience: 0,
             keep: Keep::Best,
             freeze: Freeze::default(),
@@ -209,7 +209,7 @@ fn small_tagger() -> TaggerSettings {
             learning_rate: 4e-4,
             warmup: 0.1,
             schedule: Shape::Linear,
-            evaluate_every: count(3),
+            evaluate_every: Every::Epochs(count(3)),
             freeze: table(),
             ..paper_tagger().fit
         },

@@ -7,7 +7,7 @@ mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
-pub(crate) use experiment::{Comparing, Reproduce};
+pub(crate) use experiment::{Comparing, Reproduce, Subject, Try};
 pub(crate) use plan::{DeviceChoice, Layers, Machine, Planning};
 pub(crate) use stages::{Filter, Finetune, Generate};
 pub(crate) use tagger::{Config, Learning, Tag, Train};
@@ -63,6 +63,7 @@ pub(crate) enum Command {
     Filter(Filter),
     Train(Train),
     Tag(Tag),
+    Trial(Try),
     Reproduce(Reproduce),
     #[command(subcommand)]
     Config(Config),

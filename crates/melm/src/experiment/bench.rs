@@ -7,15 +7,18 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use melm_nn::device::Device;
+use melm_text::Corpus;
 
 use super::group::Group;
 use super::key::{Arithmetic, key};
 use super::ledger::Ledger;
-use super::{Cell, Grid, Languages};
+use super::predictions::{Prediction, predictions};
+use super::{Cell, Grid, Languages, subset};
 use crate::Error;
+use crate::augment::Gold;
 use crate::model::Pretrained;
 use crate::plan::Plan;
-use crate::stage::{Event, Wish};
+use crate::stage::{Event, Listener, Wish};
 
 /// Everything that cells have in common.
 pub struct Bench<'a> {
@@ -44,8 +47,8 @@ pub struct Bench<'a> {
 pub enum Progress<'a> {
     /// A stage of a cell has something to tell.
     Stage(&'static str, Event<'a>),
-    /// A cell is done, with this dev F1 in percent.
-    Done(f64),
+    /// A cell is done, with this dev F1 in percent if there is a dev set.
+    Done(Option<f64>),
     /// A cell has diverged: there is no line of it.
     Diverged(&'a Error),
 }
@@ -82,6 +85,19 @@ impl<E> From<Error> for Fault<E> {
 }
 
 impl Bench<'_> {
+    /// All of a language's gold and its dev set.
+    pub fn whole(&self, language: &str) -> Result<(Corpus, Option<Corpus>), Error> {
+        let languages: Vec<_> = language.split('+').map(|name| &self.languages[name]).collect();
+        let train: Vec<_> = languages.iter().map(|one| one.train.corpus.clone()).collect();
+        let dev: Vec<_> = languages
+            .iter()
+            .filter_map(|one| one.dev.as_ref())
+            .map(|dev| dev.corpus.clone())
+            .collect();
+        let dev = (!dev.is_empty()).then(|| super::gathered(&dev)).transpose()?;
+        Ok((super::gathered(&train)?, dev))
+    }
+
     /// The plan of a cell.
     pub fn plan_of(&self, cell: &Cell) -> Plan {
         let mut plan = self.plans[&cell.variant].clone();
@@ -111,8 +127,8 @@ impl Bench<'_> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for name in cell.languages() {
             let language = &self.languages[name];
-            let both = [&language.train, &language.dev].map(|split| split.fingerprint.clone());
-            all.insert(name.to_owned(), both.to_vec());
+            let both = std::iter::once(&language.train).chain(&language.dev);
+            all.insert(name.to_owned(), both.map(|split| split.fingerprint.clone()).collect());
         }
         for name in self.tests_of(cell) {
             let test = self.languages[name].test.as_ref().map(|test| test.fingerprint.clone());
@@ -160,7 +176,7 @@ impl Bench<'_> {
                     let at = (done.fetch_add(1, Ordering::SeqCst) + 1, to_run.len());
                     let wish = match result {
                         Ok(line) => {
-                            let dev = line.dev.percent();
+                            let dev = line.dev.as_ref().map(super::F1::percent);
                             ledger.lock().unwrap_or_else(PoisonError::into_inner).add(line)?;
                             hear(cell, at, Progress::Done(dev))
                         }
@@ -205,6 +221,49 @@ impl Bench<'_> {
             }
         }
         Ok(tally)
+    }
+
+    /// What three models put in the place of entities, in the first `n` dev sentences of a cell's draw that have any;
+    /// those of train without a dev set. They learn from the cell's gold, by its plan.
+    ///
+    /// # Panics
+    /// If the bench has no masked language model.
+    pub fn predictions(
+        &self,
+        (cell, n): (&Cell, usize),
+        device: &Device,
+        hear: &mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Wish,
+    ) -> Result<(Corpus, Vec<Prediction>), Error> {
+        let (train, dev) = Group::new(self, cell, device)?.into_gold();
+        let from = dev.as_ref().unwrap_or(&train);
+        let with = from.sentences().iter().enumerate();
+        let with = with.filter(|(_, sentence)| sentence.mentions().next().is_some());
+        let shown = subset(from, &with.map(|(at, _)| at).take(n).collect::<Vec<_>>());
+        let masked_lm = self.masked_lm.expect("a grid with a method that has one");
+        let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
+        let gold = Gold { train: &train, dev: dev.as_ref() };
+        let with = (masked_lm, device, &mut listen as Listener<'_>);
+        let found = predictions(gold, &shown, &self.plan_of(cell), with)?;
+        Ok((shown, found))
+    }
+
+    /// Counts the unique valid entities in the training sets of cells that share their gold. Budgets do not matter.
+    pub fn entities(
+        &self,
+        cells: &[Cell],
+        (oracle, device): (&crate::tagger::Tagger, &Device),
+        hear: &mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Wish,
+    ) -> Result<Vec<(Cell, super::Entities)>, Error> {
+        let mut found = Vec::new();
+        for group in cells.chunk_by(Cell::is_beside) {
+            let mut shared = Group::new(self, &group[0], device)?;
+            for cell in group {
+                let (train, gold) = shared.training_set(cell, hear)?;
+                let entities = super::Entities::of((train, gold), oracle, device)?;
+                found.push((cell.clone(), entities));
+            }
+        }
+        Ok(found)
     }
 
     /// The cells to run. What another cell of the ledger has already is put down at once.

@@ -20,8 +20,8 @@ pub struct Split {
 pub struct Language {
     /// What is drawn from.
     pub train: Split,
-    /// What chooses the best epoch, cut as the training set is.
-    pub dev: Split,
+    /// What chooses the best epoch, cut as the training set is; without it the last is kept.
+    pub dev: Option<Split>,
     /// What is scored at the end.
     pub test: Option<Split>,
 }
@@ -32,7 +32,9 @@ pub type Languages = BTreeMap<String, Language>;
 /// The gold of a cell.
 pub(super) struct Drawn {
     pub(super) train: Corpus,
-    pub(super) dev: Corpus,
+    pub(super) dev: Option<Corpus>,
+    /// As much gold again that is not in `train`.
+    pub(super) extra: Corpus,
 }
 
 impl Drawn {
@@ -45,13 +47,24 @@ impl Drawn {
             let drawn = draw(corpus.sentences().len(), size, Seed(number));
             subset(corpus, &drawn)
         };
-        let (mut train, mut dev) = (Vec::new(), Vec::new());
+        let (mut train, mut dev, mut extra) = (Vec::new(), Vec::new(), Vec::new());
         for language in languages {
             train.push(cut(&language.train.corpus));
-            dev.push(cut(&language.dev.corpus));
+            extra.push(beyond(&language.train.corpus, (size, number)));
+            dev.extend(language.dev.as_ref().map(|dev| cut(&dev.corpus)));
         }
-        Ok(Self { train: gathered(&train)?, dev: gathered(&dev)? })
+        let dev = (!dev.is_empty()).then(|| gathered(&dev)).transpose()?;
+        Ok(Self { train: gathered(&train)?, dev, extra: gathered(&extra)? })
     }
+}
+
+/// The sentences that a draw of twice the size has more: draws are nested.
+fn beyond(corpus: &Corpus, (size, number): (usize, u64)) -> Corpus {
+    let n = corpus.sentences().len();
+    let own = draw(n, size, Seed(number));
+    let mut more = draw(n, 2 * size, Seed(number));
+    more.retain(|position| own.binary_search(position).is_err());
+    subset(corpus, &more)
 }
 
 /// The corpus that a file of these sentences would be read as: it has only the entity types that occur, in the order in

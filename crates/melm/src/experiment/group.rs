@@ -8,6 +8,7 @@ use melm_text::Corpus;
 
 use super::bench::Bench;
 use super::data::Drawn;
+use super::extra::{New, extended};
 use super::ledger::{F1, Line, Seconds};
 use super::{Cell, System};
 use crate::Error;
@@ -80,13 +81,31 @@ impl<'a> Group<'a> {
         Ok(line)
     }
 
+    /// Train and dev of the draw.
+    pub(super) fn into_gold(self) -> (Corpus, Option<Corpus>) {
+        (self.drawn.train, self.drawn.dev)
+    }
+
+    /// The training set of a cell, and the gold it was made of.
+    pub(super) fn training_set(
+        &mut self,
+        cell: &Cell,
+        hear: Hear<'_>,
+    ) -> Result<(&Corpus, &Corpus), Error> {
+        let plan = self.bench.plan_of(cell);
+        let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
+        let run = &mut Run { seed: Seed(cell.seed), folder: None, listener: &mut listen };
+        self.make(cell, &plan, run)?;
+        Ok((&self.made.as_ref().expect("it was just made").train, &self.drawn.train))
+    }
+
     fn train(
         &self,
         train: &Corpus,
         settings: &TaggerSettings,
         run: &mut Run<'_>,
     ) -> Result<Trained, Error> {
-        let corpora = (train, Some(&self.drawn.dev));
+        let corpora = (train, self.drawn.dev.as_ref());
         Tagger::train(self.bench.tagger, corpora, (settings, self.device), &mut run.stage("tagger"))
     }
 
@@ -121,13 +140,19 @@ impl<'a> Group<'a> {
                 let times = 1 + plan.generate.rounds.get() as usize;
                 (super::gathered(&vec![gold.clone(); times])?, None)
             }
+            System::AddEntity | System::AddContext => {
+                let is_entity = cell.method == System::AddEntity;
+                let new = if is_entity { New::Entities } else { New::Contexts };
+                let key = run.seed.stream("extra");
+                (extended((gold, &self.drawn.extra), new, key)?, None)
+            }
             System::Method(_) => {
                 let backbones = Backbones {
                     masked_lm: self.bench.masked_lm,
                     tagger: Some(self.bench.tagger),
                     judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
                 };
-                let given = Gold { train: gold, dev: Some(&self.drawn.dev) };
+                let given = Gold { train: gold, dev: self.drawn.dev.as_ref() };
                 let augmented = augment(given, plan, (backbones, self.device), run)?;
                 let funnel = Funnel::of(&augmented.records, gold);
                 let first = if plan.union { gold.sentences() } else { &[] };
@@ -164,7 +189,7 @@ impl<'a> Group<'a> {
         let score = |corpus: &Corpus| -> Result<F1, Error> {
             Ok(F1::of(&trained.tagger.score(self.device, corpus)?))
         };
-        let dev = score(&self.drawn.dev)?;
+        let dev = self.drawn.dev.as_ref().map(score).transpose()?;
         let mut test = BTreeMap::new();
         for name in self.bench.tests_of(cell) {
             if let Some(split) = &self.bench.languages[name].test {
@@ -192,6 +217,7 @@ impl<'a> Group<'a> {
             data: self.bench.fingerprints(cell),
             plan: sha256(plan.to_toml().as_bytes())[..16].to_owned(),
             models: [plan.model.masked_lm.clone(), plan.model.tagger.clone()],
+            n_parameters: self.bench.masked_lm.map_or(0, |lm| lm.checkpoint().n_parameters()),
             device: self.bench.arithmetic.device.clone(),
         })
     }

@@ -92,6 +92,13 @@ fn the_shipped_grids_can_be_parsed_and_hold_the_papers_values() {
         }
     }
     assert!(open("smoke.toml").data.is_some());
+    let masking = open("paper/masking.toml");
+    assert_eq!(masking.variants().len(), 9);
+    let names: BTreeSet<_> = masking.paper["any"].keys().cloned().collect();
+    assert_eq!(names, masking.variants().into_iter().collect());
+    assert!((masking.paper["any"]["eta 0.7, mu 0.5"]["mean"] - 78.56).abs() < 1e-9);
+    assert_eq!(open("paper/rounds.toml").cells().len(), 2 * 6 * 3);
+    assert_eq!(open("paper/add-entity.toml").cells().len(), 4 * 4 * 3);
 }
 
 fn corpus(text: &str) -> Corpus {
@@ -102,7 +109,7 @@ fn languages() -> Languages {
     let split = |text: &str| Split { corpus: corpus(text), fingerprint: text.to_owned() };
     let language = |name: &str| Language {
         train: split(&format!("{name} B-X\n")),
-        dev: split(&format!("{name}dev B-X\n")),
+        dev: Some(split(&format!("{name}dev B-X\n"))),
         test: None,
     };
     ["en", "de"].into_iter().map(|name| (name.to_owned(), language(name))).collect()
@@ -199,7 +206,7 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
         is_new("arithmetic", of(&base, &usual, &data, &other));
     }
     let mut other = languages();
-    other.get_mut("en").unwrap().dev.fingerprint.push('x');
+    other.get_mut("en").unwrap().dev.as_mut().unwrap().fingerprint.push('x');
     is_new("dev", of(&base, &usual, &other, &arithmetic()));
     is_new("evaluations", key(&base, (&usual, 11), &data, &arithmetic()));
     assert_eq!(n, 22);
@@ -225,7 +232,7 @@ fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> Line {
     Line {
         key: cell.to_string(),
         melm: "0".to_owned(),
-        dev: f1(dev),
+        dev: Some(f1(dev)),
         test: tests.iter().map(|(name, correct)| ((*name).to_owned(), f1(*correct))).collect(),
         n_train: 10,
         drafts: None,
@@ -235,6 +242,7 @@ fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> Line {
         data: BTreeMap::new(),
         plan: String::new(),
         models: [String::new(), String::new()],
+        n_parameters: 0,
         device: String::new(),
         cell,
     }
@@ -370,4 +378,85 @@ fn taggers_scored_on_other_languages_are_paired_by_draw_alone() {
     let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
     // Two columns of one tagger are one pair.
     assert_eq!(melm.to_gold["mean"].n, 3);
+}
+
+#[test]
+fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
+    let file: String = (0..11).map(|n| format!("w{n} B-X\n\n")).collect();
+    let gold = corpus(&file);
+    let methods = ["gold", "label-wise", "melm"].map(|name| name.parse().unwrap()).to_vec();
+    let budget = "30 updates".parse().unwrap();
+    let trial = Trial { n_folds: 3, seeds: vec![1], budget, methods };
+    let (grid, folds) = trial.prepare((&gold, "gold"), None);
+    assert_eq!((grid.cells().len(), folds.len()), (9, 3));
+    let words = |split: &Split| -> BTreeSet<String> {
+        split.corpus.sentences().iter().map(|s| s.tokens()[0].to_string()).collect()
+    };
+    let mut held = BTreeSet::new();
+    for fold in folds.values() {
+        let (train, test) = (words(&fold.train), words(fold.test.as_ref().unwrap()));
+        assert!(train.is_disjoint(&test) && train.len() + test.len() == 11);
+        held.extend(test);
+    }
+    assert_eq!(held.len(), 11);
+    let fingerprints: BTreeSet<_> = folds.values().map(|fold| &fold.train.fingerprint).collect();
+    assert_eq!(fingerprints.len(), 3);
+    // F1 in tenths of a percent by fold; gold first.
+    let verdict = |label_wise: [u64; 3], melm: [u64; 3]| {
+        let mut lines = Vec::new();
+        for (method, f1s) in [("gold", [500, 510, 520]), ("label-wise", label_wise), ("melm", melm)]
+        {
+            for (at, f1) in f1s.into_iter().enumerate() {
+                let fold = format!("fold {}", at + 1);
+                let cell = Cell { language: fold.clone(), ..cell(method) };
+                lines.push(line(cell, 0, &[(&fold, f1)]));
+            }
+        }
+        let result = trial.result(&lines);
+        assert!(result.markdown().contains("| melm |"));
+        result.verdict("melm".parse().unwrap())
+    };
+    assert!(verdict([500, 511, 519], [550, 561, 571]).starts_with("use melm: it helps"));
+    assert!(verdict([549, 561, 570], [550, 561, 571]).contains("start with label-wise"));
+    assert!(verdict([500, 511, 519], [450, 461, 471]).starts_with("do not use melm: it hurts"));
+    let said = verdict([500, 511, 519], [490, 561, 501]);
+    assert!(said.starts_with("do not use melm yet: no difference"), "{said}");
+}
+
+#[test]
+fn variants_named_by_their_axes_make_a_figure() {
+    let mut all = Vec::new();
+    for eta in ["0.3", "0.5"] {
+        for (mu, f1) in [("0.3", 500), ("0.5", 510), ("0.7", 505)] {
+            let variant = format!("eta {eta}, mu {mu}");
+            all.push(line(Cell { variant, ..cell("melm") }, f1, &[]));
+        }
+    }
+    let paper = Paper::from([(
+        "any".to_owned(),
+        BTreeMap::from([(
+            "eta 0.5, mu 0.5".to_owned(),
+            BTreeMap::from([("mean".to_owned(), 78.06)]),
+        )]),
+    )]);
+    let rows = Table::Masking.rows(&all, Scored::Dev, &paper);
+    assert!(markdown(&rows).contains("51.0 (78.06)"), "{}", markdown(&rows));
+    let figures = table::figures(&rows);
+    assert_eq!(figures.len(), 1);
+    let (name, figure) = &figures[0];
+    assert_eq!((name.as_str(), figure.x.as_str()), ("dev-variants-30-updates", "mu"));
+    assert_eq!(figure.places, ["0.3", "0.5", "0.7"]);
+    let names: Vec<_> = figure.series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["eta 0.3", "eta 0.5"]);
+    assert_eq!(table::figures(&Table::Mono.rows(&lines(), Scored::Dev, &paper)).len(), 0);
+    let mut sizes = lines();
+    sizes.extend(lines().into_iter().map(|mut line| {
+        line.cell.size = 200;
+        line
+    }));
+    let figures = table::figures(&Table::Mono.rows(&sizes, Scored::Dev, &paper));
+    assert_eq!(figures[0].1.places, ["10", "200"]);
+    assert_eq!(figures[0].1.series.len(), 2);
+    let costs = table::costs(&sizes, &paper);
+    assert!(costs.contains("| 30 updates | 200 | 54.2 | 64.2 | 0.0 | 0.0 | 0 M |"), "{costs}");
 }

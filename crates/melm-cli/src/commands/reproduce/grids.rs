@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use melm::experiment::table::Table;
-use melm::experiment::{Cell, Grid, Language, Languages, Paper, Split};
+use melm::experiment::{Cell, Grid, Language, Languages, Split};
 use melm::files::Fingerprint;
 
 use crate::args::{Reproduce, Subject};
@@ -14,13 +14,14 @@ use crate::settings;
 use crate::terminal::Terminal;
 
 /// The grids that are part of the program: the paper's, and the small one.
-const BUILT_IN: [(&str, &str); 7] = [
+const BUILT_IN: [(&str, &str); 8] = [
     ("configs/paper/mono.toml", include_str!("../../../../../configs/paper/mono.toml")),
     ("configs/paper/cross.toml", include_str!("../../../../../configs/paper/cross.toml")),
     ("configs/paper/multi.toml", include_str!("../../../../../configs/paper/multi.toml")),
     ("configs/paper/masking.toml", include_str!("../../../../../configs/paper/masking.toml")),
     ("configs/paper/rounds.toml", include_str!("../../../../../configs/paper/rounds.toml")),
     ("configs/paper/add-entity.toml", include_str!("../../../../../configs/paper/add-entity.toml")),
+    ("configs/paper/costs.toml", include_str!("../../../../../configs/paper/costs.toml")),
     ("configs/smoke.toml", include_str!("../../../../../configs/smoke.toml")),
 ];
 
@@ -31,10 +32,11 @@ pub(super) fn open(command: &Reproduce) -> Result<(String, Grid), Failure> {
         Subject::Predictions | Subject::Entities => Table::Mono,
     };
     let built_in = match table {
-        _ if command.smoke => BUILT_IN[6],
-        Table::Mono | Table::Costs => BUILT_IN[0],
+        _ if command.smoke => BUILT_IN[7],
+        Table::Mono => BUILT_IN[0],
         Table::Cross => BUILT_IN[1],
         Table::Multi => BUILT_IN[2],
+        Table::Costs => BUILT_IN[6],
         Table::Masking => BUILT_IN[3],
         Table::AddEntity => BUILT_IN[5],
         Table::Rounds => BUILT_IN[4],
@@ -104,20 +106,4 @@ fn read(path: &Path, command: &Reproduce, terminal: &Terminal) -> Result<Split, 
     let mut fingerprint = Fingerprint::default();
     data.add_to(&mut fingerprint);
     Ok(Split { corpus: data.corpus, fingerprint: fingerprint.finish() })
-}
-
-/// Dev F1 of MELM in the paper, by size and language (Table 6).
-pub(super) fn costs_of_the_paper() -> Paper {
-    let table = [
-        ("100", [82.38, 71.11, 71.77, 71.01]),
-        ("200", [85.93, 77.96, 83.25, 79.53]),
-        ("400", [89.01, 82.95, 85.10, 81.40]),
-        ("800", [92.01, 84.82, 86.65, 85.61]),
-    ];
-    let languages = ["en", "de", "es", "nl"].map(str::to_owned);
-    let row = |(size, f1s): (&str, [f64; 4])| {
-        let columns = languages.clone().into_iter().zip(f1s).collect();
-        (size.to_owned(), BTreeMap::from([("melm".to_owned(), columns)]))
-    };
-    table.into_iter().map(row).collect()
 }

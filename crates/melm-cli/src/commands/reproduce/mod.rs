@@ -123,7 +123,7 @@ fn finish(
     };
     let write = |name: String, text: String| write_whole(&command.out.join(name), text.as_bytes());
     if table == Table::Costs {
-        let text = costs(lines, &grids::costs_of_the_paper());
+        let text = costs(lines, paper);
         write(format!("{stem}.md"), text.clone())?;
         return output::print(&text);
     }

@@ -148,17 +148,12 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
     }
     if let Device::Cuda(cuda) = &trainer.device {
         let (free, total) = cuda.memory()?;
-        println!("card_mib {}", (total - free) >> 20);
+        println!("card_mib {} allocated_mib {}", (total - free) >> 20, cuda.peak() >> 20);
     }
     Ok(())
 }
 
-fn generate(
-    device: &Device,
-    config: &Config,
-    n: u64,
-    sentences: Sentences,
-) -> Result<(), Failure> {
+fn generate(device: &Device, config: &Config, n: u64, sentences: Sentences) -> Result<(), Failure> {
     let model = MaskedLm::random(config, 1)?;
     let (mut tape, mut head) = (Tape::for_prediction(config), HeadTape::default());
     let mut out = Predictions::default();

@@ -5,8 +5,8 @@ use crate::config::Config;
 use crate::cuda::{Cuda, Kernels, Weights};
 use crate::error::Error;
 use crate::weights::{Part, TensorShape, tensors};
-use std::collections::BTreeMap;
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -6,7 +6,8 @@ use super::program::Precision;
 use crate::error::Error;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys::{
-    self, cublasLtMatmulDescAttributes_t as Attribute, cublasLtMatmulPreferenceAttributes_t as Wish,
+    self, cublasLtMatmulDescAttributes_t as Attribute,
+    cublasLtMatmulPreferenceAttributes_t as Wish,
     cublasLtMatrixLayoutAttribute_t as LayoutAttribute, cublasStatus_t as Status,
 };
 use std::collections::HashMap;
@@ -112,8 +113,12 @@ impl Blas {
         // them to. Our rows are its columns: it computes the transposed product of the factors exchanged.
         unsafe {
             if product.bias.len > 0 {
-                set(plan.operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, product.bias.address)
-                    .map_err(|error| failure(&error))?;
+                set(
+                    plan.operation,
+                    Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                    product.bias.address,
+                )
+                .map_err(|error| failure(&error))?;
             }
             result::matmul(
                 self.handle,
@@ -315,7 +320,8 @@ impl Key {
         let Product { a, b, .. } = product;
         let addresses = a.numbers.address | b.numbers.address | product.out.address;
         let addresses = addresses | product.bias.address;
-        let alignment = if addresses == 0 { ALIGNMENT } else { 1 << addresses.trailing_zeros().min(4) };
+        let alignment =
+            if addresses == 0 { ALIGNMENT } else { 1 << addresses.trailing_zeros().min(4) };
         Self {
             sizes: [product.m, product.n, product.k],
             rows: [a.row, b.row, product.out_row],

@@ -63,9 +63,8 @@ impl Inputs {
     pub(super) fn pack(batch: &Packed, parcel: &mut Parcel) -> Self {
         let n_sentences = batch.n_sentences();
         let rows = || (0..n_sentences).map(|sentence| (sentence, batch.rows(sentence)));
-        let places = batch
-            .places()
-            .map(|(sentence, position)| Place { sentence, position: n32(position) });
+        let places =
+            batch.places().map(|(sentence, position)| Place { sentence, position: n32(position) });
         let tasks = rows().flat_map(|(sentence, rows)| {
             let (start, length, sentence) = (n32(rows.start), n32(rows.len()), batch.key(sentence));
             (0..length).step_by(QUERIES).map(move |first| Task { start, length, first, sentence })
@@ -73,7 +72,8 @@ impl Inputs {
         Self {
             pieces: parcel.put(batch.pieces().iter().copied()),
             places: parcel.put(places),
-            starts: parcel.put(rows().map(|(_, rows)| n32(rows.start)).chain([n32(batch.n_rows())])),
+            starts: parcel
+                .put(rows().map(|(_, rows)| n32(rows.start)).chain([n32(batch.n_rows())])),
             tasks: parcel.put(tasks),
             n_sentences,
             longest: rows().map(|(_, rows)| rows.len()).max().unwrap_or(0),
@@ -159,6 +159,7 @@ impl NormTape {
 struct LayerTape {
     qkv: Span<f32>,
     context: Numbers,
+    plain_context: Span<f32>,
     log_sums: Span<f32>,
     attended: NormTape,
     /// The feed-forward part before and after its gelu.
@@ -183,7 +184,12 @@ pub(super) struct Tape {
 
 impl Tape {
     /// With `keeps_layers` a tape that can be played back; without, two layers take turns.
-    pub(super) fn lay_out(arena: &mut Arena, config: &Config, n: usize, keeps_layers: bool) -> Self {
+    pub(super) fn lay_out(
+        arena: &mut Arena,
+        config: &Config,
+        n: usize,
+        keeps_layers: bool,
+    ) -> Self {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
         let n_kept = if keeps_layers { config.n_layers } else { 2.min(config.n_layers) };
         let back = if keeps_layers { n } else { 0 };
@@ -193,6 +199,7 @@ impl Tape {
                 .map(|_| LayerTape {
                     qkv: arena.span(n * 3 * hidden),
                     context: arena.numbers(n * hidden),
+                    plain_context: arena.span(back * hidden),
                     log_sums: arena.span(n * config.n_heads),
                     attended: NormTape::lay_out(arena, n, hidden),
                     inner: arena.span(n * inner),
@@ -298,6 +305,7 @@ impl Pass<'_> {
             self.heads(own, index),
             self.inputs.tasks,
             own.context.span(),
+            own.plain_context,
             own.log_sums,
         );
         let none = Span::default();
@@ -402,7 +410,12 @@ impl Pass<'_> {
     }
 
     /// From the gradient in `tape.d` to that of every parameter that is trained.
-    pub(super) fn backward(&self, tape: &Tape, pieces: &[u32], back: &mut Back<'_>) -> Result<(), Error> {
+    pub(super) fn backward(
+        &self,
+        tape: &Tape,
+        pieces: &[u32],
+        back: &mut Back<'_>,
+    ) -> Result<(), Error> {
         for index in (0..self.encoder.layers.len()).rev() {
             self.feed_forward_backward(tape, index, back)?;
             self.attention_backward(tape, index, back)?;
@@ -420,12 +433,35 @@ impl Pass<'_> {
         let (place, own) = (&self.encoder.layers[index], &tape.layers[index]);
         let drop = Drop::at(&self.dropout, index, Site::Output);
         let bias = &place.output.bias;
-        self.norm_backward((&place.output_norm, own.output.normed), drop, (tape.d, tape.dx), (bias, back))?;
-        self.linear_backward((self.n, tape.dx), (&place.output, inner, hidden), tape.d_inner, false)?;
-        self.weight_gradient((self.n, tape.dx, own.activated), (&place.output, inner, hidden), back)?;
+        self.norm_backward(
+            (&place.output_norm, own.output.normed),
+            drop,
+            (tape.d, tape.dx),
+            (bias, back),
+        )?;
+        self.linear_backward(
+            (self.n, tape.dx),
+            (&place.output, inner, hidden),
+            tape.d_inner,
+            false,
+        )?;
+        self.weight_gradient(
+            (self.n, tape.dx, own.activated),
+            (&place.output, inner, hidden),
+            back,
+        )?;
         let intermediate = &place.intermediate;
-        self.gelu_backward((intermediate, inner), (self.n, own.inner, tape.d_inner), tape.du, back)?;
-        self.weight_gradient((self.n, tape.du, own.attended.y), (intermediate, hidden, inner), back)?;
+        self.gelu_backward(
+            (intermediate, inner),
+            (self.n, own.inner, tape.d_inner),
+            tape.du,
+            back,
+        )?;
+        self.weight_gradient(
+            (self.n, tape.du, own.attended.y),
+            (intermediate, hidden, inner),
+            back,
+        )?;
         self.linear_backward((self.n, tape.du), (intermediate, hidden, inner), tape.d, true)
     }
 
@@ -440,7 +476,12 @@ impl Pass<'_> {
         let drop = Drop::at(&self.dropout, index, Site::AttentionOutput);
         let output = &place.attention_output;
         let normed = own.attended.normed;
-        self.norm_backward((&place.attention_norm, normed), drop, (tape.d, tape.dx), (&output.bias, back))?;
+        self.norm_backward(
+            (&place.attention_norm, normed),
+            drop,
+            (tape.d, tape.dx),
+            (&output.bias, back),
+        )?;
         self.linear_backward((n, tape.dx), (output, hidden, hidden), tape.d_context, false)?;
         self.weight_gradient((n, tape.dx, own.context), (output, hidden, hidden), back)?;
         let (heads, grid) = (self.heads(own, index), [self.inputs.tasks.len(), n_heads, 1]);
@@ -450,7 +491,7 @@ impl Pass<'_> {
             (grid, 128),
             heads,
             self.inputs.tasks,
-            own.context.span(),
+            own.plain_context,
             own.log_sums,
             tape.d_context,
             tape.inner_products,
@@ -470,7 +511,15 @@ impl Pass<'_> {
         let partial = back.sums.take(n.div_ceil(ROWS_PER_SUM), 3 * hidden);
         let grid = [(3 * hidden).div_ceil(128), n.div_ceil(ROWS_PER_SUM), 1];
         let width = n32(3 * hidden);
-        launch!(self.kernels, ColumnSums, (grid, 128), tape.d_qkv.span(), partial.span, width, n32(n));
+        launch!(
+            self.kernels,
+            ColumnSums,
+            (grid, 128),
+            tape.d_qkv.span(),
+            partial.span,
+            width,
+            n32(n)
+        );
         back.sums.finish_into(&partial, 0, (&place.qkv.bias, back.gradients));
         let x = tape.after(index).y;
         self.weight_gradient((n, tape.d_qkv, x), (&place.qkv, hidden, 3 * hidden), back)?;

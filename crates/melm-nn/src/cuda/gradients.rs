@@ -1,9 +1,9 @@
 //! Gradients on a card: a block laid out like the parameters, and the table's in factors.
 
+use super::Cuda;
 use super::kernels::Kernels;
 use super::machine::{Numbers, Span};
 use super::memory::{Block, read_floats};
-use super::Cuda;
 use crate::error::Error;
 use crate::params::Parameters;
 use std::ops::Range;

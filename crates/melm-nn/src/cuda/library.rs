@@ -109,7 +109,8 @@ mod tests {
     fn libraries_are_found_in_pythons_packages_and_in_a_toolkit() {
         let dir = tempfile::tempdir().unwrap();
         let packages = dir.path().join("venv/lib/python3.12/site-packages");
-        for file in ["nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.0"] {
+        for file in ["nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.0"]
+        {
             let path = packages.join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
@@ -120,7 +121,10 @@ mod tests {
         let roots = [dir.path().join("venv"), dir.path().join("cuda"), dir.path().join("none")];
         let names = |name| {
             let found = candidates(name, &roots);
-            found.iter().map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect::<Vec<_>>()
+            found
+                .iter()
+                .map(|p| p.file_name().unwrap().to_str().unwrap().to_owned())
+                .collect::<Vec<_>>()
         };
         assert_eq!(names("nvrtc"), ["libnvrtc-builtins.so.13.0", "libnvrtc.so.13"]);
         assert_eq!(names("cublasLt"), ["libcublasLt.so.12"]);

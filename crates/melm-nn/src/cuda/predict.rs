@@ -69,7 +69,12 @@ impl Cuda {
         }
     }
 
-    fn try_predict(&self, model: Masked<'_>, job: Job<'_>, out: &mut Predictions) -> Result<f64, Error> {
+    fn try_predict(
+        &self,
+        model: Masked<'_>,
+        job: Job<'_>,
+        out: &mut Predictions,
+    ) -> Result<f64, Error> {
         let Masked { parameters, encoder, head } = model;
         let Job { batch, k, .. } = job;
         let config = encoder.config();
@@ -83,9 +88,8 @@ impl Cuda {
         let positions = parcel.put(batch.positions.iter().map(|row| n32(*row)));
         let originals = parcel.put(batch.originals.iter().copied());
         let sets = parcel.put(job.allowed.iter().flat_map(|allowed| allowed.words()));
-        let set_of = parcel.put(
-            job.allowed.iter().flat_map(|allowed| allowed.set_of.iter().map(|set| n32(*set))),
-        );
+        let set_of = parcel
+            .put(job.allowed.iter().flat_map(|allowed| allowed.set_of.iter().map(|set| n32(*set))));
         let lay_out = |arena: &mut Arena| {
             let tape = Tape::lay_out(arena, config, n, false);
             let own = HeadTape::lay_out(arena, config, (m, stride), false);
@@ -164,7 +168,8 @@ impl Cuda {
         let mut log_totals = vec![0.0; m];
         read_floats(machine, found.log_totals, &mut log_totals)?;
         for (row, log_total) in bytes.chunks_exact(k * size_of::<Best>()).zip(log_totals) {
-            let word = |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+            let word =
+                |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
             let candidates = (0..k)
                 .map(|rank| Candidate {
                     piece: word(8 * rank + 4),

@@ -56,7 +56,8 @@ struct HeadTape {
 
 impl HeadTape {
     fn lay_out(arena: &mut Arena, model: &Tags<'_>, batch: &TaggedBatch, goes_back: bool) -> Self {
-        let (n, width, n_tags) = (batch.n_tokens(), model.encoder.config().hidden_size, model.n_tags);
+        let (n, width, n_tags) =
+            (batch.n_tokens(), model.encoder.config().hidden_size, model.n_tags);
         let back = if goes_back { n } else { 0 };
         let chain = if model.chain.is_some() { back } else { 0 };
         Self {
@@ -188,15 +189,16 @@ impl Cuda {
             );
             batch.n_tokens()
         };
+        let mut bytes = vec![0; n_losses * size_of::<f64>()];
+        kernels.machine().begin_download(own.losses.address, bytes.len())?;
         let mut back = Back { parameters, gradients, sums: &mut sums };
         pass.emissions_backward(&model, rows, (&tape, &own), &mut back)?;
         pass.backward(&tape, batch.sentences().pieces(), &mut back)?;
         sums.finish(&kernels, sums_block, gradients.card_mut().values.span())?;
-        let mut bytes = vec![0; n_losses * size_of::<f64>()];
-        kernels.machine().download(own.losses.address, &mut bytes)?;
-        let losses = bytes.chunks_exact(8).map(|b| {
-            f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]])
-        });
+        kernels.machine().end_download(&mut bytes)?;
+        let losses = bytes
+            .chunks_exact(8)
+            .map(|b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));
         Ok(losses.sum())
     }
 
@@ -314,7 +316,17 @@ impl Pass<'_> {
             let out = back.gradients.card_mut().at(&classifier.weight);
             let over = ([width.div_ceil(64), n_tags, 1], 64);
             let x = own.gathered;
-            launch!(self.kernels, ClassifyWeights, over, d, x, out, n32(n_tags), n32(n), accumulates);
+            launch!(
+                self.kernels,
+                ClassifyWeights,
+                over,
+                d,
+                x,
+                out,
+                n32(n_tags),
+                n32(n),
+                accumulates
+            );
         }
         let weight = self.weights.plain(&classifier.weight);
         let over = ([n, 1, 1], 128);

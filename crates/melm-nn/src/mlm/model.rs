@@ -38,8 +38,7 @@ impl MaskedBatch {
         [0..n / 2, n / 2..n].map(|sentences| {
             let is_second = sentences.start > 0;
             let start = if is_second { middle } else { 0 };
-            let mut half =
-                Self { sentences: self.sentences.part(sentences), ..Self::default() };
+            let mut half = Self { sentences: self.sentences.part(sentences), ..Self::default() };
             for (at, row) in self.positions.iter().enumerate() {
                 if (*row >= middle) == is_second {
                     half.positions.push(row - start);

@@ -40,11 +40,7 @@ impl Predictions {
     }
 
     /// Adds the candidates of a row, best first.
-    pub(crate) fn push_row(
-        &mut self,
-        candidates: impl Iterator<Item = Candidate>,
-        log_total: f32,
-    ) {
+    pub(crate) fn push_row(&mut self, candidates: impl Iterator<Item = Candidate>, log_total: f32) {
         self.candidates.extend(candidates);
         self.ends.push(self.candidates.len());
         self.log_totals.push(log_total);

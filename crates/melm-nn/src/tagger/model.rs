@@ -96,7 +96,8 @@ impl Tagger {
 
     /// Refuses gold tags that a chain gives no probability.
     fn refuse_forbidden(&self, batch: &TaggedBatch) -> Result<(), Error> {
-        let (Some(allowed), HeadKind::Crf) = (&self.settings().allowed, self.settings().kind) else {
+        let (Some(allowed), HeadKind::Crf) = (&self.settings().allowed, self.settings().kind)
+        else {
             return Ok(());
         };
         for sentence in 0..batch.sentences().n_sentences() {

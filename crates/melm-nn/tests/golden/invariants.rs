@@ -81,7 +81,8 @@ fn trained(cpu: Cpu) -> Vec<u32> {
         for order in [&[1, 2, 3, 4, 5, 6][..], &[7, 8]] {
             bench.accumulate(&batch(order), 0.1, Dropout::new(&config(), 1, step));
         }
-        adam.step(&bench.device, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients)).unwrap();
+        adam.step(&bench.device, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients))
+            .unwrap();
     }
     let parameters = bench.model.parameters();
     let names = parameters.list().iter().map(|p| &p.name);

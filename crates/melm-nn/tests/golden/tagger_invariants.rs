@@ -53,11 +53,7 @@ pub(crate) fn constrained(device: Device) -> TaggerBench {
 }
 
 /// A tagger with weights large enough that differences rise above rounding, the CRF's included.
-fn bench(
-    kind: HeadKind,
-    allowed: Option<Allowed>,
-    device: impl Into<Device>,
-) -> TaggerBench {
+fn bench(kind: HeadKind, allowed: Option<Allowed>, device: impl Into<Device>) -> TaggerBench {
     let settings = TaggerSettings { n_tags: 3, kind, allowed };
     let mut bench = TaggerBench::of(Tagger::random(&config(), settings, 5).unwrap(), device);
     for name in bench.names() {

@@ -97,7 +97,7 @@ impl FromStr for DeviceChoice {
     }
 }
 
-fn preset(name: &str) -> Result<Preset, String> {
+pub(super) fn preset(name: &str) -> Result<Preset, String> {
     let found = Preset::NAMES.into_iter().find(|(known, _)| *known == name);
     found.map(|(_, preset)| preset).ok_or("expected best, paper or reference-code".into())
 }

@@ -34,6 +34,30 @@ impl Parameters {
     pub fn restore_trained(&mut self, path: &Path) -> Result<String, Error> {
         State::open(path)?.read_values(self)
     }
+
+    /// Copies the tensors that are not frozen, one after the other.
+    pub fn copy_trained(&self, out: &mut Vec<f32>) {
+        out.clear();
+        for parameter in self.list().iter().filter(|p| !p.is_frozen) {
+            out.extend_from_slice(self.at(&parameter.range));
+        }
+    }
+
+    /// Puts back what [`Self::copy_trained`] copied, with the same tensors frozen.
+    ///
+    /// # Panics
+    /// If it is a copy of other tensors.
+    pub fn put_trained(&mut self, copy: &[f32]) {
+        let ranges: Vec<_> =
+            self.list().iter().filter(|p| !p.is_frozen).map(|p| p.range.clone()).collect();
+        let mut rest = copy;
+        for range in ranges {
+            let (own, others) = rest.split_at(range.len());
+            self.values_mut()[range].copy_from_slice(own);
+            rest = others;
+        }
+        assert!(rest.is_empty(), "a copy of the same tensors");
+    }
 }
 
 impl Adam {

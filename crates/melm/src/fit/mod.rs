@@ -123,7 +123,7 @@ pub fn fit(
     stage: &mut Stage<'_>,
 ) -> Result<Fitted, Error> {
     settings.freeze.apply(learner.parameters_mut())?;
-    let store = Store::new(stage.folder());
+    let mut store = Store::new(stage.folder());
     if let Some(fitted) = store.restore_done(learner.parameters_mut())? {
         return Ok(fitted);
     }

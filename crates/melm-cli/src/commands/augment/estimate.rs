@@ -91,7 +91,8 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
 
 fn size(model: &Pretrained, corpus: Option<&Corpus>, with_markers: bool) -> Size {
     let mut size = Size { sentences: 0.0, pieces: 0.0, entities: 0.0 };
-    let (Some(corpus), Ok(tokenizer)) = (corpus, model.tokenizer()) else { return size };
+    let Some(corpus) = corpus else { return size };
+    let tokenizer = model.tokenizer();
     for sentence in corpus.sentences() {
         let Ok(encoded) = tokenizer.encode(sentence.tokens()) else { continue };
         size.sentences += 1.0;

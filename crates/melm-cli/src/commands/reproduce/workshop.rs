@@ -134,8 +134,8 @@ fn job_machine(options: &Comparing) -> Machine {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let share = std::num::NonZeroUsize::new(available / options.jobs.get());
     let share = share.unwrap_or(std::num::NonZeroUsize::MIN);
-    let Machine { device, threads } = options.machine;
-    Machine { device, threads: Some(threads.unwrap_or(share)) }
+    let Machine { device, threads, precision } = options.machine;
+    Machine { device, threads: Some(threads.unwrap_or(share)), precision }
 }
 
 /// The plan of each variant: preset < grid < `--set` and models < variant.

@@ -148,7 +148,7 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
     }
     if let Device::Cuda(cuda) = &trainer.device {
         let (free, total) = cuda.memory()?;
-        println!("card_mib {}", (total - free) >> 20);
+        println!("card_mib {} allocated_mib {}", (total - free) >> 20, cuda.peak() >> 20);
     }
     Ok(())
 }

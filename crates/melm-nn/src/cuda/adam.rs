@@ -30,6 +30,8 @@ pub(crate) struct Moments {
     norms: Block,
     grams: Block,
     clip: Block,
+    /// For each piece, which of the looked-up ones it is.
+    listed: Block,
     parcel: Block,
 }
 
@@ -49,12 +51,13 @@ impl Argument for CardRule {}
 
 /// As `adam.cu` has it.
 #[repr(C)]
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default)]
 struct Lookups {
     pieces: Span<u32>,
     starts: Span<u32>,
     order: Span<u32>,
     rows: Span<f32>,
+    of: Span<u32>,
 }
 
 impl Argument for Lookups {}
@@ -76,8 +79,16 @@ impl Moments {
             norms: empty(),
             grams: empty(),
             clip: Block::zeros(&cuda.machine, 16)?,
+            listed: empty(),
             parcel: empty(),
         })
+    }
+
+    /// The norm of the last step's gradients.
+    pub(crate) fn norm(&self) -> Result<f64, Error> {
+        let mut bytes = [0; 8];
+        self.norms.machine().download(self.norms.span::<f64>().address, &mut bytes)?;
+        Ok(f64::from_le_bytes(bytes))
     }
 
     /// Copies them back.
@@ -102,15 +113,15 @@ struct Step<'a> {
 }
 
 impl Cuda {
-    /// Changes the trained parameters as [`crate::optim::Adam::step`] does. `rule` is told the norm before clipping, if
-    /// that is wanted.
+    /// Changes the trained parameters as [`crate::optim::Adam::step`] does. The card finds the norm for clipping itself,
+    /// so that nobody waits for it.
     pub(crate) fn step(
         &self,
         (rule, max_norm): (Rule, Option<f32>),
         (parameters, gradients): (&Parameters, &Gradients),
         moments: &mut Moments,
-    ) -> Result<Option<f64>, Error> {
-        let Some(card) = gradients.card() else { return Ok(None) };
+    ) -> Result<(), Error> {
+        let Some(card) = gradients.card() else { return Ok(()) };
         let (table, kernels) = (parameters.table(), Arc::clone(&card.kernels));
         let weights = parameters.on(self, &kernels)?;
         let trains_table = card.has_table() && !table.is_frozen;
@@ -125,9 +136,10 @@ impl Cuda {
             trains_table,
         };
         let lookups = step.lookups()?;
-        let norm = max_norm.map(|most| step.clip(most, &lookups)).transpose()?;
-        step.update(rule, norm.is_some(), &lookups)?;
-        Ok(norm)
+        if let Some(most) = max_norm {
+            step.clip(most, &lookups)?;
+        }
+        step.update(rule, max_norm.is_some(), &lookups)
     }
 }
 
@@ -170,18 +182,22 @@ impl Step<'_> {
             parcel.put(sorted.iter().map(|lookup| lookup.1)),
         );
         parcel.send(&mut self.moments.parcel)?;
+        // Zeros at first; every step takes out again what it has entered.
+        let n_bytes = self.parameters.table().shape[0] * size_of::<u32>();
+        self.moments.listed.reserve(n_bytes)?;
         let block = &self.moments.parcel;
         let card = Lookups {
             pieces: Parcel::placed(on_card.0, block),
             starts: Parcel::placed(on_card.1, block),
             order: Parcel::placed(on_card.2, block),
             rows: self.card.lookup_rows(),
+            of: self.moments.listed.span(),
         };
         Ok(ByPiece { pieces, card })
     }
 
     /// The norm of all gradients; what clipping leaves is put where [`Self::update`] reads it.
-    fn clip(&mut self, most: f32, lookups: &ByPiece) -> Result<f64, Error> {
+    fn clip(&mut self, most: f32, lookups: &ByPiece) -> Result<(), Error> {
         let n_pieces = lookups.pieces.len();
         let n_parts = NORM_BLOCKS * (self.ranges.len() + 1) + n_pieces;
         self.moments.norms.reserve((n_parts + 1) * size_of::<f64>())?;
@@ -210,18 +226,19 @@ impl Step<'_> {
         let (parts, norm) = (norms.part(1..used), norms.part(0..1));
         let clip = self.moments.clip.span::<f32>().first(1);
         launch!(self.kernels, FinishNorm, ([1, 1, 1], 256), parts, most, norm, clip);
-        let mut bytes = [0; 8];
-        self.kernels.machine().download(norm.address, &mut bytes)?;
-        Ok(f64::from_le_bytes(bytes))
+        Ok(())
     }
 
     /// The squared norm of the head's part of the table's gradient, from two small matrices.
     fn grams(&mut self, out: Span<f64>) -> Result<(), Error> {
         let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
         let (errors, states) = self.card.factors(stride);
-        self.moments.grams.reserve((SPLITS + 1) * n * n * size_of::<f32>())?;
+        // Rows of a length that products like.
+        let row = n.next_multiple_of(8);
+        self.moments.grams.reserve((SPLITS + 1) * n * row * size_of::<f32>())?;
         let grams = self.moments.grams.span::<f32>();
-        let (of_states, of_errors) = (grams.first(n * n), grams.part(n * n..(SPLITS + 1) * n * n));
+        let (of_states, of_errors) =
+            (grams.first(n * row), grams.part(n * row..(SPLITS + 1) * n * row));
         let k = stride / SPLITS;
         let product = |factor: Factor, k: usize, out: Span<f32>, n_batches: usize| Product {
             m: n,
@@ -230,8 +247,8 @@ impl Step<'_> {
             a: factor,
             b: factor.transposed(),
             out,
-            out_row: n,
-            out_batch: n * n,
+            out_row: row,
+            out_batch: n * row,
             accumulates: false,
             bias: Span::default(),
             n_batches,
@@ -239,8 +256,8 @@ impl Step<'_> {
         self.kernels.product(&product(Factor::of(states, width), width, of_states, 1))?;
         let errors = Factor::of(errors, stride).every(k);
         self.kernels.product(&product(errors, k, of_errors, SPLITS))?;
-        let over = ([NORM_BLOCKS, 1, 1], 256);
-        launch!(self.kernels, GramDot, over, of_errors, of_states, n32(SPLITS), out);
+        let (over, parts) = (([NORM_BLOCKS, 1, 1], 256), n32(SPLITS));
+        launch!(self.kernels, GramDot, over, of_errors, of_states, parts, n32(n), n32(row), out);
         Ok(())
     }
 
@@ -248,11 +265,13 @@ impl Step<'_> {
         let clip = if clips { self.moments.clip.span().first(1) } else { Span::default() };
         let gradient = self.card.values.span::<f32>();
         for range in self.ranges.clone() {
-            self.adam(rule, &range, gradient.part(range.clone()), clip)?;
+            let gradient = gradient.part(range.clone());
+            self.adam(rule, (&range, gradient, clip), (Lookups::default(), 0))?;
         }
         if !self.trains_table {
             return Ok(());
         }
+        self.list_lookups(lookups, true)?;
         let table = self.parameters.table();
         let (start, vocab_size, width) = (table.range.start, table.shape[0], table.shape[1]);
         let n_rows = (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(vocab_size);
@@ -260,23 +279,30 @@ impl Step<'_> {
         for first in (0..vocab_size).step_by(n_rows) {
             let rows = first..vocab_size.min(first + n_rows);
             let chunk = self.moments.chunk.span().first(rows.len() * width);
-            self.table_gradient(rows.clone(), chunk, lookups)?;
+            self.table_gradient(rows.clone(), chunk)?;
             let range = start + rows.start * width..start + rows.end * width;
-            self.adam(rule, &range, chunk, clip)?;
+            self.adam(rule, (&range, chunk, clip), (lookups.card, rows.start))?;
         }
+        self.list_lookups(lookups, false)
+    }
+
+    /// Enters the pieces into the list by piece, or takes them out.
+    fn list_lookups(&self, lookups: &ByPiece, enters: bool) -> Result<(), Error> {
+        let over = ([lookups.pieces.len().div_ceil(128), 1, 1], 128);
+        launch!(self.kernels, ListLookups, over, lookups.card, u32::from(enters));
         Ok(())
     }
 
+    /// Adam over some numbers; over rows of the table with their lookups and the number of the first row.
     fn adam(
         &self,
         rule: Rule,
-        range: &Range<usize>,
-        gradient: Span<f32>,
-        clip: Span<f32>,
+        (range, gradient, clip): (&Range<usize>, Span<f32>, Span<f32>),
+        (lookups, first): (Lookups, usize),
     ) -> Result<(), Error> {
         let Rule { beta1, beta2, eps, rate, root, keep, .. } = rule;
-        // As many blocks as a card runs at once, or fewer; four numbers a thread.
-        let n_blocks = range.len().div_ceil(1024).min(4096);
+        // Four numbers a thread.
+        let n_blocks = range.len().div_ceil(1024);
         launch!(
             self.kernels,
             Adam,
@@ -288,43 +314,33 @@ impl Step<'_> {
             self.weights.rounded(range),
             CardRule { beta1, beta2, eps, rate, root, keep },
             clip,
+            lookups,
+            n32(first),
         );
         Ok(())
     }
 
-    /// The gradient of some rows of the table.
-    fn table_gradient(
-        &self,
-        rows: Range<usize>,
-        chunk: Span<f32>,
-        lookups: &ByPiece,
-    ) -> Result<(), Error> {
+    /// The head's part of the gradient of some rows of the table.
+    fn table_gradient(&self, rows: Range<usize>, chunk: Span<f32>) -> Result<(), Error> {
         let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
         if n == 0 {
-            self.kernels.machine().clear(chunk.address, chunk.n_bytes())?;
-        } else {
-            let (errors, states) = self.card.factors(stride);
-            let errors = errors.part(rows.start..errors.len);
-            self.kernels.product(&Product {
-                m: rows.len(),
-                n: width,
-                k: n,
-                a: Factor::of(errors, stride).transposed(),
-                b: Factor::of(states, width),
-                out: chunk,
-                out_row: width,
-                out_batch: 0,
-                accumulates: false,
-                bias: Span::default(),
-                n_batches: 1,
-            })?;
+            return self.kernels.machine().clear(chunk.address, chunk.n_bytes());
         }
-        let at = |row: usize| lookups.pieces.partition_point(|piece| (*piece as usize) < row);
-        let (first, end) = (at(rows.start), at(rows.end));
-        let (base, from) = (n32(rows.start), n32(first));
-        let over = ([end - first, 1, 1], 128);
-        launch!(self.kernels, AddLookups, over, lookups.card, from, base, chunk);
-        Ok(())
+        let (errors, states) = self.card.factors(stride);
+        let errors = errors.part(rows.start..errors.len);
+        self.kernels.product(&Product {
+            m: rows.len(),
+            n: width,
+            k: n,
+            a: Factor::of(errors, stride).transposed(),
+            b: Factor::of(states, width),
+            out: chunk,
+            out_row: width,
+            out_batch: 0,
+            accumulates: false,
+            bias: Span::default(),
+            n_batches: 1,
+        })
     }
 
     /// The table's gradient written out whole.
@@ -334,7 +350,9 @@ impl Step<'_> {
         let (vocab_size, width) = (table.shape[0], table.shape[1]);
         self.moments.chunk.reserve(vocab_size * width * size_of::<f32>())?;
         let chunk = self.moments.chunk.span().first(vocab_size * width);
-        self.table_gradient(0..vocab_size, chunk, &lookups)?;
+        self.table_gradient(0..vocab_size, chunk)?;
+        let over = ([lookups.pieces.len(), 1, 1], 128);
+        launch!(self.kernels, AddLookups, over, lookups.card, chunk);
         let mut whole = vec![0.0; vocab_size * width];
         read_floats(&**self.kernels.machine(), chunk, &mut whole)?;
         Ok(whole)

@@ -40,11 +40,41 @@ pub(super) struct Card {
     blas: Blas,
     functions: Mutex<Vec<sys::CUfunction>>,
     budget: Mutex<Budget>,
+    /// Memory of the processor that the card can write to, and when it has.
+    pinned: Mutex<Pinned>,
+    copied: sys::CUevent,
+}
+
+struct Pinned {
+    at: *mut c_void,
+    n_bytes: usize,
+}
+
+impl Pinned {
+    fn reserve(&mut self, n_bytes: usize) -> Result<(), Error> {
+        if self.n_bytes < n_bytes {
+            self.give_back();
+            // SAFETY: a context is current.
+            self.at = unsafe { result::malloc_host(n_bytes, 0) }
+                .map_err(|error| failure("pinned memory", &error))?;
+            self.n_bytes = n_bytes;
+        }
+        Ok(())
+    }
+
+    fn give_back(&mut self) {
+        if self.n_bytes > 0 {
+            // SAFETY: from `reserve`, and no copy is under way.
+            let _ = unsafe { result::free_host(self.at) };
+            self.n_bytes = 0;
+        }
+    }
 }
 
 /// Bytes in use, of those that may be.
 struct Budget {
     used: usize,
+    peak: usize,
     most: Option<usize>,
     sizes: std::collections::HashMap<u64, usize>,
 }
@@ -101,6 +131,8 @@ impl Card {
         let stream =
             result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused)?;
         let blas = Blas::open(settings.precision, stream)?;
+        let copied =
+            result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(refused)?;
         Ok(Self {
             name,
             device,
@@ -112,9 +144,12 @@ impl Card {
             functions: Mutex::default(),
             budget: Mutex::new(Budget {
                 used: 0,
+                peak: 0,
                 most: settings.most_bytes,
                 sizes: std::collections::HashMap::new(),
             }),
+            pinned: Mutex::new(Pinned { at: std::ptr::null_mut(), n_bytes: 0 }),
+            copied,
         })
     }
 
@@ -135,6 +170,8 @@ impl Drop for Card {
             unsafe {
                 let _ = result::stream::synchronize(self.stream);
                 self.blas.close();
+                self.pinned.get_mut().unwrap_or_else(PoisonError::into_inner).give_back();
+                let _ = result::event::destroy(self.copied);
                 let _ = result::stream::destroy(self.stream);
                 let _ = result::primary_ctx::release(self.device);
             }
@@ -150,6 +187,10 @@ impl Machine for Card {
     fn memory(&self) -> Result<(usize, usize), Error> {
         self.bind()?;
         result::mem_get_info().map_err(|error| failure("its memory's size", &error))
+    }
+
+    fn peak(&self) -> usize {
+        self.budget().peak
     }
 
     fn allocate(&self, n_bytes: usize) -> Result<u64, Error> {
@@ -169,6 +210,7 @@ impl Machine for Card {
             Err(error) => return Err(failure("memory", &error)),
         };
         budget.used += n_bytes;
+        budget.peak = budget.peak.max(budget.used);
         budget.sizes.insert(address, n_bytes);
         drop(budget);
         self.clear(address, n_bytes)?;
@@ -198,6 +240,30 @@ impl Machine for Card {
             check("a copy from it", result::memcpy_dtoh_async(out, from, self.stream))?;
             check("the work before a copy", result::stream::synchronize(self.stream))
         }
+    }
+
+    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<(), Error> {
+        self.bind()?;
+        let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        pinned.reserve(n_bytes)?;
+        // SAFETY: callers hold as many bytes there; the pinned ones are not read before the event.
+        unsafe {
+            let out = std::slice::from_raw_parts_mut(pinned.at.cast::<u8>(), n_bytes);
+            check("a copy from it", result::memcpy_dtoh_async(out, from, self.stream))?;
+            check("an event", result::event::record(self.copied, self.stream))
+        }
+    }
+
+    fn end_download(&self, out: &mut [u8]) -> Result<(), Error> {
+        self.bind()?;
+        let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
+        assert!(out.len() <= pinned.n_bytes, "no more than was begun");
+        // SAFETY: the copy is done after the event, and nothing writes there until the next one begins.
+        unsafe {
+            check("the work before a copy", result::event::synchronize(self.copied))?;
+            out.copy_from_slice(std::slice::from_raw_parts(pinned.at.cast::<u8>(), out.len()));
+        }
+        Ok(())
     }
 
     fn copy(&self, from: u64, to: u64, n_bytes: usize) -> Result<(), Error> {

@@ -28,6 +28,7 @@ struct State {
     /// Allocations by address, in units that align them for anything.
     blocks: HashMap<u64, Vec<u128>>,
     functions: Vec<Run>,
+    begun: Vec<u8>,
 }
 
 /// What was compiled in this process. Held while a kernel runs: a library's threads share their places.
@@ -118,6 +119,10 @@ impl Machine for Emulator {
         Ok((self.most_bytes - Self::used(&self.state()), self.most_bytes))
     }
 
+    fn peak(&self) -> usize {
+        Self::used(&self.state())
+    }
+
     fn allocate(&self, n_bytes: usize) -> Result<u64, Error> {
         let mut state = self.state();
         let free = self.most_bytes.saturating_sub(Self::used(&state));
@@ -147,6 +152,18 @@ impl Machine for Emulator {
                 std::ptr::copy_nonoverlapping(from as *const u8, out.as_mut_ptr(), out.len());
             }
         }
+        Ok(())
+    }
+
+    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<(), Error> {
+        let mut bytes = vec![0; n_bytes];
+        self.download(from, &mut bytes)?;
+        self.state().begun = bytes;
+        Ok(())
+    }
+
+    fn end_download(&self, out: &mut [u8]) -> Result<(), Error> {
+        out.copy_from_slice(&self.state().begun);
         Ok(())
     }
 

@@ -159,6 +159,7 @@ impl NormTape {
 struct LayerTape {
     qkv: Span<f32>,
     context: Numbers,
+    plain_context: Span<f32>,
     log_sums: Span<f32>,
     attended: NormTape,
     /// The feed-forward part before and after its gelu.
@@ -198,6 +199,7 @@ impl Tape {
                 .map(|_| LayerTape {
                     qkv: arena.span(n * 3 * hidden),
                     context: arena.numbers(n * hidden),
+                    plain_context: arena.span(back * hidden),
                     log_sums: arena.span(n * config.n_heads),
                     attended: NormTape::lay_out(arena, n, hidden),
                     inner: arena.span(n * inner),
@@ -303,6 +305,7 @@ impl Pass<'_> {
             self.heads(own, index),
             self.inputs.tasks,
             own.context.span(),
+            own.plain_context,
             own.log_sums,
         );
         let none = Span::default();
@@ -488,7 +491,7 @@ impl Pass<'_> {
             (grid, 128),
             heads,
             self.inputs.tasks,
-            own.context.span(),
+            own.plain_context,
             own.log_sums,
             tape.d_context,
             tape.inner_products,

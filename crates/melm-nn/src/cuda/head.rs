@@ -144,6 +144,8 @@ impl Cuda {
         let machine = kernels.machine();
         machine.copy(own.states().address, states.address, states.n_bytes())?;
         pass.scores_to_errors(head, (originals, weight), (&own, errors), gradients)?;
+        // While the way back is computed, the processor waits for the losses only, and goes on to the next batch.
+        machine.begin_download(own.losses.address, own.losses.n_bytes())?;
         if !parameters.trains(&head.table) {
             gradients.card_mut().forget_states(m);
         }
@@ -151,9 +153,10 @@ impl Cuda {
         pass.head_backward(head, positions, (&tape, &own), &mut back)?;
         pass.backward(&tape, batch.sentences.pieces(), &mut back)?;
         sums.finish(&kernels, sums_block, gradients.card_mut().values.span())?;
-        let mut losses = vec![0.0; m];
-        super::memory::read_floats(&**machine, own.losses, &mut losses)?;
-        Ok(losses.into_iter().map(f64::from).sum())
+        let mut bytes = vec![0; own.losses.n_bytes()];
+        machine.end_download(&mut bytes)?;
+        let losses = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        Ok(losses.map(f64::from).sum())
     }
 }
 

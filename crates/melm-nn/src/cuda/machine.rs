@@ -18,6 +18,9 @@ pub(super) trait Machine: Send + Sync {
     /// Bytes that are free, and all.
     fn memory(&self) -> Result<(usize, usize), Error>;
 
+    /// The most bytes that were allocated at once.
+    fn peak(&self) -> usize;
+
     /// `n_bytes` of memory, zeros.
     fn allocate(&self, n_bytes: usize) -> Result<u64, Error>;
 
@@ -29,6 +32,12 @@ pub(super) trait Machine: Send + Sync {
 
     /// Copies from the machine, once everything asked for before is done.
     fn download(&self, from: u64, out: &mut [u8]) -> Result<(), Error>;
+
+    /// Begins to copy from the machine what is there once everything asked for before is done.
+    fn begin_download(&self, from: u64, n_bytes: usize) -> Result<(), Error>;
+
+    /// Waits for what [`Self::begin_download`] began, and not for what was asked for since.
+    fn end_download(&self, out: &mut [u8]) -> Result<(), Error>;
 
     /// Copies within the machine.
     fn copy(&self, from: u64, to: u64, n_bytes: usize) -> Result<(), Error>;

@@ -105,6 +105,11 @@ impl Cuda {
         self.machine.memory()
     }
 
+    /// The most bytes that were allocated on it at once.
+    pub fn peak(&self) -> usize {
+        self.machine.peak()
+    }
+
     /// Waits until everything that was asked for is done.
     pub fn wait(&self) -> Result<(), Error> {
         self.machine.download(0, &mut [])

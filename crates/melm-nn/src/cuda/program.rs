@@ -96,7 +96,7 @@ programs! {
         AttentionQueriesBackward "attention_queries_backward", AttentionKeysBackward "attention_keys_backward";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
-    "adam.cu": Adam "adam", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",
+    "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",
         LookupNorm "lookup_norm", FinishNorm "finish_norm";
     "tagger.cu": Classify "classify", ClassifyBackward "classify_backward", ClassifyWeights "classify_weights",
         SoftmaxLoss "softmax_loss", ChainLoss "chain_loss";
@@ -106,8 +106,7 @@ programs! {
 /// Rows of one block of the norm's kernels, as `norm.cu` has it.
 pub(super) fn norm_rows(hidden: usize) -> usize {
     match hidden {
-        0..=1024 => 8,
-        1025..=2048 => 4,
+        0..=2048 => 4,
         _ => 2,
     }
 }

@@ -189,12 +189,13 @@ impl Cuda {
             );
             batch.n_tokens()
         };
+        let mut bytes = vec![0; n_losses * size_of::<f64>()];
+        kernels.machine().begin_download(own.losses.address, bytes.len())?;
         let mut back = Back { parameters, gradients, sums: &mut sums };
         pass.emissions_backward(&model, rows, (&tape, &own), &mut back)?;
         pass.backward(&tape, batch.sentences().pieces(), &mut back)?;
         sums.finish(&kernels, sums_block, gradients.card_mut().values.span())?;
-        let mut bytes = vec![0; n_losses * size_of::<f64>()];
-        kernels.machine().download(own.losses.address, &mut bytes)?;
+        kernels.machine().end_download(&mut bytes)?;
         let losses = bytes
             .chunks_exact(8)
             .map(|b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));

@@ -37,13 +37,6 @@ impl Default for AdamSettings {
     }
 }
 
-/// What a step did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Report {
-    /// The norm of all gradients before clipping, when clipping is on.
-    pub norm: Option<f64>,
-}
-
 /// The optimiser's memory: two moments a parameter. Those of frozen tensors are never touched and take no memory.
 pub struct Adam {
     settings: AdamSettings,
@@ -52,6 +45,8 @@ pub struct Adam {
     square: Buffer,
     /// Each block's share of a squared norm.
     norms: Buffer,
+    /// The norm of the last step's gradients.
+    norm: Option<f64>,
     /// The moments on a card, which then are the true ones.
     card: Option<Moments>,
 }
@@ -99,7 +94,16 @@ impl Adam {
             mean: Buffer::zeros(len),
             square: Buffer::zeros(len),
             norms: Buffer::default(),
+            norm: None,
             card: None,
+        }
+    }
+
+    /// The norm of all gradients of the last step before clipping, when clipping is on. A card has to be waited for.
+    pub fn norm(&self) -> Result<Option<f64>, Error> {
+        match &self.card {
+            Some(card) if self.settings.max_norm.is_some() => Ok(Some(card.norm()?)),
+            _ => Ok(self.norm),
         }
     }
 
@@ -134,7 +138,7 @@ impl Adam {
         device: &Device,
         rate: f32,
         (parameters, gradients): (&mut Parameters, &mut Gradients),
-    ) -> Result<Report, Error> {
+    ) -> Result<(), Error> {
         self.n_steps += 1;
         let cpu = match device {
             Device::Cpu(cpu) => cpu,
@@ -144,14 +148,15 @@ impl Adam {
                 }
                 let rule = (self.rule(rate, None), self.settings.max_norm);
                 let moments = self.card.as_mut().expect("just made");
-                let norm = cuda.step(rule, (parameters, gradients), moments)?;
+                cuda.step(rule, (parameters, gradients), moments)?;
                 parameters.fall_behind();
-                return Ok(Report { norm });
+                return Ok(());
             }
         };
         let trains_table = gradients.table.is_written() && !parameters.table().is_frozen;
         let norm =
-            self.settings.max_norm.map(|_| self.norm(cpu, parameters, gradients, trains_table));
+            self.settings.max_norm.map(|_| self.length(cpu, parameters, gradients, trains_table));
+        self.norm = norm;
         let rule = self.rule(rate, norm);
         for index in 0..parameters.list().len() - 1 {
             let parameter = &parameters.list()[index];
@@ -172,7 +177,7 @@ impl Adam {
         if trains_table {
             self.step_table(cpu, rule, (parameters, gradients));
         }
-        Ok(Report { norm })
+        Ok(())
     }
 
     fn rule(&self, rate: f32, norm: Option<f64>) -> Rule {
@@ -197,7 +202,8 @@ impl Adam {
         }
     }
 
-    fn norm(
+    /// The length of all gradients.
+    fn length(
         &mut self,
         cpu: &Cpu,
         parameters: &Parameters,

@@ -4,5 +4,5 @@ mod adam;
 mod schedule;
 
 pub(crate) use adam::Rule;
-pub use adam::{Adam, AdamSettings, Report};
+pub use adam::{Adam, AdamSettings};
 pub use schedule::Schedule;

@@ -10,6 +10,9 @@ use melm_nn::mlm::{Allowed, MaskedBatch, MaskedLm, PieceSets, Predictions};
 
 /// bf16 keeps eight bits.
 const ROUGH: f32 = 2e-2;
+/// On the sharper of the tiny models, whose weights are 15 times those of a fresh one, torch's own bf16 (autocast) is off
+/// by 2.8e-2 of the length of all gradients, and by 3.5e-2 of its worst tensor's.
+const TORCHS: f32 = 2.8e-2;
 
 fn settings(precision: Precision) -> CudaSettings {
     let roots = ["/opt/torch/.venv", "/usr/local/cuda"].map(std::path::PathBuf::from).to_vec();
@@ -44,8 +47,8 @@ fn loss_and_every_gradient_equal_torchs() {
 #[test]
 fn loss_and_every_gradient_are_near_torchs_in_bf16() {
     cards(&settings(Precision::Bf16), |device| {
-        for name in tiny::MODELS {
-            tiny::check(name, device(), ROUGH);
+        for (name, relative) in tiny::MODELS.into_iter().zip([TORCHS, ROUGH]) {
+            tiny::check(name, device(), relative);
         }
     });
 }
@@ -77,7 +80,7 @@ fn the_norm_equals_that_of_all_gradients_written_out() {
 
 #[test]
 fn micro_batches_add_up_to_the_whole_batch() {
-    cards(&settings(Precision::F32), |device| steps::check_micro_batches(device, 1e-5));
+    cards(&settings(Precision::F32), |device| steps::check_micro_batches(device, RELATIVE));
 }
 
 #[test]

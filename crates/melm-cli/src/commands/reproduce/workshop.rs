@@ -134,7 +134,8 @@ fn job_machine(options: &Comparing) -> Machine {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let share = std::num::NonZeroUsize::new(available / options.jobs.get());
     let share = share.unwrap_or(std::num::NonZeroUsize::MIN);
-    Machine { threads: Some(options.machine.threads.unwrap_or(share)), ..options.machine }
+    let Machine { device, threads, precision } = options.machine;
+    Machine { device, threads: Some(threads.unwrap_or(share)), precision }
 }
 
 /// The plan of each variant: preset < grid < `--set` and models < variant.
@@ -192,8 +193,7 @@ impl Watch {
             Progress::Stage(..) => return,
             Progress::Done(dev) => {
                 self.under_way.remove(&name);
-                let dev = dev.map(|dev| format!(": dev F1 {dev:.2}")).unwrap_or_default();
-                self.tell(format!("{name}{dev}"), self.terminal.is_verbose());
+                self.tell(format!("{name}: dev F1 {dev:.2}"), self.terminal.is_verbose());
             }
             Progress::Diverged(error) => {
                 self.under_way.remove(&name);

@@ -39,15 +39,34 @@ struct Heads {
 
 // Some rows of a head, zeros after their end.
 template <u32 N>
-struct Rows {
+struct __align__(16) Rows {
     float x[N][STRIDE];
 };
 
-template <u32 N, class Read>
-DEVICE void fill(Rows<N>& rows, u32 count, Read read) {
-    for (u32 i = threadIdx.x; i < N * HEAD_PADDED; i += WARPS * WARP) {
-        u32 r = i / HEAD_PADDED, d = i % HEAD_PADDED;
-        rows.x[r][d] = r < count && d < HEAD_SIZE ? read(r, d) : 0.0f;
+// Fills them from x, where row r begins at start(r). Everything is asked for before anything is waited for.
+template <u32 N, class Start>
+DEVICE void fill(Rows<N>& rows, u32 count, Span<const float> x, Start start) {
+    const u32 QUADS = HEAD_PADDED / 4, PER_THREAD = (N * QUADS + WARPS * WARP - 1) / (WARPS * WARP);
+    float4 quads[PER_THREAD];
+#pragma unroll
+    for (u32 i = 0; i < PER_THREAD; i++) {
+        u32 at = threadIdx.x + i * WARPS * WARP, r = at / QUADS, d = at % QUADS * 4;
+        quads[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (r >= count) continue;
+        u64 from = start(r) + d;
+        if (HEAD_SIZE % 4 == 0) {
+            quads[i] = *(const float4*)&x[from];
+        } else {
+            if (d < HEAD_SIZE) quads[i].x = x[from];
+            if (d + 1 < HEAD_SIZE) quads[i].y = x[from + 1];
+            if (d + 2 < HEAD_SIZE) quads[i].z = x[from + 2];
+            if (d + 3 < HEAD_SIZE) quads[i].w = x[from + 3];
+        }
+    }
+#pragma unroll
+    for (u32 i = 0; i < PER_THREAD; i++) {
+        u32 at = threadIdx.x + i * WARPS * WARP, r = at / QUADS, d = at % QUADS * 4;
+        if (r < N) *(float4*)&rows.x[r][d] = quads[i];
     }
 }
 
@@ -75,31 +94,35 @@ struct Sums {
 #pragma unroll
             for (u32 i = 0; i < PER_HEAD_LANE; i++) x[g][i] = 0.0f;
     }
-    // x[g] += sum over the tile of weights[g] (a lane each) times the tile's rows.
+    // x[g] += sum over the tile of weights[g] (a lane each) times the tile's rows; after `count` both are zeros.
     DEVICE void add(const float weights[GROUP], const float (*tile)[STRIDE], u32 count, u32 lane) {
-        for (u32 j = 0; j < count; j++) {
-            float w[GROUP];
+        for (u32 first = 0; first < count; first += 8) {
 #pragma unroll
-            for (u32 g = 0; g < GROUP; g++) w[g] = __shfl_sync(EVERY_LANE, weights[g], j);
+            for (u32 j = first; j < first + 8; j++) {
+                float w[GROUP];
 #pragma unroll
-            for (u32 i = 0; i < PER_HEAD_LANE; i++) {
-                u32 d = lane + i * WARP;
-                float row = d < HEAD_SIZE ? tile[j][d] : 0.0f;
+                for (u32 g = 0; g < GROUP; g++) w[g] = __shfl_sync(EVERY_LANE, weights[g], j);
 #pragma unroll
-                for (u32 g = 0; g < GROUP; g++) x[g][i] += w[g] * row;
+                for (u32 i = 0; i < PER_HEAD_LANE; i++) {
+                    u32 d = lane + i * WARP;
+                    float row = d < HEAD_SIZE ? tile[j][d] : 0.0f;
+#pragma unroll
+                    for (u32 g = 0; g < GROUP; g++) x[g][i] += w[g] * row;
+                }
             }
         }
     }
 };
 
-// context and, for the way back, the logarithm of each query's sum.
-KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> context, Span<float> log_sums) {
+// context, for products and plain, and for the way back the logarithm of each query's sum.
+KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> context, Span<float> plain,
+                         Span<float> log_sums) {
     __shared__ Rows<GROUP * WARPS> queries;
     __shared__ Rows<TILE> keys, values;
     Task task = tasks[blockIdx.x];
     u32 lane = threadIdx.x % WARP, own = threadIdx.x / WARP * GROUP;
     u32 n_queries = min(GROUP * WARPS, task.length - task.first);
-    fill(queries, n_queries, [&](u32 r, u32 d) { return heads.qkv[heads.at(task.start + task.first + r, 0) + d]; });
+    fill(queries, n_queries, heads.qkv, [&](u32 r) { return heads.at(task.start + task.first + r, 0); });
     float largest[GROUP], total[GROUP];
     RowMask masks[GROUP];
     Sums sums;
@@ -113,8 +136,8 @@ KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
     for (u32 from = 0; from < task.length; from += TILE) {
         u32 count = min(TILE, task.length - from);
         __syncthreads();
-        fill(keys, count, [&](u32 r, u32 d) { return heads.qkv[heads.at(task.start + from + r, 1) + d]; });
-        fill(values, count, [&](u32 r, u32 d) { return heads.qkv[heads.at(task.start + from + r, 2) + d]; });
+        fill(keys, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 1); });
+        fill(values, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 2); });
         __syncthreads();
         float scores[GROUP];
         dots(keys.x[lane], queries.x + own, scores);
@@ -139,15 +162,19 @@ KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
 #pragma unroll
         for (u32 i = 0; i < PER_HEAD_LANE; i++) {
             u32 d = lane + i * WARP;
-            if (d < HEAD_SIZE)
-                context[(u64)row * heads.hidden() + blockIdx.y * HEAD_SIZE + d] = to_product(sums.x[g][i] / total[g]);
+            if (d >= HEAD_SIZE) continue;
+            u64 at = (u64)row * heads.hidden() + blockIdx.y * HEAD_SIZE + d;
+            float value = sums.x[g][i] / total[g];
+            context[at] = to_product(value);
+            if (!plain.is_empty()) plain[at] = value;
         }
         if (lane == 0) log_sums[(u64)row * heads.n_heads + blockIdx.y] = largest[g] + logf(total[g]);
     }
 }
 
-// The gradient of queries; `inner` keeps each query's product of context and its gradient for the keys' turn.
-KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<const product_t> context,
+// The gradient of queries; `inner` keeps each query's product of context and its gradient for the keys' turn. The context
+// is the plain one: what is left of the difference to it would drown in its rounding.
+KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<const float> context,
                                   Span<const float> log_sums, Span<const float> d_context, Span<float> inner,
                                   Span<product_t> d_qkv) {
     __shared__ Rows<GROUP * WARPS> queries, d_queries;
@@ -157,8 +184,8 @@ KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<cons
     u32 n_queries = min(GROUP * WARPS, task.length - task.first);
     u32 first = task.start + task.first;
     u64 column = blockIdx.y * HEAD_SIZE;
-    fill(queries, n_queries, [&](u32 r, u32 d) { return heads.qkv[heads.at(first + r, 0) + d]; });
-    fill(d_queries, n_queries, [&](u32 r, u32 d) { return d_context[(u64)(first + r) * heads.hidden() + column + d]; });
+    fill(queries, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); });
+    fill(d_queries, n_queries, d_context, [&](u32 r) { return (u64)(first + r) * heads.hidden() + column; });
     __syncthreads();
     float log_sum[GROUP], mean[GROUP];
     RowMask masks[GROUP];
@@ -170,7 +197,7 @@ KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<cons
         u64 row = first + own + g;
         float sum = 0.0f;
         for (u32 d = lane; is_row && d < HEAD_SIZE; d += WARP)
-            sum += d_queries.x[own + g][d] * from_product(context[row * heads.hidden() + column + d]);
+            sum += d_queries.x[own + g][d] * context[row * heads.hidden() + column + d];
         mean[g] = warp_sum(sum);
         log_sum[g] = is_row ? log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
         if (is_row && lane == 0) inner[row * heads.n_heads + blockIdx.y] = mean[g];
@@ -179,8 +206,8 @@ KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<cons
     for (u32 from = 0; from < task.length; from += TILE) {
         u32 count = min(TILE, task.length - from);
         __syncthreads();
-        fill(keys, count, [&](u32 r, u32 d) { return heads.qkv[heads.at(task.start + from + r, 1) + d]; });
-        fill(values, count, [&](u32 r, u32 d) { return heads.qkv[heads.at(task.start + from + r, 2) + d]; });
+        fill(keys, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 1); });
+        fill(values, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 2); });
         __syncthreads();
         float scores[GROUP], slopes[GROUP];
         dots(keys.x[lane], queries.x + own, scores);
@@ -213,17 +240,17 @@ KERNEL attention_keys_backward(Heads heads, Span<const Task> tasks, Span<const f
     u32 n_keys = min(GROUP * WARPS, task.length - task.first);
     u32 first = task.start + task.first;
     u64 column = blockIdx.y * HEAD_SIZE;
-    fill(keys, n_keys, [&](u32 r, u32 d) { return heads.qkv[heads.at(first + r, 1) + d]; });
-    fill(values, n_keys, [&](u32 r, u32 d) { return heads.qkv[heads.at(first + r, 2) + d]; });
+    fill(keys, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 1); });
+    fill(values, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 2); });
     Sums d_keys, d_values;
     d_keys.clear();
     d_values.clear();
     for (u32 from = 0; from < task.length; from += TILE) {
         u32 count = min(TILE, task.length - from);
         __syncthreads();
-        fill(queries, count, [&](u32 r, u32 d) { return heads.qkv[heads.at(task.start + from + r, 0) + d]; });
-        fill(d_queries, count,
-             [&](u32 r, u32 d) { return d_context[(u64)(task.start + from + r) * heads.hidden() + column + d]; });
+        fill(queries, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 0); });
+        fill(d_queries, count, d_context,
+             [&](u32 r) { return (u64)(task.start + from + r) * heads.hidden() + column; });
         __syncthreads();
         float scores[GROUP], slopes[GROUP], kept[GROUP];
         dots(queries.x[lane], keys.x + own, scores);

@@ -12,6 +12,7 @@
 #define KERNEL extern "C" void
 #define DEVICE inline
 #define __shared__ static
+#define __align__(n) alignas(n)
 
 struct Dim {
     u32 x, y, z;

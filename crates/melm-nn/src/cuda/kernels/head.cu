@@ -12,9 +12,10 @@ struct Segment {
     u32 end;
 };
 
-DEVICE Segment segment(u32 vocab) {
-    u32 size = (vocab + SEGMENTS - 1) / SEGMENTS;
-    Segment s = {blockIdx.y, blockIdx.x * size, min(vocab, (blockIdx.x + 1) * size)};
+// Segments begin at multiples of four; the last one ends with `end`.
+DEVICE Segment segment(u32 end) {
+    u32 size = ((end + SEGMENTS - 1) / SEGMENTS + 3) / 4 * 4;
+    Segment s = {blockIdx.y, min(end, blockIdx.x * size), min(end, (blockIdx.x + 1) * size)};
     return s;
 }
 
@@ -39,24 +40,37 @@ DEVICE float block_sum_of(float x) {
     return x;
 }
 
-// scores += bias, and each segment's largest score and sum of exponentials: totals[row, segment, 2].
+// scores += bias, and each segment's largest score and sum of exponentials: totals[row, segment, 2]. One sweep: a new
+// largest score shrinks the sum so far.
 KERNEL score_totals(Span<float> scores, Span<const float> bias, Span<float> totals, u32 vocab, u32 stride) {
     Segment s = segment(vocab);
     u64 start = (u64)s.row * stride;
-    float most = -INFINITY;
-    for (u32 v = s.begin + threadIdx.x; v < s.end; v += THREADS) {
-        float x = scores[start + v] + bias[v];
-        scores[start + v] = x;
-        most = fmaxf(most, x);
+    float most = -INFINITY, sum = 0.0f;
+    for (u32 first = s.begin + threadIdx.x * 4; first < s.end; first += THREADS * 4) {
+        // The columns after the vocabulary exist, so that four can always be read; the bias may end before.
+        float4 quad = *(float4*)&scores[start + first];
+        float x[4] = {quad.x, quad.y, quad.z, quad.w};
+        float largest = most;
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            x[i] = first + i < s.end ? x[i] + bias[first + i] : -INFINITY;
+            largest = fmaxf(largest, x[i]);
+        }
+        if (largest > most) {
+            sum *= expf(most - largest);
+            most = largest;
+        }
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) sum += expf(x[i] - most);
+        quad = {x[0], x[1], x[2], x[3]};
+        *(float4*)&scores[start + first] = quad;
     }
-    most = block_max(most);
-    float sum = 0.0f;
-    for (u32 v = s.begin + threadIdx.x; v < s.end; v += THREADS) sum += expf(scores[start + v] - most);
-    sum = block_sum_of(sum);
+    float largest = block_max(most);
+    sum = block_sum_of(most == -INFINITY ? 0.0f : sum * expf(most - largest));
     if (threadIdx.x == 0) {
         u64 at = ((u64)s.row * SEGMENTS + blockIdx.x) * 2;
-        totals[at] = s.begin < s.end ? most : -INFINITY;
-        totals[at + 1] = s.begin < s.end ? sum : 0.0f;
+        totals[at] = largest;
+        totals[at + 1] = sum;
     }
 }
 
@@ -73,15 +87,25 @@ DEVICE float log_total(Span<const float> totals, u32 row) {
 // errors = weight * (probability, less 1 at the original), zero in the columns that are none; and each row's loss.
 KERNEL score_errors(Span<const float> scores, Span<const float> totals, Span<const u32> originals, float weight,
                     Span<product_t> errors, Span<float> losses, u32 vocab, u32 stride) {
-    Segment s = segment(vocab);
+    Segment s = segment(stride);
     u64 start = (u64)s.row * stride;
     float total = log_total(totals, s.row);
     u32 original = originals[s.row];
-    u32 end = blockIdx.x + 1 == SEGMENTS ? stride : s.end;
-    for (u32 v = s.begin + threadIdx.x; v < end; v += THREADS) {
-        float error = 0.0f;
-        if (v < vocab) error = weight * (expf(scores[start + v] - total) - (v == original ? 1.0f : 0.0f));
-        errors[start + v] = to_product(error);
+    for (u32 first = s.begin + threadIdx.x * 4; first < s.end; first += THREADS * 4) {
+        float4 quad = *(const float4*)&scores[start + first];
+        float x[4] = {quad.x, quad.y, quad.z, quad.w};
+        product_t out[4];
+#pragma unroll
+        for (u32 i = 0; i < 4; i++) {
+            u32 v = first + i;
+            float error = weight * (expf(x[i] - total) - (v == original ? 1.0f : 0.0f));
+            out[i] = to_product(v < vocab ? error : 0.0f);
+        }
+#if BF16
+        *(ushort4*)&errors[start + first] = {out[0], out[1], out[2], out[3]};
+#else
+        *(float4*)&errors[start + first] = {out[0], out[1], out[2], out[3]};
+#endif
     }
     if (blockIdx.x == 0 && threadIdx.x == 0) losses[s.row] = total - scores[start + original];
 }

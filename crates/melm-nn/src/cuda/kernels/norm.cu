@@ -2,7 +2,7 @@
 
 const u32 PER_LANE = (HIDDEN + WARP - 1) / WARP;
 // Rows of one block: as many as its partial sums leave shared memory for.
-const u32 ROWS = HIDDEN <= 1024 ? 8 : HIDDEN <= 2048 ? 4 : 2;
+const u32 ROWS = HIDDEN <= 2048 ? 4 : 2;
 
 struct Affine {
     Span<const float> weight;
@@ -29,7 +29,15 @@ DEVICE u32 row_of_warp() { return blockIdx.x * ROWS + threadIdx.x / WARP; }
 #define EACH_COLUMN(i, c) \
     _Pragma("unroll") for (u32 i = 0, c = lane_of_thread(); i < PER_LANE; i++, c += WARP) if (c < HIDDEN)
 
+// What every row needs is asked for before anything is waited for.
+DEVICE void load(Row& row, Span<const float> from, u64 start) {
+    EACH_COLUMN(i, c) row.x[i] = from[start + c];
+}
+
 DEVICE void normalise(Row& row, u32 at, Affine affine, RowMask mask, Normed out) {
+    Row weight, bias;
+    load(weight, affine.weight, 0);
+    load(bias, affine.bias, 0);
     float sum = 0.0f;
     EACH_COLUMN(i, c) sum += row.x[i];
     float mean = warp_sum(sum) / HIDDEN;
@@ -39,7 +47,7 @@ DEVICE void normalise(Row& row, u32 at, Affine affine, RowMask mask, Normed out)
     u64 start = (u64)at * HIDDEN;
     EACH_COLUMN(i, c) {
         float x = (row.x[i] - mean) * scale;
-        float y = (x * affine.weight[c] + affine.bias[c]) * mask.factor(c);
+        float y = (x * weight.x[i] + bias.x[i]) * mask.factor(c);
         out.rows[start + c] = x;
         if (!out.y.is_empty()) out.y[start + c] = y;
         out.y_product[start + c] = to_product(y);
@@ -54,12 +62,15 @@ KERNEL norm_forward(Span<const float> x, Span<const float> bias, Span<const floa
     if (at >= n_rows) return;
     RowMask mask = row_mask(drop, places[at].sentence, places[at].position);
     u64 start = (u64)at * HIDDEN;
-    Row row;
+    Row row, shift, other;
+    load(row, x, start);
+    if (!bias.is_empty()) load(shift, bias, 0);
+    if (!residual.is_empty()) load(other, residual, start);
     EACH_COLUMN(i, c) {
-        float value = x[start + c];
-        if (!bias.is_empty()) value += bias[c];
+        float value = row.x[i];
+        if (!bias.is_empty()) value += shift.x[i];
         value *= mask.factor(c);
-        if (!residual.is_empty()) value += residual[start + c];
+        if (!residual.is_empty()) value += other.x[i];
         row.x[i] = value;
     }
     RowMask all = {0, 0, 0, 1.0f};

@@ -2,6 +2,8 @@
 
 // Rows whose columns one block sums.
 const u32 ROWS_PER_SUM = 16;
+// Rows whose numbers a thread asks for before it waits for any.
+const u32 AT_ONCE = 4;
 
 DEVICE float gelu_cumulative(float u) { return 0.5f * (1.0f + erff(u * 0.70710678118654752f)); }
 
@@ -10,12 +12,17 @@ KERNEL gelu_forward(Span<const float> bias, Span<float> u, Span<product_t> g, Sp
                     u32 n_rows) {
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c >= width) return;
-    float shift = bias[c];
-    for (u32 r = blockIdx.y * 4; r < min(n_rows, blockIdx.y * 4 + 4); r++) {
-        u64 at = (u64)r * width + c;
-        float x = u[at] + shift;
-        float y = x * gelu_cumulative(x);
-        u[at] = x;
+    float shift = bias[c], x[AT_ONCE];
+    u32 first = blockIdx.y * AT_ONCE;
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) x[i] = first + i < n_rows ? u[(u64)(first + i) * width + c] : 0.0f;
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) {
+        if (first + i >= n_rows) break;
+        u64 at = (u64)(first + i) * width + c;
+        float v = x[i] + shift;
+        float y = v * gelu_cumulative(v);
+        u[at] = v;
         if (!g.is_empty()) g[at] = to_product(y);
         if (!plain.is_empty()) plain[at] = y;
     }
@@ -27,14 +34,23 @@ KERNEL gelu_backward(Span<const float> u, Span<const float> d, Span<product_t> d
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c >= width) return;
     float sum = 0.0f;
-    u32 end = min(n_rows, (blockIdx.y + 1) * ROWS_PER_SUM);
-    for (u32 r = blockIdx.y * ROWS_PER_SUM; r < end; r++) {
-        u64 at = (u64)r * width + c;
-        float x = u[at];
-        float slope = gelu_cumulative(x) + x * 0.3989422804014327f * expf(-0.5f * x * x);
-        float value = d[at] * slope;
-        du[at] = to_product(value);
-        sum += value;
+    for (u32 first = blockIdx.y * ROWS_PER_SUM; first < (blockIdx.y + 1) * ROWS_PER_SUM; first += AT_ONCE) {
+        float x[AT_ONCE], y[AT_ONCE];
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) {
+            bool is_row = first + i < n_rows;
+            u64 at = (u64)(first + i) * width + c;
+            x[i] = is_row ? u[at] : 0.0f;
+            y[i] = is_row ? d[at] : 0.0f;
+        }
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) {
+            if (first + i >= n_rows) break;
+            float slope = gelu_cumulative(x[i]) + x[i] * 0.3989422804014327f * expf(-0.5f * x[i] * x[i]);
+            float value = y[i] * slope;
+            du[(u64)(first + i) * width + c] = to_product(value);
+            sum += value;
+        }
     }
     partial[(u64)blockIdx.y * width + c] = sum;
 }

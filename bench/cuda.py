@@ -5,11 +5,11 @@ every step, and `full` (16 x 128 pieces, the head at every one). Sides: the auth
 torch.compile of it (bench/cuda_torch.py) and ours (a built bench_step). Prints Markdown tables: the better of bf16 and
 tf32, the better of torch.compile's two ways; FILE has all of them, kept up to date during the run.
 
-A process a side, so that the card's memory is clean. All processes of PyTorch start at once, import, and those of
-torch.compile compile (together: with `--only` and one part their first step is less crowded); then each has the card
-alone, in turn. `--device cpu --tiny` is a smoke test for a machine without a card.
+A process a side, so that the card's memory is clean. Those of torch.compile start and compile together (with `--only`
+and one part their first step is less crowded), then have the card in turn, each alone; then the others likewise, ours
+last. `--device cpu --tiny` is a smoke test for a machine without a card.
 """
-import argparse, json, os, pathlib, platform, queue, re, signal, statistics, subprocess, sys, tempfile, threading, time
+import argparse, functools, json, os, pathlib, platform, queue, re, signal, statistics, subprocess, sys, tempfile, threading, time
 
 HERE = pathlib.Path(__file__).parent
 PARTS = [f"{shape}-{what}" for shape in ("base", "large", "mini") for what in ("train", "generate")]
@@ -100,11 +100,15 @@ def ours(options, shape, what, batch):
         raise RuntimeError((done.stderr.strip().splitlines() or ["failed without a word"])[-1])
     seconds = [float(s) for s in re.findall(r"^seconds (\S+)", done.stdout, re.M)]
     blocks = [statistics.mean(seconds[i:i + BLOCK]) for i in range(0, len(seconds), BLOCK)]
+    if not seconds:
+        raise RuntimeError(f"no line `seconds` in: {done.stdout[-200:]}")
     found = {"ms": 1e3 * statistics.mean(seconds), "best_ms": 1e3 * min(blocks), "mean_ms": 1e3 * statistics.mean(seconds),
              "n_steps": len(seconds)}
     if first := re.search(r"^first (\S+)", done.stdout, re.M):
         found["first_s"] = float(first[1])
         found["five_s"] = found["first_s"] + sum(seconds[:4])
+    if opened := re.search(r"^opened (\S+)", done.stdout, re.M):
+        found["opened_s"] = float(opened[1])
     if memory := re.search(r"allocated_mib (\d+)", done.stdout):
         found["allocated_mib"] = int(memory[1])
     return found
@@ -193,6 +197,7 @@ def memory(one):
     return f"{one['allocated_mib'] / 1024:.1f}{reserved}"
 
 
+@functools.cache
 def machine():
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
@@ -202,22 +207,14 @@ def machine():
     return card or platform.processor() or platform.machine()
 
 
-def bench(options, results):
-    parts = [part.split("-") for part in options.only]
-    sides = [side for side in TORCH_SIDES if side in options.sides]
-    jobs = [(side, *part) for side in sides for part in parts]
-    n_compiling = sum(side.startswith("compile") for side, *_ in jobs)
-    shapes = ",".join(dict.fromkeys(shape for shape, _ in parts))
-    log(f"{machine()}: {len(jobs)} processes of PyTorch import, {n_compiling} of them compile")
-    processes = [Process(*job, options, n_compiling) for job in jobs]
-    if "ceiling" in options.sides:
-        processes.append(Process("ceiling", shapes, "all", options, n_compiling))
+def take_turns(processes, options, results):
+    """Waits until all have started, then lets them measure one at a time."""
     try:
-        until = time.monotonic() + options.compile_limit + 120
+        until = time.monotonic() + options.compile_limit + 60
         for process in processes:
             if process.line(until) is None:
-                log(f"{process.name} did not start: {process.last_words()}")
-        log("all are ready; now one at a time")
+                log(f"{process.name} did not start")
+        log(f"{len(processes)} processes are ready; now one at a time")
         for process in processes:
             found = process.turn()
             if process.side == "ceiling":
@@ -227,6 +224,19 @@ def bench(options, results):
     finally:
         for process in processes:
             process.stop()
+
+
+def bench(options, results):
+    parts = [part.split("-") for part in options.only]
+    sides = [side for side in TORCH_SIDES if side in options.sides]
+    jobs = [(side, *part) for side in sides for part in parts]
+    n_compiling = sum(side.startswith("compile") for side, *_ in jobs)
+    log(f"{machine()}: {n_compiling} processes compile")
+    take_turns([Process(*job, options, n_compiling) for job in jobs if job[0].startswith("compile")], options, results)
+    others = [job for job in jobs if not job[0].startswith("compile")]
+    if "ceiling" in options.sides:
+        others.append(("ceiling", ",".join(dict.fromkeys(shape for shape, _ in parts)), "all"))
+    take_turns([Process(*job, options, 0) for job in others], options, results)
     for shape, what in parts if "ours" in options.sides else []:
         for batch in BATCHES:
             try:

@@ -19,6 +19,10 @@ ROWS = {"ours": ["ours"], "authors": ["authors"], "eager": ["eager-bf16", "eager
         "compile": ["compile", "compile-dynamic"]}
 N_OURS, BLOCK = 30, 10  # ours waits for the card every ten steps
 TURN_S = 75
+NOTES = """
+ms: of a step (ours: mean of all but the first; PyTorch: median of three runs). best: of the runs. first s: model in
+ordinary memory to the end of the first step, at a process's first batch (16; `compile`: full); at its later batches what
+the first step there took, compiling included. GiB: peak. of floor: the floor over ms."""
 STARTED = time.monotonic()
 
 
@@ -63,30 +67,34 @@ class Process:
     def turn(self):
         """Tells it to measure; its results, one a batch."""
         found = []
-        if self.process.poll() is None:
+        try:
             self.process.stdin.write("go\n")
             self.process.stdin.flush()
             until = time.monotonic() + TURN_S
-            while (line := self.line(until)) is not None:
+            while (line := self.line(until)) not in (None, "end\n"):
                 if line.startswith("{"):
                     found.append(json.loads(line))
+        except (OSError, ValueError) as error:
+            log(f"{self.name}: {error}")
         if not found:
-            log(f"{self.name}: nothing; its last words: {self.last_words()}")
             found = [{"batch": batch, "error": "no result"} for batch in BATCHES]
         self.stop()
         return found
 
-    def last_words(self):
-        self.errors.seek(0)
-        return self.errors.read()[-1500:]
-
     def stop(self):
         """Ends it and what it started to compile."""
+        if self.process.returncode is not None:
+            return
+        self.errors.seek(0)
+        if words := self.errors.read().strip():
+            log(f"{self.name} said: …{words[-600:]}")
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
         self.process.wait()
+        self.errors.close()
+        self.folder.cleanup()
 
 
 def ours(options, shape, what, batch):
@@ -268,6 +276,7 @@ def main():
         for part in options.only:
             results.table(*part.split("-"))
         results.ceilings()
+        print(NOTES)
 
 
 if __name__ == "__main__":

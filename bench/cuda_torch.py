@@ -2,14 +2,14 @@
 
 SIDE is one of
   authors           as their public code: f32, padded to 128, head and loss at every position, clipping, torch's Adam
-  eager-bf16        the best a user could write: trimmed, SDPA, masks and places of the rows made beforehand, head at the
+  eager-bf16        the best a user could write: trimmed, SDPA, masks and places of rows made beforehand, head at the
   eager-tf32        masked rows only, clipping, fused AdamW; under bf16 autocast (to generate: a bf16 model), or in tf32
   compile           eager-bf16 through torch.compile as it comes: it compiles again when it sees other lengths
   compile-dynamic   the same told of varying shapes beforehand
   ceiling           the card's speeds, and from them the floor of a step, for all of SHAPE (with commas)
 WHAT is `train` or `generate`.
 
-Imports (and compiles, for S seconds at most), prints `ready`, waits for a line, measures, prints a line of JSON a batch.
+Imports (and compiles, for S seconds at most), prints `ready`, waits for a line, measures, prints JSON a batch, `end`.
 All batches are on the device beforehand. Steps are not waited for one by one: a run of several is.
 """
 import argparse, gc, itertools, json, os, signal, statistics, sys, time
@@ -306,6 +306,7 @@ def main():
         ceilings(arguments.shape, device, arguments.tiny)
     else:
         bench(arguments, device)
+    print("end", flush=True)
     os._exit(0)  # without taking the compiler's processes and the card's memory apart: cuda.py ends them
 
 

@@ -76,8 +76,8 @@ class Process:
                     found.append(json.loads(line))
         except (OSError, ValueError) as error:
             log(f"{self.name}: {error}")
-        if not found:
-            found = [{"batch": batch, "error": "no result"} for batch in BATCHES]
+        missing = BATCHES.keys() - {one["batch"] for one in found}
+        found += [{"batch": batch, "error": "no result"} for batch in sorted(missing)]
         self.stop()
         return found
 

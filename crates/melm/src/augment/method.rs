@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Gold;
 use crate::Error;
-use crate::baselines::Substitute;
+use crate::baselines::{ReplaceTokens, Substitute};
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
 use crate::fit::Fitted;
@@ -29,6 +29,8 @@ pub enum Method {
     Gold,
     /// A mention gives way to another of its type from gold.
     LabelWise,
+    /// A token, in a mention or not, gives way to another of its tag from gold.
+    Lwtr,
     /// Masked entity pieces are guessed by the pretrained model as it is.
     MlmEntity,
     /// The masked entity language model without markers.
@@ -40,9 +42,10 @@ pub enum Method {
 
 impl Method {
     /// The names, as in the paper's tables.
-    pub const NAMES: [(&'static str, Self); 5] = [
+    pub const NAMES: [(&'static str, Self); 6] = [
         ("gold", Self::Gold),
         ("label-wise", Self::LabelWise),
+        ("lwtr", Self::Lwtr),
         ("mlm-entity", Self::MlmEntity),
         ("melm-plain", Self::MelmPlain),
         ("melm", Self::Melm),
@@ -103,6 +106,7 @@ pub fn prepare<'a>(
     if !plan.method.has_masked_lm() {
         let augmenter: Box<dyn Augmenter> = match plan.method {
             Method::LabelWise => Box::new(Substitute::new(gold.train, plan.substitute)),
+            Method::Lwtr => Box::new(ReplaceTokens::new(gold.train, plan.substitute)),
             _ => Box::new(Nothing),
         };
         return Ok((augmenter, prepared));
@@ -206,6 +210,12 @@ impl Augmenter for Melm<'_> {
 impl Augmenter for Substitute<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
         Ok(Substitute::round(self, stage.key(), round))
+    }
+}
+
+impl Augmenter for ReplaceTokens<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        Ok(ReplaceTokens::round(self, stage.key(), round))
     }
 }
 

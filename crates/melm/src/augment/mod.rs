@@ -176,13 +176,11 @@ fn round_of(
     if plan.generate.without_mentions == WithoutMentions::Copied && plan.method != Method::Gold {
         let all = train.sentences().iter().enumerate();
         let without = all.filter(|(_, sentence)| sentence.mentions().next().is_none());
-        drafts.extend(without.map(|(source, sentence)| Draft {
-            sentence: sentence.clone(),
-            source,
-            round,
-            replacements: Vec::new(),
-            n_restored: 0,
-        }));
+        drafts.extend(
+            without.map(|(source, sentence)| {
+                Draft::new(sentence.clone(), (source, round), Vec::new())
+            }),
+        );
         drafts.sort_by_key(|draft| draft.source);
     }
     Ok(drafts)

@@ -7,8 +7,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Judged;
 use crate::Error;
-use crate::baselines::substituted;
-use crate::draft::{Donor, Draft, GuessedPiece, Repeats, Replacement};
+use crate::baselines::{substituted, swapped};
+use crate::draft::{Donor, Draft, GuessedPiece, Repeats, Replacement, Swap};
 use crate::filter::{Disagreement, FilterMode, Opinion};
 
 /// What became of a draft.
@@ -57,6 +57,9 @@ pub struct DraftRecord {
     pub tags: Vec<String>,
     /// What was replaced.
     pub replaced: Vec<ReplacedRecord>,
+    /// Tokens that gave way to others of their tag, by `lwtr`, and where those stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub swapped: Vec<Swap>,
     /// Tokens that stayed as they were, since the guessed pieces spelled nothing sound.
     #[serde(default, skip_serializing_if = "is_none")]
     pub restored: usize,
@@ -124,6 +127,7 @@ impl DraftRecord {
             tokens: texts(draft.sentence.tokens()),
             tags: draft.sentence.tags().iter().map(spell).collect(),
             replaced: draft.replacements.iter().map(replaced).collect(),
+            swapped: draft.swaps.clone(),
             restored: draft.n_restored,
             probability: None,
             disagreements: Vec::new(),
@@ -198,9 +202,13 @@ impl DraftRecord {
         }
         let draft = if donors.iter().any(Option::is_some) {
             substituted(corpus, (source, self.round), &donors)
+        } else if !self.swapped.is_empty() {
+            self.check_swaps(source, corpus)?;
+            swapped(corpus, (source, self.round), self.swapped.clone())
         } else {
             let sentence = sentence.with_tokens(tokens);
-            Draft { sentence, source, round: self.round, replacements, n_restored: self.restored }
+            let draft = Draft::new(sentence, (source, self.round), replacements);
+            Draft { n_restored: self.restored, ..draft }
         };
         let again = Self::new(&draft, corpus, self.seed, self.verdict);
         let places = |record: &Self| -> Vec<(usize, usize)> {
@@ -213,6 +221,22 @@ impl DraftRecord {
         } else {
             Ok(draft)
         }
+    }
+}
+
+impl DraftRecord {
+    /// What is wrong with the swaps, if anything: each is of a token of its own, by one with the same tag.
+    fn check_swaps(&self, source: usize, corpus: &Corpus) -> Result<(), String> {
+        let tag = |sentence: usize, at: usize| corpus.sentences().get(sentence)?.tags().get(at);
+        let mut next = 0;
+        for swap in &self.swapped {
+            let own = tag(source, swap.token).filter(|_| swap.token >= next);
+            if own.is_none() || own != tag(swap.sentence, swap.from) {
+                return Err(format!("what takes the place of token {} is none", swap.token));
+            }
+            next = swap.token + 1;
+        }
+        Ok(())
     }
 }
 

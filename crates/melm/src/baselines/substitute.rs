@@ -9,11 +9,11 @@ use crate::draft::{Donor, Draft, Replacement};
 use crate::rate::Rate;
 use crate::run::Key;
 
-/// How mentions are replaced.
+/// How mentions (`label-wise`) or tokens (`lwtr`) are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubstituteSettings {
-    /// The probability that a mention is replaced.
+    /// The probability that one is replaced.
     pub rate: Rate,
 }
 
@@ -101,7 +101,7 @@ pub(crate) fn substituted(
         mentions.push(Mention { entity_type: own.entity_type, tokens });
     }
     let sentence = sentences[source].spliced(replaced, mentions, corpus.scheme());
-    Draft { sentence, source, round, replacements, n_restored: 0 }
+    Draft::new(sentence, (source, round), replacements)
 }
 
 #[cfg(test)]

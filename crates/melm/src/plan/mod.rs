@@ -41,7 +41,7 @@ pub struct Plan {
     pub finetune: FinetuneSettings,
     /// How drafts are generated (section 2.3).
     pub generate: GenerateSettings,
-    /// How mentions are replaced by the method `label-wise`.
+    /// How mentions are replaced by the method `label-wise`, and tokens by `lwtr`.
     pub substitute: SubstituteSettings,
     /// Which drafts are kept (section 2.4).
     pub filter: FilterSettings,

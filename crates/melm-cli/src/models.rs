@@ -7,13 +7,10 @@ use melm::model::Pretrained;
 use melm::plan::Size;
 use melm_nn::device::{Cpu, Device};
 
-use crate::args::{DeviceChoice, Machine};
+use crate::args::{DeviceChoice, MINI, Machine};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
-
-/// The name of the embedded model.
-pub(crate) const MINI: &str = "mini";
 
 #[cfg(feature = "embedded")]
 fn embedded() -> Result<Pretrained, Failure> {

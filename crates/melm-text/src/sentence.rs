@@ -115,6 +115,13 @@ impl Sentence {
         self
     }
 
+    /// The sentence without the columns of its file.
+    #[must_use]
+    pub fn without_columns(mut self) -> Self {
+        self.frames.clear();
+        self
+    }
+
     /// The sentence with other comments before it.
     #[must_use]
     pub fn with_comments(mut self, before: Vec<Box<str>>) -> Self {

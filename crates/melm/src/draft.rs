@@ -18,6 +18,8 @@ pub struct Draft {
     pub round: u32,
     /// What was masked and guessed, or taken from elsewhere, one entry a mention, in order.
     pub replacements: Vec<Replacement>,
+    /// How the source was code-mixed before; the replacements are in what that made of it.
+    pub mixed: Vec<Replacement>,
     /// Tokens, inside mentions and outside, that gave way to others of their tag, in order.
     pub swaps: Vec<Swap>,
     /// Tokens whose guessed pieces spelled nothing sound, and that stayed as they were.
@@ -31,7 +33,8 @@ impl Draft {
         (source, round): (usize, u32),
         replacements: Vec<Replacement>,
     ) -> Self {
-        Self { sentence, source, round, replacements, swaps: Vec::new(), n_restored: 0 }
+        let (mixed, swaps) = (Vec::new(), Vec::new());
+        Self { sentence, source, round, replacements, mixed, swaps, n_restored: 0 }
     }
 }
 
@@ -63,6 +66,8 @@ pub struct Replacement {
     pub pieces: Vec<GuessedPiece>,
     /// Where it was taken from, if nothing was guessed.
     pub donor: Option<Donor>,
+    /// The cosine of both, if that is why it was taken.
+    pub similarity: Option<f32>,
 }
 
 /// A mention of the gold corpus that took the place of another.

@@ -1,12 +1,14 @@
 //! What can be typed. Nothing is done here.
 
 mod augment;
+mod languages;
 mod plan;
 mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
-pub(crate) use plan::{DeviceChoice, Layers, Machine, Planning};
+pub(crate) use languages::{Codemix, Input, VectorInput};
+pub(crate) use plan::{DeviceChoice, Layers, MINI, Machine, Planning};
 pub(crate) use stages::{Filter, Finetune, Generate};
 pub(crate) use tagger::{Config, Learning, Tag, Train};
 
@@ -56,6 +58,7 @@ pub(crate) enum Command {
     Sample(Sample),
     Score(Score),
     Augment(Augment),
+    Codemix(Codemix),
     Finetune(Finetune),
     Generate(Generate),
     Filter(Filter),

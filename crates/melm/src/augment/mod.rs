@@ -3,10 +3,13 @@
 mod funnel;
 mod method;
 mod record;
+mod restore;
+mod sources;
 
 pub use funnel::Funnel;
 pub use method::{Augmenter, Melm, Method, Prepared, Tuned, prepare, tune};
 pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
+pub use sources::Sources;
 
 use std::path::PathBuf;
 
@@ -14,6 +17,7 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
+use crate::codemix::Vectors;
 use crate::draft::{Draft, Novelty};
 use crate::files::{sha256, write_whole};
 use crate::filter::{FilterMode, Judge};
@@ -36,13 +40,15 @@ pub struct Gold<'a> {
     pub dev: Option<&'a Corpus>,
 }
 
-/// The pretrained models of a plan.
-#[derive(Clone, Copy)]
+/// The pretrained models of a plan, and vectors.
+#[derive(Clone, Copy, Default)]
 pub struct Backbones<'a> {
     /// Of the masked language model; not needed by methods that have none.
     pub masked_lm: Option<&'a Pretrained>,
     /// Of the judge; not needed without a filter.
     pub tagger: Option<&'a Pretrained>,
+    /// Vectors of words, for methods that compare mentions by them.
+    pub vectors: Option<&'a Vectors>,
 }
 
 /// What a run brought forth.
@@ -116,7 +122,7 @@ impl<'a> Crew<'a> {
         (backbones, device): (Backbones<'_>, &'a Device),
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
-        let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, device), run)?;
+        let (augmenter, prepared) = prepare(gold, plan, (backbones, device), run)?;
         let mut crew =
             Self { augmenter, prepared, tagger: None, fitted: None, cuts: Cuts::default() };
         if plan.has_judge() {

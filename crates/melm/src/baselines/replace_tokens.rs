@@ -2,28 +2,32 @@
 
 use std::collections::BTreeMap;
 
-use melm_text::{Corpus, Sentence, Tag};
+use melm_text::{Corpus, Language, Sentence, Tag};
 
 use super::SubstituteSettings;
 use crate::draft::{Draft, Replacement, Swap};
 use crate::run::Key;
 
+/// A sentence, and a place in it.
+type Occurrence = (usize, usize);
+
 /// All tokens of a corpus by tag, to draw from.
 pub struct ReplaceTokens<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
-    /// The sentence and the place of every occurrence: drawing one uniformly draws a token as often as it occurs with
+    /// By language, if there are several, and tag: the sentence and the place of every occurrence. Drawing one uniformly draws a token as often as it occurs with
     /// the tag.
-    occurrences: BTreeMap<Tag, Vec<(usize, usize)>>,
+    occurrences: BTreeMap<(Option<Language>, Tag), Vec<Occurrence>>,
 }
 
 impl<'a> ReplaceTokens<'a> {
     /// Collects the tokens.
     pub fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
-        let mut occurrences: BTreeMap<Tag, Vec<_>> = BTreeMap::new();
+        let mut occurrences: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (number, sentence) in corpus.sentences().iter().enumerate() {
             for (at, tag) in sentence.tags().iter().enumerate() {
-                occurrences.entry(*tag).or_default().push((number, at));
+                let key = (sentence.language(), *tag);
+                occurrences.entry(key).or_default().push((number, at));
             }
         }
         Self { corpus, settings, occurrences }
@@ -47,7 +51,7 @@ impl<'a> ReplaceTokens<'a> {
         let mut swaps = Vec::new();
         for (token, tag) in sentence.tags().iter().enumerate() {
             if generator.uniform() < self.settings.rate.value() {
-                let same = &self.occurrences[tag];
+                let same = &self.occurrences[&(sentence.language(), *tag)];
                 let (sentence, from) = same[generator.below(same.len())];
                 swaps.push(Swap { token, sentence, from });
             }
@@ -74,6 +78,7 @@ pub(crate) fn swapped(corpus: &Corpus, (source, round): (usize, u32), swaps: Vec
             tokens: mention.tokens,
             pieces: Vec::new(),
             donor: None,
+            similarity: None,
         })
     });
     let replacements = replaced.collect();

@@ -211,6 +211,7 @@ fn replacements(
                 entity_type: mention.entity_type,
                 pieces,
                 donor: None,
+                similarity: None,
             });
         }
     }

@@ -1,6 +1,7 @@
 //! Where the arithmetic happens.
 
 use crate::buffer::Buffer;
+use crate::cuda::{Cuda, Precision};
 use crate::isa::Isa;
 use crate::pool::Pool;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,6 +10,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub enum Device {
     /// The processor.
     Cpu(Cpu),
+    /// An NVIDIA card.
+    Cuda(Cuda),
 }
 
 impl Device {
@@ -21,6 +24,10 @@ impl Device {
     pub fn arithmetic(&self) -> &'static str {
         match self {
             Self::Cpu(cpu) => cpu.isa().name(),
+            Self::Cuda(cuda) => match cuda.precision() {
+                Precision::Bf16 => "CUDA, bf16",
+                Precision::F32 => "CUDA, f32",
+            },
         }
     }
 }
@@ -28,6 +35,12 @@ impl Device {
 impl From<Cpu> for Device {
     fn from(cpu: Cpu) -> Self {
         Self::Cpu(cpu)
+    }
+}
+
+impl From<Cuda> for Device {
+    fn from(cuda: Cuda) -> Self {
+        Self::Cuda(cuda)
     }
 }
 

@@ -1,12 +1,14 @@
 //! What can be typed. Nothing is done here.
 
 mod augment;
+mod experiment;
 mod languages;
 mod plan;
 mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
+pub(crate) use experiment::{Comparing, Reproduce};
 pub(crate) use languages::{Codemix, Input, VectorInput};
 pub(crate) use plan::{DeviceChoice, Layers, MINI, Machine, Planning};
 pub(crate) use stages::{Filter, Finetune, Generate};
@@ -64,6 +66,7 @@ pub(crate) enum Command {
     Filter(Filter),
     Train(Train),
     Tag(Tag),
+    Reproduce(Reproduce),
     #[command(subcommand)]
     Config(Config),
     /// Write the completions of a shell to standard output

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod allowed;
+mod cuda;
 mod invariants;
 mod mini;
 mod steps;

@@ -11,7 +11,7 @@ pub use method::{Augmenter, Melm, Method, Prepared, Tuned, prepare, tune};
 pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
 pub use sources::Sources;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
@@ -49,6 +49,8 @@ pub struct Backbones<'a> {
     pub tagger: Option<&'a Pretrained>,
     /// Vectors of words, for methods that compare mentions by them.
     pub vectors: Option<&'a Vectors>,
+    /// A judge that was trained on the same gold already; without one it is trained.
+    pub judge: Option<&'a Tagger>,
 }
 
 /// What a run brought forth.
@@ -75,7 +77,7 @@ pub fn augment(
     (backbones, device): (Backbones<'_>, &Device),
     run: &mut Run<'_>,
 ) -> Result<Augmented, Error> {
-    let rounds = Rounds { folder: run.folder.join("rounds") };
+    let rounds = Rounds { folder: run.folder.as_ref().map(|folder| folder.join("rounds")) };
     let n_rounds = plan.generate.rounds.get();
     let mut novelty = Novelty::of(gold.train);
     let (mut crew, mut all, mut lines) = (None, Vec::new(), String::new());
@@ -109,6 +111,7 @@ pub fn augment(
 struct Crew<'a> {
     augmenter: Box<dyn Augmenter + 'a>,
     prepared: Prepared,
+    given: Option<&'a Tagger>,
     tagger: Option<Tagger>,
     fitted: Option<Fitted>,
     cuts: Cuts,
@@ -119,13 +122,14 @@ impl<'a> Crew<'a> {
     fn assemble(
         gold: Gold<'a>,
         plan: &'a Plan,
-        (backbones, device): (Backbones<'_>, &'a Device),
+        (backbones, device): (Backbones<'a>, &'a Device),
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
         let (augmenter, prepared) = prepare(gold, plan, (backbones, device), run)?;
-        let mut crew =
-            Self { augmenter, prepared, tagger: None, fitted: None, cuts: Cuts::default() };
-        if plan.has_judge() {
+        let given = backbones.judge.filter(|_| plan.has_judge());
+        let (tagger, fitted, cuts) = (None, None, Cuts::default());
+        let mut crew = Self { augmenter, prepared, given, tagger, fitted, cuts };
+        if plan.has_judge() && given.is_none() {
             let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
             // The tagger that `melm train` makes of the same data.
             let stage = &mut run.stage_as("judge", "tagger");
@@ -146,8 +150,10 @@ impl<'a> Crew<'a> {
         (device, run): (&Device, &mut Run<'_>),
     ) -> Result<Vec<Judged>, Error> {
         let mut made = recorded(drafts, novelty, (train, plan.seed));
-        let judge =
-            self.tagger.as_ref().map(|tagger| Judge::new(tagger, plan.filter, train.types()));
+        let judge = self
+            .given
+            .or(self.tagger.as_ref())
+            .map(|tagger| Judge::new(tagger, plan.filter, train.types()));
         let mut stage = run.stage("filter");
         judge_new(&mut made, judge.as_ref(), (plan.filter.mode, device), &mut stage)?;
         Ok(made)
@@ -263,23 +269,26 @@ pub fn judge_new(
 
 /// The rounds of a run that are on disk, each whole.
 struct Rounds {
-    folder: PathBuf,
+    folder: Option<PathBuf>,
+}
+
+/// The file of a round.
+fn path_of(folder: &Path, round: u32) -> PathBuf {
+    folder.join(format!("round-{round}.jsonl"))
+}
+
+/// The fingerprint of a round that is whole.
+fn seal_of(folder: &Path, round: u32) -> PathBuf {
+    folder.join(format!("round-{round}.sha256"))
 }
 
 impl Rounds {
-    fn path(&self, round: u32) -> PathBuf {
-        self.folder.join(format!("round-{round}.jsonl"))
-    }
-
-    /// The fingerprint of a round that is whole.
-    fn seal(&self, round: u32) -> PathBuf {
-        self.folder.join(format!("round-{round}.sha256"))
-    }
-
     /// A round's drafts and its text, which is not written anew: numbers would not be the same to the last digit.
     fn read(&self, round: u32, train: &Corpus) -> Result<Option<(Vec<Judged>, String)>, Error> {
-        let path = self.path(round);
-        let (text, expected) = (std::fs::read(&path), std::fs::read_to_string(self.seal(round)));
+        let Some(folder) = &self.folder else { return Ok(None) };
+        let path = path_of(folder, round);
+        let (text, expected) =
+            (std::fs::read(&path), std::fs::read_to_string(seal_of(folder, round)));
         // A round that is not what was written is made again.
         let Some(text) = text.ok().filter(|text| expected.is_ok_and(|hash| hash == sha256(text)))
         else {
@@ -290,11 +299,13 @@ impl Rounds {
     }
 
     fn write(&self, round: u32, made: &[Judged]) -> Result<String, Error> {
-        std::fs::create_dir_all(&self.folder)
-            .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
         let text = to_lines(made.iter().map(|(record, _)| record));
-        write_whole(&self.path(round), text.as_bytes())?;
-        write_whole(&self.seal(round), sha256(text.as_bytes()).as_bytes())?;
+        if let Some(folder) = &self.folder {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| Error::Write { path: folder.clone(), source })?;
+            write_whole(&path_of(folder, round), text.as_bytes())?;
+            write_whole(&seal_of(folder, round), sha256(text.as_bytes()).as_bytes())?;
+        }
         Ok(text)
     }
 }

@@ -82,7 +82,7 @@ impl Vectors {
     /// The rows of the masked language model's pieces, averaged for every word of a mention: no files are needed, and the
     /// languages share the space that the model has for them.
     pub fn of_pieces(corpus: &Corpus, pretrained: &Pretrained) -> Result<Self, Error> {
-        let (tokenizer, checkpoint) = (pretrained.tokenizer()?, pretrained.checkpoint());
+        let (tokenizer, checkpoint) = (pretrained.tokenizer(), pretrained.checkpoint());
         let config = checkpoint.config();
         let (n_rows, width) = (config.vocab_size, config.hidden_size);
         let mut table = vec![0.0; n_rows * width];

@@ -46,7 +46,18 @@ pub(crate) fn read(
         }
         return Ok(None);
     }
-    if let (VectorKind::Pieces, Some(pretrained)) = (plan.codemix.vectors, masked_lm) {
+    let by_pieces = plan.codemix.vectors == VectorKind::Pieces;
+    open(given, (by_pieces, corpus), masked_lm, terminal)
+}
+
+/// The vectors of a corpus's mentions, from the model's pieces or from files.
+pub(crate) fn open(
+    given: &[VectorInput],
+    (by_pieces, corpus): (bool, &Corpus),
+    masked_lm: Option<&Pretrained>,
+    terminal: &Terminal,
+) -> Result<Option<Vectors>, Failure> {
+    if let Some(pretrained) = masked_lm.filter(|_| by_pieces) {
         return Ok(Some(Vectors::of_pieces(corpus, pretrained)?));
     }
     let mut files = Vec::new();
@@ -73,9 +84,9 @@ pub(crate) fn read(
         Error::Text(text) => Failure::Text(text),
         other => other.into(),
     })?;
-    for (part, read) in corpus.languages().iter().zip(vectors.by_language()) {
-        let path = files.iter().find(|(code, _)| **code == *part.code).map(|(_, path)| path);
-        let Some(path) = path.map(|path| path.display()) else { continue };
+    for (code, path) in &files {
+        let Some(read) = vectors.by_language().get(code) else { continue };
+        let path = path.display();
         if let Some(promised) = read.n_promised.filter(|n| *n != read.n_words) {
             let n = count(read.n_words, "word");
             terminal.say(&format!("`{path}` holds {n}, and promises {promised}"));

@@ -18,6 +18,9 @@ pub(super) fn codemix<'a>(
     vectors: Option<&Vectors>,
 ) -> Result<Codemix<'a>, Error> {
     let choice = if plan.method.has_vectors() { Choice::Similar } else { Choice::Random };
+    if let (Choice::Similar, None, Some(part)) = (choice, vectors, train.languages().first()) {
+        return Err(Error::NoVectorsOf { language: part.code.to_string() });
+    }
     Codemix::new(train, (choice, vectors), plan.codemix)
 }
 

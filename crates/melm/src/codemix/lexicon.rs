@@ -72,7 +72,8 @@ impl Lexicon {
         for (number, sentence) in corpus.sentences().iter().enumerate() {
             let Some(language) = sentence.language() else { continue };
             for mention in sentence.mentions() {
-                lexicon.add((number, sentence, language), mention, vectors);
+                let code = &*corpus.languages()[language.index()].code;
+                lexicon.add((number, sentence, language), mention, vectors.map(|v| (v, code)));
             }
         }
         lexicon.count(corpus, vectors);
@@ -83,12 +84,12 @@ impl Lexicon {
         &mut self,
         (number, sentence, language): (usize, &Sentence, Language),
         Mention { entity_type, tokens }: Mention,
-        vectors: Option<&Vectors>,
+        vectors: Option<(&Vectors, &str)>,
     ) {
         let set = &mut self.sets[language.index()][entity_type.index()];
         let text = sentence.tokens()[tokens.clone()].to_vec();
         if !set.by_text.contains_key(&text) {
-            let unit = vectors.and_then(|vectors| unit(vectors, language, &text));
+            let unit = vectors.and_then(|(vectors, code)| unit(vectors, code, &text));
             set.by_text.insert(text, set.entries.len());
             set.entries.push(Entry { sentence: number, tokens, unit });
         }
@@ -101,9 +102,8 @@ impl Lexicon {
                 corpus.sentences()[entry.sentence].tokens()[entry.tokens.clone()].to_vec()
             };
             let words: std::collections::BTreeSet<_> = entries().flat_map(words).collect();
-            let has_none = |word: &&Token| {
-                vectors.is_some_and(|v| v.get(Language::at(at), word.as_str()).is_none())
-            };
+            let has_none =
+                |word: &&Token| vectors.is_some_and(|v| v.get(&part.code, word.as_str()).is_none());
             self.counts.languages.push(LanguageCounts {
                 language: part.code.to_string(),
                 words: words.len(),
@@ -166,7 +166,7 @@ impl Lexicon {
 
 /// The mean of the words' vectors (equation 2), scaled to length 1, which no cosine sees. Words without a vector are left
 /// out of the mean.
-fn unit(vectors: &Vectors, language: Language, tokens: &[Token]) -> Option<Vec<f32>> {
+fn unit(vectors: &Vectors, language: &str, tokens: &[Token]) -> Option<Vec<f32>> {
     let mut sum = vec![0.0_f64; vectors.dimension()];
     for token in tokens {
         if let Some(vector) = vectors.get(language, token.as_str()) {

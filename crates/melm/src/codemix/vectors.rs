@@ -1,6 +1,6 @@
 //! Aligned vectors of the words that mentions are made of.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
 use melm_nn::params::TABLE;
-use melm_text::{Corpus, Error as TextError, Language, WordVectors};
+use melm_text::{Corpus, Error as TextError, WordVectors};
 
 use crate::Error;
 use crate::files::Fingerprint;
@@ -25,8 +25,7 @@ const BUFFER: usize = 1 << 17;
 /// Vectors of the words of mentions, by language, all in one space.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Vectors {
-    /// In the order of the corpus's languages.
-    by_language: Vec<WordVectors>,
+    by_language: BTreeMap<String, WordVectors>,
 }
 
 impl Vectors {
@@ -76,7 +75,7 @@ impl Vectors {
                 return Err(Error::ForeignVectors { path, language });
             }
         }
-        Ok(Self { by_language })
+        Ok(Self { by_language: codes_of(corpus).zip(by_language).collect() })
     }
 
     /// The rows of the masked language model's pieces, averaged for every word of a mention: no files are needed, and the
@@ -108,30 +107,30 @@ impl Vectors {
             }
             by_language.push(WordVectors::new(width, pairs));
         }
-        Ok(Self { by_language })
+        Ok(Self { by_language: codes_of(corpus).zip(by_language).collect() })
     }
 
     /// The vector of a token of a language, as it is written or else in lower case, as MUSE has its words.
-    pub fn get(&self, language: Language, token: &str) -> Option<&[f32]> {
-        let vectors = self.by_language.get(language.index())?;
+    pub fn get(&self, language: &str, token: &str) -> Option<&[f32]> {
+        let vectors = self.by_language.get(language)?;
         vectors.get(token).or_else(|| vectors.get(&token.to_lowercase()))
     }
 
     /// How many numbers each has.
     pub fn dimension(&self) -> usize {
-        self.by_language.first().map_or(0, WordVectors::dimension)
+        self.by_language.values().next().map_or(0, WordVectors::dimension)
     }
 
-    /// The files as they were read, in the order of the languages.
-    pub fn by_language(&self) -> &[WordVectors] {
+    /// The vectors of each language, by its code.
+    pub fn by_language(&self) -> &BTreeMap<String, WordVectors> {
         &self.by_language
     }
 
     /// Adds everything that decides what they say of the corpus's mentions.
     pub fn add_to(&self, corpus: &Corpus, fingerprint: &mut Fingerprint) {
-        for (at, words) in words_of_mentions(corpus).iter().enumerate() {
-            for word in words {
-                let vector = self.by_language.get(at).and_then(|vectors| vectors.get(word));
+        for (code, words) in codes_of(corpus).zip(words_of_mentions(corpus)) {
+            for word in &words {
+                let vector = self.by_language.get(&code).and_then(|vectors| vectors.get(word));
                 let bytes: Vec<u8> =
                     vector.unwrap_or_default().iter().flat_map(|v| v.to_le_bytes()).collect();
                 fingerprint.add(word.as_bytes());
@@ -139,6 +138,10 @@ impl Vectors {
             }
         }
     }
+}
+
+fn codes_of(corpus: &Corpus) -> impl Iterator<Item = String> {
+    corpus.languages().iter().map(|part| part.code.to_string())
 }
 
 /// The tokens of a corpus's mentions by language, as they are written and in lower case.

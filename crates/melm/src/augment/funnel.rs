@@ -35,7 +35,7 @@ pub struct Funnel {
     #[serde(default, skip_serializing_if = "is_none")]
     pub restored_tokens: usize,
     /// Mentions of all drafts that were taken at random, since they or all others of the language have no vector.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub without_vector: usize,
     /// Different mentions of the kept drafts that gold does not have, by entity type.
     pub new_mentions: BTreeMap<String, usize>,

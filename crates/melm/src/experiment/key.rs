@@ -80,9 +80,10 @@ fn settings_of(system: System, plan: &Plan) -> String {
             let rest = (plan.union, plan.substitute, plan.filter);
             format!("{}\n{generate}\n{rest:?}", tagger())
         }
-        System::Method(Method::CodemixRandom | Method::CodemixEss) => {
+        System::Method(method @ (Method::CodemixRandom | Method::CodemixEss)) => {
             let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);
-            let rest = (plan.union, plan.codemix, plan.filter);
+            let vectors = method.has_vectors().then_some(plan.codemix.vectors);
+            let rest = (plan.union, plan.codemix.rate, vectors, plan.filter);
             format!("{}\n{generate}\n{rest:?}", tagger())
         }
         System::Method(method) if method.mixes() => plan.to_toml(),

@@ -3,10 +3,13 @@
 mod funnel;
 mod method;
 mod record;
+mod restore;
+mod sources;
 
 pub use funnel::Funnel;
 pub use method::{Augmenter, Melm, Method, Prepared, Tuned, prepare, tune};
 pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
+pub use sources::Sources;
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +17,7 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
+use crate::codemix::Vectors;
 use crate::draft::{Draft, Novelty};
 use crate::files::{sha256, write_whole};
 use crate::filter::{FilterMode, Judge};
@@ -36,13 +40,15 @@ pub struct Gold<'a> {
     pub dev: Option<&'a Corpus>,
 }
 
-/// The pretrained models of a plan.
-#[derive(Clone, Copy)]
+/// The pretrained models of a plan, and vectors.
+#[derive(Clone, Copy, Default)]
 pub struct Backbones<'a> {
     /// Of the masked language model; not needed by methods that have none.
     pub masked_lm: Option<&'a Pretrained>,
     /// Of the judge; not needed without a filter.
     pub tagger: Option<&'a Pretrained>,
+    /// Vectors of words, for methods that compare mentions by them.
+    pub vectors: Option<&'a Vectors>,
     /// A judge that was trained on the same gold already; without one it is trained.
     pub judge: Option<&'a Tagger>,
 }
@@ -119,7 +125,7 @@ impl<'a> Crew<'a> {
         (backbones, device): (Backbones<'a>, &'a Device),
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
-        let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, device), run)?;
+        let (augmenter, prepared) = prepare(gold, plan, (backbones, device), run)?;
         let given = backbones.judge.filter(|_| plan.has_judge());
         let (tagger, fitted, cuts) = (None, None, Cuts::default());
         let mut crew = Self { augmenter, prepared, given, tagger, fitted, cuts };
@@ -182,13 +188,11 @@ fn round_of(
     if plan.generate.without_mentions == WithoutMentions::Copied && plan.method != Method::Gold {
         let all = train.sentences().iter().enumerate();
         let without = all.filter(|(_, sentence)| sentence.mentions().next().is_none());
-        drafts.extend(without.map(|(source, sentence)| Draft {
-            sentence: sentence.clone(),
-            source,
-            round,
-            replacements: Vec::new(),
-            n_restored: 0,
-        }));
+        drafts.extend(
+            without.map(|(source, sentence)| {
+                Draft::new(sentence.clone(), (source, round), Vec::new())
+            }),
+        );
         drafts.sort_by_key(|draft| draft.source);
     }
     Ok(drafts)

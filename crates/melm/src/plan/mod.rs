@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::augment::Method;
 use crate::baselines::SubstituteSettings;
+use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
@@ -41,8 +42,10 @@ pub struct Plan {
     pub finetune: FinetuneSettings,
     /// How drafts are generated (section 2.3).
     pub generate: GenerateSettings,
-    /// How mentions are replaced by the method `label-wise`.
+    /// How mentions are replaced by the method `label-wise`, and tokens by `lwtr`.
     pub substitute: SubstituteSettings,
+    /// How sentences of several languages are code-mixed (section 2.5).
+    pub codemix: CodemixSettings,
     /// Which drafts are kept (section 2.4).
     pub filter: FilterSettings,
     /// The tagger: judge of the filter, and what `melm train` makes.
@@ -59,10 +62,16 @@ pub struct Models {
 }
 
 impl Plan {
-    /// The markers of the plan's method: only `melm` itself writes them.
+    /// The markers of the plan's method: only `melm` itself writes them, of one language or several.
     pub fn marker_settings(&self) -> MarkerSettings {
-        let linearize = self.markers.linearize && self.method == Method::Melm;
+        let linearize = self.markers.linearize && self.method.linearizes();
         MarkerSettings { linearize, ..self.markers.clone() }
+    }
+
+    /// Whether the masked language model is needed: to guess, or for its piece vectors.
+    pub fn needs_masked_lm(&self) -> bool {
+        let by_pieces = self.codemix.vectors == VectorKind::Pieces;
+        self.method.has_masked_lm() || (self.method.has_vectors() && by_pieces)
     }
 
     /// Whether anybody judges the drafts: there has to be a filter, and something to judge.

@@ -10,6 +10,7 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, Tag};
 
 use super::Job;
+use crate::labelled::Labelled;
 use crate::progress::duration;
 use crate::terminal::Terminal;
 
@@ -65,13 +66,16 @@ struct Size {
 fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
     let plan = &job.plan;
     let rounds = f64::from(plan.generate.rounds.get());
-    let dev = job.dev.as_ref().map(|dev| &dev.corpus);
+    let (train_set, dev) = (job.train.corpus(), job.dev.as_ref().map(Labelled::corpus));
+    let is_mixed = plan.method.mixes() && plan.method.has_masked_lm();
     let mut costs = Vec::new();
-    if let Some(model) = &job.masked_lm {
+    if let Some(model) = job.masked_lm.as_ref().filter(|_| plan.method.has_masked_lm()) {
         let shape = Shape::of(model);
-        let [train, dev] = [Some(&job.train.corpus), dev].map(|corpus| size(model, corpus, true));
+        let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, true));
+        // Every sentence twice: as it is and code-mixed.
+        let train = if is_mixed { train.doubled() } else { train };
         let masked = f64::from(plan.finetune.mask.rate) * train.entities / train.sentences.max(1.0);
-        if plan.method != melm::augment::Method::MlmEntity {
+        if plan.method.finetunes() {
             let what = "fine-tuning the masked language model";
             costs.push((what, shape.training(&plan.finetune.fit, (&train, &dev), masked)));
         }
@@ -81,12 +85,20 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
     }
     if let Some(model) = &job.tagger {
         let shape = Shape::of(model);
-        let [train, dev] = [Some(&job.train.corpus), dev].map(|corpus| size(model, corpus, false));
+        let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, false));
         costs.push(("training the judge", shape.training(&plan.tagger.fit, (&train, &dev), 0.0)));
-        let operations = rounds * train.pieces * 2.0 * shape.encoder;
+        let drafts = if is_mixed { train.doubled() } else { train };
+        let operations = rounds * drafts.pieces * 2.0 * shape.encoder;
         costs.push(("judging", Cost { operations, bytes: 4.0 * shape.all }));
     }
     costs
+}
+
+impl Size {
+    fn doubled(&self) -> Self {
+        let Self { sentences, pieces, entities } = self;
+        Self { sentences: 2.0 * sentences, pieces: 2.0 * pieces, entities: 2.0 * entities }
+    }
 }
 
 fn size(model: &Pretrained, corpus: Option<&Corpus>, with_markers: bool) -> Size {

@@ -17,6 +17,12 @@ impl Device {
         Self::Cpu(Cpu::new(n_threads))
     }
 
+    /// The processor that models without kernels of their own run on.
+    pub(crate) fn host(&self) -> &Cpu {
+        let Self::Cpu(cpu) = self;
+        cpu
+    }
+
     /// What decides the last bits of a result.
     pub fn arithmetic(&self) -> &'static str {
         match self {

@@ -41,6 +41,11 @@ impl Dropout {
         }
     }
 
+    /// Other rates than an XLM-R's, on hidden rows and on attention weights, on the stream of `seed` at `step`.
+    pub fn with_rates((hidden, attention): (f32, f32), seed: u64, step: u64) -> Self {
+        Self { key: mix(mix(seed).wrapping_add(step)), hidden, attention, classifier: hidden }
+    }
+
     /// The elements of one row: at a site of a layer, at a position (for attention: of a head) of a sentence.
     pub(crate) fn row(&self, layer: usize, site: Site, sentence: u64, position: usize) -> RowMask {
         let place = (layer as u64) << 8 | site as u64;

@@ -1,9 +1,10 @@
 //! The engine held to what transformers and torch compute; `tools/make_golden_nn.py` made the numbers, those
-//! of the tagger `tools/make_golden_tagger.py`.
+//! of the tagger `tools/make_golden_tagger.py`, of the LSTM `tools/make_golden_lstm.py`.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod allowed;
 mod invariants;
+mod lstm;
 mod mini;
 mod steps;
 mod support;

@@ -15,6 +15,7 @@ const MOST_SAVING: u32 = 20;
 fn title(stage: &str) -> &str {
     match stage {
         "finetune" => "fine-tuning the masked language model",
+        "daga" => "training the language model",
         "generate" => "generating",
         "judge" => "training the judge",
         "filter" => "judging",

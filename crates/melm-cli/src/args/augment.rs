@@ -32,7 +32,7 @@ pub(crate) struct Augment {
     /// Folder to write
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// How drafts are made: melm, melm-plain, mlm-entity, label-wise or gold
+    /// How drafts are made: melm, melm-plain, mlm-entity, daga, label-wise or gold
     #[arg(long, value_parser = method)]
     pub(crate) method: Option<Method>,
     /// How many drafts each sentence gets
@@ -58,7 +58,6 @@ pub(crate) struct Augment {
 
 fn method(name: &str) -> Result<Method, String> {
     let found = Method::NAMES.into_iter().find(|(known, _)| *known == name);
-    found
-        .map(|(_, method)| method)
-        .ok_or("expected melm, melm-plain, mlm-entity, label-wise or gold".into())
+    let names = Method::NAMES.map(|(known, _)| known).join(", ");
+    found.map(|(_, method)| method).ok_or_else(|| format!("expected one of {names}"))
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Gold;
 use crate::Error;
-use crate::baselines::Substitute;
+use crate::baselines::{Daga, Substitute};
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
 use crate::fit::Fitted;
@@ -20,6 +20,7 @@ use crate::model::Pretrained;
 use crate::pieces::PieceKinds;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
+use crate::written::Dropped;
 
 /// How drafts are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +30,8 @@ pub enum Method {
     Gold,
     /// A mention gives way to another of its type from gold.
     LabelWise,
+    /// A language model of linearized sentences, trained from scratch, writes new ones (Ding et al. 2020).
+    Daga,
     /// Masked entity pieces are guessed by the pretrained model as it is.
     MlmEntity,
     /// The masked entity language model without markers.
@@ -40,9 +43,10 @@ pub enum Method {
 
 impl Method {
     /// The names, as in the paper's tables.
-    pub const NAMES: [(&'static str, Self); 5] = [
+    pub const NAMES: [(&'static str, Self); 6] = [
         ("gold", Self::Gold),
         ("label-wise", Self::LabelWise),
+        ("daga", Self::Daga),
         ("mlm-entity", Self::MlmEntity),
         ("melm-plain", Self::MelmPlain),
         ("melm", Self::Melm),
@@ -69,6 +73,11 @@ impl Method {
 pub trait Augmenter {
     /// The drafts of one round, in the order of their sources; they depend on the stage's key and the round alone.
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error>;
+
+    /// What it wrote in the last round that is no draft; methods that fill masks write nothing else.
+    fn dropped(&self) -> Dropped {
+        Dropped::default()
+    }
 }
 
 /// How a method was prepared.
@@ -103,6 +112,12 @@ pub fn prepare<'a>(
     if !plan.method.has_masked_lm() {
         let augmenter: Box<dyn Augmenter> = match plan.method {
             Method::LabelWise => Box::new(Substitute::new(gold.train, plan.substitute)),
+            Method::Daga => {
+                let settings = (&plan.daga, plan.generate.rounds.get());
+                let (daga, fitted) = Daga::train(gold, settings, device, &mut run.stage("daga"))?;
+                prepared.finetuned = Some(fitted);
+                Box::new(daga)
+            }
             _ => Box::new(Nothing),
         };
         return Ok((augmenter, prepared));

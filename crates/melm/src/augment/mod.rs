@@ -23,6 +23,7 @@ use crate::model::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
 use crate::tagger::{Cuts, Tagger};
+use crate::written::Dropped;
 
 /// A draft and its line.
 pub type Judged = (DraftRecord, Draft);
@@ -51,6 +52,8 @@ pub struct Augmented {
     pub records: Vec<DraftRecord>,
     /// The same as text: the lines of `drafts.jsonl`.
     pub lines: String,
+    /// What was written and is no draft.
+    pub dropped: Dropped,
     /// The kept ones, as sentences of the corpus.
     pub kept: Vec<Sentence>,
     /// How the training of the judge went, if it was needed.
@@ -73,6 +76,7 @@ pub fn augment(
     let n_rounds = plan.generate.rounds.get();
     let mut novelty = Novelty::of(gold.train);
     let (mut crew, mut all, mut lines) = (None, Vec::new(), String::new());
+    let mut dropped = Dropped::default();
     for round in 1..=n_rounds {
         if let Some((made, text)) = rounds.read(round, gold.train)? {
             lines.push_str(&text);
@@ -80,6 +84,7 @@ pub fn augment(
                 novelty.look(draft);
             }
             all.extend(made);
+            dropped.add(&rounds.read_dropped(round)?);
             continue;
         }
         let crew = match &mut crew {
@@ -88,7 +93,9 @@ pub fn augment(
         };
         let drafts = round_of(&mut *crew.augmenter, round, (gold.train, plan), run)?;
         let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (device, run))?;
-        lines.push_str(&rounds.write(round, &made)?);
+        let own = crew.augmenter.dropped();
+        lines.push_str(&rounds.write(round, &made, &own)?);
+        dropped.add(&own);
         all.extend(made);
     }
     let kept = all.iter().filter(|(record, _)| record.verdict.is_kept());
@@ -96,7 +103,7 @@ pub fn augment(
     let records = all.into_iter().map(|(record, _)| record).collect();
     let judge_cuts = crew.as_ref().map_or(Cuts::default(), |crew| crew.cuts);
     let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
-    Ok(Augmented { records, lines, kept, judge, judge_cuts, prepared })
+    Ok(Augmented { records, lines, dropped, kept, judge, judge_cuts, prepared })
 }
 
 /// Who makes drafts and who judges them.
@@ -178,7 +185,7 @@ fn round_of(
         let without = all.filter(|(_, sentence)| sentence.mentions().next().is_none());
         drafts.extend(without.map(|(source, sentence)| Draft {
             sentence: sentence.clone(),
-            source,
+            source: Some(source),
             round,
             replacements: Vec::new(),
             n_restored: 0,
@@ -285,11 +292,29 @@ impl Rounds {
         Ok(Some((read_lines(&path, &text, train)?, text)))
     }
 
-    fn write(&self, round: u32, made: &[Judged]) -> Result<String, Error> {
+    /// What a round wrote that is no draft; there is no file if it wrote nothing else.
+    fn dropped(&self, round: u32) -> PathBuf {
+        self.folder.join(format!("round-{round}.dropped.toml"))
+    }
+
+    fn read_dropped(&self, round: u32) -> Result<Dropped, Error> {
+        let path = self.dropped(round);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(|_| melm_nn::Error::State { path }.into()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Dropped::default()),
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+
+    fn write(&self, round: u32, made: &[Judged], dropped: &Dropped) -> Result<String, Error> {
         std::fs::create_dir_all(&self.folder)
             .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
         let text = to_lines(made.iter().map(|(record, _)| record));
         write_whole(&self.path(round), text.as_bytes())?;
+        if !dropped.is_empty() {
+            let counts = toml::to_string(dropped).expect("counts are a table");
+            write_whole(&self.dropped(round), counts.as_bytes())?;
+        }
         write_whole(&self.seal(round), sha256(text.as_bytes()).as_bytes())?;
         Ok(text)
     }

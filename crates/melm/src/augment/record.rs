@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm_text::{Corpus, Mention, Token};
+use melm_text::{Corpus, Mention, Sentence, Tag, Token, mentions};
 use serde::{Deserialize, Serialize};
 
 use super::Judged;
@@ -43,8 +43,8 @@ impl Verdict {
 /// A line of `drafts.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DraftRecord {
-    /// The number of its source among the gold sentences, from 1.
-    pub source: usize,
+    /// The number of its source among the gold sentences, from 1; none if it was written from nothing.
+    pub source: Option<usize>,
     /// The round it was generated in, from 1.
     pub round: u32,
     /// The seed of the run.
@@ -117,7 +117,7 @@ impl DraftRecord {
             donor: one.donor.clone(),
         };
         Self {
-            source: draft.source + 1,
+            source: draft.source.map(|source| source + 1),
             round: draft.round,
             seed,
             verdict,
@@ -150,15 +150,15 @@ impl DraftRecord {
 
     /// The draft of this line; what is wrong if it is none of this corpus.
     pub fn draft(&self, corpus: &Corpus) -> Result<Draft, String> {
-        let source = self.source.checked_sub(1).filter(|at| *at < corpus.sentences().len());
-        let source = source.ok_or(format!("there is no sentence {}", self.source))?;
+        let Some(number) = self.source else { return self.written(corpus) };
+        let source = number.checked_sub(1).filter(|at| *at < corpus.sentences().len());
+        let source = source.ok_or(format!("there is no sentence {number}"))?;
         let sentence = &corpus.sentences()[source];
         let mentions: Vec<_> = sentence.mentions().collect();
         let mut donors = vec![None; mentions.len()];
         let (mut tokens, mut replacements) = (Vec::new(), Vec::new());
         for one in &self.replaced {
-            let wrong =
-                || format!("mention {} of sentence {} is another", one.mention, self.source);
+            let wrong = || format!("mention {} of sentence {number} is another", one.mention);
             let mention = mentions.get(one.mention).ok_or_else(wrong)?;
             let new: Result<Vec<_>, _> = one.new.iter().map(|text| Token::new(text)).collect();
             let new = new.map_err(|fault| fault.to_string())?;
@@ -200,7 +200,8 @@ impl DraftRecord {
             substituted(corpus, (source, self.round), &donors)
         } else {
             let sentence = sentence.with_tokens(tokens);
-            Draft { sentence, source, round: self.round, replacements, n_restored: self.restored }
+            let (source, round) = (Some(source), self.round);
+            Draft { sentence, source, round, replacements, n_restored: self.restored }
         };
         let again = Self::new(&draft, corpus, self.seed, self.verdict);
         let places = |record: &Self| -> Vec<(usize, usize)> {
@@ -213,6 +214,51 @@ impl DraftRecord {
         } else {
             Ok(draft)
         }
+    }
+
+    /// The draft of a line without a source.
+    fn written(&self, corpus: &Corpus) -> Result<Draft, String> {
+        if !self.replaced.is_empty() {
+            return Err("it replaces mentions, but has no source".to_owned());
+        }
+        let tokens: Result<Vec<_>, _> = self.tokens.iter().map(|text| Token::new(text)).collect();
+        let tokens = tokens.map_err(|fault| fault.to_string())?;
+        let sentence = Sentence::new(tokens, self.tags_of(corpus)?);
+        let sentence = sentence.map_err(|fault| fault.to_string())?;
+        if corpus.scheme().breaks(sentence.tags()).next().is_some() {
+            return Err(format!("its tags are not valid in {}", corpus.scheme()));
+        }
+        let (source, round, replacements) = (None, self.round, Vec::new());
+        Ok(Draft { sentence, source, round, replacements, n_restored: 0 })
+    }
+
+    /// Its tags, all of whose types the corpus has.
+    fn tags_of(&self, corpus: &Corpus) -> Result<Vec<Tag>, String> {
+        let mut types = corpus.types().clone();
+        let n_types = types.iter().count();
+        let mut parse = |text: &String| {
+            let tag = types.parse(text).map_err(|fault| fault.to_string())?;
+            match tag.entity_type() {
+                Some(new) if new.index() >= n_types => Err(format!("the corpus has no `{text}`")),
+                _ => Ok(tag),
+            }
+        };
+        self.tags.iter().map(&mut parse).collect()
+    }
+
+    /// What it says that its source does not: type and tokens of every replaced mention; of every mention at all, if it
+    /// was written from nothing.
+    pub fn new_mentions(&self, corpus: &Corpus) -> Vec<(String, Vec<String>)> {
+        if self.source.is_some() {
+            let replaced = self.replaced.iter();
+            return replaced.map(|one| (one.entity_type.clone(), one.new.clone())).collect();
+        }
+        let tags = self.tags_of(corpus).unwrap_or_default();
+        let mention = |mention: Mention| {
+            let name = corpus.types().name(mention.entity_type).to_owned();
+            (name, self.tokens[mention.tokens].to_vec())
+        };
+        mentions(&tags).map(mention).collect()
     }
 }
 

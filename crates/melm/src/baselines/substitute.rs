@@ -101,7 +101,7 @@ pub(crate) fn substituted(
         mentions.push(Mention { entity_type: own.entity_type, tokens });
     }
     let sentence = sentences[source].spliced(replaced, mentions, corpus.scheme());
-    Draft { sentence, source, round, replacements, n_restored: 0 }
+    Draft { sentence, source: Some(source), round, replacements, n_restored: 0 }
 }
 
 #[cfg(test)]
@@ -121,10 +121,13 @@ mod tests {
         let mut n_longer = 0;
         for round in 1..200 {
             let drafts = substitute.round(Seed(3).stream("test"), round);
-            assert_eq!(drafts.iter().map(|draft| draft.source).collect::<Vec<_>>(), [0, 1]);
+            assert_eq!(
+                drafts.iter().map(|draft| draft.source).collect::<Vec<_>>(),
+                [0, 1].map(Some)
+            );
             for draft in drafts {
                 assert!(!draft.replacements.is_empty());
-                let source = &corpus.sentences()[draft.source];
+                let source = &corpus.sentences()[draft.source.unwrap()];
                 let types = |sentence: &Sentence| {
                     sentence.mentions().map(|m| m.entity_type).collect::<Vec<_>>()
                 };

@@ -95,6 +95,7 @@ impl<'a> Drafter<'a> {
             let (sentence, replacements, n_restored) =
                 self.compose(&corpus.sentences()[source], windows);
             result.n_restored += n_restored;
+            let source = Some(source);
             result.drafts.push(Draft { sentence, source, round, replacements, n_restored });
         }
         Ok(Some(result))

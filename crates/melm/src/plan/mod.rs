@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::augment::Method;
-use crate::baselines::SubstituteSettings;
+use crate::baselines::{DagaSettings, SubstituteSettings};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
@@ -43,6 +43,8 @@ pub struct Plan {
     pub generate: GenerateSettings,
     /// How mentions are replaced by the method `label-wise`.
     pub substitute: SubstituteSettings,
+    /// The language model of the method `daga`.
+    pub daga: DagaSettings,
     /// Which drafts are kept (section 2.4).
     pub filter: FilterSettings,
     /// The tagger: judge of the filter, and what `melm train` makes.
@@ -84,6 +86,9 @@ impl Plan {
                 return Err(wrong(&format!("{section}.{key}"), expected));
             }
         }
-        Ok(())
+        match self.daga.fault() {
+            Some((key, expected)) => Err(wrong(&format!("daga.{key}"), expected)),
+            None => Ok(()),
+        }
     }
 }

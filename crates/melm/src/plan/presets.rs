@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
 use super::{Models, Plan, VERSION};
 use crate::augment::Method;
-use crate::baselines::SubstituteSettings;
+use crate::baselines::{DagaSettings, SubstituteSettings, Unknown};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::fit::{Budget, FitSettings, Freeze, Keep, Shape};
@@ -91,6 +91,7 @@ impl Preset {
             },
             generate: if is_reference { reference_generate() } else { GenerateSettings::default() },
             substitute: SubstituteSettings { rate: Rate::constant(0.5) },
+            daga: if self == Self::Best { small_daga() } else { paper_daga() },
             // FIDELITY row 9: the public code has no filter.
             filter: FilterSettings {
                 mode: if is_reference { FilterMode::Off } else { FilterMode::Agreement },
@@ -110,7 +111,7 @@ fn paper_finetune() -> FinetuneSettings {
         mask: TrainingMask::default(),
         fit: FitSettings {
             budget: Budget::Epochs(count(20)),
-            batch_size: batch_of(30),
+            batch_size: size_of(30),
             learning_rate: 1e-5,
             warmup: 0.0,
             schedule: Shape::Constant,
@@ -130,7 +131,7 @@ fn reference_finetune() -> FinetuneSettings {
     let thirty = NonZeroU32::new(30).expect("it is not 0");
     FinetuneSettings {
         mask: TrainingMask { refresh: Refresh::Cycled(thirty), ..paper.mask },
-        fit: FitSettings { batch_size: batch_of(32), clip: 1.0, ..paper.fit },
+        fit: FitSettings { batch_size: size_of(32), clip: 1.0, ..paper.fit },
     }
 }
 
@@ -140,7 +141,7 @@ fn small_finetune() -> FinetuneSettings {
     FinetuneSettings {
         fit: FitSettings {
             budget: Budget::Epochs(count(8)),
-            batch_size: batch_of(16),
+            batch_size: size_of(16),
             learning_rate: 2e-4,
             warmup: 0.1,
             schedule: Shape::Linear,
@@ -149,6 +150,43 @@ fn small_finetune() -> FinetuneSettings {
             freeze: table(),
             ..paper.fit
         },
+        ..paper
+    }
+}
+
+/// The authors' code of DAGA and its command line: embeddings of 300, one layer of 512, dropout 0.5, batch 32, 30 epochs,
+/// stopped after 2 that are not better; tokens seen once are unknown. The rate is ours: theirs is SGD's.
+fn paper_daga() -> DagaSettings {
+    DagaSettings {
+        embedding_size: size_of(300),
+        hidden_size: size_of(512),
+        layers: size_of(1),
+        dropout: Rate::constant(0.5),
+        min_count: size_of(2),
+        unknown: Unknown::Kept,
+        temperature: 1.0,
+        longest: size_of(150),
+        tries: size_of(20),
+        fit: FitSettings {
+            budget: Budget::Epochs(count(30)),
+            batch_size: size_of(32),
+            learning_rate: 2e-3,
+            clip: 5.0,
+            patience: 3,
+            ..paper_finetune().fit
+        },
+    }
+}
+
+/// Half as wide for a hundred sentences, which have most of their tokens once only: none of them is unknown.
+fn small_daga() -> DagaSettings {
+    let paper = paper_daga();
+    DagaSettings {
+        embedding_size: size_of(150),
+        hidden_size: size_of(256),
+        min_count: NonZeroUsize::MIN,
+        unknown: Unknown::Dropped,
+        fit: FitSettings { batch_size: size_of(16), patience: 5, ..paper.fit },
         ..paper
     }
 }
@@ -174,7 +212,7 @@ fn count(n: u64) -> NonZeroU64 {
     NonZeroU64::new(n).expect("a preset counts from 1")
 }
 
-fn batch_of(n: usize) -> NonZeroUsize {
+fn size_of(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).expect("a preset counts from 1")
 }
 
@@ -185,7 +223,7 @@ fn paper_tagger() -> TaggerSettings {
         constrained: false,
         fit: FitSettings {
             budget: Budget::Epochs(count(10)),
-            batch_size: batch_of(16),
+            batch_size: size_of(16),
             learning_rate: 2e-5,
             warmup: 0.0,
             schedule: Shape::Constant,

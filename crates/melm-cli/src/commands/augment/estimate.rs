@@ -79,6 +79,9 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
         let operations = rounds * train.pieces * 2.0 * shape.encoder + guessed * 2.0 * shape.table;
         costs.push(("generating", Cost { operations, bytes: 4.0 * shape.all }));
     }
+    if plan.method == melm::augment::Method::Daga {
+        costs.push(("training the language model", language_model(job)));
+    }
     if let Some(model) = &job.tagger {
         let shape = Shape::of(model);
         let [train, dev] = [Some(&job.train.corpus), dev].map(|corpus| size(model, corpus, false));
@@ -87,6 +90,27 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
         costs.push(("judging", Cost { operations, bytes: 4.0 * shape.all }));
     }
     costs
+}
+
+/// A word of DAGA's language model uses every weight once, forward, and twice backward; writing costs little beside it.
+fn language_model(job: &Job) -> Cost {
+    let (daga, corpus) = (&job.plan.daga, &job.train.corpus);
+    let (embedding, hidden) = (daga.embedding_size.get() as f64, daga.hidden_size.get() as f64);
+    let tokens: Vec<_> = corpus.sentences().iter().flat_map(melm_text::Sentence::tokens).collect();
+    let n_words = 2.0 * tokens.len() as f64;
+    let n_different = tokens.into_iter().collect::<std::collections::BTreeSet<_>>().len() as f64;
+    let layers =
+        4.0 * hidden * (embedding + hidden + 2.0 * hidden * (daga.layers.get() as f64 - 1.0));
+    let weights = layers + n_different * (hidden + embedding);
+    let epochs = match daga.fit.budget {
+        Budget::Epochs(n) => n.get() as f64,
+        Budget::Updates(n) => {
+            n.get() as f64 * daga.fit.batch_size.get() as f64
+                / corpus.sentences().len().max(1) as f64
+        }
+    };
+    let bytes = 4.0 * (4.0 * weights + MOST_PIECES * (n_different + 8.0 * hidden));
+    Cost { operations: epochs * 6.0 * n_words * weights, bytes }
 }
 
 fn size(model: &Pretrained, corpus: Option<&Corpus>, with_markers: bool) -> Size {

@@ -82,7 +82,7 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     }
     drop(listener);
     let out = job.write(folder.dir(), &augmented)?;
-    let funnel = Funnel::of(&augmented.records, &job.train.corpus);
+    let funnel = Funnel::of(&augmented.records, &job.train.corpus).with_dropped(&augmented.dropped);
     let record = job.record(&augmented, &funnel, started);
     folder.finish(record.clone())?;
     drop(deferred);
@@ -169,7 +169,7 @@ impl Job {
         write_whole(&out, text.as_bytes())?;
         write_whole(&dir.join("drafts.jsonl"), augmented.lines.as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
-        let metrics = ["finetune", "judge"].map(|stage| {
+        let metrics = ["finetune", "daga", "judge"].map(|stage| {
             let path = dir.join(STAGES).join(stage).join("metrics.jsonl");
             std::fs::read_to_string(path).unwrap_or_default()
         });

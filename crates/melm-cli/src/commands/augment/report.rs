@@ -51,6 +51,13 @@ pub(super) fn say(
 
 /// What became of the drafts.
 pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
+    if !funnel.dropped.is_empty() {
+        let written = funnel.drafts + funnel.dropped.total();
+        terminal.say(&format!("written                  {written:>6}"));
+        for (fault, n) in funnel.dropped.iter() {
+            terminal.say(&format!("  {:<23}{n:>6}", fault.described()));
+        }
+    }
     terminal.say(&format!("drafts                   {:>6}", funnel.drafts));
     for (n, what) in [
         (funnel.repeat_source, "repeat their source"),
@@ -83,20 +90,32 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
 fn examples(records: &[DraftRecord]) -> Vec<&DraftRecord> {
     let mut seen = BTreeSet::new();
     let mut kept: Vec<_> = records.iter().filter(|r| r.verdict == Verdict::Kept).collect();
-    kept.retain(|record| seen.insert(record.source));
+    kept.retain(|record| record.source.is_none_or(|source| seen.insert(source)));
     let step = (kept.len() / N_EXAMPLES).max(1);
     kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
 }
 
-/// The first replaced mention of a draft with what stands around it, in the source and in the draft.
+/// The first replaced mention of a draft with what stands around it, in the source and in the draft; the whole draft if
+/// it has no source.
 fn show(job: &Job, record: &DraftRecord, terminal: &Terminal) {
+    let Some(number) = record.source else { return terminal.say(&with_tags(record)) };
     let Some(replaced) = record.replaced.iter().find(|one| one.old != one.new) else { return };
-    let source = &job.train.corpus.sentences()[record.source - 1];
+    let source = &job.train.corpus.sentences()[number - 1];
     let Some(mention) = source.mentions().nth(replaced.mention) else { return };
     let before = around(source.tokens(), mention.tokens);
     let after = around(&record.tokens, replaced.start..replaced.end);
-    terminal.say(&format!("{:>5}  {before}", record.source));
+    terminal.say(&format!("{number:>5}  {before}"));
     terminal.say(&format!("    →  {after}  {}", replaced.entity_type));
+}
+
+/// A draft as one line, tags behind their tokens.
+fn with_tags(record: &DraftRecord) -> String {
+    let word = |(token, tag): (&String, &String)| match tag.as_str() {
+        "O" => token.clone(),
+        tag => format!("{token}/{tag}"),
+    };
+    let words: Vec<_> = record.tokens.iter().zip(&record.tags).map(word).collect();
+    format!("    +  {}", words.join(" "))
 }
 
 /// A mention in brackets and the tokens around it.

@@ -1,0 +1,205 @@
+//! Sentences that a model writes from nothing, as the baselines DAGA and `MulDA` do: which of them are drafts, and why the
+//! others are none.
+
+use std::collections::{BTreeMap, HashSet};
+
+use melm_text::{Corpus, Scheme, Sentence, Tag, Token};
+use serde::{Deserialize, Serialize};
+
+use crate::draft::Draft;
+
+/// Why something written is no draft.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fault {
+    /// It did not end within the longest length.
+    Unfinished,
+    /// It has no token.
+    Empty,
+    /// A tag is followed by no token.
+    TagWithoutToken,
+    /// Its tags break the scheme of the corpus: an `I-` without its `B-`.
+    BrokenTags,
+    /// It has no mention.
+    NoMention,
+    /// It has a token, or only tokens, that nobody knows.
+    UnknownToken,
+    /// Its pieces spell no token.
+    NotAToken,
+    /// It repeats a gold sentence.
+    RepeatsGold,
+    /// It repeats a sentence written before it in the same round.
+    RepeatsDraft,
+}
+
+impl Fault {
+    /// What a report says of it.
+    pub fn described(self) -> &'static str {
+        match self {
+            Self::Unfinished => "never ended",
+            Self::Empty => "no token",
+            Self::TagWithoutToken => "a tag without a token",
+            Self::BrokenTags => "tags out of order",
+            Self::NoMention => "no mention",
+            Self::UnknownToken => "unknown tokens",
+            Self::NotAToken => "pieces spell nothing",
+            Self::RepeatsGold => "repeat a gold sentence",
+            Self::RepeatsDraft => "repeat each other",
+        }
+    }
+}
+
+/// How many sentences were written that are no drafts, by reason.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Dropped(BTreeMap<Fault, usize>);
+
+impl Dropped {
+    /// One more.
+    pub fn count(&mut self, fault: Fault) {
+        *self.0.entry(fault).or_default() += 1;
+    }
+
+    /// Adds the counts of another round.
+    pub fn add(&mut self, other: &Self) {
+        for (fault, n) in other.iter() {
+            *self.0.entry(fault).or_default() += n;
+        }
+    }
+
+    /// Whether nothing was dropped.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Every reason with its count.
+    pub fn iter(&self) -> impl Iterator<Item = (Fault, usize)> {
+        self.0.iter().map(|(fault, n)| (*fault, *n))
+    }
+
+    /// All of them together.
+    pub fn total(&self) -> usize {
+        self.0.values().sum()
+    }
+}
+
+/// The sentence of tokens and tags, unless it is not worth being a draft.
+pub(crate) fn sentence_of(
+    tokens: Vec<Token>,
+    tags: Vec<Tag>,
+    scheme: Scheme,
+) -> Result<Sentence, Fault> {
+    if scheme.breaks(&tags).next().is_some() {
+        return Err(Fault::BrokenTags);
+    }
+    if !tokens.is_empty() && tags.iter().all(|tag| *tag == Tag::Outside) {
+        return Err(Fault::NoMention);
+    }
+    Sentence::new(tokens, tags).map_err(|_| Fault::Empty)
+}
+
+/// Collects the drafts of a round among all that is written, until there are as many as wanted.
+pub(crate) struct Collector {
+    round: u32,
+    wanted: usize,
+    gold: HashSet<(Vec<Token>, Vec<Tag>)>,
+    written: HashSet<(Vec<Token>, Vec<Tag>)>,
+    drafts: Vec<Draft>,
+    dropped: Dropped,
+}
+
+impl Collector {
+    /// For a round that is to have as many drafts as a method that fills masks: one for each sentence with a mention.
+    pub(crate) fn new(gold: &Corpus, round: u32) -> Self {
+        let sentences = gold.sentences().iter();
+        let wanted = sentences.clone().filter(|s| s.mentions().next().is_some()).count();
+        let gold = sentences.map(|s| (s.tokens().to_vec(), s.tags().to_vec())).collect();
+        let (written, drafts, dropped) = (HashSet::new(), Vec::new(), Dropped::default());
+        Self { round, wanted, gold, written, drafts, dropped }
+    }
+
+    /// How many drafts are wanted, and how many are there.
+    pub(crate) fn wanted(&self) -> usize {
+        self.wanted
+    }
+
+    pub(crate) fn n_drafts(&self) -> usize {
+        self.drafts.len()
+    }
+
+    pub(crate) fn is_full(&self) -> bool {
+        self.drafts.len() == self.wanted
+    }
+
+    /// Takes what was written next; nothing once there are enough drafts.
+    pub(crate) fn take(&mut self, written: Result<Sentence, Fault>) {
+        if self.is_full() {
+            return;
+        }
+        let checked = written.and_then(|sentence| {
+            let content = (sentence.tokens().to_vec(), sentence.tags().to_vec());
+            if self.gold.contains(&content) {
+                Err(Fault::RepeatsGold)
+            } else if !self.written.insert(content) {
+                Err(Fault::RepeatsDraft)
+            } else {
+                Ok(sentence)
+            }
+        });
+        match checked {
+            Ok(sentence) => self.drafts.push(Draft {
+                sentence,
+                source: None,
+                round: self.round,
+                replacements: Vec::new(),
+                n_restored: 0,
+            }),
+            Err(fault) => self.dropped.count(fault),
+        }
+    }
+
+    /// The drafts, and what is none.
+    pub(crate) fn finish(self) -> (Vec<Draft>, Dropped) {
+        (self.drafts, self.dropped)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use melm_text::{ReadOptions, Source};
+
+    #[test]
+    fn what_is_no_draft_is_counted_by_its_reason_and_enough_is_enough() {
+        let source = Source::from_text("a", "in O\nBonn B-LOC\n\nin O\nGhent B-LOC\n\nso O\n");
+        let gold = Corpus::read(&source, &ReadOptions::default()).unwrap();
+        let outside = Tag::Outside;
+        let [begin, inside] = ["B-LOC", "I-LOC"].map(|t| gold.types().clone().parse(t).unwrap());
+        let mut collector = Collector::new(&gold, 3);
+        assert_eq!(collector.wanted(), 2);
+        for (tokens, tags) in [
+            (vec!["in", "Bonn"], vec![outside, begin]),
+            (vec!["in", "Rome"], vec![outside, begin]),
+            (vec!["in", "Rome"], vec![outside, begin]),
+            (vec!["in", "Rome"], vec![outside, inside]),
+            (vec!["in", "Rome"], vec![outside, outside]),
+            (vec![], vec![]),
+            (vec!["in", "Bath"], vec![outside, begin]),
+            (vec!["in", "Oslo"], vec![outside, begin]),
+        ] {
+            let tokens = tokens.into_iter().map(|t| Token::new(t).unwrap()).collect();
+            collector.take(sentence_of(tokens, tags, gold.scheme()));
+        }
+        let (drafts, dropped) = collector.finish();
+        let places: Vec<_> = drafts.iter().map(|d| d.sentence.tokens()[1].as_str()).collect();
+        assert_eq!((places, drafts[0].round, drafts[0].source), (vec!["Rome", "Bath"], 3, None));
+        let faults = [
+            Fault::Empty,
+            Fault::BrokenTags,
+            Fault::NoMention,
+            Fault::RepeatsGold,
+            Fault::RepeatsDraft,
+        ];
+        assert_eq!(dropped.iter().collect::<Vec<_>>(), faults.map(|fault| (fault, 1)));
+    }
+}

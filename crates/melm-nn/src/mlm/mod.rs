@@ -8,8 +8,10 @@ mod predict;
 mod scores;
 
 pub use allowed::{Allowed, PieceSets};
+pub(crate) use load::normal;
 pub use model::{MaskedBatch, MaskedLm};
 pub use predict::{Candidate, Predictions};
+pub(crate) use scores::Output;
 
 use crate::buffer::Buffer;
 
@@ -37,10 +39,10 @@ pub struct HeadTape {
     largest: Buffer,
     totals: Buffer,
     /// The logarithm of each masked row's sum of exponentials.
-    log_totals: Buffer,
+    pub(crate) log_totals: Buffer,
     /// Gradients of the normed rows: each group's share, then the sum.
     shares: Buffer,
-    d: Buffer,
+    pub(crate) d: Buffer,
     d_gathered: Buffer,
     sums: crate::ops::ColumnSums,
     /// Each group's best candidates.

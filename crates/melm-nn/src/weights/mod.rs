@@ -9,10 +9,10 @@
 //! them is resolved here and nowhere else.
 
 mod checkpoint;
-mod convert;
+pub(crate) mod convert;
 mod names;
 mod save;
-mod shards;
+pub(crate) mod shards;
 mod state;
 
 pub use checkpoint::Checkpoint;

@@ -16,6 +16,7 @@ fn title(stage: &str) -> &str {
     match stage {
         "finetune" => "fine-tuning the masked language model",
         "daga" => "training the language model",
+        "mulda" => "training the encoder-decoder",
         "generate" => "generating",
         "judge" => "training the judge",
         "filter" => "judging",

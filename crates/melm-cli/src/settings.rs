@@ -108,6 +108,7 @@ fn models_of(planning: &Planning) -> Vec<Flag> {
     let models = [
         ("--model", "model.masked_lm", planning.model.as_ref()),
         ("--tagger-model", "model.tagger", tagger),
+        ("--mulda-model", "model.seq2seq", planning.mulda_model.as_ref()),
     ];
     let named = models.into_iter().filter_map(|(option, key, name)| Some((option, key, name?)));
     let flag = |(option, key, name): (&str, &'static str, &String)| Flag {

@@ -229,7 +229,7 @@ fn rate_of(value: &Value) -> Option<f32> {
 }
 
 /// The f64 whose JSON is the shortest text of this f32: 0.1 stays 0.1.
-fn shortest(value: f32) -> f64 {
+pub(crate) fn shortest(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 

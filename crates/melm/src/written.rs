@@ -2,11 +2,15 @@
 //! others are none.
 
 use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
 
 use melm_text::{Corpus, Scheme, Sentence, Tag, Token};
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::draft::Draft;
+use crate::run::Key;
+use crate::stage::{Event, Stage, Wish};
 
 /// Why something written is no draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -98,8 +102,53 @@ pub(crate) fn sentence_of(
     Sentence::new(tokens, tags).map_err(|_| Fault::Empty)
 }
 
-/// Collects the drafts of a round among all that is written, until there are as many as wanted.
-pub(crate) struct Collector {
+/// A round of a method that writes.
+#[derive(Clone, Copy)]
+pub(crate) struct Round {
+    /// Its number, from 1.
+    pub(crate) number: u32,
+    /// All rounds.
+    pub(crate) of: u64,
+    /// How many sentences are written at most for each that is wanted.
+    pub(crate) tries: usize,
+    /// How many are written side by side.
+    pub(crate) side_by_side: usize,
+}
+
+/// What some tries wrote, each by its own stream below the key.
+type Written = Result<Vec<Result<Sentence, Fault>>, Error>;
+
+impl Round {
+    /// Lets `write` write until there are as many drafts as a method that fills masks would make of gold, or until it has
+    /// tried often enough.
+    pub(crate) fn collect(
+        self,
+        gold: &Corpus,
+        stage: &mut Stage<'_>,
+        mut write: impl FnMut(Key, Range<usize>) -> Written,
+    ) -> Result<(Vec<Draft>, Dropped), Error> {
+        let key = stage.key().at(self.number.into());
+        let mut collector = Collector::new(gold, self.number);
+        let most = collector.wanted.saturating_mul(self.tries);
+        let mut n_tried = 0;
+        while !collector.is_full() && n_tried < most {
+            let tries = n_tried..most.min(n_tried + self.side_by_side);
+            n_tried = tries.end;
+            for written in write(key, tries)? {
+                collector.take(written);
+            }
+            let wanted = collector.wanted as u64;
+            let done = u64::from(self.number - 1) * wanted + collector.drafts.len() as u64;
+            if stage.say(Event::Progress { done, of: wanted * self.of }) == Wish::Stop {
+                return Err(Error::Interrupted);
+            }
+        }
+        Ok((collector.drafts, collector.dropped))
+    }
+}
+
+/// The drafts of a round among all that is written, until there are as many as wanted.
+struct Collector {
     round: u32,
     wanted: usize,
     gold: HashSet<(Vec<Token>, Vec<Tag>)>,
@@ -110,7 +159,7 @@ pub(crate) struct Collector {
 
 impl Collector {
     /// For a round that is to have as many drafts as a method that fills masks: one for each sentence with a mention.
-    pub(crate) fn new(gold: &Corpus, round: u32) -> Self {
+    fn new(gold: &Corpus, round: u32) -> Self {
         let sentences = gold.sentences().iter();
         let wanted = sentences.clone().filter(|s| s.mentions().next().is_some()).count();
         let gold = sentences.map(|s| (s.tokens().to_vec(), s.tags().to_vec())).collect();
@@ -118,21 +167,12 @@ impl Collector {
         Self { round, wanted, gold, written, drafts, dropped }
     }
 
-    /// How many drafts are wanted, and how many are there.
-    pub(crate) fn wanted(&self) -> usize {
-        self.wanted
-    }
-
-    pub(crate) fn n_drafts(&self) -> usize {
-        self.drafts.len()
-    }
-
-    pub(crate) fn is_full(&self) -> bool {
+    fn is_full(&self) -> bool {
         self.drafts.len() == self.wanted
     }
 
     /// Takes what was written next; nothing once there are enough drafts.
-    pub(crate) fn take(&mut self, written: Result<Sentence, Fault>) {
+    fn take(&mut self, written: Result<Sentence, Fault>) {
         if self.is_full() {
             return;
         }
@@ -157,11 +197,6 @@ impl Collector {
             Err(fault) => self.dropped.count(fault),
         }
     }
-
-    /// The drafts, and what is none.
-    pub(crate) fn finish(self) -> (Vec<Draft>, Dropped) {
-        (self.drafts, self.dropped)
-    }
 }
 
 #[cfg(test)]
@@ -176,7 +211,7 @@ mod tests {
         let outside = Tag::Outside;
         let [begin, inside] = ["B-LOC", "I-LOC"].map(|t| gold.types().clone().parse(t).unwrap());
         let mut collector = Collector::new(&gold, 3);
-        assert_eq!(collector.wanted(), 2);
+        assert_eq!(collector.wanted, 2);
         for (tokens, tags) in [
             (vec!["in", "Bonn"], vec![outside, begin]),
             (vec!["in", "Rome"], vec![outside, begin]),
@@ -190,7 +225,7 @@ mod tests {
             let tokens = tokens.into_iter().map(|t| Token::new(t).unwrap()).collect();
             collector.take(sentence_of(tokens, tags, gold.scheme()));
         }
-        let (drafts, dropped) = collector.finish();
+        let Collector { drafts, dropped, .. } = collector;
         let places: Vec<_> = drafts.iter().map(|d| d.sentence.tokens()[1].as_str()).collect();
         assert_eq!((places, drafts[0].round, drafts[0].source), (vec!["Rome", "Bath"], 3, None));
         let faults = [

@@ -32,7 +32,7 @@ pub(crate) struct Augment {
     /// Folder to write
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// How drafts are made: melm, melm-plain, mlm-entity, daga, label-wise or gold
+    /// How drafts are made: melm, melm-plain, mlm-entity, mulda, daga, label-wise or gold
     #[arg(long, value_parser = method)]
     pub(crate) method: Option<Method>,
     /// How many drafts each sentence gets

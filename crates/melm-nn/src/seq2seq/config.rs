@@ -1,6 +1,6 @@
 //! The shape of an mBART, as Hugging Face keeps it in `config.json`.
 
-use crate::config::{Keys, LARGEST_SIZE, MOST_LAYERS, RATE, is_rate};
+use crate::config::{Keys, LARGEST_SIZE, MOST_LAYERS, RATE, is_rate, shortest};
 use crate::error::Error;
 use crate::weights::TensorShape;
 use serde_json::{Value, json};
@@ -86,6 +86,35 @@ impl Seq2SeqConfig {
             }
         }
         Ok(config)
+    }
+
+    /// The text of the `config.json` that `from_pretrained` opens.
+    pub(super) fn to_json(&self) -> String {
+        let map = json!({
+            "model_type": "mbart",
+            "architectures": ["MBartForConditionalGeneration"],
+            "vocab_size": self.vocab_size,
+            "d_model": self.width,
+            (ENCODER[0]): self.encoder.n_layers,
+            (ENCODER[1]): self.encoder.n_heads,
+            (ENCODER[2]): self.encoder.inner,
+            (DECODER[0]): self.decoder.n_layers,
+            (DECODER[1]): self.decoder.n_heads,
+            (DECODER[2]): self.decoder.inner,
+            "max_position_embeddings": self.longest,
+            "dropout": shortest(self.dropout),
+            "attention_dropout": shortest(self.attention_dropout),
+            "activation_function": "gelu",
+            "activation_dropout": 0.0,
+            "scale_embedding": self.scales_embedding,
+            "init_std": shortest(self.init_std),
+            "pad_token_id": self.pad_id,
+            "eos_token_id": self.eos_id,
+            "is_encoder_decoder": true,
+            "tie_word_embeddings": true,
+            "dtype": "float32",
+        });
+        format!("{map:#}\n")
     }
 
     /// Every tensor that is trained, the shared table last.

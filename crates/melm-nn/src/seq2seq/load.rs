@@ -4,8 +4,8 @@ use super::config::{SHARED, Seq2SeqConfig};
 use super::model::Seq2Seq;
 use crate::dropout::mix;
 use crate::error::Error;
-use crate::weights::convert;
 use crate::weights::shards::{self, Shard, Stored};
+use crate::weights::{Tensor, convert, save_folder};
 use std::path::Path;
 
 /// What the shared table may be called, ours first: a checkpoint holds one of them, or several that are the same.
@@ -50,6 +50,19 @@ impl Seq2Seq {
             read(&shards, (BIAS, stored), &[1, n_stored], &mut model.bias[..n_stored])?;
         }
         Ok(model)
+    }
+
+    /// Writes `config.json` and `model.safetensors`, which Python's `from_pretrained` opens.
+    pub fn save(&self, dir: &Path) -> Result<(), Error> {
+        let parameters = &self.parameters;
+        let mut tensors: Vec<_> = parameters
+            .list()
+            .iter()
+            .map(|p| Tensor { name: &p.name, shape: &p.shape, data: parameters.at(&p.range) })
+            .collect();
+        let shape = [1, self.bias.len()];
+        tensors.push(Tensor { name: BIAS, shape: &shape, data: &self.bias });
+        save_folder(dir, &self.config.to_json(), &tensors)
     }
 
     /// A model drawn from `seed` as Hugging Face draws a new one.

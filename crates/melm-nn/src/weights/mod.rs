@@ -17,4 +17,5 @@ mod state;
 
 pub use checkpoint::Checkpoint;
 pub use names::{Part, TensorShape, tensors};
+pub(crate) use save::save_folder;
 pub use save::{Tensor, save};

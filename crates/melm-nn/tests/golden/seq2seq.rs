@@ -229,6 +229,20 @@ fn dropout_is_drawn_by_the_sentence_and_its_gradient_is_the_difference_quotient(
 }
 
 #[test]
+fn a_saved_model_is_the_model() {
+    let (dir, golden, device) = (tempfile::tempdir().unwrap(), golden(), Device::cpu(1));
+    let model = open("mbart50");
+    model.save(dir.path()).unwrap();
+    let again = Seq2Seq::open(dir.path(), 0, 1).unwrap();
+    assert_eq!(again.config(), model.config());
+    let (batch, _) = batch(&pairs(&golden, 1));
+    let loss = |model: &Seq2Seq| {
+        model.loss(&device, &batch, &mut Seq2SeqTape::default()).unwrap().to_bits()
+    };
+    assert_eq!(loss(&again), loss(&model));
+}
+
+#[test]
 fn added_pieces_have_rows_of_their_own_and_a_foreign_model_is_refused() {
     let stored = open("mbart");
     let dir = testdata("../seq2seq/mbart");

@@ -6,9 +6,9 @@ use melm_nn::device::Device;
 use melm_text::Corpus;
 use serde::{Deserialize, Serialize};
 
-use super::Gold;
+use super::{Backbones, Gold};
 use crate::Error;
-use crate::baselines::{Daga, Substitute};
+use crate::baselines::{Daga, Mulda, Substitute};
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
 use crate::fit::Fitted;
@@ -32,6 +32,8 @@ pub enum Method {
     LabelWise,
     /// A language model of linearized sentences, trained from scratch, writes new ones (Ding et al. 2020).
     Daga,
+    /// An encoder-decoder goes on with the beginnings of linearized sentences (Liu et al. 2021).
+    Mulda,
     /// Masked entity pieces are guessed by the pretrained model as it is.
     MlmEntity,
     /// The masked entity language model without markers.
@@ -43,10 +45,11 @@ pub enum Method {
 
 impl Method {
     /// The names, as in the paper's tables.
-    pub const NAMES: [(&'static str, Self); 6] = [
+    pub const NAMES: [(&'static str, Self); 7] = [
         ("gold", Self::Gold),
         ("label-wise", Self::LabelWise),
         ("daga", Self::Daga),
+        ("mulda", Self::Mulda),
         ("mlm-entity", Self::MlmEntity),
         ("melm-plain", Self::MelmPlain),
         ("melm", Self::Melm),
@@ -95,13 +98,15 @@ pub struct Prepared {
     pub n_left_out: usize,
     /// Entity tokens that can never be masked and stay as they are: the model has no pieces for them.
     pub n_unmaskable: usize,
+    /// Sentences too long for an encoder-decoder, from which it learnt nothing.
+    pub n_too_long: usize,
 }
 
 /// Prepares a plan's method: fine-tunes what has to be fine-tuned.
 pub fn prepare<'a>(
     gold: Gold<'a>,
     plan: &'a Plan,
-    (masked_lm, device): (Option<&Pretrained>, &'a Device),
+    (backbones, device): (Backbones<'_>, &'a Device),
     run: &mut Run<'_>,
 ) -> Result<(Box<dyn Augmenter + 'a>, Prepared), Error> {
     let sentences = gold.train.sentences().iter();
@@ -118,11 +123,21 @@ pub fn prepare<'a>(
                 prepared.finetuned = Some(fitted);
                 Box::new(daga)
             }
+            Method::Mulda => {
+                let settings = (&plan.mulda, plan.generate.rounds.get());
+                let gold = (gold, backbones.mulda());
+                let (mulda, learnt) =
+                    Mulda::train(gold, settings, device, &mut run.stage("mulda"))?;
+                prepared.finetuned = Some(learnt.fitted);
+                prepared.n_too_long = learnt.n_too_long;
+                Box::new(mulda)
+            }
             _ => Box::new(Nothing),
         };
         return Ok((augmenter, prepared));
     }
-    let pretrained = masked_lm.expect("a plan with a masked language model has a model for it");
+    let pretrained = backbones.masked_lm;
+    let pretrained = pretrained.expect("a plan with a masked language model has a model for it");
     let tuned = tune(gold, plan, (pretrained, device), run)?;
     let melm = Melm::new(tuned.lm, gold.train, &plan.generate, device)?;
     prepared.markers = tuned.markers;

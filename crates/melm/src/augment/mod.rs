@@ -14,6 +14,7 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
+use crate::baselines::{MuldaModel, PretrainedSeq2Seq};
 use crate::draft::{Draft, Novelty};
 use crate::files::{sha256, write_whole};
 use crate::filter::{FilterMode, Judge};
@@ -40,10 +41,22 @@ pub struct Gold<'a> {
 /// The pretrained models of a plan.
 #[derive(Clone, Copy)]
 pub struct Backbones<'a> {
-    /// Of the masked language model; not needed by methods that have none.
+    /// Of the masked language model; not needed by methods that have none. A `MulDA` without a pretrained model takes its
+    /// pieces.
     pub masked_lm: Option<&'a Pretrained>,
+    /// Of `MulDA`'s encoder-decoder, if there is one.
+    pub seq2seq: Option<&'a PretrainedSeq2Seq>,
     /// Of the judge; not needed without a filter.
     pub tagger: Option<&'a Pretrained>,
+}
+
+impl<'a> Backbones<'a> {
+    /// What `MulDA` starts from.
+    fn mulda(self) -> MuldaModel<'a> {
+        let new =
+            || self.masked_lm.expect("a plan without an encoder-decoder has a model's pieces");
+        self.seq2seq.map_or_else(|| MuldaModel::New(new()), MuldaModel::Pretrained)
+    }
 }
 
 /// What a run brought forth.
@@ -123,7 +136,7 @@ impl<'a> Crew<'a> {
         (backbones, device): (Backbones<'_>, &'a Device),
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
-        let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, device), run)?;
+        let (augmenter, prepared) = prepare(gold, plan, (backbones, device), run)?;
         let mut crew =
             Self { augmenter, prepared, tagger: None, fitted: None, cuts: Cuts::default() };
         if plan.has_judge() {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::augment::Method;
-use crate::baselines::{DagaSettings, SubstituteSettings};
+use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
@@ -45,6 +45,8 @@ pub struct Plan {
     pub substitute: SubstituteSettings,
     /// The language model of the method `daga`.
     pub daga: DagaSettings,
+    /// The encoder-decoder of the method `mulda`.
+    pub mulda: MuldaSettings,
     /// Which drafts are kept (section 2.4).
     pub filter: FilterSettings,
     /// The tagger: judge of the filter, and what `melm train` makes.
@@ -58,6 +60,8 @@ pub struct Models {
     pub masked_lm: String,
     /// The encoder of the tagger.
     pub tagger: String,
+    /// The folder of the mBART or mBART-50 that the method `mulda` fine-tunes; empty for none.
+    pub seq2seq: String,
 }
 
 impl Plan {
@@ -65,6 +69,13 @@ impl Plan {
     pub fn marker_settings(&self) -> MarkerSettings {
         let linearize = self.markers.linearize && self.method == Method::Melm;
         MarkerSettings { linearize, ..self.markers.clone() }
+    }
+
+    /// Whether it needs the masked language model, or only its pieces: a `MulDA` without a pretrained model has none of its
+    /// own.
+    pub fn needs_masked_lm(&self) -> bool {
+        self.method.has_masked_lm()
+            || (self.method == Method::Mulda && self.model.seq2seq.is_empty())
     }
 
     /// Whether anybody judges the drafts: there has to be a filter, and something to judge.
@@ -86,9 +97,11 @@ impl Plan {
                 return Err(wrong(&format!("{section}.{key}"), expected));
             }
         }
-        match self.daga.fault() {
-            Some((key, expected)) => Err(wrong(&format!("daga.{key}"), expected)),
-            None => Ok(()),
+        for (section, fault) in [("daga", self.daga.fault()), ("mulda", self.mulda.fault())] {
+            if let Some((key, expected)) = fault {
+                return Err(wrong(&format!("{section}.{key}"), expected));
+            }
         }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
 use super::{Models, Plan, VERSION};
 use crate::augment::Method;
-use crate::baselines::{DagaSettings, SubstituteSettings, Unknown};
+use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings, Unknown};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::fit::{Budget, FitSettings, Freeze, Keep, Shape};
@@ -77,7 +77,11 @@ impl Preset {
             method: Method::Melm,
             // FIDELITY row 10: the public code writes its drafts alone.
             union: !is_reference,
-            model: Models { masked_lm: masked_lm.to_owned(), tagger: tagger.to_owned() },
+            model: Models {
+                masked_lm: masked_lm.to_owned(),
+                tagger: tagger.to_owned(),
+                seq2seq: String::new(),
+            },
             markers: MarkerSettings {
                 linearize: true,
                 // FIDELITY row 13.
@@ -92,6 +96,7 @@ impl Preset {
             generate: if is_reference { reference_generate() } else { GenerateSettings::default() },
             substitute: SubstituteSettings { rate: Rate::constant(0.5) },
             daga: if self == Self::Best { small_daga() } else { paper_daga() },
+            mulda: if self == Self::Best { small_mulda() } else { paper_mulda() },
             // FIDELITY row 9: the public code has no filter.
             filter: FilterSettings {
                 mode: if is_reference { FilterMode::Off } else { FilterMode::Agreement },
@@ -187,6 +192,49 @@ fn small_daga() -> DagaSettings {
         min_count: NonZeroUsize::MIN,
         unknown: Unknown::Dropped,
         fit: FitSettings { batch_size: size_of(16), patience: 5, ..paper.fit },
+        ..paper
+    }
+}
+
+/// The authors' code of `MulDA`: 5e-5, dropout 0.3 and 0.1, two batches of 512 pieces an update, 250 epochs, five beams.
+fn paper_mulda() -> MuldaSettings {
+    MuldaSettings {
+        language: "en_XX".to_owned(),
+        width: size_of(128),
+        layers: size_of(2),
+        heads: size_of(4),
+        dropout: Rate::constant(0.3),
+        attention_dropout: Rate::constant(0.1),
+        beams: 5,
+        temperature: 1.0,
+        longest: size_of(200),
+        tries: size_of(20),
+        fit: FitSettings {
+            budget: Budget::Epochs(count(250)),
+            batch_size: size_of(16),
+            learning_rate: 5e-5,
+            warmup: 0.05,
+            schedule: Shape::Linear,
+            evaluate_every: count(10),
+            ..paper_finetune().fit
+        },
+    }
+}
+
+/// For a small model that starts from nothing; drawn, since its searches end in the same few sentences.
+fn small_mulda() -> MuldaSettings {
+    let paper = paper_mulda();
+    MuldaSettings {
+        beams: 0,
+        fit: FitSettings {
+            budget: Budget::Epochs(count(60)),
+            learning_rate: 1e-3,
+            warmup: 0.1,
+            clip: 1.0,
+            evaluate_every: count(5),
+            keep: Keep::Last,
+            ..paper.fit
+        },
         ..paper
     }
 }

@@ -9,7 +9,7 @@ use melm::plan::Plan;
 use melm::stage::{Event, Wish};
 use melm_text::Corpus;
 
-use crate::support::{corpus, plan, run, text};
+use crate::support::{NONE, corpus, plan, run, text};
 
 const SMALL: [&str; 6] = [
     "daga.embedding_size=16",
@@ -25,7 +25,7 @@ fn small(more: &[&str]) -> Plan {
 }
 
 fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Augmented {
-    run(dir, (corpus, plan), threads, &mut |_, _| Wish::GoOn).unwrap()
+    run(dir, (corpus, plan), (NONE, threads), &mut |_, _| Wish::GoOn).unwrap()
 }
 
 #[test]
@@ -75,10 +75,11 @@ fn neither_threads_nor_stops_change_a_byte() {
     assert_eq!(quietly(two.path(), &corpus, &plan, 2).lines, expected.lines);
     let dir = tempfile::tempdir().unwrap();
     for (stage, at) in [("daga", 7), ("daga", 33), ("generate", 9)] {
-        let stopped = run(dir.path(), (&corpus, &plan), 2, &mut |found, event| match event {
-            Event::Progress { done, .. } if (found, done >= at) == (stage, true) => Wish::Stop,
-            _ => Wish::GoOn,
-        });
+        let stopped =
+            run(dir.path(), (&corpus, &plan), (NONE, 2), &mut |found, event| match event {
+                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => Wish::Stop,
+                _ => Wish::GoOn,
+            });
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stage} {at}");
     }
     let resumed = quietly(dir.path(), &corpus, &plan, 1);

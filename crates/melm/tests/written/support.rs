@@ -44,11 +44,13 @@ pub(crate) fn plan(method: Method, edits: &[&str]) -> Plan {
 pub(crate) fn run(
     dir: &Path,
     (corpus, plan): (&Corpus, &Plan),
-    threads: usize,
+    (backbones, threads): (Backbones<'_>, usize),
     hear: &mut dyn FnMut(&'static str, Event<'_>) -> Wish,
 ) -> Result<Augmented, Error> {
     let mut run = Run { seed: Seed(7), folder: dir.join("work"), listener: hear };
     let gold = Gold { train: corpus, dev: Some(corpus) };
-    let backbones = Backbones { masked_lm: None, tagger: None };
     augment(gold, plan, (backbones, &Device::cpu(threads)), &mut run)
 }
+
+/// A run that needs no model.
+pub(crate) const NONE: Backbones<'_> = Backbones { masked_lm: None, tagger: None, seq2seq: None };

@@ -6,7 +6,8 @@ pub(crate) mod report;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use melm::augment::{Augmented, Backbones, Funnel, Gold, augment, tune};
+use melm::augment::{Augmented, Backbones, Funnel, Gold, Method, augment, tune};
+use melm::baselines::{NO_PRETRAINING, PretrainedSeq2Seq};
 use melm::files::{Fingerprint, write_whole};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
@@ -38,6 +39,7 @@ pub(crate) struct Job {
     dev: Option<Data>,
     masked_lm: Option<Pretrained>,
     tagger: Option<Pretrained>,
+    seq2seq: Option<PretrainedSeq2Seq>,
     device: Device,
     machine: String,
 }
@@ -59,7 +61,7 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
         return Err(melm::Error::Occupied { dir, found }.into());
     }
     terminal.say(&job.described());
-    if command.keep_model && job.masked_lm.is_none() {
+    if command.keep_model && !job.plan.method.has_masked_lm() {
         terminal.say(&format!("the method {} has no model to keep", job.plan.method.name()));
     }
     if command.dry_run {
@@ -92,10 +94,8 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
 
 impl Job {
     fn new(command: &Augment, terminal: &Terminal) -> Result<Self, Failure> {
-        let needs = |plan: &Plan| Needs {
-            masked_lm: plan.method.has_masked_lm(),
-            tagger: plan.has_judge(),
-        };
+        let needs =
+            |plan: &Plan| Needs { masked_lm: plan.needs_masked_lm(), tagger: plan.has_judge() };
         let plan = settings::plan(&command.planning, &flags(command), needs, terminal)?;
         let read = |path: &Path| Data::read(path, &command.reading, terminal);
         let train = read(&command.file)?;
@@ -105,8 +105,11 @@ impl Job {
         };
         let masked_lm = open(needs(&plan).masked_lm, &plan.model.masked_lm)?;
         let tagger = open(needs(&plan).tagger, &plan.model.tagger)?;
+        let folder = Some(&plan.model.seq2seq).filter(|_| plan.method == Method::Mulda);
+        let folder = folder.filter(|folder| !folder.is_empty());
+        let seq2seq = folder.map(|dir| PretrainedSeq2Seq::open(dir.as_ref())).transpose()?;
         let (device, machine) = models::device(&command.planning.machine)?;
-        Ok(Self { plan, train, dev, masked_lm, tagger, device, machine })
+        Ok(Self { plan, train, dev, masked_lm, tagger, seq2seq, device, machine })
     }
 
     fn gold(&self) -> Gold<'_> {
@@ -114,12 +117,17 @@ impl Job {
     }
 
     fn backbones(&self) -> Backbones<'_> {
-        Backbones { masked_lm: self.masked_lm.as_ref(), tagger: self.tagger.as_ref() }
+        Backbones {
+            masked_lm: self.masked_lm.as_ref(),
+            tagger: self.tagger.as_ref(),
+            seq2seq: self.seq2seq.as_ref(),
+        }
     }
 
     fn described(&self) -> String {
         let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
         let (lm, tagger) = (name(self.masked_lm.as_ref()), name(self.tagger.as_ref()));
+        let lm = self.seq2seq_name().or(lm);
         let models = match (lm, tagger) {
             (Some(lm), Some(tagger)) if lm == tagger => format!(" with {lm}"),
             (Some(lm), Some(tagger)) => format!(" with {lm}, judged by {tagger}"),
@@ -137,17 +145,28 @@ impl Job {
         format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {}", self.machine)
     }
 
+    /// The encoder-decoder of the method, and whether it is pretrained.
+    fn seq2seq_name(&self) -> Option<String> {
+        let is_mulda = self.plan.method == Method::Mulda;
+        let new = || NO_PRETRAINING.to_owned();
+        is_mulda.then(|| self.seq2seq.as_ref().map_or_else(new, PretrainedSeq2Seq::name))
+    }
+
     /// Stands for everything that can change the result; the number of rounds only adds to it.
     fn key(&self) -> Result<String, Failure> {
         let mut plan = self.plan.clone();
         plan.generate.rounds = std::num::NonZeroU32::MIN;
         plan.model.masked_lm.clear();
         plan.model.tagger.clear();
+        plan.model.seq2seq.clear();
         let mut fingerprint = Fingerprint::default();
         let models = [self.masked_lm.as_ref(), self.tagger.as_ref()];
         for model in models {
             let model = model.map(Pretrained::fingerprint).transpose()?;
             fingerprint.add(model.unwrap_or_default().as_bytes());
+        }
+        if let Some(seq2seq) = &self.seq2seq {
+            fingerprint.add(seq2seq.fingerprint()?.as_bytes());
         }
         let isa = self.device.arithmetic();
         for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml()] {
@@ -169,7 +188,7 @@ impl Job {
         write_whole(&out, text.as_bytes())?;
         write_whole(&dir.join("drafts.jsonl"), augmented.lines.as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
-        let metrics = ["finetune", "daga", "judge"].map(|stage| {
+        let metrics = ["finetune", "daga", "mulda", "judge"].map(|stage| {
             let path = dir.join(STAGES).join(stage).join("metrics.jsonl");
             std::fs::read_to_string(path).unwrap_or_default()
         });
@@ -178,7 +197,8 @@ impl Job {
     }
 
     fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Failure> {
-        let Some(pretrained) = &self.masked_lm else { return Ok(()) };
+        let pretrained = self.masked_lm.as_ref().filter(|_| self.plan.method.has_masked_lm());
+        let Some(pretrained) = pretrained else { return Ok(()) };
         let tuned = tune(self.gold(), &self.plan, (pretrained, &self.device), run)?;
         tuned.lm.save(dir)?;
         // `melm generate` reads its settings there.
@@ -202,6 +222,9 @@ impl Job {
         put("dev", self.dev.as_ref().map_or(Value::Null, Data::record));
         put("masked_lm", json!(self.masked_lm.as_ref().map(Pretrained::name)));
         put("tagger", json!(self.tagger.as_ref().map(Pretrained::name)));
+        if let Some(name) = self.seq2seq_name() {
+            put("seq2seq", name.into());
+        }
         put("device", self.machine.as_str().into());
         put("drafts", json!(funnel));
         let best = augmented.judge.as_ref().and_then(|judge| judge.best);

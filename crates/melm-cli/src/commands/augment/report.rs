@@ -27,6 +27,11 @@ pub(super) fn say(
             let n = count(prepared.n_without_mentions, "sentence");
             terminal.say(&format!("{n} without a mention: no drafts of them"));
         }
+        if prepared.n_too_long > 0 {
+            let n = count(prepared.n_too_long, "sentence");
+            terminal
+                .say(&format!("{n} too long for the encoder-decoder: nothing learnt from them"));
+        }
         let cuts = cuts((prepared.n_windowed, prepared.n_left_out), prepared.n_unmaskable);
         for line in starts(&prepared.markers).into_iter().chain(cuts) {
             terminal.say(&line);

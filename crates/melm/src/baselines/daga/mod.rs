@@ -14,18 +14,20 @@ mod vocabulary;
 
 pub use settings::{DagaSettings, Unknown};
 
+use std::ops::Range;
+
 use melm_nn::device::Device;
 use melm_nn::draw::draw;
 use melm_nn::lstm::{LstmConfig, LstmLm, LstmTape};
-use melm_text::Corpus;
+use melm_text::{Corpus, Sentence};
 
 use crate::Error;
 use crate::augment::{Augmenter, Gold};
 use crate::draft::Draft;
 use crate::fit::{Fitted, fit};
 use crate::run::{Generator, Key};
-use crate::stage::{Event, Stage, Wish};
-use crate::written::{Collector, Dropped, Fault};
+use crate::stage::Stage;
+use crate::written::{Dropped, Fault, Round};
 use learn::Lessons;
 use vocabulary::{END, START, UNKNOWN, Vocabulary};
 
@@ -87,7 +89,7 @@ impl<'a> Daga<'a> {
     }
 
     /// What is written in some tries at once; what one writes depends on its own stream alone.
-    fn write(&self, key: Key, tries: std::ops::Range<usize>) -> Vec<Result<Vec<u32>, Fault>> {
+    fn write(&self, key: Key, tries: Range<usize>) -> Vec<Result<Sentence, Fault>> {
         let n = tries.len();
         let mut generators: Vec<Generator> =
             tries.map(|number| key.at(number as u64).generator()).collect();
@@ -118,30 +120,23 @@ impl<'a> Daga<'a> {
             running = going_on.iter().map(|at| running[*at]).collect();
             words = going_on.iter().map(|at| words[*at]).collect();
         }
-        written
+        let parse =
+            |written: Result<Vec<u32>, Fault>| written.and_then(|ids| self.vocabulary.parse(&ids));
+        written.into_iter().map(parse).collect()
     }
 }
 
 impl Augmenter for Daga<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
-        let key = stage.key().at(round.into());
-        let mut collector = Collector::new(self.gold, round);
-        let most = collector.wanted().saturating_mul(self.settings.tries.get());
-        let mut n_tried = 0;
-        while !collector.is_full() && n_tried < most {
-            let tries = n_tried..most.min(n_tried + CHUNK);
-            n_tried = tries.end;
-            for written in self.write(key, tries) {
-                collector.take(written.and_then(|ids| self.vocabulary.parse(&ids)));
-            }
-            let wanted = collector.wanted() as u64;
-            let done = u64::from(round - 1) * wanted + collector.n_drafts() as u64;
-            if stage.say(Event::Progress { done, of: wanted * self.n_rounds }) == Wish::Stop {
-                return Err(Error::Interrupted);
-            }
-        }
+        let round = Round {
+            number: round,
+            of: self.n_rounds,
+            tries: self.settings.tries.get(),
+            side_by_side: CHUNK,
+        };
+        let write = |key, tries| Ok(self.write(key, tries));
         let drafts;
-        (drafts, self.dropped) = collector.finish();
+        (drafts, self.dropped) = round.collect(self.gold, stage, write)?;
         Ok(drafts)
     }
 

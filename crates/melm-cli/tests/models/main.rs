@@ -7,3 +7,4 @@ mod interrupted;
 mod stages;
 mod support;
 mod tagger;
+mod written;

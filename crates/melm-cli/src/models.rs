@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use melm::hub::Hub;
 use melm::model::Pretrained;
 use melm::plan::Size;
+use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::device::{Cpu, Device};
 
 use crate::args::{DeviceChoice, Machine};
@@ -87,16 +88,56 @@ fn hub() -> Hub {
 
 /// The device to compute on, and one line that says which and why.
 pub(crate) fn device(machine: &Machine) -> Result<(Device, String), Failure> {
-    if let DeviceChoice::Cuda(_) = machine.device {
-        return Err(Failure::Impossible {
-            message: "this version computes on the processor only".into(),
-            hint: "leave out `--device`, or pass `--device cpu`".into(),
-        });
+    let index = match machine.device {
+        DeviceChoice::Cpu => return Ok(cpu(machine, None)),
+        DeviceChoice::Auto => 0,
+        DeviceChoice::Cuda(index) => index,
+    };
+    match Cuda::open(&cuda_settings(index, machine)) {
+        Ok(cuda) => {
+            let said = match cuda.precision() {
+                Precision::Bf16 => format!("cuda:{index}, {}, bf16", cuda.name()),
+                Precision::F32 => format!("cuda:{index}, {}, f32", cuda.name()),
+            };
+            Ok((cuda.into(), said))
+        }
+        Err(melm_nn::Error::NoCuda { reason }) if machine.device == DeviceChoice::Auto => {
+            Ok(cpu(machine, Some(&reason)))
+        }
+        Err(error) => Err(Failure::from(melm::Error::from(error))),
     }
+}
+
+fn cpu(machine: &Machine, why: Option<&str>) -> (Device, String) {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let n_threads = machine.threads.map_or(available, usize::from);
     let cpu = Cpu::new(n_threads);
     let threads = if n_threads == 1 { "1 thread".into() } else { format!("{n_threads} threads") };
-    let said = format!("cpu, {threads}, {}", cpu.isa().name());
-    Ok((Device::Cpu(cpu), said))
+    let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
+    let said = format!("cpu, {threads}, {}{why}", cpu.isa().name());
+    (cpu.into(), said)
+}
+
+/// Where CUDA's libraries may be, and where compiled kernels are kept.
+#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
+fn cuda_settings(index: u32, machine: &Machine) -> CudaSettings {
+    let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+    let home = path("HOME").or_else(|| path("USERPROFILE"));
+    let cache = path("XDG_CACHE_HOME").or_else(|| Some(home.as_ref()?.join(".cache")));
+    let named = ["CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
+    let mut roots: Vec<_> = named.iter().filter_map(|name| path(name)).collect();
+    roots.extend(home.map(|home| home.join(".local")));
+    // The environment of the Python that would be started.
+    let python = std::env::var_os("PATH").and_then(|folders| {
+        std::env::split_paths(&folders).find(|folder| folder.join("python3").is_file())
+    });
+    roots.extend(python.and_then(|folder| Some(folder.parent()?.to_path_buf())));
+    roots.extend(["/usr/local/cuda", "/usr", "/usr/local"].map(PathBuf::from));
+    CudaSettings {
+        index,
+        precision: machine.precision.0,
+        cache: cache.map(|cache| cache.join("melm/kernels")),
+        roots,
+        ..CudaSettings::default()
+    }
 }

@@ -38,9 +38,13 @@ pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
 /// Writes a record to standard output, if that was asked for.
 pub(crate) fn print_if(is_asked: bool, record: Option<&serde_json::Value>) -> Result<(), Failure> {
     let Some(record) = record.filter(|_| is_asked) else { return Ok(()) };
+    print(&format!("{record:#}\n"))
+}
+
+/// Writes a text to standard output.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut out = Output::create("-".as_ref(), false)?;
-    out.write_all(format!("{record:#}\n").as_bytes())
-        .map_err(|error| Output::failed("standard output", error))?;
+    out.write_all(text.as_bytes()).map_err(|error| Output::failed("standard output", error))?;
     out.finish()
 }
 

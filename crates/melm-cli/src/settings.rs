@@ -42,7 +42,13 @@ pub(crate) fn plan(
     let file = planning.layers.config.as_deref().map(read).transpose()?;
     let layers = |sizes| -> Result<PlanTable, Failure> {
         let mut table = PlanTable::new(planning.preset, sizes);
-        lay_over(&mut table, (file.as_slice(), &planning.layers), &models_of(planning))?;
+        let mut models = models_of(planning.model.as_ref(), planning.tagger_model.as_ref());
+        models.extend(planning.mulda_model.as_ref().map(|dir| Flag {
+            option: format!("--mulda-model {dir}"),
+            key: "model.seq2seq",
+            value: Value::String(dir.clone()),
+        }));
+        lay_over(&mut table, (file.as_slice(), &planning.layers), &models)?;
         put(&mut table, flags)?;
         Ok(table)
     };
@@ -90,26 +96,24 @@ fn lay_over(
     put(table, flags)
 }
 
-fn put(table: &mut PlanTable, flags: &[Flag]) -> Result<(), Failure> {
+pub(crate) fn put(table: &mut PlanTable, flags: &[Flag]) -> Result<(), Failure> {
     for flag in flags {
         table.put_from(&flag.option, flag.key, flag.value.clone())?;
     }
     Ok(())
 }
 
-fn read(path: &Path) -> Result<Text, Failure> {
+pub(crate) fn read(path: &Path) -> Result<Text, Failure> {
     let text = std::fs::read_to_string(path)
         .map_err(|source| melm::Error::Read { path: path.to_path_buf(), source })?;
     Ok((path.display().to_string(), text))
 }
 
-fn models_of(planning: &Planning) -> Vec<Flag> {
-    let tagger = planning.tagger_model.as_ref().or(planning.model.as_ref());
-    let models = [
-        ("--model", "model.masked_lm", planning.model.as_ref()),
-        ("--tagger-model", "model.tagger", tagger),
-        ("--mulda-model", "model.seq2seq", planning.mulda_model.as_ref()),
-    ];
+/// The models that options name.
+pub(crate) fn models_of(model: Option<&String>, tagger: Option<&String>) -> Vec<Flag> {
+    let tagger = tagger.or(model);
+    let models =
+        [("--model", "model.masked_lm", model), ("--tagger-model", "model.tagger", tagger)];
     let named = models.into_iter().filter_map(|(option, key, name)| Some((option, key, name?)));
     let flag = |(option, key, name): (&str, &'static str, &String)| Flag {
         option: format!("{option} {name}"),

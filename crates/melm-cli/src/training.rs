@@ -146,7 +146,7 @@ impl<'a> Training<'a> {
         let mut listener = Listener::new(self.options.planning.save_every, terminal);
         let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
         let seed = Seed(self.plan.seed);
-        let mut run = Run { seed, folder: folder.work(), listener: &mut hear };
+        let mut run = Run { seed, folder: Some(folder.work()), listener: &mut hear };
         let learned = learn(&mut run, folder.dir())?;
         drop(listener);
         let metrics = folder.work().join(self.kind.stage()).join("metrics.jsonl");

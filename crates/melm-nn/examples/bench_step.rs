@@ -1,11 +1,14 @@
-//! Times training steps and generation at a model's shape, on random weights: `bench_step SHAPE WHAT N [ISA]`.
+//! Times training steps and generation at a model's shape, on random weights: `bench_step SHAPE WHAT N [WHERE] [BATCH]`.
 //!
 //! SHAPE is `base`, `large` or `mini`; WHAT is `train`, `generate`, `ceiling`, or `cycle FOLDER` (open the checkpoint,
-//! one step, save). Prints one line a measurement, for `bench/engine.py` to read.
+//! one step, save). WHERE is `avx2`, `scalar`, `cuda` or `cuda-f32`; BATCH is `16` or `32` sentences of other lengths at
+//! every step, or `full`: 16 sentences of 128 pieces, the head at every one. Prints one line a measurement, for
+//! `bench/engine.py` to read.
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
 use melm_nn::ceiling::{LinearProbe, Product, StreamProbe};
 use melm_nn::config::Config;
+use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::device::{Cpu, Device};
 use melm_nn::dropout::Dropout;
 use melm_nn::encoder::Tape;
@@ -46,16 +49,43 @@ fn shape(name: &str) -> Result<Config, Failure> {
     }
 }
 
-fn batch(config: &Config) -> Result<MaskedBatch, Failure> {
+/// Which sentences a step has.
+#[derive(Clone, Copy)]
+enum Sentences {
+    /// The same at every step.
+    Same,
+    /// Of other lengths at every step.
+    Varied(usize),
+    /// 16 of 128 pieces, all of them masked.
+    Full,
+}
+
+impl Sentences {
+    fn lengths(self, step: u64) -> Vec<u32> {
+        match self {
+            Self::Same => LENGTHS.to_vec(),
+            Self::Full => vec![128; 16],
+            Self::Varied(n) => {
+                let varied = |(i, length): (u64, u32)| {
+                    let shift = (step * 7 + i * 5 + step * i % 3) % 9;
+                    length + u32::try_from(shift).unwrap_or(0) - 4
+                };
+                (0..n as u64).zip(LENGTHS.into_iter().cycle()).map(varied).collect()
+            }
+        }
+    }
+}
+
+fn batch(config: &Config, sentences: Sentences, step: u64) -> Result<MaskedBatch, Failure> {
     let n_pieces = u32::try_from(config.vocab_size)?;
     let mut batch = MaskedBatch::default();
-    for (key, length) in (0_u32..).zip(LENGTHS) {
+    for (key, length) in (0_u32..).zip(sentences.lengths(step)) {
         let pieces: Vec<_> =
             (0..length).map(|i| 5 + (key * 7919 + i * 104_729) % (n_pieces - 5)).collect();
         batch.sentences.push(&pieces, u64::from(key));
     }
     for (row, piece) in batch.sentences.pieces().iter().enumerate() {
-        if [3, 9, 16].contains(&(row % 20)) {
+        if matches!(sentences, Sentences::Full) || [3, 9, 16].contains(&(row % 20)) {
             batch.positions.push(row);
             batch.originals.push(*piece);
         }
@@ -93,36 +123,46 @@ impl Trainer {
         let places = (&mut self.tape, &mut self.head, &mut self.gradients);
         let loss = self.model.accumulate(&self.device, (batch, weight, dropout), places)?;
         let parameters = self.model.parameters_mut();
-        self.adam.step(&self.device, 1e-5, (parameters, &mut self.gradients));
+        self.adam.step(&self.device, 1e-5, (parameters, &mut self.gradients))?;
         Ok(loss / batch.positions.len() as f64)
     }
 }
 
-fn train(device: Device, config: &Config, n: u64) -> Result<(), Failure> {
-    let batch = batch(config)?;
+fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Result<(), Failure> {
     let mut trainer = Trainer::new(device, MaskedLm::random(config, 1)?);
+    let start = Instant::now();
     for step in 0..=n {
-        let start = Instant::now();
+        let batch = batch(config, sentences, step)?;
+        let before = Instant::now();
         let loss = trainer.step(&batch, step)?;
-        let seconds = start.elapsed().as_secs_f64();
+        if let (Device::Cuda(cuda), true) = (&trainer.device, step % 10 == 0) {
+            cuda.wait()?;
+        }
+        let seconds = before.elapsed().as_secs_f64();
         // The first step faults the memory in; torch's is left out too.
         if step > 0 {
-            println!("seconds {seconds:.4} loss {loss:.4}");
+            println!("seconds {seconds:.6} loss {loss:.4}");
+        } else {
+            println!("first {:.4} loss {loss:.4}", start.elapsed().as_secs_f64());
         }
+    }
+    if let Device::Cuda(cuda) = &trainer.device {
+        let (free, total) = cuda.memory()?;
+        println!("card_mib {} allocated_mib {}", (total - free) >> 20, cuda.peak() >> 20);
     }
     Ok(())
 }
 
-fn generate(device: &Device, config: &Config, n: u64) -> Result<(), Failure> {
-    let batch = batch(config)?;
+fn generate(device: &Device, config: &Config, n: u64, sentences: Sentences) -> Result<(), Failure> {
     let model = MaskedLm::random(config, 1)?;
     let (mut tape, mut head) = (Tape::for_prediction(config), HeadTape::default());
     let mut out = Predictions::default();
     for step in 0..=n {
+        let batch = batch(config, sentences, step)?;
         let start = Instant::now();
         model.predict(device, (&batch, 5), (&mut tape, &mut head), &mut out)?;
         if step > 0 {
-            println!("seconds {:.4}", start.elapsed().as_secs_f64());
+            println!("seconds {:.6}", start.elapsed().as_secs_f64());
         }
     }
     Ok(())
@@ -133,7 +173,7 @@ fn cycle(device: Device, folder: &Path) -> Result<(), Failure> {
     let start = Instant::now();
     let model = MaskedLm::open(&Checkpoint::open(folder)?, 0, 1)?;
     println!("open {:.2}", start.elapsed().as_secs_f64());
-    let batch = batch(model.config())?;
+    let batch = batch(model.config(), Sentences::Same, 0)?;
     let mut trainer = Trainer::new(device, model);
     let start = Instant::now();
     let loss = trainer.step(&batch, 0)?;
@@ -146,7 +186,7 @@ fn cycle(device: Device, folder: &Path) -> Result<(), Failure> {
 
 /// Products at the shapes of a layer and of the head, and the optimiser's bytes.
 fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
-    let batch = batch(config)?;
+    let batch = batch(config, Sentences::Same, 0)?;
     let (rows, hidden, inner) =
         (batch.sentences.n_rows(), config.hidden_size, config.intermediate_size);
     for (what, rows, inputs, outputs) in [
@@ -175,6 +215,16 @@ fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
     Ok(())
 }
 
+/// A card, its libraries where the environment says.
+fn card(precision: Precision) -> Result<Device, Failure> {
+    let start = Instant::now();
+    let names = ["VIRTUAL_ENV", "CUDA_HOME", "MELM_CUDA_ROOT"];
+    let roots = names.iter().filter_map(std::env::var_os).map(Into::into).collect();
+    let cuda = Cuda::open(&CudaSettings { precision, roots, ..CudaSettings::default() })?;
+    println!("opened {:.3} {}", start.elapsed().as_secs_f64(), cuda.name());
+    Ok(cuda.into())
+}
+
 fn main() -> Result<(), Failure> {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let argument = |index: usize| arguments.get(index).map_or("", String::as_str);
@@ -184,13 +234,26 @@ fn main() -> Result<(), Failure> {
         _ => Isa::detect().kind(),
     };
     let cpu = Cpu::with(2, Isa::of(kind).ok_or("this processor lacks it")?);
+    let sentences = match argument(4) {
+        "16" => Sentences::Varied(16),
+        "32" => Sentences::Varied(32),
+        "full" => Sentences::Full,
+        _ => Sentences::Same,
+    };
     let config = shape(argument(0))?;
     let n = argument(2).parse().unwrap_or(1);
+    if argument(1) == "ceiling" {
+        return ceiling(&cpu, &config, n);
+    }
+    let device = match argument(3) {
+        "cuda" => card(Precision::Bf16)?,
+        "cuda-f32" => card(Precision::F32)?,
+        _ => cpu.into(),
+    };
     match argument(1) {
-        "train" => train(cpu.into(), &config, n)?,
-        "generate" => generate(&cpu.into(), &config, n)?,
-        "ceiling" => ceiling(&cpu, &config, n)?,
-        "cycle" => cycle(cpu.into(), Path::new(argument(2)))?,
+        "train" => train(device, &config, n, sentences)?,
+        "generate" => generate(&device, &config, n, sentences)?,
+        "cycle" => cycle(device, Path::new(argument(2)))?,
         other => return Err(format!("no measurement `{other}`").into()),
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

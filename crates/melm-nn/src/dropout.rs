@@ -46,10 +46,9 @@ impl Dropout {
         Self { key: mix(mix(seed).wrapping_add(step)), hidden, attention, classifier: hidden }
     }
 
-    /// The elements of one row: at a site of a layer, at a position (for attention: of a head) of a sentence.
-    pub(crate) fn row(&self, layer: usize, site: Site, sentence: u64, position: usize) -> RowMask {
+    /// The hash of a site of a layer, the bound below which elements fall, and the factor of those that survive.
+    pub(crate) fn site(&self, layer: usize, site: Site) -> (u64, u32, f32) {
         let place = (layer as u64) << 8 | site as u64;
-        let key = mix(mix(mix(self.key ^ place) ^ sentence) ^ position as u64);
         let rate = match site {
             Site::Attention => self.attention,
             Site::Classifier => self.classifier,
@@ -58,14 +57,18 @@ impl Dropout {
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
-            reason = "halves of the key; a rate in [0, 1) of 2^32"
+            reason = "a rate in [0, 1) of 2^32"
         )]
-        RowMask {
-            low: key as u32,
-            high: (key >> 32) as u32,
-            threshold: (f64::from(rate) * 4_294_967_296.0) as u32,
-            scale: 1.0 / (1.0 - rate),
-        }
+        let threshold = (f64::from(rate) * 4_294_967_296.0) as u32;
+        (mix(self.key ^ place), threshold, 1.0 / (1.0 - rate))
+    }
+
+    /// The elements of one row: at a site of a layer, at a position (for attention: of a head) of a sentence.
+    pub(crate) fn row(&self, layer: usize, site: Site, sentence: u64, position: usize) -> RowMask {
+        let (site, threshold, scale) = self.site(layer, site);
+        let key = mix(mix(site ^ sentence) ^ position as u64);
+        #[expect(clippy::cast_possible_truncation, reason = "halves of the key")]
+        RowMask { low: key as u32, high: (key >> 32) as u32, threshold, scale }
     }
 }
 

@@ -197,6 +197,9 @@ pub enum Error {
         /// Its tokens.
         n_tokens: usize,
     },
+    /// A model that only the processor can compute was given a card.
+    #[error("a card has no kernels for this model; give it the processor")]
+    NoKernels,
     /// Masked positions are not rows of the batch, or not one original for each.
     #[error(
         "{n_positions} masked positions with {n_originals} originals do not fit a batch of {n_rows} pieces"
@@ -260,6 +263,33 @@ pub enum Error {
         n_names: usize,
         /// Tags of the tagger.
         n_tags: usize,
+    },
+    /// There is no card to compute on.
+    #[error("no CUDA device: {reason}")]
+    NoCuda {
+        /// Why not.
+        reason: String,
+    },
+    /// A card or its libraries refused something.
+    #[error("the CUDA device refused {what}: {reason}; `--device cpu` does without it")]
+    Cuda {
+        /// What was asked for.
+        what: &'static str,
+        /// What it said.
+        reason: String,
+    },
+    /// A card has too little memory, even for one sentence.
+    #[error(
+        "the CUDA device has no room: {} MiB wanted, {} of {} MiB free; stop what else runs on it, take a smaller model, or pass `--device cpu`",
+        .wanted >> 20, .free >> 20, .total >> 20
+    )]
+    DeviceMemory {
+        /// Bytes wanted.
+        wanted: usize,
+        /// Bytes free.
+        free: usize,
+        /// All bytes of the card.
+        total: usize,
     },
     /// A file of a training half-way is not what this training would have written.
     #[error("`{path}` does not belong to this training; remove it to begin anew")]

@@ -1,10 +1,14 @@
 //! Gradients of one step: a block laid out like the parameters, and the piece table's in factors.
 
 use crate::buffer::Buffer;
+use crate::cuda::{CardGradients, Cuda, Kernels};
+use crate::device::Device;
+use crate::error::Error;
 use crate::ops::linear::Accumulator;
 use crate::params::Parameters;
 use crate::table::TableGradient;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Gradients, summed over the micro-batches of a step.
 ///
@@ -14,6 +18,8 @@ pub struct Gradients {
     /// Start of each tensor, and whether this step has written to it.
     tensors: Vec<(usize, bool)>,
     pub(crate) table: TableGradient,
+    /// Those on a card, once one has made some.
+    card: Option<CardGradients>,
 }
 
 impl Gradients {
@@ -24,6 +30,7 @@ impl Gradients {
             values: Buffer::zeros(table.range.start),
             tensors: parameters.list().iter().map(|p| (p.range.start, false)).collect(),
             table: TableGradient::new(table.shape[0], table.shape[1]),
+            card: None,
         }
     }
 
@@ -33,6 +40,9 @@ impl Gradients {
             *is_written = false;
         }
         self.table.clear();
+        if let Some(card) = &mut self.card {
+            card.clear();
+        }
     }
 
     /// The gradient of a tensor, when there is one; the table's has to be asked for with [`Self::table_gradient`].
@@ -49,13 +59,52 @@ impl Gradients {
 
     /// The place of one tensor's gradient or of several neighbours': to be overwritten the first time, then added to.
     pub(crate) fn slot(&mut self, range: &Range<usize>) -> Accumulator<'_> {
+        let accumulates = self.mark(range);
+        Accumulator { data: &mut self.values[range.clone()], accumulates }
+    }
+
+    /// Notes that tensors are written to; whether they were before.
+    pub(crate) fn mark(&mut self, range: &Range<usize>) -> bool {
         let first = self.tensors.partition_point(|t| t.0 < range.start);
         let end = self.tensors.partition_point(|t| t.0 < range.end);
-        let accumulates = self.tensors[first..end].iter().all(|t| t.1);
+        let were_written = self.tensors[first..end].iter().all(|t| t.1);
         for tensor in &mut self.tensors[first..end] {
             tensor.1 = true;
         }
-        Accumulator { data: &mut self.values[range.clone()], accumulates }
+        were_written
+    }
+
+    /// Makes room on a card.
+    pub(crate) fn on(
+        &mut self,
+        cuda: &Cuda,
+        kernels: &Arc<Kernels>,
+        parameters: &Parameters,
+    ) -> Result<(), Error> {
+        if self.card.is_none() {
+            self.card = Some(CardGradients::new(cuda, kernels, parameters)?);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn card(&self) -> Option<&CardGradients> {
+        self.card.as_ref()
+    }
+
+    pub(crate) fn card_mut(&mut self) -> &mut CardGradients {
+        self.card.as_mut().expect("made before a batch begins")
+    }
+
+    /// Copies the gradients of a card here, so that [`Self::get`] finds them; and returns the table's, written out whole:
+    /// for tests, at the size of tests.
+    pub fn fetch(&mut self, device: &Device, parameters: &Parameters) -> Result<Vec<f32>, Error> {
+        match (device, &self.card) {
+            (Device::Cuda(cuda), Some(card)) => {
+                card.read(&mut self.values)?;
+                cuda.whole_table(parameters, self)
+            }
+            _ => Ok(self.table.whole()),
+        }
     }
 
     /// Zeros a tensor whose rows are written here and there, unless this step has written to it.

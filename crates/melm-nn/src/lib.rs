@@ -32,7 +32,7 @@
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);
 //!     model.accumulate(&device, (&batch, 1.0, dropout), (&mut tape, &mut head, &mut gradients))?;
-//!     adam.step(&device, 1e-2, (model.parameters_mut(), &mut gradients));
+//!     adam.step(&device, 1e-2, (model.parameters_mut(), &mut gradients))?;
 //! }
 //! let mut out = Predictions::default();
 //! model.predict(&device, (&batch, 3), (&mut tape, &mut head), &mut out)?;
@@ -44,6 +44,7 @@ pub mod buffer;
 pub mod ceiling;
 pub mod config;
 pub mod crf;
+pub mod cuda;
 pub mod device;
 pub mod draw;
 pub mod dropout;

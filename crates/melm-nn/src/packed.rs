@@ -58,6 +58,15 @@ impl Packed {
         start..self.ends[sentence]
     }
 
+    /// Some of the sentences.
+    pub(crate) fn part(&self, sentences: Range<usize>) -> Self {
+        let mut part = Self::default();
+        for sentence in sentences {
+            part.push(&self.pieces[self.rows(sentence)], self.key(sentence));
+        }
+        part
+    }
+
     pub(crate) fn key(&self, sentence: usize) -> u64 {
         self.keys[sentence]
     }

@@ -2,10 +2,13 @@
 
 use crate::buffer::Buffer;
 use crate::config::Config;
+use crate::cuda::{Cuda, Kernels, Weights};
 use crate::error::Error;
 use crate::weights::{Part, TensorShape, tensors};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The name of the piece table, which is also the head's output matrix.
 pub const TABLE: &str = "roberta.embeddings.word_embeddings.weight";
@@ -34,6 +37,10 @@ pub struct Parameters {
     list: Vec<Parameter>,
     by_name: BTreeMap<String, usize>,
     table: usize,
+    /// The same numbers on a card, once one has worked with them.
+    mirror: Mutex<Option<Arc<Weights>>>,
+    /// Whether the card has changed them since.
+    is_behind: bool,
 }
 
 impl Parameters {
@@ -69,7 +76,14 @@ impl Parameters {
             })
             .collect();
         let by_name = list.iter().enumerate().map(|(i, p)| (p.name.clone(), i)).collect();
-        Self { values: Buffer::zeros(end), table: list.len() - 1, list, by_name }
+        Self {
+            values: Buffer::zeros(end),
+            table: list.len() - 1,
+            list,
+            by_name,
+            mirror: Mutex::default(),
+            is_behind: false,
+        }
     }
 
     /// The tensors, in the order of their places; the table is the last.
@@ -78,14 +92,18 @@ impl Parameters {
     }
 
     /// The values of a tensor.
+    ///
+    /// # Panics
+    /// If a card has changed them and [`Self::fetch`] was not called since.
     pub fn get(&self, name: &str) -> Result<&[f32], Error> {
-        Ok(&self.values[self.find(name)?.range.clone()])
+        Ok(self.at(&self.find(name)?.range))
     }
 
     /// The values of a tensor, to be changed.
     pub fn get_mut(&mut self, name: &str) -> Result<&mut [f32], Error> {
         let range = self.find(name)?.range.clone();
-        Ok(&mut self.values[range])
+        self.fetch()?;
+        Ok(&mut self.values_mut()[range])
     }
 
     /// Name, shape and state of a tensor.
@@ -109,15 +127,60 @@ impl Parameters {
     }
 
     pub(crate) fn at(&self, range: &Range<usize>) -> &[f32] {
-        &self.values[range.clone()]
+        &self.values()[range.clone()]
     }
 
     pub(crate) fn values(&self) -> &[f32] {
+        assert!(!self.is_behind, "what a card has learnt is fetched before it is read");
         &self.values
     }
 
     pub(crate) fn values_mut(&mut self) -> &mut [f32] {
+        assert!(!self.is_behind, "what a card has learnt is fetched before it is changed");
+        *self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         &mut self.values
+    }
+
+    /// Some of the values, from the card if it is ahead.
+    pub(crate) fn read(&self, range: &Range<usize>) -> Result<Cow<'_, [f32]>, Error> {
+        if !self.is_behind {
+            return Ok(Cow::Borrowed(&self.values[range.clone()]));
+        }
+        let mut values = vec![0.0; range.len()];
+        if let Some(weights) = &*self.mirror.lock().unwrap_or_else(PoisonError::into_inner) {
+            weights.read(range, &mut values)?;
+        }
+        Ok(Cow::Owned(values))
+    }
+
+    /// Gets what a card has learnt; the card keeps it too.
+    pub fn fetch(&mut self) -> Result<(), Error> {
+        if self.is_behind {
+            let range = 0..self.values.len();
+            if let Some(weights) = self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner) {
+                weights.read(&range, &mut self.values)?;
+            }
+            self.is_behind = false;
+        }
+        Ok(())
+    }
+
+    /// The same numbers on a card, copied there if need be.
+    pub(crate) fn on(&self, cuda: &Cuda, kernels: &Kernels) -> Result<Arc<Weights>, Error> {
+        let mut mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(weights) = &*mirror
+            && weights.are_on(cuda)
+        {
+            return Ok(Arc::clone(weights));
+        }
+        let weights = Arc::new(Weights::send(cuda, kernels, self)?);
+        *mirror = Some(Arc::clone(&weights));
+        Ok(weights)
+    }
+
+    /// Notes that the card has changed them.
+    pub(crate) fn fall_behind(&mut self) {
+        self.is_behind = true;
     }
 
     /// Whether any tensor inside `range` is trained.

@@ -79,7 +79,7 @@ fn masked_lm() -> [usize; 3] {
             let dropout = Dropout::new(&config, 1, step);
             model.accumulate(&device, (&batch, 0.1, dropout), places).unwrap();
         }
-        adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients));
+        adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients)).unwrap();
         model.predict(&device, (&batch, 5), (&mut tape, &mut head), &mut out).unwrap();
     })
 }
@@ -105,7 +105,7 @@ fn tagger(kind: HeadKind) -> [usize; 3] {
             let dropout = Dropout::new(&config, 1, step);
             model.accumulate(&device, (&batch, 0.1, dropout), places).unwrap();
         }
-        adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients));
+        adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients)).unwrap();
         model.emissions(&device, &batch, (&mut tape, &mut head), &mut emissions).unwrap();
         for sentence in emissions.chunks_exact(9) {
             model.decode(sentence, &mut head, &mut out).unwrap();

@@ -310,4 +310,24 @@ pub enum Error {
         /// The beginning.
         start: String,
     },
+    /// Languages whose tags are in different schemes cannot be learnt from together.
+    #[error(
+        "tags in {one} and in {other} cannot be learnt together; bring both into one scheme with `melm convert --to-scheme`"
+    )]
+    Schemes {
+        /// The scheme of the first language.
+        one: melm_text::Scheme,
+        /// Another's.
+        other: melm_text::Scheme,
+    },
+    /// A line of a ledger is none.
+    #[error("`{path}`:{line}: {what}; a ledger has one cell a line, as `melm reproduce` writes it")]
+    NotALedger {
+        /// The file.
+        path: PathBuf,
+        /// Its line, from 1.
+        line: usize,
+        /// What is wrong.
+        what: String,
+    },
 }

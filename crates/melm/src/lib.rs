@@ -3,13 +3,15 @@
 //! In the order of the paper: [`markers`] and [`linearize`] (2.1), [`mask`] and [`entity_lm`] (2.2), [`generate`] (2.3).
 //! Around them: named random streams ([`run`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
 //! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`], the one
-//! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`].
+//! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`]. Whether it
+//! helps is measured by an [`experiment`].
 
 pub mod augment;
 pub mod baselines;
 pub mod draft;
 pub mod entity_lm;
 pub mod error;
+pub mod experiment;
 pub mod files;
 pub mod filter;
 pub mod fit;

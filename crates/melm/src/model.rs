@@ -27,7 +27,10 @@ pub struct Embedded {
 pub struct Pretrained {
     name: String,
     checkpoint: Checkpoint,
-    files: Files,
+    /// `tokenizer.json` as it came.
+    tokenizer_json: String,
+    /// Parsed once: that takes longer than a short training.
+    tokenizer: Tokenizer,
     source: Source,
 }
 
@@ -39,11 +42,11 @@ enum Source {
 impl Pretrained {
     /// Opens a Hugging Face folder.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        let (checkpoint, files) = (Checkpoint::open(dir)?, Files::read(dir)?);
         Self::checked(Self {
             name: dir.display().to_string(),
-            checkpoint,
-            files,
+            checkpoint: Checkpoint::open(dir)?,
+            tokenizer_json: Files::read(dir)?.tokenizer,
+            tokenizer: Tokenizer::open(dir)?,
             source: Source::Folder(dir.to_path_buf()),
         })
     }
@@ -58,14 +61,14 @@ impl Pretrained {
         Self::checked(Self {
             name: name.to_owned(),
             checkpoint: Checkpoint::from_bytes(embedded.config, embedded.weights)?,
-            files,
+            tokenizer_json: files.tokenizer.clone(),
+            tokenizer: Tokenizer::from_files(files)?,
             source: Source::Embedded(embedded),
         })
     }
 
     fn checked(self) -> Result<Self, Error> {
-        let (n_pieces, n_rows) =
-            (self.tokenizer()?.n_pieces(), self.checkpoint.config().vocab_size);
+        let (n_pieces, n_rows) = (self.tokenizer.n_pieces(), self.checkpoint.config().vocab_size);
         if n_pieces > n_rows {
             return Err(Error::TooManyPieces { model: self.name, n_pieces, n_rows });
         }
@@ -83,17 +86,14 @@ impl Pretrained {
     }
 
     /// A tokenizer of its own for whoever asks, since markers may be added to it.
-    pub fn tokenizer(&self) -> Result<Tokenizer, Error> {
-        match &self.source {
-            Source::Folder(dir) => Tokenizer::open(dir),
-            Source::Embedded(_) => Tokenizer::from_files(self.files.clone()),
-        }
+    pub fn tokenizer(&self) -> Tokenizer {
+        self.tokenizer.clone()
     }
 
     /// The fingerprint of everything that decides what the model computes.
     pub fn fingerprint(&self) -> Result<String, Error> {
         let mut fingerprint = Fingerprint::default();
-        fingerprint.add(self.files.tokenizer.as_bytes());
+        fingerprint.add(self.tokenizer_json.as_bytes());
         match &self.source {
             Source::Embedded(embedded) => {
                 fingerprint.add(embedded.config.as_bytes());

@@ -44,8 +44,8 @@ pub type Listener<'a> = &'a mut dyn FnMut(&'static str, Event<'_>) -> Wish;
 pub struct Run<'a> {
     /// The seed of everything random.
     pub seed: Seed,
-    /// Where stages keep what a later run goes on from, each in a folder of its own.
-    pub folder: PathBuf,
+    /// Where stages keep what a later run goes on from, each in a folder of its own; without one nothing is kept.
+    pub folder: Option<PathBuf>,
     /// Who is told.
     pub listener: Listener<'a>,
 }
@@ -58,7 +58,8 @@ impl Run<'_> {
 
     /// The same, drawing what the stage called `stream` would draw: they do the same work.
     pub fn stage_as(&mut self, name: &'static str, stream: &str) -> Stage<'_> {
-        let (key, folder) = (self.seed.stream(stream), self.folder.join(name));
+        let folder = self.folder.as_ref().map(|folder| folder.join(name));
+        let key = self.seed.stream(stream);
         Stage { name, key, folder, listener: &mut *self.listener }
     }
 }
@@ -67,7 +68,7 @@ impl Run<'_> {
 pub struct Stage<'a> {
     name: &'static str,
     key: Key,
-    folder: PathBuf,
+    folder: Option<PathBuf>,
     listener: Listener<'a>,
 }
 
@@ -82,9 +83,9 @@ impl Stage<'_> {
         self.key
     }
 
-    /// Where it keeps what a later run goes on from.
-    pub fn folder(&self) -> &Path {
-        &self.folder
+    /// Where it keeps what a later run goes on from, if anywhere.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// Tells the listener, and what it wants.

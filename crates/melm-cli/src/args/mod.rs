@@ -1,11 +1,13 @@
 //! What can be typed. Nothing is done here.
 
 mod augment;
+mod experiment;
 mod plan;
 mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
+pub(crate) use experiment::{Comparing, Reproduce};
 pub(crate) use plan::{DeviceChoice, Layers, Machine, Planning};
 pub(crate) use stages::{Filter, Finetune, Generate};
 pub(crate) use tagger::{Config, Learning, Tag, Train};
@@ -61,6 +63,7 @@ pub(crate) enum Command {
     Filter(Filter),
     Train(Train),
     Tag(Tag),
+    Reproduce(Reproduce),
     #[command(subcommand)]
     Config(Config),
     /// Write the completions of a shell to standard output

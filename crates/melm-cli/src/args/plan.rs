@@ -56,6 +56,25 @@ pub(crate) struct Machine {
     /// Threads [default: as many as there are cores]; the result does not depend on it
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<std::num::NonZeroUsize>,
+    /// What a CUDA device computes products in: bf16, or f32 for exactness
+    #[arg(long, default_value = "bf16", value_name = "TYPE")]
+    pub(crate) precision: PrecisionChoice,
+}
+
+/// What a CUDA device computes products in.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PrecisionChoice(pub(crate) melm_nn::cuda::Precision);
+
+impl FromStr for PrecisionChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "bf16" => Ok(Self(melm_nn::cuda::Precision::Bf16)),
+            "f32" => Ok(Self(melm_nn::cuda::Precision::F32)),
+            _ => Err("expected bf16 or f32".into()),
+        }
+    }
 }
 
 /// Where to compute.
@@ -81,7 +100,7 @@ impl FromStr for DeviceChoice {
     }
 }
 
-fn preset(name: &str) -> Result<Preset, String> {
+pub(super) fn preset(name: &str) -> Result<Preset, String> {
     let found = Preset::NAMES.into_iter().find(|(known, _)| *known == name);
     found.map(|(_, preset)| preset).ok_or("expected best, paper or reference-code".into())
 }

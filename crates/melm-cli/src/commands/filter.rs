@@ -49,7 +49,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let mut listener = Listener::new(u64::MAX, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     // Judging draws nothing and keeps nothing on disk before it is done.
-    let mut run = Run { seed: Seed(0), folder: "".into(), listener: &mut hear };
+    let mut run = Run { seed: Seed(0), folder: None, listener: &mut hear };
     let stage = &mut run.stage("filter");
     judge_again(&train.corpus, &mut drafts, &judge, (command.mode, &device, stage))?;
     drop(listener);

@@ -1,7 +1,6 @@
 //! `melm generate`: drafts from a fine-tuned model, which nobody has judged.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use melm::augment::{Funnel, Melm, generate, to_lines};
 use melm::entity_lm::EntityLm;
@@ -48,7 +47,7 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     let mut listener = Listener::new(u64::MAX, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     // Generating keeps nothing on disk before it is done.
-    let mut run = Run { seed: Seed(plan.seed), folder: PathBuf::new(), listener: &mut hear };
+    let mut run = Run { seed: Seed(plan.seed), folder: None, listener: &mut hear };
     let records = generate(&mut melm, (&train.corpus, &plan), &mut run)?;
     drop(listener);
     let name = out.name().to_owned();

@@ -4,6 +4,7 @@
 mod augment;
 mod drafts;
 mod interrupted;
+mod reproduce;
 mod stages;
 mod support;
 mod tagger;

@@ -27,6 +27,22 @@ impl Allowed {
         Self { n_tags, table }
     }
 
+    /// The table as bytes, 1 where something is allowed.
+    pub(crate) fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
+        self.table.iter().map(|is_allowed| u8::from(*is_allowed))
+    }
+
+    /// The first token whose tag is not allowed where it is.
+    pub(crate) fn refused(&self, tags: &[u32]) -> Option<usize> {
+        let tag = |at: usize| tags[at] as usize;
+        let follows = |at: usize| match at.checked_sub(1) {
+            None => self.starts(tag(at)),
+            Some(before) => self.follows(tag(before), tag(at)),
+        };
+        let last = tags.len().checked_sub(1)?;
+        (0..tags.len()).find(|at| !follows(*at)).or((!self.ends(tag(last))).then_some(last))
+    }
+
     /// How many tags there are.
     pub fn n_tags(&self) -> usize {
         self.n_tags

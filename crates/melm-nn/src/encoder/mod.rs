@@ -31,13 +31,13 @@ impl LinearPlace {
 }
 
 /// Where one layer's numbers are.
-struct LayerPlace {
-    qkv: LinearPlace,
-    attention_output: LinearPlace,
-    attention_norm: LinearPlace,
-    intermediate: LinearPlace,
-    output: LinearPlace,
-    output_norm: LinearPlace,
+pub(crate) struct LayerPlace {
+    pub(crate) qkv: LinearPlace,
+    pub(crate) attention_output: LinearPlace,
+    pub(crate) attention_norm: LinearPlace,
+    pub(crate) intermediate: LinearPlace,
+    pub(crate) output: LinearPlace,
+    pub(crate) output_norm: LinearPlace,
 }
 
 impl LayerPlace {
@@ -62,11 +62,11 @@ impl LayerPlace {
 /// The encoder of one model: its sizes, and where in the [`Parameters`] its numbers are.
 pub struct Encoder {
     config: Config,
-    table: Range<usize>,
-    positions: Range<usize>,
-    kinds: Range<usize>,
-    norm: LinearPlace,
-    layers: Vec<LayerPlace>,
+    pub(crate) table: Range<usize>,
+    pub(crate) positions: Range<usize>,
+    pub(crate) kinds: Range<usize>,
+    pub(crate) norm: LinearPlace,
+    pub(crate) layers: Vec<LayerPlace>,
 }
 
 impl Encoder {

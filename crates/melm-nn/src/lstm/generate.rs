@@ -3,6 +3,7 @@
 use super::LstmLm;
 use crate::buffer::Buffer;
 use crate::device::Device;
+use crate::error::Error;
 use crate::ops::linear::Linear;
 
 /// Where sequences under way stand.
@@ -57,9 +58,9 @@ impl LstmLm {
         tokens: &[u32],
         state: &mut LstmState,
         scores: &mut Vec<f32>,
-    ) {
+    ) -> Result<(), Error> {
         assert_eq!(tokens.len(), state.n, "one token for each sequence");
-        let (cpu, width) = (device.host(), self.config.embedding_size);
+        let (cpu, width) = (device.host()?, self.config.embedding_size);
         let table = self.parameters.at(&self.embedding);
         let row = |token: &u32| &table[*token as usize * width..][..width];
         let mut x: Vec<f32> = tokens.iter().flat_map(row).copied().collect();
@@ -70,5 +71,6 @@ impl LstmLm {
         let linear = Linear { inputs: self.config.hidden_size, outputs: self.config.vocab_size };
         scores.resize(state.n * self.config.vocab_size, 0.0);
         linear.forward(cpu, state.n, (&x, self.parameters.at(&self.output)), scores);
+        Ok(())
     }
 }

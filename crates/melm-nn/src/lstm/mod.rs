@@ -28,7 +28,7 @@
 //! let mut scores = Vec::new();
 //! let mut token = 0;
 //! for expected in [5, 7, 6, 1] {
-//!     model.next(&device, &[token], &mut state, &mut scores);
+//!     model.next(&device, &[token], &mut state, &mut scores)?;
 //!     token = melm_nn::draw::draw(&scores, 0.01, 0.5) as u32;
 //!     assert_eq!(token, expected);
 //! }

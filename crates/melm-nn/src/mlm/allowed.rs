@@ -50,7 +50,17 @@ pub struct Allowed<'a> {
     pub set_of: &'a [usize],
 }
 
-impl Allowed<'_> {
+impl<'a> Allowed<'a> {
+    /// Those of some of the positions.
+    pub(crate) fn part(self, positions: std::ops::Range<usize>) -> Self {
+        Self { sets: self.sets, set_of: &self.set_of[positions] }
+    }
+
+    /// The bits of all sets, one set after the other.
+    pub(crate) fn words(&self) -> impl Iterator<Item = u64> + 'a {
+        self.sets.sets.iter().flatten().copied()
+    }
+
     pub(super) fn check(&self, n_positions: usize) {
         assert_eq!(self.set_of.len(), n_positions, "one set for each masked position");
         let n_sets = self.sets.sets.len();

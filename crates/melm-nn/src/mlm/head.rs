@@ -13,11 +13,11 @@ use crate::split::Split;
 use std::ops::Range;
 
 /// Where the head's numbers are.
-pub(super) struct Head {
-    dense: LinearPlace,
-    norm: LinearPlace,
-    bias: Range<usize>,
-    table: Range<usize>,
+pub(crate) struct Head {
+    pub(crate) dense: LinearPlace,
+    pub(crate) norm: LinearPlace,
+    pub(crate) bias: Range<usize>,
+    pub(crate) table: Range<usize>,
     width: usize,
     eps: f32,
 }

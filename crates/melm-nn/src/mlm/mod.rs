@@ -7,6 +7,8 @@ mod model;
 mod predict;
 mod scores;
 
+pub(crate) use head::Head;
+
 pub use allowed::{Allowed, PieceSets};
 pub(crate) use load::normal;
 pub use model::{MaskedBatch, MaskedLm};

@@ -3,6 +3,7 @@
 use super::head::Head;
 use super::{Allowed, HeadTape, Predictions};
 use crate::config::Config;
+use crate::cuda::Masked;
 use crate::device::Device;
 use crate::dropout::Dropout;
 use crate::encoder::{Encoder, Tape};
@@ -28,6 +29,24 @@ impl MaskedBatch {
         self.sentences.clear();
         self.positions.clear();
         self.originals.clear();
+    }
+
+    /// The sentences in two parts, each with its masked positions in their order.
+    pub(crate) fn halves(&self) -> [Self; 2] {
+        let n = self.sentences.n_sentences();
+        let middle = self.sentences.rows(n / 2).start;
+        [0..n / 2, n / 2..n].map(|sentences| {
+            let is_second = sentences.start > 0;
+            let start = if is_second { middle } else { 0 };
+            let mut half = Self { sentences: self.sentences.part(sentences), ..Self::default() };
+            for (at, row) in self.positions.iter().enumerate() {
+                if (*row >= middle) == is_second {
+                    half.positions.push(row - start);
+                    half.originals.extend(self.originals.get(at));
+                }
+            }
+            half
+        })
     }
 
     fn check(&self, config: &Config, needs_originals: bool) -> Result<(), Error> {
@@ -84,6 +103,11 @@ impl MaskedLm {
         &self.encoder
     }
 
+    /// What a card reads of it.
+    fn masked(&self) -> Masked<'_> {
+        Masked { parameters: &self.parameters, encoder: &self.encoder, head: &self.head }
+    }
+
     /// Adds the gradient of one micro-batch: of `weight` times the sum of the negative log-likelihoods at the masked
     /// positions. Returns that sum, unweighted. With `weight` one over the masked positions of the whole step, the
     /// gradient is that of the mean.
@@ -98,7 +122,12 @@ impl MaskedLm {
         if batch.positions.is_empty() {
             return Ok(0.0);
         }
-        let Device::Cpu(cpu) = device;
+        let cpu = match device {
+            Device::Cpu(cpu) => cpu,
+            Device::Cuda(cuda) => {
+                return cuda.train_masked(self.masked(), (batch, weight, dropout), gradients);
+            }
+        };
         self.encoder.forward(cpu, &self.parameters, (&batch.sentences, dropout), tape)?;
         let masked = (&batch.positions[..], &batch.originals[..], weight);
         let loss = self.head.train(cpu, &self.parameters, masked, (tape, head, gradients));
@@ -116,7 +145,13 @@ impl MaskedLm {
         out: &mut Predictions,
     ) -> Result<f64, Error> {
         batch.check(self.config(), true)?;
-        let Device::Cpu(cpu) = device;
+        let cpu = match device {
+            Device::Cpu(cpu) => cpu,
+            Device::Cuda(cuda) => {
+                batch.sentences.check(self.config())?;
+                return cuda.predict_masked(self.masked(), (batch, 1, None), true, out);
+            }
+        };
         self.predict(device, (batch, 1), (tape, head), out)?;
         let states = head.d.chunks_exact(self.config().hidden_size);
         let rows = states.zip(&batch.originals).zip(&out.log_totals);
@@ -169,7 +204,13 @@ impl MaskedLm {
             out.clear();
             return Ok(());
         }
-        let Device::Cpu(cpu) = device;
+        let cpu = match device {
+            Device::Cpu(cpu) => cpu,
+            Device::Cuda(cuda) => {
+                cuda.predict_masked(self.masked(), (batch, k, allowed), false, out)?;
+                return Ok(());
+            }
+        };
         self.encoder.forward(cpu, &self.parameters, (&batch.sentences, Dropout::NONE), tape)?;
         let mut states = std::mem::take(&mut head.d);
         states.reserve(n * self.config().hidden_size);

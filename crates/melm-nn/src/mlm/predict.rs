@@ -39,7 +39,14 @@ impl Predictions {
         self.ends.len()
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Adds the candidates of a row, best first.
+    pub(crate) fn push_row(&mut self, candidates: impl Iterator<Item = Candidate>, log_total: f32) {
+        self.candidates.extend(candidates);
+        self.ends.push(self.candidates.len());
+        self.log_totals.push(log_total);
+    }
+
+    pub(crate) fn clear(&mut self) {
         self.candidates.clear();
         self.ends.clear();
         self.log_totals.clear();
@@ -54,12 +61,11 @@ impl Predictions {
             clippy::cast_sign_loss,
             reason = "a piece below 2^24"
         )]
-        self.candidates.extend(taken.map(|(score, piece)| Candidate {
+        let candidates = taken.map(|(score, piece)| Candidate {
             piece: *piece as u32,
             log_probability: score - log_total,
-        }));
-        self.ends.push(self.candidates.len());
-        self.log_totals.push(log_total);
+        });
+        self.push_row(candidates, log_total);
     }
 }
 

@@ -1,12 +1,15 @@
 //! Adam and `AdamW`, exactly as torch's, the tied table included; clipping by the global norm.
 
 use crate::buffer::Buffer;
+use crate::cuda::Moments;
 use crate::device::{Cpu, Device};
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::isa::per_isa;
 use crate::math::sum_of;
 use crate::params::Parameters;
 use crate::split::Split;
+use std::borrow::Cow;
 
 /// Numbers of one task.
 const BLOCK: usize = 1 << 16;
@@ -34,13 +37,6 @@ impl Default for AdamSettings {
     }
 }
 
-/// What a step did.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Report {
-    /// The norm of all gradients before clipping, when clipping is on.
-    pub norm: Option<f64>,
-}
-
 /// The optimiser's memory: two moments a parameter. Those of frozen tensors are never touched and take no memory.
 pub struct Adam {
     settings: AdamSettings,
@@ -49,20 +45,24 @@ pub struct Adam {
     square: Buffer,
     /// Each block's share of a squared norm.
     norms: Buffer,
+    /// The norm of the last step's gradients.
+    norm: Option<f64>,
+    /// The moments on a card, which then are the true ones.
+    card: Option<Moments>,
 }
 
 /// One step's numbers for the innermost loop.
 #[derive(Clone, Copy)]
-struct Rule {
-    beta1: f32,
-    beta2: f32,
-    eps: f32,
+pub(crate) struct Rule {
+    pub(crate) beta1: f32,
+    pub(crate) beta2: f32,
+    pub(crate) eps: f32,
     /// Learning rate over the first bias correction.
-    rate: f32,
+    pub(crate) rate: f32,
     /// One over the root of the second bias correction.
-    root: f32,
+    pub(crate) root: f32,
     /// What weight decay leaves.
-    keep: f32,
+    pub(crate) keep: f32,
     /// What clipping leaves.
     clip: f32,
 }
@@ -94,6 +94,16 @@ impl Adam {
             mean: Buffer::zeros(len),
             square: Buffer::zeros(len),
             norms: Buffer::default(),
+            norm: None,
+            card: None,
+        }
+    }
+
+    /// The norm of all gradients of the last step before clipping, when clipping is on. A card has to be waited for.
+    pub fn norm(&self) -> Result<Option<f64>, Error> {
+        match &self.card {
+            Some(card) if self.settings.max_norm.is_some() => Ok(Some(card.norm()?)),
+            _ => Ok(self.norm),
         }
     }
 
@@ -107,11 +117,18 @@ impl Adam {
     }
 
     /// The means of gradients and of their squares, laid out like the parameters.
-    pub(crate) fn moments(&self) -> (&[f32], &[f32]) {
-        (&self.mean, &self.square)
+    pub(crate) fn moments(&self) -> Result<[Cow<'_, [f32]>; 2], Error> {
+        let Some(card) = &self.card else {
+            return Ok([Cow::Borrowed(&self.mean), Cow::Borrowed(&self.square)]);
+        };
+        let mut moments = [vec![0.0; self.mean.len()], vec![0.0; self.square.len()]];
+        card.read(moments.each_mut().map(|moments| &mut moments[..]))?;
+        Ok(moments.map(Cow::Owned))
     }
 
+    /// To be overwritten; what a card has is forgotten.
     pub(crate) fn moments_mut(&mut self) -> (&mut [f32], &mut [f32]) {
+        self.card = None;
         (&mut self.mean, &mut self.square)
     }
 
@@ -121,12 +138,25 @@ impl Adam {
         device: &Device,
         rate: f32,
         (parameters, gradients): (&mut Parameters, &mut Gradients),
-    ) -> Report {
-        let Device::Cpu(cpu) = device;
+    ) -> Result<(), Error> {
         self.n_steps += 1;
+        let cpu = match device {
+            Device::Cpu(cpu) => cpu,
+            Device::Cuda(cuda) => {
+                if self.card.is_none() {
+                    self.card = Some(Moments::send(cuda, [&self.mean, &self.square])?);
+                }
+                let rule = (self.rule(rate, None), self.settings.max_norm);
+                let moments = self.card.as_mut().expect("just made");
+                cuda.step(rule, (parameters, gradients), moments)?;
+                parameters.fall_behind();
+                return Ok(());
+            }
+        };
         let trains_table = gradients.table.is_written() && !parameters.table().is_frozen;
         let norm =
-            self.settings.max_norm.map(|_| self.norm(cpu, parameters, gradients, trains_table));
+            self.settings.max_norm.map(|_| self.length(cpu, parameters, gradients, trains_table));
+        self.norm = norm;
         let rule = self.rule(rate, norm);
         for index in 0..parameters.list().len() - 1 {
             let parameter = &parameters.list()[index];
@@ -147,7 +177,7 @@ impl Adam {
         if trains_table {
             self.step_table(cpu, rule, (parameters, gradients));
         }
-        Report { norm }
+        Ok(())
     }
 
     fn rule(&self, rate: f32, norm: Option<f64>) -> Rule {
@@ -172,7 +202,8 @@ impl Adam {
         }
     }
 
-    fn norm(
+    /// The length of all gradients.
+    fn length(
         &mut self,
         cpu: &Cpu,
         parameters: &Parameters,

@@ -3,5 +3,6 @@
 mod adam;
 mod schedule;
 
-pub use adam::{Adam, AdamSettings, Report};
+pub(crate) use adam::Rule;
+pub use adam::{Adam, AdamSettings};
 pub use schedule::Schedule;

@@ -114,7 +114,7 @@ impl Seq2Seq {
         if batch.targets.is_empty() {
             return Ok(0.0);
         }
-        let (cpu, width, n) = (device.host(), self.config.width, batch.targets.len());
+        let (cpu, width, n) = (device.host()?, self.config.width, batch.targets.len());
         self.forward(cpu, (batch, dropout), tape);
         let output = self.output();
         let mut table = std::mem::take(&mut gradients.table);
@@ -148,7 +148,7 @@ impl Seq2Seq {
         if batch.targets.is_empty() {
             return Ok(0.0);
         }
-        let (cpu, width, n) = (device.host(), self.config.width, batch.targets.len());
+        let (cpu, width, n) = (device.host()?, self.config.width, batch.targets.len());
         self.forward(cpu, (batch, Dropout::NONE), tape);
         let (output, states) = (self.output(), tape.decoder.made(width));
         tape.head.best(cpu, output, (states, n), (1, None), &mut tape.predictions);

@@ -53,11 +53,28 @@ impl TaggedBatch {
         start..self.ends[sentence]
     }
 
-    pub(super) fn rows(&self) -> &[usize] {
+    /// The sentences in two parts.
+    pub(crate) fn halves(&self) -> [Self; 2] {
+        let n = self.sentences.n_sentences();
+        [0..n / 2, n / 2..n].map(|sentences| {
+            let mut half = Self::default();
+            for sentence in sentences {
+                let (rows, tokens) = (self.sentences.rows(sentence), self.tokens(sentence));
+                let firsts: Vec<_> =
+                    self.rows[tokens.clone()].iter().map(|row| row - rows.start).collect();
+                let tags = self.tags.get(tokens).unwrap_or_default();
+                let pieces = &self.sentences.pieces()[rows];
+                half.push(self.sentences.key(sentence), pieces, (&firsts, tags));
+            }
+            half
+        })
+    }
+
+    pub(crate) fn rows(&self) -> &[usize] {
         &self.rows
     }
 
-    pub(super) fn tags(&self) -> &[u32] {
+    pub(crate) fn tags(&self) -> &[u32] {
         &self.tags
     }
 

@@ -31,7 +31,7 @@ pub struct TaggerTape {
 
 /// Where the linear layer's numbers are.
 pub(super) struct Head {
-    classifier: LinearPlace,
+    pub(super) classifier: LinearPlace,
     width: usize,
     n_tags: usize,
 }

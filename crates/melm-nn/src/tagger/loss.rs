@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(super) struct Loss {
     settings: TaggerSettings,
     /// Start, transitions, end.
-    places: Option<[Range<usize>; 3]>,
+    pub(super) places: Option<[Range<usize>; 3]>,
     /// Scores of transitions where there is no CRF: none is better than another.
     zeros: Vec<f32>,
 }
@@ -33,19 +33,18 @@ impl Loss {
     }
 
     /// Sets `chain` to the CRF's scores; without a CRF to zeros, at which it is a softmax for every token.
-    pub(super) fn set(&self, parameters: &Parameters, chain: &mut Chain) {
-        let n = self.settings.n_tags;
-        let scores = match &self.places {
-            None => {
-                Scores { start: &self.zeros[..n], transitions: &self.zeros, end: &self.zeros[..n] }
-            }
-            Some([start, transitions, end]) => Scores {
-                start: parameters.at(start),
-                transitions: parameters.at(transitions),
-                end: parameters.at(end),
-            },
-        };
-        chain.set(scores, self.settings.allowed.as_ref());
+    pub(super) fn set(&self, parameters: &Parameters, chain: &mut Chain) -> Result<(), Error> {
+        let (n, allowed) = (self.settings.n_tags, self.settings.allowed.as_ref());
+        if let Some([start, transitions, end]) = &self.places {
+            let [start, transitions, end] =
+                [parameters.read(start)?, parameters.read(transitions)?, parameters.read(end)?];
+            let scores = Scores { start: &start, transitions: &transitions, end: &end };
+            chain.set(scores, allowed);
+        } else {
+            let (ends, transitions) = (&self.zeros[..n], &self.zeros[..]);
+            chain.set(Scores { start: ends, transitions, end: ends }, allowed);
+        }
+        Ok(())
     }
 
     /// The sum of the negative log-likelihoods, of every token or of every sentence; the gradient of `weight` times
@@ -66,7 +65,7 @@ impl Loss {
                 .map(|((x, d), tag)| softmax(x, d, *tag, weight))
                 .sum());
         };
-        self.set(parameters, &mut head.chain);
+        self.set(parameters, &mut head.chain)?;
         head.chain_gradient.clear(n);
         let mut loss = 0.0;
         for sentence in 0..batch.sentences().n_sentences() {

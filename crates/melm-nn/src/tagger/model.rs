@@ -5,6 +5,7 @@ use super::loss::Loss;
 use super::{TaggedBatch, TaggerTape};
 use crate::config::Config;
 use crate::crf::Allowed;
+use crate::cuda::Tags;
 use crate::device::Device;
 use crate::dropout::Dropout;
 use crate::encoder::{Encoder, Tape};
@@ -81,6 +82,33 @@ impl Tagger {
         &mut self.parameters
     }
 
+    /// What a card reads of it.
+    fn on_card(&self) -> Tags<'_> {
+        Tags {
+            parameters: &self.parameters,
+            encoder: &self.encoder,
+            classifier: &self.head.classifier,
+            chain: self.loss.places.as_ref(),
+            allowed: self.settings().allowed.as_ref(),
+            n_tags: self.settings().n_tags,
+        }
+    }
+
+    /// Refuses gold tags that a chain gives no probability.
+    fn refuse_forbidden(&self, batch: &TaggedBatch) -> Result<(), Error> {
+        let (Some(allowed), HeadKind::Crf) = (&self.settings().allowed, self.settings().kind)
+        else {
+            return Ok(());
+        };
+        for sentence in 0..batch.sentences().n_sentences() {
+            let tags = &batch.tags()[batch.tokens(sentence)];
+            if let Some(token) = allowed.refused(tags) {
+                return Err(Error::ForbiddenTag { token, tag: tags[token] });
+            }
+        }
+        Ok(())
+    }
+
     /// Adds the gradient of one micro-batch: of `weight` times the sum of the negative log-likelihoods, of every token
     /// with a linear head, of every sentence with a CRF. Returns that sum, unweighted. With `weight` one over the
     /// tokens (sentences) of the whole step, the gradient is that of the mean.
@@ -95,7 +123,13 @@ impl Tagger {
         if batch.n_tokens() == 0 {
             return Ok(0.0);
         }
-        let Device::Cpu(cpu) = device;
+        let cpu = match device {
+            Device::Cpu(cpu) => cpu,
+            Device::Cuda(cuda) => {
+                self.refuse_forbidden(batch)?;
+                return cuda.train_tagger(self.on_card(), (batch, weight, dropout), gradients);
+            }
+        };
         let parameters = &self.parameters;
         self.encoder.forward(cpu, parameters, (batch.sentences(), dropout), tape)?;
         self.head.forward(cpu, parameters, batch.rows(), (tape, head));
@@ -117,7 +151,14 @@ impl Tagger {
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
         batch.check(self.settings(), false)?;
-        let Device::Cpu(cpu) = device;
+        let cpu = match device {
+            Device::Cpu(cpu) => cpu,
+            Device::Cuda(cuda) => {
+                batch.sentences().check(self.config())?;
+                out.clear();
+                return cuda.tagger_emissions(self.on_card(), batch, out);
+            }
+        };
         self.encoder.forward(cpu, &self.parameters, (batch.sentences(), Dropout::NONE), tape)?;
         self.head.forward(cpu, &self.parameters, batch.rows(), (tape, head));
         out.clear();
@@ -136,7 +177,7 @@ impl Tagger {
         out: &mut Tagging,
     ) -> Result<(), Error> {
         let TaggerTape { chain, lattice, .. } = head;
-        self.loss.set(&self.parameters, chain);
+        self.loss.set(&self.parameters, chain)?;
         let score = chain.best(emissions, lattice, &mut out.tags)?;
         let (probabilities, total) = chain.marginals(emissions, lattice)?;
         out.log_probability = score - total;
@@ -156,7 +197,7 @@ impl Tagger {
         head: &mut TaggerTape,
     ) -> Result<f64, Error> {
         let TaggerTape { chain, lattice, .. } = head;
-        self.loss.set(&self.parameters, chain);
+        self.loss.set(&self.parameters, chain)?;
         chain.log_probability((emissions, tags), lattice)
     }
 }

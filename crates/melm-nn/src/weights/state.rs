@@ -34,6 +34,30 @@ impl Parameters {
     pub fn restore_trained(&mut self, path: &Path) -> Result<String, Error> {
         State::open(path)?.read_values(self)
     }
+
+    /// Copies the tensors that are not frozen, one after the other.
+    pub fn copy_trained(&self, out: &mut Vec<f32>) {
+        out.clear();
+        for parameter in self.list().iter().filter(|p| !p.is_frozen) {
+            out.extend_from_slice(self.at(&parameter.range));
+        }
+    }
+
+    /// Puts back what [`Self::copy_trained`] copied, with the same tensors frozen.
+    ///
+    /// # Panics
+    /// If it is a copy of other tensors.
+    pub fn put_trained(&mut self, copy: &[f32]) {
+        let ranges: Vec<_> =
+            self.list().iter().filter(|p| !p.is_frozen).map(|p| p.range.clone()).collect();
+        let mut rest = copy;
+        for range in ranges {
+            let (own, others) = rest.split_at(range.len());
+            self.values_mut()[range].copy_from_slice(own);
+            rest = others;
+        }
+        assert!(rest.is_empty(), "a copy of the same tensors");
+    }
 }
 
 impl Adam {
@@ -65,17 +89,17 @@ fn write(
     (parameters, adam): (&Parameters, Option<&Adam>),
 ) -> Result<(), Error> {
     let trained: Vec<_> = parameters.list().iter().filter(|p| !p.is_frozen).collect();
-    let mut kinds = vec![("value", parameters.values())];
+    let mut kinds = vec![("value", parameters.read(&(0..parameters.table().range.end))?)];
     let mut notes = Map::new();
     notes.insert(NOTE.to_owned(), note.into());
     if let Some(adam) = adam {
-        let (mean, square) = adam.moments();
+        let [mean, square] = adam.moments()?;
         kinds.extend([("mean", mean), ("square", square)]);
         notes.insert(STEPS.to_owned(), adam.n_steps().to_string().into());
     }
     let named: Vec<_> = kinds
         .iter()
-        .flat_map(|(kind, data)| trained.iter().map(move |p| (stored_name(kind, p), *p, *data)))
+        .flat_map(|(kind, data)| trained.iter().map(move |p| (stored_name(kind, p), *p, data)))
         .collect();
     let tensors: Vec<_> = named
         .iter()
@@ -98,6 +122,7 @@ impl State {
     }
 
     fn read_values(&self, parameters: &mut Parameters) -> Result<String, Error> {
+        parameters.fetch()?;
         for index in 0..parameters.list().len() {
             let parameter = &parameters.list()[index];
             if !parameter.is_frozen {
@@ -156,7 +181,7 @@ mod tests {
             let dropout = Dropout::new(&config, 7, step);
             let places = (&mut tape, &mut head, &mut gradients);
             model.accumulate(&Device::cpu(1), (&batch, 1.0, dropout), places)?;
-            adam.step(&Device::cpu(1), 1e-2, (model.parameters_mut(), &mut gradients));
+            adam.step(&Device::cpu(1), 1e-2, (model.parameters_mut(), &mut gradients))?;
         }
         Ok(())
     }

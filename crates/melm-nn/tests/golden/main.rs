@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod allowed;
+mod cuda;
 mod invariants;
 mod lstm;
 mod mini;

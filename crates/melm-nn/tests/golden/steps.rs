@@ -1,10 +1,20 @@
 //! Ten optimiser steps with clipping, and accumulation over micro-batches.
 
-use crate::support::{Bench, Cpu, Golden, RELATIVE, assert_close};
+use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, assert_close};
 use crate::tiny::is_exactly_zero;
 use melm_nn::dropout::Dropout;
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::params::TABLE;
+
+/// Rate and settings of the golden runs.
+pub(crate) const ADAM: (f32, AdamSettings) = (
+    1e-3,
+    AdamSettings { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0, max_norm: Some(10.0) },
+);
+pub(crate) const ADAMW: (f32, AdamSettings) = (
+    2e-3,
+    AdamSettings { beta1: 0.9, beta2: 0.999, eps: 1e-3, weight_decay: 0.1, max_norm: Some(8.0) },
+);
 
 /// Ten steps; returns the norms before clipping and the losses.
 fn train(
@@ -18,24 +28,29 @@ fn train(
         let batch = golden.batch(step);
         bench.gradients.clear();
         let loss = bench.accumulate(&batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
-        let report =
-            adam.step(&bench.device, rate, (bench.model.parameters_mut(), &mut bench.gradients));
+        adam.step(&bench.device, rate, (bench.model.parameters_mut(), &mut bench.gradients))
+            .unwrap();
         #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
         {
-            norms.push(report.norm.unwrap() as f32);
+            norms.push(adam.norm().unwrap().unwrap() as f32);
             losses.push(loss as f32);
         }
     }
     (norms, losses)
 }
 
-fn check(prefix: &str, rate: f32, settings: AdamSettings, skips: impl Fn(&str) -> bool) {
+pub(crate) fn check(
+    (prefix, skips): (&str, fn(&str) -> bool),
+    (rate, settings): (f32, AdamSettings),
+    (device, relative): (&dyn Fn() -> Device, f32),
+) {
     for name in ["odd", "deep"] {
         let golden = Golden::read(&format!("{name}.safetensors"));
-        let mut bench = Bench::open(name, Cpu::new(2));
+        let mut bench = Bench::open(name, device());
         let (norms, losses) = train(&mut bench, &golden, (rate, settings));
-        assert_close("norms", &norms, golden.floats(&format!("{prefix}.norms")), RELATIVE);
-        assert_close("losses", &losses, golden.floats(&format!("{prefix}.losses")), RELATIVE);
+        assert_close("norms", &norms, golden.floats(&format!("{prefix}.norms")), relative);
+        assert_close("losses", &losses, golden.floats(&format!("{prefix}.losses")), relative);
+        bench.model.parameters_mut().fetch().unwrap();
         for parameter in
             bench.model.parameters().list().iter().map(|p| &p.name).filter(|name| !skips(name))
         {
@@ -44,7 +59,7 @@ fn check(prefix: &str, rate: f32, settings: AdamSettings, skips: impl Fn(&str) -
                 parameter,
                 found,
                 golden.floats(&format!("{prefix}.{parameter}")),
-                RELATIVE,
+                relative,
             );
         }
     }
@@ -53,25 +68,22 @@ fn check(prefix: &str, rate: f32, settings: AdamSettings, skips: impl Fn(&str) -
 /// The keys' biases, whose exact gradient is zero, follow rounding errors under Adam's tiny eps, in torch as here.
 #[test]
 fn ten_clipped_steps_of_adam_equal_torchs() {
-    let settings = AdamSettings { max_norm: Some(10.0), ..AdamSettings::default() };
-    check("adam", 1e-3, settings, is_exactly_zero);
+    check(("adam", is_exactly_zero), ADAM, (&|| Device::cpu(2), RELATIVE));
 }
 
 #[test]
 fn ten_clipped_steps_of_adamw_equal_torchs() {
-    let settings = AdamSettings {
-        max_norm: Some(8.0),
-        eps: 1e-3,
-        weight_decay: 0.1,
-        ..AdamSettings::default()
-    };
-    check("adamw", 2e-3, settings, |_| false);
+    check(("adamw", |_| false), ADAMW, (&|| Device::cpu(2), RELATIVE));
 }
 
 #[test]
 fn the_norm_equals_that_of_all_gradients_written_out_also_over_micro_batches() {
+    check_norm(Device::cpu(2), 1e-5);
+}
+
+pub(crate) fn check_norm(device: Device, relative: f64) {
     let golden = Golden::read("odd.safetensors");
-    let mut bench = Bench::open("odd", Cpu::new(2));
+    let mut bench = Bench::open("odd", device);
     for index in [0, 2, 4] {
         bench.accumulate(&golden.batch(index), 0.05, Dropout::NONE);
     }
@@ -83,14 +95,17 @@ fn the_norm_equals_that_of_all_gradients_written_out_also_over_micro_batches() {
         bench.model.parameters(),
         AdamSettings { max_norm: Some(1.0), ..AdamSettings::default() },
     );
-    let report =
-        adam.step(&bench.device, 0.0, (bench.model.parameters_mut(), &mut bench.gradients));
-    let found = report.norm.unwrap();
-    assert!((found - wanted).abs() < 1e-5 * wanted, "{found} {wanted}");
+    adam.step(&bench.device, 0.0, (bench.model.parameters_mut(), &mut bench.gradients)).unwrap();
+    let found = adam.norm().unwrap().unwrap();
+    assert!((found - wanted).abs() < relative * wanted, "{found} {wanted}");
 }
 
 #[test]
 fn micro_batches_add_up_to_the_whole_batch() {
+    check_micro_batches(&|| Device::cpu(2), 1e-5);
+}
+
+pub(crate) fn check_micro_batches(device: &dyn Fn() -> Device, relative: f32) {
     let golden = Golden::read("deep.safetensors");
     let (a, b) = (golden.batch(0), golden.batch(4));
     let mut whole = a.clone();
@@ -102,13 +117,15 @@ fn micro_batches_add_up_to_the_whole_batch() {
     whole.originals.extend(&b.originals);
     let weight = 1.0 / whole.positions.len() as f32;
     let train = |batches: &[&melm_nn::mlm::MaskedBatch]| {
-        let mut bench = Bench::open("deep", Cpu::new(2));
+        let mut bench = Bench::open("deep", device());
         for batch in batches {
             bench.accumulate(batch, weight, Dropout::NONE);
         }
         let settings = AdamSettings { max_norm: Some(0.5), eps: 1e-6, ..AdamSettings::default() };
         let mut adam = Adam::new(bench.model.parameters(), settings);
-        adam.step(&bench.device, 0.01, (bench.model.parameters_mut(), &mut bench.gradients));
+        adam.step(&bench.device, 0.01, (bench.model.parameters_mut(), &mut bench.gradients))
+            .unwrap();
+        bench.model.parameters_mut().fetch().unwrap();
         bench.model
     };
     let (one, two) = (train(&[&whole]), train(&[&a, &b]));
@@ -118,15 +135,19 @@ fn micro_batches_add_up_to_the_whole_batch() {
             name,
             two.parameters().get(name).unwrap(),
             one.parameters().get(name).unwrap(),
-            1e-5,
+            relative,
         );
     }
 }
 
 #[test]
 fn what_is_frozen_stays_and_the_rest_moves() {
+    check_frozen(Device::cpu(2));
+}
+
+pub(crate) fn check_frozen(device: Device) {
     let golden = Golden::read("odd.safetensors");
-    let mut bench = Bench::open("odd", Cpu::new(2));
+    let mut bench = Bench::open("odd", device);
     let is_frozen = |name: &str| name == TABLE || name.starts_with("roberta.encoder.layer.0.");
     assert_eq!(bench.model.parameters_mut().freeze(is_frozen), 17);
     train(
@@ -134,6 +155,7 @@ fn what_is_frozen_stays_and_the_rest_moves() {
         &golden,
         (1e-2, AdamSettings { max_norm: Some(1.0), ..AdamSettings::default() }),
     );
+    bench.model.parameters_mut().fetch().unwrap();
     let before = Bench::open("odd", Cpu::new(1)).model;
     for parameter in before.parameters().list() {
         let name = parameter.name.as_str();

@@ -1,6 +1,6 @@
 //! What must hold for a tagger whatever the numbers are.
 
-use crate::support::{Cpu, RELATIVE, assert_close};
+use crate::support::{Cpu, Device, RELATIVE, assert_close};
 use crate::tagger::TaggerBench;
 use crate::tiny::is_exactly_zero;
 use melm_nn::Error;
@@ -33,7 +33,7 @@ fn allowed() -> Allowed {
 }
 
 /// Sentences of several lengths, tags that are allowed; keys say which sentence it is.
-fn batch(order: &[u64]) -> TaggedBatch {
+pub(crate) fn batch(order: &[u64]) -> TaggedBatch {
     let mut batch = TaggedBatch::default();
     for key in order {
         let n = 5 + (key * 7) % 23;
@@ -47,10 +47,15 @@ fn batch(order: &[u64]) -> TaggedBatch {
     batch
 }
 
+/// A chain under the constraint of its scheme.
+pub(crate) fn constrained(device: Device) -> TaggerBench {
+    bench(HeadKind::Crf, Some(allowed()), device)
+}
+
 /// A tagger with weights large enough that differences rise above rounding, the CRF's included.
-fn bench(kind: HeadKind, allowed: Option<Allowed>, cpu: Cpu) -> TaggerBench {
+fn bench(kind: HeadKind, allowed: Option<Allowed>, device: impl Into<Device>) -> TaggerBench {
     let settings = TaggerSettings { n_tags: 3, kind, allowed };
-    let mut bench = TaggerBench::of(Tagger::random(&config(), settings, 5).unwrap(), cpu);
+    let mut bench = TaggerBench::of(Tagger::random(&config(), settings, 5).unwrap(), device);
     for name in bench.names() {
         let values = bench.model.parameters_mut().get_mut(&name).unwrap();
         for (index, value) in (0_u8..).zip(values.iter_mut().take(9)) {
@@ -79,7 +84,7 @@ fn trained(kind: HeadKind, cpu: Cpu) -> Vec<u32> {
             bench.accumulate(&batch(order), 0.1, Dropout::new(&config(), 1, step));
         }
         let TaggerBench { device, model, gradients, .. } = &mut bench;
-        adam.step(device, 1e-2, (model.parameters_mut(), gradients));
+        adam.step(device, 1e-2, (model.parameters_mut(), gradients)).unwrap();
     }
     let parameters = bench.model.parameters();
     let names = bench.names();
@@ -154,7 +159,7 @@ fn a_crf_at_zero_is_the_linear_head() {
     }
     let losses = benches.each_mut().map(|bench| bench.accumulate(&batch, 1.0, Dropout::NONE));
     assert!((losses[0] - losses[1]).abs() < 1e-9 * losses[0], "{losses:?}");
-    let found = benches.each_ref().map(|bench| bench.gradient("classifier.weight"));
+    let found = benches.each_mut().map(|bench| bench.gradient("classifier.weight"));
     assert_close("classifier.weight", &found[1], &found[0], 1e-5);
 }
 
@@ -170,7 +175,7 @@ fn micro_batches_add_up_to_the_batch() {
         });
         assert!((whole - parts.iter().sum::<f64>()).abs() < 1e-4 * whole, "{whole} {parts:?}");
         for name in benches[0].names().iter().filter(|name| !is_exactly_zero(name)) {
-            let [whole, parts] = benches.each_ref().map(|bench| bench.gradient(name));
+            let [whole, parts] = benches.each_mut().map(|bench| bench.gradient(name));
             assert_close(name, &parts, &whole, RELATIVE);
         }
     }
@@ -189,7 +194,7 @@ fn a_frozen_table_stays_and_the_rest_learns() {
         bench.accumulate(&batch(&[1, 2]), 1.0, Dropout::NONE);
         let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
         let TaggerBench { device, model, gradients, .. } = &mut bench;
-        adam.step(device, 1e-2, (model.parameters_mut(), gradients));
+        adam.step(device, 1e-2, (model.parameters_mut(), gradients)).unwrap();
         for (values, name) in before {
             let is_same = model.parameters().get(&name).unwrap() == values;
             assert_eq!(is_same, name == TABLE, "{name}");

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use melm_text::Corpus;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::record::is_none;
 use super::{DraftRecord, Verdict};
 use crate::written::Dropped;
 
 /// How many drafts there were, and how many were kept or why not.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Funnel {
     /// Sentences that were written and are no drafts, by reason; methods that fill masks write none.
-    #[serde(skip_serializing_if = "Dropped::is_empty")]
+    #[serde(default, skip_serializing_if = "Dropped::is_empty")]
     pub dropped: Dropped,
     /// All drafts.
     pub drafts: usize,
@@ -30,13 +30,13 @@ pub struct Funnel {
     /// Those in the augmented set.
     pub kept: usize,
     /// Copies of sentences without a mention, which are in the augmented set too.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub copied: usize,
     /// Those that nobody has judged yet.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub new: usize,
     /// Tokens of all drafts that stayed as they were, since the guessed pieces spelled nothing sound.
-    #[serde(skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_none")]
     pub restored_tokens: usize,
     /// Different mentions of the kept drafts that gold does not have, by entity type.
     pub new_mentions: BTreeMap<String, usize>,

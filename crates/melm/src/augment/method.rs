@@ -60,6 +60,12 @@ impl Method {
         matches!(self, Self::MlmEntity | Self::MelmPlain | Self::Melm)
     }
 
+    /// Whether it reads the masked language model, or at least its pieces: a `MulDA` without a pretrained model has none of
+    /// its own.
+    pub fn reads_masked_lm(self) -> bool {
+        self.has_masked_lm() || self == Self::Mulda
+    }
+
     /// Whether it fine-tunes that model.
     pub fn finetunes(self) -> bool {
         matches!(self, Self::MelmPlain | Self::Melm)

@@ -8,7 +8,7 @@ pub use funnel::Funnel;
 pub use method::{Augmenter, Melm, Method, Prepared, Tuned, prepare, tune};
 pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
@@ -48,6 +48,8 @@ pub struct Backbones<'a> {
     pub seq2seq: Option<&'a PretrainedSeq2Seq>,
     /// Of the judge; not needed without a filter.
     pub tagger: Option<&'a Pretrained>,
+    /// A judge that was trained on the same gold already; without one it is trained.
+    pub judge: Option<&'a Tagger>,
 }
 
 impl<'a> Backbones<'a> {
@@ -85,7 +87,7 @@ pub fn augment(
     (backbones, device): (Backbones<'_>, &Device),
     run: &mut Run<'_>,
 ) -> Result<Augmented, Error> {
-    let rounds = Rounds { folder: run.folder.join("rounds") };
+    let rounds = Rounds { folder: run.folder.as_ref().map(|folder| folder.join("rounds")) };
     let n_rounds = plan.generate.rounds.get();
     let mut novelty = Novelty::of(gold.train);
     let (mut crew, mut all, mut lines) = (None, Vec::new(), String::new());
@@ -123,6 +125,7 @@ pub fn augment(
 struct Crew<'a> {
     augmenter: Box<dyn Augmenter + 'a>,
     prepared: Prepared,
+    given: Option<&'a Tagger>,
     tagger: Option<Tagger>,
     fitted: Option<Fitted>,
     cuts: Cuts,
@@ -133,13 +136,14 @@ impl<'a> Crew<'a> {
     fn assemble(
         gold: Gold<'a>,
         plan: &'a Plan,
-        (backbones, device): (Backbones<'_>, &'a Device),
+        (backbones, device): (Backbones<'a>, &'a Device),
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
         let (augmenter, prepared) = prepare(gold, plan, (backbones, device), run)?;
-        let mut crew =
-            Self { augmenter, prepared, tagger: None, fitted: None, cuts: Cuts::default() };
-        if plan.has_judge() {
+        let given = backbones.judge.filter(|_| plan.has_judge());
+        let (tagger, fitted, cuts) = (None, None, Cuts::default());
+        let mut crew = Self { augmenter, prepared, given, tagger, fitted, cuts };
+        if plan.has_judge() && given.is_none() {
             let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
             // The tagger that `melm train` makes of the same data.
             let stage = &mut run.stage_as("judge", "tagger");
@@ -160,8 +164,10 @@ impl<'a> Crew<'a> {
         (device, run): (&Device, &mut Run<'_>),
     ) -> Result<Vec<Judged>, Error> {
         let mut made = recorded(drafts, novelty, (train, plan.seed));
-        let judge =
-            self.tagger.as_ref().map(|tagger| Judge::new(tagger, plan.filter, train.types()));
+        let judge = self
+            .given
+            .or(self.tagger.as_ref())
+            .map(|tagger| Judge::new(tagger, plan.filter, train.types()));
         let mut stage = run.stage("filter");
         judge_new(&mut made, judge.as_ref(), (plan.filter.mode, device), &mut stage)?;
         Ok(made)
@@ -279,23 +285,31 @@ pub fn judge_new(
 
 /// The rounds of a run that are on disk, each whole.
 struct Rounds {
-    folder: PathBuf,
+    folder: Option<PathBuf>,
+}
+
+/// The file of a round.
+fn path_of(folder: &Path, round: u32) -> PathBuf {
+    folder.join(format!("round-{round}.jsonl"))
+}
+
+/// What a round wrote that is no draft, counted.
+fn dropped_of(folder: &Path, round: u32) -> PathBuf {
+    folder.join(format!("round-{round}.dropped.toml"))
+}
+
+/// The fingerprint of a round that is whole.
+fn seal_of(folder: &Path, round: u32) -> PathBuf {
+    folder.join(format!("round-{round}.sha256"))
 }
 
 impl Rounds {
-    fn path(&self, round: u32) -> PathBuf {
-        self.folder.join(format!("round-{round}.jsonl"))
-    }
-
-    /// The fingerprint of a round that is whole.
-    fn seal(&self, round: u32) -> PathBuf {
-        self.folder.join(format!("round-{round}.sha256"))
-    }
-
     /// A round's drafts and its text, which is not written anew: numbers would not be the same to the last digit.
     fn read(&self, round: u32, train: &Corpus) -> Result<Option<(Vec<Judged>, String)>, Error> {
-        let path = self.path(round);
-        let (text, expected) = (std::fs::read(&path), std::fs::read_to_string(self.seal(round)));
+        let Some(folder) = &self.folder else { return Ok(None) };
+        let path = path_of(folder, round);
+        let (text, expected) =
+            (std::fs::read(&path), std::fs::read_to_string(seal_of(folder, round)));
         // A round that is not what was written is made again.
         let Some(text) = text.ok().filter(|text| expected.is_ok_and(|hash| hash == sha256(text)))
         else {
@@ -306,12 +320,9 @@ impl Rounds {
     }
 
     /// What a round wrote that is no draft; there is no file if it wrote nothing else.
-    fn dropped(&self, round: u32) -> PathBuf {
-        self.folder.join(format!("round-{round}.dropped.toml"))
-    }
-
     fn read_dropped(&self, round: u32) -> Result<Dropped, Error> {
-        let path = self.dropped(round);
+        let Some(folder) = &self.folder else { return Ok(Dropped::default()) };
+        let path = dropped_of(folder, round);
         match std::fs::read_to_string(&path) {
             Ok(text) => toml::from_str(&text).map_err(|_| melm_nn::Error::State { path }.into()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Dropped::default()),
@@ -320,15 +331,17 @@ impl Rounds {
     }
 
     fn write(&self, round: u32, made: &[Judged], dropped: &Dropped) -> Result<String, Error> {
-        std::fs::create_dir_all(&self.folder)
-            .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
         let text = to_lines(made.iter().map(|(record, _)| record));
-        write_whole(&self.path(round), text.as_bytes())?;
-        if !dropped.is_empty() {
-            let counts = toml::to_string(dropped).expect("counts are a table");
-            write_whole(&self.dropped(round), counts.as_bytes())?;
+        if let Some(folder) = &self.folder {
+            std::fs::create_dir_all(folder)
+                .map_err(|source| Error::Write { path: folder.clone(), source })?;
+            write_whole(&path_of(folder, round), text.as_bytes())?;
+            if !dropped.is_empty() {
+                let counts = toml::to_string(dropped).expect("counts are a table");
+                write_whole(&dropped_of(folder, round), counts.as_bytes())?;
+            }
+            write_whole(&seal_of(folder, round), sha256(text.as_bytes()).as_bytes())?;
         }
-        write_whole(&self.seal(round), sha256(text.as_bytes()).as_bytes())?;
         Ok(text)
     }
 }

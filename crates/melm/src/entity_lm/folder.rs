@@ -19,7 +19,7 @@ impl EntityLm {
 
     /// Opens a fine-tuned model for a corpus, all of whose tags it must have markers for.
     pub fn open(pretrained: &Pretrained, corpus: &Corpus, linearize: bool) -> Result<Self, Error> {
-        let mut tokenizer = pretrained.tokenizer()?;
+        let mut tokenizer = pretrained.tokenizer();
         let n_known = tokenizer.n_pieces();
         let markers = linearize.then(|| Markers::of(&[corpus], &mut tokenizer)).transpose()?;
         if tokenizer.n_pieces() > n_known {

@@ -46,7 +46,7 @@ impl EntityLm {
         settings: &MarkerSettings,
         seed: u64,
     ) -> Result<(Self, Vec<MarkerStart>), Error> {
-        let mut tokenizer = pretrained.tokenizer()?;
+        let mut tokenizer = pretrained.tokenizer();
         let markers =
             settings.linearize.then(|| Markers::of(corpora, &mut tokenizer)).transpose()?;
         let n_rows = pretrained.checkpoint().config().vocab_size;

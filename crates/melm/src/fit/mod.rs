@@ -123,7 +123,7 @@ pub fn fit(
     stage: &mut Stage<'_>,
 ) -> Result<Fitted, Error> {
     settings.freeze.apply(learner.parameters_mut())?;
-    let store = Store::new(stage.folder());
+    let mut store = Store::new(stage.folder());
     if let Some(fitted) = store.restore_done(learner.parameters_mut())? {
         return Ok(fitted);
     }
@@ -154,7 +154,7 @@ pub fn fit(
         }
         course.loss.add(loss);
         let rate = settings.rate(steps.schedule.factor(course.n_steps));
-        adam.step(device, rate, (learner.parameters_mut(), &mut gradients));
+        adam.step(device, rate, (learner.parameters_mut(), &mut gradients))?;
         course.n_steps += 1;
 
         let is_last = course.n_steps == steps.total;
@@ -181,6 +181,7 @@ pub fn fit(
             return Err(Error::Interrupted);
         }
     }
+    learner.parameters_mut().fetch()?;
     let best = course.best.filter(|_| settings.keep == Keep::Best);
     if best.is_some() {
         store.restore_best(learner.parameters_mut())?;

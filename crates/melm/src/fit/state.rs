@@ -90,26 +90,31 @@ impl Course {
     }
 }
 
-/// The files of a training under way.
+/// The files of a training under way; without a folder only its best parameters, in memory.
 pub(super) struct Store {
-    folder: PathBuf,
+    folder: Option<PathBuf>,
+    best: Vec<f32>,
 }
 
 impl Store {
-    pub(super) fn new(folder: &Path) -> Self {
-        Self { folder: folder.to_path_buf() }
+    pub(super) fn new(folder: Option<&Path>) -> Self {
+        Self { folder: folder.map(Path::to_path_buf), best: Vec::new() }
     }
 
-    fn state(&self) -> PathBuf {
-        self.folder.join("state.safetensors")
+    fn file(&self, name: &str) -> Option<PathBuf> {
+        self.folder.as_ref().map(|folder| folder.join(name))
     }
 
-    fn best(&self) -> PathBuf {
-        self.folder.join("best.safetensors")
+    fn state(&self) -> Option<PathBuf> {
+        self.file("state.safetensors")
     }
 
-    fn done(&self) -> PathBuf {
-        self.folder.join("done.safetensors")
+    fn best(&self) -> Option<PathBuf> {
+        self.file("best.safetensors")
+    }
+
+    fn done(&self) -> Option<PathBuf> {
+        self.file("done.safetensors")
     }
 
     /// The parameters of a training that is over, and how it went.
@@ -117,10 +122,7 @@ impl Store {
         &self,
         parameters: &mut Parameters,
     ) -> Result<Option<Fitted>, Error> {
-        let path = self.done();
-        if !path.exists() {
-            return Ok(None);
-        }
+        let Some(path) = self.done().filter(|path| path.exists()) else { return Ok(None) };
         let note = parameters.restore_trained(&path)?;
         // The run that finished it may have been killed before it had cleared up.
         self.clear_up()?;
@@ -129,15 +131,16 @@ impl Store {
 
     /// Keeps the parameters that the training ends with, and nothing else.
     pub(super) fn finish(&self, parameters: &Parameters, fitted: &Fitted) -> Result<(), Error> {
-        parameters.save_trained(&self.done(), &to_note(fitted))?;
+        let Some(path) = self.done() else { return Ok(()) };
+        parameters.save_trained(&path, &to_note(fitted))?;
         self.clear_up()
     }
 
     /// Removes what only a training under way needs, and what a kill left of it half written.
     fn clear_up(&self) -> Result<(), Error> {
-        let whole = [self.state(), self.best()];
+        let whole = [self.state(), self.best()].into_iter().flatten();
         let parts = whole.clone().map(|path| path.with_extension("safetensors.part"));
-        for path in whole.into_iter().chain(parts) {
+        for path in whole.chain(parts) {
             match fs::remove_file(&path) {
                 Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
                     return Err(Error::Write { path, source });
@@ -154,12 +157,12 @@ impl Store {
         adam: &mut Adam,
         parameters: &mut Parameters,
     ) -> Result<Course, Error> {
-        fs::create_dir_all(&self.folder)
-            .map_err(|source| Error::Write { path: self.folder.clone(), source })?;
-        let path = self.state();
-        if !path.exists() {
+        let Some(folder) = &self.folder else { return Ok(Course::default()) };
+        fs::create_dir_all(folder)
+            .map_err(|source| Error::Write { path: folder.clone(), source })?;
+        let Some(path) = self.state().filter(|path| path.exists()) else {
             return Ok(Course::default());
-        }
+        };
         let note = adam.restore(parameters, &path)?;
         from_note(&note, path)
     }
@@ -170,22 +173,31 @@ impl Store {
         parameters: &Parameters,
         course: &Course,
     ) -> Result<(), Error> {
-        Ok(adam.save(parameters, &self.state(), &to_note(course))?)
+        let Some(path) = self.state() else { return Ok(()) };
+        Ok(adam.save(parameters, &path, &to_note(course))?)
     }
 
-    pub(super) fn save_best(&self, parameters: &Parameters) -> Result<(), Error> {
-        Ok(parameters.save_trained(&self.best(), "")?)
+    pub(super) fn save_best(&mut self, parameters: &Parameters) -> Result<(), Error> {
+        match self.best() {
+            Some(path) => parameters.save_trained(&path, "")?,
+            None => parameters.copy_trained(&mut self.best),
+        }
+        Ok(())
     }
 
     pub(super) fn restore_best(&self, parameters: &mut Parameters) -> Result<(), Error> {
-        parameters.restore_trained(&self.best())?;
+        match self.best() {
+            Some(path) => drop(parameters.restore_trained(&path)?),
+            None => parameters.put_trained(&self.best),
+        }
         Ok(())
     }
 
     /// One line an epoch. Written anew each time, so that it never tells of an epoch that a killed run did not keep.
     pub(super) fn write_metrics(&self, stage: &str, course: &Course) -> Result<(), Error> {
+        let Some(path) = self.file("metrics.jsonl") else { return Ok(()) };
         let lines = course.epochs.iter().map(|epoch| metrics_line(stage, epoch));
-        write_whole(&self.folder.join("metrics.jsonl"), lines.collect::<String>().as_bytes())
+        write_whole(&path, lines.collect::<String>().as_bytes())
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use super::files::Files;
 use super::segmenter::{Opened, Segmenter};
@@ -11,6 +11,9 @@ use crate::Error;
 
 /// Distinct tokens remembered; beyond it tokens are segmented anew, so that a huge corpus cannot fill the memory.
 const MOST_REMEMBERED: usize = 1 << 20;
+
+/// Tokens and their pieces.
+type Remembered = HashMap<Box<str>, Box<[u32]>>;
 
 /// A sentence as the model reads it: `<s>`, the pieces of its tokens, `</s>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,16 +42,19 @@ pub struct Specials {
 }
 
 /// Cuts tokens into pieces; see the [module](super) for what it promises.
+///
+/// Copies have markers of their own and share the rules and what they remember, which do not depend on markers.
+#[derive(Clone)]
 pub struct Tokenizer {
     path: PathBuf,
-    segmenter: Segmenter,
+    segmenter: Arc<Segmenter>,
     pieces: Vec<String>,
     ids: HashMap<String, u32>,
     /// Ids that only we may place: those of special pieces, markers and whatever else was added to the vocabulary.
     added: Vec<u32>,
     specials: Specials,
     files: Files,
-    remembered: RwLock<HashMap<Box<str>, Box<[u32]>>>,
+    remembered: Arc<RwLock<Remembered>>,
 }
 
 impl Tokenizer {
@@ -76,7 +82,7 @@ impl Tokenizer {
         let added = ids;
         let ids = (0u32..).zip(&pieces).map(|(id, piece)| (piece.clone(), id)).collect();
         let specials = Specials::find(&path, &ids)?;
-        let remembered = RwLock::default();
+        let (segmenter, remembered) = (Arc::new(segmenter), Arc::default());
         let tokenizer = Self { path, segmenter, pieces, ids, added, specials, files, remembered };
         tokenizer.check_that_text_stays_text()?;
         Ok(tokenizer)

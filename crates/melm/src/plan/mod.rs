@@ -74,8 +74,8 @@ impl Plan {
     /// Whether it needs the masked language model, or only its pieces: a `MulDA` without a pretrained model has none of its
     /// own.
     pub fn needs_masked_lm(&self) -> bool {
-        self.method.has_masked_lm()
-            || (self.method == Method::Mulda && self.model.seq2seq.is_empty())
+        let has_own = self.method == Method::Mulda && !self.model.seq2seq.is_empty();
+        self.method.reads_masked_lm() && !has_own
     }
 
     /// Whether anybody judges the drafts: there has to be a filter, and something to judge.

@@ -6,10 +6,10 @@ use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
 use melm_nn::params::Parameters;
 use melm_nn::tagger::{HeadKind, TaggedBatch, TaggerTape};
-use melm_text::score::Reading;
-use melm_text::{Corpus, EntityTypes, Scores, Tag};
+use melm_text::{Corpus, Tag};
 
 use super::encode::View;
+use super::score::Exam;
 use super::{Cuts, Tagger};
 use crate::Error;
 use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
@@ -29,12 +29,6 @@ struct Example {
     view: View,
     /// The tags of its own tokens.
     tags: Vec<u32>,
-}
-
-/// The dev set, its tags in the tagger's types.
-struct Exam {
-    sentences: Vec<Vec<String>>,
-    tags: Vec<Vec<Tag>>,
 }
 
 impl Lessons {
@@ -71,26 +65,6 @@ impl Lessons {
         match self.tagger.model.settings().kind {
             HeadKind::Crf => examples.len(),
             HeadKind::Linear => examples.iter().map(|at| self.examples[*at].tags.len()).sum(),
-        }
-    }
-}
-
-impl Exam {
-    fn new(dev: &Corpus, types: &EntityTypes) -> Self {
-        let mut types = types.clone();
-        let translated: Vec<_> =
-            dev.types().iter().map(|t| types.intern(dev.types().name(t))).collect();
-        let translate = |tag: &Tag| match *tag {
-            Tag::Outside => Tag::Outside,
-            Tag::In(part, entity_type) => Tag::In(part, translated[entity_type.index()]),
-        };
-        let sentences = dev.sentences().iter();
-        Self {
-            sentences: sentences
-                .clone()
-                .map(|s| s.tokens().iter().map(ToString::to_string).collect())
-                .collect(),
-            tags: sentences.map(|s| s.tags().iter().map(translate).collect()).collect(),
         }
     }
 }
@@ -135,10 +109,7 @@ impl Learner for Lessons {
 
     fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
         let Some(dev) = &self.dev else { return Ok(None) };
-        let mut scores = Scores::new(Reading::Lenient);
-        self.tagger.tag_each(device, &dev.sentences, &mut |at, tagged| {
-            scores.add(&dev.tags[at], &tagged.tags);
-        })?;
+        let scores = dev.score(&self.tagger, device)?.scores;
         Ok(Some(Evaluation { measure: Measure::F1, value: scores.micro().rates().f1 }))
     }
 }

@@ -7,11 +7,13 @@ mod encode;
 mod folder;
 mod learn;
 mod predict;
+mod score;
 mod settings;
 mod tags;
 
 pub use encode::Cuts;
 pub use predict::Tagged;
+pub use score::Scored;
 pub use settings::{Head, TaggerSettings};
 pub use tags::TagSet;
 
@@ -56,7 +58,7 @@ impl Tagger {
         let nn_settings = settings.of_engine(&tags);
         let model = nn::Tagger::open(pretrained.checkpoint(), nn_settings, seed)?;
         let is_constrained = settings.constrained;
-        Ok(Self { model, tokenizer: pretrained.tokenizer()?, tags, is_constrained })
+        Ok(Self { model, tokenizer: pretrained.tokenizer(), tags, is_constrained })
     }
 
     /// Trains a tagger on a corpus and keeps the epoch that is best on dev; the last without a dev set.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::{TEXT, corpus, settings, train};
+use crate::support::{TEXT, corpus, settings, train, train_in};
 use melm::Error;
 use melm::files::sha256;
 use melm::stage::{Event, Wish};
@@ -64,6 +64,27 @@ fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
         assert_eq!(bytes(dir.path(), &trained.unwrap()), expected, "stopped after step {stop}");
         assert_eq!(resumed_at, stop);
     }
+}
+
+#[test]
+fn without_a_folder_it_ends_with_the_same_tagger_and_writes_nothing() {
+    let corpus = corpus(TEXT);
+    let mut settings = settings(Head::Linear);
+    settings.fit.budget = "40 updates".parse().unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    let weights = |work: Option<&str>| {
+        let go_on = &mut |_: Event<'_>| Wish::Save;
+        let trained = train_in((dir.path(), work), &corpus, &settings, go_on).unwrap();
+        let scored = trained.tagger.score(&melm_nn::device::Device::cpu(1), &corpus).unwrap();
+        // What is kept is what was best on dev.
+        assert_eq!(Some(scored.scores.micro().rates().f1), trained.fitted.best.map(|b| b.value));
+        let out = dir.path().join("out");
+        trained.tagger.save(&out).unwrap();
+        sha256(&fs::read(out.join("model.safetensors")).unwrap())
+    };
+    let in_memory = weights(None);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+    assert_eq!(in_memory, weights(Some("work")));
 }
 
 #[test]

@@ -72,11 +72,22 @@ pub(crate) fn train(
     settings: &TaggerSettings,
     listener: &mut dyn FnMut(Event<'_>) -> Wish,
 ) -> Result<Trained, melm::Error> {
+    train_in((dir, Some("work")), corpus, settings, listener)
+}
+
+/// Trains in a folder within `dir`, or in memory.
+pub(crate) fn train_in(
+    (dir, work): (&Path, Option<&str>),
+    corpus: &Corpus,
+    settings: &TaggerSettings,
+    listener: &mut dyn FnMut(Event<'_>) -> Wish,
+) -> Result<Trained, melm::Error> {
     let model = dir.join("model");
     let pretrained =
         if model.exists() { Pretrained::open(&model).unwrap() } else { pretrained(&model) };
     let mut hear = |_: &str, event: Event<'_>| listener(event);
-    let mut run = Run { seed: Seed(1), folder: dir.join("work"), listener: &mut hear };
+    let mut run =
+        Run { seed: Seed(1), folder: work.map(|work| dir.join(work)), listener: &mut hear };
     let stage = &mut run.stage("tagger");
     Tagger::train(&pretrained, (corpus, Some(corpus)), (settings, &Device::cpu(2)), stage)
 }

@@ -47,10 +47,11 @@ pub(crate) fn run(
     (backbones, threads): (Backbones<'_>, usize),
     hear: &mut dyn FnMut(&'static str, Event<'_>) -> Wish,
 ) -> Result<Augmented, Error> {
-    let mut run = Run { seed: Seed(7), folder: dir.join("work"), listener: hear };
+    let mut run = Run { seed: Seed(7), folder: Some(dir.join("work")), listener: hear };
     let gold = Gold { train: corpus, dev: Some(corpus) };
     augment(gold, plan, (backbones, &Device::cpu(threads)), &mut run)
 }
 
 /// A run that needs no model.
-pub(crate) const NONE: Backbones<'_> = Backbones { masked_lm: None, tagger: None, seq2seq: None };
+pub(crate) const NONE: Backbones<'_> =
+    Backbones { masked_lm: None, tagger: None, seq2seq: None, judge: None };

@@ -38,7 +38,7 @@ pub(super) fn say(job: &Job, terminal: &Terminal) {
 
 /// Operations a second of a product such as a model's.
 fn speed(device: &Device) -> f64 {
-    let Device::Cpu(cpu) = device;
+    let Device::Cpu(cpu) = device else { return f64::NAN };
     let mut probe = LinearProbe::new(672, 512, 2048);
     probe.run(cpu, Product::Forward);
     let (begun, mut n) = (Instant::now(), 0.0);
@@ -159,7 +159,8 @@ fn writer(
 
 fn size(model: &Pretrained, corpus: Option<&Corpus>, with_markers: bool) -> Size {
     let mut size = Size { sentences: 0.0, pieces: 0.0, entities: 0.0 };
-    let (Some(corpus), Ok(tokenizer)) = (corpus, model.tokenizer()) else { return size };
+    let Some(corpus) = corpus else { return size };
+    let tokenizer = model.tokenizer();
     for sentence in corpus.sentences() {
         let Ok(encoded) = tokenizer.encode(sentence.tokens()) else { continue };
         size.sentences += 1.0;

@@ -77,7 +77,7 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let deferred = Deferred::begin();
     let mut listener = Listener::new(command.planning.save_every, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
-    let mut run = Run { seed: Seed(job.plan.seed), folder: stages, listener: &mut hear };
+    let mut run = Run { seed: Seed(job.plan.seed), folder: Some(stages), listener: &mut hear };
     let augmented = augment(job.gold(), &job.plan, (job.backbones(), &job.device), &mut run)?;
     if command.keep_model {
         job.save_model(&folder.dir().join("model"), &mut run)?;
@@ -121,6 +121,7 @@ impl Job {
             masked_lm: self.masked_lm.as_ref(),
             tagger: self.tagger.as_ref(),
             seq2seq: self.seq2seq.as_ref(),
+            judge: None,
         }
     }
 

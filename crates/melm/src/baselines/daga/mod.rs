@@ -16,7 +16,7 @@ pub use settings::{DagaSettings, Unknown};
 
 use std::ops::Range;
 
-use melm_nn::device::Device;
+use melm_nn::device::{Device, Processor};
 use melm_nn::draw::draw;
 use melm_nn::lstm::{LstmConfig, LstmLm, LstmTape};
 use melm_text::{Corpus, Sentence};
@@ -41,7 +41,7 @@ pub struct Daga<'a> {
     gold: &'a Corpus,
     settings: &'a DagaSettings,
     n_rounds: u64,
-    device: &'a Device,
+    device: Processor<'a>,
     dropped: Dropped,
 }
 
@@ -75,7 +75,8 @@ impl<'a> Daga<'a> {
             dev: gold.dev.map_or(Vec::new(), linearize),
             tape: LstmTape::default(),
         };
-        let fitted = fit(&mut lessons, &settings.fit, device, stage)?;
+        let device = device.processor();
+        let fitted = fit(&mut lessons, &settings.fit, &device, stage)?;
         let daga = Self {
             model: lessons.model,
             vocabulary,
@@ -89,7 +90,7 @@ impl<'a> Daga<'a> {
     }
 
     /// What is written in some tries at once; what one writes depends on its own stream alone.
-    fn write(&self, key: Key, tries: Range<usize>) -> Vec<Result<Sentence, Fault>> {
+    fn write(&self, key: Key, tries: Range<usize>) -> Result<Vec<Result<Sentence, Fault>>, Error> {
         let n = tries.len();
         let mut generators: Vec<Generator> =
             tries.map(|number| key.at(number as u64).generator()).collect();
@@ -99,7 +100,7 @@ impl<'a> Daga<'a> {
         let (mut state, mut scores) = (self.model.start(n), Vec::new());
         let mut words = vec![START; n];
         for _ in 0..=self.settings.longest.get() {
-            self.model.next(self.device, &words, &mut state, &mut scores);
+            self.model.next(&self.device, &words, &mut state, &mut scores)?;
             let rows = scores.chunks_exact(self.vocabulary.len());
             let drawn = running.iter().zip(rows).map(|(at, row)| {
                 let word = draw(row, self.settings.temperature, generators[*at].uniform());
@@ -122,7 +123,7 @@ impl<'a> Daga<'a> {
         }
         let parse =
             |written: Result<Vec<u32>, Fault>| written.and_then(|ids| self.vocabulary.parse(&ids));
-        written.into_iter().map(parse).collect()
+        Ok(written.into_iter().map(parse).collect())
     }
 }
 
@@ -134,7 +135,7 @@ impl Augmenter for Daga<'_> {
             tries: self.settings.tries.get(),
             side_by_side: CHUNK,
         };
-        let write = |key, tries| Ok(self.write(key, tries));
+        let write = |key, tries| self.write(key, tries);
         let drafts;
         (drafts, self.dropped) = round.collect(self.gold, stage, write)?;
         Ok(drafts)

@@ -22,7 +22,7 @@ pub use settings::MuldaSettings;
 
 use std::ops::Range;
 
-use melm_nn::device::Device;
+use melm_nn::device::{Device, Processor};
 use melm_nn::packed::Packed;
 use melm_nn::seq2seq::{Beams, Seq2Seq, Seq2SeqConfig, Seq2SeqTape, StackConfig, Stopping};
 use melm_text::{Corpus, Sentence};
@@ -64,7 +64,7 @@ pub struct Mulda<'a> {
     bodies: Vec<Body>,
     settings: &'a MuldaSettings,
     n_rounds: u64,
-    device: &'a Device,
+    device: Processor<'a>,
     dropped: Dropped,
 }
 
@@ -102,7 +102,8 @@ impl<'a> Mulda<'a> {
         let rates = (settings.dropout.value() as f32, settings.attention_dropout.value() as f32);
         let (key, tape) = (stage.key(), Seq2SeqTape::default());
         let mut lessons = Lessons { model, pieces, train, dev, rates, key, tape };
-        let fitted = fit(&mut lessons, &settings.fit, device, stage)?;
+        let device = device.processor();
+        let fitted = fit(&mut lessons, &settings.fit, &device, stage)?;
         let mulda = Self {
             model: lessons.model,
             pieces: lessons.pieces,
@@ -130,7 +131,7 @@ impl<'a> Mulda<'a> {
         let frame = self.pieces.frame(longest);
         let written = if self.settings.beams == 0 {
             let share = &mut |at: usize| generators[at].uniform();
-            self.model.sample(self.device, (&sources, &frame, self.settings.temperature), share)?
+            self.model.sample(&self.device, (&sources, &frame, self.settings.temperature), share)?
         } else {
             let beams = Beams {
                 n_beams: self.settings.beams,
@@ -139,7 +140,7 @@ impl<'a> Mulda<'a> {
             };
             let best = |sentence: usize| {
                 let source = &sources.pieces()[sources.rows(sentence)];
-                let found = self.model.search(self.device, (source, &frame), &beams)?;
+                let found = self.model.search(&self.device, (source, &frame), &beams)?;
                 Ok(found.into_iter().next().map(|found| found.pieces))
             };
             (0..sources.n_sentences()).map(best).collect::<Result<_, Error>>()?
@@ -166,7 +167,7 @@ fn open(
             Ok((pieces, model))
         }
         MuldaModel::New(own) => {
-            let pieces = Pieces::used(own.tokenizer()?, corpus, &settings.language)?;
+            let pieces = Pieces::used(own.tokenizer(), corpus, &settings.language)?;
             let width = settings.width.get();
             let (n_layers, n_heads) = (settings.layers.get(), settings.heads.get());
             let stack = StackConfig { n_layers, n_heads, inner: INNER * width };

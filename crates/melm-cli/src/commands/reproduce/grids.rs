@@ -1,0 +1,97 @@
+//! Which grid, which of its cells, and the files they need.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use melm::experiment::table::Table;
+use melm::experiment::{Cell, Grid, Language, Languages, Split};
+use melm::files::Fingerprint;
+
+use crate::args::Reproduce;
+use crate::data::Data;
+use crate::failure::Failure;
+use crate::settings;
+use crate::terminal::Terminal;
+
+/// The grids that are part of the program: the paper's, and the small one.
+const BUILT_IN: [(&str, &str); 4] = [
+    ("configs/paper/mono.toml", include_str!("../../../../../configs/paper/mono.toml")),
+    ("configs/paper/cross.toml", include_str!("../../../../../configs/paper/cross.toml")),
+    ("configs/paper/multi.toml", include_str!("../../../../../configs/paper/multi.toml")),
+    ("configs/smoke.toml", include_str!("../../../../../configs/smoke.toml")),
+];
+
+/// The grid of the options, and what it is called.
+pub(super) fn open(command: &Reproduce) -> Result<(String, Grid), Failure> {
+    let built_in = match command.table {
+        _ if command.smoke => BUILT_IN[3],
+        Table::Mono => BUILT_IN[0],
+        Table::Cross => BUILT_IN[1],
+        Table::Multi => BUILT_IN[2],
+    };
+    let (name, text) = match &command.config {
+        Some(path) => settings::read(path)?,
+        None => (built_in.0.to_owned(), built_in.1.to_owned()),
+    };
+    let mut grid = Grid::parse(&name, &text)?;
+    if !command.seed.is_empty() {
+        for block in &mut grid.grid {
+            block.seeds.clone_from(&command.seed);
+        }
+    }
+    Ok((name, grid))
+}
+
+/// The cells that `--only` leaves.
+pub(super) fn cells(command: &Reproduce, grid: &Grid) -> Result<Vec<Cell>, Failure> {
+    let mut cells = grid.cells();
+    for only in &command.only {
+        cells.retain(|cell| only.lets(cell));
+        if cells.is_empty() {
+            return Err(Failure::Usage {
+                message: "`--only` leaves no cell of the grid".into(),
+                hint: "look at the grid's cells with `--dry-run`",
+            });
+        }
+    }
+    Ok(cells)
+}
+
+/// Reads what the cells need. Without `--test` no test file is opened.
+pub(super) fn data(
+    command: &Reproduce,
+    name: &str,
+    grid: &Grid,
+    cells: &[Cell],
+    terminal: &Terminal,
+) -> Result<Languages, Failure> {
+    let folder =
+        command.data.as_deref().or(grid.data.as_deref()).ok_or_else(|| Failure::Usage {
+            message: format!("`{name}` needs data"),
+            hint: "name its folder with `--data DIR`, or try `--smoke` on the shipped example",
+        })?;
+    let read = |language: &str, split: &str| -> Result<Split, Failure> {
+        let path = grid.file(folder, language, split);
+        read(&path, command, terminal)
+    };
+    let tests: BTreeSet<&str> = if command.test {
+        cells.iter().flat_map(|cell| grid.tests_of(cell)).collect()
+    } else {
+        BTreeSet::new()
+    };
+    let own: BTreeSet<&str> = cells.iter().flat_map(Cell::languages).collect();
+    let mut languages = BTreeMap::new();
+    for language in own.union(&tests) {
+        let test = tests.contains(language).then(|| read(language, "test")).transpose()?;
+        let (train, dev) = (read(language, "train")?, read(language, "dev")?);
+        languages.insert((*language).to_owned(), Language { train, dev, test });
+    }
+    Ok(languages)
+}
+
+fn read(path: &Path, command: &Reproduce, terminal: &Terminal) -> Result<Split, Failure> {
+    let data = Data::read(path, &command.reading, terminal)?;
+    let mut fingerprint = Fingerprint::default();
+    data.add_to(&mut fingerprint);
+    Ok(Split { corpus: data.corpus, fingerprint: fingerprint.finish() })
+}

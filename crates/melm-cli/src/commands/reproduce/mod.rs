@@ -1,0 +1,125 @@
+//! `melm reproduce`: the paper's comparison, as a grid of taggers and a table.
+
+mod grids;
+mod workshop;
+
+use std::sync::Mutex;
+
+use melm::experiment::table::{Split, Table, csv, latex, markdown};
+use melm::experiment::{Cell, Ledger, Line, Paper, Tally};
+use melm::files::{sha256, write_whole};
+
+use crate::args::Reproduce;
+use crate::failure::Failure;
+use crate::output::{self, Output};
+use crate::terminal::{Terminal, count};
+
+pub(crate) use workshop::Workshop;
+
+pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failure> {
+    let (name, grid) = grids::open(command)?;
+    let mut cells = grids::cells(command, &grid)?;
+    if command.table_only {
+        let ledger = Ledger::open(&command.out, "ledger.jsonl")?;
+        let lines = chosen(command, ledger.lines(), terminal);
+        return finish(command, &lines, &grid.paper);
+    }
+    let data = grids::data(command, &name, &grid, &cells, terminal)?;
+    let workshop = Workshop::new((&command.comparing, &name), &grid, data, terminal)?;
+    let taggers = command.keep_taggers.then(|| command.out.join("taggers"));
+    let bench = workshop.bench(taggers.as_deref());
+    terminal.say(&workshop.described(&cells));
+    let file = match command.shard {
+        Some(shard) => {
+            cells = shard.part(&cells);
+            format!("ledger-{}-of-{}.jsonl", shard.number, shard.of)
+        }
+        None => "ledger.jsonl".to_owned(),
+    };
+    if command.dry_run {
+        for cell in &cells {
+            terminal.say(&cell.to_string());
+        }
+        return Ok(());
+    }
+    let ledger = Mutex::new(Ledger::open(&command.out, &file)?);
+    write_plans(command, &cells, &|cell| bench.plan_of(cell))?;
+    let tally = workshop.run(&bench, &cells, &ledger, terminal)?;
+    say_tally(tally, terminal);
+    let ledger = ledger.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let is_current = |line: &&Line| cells.contains(&line.cell) && line.key == bench.key(&line.cell);
+    let lines: Vec<_> = ledger.lines().iter().filter(is_current).cloned().collect();
+    finish(command, &lines, &grid.paper)
+}
+
+fn say_tally(tally: Tally, terminal: &Terminal) {
+    let mut said = vec![format!("{} run", count(tally.n_run, "cell"))];
+    said.extend((tally.n_known > 0).then(|| format!("{} known", tally.n_known)));
+    said.extend((tally.n_shared > 0).then(|| {
+        format!("{} the same as another, since no setting they read differs", tally.n_shared)
+    }));
+    said.extend((tally.n_diverged > 0).then(|| format!("{} diverged", tally.n_diverged)));
+    terminal.say(&said.join(", "));
+}
+
+/// The lines that `--only` leaves; of several of one cell the last.
+fn chosen(command: &Reproduce, lines: &[Line], terminal: &Terminal) -> Vec<Line> {
+    let mut chosen: Vec<Line> = Vec::new();
+    let mut n_old = 0;
+    for line in lines.iter().filter(|line| command.only.iter().all(|only| only.lets(&line.cell))) {
+        match chosen.iter_mut().find(|other| other.cell == line.cell) {
+            Some(other) => {
+                *other = line.clone();
+                n_old += 1;
+            }
+            None => chosen.push(line.clone()),
+        }
+    }
+    if n_old > 0 {
+        let n = count(n_old, "cell");
+        terminal
+            .say(&format!("{n} run before with other data, settings or device: the last counts"));
+    }
+    chosen
+}
+
+/// The whole plans that lines name, so that each can be run again.
+fn write_plans(
+    command: &Reproduce,
+    cells: &[Cell],
+    plan_of: &dyn Fn(&Cell) -> melm::plan::Plan,
+) -> Result<(), Failure> {
+    let folder = command.out.join("plans");
+    std::fs::create_dir_all(&folder)
+        .map_err(|source| Output::failed(&folder.display().to_string(), source))?;
+    for cell in cells {
+        let text = plan_of(cell).to_toml();
+        let path = folder.join(format!("{}.toml", &sha256(text.as_bytes())[..16]));
+        if !path.exists() {
+            write_whole(&path, text.as_bytes())?;
+        }
+    }
+    Ok(())
+}
+
+/// Writes the tables, and prints the one that counts: of the test sets if they were scored.
+fn finish(command: &Reproduce, lines: &[Line], paper: &Paper) -> Result<(), Failure> {
+    let tables = [Split::Dev, Split::Test].map(|split| command.table.rows(lines, split, paper));
+    let has_rows = |table: &&melm::experiment::table::Rows| !table.rows.is_empty();
+    let texts = |write: &dyn Fn(&melm::experiment::table::Rows) -> String| {
+        tables.iter().filter(has_rows).map(write).collect::<Vec<_>>().join("\n")
+    };
+    let stem = match command.table {
+        Table::Mono => "table",
+        Table::Cross => "table-cross",
+        Table::Multi => "table-multi",
+    };
+    let write = |ending: &str, text: String| {
+        write_whole(&command.out.join(format!("{stem}.{ending}")), text.as_bytes())
+    };
+    write("md", texts(&markdown))?;
+    write("tex", texts(&latex))?;
+    write("csv", csv(&tables[0], true) + &csv(&tables[1], false))?;
+    let last = tables.iter().rfind(has_rows).unwrap_or(&tables[0]);
+    output::print(&markdown(last))
+}

@@ -1,0 +1,192 @@
+//! `reproduce`: a whole tiny grid.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::{TRAIN, done, run, tiny_folder};
+
+const GRID: &str = r#"
+files = "{language}/{split}.conll"
+transfer.en = ["de"]
+evaluations = 2
+[plan]
+tagger.budget = "4 updates"
+tagger.learning_rate = 0.01
+finetune.budget = "1 epoch"
+generate.rounds = 1
+filter.mode = "off"
+[[grid]]
+languages = ["en", "de"]
+sizes = [3]
+draws = [1, 2]
+seeds = [1]
+methods = ["gold", "gold-duplicated", "label-wise", "melm"]
+budgets = ["1 epoch", "4 updates"]
+[paper]
+3.melm = { en = 12.34 }
+"#;
+
+/// A folder with a tiny model, data of two languages and a grid; no test sets.
+fn workplace() -> tempfile::TempDir {
+    let folder = tiny_folder();
+    for language in ["en", "de"] {
+        fs::create_dir_all(folder.path().join("data").join(language)).unwrap();
+        for split in ["train", "dev"] {
+            fs::write(folder.path().join(format!("data/{language}/{split}.conll")), TRAIN).unwrap();
+        }
+    }
+    fs::write(folder.path().join("grid.toml"), GRID).unwrap();
+    folder
+}
+
+fn args(out: &str, more: &str) -> String {
+    format!("reproduce mono --config grid.toml --data data --model model -o {out} {more}")
+}
+
+fn ledger(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+/// What is measured, without what differs from run to run.
+fn scores(path: &Path) -> Vec<(String, Value, Value)> {
+    let line = |line: Value| (line["key"].to_string(), line["dev"].clone(), line["test"].clone());
+    let mut scores: Vec<_> = ledger(path).into_iter().map(line).collect();
+    scores.sort_by(|a, b| a.0.cmp(&b.0));
+    scores
+}
+
+#[test]
+fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
+    let folder = workplace();
+    let at = |name: &str| folder.path().join(name);
+    let said = done(folder.path(), &args("one", ""));
+    assert!(said.contains("32 cells with model, dev sets only"), "{said}");
+    assert!(said.contains("32 cells run"), "{said}");
+    let table = fs::read_to_string(at("one/table.md")).unwrap();
+    assert!(table.contains("### Monolingual, dev F1, 1 epoch"), "{table}");
+    assert!(table.contains("### Monolingual, dev F1, 4 updates"), "{table}");
+    // The paper's value is of a test set.
+    assert!(table.contains("| 3 | melm |") && !table.contains("12.34"), "{table}");
+    let lines = ledger(&at("one/ledger.jsonl"));
+    assert_eq!(lines.len(), 32);
+    assert!(lines.iter().all(|line| line["test"].is_null()));
+    let melm = lines.iter().find(|line| line["method"] == "melm").unwrap();
+    assert!(at(&format!("one/plans/{}.toml", melm["plan"].as_str().unwrap())).exists());
+    assert!(melm["drafts"]["drafts"].as_u64().unwrap() > 0);
+    let twice = lines.iter().find(|line| line["method"] == "gold-duplicated").unwrap();
+    assert_eq!(twice["n_train"], 6);
+
+    // Nothing is run again; half a line of a killed run is.
+    let said = done(folder.path(), &args("one", ""));
+    assert!(said.contains("0 cells run, 32 known"), "{said}");
+    let text = fs::read_to_string(at("one/ledger.jsonl")).unwrap();
+    fs::create_dir(at("killed")).unwrap();
+    fs::write(at("killed/ledger.jsonl"), &text[..text.len() - 100]).unwrap();
+    let said = done(folder.path(), &args("killed", "--jobs 2 --keep-taggers"));
+    assert!(said.contains("1 cell run, 31 known"), "{said}");
+    assert_eq!(scores(&at("one/ledger.jsonl")), scores(&at("killed/ledger.jsonl")));
+    let kept = fs::read_dir(at("killed/taggers")).unwrap().next().unwrap().unwrap().path();
+    done(folder.path(), &format!("tag {} data/en/dev.conll -o tagged.conll", kept.display()));
+
+    // Shards side by side, several cells at a time: the same scores.
+    done(folder.path(), &args("shards", "--shard 1/2 --jobs 2"));
+    done(folder.path(), &args("shards", "--shard 2/2"));
+    let both = [1, 2].map(|i| fs::read(at(&format!("shards/ledger-{i}-of-2.jsonl"))).unwrap());
+    fs::create_dir(at("joined")).unwrap();
+    fs::write(at("joined/ledger.jsonl"), both.concat()).unwrap();
+    assert_eq!(scores(&at("joined/ledger.jsonl")), scores(&at("one/ledger.jsonl")));
+    let said = done(folder.path(), &args("joined", ""));
+    assert!(said.contains("0 cells run, 32 known"), "{said}");
+
+    // Other settings are other cells.
+    let said = done(folder.path(), &args("one", "--set tagger.learning_rate=0.02 --only draw=1"));
+    assert!(said.contains("16 cells run"), "{said}");
+
+    // Without test sets there is nothing to score; with them the same taggers are scored.
+    let refused = run(folder.path(), &args("one", "--test"));
+    assert_eq!(refused.status.code(), Some(1));
+    for language in ["en", "de"] {
+        fs::write(at(&format!("data/{language}/test.conll")), TRAIN).unwrap();
+    }
+    let said = done(folder.path(), &args("one", "--test --only draw=1"));
+    assert!(said.contains("16 cells run"), "{said}");
+    let table = fs::read_to_string(at("one/table.md")).unwrap();
+    assert!(table.contains("test F1, 4 updates") && table.contains("(12.34)"), "{table}");
+    let lines = ledger(&at("one/ledger.jsonl"));
+    let tested: Vec<_> = lines.iter().filter(|line| !line["test"].is_null()).collect();
+    assert_eq!(tested.len(), 16);
+    for line in tested {
+        let first = lines.iter().find(|other| other["key"] == line["key"]).unwrap();
+        assert_eq!(line["dev"], first["dev"]);
+        let n_tests = if line["language"] == "en" { 2 } else { 1 };
+        assert_eq!(line["test"].as_object().unwrap().len(), n_tests);
+    }
+    // English taggers on German, from the same ledger.
+    let cross = args("one", "--test --only draw=1").replace("mono", "cross");
+    let said = done(folder.path(), &cross);
+    assert!(said.contains("0 cells run, 16 known"), "{said}");
+    let table = fs::read_to_string(at("one/table-cross.md")).unwrap();
+    assert!(table.contains("| gold | method | en→de | mean |"), "{table}");
+    // Without data, from the ledger alone.
+    let output = run(folder.path(), "reproduce cross --config grid.toml -o one --table-only");
+    assert!(String::from_utf8(output.stdout).unwrap().contains("en→de"));
+}
+
+#[test]
+fn a_cell_is_what_the_commands_make_one_by_one() {
+    let folder = workplace();
+    let grid = GRID.replace("\"1 epoch\", ", "\"25 epochs\", ");
+    fs::write(folder.path().join("grid.toml"), grid).unwrap();
+    let only = "--only draw=2 --only language=en --only method=gold,label-wise";
+    done(folder.path(), &args("out", only));
+    done(folder.path(), "sample data/en/train.conll --size 3 --seed 2 -o train.conll --force");
+    done(folder.path(), "sample data/en/dev.conll --size 3 --seed 2 -o dev.conll");
+    let plan = "--dev dev.conll --model model --seed 1 --set tagger.learning_rate=0.01 \
+                --set generate.rounds=1 --set filter.mode=off";
+    done(folder.path(), &format!("augment train.conll --method label-wise -o more {plan}"));
+    for (method, train) in [("gold", "train.conll"), ("label-wise", "more/train.augmented.conll")] {
+        done(folder.path(), &format!("train {train} --epochs 25 -o {method} {plan}"));
+        done(folder.path(), &format!("tag {method} dev.conll -o {method}.conll"));
+        let score = run(folder.path(), &format!("score dev.conll {method}.conll --json"));
+        let score: Value = serde_json::from_slice(&score.stdout).unwrap();
+        let lines = ledger(&folder.path().join("out/ledger.jsonl"));
+        let is_it = |line: &&Value| line["method"] == method && line["budget"] == "25 epochs";
+        let f1 = lines.iter().find(is_it).unwrap()["dev"]["f1"].as_f64().unwrap();
+        let expected = 100.0 * score["f1"].as_f64().unwrap();
+        assert!(f1 > 0.0 && (f1 - expected).abs() < 0.006, "{method}: {f1}, expected {expected}");
+    }
+}
+
+#[test]
+fn variants_share_what_they_do_not_change() {
+    let folder = workplace();
+    let grid = GRID.to_owned() + "[variants]\nfew.generate.rounds = 1\nmany.generate.rounds = 2\n";
+    fs::write(folder.path().join("grid.toml"), grid).unwrap();
+    let said = done(folder.path(), &args("out", "--only draw=1 --only language=en"));
+    // Of 2 x 4 x 2 cells, gold's two budgets are the same for both variants.
+    assert!(said.contains("14 cells run, 2 the same as another"), "{said}");
+    let table = fs::read_to_string(folder.path().join("out/table.md")).unwrap();
+    assert!(table.contains("| to few |"), "{table}");
+    assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 16);
+}
+
+#[test]
+fn what_cannot_be_run_is_said_first() {
+    let folder = workplace();
+    for (args, code, expected) in [
+        ("reproduce mono -o out", 2, "needs data"),
+        ("reproduce mono --config grid.toml --data nowhere -o out --model model", 1, "cannot read"),
+        (&*args("out", "--only method=daisy"), 2, "leaves no cell"),
+        (&*args("out", "--set tagger.buget=3"), 2, "did you mean `tagger.budget`?"),
+        ("reproduce table1 -o out", 2, "expected mono, cross or multi"),
+    ] {
+        let output = run(folder.path(), args);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{args}: {said}");
+        assert_eq!(output.status.code(), Some(code), "{args}: {said}");
+        assert!(!folder.path().join("out").exists(), "{args}");
+    }
+}

@@ -1,0 +1,384 @@
+//! Adam on a card, the table a chunk at a time: its gradient is never whole.
+
+use super::Cuda;
+use super::gradients::CardGradients;
+use super::kernels::{Argument, Kernels, launch};
+use super::machine::{Factor, Product, Span};
+use super::memory::{Block, Parcel, read_floats, write_floats};
+use super::weights::Weights;
+use super::{SPLITS, n32};
+use crate::error::Error;
+use crate::gradients::Gradients;
+use crate::optim::Rule;
+use crate::params::Parameters;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Numbers of the table's gradient that are there at once: about what the second-level cache of a card holds.
+const CHUNK_NUMBERS: usize = 6 << 20;
+/// Table rows of a chunk are a multiple of this, so that chunks are aligned.
+const ROW_ALIGNMENT: usize = 16;
+/// Blocks that share a sum of squares.
+const NORM_BLOCKS: usize = 512;
+
+/// The optimiser's memory on a card: two moments a parameter.
+pub(crate) struct Moments {
+    mean: Block,
+    square: Block,
+    /// Some rows of the table's gradient.
+    chunk: Block,
+    norms: Block,
+    grams: Block,
+    clip: Block,
+    /// For each piece, which of the looked-up ones it is.
+    listed: Block,
+    parcel: Block,
+}
+
+/// As `adam.cu` has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct CardRule {
+    beta1: f32,
+    beta2: f32,
+    eps: f32,
+    rate: f32,
+    root: f32,
+    keep: f32,
+}
+
+impl Argument for CardRule {}
+
+/// As `adam.cu` has it.
+#[repr(C)]
+#[derive(Clone, Copy, Default)]
+struct Lookups {
+    pieces: Span<u32>,
+    starts: Span<u32>,
+    order: Span<u32>,
+    rows: Span<f32>,
+    of: Span<u32>,
+}
+
+impl Argument for Lookups {}
+
+impl Moments {
+    /// Moments on a card, from those that the processor has.
+    pub(crate) fn send(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
+        let send = |values: &[f32]| {
+            let block = Block::zeros(&cuda.machine, size_of_val(values))?;
+            write_floats(&*cuda.machine, values, block.span())?;
+            Ok::<_, Error>(block)
+        };
+        let empty = || Block::empty(&cuda.machine);
+        let [mean, square] = moments;
+        Ok(Self {
+            mean: send(mean)?,
+            square: send(square)?,
+            chunk: empty(),
+            norms: empty(),
+            grams: empty(),
+            clip: Block::zeros(&cuda.machine, 16)?,
+            listed: empty(),
+            parcel: empty(),
+        })
+    }
+
+    /// The norm of the last step's gradients.
+    pub(crate) fn norm(&self) -> Result<f64, Error> {
+        let mut bytes = [0; 8];
+        self.norms.machine().download(self.norms.span::<f64>().address, &mut bytes)?;
+        Ok(f64::from_le_bytes(bytes))
+    }
+
+    /// Copies them back.
+    pub(crate) fn read(&self, out: [&mut [f32]; 2]) -> Result<(), Error> {
+        for (block, out) in [&self.mean, &self.square].into_iter().zip(out) {
+            read_floats(&**block.machine(), block.span(), out)?;
+        }
+        Ok(())
+    }
+}
+
+/// One step: what is read, and what is changed.
+struct Step<'a> {
+    kernels: &'a Kernels,
+    weights: &'a Weights,
+    parameters: &'a Parameters,
+    card: &'a CardGradients,
+    moments: &'a mut Moments,
+    /// Tensors to change, neighbours together.
+    ranges: Vec<Range<usize>>,
+    trains_table: bool,
+}
+
+impl Cuda {
+    /// Changes the trained parameters as [`crate::optim::Adam::step`] does. The card finds the norm for clipping itself,
+    /// so that nobody waits for it.
+    pub(crate) fn step(
+        &self,
+        (rule, max_norm): (Rule, Option<f32>),
+        (parameters, gradients): (&Parameters, &Gradients),
+        moments: &mut Moments,
+    ) -> Result<(), Error> {
+        let Some(card) = gradients.card() else { return Ok(()) };
+        let (table, kernels) = (parameters.table(), Arc::clone(&card.kernels));
+        let weights = parameters.on(self, &kernels)?;
+        let trains_table = card.has_table() && !table.is_frozen;
+        let ranges = trained_ranges(parameters, gradients);
+        let mut step = Step {
+            kernels: &kernels,
+            weights: &weights,
+            parameters,
+            card,
+            moments,
+            ranges,
+            trains_table,
+        };
+        let lookups = step.lookups()?;
+        if let Some(most) = max_norm {
+            step.clip(most, &lookups)?;
+        }
+        step.update(rule, max_norm.is_some(), &lookups)
+    }
+}
+
+/// The tensors that this step changes, without the table; neighbours are joined over the gaps between them.
+fn trained_ranges(parameters: &Parameters, gradients: &Gradients) -> Vec<Range<usize>> {
+    let mut ranges: Vec<Range<usize>> = Vec::new();
+    let mut is_joined = false;
+    for (index, parameter) in parameters.list()[..parameters.list().len() - 1].iter().enumerate() {
+        let is_trained = !parameter.is_frozen && gradients.is_written(index);
+        match ranges.last_mut() {
+            Some(last) if is_trained && is_joined => last.end = parameter.range.end,
+            _ if is_trained => ranges.push(parameter.range.clone()),
+            _ => {}
+        }
+        is_joined = is_trained;
+    }
+    ranges
+}
+
+/// The lookups by piece, on the card and here.
+struct ByPiece {
+    pieces: Vec<u32>,
+    card: Lookups,
+}
+
+impl Step<'_> {
+    fn lookups(&mut self) -> Result<ByPiece, Error> {
+        let mut sorted = if self.trains_table { self.card.lookups.clone() } else { Vec::new() };
+        sorted.sort_unstable();
+        let groups: Vec<_> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
+        let pieces: Vec<_> = groups.iter().map(|group| group[0].0).collect();
+        let ends = groups.iter().scan(0, |end, group| {
+            *end += n32(group.len());
+            Some(*end)
+        });
+        let mut parcel = Parcel::default();
+        let on_card = (
+            parcel.put(pieces.iter().copied()),
+            parcel.put(std::iter::once(0).chain(ends)),
+            parcel.put(sorted.iter().map(|lookup| lookup.1)),
+        );
+        parcel.send(&mut self.moments.parcel)?;
+        // Zeros at first; every step takes out again what it has entered.
+        let n_bytes = self.parameters.table().shape[0] * size_of::<u32>();
+        self.moments.listed.reserve(n_bytes)?;
+        let block = &self.moments.parcel;
+        let card = Lookups {
+            pieces: Parcel::placed(on_card.0, block),
+            starts: Parcel::placed(on_card.1, block),
+            order: Parcel::placed(on_card.2, block),
+            rows: self.card.lookup_rows(),
+            of: self.moments.listed.span(),
+        };
+        Ok(ByPiece { pieces, card })
+    }
+
+    /// The norm of all gradients; what clipping leaves is put where [`Self::update`] reads it.
+    fn clip(&mut self, most: f32, lookups: &ByPiece) -> Result<(), Error> {
+        let n_pieces = lookups.pieces.len();
+        let n_parts = NORM_BLOCKS * (self.ranges.len() + 1) + n_pieces;
+        self.moments.norms.reserve((n_parts + 1) * size_of::<f64>())?;
+        let norms = self.moments.norms.span::<f64>();
+        let values = self.card.values.span::<f32>();
+        let mut used = 1;
+        let mut take = |n: usize| {
+            used += n;
+            norms.part(used - n..used)
+        };
+        for range in &self.ranges {
+            let (gradient, out) = (values.part(range.clone()), take(NORM_BLOCKS));
+            launch!(self.kernels, SquareSums, ([NORM_BLOCKS, 1, 1], 256), gradient, out);
+        }
+        if self.trains_table {
+            let (stride, n) = (self.weights.n_rows, self.card.n_states);
+            if n > 0 {
+                self.grams(take(NORM_BLOCKS))?;
+            }
+            let (errors, states) = self.card.factors(stride);
+            let (over, out) = (([n_pieces, 1, 1], 256), take(n_pieces));
+            let (errors, states) = (errors.span(), states.span());
+            let card = lookups.card;
+            launch!(self.kernels, LookupNorm, over, card, errors, states, n32(n), n32(stride), out);
+        }
+        let (parts, norm) = (norms.part(1..used), norms.part(0..1));
+        let clip = self.moments.clip.span::<f32>().first(1);
+        launch!(self.kernels, FinishNorm, ([1, 1, 1], 256), parts, most, norm, clip);
+        Ok(())
+    }
+
+    /// The squared norm of the head's part of the table's gradient, from two small matrices.
+    fn grams(&mut self, out: Span<f64>) -> Result<(), Error> {
+        let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
+        let (errors, states) = self.card.factors(stride);
+        // Rows of a length that products like.
+        let row = n.next_multiple_of(8);
+        self.moments.grams.reserve((SPLITS + 1) * n * row * size_of::<f32>())?;
+        let grams = self.moments.grams.span::<f32>();
+        let (of_states, of_errors) =
+            (grams.first(n * row), grams.part(n * row..(SPLITS + 1) * n * row));
+        let k = stride / SPLITS;
+        let product = |factor: Factor, k: usize, out: Span<f32>, n_batches: usize| Product {
+            m: n,
+            n,
+            k,
+            a: factor,
+            b: factor.transposed(),
+            out,
+            out_row: row,
+            out_batch: n * row,
+            accumulates: false,
+            bias: Span::default(),
+            n_batches,
+        };
+        self.kernels.product(&product(Factor::of(states, width), width, of_states, 1))?;
+        let errors = Factor::of(errors, stride).every(k);
+        self.kernels.product(&product(errors, k, of_errors, SPLITS))?;
+        let (over, parts) = (([NORM_BLOCKS, 1, 1], 256), n32(SPLITS));
+        launch!(self.kernels, GramDot, over, of_errors, of_states, parts, n32(n), n32(row), out);
+        Ok(())
+    }
+
+    fn update(&mut self, rule: Rule, clips: bool, lookups: &ByPiece) -> Result<(), Error> {
+        let clip = if clips { self.moments.clip.span().first(1) } else { Span::default() };
+        let gradient = self.card.values.span::<f32>();
+        for range in self.ranges.clone() {
+            let gradient = gradient.part(range.clone());
+            self.adam(rule, (&range, gradient, clip), (Lookups::default(), 0))?;
+        }
+        if !self.trains_table {
+            return Ok(());
+        }
+        self.list_lookups(lookups, true)?;
+        let table = self.parameters.table();
+        let (start, vocab_size, width) = (table.range.start, table.shape[0], table.shape[1]);
+        let n_rows = (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(vocab_size);
+        self.moments.chunk.reserve(n_rows * width * size_of::<f32>())?;
+        for first in (0..vocab_size).step_by(n_rows) {
+            let rows = first..vocab_size.min(first + n_rows);
+            let chunk = self.moments.chunk.span().first(rows.len() * width);
+            self.table_gradient(rows.clone(), chunk)?;
+            let range = start + rows.start * width..start + rows.end * width;
+            self.adam(rule, (&range, chunk, clip), (lookups.card, rows.start))?;
+        }
+        self.list_lookups(lookups, false)
+    }
+
+    /// Enters the pieces into the list by piece, or takes them out.
+    fn list_lookups(&self, lookups: &ByPiece, enters: bool) -> Result<(), Error> {
+        let over = ([lookups.pieces.len().div_ceil(128), 1, 1], 128);
+        launch!(self.kernels, ListLookups, over, lookups.card, u32::from(enters));
+        Ok(())
+    }
+
+    /// Adam over some numbers; over rows of the table with their lookups and the number of the first row.
+    fn adam(
+        &self,
+        rule: Rule,
+        (range, gradient, clip): (&Range<usize>, Span<f32>, Span<f32>),
+        (lookups, first): (Lookups, usize),
+    ) -> Result<(), Error> {
+        let Rule { beta1, beta2, eps, rate, root, keep, .. } = rule;
+        // Four numbers a thread.
+        let n_blocks = range.len().div_ceil(1024);
+        launch!(
+            self.kernels,
+            Adam,
+            ([n_blocks, 1, 1], 256),
+            self.weights.plain(range),
+            self.moments.mean.span::<f32>().part(range.clone()),
+            self.moments.square.span::<f32>().part(range.clone()),
+            gradient,
+            self.weights.rounded(range),
+            CardRule { beta1, beta2, eps, rate, root, keep },
+            clip,
+            lookups,
+            n32(first),
+        );
+        Ok(())
+    }
+
+    /// The head's part of the gradient of some rows of the table.
+    fn table_gradient(&self, rows: Range<usize>, chunk: Span<f32>) -> Result<(), Error> {
+        let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
+        if n == 0 {
+            return self.kernels.machine().clear(chunk.address, chunk.n_bytes());
+        }
+        let (errors, states) = self.card.factors(stride);
+        let errors = errors.part(rows.start..errors.len);
+        self.kernels.product(&Product {
+            m: rows.len(),
+            n: width,
+            k: n,
+            a: Factor::of(errors, stride).transposed(),
+            b: Factor::of(states, width),
+            out: chunk,
+            out_row: width,
+            out_batch: 0,
+            accumulates: false,
+            bias: Span::default(),
+            n_batches: 1,
+        })
+    }
+
+    /// The table's gradient written out whole.
+    fn whole_table(&mut self) -> Result<Vec<f32>, Error> {
+        let lookups = self.lookups()?;
+        let table = self.parameters.table();
+        let (vocab_size, width) = (table.shape[0], table.shape[1]);
+        self.moments.chunk.reserve(vocab_size * width * size_of::<f32>())?;
+        let chunk = self.moments.chunk.span().first(vocab_size * width);
+        self.table_gradient(0..vocab_size, chunk)?;
+        let over = ([lookups.pieces.len(), 1, 1], 128);
+        launch!(self.kernels, AddLookups, over, lookups.card, chunk);
+        let mut whole = vec![0.0; vocab_size * width];
+        read_floats(&**self.kernels.machine(), chunk, &mut whole)?;
+        Ok(whole)
+    }
+}
+
+impl Cuda {
+    /// The table's gradient written out whole: for tests, at the size of tests.
+    pub(crate) fn whole_table(
+        &self,
+        parameters: &Parameters,
+        gradients: &Gradients,
+    ) -> Result<Vec<f32>, Error> {
+        let Some(card) = gradients.card() else { return Ok(Vec::new()) };
+        let kernels = Arc::clone(&card.kernels);
+        let weights = parameters.on(self, &kernels)?;
+        let mut moments = Moments::send(self, [&[], &[]])?;
+        Step {
+            kernels: &kernels,
+            weights: &weights,
+            parameters,
+            card,
+            moments: &mut moments,
+            ranges: Vec::new(),
+            trains_table: true,
+        }
+        .whole_table()
+    }
+}

@@ -1,0 +1,93 @@
+//! Kernels from source to machine code, kept for the next time.
+#![expect(unsafe_code, reason = "the compiler is a C library")]
+
+use super::program::{Program, Shape};
+use crate::error::Error;
+use cudarc::nvrtc::{result, sys};
+use std::ffi::CString;
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The machine code of a program; from `cache` where it is there.
+pub(super) fn image(
+    program: &Program,
+    shape: Shape,
+    architecture: &str,
+    cache: Option<&Path>,
+) -> Result<Vec<u8>, Error> {
+    let text = program.text();
+    let mut options = vec![format!("--gpu-architecture={architecture}"), "--std=c++17".to_owned()];
+    options.extend(shape.definitions());
+    let path = cache.map(|cache| cache.join(file_name(&text, &options)));
+    if let Some(image) = path.as_ref().and_then(|path| std::fs::read(path).ok()) {
+        return Ok(image);
+    }
+    let image = compile(program.name, &text, &options)?;
+    if let Some(path) = path {
+        keep(&path, &image);
+    }
+    Ok(image)
+}
+
+/// A name that no other text, option or compiler has.
+fn file_name(text: &str, options: &[String]) -> String {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: two places for two numbers.
+    unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
+    let all = format!("{major}.{minor} {options:?} {text}");
+    let mut name = String::new();
+    for seed in 0..2 {
+        let start = crate::dropout::mix(seed);
+        let hash = all.bytes().fold(start, |key, byte| crate::dropout::mix(key ^ u64::from(byte)));
+        let _ = write!(name, "{hash:016x}");
+    }
+    name + ".cubin"
+}
+
+/// Writes beside and renames: another process never sees half a file. That it could not be kept is no failure.
+fn keep(path: &Path, image: &[u8]) {
+    let beside = path.with_extension(format!("{}.part", std::process::id()));
+    let written = path
+        .parent()
+        .map_or(Ok(()), std::fs::create_dir_all)
+        .and_then(|()| std::fs::write(&beside, image))
+        .and_then(|()| std::fs::rename(&beside, path));
+    if written.is_err() {
+        let _ = std::fs::remove_file(&beside);
+    }
+}
+
+fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>, Error> {
+    let c_string = |text: &str| CString::new(text).expect("sources have no zeros");
+    let failed = |reason: String| Error::Cuda { what: "a kernel's compilation", reason };
+    let program = result::create_program(&c_string(text), Some(&c_string(name)))
+        .map_err(|error| failed(format!("{error:?}")))?;
+    // SAFETY: the program was just made, and is destroyed once below.
+    unsafe {
+        let compiled = result::compile_program(program, options);
+        let image = match compiled {
+            Ok(()) => image_of(program).map_err(|error| failed(format!("{error:?}"))),
+            Err(error) => {
+                let log = result::get_program_log(program).unwrap_or_default();
+                let log: Vec<_> = log.iter().map(|c| c.cast_unsigned()).collect();
+                let log = String::from_utf8_lossy(&log);
+                Err(failed(format!("{error:?}\n{}", log.trim_end_matches('\0'))))
+            }
+        };
+        let _ = result::destroy_program(program);
+        image
+    }
+}
+
+/// # Safety
+/// The program is compiled.
+unsafe fn image_of(program: sys::nvrtcProgram) -> Result<Vec<u8>, result::NvrtcError> {
+    let mut len = 0;
+    // SAFETY: a place for a number, then as many bytes as it says.
+    unsafe {
+        sys::nvrtcGetCUBINSize(program, &raw mut len).result()?;
+        let mut image = vec![0_u8; len];
+        sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast()).result()?;
+        Ok(image)
+    }
+}

@@ -1,0 +1,158 @@
+//! Launching: kernels by name, arguments by type, products with a way out.
+
+use super::machine::{Function, Machine, Product, Span};
+use super::n32;
+use super::program::{Kernel, PROGRAMS, Shape};
+use crate::dropout::{Dropout, Site};
+use crate::error::Error;
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// The kernels of one shape of model.
+pub(crate) struct Kernels {
+    machine: Arc<dyn Machine>,
+    functions: [Function; Kernel::COUNT],
+}
+
+/// Something that a kernel takes by value, laid out as in C.
+pub(super) trait Argument: Copy {}
+
+impl Argument for u32 {}
+impl Argument for u64 {}
+impl Argument for f32 {}
+impl<T> Argument for Span<T> {}
+
+/// Where an argument is, until the launch.
+pub(super) fn argument<T: Argument>(value: &T) -> *mut c_void {
+    std::ptr::from_ref(value).cast_mut().cast()
+}
+
+/// Runs a kernel: `launch!(kernels, Name, (grid, threads), arguments in the kernel's order)`.
+macro_rules! launch {
+    ($kernels:expr, $kernel:ident, $over:expr, $($argument:expr),+ $(,)?) => {
+        $kernels.launch(
+            $crate::cuda::program::Kernel::$kernel,
+            $over,
+            &mut [$($crate::cuda::kernels::argument(&$argument)),+],
+        )?
+    };
+}
+pub(super) use launch;
+
+impl Kernels {
+    /// Compiles every program, side by side.
+    pub(super) fn load(machine: &Arc<dyn Machine>, shape: Shape) -> Result<Self, Error> {
+        let loaded: Vec<_> = std::thread::scope(|scope| {
+            let threads: Vec<_> = PROGRAMS
+                .iter()
+                .map(|program| scope.spawn(move || machine.load(program, shape)))
+                .collect();
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let mut functions = [Function(0); Kernel::COUNT];
+        for (program, loaded) in PROGRAMS.iter().zip(loaded) {
+            for (kernel, function) in program.kernels.iter().zip(loaded?) {
+                functions[*kernel as usize] = function;
+            }
+        }
+        Ok(Self { machine: Arc::clone(machine), functions })
+    }
+
+    pub(super) fn machine(&self) -> &Arc<dyn Machine> {
+        &self.machine
+    }
+
+    pub(super) fn launch(
+        &self,
+        kernel: Kernel,
+        (grid, n_threads): ([usize; 3], usize),
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), Error> {
+        if grid.contains(&0) {
+            return Ok(());
+        }
+        let function = self.functions[kernel as usize];
+        self.machine.launch(function, (grid.map(n32), n32(n_threads)), arguments)
+    }
+
+    /// A product, by our own kernel where the machine has none.
+    pub(super) fn product(&self, product: &Product) -> Result<(), Error> {
+        check(product);
+        if product.m == 0 || product.n == 0 || self.machine.product(product)? {
+            return Ok(());
+        }
+        let strided = |factor: &super::machine::Factor| {
+            let (row, column) =
+                if factor.is_transposed { (1, factor.row) } else { (factor.row, 1) };
+            Strided {
+                data: factor.numbers.span(),
+                row: row as u64,
+                column: column as u64,
+                batch: factor.batch as u64,
+            }
+        };
+        let grid = [product.n.div_ceil(16), product.m.div_ceil(16), product.n_batches];
+        launch!(
+            self,
+            PlainProduct,
+            (grid, 256),
+            strided(&product.a),
+            strided(&product.b),
+            product.out,
+            product.out_row as u64,
+            product.out_batch as u64,
+            product.bias,
+            n32(product.m),
+            n32(product.n),
+            n32(product.k),
+            u32::from(product.accumulates),
+        );
+        Ok(())
+    }
+}
+
+/// That a product stays within its factors.
+fn check(product: &Product) {
+    let Product { m, n, k, a, b, n_batches, .. } = *product;
+    let end = |rows: usize, columns: usize, row: usize, batch: usize| match (rows, columns) {
+        (0, _) | (_, 0) => 0,
+        _ => (n_batches - 1) * batch + (rows - 1) * row + columns,
+    };
+    let factor = |factor: &super::machine::Factor, rows: usize, columns: usize| {
+        let (rows, columns) = if factor.is_transposed { (columns, rows) } else { (rows, columns) };
+        end(rows, columns, factor.row, factor.batch) <= factor.numbers.len
+    };
+    let out = end(m, n, product.out_row, product.out_batch) <= product.out.len();
+    assert!(factor(&a, m, k) && factor(&b, k, n) && out, "{product:?} leaves its numbers");
+}
+
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Strided {
+    data: Span<u16>,
+    row: u64,
+    column: u64,
+    batch: u64,
+}
+
+impl Argument for Strided {}
+
+/// The dropout of one site, as kernels take it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub(super) struct Drop {
+    site: u64,
+    threshold: u32,
+    scale: f32,
+}
+
+impl Argument for Drop {}
+
+impl Drop {
+    pub(super) const NONE: Self = Self { site: 0, threshold: 0, scale: 1.0 };
+
+    pub(super) fn at(dropout: &Dropout, layer: usize, site: Site) -> Self {
+        let (site, threshold, scale) = dropout.site(layer, site);
+        Self { site, threshold, scale }
+    }
+}

@@ -1,0 +1,171 @@
+// Adam over numbers in a row, the table's gradient included, and the norm of all gradients.
+
+const u32 NORM_THREADS = 256;
+
+struct Rule {
+    float beta1;
+    float beta2;
+    float eps;
+    float rate;   // learning rate over the first bias correction
+    float root;   // one over the root of the second
+    float keep;   // what weight decay leaves
+};
+
+DEVICE void update(Rule rule, float g, float& value, float& mean, float& square) {
+    mean += (g - mean) * (1.0f - rule.beta1);
+    square = square * rule.beta2 + g * g * (1.0f - rule.beta2);
+    value = value * rule.keep - rule.rate * mean / (sqrtf(square) * rule.root + rule.eps);
+}
+
+// Rows that the input looked up: piece u has the rows from starts[u] to starts[u + 1] of `order`; of[piece] is u + 1, or 0
+// where there is none.
+struct Lookups {
+    Span<const u32> pieces;
+    Span<const u32> starts;
+    Span<const u32> order;
+    Span<const float> rows;
+    Span<u32> of;
+};
+
+DEVICE float lookup_sum(Lookups lookups, u32 u, u32 c) {
+    float sum = 0.0f;
+    for (u32 i = lookups.starts[u]; i < lookups.starts[u + 1]; i++) sum += lookups.rows[(u64)lookups.order[i] * HIDDEN + c];
+    return sum;
+}
+
+// Four numbers, or the last n.
+template <class T>
+DEVICE void load4(float out[4], Span<T> from, u64 i, u32 n) {
+    if (n == 4) {
+        float4 quad = *(const float4*)&from[i];
+        out[0] = quad.x, out[1] = quad.y, out[2] = quad.z, out[3] = quad.w;
+    } else {
+#pragma unroll
+        for (u32 j = 0; j < 4; j++) out[j] = j < n ? from[i + j] : 0.0f;
+    }
+}
+
+DEVICE void store4(const float x[4], Span<float> to, u64 i, u32 n) {
+    if (n == 4) {
+        *(float4*)&to[i] = {x[0], x[1], x[2], x[3]};
+    } else {
+#pragma unroll
+        for (u32 j = 0; j < 4; j++)
+            if (j < n) to[i + j] = x[j];
+    }
+}
+
+// Enters the pieces that were looked up into the list by piece, or takes them out again.
+KERNEL list_lookups(Lookups lookups, u32 enters) {
+    u32 u = blockIdx.x * blockDim.x + threadIdx.x;
+    if (u < lookups.pieces.len) lookups.of[lookups.pieces[u]] = enters ? u + 1 : 0;
+}
+
+// Four numbers at once, all spans aligned alike; `product` is the copy that products read, where it is another. With
+// lookups the numbers are rows of the table from `first` on, and the looked-up rows belong to their gradient.
+KERNEL adam(Span<float> values, Span<float> means, Span<float> squares, Span<const float> gradient,
+            Span<product_t> product, Rule rule, Span<const float> clip, Lookups lookups, u32 first) {
+    u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
+    if (i >= values.len) return;
+    u32 n = values.len - i < 4 ? (u32)(values.len - i) : 4;
+    float v[4], m[4], s[4], g[4];
+    load4(v, values, i, n);
+    load4(m, means, i, n);
+    load4(s, squares, i, n);
+    load4(g, gradient, i, n);
+    float factor = clip.is_empty() ? 1.0f : clip[0];
+    if (!lookups.of.is_empty()) {
+#pragma unroll
+        for (u32 j = 0; j < 4; j++) {
+            if (j >= n) break;
+            u32 row = (u32)((i + j) / HIDDEN), u = lookups.of[first + row];
+            if (u != 0) g[j] += lookup_sum(lookups, u - 1, (u32)((i + j) % HIDDEN));
+        }
+    }
+#pragma unroll
+    for (u32 j = 0; j < 4; j++)
+        if (j < n) update(rule, g[j] * factor, v[j], m[j], s[j]);
+    store4(v, values, i, n);
+    store4(m, means, i, n);
+    store4(s, squares, i, n);
+#if BF16
+    if (n == 4) {
+        *(ushort4*)&product[i] = {to_product(v[0]), to_product(v[1]), to_product(v[2]), to_product(v[3])};
+    } else {
+        for (u32 j = 0; j < n; j++) product[i + j] = to_product(v[j]);
+    }
+#endif
+}
+
+// The looked-up rows on top of the gradient of the whole table: for looking at it.
+KERNEL add_lookups(Lookups lookups, Span<float> gradient) {
+    u64 row = (u64)lookups.pieces[blockIdx.x] * HIDDEN;
+    for (u32 c = threadIdx.x; c < HIDDEN; c += blockDim.x) gradient[row + c] += lookup_sum(lookups, blockIdx.x, c);
+}
+
+DEVICE double block_total(double x) {
+    __shared__ double parts[NORM_THREADS / WARP];
+    x = warp_sum(x);
+    __syncthreads();
+    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = x;
+    __syncthreads();
+    x = 0.0;
+    for (u32 w = 0; w < NORM_THREADS / WARP; w++) x += parts[w];
+    return x;
+}
+
+// Each block's share of the sum of squares.
+KERNEL square_sums(Span<const float> x, Span<double> out) {
+    double sum = 0.0;
+    u64 n_quads = x.len / 4, step = (u64)gridDim.x * NORM_THREADS;
+#pragma unroll 4
+    for (u64 i = (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < n_quads; i += step) {
+        float4 quad = *(const float4*)&x[4 * i];
+        sum += quad.x * quad.x + quad.y * quad.y + (quad.z * quad.z + quad.w * quad.w);
+    }
+    if (blockIdx.x == 0 && threadIdx.x < x.len % 4) sum += (double)x[4 * n_quads + threadIdx.x] * x[4 * n_quads + threadIdx.x];
+    sum = block_total(sum);
+    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+
+// |P^T Z|^2 is the sum over the elements of P P^T * Z Z^T, [n, n] in rows of `row`; P P^T comes in parts.
+KERNEL gram_dot(Span<const float> errors, Span<const float> states, u32 n_parts, u32 n, u32 row, Span<double> out) {
+    double sum = 0.0;
+    for (u64 i = (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < states.len; i += (u64)gridDim.x * NORM_THREADS) {
+        if (i % row >= n) continue;
+        double e = 0.0;
+        for (u32 p = 0; p < n_parts; p++) e += errors[(u64)p * states.len + i];
+        sum += e * states[i];
+    }
+    sum = block_total(sum);
+    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+
+// What the looked-up rows add: their own square, and twice their product with the head's rows. A block a piece.
+KERNEL lookup_norm(Lookups lookups, Span<const product_t> errors, Span<const product_t> states, u32 n_rows, u32 stride,
+                   Span<double> out) {
+    u32 piece = lookups.pieces[blockIdx.x];
+    double sum = 0.0;
+    for (u32 c = threadIdx.x; c < HIDDEN; c += NORM_THREADS) {
+        float own = lookup_sum(lookups, blockIdx.x, c), head = 0.0f;
+#pragma unroll 8
+        for (u32 r = 0; r < n_rows; r++)
+            head += from_product(errors[(u64)r * stride + piece]) * from_product(states[(u64)r * HIDDEN + c]);
+        sum += (double)own * own + 2.0 * own * head;
+    }
+    sum = block_total(sum);
+    if (threadIdx.x == 0) out[blockIdx.x] = sum;
+}
+
+// The norm, and what clipping to `most` leaves of a gradient. One block.
+KERNEL finish_norm(Span<const double> parts, float most, Span<double> norm, Span<float> clip) {
+    double sum = 0.0;
+    for (u64 i = threadIdx.x; i < parts.len; i += NORM_THREADS) sum += parts[i];
+    sum = block_total(sum);
+    if (threadIdx.x == 0) {
+        double length = sqrt(sum > 0.0 ? sum : 0.0);
+        double left = most / (length + 1e-6);
+        norm[0] = length;
+        clip[0] = left < 1.0 ? (float)left : 1.0f;
+    }
+}

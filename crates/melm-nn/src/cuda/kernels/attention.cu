@@ -1,0 +1,283 @@
+// Attention over packed rows: no score is ever written to memory. Plain f32 arithmetic: at the length of sentences it
+// costs less than the products around it.
+//
+// A warp works on GROUP rows at once; its lanes stand for a tile of TILE rows on the other side. Forward and for the
+// gradient of queries the group is queries and the tile keys; for the gradient of keys and values it is the other way.
+
+const u32 GROUP = 4;
+const u32 WARPS = 4;
+const u32 TILE = WARP;
+const u32 HEAD_PADDED = (HEAD_SIZE + 3) / 4 * 4;
+// Rows start at different banks, and at multiples of 16 bytes.
+const u32 STRIDE = HEAD_PADDED + 4;
+const u32 PER_HEAD_LANE = (HEAD_SIZE + WARP - 1) / WARP;
+
+// A block's rows: rows first.. of the sentence that starts at `start`.
+struct Task {
+    u32 start;
+    u32 length;
+    u32 first;
+    u32 unused;
+    u64 sentence;
+};
+
+struct Heads {
+    Span<const float> qkv;  // [rows, 3, heads, head]
+    u32 n_heads;
+    float scale;
+    Drop drop;
+
+    DEVICE u32 hidden() const { return n_heads * HEAD_SIZE; }
+    // Where row's query (0), key (1) or value (2) begins.
+    DEVICE u64 at(u32 row, u32 which) const {
+        return (u64)row * 3 * hidden() + which * hidden() + blockIdx.y * HEAD_SIZE;
+    }
+    DEVICE RowMask mask(Task task, u32 position) const {
+        return row_mask(drop, task.sentence, (u64)position * n_heads + blockIdx.y);
+    }
+};
+
+// Some rows of a head, zeros after their end.
+template <u32 N>
+struct __align__(16) Rows {
+    float x[N][STRIDE];
+};
+
+// Fills them from x, where row r begins at start(r). Everything is asked for before anything is waited for.
+template <u32 N, class Start>
+DEVICE void fill(Rows<N>& rows, u32 count, Span<const float> x, Start start) {
+    const u32 QUADS = HEAD_PADDED / 4, PER_THREAD = (N * QUADS + WARPS * WARP - 1) / (WARPS * WARP);
+    float4 quads[PER_THREAD];
+#pragma unroll
+    for (u32 i = 0; i < PER_THREAD; i++) {
+        u32 at = threadIdx.x + i * WARPS * WARP, r = at / QUADS, d = at % QUADS * 4;
+        quads[i] = {0.0f, 0.0f, 0.0f, 0.0f};
+        if (r >= count) continue;
+        u64 from = start(r) + d;
+        if (HEAD_SIZE % 4 == 0) {
+            quads[i] = *(const float4*)&x[from];
+        } else {
+            if (d < HEAD_SIZE) quads[i].x = x[from];
+            if (d + 1 < HEAD_SIZE) quads[i].y = x[from + 1];
+            if (d + 2 < HEAD_SIZE) quads[i].z = x[from + 2];
+            if (d + 3 < HEAD_SIZE) quads[i].w = x[from + 3];
+        }
+    }
+#pragma unroll
+    for (u32 i = 0; i < PER_THREAD; i++) {
+        u32 at = threadIdx.x + i * WARPS * WARP, r = at / QUADS, d = at % QUADS * 4;
+        if (r < N) *(float4*)&rows.x[r][d] = quads[i];
+    }
+}
+
+// The scalar products of one row with GROUP others.
+DEVICE void dots(const float* row, const float (*group)[STRIDE], float out[GROUP]) {
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++) out[g] = 0.0f;
+#pragma unroll 4
+    for (u32 d = 0; d < HEAD_PADDED; d += 4) {
+        float4 a = *(const float4*)(row + d);
+#pragma unroll
+        for (u32 g = 0; g < GROUP; g++) {
+            float4 b = *(const float4*)(group[g] + d);
+            out[g] += a.x * b.x + a.y * b.y + a.z * b.z + a.w * b.w;
+        }
+    }
+}
+
+struct Sums {
+    float x[GROUP][PER_HEAD_LANE];
+
+    DEVICE void clear() {
+#pragma unroll
+        for (u32 g = 0; g < GROUP; g++)
+#pragma unroll
+            for (u32 i = 0; i < PER_HEAD_LANE; i++) x[g][i] = 0.0f;
+    }
+    // x[g] += sum over the tile of weights[g] (a lane each) times the tile's rows; after `count` both are zeros.
+    DEVICE void add(const float weights[GROUP], const float (*tile)[STRIDE], u32 count, u32 lane) {
+        for (u32 first = 0; first < count; first += 8) {
+#pragma unroll
+            for (u32 j = first; j < first + 8; j++) {
+                float w[GROUP];
+#pragma unroll
+                for (u32 g = 0; g < GROUP; g++) w[g] = __shfl_sync(EVERY_LANE, weights[g], j);
+#pragma unroll
+                for (u32 i = 0; i < PER_HEAD_LANE; i++) {
+                    u32 d = lane + i * WARP;
+                    float row = d < HEAD_SIZE ? tile[j][d] : 0.0f;
+#pragma unroll
+                    for (u32 g = 0; g < GROUP; g++) x[g][i] += w[g] * row;
+                }
+            }
+        }
+    }
+};
+
+// context, for products and plain, and for the way back the logarithm of each query's sum.
+KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> context, Span<float> plain,
+                         Span<float> log_sums) {
+    __shared__ Rows<GROUP * WARPS> queries;
+    __shared__ Rows<TILE> keys, values;
+    Task task = tasks[blockIdx.x];
+    u32 lane = threadIdx.x % WARP, own = threadIdx.x / WARP * GROUP;
+    u32 n_queries = min(GROUP * WARPS, task.length - task.first);
+    fill(queries, n_queries, heads.qkv, [&](u32 r) { return heads.at(task.start + task.first + r, 0); });
+    float largest[GROUP], total[GROUP];
+    RowMask masks[GROUP];
+    Sums sums;
+    sums.clear();
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++) {
+        largest[g] = -INFINITY;
+        total[g] = 0.0f;
+        masks[g] = heads.mask(task, task.first + own + g);
+    }
+    for (u32 from = 0; from < task.length; from += TILE) {
+        u32 count = min(TILE, task.length - from);
+        __syncthreads();
+        fill(keys, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 1); });
+        fill(values, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 2); });
+        __syncthreads();
+        float scores[GROUP];
+        dots(keys.x[lane], queries.x + own, scores);
+#pragma unroll
+        for (u32 g = 0; g < GROUP; g++) {
+            float score = lane < count ? scores[g] * heads.scale : -INFINITY;
+            float most = fmaxf(largest[g], warp_max(score));
+            float shrink = expf(largest[g] - most);
+            float p = lane < count ? expf(score - most) : 0.0f;
+            total[g] = total[g] * shrink + warp_sum(p);
+            largest[g] = most;
+            scores[g] = p * masks[g].factor(from + lane);
+#pragma unroll
+            for (u32 i = 0; i < PER_HEAD_LANE; i++) sums.x[g][i] *= shrink;
+        }
+        sums.add(scores, values.x, count, lane);
+    }
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++) {
+        if (own + g >= n_queries) continue;
+        u32 row = task.start + task.first + own + g;
+#pragma unroll
+        for (u32 i = 0; i < PER_HEAD_LANE; i++) {
+            u32 d = lane + i * WARP;
+            if (d >= HEAD_SIZE) continue;
+            u64 at = (u64)row * heads.hidden() + blockIdx.y * HEAD_SIZE + d;
+            float value = sums.x[g][i] / total[g];
+            context[at] = to_product(value);
+            if (!plain.is_empty()) plain[at] = value;
+        }
+        if (lane == 0) log_sums[(u64)row * heads.n_heads + blockIdx.y] = largest[g] + logf(total[g]);
+    }
+}
+
+// The gradient of queries; `inner` keeps each query's product of context and its gradient for the keys' turn. The context
+// is the plain one: what is left of the difference to it would drown in its rounding.
+KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<const float> context,
+                                  Span<const float> log_sums, Span<const float> d_context, Span<float> inner,
+                                  Span<product_t> d_qkv) {
+    __shared__ Rows<GROUP * WARPS> queries, d_queries;
+    __shared__ Rows<TILE> keys, values;
+    Task task = tasks[blockIdx.x];
+    u32 lane = threadIdx.x % WARP, own = threadIdx.x / WARP * GROUP;
+    u32 n_queries = min(GROUP * WARPS, task.length - task.first);
+    u32 first = task.start + task.first;
+    u64 column = blockIdx.y * HEAD_SIZE;
+    fill(queries, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); });
+    fill(d_queries, n_queries, d_context, [&](u32 r) { return (u64)(first + r) * heads.hidden() + column; });
+    __syncthreads();
+    float log_sum[GROUP], mean[GROUP];
+    RowMask masks[GROUP];
+    Sums sums;
+    sums.clear();
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++) {
+        bool is_row = own + g < n_queries;
+        u64 row = first + own + g;
+        float sum = 0.0f;
+        for (u32 d = lane; is_row && d < HEAD_SIZE; d += WARP)
+            sum += d_queries.x[own + g][d] * context[row * heads.hidden() + column + d];
+        mean[g] = warp_sum(sum);
+        log_sum[g] = is_row ? log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
+        if (is_row && lane == 0) inner[row * heads.n_heads + blockIdx.y] = mean[g];
+        masks[g] = heads.mask(task, task.first + own + g);
+    }
+    for (u32 from = 0; from < task.length; from += TILE) {
+        u32 count = min(TILE, task.length - from);
+        __syncthreads();
+        fill(keys, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 1); });
+        fill(values, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 2); });
+        __syncthreads();
+        float scores[GROUP], slopes[GROUP];
+        dots(keys.x[lane], queries.x + own, scores);
+        dots(values.x[lane], d_queries.x + own, slopes);
+#pragma unroll
+        for (u32 g = 0; g < GROUP; g++) {
+            float p = lane < count ? expf(scores[g] * heads.scale - log_sum[g]) : 0.0f;
+            scores[g] = heads.scale * p * (slopes[g] * masks[g].factor(from + lane) - mean[g]);
+        }
+        sums.add(scores, keys.x, count, lane);
+    }
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++) {
+        if (own + g >= n_queries) continue;
+#pragma unroll
+        for (u32 i = 0; i < PER_HEAD_LANE; i++) {
+            u32 d = lane + i * WARP;
+            if (d < HEAD_SIZE) d_qkv[heads.at(first + own + g, 0) + d] = to_product(sums.x[g][i]);
+        }
+    }
+}
+
+// The gradients of keys and values.
+KERNEL attention_keys_backward(Heads heads, Span<const Task> tasks, Span<const float> log_sums,
+                               Span<const float> d_context, Span<const float> inner, Span<product_t> d_qkv) {
+    __shared__ Rows<GROUP * WARPS> keys, values;
+    __shared__ Rows<TILE> queries, d_queries;
+    Task task = tasks[blockIdx.x];
+    u32 lane = threadIdx.x % WARP, own = threadIdx.x / WARP * GROUP;
+    u32 n_keys = min(GROUP * WARPS, task.length - task.first);
+    u32 first = task.start + task.first;
+    u64 column = blockIdx.y * HEAD_SIZE;
+    fill(keys, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 1); });
+    fill(values, n_keys, heads.qkv, [&](u32 r) { return heads.at(first + r, 2); });
+    Sums d_keys, d_values;
+    d_keys.clear();
+    d_values.clear();
+    for (u32 from = 0; from < task.length; from += TILE) {
+        u32 count = min(TILE, task.length - from);
+        __syncthreads();
+        fill(queries, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 0); });
+        fill(d_queries, count, d_context,
+             [&](u32 r) { return (u64)(task.start + from + r) * heads.hidden() + column; });
+        __syncthreads();
+        float scores[GROUP], slopes[GROUP], kept[GROUP];
+        dots(queries.x[lane], keys.x + own, scores);
+        dots(d_queries.x[lane], values.x + own, slopes);
+        u64 row = task.start + from + lane;
+        float log_sum = lane < count ? log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
+        float mean = lane < count ? inner[row * heads.n_heads + blockIdx.y] : 0.0f;
+        RowMask mask = heads.mask(task, from + lane);
+#pragma unroll
+        for (u32 g = 0; g < GROUP; g++) {
+            float p = lane < count ? expf(scores[g] * heads.scale - log_sum) : 0.0f;
+            float factor = mask.factor(task.first + own + g);
+            kept[g] = p * factor;
+            scores[g] = heads.scale * p * (slopes[g] * factor - mean);
+        }
+        d_values.add(kept, d_queries.x, count, lane);
+        d_keys.add(scores, queries.x, count, lane);
+    }
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++) {
+        if (own + g >= n_keys) continue;
+#pragma unroll
+        for (u32 i = 0; i < PER_HEAD_LANE; i++) {
+            u32 d = lane + i * WARP;
+            if (d >= HEAD_SIZE) continue;
+            d_qkv[heads.at(first + own + g, 1) + d] = to_product(d_keys.x[g][i]);
+            d_qkv[heads.at(first + own + g, 2) + d] = to_product(d_values.x[g][i]);
+        }
+    }
+}

@@ -1,0 +1,199 @@
+// Stands in for a card: a block's threads take turns on one thread of the processor, each on a stack of its own. For
+// tests: what the kernels compute, and with CHECKED that they stay within their memory, without a card.
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#define KERNEL extern "C" void
+#define DEVICE inline
+#define __shared__ static
+#define __align__(n) alignas(n)
+
+struct Dim {
+    u32 x, y, z;
+};
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+
+struct alignas(8) ushort4 {
+    u16 x, y, z, w;
+};
+
+static Dim threadIdx, blockIdx, blockDim, gridDim;
+
+// A thread's stack, and where it stopped.
+struct Fiber {
+    std::vector<char> stack;
+    void* at;
+    bool is_done;
+};
+
+// Who waits for whom: a warp's lanes, or a block's threads.
+struct Meeting {
+    u32 n_members, n_waiting, n_held;
+};
+
+static std::vector<Fiber> fibers;
+static std::vector<Meeting> warps;
+static Meeting whole;
+static u32 current;
+static void* scheduler;
+static void (*body)();
+static u64 exchange[2048];
+
+// Saves the registers that a callee must keep, and goes on where another stopped.
+extern "C" void switch_stacks(void** from, void* to);
+asm(R"(
+.text
+.globl switch_stacks
+switch_stacks:
+    pushq %rbp
+    pushq %rbx
+    pushq %r12
+    pushq %r13
+    pushq %r14
+    pushq %r15
+    movq %rsp, (%rdi)
+    movq %rsi, %rsp
+    popq %r15
+    popq %r14
+    popq %r13
+    popq %r12
+    popq %rbx
+    popq %rbp
+    ret
+)");
+
+static void give_way() { switch_stacks(&fibers[current].at, scheduler); }
+
+static void release(Meeting& meeting) {
+    if (meeting.n_waiting == meeting.n_members && meeting.n_waiting > 0) {
+        meeting.n_waiting = 0;
+        meeting.n_held++;
+    }
+}
+
+static void meet(Meeting& meeting) {
+    u32 turn = meeting.n_held;
+    meeting.n_waiting++;
+    release(meeting);
+    while (meeting.n_held == turn) give_way();
+}
+
+static void run_thread() {
+    body();
+    fibers[current].is_done = true;
+    warps[current / 32].n_members--;
+    release(warps[current / 32]);
+    whole.n_members--;
+    release(whole);
+    while (true) give_way();
+}
+
+static void run_block(u32 n_threads) {
+    const size_t SIZE = 1 << 16;
+    if (fibers.size() < n_threads) fibers.resize(n_threads);
+    warps.assign((n_threads + 31) / 32, {0, 0, 0});
+    whole = {n_threads, 0, 0};
+    for (u32 t = 0; t < n_threads; t++) {
+        Fiber& fiber = fibers[t];
+        fiber.stack.resize(SIZE);
+        fiber.is_done = false;
+        warps[t / 32].n_members++;
+        uintptr_t top = (uintptr_t)(fiber.stack.data() + SIZE) & ~(uintptr_t)15;
+        void** frame = (void**)(top - 64);
+        // Six registers, and the address that the first switch returns to; the stack is then as after a call.
+        for (int i = 0; i < 6; i++) frame[i] = nullptr;
+        frame[6] = (void*)run_thread;
+        fiber.at = frame;
+    }
+    for (u32 n_left = n_threads; n_left > 0;) {
+        n_left = 0;
+        for (u32 t = 0; t < n_threads; t++) {
+            if (fibers[t].is_done) continue;
+            n_left++;
+            current = t;
+            threadIdx = {t, 0, 0};
+            switch_stacks(&scheduler, fibers[t].at);
+        }
+    }
+}
+
+static inline void __syncthreads() { meet(whole); threadIdx = {current, 0, 0}; }
+
+template <class T>
+static T exchanged(T value, u32 lane) {
+    u32 warp = current / 32;
+    memcpy(&exchange[current], &value, sizeof(T));
+    meet(warps[warp]);
+    T other;
+    memcpy(&other, &exchange[warp * 32 + lane], sizeof(T));
+    meet(warps[warp]);
+    threadIdx = {current, 0, 0};
+    return other;
+}
+
+template <class T>
+static T __shfl_xor_sync(u32, T value, u32 step) {
+    return exchanged(value, (current % 32) ^ step);
+}
+
+template <class T>
+static T __shfl_sync(u32, T value, u32 lane) {
+    return exchanged(value, lane);
+}
+
+static inline u32 __float_as_uint(float x) {
+    u32 bits;
+    memcpy(&bits, &x, 4);
+    return bits;
+}
+
+static inline float __uint_as_float(u32 bits) {
+    float x;
+    memcpy(&x, &bits, 4);
+    return x;
+}
+
+static inline float atomicAdd(float* at, float x) { return *at += x; }
+static inline u32 min(u32 a, u32 b) { return a < b ? a : b; }
+static inline void __trap() { abort(); }
+
+// Calls a kernel with arguments given by their addresses.
+static void** arguments;
+
+template <class... T, size_t... I>
+static void call(void (*kernel)(T...), std::index_sequence<I...>) {
+    kernel(*(T*)arguments[I]...);
+}
+
+template <class... T>
+static void call(void (*kernel)(T...)) {
+    call(kernel, std::index_sequence_for<T...>{});
+}
+
+static void run_grid(void (*with_arguments)(), const u32* grid, u32 n_threads, void** list) {
+    body = with_arguments;
+    arguments = list;
+    gridDim = {grid[0], grid[1], grid[2]};
+    blockDim = {n_threads, 1, 1};
+    for (u32 z = 0; z < grid[2]; z++)
+        for (u32 y = 0; y < grid[1]; y++)
+            for (u32 x = 0; x < grid[0]; x++) {
+                blockIdx = {x, y, z};
+                run_block(n_threads);
+            }
+}
+
+// What the test's side finds by the kernel's name.
+#define EMULATE(kernel)                                                                      \
+    extern "C" void run_##kernel(const u32* grid, u32 n_threads, void** list) {               \
+        run_grid([] { call(kernel); }, grid, n_threads, list);                                \
+    }

@@ -1,0 +1,179 @@
+// Layer norm with what stands before and after it, a warp a row; and the first layer, which is a norm too.
+
+const u32 PER_LANE = (HIDDEN + WARP - 1) / WARP;
+// Rows of one block: as many as its partial sums leave shared memory for.
+const u32 ROWS = HIDDEN <= 2048 ? 4 : 2;
+
+struct Affine {
+    Span<const float> weight;
+    Span<const float> bias;
+    float eps;
+    u32 unused;
+};
+
+struct Normed {
+    Span<float> rows;
+    Span<float> scale;
+    Span<float> y;
+    Span<product_t> y_product;
+};
+
+// Lane's elements of a row: lane, lane + 32, ...
+struct Row {
+    float x[PER_LANE];
+};
+
+DEVICE u32 lane_of_thread() { return threadIdx.x % WARP; }
+DEVICE u32 row_of_warp() { return blockIdx.x * ROWS + threadIdx.x / WARP; }
+
+#define EACH_COLUMN(i, c) \
+    _Pragma("unroll") for (u32 i = 0, c = lane_of_thread(); i < PER_LANE; i++, c += WARP) if (c < HIDDEN)
+
+// What every row needs is asked for before anything is waited for.
+DEVICE void load(Row& row, Span<const float> from, u64 start) {
+    EACH_COLUMN(i, c) row.x[i] = from[start + c];
+}
+
+DEVICE void normalise(Row& row, u32 at, Affine affine, RowMask mask, Normed out) {
+    Row weight, bias;
+    load(weight, affine.weight, 0);
+    load(bias, affine.bias, 0);
+    float sum = 0.0f;
+    EACH_COLUMN(i, c) sum += row.x[i];
+    float mean = warp_sum(sum) / HIDDEN;
+    sum = 0.0f;
+    EACH_COLUMN(i, c) sum += (row.x[i] - mean) * (row.x[i] - mean);
+    float scale = 1.0f / sqrtf(warp_sum(sum) / HIDDEN + affine.eps);
+    u64 start = (u64)at * HIDDEN;
+    EACH_COLUMN(i, c) {
+        float x = (row.x[i] - mean) * scale;
+        float y = (x * weight.x[i] + bias.x[i]) * mask.factor(c);
+        out.rows[start + c] = x;
+        if (!out.y.is_empty()) out.y[start + c] = y;
+        out.y_product[start + c] = to_product(y);
+    }
+    if (lane_of_thread() == 0) out.scale[at] = scale;
+}
+
+// y = norm(residual + dropout(x + bias)); bias and residual may be missing.
+KERNEL norm_forward(Span<const float> x, Span<const float> bias, Span<const float> residual, Affine affine, Drop drop,
+                    Span<const Place> places, Normed out, u32 n_rows) {
+    u32 at = row_of_warp();
+    if (at >= n_rows) return;
+    RowMask mask = row_mask(drop, places[at].sentence, places[at].position);
+    u64 start = (u64)at * HIDDEN;
+    Row row, shift, other;
+    load(row, x, start);
+    if (!bias.is_empty()) load(shift, bias, 0);
+    if (!residual.is_empty()) load(other, residual, start);
+    EACH_COLUMN(i, c) {
+        float value = row.x[i];
+        if (!bias.is_empty()) value += shift.x[i];
+        value *= mask.factor(c);
+        if (!residual.is_empty()) value += other.x[i];
+        row.x[i] = value;
+    }
+    RowMask all = {0, 0, 0, 1.0f};
+    normalise(row, at, affine, all, out);
+}
+
+// y = dropout(norm(piece + position + type)).
+KERNEL embed_forward(Span<const float> table, Span<const float> positions, Span<const float> kind, Affine affine,
+                     Drop drop, Span<const u32> pieces, Span<const Place> places, u32 first_position, Normed out,
+                     u32 n_rows) {
+    u32 at = row_of_warp();
+    if (at >= n_rows) return;
+    u64 piece = (u64)pieces[at] * HIDDEN;
+    u64 position = (u64)(first_position + places[at].position) * HIDDEN;
+    Row row;
+    EACH_COLUMN(i, c) row.x[i] = table[piece + c] + kind[c] + positions[position + c];
+    normalise(row, at, affine, row_mask(drop, places[at].sentence, places[at].position), out);
+}
+
+// From the gradient after a norm to that before it; `weighed` is what the norm's weight receives.
+DEVICE void denormalise(Row& d, Row& weighed, u32 at, Span<const float> weight, Span<const float> normed,
+                        Span<const float> scale) {
+    Row x;
+    float sum = 0.0f, slope = 0.0f;
+    EACH_COLUMN(i, c) {
+        x.x[i] = normed[(u64)at * HIDDEN + c];
+        weighed.x[i] = d.x[i] * x.x[i];
+        d.x[i] *= weight[c];
+        sum += d.x[i];
+        slope += d.x[i] * x.x[i];
+    }
+    float mean = warp_sum(sum) / HIDDEN;
+    slope = warp_sum(slope) / HIDDEN;
+    float factor = scale[at];
+    EACH_COLUMN(i, c) d.x[i] = factor * (d.x[i] - mean - x.x[i] * slope);
+}
+
+// Sums `row` over the rows of a block into partial[block, part, :].
+DEVICE void block_sum(const Row& row, bool is_row, Span<float> partial, u32 part) {
+    __shared__ float rows[ROWS][HIDDEN];
+    u32 warp = threadIdx.x / WARP;
+    EACH_COLUMN(i, c) rows[warp][c] = is_row ? row.x[i] : 0.0f;
+    __syncthreads();
+    for (u32 c = threadIdx.x; c < HIDDEN; c += ROWS * WARP) {
+        float sum = 0.0f;
+        for (u32 r = 0; r < ROWS; r++) sum += rows[r][c];
+        partial[((u64)blockIdx.x * 3 + part) * HIDDEN + c] = sum;
+    }
+    __syncthreads();
+}
+
+// Back through norm_forward: `d` becomes the residual's gradient, `dx` that of x. The partial sums are those of the
+// norm's weight, its bias, and the bias of x.
+KERNEL norm_backward(Span<const float> weight, Span<const float> normed, Span<const float> scale, Drop drop,
+                     Span<const Place> places, Span<float> d, Span<product_t> dx, Span<float> partial, u32 n_rows) {
+    u32 at = row_of_warp();
+    bool is_row = at < n_rows;
+    Row shift, weighed, row;
+    if (is_row) {
+        u64 start = (u64)at * HIDDEN;
+        EACH_COLUMN(i, c) shift.x[i] = row.x[i] = d[start + c];
+        denormalise(row, weighed, at, weight, normed, scale);
+        RowMask mask = row_mask(drop, places[at].sentence, places[at].position);
+        EACH_COLUMN(i, c) {
+            d[start + c] = row.x[i];
+            row.x[i] *= mask.factor(c);
+            if (!dx.is_empty()) dx[start + c] = to_product(row.x[i]);
+        }
+    }
+    block_sum(weighed, is_row, partial, 0);
+    block_sum(shift, is_row, partial, 1);
+    block_sum(row, is_row, partial, 2);
+}
+
+// Back through embed_forward: `out` is the gradient of each row's three vectors. The partial sums are those of the
+// norm's weight, its bias, and the type vector.
+KERNEL embed_backward(Span<const float> weight, Span<const float> normed, Span<const float> scale, Drop drop,
+                      Span<const Place> places, Span<const float> d, Span<float> out, Span<float> partial,
+                      u32 n_rows) {
+    u32 at = row_of_warp();
+    bool is_row = at < n_rows;
+    Row shift, weighed, row;
+    if (is_row) {
+        u64 start = (u64)at * HIDDEN;
+        RowMask mask = row_mask(drop, places[at].sentence, places[at].position);
+        EACH_COLUMN(i, c) shift.x[i] = row.x[i] = d[start + c] * mask.factor(c);
+        denormalise(row, weighed, at, weight, normed, scale);
+        EACH_COLUMN(i, c) out[start + c] = row.x[i];
+    }
+    block_sum(weighed, is_row, partial, 0);
+    block_sum(shift, is_row, partial, 1);
+    block_sum(row, is_row, partial, 2);
+}
+
+// The gradient of the position vectors: block p sums the rows at position p, sentence after sentence.
+KERNEL position_gradient(Span<const float> d, Span<const u32> starts, u32 n_sentences, u32 first_position,
+                         Span<float> gradient) {
+    for (u32 c = threadIdx.x; c < HIDDEN; c += blockDim.x) {
+        float sum = 0.0f;
+        for (u32 s = 0; s < n_sentences; s++) {
+            u32 row = starts[s] + blockIdx.x;
+            if (row < starts[s + 1]) sum += d[(u64)row * HIDDEN + c];
+        }
+        gradient[(u64)(first_position + blockIdx.x) * HIDDEN + c] += sum;
+    }
+}

@@ -1,0 +1,135 @@
+// Loops over rows and columns: gelu, gathering and scattering, sums of columns.
+
+// Rows whose columns one block sums.
+const u32 ROWS_PER_SUM = 16;
+// Rows whose numbers a thread asks for before it waits for any.
+const u32 AT_ONCE = 4;
+
+DEVICE float gelu_cumulative(float u) { return 0.5f * (1.0f + erff(u * 0.70710678118654752f)); }
+
+// u += bias; g = gelu(u). A thread a column; the plain g is written where there is room for it.
+KERNEL gelu_forward(Span<const float> bias, Span<float> u, Span<product_t> g, Span<float> plain, u32 width,
+                    u32 n_rows) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= width) return;
+    float shift = bias[c], x[AT_ONCE];
+    u32 first = blockIdx.y * AT_ONCE;
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) x[i] = first + i < n_rows ? u[(u64)(first + i) * width + c] : 0.0f;
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) {
+        if (first + i >= n_rows) break;
+        u64 at = (u64)(first + i) * width + c;
+        float v = x[i] + shift;
+        float y = v * gelu_cumulative(v);
+        u[at] = v;
+        if (!g.is_empty()) g[at] = to_product(y);
+        if (!plain.is_empty()) plain[at] = y;
+    }
+}
+
+// From the gradient of gelu(u) in `d` to that of u; partial[block, :] sums it over the block's rows.
+KERNEL gelu_backward(Span<const float> u, Span<const float> d, Span<product_t> du, Span<float> partial, u32 width,
+                     u32 n_rows) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= width) return;
+    float sum = 0.0f;
+    for (u32 first = blockIdx.y * ROWS_PER_SUM; first < (blockIdx.y + 1) * ROWS_PER_SUM; first += AT_ONCE) {
+        float x[AT_ONCE], y[AT_ONCE];
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) {
+            bool is_row = first + i < n_rows;
+            u64 at = (u64)(first + i) * width + c;
+            x[i] = is_row ? u[at] : 0.0f;
+            y[i] = is_row ? d[at] : 0.0f;
+        }
+#pragma unroll
+        for (u32 i = 0; i < AT_ONCE; i++) {
+            if (first + i >= n_rows) break;
+            float slope = gelu_cumulative(x[i]) + x[i] * 0.3989422804014327f * expf(-0.5f * x[i] * x[i]);
+            float value = y[i] * slope;
+            du[(u64)(first + i) * width + c] = to_product(value);
+            sum += value;
+        }
+    }
+    partial[(u64)blockIdx.y * width + c] = sum;
+}
+
+// partial[block, :] sums the columns of the block's rows.
+KERNEL column_sums(Span<const product_t> x, Span<float> partial, u32 width, u32 n_rows) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= width) return;
+    float sum = 0.0f;
+    u32 end = min(n_rows, (blockIdx.y + 1) * ROWS_PER_SUM);
+    for (u32 r = blockIdx.y * ROWS_PER_SUM; r < end; r++) sum += from_product(x[(u64)r * width + c]);
+    partial[(u64)blockIdx.y * width + c] = sum;
+}
+
+KERNEL column_sums_plain(Span<const float> x, Span<float> partial, u32 width, u32 n_rows) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= width) return;
+    float sum = 0.0f;
+    u32 end = min(n_rows, (blockIdx.y + 1) * ROWS_PER_SUM);
+    for (u32 r = blockIdx.y * ROWS_PER_SUM; r < end; r++) sum += x[(u64)r * width + c];
+    partial[(u64)blockIdx.y * width + c] = sum;
+}
+
+// One sum to be finished: the rows of `partial` added up, into the gradient.
+struct Sum {
+    u64 partial;
+    u64 out;
+    u32 n_partials;
+    u32 stride;
+    u32 width;
+    u32 accumulates;
+};
+
+// All partial sums of a backward pass, added up in order.
+KERNEL finish_sums(Span<const Sum> sums, Span<const float> partial, Span<float> gradient) {
+    Sum sum = sums[blockIdx.y];
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= sum.width) return;
+    float total = 0.0f;
+    for (u32 p = 0; p < sum.n_partials; p++) total += partial[sum.partial + (u64)p * sum.stride + c];
+    if (sum.accumulates) total += gradient[sum.out + c];
+    gradient[sum.out + c] = total;
+}
+
+// out[i] = x[rows[i]], as they are.
+KERNEL gather(Span<const product_t> x, Span<const u32> rows, Span<product_t> out, u32 width) {
+    u64 from = (u64)rows[blockIdx.x] * width;
+    for (u32 c = threadIdx.x; c < width; c += blockDim.x) out[(u64)blockIdx.x * width + c] = x[from + c];
+}
+
+// out[i] = dropout(x[rows[i]]).
+KERNEL gather_dropped(Span<const float> x, Span<const u32> rows, Drop drop, Span<const Place> places, Span<float> out,
+                      u32 width) {
+    u32 row = rows[blockIdx.x];
+    RowMask mask = row_mask(drop, places[row].sentence, places[row].position);
+    for (u32 c = threadIdx.x; c < width; c += blockDim.x)
+        out[(u64)blockIdx.x * width + c] = x[(u64)row * width + c] * mask.factor(c);
+}
+
+// out[rows[i]] += dropout(d[i]). Rows are hardly ever named twice, and two additions to zero do not mind their order.
+KERNEL scatter(Span<const float> d, Span<const u32> rows, Drop drop, Span<const Place> places, Span<float> out,
+               u32 width) {
+    u32 row = rows[blockIdx.x];
+    RowMask mask = row_mask(drop, places[row].sentence, places[row].position);
+    for (u32 c = threadIdx.x; c < width; c += blockDim.x)
+        atomicAdd(&out[(u64)row * width + c], d[(u64)blockIdx.x * width + c] * mask.factor(c));
+}
+
+// The weights as products read them.
+KERNEL round_weights(Span<const float> values, Span<product_t> out) {
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < values.len; i += (u64)gridDim.x * blockDim.x)
+        out[i] = to_product(values[i]);
+}
+
+// out = the sum of the parts, which lie one after the other.
+KERNEL add_parts(Span<const float> parts, Span<float> out, u32 n_parts) {
+    for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < out.len; i += (u64)gridDim.x * blockDim.x) {
+        float sum = 0.0f;
+        for (u32 p = 0; p < n_parts; p++) sum += parts[(u64)p * out.len + i];
+        out[i] = sum;
+    }
+}

@@ -1,0 +1,200 @@
+//! The best pieces and the losses at masked positions, on a card.
+
+use super::encode::{Inputs, Pass, Tape};
+use super::head::{CHUNK, HeadTape, Masked};
+use super::kernels::launch;
+use super::machine::Span;
+use super::memory::{Arena, Parcel, Plain, read_floats};
+use super::program::SEGMENTS;
+use super::{Cuda, n32};
+use crate::dropout::Dropout;
+use crate::error::Error;
+use crate::mlm::{Allowed, Candidate, MaskedBatch, Predictions};
+
+/// A piece and its score, as `head.cu` has it.
+#[derive(Clone, Copy)]
+struct Best {
+    score: u32,
+    piece: u32,
+}
+
+impl Plain for Best {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.score.put(bytes);
+        self.piece.put(bytes);
+    }
+}
+
+/// `head.cu`'s word for no piece.
+const NO_PIECE: u32 = u32::MAX;
+
+impl Cuda {
+    /// The `k` best pieces that are allowed at every masked position, as [`crate::mlm::MaskedLm::predict`] finds them;
+    /// with `needs_losses` also the sum of the negative log-likelihoods of the originals.
+    pub(crate) fn predict_masked(
+        &self,
+        model: Masked<'_>,
+        (batch, k, allowed): (&MaskedBatch, usize, Option<Allowed<'_>>),
+        needs_losses: bool,
+        out: &mut Predictions,
+    ) -> Result<f64, Error> {
+        out.clear();
+        self.predict_part(model, (batch, k, allowed), needs_losses, out)
+    }
+
+    fn predict_part(
+        &self,
+        model: Masked<'_>,
+        (batch, k, allowed): (&MaskedBatch, usize, Option<Allowed<'_>>),
+        needs_losses: bool,
+        out: &mut Predictions,
+    ) -> Result<f64, Error> {
+        let job = Job { batch, k: k.min(model.encoder.config().vocab_size), allowed, needs_losses };
+        match self.try_predict(model, job, out) {
+            Err(Error::DeviceMemory { .. }) if batch.sentences.n_sentences() > 1 => {
+                self.workspace().arena.give_back();
+                let mut loss = 0.0;
+                let mut start = 0;
+                for half in batch.halves() {
+                    let end = start + half.positions.len();
+                    let allowed = allowed.map(|allowed| allowed.part(start..end));
+                    start = end;
+                    if !half.positions.is_empty() {
+                        loss += self.predict_part(model, (&half, k, allowed), needs_losses, out)?;
+                    }
+                }
+                Ok(loss)
+            }
+            done => done,
+        }
+    }
+
+    fn try_predict(
+        &self,
+        model: Masked<'_>,
+        job: Job<'_>,
+        out: &mut Predictions,
+    ) -> Result<f64, Error> {
+        let Masked { parameters, encoder, head } = model;
+        let Job { batch, k, .. } = job;
+        let config = encoder.config();
+        let kernels = self.kernels(config)?;
+        let weights = parameters.on(self, &kernels)?;
+        let (n, m, stride) = (batch.sentences.n_rows(), batch.positions.len(), weights.n_rows);
+        let mut workspace = self.workspace();
+        let super::Workspace { arena, parcel, parcel_block, .. } = &mut *workspace;
+        parcel.clear();
+        let inputs = Inputs::pack(&batch.sentences, parcel);
+        let positions = parcel.put(batch.positions.iter().map(|row| n32(*row)));
+        let originals = parcel.put(batch.originals.iter().copied());
+        let sets = parcel.put(job.allowed.iter().flat_map(|allowed| allowed.words()));
+        let set_of = parcel
+            .put(job.allowed.iter().flat_map(|allowed| allowed.set_of.iter().map(|set| n32(*set))));
+        let lay_out = |arena: &mut Arena| {
+            let tape = Tape::lay_out(arena, config, n, false);
+            let own = HeadTape::lay_out(arena, config, (m, stride), false);
+            let found = Found {
+                segments: arena.span(m.min(CHUNK) * SEGMENTS * k),
+                rows: arena.span(m * k),
+                log_totals: arena.span(m),
+            };
+            (tape, own, found)
+        };
+        let mut counting = Arena::counting(self.precision.size());
+        lay_out(&mut counting);
+        arena.reserve(counting.n_bytes())?;
+        let (tape, own, found) = lay_out(&mut Arena::over(arena, self.precision.size()));
+        parcel.send(parcel_block)?;
+        let inputs = inputs.placed(parcel_block);
+        let positions = Parcel::placed(positions, parcel_block);
+        let originals = Parcel::placed(originals, parcel_block);
+        let (sets, set_of) =
+            (Parcel::placed(sets, parcel_block), Parcel::placed(set_of, parcel_block));
+
+        let dropout = Dropout::NONE;
+        let pass = Pass { kernels: &kernels, weights: &weights, encoder, inputs, dropout, n };
+        pass.forward(&tape)?;
+        pass.head_forward(head, (tape.hidden(config).y, positions), &own)?;
+        let (width, vocab) = (config.hidden_size, config.vocab_size);
+        let words = n32(vocab.div_ceil(64));
+        for start in (0..m).step_by(CHUNK) {
+            let end = m.min(start + CHUNK);
+            let n_rows = end - start;
+            let scores = own.scores.first(n_rows * stride);
+            let states = own.states().part(start * width..end * width);
+            pass.scores(head, states, (scores, own.totals))?;
+            let set_of = if job.allowed.is_some() { set_of.part(start..end) } else { set_of };
+            launch!(
+                kernels,
+                BestOfSegments,
+                ([SEGMENTS, n_rows, 1], 256),
+                scores,
+                sets,
+                set_of,
+                words,
+                n32(k),
+                found.segments,
+                n32(vocab),
+                n32(stride),
+            );
+            launch!(
+                kernels,
+                BestOfRows,
+                ([n_rows.div_ceil(64), 1, 1], 64),
+                found.segments,
+                own.totals,
+                n32(k),
+                found.rows.part(start * k..end * k),
+                found.log_totals.part(start..end),
+                n32(n_rows),
+            );
+            if job.needs_losses {
+                launch!(
+                    kernels,
+                    ScoreLosses,
+                    ([n_rows.div_ceil(64), 1, 1], 64),
+                    scores,
+                    own.totals,
+                    originals.part(start..end),
+                    own.losses.part(start..end),
+                    n32(stride),
+                    n32(n_rows),
+                );
+            }
+        }
+        let machine = &**kernels.machine();
+        let mut bytes = vec![0; found.rows.n_bytes()];
+        machine.download(found.rows.address, &mut bytes)?;
+        let mut log_totals = vec![0.0; m];
+        read_floats(machine, found.log_totals, &mut log_totals)?;
+        for (row, log_total) in bytes.chunks_exact(k * size_of::<Best>()).zip(log_totals) {
+            let word =
+                |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+            let candidates = (0..k)
+                .map(|rank| Candidate {
+                    piece: word(8 * rank + 4),
+                    log_probability: f32::from_bits(word(8 * rank)),
+                })
+                .take_while(|candidate| candidate.piece != NO_PIECE);
+            out.push_row(candidates, log_total);
+        }
+        let mut losses = vec![0.0; if job.needs_losses { m } else { 0 }];
+        read_floats(machine, own.losses.first(losses.len()), &mut losses)?;
+        Ok(losses.into_iter().map(f64::from).sum())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Job<'a> {
+    batch: &'a MaskedBatch,
+    k: usize,
+    allowed: Option<Allowed<'a>>,
+    needs_losses: bool,
+}
+
+/// Where the best pieces go.
+struct Found {
+    segments: Span<Best>,
+    rows: Span<Best>,
+    log_totals: Span<f32>,
+}

@@ -1,0 +1,89 @@
+//! A model's parameters on a card: as they are learnt, and as products read them.
+
+use super::kernels::{Kernels, launch};
+use super::machine::{Numbers, Span};
+use super::memory::{Block, read_floats, write_floats};
+use super::program::Precision;
+use super::{Cuda, SPLITS};
+use crate::error::Error;
+use crate::params::Parameters;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Parameters on a card. The table has rows of zeros after its own, so that it can be cut evenly.
+pub(crate) struct Weights {
+    values: Block,
+    /// In bf16, when products read that.
+    rounded: Option<Block>,
+    table: Range<usize>,
+    width: usize,
+    /// Rows of the table, those of zeros included.
+    pub(super) n_rows: usize,
+}
+
+/// The table's rows, cut evenly into parts whose length suits products.
+pub(super) fn padded(vocab_size: usize) -> usize {
+    vocab_size.next_multiple_of(8 * SPLITS)
+}
+
+impl Weights {
+    /// Copies the parameters to the card.
+    pub(crate) fn send(
+        cuda: &Cuda,
+        kernels: &Kernels,
+        parameters: &Parameters,
+    ) -> Result<Self, Error> {
+        let table = parameters.table();
+        let (vocab_size, width) = (table.shape[0], table.shape[1]);
+        let n_rows = padded(vocab_size);
+        let len = table.range.start + n_rows * width;
+        let values = Block::zeros(&cuda.machine, len * size_of::<f32>())?;
+        write_floats(&*cuda.machine, parameters.values(), values.span())?;
+        let rounded = match cuda.precision {
+            Precision::F32 => None,
+            Precision::Bf16 => {
+                let rounded = Block::zeros(&cuda.machine, len * size_of::<u16>())?;
+                let (from, to) = (values.span::<f32>(), rounded.span::<u16>());
+                launch!(kernels, RoundWeights, ([1024, 1, 1], 256), from, to);
+                Some(rounded)
+            }
+        };
+        Ok(Self { values, rounded, table: table.range.clone(), width, n_rows })
+    }
+
+    /// Whether they are on this card.
+    pub(crate) fn are_on(&self, cuda: &Cuda) -> bool {
+        Arc::ptr_eq(self.values.machine(), &cuda.machine)
+    }
+
+    /// Some of the numbers as they are learnt.
+    pub(super) fn plain(&self, range: &Range<usize>) -> Span<f32> {
+        self.values.span().part(range.clone())
+    }
+
+    /// Some of the numbers as products read them.
+    pub(super) fn product(&self, range: &Range<usize>) -> Numbers {
+        match &self.rounded {
+            None => self.values.numbers(size_of::<f32>()).part(range.clone()),
+            Some(rounded) => rounded.numbers(size_of::<u16>()).part(range.clone()),
+        }
+    }
+
+    /// The table as products read it, with its rows of zeros.
+    pub(super) fn table_product(&self) -> Numbers {
+        self.product(&(self.table.start..self.table.start + self.n_rows * self.width))
+    }
+
+    /// The copy that products read, where it is another; to be kept up to date.
+    pub(super) fn rounded(&self, range: &Range<usize>) -> Span<u16> {
+        match &self.rounded {
+            None => Span::default(),
+            Some(rounded) => rounded.span().part(range.clone()),
+        }
+    }
+
+    /// Copies numbers back.
+    pub(crate) fn read(&self, range: &Range<usize>, out: &mut [f32]) -> Result<(), Error> {
+        read_floats(&**self.values.machine(), self.plain(range), out)
+    }
+}

@@ -1,0 +1,89 @@
+//! The labelled sentences of a grid, and the draws of them.
+
+use std::collections::BTreeMap;
+
+use melm_text::{Corpus, EntityTypes, Sentence, Tag};
+
+use crate::Error;
+use crate::run::Seed;
+use crate::sample::draw;
+
+/// A file that was read, and what stands for its content.
+pub struct Split {
+    /// Its sentences.
+    pub corpus: Corpus,
+    /// The fingerprint of everything that decides what was read.
+    pub fingerprint: String,
+}
+
+/// The data of one language. Without a test set nothing can be scored on it.
+pub struct Language {
+    /// What is drawn from.
+    pub train: Split,
+    /// What chooses the best epoch, cut as the training set is.
+    pub dev: Split,
+    /// What is scored at the end.
+    pub test: Option<Split>,
+}
+
+/// All languages by their names.
+pub type Languages = BTreeMap<String, Language>;
+
+/// The gold of a cell.
+pub(super) struct Drawn {
+    pub(super) train: Corpus,
+    pub(super) dev: Corpus,
+}
+
+impl Drawn {
+    /// Draw `number` of `size` sentences of each language, train and dev alike (section 4.1).
+    pub(super) fn new<'d>(
+        languages: impl Iterator<Item = &'d Language>,
+        (size, number): (usize, u64),
+    ) -> Result<Self, Error> {
+        let cut = |corpus: &Corpus| {
+            let drawn = draw(corpus.sentences().len(), size, Seed(number));
+            subset(corpus, &drawn)
+        };
+        let (mut train, mut dev) = (Vec::new(), Vec::new());
+        for language in languages {
+            train.push(cut(&language.train.corpus));
+            dev.push(cut(&language.dev.corpus));
+        }
+        Ok(Self { train: gathered(&train)?, dev: gathered(&dev)? })
+    }
+}
+
+/// The corpus that a file of these sentences would be read as: it has only the entity types that occur, in the order in
+/// which they do.
+pub fn subset(corpus: &Corpus, positions: &[usize]) -> Corpus {
+    let sentences = positions.iter().map(|at| &corpus.sentences()[*at]);
+    let mut types = EntityTypes::default();
+    let sentences = sentences.map(|sentence| retyped(sentence, corpus.types(), &mut types));
+    let sentences = sentences.collect();
+    Corpus::new(types, corpus.scheme(), sentences).expect("sentences of one scheme")
+}
+
+/// Corpora one after the other. They have to be in one scheme.
+///
+/// # Panics
+/// If there is none.
+pub fn gathered(corpora: &[Corpus]) -> Result<Corpus, Error> {
+    let mut types = EntityTypes::default();
+    let scheme = corpora.first().expect("there is something to gather").scheme();
+    let all = corpora.iter().flat_map(|c| c.sentences().iter().map(move |s| (s, c.types())));
+    let all = all.map(|(sentence, from)| retyped(sentence, from, &mut types)).collect();
+    if let Some(other) = corpora.iter().map(Corpus::scheme).find(|other| *other != scheme) {
+        return Err(Error::Schemes { one: scheme, other });
+    }
+    Ok(Corpus::new(types, scheme, all).expect("sentences of one scheme"))
+}
+
+fn retyped(sentence: &Sentence, from: &EntityTypes, types: &mut EntityTypes) -> Sentence {
+    let retype = |tag: &Tag| match *tag {
+        Tag::Outside => Tag::Outside,
+        Tag::In(part, entity_type) => Tag::In(part, types.intern(from.name(entity_type))),
+    };
+    let tags = sentence.tags().iter().map(retype).collect();
+    Sentence::new(sentence.tokens().to_vec(), tags).expect("as many tags as before")
+}

@@ -1,0 +1,202 @@
+//! The cells of one draw and seed, which share their gold, their judge and their drafts.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroU64;
+
+use melm_nn::device::Device;
+use melm_text::Corpus;
+
+use super::bench::Bench;
+use super::data::Drawn;
+use super::ledger::{F1, Line, Seconds};
+use super::{Cell, System};
+use crate::Error;
+use crate::augment::{Backbones, Funnel, Gold, Method, augment};
+use crate::files::sha256;
+use crate::fit::{Budget, Keep};
+use crate::plan::Plan;
+use crate::run::Seed;
+use crate::stage::{Event, Run, Wish};
+use crate::tagger::{Tagger, TaggerSettings, Trained};
+
+/// Hears the cell under way, a stage's name and what it has to tell.
+pub(super) type Hear<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Wish;
+
+/// Gold, and what the last cells made of it: no file is written, and nothing is made twice in a row.
+pub(super) struct Group<'a> {
+    bench: &'a Bench<'a>,
+    device: &'a Device,
+    drawn: Drawn,
+    judge: Option<(TaggerSettings, Trained)>,
+    made: Option<Made>,
+}
+
+/// The training set of a method, which its budgets share.
+struct Made {
+    plan: Plan,
+    method: System,
+    train: Corpus,
+    funnel: Option<Funnel>,
+    seconds: f64,
+}
+
+impl<'a> Group<'a> {
+    pub(super) fn new(
+        bench: &'a Bench<'a>,
+        cell: &Cell,
+        device: &'a Device,
+    ) -> Result<Self, Error> {
+        let languages = cell.languages().map(|name| &bench.languages[name]);
+        let drawn = Drawn::new(languages, (cell.size, cell.draw))?;
+        Ok(Self { bench, device, drawn, judge: None, made: None })
+    }
+
+    /// Trains and scores the tagger of a cell.
+    pub(super) fn run(&mut self, cell: &Cell, hear: Hear<'_>) -> Result<Line, Error> {
+        let plan = self.bench.plan_of(cell);
+        let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
+        let run = &mut Run { seed: Seed(cell.seed), folder: None, listener: &mut listen };
+        self.make(cell, &plan, run)?;
+        let made = self.made.as_ref().expect("it was just made");
+        let settings = self.settings(&plan, cell.budget, made.train.sentences().len());
+        let started = self.bench.now();
+        let judge = self
+            .judge
+            .as_ref()
+            .filter(|(known, _)| cell.method == System::GOLD && *known == settings);
+        let own;
+        let trained = if let Some((_, trained)) = judge {
+            trained
+        } else {
+            own = self.train(&made.train, &settings, run)?;
+            &own
+        };
+        let train = self.bench.now() - started;
+        let line =
+            self.line(cell, (&plan, made), trained, Seconds { train, ..Seconds::default() })?;
+        if let Some(folder) = self.bench.keep_taggers {
+            trained.tagger.save(&folder.join(&line.key[..16]))?;
+        }
+        Ok(line)
+    }
+
+    fn train(
+        &self,
+        train: &Corpus,
+        settings: &TaggerSettings,
+        run: &mut Run<'_>,
+    ) -> Result<Trained, Error> {
+        let corpora = (train, Some(&self.drawn.dev));
+        Tagger::train(self.bench.tagger, corpora, (settings, self.device), &mut run.stage("tagger"))
+    }
+
+    /// The settings of a tagger with this budget. A number of updates is divided by the same number of evaluations
+    /// whatever the size of the training set, as closely as whole epochs allow.
+    fn settings(&self, plan: &Plan, budget: Budget, n_train: usize) -> TaggerSettings {
+        let mut settings = plan.tagger.clone();
+        settings.fit.budget = budget;
+        if let Budget::Updates(updates) = budget {
+            let per_epoch = n_train.div_ceil(settings.fit.batch_size.get()).max(1) as u64;
+            let between = per_epoch * self.bench.evaluations.get();
+            let epochs = (updates.get() + between / 2) / between;
+            settings.fit.evaluate_every = NonZeroU64::new(epochs).unwrap_or(NonZeroU64::MIN);
+        }
+        settings
+    }
+
+    /// Makes the training set of a cell, unless the last cell had the same.
+    fn make(&mut self, cell: &Cell, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
+        // A budget of gold that is the plan's is the judge of the others.
+        if plan.has_judge() || cell.method == System::GOLD && cell.budget == plan.tagger.fit.budget
+        {
+            self.make_judge(plan, run)?;
+        }
+        let is_same = |made: &Made| made.plan == *plan && made.method == cell.method;
+        if self.made.as_ref().is_some_and(is_same) {
+            return Ok(());
+        }
+        let started = self.bench.now();
+        let gold = &self.drawn.train;
+        let (train, funnel) = match cell.method {
+            System::Method(Method::Gold) => (gold.clone(), None),
+            System::GoldDuplicated => {
+                let times = 1 + plan.generate.rounds.get() as usize;
+                (super::gathered(&vec![gold.clone(); times])?, None)
+            }
+            System::Method(_) => {
+                let backbones = Backbones {
+                    masked_lm: self.bench.masked_lm,
+                    seq2seq: None,
+                    tagger: Some(self.bench.tagger),
+                    judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
+                };
+                let given = Gold { train: gold, dev: Some(&self.drawn.dev) };
+                let augmented = augment(given, plan, (backbones, self.device), run)?;
+                let funnel = Funnel::of(&augmented.records, gold).with_dropped(&augmented.dropped);
+                let first = if plan.union { gold.sentences() } else { &[] };
+                let all = first.iter().cloned().chain(augmented.kept).collect();
+                let train = Corpus::new(gold.types().clone(), gold.scheme(), all)
+                    .expect("drafts are valid in the scheme of gold");
+                (train, Some(funnel))
+            }
+        };
+        let seconds = self.bench.now() - started;
+        self.made = Some(Made { plan: plan.clone(), method: cell.method, train, funnel, seconds });
+        Ok(())
+    }
+
+    /// Trains the gold-only tagger of the plan, unless it is the last one's.
+    fn make_judge(&mut self, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
+        let n_train = self.drawn.train.sentences().len();
+        let settings = self.settings(plan, plan.tagger.fit.budget, n_train);
+        if self.judge.as_ref().is_none_or(|(known, _)| *known != settings) {
+            self.judge = None;
+            let trained = self.train(&self.drawn.train, &settings, run)?;
+            self.judge = Some((settings, trained));
+        }
+        Ok(())
+    }
+
+    fn line(
+        &self,
+        cell: &Cell,
+        (plan, made): (&Plan, &Made),
+        trained: &Trained,
+        seconds: Seconds,
+    ) -> Result<Line, Error> {
+        let started = self.bench.now();
+        let score = |corpus: &Corpus| -> Result<F1, Error> {
+            Ok(F1::of(&trained.tagger.score(self.device, corpus)?))
+        };
+        let dev = score(&self.drawn.dev)?;
+        let mut test = BTreeMap::new();
+        for name in self.bench.tests_of(cell) {
+            if let Some(split) = &self.bench.languages[name].test {
+                test.insert(name.to_owned(), score(&split.corpus)?);
+            }
+        }
+        let score = self.bench.now() - started;
+        let round = |seconds: f64| (seconds * 100.0).round() / 100.0;
+        let kept = trained.fitted.best.filter(|_| plan.tagger.fit.keep == Keep::Best);
+        Ok(Line {
+            key: self.bench.key(cell),
+            melm: env!("CARGO_PKG_VERSION").to_owned(),
+            cell: cell.clone(),
+            dev,
+            test,
+            n_train: made.train.sentences().len(),
+            drafts: made.funnel.clone(),
+            updates: trained.fitted.n_steps,
+            best_epoch: kept.map(|best| best.epoch),
+            seconds: Seconds {
+                drafts: round(made.seconds),
+                train: round(seconds.train),
+                score: round(score),
+            },
+            data: self.bench.fingerprints(cell),
+            plan: sha256(plan.to_toml().as_bytes())[..16].to_owned(),
+            models: [plan.model.masked_lm.clone(), plan.model.tagger.clone()],
+            device: self.bench.arithmetic.device.clone(),
+        })
+    }
+}

@@ -1,0 +1,91 @@
+//! What stands for everything that can change the result of a cell.
+
+use super::{Cell, Languages, System};
+use crate::augment::Method;
+use crate::files::Fingerprint;
+use crate::plan::Plan;
+
+/// What decides results beside data and plan.
+#[derive(Clone, Debug)]
+pub struct Arithmetic {
+    /// The device's, as [`melm_nn::device::Device::arithmetic`] says.
+    pub device: String,
+    /// The fingerprint of the masked language model.
+    pub masked_lm: String,
+    /// The fingerprint of the tagger's encoder.
+    pub tagger: String,
+}
+
+/// The key of a cell: of version, arithmetic, models, data, plan and coordinates. Settings that its method never reads
+/// are left out, so that variants of them share what they do not change.
+pub(super) fn key(
+    cell: &Cell,
+    (plan, evaluations): (&Plan, u64),
+    languages: &Languages,
+    arithmetic: &Arithmetic,
+) -> String {
+    let mut fingerprint = Fingerprint::default();
+    let mut add = |text: &str| fingerprint.add(text.as_bytes());
+    add(env!("CARGO_PKG_VERSION"));
+    add(&arithmetic.device);
+    add(&arithmetic.tagger);
+    if cell.method.drafts().is_some_and(Method::reads_masked_lm) {
+        add(&arithmetic.masked_lm);
+    }
+    add(&cell.language);
+    for language in cell.languages().filter_map(|name| languages.get(name)) {
+        add(&language.train.fingerprint);
+        add(&language.dev.fingerprint);
+    }
+    for text in [
+        cell.size.to_string(),
+        cell.draw.to_string(),
+        cell.seed.to_string(),
+        cell.method.to_string(),
+        cell.budget.to_string(),
+        evaluations.to_string(),
+        settings_of(cell.method, plan),
+    ] {
+        add(&text);
+    }
+    fingerprint.finish()
+}
+
+/// The settings that a system reads.
+fn settings_of(system: System, plan: &Plan) -> String {
+    let mut plan = plan.clone();
+    plan.seed = 0;
+    plan.method = Method::default();
+    plan.model.masked_lm.clear();
+    plan.model.tagger.clear();
+    let tagger = || toml::to_string(&plan.tagger).expect("settings are a table");
+    // The budget of the plan is the judge's; gold has none.
+    let mut gold = plan.clone();
+    gold.tagger.fit.budget = crate::fit::Budget::Epochs(std::num::NonZeroU64::MIN);
+    let alone = || toml::to_string(&gold.tagger).expect("settings are a table");
+    match system {
+        System::Method(Method::Gold) => alone(),
+        System::GoldDuplicated => format!("{}\n{}", alone(), plan.generate.rounds),
+        System::Method(Method::LabelWise) => {
+            let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);
+            let rest = (plan.union, plan.substitute, plan.filter);
+            format!("{}\n{generate}\n{rest:?}", tagger())
+        }
+        System::Method(method) => {
+            let others = [("[daga]", Method::Daga), ("[mulda]", Method::Mulda)];
+            let unread = others.into_iter().filter(|(_, reader)| *reader != method);
+            let text = plan.to_toml().replace("seq2seq = \"\"\n", "");
+            unread.fold(text, |text, (section, _)| without(&text, section))
+        }
+    }
+}
+
+/// The text of a plan without one of its sections: cells that were run before there was such a section keep their keys.
+fn without(text: &str, section: &str) -> String {
+    let mut is_inside = false;
+    let outside = text.lines().filter(|line| {
+        is_inside = if line.starts_with('[') { *line == section } else { is_inside };
+        !is_inside
+    });
+    outside.map(|line| format!("{line}\n")).collect()
+}

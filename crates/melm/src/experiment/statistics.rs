@@ -1,0 +1,169 @@
+//! Means, spreads, and intervals of paired differences.
+
+/// A mean and how far its values lie apart.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Mean {
+    /// The mean.
+    pub mean: f64,
+    /// The standard deviation of the sample; none of a single value.
+    pub sd: Option<f64>,
+    /// How many values.
+    pub n: usize,
+}
+
+impl Mean {
+    /// Of values; none of no value.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let n = values.len();
+        if n == 0 {
+            return None;
+        }
+        let mean = values.iter().sum::<f64>() / n as f64;
+        let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+        let sd = (n > 1).then(|| (squares / (n - 1) as f64).sqrt());
+        Some(Self { mean, sd, n })
+    }
+
+    /// Half the width of the 95 % interval of the mean, by Student's t; none of a single value.
+    pub fn margin(&self) -> Option<f64> {
+        Some(t_quantile(0.975, self.n - 1) * self.sd? / (self.n as f64).sqrt())
+    }
+
+    /// What the interval says of a mean difference.
+    pub fn verdict(&self) -> Verdict {
+        match self.margin() {
+            None => Verdict::Unknown,
+            Some(margin) if self.mean.abs() <= margin => Verdict::NoDifference,
+            Some(_) if self.mean > 0.0 => Verdict::Better,
+            Some(_) => Verdict::Worse,
+        }
+    }
+}
+
+/// What a difference and its interval say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The interval lies above zero.
+    Better,
+    /// The interval lies below zero.
+    Worse,
+    /// The interval holds zero.
+    NoDifference,
+    /// There is no interval: a single pair.
+    Unknown,
+}
+
+impl Verdict {
+    /// In words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Better => "better",
+            Self::Worse => "worse",
+            Self::NoDifference => "no difference",
+            Self::Unknown => "one pair: no interval",
+        }
+    }
+}
+
+/// The quantile of Student's t with so many degrees of freedom; `p` from 0.5 to 1, both excluded.
+pub fn t_quantile(p: f64, degrees: usize) -> f64 {
+    let (mut low, mut high) = (0.0, 1.0);
+    while t_cdf(high, degrees) < p {
+        high *= 2.0;
+    }
+    // 200 halvings leave nothing between two neighbouring numbers.
+    for _ in 0..200 {
+        let middle = f64::midpoint(low, high);
+        if t_cdf(middle, degrees) < p { low = middle } else { high = middle }
+    }
+    f64::midpoint(low, high)
+}
+
+/// The distribution function of Student's t at `t` of 0 or more.
+fn t_cdf(t: f64, degrees: usize) -> f64 {
+    let v = degrees as f64;
+    1.0 - 0.5 * incomplete_beta(v / 2.0, 0.5, v / (v + t * t))
+}
+
+/// The regularised incomplete beta function, by its continued fraction (Press et al., Numerical Recipes, 6.4).
+fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
+    if x <= 0.0 || x >= 1.0 {
+        return x.clamp(0.0, 1.0);
+    }
+    let logarithm = libm::lgamma(a + b) - libm::lgamma(a) - libm::lgamma(b)
+        + a * libm::log(x)
+        + b * libm::log1p(-x);
+    let front = libm::exp(logarithm);
+    // The fraction converges quickly on the near side of the mean only.
+    if x < (a + 1.0) / (a + b + 2.0) {
+        front * fraction(a, b, x) / a
+    } else {
+        1.0 - front * fraction(b, a, 1.0 - x) / b
+    }
+}
+
+/// The continued fraction, by Lentz's method.
+#[expect(clippy::many_single_char_names, reason = "the names of the formula")]
+fn fraction(a: f64, b: f64, x: f64) -> f64 {
+    const TINY: f64 = 1e-300;
+    let away = |value: f64| if value.abs() < TINY { TINY } else { value };
+    let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));
+    let mut result = d;
+    for m in 1..500 {
+        let m = f64::from(m);
+        let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
+        let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
+        let mut last = 0.0;
+        for step in [even, odd] {
+            d = 1.0 / away(1.0 + step * d);
+            c = away(1.0 + step / c);
+            last = c * d;
+            result *= last;
+        }
+        if (last - 1.0).abs() < 1e-15 {
+            break;
+        }
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `scipy.stats.t.ppf` of scipy 1.17.1, with `p` and degrees of freedom as given.
+    #[test]
+    fn quantiles_are_those_of_scipy() {
+        for (p, degrees, expected) in QUANTILES {
+            let found = t_quantile(p, degrees);
+            assert!((found - expected).abs() < 1e-9 * expected, "{p} {degrees}: {found}");
+        }
+    }
+
+    const QUANTILES: [(f64, usize, f64); 11] = [
+        (0.975, 1, 12.706_204_736_174_694),
+        (0.975, 2, 4.302_652_729_749_462),
+        (0.975, 3, 3.182_446_305_283_707_8),
+        (0.975, 4, 2.776_445_105_197_793_4),
+        (0.975, 9, 2.262_157_162_798_205),
+        (0.975, 11, 2.200_985_160_091_639),
+        (0.975, 23, 2.068_657_610_419_048_6),
+        (0.975, 59, 2.000_995_378_088_267),
+        (0.975, 1000, 1.962_339_080_826_408_3),
+        (0.9, 5, 1.475_884_048_824_481_5),
+        (0.995, 7, 3.499_483_297_350_492_4),
+    ];
+
+    #[test]
+    fn an_interval_is_the_one_worked_out_by_hand() {
+        // Mean 2, squares 1 + 0 + 1, sd 1, margin 4.302_652_729_749 / sqrt(3).
+        let mean = Mean::of(&[1.0, 2.0, 3.0]).unwrap();
+        assert_eq!((mean.mean, mean.sd, mean.n), (2.0, Some(1.0), 3));
+        assert!((mean.margin().unwrap() - 2.484_137_7).abs() < 1e-6);
+        assert_eq!(mean.verdict(), Verdict::NoDifference);
+        assert_eq!(Mean::of(&[1.9, 2.0, 2.1]).unwrap().verdict(), Verdict::Better);
+        assert_eq!(Mean::of(&[-1.9, -2.0, -2.1]).unwrap().verdict(), Verdict::Worse);
+        assert_eq!(Mean::of(&[5.0]).unwrap().verdict(), Verdict::Unknown);
+        assert_eq!(Mean::of(&[]), None);
+    }
+}

@@ -1,0 +1,188 @@
+//! The rows of a table, as numbers.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{Observation, Split, Table};
+use crate::experiment::grid::BASE;
+use crate::experiment::statistics::Mean;
+use crate::experiment::{Paper, System};
+use crate::fit::Budget;
+
+/// The name of the column of means.
+pub(super) const MEAN: &str = "mean";
+
+/// All rows of a table.
+pub struct Rows {
+    /// Which table.
+    pub table: Table,
+    /// What was scored.
+    pub split: Split,
+    /// The columns, without the mean.
+    pub columns: Vec<String>,
+    /// The variants that occur.
+    pub variants: Vec<String>,
+    /// By budget, size, variant and method.
+    pub rows: Vec<Row>,
+}
+
+/// A system at one size, budget and variant.
+pub struct Row {
+    /// Sentences of gold.
+    pub size: usize,
+    /// The system.
+    pub method: System,
+    /// Its budget.
+    pub budget: Budget,
+    /// Its settings.
+    pub variant: String,
+    /// F1 over draws and seeds by column, and their mean.
+    pub f1: BTreeMap<String, Mean>,
+    /// The difference to gold by column, and in the mean: paired, over draws.
+    pub to_gold: BTreeMap<String, Mean>,
+    /// The difference to label-wise in the mean.
+    pub to_label_wise: Option<Mean>,
+    /// The difference to the same system of the first variant, in the mean.
+    pub to_first: Option<Mean>,
+    /// The paper's F1 by column.
+    pub paper: BTreeMap<String, f64>,
+}
+
+/// The size of rows over all sizes: they come last.
+pub(super) const ALL_SIZES: usize = usize::MAX;
+
+/// What identifies a row.
+type Place = (usize, System, Budget, String);
+
+/// F1 by column, draw and seed.
+type Scores = BTreeMap<(String, u64, u64), f64>;
+
+impl Rows {
+    pub(super) fn new(
+        (table, split): (Table, Split),
+        observations: Vec<Observation<'_>>,
+        paper: &Paper,
+    ) -> Self {
+        let columns: BTreeSet<_> = observations.iter().map(|one| one.column.clone()).collect();
+        let (mut variants, mut places): (Vec<String>, Vec<(Place, Scores)>) = Default::default();
+        for one in observations {
+            if !variants.iter().any(|known| known == one.variant) {
+                variants.push(one.variant.to_owned());
+            }
+            let place = (one.size, one.method, one.budget, one.variant.to_owned());
+            let at = places.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
+                places.push((place, Scores::new()));
+                places.len() - 1
+            });
+            let scores = &mut places[at].1;
+            scores.insert((one.column, one.draw, one.seed), one.f1);
+        }
+        variants.sort_by_cached_key(|name| (name != BASE, name.clone()));
+        add_all_sizes(&mut places);
+        places.sort_by_cached_key(|((size, method, budget, variant), _)| {
+            (budget.to_string(), *size, variants.iter().position(|v| v == variant), method.rank())
+        });
+        let find = |place: &Place| places.iter().find(|(known, _)| known == place).map(|(_, s)| s);
+        let row = |((size, method, budget, variant), scores): &(Place, Scores)| {
+            let beside =
+                |method: System, variant: &String| find(&(*size, method, *budget, variant.clone()));
+            let gold = beside(System::GOLD, variant).filter(|_| *method != System::GOLD);
+            let label_wise = System::Method(crate::augment::Method::LabelWise);
+            let others = ![System::GOLD, System::GoldDuplicated, label_wise].contains(method);
+            let label_wise = beside(label_wise, variant).filter(|_| others);
+            let first = variants.first().filter(|first| *first != variant);
+            let first = first.and_then(|first| beside(*method, first));
+            // A row that is not called what the paper's is has no value of the paper beside it.
+            let is_papers = method.title() == method.name();
+            let paper = paper.get(&size.to_string()).filter(|_| is_papers);
+            let paper = paper.and_then(|of| of.get(method.name()));
+            Row {
+                size: *size,
+                method: *method,
+                budget: *budget,
+                variant: variant.clone(),
+                f1: means(scores),
+                to_gold: gold.map(|gold| differences(table, scores, gold)).unwrap_or_default(),
+                to_label_wise: label_wise
+                    .and_then(|other| differences(table, scores, other).remove(MEAN)),
+                to_first: first.and_then(|other| differences(table, scores, other).remove(MEAN)),
+                paper: paper.cloned().unwrap_or_default(),
+            }
+        };
+        let rows = places.iter().map(row).collect();
+        Self { table, split, columns: columns.into_iter().collect(), variants, rows }
+    }
+}
+
+/// Rows over all sizes, where there are several. A size is to a draw what a seed is: smaller draws are parts of larger
+/// ones, so that they count as one.
+fn add_all_sizes(places: &mut Vec<(Place, Scores)>) {
+    let sizes: BTreeSet<_> = places.iter().map(|((size, ..), _)| *size).collect();
+    let mut all: Vec<(Place, Scores)> = Vec::new();
+    for ((size, method, budget, variant), scores) in places.iter() {
+        let place = (ALL_SIZES, *method, *budget, variant.clone());
+        let at = all.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
+            all.push((place, Scores::new()));
+            all.len() - 1
+        });
+        let rank = sizes.iter().position(|other| other == size).unwrap_or_default() as u64;
+        let n_sizes = sizes.len() as u64;
+        let moved = scores.iter().map(|((column, draw, seed), f1)| {
+            ((column.clone(), *draw, seed * n_sizes + rank), *f1)
+        });
+        all[at].1.extend(moved);
+    }
+    if sizes.len() > 1 {
+        places.extend(all);
+    }
+}
+
+/// The mean of each column over draws and seeds. The mean of means has the spread of the draws and seeds that all
+/// columns have.
+fn means(scores: &Scores) -> BTreeMap<String, Mean> {
+    let mut columns: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    let mut runs: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
+    for ((column, draw, seed), f1) in scores {
+        columns.entry(column).or_default().push(*f1);
+        runs.entry((*draw, *seed)).or_default().push(*f1);
+    }
+    let whole = runs.into_values().filter(|f1s| f1s.len() == columns.len());
+    let over_columns: Vec<_> = whole.map(|f1s| average(&f1s)).collect();
+    let own = columns.iter().filter_map(|(name, f1s)| Some(((*name).clone(), Mean::of(f1s)?)));
+    let mut means: BTreeMap<_, _> = own.collect();
+    if let Some(spread) = Mean::of(&over_columns) {
+        let mean = average(&means.values().map(|mean| mean.mean).collect::<Vec<_>>());
+        means.insert(MEAN.to_owned(), Mean { mean, ..spread });
+    }
+    means
+}
+
+/// Paired differences by column, and over all columns. A pair is what both have: the same column, draw and seed; the
+/// seeds of a draw are averaged first, since they share its sentences.
+fn differences(table: Table, one: &Scores, other: &Scores) -> BTreeMap<String, Mean> {
+    let mut pairs: BTreeMap<(&String, u64), Vec<f64>> = BTreeMap::new();
+    for (place, f1) in one {
+        if let Some(against) = other.get(place) {
+            pairs.entry((&place.0, place.1)).or_default().push(f1 - against);
+        }
+    }
+    let mut columns: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
+    let mut draws: BTreeMap<u64, Vec<f64>> = BTreeMap::new();
+    for ((column, draw), seeds) in &pairs {
+        columns.entry(column).or_default().push(average(seeds));
+        draws.entry(*draw).or_default().push(average(seeds));
+    }
+    let all: Vec<f64> = match table {
+        Table::Mono => draws.into_values().flatten().collect(),
+        Table::Cross | Table::Multi => draws.into_values().map(|f1s| average(&f1s)).collect(),
+    };
+    let own = columns.iter().filter_map(|(name, f1s)| Some(((*name).clone(), Mean::of(f1s)?)));
+    let mut result: BTreeMap<_, _> = own.collect();
+    if let Some(mean) = Mean::of(&all) {
+        result.insert(MEAN.to_owned(), mean);
+    }
+    result
+}
+
+fn average(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}

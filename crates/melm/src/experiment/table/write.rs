@@ -1,0 +1,179 @@
+//! Tables as Markdown, LaTeX and CSV.
+
+use super::rows::{ALL_SIZES, MEAN, Row, Rows};
+use super::{Split, Table};
+use crate::experiment::statistics::Mean;
+
+/// The table as Markdown: one part a budget.
+pub fn markdown(rows: &Rows) -> String {
+    let mut text = String::new();
+    for budget in budgets(rows) {
+        text += &format!("### {}, {} F1, {budget}\n\n", title(rows.table), rows.split.name());
+        let head = header(rows);
+        text += &format!("| {} |\n|{}\n", head.join(" | "), " --- |".repeat(head.len()));
+        for row in rows.rows.iter().filter(|row| row.budget.to_string() == budget) {
+            text += &format!("| {} |\n", cells(rows, row).join(" | "));
+        }
+        text += "\n";
+    }
+    if rows.rows.is_empty() {
+        return format!("The ledger has no {} scores for this table.\n", rows.split.name());
+    }
+    text + &caption(rows) + "\n"
+}
+
+/// The table as LaTeX.
+pub fn latex(rows: &Rows) -> String {
+    let mut text = String::new();
+    for budget in budgets(rows) {
+        let head = header(rows);
+        let caption = format!("{}, {} F1, {budget}. ", title(rows.table), rows.split.name());
+        text += &format!("\\begin{{tabular}}{{rl{}}}\n\\hline\n", "l".repeat(head.len() - 2));
+        text += &format!("{} \\\\\n\\hline\n", escaped(&head).join(" & "));
+        let mut size = None;
+        for row in rows.rows.iter().filter(|row| row.budget.to_string() == budget) {
+            if size.is_some_and(|size| size != row.size) {
+                text += "\\hline\n";
+            }
+            size = Some(row.size);
+            text += &format!("{} \\\\\n", escaped(&cells(rows, row)).join(" & "));
+        }
+        let caption = escaped(&[caption + &caption_of(rows)]).concat();
+        text += &format!("\\hline\n\\end{{tabular}}\n% {caption}\n\n");
+    }
+    text
+}
+
+/// Every number of the table, one line each.
+pub fn csv(rows: &Rows, with_header: bool) -> String {
+    let mut text = String::new();
+    if with_header {
+        text += "split,budget,size,variant,method,column,n,mean,sd,paper,pairs,difference_to_gold,\
+                 margin95,verdict\n";
+    }
+    for row in &rows.rows {
+        for (column, f1) in &row.f1 {
+            let number = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.4}"));
+            let to_gold = row.to_gold.get(column);
+            let fields = [
+                rows.split.name().to_owned(),
+                row.budget.to_string(),
+                size(row),
+                row.variant.clone(),
+                quoted(row.method.title()),
+                column.clone(),
+                f1.n.to_string(),
+                number(Some(f1.mean)),
+                number(f1.sd),
+                number(row.paper.get(column).copied()),
+                to_gold.map_or(String::new(), |mean| mean.n.to_string()),
+                number(to_gold.map(|mean| mean.mean)),
+                number(to_gold.and_then(Mean::margin)),
+                to_gold.map_or(String::new(), |mean| mean.verdict().words().to_owned()),
+            ];
+            text += &(fields.join(",") + "\n");
+        }
+    }
+    text
+}
+
+/// A text that may hold a comma, as a field.
+fn quoted(text: &str) -> String {
+    if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() }
+}
+
+fn budgets(rows: &Rows) -> Vec<String> {
+    let mut budgets: Vec<_> = rows.rows.iter().map(|row| row.budget.to_string()).collect();
+    budgets.dedup();
+    budgets
+}
+
+fn title(table: Table) -> &'static str {
+    match table {
+        Table::Mono => "Monolingual",
+        Table::Cross => "Zero-shot cross-lingual",
+        Table::Multi => "Multilingual",
+    }
+}
+
+fn header(rows: &Rows) -> Vec<String> {
+    let mut head = vec!["gold".to_owned(), "method".to_owned()];
+    head.extend((rows.variants.len() > 1).then(|| "variant".to_owned()));
+    head.extend(rows.columns.iter().cloned());
+    head.extend([MEAN, "to gold", "to label-wise"].map(str::to_owned));
+    let first = rows.variants.first().filter(|_| rows.variants.len() > 1);
+    head.extend(first.map(|first| format!("to {first}")));
+    head
+}
+
+fn cells(rows: &Rows, row: &Row) -> Vec<String> {
+    let mut cells = vec![size(row), row.method.title().to_owned()];
+    cells.extend((rows.variants.len() > 1).then(|| row.variant.clone()));
+    for column in rows.columns.iter().map(String::as_str).chain([MEAN]) {
+        let f1 = row.f1.get(column).map_or_else(|| "–".to_owned(), with_spread);
+        let paper = row.paper.get(column).map(|paper| format!(" ({paper:.2})"));
+        cells.push(f1 + &paper.unwrap_or_default());
+    }
+    let said = |mean: Option<&Mean>| mean.map_or_else(String::new, difference);
+    cells.push(said(row.to_gold.get(MEAN)));
+    cells.push(said(row.to_label_wise.as_ref()));
+    if rows.variants.len() > 1 {
+        cells.push(said(row.to_first.as_ref()));
+    }
+    cells
+}
+
+fn size(row: &Row) -> String {
+    if row.size == ALL_SIZES { "all".to_owned() } else { row.size.to_string() }
+}
+
+fn with_spread(mean: &Mean) -> String {
+    match mean.sd {
+        Some(sd) => format!("{:.1} ± {sd:.1}", mean.mean),
+        None => format!("{:.1}", mean.mean),
+    }
+}
+
+/// A difference, its interval and what it says.
+fn difference(mean: &Mean) -> String {
+    let words = mean.verdict().words();
+    match mean.margin() {
+        Some(margin) => {
+            let (low, high) = (mean.mean - margin, mean.mean + margin);
+            format!("{:+.1} [{low:+.1}, {high:+.1}] {words}", mean.mean)
+        }
+        None => format!("{:+.1} ({words})", mean.mean),
+    }
+}
+
+fn caption(rows: &Rows) -> String {
+    caption_of(rows) + "\n"
+}
+
+fn caption_of(rows: &Rows) -> String {
+    let pairs = rows.rows.iter().filter_map(|row| row.to_gold.get(MEAN)).map(|mean| mean.n);
+    let pairs = match (pairs.clone().min(), pairs.max()) {
+        (Some(least), Some(most)) if least == most => format!("; {least} pairs a row"),
+        (Some(least), Some(most)) => format!("; {least} to {most} pairs a row"),
+        _ => String::new(),
+    };
+    let paper = match rows.split {
+        Split::Test => " In brackets the paper's value, which is of another backbone.",
+        Split::Dev => "",
+    };
+    format!(
+        "Micro-F1 in percent, mean ± standard deviation over draws and seeds.{paper} Differences are paired, with \
+         their 95 % interval (Student's t); the unit is {}{pairs}. An interval that holds zero is called no difference.",
+        rows.table.unit()
+    )
+}
+
+fn escaped(texts: &[String]) -> Vec<String> {
+    let escape = |text: &String| {
+        text.replace('%', "\\%")
+            .replace('→', "$\\rightarrow$")
+            .replace('±', "$\\pm$")
+            .replace('_', "\\_")
+    };
+    texts.iter().map(escape).collect()
+}

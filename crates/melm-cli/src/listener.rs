@@ -17,6 +17,7 @@ fn title(stage: &str) -> &str {
         "finetune" => "fine-tuning the masked language model",
         "daga" => "training the language model",
         "mulda" => "training the encoder-decoder",
+        "codemix" => "mixing languages",
         "generate" => "generating",
         "judge" => "training the judge",
         "filter" => "judging",

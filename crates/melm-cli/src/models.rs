@@ -8,13 +8,10 @@ use melm::plan::Size;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::device::{Cpu, Device};
 
-use crate::args::{DeviceChoice, Machine};
+use crate::args::{DeviceChoice, MINI, Machine};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
-
-/// The name of the embedded model.
-pub(crate) const MINI: &str = "mini";
 
 #[cfg(feature = "embedded")]
 fn embedded() -> Result<Pretrained, Failure> {

@@ -74,6 +74,14 @@ pub(crate) fn plan_of_model(dir: &Path, layers: &Layers, flags: &[Flag]) -> Resu
     Ok(table.plan()?)
 }
 
+/// The plan of a command that trains no model, so that no preset depends on one.
+pub(crate) fn plan_of_layers(layers: &Layers, flags: &[Flag]) -> Result<Plan, Failure> {
+    let file = layers.config.as_deref().map(read).transpose()?;
+    let mut table = PlanTable::new(Preset::default(), Sizes::both(Size::Small));
+    lay_over(&mut table, (file.as_slice(), layers), flags)?;
+    Ok(table.plan()?)
+}
+
 /// A file's name and text.
 type Text = (String, String);
 

@@ -18,6 +18,8 @@ use crate::stage::{Event, Stage, Wish};
 pub enum Fault {
     /// It did not end within the longest length.
     Unfinished,
+    /// It does not begin with a language, of which the corpus has several.
+    NoLanguage,
     /// It has no token.
     Empty,
     /// A tag is followed by no token.
@@ -41,6 +43,7 @@ impl Fault {
     pub fn described(self) -> &'static str {
         match self {
             Self::Unfinished => "never ended",
+            Self::NoLanguage => "no language",
             Self::Empty => "no token",
             Self::TagWithoutToken => "a tag without a token",
             Self::BrokenTags => "tags out of order",
@@ -187,13 +190,7 @@ impl Collector {
             }
         });
         match checked {
-            Ok(sentence) => self.drafts.push(Draft {
-                sentence,
-                source: None,
-                round: self.round,
-                replacements: Vec::new(),
-                n_restored: 0,
-            }),
+            Ok(sentence) => self.drafts.push(Draft::written(sentence, self.round)),
             Err(fault) => self.dropped.count(fault),
         }
     }

@@ -4,6 +4,7 @@
 mod augment;
 mod drafts;
 mod interrupted;
+mod languages;
 mod reproduce;
 mod stages;
 mod support;

@@ -38,6 +38,9 @@ pub struct Funnel {
     /// Tokens of all drafts that stayed as they were, since the guessed pieces spelled nothing sound.
     #[serde(default, skip_serializing_if = "is_none")]
     pub restored_tokens: usize,
+    /// Mentions of all drafts that were taken at random, since they or all others of the language have no vector.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub without_vector: usize,
     /// Different mentions of the kept drafts that gold does not have, by entity type.
     pub new_mentions: BTreeMap<String, usize>,
 }
@@ -58,6 +61,7 @@ impl Funnel {
             copied: count(Verdict::Copied),
             new: count(Verdict::New),
             restored_tokens: records.iter().map(|record| record.restored).sum(),
+            without_vector: without_vector(records),
             new_mentions: new_mentions(records, corpus),
         }
     }
@@ -67,6 +71,15 @@ impl Funnel {
     pub fn with_dropped(self, dropped: &Dropped) -> Self {
         Self { dropped: dropped.clone(), ..self }
     }
+}
+
+/// Counted only where others were taken by similarity: elsewhere all are taken at random.
+fn without_vector(records: &[DraftRecord]) -> usize {
+    // What was guessed in a code-mixed sentence tells again how that was mixed.
+    let donors =
+        records.iter().flat_map(|record| &record.replaced).filter(|one| one.donor.is_some());
+    let (similar, random): (Vec<_>, Vec<_>) = donors.partition(|one| one.similarity.is_some());
+    if similar.is_empty() { 0 } else { random.len() }
 }
 
 fn new_mentions(records: &[DraftRecord], corpus: &Corpus) -> BTreeMap<String, usize> {

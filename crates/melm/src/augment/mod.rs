@@ -3,10 +3,13 @@
 mod funnel;
 mod method;
 mod record;
+mod restore;
+mod sources;
 
 pub use funnel::Funnel;
 pub use method::{Augmenter, Melm, Method, Prepared, Tuned, prepare, tune};
 pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
+pub use sources::Sources;
 
 use std::path::{Path, PathBuf};
 
@@ -15,6 +18,7 @@ use melm_text::{Corpus, Sentence};
 
 use crate::Error;
 use crate::baselines::{MuldaModel, PretrainedSeq2Seq};
+use crate::codemix::Vectors;
 use crate::draft::{Draft, Novelty};
 use crate::files::{sha256, write_whole};
 use crate::filter::{FilterMode, Judge};
@@ -38,8 +42,8 @@ pub struct Gold<'a> {
     pub dev: Option<&'a Corpus>,
 }
 
-/// The pretrained models of a plan.
-#[derive(Clone, Copy)]
+/// The pretrained models of a plan, and vectors.
+#[derive(Clone, Copy, Default)]
 pub struct Backbones<'a> {
     /// Of the masked language model; not needed by methods that have none. A `MulDA` without a pretrained model takes its
     /// pieces.
@@ -48,6 +52,8 @@ pub struct Backbones<'a> {
     pub seq2seq: Option<&'a PretrainedSeq2Seq>,
     /// Of the judge; not needed without a filter.
     pub tagger: Option<&'a Pretrained>,
+    /// Vectors of words, for methods that compare mentions by them.
+    pub vectors: Option<&'a Vectors>,
     /// A judge that was trained on the same gold already; without one it is trained.
     pub judge: Option<&'a Tagger>,
 }
@@ -202,13 +208,11 @@ fn round_of(
     if plan.generate.without_mentions == WithoutMentions::Copied && plan.method != Method::Gold {
         let all = train.sentences().iter().enumerate();
         let without = all.filter(|(_, sentence)| sentence.mentions().next().is_none());
-        drafts.extend(without.map(|(source, sentence)| Draft {
-            sentence: sentence.clone(),
-            source: Some(source),
-            round,
-            replacements: Vec::new(),
-            n_restored: 0,
-        }));
+        drafts.extend(
+            without.map(|(source, sentence)| {
+                Draft::new(sentence.clone(), (source, round), Vec::new())
+            }),
+        );
         drafts.sort_by_key(|draft| draft.source);
     }
     Ok(drafts)

@@ -36,21 +36,27 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// Draw `number` of `size` sentences of each language, train and dev alike (section 4.1).
+    /// Draw `number` of `size` sentences of each language, train and dev alike (section 4.1). Of several, sentences know
+    /// theirs.
     pub(super) fn new<'d>(
-        languages: impl Iterator<Item = &'d Language>,
+        languages: impl Iterator<Item = (&'d str, &'d Language)>,
         (size, number): (usize, u64),
     ) -> Result<Self, Error> {
         let cut = |corpus: &Corpus| {
             let drawn = draw(corpus.sentences().len(), size, Seed(number));
             subset(corpus, &drawn)
         };
-        let (mut train, mut dev) = (Vec::new(), Vec::new());
-        for language in languages {
+        let (mut codes, mut train, mut dev) = (Vec::new(), Vec::new(), Vec::new());
+        for (code, language) in languages {
+            codes.push(code);
             train.push(cut(&language.train.corpus));
             dev.push(cut(&language.dev.corpus));
         }
-        Ok(Self { train: gathered(&train)?, dev: gathered(&dev)? })
+        let join = |parts: &[Corpus]| match codes.len() {
+            1 => gathered(parts),
+            _ => Ok(Corpus::of_languages(codes.iter().copied().zip(parts))),
+        };
+        Ok(Self { train: join(&train)?, dev: join(&dev)? })
     }
 }
 

@@ -46,7 +46,7 @@ impl<'a> Group<'a> {
         cell: &Cell,
         device: &'a Device,
     ) -> Result<Self, Error> {
-        let languages = cell.languages().map(|name| &bench.languages[name]);
+        let languages = cell.languages().map(|name| (name, &bench.languages[name]));
         let drawn = Drawn::new(languages, (cell.size, cell.draw))?;
         Ok(Self { bench, device, drawn, judge: None, made: None })
     }
@@ -129,6 +129,7 @@ impl<'a> Group<'a> {
                     seq2seq: None,
                     tagger: Some(self.bench.tagger),
                     judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
+                    vectors: self.bench.vectors,
                 };
                 let given = Gold { train: gold, dev: Some(&self.drawn.dev) };
                 let augmented = augment(given, plan, (backbones, self.device), run)?;

@@ -14,6 +14,8 @@ pub struct Arithmetic {
     pub masked_lm: String,
     /// The fingerprint of the tagger's encoder.
     pub tagger: String,
+    /// The fingerprint of the vectors that mentions are compared by.
+    pub vectors: String,
 }
 
 /// The key of a cell: of version, arithmetic, models, data, plan and coordinates. Settings that its method never reads
@@ -32,7 +34,14 @@ pub(super) fn key(
     if cell.method.drafts().is_some_and(Method::reads_masked_lm) {
         add(&arithmetic.masked_lm);
     }
+    if cell.method.drafts().is_some_and(Method::has_vectors) {
+        add(&arithmetic.vectors);
+    }
     add(&cell.language);
+    if cell.languages().count() > 1 && cell.method.drafts().is_some() {
+        // Not as in ledgers from before sentences knew their languages.
+        add("languages");
+    }
     for language in cell.languages().filter_map(|name| languages.get(name)) {
         add(&language.train.fingerprint);
         add(&language.dev.fingerprint);
@@ -66,26 +75,32 @@ fn settings_of(system: System, plan: &Plan) -> String {
     match system {
         System::Method(Method::Gold) => alone(),
         System::GoldDuplicated => format!("{}\n{}", alone(), plan.generate.rounds),
-        System::Method(Method::LabelWise) => {
+        System::Method(Method::LabelWise | Method::Lwtr) => {
             let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);
             let rest = (plan.union, plan.substitute, plan.filter);
             format!("{}\n{generate}\n{rest:?}", tagger())
         }
+        System::Method(method @ (Method::CodemixRandom | Method::CodemixEss)) => {
+            let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);
+            let vectors = method.has_vectors().then_some(plan.codemix.vectors);
+            let rest = (plan.union, plan.codemix.rate, vectors, plan.filter);
+            format!("{}\n{generate}\n{rest:?}", tagger())
+        }
         System::Method(method) => {
-            let others = [("[daga]", Method::Daga), ("[mulda]", Method::Mulda)];
-            let unread = others.into_iter().filter(|(_, reader)| *reader != method);
+            let sections = [
+                ("codemix", method.mixes()),
+                ("daga", method == Method::Daga),
+                ("mulda", method == Method::Mulda),
+            ];
+            let unread = sections.into_iter().filter(|(_, is_read)| !is_read);
             let text = plan.to_toml().replace("seq2seq = \"\"\n", "");
-            unread.fold(text, |text, (section, _)| without(&text, section))
+            unread.fold(text, |text, (section, _)| without_section(&text, section))
         }
     }
 }
 
-/// The text of a plan without one of its sections: cells that were run before there was such a section keep their keys.
-fn without(text: &str, section: &str) -> String {
-    let mut is_inside = false;
-    let outside = text.lines().filter(|line| {
-        is_inside = if line.starts_with('[') { *line == section } else { is_inside };
-        !is_inside
-    });
-    outside.map(|line| format!("{line}\n")).collect()
+/// A plan without one of its sections: cells that were run before there was such a section keep their keys.
+fn without_section(toml: &str, name: &str) -> String {
+    let sections = toml.split_inclusive("\n\n");
+    sections.filter(|section| !section.starts_with(&format!("[{name}]\n"))).collect()
 }

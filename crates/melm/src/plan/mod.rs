@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::augment::Method;
 use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings};
+use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
@@ -41,12 +42,14 @@ pub struct Plan {
     pub finetune: FinetuneSettings,
     /// How drafts are generated (section 2.3).
     pub generate: GenerateSettings,
-    /// How mentions are replaced by the method `label-wise`.
+    /// How mentions are replaced by the method `label-wise`, and tokens by `lwtr`.
     pub substitute: SubstituteSettings,
     /// The language model of the method `daga`.
     pub daga: DagaSettings,
     /// The encoder-decoder of the method `mulda`.
     pub mulda: MuldaSettings,
+    /// How sentences of several languages are code-mixed (section 2.5).
+    pub codemix: CodemixSettings,
     /// Which drafts are kept (section 2.4).
     pub filter: FilterSettings,
     /// The tagger: judge of the filter, and what `melm train` makes.
@@ -65,17 +68,18 @@ pub struct Models {
 }
 
 impl Plan {
-    /// The markers of the plan's method: only `melm` itself writes them.
+    /// The markers of the plan's method: only `melm` itself writes them, of one language or several.
     pub fn marker_settings(&self) -> MarkerSettings {
-        let linearize = self.markers.linearize && self.method == Method::Melm;
+        let linearize = self.markers.linearize && self.method.linearizes();
         MarkerSettings { linearize, ..self.markers.clone() }
     }
 
-    /// Whether it needs the masked language model, or only its pieces: a `MulDA` without a pretrained model has none of its
-    /// own.
+    /// Whether the masked language model is needed: to guess, for its piece vectors, or for its pieces, which a `MulDA`
+    /// without a pretrained model takes.
     pub fn needs_masked_lm(&self) -> bool {
+        let by_pieces = self.codemix.vectors == VectorKind::Pieces;
         let has_own = self.method == Method::Mulda && !self.model.seq2seq.is_empty();
-        self.method.reads_masked_lm() && !has_own
+        (self.method.reads_masked_lm() && !has_own) || (self.method.has_vectors() && by_pieces)
     }
 
     /// Whether anybody judges the drafts: there has to be a filter, and something to judge.

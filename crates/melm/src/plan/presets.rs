@@ -5,6 +5,7 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 use super::{Models, Plan, VERSION};
 use crate::augment::Method;
 use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings, Unknown};
+use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::fit::{Budget, FitSettings, Freeze, Keep, Shape};
@@ -97,6 +98,8 @@ impl Preset {
             substitute: SubstituteSettings { rate: Rate::constant(0.5) },
             daga: if self == Self::Best { small_daga() } else { paper_daga() },
             mulda: if self == Self::Best { small_mulda() } else { paper_mulda() },
+            // Section 2.5: mentions are replaced, each by the most similar one by MUSE's vectors.
+            codemix: CodemixSettings { rate: Rate::constant(1.0), vectors: VectorKind::Words },
             // FIDELITY row 9: the public code has no filter.
             filter: FilterSettings {
                 mode: if is_reference { FilterMode::Off } else { FilterMode::Agreement },

@@ -54,4 +54,4 @@ pub(crate) fn run(
 
 /// A run that needs no model.
 pub(crate) const NONE: Backbones<'_> =
-    Backbones { masked_lm: None, tagger: None, seq2seq: None, judge: None };
+    Backbones { masked_lm: None, tagger: None, seq2seq: None, vectors: None, judge: None };

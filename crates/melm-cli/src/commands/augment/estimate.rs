@@ -10,6 +10,7 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, Tag};
 
 use super::Job;
+use crate::labelled::Labelled;
 use crate::progress::duration;
 use crate::terminal::Terminal;
 
@@ -65,13 +66,16 @@ struct Size {
 fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
     let plan = &job.plan;
     let rounds = f64::from(plan.generate.rounds.get());
-    let dev = job.dev.as_ref().map(|dev| &dev.corpus);
+    let (train_set, dev) = (job.train.corpus(), job.dev.as_ref().map(Labelled::corpus));
+    let is_mixed = plan.method.mixes() && plan.method.has_masked_lm();
     let mut costs = Vec::new();
     if let Some(model) = job.masked_lm.as_ref().filter(|_| plan.method.has_masked_lm()) {
         let shape = Shape::of(model);
-        let [train, dev] = [Some(&job.train.corpus), dev].map(|corpus| size(model, corpus, true));
+        let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, true));
+        // Every sentence twice: as it is and code-mixed.
+        let train = if is_mixed { train.doubled() } else { train };
         let masked = f64::from(plan.finetune.mask.rate) * train.entities / train.sentences.max(1.0);
-        if plan.method != melm::augment::Method::MlmEntity {
+        if plan.method.finetunes() {
             let what = "fine-tuning the masked language model";
             costs.push((what, shape.training(&plan.finetune.fit, (&train, &dev), masked)));
         }
@@ -87,9 +91,10 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
     }
     if let Some(model) = &job.tagger {
         let shape = Shape::of(model);
-        let [train, dev] = [Some(&job.train.corpus), dev].map(|corpus| size(model, corpus, false));
+        let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, false));
         costs.push(("training the judge", shape.training(&plan.tagger.fit, (&train, &dev), 0.0)));
-        let operations = rounds * train.pieces * 2.0 * shape.encoder;
+        let drafts = if is_mixed { train.doubled() } else { train };
+        let operations = rounds * drafts.pieces * 2.0 * shape.encoder;
         costs.push(("judging", Cost { operations, bytes: 4.0 * shape.all }));
     }
     costs
@@ -100,7 +105,7 @@ fn language_model(job: &Job) -> Cost {
     let daga = &job.plan.daga;
     let (embedding, hidden) = (daga.embedding_size.get() as f64, daga.hidden_size.get() as f64);
     let deeper = 2.0 * hidden * (daga.layers.get() as f64 - 1.0);
-    let (n_words, n_different) = words(&job.train.corpus);
+    let (n_words, n_different) = words(job.train.corpus());
     let weights = 4.0 * hidden * (embedding + hidden + deeper) + n_different * hidden;
     let kept = n_different + 8.0 * hidden;
     writer(job, &daga.fit, n_words, (weights, n_different * embedding, kept))
@@ -109,7 +114,7 @@ fn language_model(job: &Job) -> Cost {
 /// A piece of `MulDA`'s encoder-decoder uses every weight of its half once; the decoder's the table too.
 fn encoder_decoder(job: &Job) -> Cost {
     let mulda = &job.plan.mulda;
-    let (n_words, n_different) = words(&job.train.corpus);
+    let (n_words, n_different) = words(job.train.corpus());
     // A token is about one and a half pieces.
     let (width, layers, rows) = match &job.seq2seq {
         Some(model) => {
@@ -147,7 +152,7 @@ fn writer(
     n_words: f64,
     (weights, looked_up, kept): (f64, f64, f64),
 ) -> Cost {
-    let n_sentences = job.train.corpus.sentences().len().max(1) as f64;
+    let n_sentences = job.train.corpus().sentences().len().max(1) as f64;
     let epochs = match fit.budget {
         Budget::Epochs(n) => n.get() as f64,
         Budget::Updates(n) => n.get() as f64 * fit.batch_size.get() as f64 / n_sentences,
@@ -155,6 +160,13 @@ fn writer(
     let rows = (fit.batch_size.get() as f64 * n_words / n_sentences).min(MOST_PIECES);
     let bytes = 4.0 * (4.0 * (weights + looked_up) + rows * kept);
     Cost { operations: epochs * 6.0 * n_words * weights, bytes }
+}
+
+impl Size {
+    fn doubled(&self) -> Self {
+        let Self { sentences, pieces, entities } = self;
+        Self { sentences: 2.0 * sentences, pieces: 2.0 * pieces, entities: 2.0 * entities }
+    }
 }
 
 fn size(model: &Pretrained, corpus: Option<&Corpus>, with_markers: bool) -> Size {

@@ -56,7 +56,8 @@ impl<'a> Daga<'a> {
         let min_count = settings.min_count.get();
         let vocabulary = Vocabulary::of(gold.train, min_count, settings.unknown);
         let linearize = |corpus: &Corpus| -> Vec<_> {
-            corpus.sentences().iter().map(|sentence| vocabulary.linearize(sentence)).collect()
+            let sentences = corpus.sentences().iter();
+            sentences.map(|sentence| vocabulary.linearize(corpus, sentence)).collect()
         };
         #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
         let config = LstmConfig {

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use melm_text::{Corpus, Scheme, Sentence, Tag, Token};
+use melm_text::{Corpus, Language, Scheme, Sentence, Tag, Token};
 
 use super::Unknown;
 use crate::written::{Fault, sentence_of};
@@ -19,6 +19,8 @@ pub(super) struct Vocabulary {
     words: Vec<Word>,
     tokens: HashMap<Token, u32>,
     tags: BTreeMap<Tag, u32>,
+    /// The codes of the languages, if the corpus has several; their words come after the special ones.
+    languages: Vec<Box<str>>,
     scheme: Scheme,
     unknown: Unknown,
 }
@@ -27,6 +29,7 @@ enum Word {
     Start,
     End,
     Unknown,
+    Language(Language),
     Tag(Tag),
     Token(Token),
 }
@@ -44,6 +47,8 @@ impl Vocabulary {
         }
         let known = counts.into_iter().filter(|(_, n)| *n >= min_count);
         let mut words = vec![Word::Start, Word::End, Word::Unknown];
+        let languages: Vec<_> = corpus.languages().iter().map(|part| part.code.clone()).collect();
+        words.extend((0..languages.len()).map(|index| Word::Language(Language::at(index))));
         words.extend(tags.into_iter().copied().map(Word::Tag));
         words.extend(known.map(|(token, _)| Word::Token(token.clone())));
         let (mut tokens, mut tags) = (HashMap::new(), BTreeMap::new());
@@ -51,20 +56,25 @@ impl Vocabulary {
             match word {
                 Word::Tag(tag) => drop(tags.insert(*tag, id)),
                 Word::Token(token) => drop(tokens.insert(token.clone(), id)),
-                Word::Start | Word::End | Word::Unknown => {}
+                Word::Start | Word::End | Word::Unknown | Word::Language(_) => {}
             }
         }
-        Self { words, tokens, tags, scheme: corpus.scheme(), unknown }
+        Self { words, tokens, tags, languages, scheme: corpus.scheme(), unknown }
     }
 
     pub(super) fn len(&self) -> usize {
         self.words.len()
     }
 
-    /// A sentence with a tag before each of its entity tokens, between its beginning and its end. Tags that the corpus of
-    /// the vocabulary does not have (a dev set's) are left out.
-    pub(super) fn linearize(&self, sentence: &Sentence) -> Vec<u32> {
+    /// A sentence of a corpus with a tag before each of its entity tokens, between its beginning and its end; with its
+    /// language first, if there are several. Tags that the corpus of the vocabulary does not have (a dev set's) are left
+    /// out.
+    pub(super) fn linearize(&self, corpus: &Corpus, sentence: &Sentence) -> Vec<u32> {
         let mut ids = vec![START];
+        let code = sentence.language().map(|own| &corpus.languages()[own.index()].code);
+        let language = code.and_then(|code| self.languages.iter().position(|own| own == code));
+        let word = language.and_then(|index| u32::try_from(index).ok());
+        ids.extend(word.map(|index| UNKNOWN + 1 + index));
         for (token, tag) in sentence.tokens().iter().zip(sentence.tags()) {
             ids.extend(self.tags.get(tag));
             ids.push(self.tokens.get(token).copied().unwrap_or(UNKNOWN));
@@ -76,6 +86,12 @@ impl Vocabulary {
     /// The sentence that was written between a beginning and an end.
     pub(super) fn parse(&self, ids: &[u32]) -> Result<Sentence, Fault> {
         let (mut tokens, mut tags, mut n_unknown) = (Vec::new(), Vec::new(), 0);
+        let (language, ids) =
+            match ids.split_first().map(|(id, rest)| (&self.words[*id as usize], rest)) {
+                Some((Word::Language(language), rest)) => (Some(*language), rest),
+                _ if !self.languages.is_empty() => return Err(Fault::NoLanguage),
+                _ => (None, ids),
+            };
         let mut before = Tag::Outside;
         for id in ids {
             let token = match &self.words[*id as usize] {
@@ -89,7 +105,7 @@ impl Vocabulary {
                     n_unknown += 1;
                     Token::new(UNKNOWN_TEXT).expect("it is a token")
                 }
-                Word::Start | Word::End => return Err(Fault::NotAToken),
+                Word::Start | Word::End | Word::Language(_) => return Err(Fault::NotAToken),
             };
             tokens.push(token);
             tags.push(std::mem::replace(&mut before, Tag::Outside));
@@ -104,7 +120,11 @@ impl Vocabulary {
         if n_unknown > most {
             return Err(Fault::UnknownToken);
         }
-        sentence_of(tokens, tags, self.scheme)
+        let sentence = sentence_of(tokens, tags, self.scheme)?;
+        Ok(match language {
+            Some(language) => sentence.in_language(language),
+            None => sentence,
+        })
     }
 }
 
@@ -126,14 +146,28 @@ mod tests {
         let corpus = corpus();
         let vocabulary = Vocabulary::of(&corpus, 1, Unknown::Dropped);
         for sentence in &corpus.sentences()[..3] {
-            let ids = vocabulary.linearize(sentence);
+            let ids = vocabulary.linearize(&corpus, sentence);
             let n_entity = sentence.tags().iter().filter(|tag| **tag != Tag::Outside).count();
             assert_eq!(ids.len(), sentence.tokens().len() + n_entity + 2);
             let again = vocabulary.parse(&ids[1..ids.len() - 1]).unwrap();
             assert_eq!((again.tokens(), again.tags()), (sentence.tokens(), sentence.tags()));
         }
-        let last = vocabulary.linearize(&corpus.sentences()[3]);
+        let last = vocabulary.linearize(&corpus, &corpus.sentences()[3]);
         assert_eq!(vocabulary.parse(&last[1..last.len() - 1]), Err(Fault::NoMention));
+    }
+
+    #[test]
+    fn sentences_of_several_languages_say_theirs() {
+        let corpus = corpus();
+        let both = Corpus::of_languages([("en", &corpus), ("de", &corpus)]);
+        let vocabulary = Vocabulary::of(&both, 1, Unknown::Dropped);
+        let n = corpus.sentences().len();
+        let german = &both.sentences()[n];
+        let ids = vocabulary.linearize(&both, german);
+        assert_ne!(ids, vocabulary.linearize(&both, &both.sentences()[0]));
+        let again = vocabulary.parse(&ids[1..ids.len() - 1]).unwrap();
+        assert_eq!((again.tokens(), again.language()), (german.tokens(), german.language()));
+        assert_eq!(vocabulary.parse(&ids[2..ids.len() - 1]), Err(Fault::NoLanguage));
     }
 
     #[test]

@@ -20,6 +20,7 @@ mod settings;
 pub use pretrained::PretrainedSeq2Seq;
 pub use settings::MuldaSettings;
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use melm_nn::device::{Device, Processor};
@@ -88,7 +89,8 @@ impl<'a> Mulda<'a> {
         let (pieces, model) = open(gold.train, model, settings, seed)?;
         let longest = model.config().longest;
         let linearize = |corpus: &Corpus| -> Result<Vec<Body>, Error> {
-            corpus.sentences().iter().map(|sentence| pieces.linearize(sentence)).collect()
+            let sentences = corpus.sentences().iter();
+            sentences.map(|sentence| pieces.linearize(corpus, sentence)).collect()
         };
         let fits = |body: &Body| body.n_rows() < longest;
         let (train, too_long): (Vec<_>, Vec<_>) =
@@ -119,36 +121,54 @@ impl<'a> Mulda<'a> {
 
     /// What is written in some tries at once; what one writes depends on its own stream alone.
     fn write(&self, key: Key, tries: Range<usize>) -> Result<Vec<Result<Sentence, Fault>>, Error> {
-        let mut generators: Vec<Generator> =
-            tries.clone().map(|number| key.at(number as u64).generator()).collect();
-        let mut sources = Packed::default();
-        for (number, generator) in tries.zip(&mut generators) {
-            let body = &self.bodies[number % self.bodies.len()];
-            let n_shown = generator.below(body.n_tokens());
-            sources.push(&self.pieces.source(body, n_shown), number as u64);
+        let mut written: Vec<_> = tries.clone().map(|_| Err(Fault::Unfinished)).collect();
+        let body = |number: usize| &self.bodies[number % self.bodies.len()];
+        let languages: BTreeSet<_> = tries.clone().map(|number| body(number).language).collect();
+        for language in languages {
+            let own = tries.clone().filter(|number| body(*number).language == language);
+            let own: Vec<_> = own.collect();
+            let mut generators: Vec<Generator> =
+                own.iter().map(|number| key.at(*number as u64).generator()).collect();
+            let mut sources = Packed::default();
+            for (number, generator) in own.iter().zip(&mut generators) {
+                let n_shown = generator.below(body(*number).n_tokens());
+                sources.push(&self.pieces.source(body(*number), n_shown), *number as u64);
+            }
+            let rows = self.go_on(language, &sources, &mut generators)?;
+            for (number, rows) in own.into_iter().zip(rows) {
+                let rows = rows.ok_or(Fault::Unfinished);
+                written[number - tries.start] =
+                    rows.and_then(|rows| self.pieces.parse(language, &rows));
+            }
         }
+        Ok(written)
+    }
+
+    /// What the decoder writes for sources in one language; nothing where it does not end.
+    fn go_on(
+        &self,
+        language: usize,
+        sources: &Packed,
+        generators: &mut [Generator],
+    ) -> Result<Vec<Option<Vec<u32>>>, Error> {
         let longest = self.settings.longest.get().min(self.model.config().longest);
-        let frame = self.pieces.frame(longest);
-        let written = if self.settings.beams == 0 {
+        let frame = self.pieces.frame(language, longest);
+        if self.settings.beams == 0 {
             let share = &mut |at: usize| generators[at].uniform();
-            self.model.sample(&self.device, (&sources, &frame, self.settings.temperature), share)?
-        } else {
-            let beams = Beams {
-                n_beams: self.settings.beams,
-                length_penalty: 1.0,
-                stopping: Stopping::Heuristic,
-            };
-            let best = |sentence: usize| {
-                let source = &sources.pieces()[sources.rows(sentence)];
-                let found = self.model.search(&self.device, (source, &frame), &beams)?;
-                Ok(found.into_iter().next().map(|found| found.pieces))
-            };
-            (0..sources.n_sentences()).map(best).collect::<Result<_, Error>>()?
+            let drawn = (sources, &frame, self.settings.temperature);
+            return Ok(self.model.sample(&self.device, drawn, share)?);
+        }
+        let beams = Beams {
+            n_beams: self.settings.beams,
+            length_penalty: 1.0,
+            stopping: Stopping::Heuristic,
         };
-        let parse = |written: Option<Vec<u32>>| {
-            written.ok_or(Fault::Unfinished).and_then(|rows| self.pieces.parse(&rows))
+        let best = |sentence: usize| {
+            let source = &sources.pieces()[sources.rows(sentence)];
+            let found = self.model.search(&self.device, (source, &frame), &beams)?;
+            Ok(found.into_iter().next().map(|found| found.pieces))
         };
-        Ok(written.into_iter().map(parse).collect())
+        (0..sources.n_sentences()).map(best).collect()
     }
 }
 

@@ -224,8 +224,8 @@ fn paper_mulda() -> MuldaSettings {
     }
 }
 
-/// For a small model that starts from nothing. Drawn, since a search writes gold again; the last epoch, since on dev every
-/// epoch after the first few is worse while it only begins to write sentences.
+/// For a small model that starts from nothing. Drawn, since a search writes gold again; the last epoch, since the best on
+/// dev, the tenth, has hardly begun to write (`docs/log.md`).
 fn small_mulda() -> MuldaSettings {
     let paper = paper_mulda();
     MuldaSettings {

@@ -16,6 +16,7 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Method(#[from] melm::Error),
     /// This program, or this machine, cannot do it.
+    #[cfg(not(feature = "embedded"))]
     #[error("{message}")]
     Impossible {
         /// What cannot be done.
@@ -69,6 +70,7 @@ impl Failure {
             Failure::Text(error) => error.cure(),
             Failure::Exists(_) => Some("pass `--force` to overwrite it".into()),
             Failure::Usage { hint, .. } => Some((*hint).into()),
+            #[cfg(not(feature = "embedded"))]
             Failure::Impossible { hint, .. } => Some(hint.clone()),
             Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("create the folder first".into())

@@ -116,7 +116,6 @@ fn cpu(machine: &Machine, why: Option<&str>) -> (Device, String) {
 }
 
 /// Where CUDA's libraries may be, and where compiled kernels are kept.
-#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
 fn cuda_settings(index: u32, machine: &Machine) -> CudaSettings {
     let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = path("HOME").or_else(|| path("USERPROFILE"));

@@ -265,7 +265,7 @@ pub enum Error {
         n_tags: usize,
     },
     /// There is no card to compute on.
-    #[error("no CUDA device: {reason}")]
+    #[error("no CUDA device: {reason}; `--device cpu` does without one")]
     NoCuda {
         /// Why not.
         reason: String,

@@ -36,11 +36,12 @@ impl Parameters {
     }
 
     /// Copies the tensors that are not frozen, one after the other.
-    pub fn copy_trained(&self, out: &mut Vec<f32>) {
+    pub fn copy_trained(&self, out: &mut Vec<f32>) -> Result<(), Error> {
         out.clear();
         for parameter in self.list().iter().filter(|p| !p.is_frozen) {
-            out.extend_from_slice(self.at(&parameter.range));
+            out.extend_from_slice(&self.read(&parameter.range)?);
         }
+        Ok(())
     }
 
     /// Puts back what [`Self::copy_trained`] copied, with the same tensors frozen.

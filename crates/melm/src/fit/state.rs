@@ -180,7 +180,7 @@ impl Store {
     pub(super) fn save_best(&mut self, parameters: &Parameters) -> Result<(), Error> {
         match self.best() {
             Some(path) => parameters.save_trained(&path, "")?,
-            None => parameters.copy_trained(&mut self.best),
+            None => parameters.copy_trained(&mut self.best)?,
         }
         Ok(())
     }

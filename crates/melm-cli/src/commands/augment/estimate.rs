@@ -6,7 +6,7 @@ use melm::fit::{Budget, FitSettings};
 use melm::model::Pretrained;
 use melm_nn::ceiling::{LinearProbe, Product};
 use melm_nn::config::Config;
-use melm_nn::device::Device;
+use melm_nn::device::{Cpu, Device};
 use melm_text::{Corpus, Tag};
 
 use super::Job;
@@ -14,15 +14,21 @@ use crate::labelled::Labelled;
 use crate::progress::duration;
 use crate::terminal::Terminal;
 
-/// A step reaches about this share of the speed of its products alone; docs/performance.md.
+/// A step reaches about this share of the speed of its products alone: on the processor, and on a card, which waits for
+/// launches and memory rather than for products; docs/performance.md.
 const OF_THE_FLOOR: f64 = 0.7;
+const OF_A_CARD: f64 = 0.2;
 /// How long the machine's speed is measured.
 const MEASURED: Duration = Duration::from_millis(300);
 /// Pieces that are read at once.
 const MOST_PIECES: f64 = 2_048.0;
 
 pub(super) fn say(job: &Job, terminal: &Terminal) {
-    let speed = speed(&job.device) * OF_THE_FLOOR;
+    let speed = match &job.device {
+        Device::Cpu(cpu) => speed(cpu) * OF_THE_FLOOR,
+        // What cannot be measured now will be said when the work begins.
+        Device::Cuda(cuda) => cuda.speed(&layer(), 672).unwrap_or(f64::NAN) * OF_A_CARD,
+    };
     let (mut total, mut memory) = (0.0, 0.0_f64);
     for (what, cost) in costs(job) {
         let seconds = cost.operations / speed;
@@ -37,10 +43,15 @@ pub(super) fn say(job: &Job, terminal: &Terminal) {
     ));
 }
 
+/// A layer such as the embedded model's.
+fn layer() -> Config {
+    Config { hidden_size: 512, n_heads: 8, intermediate_size: 2048, ..Config::default() }
+}
+
 /// Operations a second of a product such as a model's.
-fn speed(device: &Device) -> f64 {
-    let Device::Cpu(cpu) = device else { return f64::NAN };
-    let mut probe = LinearProbe::new(672, 512, 2048);
+fn speed(cpu: &Cpu) -> f64 {
+    let layer = layer();
+    let mut probe = LinearProbe::new(672, layer.hidden_size, layer.intermediate_size);
     probe.run(cpu, Product::Forward);
     let (begun, mut n) = (Instant::now(), 0.0);
     while begun.elapsed() < MEASURED {

@@ -169,8 +169,8 @@ fn job_machine(options: &Comparing) -> Machine {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let share = std::num::NonZeroUsize::new(available / options.jobs.get());
     let share = share.unwrap_or(std::num::NonZeroUsize::MIN);
-    let threads = options.machine.threads.unwrap_or(share);
-    Machine { threads: Some(threads), ..options.machine }
+    let Machine { device, threads, precision } = options.machine;
+    Machine { device, threads: Some(threads.unwrap_or(share)), precision }
 }
 
 /// The plan of each variant: preset < grid < `--set` and models < variant.

@@ -118,9 +118,14 @@ impl Labelled {
                     let scheme = data.corpus.scheme();
                     let own =
                         more.iter().filter(|s| s.language().is_some_and(|l| l.index() == number));
+                    let frame = data.corpus.sentences().iter().find_map(|s| s.frames().first());
                     let own = own.map(|sentence| {
                         let mentions: Vec<_> = sentence.mentions().collect();
-                        sentence.clone().with_mentions(mentions, scheme)
+                        let sentence = sentence.clone().with_mentions(mentions, scheme);
+                        match frame {
+                            Some(frame) => sentence.framed_as(frame),
+                            None => sentence,
+                        }
                     });
                     let own: Vec<_> = own.collect();
                     let like = Corpus::new(merged.types().clone(), scheme, Vec::new());

@@ -42,7 +42,12 @@ pub(crate) fn plan(
     let file = planning.layers.config.as_deref().map(read).transpose()?;
     let layers = |sizes| -> Result<PlanTable, Failure> {
         let mut table = PlanTable::new(planning.preset, sizes);
-        let models = models_of(planning.model.as_ref(), planning.tagger_model.as_ref());
+        let mut models = models_of(planning.model.as_ref(), planning.tagger_model.as_ref());
+        models.extend(planning.mulda_model.as_ref().map(|dir| Flag {
+            option: format!("--mulda-model {dir}"),
+            key: "model.seq2seq",
+            value: Value::String(dir.clone()),
+        }));
         lay_over(&mut table, (file.as_slice(), &planning.layers), &models)?;
         put(&mut table, flags)?;
         Ok(table)

@@ -189,6 +189,15 @@ impl Sentence {
         self
     }
 
+    /// The sentence, if it came from no column file, with the columns of `frame` around each token, all empty: `_`.
+    #[must_use]
+    pub fn framed_as(mut self, frame: &Frame) -> Self {
+        if self.frames.is_empty() {
+            self.frames = vec![frame.emptied(); self.tokens.len()];
+        }
+        self
+    }
+
     /// Takes over what a reader found, columns and comments included.
     pub fn from_record(record: &Record<'_>) -> Result<Self, SentenceFault> {
         let tokens: Result<_, _> = record.tokens.iter().map(|t| Token::new(t)).collect();
@@ -238,6 +247,22 @@ impl Frame {
     fn of(row: &Row<'_>) -> Self {
         let (parts, tag_first) = row.around();
         Self { parts: parts.map(Into::into), tag_first }
+    }
+
+    /// The same columns with `_` in each.
+    fn emptied(&self) -> Self {
+        let emptied = |part: &str| -> Box<str> {
+            let mut text = String::new();
+            for c in part.chars() {
+                if c.is_whitespace() {
+                    text.push(c);
+                } else if !text.ends_with('_') {
+                    text.push('_');
+                }
+            }
+            text.into()
+        };
+        Self { parts: self.parts.each_ref().map(|part| emptied(part)), tag_first: self.tag_first }
     }
 
     pub(crate) fn around(&self) -> ([&str; 3], bool) {

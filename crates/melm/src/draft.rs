@@ -6,14 +6,14 @@ use std::ops::Range;
 use melm_text::{Corpus, EntityType, Sentence, Tag, Token};
 use serde::{Deserialize, Serialize};
 
-/// A generated sentence. Its tokens outside mentions are those of its source, but for swaps; its tags too, unless a
-/// mention was taken from elsewhere and has another length.
+/// A generated sentence. If it has a source, its tokens outside mentions are those of its source, but for swaps; its tags
+/// too, unless a mention was taken from elsewhere and has another length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     /// The sentence; comments and other columns are those of its source.
     pub sentence: Sentence,
-    /// The position of its source in the gold corpus.
-    pub source: usize,
+    /// The position of its source in the gold corpus; none if it was written from nothing.
+    pub source: Option<usize>,
     /// The round it was generated in, from 1.
     pub round: u32,
     /// What was masked and guessed, or taken from elsewhere, one entry a mention, in order.
@@ -33,8 +33,13 @@ impl Draft {
         (source, round): (usize, u32),
         replacements: Vec<Replacement>,
     ) -> Self {
-        let (mixed, swaps) = (Vec::new(), Vec::new());
+        let (source, mixed, swaps) = (Some(source), Vec::new(), Vec::new());
         Self { sentence, source, round, replacements, mixed, swaps, n_restored: 0 }
+    }
+
+    /// A sentence that was written from nothing.
+    pub fn written(sentence: Sentence, round: u32) -> Self {
+        Self { source: None, ..Self::new(sentence, (0, round), Vec::new()) }
     }
 }
 
@@ -140,8 +145,8 @@ impl<'a> Novelty<'a> {
     /// Looks at the next draft: what it repeats, if anything.
     pub fn look(&mut self, draft: &Draft) -> Option<Repeats> {
         let content = (draft.sentence.tokens(), draft.sentence.tags());
-        let source = &self.gold.sentences()[draft.source];
-        if content == (source.tokens(), source.tags()) {
+        let source = draft.source.map(|source| &self.gold.sentences()[source]);
+        if source.is_some_and(|source| content == (source.tokens(), source.tags())) {
             self.counts.source += 1;
             Some(Repeats::Source)
         } else if self.gold_contents.contains(&content) {

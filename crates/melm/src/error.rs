@@ -294,6 +294,16 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
+    /// An encoder-decoder does not know a language.
+    #[error(
+        "`{model}` has no language `{language}`; name one that it has, as `--set mulda.language=de_DE`"
+    )]
+    NoLanguage {
+        /// The model.
+        model: String,
+        /// The language.
+        language: String,
+    },
     /// A fine-tuned model has no marker for a tag of the corpus.
     #[error(
         "`{model}` has no marker for the tag `{tag}`; fine-tune it on data that has the tag, with `melm finetune`"

@@ -33,5 +33,6 @@ pub mod sample;
 pub mod stage;
 pub mod tagger;
 pub mod windows;
+pub mod written;
 
 pub use error::Error;

@@ -38,8 +38,8 @@ pub(crate) struct Augment {
     /// Folder to write
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// How drafts are made: melm, melm-plain, mlm-entity, label-wise, lwtr or gold; of several
-    /// languages also codemix-random, codemix-ess or melm-codemix
+    /// How drafts are made: melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or gold; of
+    /// several languages also codemix-random, codemix-ess or melm-codemix
     #[arg(long, value_parser = method)]
     pub(crate) method: Option<Method>,
     /// How many drafts each sentence gets

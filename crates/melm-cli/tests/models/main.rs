@@ -9,3 +9,4 @@ mod reproduce;
 mod stages;
 mod support;
 mod tagger;
+mod written;

@@ -7,10 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::record::is_none;
 use super::{DraftRecord, Verdict};
+use crate::written::Dropped;
 
 /// How many drafts there were, and how many were kept or why not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Funnel {
+    /// Sentences that were written and are no drafts, by reason; methods that fill masks write none.
+    #[serde(default, skip_serializing_if = "Dropped::is_empty")]
+    pub dropped: Dropped,
     /// All drafts.
     pub drafts: usize,
     /// Those that repeat their source.
@@ -46,6 +50,7 @@ impl Funnel {
     pub fn of(records: &[DraftRecord], corpus: &Corpus) -> Self {
         let count = |verdict| records.iter().filter(|record| record.verdict == verdict).count();
         Self {
+            dropped: Dropped::default(),
             drafts: records.len(),
             repeat_source: count(Verdict::RepeatsSource),
             repeat_gold: count(Verdict::RepeatsGold),
@@ -59,6 +64,12 @@ impl Funnel {
             without_vector: without_vector(records),
             new_mentions: new_mentions(records, corpus),
         }
+    }
+
+    /// With what was written and is no draft.
+    #[must_use]
+    pub fn with_dropped(self, dropped: &Dropped) -> Self {
+        Self { dropped: dropped.clone(), ..self }
     }
 }
 
@@ -81,9 +92,9 @@ fn new_mentions(records: &[DraftRecord], corpus: &Corpus) -> BTreeMap<String, us
     }
     let mut counts = BTreeMap::new();
     let kept = records.iter().filter(|record| record.verdict == Verdict::Kept);
-    for one in kept.flat_map(|record| &record.replaced) {
-        if known.insert((one.entity_type.clone(), one.new.clone())) {
-            *counts.entry(one.entity_type.clone()).or_default() += 1;
+    for (entity_type, tokens) in kept.flat_map(|record| record.new_mentions(corpus)) {
+        if known.insert((entity_type.clone(), tokens)) {
+            *counts.entry(entity_type).or_default() += 1;
         }
     }
     counts

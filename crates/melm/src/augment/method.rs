@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::sources::{self, Sources, codemix};
 use super::{Backbones, Gold};
 use crate::Error;
-use crate::baselines::{ReplaceTokens, Substitute};
+use crate::baselines::{Daga, Mulda, ReplaceTokens, Substitute};
 use crate::codemix::{Codemix, LexiconCounts};
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
@@ -22,6 +22,7 @@ use crate::model::Pretrained;
 use crate::pieces::PieceKinds;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
+use crate::written::Dropped;
 
 /// How drafts are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,6 +32,10 @@ pub enum Method {
     Gold,
     /// A mention gives way to another of its type from gold.
     LabelWise,
+    /// A language model of linearized sentences, trained from scratch, writes new ones (Ding et al. 2020).
+    Daga,
+    /// An encoder-decoder goes on with the beginnings of linearized sentences (Liu et al. 2021).
+    Mulda,
     /// A token, in a mention or not, gives way to another of its tag from gold.
     Lwtr,
     /// Masked entity pieces are guessed by the pretrained model as it is.
@@ -50,10 +55,12 @@ pub enum Method {
 
 impl Method {
     /// The names, as in the paper's tables.
-    pub const NAMES: [(&'static str, Self); 9] = [
+    pub const NAMES: [(&'static str, Self); 11] = [
         ("gold", Self::Gold),
         ("label-wise", Self::LabelWise),
         ("lwtr", Self::Lwtr),
+        ("daga", Self::Daga),
+        ("mulda", Self::Mulda),
         ("mlm-entity", Self::MlmEntity),
         ("melm-plain", Self::MelmPlain),
         ("melm", Self::Melm),
@@ -65,6 +72,12 @@ impl Method {
     /// Whether it needs a masked language model.
     pub fn has_masked_lm(self) -> bool {
         self.finetunes() || self == Self::MlmEntity
+    }
+
+    /// Whether it reads the masked language model, or at least its pieces: a `MulDA` without a pretrained model has none of
+    /// its own.
+    pub fn reads_masked_lm(self) -> bool {
+        self.has_masked_lm() || self == Self::Mulda
     }
 
     /// Whether it fine-tunes that model.
@@ -98,6 +111,11 @@ impl Method {
 pub trait Augmenter {
     /// The drafts of one round, in the order of their sources; they depend on the stage's key and the round alone.
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error>;
+
+    /// What it wrote in the last round that is no draft; methods that fill masks write nothing else.
+    fn dropped(&self) -> Dropped {
+        Dropped::default()
+    }
 }
 
 /// How a method was prepared.
@@ -115,6 +133,8 @@ pub struct Prepared {
     pub n_left_out: usize,
     /// Entity tokens that can never be masked and stay as they are: the model has no pieces for them.
     pub n_unmaskable: usize,
+    /// Sentences too long for an encoder-decoder, from which it learnt nothing.
+    pub n_too_long: usize,
     /// What code-mixing found no vector for, if there was any.
     pub codemix: Option<LexiconCounts>,
 }
@@ -134,6 +154,21 @@ pub fn prepare<'a>(
     if !plan.method.has_masked_lm() {
         let augmenter: Box<dyn Augmenter> = match plan.method {
             Method::LabelWise => Box::new(Substitute::new(gold.train, plan.substitute)),
+            Method::Daga => {
+                let settings = (&plan.daga, plan.generate.rounds.get());
+                let (daga, fitted) = Daga::train(gold, settings, device, &mut run.stage("daga"))?;
+                prepared.finetuned = Some(fitted);
+                Box::new(daga)
+            }
+            Method::Mulda => {
+                let settings = (&plan.mulda, plan.generate.rounds.get());
+                let gold = (gold, backbones.mulda());
+                let (mulda, learnt) =
+                    Mulda::train(gold, settings, device, &mut run.stage("mulda"))?;
+                prepared.finetuned = Some(learnt.fitted);
+                prepared.n_too_long = learnt.n_too_long;
+                Box::new(mulda)
+            }
             Method::Lwtr => Box::new(ReplaceTokens::new(gold.train, plan.substitute)),
             Method::CodemixRandom | Method::CodemixEss => {
                 let mix = codemix(gold.train, plan, backbones.vectors)?;
@@ -229,7 +264,7 @@ impl<'a> Melm<'a> {
         let mixed = &self.sources.mixed;
         let n_gold = self.sources.corpus.sentences().len() - mixed.len();
         for draft in &mut drafts {
-            if let Some(at) = draft.source.checked_sub(n_gold) {
+            if let Some(at) = draft.source.and_then(|source| source.checked_sub(n_gold)) {
                 draft.source = mixed[at].source;
                 draft.mixed.clone_from(&mixed[at].replacements);
             }

@@ -17,6 +17,7 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
+use crate::baselines::{MuldaModel, PretrainedSeq2Seq};
 use crate::codemix::Vectors;
 use crate::draft::{Draft, Novelty};
 use crate::files::{sha256, write_whole};
@@ -27,6 +28,7 @@ use crate::model::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
 use crate::tagger::{Cuts, Tagger};
+use crate::written::Dropped;
 
 /// A draft and its line.
 pub type Judged = (DraftRecord, Draft);
@@ -43,8 +45,11 @@ pub struct Gold<'a> {
 /// The pretrained models of a plan, and vectors.
 #[derive(Clone, Copy, Default)]
 pub struct Backbones<'a> {
-    /// Of the masked language model; not needed by methods that have none.
+    /// Of the masked language model; not needed by methods that have none. A `MulDA` without a pretrained model takes its
+    /// pieces.
     pub masked_lm: Option<&'a Pretrained>,
+    /// Of `MulDA`'s encoder-decoder, if there is one.
+    pub seq2seq: Option<&'a PretrainedSeq2Seq>,
     /// Of the judge; not needed without a filter.
     pub tagger: Option<&'a Pretrained>,
     /// Vectors of words, for methods that compare mentions by them.
@@ -53,12 +58,23 @@ pub struct Backbones<'a> {
     pub judge: Option<&'a Tagger>,
 }
 
+impl<'a> Backbones<'a> {
+    /// What `MulDA` starts from.
+    fn mulda(self) -> MuldaModel<'a> {
+        let new =
+            || self.masked_lm.expect("a plan without an encoder-decoder has a model's pieces");
+        self.seq2seq.map_or_else(|| MuldaModel::New(new()), MuldaModel::Pretrained)
+    }
+}
+
 /// What a run brought forth.
 pub struct Augmented {
     /// Every draft of every round with its verdict, in order.
     pub records: Vec<DraftRecord>,
     /// The same as text: the lines of `drafts.jsonl`.
     pub lines: String,
+    /// What was written and is no draft.
+    pub dropped: Dropped,
     /// The kept ones, as sentences of the corpus.
     pub kept: Vec<Sentence>,
     /// How the training of the judge went, if it was needed.
@@ -81,6 +97,7 @@ pub fn augment(
     let n_rounds = plan.generate.rounds.get();
     let mut novelty = Novelty::of(gold.train);
     let (mut crew, mut all, mut lines) = (None, Vec::new(), String::new());
+    let mut dropped = Dropped::default();
     for round in 1..=n_rounds {
         if let Some((made, text)) = rounds.read(round, gold.train)? {
             lines.push_str(&text);
@@ -88,6 +105,7 @@ pub fn augment(
                 novelty.look(draft);
             }
             all.extend(made);
+            dropped.add(&rounds.read_dropped(round)?);
             continue;
         }
         let crew = match &mut crew {
@@ -96,7 +114,9 @@ pub fn augment(
         };
         let drafts = round_of(&mut *crew.augmenter, round, (gold.train, plan), run)?;
         let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (device, run))?;
-        lines.push_str(&rounds.write(round, &made)?);
+        let own = crew.augmenter.dropped();
+        lines.push_str(&rounds.write(round, &made, &own)?);
+        dropped.add(&own);
         all.extend(made);
     }
     let kept = all.iter().filter(|(record, _)| record.verdict.is_kept());
@@ -104,7 +124,7 @@ pub fn augment(
     let records = all.into_iter().map(|(record, _)| record).collect();
     let judge_cuts = crew.as_ref().map_or(Cuts::default(), |crew| crew.cuts);
     let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
-    Ok(Augmented { records, lines, kept, judge, judge_cuts, prepared })
+    Ok(Augmented { records, lines, dropped, kept, judge, judge_cuts, prepared })
 }
 
 /// Who makes drafts and who judges them.
@@ -277,6 +297,11 @@ fn path_of(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.jsonl"))
 }
 
+/// What a round wrote that is no draft, counted.
+fn dropped_of(folder: &Path, round: u32) -> PathBuf {
+    folder.join(format!("round-{round}.dropped.toml"))
+}
+
 /// The fingerprint of a round that is whole.
 fn seal_of(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.sha256"))
@@ -298,12 +323,27 @@ impl Rounds {
         Ok(Some((read_lines(&path, &text, train)?, text)))
     }
 
-    fn write(&self, round: u32, made: &[Judged]) -> Result<String, Error> {
+    /// What a round wrote that is no draft; there is no file if it wrote nothing else.
+    fn read_dropped(&self, round: u32) -> Result<Dropped, Error> {
+        let Some(folder) = &self.folder else { return Ok(Dropped::default()) };
+        let path = dropped_of(folder, round);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(|_| melm_nn::Error::State { path }.into()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Dropped::default()),
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+
+    fn write(&self, round: u32, made: &[Judged], dropped: &Dropped) -> Result<String, Error> {
         let text = to_lines(made.iter().map(|(record, _)| record));
         if let Some(folder) = &self.folder {
             std::fs::create_dir_all(folder)
                 .map_err(|source| Error::Write { path: folder.clone(), source })?;
             write_whole(&path_of(folder, round), text.as_bytes())?;
+            if !dropped.is_empty() {
+                let counts = toml::to_string(dropped).expect("counts are a table");
+                write_whole(&dropped_of(folder, round), counts.as_bytes())?;
+            }
             write_whole(&seal_of(folder, round), sha256(text.as_bytes()).as_bytes())?;
         }
         Ok(text)

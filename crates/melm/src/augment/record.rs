@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm_text::{Corpus, Token};
+use melm_text::{Corpus, Mention, Token, mentions};
 use serde::{Deserialize, Serialize};
 
 use super::Judged;
@@ -42,9 +42,10 @@ impl Verdict {
 /// A line of `drafts.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DraftRecord {
-    /// The number of its source among the gold sentences, of its language if there are several, from 1.
-    pub source: usize,
-    /// The language of its source.
+    /// The number of its source among the gold sentences, of its language if there are several, from 1; none if it was
+    /// written from nothing.
+    pub source: Option<usize>,
+    /// The language of its source, or its own if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
     /// The round it was generated in, from 1.
@@ -119,14 +120,19 @@ impl DraftRecord {
     /// The line of a draft of a corpus.
     pub fn new(draft: &Draft, corpus: &Corpus, seed: u64, verdict: Verdict) -> Self {
         let spell = |tag: &_| corpus.types().spell(*tag, corpus.scheme()).to_string();
-        let (language, number) = corpus.place(draft.source);
+        let (language, number) = match draft.source.map(|source| corpus.place(source)) {
+            Some((language, number)) => (language, Some(number)),
+            None => {
+                (draft.sentence.language().map(|own| &*corpus.languages()[own.index()].code), None)
+            }
+        };
         let replaced = |all: &[Replacement]| {
             all.iter().map(|one| ReplacedRecord::new(one, corpus, language)).collect()
         };
         let swapped =
             |swap: &Swap| Swap { sentence: corpus.place(swap.sentence).1, ..swap.clone() };
         Self {
-            source: number + 1,
+            source: number.map(|number| number + 1),
             language: language.map(ToOwned::to_owned),
             round: draft.round,
             seed,
@@ -144,7 +150,22 @@ impl DraftRecord {
 
     /// The position of its source in its corpus, if there is such a sentence.
     pub fn position(&self, corpus: &Corpus) -> Option<usize> {
-        corpus.at((self.language.as_deref(), self.source.checked_sub(1)?))
+        corpus.at((self.language.as_deref(), self.source?.checked_sub(1)?))
+    }
+
+    /// What it says that its source does not: type and tokens of every replaced mention; of every mention at all, if it
+    /// was written from nothing.
+    pub fn new_mentions(&self, corpus: &Corpus) -> Vec<(String, Vec<String>)> {
+        if self.source.is_some() {
+            let replaced = self.replaced.iter();
+            return replaced.map(|one| (one.entity_type.clone(), one.new.clone())).collect();
+        }
+        let tags = self.tags_of(corpus).unwrap_or_default();
+        let mention = |mention: Mention| {
+            let name = corpus.types().name(mention.entity_type).to_owned();
+            (name, self.tokens[mention.tokens].to_vec())
+        };
+        mentions(&tags).map(mention).collect()
     }
 
     /// Forgets what a judge said.

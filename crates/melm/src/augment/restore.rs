@@ -1,6 +1,6 @@
 //! A line of `drafts.jsonl` as the draft it was written for: nothing in it is believed that the corpus does not say too.
 
-use melm_text::{Corpus, Mention, Sentence, Token};
+use melm_text::{Corpus, Language, LanguagePart, Mention, Sentence, Tag, Token};
 
 use super::{DraftRecord, ReplacedRecord};
 use crate::baselines::{substituted, swapped};
@@ -9,10 +9,11 @@ use crate::draft::{Donor, Draft, Replacement, Swap};
 impl DraftRecord {
     /// The draft of this line; what is wrong if it is none of this corpus.
     pub fn draft(&self, corpus: &Corpus) -> Result<Draft, String> {
+        let Some(number) = self.source else { return self.written(corpus) };
         let source = self.position(corpus);
         let source = source.ok_or_else(|| match &self.language {
-            Some(language) => format!("there is no sentence {} in `{language}`", self.source),
-            None => format!("there is no sentence {}", self.source),
+            Some(language) => format!("there is no sentence {number} in `{language}`"),
+            None => format!("there is no sentence {number}"),
         })?;
         let place = (source, self.round);
         let gold = &corpus.sentences()[source];
@@ -38,6 +39,43 @@ impl DraftRecord {
         } else {
             Ok(draft)
         }
+    }
+
+    /// The draft of a line without a source.
+    fn written(&self, corpus: &Corpus) -> Result<Draft, String> {
+        if !(self.replaced.is_empty() && self.mixed.is_empty() && self.swapped.is_empty()) {
+            return Err("it replaces something, but has no source".to_owned());
+        }
+        let tokens: Result<Vec<_>, _> = self.tokens.iter().map(|text| Token::new(text)).collect();
+        let tokens = tokens.map_err(|fault| fault.to_string())?;
+        let sentence = Sentence::new(tokens, self.tags_of(corpus)?);
+        let sentence = sentence.map_err(|fault| fault.to_string())?;
+        let sentence = match (&self.language, corpus.languages()) {
+            (None, []) => sentence,
+            (code, languages) => {
+                let is_own = |part: &LanguagePart| Some(&*part.code) == code.as_deref();
+                let own = languages.iter().position(is_own);
+                sentence.in_language(Language::at(own.ok_or("it is in no language of the corpus")?))
+            }
+        };
+        if corpus.scheme().breaks(sentence.tags()).next().is_some() {
+            return Err(format!("its tags are not valid in {}", corpus.scheme()));
+        }
+        Ok(Draft::written(sentence, self.round))
+    }
+
+    /// Its tags, all of whose types the corpus has.
+    pub(super) fn tags_of(&self, corpus: &Corpus) -> Result<Vec<Tag>, String> {
+        let mut types = corpus.types().clone();
+        let n_types = types.iter().count();
+        let mut parse = |text: &String| {
+            let tag = types.parse(text).map_err(|fault| fault.to_string())?;
+            match tag.entity_type() {
+                Some(new) if new.index() >= n_types => Err(format!("the corpus has no `{text}`")),
+                _ => Ok(tag),
+            }
+        };
+        self.tags.iter().map(&mut parse).collect()
     }
 
     /// The source with mentions taken from elsewhere.
@@ -118,7 +156,8 @@ impl DraftRecord {
     }
 
     fn another(&self, one: &ReplacedRecord) -> String {
-        format!("mention {} of sentence {} is another", one.mention, self.source)
+        let number = self.source.unwrap_or_default();
+        format!("mention {} of sentence {number} is another", one.mention)
     }
 
     /// The swaps: each is of a token of its own, by one with the same tag in the same language.

@@ -132,7 +132,7 @@ mod tests {
         for round in 1..=n {
             for draft in method.round(Seed(3).stream("test"), round) {
                 for (at, token) in draft.sentence.tokens().iter().enumerate() {
-                    *counts.entry((draft.source, at, token.to_string())).or_default() += 1;
+                    *counts.entry((draft.source.unwrap(), at, token.to_string())).or_default() += 1;
                 }
             }
         }
@@ -159,7 +159,7 @@ mod tests {
         let mut seen = String::new();
         for round in 1..50 {
             for draft in method.round(Seed(1).stream("test"), round) {
-                let source = &corpus.sentences()[draft.source];
+                let source = &corpus.sentences()[draft.source.unwrap()];
                 assert_eq!(draft.sentence.tags(), source.tags());
                 assert_eq!(draft.swaps.len(), source.tokens().len());
                 assert_eq!(draft.replacements.len(), source.mentions().count());

@@ -127,10 +127,13 @@ mod tests {
         let mut n_longer = 0;
         for round in 1..200 {
             let drafts = substitute.round(Seed(3).stream("test"), round);
-            assert_eq!(drafts.iter().map(|draft| draft.source).collect::<Vec<_>>(), [0, 1]);
+            assert_eq!(
+                drafts.iter().map(|draft| draft.source).collect::<Vec<_>>(),
+                [0, 1].map(Some)
+            );
             for draft in drafts {
                 assert!(!draft.replacements.is_empty());
-                let source = &corpus.sentences()[draft.source];
+                let source = &corpus.sentences()[draft.source.unwrap()];
                 let types = |sentence: &Sentence| {
                     sentence.mentions().map(|m| m.entity_type).collect::<Vec<_>>()
                 };

@@ -126,13 +126,14 @@ impl<'a> Group<'a> {
             System::Method(_) => {
                 let backbones = Backbones {
                     masked_lm: self.bench.masked_lm,
+                    seq2seq: None,
                     tagger: Some(self.bench.tagger),
                     judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
                     vectors: self.bench.vectors,
                 };
                 let given = Gold { train: gold, dev: Some(&self.drawn.dev) };
                 let augmented = augment(given, plan, (backbones, self.device), run)?;
-                let funnel = Funnel::of(&augmented.records, gold);
+                let funnel = Funnel::of(&augmented.records, gold).with_dropped(&augmented.dropped);
                 let first = if plan.union { gold.sentences() } else { &[] };
                 let all = first.iter().cloned().chain(augmented.kept).collect();
                 let train = Corpus::new(gold.types().clone(), gold.scheme(), all)

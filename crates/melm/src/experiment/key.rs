@@ -31,7 +31,7 @@ pub(super) fn key(
     add(env!("CARGO_PKG_VERSION"));
     add(&arithmetic.device);
     add(&arithmetic.tagger);
-    if cell.method.drafts().is_some_and(Method::has_masked_lm) {
+    if cell.method.drafts().is_some_and(Method::reads_masked_lm) {
         add(&arithmetic.masked_lm);
     }
     if cell.method.drafts().is_some_and(Method::has_vectors) {
@@ -86,12 +86,20 @@ fn settings_of(system: System, plan: &Plan) -> String {
             let rest = (plan.union, plan.codemix.rate, vectors, plan.filter);
             format!("{}\n{generate}\n{rest:?}", tagger())
         }
-        System::Method(method) if method.mixes() => plan.to_toml(),
-        System::Method(_) => without_section(&plan.to_toml(), "codemix"),
+        System::Method(method) => {
+            let sections = [
+                ("codemix", method.mixes()),
+                ("daga", method == Method::Daga),
+                ("mulda", method == Method::Mulda),
+            ];
+            let unread = sections.into_iter().filter(|(_, is_read)| !is_read);
+            let text = plan.to_toml().replace("seq2seq = \"\"\n", "");
+            unread.fold(text, |text, (section, _)| without_section(&text, section))
+        }
     }
 }
 
-/// A plan without one of its sections.
+/// A plan without one of its sections: cells that were run before there was such a section keep their keys.
 fn without_section(toml: &str, name: &str) -> String {
     let sections = toml.split_inclusive("\n\n");
     sections.filter(|section| !section.starts_with(&format!("[{name}]\n"))).collect()

@@ -221,11 +221,16 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
         ("gold", "tagger.budget=31 updates"),
         ("gold-duplicated", "filter.mode=off"),
         ("label-wise", "generate.mask.mean=0.9"),
+        ("melm", "daga.tries=3"),
+        ("daga", "mulda.tries=3"),
         ("lwtr", "finetune.learning_rate=1e-3"),
         ("codemix-ess", "finetune.learning_rate=1e-3"),
         ("melm", "codemix.rate=0.5"),
     ] {
         assert_eq!(key_of(method, edit), key_of(method, "seed=5"), "{method} {edit}");
+    }
+    for (method, edit) in [("daga", "daga.tries=3"), ("mulda", "mulda.tries=3")] {
+        assert_ne!(key_of(method, edit), key_of(method, "seed=5"), "{method} {edit}");
     }
     assert_ne!(key_of("gold-duplicated", "generate.rounds=9"), key_of("gold-duplicated", "seed=1"));
 }

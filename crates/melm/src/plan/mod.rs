@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::augment::Method;
-use crate::baselines::SubstituteSettings;
+use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings};
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
@@ -44,6 +44,10 @@ pub struct Plan {
     pub generate: GenerateSettings,
     /// How mentions are replaced by the method `label-wise`, and tokens by `lwtr`.
     pub substitute: SubstituteSettings,
+    /// The language model of the method `daga`.
+    pub daga: DagaSettings,
+    /// The encoder-decoder of the method `mulda`.
+    pub mulda: MuldaSettings,
     /// How sentences of several languages are code-mixed (section 2.5).
     pub codemix: CodemixSettings,
     /// Which drafts are kept (section 2.4).
@@ -59,6 +63,8 @@ pub struct Models {
     pub masked_lm: String,
     /// The encoder of the tagger.
     pub tagger: String,
+    /// The folder of the mBART or mBART-50 that the method `mulda` fine-tunes; empty for none.
+    pub seq2seq: String,
 }
 
 impl Plan {
@@ -68,10 +74,12 @@ impl Plan {
         MarkerSettings { linearize, ..self.markers.clone() }
     }
 
-    /// Whether the masked language model is needed: to guess, or for its piece vectors.
+    /// Whether the masked language model is needed: to guess, for its piece vectors, or for its pieces, which a `MulDA`
+    /// without a pretrained model takes.
     pub fn needs_masked_lm(&self) -> bool {
         let by_pieces = self.codemix.vectors == VectorKind::Pieces;
-        self.method.has_masked_lm() || (self.method.has_vectors() && by_pieces)
+        let has_own = self.method == Method::Mulda && !self.model.seq2seq.is_empty();
+        (self.method.reads_masked_lm() && !has_own) || (self.method.has_vectors() && by_pieces)
     }
 
     /// Whether anybody judges the drafts: there has to be a filter, and something to judge.
@@ -90,6 +98,11 @@ impl Plan {
         }
         for (section, fit) in [("finetune", &self.finetune.fit), ("tagger", &self.tagger.fit)] {
             if let Some((key, expected)) = fit.fault() {
+                return Err(wrong(&format!("{section}.{key}"), expected));
+            }
+        }
+        for (section, fault) in [("daga", self.daga.fault()), ("mulda", self.mulda.fault())] {
+            if let Some((key, expected)) = fault {
                 return Err(wrong(&format!("{section}.{key}"), expected));
             }
         }

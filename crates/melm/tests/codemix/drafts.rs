@@ -37,7 +37,7 @@ type Taken = (String, String, Vec<String>, String, Vec<String>, Option<f32>);
 
 fn taken(corpus: &Corpus, drafts: &[Draft]) -> Vec<Taken> {
     let one = |draft: &Draft| {
-        let source = corpus.place(draft.source).0.unwrap().to_owned();
+        let source = corpus.place(draft.source.unwrap()).0.unwrap().to_owned();
         let taken = draft.replacements.iter().map(move |replaced| {
             let donor = replaced.donor.as_ref().unwrap();
             let target = corpus.place(donor.sentence).0.unwrap().to_owned();
@@ -149,7 +149,7 @@ fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
     let (mut n_replaced, mut n_could) = (0.0, 0.0);
     for number in 1..30 {
         for draft in round(&mut mix, Seed(3).stream("test"), number) {
-            let source = &corpus.sentences()[draft.source];
+            let source = &corpus.sentences()[draft.source.unwrap()];
             let types =
                 |s: &melm_text::Sentence| s.mentions().map(|m| m.entity_type).collect::<Vec<_>>();
             assert_eq!(types(&draft.sentence), types(source));

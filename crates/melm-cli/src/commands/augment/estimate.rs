@@ -94,6 +94,12 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
         let operations = rounds * train.pieces * 2.0 * shape.encoder + guessed * 2.0 * shape.table;
         costs.push(("generating", Cost { operations, bytes: 4.0 * shape.all }));
     }
+    if plan.method == melm::augment::Method::Daga {
+        costs.push(("training the language model", language_model(job)));
+    }
+    if plan.method == melm::augment::Method::Mulda {
+        costs.push(("training the encoder-decoder", encoder_decoder(job)));
+    }
     if let Some(model) = &job.tagger {
         let shape = Shape::of(model);
         let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, false));
@@ -103,6 +109,68 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
         costs.push(("judging", Cost { operations, bytes: 4.0 * shape.all }));
     }
     costs
+}
+
+/// A word of DAGA's language model uses every weight once.
+fn language_model(job: &Job) -> Cost {
+    let daga = &job.plan.daga;
+    let (embedding, hidden) = (daga.embedding_size.get() as f64, daga.hidden_size.get() as f64);
+    let deeper = 2.0 * hidden * (daga.layers.get() as f64 - 1.0);
+    let (n_words, n_different) = words(job.train.corpus());
+    let weights = 4.0 * hidden * (embedding + hidden + deeper) + n_different * hidden;
+    let kept = n_different + 8.0 * hidden;
+    writer(job, &daga.fit, n_words, (weights, n_different * embedding, kept))
+}
+
+/// A piece of `MulDA`'s encoder-decoder uses every weight of its half once; the decoder's the table too.
+fn encoder_decoder(job: &Job) -> Cost {
+    let mulda = &job.plan.mulda;
+    let (n_words, n_different) = words(job.train.corpus());
+    // A token is about one and a half pieces.
+    let (width, layers, rows) = match &job.seq2seq {
+        Some(model) => {
+            let config = model.config();
+            (
+                config.width,
+                config.encoder.n_layers + config.decoder.n_layers,
+                config.vocab_size as f64,
+            )
+        }
+        None => (mulda.width.get(), 2 * mulda.layers.get(), 1.5 * n_different),
+    };
+    let (width, layers) = (width as f64, layers as f64);
+    let weights = layers * 14.0 * width * width / 2.0 + rows * width;
+    let kept = rows + layers * 14.0 * width;
+    writer(job, &mulda.fit, 1.5 * n_words, (weights, rows * width, kept))
+}
+
+/// Tokens and tags of a corpus, and how many different ones there are.
+fn words(corpus: &Corpus) -> (f64, f64) {
+    let sentences = corpus.sentences().iter();
+    let n_tags =
+        sentences.clone().flat_map(melm_text::Sentence::tags).filter(|t| **t != Tag::Outside);
+    let n_tags = n_tags.count();
+    let tokens: Vec<_> = sentences.flat_map(melm_text::Sentence::tokens).collect();
+    let n_words = (tokens.len() + n_tags) as f64;
+    (n_words, tokens.into_iter().collect::<std::collections::BTreeSet<_>>().len() as f64)
+}
+
+/// Training a model that writes: every weight once forward and twice backward for each word; writing costs little beside
+/// it. `kept` numbers are kept of each word of a batch.
+fn writer(
+    job: &Job,
+    fit: &FitSettings,
+    n_words: f64,
+    (weights, looked_up, kept): (f64, f64, f64),
+) -> Cost {
+    let n_sentences = job.train.corpus().sentences().len().max(1) as f64;
+    let epochs = match fit.budget {
+        Budget::Epochs(n) => n.get() as f64,
+        Budget::Updates(n) => n.get() as f64 * fit.batch_size.get() as f64 / n_sentences,
+    };
+    let rows = (fit.batch_size.get() as f64 * n_words / n_sentences).min(MOST_PIECES);
+    let bytes = 4.0 * (4.0 * (weights + looked_up) + rows * kept);
+    Cost { operations: epochs * 6.0 * n_words * weights, bytes }
 }
 
 impl Size {

@@ -6,7 +6,8 @@ pub(crate) mod report;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use melm::augment::{Augmented, Backbones, Funnel, Gold, Sources, augment, tune};
+use melm::augment::{Augmented, Backbones, Funnel, Gold, Method, Sources, augment, tune};
+use melm::baselines::{NO_PRETRAINING, PretrainedSeq2Seq};
 use melm::codemix::Vectors;
 use melm::files::{Fingerprint, write_whole};
 use melm::folder::{Found, RunFolder};
@@ -39,6 +40,7 @@ pub(crate) struct Job {
     dev: Option<Labelled>,
     masked_lm: Option<Pretrained>,
     tagger: Option<Pretrained>,
+    seq2seq: Option<PretrainedSeq2Seq>,
     vectors: Option<Vectors>,
     device: Device,
     machine: String,
@@ -84,7 +86,8 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     }
     drop(listener);
     let out = job.write(folder.dir(), &augmented)?;
-    let funnel = Funnel::of(&augmented.records, job.train.corpus());
+    let funnel =
+        Funnel::of(&augmented.records, job.train.corpus()).with_dropped(&augmented.dropped);
     let record = job.record(&augmented, &funnel, started);
     folder.finish(record.clone())?;
     drop(deferred);
@@ -104,10 +107,13 @@ impl Job {
         };
         let masked_lm = open(needs(&plan).masked_lm, &plan.model.masked_lm)?;
         let tagger = open(needs(&plan).tagger, &plan.model.tagger)?;
+        let folder = Some(&plan.model.seq2seq).filter(|_| plan.method == Method::Mulda);
+        let folder = folder.filter(|folder| !folder.is_empty());
+        let seq2seq = folder.map(|dir| PretrainedSeq2Seq::open(dir.as_ref())).transpose()?;
         let mixed = (&plan, train.corpus());
         let vectors = vectors::read(&command.vectors, mixed, masked_lm.as_ref(), terminal)?;
         let (device, machine) = models::device(&command.planning.machine)?;
-        Ok(Self { plan, train, dev, masked_lm, tagger, vectors, device, machine })
+        Ok(Self { plan, train, dev, masked_lm, tagger, seq2seq, vectors, device, machine })
     }
 
     fn gold(&self) -> Gold<'_> {
@@ -118,6 +124,7 @@ impl Job {
         Backbones {
             masked_lm: self.masked_lm.as_ref(),
             tagger: self.tagger.as_ref(),
+            seq2seq: self.seq2seq.as_ref(),
             vectors: self.vectors.as_ref(),
             judge: None,
         }
@@ -126,6 +133,7 @@ impl Job {
     fn described(&self) -> String {
         let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
         let (lm, tagger) = (name(self.masked_lm.as_ref()), name(self.tagger.as_ref()));
+        let lm = self.seq2seq_name().or(lm);
         let models = match (lm, tagger) {
             (Some(lm), Some(tagger)) if lm == tagger => format!(" with {lm}"),
             (Some(lm), Some(tagger)) => format!(" with {lm}, judged by {tagger}"),
@@ -143,17 +151,28 @@ impl Job {
         format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {}", self.machine)
     }
 
+    /// The encoder-decoder of the method, and whether it is pretrained.
+    fn seq2seq_name(&self) -> Option<String> {
+        let is_mulda = self.plan.method == Method::Mulda;
+        let new = || NO_PRETRAINING.to_owned();
+        is_mulda.then(|| self.seq2seq.as_ref().map_or_else(new, PretrainedSeq2Seq::name))
+    }
+
     /// Stands for everything that can change the result; the number of rounds only adds to it.
     fn key(&self) -> Result<String, Failure> {
         let mut plan = self.plan.clone();
         plan.generate.rounds = std::num::NonZeroU32::MIN;
         plan.model.masked_lm.clear();
         plan.model.tagger.clear();
+        plan.model.seq2seq.clear();
         let mut fingerprint = Fingerprint::default();
         let models = [self.masked_lm.as_ref(), self.tagger.as_ref()];
         for model in models {
             let model = model.map(Pretrained::fingerprint).transpose()?;
             fingerprint.add(model.unwrap_or_default().as_bytes());
+        }
+        if let Some(seq2seq) = &self.seq2seq {
+            fingerprint.add(seq2seq.fingerprint()?.as_bytes());
         }
         let isa = self.device.arithmetic();
         for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml()] {
@@ -178,7 +197,7 @@ impl Job {
         }
         write_whole(&dir.join("drafts.jsonl"), augmented.lines.as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
-        let metrics = ["finetune", "judge"].map(|stage| {
+        let metrics = ["finetune", "daga", "mulda", "judge"].map(|stage| {
             let path = dir.join(STAGES).join(stage).join("metrics.jsonl");
             std::fs::read_to_string(path).unwrap_or_default()
         });
@@ -215,6 +234,9 @@ impl Job {
         put("dev", self.dev.as_ref().map_or(Value::Null, Labelled::record));
         put("masked_lm", json!(self.masked_lm.as_ref().map(Pretrained::name)));
         put("tagger", json!(self.tagger.as_ref().map(Pretrained::name)));
+        if let Some(name) = self.seq2seq_name() {
+            put("seq2seq", name.into());
+        }
         put("device", self.machine.as_str().into());
         put("drafts", json!(funnel));
         if let Some(counts) = augmented.prepared.as_ref().and_then(|p| p.codemix.as_ref()) {

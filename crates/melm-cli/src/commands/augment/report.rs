@@ -28,6 +28,11 @@ pub(super) fn say(
             let n = count(prepared.n_without_mentions, "sentence");
             terminal.say(&format!("{n} without a mention: no drafts of them"));
         }
+        if prepared.n_too_long > 0 {
+            let n = count(prepared.n_too_long, "sentence");
+            terminal
+                .say(&format!("{n} too long for the encoder-decoder: nothing learnt from them"));
+        }
         let cuts = cuts((prepared.n_windowed, prepared.n_left_out), prepared.n_unmaskable);
         let lacks = prepared.codemix.as_ref().map(vectors::lacks).unwrap_or_default();
         for line in starts(&prepared.markers).into_iter().chain(cuts).chain(lacks) {
@@ -54,6 +59,13 @@ pub(super) fn say(
 
 /// What became of the drafts.
 pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
+    if !funnel.dropped.is_empty() {
+        let written = funnel.drafts + funnel.dropped.total();
+        terminal.say(&format!("written                  {written:>6}"));
+        for (fault, n) in funnel.dropped.iter() {
+            terminal.say(&format!("  {:<23}{n:>6}", fault.described()));
+        }
+    }
     terminal.say(&format!("drafts                   {:>6}", funnel.drafts));
     for (n, what) in [
         (funnel.repeat_source, "repeat their source"),
@@ -90,13 +102,17 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
 fn examples(records: &[DraftRecord]) -> Vec<&DraftRecord> {
     let mut seen = BTreeSet::new();
     let mut kept: Vec<_> = records.iter().filter(|r| r.verdict == Verdict::Kept).collect();
-    kept.retain(|record| seen.insert((&record.language, record.source)));
+    kept.retain(|record| {
+        record.source.is_none_or(|source| seen.insert((&record.language, source)))
+    });
     let step = (kept.len() / N_EXAMPLES).max(1);
     kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
 }
 
-/// The first replaced mention of a draft with what stands around it, in the source and in the draft.
+/// The first replaced mention of a draft with what stands around it, in the source and in the draft; the whole draft if
+/// it has no source.
 fn show(job: &Job, record: &DraftRecord, terminal: &Terminal) {
+    let Some(number) = record.source else { return terminal.say(&with_tags(record)) };
     let Some(replaced) = record.replaced.iter().find(|one| one.old != one.new) else { return };
     let corpus = job.train.corpus();
     let Some(source) = record.position(corpus).map(|at| &corpus.sentences()[at]) else { return };
@@ -104,11 +120,21 @@ fn show(job: &Job, record: &DraftRecord, terminal: &Terminal) {
     let before = around(source.tokens(), mention.tokens);
     let after = around(&record.tokens, replaced.start..replaced.end);
     let number = match &record.language {
-        Some(code) => format!("{code} {}", record.source),
-        None => record.source.to_string(),
+        Some(code) => format!("{code} {number}"),
+        None => number.to_string(),
     };
     terminal.say(&format!("{number:>5}  {before}"));
     terminal.say(&format!("    →  {after}  {}", replaced.entity_type));
+}
+
+/// A draft as one line, tags behind their tokens.
+fn with_tags(record: &DraftRecord) -> String {
+    let word = |(token, tag): (&String, &String)| match tag.as_str() {
+        "O" => token.clone(),
+        tag => format!("{token}/{tag}"),
+    };
+    let words: Vec<_> = record.tokens.iter().zip(&record.tags).map(word).collect();
+    format!("    +  {}", words.join(" "))
 }
 
 /// A mention in brackets and the tokens around it.

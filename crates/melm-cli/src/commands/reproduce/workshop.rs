@@ -52,6 +52,12 @@ impl<'a> Workshop<'a> {
                 hint: "compare models with one run each, in folders of their own: `--model`",
             });
         }
+        if !plan.model.seq2seq.is_empty() {
+            return Err(Failure::Usage {
+                message: format!("`{name}` names a model for MulDA: {}", plan.model.seq2seq),
+                hint: "grids run MulDA without pretraining; leave `model.seq2seq` out",
+            });
+        }
         let drafts = grid.grid.iter().flat_map(|block| &block.methods);
         let methods: Vec<_> = drafts.filter_map(|system| system.drafts()).collect();
         if plans.values().any(|other| other.codemix.vectors != plan.codemix.vectors) {
@@ -62,7 +68,7 @@ impl<'a> Workshop<'a> {
         }
         let by_pieces = plan.codemix.vectors == VectorKind::Pieces;
         let needs_vectors = methods.iter().any(|method| method.has_vectors());
-        let needs_lm = methods.iter().any(|method| method.has_masked_lm());
+        let needs_lm = methods.iter().any(|method| method.reads_masked_lm());
         let needs_lm = needs_lm || needs_vectors && by_pieces;
         let open = |name: &str| models::open(name, terminal);
         let masked_lm = needs_lm.then(|| open(&plan.model.masked_lm)).transpose()?;

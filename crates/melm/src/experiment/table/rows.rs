@@ -91,7 +91,10 @@ impl Rows {
             let label_wise = beside(label_wise, variant).filter(|_| others);
             let first = variants.first().filter(|first| *first != variant);
             let first = first.and_then(|first| beside(*method, first));
-            let paper = paper.get(&size.to_string()).and_then(|of| of.get(method.name()));
+            // A row that is not called what the paper's is has no value of the paper beside it.
+            let is_papers = method.title() == method.name();
+            let paper = paper.get(&size.to_string()).filter(|_| is_papers);
+            let paper = paper.and_then(|of| of.get(method.name()));
             Row {
                 size: *size,
                 method: *method,

@@ -21,7 +21,7 @@ arrows:
 
 # Needs cargo-fuzz; a minute each. On a stable toolchain RUSTC_BOOTSTRAP lets the sanitizer flags through.
 fuzz seconds="60":
-    for target in conll jsonl repair; do \
+    for target in conll jsonl repair vectors; do \
         RUSTC_BOOTSTRAP=1 cargo fuzz run $target -- -max_total_time={{seconds}}; \
     done
 

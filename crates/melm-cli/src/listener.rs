@@ -15,6 +15,9 @@ const MOST_SAVING: u32 = 20;
 fn title(stage: &str) -> &str {
     match stage {
         "finetune" => "fine-tuning the masked language model",
+        "daga" => "training the language model",
+        "mulda" => "training the encoder-decoder",
+        "codemix" => "mixing languages",
         "generate" => "generating",
         "judge" => "training the judge",
         "filter" => "judging",

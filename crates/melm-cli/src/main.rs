@@ -7,6 +7,7 @@ mod diagnose;
 mod failure;
 mod input;
 mod interrupt;
+mod labelled;
 mod listener;
 mod models;
 mod output;
@@ -14,6 +15,7 @@ mod progress;
 mod settings;
 mod terminal;
 mod training;
+mod vectors;
 
 use std::process::ExitCode;
 
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         Command::Sample(command) => commands::sample::run(&command, &terminal),
         Command::Score(command) => commands::score::run(&command, &terminal),
         Command::Augment(command) => commands::augment::run(&command, &terminal),
+        Command::Codemix(command) => commands::codemix::run(&command, &terminal),
         Command::Finetune(command) => commands::finetune::run(&command, &terminal),
         Command::Generate(command) => commands::generate::run(&command, &terminal),
         Command::Filter(command) => commands::filter::run(&command, &terminal),

@@ -8,13 +8,10 @@ use melm::plan::Size;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::device::{Cpu, Device};
 
-use crate::args::{DeviceChoice, Machine};
+use crate::args::{DeviceChoice, MINI, Machine};
 use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
-
-/// The name of the embedded model.
-pub(crate) const MINI: &str = "mini";
 
 #[cfg(feature = "embedded")]
 fn embedded() -> Result<Pretrained, Failure> {
@@ -119,7 +116,6 @@ fn cpu(machine: &Machine, why: Option<&str>) -> (Device, String) {
 }
 
 /// Where CUDA's libraries may be, and where compiled kernels are kept.
-#[expect(clippy::disallowed_methods, reason = "the command line is where the environment is read")]
 fn cuda_settings(index: u32, machine: &Machine) -> CudaSettings {
     let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
     let home = path("HOME").or_else(|| path("USERPROFILE"));

@@ -42,7 +42,12 @@ pub(crate) fn plan(
     let file = planning.layers.config.as_deref().map(read).transpose()?;
     let layers = |sizes| -> Result<PlanTable, Failure> {
         let mut table = PlanTable::new(planning.preset, sizes);
-        let models = models_of(planning.model.as_ref(), planning.tagger_model.as_ref());
+        let mut models = models_of(planning.model.as_ref(), planning.tagger_model.as_ref());
+        models.extend(planning.mulda_model.as_ref().map(|dir| Flag {
+            option: format!("--mulda-model {dir}"),
+            key: "model.seq2seq",
+            value: Value::String(dir.clone()),
+        }));
         lay_over(&mut table, (file.as_slice(), &planning.layers), &models)?;
         put(&mut table, flags)?;
         Ok(table)
@@ -66,6 +71,14 @@ pub(crate) fn plan_of_model(dir: &Path, layers: &Layers, flags: &[Flag]) -> Resu
     let size = models::size(&dir.display().to_string(), None)?;
     let mut table = PlanTable::new(Preset::default(), Sizes::both(size));
     lay_over(&mut table, (&files, layers), flags)?;
+    Ok(table.plan()?)
+}
+
+/// The plan of a command that trains no model, so that no preset depends on one.
+pub(crate) fn plan_of_layers(layers: &Layers, flags: &[Flag]) -> Result<Plan, Failure> {
+    let file = layers.config.as_deref().map(read).transpose()?;
+    let mut table = PlanTable::new(Preset::default(), Sizes::both(Size::Small));
+    lay_over(&mut table, (file.as_slice(), layers), flags)?;
     Ok(table.plan()?)
 }
 

@@ -16,9 +16,9 @@ use serde_json::{Map, Value, json};
 use toml::Value as Toml;
 
 use crate::args::Learning;
-use crate::data::Data;
 use crate::failure::Failure;
 use crate::interrupt::Deferred;
+use crate::labelled::Labelled;
 use crate::listener::Listener;
 use crate::models;
 use crate::output;
@@ -91,8 +91,8 @@ pub(crate) struct Training<'a> {
     options: &'a Learning,
     started: Instant,
     pub(crate) plan: Plan,
-    train: Data,
-    dev: Option<Data>,
+    train: Labelled,
+    dev: Option<Labelled>,
     pub(crate) pretrained: Pretrained,
     pub(crate) device: Device,
     machine: String,
@@ -116,16 +116,15 @@ impl<'a> Training<'a> {
         let needs =
             |_: &Plan| Needs { masked_lm: kind == Kind::MaskedLm, tagger: kind == Kind::Tagger };
         let plan = settings::plan(&options.planning, &flags(kind, options), needs, terminal)?;
-        let read = |path: &Path| Data::read(path, &options.reading, terminal);
-        let train = read(&options.file)?;
-        let dev = options.dev.as_deref().map(read).transpose()?;
+        let train = Labelled::read(&options.files, &options.reading, terminal)?;
+        let dev = train.read_dev(&options.dev, &options.reading, terminal)?;
         let pretrained = models::open(kind.model(&plan), terminal)?;
         let (device, machine) = models::device(&options.planning.machine)?;
         Ok(Self { kind, options, started, plan, train, dev, pretrained, device, machine })
     }
 
     pub(crate) fn gold(&self) -> Gold<'_> {
-        Gold { train: &self.train.corpus, dev: self.dev.as_ref().map(|dev| &dev.corpus) }
+        Gold { train: self.train.corpus(), dev: self.dev.as_ref().map(Labelled::corpus) }
     }
 
     /// Begins the training or goes on with it, unless it is done already. `learn` trains, and saves into the folder.
@@ -205,7 +204,7 @@ impl<'a> Training<'a> {
         put("command", self.kind.command().into());
         put("seed", self.plan.seed.into());
         put("train", self.train.record());
-        put("dev", self.dev.as_ref().map_or(Value::Null, Data::record));
+        put("dev", self.dev.as_ref().map_or(Value::Null, Labelled::record));
         put("model", self.kind.model(&self.plan).into());
         put("device", self.machine.as_str().into());
         put("updates", fitted.n_steps.into());

@@ -71,11 +71,13 @@ fn matches_line(expected: &str, actual: &str) -> bool {
 }
 
 fn link_examples(folder: &Path) {
-    let to = folder.join("examples/politics");
-    fs::create_dir_all(&to).unwrap();
-    for entry in fs::read_dir(root().join("examples/politics")).unwrap() {
-        let entry = entry.unwrap();
-        fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+    for example in ["examples/politics", "examples/languages"] {
+        let to = folder.join(example);
+        fs::create_dir_all(&to).unwrap();
+        for entry in fs::read_dir(root().join(example)).unwrap() {
+            let entry = entry.unwrap();
+            fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
     }
 }
 

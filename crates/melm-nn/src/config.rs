@@ -17,9 +17,9 @@ use serde_json::{Map, Value, json};
 use crate::Error;
 
 /// No model has a dimension this large; a bound keeps every product of two of them far from overflow.
-const LARGEST_SIZE: usize = 1 << 24;
+pub(crate) const LARGEST_SIZE: usize = 1 << 24;
 /// No encoder is this deep; a bound keeps a hostile file from making us list tensors for hours.
-const MOST_LAYERS: usize = 1 << 10;
+pub(crate) const MOST_LAYERS: usize = 1 << 10;
 
 /// The two families that share this architecture; they differ in their pieces only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -216,9 +216,9 @@ impl Config {
     }
 }
 
-const RATE: &str = "a rate from 0 to below 1";
+pub(crate) const RATE: &str = "a rate from 0 to below 1";
 
-fn is_rate(value: f64) -> bool {
+pub(crate) fn is_rate(value: f64) -> bool {
     (0.0..1.0).contains(&value)
 }
 
@@ -229,18 +229,18 @@ fn rate_of(value: &Value) -> Option<f32> {
 }
 
 /// The f64 whose JSON is the shortest text of this f32: 0.1 stays 0.1.
-fn shortest(value: f32) -> f64 {
+pub(crate) fn shortest(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
 /// The keys not yet read.
-struct Keys<'a> {
-    path: &'a Path,
-    map: Map<String, Value>,
+pub(crate) struct Keys<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) map: Map<String, Value>,
 }
 
 impl Keys<'_> {
-    fn wrong(
+    pub(crate) fn wrong(
         &self,
         key: &'static str,
         found: Option<&Value>,
@@ -250,7 +250,7 @@ impl Keys<'_> {
         Error::Config { path: self.path.to_path_buf(), key, found, expected: expected.into() }
     }
 
-    fn size(&mut self, key: &'static str, most: usize) -> Result<usize, Error> {
+    pub(crate) fn size(&mut self, key: &'static str, most: usize) -> Result<usize, Error> {
         let value = self.map.remove(key);
         let size =
             value.as_ref().and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
@@ -260,7 +260,7 @@ impl Keys<'_> {
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "rates and epsilons are f32 everywhere")]
-    fn number(
+    pub(crate) fn number(
         &mut self,
         key: &'static str,
         default: f64,

@@ -2,8 +2,10 @@
 
 use crate::buffer::Buffer;
 use crate::cuda::{Cuda, Precision};
+use crate::error::Error;
 use crate::isa::Isa;
 use crate::pool::Pool;
+use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Where a model is trained and run.
@@ -20,6 +22,26 @@ impl Device {
         Self::Cpu(Cpu::new(n_threads))
     }
 
+    /// The processor: this device, or if it is a card, one beside it with all cores. For models that a card has no kernels
+    /// for; what they compute does not depend on the number of threads.
+    pub fn processor(&self) -> Processor<'_> {
+        match self {
+            Self::Cpu(_) => Processor::Given(self),
+            Self::Cuda(_) => {
+                let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
+                Processor::Own(Self::cpu(n_threads))
+            }
+        }
+    }
+
+    /// The processor, for models that a card has no kernels for.
+    pub(crate) fn host(&self) -> Result<&Cpu, Error> {
+        match self {
+            Self::Cpu(cpu) => Ok(cpu),
+            Self::Cuda(_) => Err(Error::NoKernels),
+        }
+    }
+
     /// What decides the last bits of a result.
     pub fn arithmetic(&self) -> &'static str {
         match self {
@@ -28,6 +50,25 @@ impl Device {
                 Precision::Bf16 => "CUDA, bf16",
                 Precision::F32 => "CUDA, f32",
             },
+        }
+    }
+}
+
+/// A device that is the processor.
+pub enum Processor<'a> {
+    /// The one that was given.
+    Given(&'a Device),
+    /// One beside a card.
+    Own(Device),
+}
+
+impl Deref for Processor<'_> {
+    type Target = Device;
+
+    fn deref(&self) -> &Device {
+        match self {
+            Self::Given(device) => device,
+            Self::Own(device) => device,
         }
     }
 }

@@ -41,6 +41,11 @@ impl Dropout {
         }
     }
 
+    /// Other rates than an XLM-R's, on hidden rows and on attention weights, on the stream of `seed` at `step`.
+    pub fn with_rates((hidden, attention): (f32, f32), seed: u64, step: u64) -> Self {
+        Self { key: mix(mix(seed).wrapping_add(step)), hidden, attention, classifier: hidden }
+    }
+
     /// The hash of a site of a layer, the bound below which elements fall, and the factor of those that survive.
     pub(crate) fn site(&self, layer: usize, site: Site) -> (u64, u32, f32) {
         let place = (layer as u64) << 8 | site as u64;

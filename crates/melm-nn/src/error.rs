@@ -189,6 +189,17 @@ pub enum Error {
         /// The most the model takes.
         limit: usize,
     },
+    /// A sequence too short to guess anything of it.
+    #[error(
+        "a sequence of {n_tokens} tokens has nothing to predict; it needs a beginning and an end"
+    )]
+    NothingToPredict {
+        /// Its tokens.
+        n_tokens: usize,
+    },
+    /// A model that only the processor can compute was given a card.
+    #[error("a card has no kernels for this model; give it the processor")]
+    NoKernels,
     /// Masked positions are not rows of the batch, or not one original for each.
     #[error(
         "{n_positions} masked positions with {n_originals} originals do not fit a batch of {n_rows} pieces"
@@ -254,7 +265,7 @@ pub enum Error {
         n_tags: usize,
     },
     /// There is no card to compute on.
-    #[error("no CUDA device: {reason}")]
+    #[error("no CUDA device: {reason}; `--device cpu` does without one")]
     NoCuda {
         /// Why not.
         reason: String,

@@ -3,7 +3,8 @@
 //! A batch is a list of pieces with the ends of its sentences ([`packed`]); a row of every matrix is one piece, and
 //! padding exists nowhere. [`encoder`] turns pieces into hidden rows, and gradients of hidden rows into gradients of
 //! parameters; [`mlm`] puts the tied masked-LM head on top, at the masked rows only; [`tagger`] a linear layer at the
-//! first pieces of tokens, with a softmax or a [`crf`] over it. Parameters lie in one block, by their Hugging Face names
+//! first pieces of tokens, with a softmax or a [`crf`] over it. Beside them, for baselines that write whole sentences:
+//! [`lstm`], a language model, and [`seq2seq`], an mBART; guesses are drawn by [`draw`]. Parameters lie in one block, by their Hugging Face names
 //! ([`params`]); the piece table's gradient is never written out, and [`optim`] is exact Adam all the same. Everything
 //! runs on a [`device`], in memory that the first step allocates.
 //!
@@ -45,11 +46,13 @@ pub mod config;
 pub mod crf;
 pub mod cuda;
 pub mod device;
+pub mod draw;
 pub mod dropout;
 pub mod encoder;
 pub mod error;
 pub mod gradients;
 pub mod isa;
+pub mod lstm;
 mod math;
 pub mod mlm;
 mod ops;
@@ -58,6 +61,7 @@ pub mod packed;
 pub mod params;
 mod pool;
 mod product;
+pub mod seq2seq;
 mod split;
 mod table;
 pub mod tagger;

@@ -31,6 +31,18 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x < -87.0 { 0.0 } else { series * power }
 }
 
+/// The logistic function.
+#[inline(always)]
+pub(crate) fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+/// The hyperbolic tangent, to about one unit in the last place of 1.
+#[inline(always)]
+pub(crate) fn tanh(x: f32) -> f32 {
+    2.0 * sigmoid(2.0 * x) - 1.0
+}
+
 /// The normal distribution's cumulative and density functions at `x`.
 #[inline(always)]
 fn normal(x: f32) -> (f32, f32) {
@@ -98,7 +110,17 @@ pub(crate) fn largest_of(x: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{exp, gelu, gelu_with_slope, sum_of};
+    use super::{exp, gelu, gelu_with_slope, sigmoid, sum_of, tanh};
+
+    #[test]
+    fn sigmoid_and_tanh_equal_the_libraries() {
+        for i in -2000..=2000_i16 {
+            let x = f32::from(i) / 20.0;
+            let wide = f64::from(x);
+            assert!((f64::from(tanh(x)) - wide.tanh()).abs() < 3e-7, "{x}");
+            assert!((f64::from(sigmoid(x)) - 1.0 / (1.0 + (-wide).exp())).abs() < 2e-7, "{x}");
+        }
+    }
 
     #[test]
     fn exp_equals_the_libraries() {

@@ -58,6 +58,11 @@ impl Parameters {
             let table = shapes.remove(at);
             shapes.push(table);
         }
+        Self::of(shapes)
+    }
+
+    /// Zeros for the tensors of any model, in this order; the last is its table of pieces.
+    pub(crate) fn of(shapes: Vec<TensorShape>) -> Self {
         let mut end: usize = 0;
         let list: Vec<_> = shapes
             .into_iter()

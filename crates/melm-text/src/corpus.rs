@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use crate::conll::{Separator, guard_mark, is_document_start, push_row};
 use crate::error::Error;
 use crate::format::ReadOptions;
+use crate::language::{Language, LanguagePart};
+use crate::mention::Mention;
 use crate::scheme::Scheme;
 use crate::sentence::{Frame, Sentence};
 use crate::source::Source;
@@ -27,6 +29,7 @@ pub struct Corpus {
     scheme: Scheme,
     sentences: Vec<Sentence>,
     after: Vec<String>,
+    languages: Vec<LanguagePart>,
 }
 
 impl Corpus {
@@ -38,7 +41,7 @@ impl Corpus {
         })?;
         survey.require_sound(source, false)?;
         let (types, scheme) = (survey.types, survey.scheme.scheme);
-        Ok(Self { types, scheme, sentences, after: survey.after })
+        Ok(Self { types, scheme, sentences, after: survey.after, languages: Vec::new() })
     }
 
     /// Makes a corpus of sentences, unless the tags of one are not valid in `scheme`: its position.
@@ -49,8 +52,84 @@ impl Corpus {
     ) -> Result<Self, usize> {
         match sentences.iter().position(|s| scheme.breaks(s.tags()).next().is_some()) {
             Some(broken) => Err(broken),
-            None => Ok(Self { types, scheme, sentences, after: Vec::new() }),
+            None => Ok(Self { types, scheme, sentences, after: Vec::new(), languages: Vec::new() }),
         }
+    }
+
+    /// One corpus of the corpora of several languages, one after the other, each under its code. Types go by name; if
+    /// the schemes are not all the same, tags are written anew in IOB2, which every other can be written in.
+    ///
+    /// ```
+    /// use melm_text::{Corpus, ReadOptions, Source};
+    /// let read = |text| Corpus::read(&Source::from_text("a", text), &ReadOptions::default());
+    /// let (en, de) = (read("in O\nBonn B-LOC\n")?, read("Ada S-PER\n\nin O\nBonn S-LOC\n")?);
+    /// let both = Corpus::of_languages([("en", &en), ("de", &de)]);
+    /// let last = &both.sentences()[2];
+    /// assert_eq!(both.languages()[last.language().unwrap().index()].code.as_ref(), "de");
+    /// assert_eq!(last.tags(), both.sentences()[0].tags());
+    /// # Ok::<(), melm_text::Error>(())
+    /// ```
+    pub fn of_languages<'c>(parts: impl IntoIterator<Item = (&'c str, &'c Corpus)>) -> Self {
+        let parts: Vec<_> = parts.into_iter().collect();
+        let schemes: Vec<_> = parts.iter().map(|(_, corpus)| corpus.scheme).collect();
+        let scheme = match schemes.first() {
+            Some(first) if schemes.iter().all(|scheme| scheme == first) => *first,
+            _ => Scheme::Iob2,
+        };
+        let mut all = Self {
+            types: EntityTypes::default(),
+            scheme,
+            sentences: Vec::new(),
+            after: Vec::new(),
+            languages: Vec::new(),
+        };
+        for (code, corpus) in parts {
+            let language = Language::at(all.languages.len());
+            let types = corpus.types.iter().map(|one| all.types.intern(corpus.types.name(one)));
+            let types: Vec<_> = types.collect();
+            let start = all.sentences.len();
+            all.sentences.extend(corpus.sentences.iter().map(|sentence| {
+                let renamed = sentence.mentions().map(|mention| Mention {
+                    entity_type: types[mention.entity_type.index()],
+                    ..mention
+                });
+                let renamed: Vec<_> = renamed.collect();
+                sentence.clone().with_mentions(renamed, scheme).in_language(language)
+            }));
+            let (code, sentences) = (code.into(), start..all.sentences.len());
+            all.languages.push(LanguagePart { code, scheme: corpus.scheme, sentences });
+        }
+        all
+    }
+
+    /// The corpus with more sentences behind its own, in its languages, types and scheme.
+    #[must_use]
+    pub fn with_more(&self, more: impl IntoIterator<Item = Sentence>) -> Self {
+        let mut all = self.clone();
+        all.sentences.extend(more);
+        all
+    }
+
+    /// Its languages, if it was made of corpora with languages.
+    pub fn languages(&self) -> &[LanguagePart] {
+        &self.languages
+    }
+
+    /// The code of a language, and the number of a sentence in its own file, from 0; without languages only the number.
+    pub fn place(&self, sentence: usize) -> (Option<&str>, usize) {
+        let part = self.languages.iter().find(|part| part.sentences.contains(&sentence));
+        let place = |part: &LanguagePart| sentence - part.sentences.start;
+        part.map_or((None, sentence), |part| (Some(&*part.code), place(part)))
+    }
+
+    /// The sentence at a [`Self::place`], if there is one.
+    pub fn at(&self, (code, number): (Option<&str>, usize)) -> Option<usize> {
+        let Some(code) = code else {
+            return (self.languages.is_empty() && number < self.sentences.len()).then_some(number);
+        };
+        let part = self.languages.iter().find(|part| &*part.code == code)?;
+        let at = part.sentences.start.checked_add(number)?;
+        part.sentences.contains(&at).then_some(at)
     }
 
     /// Its entity types.

@@ -85,6 +85,16 @@ impl Error {
             Error::Read { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
                 Some("name a file in it".into())
             }
+            Error::Read { source, .. }
+                if matches!(
+                    source.kind(),
+                    io::ErrorKind::UnexpectedEof
+                        | io::ErrorKind::InvalidInput
+                        | io::ErrorKind::InvalidData
+                ) =>
+            {
+                Some("the file is cut short or damaged: fetch it again".into())
+            }
             Error::Mismatch(_) => Some(
                 "predictions must keep the sentences and tokens of the gold file, in its order"
                     .into(),

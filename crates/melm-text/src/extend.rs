@@ -13,7 +13,7 @@ use crate::tag::EntityTypes;
 /// The text of `source`, byte for byte, and behind it `more` sentences with the types and in the scheme of `corpus`,
 /// which was read from it.
 ///
-/// Columns: a sentence keeps those it came with. JSON lines: tokens and tags, under the keys of the file, as ids if the
+/// Columns: a sentence keeps those it came with; one that came with none has the file's, with `_` in them. JSON lines: tokens and tags, under the keys of the file, as ids if the
 /// file has ids. Comments of the new sentences are left out: they speak of the sentences they were written for.
 pub fn extended(
     (source, options): (&Source, &ReadOptions),
@@ -50,7 +50,15 @@ fn line_end(source: &Source) -> &'static str {
 }
 
 fn columns(corpus: &Corpus, more: &[Sentence]) -> String {
-    let sentences = more.iter().map(|sentence| sentence.clone().without_comments()).collect();
+    let frame = corpus.sentences().iter().find_map(|sentence| sentence.frames().first());
+    let own = |sentence: &Sentence| {
+        let sentence = sentence.clone().without_comments();
+        match frame {
+            Some(frame) => sentence.framed_as(frame),
+            None => sentence,
+        }
+    };
+    let sentences = more.iter().map(own).collect();
     let more = Corpus::new(corpus.types().clone(), corpus.scheme(), sentences)
         .expect("the sentences are valid in the corpus's scheme");
     let mut out = Vec::new();
@@ -101,6 +109,22 @@ mod tests {
         let extended = extended((&source, options), &corpus, &more).unwrap();
         assert!(extended.starts_with(text));
         extended[text.len()..].to_owned()
+    }
+
+    #[test]
+    fn a_sentence_from_nowhere_has_the_files_columns_with_nothing_in_them() {
+        let text = "1 Bonn N E-2 B-LOC x\n2 is V - O y\n\n";
+        let source = Source::from_text("a", text);
+        let options =
+            ReadOptions { token_column: Some(2), tag_column: Some(5), ..ReadOptions::default() };
+        let corpus = Corpus::read(&source, &options).unwrap();
+        let tags = corpus.sentences()[0].tags().to_vec();
+        let tokens = ["Ghent", "was"].map(|token| Token::new(token).unwrap()).to_vec();
+        let more = [Sentence::new(tokens, tags).unwrap()];
+        let extended = extended((&source, &options), &corpus, &more).unwrap();
+        assert_eq!(extended[text.len()..], *"_ Ghent _ _ B-LOC _\n_ was _ _ O _\n\n");
+        let again = Corpus::read(&Source::from_text("b", &extended), &options).unwrap();
+        assert_eq!(again.sentences().len(), 2);
     }
 
     #[test]

@@ -10,6 +10,8 @@
 //! 4. [`Corpus`]: the sentences, owned, valid in their scheme.
 //! 5. [`mentions`] and [`write_tags`]: tags to spans and back.
 //! 6. [`Scores`]: precision, recall and F1 as conlleval and seqeval count them.
+//!
+//! Beside it: [`WordVectors`], read from the files of others.
 
 pub mod check;
 pub mod conll;
@@ -19,6 +21,7 @@ mod extend;
 mod format;
 mod hash;
 pub mod jsonl;
+mod language;
 mod mention;
 mod problem;
 mod record;
@@ -30,11 +33,13 @@ mod survey;
 mod tag;
 mod token;
 mod untagged;
+mod vectors;
 
 pub use corpus::Corpus;
 pub use error::Error;
 pub use extend::{alike, extended};
 pub use format::{Format, ReadOptions, Reader, Writer};
+pub use language::{Language, LanguagePart, is_language_code};
 pub use mention::{Mention, mentions, merged_by_io, repair, write_tags};
 pub use problem::{Fault, Problem, Problems};
 pub use record::{Record, Row};
@@ -46,3 +51,4 @@ pub use survey::Survey;
 pub use tag::{EndLetters, EntityType, EntityTypes, Part, Spelled, Tag, TagFault, is_tag};
 pub use token::{DOCUMENT_START, Token, TokenFault};
 pub use untagged::with_tags;
+pub use vectors::WordVectors;

@@ -123,6 +123,20 @@ pub enum Fault {
     /// No sentence in the whole file.
     #[error("the file holds no sentence")]
     NoSentence,
+    /// A file of vectors that holds none.
+    #[error("the file holds no vectors")]
+    NoVectors,
+    /// A vector of another dimension than the file's.
+    #[error("{found} number{} where {expected} are expected", s(*found))]
+    VectorLength {
+        /// Numbers on this line.
+        found: usize,
+        /// The dimension.
+        expected: usize,
+    },
+    /// What stands in a vector is no number, or not a finite one.
+    #[error("not a finite number")]
+    VectorNumber,
 }
 
 impl Fault {
@@ -192,6 +206,14 @@ impl Fault {
             }
             Fault::Column { .. } => {
                 "columns count from 1; `melm check` shows what is in the file".into()
+            }
+            Fault::NoVectors => {
+                "vectors are text, as MUSE and fastText write them (`.vec`, plain or gzip): a word and \
+                 its numbers on each line"
+                    .into()
+            }
+            Fault::VectorLength { .. } | Fault::VectorNumber => {
+                "the file may be cut short or damaged: fetch it again".into()
             }
             Fault::JsonArray => "write one object a line, for example with `jq -c '.[]'`".into(),
             Fault::NoSentence => {

@@ -6,20 +6,52 @@ use std::ops::Range;
 use melm_text::{Corpus, EntityType, Sentence, Tag, Token};
 use serde::{Deserialize, Serialize};
 
-/// A generated sentence. Its tokens outside mentions are those of its source; its tags too, unless a mention was taken
-/// from elsewhere and has another length.
+/// A generated sentence. If it has a source, its tokens outside mentions are those of its source, but for swaps; its tags
+/// too, unless a mention was taken from elsewhere and has another length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
     /// The sentence; comments and other columns are those of its source.
     pub sentence: Sentence,
-    /// The position of its source in the gold corpus.
-    pub source: usize,
+    /// The position of its source in the gold corpus; none if it was written from nothing.
+    pub source: Option<usize>,
     /// The round it was generated in, from 1.
     pub round: u32,
-    /// What was masked and guessed, one entry a mention, in order.
+    /// What was masked and guessed, or taken from elsewhere, one entry a mention, in order.
     pub replacements: Vec<Replacement>,
+    /// How the source was code-mixed before; the replacements are in what that made of it.
+    pub mixed: Vec<Replacement>,
+    /// Tokens, inside mentions and outside, that gave way to others of their tag, in order.
+    pub swaps: Vec<Swap>,
     /// Tokens whose guessed pieces spelled nothing sound, and that stayed as they were.
     pub n_restored: usize,
+}
+
+impl Draft {
+    /// A draft of a sentence of the gold corpus, with what was replaced in it.
+    pub fn new(
+        sentence: Sentence,
+        (source, round): (usize, u32),
+        replacements: Vec<Replacement>,
+    ) -> Self {
+        let (source, mixed, swaps) = (Some(source), Vec::new(), Vec::new());
+        Self { sentence, source, round, replacements, mixed, swaps, n_restored: 0 }
+    }
+
+    /// A sentence that was written from nothing.
+    pub fn written(sentence: Sentence, round: u32) -> Self {
+        Self { source: None, ..Self::new(sentence, (0, round), Vec::new()) }
+    }
+}
+
+/// A token that gave way to another of its tag.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Swap {
+    /// Its place in source and draft, from 0.
+    pub token: usize,
+    /// The sentence that the other was taken from, from 0.
+    pub sentence: usize,
+    /// The other's place there.
+    pub from: usize,
 }
 
 /// What became of one mention.
@@ -39,6 +71,8 @@ pub struct Replacement {
     pub pieces: Vec<GuessedPiece>,
     /// Where it was taken from, if nothing was guessed.
     pub donor: Option<Donor>,
+    /// The cosine of both, if that is why it was taken.
+    pub similarity: Option<f32>,
 }
 
 /// A mention of the gold corpus that took the place of another.
@@ -111,8 +145,8 @@ impl<'a> Novelty<'a> {
     /// Looks at the next draft: what it repeats, if anything.
     pub fn look(&mut self, draft: &Draft) -> Option<Repeats> {
         let content = (draft.sentence.tokens(), draft.sentence.tags());
-        let source = &self.gold.sentences()[draft.source];
-        if content == (source.tokens(), source.tags()) {
+        let source = draft.source.map(|source| &self.gold.sentences()[source]);
+        if source.is_some_and(|source| content == (source.tokens(), source.tags())) {
             self.counts.source += 1;
             Some(Repeats::Source)
         } else if self.gold_contents.contains(&content) {
@@ -148,12 +182,9 @@ mod tests {
         let text = "in O\nBonn B-LOC\n\nin O\nGhent B-LOC\n\nin O\nBath O\n";
         let source = Source::from_text("a.conll", text);
         let gold = Corpus::read(&source, &ReadOptions::default()).unwrap();
-        let draft = |place: &str, round| Draft {
-            sentence: gold.sentences()[0].with_tokens([(1, Token::new(place).unwrap())]),
-            source: 0,
-            round,
-            replacements: Vec::new(),
-            n_restored: 0,
+        let draft = |place: &str, round| {
+            let sentence = gold.sentences()[0].with_tokens([(1, Token::new(place).unwrap())]);
+            Draft::new(sentence, (0, round), Vec::new())
         };
         let mut novelty = Novelty::of(&gold);
         let places = ["Bonn", "Ghent", "Bath", "Rome", "Bath", "Oslo"];

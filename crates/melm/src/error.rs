@@ -79,7 +79,7 @@ pub enum Error {
     },
     /// A marker is empty or has the text of an ordinary or special piece.
     #[error(
-        "`{marker}` cannot be a marker, as the vocabulary has it as a piece already; rename the tag"
+        "`{marker}` cannot be a marker, as the vocabulary has it as a piece already; rename the tag or language"
     )]
     MarkerTaken {
         /// The marker.
@@ -246,6 +246,46 @@ pub enum Error {
         /// What is in it.
         found: &'static str,
     },
+    /// Code-mixing with nothing to mix.
+    #[error(
+        "code-mixing needs sentences in two languages or more; name them: `en=a.conll de=b.conll`"
+    )]
+    OneLanguage,
+    /// No file of vectors for a language.
+    #[error(
+        "there are no vectors for the language `{language}`; name their file with `--vectors {language}=FILE`, or compare by the model's pieces with `--vectors pieces`"
+    )]
+    NoVectorsOf {
+        /// The language.
+        language: String,
+    },
+    /// Vectors of which no word of a language's mentions has one.
+    #[error(
+        "`{path}` has a vector for no word of the mentions in `{language}`; check that it is of that language"
+    )]
+    ForeignVectors {
+        /// The file.
+        path: PathBuf,
+        /// The language.
+        language: String,
+    },
+    /// Vectors of two languages with different dimensions.
+    #[error(
+        "the vectors of `{path}` have {found} numbers, those of `{other}` {expected}; vectors to compare must be aligned in one space"
+    )]
+    VectorDimensions {
+        /// One file.
+        path: PathBuf,
+        /// Its dimension.
+        found: usize,
+        /// Another.
+        other: PathBuf,
+        /// The other's.
+        expected: usize,
+    },
+    /// A file of text or vectors could not be read, or there is something wrong in it.
+    #[error(transparent)]
+    Text(#[from] melm_text::Error),
     /// A corpus has a tag that no marker was made for.
     #[error(
         "the tag `{tag}` has no marker; make the markers from every corpus that is to be linearized"
@@ -253,6 +293,16 @@ pub enum Error {
     NoMarker {
         /// The tag.
         tag: String,
+    },
+    /// An encoder-decoder does not know a language.
+    #[error(
+        "`{model}` has no language `{language}`; name one that it has, as `--set mulda.language=de_DE`"
+    )]
+    NoLanguage {
+        /// The model.
+        model: String,
+        /// The language.
+        language: String,
     },
     /// A fine-tuned model has no marker for a tag of the corpus.
     #[error(

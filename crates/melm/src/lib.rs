@@ -1,6 +1,7 @@
 //! The method: from labelled sentences to more labelled sentences.
 //!
-//! In the order of the paper: [`markers`] and [`linearize`] (2.1), [`mask`] and [`entity_lm`] (2.2), [`generate`] (2.3).
+//! In the order of the paper: [`markers`] and [`linearize`] (2.1), [`mask`] and [`entity_lm`] (2.2), [`generate`] (2.3),
+//! [`codemix`] (2.5).
 //! Around them: named random streams ([`run`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
 //! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`], the one
 //! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`]. Whether it
@@ -8,6 +9,7 @@
 
 pub mod augment;
 pub mod baselines;
+pub mod codemix;
 pub mod draft;
 pub mod entity_lm;
 pub mod error;
@@ -31,5 +33,6 @@ pub mod sample;
 pub mod stage;
 pub mod tagger;
 pub mod windows;
+pub mod written;
 
 pub use error::Error;

@@ -1,4 +1,5 @@
-//! Linearization (section 2.1): markers before and after every entity token.
+//! Linearization (section 2.1): markers before and after every entity token; in a corpus of several languages also a marker
+//! of the token's language before them (section 2.5).
 //!
 //! The alignment is carried as data: for each token where its pieces are, for each entity token also its mention.
 //! Sentences longer than the model become several [`windows`](crate::windows), in which no mention is ever cut.
@@ -101,8 +102,11 @@ pub fn linearize(
     markers: Option<&Markers>,
     limit: usize,
 ) -> Result<LinearizedCorpus, Error> {
+    let languages = markers.map(|markers| markers.by_language(corpus)).transpose()?;
+    let languages = languages.unwrap_or_default();
     let markers = markers.map(|markers| markers.by_tag(corpus)).transpose()?;
-    let linearizer = Linearizer { tokenizer, markers, limit: limit.saturating_sub(AROUND) };
+    let limit = limit.saturating_sub(AROUND);
+    let linearizer = Linearizer { tokenizer, markers, languages, limit };
     let mut all = LinearizedCorpus::default();
     for (number, sentence) in corpus.sentences().iter().enumerate() {
         linearizer.add(number, sentence, &mut all)?;
@@ -113,6 +117,8 @@ pub fn linearize(
 struct Linearizer<'a> {
     tokenizer: &'a Tokenizer,
     markers: Option<BTreeMap<Tag, u32>>,
+    /// The markers of the languages, if there are several.
+    languages: Vec<u32>,
     /// The most pieces between `<s>` and `</s>`.
     limit: usize,
 }
@@ -160,7 +166,8 @@ impl Linearizer<'_> {
 
     /// For each token its mention, unless that alone is too long, and how many are; markers are added to the sizes.
     fn mark(&self, sentence: &Sentence, sizes: &mut [usize]) -> (Vec<Option<usize>>, usize) {
-        let n_markers = if self.markers.is_some() { 2 } else { 0 };
+        let n_languages = usize::from(!self.languages.is_empty());
+        let n_markers = if self.markers.is_some() { 2 + n_languages } else { 0 };
         let mut mention_of = vec![None; sizes.len()];
         let mut n_left_out = 0;
         for (number, mention) in sentence.mentions().enumerate() {
@@ -190,6 +197,8 @@ impl Linearizer<'_> {
             let marker = mention_of[token].and_then(|_| {
                 self.markers.as_ref().map(|markers| markers[&prepared.sentence.tags()[token]])
             });
+            let language = prepared.sentence.language_of(token).filter(|_| marker.is_some());
+            pieces.extend(language.and_then(|language| self.languages.get(language.index())));
             pieces.extend(marker);
             let start = pieces.len();
             let range = encoded.tokens[token].clone();

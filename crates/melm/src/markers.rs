@@ -1,4 +1,5 @@
-//! Markers: one added piece for each tag, such as `<B-PER>` (section 2.1).
+//! Markers: one added piece for each tag, such as `<B-PER>` (section 2.1), and for each language, such as `<de>`, if there
+//! are several (section 2.5).
 //!
 //! The row of a marker in the piece table starts as the mean of the rows of words related to the tag's entity type, so
 //! that a linearized sentence is close to a natural one before anything is learnt.
@@ -12,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::pieces::Tokenizer;
-use crate::related::words_of;
+use crate::related::{language_of, words_of};
 
 /// Words related to entity types, by the name of the type; types not named here are guessed from their names.
 pub type RelatedWords = BTreeMap<String, Vec<String>>;
@@ -39,8 +40,16 @@ pub struct Markers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Marker {
     id: u32,
-    /// The name of the entity type, empty for the nameless one.
-    type_name: String,
+    of: Marked,
+}
+
+/// What a marker marks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Marked {
+    /// An entity type, empty for the nameless one.
+    Type(String),
+    /// The code of a language.
+    Language(String),
 }
 
 /// Where the row of a marker started.
@@ -55,20 +64,26 @@ pub struct MarkerStart {
 }
 
 impl Markers {
-    /// One marker for each tag that occurs in any of the corpora, added to the tokenizer in the order of their texts.
+    /// One marker for each tag that occurs in any of the corpora, and for each of their languages if one of them has
+    /// several or the tokenizer has such a marker already, added to the tokenizer in the order of their texts.
     pub fn of(corpora: &[&Corpus], tokenizer: &mut Tokenizer) -> Result<Self, Error> {
-        let mut type_names = BTreeMap::new();
+        let mut marked = BTreeMap::new();
         for corpus in corpora {
             for (tag, text) in texts(corpus) {
                 let name = tag.entity_type().map_or("", |t| corpus.types().name(t));
-                type_names.insert(text, name.to_owned());
+                marked.insert(text, Marked::Type(name.to_owned()));
             }
         }
-        let texts: Vec<_> = type_names.keys().collect();
+        for code in codes(corpora, tokenizer) {
+            let (text, of) = (format!("<{code}>"), Marked::Language(code.to_owned()));
+            if marked.insert(text, of).is_some_and(|before| matches!(before, Marked::Type(_))) {
+                return Err(Error::MarkerTaken { marker: format!("<{code}>") });
+            }
+        }
+        let texts: Vec<_> = marked.keys().collect();
         let ids = tokenizer.add_markers(&texts)?;
-        let markers = type_names.into_iter().zip(ids);
-        let markers =
-            markers.map(|((text, type_name), id)| (text, Marker { id, type_name })).collect();
+        let markers = marked.into_iter().zip(ids);
+        let markers = markers.map(|((text, of), id)| (text, Marker { id, of })).collect();
         Ok(Self { markers })
     }
 
@@ -88,6 +103,20 @@ impl Markers {
             .collect()
     }
 
+    /// The id of the marker of each language of a corpus, in their order; none if languages are not marked.
+    pub(crate) fn by_language(&self, corpus: &Corpus) -> Result<Vec<u32>, Error> {
+        let is_language = |marker: &&Marker| matches!(marker.of, Marked::Language(_));
+        if !self.markers.values().any(|marker| is_language(&marker)) {
+            return Ok(Vec::new());
+        }
+        let ids = corpus.languages().iter().map(|part| {
+            let found = self.markers.get(&format!("<{}>", part.code)).filter(is_language);
+            let missing = || Error::NoMarker { tag: part.code.to_string() };
+            found.map(|marker| marker.id).ok_or_else(missing)
+        });
+        ids.collect()
+    }
+
     /// Starts the row of each marker, and its bias; rows were drawn before.
     pub fn initialise(
         &self,
@@ -104,13 +133,17 @@ impl Markers {
         let is_added = start == RowStart::RelatedAdded;
         let mut starts = Vec::with_capacity(self.markers.len());
         for (text, marker) in &self.markers {
-            let name = &marker.type_name;
             if tensors.is_empty() {
                 let (marker, words) = (text.clone(), Vec::new());
                 starts.push(MarkerStart { marker, words, n_pieces: 0 });
                 continue;
             }
-            let words = given.get(name).cloned().unwrap_or_else(|| words_of(name));
+            let words = match &marker.of {
+                Marked::Type(name) => given.get(name).cloned().unwrap_or_else(|| words_of(name)),
+                Marked::Language(code) => {
+                    given.get(code).cloned().unwrap_or_else(|| vec![language_of(code)])
+                }
+            };
             let mut pieces = Vec::new();
             let encoded = tokenizer.encode(&words)?;
             for range in encoded.tokens {
@@ -129,6 +162,15 @@ impl Markers {
         }
         Ok(starts)
     }
+}
+
+/// The codes of the corpora's languages, if they are to be marked.
+fn codes<'c>(corpora: &[&'c Corpus], tokenizer: &Tokenizer) -> Vec<&'c str> {
+    let codes = || corpora.iter().flat_map(|c| c.languages()).map(|part| &*part.code);
+    let are_several = corpora.iter().any(|corpus| corpus.languages().len() > 1);
+    let is_marked =
+        |code: &str| tokenizer.id(&format!("<{code}>")).is_some_and(|id| tokenizer.is_marker(id));
+    if are_several || codes().any(is_marked) { codes().collect() } else { Vec::new() }
 }
 
 /// The tags of a corpus but `O`, with their markers' texts.

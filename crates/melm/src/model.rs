@@ -111,7 +111,7 @@ impl Pretrained {
 }
 
 /// The files of a folder that hold weights, by name.
-fn weight_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn weight_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::Read { path: dir.to_path_buf(), source };
     let mut paths = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(failed)? {

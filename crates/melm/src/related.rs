@@ -50,6 +50,47 @@ const ABBREVIATIONS: [(&str, &[&str]); 44] = [
     ("ADDR", &["address"]),
 ];
 
+/// Languages by the code of ISO 639-1, each with its own name for itself, as the paper's `<Español>`.
+const LANGUAGES: [(&str, &str); 30] = [
+    ("ar", "العربية"),
+    ("bg", "български"),
+    ("bn", "বাংলা"),
+    ("cs", "čeština"),
+    ("da", "dansk"),
+    ("de", "Deutsch"),
+    ("el", "Ελληνικά"),
+    ("en", "English"),
+    ("es", "español"),
+    ("fa", "فارسی"),
+    ("fi", "suomi"),
+    ("fr", "français"),
+    ("he", "עברית"),
+    ("hi", "हिन्दी"),
+    ("hu", "magyar"),
+    ("id", "Indonesia"),
+    ("it", "italiano"),
+    ("ja", "日本語"),
+    ("ko", "한국어"),
+    ("nl", "Nederlands"),
+    ("no", "norsk"),
+    ("pl", "polski"),
+    ("pt", "português"),
+    ("ro", "română"),
+    ("ru", "русский"),
+    ("sv", "svenska"),
+    ("sw", "Kiswahili"),
+    ("tr", "Türkçe"),
+    ("uk", "українська"),
+    ("zh", "中文"),
+];
+
+/// What a language is called; its code where we do not know.
+pub(crate) fn language_of(code: &str) -> String {
+    let main = code.split(['-', '_']).next().unwrap_or(code);
+    let found = LANGUAGES.iter().find(|(known, _)| main.eq_ignore_ascii_case(known));
+    found.map_or_else(|| code.to_owned(), |(_, name)| (*name).to_owned())
+}
+
 /// Words for the type of bare `B` and `I` tags.
 const NAMELESS: &str = "entity";
 

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use clap::Args as Group;
 use melm::augment::Method;
 
-use super::Reading;
 use super::plan::Planning;
+use super::{Input, Reading, VectorInput};
 
 /// Write more labelled sentences: new entities in your own sentences, labels that cannot shift
 ///
@@ -16,23 +16,30 @@ use super::plan::Planning;
 /// then holds train.augmented (TRAIN, untouched, and the kept drafts), drafts.jsonl (every draft
 /// with its provenance and verdict), metrics.jsonl, plan.toml, which reruns it exactly, and
 /// run.json. Interrupted or killed, the same command goes on where it stopped and ends with the
-/// same bytes; more rounds later redo nothing.
+/// same bytes; more rounds later redo nothing. Files of several languages are named LANG=FILE, and
+/// each gets its own train.augmented.LANG.
 #[derive(Debug, Group)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:\n  melm augment train.conll --dev dev.conll -o more\n  \
     melm augment train.conll -o more --method label-wise --rounds 5\n  \
-    melm augment train.conll -o more --model xlm-roberta-base --preset paper --dry-run")]
+    melm augment train.conll -o more --model xlm-roberta-base --preset paper --dry-run\n  \
+    melm augment en=en.conll de=de.conll -o more --method melm-codemix --vectors pieces")]
 pub(crate) struct Augment {
-    /// File to augment
-    #[arg(value_name = "TRAIN")]
-    pub(crate) file: PathBuf,
-    /// File that chooses the best epochs [default: the last epoch is kept]
+    /// File to augment; or files of several languages, each as LANG=FILE
+    #[arg(value_name = "TRAIN", required = true)]
+    pub(crate) files: Vec<Input>,
+    /// File that chooses the best epochs [default: the last epoch is kept]; repeated, as LANG=FILE
     #[arg(long)]
-    pub(crate) dev: Option<PathBuf>,
+    pub(crate) dev: Vec<Input>,
+    /// Aligned word vectors of a language, or `pieces` for those of the model; for codemix-ess and
+    /// melm-codemix, repeated
+    #[arg(long, value_name = "LANG=FILE")]
+    pub(crate) vectors: Vec<VectorInput>,
     /// Folder to write
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// How drafts are made: melm, melm-plain, mlm-entity, label-wise or gold
+    /// How drafts are made: melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or gold; of
+    /// several languages also codemix-random, codemix-ess or melm-codemix
     #[arg(long, value_parser = method)]
     pub(crate) method: Option<Method>,
     /// How many drafts each sentence gets
@@ -58,7 +65,6 @@ pub(crate) struct Augment {
 
 fn method(name: &str) -> Result<Method, String> {
     let found = Method::NAMES.into_iter().find(|(known, _)| *known == name);
-    found
-        .map(|(_, method)| method)
-        .ok_or("expected melm, melm-plain, mlm-entity, label-wise or gold".into())
+    let names = || Method::NAMES.map(|(name, _)| name).join(", ");
+    found.map(|(_, method)| method).ok_or_else(|| format!("expected one of {}", names()))
 }

@@ -8,8 +8,8 @@ use melm::experiment::table::Table;
 use melm::experiment::{Only, Shard, System};
 use melm::plan::Preset;
 
-use super::Reading;
 use super::plan::{Machine, preset};
+use super::{Reading, VectorInput};
 
 /// Run the paper's comparison on your data and backbone, and print its table with intervals
 ///
@@ -118,6 +118,10 @@ pub(crate) struct Comparing {
     /// Pretrained model of the tagger [default: the same]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
+    /// Aligned word vectors of a language, or `pieces` for those of the model; for codemix-ess and
+    /// melm-codemix, repeated
+    #[arg(long, value_name = "LANG=FILE")]
+    pub(crate) vectors: Vec<VectorInput>,
     /// Where settings start from: best, paper or reference-code
     #[arg(long, value_parser = preset, default_value = "best")]
     pub(crate) preset: Preset,

@@ -2,13 +2,15 @@
 
 mod augment;
 mod experiment;
+mod languages;
 mod plan;
 mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
 pub(crate) use experiment::{Comparing, Reproduce, Subject, Try};
-pub(crate) use plan::{DeviceChoice, Layers, Machine, Planning};
+pub(crate) use languages::{Codemix, Input, VectorInput};
+pub(crate) use plan::{DeviceChoice, Layers, MINI, Machine, Planning};
 pub(crate) use stages::{Filter, Finetune, Generate};
 pub(crate) use tagger::{Config, Learning, Tag, Train};
 
@@ -58,6 +60,7 @@ pub(crate) enum Command {
     Sample(Sample),
     Score(Score),
     Augment(Augment),
+    Codemix(Codemix),
     Finetune(Finetune),
     Generate(Generate),
     Filter(Filter),

@@ -6,6 +6,9 @@ use std::str::FromStr;
 use clap::Args as Group;
 use melm::plan::Preset;
 
+/// The name of the embedded model.
+pub(crate) const MINI: &str = "mini";
+
 /// Settings: preset < file < `--set` < the other options.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Settings")]
@@ -16,6 +19,9 @@ pub(crate) struct Planning {
     /// Pretrained model of the tagger [default: the same]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
+    /// Pretrained mBART or mBART-50 of the method mulda: a folder [default: none, a small new model]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) mulda_model: Option<String>,
     /// Where settings start from: best, paper or reference-code
     #[arg(long, value_parser = preset, default_value = "best")]
     pub(crate) preset: Preset,

@@ -9,7 +9,7 @@ use melm::rate::Rate;
 
 use super::plan::{Layers, Machine};
 use super::tagger::Learning;
-use super::{Output, Reading};
+use super::{Input, Output, Reading};
 
 /// Fine-tune a masked language model to guess entity tokens: the first stage of `augment`
 ///
@@ -33,9 +33,9 @@ pub(crate) struct Finetune {
 pub(crate) struct Generate {
     /// Folder that `melm finetune` wrote
     pub(crate) model: PathBuf,
-    /// File to make drafts of
-    #[arg(value_name = "TRAIN")]
-    pub(crate) file: PathBuf,
+    /// File to make drafts of; or files of several languages, each as LANG=FILE
+    #[arg(value_name = "TRAIN", required = true)]
+    pub(crate) files: Vec<Input>,
     #[command(flatten)]
     pub(crate) output: Output,
     /// How many drafts each sentence gets
@@ -62,9 +62,9 @@ pub(crate) struct Generate {
 pub(crate) struct Filter {
     /// File of drafts, from `generate` or `augment`; `-` for standard input
     pub(crate) drafts: PathBuf,
-    /// File that the drafts were made of
-    #[arg(value_name = "TRAIN")]
-    pub(crate) file: PathBuf,
+    /// File that the drafts were made of; or files of several languages, each as LANG=FILE
+    #[arg(value_name = "TRAIN", required = true)]
+    pub(crate) files: Vec<Input>,
     /// Folder of the tagger that judges, trained on TRAIN
     #[arg(long, value_name = "DIR")]
     pub(crate) tagger: PathBuf,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as Group;
 
 use super::plan::{Machine, Planning};
-use super::{Output, Reading};
+use super::{Input, Output, Reading};
 
 /// Train a tagger: a pretrained model that learns the tags of a file
 ///
@@ -24,12 +24,12 @@ pub(crate) struct Train {
 /// What every command has that trains a model.
 #[derive(Debug, Group)]
 pub(crate) struct Learning {
-    /// File to learn from
-    #[arg(value_name = "TRAIN")]
-    pub(crate) file: PathBuf,
-    /// File that chooses the best epoch [default: the last epoch is kept]
+    /// File to learn from; or files of several languages, each as LANG=FILE
+    #[arg(value_name = "TRAIN", required = true)]
+    pub(crate) files: Vec<Input>,
+    /// File that chooses the best epoch [default: the last epoch is kept]; repeated, as LANG=FILE
     #[arg(long)]
-    pub(crate) dev: Option<PathBuf>,
+    pub(crate) dev: Vec<Input>,
     /// Folder to write
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) out: PathBuf,

@@ -9,13 +9,13 @@ use melm::rate::Rate;
 use melm::run::Seed;
 use melm::stage::{Event, Run};
 use melm::tagger::Tagger;
-use melm_text::{Encoding, extended};
+use melm_text::Encoding;
 
 use crate::args::Filter;
 use crate::commands::augment::report;
-use crate::data::Data;
 use crate::failure::Failure;
 use crate::input;
+use crate::labelled::Labelled;
 use crate::listener::Listener;
 use crate::models;
 use crate::output::Output;
@@ -32,9 +32,16 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let out = Output::create(&command.output.out, force)?;
     let augmented = command.augmented.as_deref().map(|path| Output::create(path, force));
     let augmented = augmented.transpose()?;
-    let train = Data::read(&command.file, &command.reading, terminal)?;
+    let train = Labelled::read(&command.files, &command.reading, terminal)?;
+    if augmented.is_some() && train.parts.len() > 1 {
+        return Err(Failure::Usage {
+            message: "`--augmented` writes one file, and there are several".into(),
+            hint: "leave it out: the verdicts stand in OUT; `melm augment` writes a file a language",
+        });
+    }
+    let corpus = train.corpus();
     let text = input::open_as(&command.drafts, Encoding::Utf8)?;
-    let mut drafts = read_lines(Path::new(text.name()), text.text(), &train.corpus)?;
+    let mut drafts = read_lines(Path::new(text.name()), text.text(), corpus)?;
     let tagger = Tagger::open(&command.tagger)?;
     let (device, machine) = models::device(&command.machine)?;
     terminal.say(&format!(
@@ -45,28 +52,29 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     ));
     let threshold = command.threshold.unwrap_or(Rate::constant(0.5));
     let settings = FilterSettings { mode: command.mode, threshold };
-    let judge = Judge::new(&tagger, settings, train.corpus.types());
+    let judge = Judge::new(&tagger, settings, corpus.types());
     let mut listener = Listener::new(u64::MAX, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     // Judging draws nothing and keeps nothing on disk before it is done.
     let mut run = Run { seed: Seed(0), folder: None, listener: &mut hear };
     let stage = &mut run.stage("filter");
-    judge_again(&train.corpus, &mut drafts, &judge, (command.mode, &device, stage))?;
+    judge_again(corpus, &mut drafts, &judge, (command.mode, &device, stage))?;
     drop(listener);
     write(out, &to_lines(drafts.iter().map(|(record, _)| record)))?;
     if let Some(augmented) = augmented {
         write(augmented, &with_kept(&train, &drafts)?)?;
     }
     let records: Vec<_> = drafts.into_iter().map(|(record, _)| record).collect();
-    report::say_funnel(&Funnel::of(&records, &train.corpus), terminal);
+    report::say_funnel(&Funnel::of(&records, corpus), terminal);
     Ok(())
 }
 
 /// The file that the drafts were made of, and the kept ones behind it.
-fn with_kept(train: &Data, drafts: &[Judged]) -> Result<String, Failure> {
+fn with_kept(train: &Labelled, drafts: &[Judged]) -> Result<String, Failure> {
     let kept = drafts.iter().filter(|(record, _)| record.verdict.is_kept());
     let kept: Vec<_> = kept.map(|(_, draft)| draft.sentence.clone()).collect();
-    Ok(extended((&train.source, &train.options), &train.corpus, &kept)?)
+    let texts = train.extended(&kept, true)?;
+    Ok(texts.into_iter().map(|(_, text)| text).collect())
 }
 
 fn write(mut out: Output, text: &str) -> Result<(), Failure> {

@@ -19,6 +19,12 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
     if !method.finetunes() {
         return Err(nothing());
     }
+    if method.mixes() {
+        return Err(Failure::Usage {
+            message: format!("the method `{}` makes code-mixed sentences first", method.name()),
+            hint: "use `melm augment`, with `--keep-model` for the fine-tuned model",
+        });
+    }
     training.run(terminal, |run, dir| {
         let tuned = tune(gold, plan, (&training.pretrained, &training.device), run)?;
         tuned.lm.save(dir)?;

@@ -11,8 +11,8 @@ use melm::stage::{Event, Run};
 use crate::args::Generate;
 use crate::commands::augment::report;
 use crate::commands::finetune::cuts;
-use crate::data::Data;
 use crate::failure::Failure;
+use crate::labelled::Labelled;
 use crate::listener::Listener;
 use crate::models;
 use crate::output::Output;
@@ -29,9 +29,10 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
         });
     }
     let mut out = Output::create(&command.output.out, command.output.force)?;
-    let train = Data::read(&command.file, &command.reading, terminal)?;
+    let train = Labelled::read(&command.files, &command.reading, terminal)?;
+    let corpus = train.corpus();
     let pretrained = Pretrained::open(&command.model)?;
-    let lm = EntityLm::open(&pretrained, &train.corpus, plan.marker_settings().linearize)?;
+    let lm = EntityLm::open(&pretrained, corpus, plan.marker_settings().linearize)?;
     let (device, machine) = models::device(&command.machine)?;
     let n_rounds = count(plan.generate.rounds.get() as usize, "round");
     let described = train.described();
@@ -39,7 +40,7 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
         "making drafts of {described} with {}: {n_rounds}; {machine}",
         pretrained.name()
     ));
-    let mut melm = Melm::new(lm, &train.corpus, &plan.generate, &device)?;
+    let mut melm = Melm::new(lm, corpus, &plan.generate, &device)?;
     let linearized = melm.linearized();
     for line in cuts((linearized.n_windowed, linearized.n_left_out), melm.n_unmaskable()) {
         terminal.say(&line);
@@ -48,11 +49,11 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     // Generating keeps nothing on disk before it is done.
     let mut run = Run { seed: Seed(plan.seed), folder: None, listener: &mut hear };
-    let records = generate(&mut melm, (&train.corpus, &plan), &mut run)?;
+    let records = generate(&mut melm, (corpus, &plan), &mut run)?;
     drop(listener);
     let name = out.name().to_owned();
     out.write_all(to_lines(&records).as_bytes()).map_err(|error| Output::failed(&name, error))?;
     out.finish()?;
-    report::say_funnel(&Funnel::of(&records, &train.corpus), terminal);
+    report::say_funnel(&Funnel::of(&records, corpus), terminal);
     Ok(())
 }

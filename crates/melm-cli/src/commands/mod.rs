@@ -2,6 +2,7 @@
 
 pub(crate) mod augment;
 pub(crate) mod check;
+pub(crate) mod codemix;
 pub(crate) mod completions;
 pub(crate) mod config;
 pub(crate) mod convert;

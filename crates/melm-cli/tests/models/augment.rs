@@ -105,6 +105,28 @@ fn every_method_makes_drafts_of_its_kind() {
         );
     }
 
+    // The second run reads the rounds of the first, and makes one more.
+    done(folder.path(), &augment_into("lwtr", "--method lwtr --rounds 2"));
+    done(folder.path(), &augment_into("lwtr", "--method lwtr"));
+    let drafts = read(&folder.path().join("lwtr/drafts.jsonl"));
+    assert_eq!(drafts.len(), 3 * 4);
+    let mut n_outside = 0;
+    for draft in &drafts {
+        let at = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
+        let (tokens, tags) = &gold[at(&draft["source"]) - 1];
+        let mut expected = tokens.clone();
+        for swap in draft["swapped"].as_array().unwrap() {
+            let (from, place) = (&gold[at(&swap["sentence"])], at(&swap["from"]));
+            let token = at(&swap["token"]);
+            assert_eq!(from.1[place], tags[token]);
+            n_outside += usize::from(tags[token] == "O");
+            expected[token].clone_from(&from.0[place]);
+        }
+        assert_eq!(crate::drafts::texts(&draft["tokens"]), expected);
+        assert_eq!(crate::drafts::texts(&draft["tags"]), *tags);
+    }
+    assert!(n_outside > 0);
+
     let said = done(folder.path(), &augment_into("gold", "--method gold"));
     assert_eq!(augmented(folder.path(), "gold/train.augmented.conll"), TRAIN);
     assert_eq!(augmented(folder.path(), "gold/drafts.jsonl"), "");

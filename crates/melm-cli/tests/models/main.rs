@@ -4,7 +4,9 @@
 mod augment;
 mod drafts;
 mod interrupted;
+mod languages;
 mod reproduce;
 mod stages;
 mod support;
 mod tagger;
+mod written;

@@ -137,7 +137,7 @@ fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
 fn what_cannot_be_done_is_said_before_any_work() {
     let folder = folder();
     for (args, code, expected) in [
-        ("train train.conll -o t --model model --device cuda", 1, "processor only"),
+        ("train train.conll -o t --model model --device cuda", 1, "no CUDA device"),
         (
             "train train.conll -o t --model model --set tagger.buget=3",
             2,

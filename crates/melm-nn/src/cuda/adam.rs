@@ -1,7 +1,7 @@
 //! Adam on a card, the table a chunk at a time: its gradient is never whole.
 
 use super::Cuda;
-use super::gradients::CardGradients;
+use super::gradients::{CardGradients, padded_rows};
 use super::kernels::{Argument, Kernels, launch};
 use super::machine::{Factor, Product, Span};
 use super::memory::{Block, Parcel, read_floats, write_floats};
@@ -233,8 +233,8 @@ impl Step<'_> {
     fn grams(&mut self, out: Span<f64>) -> Result<(), Error> {
         let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
         let (errors, states) = self.card.factors(stride);
-        // Rows of a length that products like.
-        let row = n.next_multiple_of(8);
+        // A few columns too many, which nobody adds up: products like round numbers.
+        let row = padded_rows(n);
         self.moments.grams.reserve((SPLITS + 1) * n * row * size_of::<f32>())?;
         let grams = self.moments.grams.span::<f32>();
         let (of_states, of_errors) =
@@ -242,7 +242,7 @@ impl Step<'_> {
         let k = stride / SPLITS;
         let product = |factor: Factor, k: usize, out: Span<f32>, n_batches: usize| Product {
             m: n,
-            n,
+            n: row,
             k,
             a: factor,
             b: factor.transposed(),

@@ -116,7 +116,7 @@ impl Blas {
                 set(
                     plan.operation,
                     Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                    product.bias.address,
+                    &product.bias.address,
                 )
                 .map_err(|error| failure(&error))?;
             }
@@ -214,13 +214,13 @@ impl Blas {
         let turned = |factor: &Factor| i32::from(factor.is_transposed);
         // SAFETY: the operation was just made, and each attribute has its type.
         unsafe {
-            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, turned(&product.b))?;
-            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, turned(&product.a))?;
+            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &turned(&product.b))?;
+            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &turned(&product.a))?;
             if product.bias.len > 0 {
                 let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS;
-                set(operation, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue)?;
+                set(operation, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
                 let address = product.bias.address;
-                set(operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, address)?;
+                set(operation, Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER, &address)?;
             }
         }
         Ok(plan)
@@ -273,17 +273,11 @@ impl Blas {
 unsafe fn set<T>(
     operation: sys::cublasLtMatmulDesc_t,
     attribute: Attribute,
-    value: T,
+    value: &T,
 ) -> Result<(), CublasError> {
+    let value = std::ptr::from_ref(value).cast();
     // SAFETY: the caller's promise.
-    unsafe {
-        result::set_matmul_desc_attribute(
-            operation,
-            attribute,
-            (&raw const value).cast(),
-            size_of::<T>(),
-        )
-    }
+    unsafe { result::set_matmul_desc_attribute(operation, attribute, value, size_of::<T>()) }
 }
 
 /// A matrix as it sees one: by columns.

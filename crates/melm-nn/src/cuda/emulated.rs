@@ -1,5 +1,6 @@
 //! A card in the imagination: kernels compiled for the processor, products by the definition.
 #![expect(unsafe_code, reason = "it calls into a library that it just made")]
+#![expect(clippy::cast_possible_truncation, reason = "addresses of this machine")]
 
 use super::driver::CudaSettings;
 use super::machine::{Factor, Function, Machine, Product};
@@ -72,8 +73,8 @@ impl Emulator {
 }
 
 fn compile(program: &Program, shape: Shape) -> Result<Vec<Run>, Error> {
-    let failed = |reason: String| Error::Cuda { what: "an emulated kernel", reason };
     static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let failed = |reason: String| Error::Cuda { what: "an emulated kernel", reason };
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
     let dir: PathBuf = std::env::temp_dir().join(format!("melm-emulated-{process}-{count}"));
     let (source, library) = (dir.join("kernels.cpp"), dir.join("kernels.so"));

@@ -127,7 +127,7 @@ impl Affine {
 #[derive(Clone, Copy)]
 struct Heads {
     qkv: Span<f32>,
-    n_heads: u32,
+    count: u32,
     scale: f32,
     drop: Drop,
 }
@@ -326,7 +326,7 @@ impl Pass<'_> {
         let config = self.config();
         Heads {
             qkv: own.qkv,
-            n_heads: n32(config.n_heads),
+            count: n32(config.n_heads),
             scale: 1.0 / ((config.hidden_size / config.n_heads) as f32).sqrt(),
             drop: Drop::at(&self.dropout, layer, Site::Attention),
         }

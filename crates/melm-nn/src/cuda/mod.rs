@@ -33,13 +33,13 @@ pub(crate) use adam::Moments;
 pub(crate) use gradients::CardGradients;
 pub(crate) use head::Masked;
 pub(crate) use kernels::Kernels;
-pub(crate) use tagger::Tags;
+pub(crate) use tagger::OnCard;
 pub(crate) use weights::Weights;
 
 use crate::config::Config;
 use crate::error::Error;
-use machine::Machine;
-use memory::{Block, Parcel};
+use machine::{Factor, Machine, Product};
+use memory::{Arena, Block, Parcel};
 use program::Shape;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -115,6 +115,46 @@ impl Cuda {
         self.machine.download(0, &mut [])
     }
 
+    #[expect(clippy::many_single_char_names, reason = "the letters of matrix algebra")]
+    /// Operations a second in a product of a layer, as [`crate::ceiling::LinearProbe`] measures the processor's.
+    pub fn speed(&self, config: &Config, n_rows: usize) -> Result<f64, Error> {
+        let kernels = self.kernels(config)?;
+        let (m, n, k) = (n_rows, config.intermediate_size, config.hidden_size);
+        let mut workspace = self.workspace();
+        let size = self.precision.size();
+        let lay_out = |arena: &mut Arena| {
+            (arena.numbers(m * k), arena.numbers(n * k), arena.span::<f32>(m * n))
+        };
+        let mut counting = Arena::counting(size);
+        lay_out(&mut counting);
+        workspace.arena.reserve(counting.n_bytes())?;
+        let (a, b, out) = lay_out(&mut Arena::over(&workspace.arena, size));
+        let (a, b) = (Factor::of(a, k), Factor::of(b, k).transposed());
+        let (bias, accumulates) = (machine::Span::default(), false);
+        let product = Product {
+            m,
+            n,
+            k,
+            a,
+            b,
+            out,
+            out_row: n,
+            out_batch: 0,
+            accumulates,
+            bias,
+            n_batches: 1,
+        };
+        let run = |times: u32| {
+            (0..times).try_for_each(|_| kernels.product(&product))?;
+            self.wait()
+        };
+        run(N_PROBES)?;
+        let begun = std::time::Instant::now();
+        run(N_PROBES)?;
+        let operations = 2.0 * (m * n * k) as f64 * f64::from(N_PROBES);
+        Ok(operations / begun.elapsed().as_secs_f64())
+    }
+
     /// The kernels for a model, compiled on first use.
     fn kernels(&self, config: &Config) -> Result<Arc<Kernels>, Error> {
         let shape = Shape {
@@ -139,6 +179,9 @@ impl Cuda {
 
 /// Parts that long sums over the vocabulary are cut into: enough of them to fill a card.
 const SPLITS: usize = 32;
+
+/// Products by which the speed of a card is measured.
+const N_PROBES: u32 = 50;
 
 /// Room for the list of a backward pass's sums, of which there are a few hundred.
 const SUMS_BYTES: usize = 1 << 16;

@@ -3,7 +3,7 @@
 use super::encode::{Inputs, Pass, Tape};
 use super::head::{CHUNK, HeadTape, Masked};
 use super::kernels::launch;
-use super::machine::Span;
+use super::machine::{Machine, Span};
 use super::memory::{Arena, Parcel, Plain, read_floats};
 use super::program::SEGMENTS;
 use super::{Cuda, n32};
@@ -87,7 +87,7 @@ impl Cuda {
         let inputs = Inputs::pack(&batch.sentences, parcel);
         let positions = parcel.put(batch.positions.iter().map(|row| n32(*row)));
         let originals = parcel.put(batch.originals.iter().copied());
-        let sets = parcel.put(job.allowed.iter().flat_map(|allowed| allowed.words()));
+        let sets = parcel.put(job.allowed.iter().flat_map(Allowed::words));
         let set_of = parcel
             .put(job.allowed.iter().flat_map(|allowed| allowed.set_of.iter().map(|set| n32(*set))));
         let lay_out = |arena: &mut Arena| {
@@ -162,24 +162,9 @@ impl Cuda {
                 );
             }
         }
-        let machine = &**kernels.machine();
-        let mut bytes = vec![0; found.rows.n_bytes()];
-        machine.download(found.rows.address, &mut bytes)?;
-        let mut log_totals = vec![0.0; m];
-        read_floats(machine, found.log_totals, &mut log_totals)?;
-        for (row, log_total) in bytes.chunks_exact(k * size_of::<Best>()).zip(log_totals) {
-            let word =
-                |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
-            let candidates = (0..k)
-                .map(|rank| Candidate {
-                    piece: word(8 * rank + 4),
-                    log_probability: f32::from_bits(word(8 * rank)),
-                })
-                .take_while(|candidate| candidate.piece != NO_PIECE);
-            out.push_row(candidates, log_total);
-        }
+        found.read(&**kernels.machine(), k, out)?;
         let mut losses = vec![0.0; if job.needs_losses { m } else { 0 }];
-        read_floats(machine, own.losses.first(losses.len()), &mut losses)?;
+        read_floats(&**kernels.machine(), own.losses.first(losses.len()), &mut losses)?;
         Ok(losses.into_iter().map(f64::from).sum())
     }
 }
@@ -197,4 +182,26 @@ struct Found {
     segments: Span<Best>,
     rows: Span<Best>,
     log_totals: Span<f32>,
+}
+
+impl Found {
+    /// Adds the `k` best pieces of every row to `out`.
+    fn read(&self, machine: &dyn Machine, k: usize, out: &mut Predictions) -> Result<(), Error> {
+        let mut bytes = vec![0; self.rows.n_bytes()];
+        machine.download(self.rows.address, &mut bytes)?;
+        let mut log_totals = vec![0.0; self.log_totals.len()];
+        read_floats(machine, self.log_totals, &mut log_totals)?;
+        for (row, log_total) in bytes.chunks_exact(k * size_of::<Best>()).zip(log_totals) {
+            let word =
+                |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
+            let candidates = (0..k)
+                .map(|rank| Candidate {
+                    piece: word(8 * rank + 4),
+                    log_probability: f32::from_bits(word(8 * rank)),
+                })
+                .take_while(|candidate| candidate.piece != NO_PIECE);
+            out.push_row(candidates, log_total);
+        }
+        Ok(())
+    }
 }

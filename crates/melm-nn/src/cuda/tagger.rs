@@ -19,7 +19,7 @@ use std::ops::Range;
 
 /// A tagger, as the card reads it.
 #[derive(Clone, Copy)]
-pub(crate) struct Tags<'a> {
+pub(crate) struct OnCard<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) encoder: &'a Encoder,
     pub(crate) classifier: &'a LinearPlace,
@@ -55,7 +55,12 @@ struct HeadTape {
 }
 
 impl HeadTape {
-    fn lay_out(arena: &mut Arena, model: &Tags<'_>, batch: &TaggedBatch, goes_back: bool) -> Self {
+    fn lay_out(
+        arena: &mut Arena,
+        model: &OnCard<'_>,
+        batch: &TaggedBatch,
+        goes_back: bool,
+    ) -> Self {
         let (n, width, n_tags) =
             (batch.n_tokens(), model.encoder.config().hidden_size, model.n_tags);
         let back = if goes_back { n } else { 0 };
@@ -71,7 +76,7 @@ impl HeadTape {
         }
     }
 
-    fn n_partials(model: &Tags<'_>, batch: &TaggedBatch) -> usize {
+    fn n_partials(model: &OnCard<'_>, batch: &TaggedBatch) -> usize {
         let n = model.n_tags;
         let chain = if model.chain.is_some() { batch.sentences().n_sentences() } else { 0 };
         n * batch.n_tokens().div_ceil(ROWS_PER_SUM) + chain * (n * n + 2 * n)
@@ -82,7 +87,7 @@ impl Cuda {
     /// Adds the gradient of a batch as [`crate::tagger::Tagger::accumulate`] does, in halves where memory is short.
     pub(crate) fn train_tagger(
         &self,
-        model: Tags<'_>,
+        model: OnCard<'_>,
         (batch, weight, dropout): (&TaggedBatch, f32, Dropout),
         gradients: &mut Gradients,
     ) -> Result<f64, Error> {
@@ -103,11 +108,11 @@ impl Cuda {
 
     fn try_tagger(
         &self,
-        model: Tags<'_>,
+        model: OnCard<'_>,
         (batch, weight, dropout): (&TaggedBatch, f32, Dropout),
         gradients: &mut Gradients,
     ) -> Result<f64, Error> {
-        let Tags { parameters, encoder, .. } = model;
+        let OnCard { parameters, encoder, .. } = model;
         if model.chain.is_some() && model.n_tags > MOST_TAGS {
             let reason = format!("a chain of {} tags, of which it takes {MOST_TAGS}", model.n_tags);
             return Err(Error::Cuda { what: "the tagger", reason });
@@ -205,7 +210,7 @@ impl Cuda {
     /// The emissions of every token of a batch, added to `out`.
     pub(crate) fn tagger_emissions(
         &self,
-        model: Tags<'_>,
+        model: OnCard<'_>,
         batch: &TaggedBatch,
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
@@ -223,7 +228,7 @@ impl Cuda {
 
     fn try_emissions(
         &self,
-        model: &Tags<'_>,
+        model: &OnCard<'_>,
         batch: &TaggedBatch,
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
@@ -265,7 +270,7 @@ fn chain(weights: &Weights, places: &[Range<usize>; 3], allowed: Span<u8>, n_tag
 impl Pass<'_> {
     fn emissions(
         &self,
-        model: &Tags<'_>,
+        model: &OnCard<'_>,
         rows: Span<u32>,
         (tape, own): (&Tape, &HeadTape),
     ) -> Result<(), Error> {
@@ -298,7 +303,7 @@ impl Pass<'_> {
 
     fn emissions_backward(
         &self,
-        model: &Tags<'_>,
+        model: &OnCard<'_>,
         rows: Span<u32>,
         (tape, own): (&Tape, &HeadTape),
         back: &mut Back<'_>,

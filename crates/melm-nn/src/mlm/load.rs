@@ -84,7 +84,7 @@ impl Parameters {
 }
 
 /// A nearly normal number from a counter: twelve uniform ones added, the same on every platform.
-fn normal(counter: u64) -> f32 {
+pub(crate) fn normal(counter: u64) -> f32 {
     let bits = [
         crate::dropout::mix(counter),
         crate::dropout::mix(counter ^ 1 << 63),

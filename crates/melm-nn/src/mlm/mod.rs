@@ -10,8 +10,10 @@ mod scores;
 pub(crate) use head::Head;
 
 pub use allowed::{Allowed, PieceSets};
+pub(crate) use load::normal;
 pub use model::{MaskedBatch, MaskedLm};
 pub use predict::{Candidate, Predictions};
+pub(crate) use scores::Output;
 
 use crate::buffer::Buffer;
 
@@ -39,10 +41,10 @@ pub struct HeadTape {
     largest: Buffer,
     totals: Buffer,
     /// The logarithm of each masked row's sum of exponentials.
-    log_totals: Buffer,
+    pub(crate) log_totals: Buffer,
     /// Gradients of the normed rows: each group's share, then the sum.
     shares: Buffer,
-    d: Buffer,
+    pub(crate) d: Buffer,
     d_gathered: Buffer,
     sums: crate::ops::ColumnSums,
     /// Each group's best candidates.

@@ -24,7 +24,7 @@ pub struct Predictions {
     /// Where the candidates of each masked row end.
     ends: Vec<usize>,
     /// The logarithm of the sum over all pieces, by which each masked row's scores become probabilities.
-    pub(super) log_totals: Vec<f32>,
+    pub(crate) log_totals: Vec<f32>,
 }
 
 impl Predictions {
@@ -129,7 +129,7 @@ impl<'a> Summary<'a> {
 
 impl HeadTape {
     /// The `k` best pieces that are allowed, of each of the `n` rows in `states`.
-    pub(super) fn best(
+    pub(crate) fn best(
         &mut self,
         cpu: &Cpu,
         output: Output<'_>,

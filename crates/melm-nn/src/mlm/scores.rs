@@ -18,15 +18,15 @@ const RUN: usize = 2 * BLOCK;
 
 /// The tied table and the output bias.
 #[derive(Clone, Copy)]
-pub(super) struct Output<'a> {
-    pub(super) table: &'a [f32],
-    pub(super) bias: &'a [f32],
-    pub(super) width: usize,
+pub(crate) struct Output<'a> {
+    pub(crate) table: &'a [f32],
+    pub(crate) bias: &'a [f32],
+    pub(crate) width: usize,
 }
 
 impl Output<'_> {
     /// The score of one piece at one row.
-    pub(super) fn score(&self, isa: Isa, state: &[f32], piece: u32) -> f32 {
+    pub(crate) fn score(&self, isa: Isa, state: &[f32], piece: u32) -> f32 {
         let at = piece as usize;
         let row = &self.table[at * self.width..(at + 1) * self.width];
         dot(isa, state, row) + self.bias[at]
@@ -143,7 +143,7 @@ fn errors_of(
 
 impl HeadTape {
     /// Fills `part.errors` with the exponentials of the scores, and notes each block's largest score and total.
-    pub(super) fn score(&mut self, cpu: &Cpu, output: Output<'_>, part: &mut HeadPart) {
+    pub(crate) fn score(&mut self, cpu: &Cpu, output: Output<'_>, part: &mut HeadPart) {
         let (n, stride, vocab_size) = (part.n, part.stride, output.bias.len());
         let n_blocks = vocab_size.div_ceil(BLOCK);
         self.panels.reserve(n * output.width);
@@ -181,7 +181,7 @@ impl HeadTape {
 
     /// Turns the exponentials into errors (probability less 1 at the original, times `weight`), and gives the bias and,
     /// in `self.d`, the normed rows their gradients.
-    pub(super) fn errors(
+    pub(crate) fn errors(
         &mut self,
         cpu: &Cpu,
         output: Output<'_>,

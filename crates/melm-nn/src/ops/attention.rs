@@ -51,7 +51,7 @@ impl AttentionCuts {
 
 per_isa! {
     /// The softmax of `scale * row`, in place.
-    fn softmax(scale: f32, row: &mut [f32]) {
+    pub(super) fn softmax(scale: f32, row: &mut [f32]) {
         let largest = largest_of(row);
         for x in row.iter_mut() {
             *x = exp((*x - largest) * scale);
@@ -65,7 +65,7 @@ per_isa! {
 
 per_isa! {
     /// From the gradient of the dropped probabilities to that of the products of query and key, in place.
-    fn softmax_backward(mask: RowMask, scale: f32, probabilities: &[f32], d: &mut [f32]) {
+    pub(super) fn softmax_backward(mask: RowMask, scale: f32, probabilities: &[f32], d: &mut [f32]) {
         if !mask.keeps_all() {
             for (d, column) in d.iter_mut().zip(0_u32..) {
                 *d *= mask.factor(column);

@@ -1,6 +1,8 @@
 //! The pieces of a layer, each forward with its backward.
 
+pub(crate) mod attend;
 pub(crate) mod attention;
+pub(crate) mod cross_entropy;
 pub(crate) mod embedding;
 pub(crate) mod gelu;
 pub(crate) mod linear;

@@ -82,7 +82,7 @@ per_isa! {
 
 per_isa! {
     /// `out = dropout(d)`, summed into `bias_sum` too.
-    fn drop_gradient(mask: RowMask, d: &[f32], out: &mut [f32], bias_sum: &mut [f32]) {
+    pub(crate) fn drop_gradient(mask: RowMask, d: &[f32], out: &mut [f32], bias_sum: &mut [f32]) {
         if mask.keeps_all() {
             out.copy_from_slice(d);
             for (sum, d) in bias_sum.iter_mut().zip(d) {

@@ -5,7 +5,7 @@ use super::loss::Loss;
 use super::{TaggedBatch, TaggerTape};
 use crate::config::Config;
 use crate::crf::Allowed;
-use crate::cuda::Tags;
+use crate::cuda::OnCard;
 use crate::device::Device;
 use crate::dropout::Dropout;
 use crate::encoder::{Encoder, Tape};
@@ -83,8 +83,8 @@ impl Tagger {
     }
 
     /// What a card reads of it.
-    fn on_card(&self) -> Tags<'_> {
-        Tags {
+    fn on_card(&self) -> OnCard<'_> {
+        OnCard {
             parameters: &self.parameters,
             encoder: &self.encoder,
             classifier: &self.head.classifier,

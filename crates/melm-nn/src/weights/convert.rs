@@ -6,7 +6,7 @@ use safetensors::Dtype;
 ///
 /// `bytes` holds exactly `out.len()` numbers. The byte loops need no alignment, and the compiler turns the F32 one
 /// into a copy.
-pub(super) fn floats(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
+pub(crate) fn floats(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
     match dtype {
         Dtype::F32 => each(bytes, out, |b: [u8; 4]| f32::from_le_bytes(b)),
         Dtype::F16 => each(bytes, out, |b: [u8; 2]| f32_of_f16(u16::from_le_bytes(b))),
@@ -19,7 +19,7 @@ pub(super) fn floats(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
 }
 
 /// One row of the int8 form: weight = value * scale.
-pub(super) fn scaled(bytes: &[u8], scale: f32, out: &mut [f32]) {
+pub(crate) fn scaled(bytes: &[u8], scale: f32, out: &mut [f32]) {
     each(bytes, out, |b: [u8; 1]| f32::from(i8::from_le_bytes(b)) * scale);
 }
 

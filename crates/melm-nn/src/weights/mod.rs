@@ -9,12 +9,13 @@
 //! them is resolved here and nowhere else.
 
 mod checkpoint;
-mod convert;
+pub(crate) mod convert;
 mod names;
 mod save;
-mod shards;
+pub(crate) mod shards;
 mod state;
 
 pub use checkpoint::Checkpoint;
 pub use names::{Part, TensorShape, tensors};
+pub(crate) use save::save_folder;
 pub use save::{Tensor, save};

@@ -29,15 +29,19 @@ pub struct Tensor<'a> {
 /// The folder is created if need be; other files in it stay. Both files are written beside their final names and then
 /// renamed, so a reader, or a map of the old file, never sees half of one. Needs no memory beyond one small block.
 pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), Error> {
+    save_folder(dir, &config.to_json(), tensors)
+}
+
+/// The same with the text of any model's `config.json`.
+pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> Result<(), Error> {
     check(tensors)?;
     std::fs::create_dir_all(dir)
         .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
     let weights = Unfinished::write(dir.join("model.safetensors"), |file| {
         write_tensors(file, tensors, &Map::new())
     })?;
-    let config = Unfinished::write(dir.join("config.json"), |file| {
-        file.write_all(config.to_json().as_bytes())
-    })?;
+    let config =
+        Unfinished::write(dir.join("config.json"), |file| file.write_all(config.as_bytes()))?;
     weights.finish()?;
     config.finish()
 }

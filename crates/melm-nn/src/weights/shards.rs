@@ -19,36 +19,36 @@ enum Bytes {
 }
 
 /// One file of tensors, its header validated.
-pub(super) struct Shard {
-    pub(super) path: PathBuf,
+pub(crate) struct Shard {
+    pub(crate) path: PathBuf,
     bytes: Bytes,
 }
 
 /// Where a tensor lies; `bytes` fits `dtype` and `shape`, and lies inside the shard.
 #[derive(Clone, Debug)]
-pub(super) struct Stored {
-    pub(super) shard: usize,
-    pub(super) dtype: Dtype,
-    pub(super) shape: Vec<usize>,
-    pub(super) bytes: Range<usize>,
+pub(crate) struct Stored {
+    pub(crate) shard: usize,
+    pub(crate) dtype: Dtype,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) bytes: Range<usize>,
 }
 
 /// Tensors by their name in the file.
-pub(super) type Table = BTreeMap<String, Stored>;
+pub(crate) type Table = BTreeMap<String, Stored>;
 
 impl Shard {
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         match &self.bytes {
             Bytes::Mapped(map) => map,
             Bytes::Embedded(bytes) => bytes,
         }
     }
 
-    pub(super) fn embedded(bytes: &'static [u8]) -> Self {
+    pub(crate) fn embedded(bytes: &'static [u8]) -> Self {
         Self { path: PathBuf::from("(embedded model)"), bytes: Bytes::Embedded(bytes) }
     }
 
-    pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
+    pub(crate) fn open(path: PathBuf) -> Result<Self, Error> {
         let map = File::open(&path).and_then(|file| map(&file));
         match map {
             Ok(map) => Ok(Self { path, bytes: Bytes::Mapped(map) }),
@@ -57,14 +57,14 @@ impl Shard {
     }
 
     /// A text among the header's notes.
-    pub(super) fn metadata(&self, key: &str) -> Result<Option<String>, Error> {
+    pub(crate) fn metadata(&self, key: &str) -> Result<Option<String>, Error> {
         let (_, metadata) = SafeTensors::read_metadata(self.bytes())
             .map_err(|source| Error::Safetensors { path: self.path.clone(), source })?;
         Ok(metadata.metadata().as_ref().and_then(|notes| notes.get(key).cloned()))
     }
 
     /// The validated header: tensors are disjoint, inside the file, and as long as their shapes say.
-    pub(super) fn table(&self, shard: usize) -> Result<Table, Error> {
+    pub(crate) fn table(&self, shard: usize) -> Result<Table, Error> {
         let bytes = self.bytes();
         if bytes.starts_with(LFS_POINTER) {
             return Err(Error::LfsPointer { path: self.path.clone() });
@@ -93,7 +93,7 @@ fn map(file: &File) -> std::io::Result<Mmap> {
 }
 
 /// Opens the weights of a folder: `model.safetensors`, else the shards of `model.safetensors.index.json`.
-pub(super) fn open(dir: &Path) -> Result<(Vec<Shard>, Table), Error> {
+pub(crate) fn open(dir: &Path) -> Result<(Vec<Shard>, Table), Error> {
     let single = dir.join("model.safetensors");
     if single.exists() {
         let shard = Shard::open(single)?;

@@ -19,15 +19,20 @@ fn settings(precision: Precision) -> CudaSettings {
     CudaSettings { precision, is_checked: true, roots, ..CudaSettings::default() }
 }
 
+#[expect(clippy::print_stdout, reason = "what was skipped has to be said")]
+fn say(line: &str) {
+    println!("{line}");
+}
+
 /// The card, opened anew at each call; without one an emulated one, where that works.
 fn cards(settings: &CudaSettings, check: impl Fn(&dyn Fn() -> Device)) {
     match Cuda::open(settings) {
         Ok(cuda) => {
-            println!("on {}", cuda.name());
+            say(&format!("on {}", cuda.name()));
             check(&|| Cuda::open(settings).unwrap().into());
         }
         Err(error) => {
-            println!("skipped on a card, emulated instead: {error}");
+            say(&format!("skipped on a card, emulated instead: {error}"));
             if cfg!(all(target_arch = "x86_64", unix)) {
                 check(&|| Cuda::emulated(settings).unwrap().into());
             }
@@ -240,6 +245,7 @@ fn constrained_chains_equal_the_processors() {
         let batch = tagger_invariants::batch(&[1, 2, 3, 4, 5, 6]);
         let dropout = Dropout::new(bench.model.config(), 3, 17);
         let loss = bench.accumulate(&batch, 0.1, dropout);
+        #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
         let mut all = vec![("loss".to_owned(), vec![loss as f32])];
         for name in bench.names().into_iter().filter(|name| !tiny::is_exactly_zero(name)) {
             all.push((name.clone(), bench.gradient(&name)));

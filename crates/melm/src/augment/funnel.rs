@@ -7,10 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::record::is_none;
 use super::{DraftRecord, Verdict};
+use crate::written::Dropped;
 
 /// How many drafts there were, and how many were kept or why not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Funnel {
+    /// Sentences that were written and are no drafts, by reason; methods that fill masks write none.
+    #[serde(default, skip_serializing_if = "Dropped::is_empty")]
+    pub dropped: Dropped,
     /// All drafts.
     pub drafts: usize,
     /// Those that repeat their source.
@@ -34,6 +38,9 @@ pub struct Funnel {
     /// Tokens of all drafts that stayed as they were, since the guessed pieces spelled nothing sound.
     #[serde(default, skip_serializing_if = "is_none")]
     pub restored_tokens: usize,
+    /// Mentions of all drafts that were taken at random, since they or all others of the language have no vector.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub without_vector: usize,
     /// Different mentions of the kept drafts that gold does not have, by entity type.
     pub new_mentions: BTreeMap<String, usize>,
 }
@@ -43,6 +50,7 @@ impl Funnel {
     pub fn of(records: &[DraftRecord], corpus: &Corpus) -> Self {
         let count = |verdict| records.iter().filter(|record| record.verdict == verdict).count();
         Self {
+            dropped: Dropped::default(),
             drafts: records.len(),
             repeat_source: count(Verdict::RepeatsSource),
             repeat_gold: count(Verdict::RepeatsGold),
@@ -53,9 +61,25 @@ impl Funnel {
             copied: count(Verdict::Copied),
             new: count(Verdict::New),
             restored_tokens: records.iter().map(|record| record.restored).sum(),
+            without_vector: without_vector(records),
             new_mentions: new_mentions(records, corpus),
         }
     }
+
+    /// With what was written and is no draft.
+    #[must_use]
+    pub fn with_dropped(self, dropped: &Dropped) -> Self {
+        Self { dropped: dropped.clone(), ..self }
+    }
+}
+
+/// Counted only where others were taken by similarity: elsewhere all are taken at random.
+fn without_vector(records: &[DraftRecord]) -> usize {
+    // What was guessed in a code-mixed sentence tells again how that was mixed.
+    let donors =
+        records.iter().flat_map(|record| &record.replaced).filter(|one| one.donor.is_some());
+    let (similar, random): (Vec<_>, Vec<_>) = donors.partition(|one| one.similarity.is_some());
+    if similar.is_empty() { 0 } else { random.len() }
 }
 
 fn new_mentions(records: &[DraftRecord], corpus: &Corpus) -> BTreeMap<String, usize> {
@@ -68,9 +92,9 @@ fn new_mentions(records: &[DraftRecord], corpus: &Corpus) -> BTreeMap<String, us
     }
     let mut counts = BTreeMap::new();
     let kept = records.iter().filter(|record| record.verdict == Verdict::Kept);
-    for one in kept.flat_map(|record| &record.replaced) {
-        if known.insert((one.entity_type.clone(), one.new.clone())) {
-            *counts.entry(one.entity_type.clone()).or_default() += 1;
+    for (entity_type, tokens) in kept.flat_map(|record| record.new_mentions(corpus)) {
+        if known.insert((entity_type.clone(), tokens)) {
+            *counts.entry(entity_type).or_default() += 1;
         }
     }
     counts

@@ -6,9 +6,11 @@ use melm_nn::device::Device;
 use melm_text::Corpus;
 use serde::{Deserialize, Serialize};
 
-use super::Gold;
+use super::sources::{self, Sources, codemix};
+use super::{Backbones, Gold};
 use crate::Error;
-use crate::baselines::Substitute;
+use crate::baselines::{Daga, Mulda, ReplaceTokens, Substitute};
+use crate::codemix::{Codemix, LexiconCounts};
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
 use crate::fit::Fitted;
@@ -20,6 +22,7 @@ use crate::model::Pretrained;
 use crate::pieces::PieceKinds;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
+use crate::written::Dropped;
 
 /// How drafts are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,6 +32,12 @@ pub enum Method {
     Gold,
     /// A mention gives way to another of its type from gold.
     LabelWise,
+    /// A language model of linearized sentences, trained from scratch, writes new ones (Ding et al. 2020).
+    Daga,
+    /// An encoder-decoder goes on with the beginnings of linearized sentences (Liu et al. 2021).
+    Mulda,
+    /// A token, in a mention or not, gives way to another of its tag from gold.
+    Lwtr,
     /// Masked entity pieces are guessed by the pretrained model as it is.
     MlmEntity,
     /// The masked entity language model without markers.
@@ -36,26 +45,59 @@ pub enum Method {
     /// The masked entity language model.
     #[default]
     Melm,
+    /// A mention gives way to any of its type in another language.
+    CodemixRandom,
+    /// A mention gives way to the most similar of its type in another language.
+    CodemixEss,
+    /// The masked entity language model on gold and code-mixed sentences.
+    MelmCodemix,
 }
 
 impl Method {
     /// The names, as in the paper's tables.
-    pub const NAMES: [(&'static str, Self); 5] = [
+    pub const NAMES: [(&'static str, Self); 11] = [
         ("gold", Self::Gold),
         ("label-wise", Self::LabelWise),
+        ("lwtr", Self::Lwtr),
+        ("daga", Self::Daga),
+        ("mulda", Self::Mulda),
         ("mlm-entity", Self::MlmEntity),
         ("melm-plain", Self::MelmPlain),
         ("melm", Self::Melm),
+        ("codemix-random", Self::CodemixRandom),
+        ("codemix-ess", Self::CodemixEss),
+        ("melm-codemix", Self::MelmCodemix),
     ];
 
     /// Whether it needs a masked language model.
     pub fn has_masked_lm(self) -> bool {
-        matches!(self, Self::MlmEntity | Self::MelmPlain | Self::Melm)
+        self.finetunes() || self == Self::MlmEntity
+    }
+
+    /// Whether it reads the masked language model, or at least its pieces: a `MulDA` without a pretrained model has none of
+    /// its own.
+    pub fn reads_masked_lm(self) -> bool {
+        self.has_masked_lm() || self == Self::Mulda
     }
 
     /// Whether it fine-tunes that model.
     pub fn finetunes(self) -> bool {
-        matches!(self, Self::MelmPlain | Self::Melm)
+        self.linearizes() || self == Self::MelmPlain
+    }
+
+    /// Whether that model reads markers.
+    pub fn linearizes(self) -> bool {
+        matches!(self, Self::Melm | Self::MelmCodemix)
+    }
+
+    /// Whether it mixes languages, of which it needs several.
+    pub fn mixes(self) -> bool {
+        matches!(self, Self::CodemixRandom | Self::CodemixEss | Self::MelmCodemix)
+    }
+
+    /// Whether it compares mentions by vectors.
+    pub fn has_vectors(self) -> bool {
+        self.mixes() && self != Self::CodemixRandom
     }
 
     /// Its name.
@@ -69,6 +111,11 @@ impl Method {
 pub trait Augmenter {
     /// The drafts of one round, in the order of their sources; they depend on the stage's key and the round alone.
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error>;
+
+    /// What it wrote in the last round that is no draft; methods that fill masks write nothing else.
+    fn dropped(&self) -> Dropped {
+        Dropped::default()
+    }
 }
 
 /// How a method was prepared.
@@ -86,13 +133,17 @@ pub struct Prepared {
     pub n_left_out: usize,
     /// Entity tokens that can never be masked and stay as they are: the model has no pieces for them.
     pub n_unmaskable: usize,
+    /// Sentences too long for an encoder-decoder, from which it learnt nothing.
+    pub n_too_long: usize,
+    /// What code-mixing found no vector for, if there was any.
+    pub codemix: Option<LexiconCounts>,
 }
 
 /// Prepares a plan's method: fine-tunes what has to be fine-tuned.
 pub fn prepare<'a>(
     gold: Gold<'a>,
     plan: &'a Plan,
-    (masked_lm, device): (Option<&Pretrained>, &'a Device),
+    (backbones, device): (Backbones<'_>, &'a Device),
     run: &mut Run<'_>,
 ) -> Result<(Box<dyn Augmenter + 'a>, Prepared), Error> {
     let sentences = gold.train.sentences().iter();
@@ -103,13 +154,38 @@ pub fn prepare<'a>(
     if !plan.method.has_masked_lm() {
         let augmenter: Box<dyn Augmenter> = match plan.method {
             Method::LabelWise => Box::new(Substitute::new(gold.train, plan.substitute)),
+            Method::Daga => {
+                let settings = (&plan.daga, plan.generate.rounds.get());
+                let (daga, fitted) = Daga::train(gold, settings, device, &mut run.stage("daga"))?;
+                prepared.finetuned = Some(fitted);
+                Box::new(daga)
+            }
+            Method::Mulda => {
+                let settings = (&plan.mulda, plan.generate.rounds.get());
+                let gold = (gold, backbones.mulda());
+                let (mulda, learnt) =
+                    Mulda::train(gold, settings, device, &mut run.stage("mulda"))?;
+                prepared.finetuned = Some(learnt.fitted);
+                prepared.n_too_long = learnt.n_too_long;
+                Box::new(mulda)
+            }
+            Method::Lwtr => Box::new(ReplaceTokens::new(gold.train, plan.substitute)),
+            Method::CodemixRandom | Method::CodemixEss => {
+                let mix = codemix(gold.train, plan, backbones.vectors)?;
+                prepared.codemix = Some(mix.counts().clone());
+                Box::new(mix)
+            }
             _ => Box::new(Nothing),
         };
         return Ok((augmenter, prepared));
     }
-    let pretrained = masked_lm.expect("a plan with a masked language model has a model for it");
-    let tuned = tune(gold, plan, (pretrained, device), run)?;
-    let melm = Melm::new(tuned.lm, gold.train, &plan.generate, device)?;
+    let pretrained = backbones.masked_lm;
+    let pretrained = pretrained.expect("a plan with a masked language model has a model for it");
+    let sources = Sources::of(gold.train, plan, backbones.vectors, run)?;
+    prepared.codemix.clone_from(&sources.counts);
+    let learnt = Gold { train: &sources.corpus, dev: gold.dev };
+    let tuned = tune(learnt, plan, (pretrained, device), run)?;
+    let melm = Melm::of(tuned.lm, sources, &plan.generate, device)?;
     prepared.markers = tuned.markers;
     prepared.finetuned = tuned.fitted;
     prepared.n_windowed = melm.linearized().n_windowed;
@@ -154,7 +230,7 @@ pub fn tune(
 /// Drafts by a masked entity language model (section 2.3).
 pub struct Melm<'a> {
     lm: EntityLm,
-    corpus: &'a Corpus,
+    sources: Sources<'a>,
     linearized: LinearizedCorpus,
     settings: &'a GenerateSettings,
     device: &'a Device,
@@ -168,8 +244,35 @@ impl<'a> Melm<'a> {
         settings: &'a GenerateSettings,
         device: &'a Device,
     ) -> Result<Self, Error> {
-        let linearized = lm.linearize(corpus)?;
-        Ok(Self { lm, corpus, linearized, settings, device })
+        Self::of(lm, Sources::gold(corpus), settings, device)
+    }
+
+    /// The same with code-mixed sentences among its sources.
+    fn of(
+        lm: EntityLm,
+        sources: Sources<'a>,
+        settings: &'a GenerateSettings,
+        device: &'a Device,
+    ) -> Result<Self, Error> {
+        let linearized = lm.linearize(&sources.corpus)?;
+        Ok(Self { lm, sources, linearized, settings, device })
+    }
+
+    /// Drafts of code-mixed sentences as drafts of the gold sentences behind them; in the first round with the
+    /// code-mixed sentences themselves, each before what was made of it.
+    fn of_gold(&self, round: u32, mut drafts: Vec<Draft>) -> Vec<Draft> {
+        let mixed = &self.sources.mixed;
+        let n_gold = self.sources.corpus.sentences().len() - mixed.len();
+        for draft in &mut drafts {
+            if let Some(at) = draft.source.and_then(|source| source.checked_sub(n_gold)) {
+                draft.source = mixed[at].source;
+                draft.mixed.clone_from(&mixed[at].replacements);
+            }
+        }
+        let mut all = if round == 1 { mixed.clone() } else { Vec::new() };
+        all.extend(drafts);
+        all.sort_by_key(|draft| draft.source);
+        all
     }
 
     /// The corpus as the model reads it.
@@ -190,22 +293,37 @@ impl Augmenter for Melm<'_> {
         let mut drafter = Drafter::new(self.device, model, tokenizer, self.settings);
         let n_rounds = u64::from(self.settings.rounds.get());
         let key = stage.key();
-        let made =
-            drafter.round((self.corpus, &self.linearized), (key, round), &mut |progress| {
+        let made = drafter.round(
+            (&self.sources.corpus, &self.linearized),
+            (key, round),
+            &mut |progress| {
                 let (done, of) = (progress.done as u64, progress.of as u64);
                 let before = u64::from(round - 1) * of;
                 match stage.say(Event::Progress { done: before + done, of: of * n_rounds }) {
                     Wish::Stop => ControlFlow::Break(()),
                     Wish::GoOn | Wish::Save => ControlFlow::Continue(()),
                 }
-            })?;
-        Ok(made.ok_or(Error::Interrupted)?.drafts)
+            },
+        )?;
+        Ok(self.of_gold(round, made.ok_or(Error::Interrupted)?.drafts))
     }
 }
 
 impl Augmenter for Substitute<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
         Ok(Substitute::round(self, stage.key(), round))
+    }
+}
+
+impl Augmenter for ReplaceTokens<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        Ok(ReplaceTokens::round(self, stage.key(), round))
+    }
+}
+
+impl Augmenter for Codemix<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        sources::round(self, round, stage)
     }
 }
 

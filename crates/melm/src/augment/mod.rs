@@ -3,10 +3,13 @@
 mod funnel;
 mod method;
 mod record;
+mod restore;
+mod sources;
 
 pub use funnel::Funnel;
 pub use method::{Augmenter, Melm, Method, Prepared, Tuned, prepare, tune};
 pub use record::{DraftRecord, ReplacedRecord, Verdict, read_lines, to_lines};
+pub use sources::Sources;
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +17,8 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
+use crate::baselines::{MuldaModel, PretrainedSeq2Seq};
+use crate::codemix::Vectors;
 use crate::draft::{Draft, Novelty};
 use crate::files::{sha256, write_whole};
 use crate::filter::{FilterMode, Judge};
@@ -23,6 +28,7 @@ use crate::model::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
 use crate::tagger::{Cuts, Tagger};
+use crate::written::Dropped;
 
 /// A draft and its line.
 pub type Judged = (DraftRecord, Draft);
@@ -36,15 +42,29 @@ pub struct Gold<'a> {
     pub dev: Option<&'a Corpus>,
 }
 
-/// The pretrained models of a plan.
-#[derive(Clone, Copy)]
+/// The pretrained models of a plan, and vectors.
+#[derive(Clone, Copy, Default)]
 pub struct Backbones<'a> {
-    /// Of the masked language model; not needed by methods that have none.
+    /// Of the masked language model; not needed by methods that have none. A `MulDA` without a pretrained model takes its
+    /// pieces.
     pub masked_lm: Option<&'a Pretrained>,
+    /// Of `MulDA`'s encoder-decoder, if there is one.
+    pub seq2seq: Option<&'a PretrainedSeq2Seq>,
     /// Of the judge; not needed without a filter.
     pub tagger: Option<&'a Pretrained>,
+    /// Vectors of words, for methods that compare mentions by them.
+    pub vectors: Option<&'a Vectors>,
     /// A judge that was trained on the same gold already; without one it is trained.
     pub judge: Option<&'a Tagger>,
+}
+
+impl<'a> Backbones<'a> {
+    /// What `MulDA` starts from.
+    fn mulda(self) -> MuldaModel<'a> {
+        let new =
+            || self.masked_lm.expect("a plan without an encoder-decoder has a model's pieces");
+        self.seq2seq.map_or_else(|| MuldaModel::New(new()), MuldaModel::Pretrained)
+    }
 }
 
 /// What a run brought forth.
@@ -53,6 +73,8 @@ pub struct Augmented {
     pub records: Vec<DraftRecord>,
     /// The same as text: the lines of `drafts.jsonl`.
     pub lines: String,
+    /// What was written and is no draft.
+    pub dropped: Dropped,
     /// The kept ones, as sentences of the corpus.
     pub kept: Vec<Sentence>,
     /// How the training of the judge went, if it was needed.
@@ -75,6 +97,7 @@ pub fn augment(
     let n_rounds = plan.generate.rounds.get();
     let mut novelty = Novelty::of(gold.train);
     let (mut crew, mut all, mut lines) = (None, Vec::new(), String::new());
+    let mut dropped = Dropped::default();
     for round in 1..=n_rounds {
         if let Some((made, text)) = rounds.read(round, gold.train)? {
             lines.push_str(&text);
@@ -82,6 +105,7 @@ pub fn augment(
                 novelty.look(draft);
             }
             all.extend(made);
+            dropped.add(&rounds.read_dropped(round)?);
             continue;
         }
         let crew = match &mut crew {
@@ -90,7 +114,9 @@ pub fn augment(
         };
         let drafts = round_of(&mut *crew.augmenter, round, (gold.train, plan), run)?;
         let made = crew.judge(drafts, &mut novelty, (gold.train, plan), (device, run))?;
-        lines.push_str(&rounds.write(round, &made)?);
+        let own = crew.augmenter.dropped();
+        lines.push_str(&rounds.write(round, &made, &own)?);
+        dropped.add(&own);
         all.extend(made);
     }
     let kept = all.iter().filter(|(record, _)| record.verdict.is_kept());
@@ -98,7 +124,7 @@ pub fn augment(
     let records = all.into_iter().map(|(record, _)| record).collect();
     let judge_cuts = crew.as_ref().map_or(Cuts::default(), |crew| crew.cuts);
     let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
-    Ok(Augmented { records, lines, kept, judge, judge_cuts, prepared })
+    Ok(Augmented { records, lines, dropped, kept, judge, judge_cuts, prepared })
 }
 
 /// Who makes drafts and who judges them.
@@ -119,7 +145,7 @@ impl<'a> Crew<'a> {
         (backbones, device): (Backbones<'a>, &'a Device),
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
-        let (augmenter, prepared) = prepare(gold, plan, (backbones.masked_lm, device), run)?;
+        let (augmenter, prepared) = prepare(gold, plan, (backbones, device), run)?;
         let given = backbones.judge.filter(|_| plan.has_judge());
         let (tagger, fitted, cuts) = (None, None, Cuts::default());
         let mut crew = Self { augmenter, prepared, given, tagger, fitted, cuts };
@@ -182,13 +208,11 @@ fn round_of(
     if plan.generate.without_mentions == WithoutMentions::Copied && plan.method != Method::Gold {
         let all = train.sentences().iter().enumerate();
         let without = all.filter(|(_, sentence)| sentence.mentions().next().is_none());
-        drafts.extend(without.map(|(source, sentence)| Draft {
-            sentence: sentence.clone(),
-            source,
-            round,
-            replacements: Vec::new(),
-            n_restored: 0,
-        }));
+        drafts.extend(
+            without.map(|(source, sentence)| {
+                Draft::new(sentence.clone(), (source, round), Vec::new())
+            }),
+        );
         drafts.sort_by_key(|draft| draft.source);
     }
     Ok(drafts)
@@ -273,6 +297,11 @@ fn path_of(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.jsonl"))
 }
 
+/// What a round wrote that is no draft, counted.
+fn dropped_of(folder: &Path, round: u32) -> PathBuf {
+    folder.join(format!("round-{round}.dropped.toml"))
+}
+
 /// The fingerprint of a round that is whole.
 fn seal_of(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.sha256"))
@@ -294,12 +323,27 @@ impl Rounds {
         Ok(Some((read_lines(&path, &text, train)?, text)))
     }
 
-    fn write(&self, round: u32, made: &[Judged]) -> Result<String, Error> {
+    /// What a round wrote that is no draft; there is no file if it wrote nothing else.
+    fn read_dropped(&self, round: u32) -> Result<Dropped, Error> {
+        let Some(folder) = &self.folder else { return Ok(Dropped::default()) };
+        let path = dropped_of(folder, round);
+        match std::fs::read_to_string(&path) {
+            Ok(text) => toml::from_str(&text).map_err(|_| melm_nn::Error::State { path }.into()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Dropped::default()),
+            Err(source) => Err(Error::Read { path, source }),
+        }
+    }
+
+    fn write(&self, round: u32, made: &[Judged], dropped: &Dropped) -> Result<String, Error> {
         let text = to_lines(made.iter().map(|(record, _)| record));
         if let Some(folder) = &self.folder {
             std::fs::create_dir_all(folder)
                 .map_err(|source| Error::Write { path: folder.clone(), source })?;
             write_whole(&path_of(folder, round), text.as_bytes())?;
+            if !dropped.is_empty() {
+                let counts = toml::to_string(dropped).expect("counts are a table");
+                write_whole(&dropped_of(folder, round), counts.as_bytes())?;
+            }
             write_whole(&seal_of(folder, round), sha256(text.as_bytes()).as_bytes())?;
         }
         Ok(text)

@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use melm_text::{Corpus, Mention, Token};
+use melm_text::{Corpus, Mention, Token, mentions};
 use serde::{Deserialize, Serialize};
 
 use super::Judged;
 use crate::Error;
-use crate::baselines::substituted;
-use crate::draft::{Donor, Draft, GuessedPiece, Repeats, Replacement};
+use crate::draft::{Donor, Draft, GuessedPiece, Repeats, Replacement, Swap};
 use crate::filter::{Disagreement, FilterMode, Opinion};
 
 /// What became of a draft.
@@ -43,8 +42,12 @@ impl Verdict {
 /// A line of `drafts.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DraftRecord {
-    /// The number of its source among the gold sentences, from 1.
-    pub source: usize,
+    /// The number of its source among the gold sentences, of its language if there are several, from 1; none if it was
+    /// written from nothing.
+    pub source: Option<usize>,
+    /// The language of its source, or its own if it has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
     /// The round it was generated in, from 1.
     pub round: u32,
     /// The seed of the run.
@@ -57,6 +60,12 @@ pub struct DraftRecord {
     pub tags: Vec<String>,
     /// What was replaced.
     pub replaced: Vec<ReplacedRecord>,
+    /// What was replaced before, by code-mixing.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mixed: Vec<ReplacedRecord>,
+    /// Tokens that gave way to others of their tag, by `lwtr`, and where those stand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub swapped: Vec<Swap>,
     /// Tokens that stayed as they were, since the guessed pieces spelled nothing sound.
     #[serde(default, skip_serializing_if = "is_none")]
     pub restored: usize,
@@ -89,6 +98,12 @@ pub struct ReplacedRecord {
     /// Where it was taken from, if nothing was guessed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub donor: Option<Donor>,
+    /// The language it was taken from, if another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+    /// The cosine of both, if that is why it was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub similarity: Option<f32>,
 }
 
 impl From<Repeats> for Verdict {
@@ -104,30 +119,53 @@ impl From<Repeats> for Verdict {
 impl DraftRecord {
     /// The line of a draft of a corpus.
     pub fn new(draft: &Draft, corpus: &Corpus, seed: u64, verdict: Verdict) -> Self {
-        let texts = |tokens: &[Token]| tokens.iter().map(ToString::to_string).collect();
         let spell = |tag: &_| corpus.types().spell(*tag, corpus.scheme()).to_string();
-        let replaced = |one: &Replacement| ReplacedRecord {
-            mention: one.mention,
-            entity_type: corpus.types().name(one.entity_type).to_owned(),
-            start: one.tokens.start,
-            end: one.tokens.end,
-            old: texts(&one.old),
-            new: texts(&one.new),
-            pieces: one.pieces.clone(),
-            donor: one.donor.clone(),
+        let (language, number) = match draft.source.map(|source| corpus.place(source)) {
+            Some((language, number)) => (language, Some(number)),
+            None => {
+                (draft.sentence.language().map(|own| &*corpus.languages()[own.index()].code), None)
+            }
         };
+        let replaced = |all: &[Replacement]| {
+            all.iter().map(|one| ReplacedRecord::new(one, corpus, language)).collect()
+        };
+        let swapped =
+            |swap: &Swap| Swap { sentence: corpus.place(swap.sentence).1, ..swap.clone() };
         Self {
-            source: draft.source + 1,
+            source: number.map(|number| number + 1),
+            language: language.map(ToOwned::to_owned),
             round: draft.round,
             seed,
             verdict,
             tokens: texts(draft.sentence.tokens()),
             tags: draft.sentence.tags().iter().map(spell).collect(),
-            replaced: draft.replacements.iter().map(replaced).collect(),
+            replaced: replaced(&draft.replacements),
+            mixed: replaced(&draft.mixed),
+            swapped: draft.swaps.iter().map(swapped).collect(),
             restored: draft.n_restored,
             probability: None,
             disagreements: Vec::new(),
         }
+    }
+
+    /// The position of its source in its corpus, if there is such a sentence.
+    pub fn position(&self, corpus: &Corpus) -> Option<usize> {
+        corpus.at((self.language.as_deref(), self.source?.checked_sub(1)?))
+    }
+
+    /// What it says that its source does not: type and tokens of every replaced mention; of every mention at all, if it
+    /// was written from nothing.
+    pub fn new_mentions(&self, corpus: &Corpus) -> Vec<(String, Vec<String>)> {
+        if self.source.is_some() {
+            let replaced = self.replaced.iter();
+            return replaced.map(|one| (one.entity_type.clone(), one.new.clone())).collect();
+        }
+        let tags = self.tags_of(corpus).unwrap_or_default();
+        let mention = |mention: Mention| {
+            let name = corpus.types().name(mention.entity_type).to_owned();
+            (name, self.tokens[mention.tokens].to_vec())
+        };
+        mentions(&tags).map(mention).collect()
     }
 
     /// Forgets what a judge said.
@@ -147,73 +185,30 @@ impl DraftRecord {
         self.probability = Some(opinion.probability);
         self.disagreements = opinion.disagreements;
     }
+}
 
-    /// The draft of this line; what is wrong if it is none of this corpus.
-    pub fn draft(&self, corpus: &Corpus) -> Result<Draft, String> {
-        let source = self.source.checked_sub(1).filter(|at| *at < corpus.sentences().len());
-        let source = source.ok_or(format!("there is no sentence {}", self.source))?;
-        let sentence = &corpus.sentences()[source];
-        let mentions: Vec<_> = sentence.mentions().collect();
-        let mut donors = vec![None; mentions.len()];
-        let (mut tokens, mut replacements) = (Vec::new(), Vec::new());
-        for one in &self.replaced {
-            let wrong =
-                || format!("mention {} of sentence {} is another", one.mention, self.source);
-            let mention = mentions.get(one.mention).ok_or_else(wrong)?;
-            let new: Result<Vec<_>, _> = one.new.iter().map(|text| Token::new(text)).collect();
-            let new = new.map_err(|fault| fault.to_string())?;
-            let old = sentence.tokens()[mention.tokens.clone()].to_vec();
-            let is_same =
-                old.iter().map(AsRef::<str>::as_ref).eq(one.old.iter().map(String::as_str))
-                    && corpus.types().name(mention.entity_type) == one.entity_type;
-            if !is_same {
-                return Err(wrong());
-            }
-            if let Some(donor) = &one.donor {
-                let from = corpus.sentences().get(donor.sentence).ok_or_else(wrong)?;
-                let given =
-                    Mention { entity_type: mention.entity_type, tokens: donor.tokens.clone() };
-                if !from.mentions().any(|other| other == given) {
-                    return Err(format!("what takes the place of mention {} is none", one.mention));
-                }
-                donors[one.mention] = Some(donor.clone());
-            } else if new.len() == mention.tokens.len() && one.start == mention.tokens.start {
-                let place = mention.tokens.clone();
-                tokens.extend(place.zip(new.iter().cloned()));
-            } else {
-                return Err(wrong());
-            }
-            let (range, pieces) = (one.start..one.start + new.len(), one.pieces.clone());
-            let (mention, entity_type) = (one.mention, mention.entity_type);
-            let donor = one.donor.clone();
-            replacements.push(Replacement {
-                mention,
-                tokens: range,
-                entity_type,
-                old,
-                new,
-                pieces,
-                donor,
-            });
-        }
-        let draft = if donors.iter().any(Option::is_some) {
-            substituted(corpus, (source, self.round), &donors)
-        } else {
-            let sentence = sentence.with_tokens(tokens);
-            Draft { sentence, source, round: self.round, replacements, n_restored: self.restored }
-        };
-        let again = Self::new(&draft, corpus, self.seed, self.verdict);
-        let places = |record: &Self| -> Vec<(usize, usize)> {
-            record.replaced.iter().map(|one| (one.start, one.end)).collect()
-        };
-        if (&again.tokens, &again.tags) != (&self.tokens, &self.tags) {
-            Err("its tokens and tags are not its source's with the mentions replaced".to_owned())
-        } else if places(&again) != places(self) {
-            Err("its mentions are elsewhere".to_owned())
-        } else {
-            Ok(draft)
+impl ReplacedRecord {
+    /// What became of a mention of a sentence in `language`.
+    fn new(one: &Replacement, corpus: &Corpus, language: Option<&str>) -> Self {
+        let place = one.donor.as_ref().map(|donor| corpus.place(donor.sentence));
+        let donor = one.donor.clone().zip(place);
+        Self {
+            mention: one.mention,
+            entity_type: corpus.types().name(one.entity_type).to_owned(),
+            start: one.tokens.start,
+            end: one.tokens.end,
+            old: texts(&one.old),
+            new: texts(&one.new),
+            pieces: one.pieces.clone(),
+            donor: donor.map(|(donor, (_, sentence))| Donor { sentence, ..donor }),
+            language: place.and_then(|(from, _)| from.filter(|_| from != language)).map(Into::into),
+            similarity: one.similarity,
         }
     }
+}
+
+fn texts(tokens: &[Token]) -> Vec<String> {
+    tokens.iter().map(ToString::to_string).collect()
 }
 
 /// Whether a count need not be written.

@@ -1,6 +1,13 @@
 //! What the paper compares with.
 
+mod daga;
+mod mulda;
+mod replace_tokens;
 mod substitute;
 
+pub use daga::{Daga, DagaSettings, Unknown};
+pub use mulda::{Mulda, MuldaModel, MuldaSettings, NO_PRETRAINING, PretrainedSeq2Seq};
+pub use replace_tokens::ReplaceTokens;
+pub(crate) use replace_tokens::swapped;
 pub(crate) use substitute::substituted;
 pub use substitute::{Substitute, SubstituteSettings};

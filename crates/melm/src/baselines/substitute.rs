@@ -1,37 +1,42 @@
 //! Label-wise substitution (Dai and Adel 2020, "mention replacement"): a mention gives way to another of its type.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
-use melm_text::{Corpus, Mention, Sentence};
+use melm_text::{Corpus, EntityType, Language, Mention, Sentence};
 use serde::{Deserialize, Serialize};
 
 use crate::draft::{Donor, Draft, Replacement};
 use crate::rate::Rate;
 use crate::run::Key;
 
-/// How mentions are replaced.
+/// How mentions (`label-wise`) or tokens (`lwtr`) are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubstituteSettings {
-    /// The probability that a mention is replaced.
+    /// The probability that one is replaced.
     pub rate: Rate,
 }
+
+/// A sentence, and a mention in it.
+type Occurrence = (usize, Mention);
 
 /// All mentions of a corpus by type, to draw from.
 pub struct Substitute<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
-    /// By the type's index: the sentence and the mention, every occurrence once.
-    mentions: Vec<Vec<(usize, Mention)>>,
+    /// By language, if there are several, and type: the sentence and the mention, every occurrence once.
+    mentions: BTreeMap<(Option<Language>, EntityType), Vec<Occurrence>>,
 }
 
 impl<'a> Substitute<'a> {
     /// Collects the mentions.
     pub fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
-        let mut mentions: Vec<Vec<_>> = corpus.types().iter().map(|_| Vec::new()).collect();
+        let mut mentions: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (at, sentence) in corpus.sentences().iter().enumerate() {
             for mention in sentence.mentions() {
-                mentions[mention.entity_type.index()].push((at, mention));
+                let key = (sentence.language(), mention.entity_type);
+                mentions.entry(key).or_default().push((at, mention));
             }
         }
         Self { corpus, settings, mentions }
@@ -56,7 +61,7 @@ impl<'a> Substitute<'a> {
             drawn[generator.below(own.len())] = true;
         }
         let donors = own.iter().zip(drawn).map(|(mention, is_drawn)| {
-            let others = &self.mentions[mention.entity_type.index()];
+            let others = &self.mentions[&(sentence.language(), mention.entity_type)];
             is_drawn.then(|| {
                 let (sentence, other) = &others[generator.below(others.len())];
                 Donor { sentence: *sentence, tokens: other.tokens.clone() }
@@ -96,12 +101,13 @@ pub(crate) fn substituted(
                 new: tokens_of(donor.sentence, &donor.tokens),
                 pieces: Vec::new(),
                 donor: Some(donor.clone()),
+                similarity: None,
             });
         }
         mentions.push(Mention { entity_type: own.entity_type, tokens });
     }
     let sentence = sentences[source].spliced(replaced, mentions, corpus.scheme());
-    Draft { sentence, source, round, replacements, n_restored: 0 }
+    Draft::new(sentence, (source, round), replacements)
 }
 
 #[cfg(test)]
@@ -121,10 +127,13 @@ mod tests {
         let mut n_longer = 0;
         for round in 1..200 {
             let drafts = substitute.round(Seed(3).stream("test"), round);
-            assert_eq!(drafts.iter().map(|draft| draft.source).collect::<Vec<_>>(), [0, 1]);
+            assert_eq!(
+                drafts.iter().map(|draft| draft.source).collect::<Vec<_>>(),
+                [0, 1].map(Some)
+            );
             for draft in drafts {
                 assert!(!draft.replacements.is_empty());
-                let source = &corpus.sentences()[draft.source];
+                let source = &corpus.sentences()[draft.source.unwrap()];
                 let types = |sentence: &Sentence| {
                     sentence.mentions().map(|m| m.entity_type).collect::<Vec<_>>()
                 };

@@ -7,6 +7,7 @@ use std::path::Path;
 use super::key::{Arithmetic, key};
 use super::{Cell, Grid, Languages, System};
 use crate::augment::Method;
+use crate::codemix::Vectors;
 use crate::model::Pretrained;
 use crate::plan::Plan;
 
@@ -22,6 +23,8 @@ pub struct Bench<'a> {
     pub plans: &'a BTreeMap<String, Plan>,
     /// The masked language model, if any method needs it.
     pub masked_lm: Option<&'a Pretrained>,
+    /// Vectors of the words of all mentions, if any method compares by them.
+    pub vectors: Option<&'a Vectors>,
     /// The tagger's encoder.
     pub tagger: &'a Pretrained,
     /// What decides results beside data and plan.

@@ -38,23 +38,30 @@ pub(super) struct Drawn {
 }
 
 impl Drawn {
-    /// Draw `number` of `size` sentences of each language, train and dev alike (section 4.1).
+    /// Draw `number` of `size` sentences of each language, train and dev alike (section 4.1). Of several, sentences know
+    /// theirs.
     pub(super) fn new<'d>(
-        languages: impl Iterator<Item = &'d Language>,
+        languages: impl Iterator<Item = (&'d str, &'d Language)>,
         (size, number): (usize, u64),
     ) -> Result<Self, Error> {
         let cut = |corpus: &Corpus| {
             let drawn = draw(corpus.sentences().len(), size, Seed(number));
             subset(corpus, &drawn)
         };
-        let (mut train, mut dev, mut extra) = (Vec::new(), Vec::new(), Vec::new());
-        for language in languages {
+        let (mut codes, mut train, mut dev, mut extra) =
+            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        for (code, language) in languages {
+            codes.push(code);
             train.push(cut(&language.train.corpus));
             extra.push(beyond(&language.train.corpus, (size, number)));
             dev.extend(language.dev.as_ref().map(|dev| cut(&dev.corpus)));
         }
-        let dev = (!dev.is_empty()).then(|| gathered(&dev)).transpose()?;
-        Ok(Self { train: gathered(&train)?, dev, extra: gathered(&extra)? })
+        let join = |parts: &[Corpus]| match codes.len() {
+            1 => gathered(parts),
+            _ => Ok(Corpus::of_languages(codes.iter().copied().zip(parts))),
+        };
+        let dev = (!dev.is_empty()).then(|| join(&dev)).transpose()?;
+        Ok(Self { train: join(&train)?, dev, extra: join(&extra)? })
     }
 }
 

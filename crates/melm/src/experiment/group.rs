@@ -47,7 +47,7 @@ impl<'a> Group<'a> {
         cell: &Cell,
         device: &'a Device,
     ) -> Result<Self, Error> {
-        let languages = cell.languages().map(|name| &bench.languages[name]);
+        let languages = cell.languages().map(|name| (name, &bench.languages[name]));
         let drawn = Drawn::new(languages, (cell.size, cell.draw))?;
         Ok(Self { bench, device, drawn, judge: None, made: None })
     }
@@ -149,12 +149,14 @@ impl<'a> Group<'a> {
             System::Method(_) => {
                 let backbones = Backbones {
                     masked_lm: self.bench.masked_lm,
+                    seq2seq: None,
                     tagger: Some(self.bench.tagger),
                     judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
+                    vectors: self.bench.vectors,
                 };
                 let given = Gold { train: gold, dev: self.drawn.dev.as_ref() };
                 let augmented = augment(given, plan, (backbones, self.device), run)?;
-                let funnel = Funnel::of(&augmented.records, gold);
+                let funnel = Funnel::of(&augmented.records, gold).with_dropped(&augmented.dropped);
                 let first = if plan.union { gold.sentences() } else { &[] };
                 let all = first.iter().cloned().chain(augmented.kept).collect();
                 let train = Corpus::new(gold.types().clone(), gold.scheme(), all)

@@ -3,6 +3,7 @@
 use super::{Cell, Languages, System};
 use crate::augment::Method;
 use crate::files::Fingerprint;
+use crate::fit::Budget;
 use crate::plan::Plan;
 
 /// What decides results beside data and plan.
@@ -14,6 +15,8 @@ pub struct Arithmetic {
     pub masked_lm: String,
     /// The fingerprint of the tagger's encoder.
     pub tagger: String,
+    /// The fingerprint of the vectors that mentions are compared by.
+    pub vectors: String,
 }
 
 /// The key of a cell: of version, arithmetic, models, data, plan and coordinates. Settings that its method never reads
@@ -29,13 +32,25 @@ pub(super) fn key(
     add(env!("CARGO_PKG_VERSION"));
     add(&arithmetic.device);
     add(&arithmetic.tagger);
-    if cell.method.drafts().is_some_and(Method::has_masked_lm) {
+    if cell.method.drafts().is_some_and(Method::reads_masked_lm) {
         add(&arithmetic.masked_lm);
     }
+    if cell.method.drafts().is_some_and(Method::has_vectors) {
+        add(&arithmetic.vectors);
+    }
     add(&cell.language);
+    if cell.languages().count() > 1 && cell.method.drafts().is_some() {
+        // Not as in ledgers from before sentences knew their languages.
+        add("languages");
+    }
     for language in cell.languages().filter_map(|name| languages.get(name)) {
         add(&language.train.fingerprint);
         add(language.dev.as_ref().map_or("", |dev| &dev.fingerprint));
+    }
+    let judge = Some(plan.tagger.fit.budget).filter(|_| cell.method.drafts().is_some());
+    if judge.into_iter().chain([cell.budget]).any(|budget| matches!(budget, Budget::Updates(_))) {
+        // Not as in ledgers from before these were evaluated by updates rather than by whole epochs.
+        add("evaluated by updates");
     }
     for text in [
         cell.size.to_string(),
@@ -61,16 +76,37 @@ fn settings_of(system: System, plan: &Plan) -> String {
     let tagger = || toml::to_string(&plan.tagger).expect("settings are a table");
     // The budget of the plan is the judge's; gold has none.
     let mut gold = plan.clone();
-    gold.tagger.fit.budget = crate::fit::Budget::Epochs(std::num::NonZeroU64::MIN);
+    gold.tagger.fit.budget = Budget::Epochs(std::num::NonZeroU64::MIN);
     let alone = || toml::to_string(&gold.tagger).expect("settings are a table");
     match system {
         System::Method(Method::Gold) | System::AddEntity | System::AddContext => alone(),
         System::GoldDuplicated => format!("{}\n{}", alone(), plan.generate.rounds),
-        System::Method(Method::LabelWise) => {
+        System::Method(Method::LabelWise | Method::Lwtr) => {
             let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);
             let rest = (plan.union, plan.substitute, plan.filter);
             format!("{}\n{generate}\n{rest:?}", tagger())
         }
-        System::Method(_) => plan.to_toml(),
+        System::Method(method @ (Method::CodemixRandom | Method::CodemixEss)) => {
+            let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);
+            let vectors = method.has_vectors().then_some(plan.codemix.vectors);
+            let rest = (plan.union, plan.codemix.rate, vectors, plan.filter);
+            format!("{}\n{generate}\n{rest:?}", tagger())
+        }
+        System::Method(method) => {
+            let sections = [
+                ("codemix", method.mixes()),
+                ("daga", method == Method::Daga),
+                ("mulda", method == Method::Mulda),
+            ];
+            let unread = sections.into_iter().filter(|(_, is_read)| !is_read);
+            let text = plan.to_toml().replace("seq2seq = \"\"\n", "");
+            unread.fold(text, |text, (section, _)| without_section(&text, section))
+        }
     }
+}
+
+/// A plan without one of its sections: cells that were run before there was such a section keep their keys.
+fn without_section(toml: &str, name: &str) -> String {
+    let sections = toml.split_inclusive("\n\n");
+    sections.filter(|section| !section.starts_with(&format!("[{name}]\n"))).collect()
 }

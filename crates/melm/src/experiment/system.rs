@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use crate::augment::Method;
+use crate::baselines::NO_PRETRAINING;
 
 /// A row of the paper's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,6 +41,14 @@ impl System {
                 let found = OTHERS.into_iter().find(|(_, system)| *system == other);
                 found.expect("every system has a name").0
             }
+        }
+    }
+
+    /// What its row is called: its name, unless that would promise more than it is. Grids run `MulDA` without pretraining.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Method(Method::Mulda) => NO_PRETRAINING,
+            other => other.name(),
         }
     }
 

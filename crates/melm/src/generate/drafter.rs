@@ -95,7 +95,8 @@ impl<'a> Drafter<'a> {
             let (sentence, replacements, n_restored) =
                 self.compose(&corpus.sentences()[source], windows);
             result.n_restored += n_restored;
-            result.drafts.push(Draft { sentence, source, round, replacements, n_restored });
+            let draft = Draft::new(sentence, (source, round), replacements);
+            result.drafts.push(Draft { n_restored, ..draft });
         }
         Ok(Some(result))
     }
@@ -210,6 +211,7 @@ fn replacements(
                 entity_type: mention.entity_type,
                 pieces,
                 donor: None,
+                similarity: None,
             });
         }
     }

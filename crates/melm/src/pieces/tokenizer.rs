@@ -141,7 +141,7 @@ impl Tokenizer {
         let mut result = Vec::with_capacity(markers.len());
         for marker in markers.iter().map(AsRef::as_ref) {
             result.push(match self.ids.get(marker) {
-                Some(id) if self.added.contains(id) && !self.specials.ids().contains(id) => *id,
+                Some(id) if self.is_marker(*id) => *id,
                 None if !marker.is_empty() => self.push_marker(marker),
                 _ => {
                     return Err(Error::MarkerTaken { marker: marker.to_owned() });
@@ -166,6 +166,11 @@ impl Tokenizer {
         self.ids.insert(marker.to_owned(), id);
         self.added.push(id);
         id
+    }
+
+    /// Whether a piece was added as a marker.
+    pub fn is_marker(&self, id: u32) -> bool {
+        self.added.contains(&id) && !self.specials.ids().contains(&id)
     }
 
     /// The special pieces.

@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::augment::Method;
-use crate::baselines::SubstituteSettings;
+use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings};
+use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
@@ -41,8 +42,14 @@ pub struct Plan {
     pub finetune: FinetuneSettings,
     /// How drafts are generated (section 2.3).
     pub generate: GenerateSettings,
-    /// How mentions are replaced by the method `label-wise`.
+    /// How mentions are replaced by the method `label-wise`, and tokens by `lwtr`.
     pub substitute: SubstituteSettings,
+    /// The language model of the method `daga`.
+    pub daga: DagaSettings,
+    /// The encoder-decoder of the method `mulda`.
+    pub mulda: MuldaSettings,
+    /// How sentences of several languages are code-mixed (section 2.5).
+    pub codemix: CodemixSettings,
     /// Which drafts are kept (section 2.4).
     pub filter: FilterSettings,
     /// The tagger: judge of the filter, and what `melm train` makes.
@@ -56,13 +63,23 @@ pub struct Models {
     pub masked_lm: String,
     /// The encoder of the tagger.
     pub tagger: String,
+    /// The folder of the mBART or mBART-50 that the method `mulda` fine-tunes; empty for none.
+    pub seq2seq: String,
 }
 
 impl Plan {
-    /// The markers of the plan's method: only `melm` itself writes them.
+    /// The markers of the plan's method: only `melm` itself writes them, of one language or several.
     pub fn marker_settings(&self) -> MarkerSettings {
-        let linearize = self.markers.linearize && self.method == Method::Melm;
+        let linearize = self.markers.linearize && self.method.linearizes();
         MarkerSettings { linearize, ..self.markers.clone() }
+    }
+
+    /// Whether the masked language model is needed: to guess, for its piece vectors, or for its pieces, which a `MulDA`
+    /// without a pretrained model takes.
+    pub fn needs_masked_lm(&self) -> bool {
+        let by_pieces = self.codemix.vectors == VectorKind::Pieces;
+        let has_own = self.method == Method::Mulda && !self.model.seq2seq.is_empty();
+        (self.method.reads_masked_lm() && !has_own) || (self.method.has_vectors() && by_pieces)
     }
 
     /// Whether anybody judges the drafts: there has to be a filter, and something to judge.
@@ -81,6 +98,11 @@ impl Plan {
         }
         for (section, fit) in [("finetune", &self.finetune.fit), ("tagger", &self.tagger.fit)] {
             if let Some((key, expected)) = fit.fault() {
+                return Err(wrong(&format!("{section}.{key}"), expected));
+            }
+        }
+        for (section, fault) in [("daga", self.daga.fault()), ("mulda", self.mulda.fault())] {
+            if let Some((key, expected)) = fault {
                 return Err(wrong(&format!("{section}.{key}"), expected));
             }
         }

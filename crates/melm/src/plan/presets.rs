@@ -4,7 +4,8 @@ use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
 use super::{Models, Plan, VERSION};
 use crate::augment::Method;
-use crate::baselines::SubstituteSettings;
+use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings, Unknown};
+use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
 use crate::fit::{Budget, Every, FitSettings, Freeze, Keep, Shape};
@@ -77,7 +78,11 @@ impl Preset {
             method: Method::Melm,
             // FIDELITY row 10: the public code writes its drafts alone.
             union: !is_reference,
-            model: Models { masked_lm: masked_lm.to_owned(), tagger: tagger.to_owned() },
+            model: Models {
+                masked_lm: masked_lm.to_owned(),
+                tagger: tagger.to_owned(),
+                seq2seq: String::new(),
+            },
             markers: MarkerSettings {
                 linearize: true,
                 // FIDELITY row 13.
@@ -91,6 +96,10 @@ impl Preset {
             },
             generate: if is_reference { reference_generate() } else { GenerateSettings::default() },
             substitute: SubstituteSettings { rate: Rate::constant(0.5) },
+            daga: if self == Self::Best { small_daga() } else { paper_daga() },
+            mulda: if self == Self::Best { small_mulda() } else { paper_mulda() },
+            // Section 2.5: mentions are replaced, each by the most similar one by MUSE's vectors.
+            codemix: CodemixSettings { rate: Rate::constant(1.0), vectors: VectorKind::Words },
             // FIDELITY row 9: the public code has no filter.
             filter: FilterSettings {
                 mode: if is_reference { FilterMode::Off } else { FilterMode::Agreement },
@@ -110,7 +119,7 @@ fn paper_finetune() -> FinetuneSettings {
         mask: TrainingMask::default(),
         fit: FitSettings {
             budget: Budget::Epochs(count(20)),
-            batch_size: batch_of(30),
+            batch_size: size_of(30),
             learning_rate: 1e-5,
             warmup: 0.0,
             schedule: Shape::Constant,
@@ -130,7 +139,7 @@ fn reference_finetune() -> FinetuneSettings {
     let thirty = NonZeroU32::new(30).expect("it is not 0");
     FinetuneSettings {
         mask: TrainingMask { refresh: Refresh::Cycled(thirty), ..paper.mask },
-        fit: FitSettings { batch_size: batch_of(32), clip: 1.0, ..paper.fit },
+        fit: FitSettings { batch_size: size_of(32), clip: 1.0, ..paper.fit },
     }
 }
 
@@ -140,13 +149,96 @@ fn small_finetune() -> FinetuneSettings {
     FinetuneSettings {
         fit: FitSettings {
             budget: Budget::Epochs(count(8)),
-            batch_size: batch_of(16),
+            batch_size: size_of(16),
             learning_rate: 2e-4,
             warmup: 0.1,
             schedule: Shape::Linear,
             clip: 1.0,
             evaluate_every: Every::Epochs(count(2)),
             freeze: table(),
+            ..paper.fit
+        },
+        ..paper
+    }
+}
+
+/// The authors' code of DAGA and its command line: embeddings of 300, one layer of 512, dropout 0.5, batch 32, 30 epochs,
+/// stopped after 2 that are not better; tokens seen once are unknown. The rate is ours: theirs is SGD's.
+fn paper_daga() -> DagaSettings {
+    DagaSettings {
+        embedding_size: size_of(300),
+        hidden_size: size_of(512),
+        layers: size_of(1),
+        dropout: Rate::constant(0.5),
+        min_count: size_of(2),
+        unknown: Unknown::Kept,
+        temperature: 1.0,
+        longest: size_of(150),
+        tries: size_of(20),
+        fit: FitSettings {
+            budget: Budget::Epochs(count(30)),
+            batch_size: size_of(32),
+            learning_rate: 2e-3,
+            clip: 5.0,
+            patience: 3,
+            ..paper_finetune().fit
+        },
+    }
+}
+
+/// Half as wide for a hundred sentences, which have most of their tokens once only: none of them is unknown.
+fn small_daga() -> DagaSettings {
+    let paper = paper_daga();
+    DagaSettings {
+        embedding_size: size_of(150),
+        hidden_size: size_of(256),
+        min_count: NonZeroUsize::MIN,
+        unknown: Unknown::Dropped,
+        fit: FitSettings { batch_size: size_of(16), patience: 5, ..paper.fit },
+        ..paper
+    }
+}
+
+/// The authors' code of `MulDA`: 5e-5, dropout 0.3 and 0.1, two batches of 512 pieces an update, 250 epochs, five beams.
+fn paper_mulda() -> MuldaSettings {
+    MuldaSettings {
+        language: "en_XX".to_owned(),
+        width: size_of(128),
+        layers: size_of(2),
+        heads: size_of(4),
+        dropout: Rate::constant(0.3),
+        attention_dropout: Rate::constant(0.1),
+        beams: 5,
+        temperature: 1.0,
+        longest: size_of(200),
+        tries: size_of(20),
+        fit: FitSettings {
+            budget: Budget::Epochs(count(250)),
+            batch_size: size_of(16),
+            learning_rate: 5e-5,
+            warmup: 0.05,
+            schedule: Shape::Linear,
+            evaluate_every: Every::Epochs(count(10)),
+            ..paper_finetune().fit
+        },
+    }
+}
+
+/// For a small model that starts from nothing. Drawn, since a search writes gold again; the last epoch, since the best on
+/// dev, the tenth, has hardly begun to write (`docs/log.md`).
+fn small_mulda() -> MuldaSettings {
+    let paper = paper_mulda();
+    MuldaSettings {
+        dropout: Rate::constant(0.1),
+        attention_dropout: Rate::constant(0.0),
+        beams: 0,
+        fit: FitSettings {
+            budget: Budget::Epochs(count(60)),
+            learning_rate: 2e-3,
+            warmup: 0.1,
+            clip: 1.0,
+            evaluate_every: Every::Epochs(count(5)),
+            keep: Keep::Last,
             ..paper.fit
         },
         ..paper
@@ -174,7 +266,7 @@ fn count(n: u64) -> NonZeroU64 {
     NonZeroU64::new(n).expect("a preset counts from 1")
 }
 
-fn batch_of(n: usize) -> NonZeroUsize {
+fn size_of(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).expect("a preset counts from 1")
 }
 
@@ -185,7 +277,7 @@ fn paper_tagger() -> TaggerSettings {
         constrained: false,
         fit: FitSettings {
             budget: Budget::Epochs(count(10)),
-            batch_size: batch_of(16),
+            batch_size: size_of(16),
             learning_rate: 2e-5,
             warmup: 0.0,
             schedule: Shape::Constant,

@@ -6,22 +6,29 @@ use melm::fit::{Budget, Every, FitSettings};
 use melm::model::Pretrained;
 use melm_nn::ceiling::{LinearProbe, Product};
 use melm_nn::config::Config;
-use melm_nn::device::Device;
+use melm_nn::device::{Cpu, Device};
 use melm_text::{Corpus, Tag};
 
 use super::Job;
+use crate::labelled::Labelled;
 use crate::progress::duration;
 use crate::terminal::Terminal;
 
-/// A step reaches about this share of the speed of its products alone; docs/performance.md.
+/// A step reaches about this share of the speed of its products alone: on the processor, and on a card, which waits for
+/// launches and memory rather than for products; docs/performance.md.
 const OF_THE_FLOOR: f64 = 0.7;
+const OF_A_CARD: f64 = 0.2;
 /// How long the machine's speed is measured.
 const MEASURED: Duration = Duration::from_millis(300);
 /// Pieces that are read at once.
 const MOST_PIECES: f64 = 2_048.0;
 
 pub(super) fn say(job: &Job, terminal: &Terminal) {
-    let speed = speed(&job.device) * OF_THE_FLOOR;
+    let speed = match &job.device {
+        Device::Cpu(cpu) => speed(cpu) * OF_THE_FLOOR,
+        // What cannot be measured now will be said when the work begins.
+        Device::Cuda(cuda) => cuda.speed(&layer(), 672).unwrap_or(f64::NAN) * OF_A_CARD,
+    };
     let (mut total, mut memory) = (0.0, 0.0_f64);
     for (what, cost) in costs(job) {
         let seconds = cost.operations / speed;
@@ -36,10 +43,15 @@ pub(super) fn say(job: &Job, terminal: &Terminal) {
     ));
 }
 
+/// A layer such as the embedded model's.
+fn layer() -> Config {
+    Config { hidden_size: 512, n_heads: 8, intermediate_size: 2048, ..Config::default() }
+}
+
 /// Operations a second of a product such as a model's.
-fn speed(device: &Device) -> f64 {
-    let Device::Cpu(cpu) = device else { return f64::NAN };
-    let mut probe = LinearProbe::new(672, 512, 2048);
+fn speed(cpu: &Cpu) -> f64 {
+    let layer = layer();
+    let mut probe = LinearProbe::new(672, layer.hidden_size, layer.intermediate_size);
     probe.run(cpu, Product::Forward);
     let (begun, mut n) = (Instant::now(), 0.0);
     while begun.elapsed() < MEASURED {
@@ -65,13 +77,16 @@ struct Size {
 fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
     let plan = &job.plan;
     let rounds = f64::from(plan.generate.rounds.get());
-    let dev = job.dev.as_ref().map(|dev| &dev.corpus);
+    let (train_set, dev) = (job.train.corpus(), job.dev.as_ref().map(Labelled::corpus));
+    let is_mixed = plan.method.mixes() && plan.method.has_masked_lm();
     let mut costs = Vec::new();
-    if let Some(model) = &job.masked_lm {
+    if let Some(model) = job.masked_lm.as_ref().filter(|_| plan.method.has_masked_lm()) {
         let shape = Shape::of(model);
-        let [train, dev] = [Some(&job.train.corpus), dev].map(|corpus| size(model, corpus, true));
+        let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, true));
+        // Every sentence twice: as it is and code-mixed.
+        let train = if is_mixed { train.doubled() } else { train };
         let masked = f64::from(plan.finetune.mask.rate) * train.entities / train.sentences.max(1.0);
-        if plan.method != melm::augment::Method::MlmEntity {
+        if plan.method.finetunes() {
             let what = "fine-tuning the masked language model";
             costs.push((what, shape.training(&plan.finetune.fit, (&train, &dev), masked)));
         }
@@ -79,14 +94,90 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
         let operations = rounds * train.pieces * 2.0 * shape.encoder + guessed * 2.0 * shape.table;
         costs.push(("generating", Cost { operations, bytes: 4.0 * shape.all }));
     }
+    if plan.method == melm::augment::Method::Daga {
+        costs.push(("training the language model", language_model(job)));
+    }
+    if plan.method == melm::augment::Method::Mulda {
+        costs.push(("training the encoder-decoder", encoder_decoder(job)));
+    }
     if let Some(model) = &job.tagger {
         let shape = Shape::of(model);
-        let [train, dev] = [Some(&job.train.corpus), dev].map(|corpus| size(model, corpus, false));
+        let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, false));
         costs.push(("training the judge", shape.training(&plan.tagger.fit, (&train, &dev), 0.0)));
-        let operations = rounds * train.pieces * 2.0 * shape.encoder;
+        let drafts = if is_mixed { train.doubled() } else { train };
+        let operations = rounds * drafts.pieces * 2.0 * shape.encoder;
         costs.push(("judging", Cost { operations, bytes: 4.0 * shape.all }));
     }
     costs
+}
+
+/// A word of DAGA's language model uses every weight once.
+fn language_model(job: &Job) -> Cost {
+    let daga = &job.plan.daga;
+    let (embedding, hidden) = (daga.embedding_size.get() as f64, daga.hidden_size.get() as f64);
+    let deeper = 2.0 * hidden * (daga.layers.get() as f64 - 1.0);
+    let (n_words, n_different) = words(job.train.corpus());
+    let weights = 4.0 * hidden * (embedding + hidden + deeper) + n_different * hidden;
+    let kept = n_different + 8.0 * hidden;
+    writer(job, &daga.fit, n_words, (weights, n_different * embedding, kept))
+}
+
+/// A piece of `MulDA`'s encoder-decoder uses every weight of its half once; the decoder's the table too.
+fn encoder_decoder(job: &Job) -> Cost {
+    let mulda = &job.plan.mulda;
+    let (n_words, n_different) = words(job.train.corpus());
+    // A token is about one and a half pieces.
+    let (width, layers, rows) = match &job.seq2seq {
+        Some(model) => {
+            let config = model.config();
+            (
+                config.width,
+                config.encoder.n_layers + config.decoder.n_layers,
+                config.vocab_size as f64,
+            )
+        }
+        None => (mulda.width.get(), 2 * mulda.layers.get(), 1.5 * n_different),
+    };
+    let (width, layers) = (width as f64, layers as f64);
+    let weights = layers * 14.0 * width * width / 2.0 + rows * width;
+    let kept = rows + layers * 14.0 * width;
+    writer(job, &mulda.fit, 1.5 * n_words, (weights, rows * width, kept))
+}
+
+/// Tokens and tags of a corpus, and how many different ones there are.
+fn words(corpus: &Corpus) -> (f64, f64) {
+    let sentences = corpus.sentences().iter();
+    let n_tags =
+        sentences.clone().flat_map(melm_text::Sentence::tags).filter(|t| **t != Tag::Outside);
+    let n_tags = n_tags.count();
+    let tokens: Vec<_> = sentences.flat_map(melm_text::Sentence::tokens).collect();
+    let n_words = (tokens.len() + n_tags) as f64;
+    (n_words, tokens.into_iter().collect::<std::collections::BTreeSet<_>>().len() as f64)
+}
+
+/// Training a model that writes: every weight once forward and twice backward for each word; writing costs little beside
+/// it. `kept` numbers are kept of each word of a batch.
+fn writer(
+    job: &Job,
+    fit: &FitSettings,
+    n_words: f64,
+    (weights, looked_up, kept): (f64, f64, f64),
+) -> Cost {
+    let n_sentences = job.train.corpus().sentences().len().max(1) as f64;
+    let epochs = match fit.budget {
+        Budget::Epochs(n) => n.get() as f64,
+        Budget::Updates(n) => n.get() as f64 * fit.batch_size.get() as f64 / n_sentences,
+    };
+    let rows = (fit.batch_size.get() as f64 * n_words / n_sentences).min(MOST_PIECES);
+    let bytes = 4.0 * (4.0 * (weights + looked_up) + rows * kept);
+    Cost { operations: epochs * 6.0 * n_words * weights, bytes }
+}
+
+impl Size {
+    fn doubled(&self) -> Self {
+        let Self { sentences, pieces, entities } = self;
+        Self { sentences: 2.0 * sentences, pieces: 2.0 * pieces, entities: 2.0 * entities }
+    }
 }
 
 fn size(model: &Pretrained, corpus: Option<&Corpus>, with_markers: bool) -> Size {

@@ -6,7 +6,9 @@ pub(crate) mod report;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use melm::augment::{Augmented, Backbones, Funnel, Gold, augment, tune};
+use melm::augment::{Augmented, Backbones, Funnel, Gold, Method, Sources, augment, tune};
+use melm::baselines::{NO_PRETRAINING, PretrainedSeq2Seq};
+use melm::codemix::Vectors;
 use melm::files::{Fingerprint, write_whole};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
@@ -14,19 +16,19 @@ use melm::plan::Plan;
 use melm::run::Seed;
 use melm::stage::{Event, Run};
 use melm_nn::device::Device;
-use melm_text::{Format, alike, extended};
 use serde_json::{Map, Value, json};
 use toml::Value as Toml;
 
 use crate::args::Augment;
-use crate::data::Data;
 use crate::failure::Failure;
 use crate::interrupt::Deferred;
+use crate::labelled::Labelled;
 use crate::listener::Listener;
 use crate::models;
 use crate::output::{self, Output};
 use crate::settings::{self, Flag, Needs};
 use crate::terminal::Terminal;
+use crate::vectors;
 
 /// Where trained models and finished rounds stay, so that more rounds redo nothing.
 const STAGES: &str = ".stages";
@@ -34,10 +36,12 @@ const STAGES: &str = ".stages";
 /// Everything that a run is made of.
 pub(crate) struct Job {
     plan: Plan,
-    train: Data,
-    dev: Option<Data>,
+    train: Labelled,
+    dev: Option<Labelled>,
     masked_lm: Option<Pretrained>,
     tagger: Option<Pretrained>,
+    seq2seq: Option<PretrainedSeq2Seq>,
+    vectors: Option<Vectors>,
     device: Device,
     machine: String,
 }
@@ -59,7 +63,7 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
         return Err(melm::Error::Occupied { dir, found }.into());
     }
     terminal.say(&job.described());
-    if command.keep_model && job.masked_lm.is_none() {
+    if command.keep_model && !job.plan.method.has_masked_lm() {
         terminal.say(&format!("the method {} has no model to keep", job.plan.method.name()));
     }
     if command.dry_run {
@@ -82,7 +86,8 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     }
     drop(listener);
     let out = job.write(folder.dir(), &augmented)?;
-    let funnel = Funnel::of(&augmented.records, &job.train.corpus);
+    let funnel =
+        Funnel::of(&augmented.records, job.train.corpus()).with_dropped(&augmented.dropped);
     let record = job.record(&augmented, &funnel, started);
     folder.finish(record.clone())?;
     drop(deferred);
@@ -92,34 +97,43 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
 
 impl Job {
     fn new(command: &Augment, terminal: &Terminal) -> Result<Self, Failure> {
-        let needs = |plan: &Plan| Needs {
-            masked_lm: plan.method.has_masked_lm(),
-            tagger: plan.has_judge(),
-        };
-        let plan = settings::plan(&command.planning, &flags(command), needs, terminal)?;
-        let read = |path: &Path| Data::read(path, &command.reading, terminal);
-        let train = read(&command.file)?;
-        let dev = command.dev.as_deref().map(read).transpose()?;
+        let needs =
+            |plan: &Plan| Needs { masked_lm: plan.needs_masked_lm(), tagger: plan.has_judge() };
+        let plan = settings::plan(&command.planning, &flags(command)?, needs, terminal)?;
+        let train = Labelled::read(&command.files, &command.reading, terminal)?;
+        let dev = train.read_dev(&command.dev, &command.reading, terminal)?;
         let open = |is_needed: bool, name: &str| {
             is_needed.then(|| models::open(name, terminal)).transpose()
         };
         let masked_lm = open(needs(&plan).masked_lm, &plan.model.masked_lm)?;
         let tagger = open(needs(&plan).tagger, &plan.model.tagger)?;
+        let folder = Some(&plan.model.seq2seq).filter(|_| plan.method == Method::Mulda);
+        let folder = folder.filter(|folder| !folder.is_empty());
+        let seq2seq = folder.map(|dir| PretrainedSeq2Seq::open(dir.as_ref())).transpose()?;
+        let mixed = (&plan, train.corpus());
+        let vectors = vectors::read(&command.vectors, mixed, masked_lm.as_ref(), terminal)?;
         let (device, machine) = models::device(&command.planning.machine)?;
-        Ok(Self { plan, train, dev, masked_lm, tagger, device, machine })
+        Ok(Self { plan, train, dev, masked_lm, tagger, seq2seq, vectors, device, machine })
     }
 
     fn gold(&self) -> Gold<'_> {
-        Gold { train: &self.train.corpus, dev: self.dev.as_ref().map(|dev| &dev.corpus) }
+        Gold { train: self.train.corpus(), dev: self.dev.as_ref().map(Labelled::corpus) }
     }
 
     fn backbones(&self) -> Backbones<'_> {
-        Backbones { masked_lm: self.masked_lm.as_ref(), tagger: self.tagger.as_ref(), judge: None }
+        Backbones {
+            masked_lm: self.masked_lm.as_ref(),
+            tagger: self.tagger.as_ref(),
+            seq2seq: self.seq2seq.as_ref(),
+            vectors: self.vectors.as_ref(),
+            judge: None,
+        }
     }
 
     fn described(&self) -> String {
         let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
         let (lm, tagger) = (name(self.masked_lm.as_ref()), name(self.tagger.as_ref()));
+        let lm = self.seq2seq_name().or(lm);
         let models = match (lm, tagger) {
             (Some(lm), Some(tagger)) if lm == tagger => format!(" with {lm}"),
             (Some(lm), Some(tagger)) => format!(" with {lm}, judged by {tagger}"),
@@ -137,17 +151,28 @@ impl Job {
         format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {}", self.machine)
     }
 
+    /// The encoder-decoder of the method, and whether it is pretrained.
+    fn seq2seq_name(&self) -> Option<String> {
+        let is_mulda = self.plan.method == Method::Mulda;
+        let new = || NO_PRETRAINING.to_owned();
+        is_mulda.then(|| self.seq2seq.as_ref().map_or_else(new, PretrainedSeq2Seq::name))
+    }
+
     /// Stands for everything that can change the result; the number of rounds only adds to it.
     fn key(&self) -> Result<String, Failure> {
         let mut plan = self.plan.clone();
         plan.generate.rounds = std::num::NonZeroU32::MIN;
         plan.model.masked_lm.clear();
         plan.model.tagger.clear();
+        plan.model.seq2seq.clear();
         let mut fingerprint = Fingerprint::default();
         let models = [self.masked_lm.as_ref(), self.tagger.as_ref()];
         for model in models {
             let model = model.map(Pretrained::fingerprint).transpose()?;
             fingerprint.add(model.unwrap_or_default().as_bytes());
+        }
+        if let Some(seq2seq) = &self.seq2seq {
+            fingerprint.add(seq2seq.fingerprint()?.as_bytes());
         }
         let isa = self.device.arithmetic();
         for part in ["augment", env!("CARGO_PKG_VERSION"), isa, &plan.to_toml()] {
@@ -156,20 +181,23 @@ impl Job {
         for data in std::iter::once(&self.train).chain(&self.dev) {
             data.add_to(&mut fingerprint);
         }
+        if let Some(vectors) = &self.vectors {
+            vectors.add_to(self.train.corpus(), &mut fingerprint);
+        }
         Ok(fingerprint.finish())
     }
 
-    /// Writes what others read; the name of the augmented set.
-    fn write(&self, dir: &Path, augmented: &Augmented) -> Result<PathBuf, Failure> {
-        let train = &self.train;
-        let format = train.options.format.unwrap_or_else(|| Format::detect(train.source.text()));
-        let out = dir.join(format!("train.augmented.{}", format.name()));
-        let write = if self.plan.union { extended } else { alike };
-        let text = write((&train.source, &train.options), &train.corpus, &augmented.kept)?;
-        write_whole(&out, text.as_bytes())?;
+    /// Writes what others read; the names of the augmented sets, one a language.
+    fn write(&self, dir: &Path, augmented: &Augmented) -> Result<Vec<PathBuf>, Failure> {
+        let mut out = Vec::new();
+        for (suffix, text) in self.train.extended(&augmented.kept, self.plan.union)? {
+            let path = dir.join(format!("train.augmented.{suffix}"));
+            write_whole(&path, text.as_bytes())?;
+            out.push(path);
+        }
         write_whole(&dir.join("drafts.jsonl"), augmented.lines.as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
-        let metrics = ["finetune", "judge"].map(|stage| {
+        let metrics = ["finetune", "daga", "mulda", "judge"].map(|stage| {
             let path = dir.join(STAGES).join(stage).join("metrics.jsonl");
             std::fs::read_to_string(path).unwrap_or_default()
         });
@@ -178,8 +206,12 @@ impl Job {
     }
 
     fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Failure> {
-        let Some(pretrained) = &self.masked_lm else { return Ok(()) };
-        let tuned = tune(self.gold(), &self.plan, (pretrained, &self.device), run)?;
+        let pretrained = self.masked_lm.as_ref().filter(|_| self.plan.method.has_masked_lm());
+        let Some(pretrained) = pretrained else { return Ok(()) };
+        let gold = self.gold();
+        let sources = Sources::of(gold.train, &self.plan, self.vectors.as_ref(), run)?;
+        let learnt = Gold { train: &sources.corpus, ..gold };
+        let tuned = tune(learnt, &self.plan, (pretrained, &self.device), run)?;
         tuned.lm.save(dir)?;
         // `melm generate` reads its settings there.
         Ok(write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?)
@@ -199,11 +231,17 @@ impl Job {
         put("rounds", self.plan.generate.rounds.get().into());
         put("seed", self.plan.seed.into());
         put("train", self.train.record());
-        put("dev", self.dev.as_ref().map_or(Value::Null, Data::record));
+        put("dev", self.dev.as_ref().map_or(Value::Null, Labelled::record));
         put("masked_lm", json!(self.masked_lm.as_ref().map(Pretrained::name)));
         put("tagger", json!(self.tagger.as_ref().map(Pretrained::name)));
+        if let Some(name) = self.seq2seq_name() {
+            put("seq2seq", name.into());
+        }
         put("device", self.machine.as_str().into());
         put("drafts", json!(funnel));
+        if let Some(counts) = augmented.prepared.as_ref().and_then(|p| p.codemix.as_ref()) {
+            put("codemix", json!(counts));
+        }
         let best = augmented.judge.as_ref().and_then(|judge| judge.best);
         put("judge", json!(best));
         put("seconds", json!((started.elapsed().as_secs_f64() * 10.0).round() / 10.0));
@@ -211,13 +249,14 @@ impl Job {
     }
 }
 
-fn flags(command: &Augment) -> Vec<Flag> {
+fn flags(command: &Augment) -> Result<Vec<Flag>, Failure> {
     let mut flags = Vec::new();
     flags.extend(command.rounds.map(Flag::rounds));
+    flags.extend(vectors::flag(&command.vectors)?);
     if let Some(method) = command.method {
         let name = method.name();
         let value = Toml::String(name.to_owned());
         flags.push(Flag { option: format!("--method {name}"), key: "method", value });
     }
-    flags
+    Ok(flags)
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::Path;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use melm::augment::{Augmented, DraftRecord, Funnel, Verdict};
@@ -11,6 +11,7 @@ use super::Job;
 use crate::commands::finetune::{cuts, starts};
 use crate::progress::duration;
 use crate::terminal::{Terminal, count};
+use crate::vectors;
 
 /// How many drafts are shown.
 const N_EXAMPLES: usize = 5;
@@ -19,7 +20,7 @@ const AROUND: usize = 6;
 
 pub(super) fn say(
     (job, augmented, funnel): (&Job, &Augmented, &Funnel),
-    (out, started): (&Path, Instant),
+    (out, started): (&[PathBuf], Instant),
     terminal: &Terminal,
 ) {
     if let Some(prepared) = &augmented.prepared {
@@ -27,8 +28,14 @@ pub(super) fn say(
             let n = count(prepared.n_without_mentions, "sentence");
             terminal.say(&format!("{n} without a mention: no drafts of them"));
         }
+        if prepared.n_too_long > 0 {
+            let n = count(prepared.n_too_long, "sentence");
+            terminal
+                .say(&format!("{n} too long for the encoder-decoder: nothing learnt from them"));
+        }
         let cuts = cuts((prepared.n_windowed, prepared.n_left_out), prepared.n_unmaskable);
-        for line in starts(&prepared.markers).into_iter().chain(cuts) {
+        let lacks = prepared.codemix.as_ref().map(vectors::lacks).unwrap_or_default();
+        for line in starts(&prepared.markers).into_iter().chain(cuts).chain(lacks) {
             terminal.say(&line);
         }
     }
@@ -39,10 +46,11 @@ pub(super) fn say(
     for record in examples(&augmented.records) {
         show(job, record, terminal);
     }
-    let gold = count(job.train.corpus.sentences().len(), "gold sentence");
+    let gold = count(job.train.corpus().sentences().len(), "gold sentence");
+    let names: Vec<_> = out.iter().map(|path| format!("`{}`", path.display())).collect();
     terminal.say(&format!(
-        "wrote `{}`: {} and {} in {}",
-        out.display(),
+        "wrote {}: {} and {} in {}",
+        names.join(", "),
         if job.plan.union { gold } else { "no gold".to_owned() },
         count(funnel.kept + funnel.copied, "draft"),
         duration(started.elapsed().as_secs_f64()),
@@ -51,6 +59,13 @@ pub(super) fn say(
 
 /// What became of the drafts.
 pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
+    if !funnel.dropped.is_empty() {
+        let written = funnel.drafts + funnel.dropped.total();
+        terminal.say(&format!("written                  {written:>6}"));
+        for (fault, n) in funnel.dropped.iter() {
+            terminal.say(&format!("  {:<23}{n:>6}", fault.described()));
+        }
+    }
     terminal.say(&format!("drafts                   {:>6}", funnel.drafts));
     for (n, what) in [
         (funnel.repeat_source, "repeat their source"),
@@ -72,6 +87,10 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
         let n = count(funnel.restored_tokens, "token");
         terminal.say(&format!("{n} stayed as they were: the guessed pieces spelled nothing sound"));
     }
+    if funnel.without_vector > 0 {
+        let n = count(funnel.without_vector, "mention");
+        terminal.say(&format!("{n} replaced by any of the type: no vector to compare by"));
+    }
     let by_type: Vec<_> = funnel.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
     let n_new: usize = funnel.new_mentions.values().sum();
     if n_new > 0 {
@@ -83,20 +102,39 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
 fn examples(records: &[DraftRecord]) -> Vec<&DraftRecord> {
     let mut seen = BTreeSet::new();
     let mut kept: Vec<_> = records.iter().filter(|r| r.verdict == Verdict::Kept).collect();
-    kept.retain(|record| seen.insert(record.source));
+    kept.retain(|record| {
+        record.source.is_none_or(|source| seen.insert((&record.language, source)))
+    });
     let step = (kept.len() / N_EXAMPLES).max(1);
     kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
 }
 
-/// The first replaced mention of a draft with what stands around it, in the source and in the draft.
+/// The first replaced mention of a draft with what stands around it, in the source and in the draft; the whole draft if
+/// it has no source.
 fn show(job: &Job, record: &DraftRecord, terminal: &Terminal) {
+    let Some(number) = record.source else { return terminal.say(&with_tags(record)) };
     let Some(replaced) = record.replaced.iter().find(|one| one.old != one.new) else { return };
-    let source = &job.train.corpus.sentences()[record.source - 1];
+    let corpus = job.train.corpus();
+    let Some(source) = record.position(corpus).map(|at| &corpus.sentences()[at]) else { return };
     let Some(mention) = source.mentions().nth(replaced.mention) else { return };
     let before = around(source.tokens(), mention.tokens);
     let after = around(&record.tokens, replaced.start..replaced.end);
-    terminal.say(&format!("{:>5}  {before}", record.source));
+    let number = match &record.language {
+        Some(code) => format!("{code} {number}"),
+        None => number.to_string(),
+    };
+    terminal.say(&format!("{number:>5}  {before}"));
     terminal.say(&format!("    →  {after}  {}", replaced.entity_type));
+}
+
+/// A draft as one line, tags behind their tokens.
+fn with_tags(record: &DraftRecord) -> String {
+    let word = |(token, tag): (&String, &String)| match tag.as_str() {
+        "O" => token.clone(),
+        tag => format!("{token}/{tag}"),
+    };
+    let words: Vec<_> = record.tokens.iter().zip(&record.tags).map(word).collect();
+    format!("    +  {}", words.join(" "))
 }
 
 /// A mention in brackets and the tokens around it.

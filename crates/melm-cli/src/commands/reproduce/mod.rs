@@ -6,6 +6,7 @@ mod workshop;
 
 use std::sync::Mutex;
 
+use melm::augment::Method;
 use melm::experiment::table::{Rows, Split, Table, costs, csv, figures, latex, markdown};
 use melm::experiment::{Cell, Ledger, Line, Paper, Tally};
 use melm::files::{sha256, write_whole};
@@ -37,6 +38,11 @@ fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<
     let workshop = Workshop::new((&command.comparing, &name), &grid, data, terminal)?;
     let taggers = command.keep_taggers.then(|| command.out.join("taggers"));
     let bench = workshop.bench(taggers.as_deref());
+    let needs_vectors = |cell: &Cell| cell.method.drafts().is_some_and(Method::has_vectors);
+    if let Some(cell) = cells.iter().find(|cell| bench.vectors.is_none() && needs_vectors(cell)) {
+        let language = cell.languages().next().unwrap_or_default().to_owned();
+        return Err(melm::Error::NoVectorsOf { language }.into());
+    }
     terminal.say(&workshop.described(&cells));
     let file = match command.shard {
         Some(shard) => {

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use melm::augment::Method;
+use melm::codemix::{VectorKind, Vectors};
 use melm::experiment::{Arithmetic, Bench, Cell, Grid, Languages, Ledger, Progress, Tally};
+use melm::files::Fingerprint;
 use melm::model::Pretrained;
 use melm::plan::{Plan, PlanTable, Size, Sizes};
 use melm::stage::{Event, Wish};
+use melm_text::Corpus;
 
 use crate::args::{Comparing, Machine};
 use crate::failure::Failure;
@@ -17,6 +19,7 @@ use crate::interrupt::{self, Deferred};
 use crate::models;
 use crate::settings;
 use crate::terminal::{Terminal, count};
+use crate::vectors;
 
 /// Everything that a [`Bench`] borrows.
 pub(crate) struct Workshop<'a> {
@@ -25,6 +28,7 @@ pub(crate) struct Workshop<'a> {
     languages: Languages,
     plans: BTreeMap<String, Plan>,
     masked_lm: Option<Pretrained>,
+    vectors: Option<Vectors>,
     tagger: Pretrained,
     arithmetic: Arithmetic,
     machine: String,
@@ -48,17 +52,46 @@ impl<'a> Workshop<'a> {
                 hint: "compare models with one run each, in folders of their own: `--model`",
             });
         }
+        if !plan.model.seq2seq.is_empty() {
+            return Err(Failure::Usage {
+                message: format!("`{name}` names a model for MulDA: {}", plan.model.seq2seq),
+                hint: "grids run MulDA without pretraining; leave `model.seq2seq` out",
+            });
+        }
         let drafts = grid.grid.iter().flat_map(|block| &block.methods);
-        let needs_lm = drafts.filter_map(|system| system.drafts()).any(Method::has_masked_lm);
+        let methods: Vec<_> = drafts.filter_map(|system| system.drafts()).collect();
+        if plans.values().any(|other| other.codemix.vectors != plan.codemix.vectors) {
+            return Err(Failure::Usage {
+                message: format!("the variants of `{name}` have different vectors"),
+                hint: "compare vectors with one run each, in folders of their own: `--vectors`",
+            });
+        }
+        let by_pieces = plan.codemix.vectors == VectorKind::Pieces;
+        let needs_vectors = methods.iter().any(|method| method.has_vectors());
+        let needs_lm = methods.iter().any(|method| method.reads_masked_lm());
+        let needs_lm = needs_lm || needs_vectors && by_pieces;
         let open = |name: &str| models::open(name, terminal);
         let masked_lm = needs_lm.then(|| open(&plan.model.masked_lm)).transpose()?;
         let tagger = open(&plan.model.tagger)?;
+        let corpora = languages.iter().map(|(code, one)| (code.as_str(), &one.train.corpus));
+        let corpus = Corpus::of_languages(corpora);
+        // Cells that need vectors say so if there are none.
+        let vectors = if needs_vectors && (by_pieces || !options.vectors.is_empty()) {
+            vectors::open(&options.vectors, (by_pieces, &corpus), masked_lm.as_ref(), terminal)?
+        } else {
+            None
+        };
+        let mut of_vectors = Fingerprint::default();
+        if let Some(vectors) = &vectors {
+            vectors.add_to(&corpus, &mut of_vectors);
+        }
         let (device, machine) = models::device(&job_machine(options))?;
         let fingerprint = |model: &Pretrained| model.fingerprint();
         let arithmetic = Arithmetic {
             device: device.arithmetic().to_owned(),
             masked_lm: masked_lm.as_ref().map(fingerprint).transpose()?.unwrap_or_default(),
             tagger: fingerprint(&tagger)?,
+            vectors: of_vectors.finish(),
         };
         let started = Instant::now();
         let clock = Box::new(move || started.elapsed().as_secs_f64());
@@ -68,6 +101,7 @@ impl<'a> Workshop<'a> {
             languages,
             plans,
             masked_lm,
+            vectors,
             tagger,
             arithmetic,
             machine,
@@ -83,6 +117,7 @@ impl<'a> Workshop<'a> {
             languages: &self.languages,
             plans: &self.plans,
             masked_lm: self.masked_lm.as_ref(),
+            vectors: self.vectors.as_ref(),
             tagger: &self.tagger,
             arithmetic: self.arithmetic.clone(),
             keep_taggers,
@@ -151,6 +186,7 @@ fn plans(
         for edit in &options.set {
             table.set(edit)?;
         }
+        settings::put(&mut table, vectors::flag(&options.vectors)?.as_slice())?;
         let models = settings::models_of(options.model.as_ref(), options.tagger_model.as_ref());
         settings::put(&mut table, &models)?;
         if let Some(edits) = grid.variants.get(variant) {

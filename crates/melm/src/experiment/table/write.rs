@@ -60,7 +60,7 @@ pub fn csv(rows: &Rows, with_header: bool) -> String {
                 row.budget.to_string(),
                 size(row),
                 row.variant.clone(),
-                row.method.to_string(),
+                quoted(row.method.title()),
                 column.clone(),
                 f1.n.to_string(),
                 number(Some(f1.mean)),
@@ -75,6 +75,11 @@ pub fn csv(rows: &Rows, with_header: bool) -> String {
         }
     }
     text
+}
+
+/// A text that may hold a comma, as a field.
+fn quoted(text: &str) -> String {
+    if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() }
 }
 
 pub(super) fn budgets(rows: &Rows) -> Vec<String> {
@@ -106,7 +111,7 @@ fn header(rows: &Rows) -> Vec<String> {
 }
 
 fn cells(rows: &Rows, row: &Row) -> Vec<String> {
-    let mut cells = vec![size(row), row.method.to_string()];
+    let mut cells = vec![size(row), row.method.title().to_owned()];
     cells.extend((rows.variants.len() > 1).then(|| row.variant.clone()));
     for column in rows.columns.iter().map(String::as_str).chain([MEAN]) {
         let f1 = row.f1.get(column).map_or_else(|| "–".to_owned(), with_spread);

@@ -118,8 +118,9 @@ fn plan(edits: &[&str]) -> Plan {
 }
 
 fn arithmetic() -> Arithmetic {
-    let [device, masked_lm, tagger] = ["isa", "lm", "encoder"].map(str::to_owned);
-    Arithmetic { device, masked_lm, tagger }
+    let parts = ["isa", "lm", "encoder", "vectors"].map(str::to_owned);
+    let [device, masked_lm, tagger, vectors] = parts;
+    Arithmetic { device, masked_lm, tagger, vectors }
 }
 
 #[test]
@@ -144,6 +145,10 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
         Cell { budget: "30 epochs".parse().unwrap(), ..base.clone() },
         cell("melm-plain"),
         cell("label-wise"),
+        cell("lwtr"),
+        cell("codemix-random"),
+        cell("codemix-ess"),
+        cell("melm-codemix"),
         cell("gold"),
         cell("gold-duplicated"),
     ] {
@@ -169,7 +174,13 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
     other.get_mut("en").unwrap().dev.as_mut().unwrap().fingerprint.push('x');
     is_new("dev", of(&base, &usual, &other, &arithmetic()));
     is_new("evaluations", key(&base, (&usual, 11), &data, &arithmetic()));
-    assert_eq!(n, 22);
+    for method in ["codemix-ess", "melm-codemix"] {
+        let mut other = arithmetic();
+        other.vectors.push('x');
+        is_new("vectors", of(&cell(method), &usual, &data, &other));
+        is_new("rate", of(&cell(method), &plan(&["codemix.rate=0.5"]), &data, &arithmetic()));
+    }
+    assert_eq!(n, 30);
     // What a method never reads does not: variants of it are shared.
     let key_of = |method: &str, edit: &str| of(&cell(method), &plan(&[edit]), &data, &arithmetic());
     for (method, edit) in [
@@ -177,8 +188,16 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
         ("gold", "tagger.budget=31 updates"),
         ("gold-duplicated", "filter.mode=off"),
         ("label-wise", "generate.mask.mean=0.9"),
+        ("melm", "daga.tries=3"),
+        ("daga", "mulda.tries=3"),
+        ("lwtr", "finetune.learning_rate=1e-3"),
+        ("codemix-ess", "finetune.learning_rate=1e-3"),
+        ("melm", "codemix.rate=0.5"),
     ] {
         assert_eq!(key_of(method, edit), key_of(method, "seed=5"), "{method} {edit}");
+    }
+    for (method, edit) in [("daga", "daga.tries=3"), ("mulda", "mulda.tries=3")] {
+        assert_ne!(key_of(method, edit), key_of(method, "seed=5"), "{method} {edit}");
     }
     assert_ne!(key_of("gold-duplicated", "generate.rounds=9"), key_of("gold-duplicated", "seed=1"));
 }

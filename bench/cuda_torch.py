@@ -1,0 +1,314 @@
+"""PyTorch's side of bench/cuda.py, which starts it: cuda_torch.py SIDE SHAPE WHAT [--device cpu] [--tiny] [--limit S]
+
+SIDE is one of
+  authors           as their public code: f32, padded to 128, head and loss at every position, clipping, torch's Adam
+  eager-bf16        the best a user could write: trimmed, SDPA, masks and places of rows made beforehand, head at the
+  eager-tf32        masked rows only, clipping, fused AdamW; under bf16 autocast (to generate: a bf16 model), or in tf32
+  compile           eager-bf16 through torch.compile as it comes: it compiles again when it sees other lengths
+  compile-dynamic   the same told of varying shapes beforehand
+  ceiling           the card's speeds, and from them the floor of a step, for all of SHAPE (with commas)
+WHAT is `train` or `generate`.
+
+Imports (and compiles, for S seconds at most), prints `ready`, waits for a line, measures, prints JSON a batch, `end`.
+All batches are on the device beforehand. Steps are not waited for one by one: a run of several is.
+"""
+import argparse, gc, itertools, json, os, signal, statistics, sys, time
+import torch, transformers
+from torch_step import LENGTHS, SHAPES, finish
+
+BATCHES = ["16", "32", "full"]
+TINY = dict(vocab_size=500, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
+N_WARM, N_RUNS, RUN_STEPS, RUN_SECONDS, N_DISTINCT = 5, 3, 10, 0.6, 31
+WIDTH, PAD = 128, 1
+
+
+def lengths(batch, step):
+    """As `Sentences::lengths` in bench_step.rs."""
+    if batch == "full":
+        return [WIDTH] * 16
+    cycled = zip(range(int(batch)), itertools.cycle(LENGTHS))
+    return [length + (step * 7 + i * 5 + step * i % 3) % 9 - 4 for i, length in cycled]
+
+
+def masked_rows(batch, n_rows):
+    return [row for row in range(n_rows) if batch == "full" or row % 20 in (3, 9, 16)]
+
+
+def tensors(n_pieces, batch, step, is_padded, device):
+    """The sentences of bench_step.rs as a user would give them to transformers."""
+    sizes = lengths(batch, step)
+    rows = [[5 + (key * 7919 + i * 104729) % (n_pieces - 5) for i in range(n)] for key, n in enumerate(sizes)]
+    width = WIDTH if is_padded else max(sizes)
+    ids = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
+    real = ids != PAD
+    places = real.flatten().nonzero().squeeze(1)[masked_rows(batch, sum(sizes))]  # of masked rows, padding counted
+    if is_padded:
+        return ids.to(device), real.long().to(device)
+    square = real[:, None, None, :].expand(-1, -1, width, -1).contiguous()
+    found = ids, square, real.cumsum(1) * real + PAD, places, ids.flatten()[places]
+    found = [tensor.to(device) for tensor in found]
+    if real.all():  # no mask: SDPA may then choose the flash kernel
+        found[1] = None
+    return found
+
+
+class Side:
+    """One side at one shape: its model, and a step for every kind of batch."""
+
+    def __init__(self, name, shape, what, device, is_tiny):
+        self.name, self.what, self.device, self.is_tiny = name, what, device, is_tiny
+        self.is_training = what == "train"
+        config = dict(SHAPES[shape], **(TINY if is_tiny else {}))
+        with device:
+            config = transformers.XLMRobertaConfig(**config, attn_implementation="sdpa")
+            self.model = transformers.XLMRobertaForMaskedLM(config)
+        # In ordinary memory until the first step, whose seconds have the way to the card, as ours have.
+        self.model = self.model.cpu().train(self.is_training)
+        self.is_bf16 = "tf32" not in name and name != "authors"
+        if "tf32" in name:
+            torch.set_float32_matmul_precision("high")
+        self.work = self.authors if name == "authors" else self.best
+        if name.startswith("compile"):
+            backend = "inductor" if device.type == "cuda" else "aot_eager"  # a smoke test has no minutes for C++
+            self.work = torch.compile(self.best, dynamic=True if name == "compile-dynamic" else None, backend=backend)
+        self.optimiser, self.is_moved, self.n_steps, self.batches = None, False, 0, {}
+
+    def authors(self, ids, mask):
+        if self.is_training:
+            return self.model(ids, mask, labels=ids, output_hidden_states=True).loss
+        top = self.model(ids, mask, labels=ids).logits.topk(5, dim=-1).indices
+        chosen = torch.randint(1, 5, (*top.shape[:2], 1)).to(self.device)
+        return torch.gather(top, -1, chosen).squeeze(-1)
+
+    def best(self, ids, mask, positions, places, originals):
+        # A bf16 model needs no autocast.
+        with torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.is_bf16 and self.is_training):
+            hidden = self.model.roberta(input_ids=ids, attention_mask=mask, position_ids=positions).last_hidden_state
+            logits = self.model.lm_head(hidden.flatten(0, 1)[places])
+        if self.is_training:
+            return torch.nn.functional.cross_entropy(logits.float(), originals)
+        return logits.float().log_softmax(-1).topk(5)
+
+    def move(self):
+        self.is_moved = True
+        dtype = torch.bfloat16 if self.is_bf16 and not self.is_training else None
+        self.model = self.model.to(self.device, dtype)
+        if self.is_training:
+            adam = torch.optim.Adam if self.name == "authors" else torch.optim.AdamW
+            extra = {} if self.name == "authors" else {"fused": True}
+            self.optimiser = adam(self.model.parameters(), lr=1e-5, **extra)
+
+    def step(self, batch):
+        b = self.batches[batch][self.n_steps % len(self.batches[batch])]
+        self.n_steps += 1
+        if self.is_training:
+            finish(self.model, self.optimiser, self.work(*b))
+            return
+        with torch.inference_mode():
+            found = self.work(*b)
+        if self.name != "authors":  # a user wants them there, and ours brings them; theirs stay on the card to the end
+            [part.cpu() for part in found]
+
+    def seconds(self, batch, n):
+        synchronize(self.device)
+        start = time.perf_counter()
+        for _ in range(n):
+            self.step(batch)
+        synchronize(self.device)
+        return time.perf_counter() - start
+
+    def first(self, batch):
+        """Seconds of the first step and of the first five; they are the warm-up."""
+        n_distinct = 1 if batch == "full" else N_DISTINCT
+        self.batches[batch] = [tensors(self.model.config.vocab_size, batch, step, self.name == "authors", self.device)
+                               for step in range(n_distinct)]
+        self.n_steps = 0
+        if self.device.type == "cuda":
+            gc.collect()
+            torch.cuda.empty_cache()
+            torch.cuda.reset_peak_memory_stats()
+        start = time.perf_counter()
+        if not self.is_moved:
+            self.move()
+        self.seconds(batch, 1)
+        first = time.perf_counter() - start
+        self.seconds(batch, 1 if self.is_tiny else N_WARM - 1)
+        return {"first_s": first, "five_s": time.perf_counter() - start}
+
+    def measure(self, batch):
+        if self.device.type == "cuda" and self.name.startswith("compile"):
+            torch.cuda.reset_peak_memory_stats()  # the batches were compiled one after the other
+        one = self.seconds(batch, 1)
+        n = 1 if self.is_tiny else max(2, min(RUN_STEPS, int(RUN_SECONDS / one)))
+        runs = [1e3 * self.seconds(batch, n) / n for _ in range(1 if self.is_tiny else N_RUNS)]
+        found = {"ms": statistics.median(runs), "best_ms": min(runs), "mean_ms": statistics.mean(runs),
+                 "n_steps": n * len(runs)}
+        if self.device.type == "cuda":
+            found["allocated_mib"] = torch.cuda.max_memory_allocated() >> 20
+            found["reserved_mib"] = torch.cuda.max_memory_reserved() >> 20
+        return found
+
+
+def synchronize(device):
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def seconds_of(run, n, device):
+    """The best of five, `n` at once; replayed as a graph on a card, where launching takes longer than a small product."""
+    for _ in range(3):
+        run()
+    replay, each = run, 1
+    if device.type == "cuda":
+        synchronize(device)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            for _ in range(n):
+                run()
+        replay, each = graph.replay, n
+    found = []
+    for _ in range(5):
+        synchronize(device)
+        start = time.perf_counter()
+        replay()
+        synchronize(device)
+        found.append(time.perf_counter() - start)
+    return min(found) / each
+
+
+def products(m, inputs, outputs, device):
+    """Seconds of a linear layer's three products in bf16, f32 sums: forward, to the inputs, to the weights."""
+    make = lambda *size: torch.randn(*size, device=device, dtype=torch.bfloat16)
+    x, w, y = make(m, inputs), make(outputs, inputs), make(m, outputs)
+    out_x, out_w = torch.empty_like(x), torch.empty_like(w)
+    n = max(5, min(500, int(2e12 / (2 * m * inputs * outputs))))
+    return [seconds_of(run, n, device) for run in (lambda: torch.mm(x, w.T, out=y), lambda: torch.mm(y, w, out=out_x),
+                                                   lambda: torch.mm(y.T, x, out=out_w))]
+
+
+@torch.inference_mode()
+def bandwidth(device, is_tiny):
+    """Bytes a second of a copy, read and written."""
+    source = torch.ones(1 << (20 if is_tiny else 29), device=device)
+    target = torch.empty_like(source)
+    return 2 * 4 * source.numel() / seconds_of(lambda: target.copy_(source), 10, device)
+
+
+@torch.inference_mode()
+def floor(shape, batch, bytes_a_second, device, is_tiny):
+    """The speeds at a shape and batch, and the milliseconds that a step takes at them at least, by part."""
+    sizes = dict(SHAPES[shape], **(TINY if is_tiny else {}))
+    hidden, inner, n_layers = sizes["hidden_size"], sizes["intermediate_size"], sizes["num_hidden_layers"]
+    vocab = -(-sizes["vocab_size"] // 8) * 8  # the odd number is slower
+    steps = [lengths(batch, step) for step in range(N_DISTINCT)]
+    rows = round(statistics.mean(sum(step) for step in steps))
+    masked = round(statistics.mean(len(masked_rows(batch, sum(step))) for step in steps))
+    pairs = statistics.mean(sum(n * n for n in step) for step in steps)
+    shapes = {"qkv": (rows, hidden, 3 * hidden), "output": (rows, hidden, hidden), "up": (rows, hidden, inner),
+              "down": (rows, inner, hidden), "dense": (masked, hidden, hidden), "head": (masked, hidden, vocab)}
+    times = {name: products(*shape, device) for name, shape in shapes.items()}
+    layer = 4 * hidden * hidden + 2 * hidden * inner + 9 * hidden + inner
+    rest = n_layers * layer + (sizes["max_position_embeddings"] + 3) * hidden + hidden * hidden + 3 * hidden + vocab
+    result = {"kind": "floor", "shape": shape, "batch": batch, "rows": rows, "masked": masked,
+              "terabytes_a_second": bytes_a_second / 1e12,
+              "teraflops": {name: [2 * m * k * n / t / 1e12 for t in times[name]] for name, (m, k, n) in shapes.items()}}
+    for what, n_products in (("train", 3), ("generate", 1)):
+        # Attention: two products forward and four back, at the speed of the product to its output.
+        attention = n_layers * 4 * pairs * hidden * n_products / (2 * rows * hidden**2 / times["output"][0])
+        in_layers = sum(sum(times[name][:n_products]) for name in ("qkv", "output", "up", "down"))
+        parts = {
+            "layers": n_layers * in_layers,
+            "attention": attention,
+            "head": sum(sum(times[name][:n_products]) for name in ("dense", "head")),
+            # Beyond what the products read and write, in bf16: scores read, to train their errors written.
+            "scores": masked * vocab * (4 if what == "train" else 2) / bytes_a_second,
+        }
+        if what == "train":  # f32: gradient read; value and two moments read and written; the bf16 copy written
+            parts["optimiser"] = (28 + 2) * (vocab * hidden + rest) / bytes_a_second
+        result[what] = {name: 1e3 * seconds for name, seconds in parts.items()}
+        result[what]["all"] = 1e3 * sum(parts.values())
+    return result
+
+
+def say(found):
+    print(json.dumps(found), flush=True)
+
+
+class OutOfTime(BaseException):
+    """No `Exception`, which the compiler would catch."""
+
+
+def give_up(*_):
+    raise OutOfTime("gave up compiling")
+
+
+def guarded(kind, run):
+    """What `run` finds, or in what it failed: the other batches go on."""
+    try:
+        return run()
+    except (Exception, OutOfTime) as error:
+        gc.collect()
+        lines = str(error).strip().splitlines() or [""]
+        print(f"{kind}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        return {"error": f"{type(error).__name__}: {lines[0][:200]}"}
+
+
+def wait():
+    print("ready", flush=True)
+    if not sys.stdin.readline():
+        sys.exit("nobody waits for the measurement any more")
+
+
+def ceilings(shapes, device, is_tiny):
+    wait()
+    speed = bandwidth(device, is_tiny)
+    for shape in shapes.split(","):
+        for batch in BATCHES:
+            say({"shape": shape, "batch": batch,
+                 **guarded(f"{shape} {batch}", lambda: floor(shape, batch, speed, device, is_tiny))})
+
+
+def bench(arguments, device):
+    make = lambda: Side(arguments.side, arguments.shape, arguments.what, device, arguments.tiny)
+    firsts, batches = {}, BATCHES
+    is_compiled = arguments.side.startswith("compile")
+    if arguments.side == "compile":  # the one that never changes first: compiled for its very shape
+        batches = ["full", "16", "32"]
+    if is_compiled:
+        side = make()
+        signal.signal(signal.SIGALRM, give_up)
+        signal.alarm(arguments.limit)
+        start = time.perf_counter()
+        for batch in batches:
+            is_late = time.perf_counter() - start > arguments.limit
+            firsts[batch] = guarded(batch, give_up if is_late else lambda: side.first(batch))
+        signal.alarm(0)
+    wait()
+    if not is_compiled:
+        side = make()
+    for batch in batches:
+        first = firsts[batch] if is_compiled else guarded(batch, lambda: side.first(batch))
+        found = first if "error" in first else {**first, **guarded(batch, lambda: side.measure(batch))}
+        say({"batch": batch, **found})
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for name in ("side", "shape", "what"):
+        parser.add_argument(name)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--tiny", action="store_true")
+    parser.add_argument("--limit", type=int, default=90)
+    arguments = parser.parse_args()
+    torch.manual_seed(1)
+    device = torch.device(arguments.device)
+    if arguments.side == "ceiling":
+        ceilings(arguments.shape, device, arguments.tiny)
+    else:
+        bench(arguments, device)
+    print("end", flush=True)
+    os._exit(0)  # without taking the compiler's processes and the card's memory apart: cuda.py ends them
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,84 @@
+//! `melm codemix`: mentions from other languages, in one's own sentences.
+
+use std::io::Write as _;
+use std::ops::ControlFlow;
+
+use melm::augment::{DraftRecord, Funnel, Verdict, to_lines};
+use melm::codemix::{Choice, Codemix as Mixer};
+use melm::draft::Novelty;
+use melm::run::Seed;
+use melm_text::{Corpus, Sentence};
+use toml::Value;
+
+use crate::args::Codemix;
+use crate::commands::augment::report;
+use crate::failure::Failure;
+use crate::labelled::Labelled;
+use crate::models;
+use crate::output::{self, Output};
+use crate::progress::Progress;
+use crate::settings::{self, Flag};
+use crate::terminal::Terminal;
+use crate::vectors;
+
+pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure> {
+    let choice = if command.random { Choice::Random } else { Choice::Similar };
+    let method = if command.random { "codemix-random" } else { "codemix-ess" };
+    let mut flags: Vec<_> = vectors::flag(&command.vectors)?.into_iter().collect();
+    let value = Value::String(method.into());
+    flags.push(Flag { option: format!("--method {method}"), key: "method", value });
+    let plan = settings::plan_of_layers(&command.layers, &flags)?;
+
+    let (out, force) = (&command.output.out, command.output.force);
+    let beside = || (!output::is_final(out)).then(|| output::beside(out, ".jsonl"));
+    let drafts = command.drafts.clone().or_else(beside);
+    let drafts = drafts.map(|path| Output::create(&path, force)).transpose()?;
+    let mut out = Output::create(out, force)?;
+
+    let train = Labelled::read(&command.files, &command.reading, terminal)?;
+    let masked_lm = plan.needs_masked_lm().then(|| models::open(&command.model, terminal));
+    let masked_lm = masked_lm.transpose()?;
+    let corpus = train.corpus();
+    let read = vectors::read(&command.vectors, (&plan, corpus), masked_lm.as_ref(), terminal)?;
+    let mut mixer = Mixer::new(corpus, (choice, read.as_ref()), plan.codemix)?;
+    terminal.say(&format!("mixing {} by {method}", train.described()));
+    for line in vectors::lacks(mixer.counts()) {
+        terminal.say(&line);
+    }
+    let key = Seed(plan.seed).stream("codemix");
+    let (mut novelty, mut new, mut records) = (Novelty::of(corpus), Vec::new(), Vec::new());
+    for round in 1..=command.rounds.get() {
+        let mut progress = Progress::of_steps("mixing languages", terminal);
+        let drafts = mixer.round((key, round), &mut |done, of| {
+            progress.at_step(done, of);
+            ControlFlow::Continue(())
+        });
+        for draft in drafts.unwrap_or_default() {
+            let verdict = novelty.look(&draft).map_or(Verdict::New, Verdict::from);
+            records.push(DraftRecord::new(&draft, corpus, plan.seed, verdict));
+            if verdict == Verdict::New {
+                new.push(named(corpus, draft.sentence));
+            }
+        }
+    }
+    let result = Corpus::new(corpus.types().clone(), corpus.scheme(), new)
+        .expect("drafts are valid in the scheme of their corpus");
+    let name = out.name().to_owned();
+    result.write_conll(&mut out).map_err(|error| Output::failed(&name, error))?;
+    out.finish()?;
+    if let Some(mut drafts) = drafts {
+        let name = drafts.name().to_owned();
+        let lines = to_lines(&records);
+        drafts.write_all(lines.as_bytes()).map_err(|error| Output::failed(&name, error))?;
+        drafts.finish()?;
+    }
+    report::say_funnel(&Funnel::of(&records, corpus), terminal);
+    Ok(())
+}
+
+/// The sentence in two columns, whatever its file has, under a comment that names its language.
+fn named(corpus: &Corpus, sentence: Sentence) -> Sentence {
+    let code = sentence.language().map(|language| &corpus.languages()[language.index()].code);
+    let comment = code.map(|code| format!("# language = {code}").into());
+    sentence.without_columns().with_comments(comment.into_iter().collect())
+}

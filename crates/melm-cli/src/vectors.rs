@@ -1,0 +1,123 @@
+//! Word vectors that mentions are compared by.
+
+use melm::Error;
+use melm::codemix::{LexiconCounts, VectorKind, Vectors};
+use melm::model::Pretrained;
+use melm::plan::Plan;
+use melm_text::Corpus;
+
+use crate::args::VectorInput;
+use crate::failure::Failure;
+use crate::progress::Progress;
+use crate::settings::Flag;
+use crate::terminal::{Terminal, count};
+
+/// The key that `--vectors` sets, if it names no files.
+pub(crate) fn flag(given: &[VectorInput]) -> Result<Option<Flag>, Failure> {
+    let is_pieces = |one: &VectorInput| *one == VectorInput::Pieces;
+    if !given.iter().any(is_pieces) {
+        return Ok(None);
+    }
+    if !given.iter().all(is_pieces) {
+        return Err(Failure::Usage {
+            message: "mentions are compared by files of vectors or by pieces, not by both".into(),
+            hint: "pass `--vectors LANG=FILE` for every language, or `--vectors pieces` alone",
+        });
+    }
+    let value = toml::Value::String("pieces".into());
+    Ok(Some(Flag { option: "--vectors pieces".into(), key: "codemix.vectors", value }))
+}
+
+/// The vectors that a plan's method needs.
+pub(crate) fn read(
+    given: &[VectorInput],
+    (plan, corpus): (&Plan, &Corpus),
+    masked_lm: Option<&Pretrained>,
+    terminal: &Terminal,
+) -> Result<Option<Vectors>, Failure> {
+    if plan.method.mixes() && corpus.languages().len() < 2 {
+        return Err(Error::OneLanguage.into());
+    }
+    if !plan.method.has_vectors() {
+        if !given.is_empty() {
+            let method = plan.method.name();
+            terminal
+                .say(&format!("the method {method} compares no mentions: vectors are not read"));
+        }
+        return Ok(None);
+    }
+    let by_pieces = plan.codemix.vectors == VectorKind::Pieces;
+    open(given, (by_pieces, corpus), masked_lm, terminal)
+}
+
+/// The vectors of a corpus's mentions, from the model's pieces or from files.
+pub(crate) fn open(
+    given: &[VectorInput],
+    (by_pieces, corpus): (bool, &Corpus),
+    masked_lm: Option<&Pretrained>,
+    terminal: &Terminal,
+) -> Result<Option<Vectors>, Failure> {
+    if let Some(pretrained) = masked_lm.filter(|_| by_pieces) {
+        return Ok(Some(Vectors::of_pieces(corpus, pretrained)?));
+    }
+    let mut files = Vec::new();
+    for one in given {
+        let VectorInput::File(code, path) = one else { continue };
+        if corpus.languages().iter().all(|part| *part.code != **code) {
+            return Err(Failure::Usage {
+                message: format!("there are vectors of `{code}`, but no TRAIN in that language"),
+                hint: "name both with the same language: `en=a.conll --vectors en=a.vec`",
+            });
+        }
+        if files.iter().any(|(known, _)| known == code) {
+            return Err(Failure::Usage {
+                message: format!("the vectors of `{code}` are given twice"),
+                hint: "give each language one file",
+            });
+        }
+        files.push((code.clone(), path.clone()));
+    }
+    let mut progress = Progress::of_steps("reading vectors", terminal);
+    let vectors = Vectors::read(corpus, &files, &mut |done, of| progress.at_step(done, of));
+    drop(progress);
+    let vectors = vectors.map_err(|error| match error {
+        Error::Text(text) => Failure::Text(text),
+        other => other.into(),
+    })?;
+    for (code, path) in &files {
+        let Some(read) = vectors.by_language().get(code) else { continue };
+        let path = path.display();
+        if let Some(promised) = read.n_promised.filter(|n| *n != read.n_words) {
+            let n = count(read.n_words, "word");
+            terminal.say(&format!("`{path}` holds {n}, and promises {promised}"));
+        }
+        if read.n_repeated > 0 {
+            let n = count(read.n_repeated, "word");
+            terminal.say(&format!("`{path}` has {n} again: the first vector counts"));
+        }
+    }
+    Ok(Some(vectors))
+}
+
+/// What code-mixing had no vector for, in words.
+pub(crate) fn lacks(counts: &LexiconCounts) -> Vec<String> {
+    let mut lines = Vec::new();
+    for one in &counts.languages {
+        if one.words_without_vector > 0 {
+            lines.push(format!(
+                "{} of {} in mentions of {} have no vector; {} of {} have none at all: for them any \
+                 of the type is taken",
+                one.words_without_vector,
+                count(one.words, "word"),
+                one.language,
+                one.mentions_without_vector,
+                count(one.mentions, "mention"),
+            ));
+        }
+    }
+    if counts.alone > 0 {
+        let n = count(counts.alone, "mention");
+        lines.push(format!("{n} of a type that no other language has: left as they are"));
+    }
+    lines
+}

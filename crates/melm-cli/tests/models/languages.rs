@@ -1,0 +1,235 @@
+//! Several languages: `LANG=FILE`, code-mixing, and what is written for each.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::augment::prepared;
+use crate::drafts::{content, read, texts};
+use crate::support::{assert_same, done, run};
+
+/// Three columns, IOB2.
+const EN: &str = "Ada x B-PER\nLovelace x I-PER\nwrote y O\nin y O\nLondon z B-LOC\n. y O\n\n\
+    Grace x B-PER\nspoke y O\n. y O\n\nNobody y O\nspoke y O\n\n";
+/// Two columns, IOB1: the second of two that touch begins with `B`.
+const DE: &str = "Konrad I-PER\nZuse I-PER\nging O\nnach O\nBerlin I-LOC\nBonn B-LOC\n. O\n\n\
+    Ems I-LOC\nliegt O\n. O\n\n";
+
+const EN_VECTORS: &str = "5 2\nada 1 0\nlovelace 0.9 0.1\nlondon 0 1\ngrace -1 0\nthe 1 1\n";
+const DE_VECTORS: &str = "4 2\nkonrad 1 0.2\nberlin 0.1 1\nbonn -1 -1\nder 1 1\n";
+
+fn folder() -> tempfile::TempDir {
+    let folder = prepared();
+    let files =
+        [("en.conll", EN), ("de.conll", DE), ("en.vec", EN_VECTORS), ("de.vec", DE_VECTORS)];
+    for (name, text) in files {
+        fs::write(folder.path().join(name), text).unwrap();
+    }
+    folder
+}
+
+fn augment(out: &str, more: &str) -> String {
+    format!(
+        "augment en=en.conll de=de.conll --dev en=en.conll -o {out} --model model --config fast.toml {more}"
+    )
+}
+
+const VECTORS: &str = "--vectors en=en.vec --vectors de=de.vec";
+
+fn text(folder: &Path, name: &str) -> String {
+    fs::read_to_string(folder.join(name)).unwrap()
+}
+
+fn number(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+#[test]
+fn each_language_gets_its_own_file_in_its_own_form_and_mentions_come_from_the_other() {
+    let folder = folder();
+    let all = format!("--method codemix-ess {VECTORS} --set filter.mode=off --rounds 2");
+    let said = done(folder.path(), &augment("out", &all));
+    assert!(
+        said.contains("`out/train.augmented.en.conll`, `out/train.augmented.de.conll`"),
+        "{said}"
+    );
+    assert!(
+        said.contains("2 of 5 words in mentions of de have no vector; 1 of 4 mentions"),
+        "{said}"
+    );
+    let drafts = read(&folder.path().join("out/drafts.jsonl"));
+    let first: Vec<_> = drafts.iter().take(4).collect();
+    let languages: Vec<_> = first.iter().map(|draft| draft["language"].as_str().unwrap()).collect();
+    assert_eq!(languages, ["en", "en", "de", "de"]);
+    // The nearest by the vectors above; Ems has none, so any place of the other language will do, and there is one.
+    let expected = [
+        "Konrad Zuse wrote in Berlin .",
+        "Konrad Zuse spoke .",
+        "Ada Lovelace ging nach London London .",
+        "London liegt .",
+    ];
+    let found: Vec<_> = first.iter().map(|draft| texts(&draft["tokens"]).join(" ")).collect();
+    assert_eq!(found, expected);
+    for replaced in first.iter().flat_map(|draft| draft["replaced"].as_array().unwrap()) {
+        assert_eq!(replaced["similarity"].is_null(), replaced["old"][0] == "Ems", "{replaced}");
+    }
+    assert_eq!(first[0]["replaced"][0]["language"], "de");
+    // Another language cannot be drawn in the second round: its drafts repeat those of the first.
+    assert!(drafts[4..].iter().all(|draft| draft["verdict"] == "repeats-draft"));
+
+    let en = text(folder.path(), "out/train.augmented.en.conll");
+    let new = "Konrad x B-PER\nZuse x I-PER\nwrote y O\nin y O\nBerlin z B-LOC\n. y O\n\n\
+        Konrad x B-PER\nZuse x I-PER\nspoke y O\n. y O\n\n";
+    assert_eq!(en, format!("{EN}{new}"));
+    let de = text(folder.path(), "out/train.augmented.de.conll");
+    let new = "Ada I-PER\nLovelace I-PER\nging O\nnach O\nLondon I-LOC\nLondon B-LOC\n. O\n\n\
+        London I-LOC\nliegt O\n. O\n\n";
+    assert_eq!(de, format!("{DE}{new}"));
+    let record: Value = serde_json::from_str(&text(folder.path(), "out/run.json")).unwrap();
+    assert_eq!(record["train"][1]["language"], "de");
+    assert_eq!(record["codemix"]["languages"][1]["words_without_vector"], 2);
+    assert_eq!(record["drafts"]["without_vector"], 2);
+
+    // Other vectors are other data.
+    fs::write(folder.path().join("de.vec"), DE_VECTORS.replace("0.1 1", "0.2 1")).unwrap();
+    let other = run(folder.path(), &augment("out", &all));
+    assert!(String::from_utf8(other.stderr).unwrap().contains("pass `--force`"));
+}
+
+#[test]
+fn multilingual_melm_makes_drafts_of_gold_and_of_code_mixed_sentences() {
+    let folder = folder();
+    let method = format!("--method melm-codemix {VECTORS}");
+    done(folder.path(), &augment("whole", &format!("{method} --rounds 2")));
+    let drafts = read(&folder.path().join("whole/drafts.jsonl"));
+    let round = |n: usize| drafts.iter().filter(move |draft| number(&draft["round"]) == n);
+    // Four sentences with mentions: code-mixed once, guessed in every round as they are and code-mixed.
+    assert_eq!((round(1).count(), round(2).count()), (3 * 4, 2 * 4));
+    let gold = [EN, DE].map(|text| {
+        let rows = |block: &str| {
+            block.lines().map(|row| row.split(' ').next().unwrap().to_owned()).collect::<Vec<_>>()
+        };
+        text.split("\n\n").filter(|block| !block.is_empty()).map(rows).collect::<Vec<_>>()
+    });
+    let (mut n_mixed, mut mixed) = (0, std::collections::BTreeMap::new());
+    for draft in &drafts {
+        let language = usize::from(draft["language"] == "de");
+        let source = &gold[language][number(&draft["source"]) - 1];
+        let (tokens, tags) = content(draft);
+        let outside = |tokens: &[String], is_o: &dyn Fn(usize) -> bool| {
+            let tokens = tokens.iter().enumerate().filter(|(at, _)| is_o(*at));
+            tokens.map(|(_, token)| token.clone()).collect::<Vec<_>>()
+        };
+        let own = outside(&tokens, &|at| tags[at] == "O");
+        assert!(own.iter().all(|token| source.contains(token)), "{draft}");
+        let key = (language, number(&draft["source"]));
+        if draft["replaced"].as_array().unwrap().iter().any(|one| !one["donor"].is_null()) {
+            mixed.insert(key, tokens.len());
+        } else if !draft["mixed"].is_null() {
+            // A guessed draft of a code-mixed sentence has as many tokens as that.
+            n_mixed += 1;
+            assert_eq!(mixed[&key], tokens.len(), "{draft}");
+            assert_ne!(draft["mixed"][0]["language"], draft["language"], "{draft}");
+        } else {
+            assert_eq!(source.len(), tokens.len(), "{draft}");
+        }
+    }
+    assert_eq!(n_mixed, 2 * 4);
+
+    // More rounds redo nothing: the first is read from disk again.
+    done(folder.path(), &augment("grown", &format!("{method} --rounds 1")));
+    done(folder.path(), &augment("grown", &format!("{method} --rounds 2 --keep-model")));
+    fs::rename(folder.path().join("grown/model"), folder.path().join("lm")).unwrap();
+    assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
+    let tokenizer = text(folder.path(), "lm/tokenizer.json");
+    assert!(tokenizer.contains("\"<en>\"") && tokenizer.contains("\"<de>\""));
+
+    // The judge of the run, as a tagger of its own, says the same.
+    let files = "en=en.conll de=de.conll";
+    done(
+        folder.path(),
+        &format!("train {files} --dev en=en.conll -o tagger --model model --config fast.toml"),
+    );
+    done(
+        folder.path(),
+        &format!("filter whole/drafts.jsonl {files} --tagger tagger -o judged.jsonl"),
+    );
+    assert_eq!(text(folder.path(), "judged.jsonl"), text(folder.path(), "whole/drafts.jsonl"));
+    let judged = text(folder.path(), "judged.jsonl");
+    for (old, new, why) in [
+        ("\"language\":\"en\"", "\"language\":\"fr\"", "there is no sentence 1 in `fr`"),
+        ("\"language\":\"en\",", "", "there is no sentence 1;"),
+        ("\"language\":\"de\"", "\"language\":\"en\"", "its tokens and tags are not its source"),
+    ] {
+        fs::write(folder.path().join("changed.jsonl"), judged.replacen(old, new, 1)).unwrap();
+        let changed = format!("filter changed.jsonl {files} --tagger tagger -o no.jsonl");
+        let output = run(folder.path(), &changed);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && said.contains(why), "{said}");
+    }
+}
+
+#[test]
+fn melm_reads_the_languages_as_one_corpus_with_their_markers() {
+    let folder = folder();
+    done(folder.path(), &augment("out", "--rounds 1 --keep-model"));
+    let drafts = read(&folder.path().join("out/drafts.jsonl"));
+    assert_eq!(drafts.len(), 4);
+    assert!(text(folder.path(), "out/model/tokenizer.json").contains("\"<de>\""));
+    // The stages alone do the same.
+    let files = "en=en.conll de=de.conll";
+    done(
+        folder.path(),
+        &format!("finetune {files} --dev en=en.conll -o lm --model model --config fast.toml"),
+    );
+    done(folder.path(), &format!("generate lm {files} -o drafts.jsonl --rounds 1"));
+    let alone = read(&folder.path().join("drafts.jsonl"));
+    let contents = |drafts: &[Value]| drafts.iter().map(content).collect::<Vec<_>>();
+    assert_eq!(contents(&alone), contents(&drafts));
+}
+
+#[test]
+fn label_wise_methods_stay_within_a_language() {
+    let folder = folder();
+    for method in ["label-wise", "lwtr"] {
+        let more =
+            format!("--method {method} --set substitute.rate=1 --set filter.mode=off --rounds 3");
+        done(folder.path(), &augment(method, &more));
+        // Read back, and one round more.
+        done(folder.path(), &augment(method, &more.replace("rounds 3", "rounds 4")));
+        for draft in read(&folder.path().join(method).join("drafts.jsonl")) {
+            let own = if draft["language"] == "en" { EN } else { DE };
+            let words: Vec<_> = own.split_whitespace().collect();
+            assert!(
+                texts(&draft["tokens"]).iter().all(|token| words.contains(&token.as_str())),
+                "{draft}"
+            );
+        }
+    }
+}
+
+#[test]
+fn codemix_alone_writes_the_sentences_and_where_their_mentions_came_from() {
+    let folder = folder();
+    let files = "codemix en=en.conll de=de.conll";
+    let said = done(folder.path(), &format!("{files} {VECTORS} -o mixed.conll"));
+    assert!(said.contains("new, not judged               4"), "{said}");
+    let mixed = text(folder.path(), "mixed.conll");
+    let first =
+        "# language = en\nKonrad\tB-PER\nZuse\tI-PER\nwrote\tO\nin\tO\nBerlin\tB-LOC\n.\tO\n\n";
+    assert!(mixed.starts_with(first), "{mixed}");
+    assert_eq!(mixed.matches("# language = de").count(), 2);
+    assert_eq!(read(&folder.path().join("mixed.conll.jsonl")).len(), 4);
+    done(folder.path(), "check mixed.conll");
+
+    let by_pieces = format!("{files} --vectors pieces --model model --drafts - -o pieces.conll");
+    let output = run(folder.path(), &by_pieces);
+    assert!(output.status.success());
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(lines.matches("\"similarity\":").count(), 7, "{lines}");
+    done(folder.path(), &format!("{files} --random --rounds 3 -o random.conll"));
+    assert!(!text(folder.path(), "random.conll.jsonl").contains("similarity"));
+    let again = run(folder.path(), &format!("{files} --random -o random.conll"));
+    assert_eq!(again.status.code(), Some(1));
+}

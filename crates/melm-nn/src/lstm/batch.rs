@@ -1,0 +1,61 @@
+//! A batch by time: all first tokens, then all second ones, so that a step of the recurrence is a block of rows.
+
+use crate::packed::Packed;
+use std::ops::Range;
+
+/// Rows in the order of time; within a step the sequences stand longest first, so those that still go on come first.
+#[derive(Default)]
+pub(super) struct ByTime {
+    /// Where each step's rows begin, and the end of the last.
+    starts: Vec<usize>,
+    pub(super) inputs: Vec<u32>,
+    /// What follows each input.
+    pub(super) targets: Vec<u32>,
+    /// The key of each row's sequence and its position there: where dropout is drawn.
+    pub(super) places: Vec<(u64, usize)>,
+}
+
+impl ByTime {
+    /// Every token but a sequence's last is an input, every one but its first a target.
+    pub(super) fn set(&mut self, batch: &Packed) {
+        let mut order: Vec<_> = (0..batch.n_sentences()).collect();
+        order.sort_by_key(|sentence| std::cmp::Reverse(batch.rows(*sentence).len()));
+        self.starts.clear();
+        self.inputs.clear();
+        self.targets.clear();
+        self.places.clear();
+        for time in 0.. {
+            self.starts.push(self.inputs.len());
+            for sentence in &order {
+                let tokens = &batch.pieces()[batch.rows(*sentence)];
+                if let Some([input, target]) = tokens.array_windows().nth(time) {
+                    self.inputs.push(*input);
+                    self.targets.push(*target);
+                    self.places.push((batch.key(*sentence), time));
+                }
+            }
+            if self.starts.last() == Some(&self.inputs.len()) {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn n_rows(&self) -> usize {
+        self.inputs.len()
+    }
+
+    pub(super) fn n_steps(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The rows of a step.
+    pub(super) fn rows(&self, step: usize) -> Range<usize> {
+        self.starts[step]..self.starts[step + 1]
+    }
+
+    /// The rows of the step before that go on in this one.
+    pub(super) fn rows_before(&self, step: usize) -> Range<usize> {
+        let start = self.starts[step - 1];
+        start..start + self.rows(step).len()
+    }
+}

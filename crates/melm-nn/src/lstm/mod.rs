@@ -1,0 +1,159 @@
+//! A language model of tokens over an LSTM, for the baseline DAGA (Ding et al. 2020): trained from scratch, then drawn
+//! from.
+//!
+//! Tensors have torch's names (`nn.Embedding`, `nn.LSTM`, `nn.Linear` without a bias); dropout is on the embedded rows
+//! and on the outputs of every layer, as torch has it.
+//!
+//! ```
+//! use melm_nn::device::Device;
+//! use melm_nn::dropout::Dropout;
+//! use melm_nn::gradients::Gradients;
+//! use melm_nn::lstm::{LstmConfig, LstmLm, LstmTape};
+//! use melm_nn::optim::{Adam, AdamSettings};
+//! use melm_nn::packed::Packed;
+//!
+//! let config = LstmConfig { vocab_size: 9, embedding_size: 8, hidden_size: 16, n_layers: 1, dropout: 0.0 };
+//! let mut model = LstmLm::random(&config, 1);
+//! let mut batch = Packed::default();
+//! batch.push(&[0, 5, 7, 6, 1], 0);
+//! let (device, mut tape) = (Device::cpu(1), LstmTape::default());
+//! let mut gradients = Gradients::new(model.parameters());
+//! let mut adam = Adam::new(model.parameters(), AdamSettings::default());
+//! for step in 0..60 {
+//!     gradients.clear();
+//!     model.accumulate(&device, (&batch, 0.25, Dropout::NONE), (&mut tape, &mut gradients))?;
+//!     adam.step(&device, 3e-2, (model.parameters_mut(), &mut gradients))?;
+//! }
+//! let mut state = model.start(1);
+//! let mut scores = Vec::new();
+//! let mut token = 0;
+//! for expected in [5, 7, 6, 1] {
+//!     model.next(&device, &[token], &mut state, &mut scores)?;
+//!     token = melm_nn::draw::draw(&scores, 0.01, 0.5) as u32;
+//!     assert_eq!(token, expected);
+//! }
+//! # Ok::<(), melm_nn::Error>(())
+//! ```
+
+mod batch;
+mod cell;
+mod generate;
+mod layer;
+mod train;
+
+pub use generate::LstmState;
+pub use train::LstmTape;
+
+use crate::dropout::mix;
+use crate::error::Error;
+use crate::packed::Packed;
+use crate::params::Parameters;
+use crate::weights::TensorShape;
+use layer::Layer;
+use std::ops::Range;
+
+/// The name of the table of tokens.
+pub const EMBEDDING: &str = "embedding.weight";
+/// The name of the output matrix.
+const OUTPUT: &str = "output.weight";
+/// New weights are drawn from this far on either side of 0, as DAGA's code draws them.
+const SPREAD: f32 = 0.1;
+
+/// The sizes of a model and its rate of dropout.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LstmConfig {
+    /// Different tokens.
+    pub vocab_size: usize,
+    /// Width of an embedded token.
+    pub embedding_size: usize,
+    /// Width of memory and output.
+    pub hidden_size: usize,
+    /// Layers, at least one.
+    pub n_layers: usize,
+    /// The rate of dropout, in `[0, 1)`.
+    pub dropout: f32,
+}
+
+impl LstmConfig {
+    fn tensors(&self) -> Vec<TensorShape> {
+        let Self { vocab_size, embedding_size, hidden_size, n_layers, .. } = *self;
+        let wide = 4 * hidden_size;
+        let tensor = |name: String, shape: &[usize]| TensorShape { name, shape: shape.to_vec() };
+        let mut list = Vec::new();
+        for layer in 0..n_layers {
+            let inputs = if layer == 0 { embedding_size } else { hidden_size };
+            list.push(tensor(format!("lstm.weight_ih_l{layer}"), &[wide, inputs]));
+            list.push(tensor(format!("lstm.weight_hh_l{layer}"), &[wide, hidden_size]));
+            list.push(tensor(format!("lstm.bias_ih_l{layer}"), &[wide]));
+            list.push(tensor(format!("lstm.bias_hh_l{layer}"), &[wide]));
+        }
+        list.push(tensor(OUTPUT.to_owned(), &[vocab_size, hidden_size]));
+        list.push(tensor(EMBEDDING.to_owned(), &[vocab_size, embedding_size]));
+        list
+    }
+}
+
+/// The language model.
+pub struct LstmLm {
+    config: LstmConfig,
+    parameters: Parameters,
+    layers: Vec<Layer>,
+    embedding: Range<usize>,
+    output: Range<usize>,
+}
+
+impl LstmLm {
+    /// A model of zeros.
+    ///
+    /// # Panics
+    /// Without a layer.
+    pub fn zeros(config: &LstmConfig) -> Self {
+        assert!(config.n_layers > 0, "a model has a layer");
+        let parameters = Parameters::of(config.tensors());
+        let layer = |index| {
+            let inputs = if index == 0 { config.embedding_size } else { config.hidden_size };
+            Layer::of(&parameters, index, inputs, config.hidden_size)
+        };
+        let layers = (0..config.n_layers).map(layer).collect();
+        let (embedding, output) =
+            (parameters.span(EMBEDDING, EMBEDDING), parameters.span(OUTPUT, OUTPUT));
+        Self { config: *config, layers, embedding, output, parameters }
+    }
+
+    /// A model drawn from `seed`, every number between -0.1 and 0.1.
+    pub fn random(config: &LstmConfig, seed: u64) -> Self {
+        let mut model = Self::zeros(config);
+        for (index, value) in (0_u64..).zip(model.parameters.values_mut()) {
+            let share = (mix(mix(seed) ^ index) >> 40) as f32 / (1_u64 << 24) as f32;
+            *value = SPREAD * (2.0 * share - 1.0);
+        }
+        model
+    }
+
+    /// The sizes and the rate.
+    pub fn config(&self) -> &LstmConfig {
+        &self.config
+    }
+
+    /// The parameters.
+    pub fn parameters(&self) -> &Parameters {
+        &self.parameters
+    }
+
+    /// The parameters, to be changed.
+    pub fn parameters_mut(&mut self) -> &mut Parameters {
+        &mut self.parameters
+    }
+
+    fn check(&self, batch: &Packed) -> Result<(), Error> {
+        let vocab_size = self.config.vocab_size;
+        if let Some(piece) = batch.pieces().iter().find(|piece| **piece as usize >= vocab_size) {
+            return Err(Error::PieceOutOfRange { piece: *piece, vocab_size });
+        }
+        let mut lengths = (0..batch.n_sentences()).map(|sentence| batch.rows(sentence).len());
+        match lengths.find(|n| *n < 2) {
+            Some(n_tokens) => Err(Error::NothingToPredict { n_tokens }),
+            None => Ok(()),
+        }
+    }
+}

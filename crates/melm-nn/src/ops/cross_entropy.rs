@@ -1,0 +1,53 @@
+//! The cross-entropy of rows of scores, and the scores' gradient in their place.
+
+use super::ROWS_PER_TASK;
+use crate::device::Cpu;
+use crate::isa::per_isa;
+use crate::math::{exp, largest_of, sum_of};
+use crate::split::Split;
+
+per_isa! {
+    /// Turns scores into probabilities; returns the logarithm of the sum of their exponentials.
+    fn normalise(row: &mut [f32]) -> f32 {
+        let largest = largest_of(row);
+        for x in row.iter_mut() {
+            *x = exp(*x - largest);
+        }
+        let total = sum_of(row, row, |x, _| x);
+        for x in row {
+            *x /= total;
+        }
+        total.ln() + largest
+    }
+}
+
+per_isa! {
+    fn scale(factor: f32, row: &mut [f32]) {
+        for x in row {
+            *x *= factor;
+        }
+    }
+}
+
+/// The negative log-likelihood of each row's target, in `losses`. The `scores` become the gradient of `weight` times
+/// their sum.
+pub(crate) fn backward(
+    cpu: &Cpu,
+    (targets, weight): (&[u32], f32),
+    scores: &mut [f32],
+    losses: &mut [f32],
+) {
+    let width = scores.len() / targets.len();
+    let block = ROWS_PER_TASK * width;
+    let parts = (Split::every(scores, block), Split::every(losses, ROWS_PER_TASK));
+    cpu.each(targets.len().div_ceil(ROWS_PER_TASK), parts, |task, _, (scores, losses)| {
+        let rows = scores.chunks_exact_mut(width).zip(losses);
+        for ((row, loss), target) in rows.zip(&targets[task * ROWS_PER_TASK..]) {
+            let target = *target as usize;
+            let score = row[target];
+            *loss = normalise(cpu.isa(), row) - score;
+            scale(cpu.isa(), weight, row);
+            row[target] -= weight;
+        }
+    });
+}

@@ -1,0 +1,192 @@
+//! The shape of an mBART, as Hugging Face keeps it in `config.json`.
+
+use crate::config::{Keys, LARGEST_SIZE, MOST_LAYERS, RATE, is_rate, shortest};
+use crate::error::Error;
+use crate::weights::TensorShape;
+use serde_json::{Value, json};
+use std::path::Path;
+
+/// The name of the table that both stacks and the output share.
+pub const SHARED: &str = "model.shared.weight";
+/// Rows of the position table before the first that is used.
+pub(super) const FIRST_POSITION: usize = 2;
+
+/// One of the two stacks of layers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StackConfig {
+    /// Its layers.
+    pub n_layers: usize,
+    /// Attention heads; a divisor of the width.
+    pub n_heads: usize,
+    /// Width inside the feed-forward part.
+    pub inner: usize,
+}
+
+/// The sizes, rates and pieces of an mBART.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Seq2SeqConfig {
+    /// Rows of the shared table.
+    pub vocab_size: usize,
+    /// Width of a row.
+    pub width: usize,
+    /// What reads the source.
+    pub encoder: StackConfig,
+    /// What writes the target.
+    pub decoder: StackConfig,
+    /// The longest sequence of either.
+    pub longest: usize,
+    /// Rate of dropout on rows, in `[0, 1)`.
+    pub dropout: f32,
+    /// Rate of dropout on attention weights, in `[0, 1)`.
+    pub attention_dropout: f32,
+    /// Whether looked-up rows are multiplied by the root of the width.
+    pub scales_embedding: bool,
+    /// Standard deviation of freshly drawn weights.
+    pub init_std: f32,
+    /// The padding piece, which learns nothing where it is looked up.
+    pub pad_id: u32,
+    /// The piece that ends a target.
+    pub eos_id: u32,
+}
+
+impl Seq2SeqConfig {
+    /// Parses the text of a `config.json`; `path` is where it came from, for messages.
+    pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
+        let map = serde_json::from_str(text)
+            .map_err(|source| Error::Json { path: path.to_path_buf(), source })?;
+        let mut keys = Keys { path, map };
+        refuse_what_we_do_not_run(&keys)?;
+        let stack = |keys: &mut Keys<'_>, names: [&'static str; 3]| -> Result<_, Error> {
+            let [layers, heads, inner] = names;
+            Ok(StackConfig {
+                n_layers: keys.size(layers, MOST_LAYERS)?,
+                n_heads: keys.size(heads, LARGEST_SIZE)?,
+                inner: keys.size(inner, LARGEST_SIZE)?,
+            })
+        };
+        let config = Self {
+            vocab_size: keys.size("vocab_size", LARGEST_SIZE)?,
+            width: keys.size("d_model", LARGEST_SIZE)?,
+            encoder: stack(&mut keys, ENCODER)?,
+            decoder: stack(&mut keys, DECODER)?,
+            longest: keys.size("max_position_embeddings", LARGEST_SIZE)?,
+            dropout: keys.number("dropout", 0.1, RATE, is_rate)?,
+            attention_dropout: keys.number("attention_dropout", 0.0, RATE, is_rate)?,
+            scales_embedding: keys.map.get("scale_embedding") == Some(&Value::Bool(true)),
+            init_std: keys.number("init_std", 0.02, "a positive number", |v| v > 0.0)?,
+            pad_id: piece(&keys, "pad_token_id", 1)?,
+            eos_id: piece(&keys, "eos_token_id", 2)?,
+        };
+        for (key, heads) in
+            [(ENCODER[1], config.encoder.n_heads), (DECODER[1], config.decoder.n_heads)]
+        {
+            if !config.width.is_multiple_of(heads) {
+                let expected = format!("a divisor of `d_model` {}", config.width);
+                return Err(keys.wrong(key, Some(&json!(heads)), expected));
+            }
+        }
+        Ok(config)
+    }
+
+    /// The text of the `config.json` that `from_pretrained` opens.
+    pub(super) fn to_json(&self) -> String {
+        let map = json!({
+            "model_type": "mbart",
+            "architectures": ["MBartForConditionalGeneration"],
+            "vocab_size": self.vocab_size,
+            "d_model": self.width,
+            (ENCODER[0]): self.encoder.n_layers,
+            (ENCODER[1]): self.encoder.n_heads,
+            (ENCODER[2]): self.encoder.inner,
+            (DECODER[0]): self.decoder.n_layers,
+            (DECODER[1]): self.decoder.n_heads,
+            (DECODER[2]): self.decoder.inner,
+            "max_position_embeddings": self.longest,
+            "dropout": shortest(self.dropout),
+            "attention_dropout": shortest(self.attention_dropout),
+            "activation_function": "gelu",
+            "activation_dropout": 0.0,
+            "scale_embedding": self.scales_embedding,
+            "init_std": shortest(self.init_std),
+            "pad_token_id": self.pad_id,
+            "eos_token_id": self.eos_id,
+            "is_encoder_decoder": true,
+            "tie_word_embeddings": true,
+            "dtype": "float32",
+        });
+        format!("{map:#}\n")
+    }
+
+    /// Every tensor that is trained, the shared table last.
+    pub(super) fn tensors(&self) -> Vec<TensorShape> {
+        let mut list = Vec::new();
+        let mut add = |name: String, shape: &[usize]| {
+            list.push(TensorShape { name, shape: shape.to_vec() });
+        };
+        let width = self.width;
+        for (stack, config, attentions) in [
+            ("encoder", self.encoder, &["self_attn"][..]),
+            ("decoder", self.decoder, &["self_attn", "encoder_attn"][..]),
+        ] {
+            let positions = self.longest + FIRST_POSITION;
+            add(format!("model.{stack}.embed_positions.weight"), &[positions, width]);
+            let mut both = |name: String, outputs: usize, inputs: Option<usize>| {
+                let shape: Vec<_> = std::iter::once(outputs).chain(inputs).collect();
+                add(format!("{name}.weight"), &shape);
+                add(format!("{name}.bias"), &[outputs]);
+            };
+            both(format!("model.{stack}.layernorm_embedding"), width, None);
+            for layer in 0..config.n_layers {
+                let layer = format!("model.{stack}.layers.{layer}");
+                for attention in attentions {
+                    for part in ["q_proj", "k_proj", "v_proj", "out_proj"] {
+                        both(format!("{layer}.{attention}.{part}"), width, Some(width));
+                    }
+                    both(format!("{layer}.{attention}_layer_norm"), width, None);
+                }
+                both(format!("{layer}.fc1"), config.inner, Some(width));
+                both(format!("{layer}.fc2"), width, Some(config.inner));
+                both(format!("{layer}.final_layer_norm"), width, None);
+            }
+            both(format!("model.{stack}.layer_norm"), width, None);
+        }
+        add(SHARED.to_owned(), &[self.vocab_size, width]);
+        list
+    }
+}
+
+const ENCODER: [&str; 3] = ["encoder_layers", "encoder_attention_heads", "encoder_ffn_dim"];
+const DECODER: [&str; 3] = ["decoder_layers", "decoder_attention_heads", "decoder_ffn_dim"];
+
+fn piece(keys: &Keys<'_>, key: &'static str, default: u32) -> Result<u32, Error> {
+    let Some(found) = keys.map.get(key).filter(|value| !value.is_null()) else {
+        return Ok(default);
+    };
+    let id = found.as_u64().and_then(|id| u32::try_from(id).ok());
+    id.ok_or_else(|| keys.wrong(key, Some(found), "the id of a piece"))
+}
+
+/// Switches of the architecture: absent means what we run.
+fn refuse_what_we_do_not_run(keys: &Keys<'_>) -> Result<(), Error> {
+    if keys.map.get("model_type") != Some(&json!("mbart")) {
+        let expected = "`mbart`; as an encoder-decoder this engine runs no other";
+        return Err(keys.wrong("model_type", keys.map.get("model_type"), expected));
+    }
+    let runs = [
+        ("activation_function", json!("gelu")),
+        ("activation_dropout", json!(0.0)),
+        ("encoder_layerdrop", json!(0.0)),
+        ("decoder_layerdrop", json!(0.0)),
+        ("tie_word_embeddings", json!(true)),
+    ];
+    for (key, expected) in runs {
+        let found = keys.map.get(key).filter(|found| !found.is_null());
+        let is_same = |found: &Value| {
+            *found == expected || (found.is_number() && found.as_f64() == expected.as_f64())
+        };
+        if found.is_some_and(|found| !is_same(found)) {
+            return Err(keys.wrong(key, found, format!("`{expected}`; this engine runs no other")));
+        }
+    }
+    Ok(())
+}

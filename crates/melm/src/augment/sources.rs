@@ -1,0 +1,74 @@
+//! What a masked language model learns from: gold, or gold and code-mixed sentences (section 2.5).
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+
+use melm_text::Corpus;
+
+use crate::Error;
+use crate::codemix::{Choice, Codemix, LexiconCounts, Vectors};
+use crate::draft::Draft;
+use crate::plan::Plan;
+use crate::stage::{Event, Run, Stage, Wish};
+
+/// The code-mixing of a plan.
+pub(super) fn codemix<'a>(
+    train: &'a Corpus,
+    plan: &Plan,
+    vectors: Option<&Vectors>,
+) -> Result<Codemix<'a>, Error> {
+    let choice = if plan.method.has_vectors() { Choice::Similar } else { Choice::Random };
+    if let (Choice::Similar, None, Some(part)) = (choice, vectors, train.languages().first()) {
+        return Err(Error::NoVectorsOf { language: part.code.to_string() });
+    }
+    Codemix::new(train, (choice, vectors), plan.codemix)
+}
+
+/// A round of code-mixing, as a stage tells of it.
+pub(super) fn round(
+    mix: &mut Codemix<'_>,
+    round: u32,
+    stage: &mut Stage<'_>,
+) -> Result<Vec<Draft>, Error> {
+    let drafts = mix.round((stage.key(), round), &mut |done, of| match stage
+        .say(Event::Progress { done, of })
+    {
+        Wish::Stop => ControlFlow::Break(()),
+        Wish::GoOn | Wish::Save => ControlFlow::Continue(()),
+    });
+    drafts.ok_or(Error::Interrupted)
+}
+
+/// What a masked language model learns from and makes drafts of: gold, and behind it its code-mixed sentences if the
+/// method mixes.
+pub struct Sources<'a> {
+    /// All sentences, gold first.
+    pub corpus: Cow<'a, Corpus>,
+    /// The code-mixed ones.
+    pub(super) mixed: Vec<Draft>,
+    /// What code-mixing found no vector for.
+    pub(super) counts: Option<LexiconCounts>,
+}
+
+impl<'a> Sources<'a> {
+    /// Gold alone.
+    pub(super) fn gold(train: &'a Corpus) -> Self {
+        Self { corpus: Cow::Borrowed(train), mixed: Vec::new(), counts: None }
+    }
+
+    /// The sources of a plan's method.
+    pub fn of(
+        train: &'a Corpus,
+        plan: &Plan,
+        vectors: Option<&Vectors>,
+        run: &mut Run<'_>,
+    ) -> Result<Self, Error> {
+        if !plan.method.mixes() {
+            return Ok(Self::gold(train));
+        }
+        let mut mix = codemix(train, plan, vectors)?;
+        let mixed = round(&mut mix, 1, &mut run.stage("codemix"))?;
+        let corpus = Cow::Owned(train.with_more(mixed.iter().map(|draft| draft.sentence.clone())));
+        Ok(Self { corpus, mixed, counts: Some(mix.counts().clone()) })
+    }
+}

@@ -1,0 +1,148 @@
+//! DAGA (Ding et al. 2020): a language model of linearized sentences, trained from scratch, writes new ones.
+//!
+//! A sentence becomes one sequence of words in which each entity token has its tag before it (`B-PER Ada saw B-LOC Rome`).
+//! An LSTM learns to go on, and is drawn from, word by word, from the beginning of a sentence to its end. What is written
+//! has no source: context and entities are new. What is no labelled sentence, or no new one, is dropped and counted.
+//!
+//! Where it differs from the authors' code (ntunlp/daga): Adam instead of SGD; numbers stay what they are instead of `N`;
+//! a sentence that has not ended at the longest length is dropped instead of cut; a tag without a token drops its sentence
+//! instead of being passed over.
+
+mod learn;
+mod settings;
+mod vocabulary;
+
+pub use settings::{DagaSettings, Unknown};
+
+use std::ops::Range;
+
+use melm_nn::device::{Device, Processor};
+use melm_nn::draw::draw;
+use melm_nn::lstm::{LstmConfig, LstmLm, LstmTape};
+use melm_text::{Corpus, Sentence};
+
+use crate::Error;
+use crate::augment::{Augmenter, Gold};
+use crate::draft::Draft;
+use crate::fit::{Fitted, fit};
+use crate::run::{Generator, Key};
+use crate::stage::Stage;
+use crate::written::{Dropped, Fault, Round};
+use learn::Lessons;
+use vocabulary::{END, START, UNKNOWN, Vocabulary};
+
+/// Sentences written side by side.
+const CHUNK: usize = 64;
+
+/// A trained language model that writes sentences.
+pub struct Daga<'a> {
+    model: LstmLm,
+    vocabulary: Vocabulary,
+    gold: &'a Corpus,
+    settings: &'a DagaSettings,
+    n_rounds: u64,
+    device: Processor<'a>,
+    dropped: Dropped,
+}
+
+impl<'a> Daga<'a> {
+    /// Trains the language model on gold, and keeps the epoch with the lowest loss on dev; the last without a dev set.
+    pub fn train(
+        gold: Gold<'a>,
+        (settings, n_rounds): (&'a DagaSettings, u32),
+        device: &'a Device,
+        stage: &mut Stage<'_>,
+    ) -> Result<(Self, Fitted), Error> {
+        let min_count = settings.min_count.get();
+        let vocabulary = Vocabulary::of(gold.train, min_count, settings.unknown);
+        let linearize = |corpus: &Corpus| -> Vec<_> {
+            let sentences = corpus.sentences().iter();
+            sentences.map(|sentence| vocabulary.linearize(corpus, sentence)).collect()
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
+        let config = LstmConfig {
+            vocab_size: vocabulary.len(),
+            embedding_size: settings.embedding_size.get(),
+            hidden_size: settings.hidden_size.get(),
+            n_layers: settings.layers.get(),
+            dropout: settings.dropout.value() as f32,
+        };
+        let seed = stage.key().then("weights").generator().bits();
+        let train = linearize(gold.train);
+        let mut lessons = Lessons {
+            model: LstmLm::random(&config, seed),
+            learns_unknown: train.iter().flatten().any(|id| *id == UNKNOWN),
+            train,
+            dev: gold.dev.map_or(Vec::new(), linearize),
+            tape: LstmTape::default(),
+        };
+        let device = device.processor();
+        let fitted = fit(&mut lessons, &settings.fit, &device, stage)?;
+        let daga = Self {
+            model: lessons.model,
+            vocabulary,
+            gold: gold.train,
+            settings,
+            n_rounds: n_rounds.into(),
+            device,
+            dropped: Dropped::default(),
+        };
+        Ok((daga, fitted))
+    }
+
+    /// What is written in some tries at once; what one writes depends on its own stream alone.
+    fn write(&self, key: Key, tries: Range<usize>) -> Result<Vec<Result<Sentence, Fault>>, Error> {
+        let n = tries.len();
+        let mut generators: Vec<Generator> =
+            tries.map(|number| key.at(number as u64).generator()).collect();
+        let mut written = vec![Err(Fault::Unfinished); n];
+        let (mut running, mut texts): (Vec<usize>, Vec<Vec<u32>>) =
+            ((0..n).collect(), vec![Vec::new(); n]);
+        let (mut state, mut scores) = (self.model.start(n), Vec::new());
+        let mut words = vec![START; n];
+        for _ in 0..=self.settings.longest.get() {
+            self.model.next(&self.device, &words, &mut state, &mut scores)?;
+            let rows = scores.chunks_exact(self.vocabulary.len());
+            let drawn = running.iter().zip(rows).map(|(at, row)| {
+                let word = draw(row, self.settings.temperature, generators[*at].uniform());
+                u32::try_from(word).expect("ids are u32")
+            });
+            words = drawn.collect();
+            for (at, word) in running.iter().zip(&words) {
+                match *word {
+                    END => written[*at] = Ok(std::mem::take(&mut texts[*at])),
+                    word => texts[*at].push(word),
+                }
+            }
+            let going_on: Vec<_> = (0..running.len()).filter(|at| words[*at] != END).collect();
+            if going_on.is_empty() {
+                break;
+            }
+            state.keep(&going_on);
+            running = going_on.iter().map(|at| running[*at]).collect();
+            words = going_on.iter().map(|at| words[*at]).collect();
+        }
+        let parse =
+            |written: Result<Vec<u32>, Fault>| written.and_then(|ids| self.vocabulary.parse(&ids));
+        Ok(written.into_iter().map(parse).collect())
+    }
+}
+
+impl Augmenter for Daga<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        let round = Round {
+            number: round,
+            of: self.n_rounds,
+            tries: self.settings.tries.get(),
+            side_by_side: CHUNK,
+        };
+        let write = |key, tries| self.write(key, tries);
+        let drafts;
+        (drafts, self.dropped) = round.collect(self.gold, stage, write)?;
+        Ok(drafts)
+    }
+
+    fn dropped(&self) -> Dropped {
+        self.dropped.clone()
+    }
+}

@@ -1,0 +1,198 @@
+//! Linearization with one tag before each entity token, and back.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use melm_text::{Corpus, Language, Scheme, Sentence, Tag, Token};
+
+use super::Unknown;
+use crate::written::{Fault, sentence_of};
+
+/// The beginning of a sentence, its end, and a token without a row of its own.
+pub(super) const START: u32 = 0;
+pub(super) const END: u32 = 1;
+pub(super) const UNKNOWN: u32 = 2;
+/// What an unknown token is spelled as, as in the authors' code.
+const UNKNOWN_TEXT: &str = "<unk>";
+
+/// Everything that a linearized sentence is made of. A tag is never the token of the same text.
+pub(super) struct Vocabulary {
+    words: Vec<Word>,
+    tokens: HashMap<Token, u32>,
+    tags: BTreeMap<Tag, u32>,
+    /// The codes of the languages, if the corpus has several; their words come after the special ones.
+    languages: Vec<Box<str>>,
+    scheme: Scheme,
+    unknown: Unknown,
+}
+
+enum Word {
+    Start,
+    End,
+    Unknown,
+    Language(Language),
+    Tag(Tag),
+    Token(Token),
+}
+
+impl Vocabulary {
+    /// The tags of a corpus, and its tokens that occur at least `min_count` times.
+    pub(super) fn of(corpus: &Corpus, min_count: usize, unknown: Unknown) -> Self {
+        let mut counts = BTreeMap::<&Token, usize>::new();
+        let mut tags = BTreeSet::new();
+        for sentence in corpus.sentences() {
+            tags.extend(sentence.tags().iter().filter(|tag| **tag != Tag::Outside));
+            for token in sentence.tokens() {
+                *counts.entry(token).or_default() += 1;
+            }
+        }
+        let known = counts.into_iter().filter(|(_, n)| *n >= min_count);
+        let mut words = vec![Word::Start, Word::End, Word::Unknown];
+        let languages: Vec<_> = corpus.languages().iter().map(|part| part.code.clone()).collect();
+        words.extend((0..languages.len()).map(|index| Word::Language(Language::at(index))));
+        words.extend(tags.into_iter().copied().map(Word::Tag));
+        words.extend(known.map(|(token, _)| Word::Token(token.clone())));
+        let (mut tokens, mut tags) = (HashMap::new(), BTreeMap::new());
+        for (id, word) in (0..).zip(&words) {
+            match word {
+                Word::Tag(tag) => drop(tags.insert(*tag, id)),
+                Word::Token(token) => drop(tokens.insert(token.clone(), id)),
+                Word::Start | Word::End | Word::Unknown | Word::Language(_) => {}
+            }
+        }
+        Self { words, tokens, tags, languages, scheme: corpus.scheme(), unknown }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.words.len()
+    }
+
+    /// A sentence of a corpus with a tag before each of its entity tokens, between its beginning and its end; with its
+    /// language first, if there are several. Tags that the corpus of the vocabulary does not have (a dev set's) are left
+    /// out.
+    pub(super) fn linearize(&self, corpus: &Corpus, sentence: &Sentence) -> Vec<u32> {
+        let mut ids = vec![START];
+        let code = sentence.language().map(|own| &corpus.languages()[own.index()].code);
+        let language = code.and_then(|code| self.languages.iter().position(|own| own == code));
+        let word = language.and_then(|index| u32::try_from(index).ok());
+        ids.extend(word.map(|index| UNKNOWN + 1 + index));
+        for (token, tag) in sentence.tokens().iter().zip(sentence.tags()) {
+            ids.extend(self.tags.get(tag));
+            ids.push(self.tokens.get(token).copied().unwrap_or(UNKNOWN));
+        }
+        ids.push(END);
+        ids
+    }
+
+    /// The sentence that was written between a beginning and an end.
+    pub(super) fn parse(&self, ids: &[u32]) -> Result<Sentence, Fault> {
+        let (mut tokens, mut tags, mut n_unknown) = (Vec::new(), Vec::new(), 0);
+        let (language, ids) =
+            match ids.split_first().map(|(id, rest)| (&self.words[*id as usize], rest)) {
+                Some((Word::Language(language), rest)) => (Some(*language), rest),
+                _ if !self.languages.is_empty() => return Err(Fault::NoLanguage),
+                _ => (None, ids),
+            };
+        let mut before = Tag::Outside;
+        for id in ids {
+            let token = match &self.words[*id as usize] {
+                Word::Tag(_) if before != Tag::Outside => return Err(Fault::TagWithoutToken),
+                Word::Tag(tag) => {
+                    before = *tag;
+                    continue;
+                }
+                Word::Token(token) => token.clone(),
+                Word::Unknown => {
+                    n_unknown += 1;
+                    Token::new(UNKNOWN_TEXT).expect("it is a token")
+                }
+                Word::Start | Word::End | Word::Language(_) => return Err(Fault::NotAToken),
+            };
+            tokens.push(token);
+            tags.push(std::mem::replace(&mut before, Tag::Outside));
+        }
+        if before != Tag::Outside {
+            return Err(Fault::TagWithoutToken);
+        }
+        let most = match self.unknown {
+            Unknown::Kept => tokens.len().saturating_sub(1),
+            Unknown::Dropped => 0,
+        };
+        if n_unknown > most {
+            return Err(Fault::UnknownToken);
+        }
+        let sentence = sentence_of(tokens, tags, self.scheme)?;
+        Ok(match language {
+            Some(language) => sentence.in_language(language),
+            None => sentence,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use melm_text::{ReadOptions, Source};
+
+    /// A token that is spelled as a tag, and one that occurs once.
+    const TEXT: &str = "Ada B-PER\nof O\nNew B-LOC\nYork I-LOC\n\nB-LOC B-PER\nof O\nAda B-PER\n\n\
+        New B-LOC\nYork I-LOC\n\nB-LOC O\nso O\n";
+
+    fn corpus() -> Corpus {
+        Corpus::read(&Source::from_text("a", TEXT), &ReadOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn every_sentence_comes_back_and_markers_are_as_many_as_entity_tokens() {
+        let corpus = corpus();
+        let vocabulary = Vocabulary::of(&corpus, 1, Unknown::Dropped);
+        for sentence in &corpus.sentences()[..3] {
+            let ids = vocabulary.linearize(&corpus, sentence);
+            let n_entity = sentence.tags().iter().filter(|tag| **tag != Tag::Outside).count();
+            assert_eq!(ids.len(), sentence.tokens().len() + n_entity + 2);
+            let again = vocabulary.parse(&ids[1..ids.len() - 1]).unwrap();
+            assert_eq!((again.tokens(), again.tags()), (sentence.tokens(), sentence.tags()));
+        }
+        let last = vocabulary.linearize(&corpus, &corpus.sentences()[3]);
+        assert_eq!(vocabulary.parse(&last[1..last.len() - 1]), Err(Fault::NoMention));
+    }
+
+    #[test]
+    fn sentences_of_several_languages_say_theirs() {
+        let corpus = corpus();
+        let both = Corpus::of_languages([("en", &corpus), ("de", &corpus)]);
+        let vocabulary = Vocabulary::of(&both, 1, Unknown::Dropped);
+        let n = corpus.sentences().len();
+        let german = &both.sentences()[n];
+        let ids = vocabulary.linearize(&both, german);
+        assert_ne!(ids, vocabulary.linearize(&both, &both.sentences()[0]));
+        let again = vocabulary.parse(&ids[1..ids.len() - 1]).unwrap();
+        assert_eq!((again.tokens(), again.language()), (german.tokens(), german.language()));
+        assert_eq!(vocabulary.parse(&ids[2..ids.len() - 1]), Err(Fault::NoLanguage));
+    }
+
+    #[test]
+    fn what_is_no_sentence_says_why() {
+        let corpus = corpus();
+        let vocabulary = Vocabulary::of(&corpus, 2, Unknown::Kept);
+        let id = |text: &str| vocabulary.tokens[&Token::new(text).unwrap()];
+        let tag = |text: &str| vocabulary.tags[&corpus.types().clone().parse(text).unwrap()];
+        let (person, place, inside) = (tag("B-PER"), tag("B-LOC"), tag("I-LOC"));
+        for (ids, fault) in [
+            (vec![], Fault::Empty),
+            (vec![person, place, id("York")], Fault::TagWithoutToken),
+            (vec![id("of"), person], Fault::TagWithoutToken),
+            (vec![inside, id("York")], Fault::BrokenTags),
+            (vec![person, id("Ada"), inside, id("York")], Fault::BrokenTags),
+            (vec![id("of"), id("Ada")], Fault::NoMention),
+            (vec![person, UNKNOWN, UNKNOWN], Fault::UnknownToken),
+            (vec![person, START], Fault::NotAToken),
+        ] {
+            assert_eq!(vocabulary.parse(&ids), Err(fault), "{ids:?}");
+        }
+        assert!(!vocabulary.tokens.contains_key(&Token::new("so").unwrap()));
+        let mixed = vocabulary.parse(&[person, id("Ada"), UNKNOWN]).unwrap();
+        assert_eq!(mixed.tokens()[1].as_str(), "<unk>");
+        let strict = Vocabulary::of(&corpus, 2, Unknown::Dropped);
+        assert_eq!(strict.parse(&[person, id("Ada"), UNKNOWN]), Err(Fault::UnknownToken));
+    }
+}

@@ -1,0 +1,64 @@
+//! A pretrained encoder-decoder, not yet in memory.
+
+use std::path::{Path, PathBuf};
+
+use melm_nn::seq2seq::{Seq2Seq, Seq2SeqConfig};
+
+use crate::Error;
+use crate::files::Fingerprint;
+use crate::model::weight_files;
+use crate::pieces::Tokenizer;
+
+/// A Hugging Face folder of mBART or mBART-50.
+pub struct PretrainedSeq2Seq {
+    dir: PathBuf,
+    config: Seq2SeqConfig,
+}
+
+impl PretrainedSeq2Seq {
+    /// Opens a folder, which must hold a tokenizer too.
+    pub fn open(dir: &Path) -> Result<Self, Error> {
+        let path = dir.join("config.json");
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| Error::Read { path: path.clone(), source })?;
+        let config = Seq2SeqConfig::parse(&path, &text)?;
+        let opened = Self { dir: dir.to_path_buf(), config };
+        let (n_pieces, n_rows) = (opened.tokenizer()?.n_pieces(), opened.config.vocab_size);
+        if n_pieces > n_rows {
+            return Err(Error::TooManyPieces { model: opened.name(), n_pieces, n_rows });
+        }
+        Ok(opened)
+    }
+
+    /// What it is called in messages.
+    pub fn name(&self) -> String {
+        self.dir.display().to_string()
+    }
+
+    /// Its sizes.
+    pub fn config(&self) -> &Seq2SeqConfig {
+        &self.config
+    }
+
+    pub(super) fn tokenizer(&self) -> Result<Tokenizer, Error> {
+        Tokenizer::open(&self.dir)
+    }
+
+    /// The model with rows for so many pieces.
+    pub(super) fn model(&self, n_pieces: usize, seed: u64) -> Result<Seq2Seq, Error> {
+        let n_added = n_pieces.saturating_sub(self.config.vocab_size);
+        Ok(Seq2Seq::open(&self.dir, n_added, seed)?)
+    }
+
+    /// The fingerprint of everything that decides what the model computes.
+    pub fn fingerprint(&self) -> Result<String, Error> {
+        let mut fingerprint = Fingerprint::default();
+        for name in ["tokenizer.json", "config.json"] {
+            fingerprint.add_file(&self.dir.join(name))?;
+        }
+        for path in weight_files(&self.dir)? {
+            fingerprint.add_file(&path)?;
+        }
+        Ok(fingerprint.finish())
+    }
+}

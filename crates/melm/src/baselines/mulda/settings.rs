@@ -1,0 +1,59 @@
+//! The `[mulda]` section of a plan.
+
+use std::num::NonZeroUsize;
+
+use serde::{Deserialize, Serialize};
+
+use crate::fit::FitSettings;
+use crate::rate::Rate;
+
+/// The encoder-decoder of the method `mulda`, how it is trained and how it writes (Liu et al. 2021).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MuldaSettings {
+    /// The piece that names the language, as mBART writes it.
+    pub language: String,
+    /// Width of a row, if there is no pretrained model.
+    pub width: NonZeroUsize,
+    /// Layers of the encoder and of the decoder, if there is no pretrained model.
+    pub layers: NonZeroUsize,
+    /// Attention heads, if there is no pretrained model; a divisor of the width.
+    pub heads: NonZeroUsize,
+    /// The rate of dropout on rows, below 1.
+    pub dropout: Rate,
+    /// The rate of dropout on attention weights, below 1.
+    pub attention_dropout: Rate,
+    /// Beams of the search that writes; 0 draws instead.
+    pub beams: usize,
+    /// When drawing: below 1 the likely pieces are drawn more often, above 1 less.
+    pub temperature: f64,
+    /// Pieces after which a sentence that has not ended is given up.
+    pub longest: NonZeroUsize,
+    /// How many sentences are written at most for each that is wanted.
+    pub tries: NonZeroUsize,
+    /// How it is trained.
+    #[serde(flatten)]
+    pub fit: FitSettings,
+}
+
+impl MuldaSettings {
+    /// The first key whose value cannot be, and what is expected of it.
+    pub(crate) fn fault(&self) -> Option<(&'static str, &'static str)> {
+        let claims = [
+            (self.dropout.value() < 1.0, "dropout", "below 1"),
+            (self.attention_dropout.value() < 1.0, "attention_dropout", "below 1"),
+            (
+                self.temperature > 0.0 && self.temperature.is_finite(),
+                "temperature",
+                "a number above 0",
+            ),
+            (
+                self.width.get().is_multiple_of(self.heads.get()),
+                "heads",
+                "a divisor of `mulda.width`",
+            ),
+            (!self.language.is_empty(), "language", "a code such as `en_XX`"),
+        ];
+        let own = claims.into_iter().find(|(holds, ..)| !holds);
+        own.map(|(_, key, expected)| (key, expected)).or_else(|| self.fit.fault())
+    }
+}

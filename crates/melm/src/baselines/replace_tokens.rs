@@ -1,0 +1,175 @@
+//! Label-wise token replacement (Dai and Adel 2020, "LwTR"): a token gives way to another of its tag.
+
+use std::collections::BTreeMap;
+
+use melm_text::{Corpus, Language, Sentence, Tag};
+
+use super::SubstituteSettings;
+use crate::draft::{Draft, Replacement, Swap};
+use crate::run::Key;
+
+/// A sentence, and a place in it.
+type Occurrence = (usize, usize);
+
+/// All tokens of a corpus by tag, to draw from.
+pub struct ReplaceTokens<'a> {
+    corpus: &'a Corpus,
+    settings: SubstituteSettings,
+    /// By language, if there are several, and tag: the sentence and the place of every occurrence. Drawing one uniformly draws a token as often as it occurs with
+    /// the tag.
+    occurrences: BTreeMap<(Option<Language>, Tag), Vec<Occurrence>>,
+}
+
+impl<'a> ReplaceTokens<'a> {
+    /// Collects the tokens.
+    pub fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
+        let mut occurrences: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for (number, sentence) in corpus.sentences().iter().enumerate() {
+            for (at, tag) in sentence.tags().iter().enumerate() {
+                let key = (sentence.language(), *tag);
+                occurrences.entry(key).or_default().push((number, at));
+            }
+        }
+        Self { corpus, settings, occurrences }
+    }
+
+    /// One draft of every sentence with a mention. The tags stay; whether a token is replaced is drawn for each, `O` too.
+    pub fn round(&self, key: Key, round: u32) -> Vec<Draft> {
+        let key = key.at(u64::from(round));
+        let sentences = self.corpus.sentences().iter().enumerate();
+        sentences
+            .filter(|(_, sentence)| sentence.mentions().next().is_some())
+            .map(|(source, sentence)| {
+                let swaps = self.draw(sentence, key.at(source as u64));
+                swapped(self.corpus, (source, round), swaps)
+            })
+            .collect()
+    }
+
+    fn draw(&self, sentence: &Sentence, key: Key) -> Vec<Swap> {
+        let mut generator = key.generator();
+        let mut swaps = Vec::new();
+        for (token, tag) in sentence.tags().iter().enumerate() {
+            if generator.uniform() < self.settings.rate.value() {
+                let same = &self.occurrences[&(sentence.language(), *tag)];
+                let (sentence, from) = same[generator.below(same.len())];
+                swaps.push(Swap { token, sentence, from });
+            }
+        }
+        swaps
+    }
+}
+
+/// The draft in which tokens of the source have given way to others, columns and all.
+pub(crate) fn swapped(corpus: &Corpus, (source, round): (usize, u32), swaps: Vec<Swap>) -> Draft {
+    let (sentences, own) = (corpus.sentences(), &corpus.sentences()[source]);
+    let stretches = swaps.iter().map(|swap| {
+        let Swap { token, sentence, from } = *swap;
+        (token..token + 1, (&sentences[sentence], from..from + 1))
+    });
+    let sentence = own.spliced(stretches, own.mentions(), corpus.scheme());
+    let replaced = own.mentions().enumerate().filter_map(|(number, mention)| {
+        let is_swapped = swaps.iter().any(|swap| mention.tokens.contains(&swap.token));
+        is_swapped.then(|| Replacement {
+            mention: number,
+            old: own.tokens()[mention.tokens.clone()].to_vec(),
+            new: sentence.tokens()[mention.tokens.clone()].to_vec(),
+            entity_type: mention.entity_type,
+            tokens: mention.tokens,
+            pieces: Vec::new(),
+            donor: None,
+            similarity: None,
+        })
+    });
+    let replacements = replaced.collect();
+    Draft { swaps, ..Draft::new(sentence, (source, round), replacements) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rate::Rate;
+    use crate::run::Seed;
+    use melm_text::{ReadOptions, Source};
+
+    const TEXT: &str = "Ada NE B-PER\nsaw V O\nNew NE B-LOC\nYork NE I-LOC\n\n\
+        Rio NE B-LOC\nand K O\nRio NE B-LOC\nDr T B-PER\nNo NE I-PER\n\nso A O\nsaw V O\n\n";
+
+    fn corpus() -> Corpus {
+        Corpus::read(&Source::from_text("a", TEXT), &ReadOptions::default()).unwrap()
+    }
+
+    /// The probability of each token at a place of a draft, worked out from the words of the paper: with the rate a
+    /// token of the same tag, as often as it has the tag in the training set; otherwise the token itself.
+    fn expected(text: &str, rate: f64) -> Vec<Vec<BTreeMap<String, f64>>> {
+        let sentences: Vec<Vec<(&str, &str)>> = text
+            .split("\n\n")
+            .filter(|block| !block.is_empty())
+            .map(|block| {
+                let cells = block.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+                cells.map(|cells| (cells[0], cells[2])).collect()
+            })
+            .collect();
+        let all: Vec<_> = sentences.iter().flatten().collect();
+        let at = |(token, tag): &(&str, &str)| {
+            let same: Vec<_> = all.iter().filter(|(_, other)| other == tag).collect();
+            let mut likely = BTreeMap::new();
+            for (other, _) in &same {
+                *likely.entry((*other).to_owned()).or_default() += rate / same.len() as f64;
+            }
+            *likely.entry((*token).to_owned()).or_default() += 1.0 - rate;
+            likely
+        };
+        sentences.iter().map(|sentence| sentence.iter().map(at).collect()).collect()
+    }
+
+    #[test]
+    fn tokens_are_drawn_as_often_as_the_paper_says() {
+        let (corpus, rate, n) = (corpus(), 0.3, 20_000);
+        let settings = SubstituteSettings { rate: Rate::constant(rate) };
+        let method = ReplaceTokens::new(&corpus, settings);
+        let mut counts: BTreeMap<(usize, usize, String), u32> = BTreeMap::new();
+        for round in 1..=n {
+            for draft in method.round(Seed(3).stream("test"), round) {
+                for (at, token) in draft.sentence.tokens().iter().enumerate() {
+                    *counts.entry((draft.source.unwrap(), at, token.to_string())).or_default() += 1;
+                }
+            }
+        }
+        for (source, sentence) in expected(TEXT, rate).into_iter().enumerate().take(2) {
+            for (at, likely) in sentence.into_iter().enumerate() {
+                for (token, p) in likely {
+                    let n = f64::from(n);
+                    let found = counts.remove(&(source, at, token)).unwrap_or_default();
+                    // 5 standard deviations of a binomial count.
+                    let apart = (f64::from(found) - n * p).abs();
+                    assert!(apart <= 5.0 * (n * p * (1.0 - p)).sqrt(), "{source} {at}: {found}");
+                }
+            }
+        }
+        // What the paper cannot draw was never drawn.
+        assert!(counts.is_empty(), "{counts:?}");
+    }
+
+    #[test]
+    fn tags_stay_and_columns_move_with_their_tokens() {
+        let corpus = corpus();
+        let settings = SubstituteSettings { rate: Rate::constant(1.0) };
+        let method = ReplaceTokens::new(&corpus, settings);
+        let mut seen = String::new();
+        for round in 1..50 {
+            for draft in method.round(Seed(1).stream("test"), round) {
+                let source = &corpus.sentences()[draft.source.unwrap()];
+                assert_eq!(draft.sentence.tags(), source.tags());
+                assert_eq!(draft.swaps.len(), source.tokens().len());
+                assert_eq!(draft.replacements.len(), source.mentions().count());
+                let (types, sentences) = (corpus.types().clone(), vec![draft.sentence.clone()]);
+                let mut out = Vec::new();
+                let one = Corpus::new(types, corpus.scheme(), sentences).unwrap();
+                one.write_conll(&mut out).unwrap();
+                seen += &String::from_utf8(out).unwrap();
+            }
+        }
+        assert!(seen.contains("Dr T B-PER") && seen.contains("so A O") && seen.contains("and K O"));
+    }
+}

@@ -1,0 +1,134 @@
+//! One round of code-mixing: a draft of every sentence, its mentions from other languages.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+
+use melm_text::{Corpus, EntityType, Language, Sentence};
+
+use super::{CodemixSettings, Lexicon, LexiconCounts, Similar, Vectors};
+use crate::Error;
+use crate::baselines::substituted;
+use crate::draft::{Donor, Draft};
+use crate::run::{Generator, Key};
+
+/// Which of a language's mentions of the type takes the place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Choice {
+    /// Any, each equally likely.
+    Random,
+    /// The one with the highest cosine; where there is no vector, any.
+    Similar,
+}
+
+/// Sentences between two words to the listener.
+const STRIDE: usize = 32;
+
+/// Makes code-mixed drafts of a corpus of several languages.
+pub struct Codemix<'a> {
+    corpus: &'a Corpus,
+    lexicon: Lexicon,
+    choice: Choice,
+    settings: CodemixSettings,
+    /// Searches done: the same mention may be drawn in many sentences and rounds.
+    found: HashMap<(Language, EntityType, usize, Language), Option<Similar>>,
+}
+
+impl<'a> Codemix<'a> {
+    /// Collects the mentions of the languages, with vectors if they are chosen by similarity.
+    pub fn new(
+        corpus: &'a Corpus,
+        (choice, vectors): (Choice, Option<&Vectors>),
+        settings: CodemixSettings,
+    ) -> Result<Self, Error> {
+        if corpus.languages().len() < 2 {
+            return Err(Error::OneLanguage);
+        }
+        let vectors = vectors.filter(|_| choice == Choice::Similar);
+        let lexicon = Lexicon::new(corpus, vectors);
+        Ok(Self { corpus, lexicon, choice, settings, found: HashMap::new() })
+    }
+
+    /// What the lexicon lacks.
+    pub fn counts(&self) -> &LexiconCounts {
+        self.lexicon.counts()
+    }
+
+    /// One draft of every sentence with a mention that another language has a mention for, in the order of the corpus;
+    /// `None` if the listener, who hears of how many sentences how many are done, stops it.
+    pub fn round(
+        &mut self,
+        (key, round): (Key, u32),
+        listener: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> Option<Vec<Draft>> {
+        let key = key.at(u64::from(round));
+        let corpus = self.corpus;
+        let mut drafts = Vec::new();
+        for (source, sentence) in corpus.sentences().iter().enumerate() {
+            if source % STRIDE == 0
+                && listener(source as u64, corpus.sentences().len() as u64).is_break()
+            {
+                return None;
+            }
+            let Some(language) = sentence.language() else { continue };
+            let mut generator = key.at(source as u64).generator();
+            let chosen = self.choose(sentence, language, &mut generator);
+            if chosen.iter().any(Option::is_some) {
+                let donors: Vec<_> =
+                    chosen.iter().map(|one| one.as_ref().map(|(donor, _)| donor.clone())).collect();
+                let mut draft = substituted(corpus, (source, round), &donors);
+                let cosines = chosen.into_iter().flatten().map(|(_, cosine)| cosine);
+                for (replacement, cosine) in draft.replacements.iter_mut().zip(cosines) {
+                    replacement.similarity = cosine;
+                }
+                drafts.push(draft);
+            }
+        }
+        Some(drafts)
+    }
+
+    /// For each mention of a sentence what takes its place, if anything, and its cosine, if it was searched for.
+    fn choose(
+        &mut self,
+        sentence: &Sentence,
+        language: Language,
+        generator: &mut Generator,
+    ) -> Vec<Option<(Donor, Option<f32>)>> {
+        let mentions: Vec<_> = sentence.mentions().collect();
+        let others: Vec<_> =
+            mentions.iter().map(|m| self.lexicon.others(language, m.entity_type)).collect();
+        let can: Vec<usize> = (0..mentions.len()).filter(|at| !others[*at].is_empty()).collect();
+        let mut drawn: Vec<usize> = can.clone();
+        drawn.retain(|_| generator.uniform() < self.settings.rate.value());
+        if drawn.is_empty() && !can.is_empty() {
+            drawn.push(can[generator.below(can.len())]);
+        }
+        let mut chosen = vec![None; mentions.len()];
+        for at in drawn {
+            let entity_type = mentions[at].entity_type;
+            let target = others[at][generator.below(others[at].len())];
+            let tokens = &sentence.tokens()[mentions[at].tokens.clone()];
+            let similar = self.search((language, entity_type), tokens, target);
+            let entries = self.lexicon.entries(target, entity_type);
+            let entry = similar.map_or_else(|| generator.below(entries.len()), |found| found.entry);
+            let donor =
+                Donor { sentence: entries[entry].sentence, tokens: entries[entry].tokens.clone() };
+            chosen[at] = Some((donor, similar.map(|found| found.cosine)));
+        }
+        chosen
+    }
+
+    fn search(
+        &mut self,
+        (language, entity_type): (Language, EntityType),
+        tokens: &[melm_text::Token],
+        target: Language,
+    ) -> Option<Similar> {
+        if self.choice == Choice::Random {
+            return None;
+        }
+        let (lexicon, of) = (&self.lexicon, (language, entity_type));
+        let entry = lexicon.find(of, tokens)?;
+        let search = || lexicon.nearest(of, entry, target);
+        *self.found.entry((language, entity_type, entry, target)).or_insert_with(search)
+    }
+}

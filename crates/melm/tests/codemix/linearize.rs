@@ -1,0 +1,77 @@
+//! Language markers stand before the markers of tags, of the language that the mention is in.
+
+use std::path::Path;
+
+use melm::codemix::{Choice, Codemix, CodemixSettings, VectorKind};
+use melm::linearize::linearize;
+use melm::markers::Markers;
+use melm::pieces::Tokenizer;
+use melm::rate::Rate;
+use melm::run::Seed;
+use melm_text::Corpus;
+
+use crate::support::{read, round};
+
+fn tokenizer() -> Tokenizer {
+    Tokenizer::open(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pieces/unigram"))
+        .unwrap()
+}
+
+fn pieces(corpus: &Corpus) -> Vec<String> {
+    let mut tokenizer = tokenizer();
+    let markers = Markers::of(&[corpus], &mut tokenizer).unwrap();
+    let linearized = linearize(corpus, &tokenizer, Some(&markers), 512).unwrap();
+    for window in &linearized.windows {
+        let plain = tokenizer.encode(corpus.sentences()[window.sentence].tokens()).unwrap();
+        assert_eq!(window.unlinearized(), plain);
+        // Two markers of the tag and one of the language for each entity token.
+        assert_eq!(window.pieces.len(), plain.pieces.len() + 3 * window.entities.len());
+    }
+    let spell =
+        |ids: &[u32]| ids.iter().map(|id| tokenizer.piece(*id)).collect::<Vec<_>>().join(" ");
+    linearized.windows.iter().map(|window| spell(&window.pieces)).collect()
+}
+
+#[test]
+fn every_entity_token_has_the_marker_of_its_own_language() {
+    let parts = [read("the O\nParty B-ORG\n"), read("the O\nParty B-ORG\nParty I-ORG\n")];
+    let corpus = Corpus::of_languages(["en", "nl"].into_iter().zip(&parts));
+    let found = pieces(&corpus);
+    assert_eq!(found[0], "<s> ▁the <en> <B-ORG> ▁Part y <B-ORG> </s>");
+    let two = "<nl> <B-ORG> ▁Part y <B-ORG> <nl> <I-ORG> ▁Part y <I-ORG>";
+    assert_eq!(found[1], format!("<s> ▁the {two} </s>"));
+
+    let settings = CodemixSettings { rate: Rate::constant(1.0), vectors: VectorKind::Words };
+    let mut mix = Codemix::new(&corpus, (Choice::Random, None), settings).unwrap();
+    let mixed = round(&mut mix, Seed(1).stream("test"), 1);
+    let union = corpus.with_more(mixed.iter().map(|draft| draft.sentence.clone()));
+    let found = pieces(&union);
+    // An English sentence with a Dutch mention.
+    assert_eq!(found[2], format!("<s> ▁the {two} </s>"));
+    assert_eq!(found[3], "<s> ▁the <en> <B-ORG> ▁Part y <B-ORG> </s>");
+}
+
+#[test]
+fn one_language_needs_no_marker_and_one_that_is_taken_is_refused() {
+    let part = read("the O\nParty B-ORG\n");
+    let alone = Corpus::of_languages([("en", &part)]);
+    let mut own = tokenizer();
+    let markers = Markers::of(&[&alone], &mut own).unwrap();
+    assert_eq!(markers.iter().map(|(text, _)| text).collect::<Vec<_>>(), ["<B-ORG>"]);
+    // A dev set of one language, and a tokenizer that has its marker already.
+    let both = Corpus::of_languages([("nl", &part), ("en", &part)]);
+    let mut own = tokenizer();
+    let markers = Markers::of(&[&both, &alone], &mut own).unwrap();
+    for (markers, name) in
+        [(&markers, "dev"), (&Markers::of(&[&alone], &mut own).unwrap(), "again")]
+    {
+        let linearized = linearize(&alone, &own, Some(markers), 512).unwrap();
+        assert_eq!(own.piece(linearized.windows[0].pieces[2]), "<en>", "{name}");
+    }
+    // `<s>` is a piece already.
+    let taken = Corpus::of_languages([("s", &part), ("en", &part)]);
+    assert!(Markers::of(&[&taken], &mut tokenizer()).is_err());
+    let bare = read("the O\nParty B\n");
+    let taken = Corpus::of_languages([("B", &bare), ("en", &bare)]);
+    assert!(Markers::of(&[&taken], &mut tokenizer()).is_err());
+}

@@ -1,0 +1,98 @@
+//! DAGA: learns to write what gold is made of, drops what is no draft, and says so.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use melm::Error;
+use melm::augment::{Augmented, Funnel, Method, Verdict, read_lines};
+use melm::plan::Plan;
+use melm::stage::{Event, Wish};
+use melm_text::Corpus;
+
+use crate::support::{NONE, corpus, plan, run, text};
+
+const SMALL: [&str; 6] = [
+    "daga.embedding_size=16",
+    "daga.hidden_size=32",
+    "daga.dropout=0.1",
+    "daga.learning_rate=0.02",
+    "daga.budget=60 epochs",
+    "generate.rounds=2",
+];
+
+fn small(more: &[&str]) -> Plan {
+    plan(Method::Daga, &[&SMALL[..], more].concat())
+}
+
+fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Augmented {
+    run(dir, (corpus, plan), (NONE, threads), &mut |_, _| Wish::GoOn).unwrap()
+}
+
+#[test]
+fn it_writes_as_many_new_sentences_as_masks_would_be_filled_and_counts_the_rest() {
+    let (corpus, plan, dir) = (corpus(&text()), small(&[]), tempfile::tempdir().unwrap());
+    let augmented = quietly(dir.path(), &corpus, &plan, 1);
+    assert_eq!(augmented.records.len(), 2 * 8);
+    let funnel = Funnel::of(&augmented.records, &corpus).with_dropped(&augmented.dropped);
+    assert_eq!(funnel.kept + funnel.repeat_draft, 16);
+    assert!(funnel.dropped.total() > 0, "a model of eight sentences writes gold again at times");
+
+    let gold: BTreeSet<_> = corpus.sentences().iter().flat_map(|s| s.tokens().to_vec()).collect();
+    let mut seen = BTreeSet::new();
+    for (record, sentence) in
+        augmented.records.iter().filter(|r| r.verdict == Verdict::Kept).zip(&augmented.kept)
+    {
+        assert_eq!((record.source, record.replaced.len()), (None, 0));
+        assert!(sentence.mentions().next().is_some());
+        assert!(corpus.scheme().breaks(sentence.tags()).next().is_none());
+        assert!(sentence.tokens().iter().all(|token| gold.contains(token)));
+        assert!(corpus.sentences().iter().all(|s| s.tokens() != sentence.tokens()));
+        assert!(seen.insert(sentence.tokens().to_vec()));
+    }
+    assert!(augmented.lines.lines().all(|line| line.starts_with("{\"source\":null,")));
+    let again = read_lines("drafts.jsonl".as_ref(), &augmented.lines, &corpus).unwrap();
+    let kept = again.iter().filter(|(record, _)| record.verdict.is_kept());
+    assert!(kept.map(|(_, draft)| &draft.sentence).eq(&augmented.kept));
+}
+
+#[test]
+fn a_model_that_has_learnt_the_pattern_writes_it() {
+    let (corpus, plan, dir) = (corpus(&text()), small(&[]), tempfile::tempdir().unwrap());
+    let augmented = quietly(dir.path(), &corpus, &plan, 2);
+    let in_pattern = augmented.records.iter().filter(|record| {
+        let tags: Vec<_> = record.tags.iter().map(String::as_str).collect();
+        tags == ["B-PER", "I-PER", "O", "B-LOC", "O"]
+    });
+    assert!(in_pattern.count() >= 12, "{:#?}", augmented.records);
+}
+
+#[test]
+fn neither_threads_nor_stops_change_a_byte() {
+    let (corpus, plan) = (corpus(&text()), small(&[]));
+    let whole = tempfile::tempdir().unwrap();
+    let expected = quietly(whole.path(), &corpus, &plan, 1);
+    let two = tempfile::tempdir().unwrap();
+    assert_eq!(quietly(two.path(), &corpus, &plan, 2).lines, expected.lines);
+    let dir = tempfile::tempdir().unwrap();
+    for (stage, at) in [("daga", 7), ("daga", 33), ("generate", 9)] {
+        let stopped =
+            run(dir.path(), (&corpus, &plan), (NONE, 2), &mut |found, event| match event {
+                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => Wish::Stop,
+                _ => Wish::GoOn,
+            });
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{stage} {at}");
+    }
+    let resumed = quietly(dir.path(), &corpus, &plan, 1);
+    assert_eq!((resumed.lines, resumed.dropped), (expected.lines, expected.dropped));
+}
+
+#[test]
+fn tries_come_to_an_end_and_what_was_written_is_all_accounted_for() {
+    let corpus = corpus(&text());
+    let plan =
+        small(&["daga.budget=1 update", "daga.tries=3", "daga.longest=20", "generate.rounds=1"]);
+    let dir = tempfile::tempdir().unwrap();
+    let augmented = quietly(dir.path(), &corpus, &plan, 2);
+    assert!(augmented.records.len() < 8);
+    assert_eq!(augmented.records.len() + augmented.dropped.total(), 3 * 8);
+}

@@ -1,0 +1,177 @@
+//! `MulDA`: goes on with beginnings of gold sentences; with an mBART folder, and with a model that starts from nothing.
+
+use std::path::Path;
+
+use melm::Error;
+use melm::augment::{Augmented, Backbones, DraftRecord, Method, read_lines};
+use melm::baselines::PretrainedSeq2Seq;
+use melm::model::Pretrained;
+use melm::pieces::Tokenizer;
+use melm::plan::Plan;
+use melm::stage::{Event, Wish};
+use melm::written::Fault;
+use melm_nn::config::Config;
+use melm_nn::mlm::MaskedLm;
+use melm_nn::seq2seq::{Seq2Seq, Seq2SeqConfig, StackConfig};
+use melm_text::Corpus;
+
+use crate::support::{NONE, corpus, plan, run, text};
+
+const SMALL: [&str; 10] = [
+    "mulda.width=32",
+    "mulda.heads=2",
+    "mulda.layers=1",
+    "mulda.dropout=0.0",
+    "mulda.attention_dropout=0.0",
+    "mulda.learning_rate=0.01",
+    "mulda.budget=60 epochs",
+    "mulda.batch_size=4",
+    "mulda.longest=40",
+    "generate.rounds=2",
+];
+
+fn small(more: &[&str]) -> Plan {
+    plan(Method::Mulda, &[&SMALL[..], more].concat())
+}
+
+fn tokenizer() -> Tokenizer {
+    let pieces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pieces/unigram");
+    Tokenizer::open(&pieces).unwrap()
+}
+
+/// A tiny XLM-R, of which only the pieces matter.
+fn pieces(dir: &Path) -> Pretrained {
+    let tokenizer = tokenizer();
+    tokenizer.save(dir).unwrap();
+    let config = Config {
+        vocab_size: tokenizer.n_pieces(),
+        hidden_size: 8,
+        n_layers: 1,
+        n_heads: 2,
+        intermediate_size: 8,
+        ..Config::default()
+    };
+    MaskedLm::random(&config, 1).unwrap().save(dir).unwrap();
+    Pretrained::open(dir).unwrap()
+}
+
+/// A tiny random mBART with these languages, as its folder.
+fn mbart(dir: &Path, languages: &[&str]) -> PretrainedSeq2Seq {
+    let mut tokenizer = tokenizer();
+    tokenizer.add_markers(languages).unwrap();
+    tokenizer.save(dir).unwrap();
+    let stack = StackConfig { n_layers: 1, n_heads: 2, inner: 64 };
+    let config = Seq2SeqConfig {
+        vocab_size: tokenizer.n_pieces(),
+        width: 32,
+        encoder: stack,
+        decoder: stack,
+        longest: 64,
+        dropout: 0.1,
+        attention_dropout: 0.0,
+        scales_embedding: true,
+        init_std: 0.05,
+        pad_id: tokenizer.specials().pad,
+        eos_id: tokenizer.specials().eos,
+    };
+    Seq2Seq::random(&config, 3).save(dir).unwrap();
+    PretrainedSeq2Seq::open(dir).unwrap()
+}
+
+fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, backbones: Backbones<'_>) -> Augmented {
+    run(dir, (corpus, plan), (backbones, 2), &mut |_, _| Wish::GoOn).unwrap()
+}
+
+fn assert_sound(corpus: &Corpus, augmented: &Augmented) {
+    assert!(augmented.kept.len() >= 8, "{:?} {:?}", augmented.dropped, augmented.records);
+    for sentence in &augmented.kept {
+        assert!(sentence.mentions().next().is_some());
+        assert!(corpus.scheme().breaks(sentence.tags()).next().is_none());
+        assert!(corpus.sentences().iter().all(|s| s.tokens() != sentence.tokens()));
+        assert!(sentence.tokens().iter().all(|token| !token.as_str().contains(['<', '▁'])));
+    }
+    assert!(augmented.records.iter().all(|record| record.source.is_none()));
+}
+
+#[test]
+fn without_pretraining_it_learns_the_pattern_and_writes_new_sentences_of_it() {
+    let (corpus, dir) = (corpus(&text()), tempfile::tempdir().unwrap());
+    let own = pieces(&dir.path().join("xlm-r"));
+    let backbones = Backbones { masked_lm: Some(&own), ..NONE };
+    let augmented = quietly(dir.path(), &corpus, &small(&[]), backbones);
+    assert_sound(&corpus, &augmented);
+    let tags = ["B-PER", "I-PER", "O", "B-LOC", "O"];
+    let in_pattern = augmented.records.iter().filter(|record| record.tags == tags).count();
+    assert!(2 * in_pattern > augmented.records.len(), "{:#?}", augmented.records);
+}
+
+#[test]
+fn folders_of_mbart_and_mbart_50_are_fine_tuned_drawn_from_and_searched() {
+    let corpus = corpus(&text());
+    for languages in [&["en_XX", "de_DE"][..], &["en_XX", "af_ZA"]] {
+        for edit in ["mulda.beams=0", "mulda.beams=3"] {
+            let dir = tempfile::tempdir().unwrap();
+            let mbart = mbart(&dir.path().join("mbart"), languages);
+            let backbones = Backbones { seq2seq: Some(&mbart), ..NONE };
+            let plan = small(&[edit, "mulda.tries=6", "mulda.budget=40 epochs"]);
+            let augmented = quietly(dir.path(), &corpus, &plan, backbones);
+            // A search for what was learnt by heart finds gold again.
+            let is_repeat = |fault| matches!(fault, Fault::RepeatsGold | Fault::RepeatsDraft);
+            let repeats = augmented.dropped.iter().filter(|(fault, _)| is_repeat(*fault));
+            let n_sound = augmented.records.len() + repeats.map(|(_, n)| n).sum::<usize>();
+            assert!(n_sound >= 2 * 8, "{languages:?} {edit}: {:?}", augmented.dropped);
+        }
+    }
+}
+
+#[test]
+fn files_of_several_languages_are_learnt_together_and_drafts_say_theirs() {
+    let (one, dir) = (corpus(&text()), tempfile::tempdir().unwrap());
+    let both = Corpus::of_languages([("en", &one), ("de", &one)]);
+    let own = pieces(&dir.path().join("xlm-r"));
+    let mbart = mbart(&dir.path().join("mbart"), &["en_XX", "af_ZA", "de_DE"]);
+    for (name, backbones) in [
+        ("new", Backbones { masked_lm: Some(&own), ..NONE }),
+        ("mbart", Backbones { seq2seq: Some(&mbart), ..NONE }),
+    ] {
+        let plan = small(&["generate.rounds=1", "mulda.budget=30 epochs"]);
+        let augmented = quietly(&dir.path().join(name), &both, &plan, backbones);
+        for code in ["en", "de"] {
+            let own = |record: &&DraftRecord| record.language.as_deref() == Some(code);
+            assert!(augmented.records.iter().filter(own).count() > 2, "{name} {code}");
+        }
+        let again = read_lines("drafts.jsonl".as_ref(), &augmented.lines, &both).unwrap();
+        let kept = again.iter().filter(|(record, _)| record.verdict.is_kept());
+        assert!(kept.map(|(_, draft)| &draft.sentence).eq(&augmented.kept));
+    }
+}
+
+#[test]
+fn neither_threads_nor_stops_change_a_byte() {
+    let (corpus, plan) = (corpus(&text()), small(&["mulda.budget=12 epochs", "mulda.tries=4"]));
+    let dir = tempfile::tempdir().unwrap();
+    let own = pieces(&dir.path().join("xlm-r"));
+    let backbones = Backbones { masked_lm: Some(&own), ..NONE };
+    let expected = quietly(&dir.path().join("whole"), &corpus, &plan, backbones);
+    let other = dir.path().join("other");
+    for (stage, at) in [("mulda", 5), ("mulda", 21), ("generate", 0)] {
+        let stopped =
+            run(&other, (&corpus, &plan), (backbones, 1), &mut |found, event| match event {
+                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => Wish::Stop,
+                _ => Wish::GoOn,
+            });
+        assert!(matches!(stopped, Err(Error::Interrupted)), "{stage} {at}");
+    }
+    let resumed = run(&other, (&corpus, &plan), (backbones, 1), &mut |_, _| Wish::GoOn).unwrap();
+    assert_eq!((resumed.lines, resumed.dropped), (expected.lines, expected.dropped));
+}
+
+#[test]
+fn a_language_that_the_model_does_not_have_is_named() {
+    let (corpus, dir) = (corpus(&text()), tempfile::tempdir().unwrap());
+    let mbart = mbart(&dir.path().join("mbart"), &["de_DE"]);
+    let backbones = Backbones { seq2seq: Some(&mbart), ..NONE };
+    let refused = run(dir.path(), (&corpus, &small(&[])), (backbones, 1), &mut |_, _| Wish::GoOn);
+    let error = refused.err().unwrap().to_string();
+    assert!(error.contains("has no language `en_XX`"), "{error}");
+}

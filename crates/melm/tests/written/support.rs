@@ -1,0 +1,57 @@
+//! A corpus of a few patterns, and a run over it.
+
+use std::path::Path;
+
+use melm::Error;
+use melm::augment::{Augmented, Backbones, Gold, Method, augment};
+use melm::plan::{Plan, PlanTable, Preset, Size, Sizes};
+use melm::run::Seed;
+use melm::stage::{Event, Run, Wish};
+use melm_nn::device::Device;
+use melm_text::{Corpus, ReadOptions, Source};
+
+/// Sentences of one pattern, so that a model that has learnt it writes others of it.
+pub(crate) fn text() -> String {
+    let people = ["Ada Lovelace", "Konrad Zuse", "Grace Hopper", "Alan Turing"];
+    let places = ["Bonn", "Ghent", "Oslo", "Rome"];
+    let verbs = ["saw", "left", "liked"];
+    let mut text = String::new();
+    for (number, person) in people.iter().enumerate() {
+        for (at, place) in places.iter().enumerate().filter(|(at, _)| (at + number) % 2 == 0) {
+            let (first, last) = person.split_once(' ').unwrap();
+            let verb = verbs[(number + at) % verbs.len()];
+            text += &format!("{first} B-PER\n{last} I-PER\n{verb} O\n{place} B-LOC\n. O\n\n");
+        }
+    }
+    text + "so O\nit O\nis O\n\n"
+}
+
+pub(crate) fn corpus(text: &str) -> Corpus {
+    Corpus::read(&Source::from_text("test", text), &ReadOptions::default()).unwrap()
+}
+
+/// A plan of a method, without a judge.
+pub(crate) fn plan(method: Method, edits: &[&str]) -> Plan {
+    let mut table = PlanTable::new(Preset::Best, Sizes::both(Size::Small));
+    table.set(&format!("method={}", method.name())).unwrap();
+    table.set("filter.mode=off").unwrap();
+    for edit in edits {
+        table.set(edit).unwrap();
+    }
+    table.plan().unwrap()
+}
+
+pub(crate) fn run(
+    dir: &Path,
+    (corpus, plan): (&Corpus, &Plan),
+    (backbones, threads): (Backbones<'_>, usize),
+    hear: &mut dyn FnMut(&'static str, Event<'_>) -> Wish,
+) -> Result<Augmented, Error> {
+    let mut run = Run { seed: Seed(7), folder: Some(dir.join("work")), listener: hear };
+    let gold = Gold { train: corpus, dev: Some(corpus) };
+    augment(gold, plan, (backbones, &Device::cpu(threads)), &mut run)
+}
+
+/// A run that needs no model.
+pub(crate) const NONE: Backbones<'_> =
+    Backbones { masked_lm: None, tagger: None, seq2seq: None, vectors: None, judge: None };

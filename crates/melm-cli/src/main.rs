@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Filter(command) => commands::filter::run(&command, &terminal),
         Command::Train(command) => commands::train::run(&command, &terminal),
         Command::Tag(command) => commands::tag::run(&command, &terminal),
+        Command::Trial(command) => commands::trial::run(&command, &terminal),
         Command::Reproduce(command) => commands::reproduce::run(&command, &terminal),
         Command::Config(command) => commands::config::run(&command, &terminal),
         Command::Completions { shell } => commands::completions::run(shell),

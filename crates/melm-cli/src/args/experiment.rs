@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 use melm::experiment::table::Table;
-use melm::experiment::{Only, Shard};
+use melm::experiment::{Only, Shard, System};
 use melm::plan::Preset;
 
 use super::plan::{Machine, preset};
@@ -14,7 +14,8 @@ use super::{Reading, VectorInput};
 /// Run the paper's comparison on your data and backbone, and print its table with intervals
 ///
 /// TABLE is mono (a tagger for each language), cross (the same taggers on other languages) or
-/// multi (one tagger for all languages). Each cell of the grid is one tagger; DIR/ledger.jsonl
+/// multi (one tagger for all languages); add-entity is the paper's Figure 1, masking Table 4, rounds
+/// Table 5, costs Tables 6 to 8, predictions Table 3, entities Figure 4. Each cell of the grid is one tagger; DIR/ledger.jsonl
 /// keeps every one with its scores and provenance, and the same command goes on where it stopped.
 /// Scores are of the dev sets; test sets are opened with --test only, when all choices are made.
 #[derive(Debug, Group)]
@@ -24,9 +25,9 @@ use super::{Reading, VectorInput};
     melm reproduce mono --data conll -o mono --test\n  \
     melm reproduce cross --data conll -o mono --test")]
 pub(crate) struct Reproduce {
-    /// Table to make: mono, cross or multi
-    #[arg(value_parser = table)]
-    pub(crate) table: Table,
+    /// Table to make: mono, cross, multi, add-entity, masking, rounds, costs, predictions or entities
+    #[arg(value_name = "TABLE", value_parser = subject)]
+    pub(crate) subject: Subject,
     /// Grid: languages, sizes, draws, seeds, methods, budgets, settings [default: the paper's]
     #[arg(long, value_name = "FILE", conflicts_with = "smoke")]
     pub(crate) config: Option<PathBuf>,
@@ -67,6 +68,46 @@ pub(crate) struct Reproduce {
     pub(crate) reading: Reading,
 }
 
+/// Find out whether augmentation helps on your own data, before you use it
+///
+/// TRAIN is cut into folds; each is scored by taggers trained on the others: on gold alone, and on
+/// gold augmented by each method, with the same number of updates. The verdict is plain, and may be
+/// \"do not use it\".
+#[derive(Debug, Group)]
+#[command(after_help = "Examples:\n  melm trial train.conll\n  \
+    melm trial train.conll --dev dev.conll --folds 10 --seeds 3 --updates 500 -o trial")]
+pub(crate) struct Try {
+    /// File with your gold
+    #[arg(value_name = "TRAIN")]
+    pub(crate) file: PathBuf,
+    /// File that chooses the best epochs, cut to as many sentences as TRAIN has [default: the
+    /// last epoch is kept]
+    #[arg(long)]
+    pub(crate) dev: Option<PathBuf>,
+    /// Folder that keeps what is done, so that the same command goes on where it stopped
+    #[arg(short, long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+    /// Parts that TRAIN is cut into
+    #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]
+    pub(crate) folds: u16,
+    /// Trainings of each tagger, with different seeds
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
+    pub(crate) seeds: u16,
+    /// Updates of every tagger
+    #[arg(long, value_name = "N", default_value = "300")]
+    pub(crate) updates: std::num::NonZeroU64,
+    /// Methods beside gold, the one the verdict is about last
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "label-wise,melm")]
+    pub(crate) methods: Vec<System>,
+    /// Write the result to standard output as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) comparing: Comparing,
+    #[command(flatten)]
+    pub(crate) reading: Reading,
+}
+
 /// Settings and machine of a comparison.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Settings")]
@@ -94,7 +135,22 @@ pub(crate) struct Comparing {
     pub(crate) machine: Machine,
 }
 
-fn table(name: &str) -> Result<Table, String> {
-    let found = Table::NAMES.into_iter().find(|(known, _)| *known == name);
-    found.map(|(_, table)| table).ok_or("expected mono, cross or multi".into())
+/// What is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Subject {
+    /// A table of taggers' scores.
+    Table(Table),
+    /// What models put in the place of entities.
+    Predictions,
+    /// How many different entities methods bring.
+    Entities,
+}
+
+fn subject(name: &str) -> Result<Subject, String> {
+    let tables = Table::NAMES.map(|(name, table)| (name, Subject::Table(table)));
+    let others = [("predictions", Subject::Predictions), ("entities", Subject::Entities)];
+    let all = || tables.into_iter().chain(others);
+    let names = || all().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
+    let found = all().find(|(known, _)| *known == name);
+    found.map(|(_, subject)| subject).ok_or_else(|| format!("expected one of {}", names()))
 }

@@ -8,7 +8,7 @@ mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
-pub(crate) use experiment::{Comparing, Reproduce};
+pub(crate) use experiment::{Comparing, Reproduce, Subject, Try};
 pub(crate) use languages::{Codemix, Input, VectorInput};
 pub(crate) use plan::{DeviceChoice, Layers, MINI, Machine, Planning};
 pub(crate) use stages::{Filter, Finetune, Generate};
@@ -66,6 +66,7 @@ pub(crate) enum Command {
     Filter(Filter),
     Train(Train),
     Tag(Tag),
+    Trial(Try),
     Reproduce(Reproduce),
     #[command(subcommand)]
     Config(Config),

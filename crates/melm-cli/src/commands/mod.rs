@@ -14,3 +14,4 @@ pub(crate) mod sample;
 pub(crate) mod score;
 pub(crate) mod tag;
 pub(crate) mod train;
+pub(crate) mod trial;

@@ -181,7 +181,7 @@ fn what_cannot_be_run_is_said_first() {
         ("reproduce mono --config grid.toml --data nowhere -o out --model model", 1, "cannot read"),
         (&*args("out", "--only method=daisy"), 2, "leaves no cell"),
         (&*args("out", "--set tagger.buget=3"), 2, "did you mean `tagger.budget`?"),
-        ("reproduce table1 -o out", 2, "expected mono, cross or multi"),
+        ("reproduce table1 -o out", 2, "expected one of mono, cross, multi"),
     ] {
         let output = run(folder.path(), args);
         let said = String::from_utf8(output.stderr).unwrap();
@@ -221,4 +221,72 @@ fn code_mixing_is_compared_on_languages_together() {
     // Six sentences: each code-mixed; each guessed as it is and code-mixed.
     assert_eq!(of("codemix-ess")["drafts"]["drafts"], 6);
     assert_eq!(of("melm-codemix")["drafts"]["drafts"], 18);
+}
+
+#[test]
+fn a_trial_says_plainly_whether_it_helps_and_goes_on_where_it_stopped() {
+    let folder = tiny_folder();
+    let more: String = (0..3).map(|_| TRAIN).collect();
+    fs::write(folder.path().join("train.conll"), more).unwrap();
+    let args = "trial train.conll --model model --folds 3 --seeds 1 --updates 3 \
+                --set generate.rounds=1 --set finetune.budget=1_epoch -o out";
+    let args: Vec<_> = args.split_whitespace().map(|arg| arg.replace('_', " ")).collect();
+    let trial = || {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_melm"));
+        let output = command.args(&args).current_dir(folder.path()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{said}");
+        (said, String::from_utf8(output.stdout).unwrap())
+    };
+    let (said, out) = trial();
+    assert!(
+        said.contains(
+            "trying 12 sentences of `train.conll` in 3 folds, 1 seed, 3 updates each: 9 cells"
+        ),
+        "{said}"
+    );
+    assert!(out.contains("| gold |") && out.contains("| melm |"), "{out}");
+    assert!(
+        ["use melm", "do not use melm", "no verdict", "augmentation helps"]
+            .iter()
+            .any(|v| out.contains(v)),
+        "{out}"
+    );
+    assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 9);
+    assert_eq!(trial().1, out);
+    assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 9);
+    let few = run(folder.path(), "trial train.conll --model model --folds 9");
+    assert_eq!(few.status.code(), Some(2));
+    assert!(String::from_utf8(few.stderr).unwrap().contains("too few for 9 folds"));
+}
+
+#[test]
+fn the_analyses_run_on_any_grid() {
+    let folder = workplace();
+    let grid = GRID
+        .replace("\"label-wise\", ", "\"label-wise\", \"add-entity\", \"add-context\", ")
+        + "[variants]\n\"R 1\" = { generate.rounds = 1 }\n\"R 2\" = { generate.rounds = 2 }\n";
+    let grid = grid.replace("sizes = [3]", "sizes = [2]");
+    fs::write(folder.path().join("grid.toml"), grid).unwrap();
+    let at = |name: &str| fs::read_to_string(folder.path().join("out").join(name)).unwrap();
+    let args = |what: &str| args("out", "--only draw=1").replace("mono", what);
+    done(folder.path(), &args("rounds"));
+    assert!(at("table-rounds.md").contains("| 2 | melm | R 2 |"), "{}", at("table-rounds.md"));
+    assert!(at("table-rounds-dev-variants-4-updates.svg").contains("</svg>"));
+    let said = done(folder.path(), &args("costs"));
+    assert!(said.contains("0 cells run"), "{said}");
+    assert!(at("table-costs.md").contains("| 4 updates | 2 |"), "{}", at("table-costs.md"));
+    done(folder.path(), &args("add-entity"));
+    let table = at("table-add-entity.md");
+    assert!(
+        table.contains("| 2 | add-entity |") && table.contains("| 2 | add-context |"),
+        "{table}"
+    );
+    done(folder.path(), &args("predictions"));
+    let table = at("table-predictions.md");
+    assert!(table.contains("| token | tag | MLM | MELM w/o linearize | MELM |"), "{table}");
+    done(folder.path(), &args("entities"));
+    let table = at("table-entities.md");
+    assert!(table.contains("| 2 | gold |") && table.contains("| 2 | melm |"), "{table}");
+    assert!(at("table-entities.svg").contains("Unique valid entities"));
 }

@@ -75,6 +75,11 @@ impl Checkpoint {
         self.entries.get(name).map(|entry| entry.stored.shape.as_slice())
     }
 
+    /// How many numbers are stored, scales not counted.
+    pub fn n_parameters(&self) -> usize {
+        self.entries.values().map(|entry| entry.stored.shape.iter().product::<usize>()).sum()
+    }
+
     /// The tensors of a part that are not stored and have to be initialised.
     pub fn missing(&self, part: Part) -> Vec<String> {
         let names = names::tensors(&self.config, part).into_iter().map(|tensor| tensor.name);

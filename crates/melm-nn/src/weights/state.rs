@@ -35,29 +35,20 @@ impl Parameters {
         State::open(path)?.read_values(self)
     }
 
-    /// Copies the tensors that are not frozen, one after the other.
-    pub fn copy_trained(&self, out: &mut Vec<f32>) -> Result<(), Error> {
-        out.clear();
-        for parameter in self.list().iter().filter(|p| !p.is_frozen) {
-            out.extend_from_slice(&self.read(&parameter.range)?);
-        }
-        Ok(())
+    /// Copies all up to the last tensor that is not frozen: in one piece, since a card is slow to give many.
+    pub fn copy_trained(&self) -> Result<Vec<f32>, Error> {
+        let last = self.list().iter().rfind(|parameter| !parameter.is_frozen);
+        Ok(self.read(&(0..last.map_or(0, |last| last.range.end)))?.into_owned())
     }
 
     /// Puts back what [`Self::copy_trained`] copied, with the same tensors frozen.
     ///
     /// # Panics
     /// If it is a copy of other tensors.
-    pub fn put_trained(&mut self, copy: &[f32]) {
-        let ranges: Vec<_> =
-            self.list().iter().filter(|p| !p.is_frozen).map(|p| p.range.clone()).collect();
-        let mut rest = copy;
-        for range in ranges {
-            let (own, others) = rest.split_at(range.len());
-            self.values_mut()[range].copy_from_slice(own);
-            rest = others;
-        }
-        assert!(rest.is_empty(), "a copy of the same tensors");
+    pub fn put_trained(&mut self, copy: &[f32]) -> Result<(), Error> {
+        self.fetch()?;
+        self.values_mut()[..copy.len()].copy_from_slice(copy);
+        Ok(())
     }
 }
 

@@ -20,8 +20,8 @@ pub struct Split {
 pub struct Language {
     /// What is drawn from.
     pub train: Split,
-    /// What chooses the best epoch, cut as the training set is.
-    pub dev: Split,
+    /// What chooses the best epoch, cut as the training set is; without it the last is kept.
+    pub dev: Option<Split>,
     /// What is scored at the end.
     pub test: Option<Split>,
 }
@@ -32,7 +32,9 @@ pub type Languages = BTreeMap<String, Language>;
 /// The gold of a cell.
 pub(super) struct Drawn {
     pub(super) train: Corpus,
-    pub(super) dev: Corpus,
+    pub(super) dev: Option<Corpus>,
+    /// As much gold again that is not in `train`.
+    pub(super) extra: Corpus,
 }
 
 impl Drawn {
@@ -46,18 +48,30 @@ impl Drawn {
             let drawn = draw(corpus.sentences().len(), size, Seed(number));
             subset(corpus, &drawn)
         };
-        let (mut codes, mut train, mut dev) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut train, mut dev, mut extra) = (Vec::new(), Vec::new(), Vec::new());
+        let mut codes = Vec::new();
         for (code, language) in languages {
             codes.push(code);
             train.push(cut(&language.train.corpus));
-            dev.push(cut(&language.dev.corpus));
+            extra.push(beyond(&language.train.corpus, (size, number)));
+            dev.extend(language.dev.as_ref().map(|dev| cut(&dev.corpus)));
         }
         let join = |parts: &[Corpus]| match codes.len() {
             1 => gathered(parts),
             _ => Ok(Corpus::of_languages(codes.iter().copied().zip(parts))),
         };
-        Ok(Self { train: join(&train)?, dev: join(&dev)? })
+        let dev = (!dev.is_empty()).then(|| join(&dev)).transpose()?;
+        Ok(Self { train: join(&train)?, dev, extra: join(&extra)? })
     }
+}
+
+/// The sentences that a draw of twice the size has more: draws are nested.
+fn beyond(corpus: &Corpus, (size, number): (usize, u64)) -> Corpus {
+    let n = corpus.sentences().len();
+    let own = draw(n, size, Seed(number));
+    let mut more = draw(n, 2 * size, Seed(number));
+    more.retain(|position| own.binary_search(position).is_err());
+    subset(corpus, &more)
 }
 
 /// The corpus that a file of these sentences would be read as: it has only the entity types that occur, in the order in

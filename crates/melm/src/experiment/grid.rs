@@ -68,7 +68,7 @@ pub struct Block {
     pub variants: Option<Vec<String>>,
 }
 
-fn evaluations() -> NonZeroU64 {
+pub(super) fn evaluations() -> NonZeroU64 {
     NonZeroU64::new(10).expect("ten is not zero")
 }
 

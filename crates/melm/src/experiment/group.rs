@@ -8,12 +8,13 @@ use melm_text::Corpus;
 
 use super::bench::Bench;
 use super::data::Drawn;
+use super::extra::{New, extended};
 use super::ledger::{F1, Line, Seconds};
 use super::{Cell, System};
 use crate::Error;
 use crate::augment::{Backbones, Funnel, Gold, Method, augment};
 use crate::files::sha256;
-use crate::fit::{Budget, Keep};
+use crate::fit::{Budget, Every, Keep};
 use crate::plan::Plan;
 use crate::run::Seed;
 use crate::stage::{Event, Run, Wish};
@@ -58,7 +59,7 @@ impl<'a> Group<'a> {
         let run = &mut Run { seed: Seed(cell.seed), folder: None, listener: &mut listen };
         self.make(cell, &plan, run)?;
         let made = self.made.as_ref().expect("it was just made");
-        let settings = self.settings(&plan, cell.budget, made.train.sentences().len());
+        let settings = self.settings(&plan, cell.budget);
         let started = self.bench.now();
         let judge = self
             .judge
@@ -80,26 +81,42 @@ impl<'a> Group<'a> {
         Ok(line)
     }
 
+    /// Train and dev of the draw.
+    pub(super) fn into_gold(self) -> (Corpus, Option<Corpus>) {
+        (self.drawn.train, self.drawn.dev)
+    }
+
+    /// The training set of a cell, and the gold it was made of.
+    pub(super) fn training_set(
+        &mut self,
+        cell: &Cell,
+        hear: Hear<'_>,
+    ) -> Result<(&Corpus, &Corpus), Error> {
+        let plan = self.bench.plan_of(cell);
+        let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
+        let run = &mut Run { seed: Seed(cell.seed), folder: None, listener: &mut listen };
+        self.make(cell, &plan, run)?;
+        Ok((&self.made.as_ref().expect("it was just made").train, &self.drawn.train))
+    }
+
     fn train(
         &self,
         train: &Corpus,
         settings: &TaggerSettings,
         run: &mut Run<'_>,
     ) -> Result<Trained, Error> {
-        let corpora = (train, Some(&self.drawn.dev));
+        let corpora = (train, self.drawn.dev.as_ref());
         Tagger::train(self.bench.tagger, corpora, (settings, self.device), &mut run.stage("tagger"))
     }
 
-    /// The settings of a tagger with this budget. A number of updates is divided by the same number of evaluations
-    /// whatever the size of the training set, as closely as whole epochs allow.
-    fn settings(&self, plan: &Plan, budget: Budget, n_train: usize) -> TaggerSettings {
+    /// The settings of a tagger with this budget. A number of updates is divided by the same number of evaluations,
+    /// whatever the size of the training set.
+    fn settings(&self, plan: &Plan, budget: Budget) -> TaggerSettings {
         let mut settings = plan.tagger.clone();
         settings.fit.budget = budget;
         if let Budget::Updates(updates) = budget {
-            let per_epoch = n_train.div_ceil(settings.fit.batch_size.get()).max(1) as u64;
-            let between = per_epoch * self.bench.evaluations.get();
-            let epochs = (updates.get() + between / 2) / between;
-            settings.fit.evaluate_every = NonZeroU64::new(epochs).unwrap_or(NonZeroU64::MIN);
+            let between = NonZeroU64::new(updates.get() / self.bench.evaluations);
+            settings.fit.evaluate_every = Every::updates(between.unwrap_or(NonZeroU64::MIN));
         }
         settings
     }
@@ -123,6 +140,12 @@ impl<'a> Group<'a> {
                 let times = 1 + plan.generate.rounds.get() as usize;
                 (super::gathered(&vec![gold.clone(); times])?, None)
             }
+            System::AddEntity | System::AddContext => {
+                let is_entity = cell.method == System::AddEntity;
+                let new = if is_entity { New::Entities } else { New::Contexts };
+                let key = run.seed.stream("extra");
+                (extended((gold, &self.drawn.extra), new, key)?, None)
+            }
             System::Method(_) => {
                 let backbones = Backbones {
                     masked_lm: self.bench.masked_lm,
@@ -131,7 +154,7 @@ impl<'a> Group<'a> {
                     judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
                     vectors: self.bench.vectors,
                 };
-                let given = Gold { train: gold, dev: Some(&self.drawn.dev) };
+                let given = Gold { train: gold, dev: self.drawn.dev.as_ref() };
                 let augmented = augment(given, plan, (backbones, self.device), run)?;
                 let funnel = Funnel::of(&augmented.records, gold).with_dropped(&augmented.dropped);
                 let first = if plan.union { gold.sentences() } else { &[] };
@@ -148,8 +171,7 @@ impl<'a> Group<'a> {
 
     /// Trains the gold-only tagger of the plan, unless it is the last one's.
     fn make_judge(&mut self, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
-        let n_train = self.drawn.train.sentences().len();
-        let settings = self.settings(plan, plan.tagger.fit.budget, n_train);
+        let settings = self.settings(plan, plan.tagger.fit.budget);
         if self.judge.as_ref().is_none_or(|(known, _)| *known != settings) {
             self.judge = None;
             let trained = self.train(&self.drawn.train, &settings, run)?;
@@ -169,7 +191,7 @@ impl<'a> Group<'a> {
         let score = |corpus: &Corpus| -> Result<F1, Error> {
             Ok(F1::of(&trained.tagger.score(self.device, corpus)?))
         };
-        let dev = score(&self.drawn.dev)?;
+        let dev = self.drawn.dev.as_ref().map(score).transpose()?;
         let mut test = BTreeMap::new();
         for name in self.bench.tests_of(cell) {
             if let Some(split) = &self.bench.languages[name].test {
@@ -197,6 +219,7 @@ impl<'a> Group<'a> {
             data: self.bench.fingerprints(cell),
             plan: sha256(plan.to_toml().as_bytes())[..16].to_owned(),
             models: [plan.model.masked_lm.clone(), plan.model.tagger.clone()],
+            n_parameters: self.bench.masked_lm.map_or(0, |lm| lm.checkpoint().n_parameters()),
             device: self.bench.arithmetic.device.clone(),
         })
     }

@@ -44,7 +44,7 @@ pub(super) fn key(
     }
     for language in cell.languages().filter_map(|name| languages.get(name)) {
         add(&language.train.fingerprint);
-        add(&language.dev.fingerprint);
+        add(language.dev.as_ref().map_or("", |dev| &dev.fingerprint));
     }
     for text in [
         cell.size.to_string(),
@@ -73,7 +73,7 @@ fn settings_of(system: System, plan: &Plan) -> String {
     gold.tagger.fit.budget = crate::fit::Budget::Epochs(std::num::NonZeroU64::MIN);
     let alone = || toml::to_string(&gold.tagger).expect("settings are a table");
     match system {
-        System::Method(Method::Gold) => alone(),
+        System::Method(Method::Gold) | System::AddEntity | System::AddContext => alone(),
         System::GoldDuplicated => format!("{}\n{}", alone(), plan.generate.rounds),
         System::Method(Method::LabelWise | Method::Lwtr) => {
             let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);

@@ -23,8 +23,9 @@ pub struct Line {
     /// Its coordinates.
     #[serde(flatten)]
     pub cell: Cell,
-    /// On the dev set, which chose the epoch.
-    pub dev: F1,
+    /// On the dev set, which chose the epoch; none without one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub dev: Option<F1>,
     /// On the test sets, by language; none if choices are still being made.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub test: BTreeMap<String, F1>,
@@ -45,6 +46,9 @@ pub struct Line {
     pub plan: String,
     /// The models: of the masked language model and of the tagger.
     pub models: [String; 2],
+    /// Numbers of the masked language model; 0 if the grid has none.
+    #[serde(default)]
+    pub n_parameters: usize,
     /// Where it ran.
     pub device: String,
 }
@@ -91,7 +95,8 @@ impl F1 {
 pub struct Ledger {
     path: PathBuf,
     lines: Vec<Line>,
-    file: File,
+    /// None in memory.
+    file: Option<File>,
 }
 
 impl Ledger {
@@ -110,7 +115,12 @@ impl Ledger {
             file.set_len(whole as u64).map_err(failed)?;
             file.flush().map_err(failed)?;
         }
-        Ok(Self { lines: read_all(dir)?, path, file })
+        Ok(Self { lines: read_all(dir)?, path, file: Some(file) })
+    }
+
+    /// A ledger that nothing is kept of.
+    pub fn in_memory() -> Self {
+        Self { path: PathBuf::new(), lines: Vec::new(), file: None }
     }
 
     /// All lines; of several with the same key and cell, the one with most test sets.
@@ -131,8 +141,10 @@ impl Ledger {
     /// Adds a line, whole or not at all.
     pub fn add(&mut self, line: Line) -> Result<(), Error> {
         let text = serde_json::to_string(&line).expect("a line is JSON") + "\n";
-        let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.flush());
-        written.map_err(|source| Error::Write { path: self.path.clone(), source })?;
+        if let Some(file) = &mut self.file {
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
+            written.map_err(|source| Error::Write { path: self.path.clone(), source })?;
+        }
         put(&mut self.lines, line);
         Ok(())
     }

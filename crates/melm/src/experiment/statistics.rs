@@ -29,9 +29,22 @@ impl Mean {
         Some(t_quantile(0.975, self.n - 1) * self.sd? / (self.n as f64).sqrt())
     }
 
+    /// The same for the differences of so many folds of one corpus, whose training sets overlap: Nadeau and Bengio's
+    /// correction (2003) adds what a test set is to its training set.
+    pub fn margin_of_folds(&self, n_folds: usize) -> Option<f64> {
+        let overlap = 1.0 / (n_folds.max(2) - 1) as f64;
+        let error = (1.0 / self.n as f64 + overlap).sqrt();
+        Some(t_quantile(0.975, self.n - 1) * self.sd? * error)
+    }
+
     /// What the interval says of a mean difference.
     pub fn verdict(&self) -> Verdict {
-        match self.margin() {
+        self.verdict_with(self.margin())
+    }
+
+    /// What another interval says of it.
+    pub fn verdict_with(&self, margin: Option<f64>) -> Verdict {
+        match margin {
             None => Verdict::Unknown,
             Some(margin) if self.mean.abs() <= margin => Verdict::NoDifference,
             Some(_) if self.mean > 0.0 => Verdict::Better,
@@ -165,5 +178,9 @@ mod tests {
         assert_eq!(Mean::of(&[-1.9, -2.0, -2.1]).unwrap().verdict(), Verdict::Worse);
         assert_eq!(Mean::of(&[5.0]).unwrap().verdict(), Verdict::Unknown);
         assert_eq!(Mean::of(&[]), None);
+        // Five folds: 1/5 + 1/4 under the root; t(0.975, 4) = 2.776445105198.
+        let folds = Mean::of(&[0.0, 1.0, 2.0, 3.0, 4.0]).unwrap();
+        let expected = 2.776_445_105_198 * 2.5_f64.sqrt() * 0.45_f64.sqrt();
+        assert!((folds.margin_of_folds(5).unwrap() - expected).abs() < 1e-9);
     }
 }

@@ -16,10 +16,18 @@ pub enum System {
     Method(Method),
     /// Gold as often as all drafts would make it: the negative control.
     GoldDuplicated,
+    /// Gold, and its sentences with entities of as much extra gold (Figure 1).
+    AddEntity,
+    /// Gold, and the sentences of as much extra gold with its entities (Figure 1).
+    AddContext,
 }
 
-/// The name of the control.
-const GOLD_DUPLICATED: &str = "gold-duplicated";
+/// The names of what is no method.
+const OTHERS: [(&str, System); 3] = [
+    ("gold-duplicated", System::GoldDuplicated),
+    ("add-entity", System::AddEntity),
+    ("add-context", System::AddContext),
+];
 
 impl System {
     /// Gold alone, which all others are compared with.
@@ -29,7 +37,10 @@ impl System {
     pub fn name(self) -> &'static str {
         match self {
             Self::Method(method) => method.name(),
-            Self::GoldDuplicated => GOLD_DUPLICATED,
+            other => {
+                let found = OTHERS.into_iter().find(|(_, system)| *system == other);
+                found.expect("every system has a name").0
+            }
         }
     }
 
@@ -41,11 +52,11 @@ impl System {
         }
     }
 
-    /// All of them, gold and its control first.
+    /// All of them, gold and what needs no method first.
     pub fn all() -> impl Iterator<Item = Self> {
         let methods = Method::NAMES.into_iter().map(|(_, method)| Self::Method(method));
         let (gold, others): (Vec<_>, Vec<_>) = methods.partition(|system| *system == Self::GOLD);
-        gold.into_iter().chain([Self::GoldDuplicated]).chain(others)
+        gold.into_iter().chain(OTHERS.map(|(_, system)| system)).chain(others)
     }
 
     /// Its place among all.
@@ -56,8 +67,9 @@ impl System {
     /// The method that makes its drafts, if it has any.
     pub fn drafts(self) -> Option<Method> {
         match self {
-            Self::Method(Method::Gold) | Self::GoldDuplicated => None,
+            Self::Method(Method::Gold) => None,
             Self::Method(method) => Some(method),
+            _ => None,
         }
     }
 }

@@ -6,7 +6,7 @@
 mod settings;
 mod state;
 
-pub use settings::{Budget, FitSettings, Freeze, Keep, Shape};
+pub use settings::{Budget, Every, FitSettings, Freeze, Keep, Shape};
 pub use state::{Best, Epoch};
 
 use melm_nn::device::Device;
@@ -158,8 +158,9 @@ pub fn fit(
         course.n_steps += 1;
 
         let is_last = course.n_steps == steps.total;
-        if at + 1 == steps.per_epoch || is_last {
-            let is_due = is_last || (epoch + 1).is_multiple_of(settings.evaluate_every.get());
+        let ended = (at + 1 == steps.per_epoch).then_some(epoch + 1);
+        let is_due = is_last || settings.evaluate_every.is_due(course.n_steps, ended);
+        if ended.is_some() || is_due {
             let evaluation = if is_due { learner.evaluate(device)? } else { None };
             if evaluation.is_some_and(|found| !found.value.is_finite()) {
                 let step = course.n_steps;

@@ -27,8 +27,8 @@ pub struct FitSettings {
     pub weight_decay: f64,
     /// The longest gradient, longer ones are scaled down to it; 0 for no limit.
     pub clip: f64,
-    /// Epochs between two evaluations on dev; the last is always evaluated.
-    pub evaluate_every: NonZeroU64,
+    /// Epochs, or `"30 updates"`, between two evaluations on dev; the end is always evaluated.
+    pub evaluate_every: Every,
     /// Evaluations without a better one after which training stops; 0 for never.
     pub patience: u64,
     /// Which parameters are kept: `"best"` on dev, where there is one, or `"last"`.
@@ -45,6 +45,33 @@ pub enum Budget {
     Epochs(NonZeroU64),
     /// Updates of the parameters, however many passes that is.
     Updates(NonZeroU64),
+}
+
+/// How often something is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number of epochs, or text such as `30 updates`")]
+pub enum Every {
+    /// At the end of every so many passes over the examples.
+    Epochs(NonZeroU64),
+    /// After every so many epochs or updates.
+    Other(Budget),
+}
+
+impl Every {
+    /// Every so many updates.
+    pub fn updates(n: NonZeroU64) -> Self {
+        Self::Other(Budget::Updates(n))
+    }
+
+    /// Whether it is due after so many updates; `epochs` is their number at the end of one.
+    pub(super) fn is_due(self, updates: u64, epochs: Option<u64>) -> bool {
+        match self {
+            Self::Epochs(n) | Self::Other(Budget::Epochs(n)) => {
+                epochs.is_some_and(|epochs| epochs.is_multiple_of(n.get()))
+            }
+            Self::Other(Budget::Updates(n)) => updates.is_multiple_of(n.get()),
+        }
+    }
 }
 
 /// The course of the learning rate after its warm-up.
@@ -210,6 +237,27 @@ mod tests {
     }
 
     #[test]
+    fn evaluations_come_by_epochs_or_by_updates() {
+        #[derive(Deserialize)]
+        struct Plan {
+            every: Every,
+        }
+        let due = |text: &str| -> Vec<u64> {
+            let Plan { every } = toml::from_str(&format!("every = {text}")).unwrap();
+            // Epochs of 4 updates.
+            let ends = |step: u64| step.is_multiple_of(4).then_some(step / 4);
+            (1..=16).filter(|step| every.is_due(*step, ends(*step))).collect()
+        };
+        assert_eq!(due("2"), [8, 16]);
+        assert_eq!(due("'2 epochs'"), [8, 16]);
+        assert_eq!(due("'5 updates'"), [5, 10, 15]);
+        for wrong in ["0", "'3 steps'", "1.5"] {
+            let error = toml::from_str::<Plan>(&format!("every = {wrong}")).err().unwrap();
+            assert!(error.to_string().contains("such as `30 updates`"), "{error}");
+        }
+    }
+
+    #[test]
     fn every_example_is_in_one_batch_of_an_epoch() {
         let settings = FitSettings {
             budget: "2 epochs".parse().unwrap(),
@@ -219,7 +267,7 @@ mod tests {
             schedule: Shape::Linear,
             weight_decay: 0.0,
             clip: 0.0,
-            evaluate_every: NonZeroU64::MIN,
+            evaluate_every: Every::Epochs(NonZeroU64::MIN),
             patience: 0,
             keep: Keep::Best,
             freeze: Freeze::default(),

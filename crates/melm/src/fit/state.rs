@@ -180,7 +180,7 @@ impl Store {
     pub(super) fn save_best(&mut self, parameters: &Parameters) -> Result<(), Error> {
         match self.best() {
             Some(path) => parameters.save_trained(&path, "")?,
-            None => parameters.copy_trained(&mut self.best)?,
+            None => self.best = parameters.copy_trained()?,
         }
         Ok(())
     }
@@ -188,7 +188,7 @@ impl Store {
     pub(super) fn restore_best(&self, parameters: &mut Parameters) -> Result<(), Error> {
         match self.best() {
             Some(path) => drop(parameters.restore_trained(&path)?),
-            None => parameters.put_trained(&self.best),
+            None => parameters.put_trained(&self.best)?,
         }
         Ok(())
     }

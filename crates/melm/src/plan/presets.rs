@@ -8,7 +8,7 @@ use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings, Unknown}
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
-use crate::fit::{Budget, FitSettings, Freeze, Keep, Shape};
+use crate::fit::{Budget, Every, FitSettings, Freeze, Keep, Shape};
 use crate::generate::{GenerateSettings, Ranks, WithoutMentions};
 use crate::markers::{RelatedWords, RowStart};
 use crate::mask::{GenerationMask, Refresh, Scope, TrainingMask};
@@ -125,7 +125,7 @@ fn paper_finetune() -> FinetuneSettings {
             schedule: Shape::Constant,
             weight_decay: 0.0,
             clip: 0.0,
-            evaluate_every: count(1),
+            evaluate_every: Every::Epochs(count(1)),
             patience: 0,
             keep: Keep::Best,
             freeze: Freeze::default(),
@@ -154,7 +154,7 @@ fn small_finetune() -> FinetuneSettings {
             warmup: 0.1,
             schedule: Shape::Linear,
             clip: 1.0,
-            evaluate_every: count(2),
+            evaluate_every: Every::Epochs(count(2)),
             freeze: table(),
             ..paper.fit
         },
@@ -218,7 +218,7 @@ fn paper_mulda() -> MuldaSettings {
             learning_rate: 5e-5,
             warmup: 0.05,
             schedule: Shape::Linear,
-            evaluate_every: count(10),
+            evaluate_every: Every::Epochs(count(10)),
             ..paper_finetune().fit
         },
     }
@@ -237,7 +237,7 @@ fn small_mulda() -> MuldaSettings {
             learning_rate: 2e-3,
             warmup: 0.1,
             clip: 1.0,
-            evaluate_every: count(5),
+            evaluate_every: Every::Epochs(count(5)),
             keep: Keep::Last,
             ..paper.fit
         },
@@ -283,7 +283,7 @@ fn paper_tagger() -> TaggerSettings {
             schedule: Shape::Constant,
             weight_decay: 0.01,
             clip: 1.0,
-            evaluate_every: count(1),
+            evaluate_every: Every::Epochs(count(1)),
             patience: 0,
             keep: Keep::Best,
             freeze: Freeze::default(),
@@ -301,7 +301,7 @@ fn small_tagger() -> TaggerSettings {
             learning_rate: 4e-4,
             warmup: 0.1,
             schedule: Shape::Linear,
-            evaluate_every: count(3),
+            evaluate_every: Every::Epochs(count(3)),
             freeze: table(),
             ..paper_tagger().fit
         },

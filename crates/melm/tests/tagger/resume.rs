@@ -6,6 +6,7 @@ use std::path::Path;
 use crate::support::{TEXT, corpus, settings, train, train_in};
 use melm::Error;
 use melm::files::sha256;
+use melm::fit::Every;
 use melm::stage::{Event, Wish};
 use melm::tagger::{Head, Trained};
 
@@ -43,7 +44,8 @@ fn it_learns_and_keeps_the_best_epoch() {
 #[test]
 fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
     let corpus = corpus(TEXT);
-    let settings = settings(Head::Crf);
+    let mut settings = settings(Head::Crf);
+    settings.fit.evaluate_every = Every::updates(4.try_into().unwrap());
     let whole = tempfile::tempdir().unwrap();
     let trained = train(whole.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap();
     let expected = bytes(whole.path(), &trained);
@@ -92,7 +94,7 @@ fn patience_ends_a_training_that_no_longer_improves() {
     let corpus = corpus(TEXT);
     let mut settings = settings(Head::Linear);
     settings.fit.patience = 2;
-    settings.fit.evaluate_every = 1.try_into().unwrap();
+    settings.fit.evaluate_every = Every::Epochs(1.try_into().unwrap());
     settings.fit.budget = "200 updates".parse().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let fitted = train(dir.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap().fitted;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm::fit::{FitSettings, Freeze, Keep, Shape};
+use melm::fit::{Every, FitSettings, Freeze, Keep, Shape};
 use melm::model::Pretrained;
 use melm::pieces::{Files, Tokenizer};
 use melm::run::Seed;
@@ -57,7 +57,7 @@ pub(crate) fn settings(head: Head) -> TaggerSettings {
             schedule: Shape::Linear,
             weight_decay: 0.01,
             clip: 1.0,
-            evaluate_every: 2.try_into().unwrap(),
+            evaluate_every: Every::Epochs(2.try_into().unwrap()),
             patience: 0,
             keep: Keep::Best,
             freeze: Freeze(vec!["roberta.embeddings.word".to_owned()]),

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use melm::fit::{Budget, FitSettings};
+use melm::fit::{Budget, Every, FitSettings};
 use melm::model::Pretrained;
 use melm_nn::ceiling::{LinearProbe, Product};
 use melm_nn::config::Config;
@@ -221,12 +221,17 @@ impl Shape {
     /// A training: forward once and backward twice, with `masked` guesses a sentence, and the evaluations.
     fn training(&self, fit: &FitSettings, (train, dev): (&Size, &Size), masked: f64) -> Cost {
         let batch = fit.batch_size.get() as f64;
-        let epochs = match fit.budget {
+        let in_epochs = |budget: Budget| match budget {
             Budget::Epochs(n) => n.get() as f64,
             Budget::Updates(n) => n.get() as f64 * batch / train.sentences.max(1.0),
         };
+        let epochs = in_epochs(fit.budget);
+        let every = match fit.evaluate_every {
+            Every::Epochs(n) => n.get() as f64,
+            Every::Other(budget) => in_epochs(budget),
+        };
         let learned = 6.0 * (train.pieces * self.encoder + train.sentences * masked * self.table);
-        let evaluated = 2.0 * dev.pieces * self.encoder / fit.evaluate_every.get() as f64;
+        let evaluated = 2.0 * dev.pieces * self.encoder / every;
         let is_frozen =
             |name: &str| fit.freeze.0.iter().any(|start| name.starts_with(start.as_str()));
         let frozen = if is_frozen(melm_nn::params::TABLE) { self.table } else { 0.0 };

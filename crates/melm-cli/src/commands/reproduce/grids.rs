@@ -7,27 +7,39 @@ use melm::experiment::table::Table;
 use melm::experiment::{Cell, Grid, Language, Languages, Split};
 use melm::files::Fingerprint;
 
-use crate::args::Reproduce;
+use crate::args::{Reproduce, Subject};
 use crate::data::Data;
 use crate::failure::Failure;
 use crate::settings;
 use crate::terminal::Terminal;
 
 /// The grids that are part of the program: the paper's, and the small one.
-const BUILT_IN: [(&str, &str); 4] = [
+const BUILT_IN: [(&str, &str); 8] = [
     ("configs/paper/mono.toml", include_str!("../../../../../configs/paper/mono.toml")),
     ("configs/paper/cross.toml", include_str!("../../../../../configs/paper/cross.toml")),
     ("configs/paper/multi.toml", include_str!("../../../../../configs/paper/multi.toml")),
+    ("configs/paper/masking.toml", include_str!("../../../../../configs/paper/masking.toml")),
+    ("configs/paper/rounds.toml", include_str!("../../../../../configs/paper/rounds.toml")),
+    ("configs/paper/add-entity.toml", include_str!("../../../../../configs/paper/add-entity.toml")),
+    ("configs/paper/costs.toml", include_str!("../../../../../configs/paper/costs.toml")),
     ("configs/smoke.toml", include_str!("../../../../../configs/smoke.toml")),
 ];
 
 /// The grid of the options, and what it is called.
 pub(super) fn open(command: &Reproduce) -> Result<(String, Grid), Failure> {
-    let built_in = match command.table {
-        _ if command.smoke => BUILT_IN[3],
+    let table = match command.subject {
+        Subject::Table(table) => table,
+        Subject::Predictions | Subject::Entities => Table::Mono,
+    };
+    let built_in = match table {
+        _ if command.smoke => BUILT_IN[7],
         Table::Mono => BUILT_IN[0],
         Table::Cross => BUILT_IN[1],
         Table::Multi => BUILT_IN[2],
+        Table::Costs => BUILT_IN[6],
+        Table::Masking => BUILT_IN[3],
+        Table::AddEntity => BUILT_IN[5],
+        Table::Rounds => BUILT_IN[4],
     };
     let (name, text) = match &command.config {
         Some(path) => settings::read(path)?,
@@ -83,7 +95,7 @@ pub(super) fn data(
     let mut languages = BTreeMap::new();
     for language in own.union(&tests) {
         let test = tests.contains(language).then(|| read(language, "test")).transpose()?;
-        let (train, dev) = (read(language, "train")?, read(language, "dev")?);
+        let (train, dev) = (read(language, "train")?, Some(read(language, "dev")?));
         languages.insert((*language).to_owned(), Language { train, dev, test });
     }
     Ok(languages)

@@ -1,16 +1,17 @@
 //! `melm reproduce`: the paper's comparison, as a grid of taggers and a table.
 
+mod analyses;
 mod grids;
 mod workshop;
 
 use std::sync::Mutex;
 
 use melm::augment::Method;
-use melm::experiment::table::{Split, Table, csv, latex, markdown};
+use melm::experiment::table::{Rows, Split, Table, costs, csv, figures, latex, markdown};
 use melm::experiment::{Cell, Ledger, Line, Paper, Tally};
 use melm::files::{sha256, write_whole};
 
-use crate::args::Reproduce;
+use crate::args::{Reproduce, Subject};
 use crate::failure::Failure;
 use crate::output::{self, Output};
 use crate::terminal::{Terminal, count};
@@ -18,12 +19,20 @@ use crate::terminal::{Terminal, count};
 pub(crate) use workshop::Workshop;
 
 pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failure> {
+    match command.subject {
+        Subject::Table(table) => make_table(command, table, terminal),
+        Subject::Predictions => analyses::predictions(command, terminal),
+        Subject::Entities => analyses::entities(command, terminal),
+    }
+}
+
+fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<(), Failure> {
     let (name, grid) = grids::open(command)?;
     let mut cells = grids::cells(command, &grid)?;
     if command.table_only {
         let ledger = Ledger::open(&command.out, "ledger.jsonl")?;
         let lines = chosen(command, ledger.lines(), terminal);
-        return finish(command, &lines, &grid.paper);
+        return finish((command, table), &lines, &grid.paper);
     }
     let data = grids::data(command, &name, &grid, &cells, terminal)?;
     let workshop = Workshop::new((&command.comparing, &name), &grid, data, terminal)?;
@@ -55,7 +64,7 @@ pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failur
     let ledger = ledger.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
     let is_current = |line: &&Line| cells.contains(&line.cell) && line.key == bench.key(&line.cell);
     let lines: Vec<_> = ledger.lines().iter().filter(is_current).cloned().collect();
-    finish(command, &lines, &grid.paper)
+    finish((command, table), &lines, &grid.paper)
 }
 
 fn say_tally(tally: Tally, terminal: &Terminal) {
@@ -108,24 +117,33 @@ fn write_plans(
     Ok(())
 }
 
-/// Writes the tables, and prints the one that counts: of the test sets if they were scored.
-fn finish(command: &Reproduce, lines: &[Line], paper: &Paper) -> Result<(), Failure> {
-    let tables = [Split::Dev, Split::Test].map(|split| command.table.rows(lines, split, paper));
-    let has_rows = |table: &&melm::experiment::table::Rows| !table.rows.is_empty();
-    let texts = |write: &dyn Fn(&melm::experiment::table::Rows) -> String| {
+/// Writes the tables and figures, and prints the one that counts: of the test sets if they were scored.
+fn finish(
+    (command, table): (&Reproduce, Table),
+    lines: &[Line],
+    paper: &Paper,
+) -> Result<(), Failure> {
+    let stem = match table {
+        Table::Mono => "table".to_owned(),
+        other => format!("table-{}", other.name()),
+    };
+    let write = |name: String, text: String| write_whole(&command.out.join(name), text.as_bytes());
+    if table == Table::Costs {
+        let text = costs(lines, paper);
+        write(format!("{stem}.md"), text.clone())?;
+        return output::print(&text);
+    }
+    let tables = [Split::Dev, Split::Test].map(|split| table.rows(lines, split, paper));
+    let has_rows = |table: &&Rows| !table.rows.is_empty();
+    let texts = |write: &dyn Fn(&Rows) -> String| {
         tables.iter().filter(has_rows).map(write).collect::<Vec<_>>().join("\n")
     };
-    let stem = match command.table {
-        Table::Mono => "table",
-        Table::Cross => "table-cross",
-        Table::Multi => "table-multi",
-    };
-    let write = |ending: &str, text: String| {
-        write_whole(&command.out.join(format!("{stem}.{ending}")), text.as_bytes())
-    };
-    write("md", texts(&markdown))?;
-    write("tex", texts(&latex))?;
-    write("csv", csv(&tables[0], true) + &csv(&tables[1], false))?;
+    write(format!("{stem}.md"), texts(&markdown))?;
+    write(format!("{stem}.tex"), texts(&latex))?;
+    write(format!("{stem}.csv"), csv(&tables[0], true) + &csv(&tables[1], false))?;
+    for (name, figure) in tables.iter().flat_map(figures) {
+        write(format!("{stem}-{name}.svg"), figure.svg())?;
+    }
     let last = tables.iter().rfind(has_rows).unwrap_or(&tables[0]);
     output::print(&markdown(last))
 }

@@ -229,7 +229,8 @@ impl Watch {
             Progress::Stage(..) => return,
             Progress::Done(dev) => {
                 self.under_way.remove(&name);
-                self.tell(format!("{name}: dev F1 {dev:.2}"), self.terminal.is_verbose());
+                let dev = dev.map(|dev| format!(": dev F1 {dev:.2}")).unwrap_or_default();
+                self.tell(format!("{name}{dev}"), self.terminal.is_verbose());
             }
             Progress::Diverged(error) => {
                 self.under_way.remove(&name);

@@ -1,8 +1,12 @@
 //! Tables from a ledger: means, spreads, paired differences and their intervals, the paper's values beside them.
 
+mod costs;
+mod figures;
 mod rows;
 mod write;
 
+pub use costs::costs;
+pub use figures::figures;
 pub use rows::{Row, Rows};
 pub use write::{csv, latex, markdown};
 
@@ -20,6 +24,14 @@ pub enum Table {
     Cross,
     /// Taggers of several languages, scored on each (Table 2).
     Multi,
+    /// New entities against new contexts (Figure 1).
+    AddEntity,
+    /// The mask rates of fine-tuning and generation (Table 4).
+    Masking,
+    /// The number of rounds (Table 5).
+    Rounds,
+    /// Dev scores, time and parameters of MELM (Tables 6 to 8).
+    Costs,
 }
 
 /// What was scored.
@@ -56,14 +68,32 @@ struct Observation<'l> {
 
 impl Table {
     /// The names, in the order of `--help`.
-    pub const NAMES: [(&'static str, Self); 3] =
-        [("mono", Self::Mono), ("cross", Self::Cross), ("multi", Self::Multi)];
+    pub const NAMES: [(&'static str, Self); 7] = [
+        ("mono", Self::Mono),
+        ("cross", Self::Cross),
+        ("multi", Self::Multi),
+        ("add-entity", Self::AddEntity),
+        ("masking", Self::Masking),
+        ("rounds", Self::Rounds),
+        ("costs", Self::Costs),
+    ];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        let found = Self::NAMES.into_iter().find(|(_, table)| *table == self);
+        found.expect("every table has a name").0
+    }
+
+    /// Whether the paper has dev scores for it.
+    fn is_of_dev(self) -> bool {
+        matches!(self, Self::Masking | Self::Rounds | Self::Costs)
+    }
 
     /// What a mean over columns is paired over. Columns that one tagger brought forth are not independent.
     pub fn unit(self) -> &'static str {
         match self {
-            Self::Mono => "a draw of a language, its seeds averaged",
             Self::Cross | Self::Multi => "a draw, its seeds and its columns averaged",
+            _ => "a draw of a language, its seeds averaged",
         }
     }
 
@@ -82,11 +112,11 @@ impl Table {
             f1,
         };
         let tests = line.test.iter();
+        let dev = line.dev.iter().map(|dev| own(cell.language.clone(), dev.percent()));
         match (self, split) {
-            (Self::Mono, Split::Dev) if !is_joined => {
-                vec![own(cell.language.clone(), line.dev.percent())]
-            }
-            (Self::Mono, Split::Test) if !is_joined => tests
+            (Self::Masking | Self::Rounds | Self::Costs, Split::Dev) => dev.collect(),
+            (Self::Mono | Self::AddEntity, Split::Dev) if !is_joined => dev.collect(),
+            (Self::Mono | Self::AddEntity, Split::Test) if !is_joined => tests
                 .filter(|(name, _)| **name == cell.language)
                 .map(|(name, f1)| own(name.clone(), f1.percent()))
                 .collect(),
@@ -94,9 +124,7 @@ impl Table {
                 .filter(|(name, _)| **name != cell.language)
                 .map(|(name, f1)| own(format!("{}→{name}", cell.language), f1.percent()))
                 .collect(),
-            (Self::Multi, Split::Dev) if is_joined => {
-                vec![own(cell.language.clone(), line.dev.percent())]
-            }
+            (Self::Multi, Split::Dev) if is_joined => dev.collect(),
             (Self::Multi, Split::Test) if is_joined => {
                 tests.map(|(name, f1)| own(name.clone(), f1.percent())).collect()
             }
@@ -104,10 +132,11 @@ impl Table {
         }
     }
 
-    /// The rows of the table that these lines give. The paper's values are of test sets.
+    /// The rows of the table that these lines give. The paper's values are of test sets, or of dev sets.
     pub fn rows(self, lines: &[Line], split: Split, paper: &super::Paper) -> Rows {
         let observations = lines.iter().flat_map(|line| self.observe(line, split)).collect();
         let empty = BTreeMap::new();
-        Rows::new((self, split), observations, if split == Split::Test { paper } else { &empty })
+        let has_paper = (split == Split::Dev) == self.is_of_dev();
+        Rows::new((self, split), observations, if has_paper { paper } else { &empty })
     }
 }

@@ -47,6 +47,9 @@ pub struct Row {
     pub paper: BTreeMap<String, f64>,
 }
 
+/// Where the paper's values of variants are, by variant instead of method.
+const ANY_SIZE: &str = "any";
+
 /// The size of rows over all sizes: they come last.
 pub(super) const ALL_SIZES: usize = usize::MAX;
 
@@ -93,8 +96,10 @@ impl Rows {
             let first = first.and_then(|first| beside(*method, first));
             // A row that is not called what the paper's is has no value of the paper beside it.
             let is_papers = method.title() == method.name();
-            let paper = paper.get(&size.to_string()).filter(|_| is_papers);
-            let paper = paper.and_then(|of| of.get(method.name()));
+            // The paper does not say of which size its variants are.
+            let of_size = paper.get(&size.to_string()).and_then(|of| of.get(method.name()));
+            let paper = of_size.or_else(|| paper.get(ANY_SIZE).and_then(|of| of.get(variant)));
+            let paper = paper.filter(|_| is_papers);
             Row {
                 size: *size,
                 method: *method,
@@ -172,8 +177,8 @@ fn differences(table: Table, one: &Scores, other: &Scores) -> BTreeMap<String, M
         draws.entry(*draw).or_default().push(average(seeds));
     }
     let all: Vec<f64> = match table {
-        Table::Mono => draws.into_values().flatten().collect(),
         Table::Cross | Table::Multi => draws.into_values().map(|f1s| average(&f1s)).collect(),
+        _ => draws.into_values().flatten().collect(),
     };
     let own = columns.iter().filter_map(|(name, f1s)| Some(((*name).clone(), Mean::of(f1s)?)));
     let mut result: BTreeMap<_, _> = own.collect();

@@ -1,7 +1,7 @@
 //! Tables as Markdown, LaTeX and CSV.
 
+use super::Table;
 use super::rows::{ALL_SIZES, MEAN, Row, Rows};
-use super::{Split, Table};
 use crate::experiment::statistics::Mean;
 
 /// The table as Markdown: one part a budget.
@@ -82,17 +82,21 @@ fn quoted(text: &str) -> String {
     if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() }
 }
 
-fn budgets(rows: &Rows) -> Vec<String> {
+pub(super) fn budgets(rows: &Rows) -> Vec<String> {
     let mut budgets: Vec<_> = rows.rows.iter().map(|row| row.budget.to_string()).collect();
     budgets.dedup();
     budgets
 }
 
-fn title(table: Table) -> &'static str {
+pub(super) fn title(table: Table) -> &'static str {
     match table {
         Table::Mono => "Monolingual",
         Table::Cross => "Zero-shot cross-lingual",
         Table::Multi => "Multilingual",
+        Table::AddEntity => "New entities against new contexts",
+        Table::Masking => "Mask rates",
+        Table::Rounds => "Rounds of generation",
+        Table::Costs => "Costs",
     }
 }
 
@@ -157,9 +161,11 @@ fn caption_of(rows: &Rows) -> String {
         (Some(least), Some(most)) => format!("; {least} to {most} pairs a row"),
         _ => String::new(),
     };
-    let paper = match rows.split {
-        Split::Test => " In brackets the paper's value, which is of another backbone.",
-        Split::Dev => "",
+    let has_paper = rows.rows.iter().any(|row| !row.paper.is_empty());
+    let paper = if has_paper {
+        " In brackets the paper's value, which is of another backbone."
+    } else {
+        ""
     };
     format!(
         "Micro-F1 in percent, mean ± standard deviation over draws and seeds.{paper} Differences are paired, with \

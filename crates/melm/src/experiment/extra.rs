@@ -1,0 +1,79 @@
+//! New entities against new contexts (Figure 1): what is worth more to a tagger?
+
+use std::collections::BTreeMap;
+
+use melm_text::{Corpus, EntityType, Mention};
+
+use super::data::gathered;
+use crate::Error;
+use crate::baselines::substituted;
+use crate::draft::Donor;
+use crate::run::Key;
+
+/// What is new in the added sentences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum New {
+    /// Sentences of gold with entities of extra gold.
+    Entities,
+    /// Sentences of extra gold with entities of gold.
+    Contexts,
+}
+
+/// Gold and as many sentences again. A mention whose type the donors lack stays as it is; so do sentences without one.
+pub(super) fn extended(
+    (gold, extra): (&Corpus, &Corpus),
+    new: New,
+    key: Key,
+) -> Result<Corpus, Error> {
+    let both = gathered(&[gold.clone(), extra.clone()])?;
+    let n_gold = gold.sentences().len();
+    let all = 0..both.sentences().len();
+    let (sources, donors) = match new {
+        New::Entities => (0..n_gold, n_gold..all.end),
+        New::Contexts => (n_gold..all.end, 0..n_gold),
+    };
+    let mut mentions: BTreeMap<EntityType, Vec<(usize, Mention)>> = BTreeMap::new();
+    for at in donors {
+        for mention in both.sentences()[at].mentions() {
+            mentions.entry(mention.entity_type).or_default().push((at, mention));
+        }
+    }
+    let draft = |source: usize| {
+        let mut generator = key.at(source as u64).generator();
+        let donors = both.sentences()[source].mentions().map(|own| {
+            let of_type = mentions.get(&own.entity_type)?;
+            let (sentence, mention) = &of_type[generator.below(of_type.len())];
+            Some(Donor { sentence: *sentence, tokens: mention.tokens.clone() })
+        });
+        let donors: Vec<_> = donors.collect();
+        substituted(&both, (source, 1), &donors).sentence
+    };
+    let sentences = both.sentences()[..n_gold].iter().cloned().chain(sources.map(draft)).collect();
+    Ok(Corpus::new(both.types().clone(), both.scheme(), sentences).expect("tags stay valid"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::run::Seed;
+    use melm_text::{ReadOptions, Source};
+
+    #[test]
+    fn entities_of_one_half_stand_in_contexts_of_the_other() {
+        let read =
+            |text: &str| Corpus::read(&Source::from_text("a", text), &ReadOptions::default());
+        let gold = read("in O\nBonn B-LOC\n\nhi O\nAda B-PER\n\n").unwrap();
+        let extra = read("near O\nNew B-LOC\nYork I-LOC\n\n").unwrap();
+        let words = |new: New| -> Vec<String> {
+            let made = extended((&gold, &extra), new, Seed(1).stream("test")).unwrap();
+            let text = |s: &melm_text::Sentence| {
+                s.tokens().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
+            };
+            made.sentences().iter().map(text).collect()
+        };
+        // No person among the extra sentences: Ada stays.
+        let expected = ["in Bonn", "hi Ada", "in New York", "hi Ada"];
+        assert_eq!(words(New::Entities), expected);
+        assert_eq!(words(New::Contexts), ["in Bonn", "hi Ada", "near Bonn"]);
+    }
+}

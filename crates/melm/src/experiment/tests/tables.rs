@@ -1,0 +1,190 @@
+//! Tables, figures and trials from written lines.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{cell, corpus, grid, line};
+use crate::experiment::table::{self, Split as Scored, Table, csv, latex, markdown};
+use crate::experiment::{Cell, Line, Paper, Split, System, Trial, statistics};
+
+/// Gold and melm on two languages: draws 1, 2, 3 with seeds 1 and 2.
+fn lines() -> Vec<Line> {
+    let mut lines = Vec::new();
+    for (language, base) in [("en", 600), ("de", 500)] {
+        for draw in 1..=3 {
+            for seed in 1..=2 {
+                let at =
+                    |method: &str| Cell { language: language.into(), draw, seed, ..cell(method) };
+                let f1 = base + draw * 10 + seed;
+                // English gains 1, 2, 3 points by draw, German 2, 2, 2; the seeds of a draw differ and cancel out.
+                let gain = if language == "en" { draw * 10 } else { 20 };
+                let wobble = if seed == 1 { 5 } else { 0 };
+                let others: &[(&str, u64)] = &[("en", f1), ("de", f1 / 2)];
+                lines.push(line(
+                    at("gold"),
+                    f1,
+                    if language == "en" { others } else { &others[1..] },
+                ));
+                let f1 = f1 + gain + 2 * wobble - 5;
+                let others: &[(&str, u64)] = &[("en", f1), ("de", f1 / 2)];
+                lines.push(line(
+                    at("melm"),
+                    f1,
+                    if language == "en" { others } else { &others[1..] },
+                ));
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn differences_are_paired_over_draws_with_their_seeds_averaged() {
+    let paper = grid().paper;
+    let rows = Table::Mono.rows(&lines(), Scored::Dev, &paper);
+    let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
+    let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
+    let english = melm.to_gold["en"];
+    // By hand: 1, 2, 3; mean 2, sd 1, t(0.975, 2) = 4.302652729749 over the root of 3.
+    assert_eq!(english.n, 3);
+    close(english.mean, 2.0);
+    close(english.margin().unwrap(), 4.302_652_729_749_462 / 3.0_f64.sqrt());
+    assert_eq!(english.verdict(), statistics::Verdict::NoDifference);
+    assert_eq!(melm.to_gold["de"].verdict(), statistics::Verdict::Better);
+    // Pairs over both languages: 1, 2, 3, 2, 2, 2; sd = sqrt(2/5), t(0.975, 5) = 2.570581835636.
+    let mean = melm.to_gold["mean"];
+    assert_eq!(mean.n, 6);
+    close(mean.mean, 2.0);
+    close(mean.margin().unwrap(), 2.570_581_835_636_197 * (0.4_f64 / 6.0).sqrt());
+    // Gold: 61.1 .. 63.2 in English, ten lower in German.
+    let gold = &rows.rows.iter().find(|row| row.method == System::GOLD).unwrap().f1;
+    close(gold["en"].mean, 62.15);
+    close(gold["mean"].mean, 57.15);
+    assert_eq!(gold["en"].n, 6);
+    let text = markdown(&rows);
+    assert!(text.contains("| 10 | melm | 54.2 ± 1.0 | 64.2 ± 1.9 |"), "{text}");
+    assert!(text.contains("+2.0 [+1.3, +2.7] better"), "{text}");
+    assert!(text.contains("the unit is a draw of a language, its seeds averaged; 6 pairs a row"));
+    assert!(latex(&rows).contains("10 & melm & 54.2 $\\pm$ 1.0 &"));
+    let numbers = csv(&rows, true);
+    assert!(numbers.lines().all(|line| line.split(',').count() == 14), "{numbers}");
+    assert!(numbers.contains("dev,30 updates,10,base,melm,en,6,64.1"), "{numbers}");
+}
+
+#[test]
+fn sizes_of_a_draw_are_one_pair_since_the_draws_are_nested() {
+    let mut all = lines();
+    for mut line in lines() {
+        line.cell.size = 20;
+        all.push(line);
+    }
+    let rows = Table::Mono.rows(&all, Scored::Dev, &grid().paper);
+    let sizes: Vec<_> = rows.rows.iter().map(|row| row.size).collect();
+    assert_eq!(sizes, [10, 10, 20, 20, usize::MAX, usize::MAX]);
+    let melm = rows.rows.last().unwrap();
+    let (one, both) = (rows.rows[1].to_gold["mean"], melm.to_gold["mean"]);
+    assert_eq!((both.n, melm.f1["en"].n), (6, 12));
+    assert!((both.mean - one.mean).abs() < 1e-9);
+    assert!((both.margin().unwrap() - one.margin().unwrap()).abs() < 1e-9);
+    assert!(markdown(&rows).contains("| all | melm |"));
+}
+
+#[test]
+fn taggers_scored_on_other_languages_are_paired_by_draw_alone() {
+    let rows = Table::Cross.rows(&lines(), Scored::Test, &grid().paper);
+    assert_eq!(rows.columns, ["en→de"]);
+    let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
+    assert_eq!(melm.to_gold["mean"].n, 3);
+    assert!(Table::Cross.rows(&lines(), Scored::Dev, &grid().paper).rows.is_empty());
+    let mut joined = lines();
+    joined.retain(|line| line.cell.language == "en");
+    for line in &mut joined {
+        line.cell.language = "en+de".to_owned();
+    }
+    assert!(Table::Mono.rows(&joined, Scored::Test, &grid().paper).rows.is_empty());
+    let rows = Table::Multi.rows(&joined, Scored::Test, &grid().paper);
+    assert_eq!(rows.columns, ["de", "en"]);
+    let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
+    // Two columns of one tagger are one pair.
+    assert_eq!(melm.to_gold["mean"].n, 3);
+}
+
+#[test]
+fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
+    let file: String = (0..11).map(|n| format!("w{n} B-X\n\n")).collect();
+    let gold = corpus(&file);
+    let methods = ["gold", "label-wise", "melm"].map(|name| name.parse().unwrap()).to_vec();
+    let budget = "30 updates".parse().unwrap();
+    let trial = Trial { n_folds: 3, seeds: vec![1], budget, methods };
+    let (grid, folds) = trial.prepare((&gold, "gold"), None);
+    assert_eq!((grid.cells().len(), folds.len()), (9, 3));
+    let words = |split: &Split| -> BTreeSet<String> {
+        split.corpus.sentences().iter().map(|s| s.tokens()[0].to_string()).collect()
+    };
+    let mut held = BTreeSet::new();
+    for fold in folds.values() {
+        let (train, test) = (words(&fold.train), words(fold.test.as_ref().unwrap()));
+        assert!(train.is_disjoint(&test) && train.len() + test.len() == 11);
+        held.extend(test);
+    }
+    assert_eq!(held.len(), 11);
+    let fingerprints: BTreeSet<_> = folds.values().map(|fold| &fold.train.fingerprint).collect();
+    assert_eq!(fingerprints.len(), 3);
+    // F1 in tenths of a percent by fold; gold first.
+    let verdict = |label_wise: [u64; 3], melm: [u64; 3]| {
+        let mut lines = Vec::new();
+        for (method, f1s) in [("gold", [500, 510, 520]), ("label-wise", label_wise), ("melm", melm)]
+        {
+            for (at, f1) in f1s.into_iter().enumerate() {
+                let fold = format!("fold {}", at + 1);
+                let cell = Cell { language: fold.clone(), ..cell(method) };
+                lines.push(line(cell, 0, &[(&fold, f1)]));
+            }
+        }
+        let result = trial.result(&lines);
+        assert!(result.markdown().contains("| melm |"));
+        result.verdict("melm".parse().unwrap())
+    };
+    assert!(verdict([500, 511, 519], [550, 561, 571]).starts_with("use melm: it helps"));
+    assert!(verdict([549, 561, 570], [550, 561, 571]).contains("start with label-wise"));
+    assert!(verdict([500, 511, 519], [450, 461, 471]).starts_with("do not use melm: it hurts"));
+    let said = verdict([500, 511, 519], [490, 561, 501]);
+    assert!(said.starts_with("do not use melm yet: no difference"), "{said}");
+}
+
+#[test]
+fn variants_named_by_their_axes_make_a_figure() {
+    let mut all = Vec::new();
+    for eta in ["0.3", "0.5"] {
+        for (mu, f1) in [("0.3", 500), ("0.5", 510), ("0.7", 505)] {
+            let variant = format!("eta {eta}, mu {mu}");
+            all.push(line(Cell { variant, ..cell("melm") }, f1, &[]));
+        }
+    }
+    let paper = Paper::from([(
+        "any".to_owned(),
+        BTreeMap::from([(
+            "eta 0.5, mu 0.5".to_owned(),
+            BTreeMap::from([("mean".to_owned(), 78.06)]),
+        )]),
+    )]);
+    let rows = Table::Masking.rows(&all, Scored::Dev, &paper);
+    assert!(markdown(&rows).contains("51.0 (78.06)"), "{}", markdown(&rows));
+    let figures = table::figures(&rows);
+    assert_eq!(figures.len(), 1);
+    let (name, figure) = &figures[0];
+    assert_eq!((name.as_str(), figure.x.as_str()), ("dev-variants-30-updates", "mu"));
+    assert_eq!(figure.places, ["0.3", "0.5", "0.7"]);
+    let names: Vec<_> = figure.series.iter().map(|series| series.name.as_str()).collect();
+    assert_eq!(names, ["eta 0.3", "eta 0.5"]);
+    assert_eq!(table::figures(&Table::Mono.rows(&lines(), Scored::Dev, &paper)).len(), 0);
+    let mut sizes = lines();
+    sizes.extend(lines().into_iter().map(|mut line| {
+        line.cell.size = 200;
+        line
+    }));
+    let figures = table::figures(&Table::Mono.rows(&sizes, Scored::Dev, &paper));
+    assert_eq!(figures[0].1.places, ["10", "200"]);
+    assert_eq!(figures[0].1.series.len(), 2);
+    let costs = table::costs(&sizes, &paper);
+    assert!(costs.contains("| 30 updates | 200 | 54.2 | 64.2 | 0.0 | 0.0 | 0 M |"), "{costs}");
+}

@@ -192,6 +192,38 @@ fn what_cannot_be_run_is_said_first() {
 }
 
 #[test]
+fn code_mixing_is_compared_on_languages_together() {
+    let folder = workplace();
+    let grid = GRID
+        .replace(r#"["en", "de"]"#, r#"["en+de"]"#)
+        .replace(
+            r#""label-wise", "melm"]"#,
+            r#""lwtr", "codemix-random", "codemix-ess", "melm-codemix"]"#,
+        )
+        .replace("draws = [1, 2]", "draws = [1]");
+    fs::write(folder.path().join("multi.toml"), grid).unwrap();
+    let mixed = TRAIN.replace("Berlin", "Wien").replace("Bonn", "Köln").replace("Ada", "Ida");
+    fs::write(folder.path().join("data/de/train.conll"), mixed).unwrap();
+    let args = "reproduce multi --config multi.toml --data data --model model -o out";
+    let refused = run(folder.path(), args);
+    assert_eq!(refused.status.code(), Some(1));
+    let said = String::from_utf8(refused.stderr).unwrap();
+    assert!(said.contains("there are no vectors for the language `en`"), "{said}");
+    done(folder.path(), &format!("{args} --only method=gold,codemix-random"));
+    let said = done(folder.path(), &format!("{args} --vectors pieces"));
+    assert!(said.contains("8 cells run, 4 known"), "{said}");
+    let table = fs::read_to_string(folder.path().join("out/table-multi.md")).unwrap();
+    for method in ["lwtr", "codemix-random", "codemix-ess", "melm-codemix"] {
+        assert!(table.contains(&format!("| {method} |")), "{table}");
+    }
+    let lines = ledger(&folder.path().join("out/ledger.jsonl"));
+    let of = |method: &str| lines.iter().find(|line| line["method"] == method).unwrap().clone();
+    // Six sentences: each code-mixed; each guessed as it is and code-mixed.
+    assert_eq!(of("codemix-ess")["drafts"]["drafts"], 6);
+    assert_eq!(of("melm-codemix")["drafts"]["drafts"], 18);
+}
+
+#[test]
 fn a_trial_says_plainly_whether_it_helps_and_goes_on_where_it_stopped() {
     let folder = tiny_folder();
     let more: String = (0..3).map(|_| TRAIN).collect();
@@ -257,36 +289,4 @@ fn the_analyses_run_on_any_grid() {
     let table = at("table-entities.md");
     assert!(table.contains("| 2 | gold |") && table.contains("| 2 | melm |"), "{table}");
     assert!(at("table-entities.svg").contains("Unique valid entities"));
-}
-
-#[test]
-fn code_mixing_is_compared_on_languages_together() {
-    let folder = workplace();
-    let grid = GRID
-        .replace(r#"["en", "de"]"#, r#"["en+de"]"#)
-        .replace(
-            r#""label-wise", "melm"]"#,
-            r#""lwtr", "codemix-random", "codemix-ess", "melm-codemix"]"#,
-        )
-        .replace("draws = [1, 2]", "draws = [1]");
-    fs::write(folder.path().join("multi.toml"), grid).unwrap();
-    let mixed = TRAIN.replace("Berlin", "Wien").replace("Bonn", "Köln").replace("Ada", "Ida");
-    fs::write(folder.path().join("data/de/train.conll"), mixed).unwrap();
-    let args = "reproduce multi --config multi.toml --data data --model model -o out";
-    let refused = run(folder.path(), args);
-    assert_eq!(refused.status.code(), Some(1));
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("there are no vectors for the language `en`"), "{said}");
-    done(folder.path(), &format!("{args} --only method=gold,codemix-random"));
-    let said = done(folder.path(), &format!("{args} --vectors pieces"));
-    assert!(said.contains("8 cells run, 4 known"), "{said}");
-    let table = fs::read_to_string(folder.path().join("out/table-multi.md")).unwrap();
-    for method in ["lwtr", "codemix-random", "codemix-ess", "melm-codemix"] {
-        assert!(table.contains(&format!("| {method} |")), "{table}");
-    }
-    let lines = ledger(&folder.path().join("out/ledger.jsonl"));
-    let of = |method: &str| lines.iter().find(|line| line["method"] == method).unwrap().clone();
-    // Six sentences: each code-mixed; each guessed as it is and code-mixed.
-    assert_eq!(of("codemix-ess")["drafts"]["drafts"], 6);
-    assert_eq!(of("melm-codemix")["drafts"]["drafts"], 18);
 }

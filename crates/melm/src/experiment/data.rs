@@ -48,8 +48,8 @@ impl Drawn {
             let drawn = draw(corpus.sentences().len(), size, Seed(number));
             subset(corpus, &drawn)
         };
-        let (mut codes, mut train, mut dev, mut extra) =
-            (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (mut train, mut dev, mut extra) = (Vec::new(), Vec::new(), Vec::new());
+        let mut codes = Vec::new();
         for (code, language) in languages {
             codes.push(code);
             train.push(cut(&language.train.corpus));

@@ -96,10 +96,10 @@ impl Rows {
             let first = first.and_then(|first| beside(*method, first));
             // A row that is not called what the paper's is has no value of the paper beside it.
             let is_papers = method.title() == method.name();
-            let of_size = paper.get(&size.to_string()).filter(|_| is_papers);
-            let of_size = of_size.and_then(|of| of.get(method.name()));
             // The paper does not say of which size its variants are.
+            let of_size = paper.get(&size.to_string()).and_then(|of| of.get(method.name()));
             let paper = of_size.or_else(|| paper.get(ANY_SIZE).and_then(|of| of.get(variant)));
+            let paper = paper.filter(|_| is_papers);
             Row {
                 size: *size,
                 method: *method,

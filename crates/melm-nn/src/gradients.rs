@@ -81,7 +81,8 @@ impl Gradients {
         kernels: &Arc<Kernels>,
         parameters: &Parameters,
     ) -> Result<(), Error> {
-        if self.card.is_none() {
+        // A step happens on one device; on another one it begins anew.
+        if self.card.as_ref().is_none_or(|card| !card.are_on(cuda)) {
             self.card = Some(CardGradients::new(cuda, kernels, parameters)?);
         }
         Ok(())

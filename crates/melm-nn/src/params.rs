@@ -147,9 +147,8 @@ impl Parameters {
             return Ok(Cow::Borrowed(&self.values[range.clone()]));
         }
         let mut values = vec![0.0; range.len()];
-        if let Some(weights) = &*self.mirror.lock().unwrap_or_else(PoisonError::into_inner) {
-            weights.read(range, &mut values)?;
-        }
+        let mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
+        mirror.as_ref().expect("a card that is ahead has them").read(range, &mut values)?;
         Ok(Cow::Owned(values))
     }
 
@@ -157,9 +156,9 @@ impl Parameters {
     pub fn fetch(&mut self) -> Result<(), Error> {
         if self.is_behind {
             let range = 0..self.values.len();
-            if let Some(weights) = self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner) {
-                weights.read(&range, &mut self.values)?;
-            }
+            let mirror = self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let weights = mirror.as_ref().expect("a card that is ahead has them");
+            weights.read(&range, &mut self.values)?;
             self.is_behind = false;
         }
         Ok(())
@@ -173,6 +172,7 @@ impl Parameters {
         {
             return Ok(Arc::clone(weights));
         }
+        assert!(!self.is_behind, "what one card has learnt is fetched before another goes on");
         let weights = Arc::new(Weights::send(cuda, kernels, self)?);
         *mirror = Some(Arc::clone(&weights));
         Ok(weights)

@@ -65,6 +65,21 @@ impl Argument for Lookups {}
 impl Moments {
     /// Moments on a card, from those that the processor has.
     pub(crate) fn send(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
+        match Self::try_send(cuda, moments) {
+            Err(Error::DeviceMemory { .. }) => {
+                cuda.workspace().arena.give_back();
+                Self::try_send(cuda, moments)
+            }
+            done => done,
+        }
+    }
+
+    /// Whether they are on this card.
+    pub(crate) fn are_on(&self, cuda: &Cuda) -> bool {
+        Arc::ptr_eq(self.mean.machine(), &cuda.machine)
+    }
+
+    fn try_send(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
         let send = |values: &[f32]| {
             let block = Block::zeros(&cuda.machine, size_of_val(values))?;
             write_floats(&*cuda.machine, values, block.span())?;
@@ -84,11 +99,15 @@ impl Moments {
         })
     }
 
-    /// The norm of the last step's gradients.
-    pub(crate) fn norm(&self) -> Result<f64, Error> {
+    /// The norm of the last step's gradients; `None` before any.
+    pub(crate) fn norm(&self) -> Result<Option<f64>, Error> {
+        let norms = self.norms.span::<f64>();
+        if norms.len() == 0 {
+            return Ok(None);
+        }
         let mut bytes = [0; 8];
-        self.norms.machine().download(self.norms.span::<f64>().address, &mut bytes)?;
-        Ok(f64::from_le_bytes(bytes))
+        self.norms.machine().download(norms.address, &mut bytes)?;
+        Ok(Some(f64::from_le_bytes(bytes)))
     }
 
     /// Copies them back.
@@ -114,14 +133,30 @@ struct Step<'a> {
 
 impl Cuda {
     /// Changes the trained parameters as [`crate::optim::Adam::step`] does. The card finds the norm for clipping itself,
-    /// so that nobody waits for it.
+    /// so that nobody waits for it. Whether there was anything to change by.
     pub(crate) fn step(
         &self,
         (rule, max_norm): (Rule, Option<f32>),
         (parameters, gradients): (&Parameters, &Gradients),
         moments: &mut Moments,
-    ) -> Result<(), Error> {
-        let Some(card) = gradients.card() else { return Ok(()) };
+    ) -> Result<bool, Error> {
+        match self.try_step((rule, max_norm), (parameters, gradients), moments) {
+            // Nothing was changed yet: what the passes hold may be enough.
+            Err(Error::DeviceMemory { .. }) => {
+                self.workspace().arena.give_back();
+                self.try_step((rule, max_norm), (parameters, gradients), moments)
+            }
+            done => done,
+        }
+    }
+
+    fn try_step(
+        &self,
+        (rule, max_norm): (Rule, Option<f32>),
+        (parameters, gradients): (&Parameters, &Gradients),
+        moments: &mut Moments,
+    ) -> Result<bool, Error> {
+        let Some(card) = gradients.card() else { return Ok(false) };
         let (table, kernels) = (parameters.table(), Arc::clone(&card.kernels));
         let weights = parameters.on(self, &kernels)?;
         let trains_table = card.has_table() && !table.is_frozen;
@@ -136,10 +171,12 @@ impl Cuda {
             trains_table,
         };
         let lookups = step.lookups()?;
+        step.reserve(lookups.pieces.len())?;
         if let Some(most) = max_norm {
             step.clip(most, &lookups)?;
         }
-        step.update(rule, max_norm.is_some(), &lookups)
+        step.update(rule, max_norm.is_some(), &lookups)?;
+        Ok(true)
     }
 }
 
@@ -196,11 +233,29 @@ impl Step<'_> {
         Ok(ByPiece { pieces, card })
     }
 
+    /// All memory of the step, before anything is changed.
+    fn reserve(&mut self, n_pieces: usize) -> Result<(), Error> {
+        let n_parts = NORM_BLOCKS * (self.ranges.len() + 1) + n_pieces;
+        self.moments.norms.reserve((n_parts + 1) * size_of::<f64>())?;
+        if self.trains_table {
+            let (n, width) = (self.card.n_states, self.card.width);
+            let n_grams = (SPLITS + 1) * n * padded_rows(n);
+            self.moments.grams.reserve(n_grams * size_of::<f32>())?;
+            let n_rows = self.chunk_rows();
+            self.moments.chunk.reserve(n_rows * width * size_of::<f32>())?;
+        }
+        Ok(())
+    }
+
+    /// Rows of the table whose gradient is there at once.
+    fn chunk_rows(&self) -> usize {
+        let (vocab_size, width) = (self.parameters.table().shape[0], self.card.width);
+        (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(vocab_size)
+    }
+
     /// The norm of all gradients; what clipping leaves is put where [`Self::update`] reads it.
     fn clip(&mut self, most: f32, lookups: &ByPiece) -> Result<(), Error> {
         let n_pieces = lookups.pieces.len();
-        let n_parts = NORM_BLOCKS * (self.ranges.len() + 1) + n_pieces;
-        self.moments.norms.reserve((n_parts + 1) * size_of::<f64>())?;
         let norms = self.moments.norms.span::<f64>();
         let values = self.card.values.span::<f32>();
         let mut used = 1;
@@ -235,7 +290,6 @@ impl Step<'_> {
         let (errors, states) = self.card.factors(stride);
         // A few columns too many, which nobody adds up: products like round numbers.
         let row = padded_rows(n);
-        self.moments.grams.reserve((SPLITS + 1) * n * row * size_of::<f32>())?;
         let grams = self.moments.grams.span::<f32>();
         let (of_states, of_errors) =
             (grams.first(n * row), grams.part(n * row..(SPLITS + 1) * n * row));
@@ -274,8 +328,7 @@ impl Step<'_> {
         self.list_lookups(lookups, true)?;
         let table = self.parameters.table();
         let (start, vocab_size, width) = (table.range.start, table.shape[0], table.shape[1]);
-        let n_rows = (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(vocab_size);
-        self.moments.chunk.reserve(n_rows * width * size_of::<f32>())?;
+        let n_rows = self.chunk_rows();
         for first in (0..vocab_size).step_by(n_rows) {
             let rows = first..vocab_size.min(first + n_rows);
             let chunk = self.moments.chunk.span().first(rows.len() * width);

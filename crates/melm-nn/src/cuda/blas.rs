@@ -16,7 +16,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// Memory that a kernel may use for parts of its sums.
 const WORKSPACE: usize = 32 << 20;
-/// Sizes this close to each other share a kernel.
+/// Numbers of rows this close to each other share a kernel.
 const BUCKET: usize = 64;
 /// Plans that are kept; batches of all lengths make ever new ones.
 const MOST_PLANS: usize = 4_096;
@@ -34,7 +34,7 @@ pub(super) struct Blas {
 #[derive(Default)]
 struct Plans {
     exact: HashMap<Key, Option<Plan>>,
-    /// The kernel chosen for sizes of one bucket.
+    /// The kernel chosen for a rounded shape.
     chosen: HashMap<Key, sys::cublasLtMatmulAlgo_t>,
 }
 
@@ -151,7 +151,17 @@ impl Blas {
         chosen: &mut HashMap<Key, sys::cublasLtMatmulAlgo_t>,
     ) -> Result<Option<Plan>, CublasError> {
         let mut plan = self.describe(product)?;
-        if let Some(kernel) = chosen.get(&key.bucket()) {
+        // The kernel of the rounded shape, whatever was computed before: the same product then always gives the same bits.
+        let rounded = rounded(product);
+        let bucket = Key::of(&rounded);
+        if let std::collections::hash_map::Entry::Vacant(place) = chosen.entry(bucket) {
+            match self.choose(&self.describe(&rounded)?, key.alignment) {
+                Ok(kernel) => drop(place.insert(kernel)),
+                Err(CublasError(Status::CUBLAS_STATUS_NOT_SUPPORTED)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        if let Some(kernel) = chosen.get(&bucket) {
             let mut report = std::mem::MaybeUninit::uninit();
             // SAFETY: descriptions and kernel are valid, and there is a place for the answer.
             let answer = unsafe {
@@ -177,7 +187,6 @@ impl Blas {
         match self.choose(&plan, key.alignment) {
             Ok(kernel) => {
                 plan.kernel = kernel;
-                chosen.insert(key.bucket(), kernel);
                 Ok(Some(plan))
             }
             Err(CublasError(Status::CUBLAS_STATUS_NOT_SUPPORTED)) => Ok(None),
@@ -326,11 +335,17 @@ impl Key {
             alignment,
         }
     }
+}
 
-    /// The key of its neighbourhood.
-    fn bucket(self) -> Self {
-        let sizes = self.sizes.map(|size| size.next_multiple_of(BUCKET));
-        // From batch to batch is a multiple of the rows, which vary.
-        Self { sizes, batches: [self.batches[0], 0, 0, 0], ..self }
+/// The product with its number of rows rounded up: rows are what varies from batch to batch. In a weight's gradient they are
+/// what is summed over.
+fn rounded(product: &Product) -> Product {
+    let mut rounded = *product;
+    if product.a.is_transposed {
+        rounded.k = product.k.next_multiple_of(BUCKET);
+    } else {
+        rounded.m = product.m.next_multiple_of(BUCKET);
+        rounded.out_batch = rounded.m * product.out_row;
     }
+    rounded
 }

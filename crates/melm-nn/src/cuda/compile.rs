@@ -7,6 +7,7 @@ use cudarc::nvrtc::{result, sys};
 use std::ffi::CString;
 use std::fmt::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// The machine code of a program; from `cache` where it is there.
 pub(super) fn image(
@@ -19,7 +20,7 @@ pub(super) fn image(
     let mut options = vec![format!("--gpu-architecture={architecture}"), "--std=c++17".to_owned()];
     options.extend(shape.definitions());
     let path = cache.map(|cache| cache.join(file_name(&text, &options)));
-    if let Some(image) = path.as_ref().and_then(|path| std::fs::read(path).ok()) {
+    if let Some(image) = path.as_ref().and_then(|path| kept(path)) {
         return Ok(image);
     }
     let image = compile(program.name, &text, &options)?;
@@ -37,16 +38,30 @@ fn file_name(text: &str, options: &[String]) -> String {
     let all = format!("{major}.{minor} {options:?} {text}");
     let mut name = String::new();
     for seed in 0..2 {
-        let start = crate::dropout::mix(seed);
-        let hash = all.bytes().fold(start, |key, byte| crate::dropout::mix(key ^ u64::from(byte)));
-        let _ = write!(name, "{hash:016x}");
+        let _ = write!(name, "{:016x}", hash(seed, all.as_bytes()));
     }
     name + ".cubin"
 }
 
+/// What [`keep`] wrote, unless something has happened to it: the driver believes what it is given.
+fn kept(path: &Path) -> Option<Vec<u8>> {
+    let mut image = std::fs::read(path).ok()?;
+    let end = image.len().checked_sub(size_of::<u64>())?;
+    let sum = image.split_off(end);
+    (!image.is_empty() && sum == hash(0, &image).to_le_bytes()).then_some(image)
+}
+
+fn hash(seed: u64, bytes: &[u8]) -> u64 {
+    let start = crate::dropout::mix(seed);
+    bytes.iter().fold(start, |key, byte| crate::dropout::mix(key ^ u64::from(*byte)))
+}
+
 /// Writes beside and renames: another process never sees half a file. That it could not be kept is no failure.
 fn keep(path: &Path, image: &[u8]) {
-    let beside = path.with_extension(format!("{}.part", std::process::id()));
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let beside = path.with_extension(format!("{process}-{count}.part"));
+    let image = [image, &hash(0, image).to_le_bytes()].concat();
     let written = path
         .parent()
         .map_or(Ok(()), std::fs::create_dir_all)
@@ -89,5 +104,25 @@ unsafe fn image_of(program: sys::nvrtcProgram) -> Result<Vec<u8>, result::NvrtcE
         let mut image = vec![0_u8; len];
         sys::nvrtcGetCUBIN(program, image.as_mut_ptr().cast()).result()?;
         Ok(image)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{keep, kept};
+
+    #[test]
+    fn a_kept_image_comes_back_whole_or_not_at_all() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("kernels/one.cubin");
+        keep(&path, b"machine code");
+        assert_eq!(kept(&path).unwrap(), b"machine code");
+        let whole = std::fs::read(&path).unwrap();
+        let mut changed = whole.clone();
+        changed[3] ^= 1;
+        for damaged in [&whole[..whole.len() - 1], &whole[..4], b"", &changed] {
+            std::fs::write(&path, damaged).unwrap();
+            assert!(kept(&path).is_none());
+        }
     }
 }

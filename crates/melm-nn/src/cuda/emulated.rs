@@ -88,6 +88,8 @@ fn compile(program: &Program, shape: Shape) -> Result<Vec<Run>, Error> {
     prepared.map_err(|error| failed(error.to_string()))?;
     let compiled = Command::new("c++")
         .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-DEMULATED=1"])
+        // Libraries of other shapes have shared memory of the same names and other sizes.
+        .arg("-fno-gnu-unique")
         .args(shape.definitions())
         .arg(&source)
         .arg("-o")

@@ -4,7 +4,7 @@ use super::kernels::{Argument, Drop, Kernels, launch};
 use super::machine::{Factor, Numbers, Product, Span};
 use super::memory::{Arena, Parcel, Plain};
 use super::n32;
-use super::program::{QUERIES, ROWS_PER_SUM, norm_rows};
+use super::program::{ROWS_PER_SUM, attention_block, norm_rows};
 use super::sums::Sums;
 use super::weights::Weights;
 use crate::config::Config;
@@ -60,14 +60,15 @@ pub(super) struct Inputs {
 
 impl Inputs {
     /// Packs a batch; [`Self::placed`] says where it came to lie.
-    pub(super) fn pack(batch: &Packed, parcel: &mut Parcel) -> Self {
+    pub(super) fn pack(config: &Config, batch: &Packed, parcel: &mut Parcel) -> Self {
         let n_sentences = batch.n_sentences();
+        let (_, n_queries) = attention_block(config.hidden_size / config.n_heads);
         let rows = || (0..n_sentences).map(|sentence| (sentence, batch.rows(sentence)));
         let places =
             batch.places().map(|(sentence, position)| Place { sentence, position: n32(position) });
         let tasks = rows().flat_map(|(sentence, rows)| {
             let (start, length, sentence) = (n32(rows.start), n32(rows.len()), batch.key(sentence));
-            (0..length).step_by(QUERIES).map(move |first| Task { start, length, first, sentence })
+            (0..length).step_by(n_queries).map(move |first| Task { start, length, first, sentence })
         });
         Self {
             pieces: parcel.put(batch.pieces().iter().copied()),
@@ -301,7 +302,7 @@ impl Pass<'_> {
         launch!(
             self.kernels,
             AttentionForward,
-            (grid, 128),
+            (grid, self.attention_threads()),
             self.heads(own, index),
             self.inputs.tasks,
             own.context.span(),
@@ -320,6 +321,10 @@ impl Pass<'_> {
         let drop = Drop::at(&self.dropout, index, Site::Output);
         let before = (tape.narrow, weights.plain(&place.output.bias), own.attended.normed.y);
         self.norm(before, &place.output_norm, drop, own.output.normed)
+    }
+
+    fn attention_threads(&self) -> usize {
+        32 * attention_block(self.config().hidden_size / self.config().n_heads).0
     }
 
     fn heads(&self, own: &LayerTape, layer: usize) -> Heads {
@@ -488,7 +493,7 @@ impl Pass<'_> {
         launch!(
             self.kernels,
             AttentionQueriesBackward,
-            (grid, 128),
+            (grid, self.attention_threads()),
             heads,
             self.inputs.tasks,
             own.plain_context,
@@ -500,7 +505,7 @@ impl Pass<'_> {
         launch!(
             self.kernels,
             AttentionKeysBackward,
-            (grid, 128),
+            (grid, self.attention_threads()),
             heads,
             self.inputs.tasks,
             own.log_sums,

@@ -53,6 +53,11 @@ impl CardGradients {
         })
     }
 
+    /// Whether they are on this card.
+    pub(crate) fn are_on(&self, cuda: &Cuda) -> bool {
+        Arc::ptr_eq(self.values.machine(), &cuda.machine)
+    }
+
     /// The place of a gradient.
     pub(super) fn at(&self, range: &Range<usize>) -> Span<f32> {
         self.values.span().part(range.clone())

@@ -116,7 +116,7 @@ impl Cuda {
         let mut workspace = self.workspace();
         let super::Workspace { arena, parcel, parcel_block, sums_block } = &mut *workspace;
         parcel.clear();
-        let inputs = Inputs::pack(&batch.sentences, parcel);
+        let inputs = Inputs::pack(config, &batch.sentences, parcel);
         let positions = parcel.put(batch.positions.iter().map(|row| n32(*row)));
         let originals = parcel.put(batch.originals.iter().copied());
         let lay_out = |arena: &mut Arena| {

@@ -7,9 +7,12 @@ use std::sync::OnceLock;
 
 /// Loads the driver and the libraries, once.
 pub(super) fn load(roots: &[PathBuf]) -> Result<(), Error> {
-    static LOADED: OnceLock<Result<(), String>> = OnceLock::new();
-    let loaded = LOADED.get_or_init(|| find_all(roots));
-    loaded.clone().map_err(|reason| Error::NoCuda { reason })
+    static LOADED: OnceLock<()> = OnceLock::new();
+    if LOADED.get().is_none() {
+        find_all(roots).map_err(|reason| Error::NoCuda { reason })?;
+        let _ = LOADED.set(());
+    }
+    Ok(())
 }
 
 #[expect(unsafe_code, reason = "asking for a library runs its start code")]
@@ -28,6 +31,9 @@ fn find_all(roots: &[PathBuf]) -> Result<(), String> {
         if !is_present() {
             for path in candidates(name, roots) {
                 keep(&path);
+                if is_present() {
+                    break;
+                }
             }
         }
         if !is_present() {

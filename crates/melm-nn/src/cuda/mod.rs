@@ -2,7 +2,7 @@
 //!
 //! Every number lives on the card: weights, moments, gradients, what a pass leaves for the way back. The processor sends
 //! pieces and gets losses, and gets the weights back when a training is saved. Products are cuBLASLt's, everything
-//! between them is a kernel of `kernels/`, compiled for the model's shape when the card is opened. Nothing depends on the
+//! between them is a kernel of `kernels/`, compiled for a model's shape when it is first used. Nothing depends on the
 //! order in which blocks happen to run, so that the same step gives the same bits.
 //!
 //! The driver and two libraries are looked for when a card is asked for, not when the program is built or started.
@@ -163,6 +163,11 @@ impl Cuda {
             precision: self.precision,
             is_checked: self.is_checked,
         };
+        if shape.hidden > program::MOST_HIDDEN || shape.head_size > program::MOST_HEAD_SIZE {
+            let (hidden, head) = (shape.hidden, shape.head_size);
+            let reason = format!("{hidden} wide, with heads of {head}");
+            return Err(Error::Cuda { what: "a model this large", reason });
+        }
         let mut known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(kernels) = known.get(&shape) {
             return Ok(Arc::clone(kernels));

@@ -51,7 +51,7 @@ impl Cuda {
     ) -> Result<f64, Error> {
         let job = Job { batch, k: k.min(model.encoder.config().vocab_size), allowed, needs_losses };
         match self.try_predict(model, job, out) {
-            Err(Error::DeviceMemory { .. }) if batch.sentences.n_sentences() > 1 => {
+            Err(Error::DeviceMemory { .. }) if batch.can_be_halved() => {
                 self.workspace().arena.give_back();
                 let mut loss = 0.0;
                 let mut start = 0;
@@ -84,7 +84,7 @@ impl Cuda {
         let mut workspace = self.workspace();
         let super::Workspace { arena, parcel, parcel_block, .. } = &mut *workspace;
         parcel.clear();
-        let inputs = Inputs::pack(&batch.sentences, parcel);
+        let inputs = Inputs::pack(config, &batch.sentences, parcel);
         let positions = parcel.put(batch.positions.iter().map(|row| n32(*row)));
         let originals = parcel.put(batch.originals.iter().copied());
         let sets = parcel.put(job.allowed.iter().flat_map(Allowed::words));

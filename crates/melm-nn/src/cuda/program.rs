@@ -113,8 +113,15 @@ pub(super) fn norm_rows(hidden: usize) -> usize {
 
 /// Rows whose columns one block sums, as `rows.cu` has it.
 pub(super) const ROWS_PER_SUM: usize = 16;
-/// Queries of one block of attention, as `attention.cu` has it.
-pub(super) const QUERIES: usize = 16;
+/// Warps of one block of attention, and its queries, as `attention.cu` has it.
+pub(super) fn attention_block(head_size: usize) -> (usize, usize) {
+    let warps = if head_size <= 96 { 4 } else { 2 };
+    (warps, 4 * warps)
+}
+
+/// The widest models whose rows fit the shared memory of a block.
+pub(super) const MOST_HIDDEN: usize = 6_144;
+pub(super) const MOST_HEAD_SIZE: usize = 148;
 /// Blocks of one row of scores, as `head.cu` has it.
 pub(super) const SEGMENTS: usize = 8;
 /// The most tags of a chain, as `tagger.cu` has it.

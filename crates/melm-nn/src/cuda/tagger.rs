@@ -125,7 +125,7 @@ impl Cuda {
         let mut workspace = self.workspace();
         let super::Workspace { arena, parcel, parcel_block, sums_block } = &mut *workspace;
         parcel.clear();
-        let inputs = Inputs::pack(batch.sentences(), parcel);
+        let inputs = Inputs::pack(config, batch.sentences(), parcel);
         let rows = parcel.put(batch.rows().iter().map(|row| n32(*row)));
         let tags = parcel.put(batch.tags().iter().copied());
         let sentences = 0..batch.sentences().n_sentences();
@@ -239,7 +239,7 @@ impl Cuda {
         let mut workspace = self.workspace();
         let super::Workspace { arena, parcel, parcel_block, .. } = &mut *workspace;
         parcel.clear();
-        let inputs = Inputs::pack(batch.sentences(), parcel);
+        let inputs = Inputs::pack(config, batch.sentences(), parcel);
         let rows = parcel.put(batch.rows().iter().map(|row| n32(*row)));
         let lay_out = |arena: &mut Arena| {
             let tape = Tape::lay_out(arena, config, n, false);

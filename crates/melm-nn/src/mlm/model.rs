@@ -31,6 +31,11 @@ impl MaskedBatch {
         self.originals.clear();
     }
 
+    /// Whether the halves, one after the other, have the positions in their order.
+    pub(crate) fn can_be_halved(&self) -> bool {
+        self.sentences.n_sentences() > 1 && self.positions.is_sorted()
+    }
+
     /// The sentences in two parts, each with its masked positions in their order.
     pub(crate) fn halves(&self) -> [Self; 2] {
         let n = self.sentences.n_sentences();

@@ -1,7 +1,7 @@
 //! Adam and `AdamW`, exactly as torch's, the tied table included; clipping by the global norm.
 
 use crate::buffer::Buffer;
-use crate::cuda::Moments;
+use crate::cuda::{Cuda, Moments};
 use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::gradients::Gradients;
@@ -37,7 +37,8 @@ impl Default for AdamSettings {
     }
 }
 
-/// The optimiser's memory: two moments a parameter. Those of frozen tensors are never touched and take no memory.
+/// The optimiser's memory: two moments a parameter. Those of frozen tensors are never touched and take no memory, except
+/// on a card.
 pub struct Adam {
     settings: AdamSettings,
     n_steps: u64,
@@ -102,7 +103,7 @@ impl Adam {
     /// The norm of all gradients of the last step before clipping, when clipping is on. A card has to be waited for.
     pub fn norm(&self) -> Result<Option<f64>, Error> {
         match &self.card {
-            Some(card) if self.settings.max_norm.is_some() => Ok(Some(card.norm()?)),
+            Some(card) if self.settings.max_norm.is_some() => card.norm(),
             _ => Ok(self.norm),
         }
     }
@@ -139,20 +140,12 @@ impl Adam {
         rate: f32,
         (parameters, gradients): (&mut Parameters, &mut Gradients),
     ) -> Result<(), Error> {
+        if let Device::Cuda(cuda) = device {
+            return self.step_on(cuda, rate, (parameters, gradients));
+        }
+        let Device::Cpu(cpu) = device else { return Ok(()) };
+        self.bring_home()?;
         self.n_steps += 1;
-        let cpu = match device {
-            Device::Cpu(cpu) => cpu,
-            Device::Cuda(cuda) => {
-                if self.card.is_none() {
-                    self.card = Some(Moments::send(cuda, [&self.mean, &self.square])?);
-                }
-                let rule = (self.rule(rate, None), self.settings.max_norm);
-                let moments = self.card.as_mut().expect("just made");
-                cuda.step(rule, (parameters, gradients), moments)?;
-                parameters.fall_behind();
-                return Ok(());
-            }
-        };
         let trains_table = gradients.table.is_written() && !parameters.table().is_frozen;
         let norm =
             self.settings.max_norm.map(|_| self.length(cpu, parameters, gradients, trains_table));
@@ -176,6 +169,40 @@ impl Adam {
         }
         if trains_table {
             self.step_table(cpu, rule, (parameters, gradients));
+        }
+        Ok(())
+    }
+
+    fn step_on(
+        &mut self,
+        cuda: &Cuda,
+        rate: f32,
+        (parameters, gradients): (&mut Parameters, &mut Gradients),
+    ) -> Result<(), Error> {
+        if self.card.as_ref().is_some_and(|card| !card.are_on(cuda)) {
+            self.bring_home()?;
+        }
+        if self.card.is_none() {
+            self.card = Some(Moments::send(cuda, [&self.mean, &self.square])?);
+        }
+        self.n_steps += 1;
+        let rule = (self.rule(rate, None), self.settings.max_norm);
+        let moments = self.card.as_mut().expect("just made");
+        match cuda.step(rule, (parameters, gradients), moments) {
+            Ok(true) => parameters.fall_behind(),
+            Ok(false) => {}
+            Err(error) => {
+                self.n_steps -= 1;
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Gets the moments from a card, for another device to go on with.
+    fn bring_home(&mut self) -> Result<(), Error> {
+        if let Some(card) = self.card.take() {
+            card.read([&mut self.mean, &mut self.square])?;
         }
         Ok(())
     }

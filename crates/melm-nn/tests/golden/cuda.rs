@@ -1,12 +1,13 @@
 //! The goldens again, on a card: a real one where there is one, else one emulated on the processor.
 
-use crate::support::{Bench, Device, RELATIVE, assert_close};
+use crate::support::{Bench, Device, Gradients, RELATIVE, Tape, assert_close};
 use crate::{steps, tagger, tagger_invariants, tiny};
 use melm_nn::Error;
 use melm_nn::config::Config;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
-use melm_nn::mlm::{Allowed, MaskedBatch, MaskedLm, PieceSets, Predictions};
+use melm_nn::mlm::{Allowed, HeadTape, MaskedBatch, MaskedLm, PieceSets, Predictions};
+use melm_nn::optim::{Adam, AdamSettings};
 
 /// bf16 keeps eight bits.
 const ROUGH: f32 = 2e-2;
@@ -254,4 +255,75 @@ fn constrained_chains_equal_the_processors() {
     };
     let wanted = train(Device::cpu(2));
     cards(&settings(Precision::F32), |device| assert_same(&train(device()), &wanted, RELATIVE));
+}
+
+/// A few steps, each on the device that `places` gives for it; the parameters at the end.
+fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec<f32> {
+    let mut model = MaskedLm::random(config, 5).unwrap();
+    model.parameters_mut().freeze(freezes);
+    let (mut tape, mut head) = (Tape::for_training(config), HeadTape::default());
+    let settings = AdamSettings { eps: 1e-3, max_norm: Some(0.5), ..AdamSettings::default() };
+    let mut adam = Adam::new(model.parameters(), settings);
+    for (step, device) in devices.iter().enumerate() {
+        let mut gradients = Gradients::new(model.parameters());
+        let mut batch = MaskedBatch::default();
+        for (key, length) in [(0, 5_u32), (1, 17)] {
+            let pieces: Vec<_> = (0..length).map(|i| 2 + (i * i + key) % 30).collect();
+            batch.sentences.push(&pieces, u64::from(key));
+        }
+        // Nothing is masked in the first step.
+        if step > 0 {
+            batch.positions.extend([1, 4, 9, 20]);
+            batch.originals.extend([7, 8, 9, 10]);
+        }
+        let dropout = Dropout::new(config, 3, step as u64);
+        let places = (&mut tape, &mut head, &mut gradients);
+        model.accumulate(device, (&batch, 0.25, dropout), places).unwrap();
+        adam.step(device, 1e-2, (model.parameters_mut(), &mut gradients)).unwrap();
+        let next = devices.get(step + 1);
+        if next.is_none_or(|next| !std::ptr::eq(*next, *device)) {
+            model.parameters_mut().fetch().unwrap();
+        }
+    }
+    let list: Vec<_> = model.parameters().list().iter().map(|p| p.name.clone()).collect();
+    list.iter().flat_map(|name| model.parameters().get(name).unwrap().to_vec()).collect()
+}
+
+fn small(hidden_size: usize) -> Config {
+    Config {
+        vocab_size: 41,
+        hidden_size,
+        n_layers: 1,
+        n_heads: 2,
+        intermediate_size: 9,
+        max_position_embeddings: 30,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn a_training_may_begin_with_nothing_and_move_between_devices() {
+    let cpu = Device::cpu(2);
+    let wanted = steps(&small(12), &[&cpu; 5], |_| false);
+    cards(&settings(Precision::F32), |device| {
+        let (card, other) = (device(), device());
+        for devices in
+            [[&card; 5], [&card, &card, &cpu, &cpu, &card], [&cpu, &card, &other, &other, &cpu]]
+        {
+            let found = steps(&small(12), &devices, |_| false);
+            assert_close("parameters", &found, &wanted, RELATIVE);
+        }
+    });
+}
+
+#[test]
+fn odd_widths_partly_frozen_and_large_heads_equal_the_processors() {
+    let freezes = |name: &str| name.contains("attention.self.query");
+    for config in [small(10), small(256)] {
+        let wanted = steps(&config, &[&Device::cpu(2); 3], freezes);
+        cards(&settings(Precision::F32), |device| {
+            let found = steps(&config, &[&device(); 3], freezes);
+            assert_close("parameters", &found, &wanted, RELATIVE);
+        });
+    }
 }

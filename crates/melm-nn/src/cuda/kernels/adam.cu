@@ -36,7 +36,7 @@ DEVICE float lookup_sum(Lookups lookups, u32 u, u32 c) {
 // Four numbers, or the last n.
 template <class T>
 DEVICE void load4(float out[4], Span<T> from, u64 i, u32 n) {
-    if (n == 4) {
+    if (n == 4 && (u64)&from[i] % 16 == 0) {
         float4 quad = *(const float4*)&from[i];
         out[0] = quad.x, out[1] = quad.y, out[2] = quad.z, out[3] = quad.w;
     } else {
@@ -46,7 +46,7 @@ DEVICE void load4(float out[4], Span<T> from, u64 i, u32 n) {
 }
 
 DEVICE void store4(const float x[4], Span<float> to, u64 i, u32 n) {
-    if (n == 4) {
+    if (n == 4 && (u64)&to[i] % 16 == 0) {
         *(float4*)&to[i] = {x[0], x[1], x[2], x[3]};
     } else {
 #pragma unroll
@@ -61,7 +61,7 @@ KERNEL list_lookups(Lookups lookups, u32 enters) {
     if (u < lookups.pieces.len) lookups.of[lookups.pieces[u]] = enters ? u + 1 : 0;
 }
 
-// Four numbers at once, all spans aligned alike; `product` is the copy that products read, where it is another. With
+// Four numbers at once; `product` is the copy that products read, where it is another. With
 // lookups the numbers are rows of the table from `first` on, and the looked-up rows belong to their gradient.
 KERNEL adam(Span<float> values, Span<float> means, Span<float> squares, Span<const float> gradient,
             Span<product_t> product, Rule rule, Span<const float> clip, Lookups lookups, u32 first) {
@@ -89,7 +89,7 @@ KERNEL adam(Span<float> values, Span<float> means, Span<float> squares, Span<con
     store4(m, means, i, n);
     store4(s, squares, i, n);
 #if BF16
-    if (n == 4) {
+    if (n == 4 && (u64)&product[i] % 8 == 0) {
         *(ushort4*)&product[i] = {to_product(v[0]), to_product(v[1]), to_product(v[2]), to_product(v[3])};
     } else {
         for (u32 j = 0; j < n; j++) product[i + j] = to_product(v[j]);
@@ -117,13 +117,13 @@ DEVICE double block_total(double x) {
 // Each block's share of the sum of squares.
 KERNEL square_sums(Span<const float> x, Span<double> out) {
     double sum = 0.0;
-    u64 n_quads = x.len / 4, step = (u64)gridDim.x * NORM_THREADS;
+    u64 n_quads = (u64)x.data % 16 == 0 ? x.len / 4 : 0, step = (u64)gridDim.x * NORM_THREADS;
 #pragma unroll 4
     for (u64 i = (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < n_quads; i += step) {
         float4 quad = *(const float4*)&x[4 * i];
         sum += quad.x * quad.x + quad.y * quad.y + (quad.z * quad.z + quad.w * quad.w);
     }
-    if (blockIdx.x == 0 && threadIdx.x < x.len % 4) sum += (double)x[4 * n_quads + threadIdx.x] * x[4 * n_quads + threadIdx.x];
+    for (u64 i = 4 * n_quads + (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < x.len; i += step) sum += (double)x[i] * x[i];
     sum = block_total(sum);
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }

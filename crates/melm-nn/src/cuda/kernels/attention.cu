@@ -5,7 +5,8 @@
 // gradient of queries the group is queries and the tile keys; for the gradient of keys and values it is the other way.
 
 const u32 GROUP = 4;
-const u32 WARPS = 4;
+// Fewer where heads are large, so that their rows fit shared memory.
+const u32 WARPS = HEAD_SIZE <= 96 ? 4 : 2;
 const u32 TILE = WARP;
 const u32 HEAD_PADDED = (HEAD_SIZE + 3) / 4 * 4;
 // Rows start at different banks, and at multiples of 16 bytes.

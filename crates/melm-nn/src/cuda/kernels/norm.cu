@@ -55,12 +55,18 @@ DEVICE void normalise(Row& row, u32 at, Affine affine, RowMask mask, Normed out)
     if (lane_of_thread() == 0) out.scale[at] = scale;
 }
 
+// Without dropout rows need no places: those of a head are others than the batch's.
+DEVICE RowMask mask_at(Drop drop, Span<const Place> places, u32 at) {
+    RowMask all = {0, 0, 0, 1.0f};
+    return drop.threshold == 0 ? all : row_mask(drop, places[at].sentence, places[at].position);
+}
+
 // y = norm(residual + dropout(x + bias)); bias and residual may be missing.
 KERNEL norm_forward(Span<const float> x, Span<const float> bias, Span<const float> residual, Affine affine, Drop drop,
                     Span<const Place> places, Normed out, u32 n_rows) {
     u32 at = row_of_warp();
     if (at >= n_rows) return;
-    RowMask mask = row_mask(drop, places[at].sentence, places[at].position);
+    RowMask mask = mask_at(drop, places, at);
     u64 start = (u64)at * HIDDEN;
     Row row, shift, other;
     load(row, x, start);
@@ -133,7 +139,7 @@ KERNEL norm_backward(Span<const float> weight, Span<const float> normed, Span<co
         u64 start = (u64)at * HIDDEN;
         EACH_COLUMN(i, c) shift.x[i] = row.x[i] = d[start + c];
         denormalise(row, weighed, at, weight, normed, scale);
-        RowMask mask = row_mask(drop, places[at].sentence, places[at].position);
+        RowMask mask = mask_at(drop, places, at);
         EACH_COLUMN(i, c) {
             d[start + c] = row.x[i];
             row.x[i] *= mask.factor(c);

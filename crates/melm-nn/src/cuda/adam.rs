@@ -19,7 +19,7 @@ const CHUNK_NUMBERS: usize = 6 << 20;
 /// Table rows of a chunk are a multiple of this, so that chunks are aligned.
 const ROW_ALIGNMENT: usize = 16;
 /// Blocks that share a sum of squares.
-const NORM_BLOCKS: usize = 512;
+pub(super) const NORM_BLOCKS: usize = 512;
 
 /// The optimiser's memory on a card: two moments a parameter.
 pub(crate) struct Moments {
@@ -27,9 +27,9 @@ pub(crate) struct Moments {
     square: Block,
     /// Some rows of the table's gradient.
     chunk: Block,
-    norms: Block,
-    grams: Block,
-    clip: Block,
+    pub(super) norms: Block,
+    pub(super) grams: Block,
+    pub(super) clip: Block,
     /// For each piece, which of the looked-up ones it is.
     listed: Block,
     parcel: Block,
@@ -52,7 +52,7 @@ impl Argument for CardRule {}
 /// As `adam.cu` has it.
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-struct Lookups {
+pub(super) struct Lookups {
     pieces: Span<u32>,
     starts: Span<u32>,
     order: Span<u32>,
@@ -120,15 +120,15 @@ impl Moments {
 }
 
 /// One step: what is read, and what is changed.
-struct Step<'a> {
-    kernels: &'a Kernels,
-    weights: &'a Weights,
-    parameters: &'a Parameters,
-    card: &'a CardGradients,
-    moments: &'a mut Moments,
+pub(super) struct Step<'a> {
+    pub(super) kernels: &'a Kernels,
+    pub(super) weights: &'a Weights,
+    pub(super) parameters: &'a Parameters,
+    pub(super) card: &'a CardGradients,
+    pub(super) moments: &'a mut Moments,
     /// Tensors to change, neighbours together.
-    ranges: Vec<Range<usize>>,
-    trains_table: bool,
+    pub(super) ranges: Vec<Range<usize>>,
+    pub(super) trains_table: bool,
 }
 
 impl Cuda {
@@ -197,9 +197,9 @@ fn trained_ranges(parameters: &Parameters, gradients: &Gradients) -> Vec<Range<u
 }
 
 /// The lookups by piece, on the card and here.
-struct ByPiece {
-    pieces: Vec<u32>,
-    card: Lookups,
+pub(super) struct ByPiece {
+    pub(super) pieces: Vec<u32>,
+    pub(super) card: Lookups,
 }
 
 impl Step<'_> {
@@ -251,68 +251,6 @@ impl Step<'_> {
     fn chunk_rows(&self) -> usize {
         let (vocab_size, width) = (self.parameters.table().shape[0], self.card.width);
         (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(vocab_size)
-    }
-
-    /// The norm of all gradients; what clipping leaves is put where [`Self::update`] reads it.
-    fn clip(&mut self, most: f32, lookups: &ByPiece) -> Result<(), Error> {
-        let n_pieces = lookups.pieces.len();
-        let norms = self.moments.norms.span::<f64>();
-        let values = self.card.values.span::<f32>();
-        let mut used = 1;
-        let mut take = |n: usize| {
-            used += n;
-            norms.part(used - n..used)
-        };
-        for range in &self.ranges {
-            let (gradient, out) = (values.part(range.clone()), take(NORM_BLOCKS));
-            launch!(self.kernels, SquareSums, ([NORM_BLOCKS, 1, 1], 256), gradient, out);
-        }
-        if self.trains_table {
-            let (stride, n) = (self.weights.n_rows, self.card.n_states);
-            if n > 0 {
-                self.grams(take(NORM_BLOCKS))?;
-            }
-            let (errors, states) = self.card.factors(stride);
-            let (over, out) = (([n_pieces, 1, 1], 256), take(n_pieces));
-            let (errors, states) = (errors.span(), states.span());
-            let card = lookups.card;
-            launch!(self.kernels, LookupNorm, over, card, errors, states, n32(n), n32(stride), out);
-        }
-        let (parts, norm) = (norms.part(1..used), norms.part(0..1));
-        let clip = self.moments.clip.span::<f32>().first(1);
-        launch!(self.kernels, FinishNorm, ([1, 1, 1], 256), parts, most, norm, clip);
-        Ok(())
-    }
-
-    /// The squared norm of the head's part of the table's gradient, from two small matrices.
-    fn grams(&mut self, out: Span<f64>) -> Result<(), Error> {
-        let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
-        let (errors, states) = self.card.factors(stride);
-        // A few columns too many, which nobody adds up: products like round numbers.
-        let row = padded_rows(n);
-        let grams = self.moments.grams.span::<f32>();
-        let (of_states, of_errors) =
-            (grams.first(n * row), grams.part(n * row..(SPLITS + 1) * n * row));
-        let k = stride / SPLITS;
-        let product = |factor: Factor, k: usize, out: Span<f32>, n_batches: usize| Product {
-            m: n,
-            n: row,
-            k,
-            a: factor,
-            b: factor.transposed(),
-            out,
-            out_row: row,
-            out_batch: n * row,
-            accumulates: false,
-            bias: Span::default(),
-            n_batches,
-        };
-        self.kernels.product(&product(Factor::of(states, width), width, of_states, 1))?;
-        let errors = Factor::of(errors, stride).every(k);
-        self.kernels.product(&product(errors, k, of_errors, SPLITS))?;
-        let (over, parts) = (([NORM_BLOCKS, 1, 1], 256), n32(SPLITS));
-        launch!(self.kernels, GramDot, over, of_errors, of_states, parts, n32(n), n32(row), out);
-        Ok(())
     }
 
     fn update(&mut self, rule: Rule, clips: bool, lookups: &ByPiece) -> Result<(), Error> {

@@ -1,11 +1,14 @@
 //! The masked-LM head on a card: losses, errors, and back to the encoder.
 
-use super::encode::{Back, Inputs, NormTape, Pass, Tape};
+use super::backward::Back;
+use super::encode::Pass;
+use super::inputs::Inputs;
 use super::kernels::{Drop, launch};
 use super::machine::{Factor, Numbers, Product, Span};
 use super::memory::{Arena, Parcel};
 use super::program::{ROWS_PER_SUM, SEGMENTS, norm_rows};
 use super::sums::Sums;
+use super::tape::{NormTape, Tape};
 use super::{Cuda, SPLITS, n32};
 use crate::config::Config;
 use crate::dropout::Dropout;

@@ -8,6 +8,7 @@
 //! The driver and two libraries are looked for when a card is asked for, not when the program is built or started.
 
 mod adam;
+mod backward;
 mod blas;
 mod compile;
 mod driver;
@@ -16,14 +17,17 @@ mod emulated;
 mod encode;
 mod gradients;
 mod head;
+mod inputs;
 mod kernels;
 mod library;
 mod machine;
 mod memory;
+mod norm;
 mod predict;
 mod program;
 mod sums;
 mod tagger;
+mod tape;
 mod weights;
 
 pub use driver::CudaSettings;

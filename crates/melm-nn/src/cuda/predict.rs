@@ -1,11 +1,13 @@
 //! The best pieces and the losses at masked positions, on a card.
 
-use super::encode::{Inputs, Pass, Tape};
+use super::encode::Pass;
 use super::head::{CHUNK, HeadTape, Masked};
+use super::inputs::Inputs;
 use super::kernels::launch;
 use super::machine::{Machine, Span};
 use super::memory::{Arena, Parcel, Plain, read_floats};
 use super::program::SEGMENTS;
+use super::tape::Tape;
 use super::{Cuda, n32};
 use crate::dropout::Dropout;
 use crate::error::Error;

@@ -1,11 +1,14 @@
 //! The tagger on a card: emissions, losses of softmax or chain, and back to the encoder.
 
-use super::encode::{Back, Inputs, Pass, Tape};
+use super::backward::Back;
+use super::encode::Pass;
+use super::inputs::Inputs;
 use super::kernels::{Argument, Drop, Kernels, launch};
 use super::machine::Span;
 use super::memory::{Arena, Parcel, read_floats};
 use super::program::{MOST_TAGS, ROWS_PER_SUM};
 use super::sums::Sums;
+use super::tape::Tape;
 use super::weights::Weights;
 use super::{Cuda, n32};
 use crate::crf;

@@ -103,17 +103,6 @@ KERNEL add_lookups(Lookups lookups, Span<float> gradient) {
     for (u32 c = threadIdx.x; c < HIDDEN; c += blockDim.x) gradient[row + c] += lookup_sum(lookups, blockIdx.x, c);
 }
 
-DEVICE double block_total(double x) {
-    __shared__ double parts[NORM_THREADS / WARP];
-    x = warp_sum(x);
-    __syncthreads();
-    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = x;
-    __syncthreads();
-    x = 0.0;
-    for (u32 w = 0; w < NORM_THREADS / WARP; w++) x += parts[w];
-    return x;
-}
-
 // Each block's share of the sum of squares.
 KERNEL square_sums(Span<const float> x, Span<double> out) {
     double sum = 0.0;
@@ -124,7 +113,7 @@ KERNEL square_sums(Span<const float> x, Span<double> out) {
         sum += quad.x * quad.x + quad.y * quad.y + (quad.z * quad.z + quad.w * quad.w);
     }
     for (u64 i = 4 * n_quads + (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < x.len; i += step) sum += (double)x[i] * x[i];
-    sum = block_total(sum);
+    sum = sum_of_block<NORM_THREADS>(sum);
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
@@ -137,7 +126,7 @@ KERNEL gram_dot(Span<const float> errors, Span<const float> states, u32 n_parts,
         for (u32 p = 0; p < n_parts; p++) e += errors[(u64)p * states.len + i];
         sum += e * states[i];
     }
-    sum = block_total(sum);
+    sum = sum_of_block<NORM_THREADS>(sum);
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
@@ -153,7 +142,7 @@ KERNEL lookup_norm(Lookups lookups, Span<const product_t> errors, Span<const pro
             head += from_product(errors[(u64)r * stride + piece]) * from_product(states[(u64)r * HIDDEN + c]);
         sum += (double)own * own + 2.0 * own * head;
     }
-    sum = block_total(sum);
+    sum = sum_of_block<NORM_THREADS>(sum);
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
@@ -161,7 +150,7 @@ KERNEL lookup_norm(Lookups lookups, Span<const product_t> errors, Span<const pro
 KERNEL finish_norm(Span<const double> parts, float most, Span<double> norm, Span<float> clip) {
     double sum = 0.0;
     for (u64 i = threadIdx.x; i < parts.len; i += NORM_THREADS) sum += parts[i];
-    sum = block_total(sum);
+    sum = sum_of_block<NORM_THREADS>(sum);
     if (threadIdx.x == 0) {
         double length = sqrt(sum > 0.0 ? sum : 0.0);
         double left = most / (length + 1e-6);

@@ -121,3 +121,16 @@ DEVICE double warp_sum(double x) {
     for (u32 step = WARP / 2; step > 0; step /= 2) x += __shfl_xor_sync(EVERY_LANE, x, step);
     return x;
 }
+
+// The sum over a block of N threads, for all of them.
+template <u32 N, class T>
+DEVICE T sum_of_block(T x) {
+    __shared__ T parts[N / WARP];
+    x = warp_sum(x);
+    __syncthreads();
+    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = x;
+    __syncthreads();
+    x = 0;
+    for (u32 w = 0; w < N / WARP; w++) x += parts[w];
+    return x;
+}

@@ -29,17 +29,6 @@ DEVICE float block_max(float x) {
     return x;
 }
 
-DEVICE float block_sum_of(float x) {
-    __shared__ float parts[THREADS / WARP];
-    x = warp_sum(x);
-    __syncthreads();
-    if (threadIdx.x % WARP == 0) parts[threadIdx.x / WARP] = x;
-    __syncthreads();
-    x = 0.0f;
-    for (u32 w = 0; w < THREADS / WARP; w++) x += parts[w];
-    return x;
-}
-
 // scores += bias, and each segment's largest score and sum of exponentials: totals[row, segment, 2]. One sweep: a new
 // largest score shrinks the sum so far.
 KERNEL score_totals(Span<float> scores, Span<const float> bias, Span<float> totals, u32 vocab, u32 stride) {
@@ -66,7 +55,7 @@ KERNEL score_totals(Span<float> scores, Span<const float> bias, Span<float> tota
         *(float4*)&scores[start + first] = quad;
     }
     float largest = block_max(most);
-    sum = block_sum_of(most == -INFINITY ? 0.0f : sum * expf(most - largest));
+    sum = sum_of_block<THREADS>(most == -INFINITY ? 0.0f : sum * expf(most - largest));
     if (threadIdx.x == 0) {
         u64 at = ((u64)s.row * SEGMENTS + blockIdx.x) * 2;
         totals[at] = largest;

@@ -1,0 +1,86 @@
+//! What the kernels read of a batch.
+
+use super::Block;
+use super::machine::Span;
+use super::memory::{Parcel, Plain};
+use super::n32;
+use super::program::attention_block;
+use crate::config::Config;
+use crate::packed::Packed;
+
+/// Where a row belongs, as `common.cuh` has it.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    sentence: u64,
+    position: u32,
+}
+
+impl Plain for Place {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        self.sentence.put(bytes);
+        u64::from(self.position).put(bytes);
+    }
+}
+
+/// A block's queries or keys, as `attention.cu` has it.
+#[derive(Clone, Copy)]
+pub(super) struct Task {
+    start: u32,
+    length: u32,
+    first: u32,
+    sentence: u64,
+}
+
+impl Plain for Task {
+    fn put(&self, bytes: &mut Vec<u8>) {
+        for number in [self.start, self.length, self.first, 0] {
+            number.put(bytes);
+        }
+        self.sentence.put(bytes);
+    }
+}
+
+/// What the kernels read of a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Inputs {
+    pub(super) pieces: Span<u32>,
+    pub(super) places: Span<Place>,
+    pub(super) starts: Span<u32>,
+    pub(super) tasks: Span<Task>,
+    pub(super) n_sentences: usize,
+    pub(super) longest: usize,
+}
+
+impl Inputs {
+    /// Packs a batch; [`Self::placed`] says where it came to lie.
+    pub(super) fn pack(config: &Config, batch: &Packed, parcel: &mut Parcel) -> Self {
+        let n_sentences = batch.n_sentences();
+        let (_, n_queries) = attention_block(config.hidden_size / config.n_heads);
+        let rows = || (0..n_sentences).map(|sentence| (sentence, batch.rows(sentence)));
+        let places =
+            batch.places().map(|(sentence, position)| Place { sentence, position: n32(position) });
+        let tasks = rows().flat_map(|(sentence, rows)| {
+            let (start, length, sentence) = (n32(rows.start), n32(rows.len()), batch.key(sentence));
+            (0..length).step_by(n_queries).map(move |first| Task { start, length, first, sentence })
+        });
+        Self {
+            pieces: parcel.put(batch.pieces().iter().copied()),
+            places: parcel.put(places),
+            starts: parcel
+                .put(rows().map(|(_, rows)| n32(rows.start)).chain([n32(batch.n_rows())])),
+            tasks: parcel.put(tasks),
+            n_sentences,
+            longest: rows().map(|(_, rows)| rows.len()).max().unwrap_or(0),
+        }
+    }
+
+    pub(super) fn placed(self, block: &Block) -> Self {
+        Self {
+            pieces: Parcel::placed(self.pieces, block),
+            places: Parcel::placed(self.places, block),
+            starts: Parcel::placed(self.starts, block),
+            tasks: Parcel::placed(self.tasks, block),
+            ..self
+        }
+    }
+}

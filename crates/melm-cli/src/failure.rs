@@ -16,7 +16,6 @@ pub(crate) enum Failure {
     #[error(transparent)]
     Method(#[from] melm::Error),
     /// This program, or this machine, cannot do it.
-    #[cfg(not(feature = "embedded"))]
     #[error("{message}")]
     Impossible {
         /// What cannot be done.
@@ -70,7 +69,6 @@ impl Failure {
             Failure::Text(error) => error.cure(),
             Failure::Exists(_) => Some("pass `--force` to overwrite it".into()),
             Failure::Usage { hint, .. } => Some((*hint).into()),
-            #[cfg(not(feature = "embedded"))]
             Failure::Impossible { hint, .. } => Some(hint.clone()),
             Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("create the folder first".into())

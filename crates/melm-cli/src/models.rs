@@ -98,10 +98,12 @@ pub(crate) fn device(machine: &Machine) -> Result<(Device, String), Failure> {
             };
             Ok((cuda.into(), said))
         }
-        Err(melm_nn::Error::NoCuda { reason }) if machine.device == DeviceChoice::Auto => {
-            Ok(cpu(machine, Some(&reason)))
+        Err(error) if machine.device != DeviceChoice::Auto => {
+            Err(Failure::from(melm::Error::from(error)))
         }
-        Err(error) => Err(Failure::from(melm::Error::from(error))),
+        Err(melm_nn::Error::NoCuda { reason }) => Ok(cpu(machine, Some(&reason))),
+        // A card whose driver and libraries do not fit each other, or that is full.
+        Err(error) => Ok(cpu(machine, Some(&format!("no card: {error}")))),
     }
 }
 
@@ -132,6 +134,7 @@ fn cuda_settings(index: u32, machine: &Machine) -> CudaSettings {
     CudaSettings {
         index,
         precision: machine.precision.0,
+        n_threads: machine.threads,
         cache: cache.map(|cache| cache.join("melm/kernels")),
         roots,
         ..CudaSettings::default()

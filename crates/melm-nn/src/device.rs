@@ -22,15 +22,12 @@ impl Device {
         Self::Cpu(Cpu::new(n_threads))
     }
 
-    /// The processor: this device, or if it is a card, one beside it with all cores. For models that a card has no kernels
-    /// for; what they compute does not depend on the number of threads.
+    /// The processor: this device, or if it is a card, the one beside it. For models that a card has no kernels for; what
+    /// they compute does not depend on the number of threads.
     pub fn processor(&self) -> Processor<'_> {
         match self {
             Self::Cpu(_) => Processor::Given(self),
-            Self::Cuda(_) => {
-                let n_threads = std::thread::available_parallelism().map_or(1, usize::from);
-                Processor::Own(Self::cpu(n_threads))
-            }
+            Self::Cuda(cuda) => Processor::Own(Box::new(Self::cpu(cuda.n_threads()))),
         }
     }
 
@@ -59,7 +56,7 @@ pub enum Processor<'a> {
     /// The one that was given.
     Given(&'a Device),
     /// One beside a card.
-    Own(Device),
+    Own(Box<Device>),
 }
 
 impl Deref for Processor<'_> {

@@ -9,6 +9,7 @@ use crate::error::Error;
 use cudarc::driver::result::{self, DriverError};
 use cudarc::driver::sys::{self, CUdevice_attribute as Attribute, CUresult};
 use std::ffi::{CString, c_void};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -19,6 +20,8 @@ pub struct CudaSettings {
     pub index: u32,
     /// What products are computed in.
     pub precision: Precision,
+    /// Threads of the processor beside it, where models that have no kernels are computed; all cores if `None`.
+    pub n_threads: Option<NonZeroUsize>,
     /// Where compiled kernels are kept; nowhere if `None`.
     pub cache: Option<PathBuf>,
     /// Folders to look for CUDA's libraries in, beyond the usual ones: environments of Python, toolkits.

@@ -46,12 +46,14 @@ use machine::{Factor, Machine, Product};
 use memory::{Arena, Block, Parcel};
 use program::Shape;
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A card: a stream of work, kernels, and working memory that is allocated once.
 pub struct Cuda {
     machine: Arc<dyn Machine>,
     precision: Precision,
+    n_threads: Option<NonZeroUsize>,
     is_checked: bool,
     kernels: Mutex<HashMap<Shape, Arc<Kernels>>>,
     workspace: Mutex<Workspace>,
@@ -88,10 +90,17 @@ impl Cuda {
         Self {
             machine,
             precision: settings.precision,
+            n_threads: settings.n_threads,
             is_checked: settings.is_checked,
             kernels: Mutex::default(),
             workspace: Mutex::new(workspace),
         }
+    }
+
+    /// Threads of the processor beside it.
+    pub(crate) fn n_threads(&self) -> usize {
+        let all = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.n_threads.map_or_else(all, usize::from)
     }
 
     /// The card's name.

@@ -150,7 +150,20 @@ impl<'a> Workshop<'a> {
         let _deferred = Deferred::begin();
         let watch = Mutex::new(Watch::new(terminal));
         let machine = job_machine(self.options);
-        let open = || models::device(&machine).map(|(device, _)| device);
+        let open = || {
+            let (device, said) = models::device(&machine)?;
+            // Its cells would stand in the ledger as another device's.
+            if device.arithmetic() != self.arithmetic.device {
+                return Err(Failure::Impossible {
+                    message: format!(
+                        "the first job computes on {}, this one on {said}",
+                        self.machine
+                    ),
+                    hint: "run fewer at a time: `--jobs`".into(),
+                });
+            }
+            Ok(device)
+        };
         let hear = |cell: &Cell, at: (usize, usize), progress: Progress<'_>| {
             let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
             watch.see(cell, at, progress);

@@ -97,7 +97,12 @@ pub(crate) struct Try {
     #[arg(long, value_name = "N", default_value = "300")]
     pub(crate) updates: std::num::NonZeroU64,
     /// Methods beside gold, the one the verdict is about last
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', default_value = "label-wise,melm")]
+    #[arg(
+        long,
+        value_name = "NAMES",
+        value_delimiter = ',',
+        default_value = "label-wise,melm,melm-both"
+    )]
     pub(crate) methods: Vec<System>,
     /// Write the result to standard output as JSON
     #[arg(long)]

@@ -40,7 +40,7 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
         "making drafts of {described} with {}: {n_rounds}; {machine}",
         pretrained.name()
     ));
-    let mut melm = Melm::new(lm, corpus, &plan.generate, &device)?;
+    let mut melm = Melm::new(lm, corpus, &plan, &device)?;
     let linearized = melm.linearized();
     for line in cuts((linearized.n_windowed, linearized.n_left_out), melm.n_unmaskable()) {
         terminal.say(&line);

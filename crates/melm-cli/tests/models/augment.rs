@@ -6,7 +6,9 @@ use std::time::SystemTime;
 
 use serde_json::Value;
 
-use crate::drafts::{assert_explained, assert_labels_stand, kept, read, sentences, to_text};
+use crate::drafts::{
+    assert_explained, assert_labels_stand, content, kept, read, sentences, to_text,
+};
 use crate::support::{TRAIN, assert_same, done, melm, results, run, tiny_folder};
 
 /// A judge that learns the few sentences by heart, in no time.
@@ -48,7 +50,7 @@ fn gold_comes_first_then_what_the_judge_agrees_with_and_every_verdict_is_explain
     let folder = prepared();
     let plain = "Nobody O\nspoke O\n\n";
     fs::write(folder.path().join("train.conll"), format!("{TRAIN}{plain}")).unwrap();
-    let said = done(folder.path(), &augment_into("out", "--rounds 4"));
+    let said = done(folder.path(), &augment_into("out", "--method melm --rounds 4"));
     assert!(said.contains("1 sentence without a mention: no drafts of them"), "{said}");
     let dir = folder.path().join("out");
     let mut names: Vec<_> = results(&dir).into_iter().map(|(name, _)| name).collect();
@@ -266,11 +268,29 @@ fn the_record_goes_to_standard_output_and_the_model_is_kept_if_asked() {
 }
 
 #[test]
+fn by_default_a_draft_by_label_wise_stands_beside_each_of_the_models() {
+    let folder = prepared();
+    done(folder.path(), &augment_into("both", "--rounds 2"));
+    done(folder.path(), &augment_into("melm", "--rounds 2 --method melm"));
+    let drafts = |out: &str| read(&folder.path().join(out).join("drafts.jsonl"));
+    let (both, melm) = (drafts("both"), drafts("melm"));
+    assert_explained(&both, &sentences(TRAIN));
+    let is_taken = |draft: &Value| draft["replaced"][0].get("donor").is_some();
+    for pair in both.chunks(2) {
+        assert_eq!(pair[0]["source"], pair[1]["source"]);
+        assert!(!is_taken(&pair[0]) && is_taken(&pair[1]), "{pair:?}");
+    }
+    let contents = |drafts: Vec<Value>| drafts.iter().map(content).collect::<Vec<_>>();
+    let models = both.into_iter().filter(|draft| !is_taken(draft)).collect();
+    assert_eq!(contents(models), contents(melm));
+}
+
+#[test]
 fn gold_and_sentences_without_mentions_are_keys_of_the_plan() {
     let folder = prepared();
     let plain = "Nobody O\nspoke O\n\n";
     fs::write(folder.path().join("train.conll"), format!("{plain}{TRAIN}")).unwrap();
-    let copied = "--set generate.without_mentions=copied --rounds 2";
+    let copied = "--method melm --set generate.without_mentions=copied --rounds 2";
     let said = done(folder.path(), &augment_into("out", &format!("{copied} --set union=false")));
     assert!(said.contains("have no mention: copied"), "{said}");
     assert!(said.contains("no gold and "), "{said}");
@@ -282,7 +302,7 @@ fn gold_and_sentences_without_mentions_are_keys_of_the_plan() {
     assert_eq!(funnel(&dir)["copied"], 2);
     let written = sentences(&augmented(&dir, "train.augmented.conll"));
     let wanted = drafts.iter().filter(|d| d["verdict"] == "kept" || d["verdict"] == "copied");
-    assert_eq!(written, wanted.map(crate::drafts::content).collect::<Vec<_>>());
+    assert_eq!(written, wanted.map(content).collect::<Vec<_>>());
 }
 
 #[test]

@@ -241,20 +241,20 @@ fn a_trial_says_plainly_whether_it_helps_and_goes_on_where_it_stopped() {
     let (said, out) = trial();
     assert!(
         said.contains(
-            "trying 12 sentences of `train.conll` in 3 folds, 1 seed, 3 updates each: 9 cells"
+            "trying 12 sentences of `train.conll` in 3 folds, 1 seed, 3 updates each: 12 cells"
         ),
         "{said}"
     );
-    assert!(out.contains("| gold |") && out.contains("| melm |"), "{out}");
+    assert!(out.contains("| gold |") && out.contains("| melm-both |"), "{out}");
     assert!(
-        ["use melm", "do not use melm", "no verdict", "augmentation helps"]
+        ["use melm-both", "do not use melm-both", "no verdict", "augmentation helps"]
             .iter()
             .any(|v| out.contains(v)),
         "{out}"
     );
-    assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 9);
+    assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 12);
     assert_eq!(trial().1, out);
-    assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 9);
+    assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 12);
     let few = run(folder.path(), "trial train.conll --model model --folds 9");
     assert_eq!(few.status.code(), Some(2));
     assert!(String::from_utf8(few.stderr).unwrap().contains("too few for 9 folds"));

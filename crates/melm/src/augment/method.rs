@@ -45,6 +45,8 @@ pub enum Method {
     /// The masked entity language model.
     #[default]
     Melm,
+    /// The masked entity language model, and beside each of its drafts one by `label-wise`.
+    MelmBoth,
     /// A mention gives way to any of its type in another language.
     CodemixRandom,
     /// A mention gives way to the most similar of its type in another language.
@@ -55,7 +57,7 @@ pub enum Method {
 
 impl Method {
     /// The names, as in the paper's tables.
-    pub const NAMES: [(&'static str, Self); 11] = [
+    pub const NAMES: [(&'static str, Self); 12] = [
         ("gold", Self::Gold),
         ("label-wise", Self::LabelWise),
         ("lwtr", Self::Lwtr),
@@ -64,6 +66,7 @@ impl Method {
         ("mlm-entity", Self::MlmEntity),
         ("melm-plain", Self::MelmPlain),
         ("melm", Self::Melm),
+        ("melm-both", Self::MelmBoth),
         ("codemix-random", Self::CodemixRandom),
         ("codemix-ess", Self::CodemixEss),
         ("melm-codemix", Self::MelmCodemix),
@@ -87,7 +90,7 @@ impl Method {
 
     /// Whether that model reads markers.
     pub fn linearizes(self) -> bool {
-        matches!(self, Self::Melm | Self::MelmCodemix)
+        matches!(self, Self::Melm | Self::MelmBoth | Self::MelmCodemix)
     }
 
     /// Whether it mixes languages, of which it needs several.
@@ -185,7 +188,7 @@ pub fn prepare<'a>(
     prepared.codemix.clone_from(&sources.counts);
     let learnt = Gold { train: &sources.corpus, dev: gold.dev };
     let tuned = tune(learnt, plan, (pretrained, device), run)?;
-    let melm = Melm::of(tuned.lm, sources, &plan.generate, device)?;
+    let melm = Melm::of(tuned.lm, (gold.train, sources), plan, device)?;
     prepared.markers = tuned.markers;
     prepared.finetuned = tuned.fitted;
     prepared.n_windowed = melm.linearized().n_windowed;
@@ -232,6 +235,9 @@ pub struct Melm<'a> {
     lm: EntityLm,
     sources: Sources<'a>,
     linearized: LinearizedCorpus,
+    /// Who makes a draft beside each of the model's, if the method wants both: mentions of gold in other contexts, of
+    /// any length, where the model's are new and as long as they were.
+    beside: Option<Substitute<'a>>,
     settings: &'a GenerateSettings,
     device: &'a Device,
 }
@@ -241,21 +247,23 @@ impl<'a> Melm<'a> {
     pub fn new(
         lm: EntityLm,
         corpus: &'a Corpus,
-        settings: &'a GenerateSettings,
+        plan: &'a Plan,
         device: &'a Device,
     ) -> Result<Self, Error> {
-        Self::of(lm, Sources::gold(corpus), settings, device)
+        Self::of(lm, (corpus, Sources::gold(corpus)), plan, device)
     }
 
     /// The same with code-mixed sentences among its sources.
     fn of(
         lm: EntityLm,
-        sources: Sources<'a>,
-        settings: &'a GenerateSettings,
+        (gold, sources): (&'a Corpus, Sources<'a>),
+        plan: &'a Plan,
         device: &'a Device,
     ) -> Result<Self, Error> {
         let linearized = lm.linearize(&sources.corpus)?;
-        Ok(Self { lm, sources, linearized, settings, device })
+        let has_both = plan.method == Method::MelmBoth;
+        let beside = has_both.then(|| Substitute::new(gold, plan.substitute));
+        Ok(Self { lm, sources, linearized, beside, settings: &plan.generate, device })
     }
 
     /// Drafts of code-mixed sentences as drafts of the gold sentences behind them; in the first round with the
@@ -305,7 +313,12 @@ impl Augmenter for Melm<'_> {
                 }
             },
         )?;
-        Ok(self.of_gold(round, made.ok_or(Error::Interrupted)?.drafts))
+        let mut drafts = self.of_gold(round, made.ok_or(Error::Interrupted)?.drafts);
+        if let Some(beside) = &self.beside {
+            drafts.extend(beside.round(key.then("beside"), round));
+            drafts.sort_by_key(|draft| draft.source);
+        }
+        Ok(drafts)
     }
 }
 

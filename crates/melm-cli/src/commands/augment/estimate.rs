@@ -104,7 +104,8 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
         let shape = Shape::of(model);
         let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, false));
         costs.push(("training the judge", shape.training(&plan.tagger.fit, (&train, &dev), 0.0)));
-        let drafts = if is_mixed { train.doubled() } else { train };
+        let are_twice = is_mixed || plan.method == melm::augment::Method::MelmBoth;
+        let drafts = if are_twice { train.doubled() } else { train };
         let operations = rounds * drafts.pieces * 2.0 * shape.encoder;
         costs.push(("judging", Cost { operations, bytes: 4.0 * shape.all }));
     }

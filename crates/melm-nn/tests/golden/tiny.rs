@@ -63,6 +63,21 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
     assert_eq!(n_checked, bench.model.parameters().list().len());
 }
 
+/// All gradients of each of ten batches, one after the other.
+pub(crate) fn gradients(name: &str, device: Device) -> Vec<f32> {
+    let golden = Golden::read(&format!("{name}.safetensors"));
+    let mut bench = Bench::open(name, device);
+    let names: Vec<_> = golden.under("gradient.").filter(|name| !is_exactly_zero(name)).collect();
+    let mut all = Vec::new();
+    for number in 0..10 {
+        let batch = golden.batch(number);
+        bench.gradients.clear();
+        bench.accumulate(&batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
+        names.iter().for_each(|name| all.extend(bench.gradient(name)));
+    }
+    all
+}
+
 #[test]
 fn hidden_states_loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {

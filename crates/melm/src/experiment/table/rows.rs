@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Observation, Split, Table};
+use crate::augment::Method;
 use crate::experiment::grid::BASE;
 use crate::experiment::statistics::Mean;
 use crate::experiment::{Paper, System};
@@ -10,6 +11,10 @@ use crate::fit::Budget;
 
 /// The name of the column of means.
 pub(super) const MEAN: &str = "mean";
+
+/// What systems are compared with beside gold: the simplest method, and the paper's.
+pub const REFERENCES: [System; 2] =
+    [System::Method(Method::LabelWise), System::Method(Method::Melm)];
 
 /// All rows of a table.
 pub struct Rows {
@@ -39,8 +44,8 @@ pub struct Row {
     pub f1: BTreeMap<String, Mean>,
     /// The difference to gold by column, and in the mean: paired, over draws.
     pub to_gold: BTreeMap<String, Mean>,
-    /// The difference to label-wise in the mean.
-    pub to_label_wise: Option<Mean>,
+    /// The differences to [`REFERENCES`] in the mean, of systems that come after them.
+    pub to_references: [Option<Mean>; 2],
     /// The difference to the same system of the first variant, in the mean.
     pub to_first: Option<Mean>,
     /// The paper's F1 by column.
@@ -89,9 +94,11 @@ impl Rows {
             let beside =
                 |method: System, variant: &String| find(&(*size, method, *budget, variant.clone()));
             let gold = beside(System::GOLD, variant).filter(|_| *method != System::GOLD);
-            let label_wise = System::Method(crate::augment::Method::LabelWise);
-            let others = ![System::GOLD, System::GoldDuplicated, label_wise].contains(method);
-            let label_wise = beside(label_wise, variant).filter(|_| others);
+            let to_reference = |reference: System| {
+                let other = beside(reference, variant);
+                let other = other.filter(|_| method.rank() > reference.rank());
+                other.and_then(|other| differences(table, scores, other).remove(MEAN))
+            };
             let first = variants.first().filter(|first| *first != variant);
             let first = first.and_then(|first| beside(*method, first));
             // A row that is not called what the paper's is has no value of the paper beside it.
@@ -107,14 +114,18 @@ impl Rows {
                 variant: variant.clone(),
                 f1: means(scores),
                 to_gold: gold.map(|gold| differences(table, scores, gold)).unwrap_or_default(),
-                to_label_wise: label_wise
-                    .and_then(|other| differences(table, scores, other).remove(MEAN)),
+                to_references: REFERENCES.map(to_reference),
                 to_first: first.and_then(|other| differences(table, scores, other).remove(MEAN)),
                 paper: paper.cloned().unwrap_or_default(),
             }
         };
         let rows = places.iter().map(row).collect();
         Self { table, split, columns: columns.into_iter().collect(), variants, rows }
+    }
+
+    /// Whether any row is compared with each of [`REFERENCES`].
+    pub(super) fn has_references(&self) -> [bool; 2] {
+        [0, 1].map(|at| self.rows.iter().any(|row| row.to_references[at].is_some()))
     }
 }
 

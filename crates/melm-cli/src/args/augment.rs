@@ -38,11 +38,11 @@ pub(crate) struct Augment {
     /// Folder to write
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// How drafts are made: melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or gold; of
-    /// several languages also codemix-random, codemix-ess or melm-codemix
+    /// How drafts are made: melm-both, melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or
+    /// gold; of several languages also codemix-random, codemix-ess or melm-codemix
     #[arg(long, value_parser = method)]
     pub(crate) method: Option<Method>,
-    /// How many drafts each sentence gets
+    /// How many drafts each sentence gets; with melm-both twice as many
     #[arg(long, value_name = "R")]
     pub(crate) rounds: Option<NonZeroU32>,
     /// Also write the fine-tuned model, to DIR/model

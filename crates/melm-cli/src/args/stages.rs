@@ -38,7 +38,7 @@ pub(crate) struct Generate {
     pub(crate) files: Vec<Input>,
     #[command(flatten)]
     pub(crate) output: Output,
-    /// How many drafts each sentence gets
+    /// How many drafts each sentence gets; with melm-both twice as many
     #[arg(long, value_name = "R")]
     pub(crate) rounds: Option<NonZeroU32>,
     #[command(flatten)]

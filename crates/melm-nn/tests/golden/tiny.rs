@@ -73,7 +73,9 @@ pub(crate) fn gradients(name: &str, device: Device) -> Vec<f32> {
         let batch = golden.batch(number);
         bench.gradients.clear();
         bench.accumulate(&batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
-        names.iter().for_each(|name| all.extend(bench.gradient(name)));
+        for name in &names {
+            all.extend(bench.gradient(name));
+        }
     }
     all
 }

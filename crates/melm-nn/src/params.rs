@@ -164,6 +164,37 @@ impl Parameters {
         Ok(())
     }
 
+    /// Copies the numbers of a card that is ahead to a twin beside them. `false` if no card is, or if it has no room.
+    pub(crate) fn keep_on_card(&self, twin: &mut Option<Weights>) -> Result<bool, Error> {
+        if !self.is_behind {
+            return Ok(false);
+        }
+        let mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
+        let weights = mirror.as_ref().expect("a card that is ahead has them");
+        if let Some(twin) = twin.as_ref().filter(|twin| twin.is_like(weights)) {
+            twin.become_as(weights)?;
+            return Ok(true);
+        }
+        match weights.twin() {
+            Ok(new) => *twin = Some(new),
+            Err(Error::DeviceMemory { .. }) => *twin = None,
+            Err(error) => return Err(error),
+        }
+        Ok(twin.is_some())
+    }
+
+    /// Goes back to the numbers of a twin, on its card.
+    pub(crate) fn put_on_card(&mut self, twin: &Weights) -> Result<(), Error> {
+        let mirror = self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(weights) = mirror.as_ref().filter(|weights| weights.is_like(twin)) {
+            self.is_behind = true;
+            return weights.become_as(twin);
+        }
+        *mirror = None;
+        self.is_behind = false;
+        twin.read(&(0..self.values.len()), &mut self.values)
+    }
+
     /// The same numbers on a card, copied there if need be.
     pub(crate) fn on(&self, cuda: &Cuda, kernels: &Kernels) -> Result<Arc<Weights>, Error> {
         let mut mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);

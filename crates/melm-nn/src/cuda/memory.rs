@@ -64,6 +64,16 @@ impl Block {
         Numbers { address: self.address, len: self.n_bytes / size, size }
     }
 
+    pub(super) fn n_bytes(&self) -> usize {
+        self.n_bytes
+    }
+
+    /// Copies all of a block that is as large.
+    pub(super) fn become_as(&self, other: &Self) -> Result<(), Error> {
+        assert_eq!(self.n_bytes, other.n_bytes, "blocks of one size");
+        self.machine.copy(other.address, self.address, self.n_bytes)
+    }
+
     pub(super) fn machine(&self) -> &Arc<dyn Machine> {
         &self.machine
     }

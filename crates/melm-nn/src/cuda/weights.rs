@@ -56,6 +56,35 @@ impl Weights {
         Arc::ptr_eq(self.values.machine(), &cuda.machine)
     }
 
+    /// As many numbers beside these, the same ones.
+    pub(crate) fn twin(&self) -> Result<Self, Error> {
+        let empty = |like: &Block| Block::zeros(like.machine(), like.n_bytes());
+        let twin = Self {
+            values: empty(&self.values)?,
+            rounded: self.rounded.as_ref().map(empty).transpose()?,
+            table: self.table.clone(),
+            width: self.width,
+            n_rows: self.n_rows,
+        };
+        twin.become_as(self)?;
+        Ok(twin)
+    }
+
+    /// Whether [`Self::become_as`] can be: both are on one card, of one model.
+    pub(crate) fn is_like(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.values.machine(), other.values.machine())
+            && self.values.n_bytes() == other.values.n_bytes()
+    }
+
+    /// Takes over the numbers of a twin.
+    pub(crate) fn become_as(&self, other: &Self) -> Result<(), Error> {
+        self.values.become_as(&other.values)?;
+        match (&self.rounded, &other.rounded) {
+            (Some(own), Some(others)) => own.become_as(others),
+            _ => Ok(()),
+        }
+    }
+
     /// Some of the numbers as they are learnt.
     pub(super) fn plain(&self, range: &Range<usize>) -> Span<f32> {
         self.values.span().part(range.clone())

@@ -4,7 +4,7 @@ use super::MaskedLm;
 use crate::config::Config;
 use crate::error::Error;
 use crate::params::{Parameters, TABLE};
-use crate::weights::{Checkpoint, Tensor, save};
+use crate::weights::Checkpoint;
 use std::path::Path;
 
 /// Tensors with one value a piece.
@@ -47,13 +47,7 @@ impl MaskedLm {
 
     /// Writes `config.json` and `model.safetensors`, which Python's `from_pretrained` opens.
     pub fn save(&self, dir: &Path) -> Result<(), Error> {
-        let parameters = self.parameters();
-        let tensors: Vec<_> = parameters
-            .list()
-            .iter()
-            .map(|p| Tensor { name: &p.name, shape: &p.shape, data: parameters.at(&p.range) })
-            .collect();
-        save(dir, self.config(), &tensors)
+        self.parameters().save(dir, self.config())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::config::{Config, ModelType};
 use crate::crf::Allowed;
 use crate::error::Error;
 use crate::params::Parameters;
-use crate::weights::{Checkpoint, Tensor, TensorShape, save};
+use crate::weights::{Checkpoint, TensorShape};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -108,12 +108,6 @@ impl Tagger {
         config.extra.insert("architectures".to_owned(), json!([architecture]));
         config.extra.insert("id2label".to_owned(), Value::Object(by_number));
         config.extra.insert("label2id".to_owned(), Value::Object(by_name));
-        let parameters = self.parameters();
-        let tensors: Vec<_> = parameters
-            .list()
-            .iter()
-            .map(|p| Tensor { name: &p.name, shape: &p.shape, data: parameters.at(&p.range) })
-            .collect();
-        save(dir, &config, &tensors)
+        self.parameters().save(dir, &config)
     }
 }

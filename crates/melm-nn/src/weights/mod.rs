@@ -19,3 +19,4 @@ pub use checkpoint::Checkpoint;
 pub use names::{Part, TensorShape, tensors};
 pub(crate) use save::save_folder;
 pub use save::{Tensor, save};
+pub use state::KeptParameters;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::config::Config;
+use crate::params::{Parameter, Parameters};
 
 /// Numbers are turned to bytes in blocks of this many: large enough for the system, small enough for the cache.
 const BLOCK: usize = 1 << 14;
@@ -30,6 +31,18 @@ pub struct Tensor<'a> {
 /// renamed, so a reader, or a map of the old file, never sees half of one. Needs no memory beyond one small block.
 pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), Error> {
     save_folder(dir, &config.to_json(), tensors)
+}
+
+impl Parameters {
+    /// Writes a model's folder; what a card has learnt is read from there.
+    pub(crate) fn save(&self, dir: &Path, config: &Config) -> Result<(), Error> {
+        let values = self.read(&(0..self.table().range.end))?;
+        let mut tensors = Vec::new();
+        for Parameter { name, shape, range, .. } in self.list() {
+            tensors.push(Tensor { name, shape, data: &values[range.clone()] });
+        }
+        save(dir, config, &tensors)
+    }
 }
 
 /// The same with the text of any model's `config.json`.

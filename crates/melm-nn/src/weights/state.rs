@@ -11,6 +11,7 @@ use super::convert;
 use super::save::{Tensor, write_file};
 use super::shards::{Shard, Table};
 use crate::Error;
+use crate::cuda::Weights;
 use crate::optim::Adam;
 use crate::params::{Parameter, Parameters};
 
@@ -35,21 +36,34 @@ impl Parameters {
         State::open(path)?.read_values(self)
     }
 
-    /// Copies all up to the last tensor that is not frozen: in one piece, since a card is slow to give many.
-    pub fn copy_trained(&self) -> Result<Vec<f32>, Error> {
+    /// Copies what is trained over what was kept before: on the card while that is ahead, which is slow to give it away.
+    pub fn keep_trained(&self, kept: &mut KeptParameters) -> Result<(), Error> {
+        if self.keep_on_card(&mut kept.on_card)? {
+            return Ok(());
+        }
+        kept.on_card = None;
+        // In one piece, since a card is slow to give many.
         let last = self.list().iter().rfind(|parameter| !parameter.is_frozen);
-        Ok(self.read(&(0..last.map_or(0, |last| last.range.end)))?.into_owned())
-    }
-
-    /// Puts back what [`Self::copy_trained`] copied, with the same tensors frozen.
-    ///
-    /// # Panics
-    /// If it is a copy of other tensors.
-    pub fn put_trained(&mut self, copy: &[f32]) -> Result<(), Error> {
-        self.fetch()?;
-        self.values_mut()[..copy.len()].copy_from_slice(copy);
+        kept.here = self.read(&(0..last.map_or(0, |last| last.range.end)))?.into_owned();
         Ok(())
     }
+
+    /// Goes back to what [`Self::keep_trained`] kept of the same model, with the same tensors frozen.
+    pub fn put_trained(&mut self, kept: &KeptParameters) -> Result<(), Error> {
+        if let Some(twin) = &kept.on_card {
+            return self.put_on_card(twin);
+        }
+        self.fetch()?;
+        self.values_mut()[..kept.here.len()].copy_from_slice(&kept.here);
+        Ok(())
+    }
+}
+
+/// A copy of what is trained, without a file.
+#[derive(Default)]
+pub struct KeptParameters {
+    here: Vec<f32>,
+    on_card: Option<Weights>,
 }
 
 impl Adam {

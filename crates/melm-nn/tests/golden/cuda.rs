@@ -8,6 +8,7 @@ use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
 use melm_nn::mlm::{Allowed, HeadTape, MaskedBatch, MaskedLm, PieceSets, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::weights::{Checkpoint, KeptParameters};
 
 /// bf16 keeps eight bits.
 const ROUGH: f32 = 2e-2;
@@ -325,6 +326,52 @@ fn a_training_may_begin_with_nothing_and_move_between_devices() {
             assert_close("parameters", &found, &wanted, RELATIVE);
         }
     });
+}
+
+/// A training keeps its best parameters, goes on, and comes back to them: on the card, and here when it has no room.
+#[test]
+fn what_is_kept_comes_back_to_the_bit() {
+    let check = |device: Device| {
+        let mut bench = Bench::of(MaskedLm::random(&config(), 5).unwrap(), device);
+        let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
+        let mut kept = KeptParameters::default();
+        let mut trained = |bench: &mut Bench| -> (f64, Vec<f32>) {
+            for _ in 0..2 {
+                bench.gradients.clear();
+                bench.accumulate(&batch(), 0.02, Dropout::NONE);
+                let both = (bench.model.parameters_mut(), &mut bench.gradients);
+                adam.step(&bench.device, 1e-2, both).unwrap();
+            }
+            seen(bench)
+        };
+        for _ in 0..2 {
+            let wanted = trained(&mut bench);
+            bench.model.parameters().keep_trained(&mut kept).unwrap();
+            assert!(trained(&mut bench) != wanted);
+            bench.model.parameters_mut().put_trained(&kept).unwrap();
+            assert!(seen(&mut bench) == wanted);
+        }
+        // Away from the card in the meantime.
+        let wanted = seen(&mut bench);
+        bench.model.parameters_mut().get_mut("lm_head.bias").unwrap().fill(1.0);
+        bench.model.parameters_mut().put_trained(&kept).unwrap();
+        assert!(seen(&mut bench) == wanted);
+    };
+    check(Device::cpu(2));
+    for most_bytes in [None, Some(9 << 20)] {
+        let settings = CudaSettings { most_bytes, ..settings(Precision::Bf16) };
+        cards(&settings, |device| check(device()));
+    }
+}
+
+/// The loss of a batch, and what a saved model holds.
+fn seen(bench: &mut Bench) -> (f64, Vec<f32>) {
+    let loss = bench.accumulate(&batch(), 0.02, Dropout::NONE);
+    let folder = tempfile::tempdir().unwrap();
+    bench.model.save(folder.path()).unwrap();
+    let saved = MaskedLm::open(&Checkpoint::open(folder.path()).unwrap(), 0, 0).unwrap();
+    let list = saved.parameters().list().iter();
+    (loss, list.flat_map(|p| saved.parameters().get(&p.name).unwrap().to_vec()).collect())
 }
 
 #[test]

@@ -182,7 +182,6 @@ pub fn fit(
             return Err(Error::Interrupted);
         }
     }
-    learner.parameters_mut().fetch()?;
     let best = course.best.filter(|_| settings.keep == Keep::Best);
     if best.is_some() {
         store.restore_best(learner.parameters_mut())?;

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use melm_nn::optim::Adam;
 use melm_nn::params::Parameters;
+use melm_nn::weights::KeptParameters;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -93,12 +94,12 @@ impl Course {
 /// The files of a training under way; without a folder only its best parameters, in memory.
 pub(super) struct Store {
     folder: Option<PathBuf>,
-    best: Vec<f32>,
+    best: KeptParameters,
 }
 
 impl Store {
     pub(super) fn new(folder: Option<&Path>) -> Self {
-        Self { folder: folder.map(Path::to_path_buf), best: Vec::new() }
+        Self { folder: folder.map(Path::to_path_buf), best: KeptParameters::default() }
     }
 
     fn file(&self, name: &str) -> Option<PathBuf> {
@@ -180,7 +181,7 @@ impl Store {
     pub(super) fn save_best(&mut self, parameters: &Parameters) -> Result<(), Error> {
         match self.best() {
             Some(path) => parameters.save_trained(&path, "")?,
-            None => self.best = parameters.copy_trained()?,
+            None => parameters.keep_trained(&mut self.best)?,
         }
         Ok(())
     }

@@ -30,7 +30,7 @@ pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
     let Some(judged) = methods.last().copied().filter(|method| *method != System::GOLD) else {
         return Err(Failure::Usage {
             message: "there is nothing to compare gold with".into(),
-            hint: "name a method, as in `--methods label-wise,melm`",
+            hint: "name a method, as in `--methods label-wise,melm-both`",
         });
     };
     let trial = Trial {

@@ -14,7 +14,7 @@ use crate::baselines::NO_PRETRAINING;
 pub enum System {
     /// A method of augmentation, or gold alone.
     Method(Method),
-    /// Gold as often as all drafts would make it: the negative control.
+    /// Gold as often as one draft a sentence and round would make it: the negative control.
     GoldDuplicated,
     /// Gold, and its sentences with entities of as much extra gold (Figure 1).
     AddEntity,

@@ -124,7 +124,7 @@ impl TrialResult {
 
     /// The difference of a method to label-wise.
     pub fn to_label_wise(&self, method: System) -> Option<Difference> {
-        Some(self.difference(self.row(method)?.to_references[0].as_ref()?))
+        Some(self.difference(self.row(method)?.to_methods.get(Method::LabelWise.name())?))
     }
 
     /// The table as Markdown.

@@ -4,6 +4,7 @@ mod analyses;
 mod grids;
 mod workshop;
 
+use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use melm::augment::Method;
@@ -89,6 +90,11 @@ fn chosen(command: &Reproduce, lines: &[Line], terminal: &Terminal) -> Vec<Line>
             }
             None => chosen.push(line.clone()),
         }
+    }
+    let devices: BTreeSet<&str> = chosen.iter().map(|line| line.device.as_str()).collect();
+    if devices.len() > 1 {
+        let all = devices.into_iter().collect::<Vec<_>>().join(" and ");
+        terminal.say(&format!("the table mixes cells computed on {all}"));
     }
     if n_old > 0 {
         let n = count(n_old, "cell");

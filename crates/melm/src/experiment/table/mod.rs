@@ -7,7 +7,7 @@ mod write;
 
 pub use costs::costs;
 pub use figures::figures;
-pub use rows::{REFERENCES, Row, Rows};
+pub use rows::{Row, Rows};
 pub use write::{csv, latex, markdown};
 
 use std::collections::BTreeMap;

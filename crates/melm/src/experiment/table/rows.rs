@@ -12,9 +12,8 @@ use crate::fit::Budget;
 /// The name of the column of means.
 pub(super) const MEAN: &str = "mean";
 
-/// What systems are compared with beside gold: the simplest method, and the paper's.
-pub const REFERENCES: [System; 2] =
-    [System::Method(Method::LabelWise), System::Method(Method::Melm)];
+/// What systems that come after them are compared with, beside gold: the simplest method, and the paper's.
+pub(super) const REFERENCES: [Method; 2] = [Method::LabelWise, Method::Melm];
 
 /// All rows of a table.
 pub struct Rows {
@@ -44,8 +43,8 @@ pub struct Row {
     pub f1: BTreeMap<String, Mean>,
     /// The difference to gold by column, and in the mean: paired, over draws.
     pub to_gold: BTreeMap<String, Mean>,
-    /// The differences to [`REFERENCES`] in the mean, of systems that come after them.
-    pub to_references: [Option<Mean>; 2],
+    /// The differences in the mean to label-wise and to MELM, of systems that come after them.
+    pub to_methods: BTreeMap<&'static str, Mean>,
     /// The difference to the same system of the first variant, in the mean.
     pub to_first: Option<Mean>,
     /// The paper's F1 by column.
@@ -94,10 +93,10 @@ impl Rows {
             let beside =
                 |method: System, variant: &String| find(&(*size, method, *budget, variant.clone()));
             let gold = beside(System::GOLD, variant).filter(|_| *method != System::GOLD);
-            let to_reference = |reference: System| {
-                let other = beside(reference, variant);
-                let other = other.filter(|_| method.rank() > reference.rank());
-                other.and_then(|other| differences(table, scores, other).remove(MEAN))
+            let to_method = |reference: Method| {
+                let other = System::Method(reference);
+                let scored = beside(other, variant).filter(|_| method.rank() > other.rank())?;
+                Some((reference.name(), differences(table, scores, scored).remove(MEAN)?))
             };
             let first = variants.first().filter(|first| *first != variant);
             let first = first.and_then(|first| beside(*method, first));
@@ -114,7 +113,7 @@ impl Rows {
                 variant: variant.clone(),
                 f1: means(scores),
                 to_gold: gold.map(|gold| differences(table, scores, gold)).unwrap_or_default(),
-                to_references: REFERENCES.map(to_reference),
+                to_methods: REFERENCES.into_iter().filter_map(to_method).collect(),
                 to_first: first.and_then(|other| differences(table, scores, other).remove(MEAN)),
                 paper: paper.cloned().unwrap_or_default(),
             }
@@ -123,33 +122,49 @@ impl Rows {
         Self { table, split, columns: columns.into_iter().collect(), variants, rows }
     }
 
-    /// Whether any row is compared with each of [`REFERENCES`].
-    pub(super) fn has_references(&self) -> [bool; 2] {
-        [0, 1].map(|at| self.rows.iter().any(|row| row.to_references[at].is_some()))
+    /// The names of the methods that any row is compared with.
+    pub(super) fn references(&self) -> impl Iterator<Item = &'static str> {
+        let is_used = |name: &&str| self.rows.iter().any(|row| row.to_methods.contains_key(name));
+        REFERENCES.map(Method::name).into_iter().filter(is_used)
     }
 }
 
 /// Rows over all sizes, where there are several. A size is to a draw what a seed is: smaller draws are parts of larger
-/// ones, so that they count as one.
+/// ones, so that they count as one. Draws that lack a size are left out: sizes differ more than methods.
 fn add_all_sizes(places: &mut Vec<(Place, Scores)>) {
-    let sizes: BTreeSet<_> = places.iter().map(|((size, ..), _)| *size).collect();
-    let mut all: Vec<(Place, Scores)> = Vec::new();
+    let mut all: Vec<(Place, BTreeMap<usize, Scores>)> = Vec::new();
     for ((size, method, budget, variant), scores) in places.iter() {
         let place = (ALL_SIZES, *method, *budget, variant.clone());
         let at = all.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
-            all.push((place, Scores::new()));
+            all.push((place, BTreeMap::new()));
             all.len() - 1
         });
-        let rank = sizes.iter().position(|other| other == size).unwrap_or_default() as u64;
-        let n_sizes = sizes.len() as u64;
-        let moved = scores.iter().map(|((column, draw, seed), f1)| {
-            ((column.clone(), *draw, seed * n_sizes + rank), *f1)
-        });
-        all[at].1.extend(moved);
+        all[at].1.insert(*size, scores.clone());
     }
-    if sizes.len() > 1 {
-        places.extend(all);
-    }
+    let sizes_of = |budget: &Budget| -> BTreeSet<usize> {
+        places.iter().filter(|(place, _)| place.2 == *budget).map(|(place, _)| place.0).collect()
+    };
+    let whole: Vec<_> = all
+        .into_iter()
+        .filter_map(|(place, by_size)| {
+            let sizes = sizes_of(&place.2);
+            let n_sizes = sizes.len() as u64;
+            let mut moved = Scores::new();
+            for (rank, size) in (0..).zip(&sizes) {
+                let has_all = |key: &(String, u64, u64)| {
+                    sizes.iter().all(|size| by_size.get(size).is_some_and(|s| s.contains_key(key)))
+                };
+                let scores = by_size.get(size).into_iter().flatten();
+                moved.extend(scores.filter(|(key, _)| has_all(key)).map(
+                    |((column, draw, seed), f1)| {
+                        ((column.clone(), *draw, seed * n_sizes + rank), *f1)
+                    },
+                ));
+            }
+            (n_sizes > 1 && !moved.is_empty()).then_some((place, moved))
+        })
+        .collect();
+    places.extend(whole);
 }
 
 /// The mean of each column over draws and seeds. The mean of means has the spread of the draws and seeds that all

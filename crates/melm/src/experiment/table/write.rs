@@ -1,7 +1,7 @@
 //! Tables as Markdown, LaTeX and CSV.
 
 use super::Table;
-use super::rows::{ALL_SIZES, MEAN, REFERENCES, Row, Rows};
+use super::rows::{ALL_SIZES, MEAN, Row, Rows};
 use crate::experiment::statistics::Mean;
 
 /// The table as Markdown: one part a budget.
@@ -105,8 +105,7 @@ fn header(rows: &Rows) -> Vec<String> {
     head.extend((rows.variants.len() > 1).then(|| "variant".to_owned()));
     head.extend(rows.columns.iter().cloned());
     head.extend([MEAN, "to gold"].map(str::to_owned));
-    let references = REFERENCES.into_iter().zip(rows.has_references());
-    head.extend(references.filter(|(_, is_used)| *is_used).map(|(one, _)| format!("to {one}")));
+    head.extend(rows.references().map(|name| format!("to {name}")));
     let first = rows.variants.first().filter(|_| rows.variants.len() > 1);
     head.extend(first.map(|first| format!("to {first}")));
     head
@@ -122,8 +121,7 @@ fn cells(rows: &Rows, row: &Row) -> Vec<String> {
     }
     let said = |mean: Option<&Mean>| mean.map_or_else(String::new, difference);
     cells.push(said(row.to_gold.get(MEAN)));
-    let references = row.to_references.iter().zip(rows.has_references());
-    cells.extend(references.filter(|(_, is_used)| *is_used).map(|(mean, _)| said(mean.as_ref())));
+    cells.extend(rows.references().map(|name| said(row.to_methods.get(name))));
     if rows.variants.len() > 1 {
         cells.push(said(row.to_first.as_ref()));
     }

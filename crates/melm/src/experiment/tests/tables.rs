@@ -86,6 +86,41 @@ fn sizes_of_a_draw_are_one_pair_since_the_draws_are_nested() {
     assert!((both.mean - one.mean).abs() < 1e-9);
     assert!((both.margin().unwrap() - one.margin().unwrap()).abs() < 1e-9);
     assert!(markdown(&rows).contains("| all | melm |"));
+    // A draw that lacks a size is no part of them.
+    all.retain(|line| (line.cell.size, line.cell.draw) != (20, 3) || line.cell.language != "en");
+    let rows = Table::Mono.rows(&all, Scored::Dev, &grid().paper);
+    let melm = rows.rows.last().unwrap();
+    assert_eq!((melm.to_gold["mean"].n, melm.f1["en"].n), (5, 8));
+    assert!((melm.to_gold["en"].mean - 1.5).abs() < 1e-9);
+}
+
+#[test]
+fn methods_are_compared_with_label_wise_and_melm_if_they_come_after_them() {
+    let mut all = lines();
+    for (name, more) in [("label-wise", 0), ("melm-both", 30), ("lwtr", 10)] {
+        all.extend(lines().into_iter().filter(|line| line.cell.method == System::GOLD).map(
+            |line| {
+                let Cell { language, draw, seed, .. } = line.cell;
+                let f1 = if language == "en" { 600 } else { 500 } + draw * 10 + seed + more;
+                self::line(Cell { language, draw, seed, ..cell(name) }, f1, &[])
+            },
+        ));
+    }
+    let rows = Table::Mono.rows(&all, Scored::Dev, &grid().paper);
+    let means = |name: &str| {
+        let row = rows.rows.iter().find(|row| row.method.name() == name).unwrap();
+        let rounded = |(name, mean): (&&'static str, &statistics::Mean)| {
+            (*name, (mean.mean * 10.0).round() / 10.0)
+        };
+        row.to_methods.iter().map(rounded).collect::<Vec<_>>()
+    };
+    assert!(means("gold").is_empty() && means("label-wise").is_empty());
+    assert_eq!(means("lwtr"), [("label-wise", 1.0)]);
+    assert_eq!(means("melm"), [("label-wise", 2.0)]);
+    assert_eq!(means("melm-both"), [("label-wise", 3.0), ("melm", 1.0)]);
+    assert!(markdown(&rows).contains("| mean | to gold | to label-wise | to melm |"));
+    let two = Table::Mono.rows(&lines(), Scored::Dev, &grid().paper);
+    assert!(markdown(&two).contains("| mean | to gold |\n"), "{}", markdown(&two));
 }
 
 #[test]

@@ -98,12 +98,17 @@ pub(crate) fn device(machine: &Machine) -> Result<(Device, String), Failure> {
             };
             Ok((cuda.into(), said))
         }
-        Err(error) if machine.device != DeviceChoice::Auto => {
-            Err(Failure::from(melm::Error::from(error)))
-        }
-        Err(melm_nn::Error::NoCuda { reason }) => Ok(cpu(machine, Some(&reason))),
-        // A card whose driver and libraries do not fit each other, or that is full.
-        Err(error) => Ok(cpu(machine, Some(&format!("no card: {error}")))),
+        Err(error) => without_card(machine, error),
+    }
+}
+
+/// The processor instead of a card that cannot be opened, unless a card was asked for.
+fn without_card(machine: &Machine, error: melm_nn::Error) -> Result<(Device, String), Failure> {
+    match error {
+        error if machine.device != DeviceChoice::Auto => Err(melm::Error::from(error).into()),
+        melm_nn::Error::NoCuda { reason } => Ok(cpu(machine, Some(&reason))),
+        // Its driver and libraries do not fit each other, or it is full.
+        error => Ok(cpu(machine, Some(&format!("no card: {error}")))),
     }
 }
 
@@ -138,5 +143,29 @@ fn cuda_settings(index: u32, machine: &Machine) -> CudaSettings {
         cache: cache.map(|cache| cache.join("melm/kernels")),
         roots,
         ..CudaSettings::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_card_that_cannot_be_opened_is_an_error_only_if_it_was_asked_for() {
+        let precision = "bf16".parse().unwrap();
+        let machine = |device| Machine { device, threads: None, precision };
+        let full = || melm_nn::Error::DeviceMemory { wanted: 5 << 20, free: 0, total: 4 << 20 };
+        let none = || melm_nn::Error::NoCuda { reason: "no driver".into() };
+        for (error, why) in
+            [(full(), "(no card: the CUDA device has no room"), (none(), "(no driver)")]
+        {
+            let Ok((device, said)) = without_card(&machine(DeviceChoice::Auto), error) else {
+                panic!("the processor is always there")
+            };
+            assert!(matches!(device, Device::Cpu(_)) && said.contains(why), "{said}");
+        }
+        for error in [full(), none()] {
+            assert!(without_card(&machine(DeviceChoice::Cuda(0)), error).is_err());
+        }
     }
 }

@@ -108,6 +108,11 @@ impl Cpu {
         self.isa
     }
 
+    /// How many threads it has.
+    pub fn n_threads(&self) -> usize {
+        self.pool.n_threads()
+    }
+
     pub(crate) fn pool(&self) -> &Pool {
         &self.pool
     }

@@ -164,7 +164,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Copies the numbers of a card that is ahead to a twin beside them. `false` if no card is, or if it has no room.
+    /// Copies the numbers of a card that is ahead to a twin beside them. `false` if no card is, or if it has little room.
     pub(crate) fn keep_on_card(&self, twin: &mut Option<Weights>) -> Result<bool, Error> {
         if !self.is_behind {
             return Ok(false);
@@ -175,11 +175,7 @@ impl Parameters {
             twin.become_as(weights)?;
             return Ok(true);
         }
-        match weights.twin() {
-            Ok(new) => *twin = Some(new),
-            Err(Error::DeviceMemory { .. }) => *twin = None,
-            Err(error) => return Err(error),
-        }
+        *twin = weights.twin()?;
         Ok(twin.is_some())
     }
 

@@ -39,7 +39,7 @@ pub(crate) struct Augment {
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: PathBuf,
     /// How drafts are made: melm-both, melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or
-    /// gold; of several languages also codemix-random, codemix-ess or melm-codemix
+    /// gold; of several languages also codemix-random, codemix-ess or melm-codemix [default: melm-both]
     #[arg(long, value_parser = method)]
     pub(crate) method: Option<Method>,
     /// How many drafts each sentence gets; with melm-both twice as many

@@ -189,7 +189,11 @@ impl Machine for Card {
 
     fn memory(&self) -> Result<(usize, usize), Error> {
         self.bind()?;
-        result::mem_get_info().map_err(|error| failure("its memory's size", &error))
+        let found = result::mem_get_info();
+        let (free, total) = found.map_err(|error| failure("its memory's size", &error))?;
+        let budget = self.budget();
+        let left = budget.most.map_or(free, |most| most.saturating_sub(budget.used));
+        Ok((free.min(left), total))
     }
 
     fn peak(&self) -> usize {
@@ -199,17 +203,14 @@ impl Machine for Card {
     fn allocate(&self, n_bytes: usize) -> Result<u64, Error> {
         let (free, total) = self.memory()?;
         let mut budget = self.budget();
-        let refuse = |free| Err(Error::DeviceMemory { wanted: n_bytes, free, total });
-        if let Some(most) = budget.most {
-            let left = most.saturating_sub(budget.used);
-            if n_bytes > left {
-                return refuse(left);
-            }
+        let refused = || Err(Error::DeviceMemory { wanted: n_bytes, free, total });
+        if budget.most.is_some() && n_bytes > free {
+            return refused();
         }
         // SAFETY: the context is current.
         let address = match unsafe { result::malloc_sync(n_bytes) } {
             Ok(address) => address,
-            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => return refuse(free),
+            Err(DriverError(CUresult::CUDA_ERROR_OUT_OF_MEMORY)) => return refused(),
             Err(error) => return Err(failure("memory", &error)),
         };
         budget.used += n_bytes;

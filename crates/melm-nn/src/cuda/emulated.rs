@@ -28,6 +28,8 @@ pub(super) struct Emulator {
 struct State {
     /// Allocations by address, in units that align them for anything.
     blocks: HashMap<u64, Vec<u128>>,
+    /// The most bytes that they took at once.
+    peak: usize,
     functions: Vec<Run>,
     begun: Vec<u8>,
 }
@@ -123,7 +125,7 @@ impl Machine for Emulator {
     }
 
     fn peak(&self) -> usize {
-        Self::used(&self.state())
+        self.state().peak
     }
 
     fn allocate(&self, n_bytes: usize) -> Result<u64, Error> {
@@ -135,6 +137,7 @@ impl Machine for Emulator {
         let mut block = vec![0_u128; n_bytes.div_ceil(UNIT)];
         let address = block.as_mut_ptr() as u64;
         state.blocks.insert(address, block);
+        state.peak = state.peak.max(Self::used(&state));
         Ok(address)
     }
 

@@ -56,8 +56,12 @@ impl Weights {
         Arc::ptr_eq(self.values.machine(), &cuda.machine)
     }
 
-    /// As many numbers beside these, the same ones.
-    pub(crate) fn twin(&self) -> Result<Self, Error> {
+    /// As many numbers beside these, the same ones; none where the room may be needed for the work itself.
+    pub(crate) fn twin(&self) -> Result<Option<Self>, Error> {
+        let rounded = self.rounded.as_ref().map_or(0, Block::n_bytes);
+        if self.values.machine().memory()?.0 < 4 * (self.values.n_bytes() + rounded) {
+            return Ok(None);
+        }
         let empty = |like: &Block| Block::zeros(like.machine(), like.n_bytes());
         let twin = Self {
             values: empty(&self.values)?,
@@ -67,7 +71,7 @@ impl Weights {
             n_rows: self.n_rows,
         };
         twin.become_as(self)?;
-        Ok(twin)
+        Ok(Some(twin))
     }
 
     /// Whether [`Self::become_as`] can be: both are on one card, of one model.

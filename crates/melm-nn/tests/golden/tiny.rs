@@ -63,21 +63,18 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
     assert_eq!(n_checked, bench.model.parameters().list().len());
 }
 
-/// All gradients of each of ten batches, one after the other.
-pub(crate) fn gradients(name: &str, device: Device) -> Vec<f32> {
+/// All gradients of each of ten batches.
+pub(crate) fn gradients(name: &str, device: Device) -> Vec<Vec<f32>> {
     let golden = Golden::read(&format!("{name}.safetensors"));
     let mut bench = Bench::open(name, device);
     let names: Vec<_> = golden.under("gradient.").filter(|name| !is_exactly_zero(name)).collect();
-    let mut all = Vec::new();
-    for number in 0..10 {
+    let mut of_batch = |number: usize| {
         let batch = golden.batch(number);
         bench.gradients.clear();
         bench.accumulate(&batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
-        for name in &names {
-            all.extend(bench.gradient(name));
-        }
-    }
-    all
+        names.iter().flat_map(|name| bench.gradient(name)).collect()
+    };
+    (0..10).map(&mut of_batch).collect()
 }
 
 #[test]

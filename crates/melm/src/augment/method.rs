@@ -56,7 +56,7 @@ pub enum Method {
 }
 
 impl Method {
-    /// The names, as in the paper's tables.
+    /// The names; baselines first.
     pub const NAMES: [(&'static str, Self); 12] = [
         ("gold", Self::Gold),
         ("label-wise", Self::LabelWise),

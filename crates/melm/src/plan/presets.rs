@@ -75,7 +75,7 @@ impl Preset {
         Plan {
             version: VERSION,
             seed: 1,
-            // docs/results.md: above the paper's method at every size.
+            // docs/results.md: a higher mean than the paper's method at each size.
             method: if self == Self::Best { Method::MelmBoth } else { Method::Melm },
             // FIDELITY row 10: the public code writes its drafts alone.
             union: !is_reference,

@@ -159,7 +159,7 @@ impl<'a> Workshop<'a> {
                         "the first job computes on {}, this one on {said}",
                         self.machine
                     ),
-                    hint: "run fewer at a time: `--jobs`".into(),
+                    hint: "run fewer at a time with `--jobs`, or all of them there with `--device cpu`".into(),
                 });
             }
             Ok(device)

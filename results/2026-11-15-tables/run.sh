@@ -1,7 +1,7 @@
 #!/bin/sh
 # Goes on with all grids of this folder on one card: run.sh MELM CONLL VECTORS DIR
 # MELM the program (MODEL in the environment: the folder of mini for one without it), CONLL the data as LANG/train.conll …, VECTORS a folder of LANG.vec.gz, DIR where ledgers and tables go.
-# Processes share the card under MPS, where that can be started: twice as fast as one process with as many jobs.
+# Processes share the card under MPS, where that can be started.
 set -eu
 melm=$1 conll=$2 vectors=$3 out=$4
 here=$(dirname "$0")
@@ -15,6 +15,7 @@ grid() { # TABLE GRID SHARDS JOBS MORE…
     shift 4
     for i in $(seq "$n"); do
         "$melm" reproduce "$table" --config "$here/$name.toml" --data "$conll" --test -o "$out/$name" --model "${MODEL:-mini}" \
+            --device cuda \
             --shard "$i/$n" --jobs "$jobs" "$@" > "$out/$name.$i.log" 2>&1 &
     done
 }

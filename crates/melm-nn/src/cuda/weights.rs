@@ -10,6 +10,9 @@ use crate::params::Parameters;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// How many times a second copy must find room: later batches may be longer, and other trainings share the card. A guess.
+const ROOM: usize = 4;
+
 /// Parameters on a card. The table has rows of zeros after its own, so that it can be cut evenly.
 pub(crate) struct Weights {
     values: Block,
@@ -59,7 +62,8 @@ impl Weights {
     /// As many numbers beside these, the same ones; none where the room may be needed for the work itself.
     pub(crate) fn twin(&self) -> Result<Option<Self>, Error> {
         let rounded = self.rounded.as_ref().map_or(0, Block::n_bytes);
-        if self.values.machine().memory()?.0 < 4 * (self.values.n_bytes() + rounded) {
+        let (free, _) = self.values.machine().memory()?;
+        if free < ROOM * (self.values.n_bytes() + rounded) {
             return Ok(None);
         }
         let empty = |like: &Block| Block::zeros(like.machine(), like.n_bytes());

@@ -115,7 +115,8 @@ pub struct Fitted {
 
 /// Trains `learner` and leaves it with its best parameters: those of the best evaluation, or the last.
 ///
-/// A training that the stage's folder holds already is not done again.
+/// A training that the stage's folder holds already is not done again. What a card has learnt stays there until
+/// [`Parameters::fetch`].
 pub fn fit(
     learner: &mut dyn Learner,
     settings: &FitSettings,

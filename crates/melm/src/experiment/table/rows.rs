@@ -144,26 +144,26 @@ fn add_all_sizes(places: &mut Vec<(Place, Scores)>) {
     let sizes_of = |budget: &Budget| -> BTreeSet<usize> {
         places.iter().filter(|(place, _)| place.2 == *budget).map(|(place, _)| place.0).collect()
     };
-    let whole: Vec<_> = all
-        .into_iter()
-        .filter_map(|(place, by_size)| {
-            let sizes = sizes_of(&place.2);
-            let n_sizes = sizes.len() as u64;
-            let mut moved = Scores::new();
-            for (rank, size) in (0..).zip(&sizes) {
-                let has_all = |key: &(String, u64, u64)| {
-                    sizes.iter().all(|size| by_size.get(size).is_some_and(|s| s.contains_key(key)))
-                };
-                let scores = by_size.get(size).into_iter().flatten();
-                moved.extend(scores.filter(|(key, _)| has_all(key)).map(
-                    |((column, draw, seed), f1)| {
-                        ((column.clone(), *draw, seed * n_sizes + rank), *f1)
-                    },
-                ));
+    let mut whole = Vec::new();
+    for (place, by_size) in all {
+        let sizes = sizes_of(&place.2);
+        let scores_of = |size: &usize| by_size.get(size).into_iter().flatten();
+        let has_all = |key: &(String, u64, u64)| {
+            sizes.iter().all(|size| scores_of(size).any(|(other, _)| other == key))
+        };
+        let n_sizes = sizes.len() as u64;
+        let mut moved = Scores::new();
+        for (rank, size) in (0..).zip(&sizes) {
+            for (key @ (column, draw, seed), f1) in scores_of(size) {
+                if has_all(key) {
+                    moved.insert((column.clone(), *draw, seed * n_sizes + rank), *f1);
+                }
             }
-            (n_sizes > 1 && !moved.is_empty()).then_some((place, moved))
-        })
-        .collect();
+        }
+        if n_sizes > 1 && !moved.is_empty() {
+            whole.push((place, moved));
+        }
+    }
     places.extend(whole);
 }
 

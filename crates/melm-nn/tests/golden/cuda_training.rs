@@ -1,0 +1,142 @@
+//! Trainings on a card: they move between devices, keep their best parameters, and freeze what they are told to.
+
+use crate::cuda::{cards, config, settings};
+use crate::support::{Bench, Device, Gradients, RELATIVE, Tape, assert_close};
+use melm_nn::config::Config;
+use melm_nn::cuda::{CudaSettings, Precision};
+use melm_nn::dropout::Dropout;
+use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm};
+use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::weights::{Checkpoint, KeptParameters};
+
+/// A few steps, each on the device that `places` gives for it; the parameters at the end.
+fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec<f32> {
+    let mut model = MaskedLm::random(config, 5).unwrap();
+    model.parameters_mut().freeze(freezes);
+    let (mut tape, mut head) = (Tape::for_training(config), HeadTape::default());
+    let settings = AdamSettings { eps: 1e-3, max_norm: Some(0.5), ..AdamSettings::default() };
+    let mut adam = Adam::new(model.parameters(), settings);
+    for (step, device) in devices.iter().enumerate() {
+        let mut gradients = Gradients::new(model.parameters());
+        let mut batch = MaskedBatch::default();
+        for (key, length) in [(0, 5_u32), (1, 17)] {
+            let pieces: Vec<_> = (0..length).map(|i| 2 + (i * i + key) % 30).collect();
+            batch.sentences.push(&pieces, u64::from(key));
+        }
+        // Nothing is masked in the first step.
+        if step > 0 {
+            batch.positions.extend([1, 4, 9, 20]);
+            batch.originals.extend([7, 8, 9, 10]);
+        }
+        let dropout = Dropout::new(config, 3, step as u64);
+        let places = (&mut tape, &mut head, &mut gradients);
+        model.accumulate(device, (&batch, 0.25, dropout), places).unwrap();
+        adam.step(device, 1e-2, (model.parameters_mut(), &mut gradients)).unwrap();
+        let next = devices.get(step + 1);
+        if next.is_none_or(|next| !std::ptr::eq(*next, *device)) {
+            model.parameters_mut().fetch().unwrap();
+        }
+    }
+    let list: Vec<_> = model.parameters().list().iter().map(|p| p.name.clone()).collect();
+    list.iter().flat_map(|name| model.parameters().get(name).unwrap().to_vec()).collect()
+}
+
+fn small(hidden_size: usize) -> Config {
+    Config {
+        vocab_size: 41,
+        hidden_size,
+        n_layers: 1,
+        n_heads: 2,
+        intermediate_size: 9,
+        max_position_embeddings: 30,
+        ..Config::default()
+    }
+}
+
+#[test]
+fn a_training_may_begin_with_nothing_and_move_between_devices() {
+    let cpu = Device::cpu(2);
+    let wanted = steps(&small(12), &[&cpu; 5], |_| false);
+    cards(&settings(Precision::F32), |device| {
+        let (card, other) = (device(), device());
+        for devices in
+            [[&card; 5], [&card, &card, &cpu, &cpu, &card], [&cpu, &card, &other, &other, &cpu]]
+        {
+            let found = steps(&small(12), &devices, |_| false);
+            assert_close("parameters", &found, &wanted, RELATIVE);
+        }
+    });
+}
+
+/// A training keeps its best parameters, goes on, and comes back to them: on the card, and here when it has no room.
+#[test]
+fn what_is_kept_comes_back_to_the_bit() {
+    let check = |device: Device| {
+        let mut bench = Bench::of(MaskedLm::random(&config(), 5).unwrap(), device);
+        let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
+        let mut kept = KeptParameters::default();
+        let mut trained = |bench: &mut Bench| -> (f64, Vec<f32>) {
+            bench.gradients.clear();
+            bench.accumulate(&small_batch(), 0.02, Dropout::NONE);
+            let both = (bench.model.parameters_mut(), &mut bench.gradients);
+            adam.step(&bench.device, 1e-2, both).unwrap();
+            seen(bench)
+        };
+        let peak = |bench: &Bench| match &bench.device {
+            Device::Cuda(cuda) => cuda.peak(),
+            Device::Cpu(_) => 0,
+        };
+        trained(&mut bench);
+        let before = peak(&bench);
+        for _ in 0..2 {
+            let wanted = trained(&mut bench);
+            bench.model.parameters().keep_trained(&mut kept).unwrap();
+            assert!(trained(&mut bench) != wanted);
+            bench.model.parameters_mut().put_trained(&kept).unwrap();
+            assert!(seen(&mut bench) == wanted);
+        }
+        // Away from the card in the meantime.
+        let wanted = seen(&mut bench);
+        bench.model.parameters_mut().get_mut("lm_head.bias").unwrap().fill(1.0);
+        bench.model.parameters_mut().put_trained(&kept).unwrap();
+        assert!(seen(&mut bench) == wanted);
+        (before, peak(&bench))
+    };
+    check(Device::cpu(2));
+    cards(&settings(Precision::Bf16), |device| {
+        let (before, after) = check(device());
+        assert!(before < after, "it is kept on the card");
+        let short = CudaSettings { most_bytes: Some(after), ..settings(Precision::Bf16) };
+        cards(&short, |device| assert!(check(device()).1 < after, "it is kept here"));
+    });
+}
+
+fn small_batch() -> MaskedBatch {
+    let mut batch = MaskedBatch::default();
+    batch.sentences.push(&[5, 60, 7, 80, 9], 0);
+    batch.positions.push(2);
+    batch.originals.push(70);
+    batch
+}
+
+/// The loss of a batch, and what a saved model holds.
+fn seen(bench: &mut Bench) -> (f64, Vec<f32>) {
+    let loss = bench.accumulate(&small_batch(), 0.02, Dropout::NONE);
+    let folder = tempfile::tempdir().unwrap();
+    bench.model.save(folder.path()).unwrap();
+    let saved = MaskedLm::open(&Checkpoint::open(folder.path()).unwrap(), 0, 0).unwrap();
+    let list = saved.parameters().list().iter();
+    (loss, list.flat_map(|p| saved.parameters().get(&p.name).unwrap().to_vec()).collect())
+}
+
+#[test]
+fn odd_widths_partly_frozen_and_large_heads_equal_the_processors() {
+    let freezes = |name: &str| name.contains("attention.self.query");
+    for config in [small(10), small(256)] {
+        let wanted = steps(&config, &[&Device::cpu(2); 3], freezes);
+        cards(&settings(Precision::F32), |device| {
+            let found = steps(&config, &[&device(); 3], freezes);
+            assert_close("parameters", &found, &wanted, RELATIVE);
+        });
+    }
+}

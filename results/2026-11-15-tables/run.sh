@@ -22,9 +22,12 @@ grid() { # TABLE GRID SHARDS JOBS MORE…
 # A processor of 16 cores: DAGA and MulDA are computed there.
 grid multi multi 3 3 --threads 1 $(for l in en de es nl; do echo "--vectors $l=$vectors/$l.vec.gz"; done)
 grid mono large 6 2 --threads 1
-grid mono mono 4 2 --threads 1
-wait
-grid mono control 10 2 --threads 1
+(
+    grid mono mono 4 2 --threads 1
+    wait
+    grid mono control 6 2 --threads 1
+    wait
+) &
 wait
 for t in mono large multi control; do
     table=$t

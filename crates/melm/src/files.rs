@@ -2,7 +2,8 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
 
@@ -10,9 +11,20 @@ use crate::Error;
 
 /// Writes a file beside its final name and renames it: a reader never sees half of one.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    // Always the same name: what a killed run leaves behind, the next one takes away.
+    write_beside(path, ".part", bytes)
+}
+
+/// The same for a file that several processes may write at once: the last one wins, none fails.
+pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+    write_beside(path, &format!(".{process}-{count}.part"), bytes)
+}
+
+fn write_beside(path: &Path, suffix: &str, bytes: &[u8]) -> Result<(), Error> {
     let mut temporary = path.as_os_str().to_owned();
-    temporary.push(".part");
-    let temporary = PathBuf::from(temporary);
+    temporary.push(suffix);
     let written = File::create(&temporary).and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
@@ -79,5 +91,26 @@ mod tests {
         }
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(write_whole(&dir.path().join("no/such"), b"").is_err());
+    }
+
+    #[test]
+    fn many_may_write_one_file_at_once_and_a_reader_sees_it_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let text = |writer: u8| vec![writer; 10_000];
+        write_shared(&path, &text(0)).unwrap();
+        std::thread::scope(|scope| {
+            for writer in 0..4 {
+                let path = &path;
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        write_shared(path, &text(writer)).unwrap();
+                        let seen = fs::read(path).unwrap();
+                        assert_eq!(seen, text(seen[0]));
+                    }
+                });
+            }
+        });
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
     }
 }

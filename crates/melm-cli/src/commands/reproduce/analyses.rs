@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use melm::augment::Method;
 use melm::experiment::statistics::Mean;
 use melm::experiment::{Cell, Entities, Figure, MODELS, Prediction, Series};
-use melm::files::write_whole;
+use melm::files::write_shared;
 use melm::fit::Budget;
 use melm::run::Seed;
 use melm::stage::{Event, Run, Wish};
@@ -55,7 +55,7 @@ pub(super) fn predictions(command: &Reproduce, terminal: &Terminal) -> Result<()
     let found = bench.predictions((&cells[0], N_SHOWN), &device, &mut hear_with(&mut listener))?;
     drop(listener);
     let text = side_by_side(&found.0, &found.1);
-    write_whole(&command.out.join("table-predictions.md"), text.as_bytes())?;
+    write_shared(&command.out.join("table-predictions.md"), text.as_bytes())?;
     output::print(&text)
 }
 
@@ -117,8 +117,8 @@ pub(super) fn entities(command: &Reproduce, terminal: &Terminal) -> Result<(), F
     }
     drop(listener);
     let (text, figure) = counted(&counts);
-    write_whole(&command.out.join("table-entities.md"), text.as_bytes())?;
-    write_whole(&command.out.join("table-entities.svg"), figure.svg().as_bytes())?;
+    write_shared(&command.out.join("table-entities.md"), text.as_bytes())?;
+    write_shared(&command.out.join("table-entities.svg"), figure.svg().as_bytes())?;
     output::print(&text)
 }
 

@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use melm::augment::Method;
 use melm::experiment::table::{Rows, Split, Table, costs, csv, figures, latex, markdown};
 use melm::experiment::{Cell, Ledger, Line, Paper, Tally};
-use melm::files::{sha256, write_whole};
+use melm::files::{sha256, write_shared};
 
 use crate::args::{Reproduce, Subject};
 use crate::failure::Failure;
@@ -117,7 +117,7 @@ fn write_plans(
         let text = plan_of(cell).to_toml();
         let path = folder.join(format!("{}.toml", &sha256(text.as_bytes())[..16]));
         if !path.exists() {
-            write_whole(&path, text.as_bytes())?;
+            write_shared(&path, text.as_bytes())?;
         }
     }
     Ok(())
@@ -133,7 +133,7 @@ fn finish(
         Table::Mono => "table".to_owned(),
         other => format!("table-{}", other.name()),
     };
-    let write = |name: String, text: String| write_whole(&command.out.join(name), text.as_bytes());
+    let write = |name: String, text: String| write_shared(&command.out.join(name), text.as_bytes());
     if table == Table::Costs {
         let text = costs(lines, paper);
         write(format!("{stem}.md"), text.clone())?;

@@ -95,6 +95,8 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
     done(folder.path(), &args("shards", "--shard 1/2 --jobs 2"));
     done(folder.path(), &args("shards", "--shard 2/2"));
     let both = [1, 2].map(|i| fs::read(at(&format!("shards/ledger-{i}-of-2.jsonl"))).unwrap());
+    // The table of the shard that is done last holds all of them.
+    assert_eq!(fs::read(at("shards/table.md")).unwrap(), fs::read(at("one/table.md")).unwrap());
     fs::create_dir(at("joined")).unwrap();
     fs::write(at("joined/ledger.jsonl"), both.concat()).unwrap();
     assert_eq!(scores(&at("joined/ledger.jsonl")), scores(&at("one/ledger.jsonl")));

@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failur
 
 fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<(), Failure> {
     let (name, grid) = grids::open(command)?;
-    let mut cells = grids::cells(command, &grid)?;
+    let cells = grids::cells(command, &grid)?;
     if command.table_only {
         let ledger = Ledger::open(&command.out, "ledger.jsonl")?;
         let lines = chosen(command, ledger.lines(), terminal);
@@ -45,24 +45,25 @@ fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<
         return Err(melm::Error::NoVectorsOf { language }.into());
     }
     terminal.say(&workshop.described(&cells));
-    let file = match command.shard {
+    let (part, file) = match command.shard {
         Some(shard) => {
-            cells = shard.part(&cells);
-            format!("ledger-{}-of-{}.jsonl", shard.number, shard.of)
+            (shard.part(&cells), format!("ledger-{}-of-{}.jsonl", shard.number, shard.of))
         }
-        None => "ledger.jsonl".to_owned(),
+        None => (cells.clone(), "ledger.jsonl".to_owned()),
     };
     if command.dry_run {
-        for cell in &cells {
+        for cell in &part {
             terminal.say(&cell.to_string());
         }
         return Ok(());
     }
     let ledger = Mutex::new(Ledger::open(&command.out, &file)?);
-    write_plans(command, &cells, &|cell| bench.plan_of(cell))?;
-    let tally = workshop.run(&bench, &cells, &ledger, terminal)?;
+    write_plans(command, &part, &|cell| bench.plan_of(cell))?;
+    let tally = workshop.run(&bench, &part, &ledger, terminal)?;
     say_tally(tally, terminal);
-    let ledger = ledger.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    drop(ledger);
+    // Read again: what other shards have done meanwhile belongs to the table too.
+    let ledger = Ledger::open(&command.out, &file)?;
     let is_current = |line: &&Line| cells.contains(&line.cell) && line.key == bench.key(&line.cell);
     let lines: Vec<_> = ledger.lines().iter().filter(is_current).cloned().collect();
     finish((command, table), &lines, &grid.paper)

@@ -299,7 +299,7 @@ fn small_tagger() -> TaggerSettings {
         constrained: true,
         fit: FitSettings {
             budget: Budget::Epochs(count(15)),
-            learning_rate: 4e-4,
+            learning_rate: 2e-4,
             warmup: 0.1,
             schedule: Shape::Linear,
             evaluate_every: Every::Epochs(count(3)),

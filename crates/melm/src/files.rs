@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use sha2::{Digest, Sha256};
@@ -12,26 +12,39 @@ use crate::Error;
 /// Writes a file beside its final name and renames it: a reader never sees half of one.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     // Always the same name: what a killed run leaves behind, the next one takes away.
-    write_beside(path, ".part", bytes)
+    let temporary = with_suffix(path, ".part");
+    fill(path, &temporary, File::create(&temporary), bytes)
 }
 
-/// The same for a file that several processes may write at once: the last one wins, none fails.
+/// The same for a file that several processes, of several machines too, may write at once: the last one wins, none fails. What a
+/// killed run leaves behind stays.
 pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    write_beside(path, &format!(".{process}-{count}.part"), bytes)
+    loop {
+        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let temporary = with_suffix(path, &format!(".{process}-{count}.part"));
+        match File::create_new(&temporary) {
+            // Another machine has a process of that number.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            file => return fill(path, &temporary, file, bytes),
+        }
+    }
 }
 
-fn write_beside(path: &Path, suffix: &str, bytes: &[u8]) -> Result<(), Error> {
-    let mut temporary = path.as_os_str().to_owned();
-    temporary.push(suffix);
-    let written = File::create(&temporary).and_then(|mut file| {
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}
+
+fn fill(path: &Path, temporary: &Path, file: io::Result<File>, bytes: &[u8]) -> Result<(), Error> {
+    let written = file.and_then(|mut file| {
         file.write_all(bytes)?;
         file.sync_all()
     });
-    written.and_then(|()| fs::rename(&temporary, path)).map_err(|source| {
+    written.and_then(|()| fs::rename(temporary, path)).map_err(|source| {
         // An error here would hide the one that brought us here.
-        let _ = fs::remove_file(&temporary);
+        let _ = fs::remove_file(temporary);
         Error::Write { path: path.to_path_buf(), source }
     })
 }
@@ -98,6 +111,13 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let text = |writer: u8| vec![writer; 10_000];
+        // As if another machine's process of this number were writing.
+        let taken: Vec<_> = (0..3)
+            .map(|count| with_suffix(&path, &format!(".{}-{count}.part", std::process::id())))
+            .collect();
+        for other in &taken {
+            fs::write(other, "theirs").unwrap();
+        }
         write_shared(&path, &text(0)).unwrap();
         std::thread::scope(|scope| {
             for writer in 0..4 {
@@ -111,6 +131,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(taken.iter().all(|other| fs::read(other).unwrap() == b"theirs"));
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1 + taken.len());
     }
 }

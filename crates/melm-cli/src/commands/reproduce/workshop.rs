@@ -234,10 +234,13 @@ impl Watch {
         let name = cell.to_string();
         match progress {
             Progress::Stage(stage, Event::Progress { done, of }) => {
-                // Half of a cell is its drafts, half its tagger.
-                let half = 50 * done / of.max(1);
-                let begun = if stage == "tagger" { 50 } else { 0 };
-                self.under_way.insert(name, begun + half);
+                // Half of a cell is its drafts, if it has any, the rest its tagger.
+                let drafts = if cell.method.drafts().is_some() { 50 } else { 0 };
+                let (begun, part) = match stage {
+                    "tagger" => (drafts, 100 - drafts),
+                    _ => (0, drafts),
+                };
+                self.under_way.insert(name, begun + part * done / of.max(1));
             }
             Progress::Stage(..) => return,
             Progress::Done(dev) => {

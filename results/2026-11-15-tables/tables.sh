@@ -1,0 +1,32 @@
+#!/bin/sh
+# All tables of the ledgers of this folder, test sets only, as Markdown: tables.sh MELM > tables.md
+set -eu
+melm=$1
+here=$(dirname "$0")
+paper=$here/../../configs/paper
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+table() { # TABLE GRID TITLE
+    mkdir -p "$dir/$2"
+    gunzip -c "$here/$2.jsonl.gz" > "$dir/$2/ledger.jsonl"
+    echo "## $2: $3"
+    echo
+    "$melm" reproduce "$1" --config "$paper/$1.toml" -o "$dir/$2" --table-only -q
+    echo
+}
+echo "# Tables of the test sets"
+echo
+echo "Written by \`tables.sh\` from the ledgers beside it; how to read them: docs/results.md. In brackets the paper's value: XLM-R, ten epochs, whatever our budget."
+echo
+table mono mono "one language, 100 and 200 sentences"
+table mono large "one language, 400 and 800 sentences"
+table mono control "MELM and label-wise with twelve rounds"
+table mono defaults "the plan's own settings"
+table cross mono "English taggers on the other languages"
+table cross large "the same, 400 and 800 sentences"
+table cross cross "the same, fifteen draws"
+table cross cross-large "the same, nine draws of 400 and 800 sentences"
+table cross cross-two "fifteen draws, two rounds"
+table cross cross-large-two "nine draws, two rounds"
+table multi multi "four languages together"
+table multi longer "four languages together, three times the updates"

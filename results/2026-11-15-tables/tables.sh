@@ -11,7 +11,7 @@ table() { # TABLE GRID TITLE
     gunzip -c "$here/$2.jsonl.gz" > "$dir/$2/ledger.jsonl"
     echo "## $2: $3"
     echo
-    "$melm" reproduce "$1" --config "$paper/$1.toml" -o "$dir/$2" --table-only -q
+    "$melm" reproduce "$1" --config "$paper/$1.toml" -o "$dir/$2" --table-only --test -q
     echo
 }
 echo "# Tables of the test sets"

@@ -28,7 +28,9 @@ pub(crate) fn show(failure: &Failure, terminal: &Terminal) {
             terminal.line(&format!("{error}: {other}{cause}"));
         }
         // The user asked for it: no error.
-        Failure::Method(stopped @ melm::Error::Interrupted) => terminal.line(&stopped.to_string()),
+        stopped @ (Failure::Method(melm::Error::Interrupted) | Failure::Lost(_)) => {
+            terminal.line(&stopped.to_string());
+        }
         Failure::Method(method) => {
             terminal.line(&format!("{error}: {method}"));
             let mut cause = method.source();

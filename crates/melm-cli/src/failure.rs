@@ -23,6 +23,9 @@ pub(crate) enum Failure {
         /// What to do instead.
         hint: String,
     },
+    /// The user stopped what is not kept; says what would have kept it.
+    #[error("stopped; nothing is kept{0}")]
+    Lost(&'static str),
     /// The output exists already.
     #[error("`{0}` exists already")]
     Exists(String),
@@ -53,8 +56,16 @@ impl Failure {
         match self {
             Failure::Usage { .. }
             | Failure::Method(melm::Error::UnknownKey { .. } | melm::Error::Setting { .. }) => 2,
-            Failure::Method(melm::Error::Interrupted) => INTERRUPTED,
+            Failure::Method(melm::Error::Interrupted) | Failure::Lost(_) => INTERRUPTED,
             _ => 1,
+        }
+    }
+
+    /// The same, unless it is an interruption that would promise to go on.
+    pub(crate) fn lost(self, but: &'static str) -> Self {
+        match self {
+            Failure::Method(melm::Error::Interrupted) => Failure::Lost(but),
+            other => other,
         }
     }
 
@@ -73,7 +84,10 @@ impl Failure {
             Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }
-            Failure::Method(_) | Failure::Write { .. } | Failure::Reported(_) => None,
+            Failure::Method(_)
+            | Failure::Lost(_)
+            | Failure::Write { .. }
+            | Failure::Reported(_) => None,
         }
     }
 }

@@ -360,8 +360,18 @@ pub enum Error {
         /// Another's.
         other: melm_text::Scheme,
     },
+    /// Two runs of the same cells.
+    #[error(
+        "another run is writing to `{path}`; several may share a grid with `--shard 1/2`, `--shard 2/2`, …"
+    )]
+    LedgerInUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// A line of a ledger is none.
-    #[error("`{path}`:{line}: {what}; a ledger has one cell a line, as `melm reproduce` writes it")]
+    #[error(
+        "`{path}`:{line}: {what}; no cell of a ledger: delete that line, and its cell is run again"
+    )]
     NotALedger {
         /// The file.
         path: PathBuf,

@@ -49,7 +49,7 @@ impl Fault {
             Self::BrokenTags => "tags out of order",
             Self::NoMention => "no mention",
             Self::UnknownToken => "unknown tokens",
-            Self::NotAToken => "pieces spell nothing",
+            Self::NotAToken => "a token that is none",
             Self::RepeatsGold => "repeat a gold sentence",
             Self::RepeatsDraft => "repeat each other",
         }

@@ -56,8 +56,8 @@ pub(crate) struct Reproduce {
     /// Keep every tagger, in DIR/taggers
     #[arg(long)]
     pub(crate) keep_taggers: bool,
-    /// Run nothing and read no data: make the table of the ledger as it is
-    #[arg(long, conflicts_with_all = ["test", "shard", "keep_taggers", "dry_run"])]
+    /// Run nothing and read no data: make the table of the ledger as it is (of its test scores with --test)
+    #[arg(long, conflicts_with_all = ["shard", "keep_taggers", "dry_run"])]
     pub(crate) table_only: bool,
     /// Say which cells would be run, and run none
     #[arg(long)]
@@ -72,7 +72,7 @@ pub(crate) struct Reproduce {
 ///
 /// TRAIN is cut into folds; each is scored by taggers trained on the others: on gold alone, and on
 /// gold augmented by each method, with the same number of updates. The verdict is plain, and may be
-/// \"do not use it\".
+/// "do not use it".
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm trial train.conll\n  \
     melm trial train.conll --dev dev.conll --folds 10 --seeds 3 --updates 500 -o trial")]

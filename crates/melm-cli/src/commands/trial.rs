@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use melm::augment::Method;
 use melm::experiment::{Ledger, System, Trial};
 use melm::files::Fingerprint;
 use melm::fit::Budget;
@@ -15,6 +16,15 @@ use crate::output;
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
+    if !command.file.exists() && command.file.to_string_lossy().contains('=') {
+        return Err(Failure::Usage {
+            message: format!(
+                "`{}` is no file, and a trial has one language",
+                command.file.display()
+            ),
+            hint: "name the file alone",
+        });
+    }
     let train = Data::read(&command.file, &command.reading, terminal)?;
     let dev = command.dev.as_deref().map(|path| Data::read(path, &command.reading, terminal));
     let dev = dev.transpose()?;
@@ -33,6 +43,12 @@ pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
             hint: "name a method, as in `--methods label-wise,melm-both`",
         });
     };
+    if let Some(method) = methods.iter().find(|system| system.drafts().is_some_and(Method::mixes)) {
+        return Err(Failure::Usage {
+            message: format!("{method} mixes languages, and a trial has one"),
+            hint: "compare it with `melm reproduce multi`",
+        });
+    }
     let trial = Trial {
         n_folds,
         seeds: (1..=u64::from(command.seeds)).collect(),
@@ -62,7 +78,10 @@ pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
         None => Ledger::in_memory(),
     };
     let ledger = Mutex::new(ledger);
-    workshop.run(&bench, &cells, &ledger, terminal)?;
+    let kept = command.out.is_some();
+    workshop.run(&bench, &cells, &ledger, terminal).map_err(|failure| {
+        if kept { failure } else { failure.lost(": `-o DIR` would keep what is done") }
+    })?;
     let ledger = ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
     let current = ledger.lines().iter().filter(|line| line.key == bench.key(&line.cell));
     let lines: Vec<_> = current.cloned().collect();

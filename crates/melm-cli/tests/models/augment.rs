@@ -216,6 +216,10 @@ fn more_rounds_redo_nothing() {
     assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
     let said = done(folder.path(), &augment_into("grown", "--rounds 3"));
     assert!(said.contains("`grown` is done already"), "{said}");
+    // What was taken away since is written again.
+    fs::remove_file(folder.path().join("grown/train.augmented.conll")).unwrap();
+    done(folder.path(), &augment_into("grown", "--rounds 3"));
+    assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
     let fewer = run(folder.path(), &augment_into("grown", "--rounds 1"));
     assert_eq!(fewer.status.code(), Some(1));
     assert!(String::from_utf8(fewer.stderr).unwrap().contains("holds a run of more rounds"));

@@ -28,6 +28,9 @@ budgets = ["1 epoch", "4 updates"]
 3.melm = { en = 12.34 }
 "#;
 
+/// The line of it that only fits taggers of English.
+const TRANSFER: &str = r#"transfer.en = ["de"]"#;
+
 /// A folder with a tiny model, data of two languages and a grid; no test sets.
 fn workplace() -> tempfile::TempDir {
     let folder = tiny_folder();
@@ -103,6 +106,12 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
     let said = done(folder.path(), &args("joined", ""));
     assert!(said.contains("0 cells run, 32 known"), "{said}");
 
+    // What is known is not to be run again, and the list can be counted.
+    let listed = run(folder.path(), &args("shards", "--dry-run --shard 2/2"));
+    let listed = String::from_utf8(listed.stdout).unwrap();
+    assert_eq!(listed.lines().count(), ledger(&at("shards/ledger-2-of-2.jsonl")).len());
+    assert!(listed.lines().all(|cell| cell.ends_with(" (known)")), "{listed}");
+
     // Other settings are other cells.
     let said = done(folder.path(), &args("one", "--set tagger.learning_rate=0.02 --only draw=1"));
     assert!(said.contains("16 cells run"), "{said}");
@@ -117,6 +126,13 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
     assert!(said.contains("16 cells run"), "{said}");
     let table = fs::read_to_string(at("one/table.md")).unwrap();
     assert!(table.contains("test F1, 4 updates") && table.contains("(12.34)"), "{table}");
+    // What is printed is what was asked for.
+    let printed = |more: &str| {
+        let output = run(folder.path(), &args("one", &format!("--table-only {more}")));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(printed("").contains(", dev F1,") && !printed("").contains(", test F1,"));
+    assert!(printed("--test").contains(", test F1,") && !printed("--test").contains(", dev F1,"));
     let lines = ledger(&at("one/ledger.jsonl"));
     let tested: Vec<_> = lines.iter().filter(|line| !line["test"].is_null()).collect();
     assert_eq!(tested.len(), 16);
@@ -180,8 +196,25 @@ fn what_cannot_be_run_is_said_first() {
     let folder = workplace();
     for (args, code, expected) in [
         ("reproduce mono -o out", 2, "needs data"),
-        ("reproduce mono --config grid.toml --data nowhere -o out --model model", 1, "cannot read"),
-        (&*args("out", "--only method=daisy"), 2, "leaves no cell"),
+        (
+            "reproduce mono --config grid.toml --data nowhere -o out --model model",
+            1,
+            "the grid needs `nowhere/de/train.conll`",
+        ),
+        (
+            &*args("out", "--only method=gold,mlem"),
+            2,
+            "no cell has the method `mlem`: there are gold, gold-duplicated",
+        ),
+        (&*args("out", "--table-only"), 1, "there is no ledger in `out`"),
+        (&*args("out", "").replace("mono", "cross"), 2, "`--test`"),
+        ("reproduce rounds --smoke -o out", 2, "`--smoke` is a grid of mono"),
+        (
+            "trial train.conll --model model --folds 2 --methods codemix-random",
+            2,
+            "mixes languages",
+        ),
+        ("trial en=train.conll --model model", 2, "name the file alone"),
         (&*args("out", "--set tagger.buget=3"), 2, "did you mean `tagger.budget`?"),
         ("reproduce table1 -o out", 2, "expected one of mono, cross, multi"),
     ] {
@@ -191,6 +224,26 @@ fn what_cannot_be_run_is_said_first() {
         assert_eq!(output.status.code(), Some(code), "{args}: {said}");
         assert!(!folder.path().join("out").exists(), "{args}");
     }
+    for (from, to, code, expected) in [
+        ("sizes = [3]", "sizes = [99]", 1, "asks for 99 sentences; `data/de/train.conll` has 4"),
+        ("sizes = [3]", "sizes = [0]", 2, "`sizes` holds 0"),
+        ("draws = [1, 2]", "draws = []", 2, "`draws` of a block is empty"),
+        (r#"["en", "de"]"#, r#"["en+en"]"#, 2, "`en+en` names a language twice"),
+        (r#"["en", "de"]"#, r#"["de"]"#, 2, "`transfer.en`: no block has a tagger of en"),
+        ("{language}/", "", 2, "`files` must hold `{language}`"),
+        ("{language}", "{lang}", 2, "only `{language}` and `{split}` are filled in"),
+    ] {
+        assert!(GRID.contains(from), "{from}");
+        fs::write(folder.path().join("grid.toml"), GRID.replace(from, to)).unwrap();
+        let output = run(folder.path(), &args("out", ""));
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(expected), "{to}: {said}");
+        assert_eq!(output.status.code(), Some(code), "{to}: {said}");
+    }
+    // As many as there are: every draw is the same.
+    fs::write(folder.path().join("grid.toml"), GRID.replace("sizes = [3]", "sizes = [4]")).unwrap();
+    let said = done(folder.path(), &args("out", "--dry-run"));
+    assert!(said.contains("all 4 sentences are drawn 2 times"), "{said}");
 }
 
 #[test]
@@ -202,7 +255,8 @@ fn code_mixing_is_compared_on_languages_together() {
             r#""label-wise", "melm"]"#,
             r#""lwtr", "codemix-random", "codemix-ess", "melm-codemix"]"#,
         )
-        .replace("draws = [1, 2]", "draws = [1]");
+        .replace("draws = [1, 2]", "draws = [1]")
+        .replace(TRANSFER, "");
     fs::write(folder.path().join("multi.toml"), grid).unwrap();
     let mixed = TRAIN.replace("Berlin", "Wien").replace("Bonn", "Köln").replace("Ada", "Ida");
     fs::write(folder.path().join("data/de/train.conll"), mixed).unwrap();
@@ -289,6 +343,6 @@ fn the_analyses_run_on_any_grid() {
     assert!(table.contains("| token | tag | MLM | MELM w/o linearize | MELM |"), "{table}");
     done(folder.path(), &args("entities"));
     let table = at("table-entities.md");
-    assert!(table.contains("| 2 | gold |") && table.contains("| 2 | melm |"), "{table}");
+    assert!(table.contains("| 2 | melm, R 1 |") && table.contains("| 2 | melm, R 2 |"), "{table}");
     assert!(at("table-entities.svg").contains("Unique valid entities"));
 }

@@ -5,7 +5,7 @@ use std::num::NonZeroU64;
 use std::path::Path;
 
 use super::key::{Arithmetic, key};
-use super::{Cell, Grid, Languages, System};
+use super::{Cell, Grid, Languages, Line, System};
 use crate::augment::Method;
 use crate::codemix::Vectors;
 use crate::model::Pretrained;
@@ -51,6 +51,12 @@ impl Bench<'_> {
     pub fn key(&self, cell: &Cell) -> String {
         let plan = (&self.plans[&cell.variant], self.evaluations.get());
         key(cell, plan, self.languages, &self.arithmetic)
+    }
+
+    /// Whether lines have a cell with these settings, data and test sets.
+    pub fn is_known(&self, cell: &Cell, lines: &[Line]) -> bool {
+        let (key, tests) = (self.key(cell), self.tests_of(cell).collect::<Vec<_>>());
+        lines.iter().any(|line| line.cell == *cell && line.has(&key, &tests))
     }
 
     /// The languages that a cell is scored on: those whose test sets were handed in.

@@ -1,6 +1,6 @@
 //! The file of a grid: which cells there are, and the settings they share.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -78,15 +78,68 @@ impl Grid {
         let wrong = |message: String| Error::Setting { place: format!("`{name}`"), message };
         let grid: Self =
             toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
-        if !grid.files.contains("{split}") {
-            return Err(wrong("`files` must hold `{split}`".to_owned()));
+        grid.fault().map_or(Ok(grid), |fault| Err(wrong(fault)))
+    }
+
+    /// What no run could make sense of.
+    fn fault(&self) -> Option<String> {
+        let languages: BTreeSet<&str> = self
+            .grid
+            .iter()
+            .flat_map(|block| &block.languages)
+            .flat_map(|l| l.split('+'))
+            .collect();
+        let scored: BTreeSet<&str> =
+            self.transfer.values().flatten().map(String::as_str).chain(languages).collect();
+        let rest = self.files.replace("{language}", "").replace("{split}", "");
+        if !self.files.contains("{split}") {
+            return Some("`files` must hold `{split}`".to_owned());
         }
-        let known = grid.variants();
-        let named = grid.grid.iter().flat_map(|block| block.variants.iter().flatten());
-        match named.into_iter().find(|variant| !known.contains(variant)) {
-            Some(variant) => Err(wrong(format!("there is no variant `{variant}`"))),
-            None => Ok(grid),
+        if rest.contains(['{', '}']) {
+            return Some(format!(
+                "`files = {:?}`: only `{{language}}` and `{{split}}` are filled in",
+                self.files
+            ));
         }
+        if scored.len() > 1 && !self.files.contains("{language}") {
+            return Some("`files` must hold `{language}`: there are several".to_owned());
+        }
+        if self.grid.is_empty() {
+            return Some("it has no block: write `[[grid]]` and what it is made of".to_owned());
+        }
+        let known = self.variants();
+        for block in &self.grid {
+            let lengths = [
+                ("languages", block.languages.len()),
+                ("sizes", block.sizes.len()),
+                ("draws", block.draws.len()),
+                ("seeds", block.seeds.len()),
+                ("methods", block.methods.len()),
+                ("budgets", block.budgets.len()),
+                ("variants", block.variants.as_ref().map_or(1, Vec::len)),
+            ];
+            if let Some((name, _)) = lengths.iter().find(|(_, n)| *n == 0) {
+                return Some(format!("`{name}` of a block is empty: it would have no cell"));
+            }
+            if block.sizes.contains(&0) {
+                return Some("`sizes` holds 0: nothing is learnt from no sentence".to_owned());
+            }
+            for joined in &block.languages {
+                let mut parts: Vec<_> = joined.split('+').collect();
+                parts.sort_unstable();
+                if parts.windows(2).any(|pair| pair[0] == pair[1]) || parts[0].is_empty() {
+                    return Some(format!("`{joined}` names a language twice, or none"));
+                }
+            }
+            let unknown = block.variants.iter().flatten().find(|variant| !known.contains(variant));
+            if let Some(variant) = unknown {
+                return Some(format!("there is no variant `{variant}`"));
+            }
+        }
+        let is_trained =
+            |from: &&String| self.grid.iter().any(|block| block.languages.contains(*from));
+        let from = self.transfer.keys().find(|from| !is_trained(from))?;
+        Some(format!("`transfer.{from}`: no block has a tagger of {from}"))
     }
 
     /// The names of its variants; `base`, if it is one of them, first.
@@ -164,6 +217,18 @@ impl Only {
     /// Whether a cell may stay.
     pub fn lets(&self, cell: &Cell) -> bool {
         cell.coordinate(&self.name).is_some_and(|value| self.values.contains(&value))
+    }
+
+    /// Says so if a value is that of no cell, and which there are.
+    pub fn fault<'c>(&self, cells: impl Iterator<Item = &'c Cell>) -> Option<String> {
+        let mut there: Vec<String> = Vec::new();
+        for value in cells.filter_map(|cell| cell.coordinate(&self.name)) {
+            if !there.contains(&value) {
+                there.push(value);
+            }
+        }
+        let unknown = self.values.iter().find(|value| !there.contains(value))?;
+        Some(format!("no cell has the {} `{unknown}`: there are {}", self.name, there.join(", ")))
     }
 }
 

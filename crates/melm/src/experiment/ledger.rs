@@ -1,7 +1,7 @@
 //! The ledger: one line a cell, with its scores and where they come from.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -111,11 +111,20 @@ impl Ledger {
         let mut file = file.create(true).append(true).open(&path).map_err(failed)?;
         let text = fs::read(&path).map_err(failed)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        // Where a file system has no locks, two at once do the same work twice.
+        if let Err(TryLockError::WouldBlock) = file.try_lock() {
+            return Err(Error::LedgerInUse { path });
+        }
         if whole < text.len() {
             file.set_len(whole as u64).map_err(failed)?;
             file.flush().map_err(failed)?;
         }
         Ok(Self { lines: read_all(dir)?, path, file: Some(file) })
+    }
+
+    /// The lines of all ledgers in a folder; none if there is no folder. Nothing is written.
+    pub fn read(dir: &Path) -> Result<Vec<Line>, Error> {
+        if dir.is_dir() { read_all(dir) } else { Ok(Vec::new()) }
     }
 
     /// A ledger that nothing is kept of.
@@ -151,7 +160,7 @@ impl Ledger {
 }
 
 impl Line {
-    fn has(&self, key: &str, tests: &[&str]) -> bool {
+    pub(super) fn has(&self, key: &str, tests: &[&str]) -> bool {
         self.key == key && tests.iter().all(|test| self.test.contains_key(*test))
     }
 }
@@ -161,6 +170,12 @@ fn put(lines: &mut Vec<Line>, line: Line) {
     let old = lines.iter().position(|old| old.key == line.key && old.cell == line.cell);
     let old = old.map(|at| lines.remove(at)).filter(|old| old.test.len() > line.test.len());
     lines.push(old.unwrap_or(line));
+}
+
+/// What is wrong, without a place: that of a line within itself is always the first.
+fn message(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rfind(" at line ").map_or(text.clone(), |at| text[..at].to_owned())
 }
 
 /// The lines of all ledgers in a folder, in the order of their names.
@@ -185,7 +200,7 @@ fn read_all(dir: &Path) -> Result<Vec<Line>, Error> {
             let line = serde_json::from_str(text).map_err(|error| Error::NotALedger {
                 path: path.clone(),
                 line: at + 1,
-                what: error.to_string(),
+                what: format!("column {}: {}", error.column(), message(&error)),
             })?;
             put(&mut lines, line);
         }

@@ -83,7 +83,15 @@ impl Trial {
 
     /// What its lines say.
     pub fn result(&self, lines: &[Line]) -> TrialResult {
+        let mut n_kept = BTreeMap::new();
+        for line in lines {
+            if let Some(funnel) = &line.drafts {
+                *n_kept.entry(line.cell.method.to_string()).or_default() +=
+                    funnel.kept + funnel.copied;
+            }
+        }
         TrialResult {
+            n_kept,
             n_folds: self.n_folds,
             rows: Table::Mono.rows(lines, Scored::Test, &Paper::new()),
         }
@@ -92,6 +100,8 @@ impl Trial {
 
 /// What a trial brought.
 pub struct TrialResult {
+    /// Drafts by method, over all folds and seeds.
+    n_kept: BTreeMap<String, usize>,
     n_folds: usize,
     rows: Rows,
 }
@@ -145,6 +155,12 @@ impl TrialResult {
         let Some(to_gold) = self.to_gold(method) else {
             return "no verdict: the trial has no pairs to compare".to_owned();
         };
+        if self.n_kept.get(&method.to_string()) == Some(&0) {
+            return format!(
+                "no verdict: the judge kept no draft of {method}, so that it is gold alone. Train longer with `--updates`, \
+                 or take all drafts with `--set filter.mode=off`"
+            );
+        }
         let label_wise = System::Method(Method::LabelWise);
         let simple = self.to_gold(label_wise).filter(|_| method != label_wise);
         let to_simple = self.to_label_wise(method);

@@ -53,7 +53,11 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let record = folder.record();
     let rounds: Value = job.plan.generate.rounds.get().into();
     let is_done = record.as_ref().is_some_and(|record| record["rounds"] == rounds);
-    if folder.found == Found::Done && is_done && !command.keep_model {
+    if folder.found == Found::Done
+        && is_done
+        && !command.keep_model
+        && job.is_there(folder.dir())?
+    {
         terminal.say(&format!("`{}` is done already", command.out.display()));
         return output::print_if(command.json, record.as_ref());
     }
@@ -185,6 +189,13 @@ impl Job {
             vectors.add_to(self.train.corpus(), &mut fingerprint);
         }
         Ok(fingerprint.finish())
+    }
+
+    /// Whether what others read is still there; it may have been taken away since.
+    fn is_there(&self, dir: &Path) -> Result<bool, Failure> {
+        let sets = self.train.extended(&[], self.plan.union)?;
+        let mut names = sets.iter().map(|(suffix, _)| format!("train.augmented.{suffix}"));
+        Ok(names.all(|name| dir.join(name).exists()) && dir.join("drafts.jsonl").exists())
     }
 
     /// Writes what others read; the names of the augmented sets, one a language.

@@ -46,6 +46,12 @@ pub(super) fn say(
     for record in examples(&augmented.records) {
         show(job, record, terminal);
     }
+    if funnel.drafts > 0 && funnel.kept == 0 && job.plan.has_judge() {
+        terminal.say(
+            "no draft was kept: the judge agrees with none. Train it longer with `--set 'tagger.budget=\"…\"'`, or take all \
+             drafts with `--set filter.mode=off`",
+        );
+    }
     let gold = count(job.train.corpus().sentences().len(), "gold sentence");
     let names: Vec<_> = out.iter().map(|path| format!("`{}`", path.display())).collect();
     terminal.say(&format!(

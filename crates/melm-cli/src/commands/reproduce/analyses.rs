@@ -54,19 +54,20 @@ pub(super) fn predictions(command: &Reproduce, terminal: &Terminal) -> Result<()
     let mut listener = Listener::new(u64::MAX, terminal);
     let found = bench.predictions((&cells[0], N_SHOWN), &device, &mut hear_with(&mut listener))?;
     drop(listener);
-    let text = side_by_side(&found.0, &found.1);
+    let title = format!("### The likeliest five: {size} sentences of {language}, draw {draw}");
+    let text = side_by_side(&title, &found.0, &found.1);
     write_shared(&command.out.join("table-predictions.md"), text.as_bytes())?;
     output::print(&text)
 }
 
 /// A table a sentence: each entity token with the words of each model.
-fn side_by_side(shown: &Corpus, predictions: &[Prediction]) -> String {
+fn side_by_side(head: &str, shown: &Corpus, predictions: &[Prediction]) -> String {
     let title = |method: Method| match method {
         Method::MlmEntity => "MLM",
         Method::MelmPlain => "MELM w/o linearize",
         _ => "MELM",
     };
-    let mut text = "### The likeliest five\n\n".to_owned();
+    let mut text = format!("{head}\n\n");
     for (at, sentence) in shown.sentences().iter().enumerate() {
         let words: Vec<_> = sentence.tokens().iter().map(ToString::to_string).collect();
         text += &format!(
@@ -125,8 +126,10 @@ pub(super) fn entities(command: &Reproduce, terminal: &Terminal) -> Result<(), F
 /// The counts by size and method, means over languages and draws.
 fn counted(counts: &[(Cell, Entities)]) -> (String, Figure) {
     let mut rows: Vec<((usize, String), Vec<Entities>)> = Vec::new();
+    let has_variants = counts.iter().any(|(cell, _)| cell.variant != counts[0].0.variant);
     for (cell, entities) in counts {
-        let place = (cell.size, cell.method.to_string());
+        let variant = if has_variants { format!(", {}", cell.variant) } else { String::new() };
+        let place = (cell.size, format!("{}{variant}", cell.method));
         match rows.iter_mut().find(|(known, _)| *known == place) {
             Some((_, all)) => all.push(*entities),
             None => rows.push((place, vec![*entities])),

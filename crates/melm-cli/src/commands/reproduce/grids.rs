@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use melm::experiment::table::Table;
-use melm::experiment::{Cell, Grid, Language, Languages, Split};
+use melm::experiment::{Cell, Grid, Language, Languages, Only, Split};
 use melm::files::Fingerprint;
 
 use crate::args::{Reproduce, Subject};
@@ -31,6 +31,12 @@ pub(super) fn open(command: &Reproduce) -> Result<(String, Grid), Failure> {
         Subject::Table(table) => table,
         Subject::Predictions | Subject::Entities => Table::Mono,
     };
+    if command.smoke && !matches!(table, Table::Mono | Table::Costs) {
+        return Err(Failure::Usage {
+            message: format!("`--smoke` is a grid of mono, not of {}", table.name()),
+            hint: "write a small grid of your own for `--config`: docs/guides/experiments.md",
+        });
+    }
     let built_in = match table {
         _ if command.smoke => BUILT_IN[7],
         Table::Mono => BUILT_IN[0],
@@ -54,19 +60,28 @@ pub(super) fn open(command: &Reproduce) -> Result<(String, Grid), Failure> {
     Ok((name, grid))
 }
 
-/// The cells that `--only` leaves.
+/// The cells of the grid that `--only` leaves.
 pub(super) fn cells(command: &Reproduce, grid: &Grid) -> Result<Vec<Cell>, Failure> {
     let mut cells = grid.cells();
-    for only in &command.only {
-        cells.retain(|cell| only.lets(cell));
-        if cells.is_empty() {
-            return Err(Failure::Usage {
-                message: "`--only` leaves no cell of the grid".into(),
-                hint: "look at the grid's cells with `--dry-run`",
-            });
-        }
+    check_only(&command.only, &cells)?;
+    cells.retain(|cell| command.only.iter().all(|only| only.lets(cell)));
+    if cells.is_empty() {
+        return Err(Failure::Usage {
+            message: "`--only` leaves no cell of the grid".into(),
+            hint: "look at the grid's cells with `--dry-run`",
+        });
     }
     Ok(cells)
+}
+
+/// That a value of `--only` is none is a slip, not a wish for nothing.
+pub(super) fn check_only(only: &[Only], cells: &[Cell]) -> Result<(), Failure> {
+    match only.iter().find_map(|only| only.fault(cells.iter())) {
+        Some(message) => {
+            Err(Failure::Usage { message, hint: "see `--only` in `melm reproduce --help`" })
+        }
+        None => Ok(()),
+    }
 }
 
 /// Reads what the cells need. Without `--test` no test file is opened.
@@ -79,7 +94,7 @@ pub(super) fn data(
 ) -> Result<Languages, Failure> {
     let folder =
         command.data.as_deref().or(grid.data.as_deref()).ok_or_else(|| Failure::Usage {
-            message: format!("`{name}` needs data"),
+            message: format!("the grid `{name}` needs data"),
             hint: "name its folder with `--data DIR`, or try `--smoke` on the shipped example",
         })?;
     let read = |language: &str, split: &str| -> Result<Split, Failure> {
@@ -96,12 +111,38 @@ pub(super) fn data(
     for language in own.union(&tests) {
         let test = tests.contains(language).then(|| read(language, "test")).transpose()?;
         let (train, dev) = (read(language, "train")?, Some(read(language, "dev")?));
+        let n = train.corpus.sentences().len();
+        let own = cells.iter().filter(|cell| cell.languages().any(|one| one == *language));
+        if let Some(cell) = own.clone().find(|cell| cell.size > n) {
+            let (size, path) = (cell.size, grid.file(folder, language, "train"));
+            return Err(Failure::Impossible {
+                message: format!(
+                    "the grid `{name}` asks for {size} sentences; `{}` has {n}",
+                    path.display()
+                ),
+                hint: "leave the size out, for instance with `--only size=…`".into(),
+            });
+        }
+        let draws: BTreeSet<u64> =
+            own.filter(|cell| cell.size == n).map(|cell| cell.draw).collect();
+        if draws.len() > 1 {
+            terminal.say(&format!(
+                "{language}: all {n} sentences are drawn {} times, so these draws are the same and their intervals mean nothing",
+                draws.len()
+            ));
+        }
         languages.insert((*language).to_owned(), Language { train, dev, test });
     }
     Ok(languages)
 }
 
 fn read(path: &Path, command: &Reproduce, terminal: &Terminal) -> Result<Split, Failure> {
+    if !path.exists() {
+        return Err(Failure::Impossible {
+            message: format!("the grid needs `{}`, and it is not there", path.display()),
+            hint: "`files` in the grid says where data lies in `--data DIR`; `--only language=…` leaves others out".into(),
+        });
+    }
     let data = Data::read(path, &command.reading, terminal)?;
     let mut fingerprint = Fingerprint::default();
     data.add_to(&mut fingerprint);

@@ -22,19 +22,28 @@ pub(crate) use workshop::Workshop;
 pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failure> {
     match command.subject {
         Subject::Table(table) => make_table(command, table, terminal),
-        Subject::Predictions => analyses::predictions(command, terminal),
-        Subject::Entities => analyses::entities(command, terminal),
+        Subject::Predictions => {
+            analyses::predictions(command, terminal).map_err(|failure| failure.lost(""))
+        }
+        Subject::Entities => {
+            analyses::entities(command, terminal).map_err(|failure| failure.lost(""))
+        }
     }
 }
 
 fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<(), Failure> {
     let (name, grid) = grids::open(command)?;
-    let cells = grids::cells(command, &grid)?;
     if command.table_only {
-        let ledger = Ledger::open(&command.out, "ledger.jsonl")?;
-        let lines = chosen(command, ledger.lines(), terminal);
-        return finish((command, table), &lines, &grid.paper);
+        let lines = chosen(command, &ledger_of(command)?, terminal)?;
+        return finish((command, table), &lines, &grid.paper, terminal);
     }
+    if table == Table::Cross && !command.test {
+        return Err(Failure::Usage {
+            message: "cross scores taggers on the test sets of other languages".into(),
+            hint: "when all choices are made: `--test`",
+        });
+    }
+    let cells = grids::cells(command, &grid)?;
     let data = grids::data(command, &name, &grid, &cells, terminal)?;
     let workshop = Workshop::new((&command.comparing, &name), &grid, data, terminal)?;
     let taggers = command.keep_taggers.then(|| command.out.join("taggers"));
@@ -44,29 +53,41 @@ fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<
         let language = cell.languages().next().unwrap_or_default().to_owned();
         return Err(melm::Error::NoVectorsOf { language }.into());
     }
-    terminal.say(&workshop.described(&cells));
     let (part, file) = match command.shard {
         Some(shard) => {
             (shard.part(&cells), format!("ledger-{}-of-{}.jsonl", shard.number, shard.of))
         }
         None => (cells.clone(), "ledger.jsonl".to_owned()),
     };
+    terminal.say(&workshop.described(&part));
     if command.dry_run {
-        for cell in &part {
-            terminal.say(&cell.to_string());
-        }
-        return Ok(());
+        let known = Ledger::read(&command.out)?;
+        let state = |cell: &Cell| if bench.is_known(cell, &known) { " (known)" } else { "" };
+        let lines = part.iter().map(|cell| format!("{cell}{}\n", state(cell)));
+        return output::print(&lines.collect::<String>());
     }
     let ledger = Mutex::new(Ledger::open(&command.out, &file)?);
     write_plans(command, &part, &|cell| bench.plan_of(cell))?;
     let tally = workshop.run(&bench, &part, &ledger, terminal)?;
-    say_tally(tally, terminal);
     drop(ledger);
+    say_tally(tally, terminal);
     // Read again: what other shards have done meanwhile belongs to the table too.
-    let ledger = Ledger::open(&command.out, &file)?;
-    let is_current = |line: &&Line| cells.contains(&line.cell) && line.key == bench.key(&line.cell);
-    let lines: Vec<_> = ledger.lines().iter().filter(is_current).cloned().collect();
-    finish((command, table), &lines, &grid.paper)
+    let mut lines = Ledger::read(&command.out)?;
+    lines.retain(|line| cells.contains(&line.cell) && line.key == bench.key(&line.cell));
+    finish((command, table), &lines, &grid.paper, terminal)
+}
+
+/// The lines of a folder that must have some.
+fn ledger_of(command: &Reproduce) -> Result<Vec<Line>, Failure> {
+    let lines = Ledger::read(&command.out)?;
+    if lines.is_empty() {
+        return Err(Failure::Impossible {
+            message: format!("there is no ledger in `{}`", command.out.display()),
+            hint: "name the folder of a run with `-o DIR`, or run the grid without `--table-only`"
+                .into(),
+        });
+    }
+    Ok(lines)
 }
 
 fn say_tally(tally: Tally, terminal: &Terminal) {
@@ -80,7 +101,9 @@ fn say_tally(tally: Tally, terminal: &Terminal) {
 }
 
 /// The lines that `--only` leaves; of several of one cell the last.
-fn chosen(command: &Reproduce, lines: &[Line], terminal: &Terminal) -> Vec<Line> {
+fn chosen(command: &Reproduce, lines: &[Line], terminal: &Terminal) -> Result<Vec<Line>, Failure> {
+    let cells: Vec<Cell> = lines.iter().map(|line| line.cell.clone()).collect();
+    grids::check_only(&command.only, &cells)?;
     let mut chosen: Vec<Line> = Vec::new();
     let mut n_old = 0;
     for line in lines.iter().filter(|line| command.only.iter().all(|only| only.lets(&line.cell))) {
@@ -102,7 +125,7 @@ fn chosen(command: &Reproduce, lines: &[Line], terminal: &Terminal) -> Vec<Line>
         terminal
             .say(&format!("{n} run before with other data, settings or device: the last counts"));
     }
-    chosen
+    Ok(chosen)
 }
 
 /// The whole plans that lines name, so that each can be run again.
@@ -124,24 +147,38 @@ fn write_plans(
     Ok(())
 }
 
-/// Writes the tables and figures, and prints the one that counts: of the test sets if they were scored.
+/// Writes the tables and figures, and prints the one that was asked for.
 fn finish(
     (command, table): (&Reproduce, Table),
     lines: &[Line],
     paper: &Paper,
+    terminal: &Terminal,
 ) -> Result<(), Failure> {
     let stem = match table {
         Table::Mono => "table".to_owned(),
         other => format!("table-{}", other.name()),
     };
     let write = |name: String, text: String| write_shared(&command.out.join(name), text.as_bytes());
+    let nothing = |what: &str| Failure::Impossible {
+        message: format!("the ledger of `{}` has {what}", command.out.display()),
+        hint: "see which cells the grid has with `--dry-run`".into(),
+    };
     if table == Table::Costs {
-        let text = costs(lines, paper);
+        let text = costs(lines, paper).ok_or_else(|| nothing("no cell of the method melm"))?;
         write(format!("{stem}.md"), text.clone())?;
         return output::print(&text);
     }
     let tables = [Split::Dev, Split::Test].map(|split| table.rows(lines, split, paper));
     let has_rows = |table: &&Rows| !table.rows.is_empty();
+    let [dev, test] = &tables;
+    let shown = if command.test || table == Table::Cross { test } else { dev };
+    if shown.rows.is_empty() {
+        return Err(nothing(match (command.test, table) {
+            (_, Table::Cross) => "no tagger that was scored on another language's test set",
+            (true, _) => "no test scores for this table",
+            (false, _) => "no dev scores for this table",
+        }));
+    }
     let texts = |write: &dyn Fn(&Rows) -> String| {
         tables.iter().filter(has_rows).map(write).collect::<Vec<_>>().join("\n")
     };
@@ -151,6 +188,9 @@ fn finish(
     for (name, figure) in tables.iter().flat_map(figures) {
         write(format!("{stem}-{name}.svg"), figure.svg())?;
     }
-    let last = tables.iter().rfind(has_rows).unwrap_or(&tables[0]);
-    output::print(&markdown(last))
+    if std::ptr::eq(shown, dev) && !test.rows.is_empty() {
+        let file = command.out.join(format!("{stem}.md"));
+        terminal.say(&format!("test scores are in `{}` too; `--test` prints them", file.display()));
+    }
+    output::print(&markdown(shown))
 }

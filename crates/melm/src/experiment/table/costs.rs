@@ -6,12 +6,12 @@ use crate::augment::Method;
 use crate::experiment::statistics::Mean;
 use crate::experiment::{Line, Paper, System};
 
-/// What MELM costs, by size: dev F1 by language, seconds of making drafts and of training, parameters.
-pub fn costs(lines: &[Line], paper: &Paper) -> String {
+/// What MELM costs, by size: dev F1 by language, seconds of making drafts and of training, parameters. None without its cells.
+pub fn costs(lines: &[Line], paper: &Paper) -> Option<String> {
     let melm = System::Method(Method::Melm);
     let lines: Vec<_> = lines.iter().filter(|line| line.cell.method == melm).collect();
     if lines.is_empty() {
-        return "The ledger has no cell of the method melm.\n".to_owned();
+        return None;
     }
     let languages: BTreeSet<_> = lines.iter().map(|line| &line.cell.language).collect();
     let mut by_row: BTreeMap<(String, usize), Vec<&Line>> = BTreeMap::new();
@@ -45,6 +45,7 @@ pub fn costs(lines: &[Line], paper: &Paper) -> String {
             scores.join(" | ")
         );
     }
-    text + "\nDev F1 in percent, mean over draws and seeds (in brackets the paper's, of XLM-R). Drafts: fine-tuning, \
-            generating and judging, without the judge's training.\n"
+    text += "\nDev F1 in percent, mean over draws and seeds (in brackets the paper's, of XLM-R). Drafts: fine-tuning, \
+             generating and judging, without the judge's training.\n";
+    Some(text)
 }

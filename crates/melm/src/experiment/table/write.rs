@@ -158,6 +158,7 @@ fn caption(rows: &Rows) -> String {
 fn caption_of(rows: &Rows) -> String {
     let pairs = rows.rows.iter().filter_map(|row| row.to_gold.get(MEAN)).map(|mean| mean.n);
     let pairs = match (pairs.clone().min(), pairs.max()) {
+        (Some(1), Some(1)) => "; one pair a row".to_owned(),
         (Some(least), Some(most)) if least == most => format!("; {least} pairs a row"),
         (Some(least), Some(most)) => format!("; {least} to {most} pairs a row"),
         _ => String::new(),

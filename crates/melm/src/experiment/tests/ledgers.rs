@@ -29,8 +29,15 @@ fn a_ledger_keeps_whole_lines_and_reads_all_shards() {
     twin.variant = "other".to_owned();
     assert!(shard.find(&twin, &first.key, &[]).is_none());
     assert_eq!(shard.twin(&first.key, &["en"]), Some(&tested));
+    // Two runs of the same cells would do their work twice.
+    let error = Ledger::open(dir.path(), "ledger.jsonl").err().unwrap().to_string();
+    assert!(error.contains("another run is writing to") && error.contains("--shard"), "{error}");
+    drop(ledger);
     assert_eq!(Ledger::open(dir.path(), "ledger.jsonl").unwrap().lines().len(), 2);
+    assert_eq!(Ledger::read(dir.path()).unwrap().len(), 2);
+    assert!(Ledger::read(&dir.path().join("nowhere")).unwrap().is_empty());
     fs::write(&path, "{}\n").unwrap();
     let error = Ledger::open(dir.path(), "ledger.jsonl").err().unwrap().to_string();
-    assert!(error.contains("ledger.jsonl`:1: missing field"), "{error}");
+    assert!(error.contains("ledger.jsonl`:1: column 2: missing field"), "{error}");
+    assert!(error.ends_with("delete that line, and its cell is run again"), "{error}");
 }

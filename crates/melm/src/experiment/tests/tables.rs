@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{cell, corpus, grid, line};
+use crate::augment::Funnel;
 use crate::experiment::table::{self, Split as Scored, Table, csv, latex, markdown};
 use crate::experiment::{Cell, Line, Paper, Split, System, Trial, statistics};
 
@@ -165,25 +166,31 @@ fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
     let fingerprints: BTreeSet<_> = folds.values().map(|fold| &fold.train.fingerprint).collect();
     assert_eq!(fingerprints.len(), 3);
     // F1 in tenths of a percent by fold; gold first.
-    let verdict = |label_wise: [u64; 3], melm: [u64; 3]| {
+    let judged = |kept: usize, label_wise: [u64; 3], melm: [u64; 3]| {
         let mut lines = Vec::new();
         for (method, f1s) in [("gold", [500, 510, 520]), ("label-wise", label_wise), ("melm", melm)]
         {
             for (at, f1) in f1s.into_iter().enumerate() {
                 let fold = format!("fold {}", at + 1);
                 let cell = Cell { language: fold.clone(), ..cell(method) };
-                lines.push(line(cell, 0, &[(&fold, f1)]));
+                let mut line = line(cell, 0, &[(&fold, f1)]);
+                line.drafts =
+                    (method != "gold").then(|| Funnel { drafts: 9, kept, ..Funnel::default() });
+                lines.push(line);
             }
         }
         let result = trial.result(&lines);
         assert!(result.markdown().contains("| melm |"));
         result.verdict("melm".parse().unwrap())
     };
+    let verdict = |label_wise, melm| judged(1, label_wise, melm);
     assert!(verdict([500, 511, 519], [550, 561, 571]).starts_with("use melm: it helps"));
     assert!(verdict([549, 561, 570], [550, 561, 571]).contains("start with label-wise"));
     assert!(verdict([500, 511, 519], [450, 461, 471]).starts_with("do not use melm: it hurts"));
     let said = verdict([500, 511, 519], [490, 561, 501]);
     assert!(said.starts_with("do not use melm yet: no difference"), "{said}");
+    let said = judged(0, [500, 510, 520], [500, 510, 520]);
+    assert!(said.starts_with("no verdict: the judge kept no draft of melm"), "{said}");
 }
 
 #[test]
@@ -220,6 +227,6 @@ fn variants_named_by_their_axes_make_a_figure() {
     let figures = table::figures(&Table::Mono.rows(&sizes, Scored::Dev, &paper));
     assert_eq!(figures[0].1.places, ["10", "200"]);
     assert_eq!(figures[0].1.series.len(), 2);
-    let costs = table::costs(&sizes, &paper);
+    let costs = table::costs(&sizes, &paper).unwrap();
     assert!(costs.contains("| 30 updates | 200 | 54.2 | 64.2 | 0.0 | 0.0 | 0 M |"), "{costs}");
 }

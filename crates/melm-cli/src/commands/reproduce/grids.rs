@@ -140,7 +140,11 @@ fn read(path: &Path, command: &Reproduce, terminal: &Terminal) -> Result<Split, 
     if !path.exists() {
         return Err(Failure::Impossible {
             message: format!("the grid needs `{}`, and it is not there", path.display()),
-            hint: "`files` in the grid says where data lies in `--data DIR`; `--only language=…` leaves others out".into(),
+            hint: if command.smoke && command.data.is_none() {
+                "the example is part of melm's repository: run it there, or name a copy of examples/politics with `--data DIR`".into()
+            } else {
+                "`files` in the grid says where data lies in `--data DIR`; `--only language=…` leaves others out".into()
+            },
         });
     }
     let data = Data::read(path, &command.reading, terminal)?;

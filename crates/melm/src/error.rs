@@ -362,7 +362,7 @@ pub enum Error {
     },
     /// Two runs of the same cells.
     #[error(
-        "another run is writing to `{path}`; several may share a grid with `--shard 1/2`, `--shard 2/2`, …"
+        "another run is writing to `{path}`; let it end, or take a folder for each (shards of a grid may share one)"
     )]
     LedgerInUse {
         /// The file.

@@ -112,7 +112,7 @@ mod tests {
         let path = dir.path().join("a");
         let text = |writer: u8| vec![writer; 10_000];
         // As if another machine's process of this number were writing.
-        let taken: Vec<_> = (0..3)
+        let taken: Vec<_> = (0..64)
             .map(|count| with_suffix(&path, &format!(".{}-{count}.part", std::process::id())))
             .collect();
         for other in &taken {

@@ -57,7 +57,7 @@ pub(crate) struct Reproduce {
     #[arg(long)]
     pub(crate) keep_taggers: bool,
     /// Run nothing and read no data: make the table of the ledger as it is (of its test scores with --test)
-    #[arg(long, conflicts_with_all = ["shard", "keep_taggers", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["shard", "keep_taggers", "dry_run", "seed"])]
     pub(crate) table_only: bool,
     /// Say which cells would be run, and run none
     #[arg(long)]

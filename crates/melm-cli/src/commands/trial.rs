@@ -3,7 +3,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use melm::augment::Method;
-use melm::experiment::{Ledger, System, Trial};
+use melm::experiment::{Ledger, Line, System, Trial};
 use melm::files::Fingerprint;
 use melm::fit::Budget;
 use serde_json::{Map, json};
@@ -83,7 +83,8 @@ pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
         if kept { failure } else { failure.lost(": `-o DIR` would keep what is done") }
     })?;
     let ledger = ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
-    let current = ledger.lines().iter().filter(|line| line.key == bench.key(&line.cell));
+    let is_current = |line: &&Line| cells.contains(&line.cell) && line.key == bench.key(&line.cell);
+    let current = ledger.lines().iter().filter(is_current);
     let lines: Vec<_> = current.cloned().collect();
     let result = trial.result(&lines);
     let verdict = result.verdict(judged);

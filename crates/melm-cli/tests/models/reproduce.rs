@@ -204,11 +204,15 @@ fn what_cannot_be_run_is_said_first() {
         (
             &*args("out", "--only method=gold,mlem"),
             2,
-            "no cell has the method `mlem`: there are gold, gold-duplicated",
+            "no cell has the method `mlem`: there are `gold`, `gold-duplicated`",
         ),
         (&*args("out", "--table-only"), 1, "there is no ledger in `out`"),
         (&*args("out", "").replace("mono", "cross"), 2, "`--test`"),
         ("reproduce rounds --smoke -o out", 2, "`--smoke` is a grid of mono"),
+        (&*args("out", "").replace("mono", "multi"), 2, "taggers of several languages"),
+        (&*args("out", "--only method=gold").replace("mono", "costs"), 2, "the method melm"),
+        (&*args("out", "--test --only language=de").replace("mono", "cross"), 2, "transfer.en"),
+        (&*args("out", "--test").replace("mono", "entities"), 2, "open no test set"),
         (
             "trial train.conll --model model --folds 2 --methods codemix-random",
             2,
@@ -239,11 +243,13 @@ fn what_cannot_be_run_is_said_first() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains(expected), "{to}: {said}");
         assert_eq!(output.status.code(), Some(code), "{to}: {said}");
+        assert!(!folder.path().join("out").exists(), "{to}");
     }
     // As many as there are: every draw is the same.
     fs::write(folder.path().join("grid.toml"), GRID.replace("sizes = [3]", "sizes = [4]")).unwrap();
     let said = done(folder.path(), &args("out", "--dry-run"));
     assert!(said.contains("all 4 sentences are drawn 2 times"), "{said}");
+    assert!(!folder.path().join("out").exists());
 }
 
 #[test]
@@ -329,6 +335,15 @@ fn the_analyses_run_on_any_grid() {
     done(folder.path(), &args("rounds"));
     assert!(at("table-rounds.md").contains("| 2 | melm | R 2 |"), "{}", at("table-rounds.md"));
     assert!(at("table-rounds-dev-variants-4-updates.svg").contains("</svg>"));
+    // Its table is of dev sets, whatever is scored.
+    for language in ["en", "de"] {
+        fs::write(folder.path().join(format!("data/{language}/test.conll")), TRAIN).unwrap();
+    }
+    let said = done(folder.path(), &(args("rounds") + " --test --only language=de"));
+    assert!(said.contains("these are of the dev sets"), "{said}");
+    // Entities can be listed first.
+    let listed = run(folder.path(), &(args("entities") + " --dry-run"));
+    assert!(String::from_utf8(listed.stdout).unwrap().contains("melm, 1 epoch, R 1"));
     let said = done(folder.path(), &args("costs"));
     assert!(said.contains("0 cells run"), "{said}");
     assert!(at("table-costs.md").contains("| 4 updates | 2 |"), "{}", at("table-costs.md"));

@@ -46,6 +46,11 @@ pub struct Funnel {
 }
 
 impl Funnel {
+    /// Whether there were new drafts, and the judge let none of them pass.
+    pub fn judge_took_all(&self) -> bool {
+        self.kept + self.copied == 0 && self.disagrees + self.unlikely > 0
+    }
+
     /// Counts the drafts of a corpus.
     pub fn of(records: &[DraftRecord], corpus: &Corpus) -> Self {
         let count = |verdict| records.iter().filter(|record| record.verdict == verdict).count();

@@ -210,13 +210,16 @@ impl Grid {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Only {
     name: String,
+    /// As written: the name of a variant may hold commas.
+    whole: String,
     values: Vec<String>,
 }
 
 impl Only {
     /// Whether a cell may stay.
     pub fn lets(&self, cell: &Cell) -> bool {
-        cell.coordinate(&self.name).is_some_and(|value| self.values.contains(&value))
+        cell.coordinate(&self.name)
+            .is_some_and(|value| self.whole == value || self.values.contains(&value))
     }
 
     /// Says so if a value is that of no cell, and which there are.
@@ -227,8 +230,12 @@ impl Only {
                 there.push(value);
             }
         }
+        if there.contains(&self.whole) {
+            return None;
+        }
         let unknown = self.values.iter().find(|value| !there.contains(value))?;
-        Some(format!("no cell has the {} `{unknown}`: there are {}", self.name, there.join(", ")))
+        let there = there.join("`, `");
+        Some(format!("no cell has the {} `{unknown}`: there are `{there}`", self.name))
     }
 }
 
@@ -242,8 +249,9 @@ impl FromStr for Only {
         if !NAMES.contains(&name) || values.is_empty() {
             return Err(format!("expected `NAME=VALUE,VALUE` with one of {}", NAMES.join(", ")));
         }
+        let whole = values.to_owned();
         let values = values.split(',').map(|value| value.trim().to_owned()).collect();
-        Ok(Self { name: name.to_owned(), values })
+        Ok(Self { name: name.to_owned(), whole, values })
     }
 }
 

@@ -108,13 +108,13 @@ impl Ledger {
         let path = dir.join(name);
         let failed = |source| Error::Write { path: path.clone(), source };
         let mut file = OpenOptions::new();
-        let mut file = file.create(true).append(true).open(&path).map_err(failed)?;
-        let text = fs::read(&path).map_err(failed)?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let mut file = file.create(true).read(true).append(true).open(&path).map_err(failed)?;
         // Where a file system has no locks, two at once do the same work twice.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(Error::LedgerInUse { path });
         }
+        let text = fs::read(&path).map_err(failed)?;
+        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if whole < text.len() {
             file.set_len(whole as u64).map_err(failed)?;
             file.flush().map_err(failed)?;
@@ -192,12 +192,12 @@ fn read_all(dir: &Path) -> Result<Vec<Line>, Error> {
     paths.sort();
     let mut lines = Vec::new();
     for path in paths {
-        let text = fs::read_to_string(&path)
-            .map_err(|source| Error::Read { path: path.clone(), source })?;
+        let bytes = fs::read(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
         // Another shard may be writing its last line right now.
-        let whole = text.rfind('\n').map_or("", |at| &text[..at]);
-        for (at, text) in whole.lines().enumerate().filter(|(_, text)| !text.trim().is_empty()) {
-            let line = serde_json::from_str(text).map_err(|error| Error::NotALedger {
+        let whole = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
+        let lines_of = bytes[..whole].split(|byte| *byte == b'\n').enumerate();
+        for (at, text) in lines_of.filter(|(_, text)| !text.trim_ascii().is_empty()) {
+            let line = serde_json::from_slice(text).map_err(|error| Error::NotALedger {
                 path: path.clone(),
                 line: at + 1,
                 what: format!("column {}: {}", error.column(), message(&error)),

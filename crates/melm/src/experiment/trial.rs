@@ -9,7 +9,7 @@ use super::grid::{BASE, Block, Grid};
 use super::statistics::{Mean, Verdict};
 use super::table::{Rows, Split as Scored, Table};
 use super::{Line, Paper, System};
-use crate::augment::Method;
+use crate::augment::{Funnel, Method};
 use crate::files::sha256;
 use crate::fit::Budget;
 use crate::run::Seed;
@@ -83,15 +83,13 @@ impl Trial {
 
     /// What its lines say.
     pub fn result(&self, lines: &[Line]) -> TrialResult {
-        let mut n_kept = BTreeMap::new();
-        for line in lines {
-            if let Some(funnel) = &line.drafts {
-                *n_kept.entry(line.cell.method.to_string()).or_default() +=
-                    funnel.kept + funnel.copied;
-            }
-        }
+        let kept_none = |method: &&System| {
+            let mut own = lines.iter().filter(|line| line.cell.method == **method).peekable();
+            own.peek().is_some()
+                && own.all(|line| line.drafts.as_ref().is_some_and(Funnel::judge_took_all))
+        };
         TrialResult {
-            n_kept,
+            kept_none: self.methods.iter().filter(kept_none).copied().collect(),
             n_folds: self.n_folds,
             rows: Table::Mono.rows(lines, Scored::Test, &Paper::new()),
         }
@@ -100,8 +98,8 @@ impl Trial {
 
 /// What a trial brought.
 pub struct TrialResult {
-    /// Drafts by method, over all folds and seeds.
-    n_kept: BTreeMap<String, usize>,
+    /// Methods of whose drafts the judge let none pass.
+    kept_none: Vec<System>,
     n_folds: usize,
     rows: Rows,
 }
@@ -155,7 +153,7 @@ impl TrialResult {
         let Some(to_gold) = self.to_gold(method) else {
             return "no verdict: the trial has no pairs to compare".to_owned();
         };
-        if self.n_kept.get(&method.to_string()) == Some(&0) {
+        if self.kept_none.contains(&method) {
             return format!(
                 "no verdict: the judge kept no draft of {method}, so that it is gold alone. Train longer with `--updates`, \
                  or take all drafts with `--set filter.mode=off`"

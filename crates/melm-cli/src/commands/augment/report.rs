@@ -46,7 +46,7 @@ pub(super) fn say(
     for record in examples(&augmented.records) {
         show(job, record, terminal);
     }
-    if funnel.drafts > 0 && funnel.kept == 0 && job.plan.has_judge() {
+    if funnel.judge_took_all() {
         terminal.say(
             "no draft was kept: the judge agrees with none. Train it longer with `--set 'tagger.budget=\"…\"'`, or take all \
              drafts with `--set filter.mode=off`",

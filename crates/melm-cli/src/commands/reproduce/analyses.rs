@@ -34,6 +34,10 @@ fn hear_with(listener: &mut Listener) -> impl FnMut(&Cell, &'static str, Event<'
     }
 }
 
+fn list(cells: &[Cell]) -> Result<(), Failure> {
+    output::print(&cells.iter().map(|cell| format!("{cell}\n")).collect::<String>())
+}
+
 fn folder(command: &Reproduce) -> Result<(), Failure> {
     std::fs::create_dir_all(&command.out)
         .map_err(|source| Output::failed(&command.out.display().to_string(), source))
@@ -43,6 +47,9 @@ pub(super) fn predictions(command: &Reproduce, terminal: &Terminal) -> Result<()
     let (name, grid) = grids::open(command)?;
     let mut cells = grids::cells(command, &grid)?;
     cells.truncate(1);
+    if command.dry_run {
+        return list(&cells);
+    }
     let data = grids::data(command, &name, &grid, &cells, terminal)?;
     let workshop = Workshop::new((&command.comparing, &name), &grid, data, terminal)?;
     let bench = workshop.bench(None);
@@ -90,6 +97,9 @@ pub(super) fn entities(command: &Reproduce, terminal: &Terminal) -> Result<(), F
     let mut cells = grids::cells(command, &grid)?;
     // Budgets are of taggers, which there are none of here.
     cells.dedup_by(|a, b| Cell { budget: b.budget, ..a.clone() } == *b);
+    if command.dry_run {
+        return list(&cells);
+    }
     let data = grids::data(command, &name, &grid, &cells, terminal)?;
     let workshop = Workshop::new((&command.comparing, &name), &grid, data, terminal)?;
     let bench = workshop.bench(None);

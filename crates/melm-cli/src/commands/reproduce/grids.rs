@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use melm::experiment::table::Table;
-use melm::experiment::{Cell, Grid, Language, Languages, Only, Split};
+use melm::experiment::{Cell, Grid, Language, Languages, Only, Split, System};
 use melm::files::Fingerprint;
 
 use crate::args::{Reproduce, Subject};
@@ -113,8 +113,13 @@ pub(super) fn data(
         let (train, dev) = (read(language, "train")?, Some(read(language, "dev")?));
         let n = train.corpus.sentences().len();
         let own = cells.iter().filter(|cell| cell.languages().any(|one| one == *language));
-        if let Some(cell) = own.clone().find(|cell| cell.size > n) {
-            let (size, path) = (cell.size, grid.file(folder, language, "train"));
+        // Those that add extra gold take as much again.
+        let takes = |cell: &Cell| match cell.method {
+            System::AddEntity | System::AddContext => 2 * cell.size,
+            _ => cell.size,
+        };
+        if let Some(cell) = own.clone().find(|cell| takes(cell) > n) {
+            let (size, path) = (takes(cell), grid.file(folder, language, "train"));
             return Err(Failure::Impossible {
                 message: format!(
                     "the grid `{name}` asks for {size} sentences; `{}` has {n}",
@@ -137,7 +142,7 @@ pub(super) fn data(
 }
 
 fn read(path: &Path, command: &Reproduce, terminal: &Terminal) -> Result<Split, Failure> {
-    if !path.exists() {
+    if path.try_exists().is_ok_and(|exists| !exists) {
         return Err(Failure::Impossible {
             message: format!("the grid needs `{}`, and it is not there", path.display()),
             hint: if command.smoke && command.data.is_none() {

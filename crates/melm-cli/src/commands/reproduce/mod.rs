@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use melm::augment::Method;
 use melm::experiment::table::{Rows, Split, Table, costs, csv, figures, latex, markdown};
-use melm::experiment::{Cell, Ledger, Line, Paper, Tally};
+use melm::experiment::{Cell, Grid, Ledger, Line, Paper, System, Tally};
 use melm::files::{sha256, write_shared};
 
 use crate::args::{Reproduce, Subject};
@@ -22,6 +22,17 @@ pub(crate) use workshop::Workshop;
 pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failure> {
     match command.subject {
         Subject::Table(table) => make_table(command, table, terminal),
+        Subject::Predictions | Subject::Entities
+            if command.table_only
+                || command.shard.is_some()
+                || command.keep_taggers
+                || command.test =>
+        {
+            Err(Failure::Usage {
+                message: "predictions and entities have no ledger, and open no test set".into(),
+                hint: "leave `--table-only`, `--shard`, `--keep-taggers` and `--test` out",
+            })
+        }
         Subject::Predictions => {
             analyses::predictions(command, terminal).map_err(|failure| failure.lost(""))
         }
@@ -34,16 +45,11 @@ pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failur
 fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<(), Failure> {
     let (name, grid) = grids::open(command)?;
     if command.table_only {
-        let lines = chosen(command, &ledger_of(command)?, terminal)?;
+        let lines = chosen(command, &grid.cells(), &ledger_of(command)?, terminal)?;
         return finish((command, table), &lines, &grid.paper, terminal);
     }
-    if table == Table::Cross && !command.test {
-        return Err(Failure::Usage {
-            message: "cross scores taggers on the test sets of other languages".into(),
-            hint: "when all choices are made: `--test`",
-        });
-    }
     let cells = grids::cells(command, &grid)?;
+    check_table(command, table, &grid, &cells)?;
     let data = grids::data(command, &name, &grid, &cells, terminal)?;
     let workshop = Workshop::new((&command.comparing, &name), &grid, data, terminal)?;
     let taggers = command.keep_taggers.then(|| command.out.join("taggers"));
@@ -77,12 +83,46 @@ fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<
     finish((command, table), &lines, &grid.paper, terminal)
 }
 
+/// That a table would stay empty is said before its cells are run.
+fn check_table(
+    command: &Reproduce,
+    table: Table,
+    grid: &Grid,
+    cells: &[Cell],
+) -> Result<(), Failure> {
+    let has = |fits: &dyn Fn(&Cell) -> bool| cells.iter().any(fits);
+    let is_joined = |cell: &Cell| cell.languages().count() > 1;
+    let (message, hint) = match table {
+        Table::Cross if !command.test && !command.dry_run => (
+            "cross scores taggers on the test sets of other languages",
+            "when all choices are made: `--test`",
+        ),
+        Table::Cross if !has(&|cell| grid.transfer.contains_key(&cell.language)) => (
+            "no tagger of the grid is scored on another language",
+            "name some in it: `transfer.en = [\"de\"]`",
+        ),
+        Table::Costs if !has(&|cell| cell.method == System::Method(Method::Melm)) => (
+            "costs are those of the method melm, and no cell has it",
+            "leave it in `--only`, or add it to the grid",
+        ),
+        Table::Multi if !has(&is_joined) => (
+            "multi is of taggers of several languages, and no cell has one",
+            "join languages in the grid: `languages = [\"en+de\"]`",
+        ),
+        Table::Mono | Table::AddEntity if !has(&|cell| !is_joined(cell)) => {
+            ("all taggers of the grid are of several languages", "that is `melm reproduce multi`")
+        }
+        _ => return Ok(()),
+    };
+    Err(Failure::Usage { message: message.into(), hint })
+}
+
 /// The lines of a folder that must have some.
 fn ledger_of(command: &Reproduce) -> Result<Vec<Line>, Failure> {
     let lines = Ledger::read(&command.out)?;
     if lines.is_empty() {
         return Err(Failure::Impossible {
-            message: format!("there is no ledger in `{}`", command.out.display()),
+            message: format!("there is no ledger in `{}`, or nothing in it", command.out.display()),
             hint: "name the folder of a run with `-o DIR`, or run the grid without `--table-only`"
                 .into(),
         });
@@ -101,9 +141,14 @@ fn say_tally(tally: Tally, terminal: &Terminal) {
 }
 
 /// The lines that `--only` leaves; of several of one cell the last.
-fn chosen(command: &Reproduce, lines: &[Line], terminal: &Terminal) -> Result<Vec<Line>, Failure> {
-    let cells: Vec<Cell> = lines.iter().map(|line| line.cell.clone()).collect();
-    grids::check_only(&command.only, &cells)?;
+fn chosen(
+    command: &Reproduce,
+    cells: &[Cell],
+    lines: &[Line],
+    terminal: &Terminal,
+) -> Result<Vec<Line>, Failure> {
+    let known = lines.iter().map(|line| line.cell.clone());
+    grids::check_only(&command.only, &cells.iter().cloned().chain(known).collect::<Vec<_>>())?;
     let mut chosen: Vec<Line> = Vec::new();
     let mut n_old = 0;
     for line in lines.iter().filter(|line| command.only.iter().all(|only| only.lets(&line.cell))) {
@@ -124,6 +169,12 @@ fn chosen(command: &Reproduce, lines: &[Line], terminal: &Terminal) -> Result<Ve
         let n = count(n_old, "cell");
         terminal
             .say(&format!("{n} run before with other data, settings or device: the last counts"));
+    }
+    if chosen.is_empty() {
+        return Err(Failure::Usage {
+            message: "`--only` leaves no line of the ledger".into(),
+            hint: "leave it out to see them all",
+        });
     }
     Ok(chosen)
 }
@@ -159,25 +210,28 @@ fn finish(
         other => format!("table-{}", other.name()),
     };
     let write = |name: String, text: String| write_shared(&command.out.join(name), text.as_bytes());
-    let nothing = |what: &str| Failure::Impossible {
-        message: format!("the ledger of `{}` has {what}", command.out.display()),
-        hint: "see which cells the grid has with `--dry-run`".into(),
+    // Nothing is written over what is there. That a shard has nothing yet is no failure.
+    let nothing = |what: &str| {
+        let message = format!("the ledger of `{}` has {what}", command.out.display());
+        if command.table_only {
+            let hint = "run the grid without `--table-only`; with `--test` for test scores".into();
+            return Err(Failure::Impossible { message, hint });
+        }
+        terminal.say(&format!("no table yet: {message}"));
+        Ok(())
     };
     if table == Table::Costs {
-        let text = costs(lines, paper).ok_or_else(|| nothing("no cell of the method melm"))?;
+        let Some(text) = costs(lines, paper) else { return nothing("no cell of the method melm") };
         write(format!("{stem}.md"), text.clone())?;
         return output::print(&text);
     }
     let tables = [Split::Dev, Split::Test].map(|split| table.rows(lines, split, paper));
     let has_rows = |table: &&Rows| !table.rows.is_empty();
     let [dev, test] = &tables;
-    let shown = if command.test || table == Table::Cross { test } else { dev };
-    if shown.rows.is_empty() {
-        return Err(nothing(match (command.test, table) {
-            (_, Table::Cross) => "no tagger that was scored on another language's test set",
-            (true, _) => "no test scores for this table",
-            (false, _) => "no dev scores for this table",
-        }));
+    let wants_test = command.test || table == Table::Cross;
+    let shown = if wants_test && has_rows(&test) { test } else { dev };
+    if !has_rows(&shown) {
+        return nothing("no scores for this table");
     }
     let texts = |write: &dyn Fn(&Rows) -> String| {
         tables.iter().filter(has_rows).map(write).collect::<Vec<_>>().join("\n")
@@ -188,7 +242,9 @@ fn finish(
     for (name, figure) in tables.iter().flat_map(figures) {
         write(format!("{stem}-{name}.svg"), figure.svg())?;
     }
-    if std::ptr::eq(shown, dev) && !test.rows.is_empty() {
+    if std::ptr::eq(shown, dev) && wants_test {
+        terminal.say("there are no test scores for this table: these are of the dev sets");
+    } else if std::ptr::eq(shown, dev) && has_rows(&test) {
         let file = command.out.join(format!("{stem}.md"));
         terminal.say(&format!("test scores are in `{}` too; `--test` prints them", file.display()));
     }

@@ -31,7 +31,7 @@ fn a_ledger_keeps_whole_lines_and_reads_all_shards() {
     assert_eq!(shard.twin(&first.key, &["en"]), Some(&tested));
     // Two runs of the same cells would do their work twice.
     let error = Ledger::open(dir.path(), "ledger.jsonl").err().unwrap().to_string();
-    assert!(error.contains("another run is writing to") && error.contains("--shard"), "{error}");
+    assert!(error.contains("another run is writing to"), "{error}");
     drop(ledger);
     assert_eq!(Ledger::open(dir.path(), "ledger.jsonl").unwrap().lines().len(), 2);
     assert_eq!(Ledger::read(dir.path()).unwrap().len(), 2);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{cell, corpus, grid, line};
 use crate::augment::Funnel;
 use crate::experiment::table::{self, Split as Scored, Table, csv, latex, markdown};
-use crate::experiment::{Cell, Line, Paper, Split, System, Trial, statistics};
+use crate::experiment::{Cell, Line, Only, Paper, Split, System, Trial, statistics};
 
 /// Gold and melm on two languages: draws 1, 2, 3 with seeds 1 and 2.
 fn lines() -> Vec<Line> {
@@ -175,7 +175,7 @@ fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
                 let cell = Cell { language: fold.clone(), ..cell(method) };
                 let mut line = line(cell, 0, &[(&fold, f1)]);
                 line.drafts =
-                    (method != "gold").then(|| Funnel { drafts: 9, kept, ..Funnel::default() });
+                    (method != "gold").then(|| Funnel { disagrees: 8, kept, ..Funnel::default() });
                 lines.push(line);
             }
         }
@@ -202,6 +202,9 @@ fn variants_named_by_their_axes_make_a_figure() {
             all.push(line(Cell { variant, ..cell("melm") }, f1, &[]));
         }
     }
+    let only: Only = "variant=eta 0.3, mu 0.5".parse().unwrap();
+    assert_eq!(all.iter().filter(|line| only.lets(&line.cell)).count(), 1);
+    assert_eq!(only.fault(all.iter().map(|line| &line.cell)), None);
     let paper = Paper::from([(
         "any".to_owned(),
         BTreeMap::from([(

@@ -111,34 +111,41 @@ pub(super) fn data(
     for language in own.union(&tests) {
         let test = tests.contains(language).then(|| read(language, "test")).transpose()?;
         let (train, dev) = (read(language, "train")?, Some(read(language, "dev")?));
-        let n = train.corpus.sentences().len();
         let own = cells.iter().filter(|cell| cell.languages().any(|one| one == *language));
-        // Those that add extra gold take as much again.
-        let takes = |cell: &Cell| match cell.method {
-            System::AddEntity | System::AddContext => 2 * cell.size,
-            _ => cell.size,
-        };
-        if let Some(cell) = own.clone().find(|cell| takes(cell) > n) {
-            let (size, path) = (takes(cell), grid.file(folder, language, "train"));
-            return Err(Failure::Impossible {
-                message: format!(
-                    "the grid `{name}` asks for {size} sentences; `{}` has {n}",
-                    path.display()
-                ),
-                hint: "leave the size out, for instance with `--only size=…`".into(),
-            });
-        }
-        let draws: BTreeSet<u64> =
-            own.filter(|cell| cell.size == n).map(|cell| cell.draw).collect();
-        if draws.len() > 1 {
-            terminal.say(&format!(
-                "{language}: all {n} sentences are drawn {} times, so these draws are the same and their intervals mean nothing",
-                draws.len()
-            ));
-        }
+        let path = grid.file(folder, language, "train");
+        check_sizes((&path, train.corpus.sentences().len()), &own.collect::<Vec<_>>(), terminal)?;
         languages.insert((*language).to_owned(), Language { train, dev, test });
     }
     Ok(languages)
+}
+
+/// A file must have what its cells draw; where they draw all of it, draws are no different from each other.
+fn check_sizes(
+    (path, n): (&Path, usize),
+    cells: &[&Cell],
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    // Those that add extra gold take as much again.
+    let takes = |cell: &Cell| match cell.method {
+        System::AddEntity | System::AddContext => 2 * cell.size,
+        _ => cell.size,
+    };
+    let path = path.display();
+    if let Some(size) = cells.iter().map(|cell| takes(cell)).find(|size| *size > n) {
+        return Err(Failure::Impossible {
+            message: format!("the grid asks for {size} sentences; `{path}` has {n}"),
+            hint: "leave the size out, for instance with `--only size=…`".into(),
+        });
+    }
+    let all = cells.iter().filter(|cell| cell.size == n);
+    let draws: BTreeSet<u64> = all.map(|cell| cell.draw).collect();
+    if draws.len() > 1 {
+        let times = draws.len();
+        terminal.say(&format!(
+            "`{path}`: all {n} sentences are drawn {times} times; draws are the same then, and their intervals mean nothing"
+        ));
+    }
+    Ok(())
 }
 
 fn read(path: &Path, command: &Reproduce, terminal: &Terminal) -> Result<Split, Failure> {

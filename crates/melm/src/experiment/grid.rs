@@ -68,6 +68,35 @@ pub struct Block {
     pub variants: Option<Vec<String>>,
 }
 
+impl Block {
+    fn fault(&self, variants: &[String]) -> Option<String> {
+        let lengths = [
+            ("languages", self.languages.len()),
+            ("sizes", self.sizes.len()),
+            ("draws", self.draws.len()),
+            ("seeds", self.seeds.len()),
+            ("methods", self.methods.len()),
+            ("budgets", self.budgets.len()),
+            ("variants", self.variants.as_ref().map_or(1, Vec::len)),
+        ];
+        if let Some((name, _)) = lengths.iter().find(|(_, n)| *n == 0) {
+            return Some(format!("`{name}` of a block is empty: it would have no cell"));
+        }
+        if self.sizes.contains(&0) {
+            return Some("`sizes` holds 0: nothing is learnt from no sentence".to_owned());
+        }
+        for joined in &self.languages {
+            let mut parts: Vec<_> = joined.split('+').collect();
+            parts.sort_unstable();
+            if parts.windows(2).any(|pair| pair[0] == pair[1]) || parts[0].is_empty() {
+                return Some(format!("`{joined}` names a language twice, or none"));
+            }
+        }
+        let unknown = self.variants.iter().flatten().find(|variant| !variants.contains(variant))?;
+        Some(format!("there is no variant `{unknown}`"))
+    }
+}
+
 pub(super) fn evaluations() -> NonZeroU64 {
     NonZeroU64::new(10).expect("ten is not zero")
 }
@@ -108,33 +137,8 @@ impl Grid {
             return Some("it has no block: write `[[grid]]` and what it is made of".to_owned());
         }
         let known = self.variants();
-        for block in &self.grid {
-            let lengths = [
-                ("languages", block.languages.len()),
-                ("sizes", block.sizes.len()),
-                ("draws", block.draws.len()),
-                ("seeds", block.seeds.len()),
-                ("methods", block.methods.len()),
-                ("budgets", block.budgets.len()),
-                ("variants", block.variants.as_ref().map_or(1, Vec::len)),
-            ];
-            if let Some((name, _)) = lengths.iter().find(|(_, n)| *n == 0) {
-                return Some(format!("`{name}` of a block is empty: it would have no cell"));
-            }
-            if block.sizes.contains(&0) {
-                return Some("`sizes` holds 0: nothing is learnt from no sentence".to_owned());
-            }
-            for joined in &block.languages {
-                let mut parts: Vec<_> = joined.split('+').collect();
-                parts.sort_unstable();
-                if parts.windows(2).any(|pair| pair[0] == pair[1]) || parts[0].is_empty() {
-                    return Some(format!("`{joined}` names a language twice, or none"));
-                }
-            }
-            let unknown = block.variants.iter().flatten().find(|variant| !known.contains(variant));
-            if let Some(variant) = unknown {
-                return Some(format!("there is no variant `{variant}`"));
-            }
+        if let Some(fault) = self.grid.iter().find_map(|block| block.fault(&known)) {
+            return Some(fault);
         }
         let is_trained =
             |from: &&String| self.grid.iter().any(|block| block.languages.contains(*from));

@@ -45,6 +45,7 @@ struct Key {
     rows: [usize; 3],
     batches: [usize; 4],
     is_transposed: [bool; 2],
+    size: usize,
     accumulates: bool,
     has_bias: bool,
     alignment: u32,
@@ -195,13 +196,15 @@ impl Blas {
     }
 
     fn describe(&self, product: &Product) -> Result<Plan, CublasError> {
-        use sys::cublasComputeType_t::CUBLAS_COMPUTE_32F;
+        use sys::cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
         use sys::cudaDataType_t::{CUDA_R_16BF, CUDA_R_32F};
-        let kind = match self.precision {
-            Precision::Bf16 => CUDA_R_16BF,
-            Precision::F32 => CUDA_R_32F,
+        let is_plain = product.a.numbers.size == size_of::<f32>();
+        let (kind, compute) = match self.precision {
+            Precision::F32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F),
+            Precision::Bf16 if is_plain => (CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32),
+            Precision::Bf16 => (CUDA_R_16BF, CUBLAS_COMPUTE_32F),
         };
-        let operation = result::create_matmul_desc(CUBLAS_COMPUTE_32F, CUDA_R_32F)?;
+        let operation = result::create_matmul_desc(compute, CUDA_R_32F)?;
         let factor = |factor: &Factor, rows: usize, columns: usize| {
             let (rows, columns) =
                 if factor.is_transposed { (columns, rows) } else { (rows, columns) };
@@ -330,6 +333,7 @@ impl Key {
             rows: [a.row, b.row, product.out_row],
             batches: [product.n_batches, a.batch, b.batch, product.out_batch],
             is_transposed: [a.is_transposed, b.is_transposed],
+            size: a.numbers.size,
             accumulates: product.accumulates,
             has_bias: product.bias.len > 0,
             alignment,

@@ -63,13 +63,16 @@ impl Emulator {
         assert!(at < factor.numbers.len, "a product leaves its factor");
         let address = factor.numbers.address as usize + at * factor.numbers.size;
         // SAFETY: within the numbers, which are an allocation of ours.
-        unsafe {
-            match self.precision {
-                Precision::F32 => std::ptr::read(address as *const f32),
-                Precision::Bf16 => {
-                    f32::from_bits(u32::from(std::ptr::read(address as *const u16)) << 16)
-                }
+        let bits = unsafe {
+            match factor.numbers.size {
+                2 => u32::from(std::ptr::read(address as *const u16)) << 16,
+                _ => std::ptr::read(address as *const u32),
             }
+        };
+        match self.precision {
+            Precision::F32 => f32::from_bits(bits),
+            // tf32 in the worst case: the bits that it has no room for are cut off.
+            Precision::Bf16 => f32::from_bits(bits & !0x1fff),
         }
     }
 }

@@ -75,7 +75,8 @@ impl Pass<'_> {
         let own = &tape.layers[index % tape.layers.len()];
         let x = tape.after(index);
         let bias = weights.plain(&place.qkv.bias);
-        self.linear(x.y, (&place.qkv, hidden, 3 * hidden), own.qkv, bias)?;
+        let input = tape.exact(x.normed.y, x.y);
+        self.linear(input, (&place.qkv, hidden, 3 * hidden), own.qkv, bias)?;
         let grid = [self.inputs.tasks.len(), config.n_heads, 1];
         launch!(
             self.kernels,
@@ -88,14 +89,18 @@ impl Pass<'_> {
             own.log_sums,
         );
         let none = Span::default();
-        self.linear(own.context, (&place.attention_output, hidden, hidden), tape.narrow, none)?;
+        let context = tape.exact(own.plain_context, own.context);
+        self.linear(context, (&place.attention_output, hidden, hidden), tape.narrow, none)?;
         let bias = weights.plain(&place.attention_output.bias);
         let drop = Drop::at(&self.dropout, index, Site::AttentionOutput);
         let before = (tape.narrow, bias, x.normed.y);
         self.norm(before, &place.attention_norm, drop, own.attended.normed)?;
-        self.linear(own.attended.y, (&place.intermediate, hidden, inner), own.inner, none)?;
-        self.gelu((&place.intermediate, inner), self.n, own.inner, (own.activated.span(), none))?;
-        self.linear(own.activated, (&place.output, inner, hidden), tape.narrow, none)?;
+        let attended = tape.exact(own.attended.normed.y, own.attended.y);
+        self.linear(attended, (&place.intermediate, hidden, inner), own.inner, none)?;
+        let activated = (own.activated.span(), tape.activated);
+        self.gelu((&place.intermediate, inner), self.n, own.inner, activated)?;
+        let activated = tape.exact(tape.activated, own.activated);
+        self.linear(activated, (&place.output, inner, hidden), tape.narrow, none)?;
         let drop = Drop::at(&self.dropout, index, Site::Output);
         let before = (tape.narrow, weights.plain(&place.output.bias), own.attended.normed.y);
         self.norm(before, &place.output_norm, drop, own.output.normed)
@@ -134,7 +139,7 @@ impl Pass<'_> {
         y: Span<f32>,
         bias: Span<f32>,
     ) -> Result<(), Error> {
-        let weight = Factor::of(self.weights.product(&place.weight), inputs);
+        let weight = Factor::of(self.weights.like(x, &place.weight), inputs);
         self.kernels.product(&Product {
             m: n,
             n: outputs,

@@ -32,6 +32,7 @@ pub(crate) struct Masked<'a> {
 /// Buffers of the head.
 pub(super) struct HeadTape {
     gathered: Numbers,
+    plain_gathered: Span<f32>,
     dense: Span<f32>,
     activated: Span<f32>,
     norm: NormTape,
@@ -56,6 +57,7 @@ impl HeadTape {
         let back = if goes_back { m } else { 0 };
         Self {
             gathered: arena.numbers(m * hidden),
+            plain_gathered: arena.span(back * hidden),
             dense: arena.span(m * hidden),
             activated: arena.span(m * hidden),
             norm: NormTape::lay_out(arena, m, hidden),
@@ -142,7 +144,7 @@ impl Cuda {
 
         let pass = Pass { kernels: &kernels, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
-        let before = (tape.hidden(config).y, positions);
+        let before = (tape.hidden(config).normed.y, positions);
         pass.head_forward(head, before, &own)?;
         let machine = kernels.machine();
         machine.copy(own.states().address, states.address, states.n_bytes())?;
@@ -168,7 +170,7 @@ impl Pass<'_> {
     pub(super) fn head_forward(
         &self,
         head: &Head,
-        (hidden, positions): (Numbers, Span<u32>),
+        (hidden, positions): (Span<f32>, Span<u32>),
         own: &HeadTape,
     ) -> Result<(), Error> {
         let (m, width) = (positions.len(), self.encoder.config().hidden_size);
@@ -176,13 +178,18 @@ impl Pass<'_> {
             self.kernels,
             Gather,
             ([m, 1, 1], 128),
-            hidden.span(),
+            hidden,
             positions,
             own.gathered.span(),
+            own.plain_gathered,
             n32(width),
         );
         let none = Span::default();
-        self.linear_of(m, own.gathered, (&head.dense, width, width), own.dense, none)?;
+        let gathered = match own.plain_gathered {
+            nothing if nothing.len() == 0 => own.gathered,
+            plain => Numbers::plain(plain),
+        };
+        self.linear_of(m, gathered, (&head.dense, width, width), own.dense, none)?;
         self.gelu((&head.dense, width), m, own.dense, (Span::default(), own.activated))?;
         self.norm((own.activated, none, none), &head.norm, Drop::NONE, own.norm.normed)
     }

@@ -92,28 +92,31 @@ impl Kernels {
             }
         };
         let grid = [product.n.div_ceil(16), product.m.div_ceil(16), product.n_batches];
-        launch!(
-            self,
-            PlainProduct,
+        let is_plain = product.a.numbers.size == size_of::<f32>();
+        let kernel = if is_plain { Kernel::PlainProduct } else { Kernel::RoundedProduct };
+        self.launch(
+            kernel,
             (grid, 256),
-            strided(&product.a),
-            strided(&product.b),
-            product.out,
-            product.out_row as u64,
-            product.out_batch as u64,
-            product.bias,
-            n32(product.m),
-            n32(product.n),
-            n32(product.k),
-            u32::from(product.accumulates),
-        );
-        Ok(())
+            &mut [
+                argument(&strided(&product.a)),
+                argument(&strided(&product.b)),
+                argument(&product.out),
+                argument(&(product.out_row as u64)),
+                argument(&(product.out_batch as u64)),
+                argument(&product.bias),
+                argument(&n32(product.m)),
+                argument(&n32(product.n)),
+                argument(&n32(product.k)),
+                argument(&u32::from(product.accumulates)),
+            ],
+        )
     }
 }
 
-/// That a product stays within its factors.
+/// That a product's factors are of one type, and that it stays within them.
 fn check(product: &Product) {
     let Product { m, n, k, a, b, n_batches, .. } = *product;
+    assert_eq!(a.numbers.size, b.numbers.size, "factors of one type");
     let end = |rows: usize, columns: usize, row: usize, batch: usize| match (rows, columns) {
         (0, _) | (_, 0) => 0,
         _ => (n_batches - 1) * batch + (rows - 1) * row + columns,

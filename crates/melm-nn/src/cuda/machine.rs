@@ -108,7 +108,7 @@ impl<T> Span<T> {
     }
 }
 
-/// A matrix of numbers that products read: bf16 or f32, whichever the machine was opened for.
+/// A matrix of numbers that products read, both of a product in one type.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Factor {
     pub(super) numbers: Numbers,
@@ -134,7 +134,7 @@ impl Factor {
     }
 }
 
-/// Numbers in the type of products: their size is the machine's affair.
+/// Numbers in bf16 or f32, by their size; a machine opened for bf16 reads f32 with tf32's eleven bits.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Numbers {
     pub(super) address: u64,
@@ -143,6 +143,11 @@ pub(super) struct Numbers {
 }
 
 impl Numbers {
+    /// Numbers as they are.
+    pub(super) fn plain(span: Span<f32>) -> Self {
+        Self { address: span.address, len: span.len(), size: size_of::<f32>() }
+    }
+
     pub(super) fn part(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         let address = self.address + (range.start * self.size) as u64;
@@ -153,7 +158,7 @@ impl Numbers {
         self.len * self.size
     }
 
-    /// As kernels take them.
+    /// As kernels take the type of products.
     pub(super) fn span(&self) -> Span<u16> {
         Span::new(self.address, self.len)
     }

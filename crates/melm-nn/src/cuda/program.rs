@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-/// Whether products are computed in bf16 or in f32.
+/// What products are computed in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// bf16 factors, f32 sums and weights: fast.
+    /// bf16 factors, f32 sums and weights: fast. The forward pass of a training reads f32 with tf32's eleven bits.
     #[default]
     Bf16,
     /// f32 throughout, as on the processor.
@@ -100,7 +100,7 @@ programs! {
         LookupNorm "lookup_norm", FinishNorm "finish_norm";
     "tagger.cu": Classify "classify", ClassifyBackward "classify_backward", ClassifyWeights "classify_weights",
         SoftmaxLoss "softmax_loss", ChainLoss "chain_loss";
-    "product.cu": PlainProduct "plain_product";
+    "product.cu": RoundedProduct "rounded_product", PlainProduct "plain_product";
 }
 
 /// Rows of one block of the norm's kernels, as `norm.cu` has it.

@@ -98,10 +98,18 @@ impl Weights {
         self.values.span().part(range.clone())
     }
 
+    /// Some of the numbers in the type of those that they are multiplied with.
+    pub(super) fn like(&self, other: Numbers, range: &Range<usize>) -> Numbers {
+        if other.size == size_of::<f32>() {
+            return Numbers::plain(self.plain(range));
+        }
+        self.product(range)
+    }
+
     /// Some of the numbers as products read them.
     pub(super) fn product(&self, range: &Range<usize>) -> Numbers {
         match &self.rounded {
-            None => self.values.numbers(size_of::<f32>()).part(range.clone()),
+            None => Numbers::plain(self.plain(range)),
             Some(rounded) => rounded.numbers(size_of::<u16>()).part(range.clone()),
         }
     }

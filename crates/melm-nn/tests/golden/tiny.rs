@@ -47,13 +47,7 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
                 "{parameter}"
             );
         } else {
-            // One tensor may be rounded worse than all of them.
-            assert_close(
-                parameter,
-                &found,
-                wanted,
-                if relative > 1e-2 { 1.25 * relative } else { relative },
-            );
+            assert_close(parameter, &found, wanted, relative);
             all.0.extend(found);
             all.1.extend_from_slice(wanted);
         }

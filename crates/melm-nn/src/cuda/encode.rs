@@ -95,12 +95,9 @@ impl Pass<'_> {
         let drop = Drop::at(&self.dropout, index, Site::AttentionOutput);
         let before = (tape.narrow, bias, x.normed.y);
         self.norm(before, &place.attention_norm, drop, own.attended.normed)?;
-        let attended = tape.exact(own.attended.normed.y, own.attended.y);
-        self.linear(attended, (&place.intermediate, hidden, inner), own.inner, none)?;
-        let activated = (own.activated.span(), tape.activated);
-        self.gelu((&place.intermediate, inner), self.n, own.inner, activated)?;
-        let activated = tape.exact(tape.activated, own.activated);
-        self.linear(activated, (&place.output, inner, hidden), tape.narrow, none)?;
+        self.linear(own.attended.y, (&place.intermediate, hidden, inner), own.inner, none)?;
+        self.gelu((&place.intermediate, inner), self.n, own.inner, (own.activated.span(), none))?;
+        self.linear(own.activated, (&place.output, inner, hidden), tape.narrow, none)?;
         let drop = Drop::at(&self.dropout, index, Site::Output);
         let before = (tape.narrow, weights.plain(&place.output.bias), own.attended.normed.y);
         self.norm(before, &place.output_norm, drop, own.output.normed)

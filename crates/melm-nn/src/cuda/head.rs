@@ -32,7 +32,6 @@ pub(crate) struct Masked<'a> {
 /// Buffers of the head.
 pub(super) struct HeadTape {
     gathered: Numbers,
-    plain_gathered: Span<f32>,
     dense: Span<f32>,
     activated: Span<f32>,
     norm: NormTape,
@@ -57,7 +56,6 @@ impl HeadTape {
         let back = if goes_back { m } else { 0 };
         Self {
             gathered: arena.numbers(m * hidden),
-            plain_gathered: arena.span(back * hidden),
             dense: arena.span(m * hidden),
             activated: arena.span(m * hidden),
             norm: NormTape::lay_out(arena, m, hidden),
@@ -144,7 +142,7 @@ impl Cuda {
 
         let pass = Pass { kernels: &kernels, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
-        let before = (tape.hidden(config).normed.y, positions);
+        let before = (tape.hidden(config).y, positions);
         pass.head_forward(head, before, &own)?;
         let machine = kernels.machine();
         machine.copy(own.states().address, states.address, states.n_bytes())?;
@@ -170,7 +168,7 @@ impl Pass<'_> {
     pub(super) fn head_forward(
         &self,
         head: &Head,
-        (hidden, positions): (Span<f32>, Span<u32>),
+        (hidden, positions): (Numbers, Span<u32>),
         own: &HeadTape,
     ) -> Result<(), Error> {
         let (m, width) = (positions.len(), self.encoder.config().hidden_size);
@@ -178,18 +176,13 @@ impl Pass<'_> {
             self.kernels,
             Gather,
             ([m, 1, 1], 128),
-            hidden,
+            hidden.span(),
             positions,
             own.gathered.span(),
-            own.plain_gathered,
             n32(width),
         );
         let none = Span::default();
-        let gathered = match own.plain_gathered {
-            nothing if nothing.len() == 0 => own.gathered,
-            plain => Numbers::plain(plain),
-        };
-        self.linear_of(m, gathered, (&head.dense, width, width), own.dense, none)?;
+        self.linear_of(m, own.gathered, (&head.dense, width, width), own.dense, none)?;
         self.gelu((&head.dense, width), m, own.dense, (Span::default(), own.activated))?;
         self.norm((own.activated, none, none), &head.norm, Drop::NONE, own.norm.normed)
     }

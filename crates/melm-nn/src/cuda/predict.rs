@@ -116,7 +116,7 @@ impl Cuda {
         let dropout = Dropout::NONE;
         let pass = Pass { kernels: &kernels, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
-        pass.head_forward(head, (tape.hidden(config).normed.y, positions), &own)?;
+        pass.head_forward(head, (tape.hidden(config).y, positions), &own)?;
         let (width, vocab) = (config.hidden_size, config.vocab_size);
         let words = n32(vocab.div_ceil(64));
         for start in (0..m).step_by(CHUNK) {

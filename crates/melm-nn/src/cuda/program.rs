@@ -5,7 +5,8 @@ use std::fmt::Write as _;
 /// What products are computed in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// bf16 factors, f32 sums and weights: fast. The forward pass of a training reads f32 with tf32's eleven bits.
+    /// bf16 factors, f32 sums and weights: fast. A training's products before and after attention read
+    /// f32 with tf32's eleven bits.
     #[default]
     Bf16,
     /// f32 throughout, as on the processor.

@@ -78,8 +78,6 @@ pub(super) struct Tape {
     pub(super) embedded: NormTape,
     pub(super) layers: Vec<LayerTape>,
     pub(super) narrow: Span<f32>,
-    /// A layer's feed-forward part after its gelu, as it is.
-    pub(super) activated: Span<f32>,
     pub(super) d: Span<f32>,
     pub(super) dx: Numbers,
     pub(super) d_inner: Span<f32>,
@@ -115,7 +113,6 @@ impl Tape {
                 })
                 .collect(),
             narrow: arena.span(n * hidden),
-            activated: arena.span(back * inner),
             d: arena.span(back * hidden),
             dx: arena.numbers(back * hidden),
             d_inner: arena.span(back * inner),
@@ -133,8 +130,8 @@ impl Tape {
         3 * hidden * norm + config.n_layers * (6 * hidden * norm + (inner + 3 * hidden) * columns)
     }
 
-    /// What a layer's product reads. Where gradients are wanted, numbers as they are: of all roundings to bf16 those of the
-    /// forward pass cost the gradients most.
+    /// What the products around attention read. Where gradients are wanted, numbers as they are: of all roundings to bf16
+    /// those before a softmax cost the gradients most.
     pub(super) fn exact(&self, plain: Span<f32>, rounded: Numbers) -> Numbers {
         if self.d.len() > 0 { Numbers::plain(plain) } else { rounded }
     }

@@ -95,14 +95,10 @@ KERNEL finish_sums(Span<const Sum> sums, Span<const float> partial, Span<float> 
     gradient[sum.out + c] = total;
 }
 
-// out[i] = x[rows[i]], for products; as they are too where there is room for it.
-KERNEL gather(Span<const float> x, Span<const u32> rows, Span<product_t> out, Span<float> plain, u32 width) {
-    u64 from = (u64)rows[blockIdx.x] * width, to = (u64)blockIdx.x * width;
-    for (u32 c = threadIdx.x; c < width; c += blockDim.x) {
-        float value = x[from + c];
-        out[to + c] = to_product(value);
-        if (!plain.is_empty()) plain[to + c] = value;
-    }
+// out[i] = x[rows[i]], as they are.
+KERNEL gather(Span<const product_t> x, Span<const u32> rows, Span<product_t> out, u32 width) {
+    u64 from = (u64)rows[blockIdx.x] * width;
+    for (u32 c = threadIdx.x; c < width; c += blockDim.x) out[(u64)blockIdx.x * width + c] = x[from + c];
 }
 
 // out[i] = dropout(x[rows[i]]).

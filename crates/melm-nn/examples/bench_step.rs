@@ -1,7 +1,8 @@
 //! Times training steps and generation at a model's shape, on random weights: `bench_step SHAPE WHAT N [WHERE] [BATCH]`.
 //!
 //! SHAPE is `base`, `large` or `mini`; WHAT is `train`, `generate`, `ceiling`, or `cycle FOLDER` (open the checkpoint,
-//! one step, save). WHERE is `avx2`, `scalar`, `cuda` or `cuda-f32`; BATCH is `16` or `32` sentences of other lengths at
+//! one step, save). WHERE is `avx2`, `scalar`, `cuda`, `cuda-f32` or
+//! `cuda-eager` (every kernel asked for by itself); BATCH is `16` or `32` sentences of other lengths at
 //! every step, or `full`: 16 sentences of 128 pieces, the head at every one. Prints one line a measurement, for
 //! `bench/engine.py` to read.
 #![expect(clippy::print_stdout, reason = "a bench prints")]
@@ -149,6 +150,8 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
     if let Device::Cuda(cuda) = &trainer.device {
         let (free, total) = cuda.memory()?;
         println!("card_mib {} allocated_mib {}", (total - free) >> 20, cuda.peak() >> 20);
+        let graphs = cuda.graphs();
+        println!("graphs {} played {} run {}", graphs.n_made, graphs.n_played, graphs.n_run);
     }
     Ok(())
 }
@@ -216,11 +219,11 @@ fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
 }
 
 /// A card, its libraries where the environment says.
-fn card(precision: Precision) -> Result<Device, Failure> {
+fn card(precision: Precision, is_eager: bool) -> Result<Device, Failure> {
     let start = Instant::now();
     let names = ["VIRTUAL_ENV", "CUDA_HOME", "MELM_CUDA_ROOT"];
     let roots = names.iter().filter_map(std::env::var_os).map(Into::into).collect();
-    let cuda = Cuda::open(&CudaSettings { precision, roots, ..CudaSettings::default() })?;
+    let cuda = Cuda::open(&CudaSettings { precision, is_eager, roots, ..CudaSettings::default() })?;
     println!("opened {:.3} {}", start.elapsed().as_secs_f64(), cuda.name());
     Ok(cuda.into())
 }
@@ -246,8 +249,9 @@ fn main() -> Result<(), Failure> {
         return ceiling(&cpu, &config, n);
     }
     let device = match argument(3) {
-        "cuda" => card(Precision::Bf16)?,
-        "cuda-f32" => card(Precision::F32)?,
+        "cuda" => card(Precision::Bf16, false)?,
+        "cuda-eager" => card(Precision::Bf16, true)?,
+        "cuda-f32" => card(Precision::F32, false)?,
         _ => cpu.into(),
     };
     match argument(1) {

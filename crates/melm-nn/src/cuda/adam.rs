@@ -157,8 +157,8 @@ impl Cuda {
         moments: &mut Moments,
     ) -> Result<bool, Error> {
         let Some(card) = gradients.card() else { return Ok(false) };
-        let (table, kernels) = (parameters.table(), Arc::clone(&card.kernels));
-        let weights = parameters.on(self, &kernels)?;
+        let (table, kernels) = (parameters.table(), card.kernels.written());
+        let weights = parameters.on(self, &card.kernels)?;
         let trains_table = card.has_table() && !table.is_frozen;
         let ranges = trained_ranges(parameters, gradients);
         let mut step = Step {
@@ -176,6 +176,8 @@ impl Cuda {
             step.clip(most, &lookups)?;
         }
         step.update(rule, max_norm.is_some(), &lookups)?;
+        let sizes = [card.n_states, step.ranges.len(), usize::from(max_norm.is_some())];
+        kernels.play(weights.bucket("step", sizes))?;
         Ok(true)
     }
 }
@@ -315,7 +317,7 @@ impl Step<'_> {
     fn table_gradient(&self, rows: Range<usize>, chunk: Span<f32>) -> Result<(), Error> {
         let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
         if n == 0 {
-            return self.kernels.machine().clear(chunk.address, chunk.n_bytes());
+            return self.kernels.clear(chunk);
         }
         let (errors, states) = self.card.factors(stride);
         let errors = errors.part(rows.start..errors.len);

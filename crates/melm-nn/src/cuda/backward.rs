@@ -147,7 +147,7 @@ impl Pass<'_> {
         let (encoder, config, hidden) = (self.encoder, self.config(), self.config().hidden_size);
         let over = self.by_rows(self.n);
         let out = if back.parameters.trains(&encoder.table) {
-            back.gradients.card_mut().next_lookups(pieces, config.pad_id)
+            back.gradients.card_mut().next_lookups((pieces, self.n), config.pad_id)
         } else {
             tape.narrow
         };
@@ -171,7 +171,7 @@ impl Pass<'_> {
         for place in [&encoder.kinds, &encoder.positions] {
             if !back.gradients.mark(place) {
                 let span = back.gradients.card_mut().at(place);
-                self.kernels.machine().clear(span.address, span.n_bytes())?;
+                self.kernels.clear(span)?;
             }
         }
         let sums = &mut *back.sums;

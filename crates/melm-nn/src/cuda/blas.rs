@@ -25,7 +25,6 @@ const ALIGNMENT: u32 = 16;
 
 pub(super) struct Blas {
     handle: sys::cublasLtHandle_t,
-    stream: sys::cudaStream_t,
     workspace: u64,
     precision: Precision,
     plans: Mutex<Plans>,
@@ -74,17 +73,13 @@ fn failure(error: &CublasError) -> Error {
 }
 
 impl Blas {
-    /// The context of the stream is current.
-    pub(super) fn open(
-        precision: Precision,
-        stream: cudarc::driver::sys::CUstream,
-    ) -> Result<Self, Error> {
+    /// A context is current.
+    pub(super) fn open(precision: Precision) -> Result<Self, Error> {
         let handle = result::create_handle().map_err(|error| failure(&error))?;
         // SAFETY: a context is current; freed in `close`.
         let workspace = unsafe { cudarc::driver::result::malloc_sync(WORKSPACE) }
             .map_err(|error| Error::Cuda { what: "memory", reason: error.to_string() })?;
-        let (stream, plans) = (stream.cast(), Mutex::default());
-        Ok(Self { handle, stream, workspace, precision, plans })
+        Ok(Self { handle, workspace, precision, plans: Mutex::default() })
     }
 
     /// # Safety
@@ -97,17 +92,34 @@ impl Blas {
         }
     }
 
-    pub(super) fn product(&self, product: &Product) -> Result<bool, Error> {
+    /// Whether there is a kernel for a shape. It is chosen on first use.
+    pub(super) fn has(&self, product: &Product) -> Result<bool, Error> {
         let key = Key::of(product);
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if !plans.exact.contains_key(&key) {
-            if plans.exact.len() >= MOST_PLANS {
-                plans.exact.clear();
-            }
-            let plan = self.plan(product, key, &mut plans.chosen).map_err(|e| failure(&e))?;
-            plans.exact.insert(key, plan);
+        if let Some(plan) = plans.exact.get(&key) {
+            return Ok(plan.is_some());
         }
-        let Some(plan) = &plans.exact[&key] else { return Ok(false) };
+        if plans.exact.len() >= MOST_PLANS {
+            plans.exact.clear();
+        }
+        let plan = self.plan(product, key, &mut plans.chosen).map_err(|e| failure(&e))?;
+        let is_there = plan.is_some();
+        plans.exact.insert(key, plan);
+        Ok(is_there)
+    }
+
+    /// Asks a stream for a product that there is a kernel for.
+    pub(super) fn product(
+        &self,
+        product: &Product,
+        on: cudarc::driver::sys::CUstream,
+    ) -> Result<(), Error> {
+        if !self.has(product)? {
+            let reason = format!("there is none for {product:?}");
+            return Err(Error::Cuda { what: "a product", reason });
+        }
+        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(Some(plan)) = plans.exact.get(&Key::of(product)) else { return Ok(()) };
         let (one, other) = (1.0_f32, if product.accumulates { 1.0_f32 } else { 0.0 });
         let at = |address: u64| address as *mut c_void;
         // SAFETY: the plan is of this shape, and the factors are as large as their spans, which `Product`'s makers hold
@@ -137,11 +149,10 @@ impl Blas {
                 &raw const plan.kernel,
                 at(self.workspace),
                 WORKSPACE,
-                self.stream,
+                on.cast(),
             )
-            .map_err(|error| failure(&error))?;
+            .map_err(|error| failure(&error))
         }
-        Ok(true)
     }
 
     /// Descriptions and a kernel for a shape; `None` if there is no kernel.

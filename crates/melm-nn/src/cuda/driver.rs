@@ -2,8 +2,10 @@
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use super::blas::Blas;
-use super::machine::{Function, Machine, Product};
+use super::graphs::{FIRST_DRIVER, GraphCounts, Graphs};
+use super::machine::{Function, Launch, Machine, Product};
 use super::program::{Precision, Program, Shape};
+use super::script::{Bucket, Entry, Script};
 use super::{compile, library};
 use crate::error::Error;
 use cudarc::driver::result::{self, DriverError};
@@ -28,6 +30,8 @@ pub struct CudaSettings {
     pub roots: Vec<PathBuf>,
     /// Whether kernels check every access to memory: slow, for tests.
     pub is_checked: bool,
+    /// Whether every kernel is asked for by itself, instead of many in one call: for tests and benches.
+    pub is_eager: bool,
     /// Bytes that may be used, for tests of what happens without more.
     pub most_bytes: Option<usize>,
 }
@@ -46,6 +50,8 @@ pub(super) struct Card {
     /// Memory of the processor that the card can write to, and when it has.
     pinned: Mutex<Pinned>,
     copied: sys::CUevent,
+    /// None where every kernel is asked for by itself.
+    graphs: Option<Mutex<Graphs>>,
 }
 
 struct Pinned {
@@ -91,7 +97,7 @@ pub(super) fn check(what: &'static str, result: Result<(), DriverError>) -> Resu
     result.map_err(|error| failure(what, &error))
 }
 
-fn failure(what: &'static str, error: &DriverError) -> Error {
+pub(super) fn failure(what: &'static str, error: &DriverError) -> Error {
     let name = |text: Result<&std::ffi::CStr, DriverError>| {
         text.map_or_else(|_| format!("{:?}", error.0), |text| text.to_string_lossy().into_owned())
     };
@@ -133,9 +139,14 @@ impl Card {
         }
         let stream =
             result::stream::create(result::stream::StreamKind::NonBlocking).map_err(refused)?;
-        let blas = Blas::open(settings.precision, stream)?;
+        let blas = Blas::open(settings.precision)?;
         let copied =
             result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(refused)?;
+        let graphs = if settings.is_eager || driver_version() < FIRST_DRIVER {
+            None
+        } else {
+            Some(Mutex::new(Graphs::new()?))
+        };
         Ok(Self {
             name,
             device,
@@ -153,6 +164,36 @@ impl Card {
             }),
             pinned: Mutex::new(Pinned { at: std::ptr::null_mut(), n_bytes: 0 }),
             copied,
+            graphs,
+        })
+    }
+
+    /// Asks a stream for an entry of a script.
+    fn ask(&self, on: sys::CUstream, script: &Script, entry: &Entry) -> Result<(), Error> {
+        match entry {
+            Entry::Launch(launch, values) => {
+                self.launch_on(on, *launch, &mut script.pointers(values))
+            }
+            Entry::Product(product) => self.blas.product(product, on),
+            Entry::Copy { from, to, n_bytes } => copy_on(on, (*from, *to), *n_bytes),
+            Entry::Clear { at, n_bytes } => clear_on(on, *at, *n_bytes),
+        }
+    }
+
+    fn function(&self, launch: Launch) -> sys::CUfunction {
+        self.functions.lock().unwrap_or_else(PoisonError::into_inner)[launch.function.0]
+    }
+
+    fn launch_on(
+        &self,
+        on: sys::CUstream,
+        launch: Launch,
+        arguments: &mut [*mut c_void],
+    ) -> Result<(), Error> {
+        let (grid, block) = (launch.grid.into(), (launch.n_threads, 1, 1));
+        // SAFETY: the arguments are what the kernel takes, which the tests of every kernel show.
+        check("a kernel", unsafe {
+            result::launch_kernel(self.function(launch), grid, block, 0, on, arguments)
         })
     }
 
@@ -166,12 +207,34 @@ impl Card {
     }
 }
 
+/// The version of CUDA that the driver is made for, as in 12030 for 12.3.
+fn driver_version() -> i32 {
+    let mut version = 0;
+    // SAFETY: there is a place for the answer.
+    unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_or(0, |()| version)
+}
+
+/// The context is current.
+fn copy_on(on: sys::CUstream, (from, to): (u64, u64), n_bytes: usize) -> Result<(), Error> {
+    // SAFETY: callers hold as many bytes at both places.
+    check("a copy within it", unsafe { result::memcpy_dtod_async(to, from, n_bytes, on) })
+}
+
+/// The context is current.
+fn clear_on(on: sys::CUstream, at: u64, n_bytes: usize) -> Result<(), Error> {
+    // SAFETY: callers hold as many bytes there.
+    check("zeros", unsafe { result::memset_d8_async(at, 0, n_bytes, on) })
+}
+
 impl Drop for Card {
     fn drop(&mut self) {
         if self.bind().is_ok() {
             // SAFETY: nothing uses stream or context after this.
             unsafe {
                 let _ = result::stream::synchronize(self.stream);
+                if let Some(graphs) = &mut self.graphs {
+                    graphs.get_mut().unwrap_or_else(PoisonError::into_inner).close();
+                }
                 self.blas.close();
                 self.pinned.get_mut().unwrap_or_else(PoisonError::into_inner).give_back();
                 let _ = result::event::destroy(self.copied);
@@ -272,16 +335,12 @@ impl Machine for Card {
 
     fn copy(&self, from: u64, to: u64, n_bytes: usize) -> Result<(), Error> {
         self.bind()?;
-        // SAFETY: callers hold as many bytes at both places.
-        check("a copy within it", unsafe {
-            result::memcpy_dtod_async(to, from, n_bytes, self.stream)
-        })
+        copy_on(self.stream, (from, to), n_bytes)
     }
 
     fn clear(&self, at: u64, n_bytes: usize) -> Result<(), Error> {
         self.bind()?;
-        // SAFETY: callers hold as many bytes there.
-        check("zeros", unsafe { result::memset_d8_async(at, 0, n_bytes, self.stream) })
+        clear_on(self.stream, at, n_bytes)
     }
 
     fn load(&self, program: &Program, shape: Shape) -> Result<Vec<Function>, Error> {
@@ -305,23 +364,35 @@ impl Machine for Card {
             .collect()
     }
 
-    fn launch(
-        &self,
-        function: Function,
-        (grid, n_threads): ([u32; 3], u32),
-        arguments: &mut [*mut c_void],
-    ) -> Result<(), Error> {
+    fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<(), Error> {
         self.bind()?;
-        let functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
-        let (grid, block) = ((grid[0], grid[1], grid[2]), (n_threads, 1, 1));
-        // SAFETY: the arguments are what the kernel takes, which the tests of every kernel show.
-        check("a kernel", unsafe {
-            result::launch_kernel(functions[function.0], grid, block, 0, self.stream, arguments)
-        })
+        self.launch_on(self.stream, launch, arguments)
     }
 
-    fn product(&self, product: &Product) -> Result<bool, Error> {
+    fn has_product(&self, product: &Product) -> Result<bool, Error> {
         self.bind()?;
-        self.blas.product(product)
+        self.blas.has(product)
+    }
+
+    fn product(&self, product: &Product) -> Result<(), Error> {
+        self.bind()?;
+        self.blas.product(product, self.stream)
+    }
+
+    fn play(&self, bucket: Bucket, script: Script) -> Result<(), Error> {
+        let Some(graphs) = &self.graphs else { return script.run(self) };
+        self.bind()?;
+        let mut graphs = graphs.lock().unwrap_or_else(PoisonError::into_inner);
+        let ask = |on, script: &Script, entry: &Entry| self.ask(on, script, entry);
+        // SAFETY: the context is current, and asked is what the script says.
+        unsafe {
+            graphs.play(self.stream, (bucket, script), (&ask, &|launch| self.function(launch)))
+        }
+    }
+
+    fn graphs(&self) -> GraphCounts {
+        let counts =
+            |graphs: &Mutex<Graphs>| graphs.lock().unwrap_or_else(PoisonError::into_inner).counts;
+        self.graphs.as_ref().map_or_else(GraphCounts::default, counts)
     }
 }

@@ -3,8 +3,10 @@
 #![expect(clippy::cast_possible_truncation, reason = "addresses of this machine")]
 
 use super::driver::CudaSettings;
-use super::machine::{Factor, Function, Machine, Product};
+use super::graphs::GraphCounts;
+use super::machine::{Factor, Function, Launch, Machine, Product};
 use super::program::{Precision, Program, Shape};
+use super::script::{Bucket, Script};
 use crate::error::Error;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
@@ -32,6 +34,7 @@ struct State {
     peak: usize,
     functions: Vec<Run>,
     begun: Vec<u8>,
+    n_scripts: usize,
 }
 
 /// What was compiled in this process. Held while a kernel runs: a library's threads share their places.
@@ -56,24 +59,31 @@ impl Emulator {
         state.blocks.values().map(|block| block.len() * UNIT).sum()
     }
 
-    /// One element of a factor.
-    fn element(&self, factor: &Factor, batch: usize, (row, column): (usize, usize)) -> f32 {
-        let (row, column) = if factor.is_transposed { (column, row) } else { (row, column) };
-        let at = batch * factor.batch + row * factor.row + column;
-        assert!(at < factor.numbers.len, "a product leaves its factor");
-        let address = factor.numbers.address as usize + at * factor.numbers.size;
-        // SAFETY: within the numbers, which are an allocation of ours.
-        let bits = unsafe {
-            match factor.numbers.size {
-                2 => u32::from(std::ptr::read(address as *const u16)) << 16,
-                _ => std::ptr::read(address as *const u32),
+    /// A factor of one of a product's batches, row by row.
+    fn factor(&self, factor: &Factor, batch: usize, (rows, columns): (usize, usize)) -> Vec<f32> {
+        let (of_row, of_column) =
+            if factor.is_transposed { (1, factor.row) } else { (factor.row, 1) };
+        let element = |row: usize, column: usize| {
+            let at = batch * factor.batch + row * of_row + column * of_column;
+            assert!(at < factor.numbers.len, "a product leaves its factor");
+            let address = factor.numbers.address as usize + at * factor.numbers.size;
+            // SAFETY: within the numbers, which are an allocation of ours.
+            let bits = unsafe {
+                match factor.numbers.size {
+                    2 => u32::from(std::ptr::read(address as *const u16)) << 16,
+                    _ => std::ptr::read(address as *const u32),
+                }
+            };
+            match self.precision {
+                Precision::F32 => f32::from_bits(bits),
+                // tf32 in the worst case: the bits that it has no room for are cut off.
+                Precision::Bf16 => f32::from_bits(bits & !0x1fff),
             }
         };
-        match self.precision {
-            Precision::F32 => f32::from_bits(bits),
-            // tf32 in the worst case: the bits that it has no room for are cut off.
-            Precision::Bf16 => f32::from_bits(bits & !0x1fff),
-        }
+        (0..rows)
+            .flat_map(|row| (0..columns).map(move |column| (row, column)))
+            .map(|(row, column)| element(row, column))
+            .collect()
     }
 }
 
@@ -203,44 +213,52 @@ impl Machine for Emulator {
         Ok((first..state.functions.len()).map(Function).collect())
     }
 
-    fn launch(
-        &self,
-        function: Function,
-        (grid, n_threads): ([u32; 3], u32),
-        arguments: &mut [*mut c_void],
-    ) -> Result<(), Error> {
-        let run = self.state().functions[function.0];
+    fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<(), Error> {
+        let run = self.state().functions[launch.function.0];
         let _alone = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the arguments are what the kernel takes.
-        unsafe { run(grid.as_ptr(), n_threads, arguments.as_mut_ptr()) };
+        unsafe { run(launch.grid.as_ptr(), launch.n_threads, arguments.as_mut_ptr()) };
         Ok(())
     }
 
-    fn product(&self, product: &Product) -> Result<bool, Error> {
-        // Odd products are left to the kernel that a card uses for them.
-        if product.m % 2 == 1 {
-            return Ok(false);
-        }
+    /// Odd products are left to the kernel that a card uses for them.
+    fn has_product(&self, product: &Product) -> Result<bool, Error> {
+        Ok((product.n * product.k).is_multiple_of(2))
+    }
+
+    fn play(&self, _: Bucket, script: Script) -> Result<(), Error> {
+        self.state().n_scripts += 1;
+        script.run(self)
+    }
+
+    fn graphs(&self) -> GraphCounts {
+        GraphCounts { n_run: self.state().n_scripts, ..GraphCounts::default() }
+    }
+
+    fn product(&self, product: &Product) -> Result<(), Error> {
+        let Product { m, n, k, .. } = *product;
         for batch in 0..product.n_batches {
-            for (i, j) in (0..product.m).flat_map(|i| (0..product.n).map(move |j| (i, j))) {
-                let terms = (0..product.k).map(|l| {
-                    self.element(&product.a, batch, (i, l))
-                        * self.element(&product.b, batch, (l, j))
-                });
-                let mut sum: f32 = terms.sum();
-                let at = batch * product.out_batch + i * product.out_row + j;
-                assert!(at < product.out.len(), "a product leaves its place");
-                // SAFETY: within the output, and the bias is as long as a row.
-                unsafe {
-                    if product.bias.len() > 0 {
-                        sum +=
-                            std::ptr::read((product.bias.address as usize + 4 * j) as *const f32);
+            let (a, b) =
+                (self.factor(&product.a, batch, (m, k)), self.factor(&product.b, batch, (k, n)));
+            for i in 0..m {
+                let mut sums = vec![0.0_f32; n];
+                for l in 0..k {
+                    let row = &b[l * n..(l + 1) * n];
+                    sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += a[i * k + l] * x);
+                }
+                let start = batch * product.out_batch + i * product.out_row;
+                assert!(start + n <= product.out.len(), "a product leaves its place");
+                for (j, sum) in sums.into_iter().enumerate() {
+                    // SAFETY: within the output, and the bias is as long as a row.
+                    unsafe {
+                        let bias = (product.bias.address as usize + 4 * j) as *const f32;
+                        let sum = if product.bias.len() > 0 { sum + *bias } else { sum };
+                        let out = (product.out.address as usize + 4 * (start + j)) as *mut f32;
+                        *out = if product.accumulates { *out + sum } else { sum };
                     }
-                    let out = (product.out.address as usize + 4 * at) as *mut f32;
-                    *out = if product.accumulates { *out + sum } else { sum };
                 }
             }
         }
-        Ok(true)
+        Ok(())
     }
 }

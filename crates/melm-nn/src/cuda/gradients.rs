@@ -110,10 +110,14 @@ impl CardGradients {
         (part(&self.errors, stride), part(&self.states, self.width))
     }
 
-    /// The place of the gradients of one more batch's looked-up rows, for which there is room; the padding piece has none,
-    /// as in torch.
-    pub(super) fn next_lookups(&mut self, pieces: &[u32], pad_id: u32) -> Span<f32> {
-        let (start, end) = (self.n_lookup_rows, self.n_lookup_rows + pieces.len());
+    /// The place of the gradients of one more batch's looked-up rows, for which there is room, those that fill it up
+    /// included; the padding piece has none, as in torch.
+    pub(super) fn next_lookups(
+        &mut self,
+        (pieces, n_rows): (&[u32], usize),
+        pad_id: u32,
+    ) -> Span<f32> {
+        let (start, end) = (self.n_lookup_rows, self.n_lookup_rows + n_rows);
         self.n_lookup_rows = end;
         let found = pieces.iter().zip(super::n32(start)..).filter(|(piece, _)| **piece != pad_id);
         self.lookups.extend(found.map(|(piece, row)| (*piece, row)));

@@ -2,7 +2,7 @@
 
 use super::backward::Back;
 use super::encode::Pass;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, filled_positions, filled_rows};
 use super::kernels::{Drop, launch};
 use super::machine::{Factor, Numbers, Product, Span};
 use super::memory::{Arena, Parcel};
@@ -115,13 +115,13 @@ impl Cuda {
         let kernels = self.kernels(config)?;
         let weights = parameters.on(self, &kernels)?;
         gradients.on(self, &kernels, parameters)?;
-        let (n, m, stride) = (batch.sentences.n_rows(), batch.positions.len(), weights.n_rows);
+        let (n, stride) = (filled_rows(&batch.sentences), weights.n_rows);
+        let (m, positions, originals) = filled_positions(&batch.positions, &batch.originals);
         let mut workspace = self.workspace();
         let super::Workspace { arena, parcel, parcel_block, sums_block } = &mut *workspace;
         parcel.clear();
         let inputs = Inputs::pack(config, &batch.sentences, parcel);
-        let positions = parcel.put(batch.positions.iter().map(|row| n32(*row)));
-        let originals = parcel.put(batch.originals.iter().copied());
+        let (positions, originals) = (parcel.put(positions), parcel.put(originals));
         let lay_out = |arena: &mut Arena| {
             let n_partials = Tape::n_partials(config, n) + HeadTape::n_partials(config, m);
             let tape = Tape::lay_out(arena, config, n, true);
@@ -140,13 +140,15 @@ impl Cuda {
         let positions = Parcel::placed(positions, parcel_block);
         let originals = Parcel::placed(originals, parcel_block);
 
-        let pass = Pass { kernels: &kernels, weights: &weights, encoder, inputs, dropout, n };
+        let written = kernels.written();
+        let pass = Pass { kernels: &written, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
         let before = (tape.hidden(config).y, positions);
         pass.head_forward(head, before, &own)?;
-        let machine = kernels.machine();
-        machine.copy(own.states().address, states.address, states.n_bytes())?;
+        written.copy(own.states().address, states.address, states.n_bytes())?;
         pass.scores_to_errors(head, (originals, weight), (&own, errors), gradients)?;
+        written.play(weights.bucket("masked forward", [n, m, 0]))?;
+        let machine = kernels.machine();
         // While the way back is computed, the processor waits for the losses only, and goes on to the next batch.
         machine.begin_download(own.losses.address, own.losses.n_bytes())?;
         if !parameters.trains(&head.table) {
@@ -155,7 +157,8 @@ impl Cuda {
         let mut back = Back { parameters, gradients, sums: &mut sums };
         pass.head_backward(head, positions, (&tape, &own), &mut back)?;
         pass.backward(&tape, batch.sentences.pieces(), &mut back)?;
-        sums.finish(&kernels, sums_block, gradients.card_mut().values.span())?;
+        sums.finish(&written, sums_block, gradients.card_mut().values.span())?;
+        written.play(weights.bucket("masked backward", [n, m, 0]))?;
         let mut bytes = vec![0; own.losses.n_bytes()];
         machine.end_download(&mut bytes)?;
         let losses = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
@@ -318,7 +321,7 @@ impl Pass<'_> {
         tape: &Tape,
     ) -> Result<(), Error> {
         let width = n32(self.encoder.config().hidden_size);
-        self.kernels.machine().clear(tape.d.address, tape.d.n_bytes())?;
+        self.kernels.clear(tape.d)?;
         let over = ([rows.len(), 1, 1], 128);
         launch!(self.kernels, Scatter, over, d, rows, drop, self.inputs.places, tape.d, width);
         Ok(())

@@ -40,6 +40,32 @@ impl Plain for Task {
     }
 }
 
+/// Rows of a batch are a multiple of this: batches of about one length then have the same products.
+const ROWS: usize = 32;
+/// Masked positions of a batch are a multiple of this.
+const POSITIONS: usize = 32;
+/// The key of the sentence that fills a batch up; it has no loss, so that its gradient is zero.
+const FILLING: u64 = u64::MAX;
+
+/// The rows of a batch with those that fill it up.
+pub(super) fn filled_rows(batch: &Packed) -> usize {
+    batch.n_rows().next_multiple_of(ROWS)
+}
+
+/// Masked positions and what stood there, with some that fill them up: of the first row, without an original.
+pub(super) fn filled_positions<'a>(
+    positions: &'a [usize],
+    originals: &'a [u32],
+) -> (usize, impl Iterator<Item = u32> + 'a, impl Iterator<Item = u32> + 'a) {
+    let m = positions.len().next_multiple_of(POSITIONS);
+    let positions = positions.iter().map(|row| n32(*row)).chain(std::iter::repeat(0)).take(m);
+    let originals = originals.iter().copied().chain(std::iter::repeat(NO_PIECE)).take(m);
+    (m, positions, originals)
+}
+
+/// `head.cu`'s word for no piece.
+pub(super) const NO_PIECE: u32 = u32::MAX;
+
 /// What the kernels read of a batch.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
@@ -52,20 +78,25 @@ pub(super) struct Inputs {
 }
 
 impl Inputs {
-    /// Packs a batch; [`Self::placed`] says where it came to lie.
+    /// Packs a batch, filled up; [`Self::placed`] says where it came to lie.
     pub(super) fn pack(config: &Config, batch: &Packed, parcel: &mut Parcel) -> Self {
-        let n_sentences = batch.n_sentences();
+        let (n_sentences, n) = (batch.n_sentences(), filled_rows(batch));
+        let filling = batch.n_rows()..n;
         let (_, n_queries) = attention_block(config.hidden_size / config.n_heads);
         let rows = || (0..n_sentences).map(|sentence| (sentence, batch.rows(sentence)));
         let places =
             batch.places().map(|(sentence, position)| Place { sentence, position: n32(position) });
-        let tasks = rows().flat_map(|(sentence, rows)| {
-            let (start, length, sentence) = (n32(rows.start), n32(rows.len()), batch.key(sentence));
+        let filled = Place { sentence: FILLING, position: 0 };
+        let sentences = rows().map(|(sentence, rows)| (batch.key(sentence), rows));
+        let sentences = sentences.chain([(FILLING, filling.clone())]);
+        let tasks = sentences.flat_map(|(sentence, rows)| {
+            let (start, length) = (n32(rows.start), n32(rows.len()));
             (0..length).step_by(n_queries).map(move |first| Task { start, length, first, sentence })
         });
         Self {
-            pieces: parcel.put(batch.pieces().iter().copied()),
-            places: parcel.put(places),
+            pieces: parcel
+                .put(batch.pieces().iter().copied().chain(filling.clone().map(|_| config.pad_id))),
+            places: parcel.put(places.chain(filling.map(|_| filled))),
             starts: parcel
                 .put(rows().map(|(_, rows)| n32(rows.start)).chain([n32(batch.n_rows())])),
             tasks: parcel.put(tasks),

@@ -1,20 +1,22 @@
 //! Launching: kernels by name, arguments by type, products with a way out.
 
-use super::machine::{Function, Machine, Product, Span};
+use super::machine::{Function, Launch, Machine, Product, Span};
 use super::n32;
 use super::program::{Kernel, PROGRAMS, Shape};
+use super::script::{Bucket, Entry, Script, Value};
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
-use std::ffi::c_void;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// The kernels of one shape of model.
+/// The kernels of one shape of model, and the products between them.
 pub(crate) struct Kernels {
     machine: Arc<dyn Machine>,
     functions: [Function; Kernel::COUNT],
+    /// What they were asked for, where it is written down first.
+    script: Option<Mutex<Script>>,
 }
 
-/// Something that a kernel takes by value, laid out as in C.
+/// Something that a kernel takes by value, laid out as in C and without padding.
 pub(super) trait Argument: Copy {}
 
 impl Argument for u32 {}
@@ -23,8 +25,8 @@ impl Argument for f32 {}
 impl<T> Argument for Span<T> {}
 
 /// Where an argument is, until the launch.
-pub(super) fn argument<T: Argument>(value: &T) -> *mut c_void {
-    std::ptr::from_ref(value).cast_mut().cast()
+pub(super) fn argument<T: Argument>(value: &T) -> Value {
+    Value { at: std::ptr::from_ref(value).cast(), size: size_of::<T>() }
 }
 
 /// Runs a kernel: `launch!(kernels, Name, (grid, threads), arguments in the kernel's order)`.
@@ -33,7 +35,7 @@ macro_rules! launch {
         $kernels.launch(
             $crate::cuda::program::Kernel::$kernel,
             $over,
-            &mut [$($crate::cuda::kernels::argument(&$argument)),+],
+            &[$($crate::cuda::kernels::argument(&$argument)),+],
         )?
     };
 }
@@ -55,31 +57,81 @@ impl Kernels {
                 functions[*kernel as usize] = function;
             }
         }
-        Ok(Self { machine: Arc::clone(machine), functions })
+        Ok(Self { machine: Arc::clone(machine), functions, script: None })
     }
 
     pub(super) fn machine(&self) -> &Arc<dyn Machine> {
         &self.machine
     }
 
+    /// The same kernels, which only write down what they are asked for until [`Self::play`].
+    pub(super) fn written(&self) -> Self {
+        let script = Some(Mutex::default());
+        Self { machine: Arc::clone(&self.machine), functions: self.functions, script }
+    }
+
+    /// Runs what was written down since the last time.
+    pub(super) fn play(&self, bucket: Bucket) -> Result<(), Error> {
+        let script = self.script.as_ref().expect("kernels of `written`");
+        let script = std::mem::take(&mut *script.lock().unwrap_or_else(PoisonError::into_inner));
+        self.machine.play(bucket, script)
+    }
+
+    /// Asks the machine now, or writes down.
+    fn ask(
+        &self,
+        now: impl FnOnce(&dyn Machine) -> Result<(), Error>,
+        later: impl FnOnce(&mut Script),
+    ) -> Result<(), Error> {
+        match &self.script {
+            None => now(&*self.machine),
+            Some(script) => {
+                later(&mut script.lock().unwrap_or_else(PoisonError::into_inner));
+                Ok(())
+            }
+        }
+    }
+
     pub(super) fn launch(
         &self,
         kernel: Kernel,
         (grid, n_threads): ([usize; 3], usize),
-        arguments: &mut [*mut c_void],
+        values: &[Value],
     ) -> Result<(), Error> {
         if grid.contains(&0) {
             return Ok(());
         }
         let function = self.functions[kernel as usize];
-        self.machine.launch(function, (grid.map(n32), n32(n_threads)), arguments)
+        let launch = Launch { function, grid: grid.map(n32), n_threads: n32(n_threads) };
+        let now = |machine: &dyn Machine| {
+            let mut arguments: Vec<_> = values.iter().map(|value| value.at.cast_mut()).collect();
+            machine.launch(launch, &mut arguments)
+        };
+        self.ask(now, |script| script.push_launch(launch, values))
+    }
+
+    /// Copies within the machine.
+    pub(super) fn copy(&self, from: u64, to: u64, n_bytes: usize) -> Result<(), Error> {
+        let later = |script: &mut Script| script.push(Entry::Copy { from, to, n_bytes });
+        self.ask(|machine| machine.copy(from, to, n_bytes), later)
+    }
+
+    /// Zeros.
+    pub(super) fn clear<T>(&self, span: Span<T>) -> Result<(), Error> {
+        let (at, n_bytes) = (span.address, span.n_bytes());
+        let later = |script: &mut Script| script.push(Entry::Clear { at, n_bytes });
+        self.ask(|machine| machine.clear(at, n_bytes), later)
     }
 
     /// A product, by our own kernel where the machine has none.
     pub(super) fn product(&self, product: &Product) -> Result<(), Error> {
         check(product);
-        if product.m == 0 || product.n == 0 || self.machine.product(product)? {
+        if product.m == 0 || product.n == 0 {
             return Ok(());
+        }
+        if self.machine.has_product(product)? {
+            let later = |script: &mut Script| script.push(Entry::Product(*product));
+            return self.ask(|machine| machine.product(product), later);
         }
         let strided = |factor: &super::machine::Factor| {
             let (row, column) =
@@ -97,7 +149,7 @@ impl Kernels {
         self.launch(
             kernel,
             (grid, 256),
-            &mut [
+            &[
                 argument(&strided(&product.a)),
                 argument(&strided(&product.b)),
                 argument(&product.out),

@@ -1,6 +1,8 @@
 //! What the code for cards asks of a machine: memory, kernels, products. A card answers, or a stand-in for tests.
 
+use super::graphs::GraphCounts;
 use super::program::{Program, Shape};
+use super::script::{Bucket, Script};
 use crate::error::Error;
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -9,6 +11,14 @@ use std::ops::Range;
 /// A kernel that a machine has loaded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Function(pub(super) usize);
+
+/// A kernel over a grid of blocks of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Launch {
+    pub(super) function: Function,
+    pub(super) grid: [u32; 3],
+    pub(super) n_threads: u32,
+}
 
 /// A card, or what stands for one.
 pub(super) trait Machine: Send + Sync {
@@ -48,21 +58,25 @@ pub(super) trait Machine: Send + Sync {
     /// Compiles a program for a model's shape; one function for each of its kernels.
     fn load(&self, program: &Program, shape: Shape) -> Result<Vec<Function>, Error>;
 
-    /// Runs a kernel over a grid of blocks of threads. The arguments point to what the kernel takes, in its order.
-    fn launch(
-        &self,
-        function: Function,
-        over: ([u32; 3], u32),
-        arguments: &mut [*mut c_void],
-    ) -> Result<(), Error>;
+    /// Runs a kernel. The arguments point to what it takes, in its order.
+    fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<(), Error>;
 
-    /// A matrix product; `false` if the machine has none for the shape.
-    fn product(&self, product: &Product) -> Result<bool, Error>;
+    /// Whether the machine has a product of this shape.
+    fn has_product(&self, product: &Product) -> Result<bool, Error>;
+
+    /// A matrix product that it has.
+    fn product(&self, product: &Product) -> Result<(), Error>;
+
+    /// Runs a script, at once where the machine can.
+    fn play(&self, bucket: Bucket, script: Script) -> Result<(), Error>;
+
+    /// How often scripts were run at once.
+    fn graphs(&self) -> GraphCounts;
 }
 
 /// Numbers on the machine, as kernels take them.
 #[repr(C)]
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 pub(super) struct Span<T> {
     pub(super) address: u64,
     pub(super) len: u64,
@@ -109,7 +123,7 @@ impl<T> Span<T> {
 }
 
 /// A matrix of numbers that products read, both of a product in one type.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Factor {
     pub(super) numbers: Numbers,
     /// From one row to the next.
@@ -135,7 +149,7 @@ impl Factor {
 }
 
 /// Numbers in bf16 or f32, by their size; a machine opened for bf16 reads f32 with tf32's eleven bits.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Numbers {
     pub(super) address: u64,
     pub(super) len: usize,
@@ -165,7 +179,7 @@ impl Numbers {
 }
 
 /// `out[m, n] (+)= a[m, k] b[k, n] + bias[n]`, `n_batches` times.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Product {
     pub(super) m: usize,
     pub(super) n: usize,

@@ -16,6 +16,7 @@ mod driver;
 mod emulated;
 mod encode;
 mod gradients;
+mod graphs;
 mod head;
 mod inputs;
 mod kernels;
@@ -25,12 +26,14 @@ mod memory;
 mod norm;
 mod predict;
 mod program;
+mod script;
 mod sums;
 mod tagger;
 mod tape;
 mod weights;
 
 pub use driver::CudaSettings;
+pub use graphs::GraphCounts;
 pub use program::Precision;
 
 pub(crate) use adam::Moments;
@@ -121,6 +124,11 @@ impl Cuda {
     /// The most bytes that were allocated on it at once.
     pub fn peak(&self) -> usize {
         self.machine.peak()
+    }
+
+    /// How work was handed to the card.
+    pub fn graphs(&self) -> GraphCounts {
+        self.machine.graphs()
     }
 
     /// Waits until everything that was asked for is done.

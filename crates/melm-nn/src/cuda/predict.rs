@@ -2,7 +2,7 @@
 
 use super::encode::Pass;
 use super::head::{CHUNK, HeadTape, Masked};
-use super::inputs::Inputs;
+use super::inputs::{Inputs, NO_PIECE, filled_positions, filled_rows};
 use super::kernels::launch;
 use super::machine::{Machine, Span};
 use super::memory::{Arena, Parcel, Plain, read_floats};
@@ -26,9 +26,6 @@ impl Plain for Best {
         self.piece.put(bytes);
     }
 }
-
-/// `head.cu`'s word for no piece.
-const NO_PIECE: u32 = u32::MAX;
 
 impl Cuda {
     /// The `k` best pieces that are allowed at every masked position, as [`crate::mlm::MaskedLm::predict`] finds them;
@@ -82,16 +79,19 @@ impl Cuda {
         let config = encoder.config();
         let kernels = self.kernels(config)?;
         let weights = parameters.on(self, &kernels)?;
-        let (n, m, stride) = (batch.sentences.n_rows(), batch.positions.len(), weights.n_rows);
+        let (n, stride) = (filled_rows(&batch.sentences), weights.n_rows);
+        let (m, positions, originals) = filled_positions(&batch.positions, &batch.originals);
         let mut workspace = self.workspace();
         let super::Workspace { arena, parcel, parcel_block, .. } = &mut *workspace;
         parcel.clear();
         let inputs = Inputs::pack(config, &batch.sentences, parcel);
-        let positions = parcel.put(batch.positions.iter().map(|row| n32(*row)));
-        let originals = parcel.put(batch.originals.iter().copied());
+        let (positions, originals) = (parcel.put(positions), parcel.put(originals));
         let sets = parcel.put(job.allowed.iter().flat_map(Allowed::words));
-        let set_of = parcel
-            .put(job.allowed.iter().flat_map(|allowed| allowed.set_of.iter().map(|set| n32(*set))));
+        let set_of = job.allowed.map(|allowed| {
+            let own = allowed.set_of.iter().map(|set| n32(*set));
+            parcel.put(own.chain(std::iter::repeat(0)).take(m))
+        });
+        let set_of = set_of.unwrap_or_default();
         let lay_out = |arena: &mut Arena| {
             let tape = Tape::lay_out(arena, config, n, false);
             let own = HeadTape::lay_out(arena, config, (m, stride), false);
@@ -114,7 +114,8 @@ impl Cuda {
             (Parcel::placed(sets, parcel_block), Parcel::placed(set_of, parcel_block));
 
         let dropout = Dropout::NONE;
-        let pass = Pass { kernels: &kernels, weights: &weights, encoder, inputs, dropout, n };
+        let written = kernels.written();
+        let pass = Pass { kernels: &written, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
         pass.head_forward(head, (tape.hidden(config).y, positions), &own)?;
         let (width, vocab) = (config.hidden_size, config.vocab_size);
@@ -127,7 +128,7 @@ impl Cuda {
             pass.scores(head, states, (scores, own.totals))?;
             let set_of = if job.allowed.is_some() { set_of.part(start..end) } else { set_of };
             launch!(
-                kernels,
+                written,
                 BestOfSegments,
                 ([SEGMENTS, n_rows, 1], 256),
                 scores,
@@ -140,7 +141,7 @@ impl Cuda {
                 n32(stride),
             );
             launch!(
-                kernels,
+                written,
                 BestOfRows,
                 ([n_rows.div_ceil(64), 1, 1], 64),
                 found.segments,
@@ -152,7 +153,7 @@ impl Cuda {
             );
             if job.needs_losses {
                 launch!(
-                    kernels,
+                    written,
                     ScoreLosses,
                     ([n_rows.div_ceil(64), 1, 1], 64),
                     scores,
@@ -164,8 +165,11 @@ impl Cuda {
                 );
             }
         }
-        found.read(&**kernels.machine(), k, out)?;
-        let mut losses = vec![0.0; if job.needs_losses { m } else { 0 }];
+        let needs_losses = usize::from(job.needs_losses);
+        written.play(weights.bucket("predict", [n, m, 2 * k + needs_losses]))?;
+        let m = batch.positions.len();
+        found.first(m, k).read(&**kernels.machine(), k, out)?;
+        let mut losses = vec![0.0; needs_losses * m];
         read_floats(&**kernels.machine(), own.losses.first(losses.len()), &mut losses)?;
         Ok(losses.into_iter().map(f64::from).sum())
     }
@@ -187,6 +191,15 @@ struct Found {
 }
 
 impl Found {
+    /// Without the rows that only fill up.
+    fn first(&self, m: usize, k: usize) -> Self {
+        Self {
+            segments: self.segments,
+            rows: self.rows.first(m * k),
+            log_totals: self.log_totals.first(m),
+        }
+    }
+
     /// Adds the `k` best pieces of every row to `out`.
     fn read(&self, machine: &dyn Machine, k: usize, out: &mut Predictions) -> Result<(), Error> {
         let mut bytes = vec![0; self.rows.n_bytes()];

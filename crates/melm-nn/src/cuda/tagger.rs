@@ -2,7 +2,7 @@
 
 use super::backward::Back;
 use super::encode::Pass;
-use super::inputs::Inputs;
+use super::inputs::{Inputs, filled_rows};
 use super::kernels::{Argument, Drop, Kernels, launch};
 use super::machine::Span;
 use super::memory::{Arena, Parcel, read_floats};
@@ -124,7 +124,7 @@ impl Cuda {
         let kernels = self.kernels(config)?;
         let weights = parameters.on(self, &kernels)?;
         gradients.on(self, &kernels, parameters)?;
-        let n = batch.sentences().n_rows();
+        let n = filled_rows(batch.sentences());
         let mut workspace = self.workspace();
         let super::Workspace { arena, parcel, parcel_block, sums_block } = &mut *workspace;
         parcel.clear();
@@ -153,7 +153,8 @@ impl Cuda {
         let ends = Parcel::placed(ends, parcel_block);
         let allowed = Parcel::placed(allowed, parcel_block);
 
-        let pass = Pass { kernels: &kernels, weights: &weights, encoder, inputs, dropout, n };
+        let written = kernels.written();
+        let pass = Pass { kernels: &written, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
         pass.emissions(&model, rows, (&tape, &own))?;
         let (n_tags, n_tokens) = (n32(model.n_tags), n32(batch.n_tokens()));
@@ -162,7 +163,7 @@ impl Cuda {
             let size = model.n_tags * (model.n_tags + 2);
             let partial = sums.take(n_sentences, size);
             launch!(
-                kernels,
+                written,
                 ChainLoss,
                 ([n_sentences, 1, 1], 128),
                 chain(&weights, places, allowed, n_tags),
@@ -184,7 +185,7 @@ impl Cuda {
             n_sentences
         } else {
             launch!(
-                kernels,
+                written,
                 SoftmaxLoss,
                 ([batch.n_tokens().div_ceil(64), 1, 1], 64),
                 own.emissions,
@@ -197,12 +198,14 @@ impl Cuda {
             );
             batch.n_tokens()
         };
+        written.play(weights.bucket("tagger forward", [n, 0, 0]))?;
         let mut bytes = vec![0; n_losses * size_of::<f64>()];
         kernels.machine().begin_download(own.losses.address, bytes.len())?;
         let mut back = Back { parameters, gradients, sums: &mut sums };
         pass.emissions_backward(&model, rows, (&tape, &own), &mut back)?;
         pass.backward(&tape, batch.sentences().pieces(), &mut back)?;
-        sums.finish(&kernels, sums_block, gradients.card_mut().values.span())?;
+        sums.finish(&written, sums_block, gradients.card_mut().values.span())?;
+        written.play(weights.bucket("tagger backward", [n, 0, 0]))?;
         kernels.machine().end_download(&mut bytes)?;
         let losses = bytes
             .chunks_exact(8)
@@ -238,7 +241,7 @@ impl Cuda {
         let (encoder, config) = (model.encoder, model.encoder.config());
         let kernels = self.kernels(config)?;
         let weights = model.parameters.on(self, &kernels)?;
-        let n = batch.sentences().n_rows();
+        let n = filled_rows(batch.sentences());
         let mut workspace = self.workspace();
         let super::Workspace { arena, parcel, parcel_block, .. } = &mut *workspace;
         parcel.clear();
@@ -256,9 +259,11 @@ impl Cuda {
         let inputs = inputs.placed(parcel_block);
         let rows = Parcel::placed(rows, parcel_block);
         let dropout = Dropout::NONE;
-        let pass = Pass { kernels: &kernels, weights: &weights, encoder, inputs, dropout, n };
+        let written = kernels.written();
+        let pass = Pass { kernels: &written, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
         pass.emissions(model, rows, (&tape, &own))?;
+        written.play(weights.bucket("emissions", [n, 0, 0]))?;
         let start = out.len();
         out.resize(start + own.emissions.len(), 0.0);
         read_floats(&**kernels.machine(), own.emissions, &mut out[start..])

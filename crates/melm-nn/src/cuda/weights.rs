@@ -4,6 +4,7 @@ use super::kernels::{Kernels, launch};
 use super::machine::{Numbers, Span};
 use super::memory::{Block, read_floats, write_floats};
 use super::program::Precision;
+use super::script::Bucket;
 use super::{Cuda, SPLITS};
 use crate::error::Error;
 use crate::params::Parameters;
@@ -52,6 +53,11 @@ impl Weights {
             }
         };
         Ok(Self { values, rounded, table: table.range.clone(), width, n_rows })
+    }
+
+    /// What a script over them is for.
+    pub(super) fn bucket(&self, what: &'static str, sizes: [usize; 3]) -> Bucket {
+        Bucket { what, weights: self.values.span::<f32>().address, sizes }
     }
 
     /// Whether they are on this card.

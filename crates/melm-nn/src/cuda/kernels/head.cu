@@ -5,6 +5,8 @@
 
 const u32 SEGMENTS = 8;
 const u32 THREADS = 256;
+// The original of a row that only fills a batch up, and the candidate after the last.
+const u32 NO_PIECE = 0xffffffffu;
 
 struct Segment {
     u32 row;
@@ -73,13 +75,15 @@ DEVICE float log_total(Span<const float> totals, u32 row) {
     return most + (float)log(sum);
 }
 
-// errors = weight * (probability, less 1 at the original), zero in the columns that are none; and each row's loss.
+// errors = weight * (probability, less 1 at the original), zero in the columns that are none; and each row's loss. Both
+// are zero in rows without an original.
 KERNEL score_errors(Span<const float> scores, Span<const float> totals, Span<const u32> originals, float weight,
                     Span<product_t> errors, Span<float> losses, u32 vocab, u32 stride) {
     Segment s = segment(stride);
     u64 start = (u64)s.row * stride;
     float total = log_total(totals, s.row);
     u32 original = originals[s.row];
+    bool is_row = original != NO_PIECE;
     for (u32 first = s.begin + threadIdx.x * 4; first < s.end; first += THREADS * 4) {
         float4 quad = *(const float4*)&scores[start + first];
         float x[4] = {quad.x, quad.y, quad.z, quad.w};
@@ -88,7 +92,7 @@ KERNEL score_errors(Span<const float> scores, Span<const float> totals, Span<con
         for (u32 i = 0; i < 4; i++) {
             u32 v = first + i;
             float error = weight * (expf(x[i] - total) - (v == original ? 1.0f : 0.0f));
-            out[i] = to_product(v < vocab ? error : 0.0f);
+            out[i] = to_product(is_row && v < vocab ? error : 0.0f);
         }
 #if BF16
         *(ushort4*)&errors[start + first] = {out[0], out[1], out[2], out[3]};
@@ -96,7 +100,7 @@ KERNEL score_errors(Span<const float> scores, Span<const float> totals, Span<con
         *(float4*)&errors[start + first] = {out[0], out[1], out[2], out[3]};
 #endif
     }
-    if (blockIdx.x == 0 && threadIdx.x == 0) losses[s.row] = total - scores[start + original];
+    if (blockIdx.x == 0 && threadIdx.x == 0) losses[s.row] = is_row ? total - scores[start + original] : 0.0f;
 }
 
 // The gradient of the output bias: the columns of the errors, row after row.
@@ -112,8 +116,6 @@ struct Candidate {
     float score;
     u32 piece;
 };
-
-const u32 NO_PIECE = 0xffffffffu;
 
 // Better first; of equal ones the lower piece.
 DEVICE bool is_better(Candidate a, Candidate b) { return a.score > b.score || (a.score == b.score && a.piece < b.piece); }
@@ -183,9 +185,11 @@ KERNEL best_of_rows(Span<const Candidate> best, Span<const float> totals, u32 k,
     }
 }
 
-// The scores of chosen pieces: for losses without errors.
+// Losses without errors; zero in rows without an original.
 KERNEL score_losses(Span<const float> scores, Span<const float> totals, Span<const u32> originals, Span<float> losses,
                     u32 stride, u32 n_rows) {
     u32 row = blockIdx.x * blockDim.x + threadIdx.x;
-    if (row < n_rows) losses[row] = log_total(totals, row) - scores[(u64)row * stride + originals[row]];
+    if (row >= n_rows) return;
+    u32 original = originals[row];
+    losses[row] = original == NO_PIECE ? 0.0f : log_total(totals, row) - scores[(u64)row * stride + original];
 }

@@ -85,6 +85,22 @@ impl Progress {
         }
     }
 
+    /// How far it is; the time left once something of it is done.
+    fn line(&self, position: u64, passed: Duration) -> String {
+        let share = 100.0 * position as f64 / self.total.max(1) as f64;
+        let mut line = format!("{}: {share:.0} %", self.what);
+        let done_now = position.saturating_sub(self.from) as f64;
+        if done_now > 0.0 {
+            let to_do = self.total.saturating_sub(position) as f64;
+            let left = duration(passed.as_secs_f64() * to_do / done_now);
+            line.push_str(&format!(", {left} left"));
+        }
+        if !self.note.is_empty() {
+            line.push_str(&format!("; {}", self.note));
+        }
+        line
+    }
+
     fn draw(&mut self, position: u64) {
         let now = Instant::now();
         let every = if self.terminal.is_terminal() { EVERY } else { EVERY_PLAIN };
@@ -94,12 +110,7 @@ impl Progress {
             return;
         }
         self.drawn = Some(now);
-        let share = position as f64 / self.total.max(1) as f64;
-        let done_now = position.saturating_sub(self.from) as f64;
-        let to_do = self.total.saturating_sub(position) as f64;
-        let left = passed.as_secs_f64() * to_do / done_now.max(f64::EPSILON);
-        let note = if self.note.is_empty() { String::new() } else { format!("; {}", self.note) };
-        let line = format!("{}: {:.0} %, {} left{note}", self.what, share * 100.0, duration(left));
+        let line = self.line(position, passed);
         let mut out = std::io::stderr();
         let _ = if self.terminal.is_terminal() {
             write!(out, "\r\u{1b}[K{line}")
@@ -125,5 +136,24 @@ pub(crate) fn duration(seconds: f64) -> String {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn time_left_is_said_once_something_is_done() {
+        let mut progress =
+            Progress::of_steps("cells", &Terminal::new(crate::terminal::Loudness::Quiet));
+        progress.total = 24;
+        let line = |progress: &Progress, at| progress.line(at, Duration::from_secs(10));
+        assert_eq!(line(&progress, 0), "cells: 0 %");
+        assert_eq!(line(&progress, 6), "cells: 25 %, 30 s left");
+        progress.resume(4);
+        progress.note("F1 61.0".to_owned());
+        assert_eq!(line(&progress, 4), "cells: 17 %; F1 61.0");
+        assert_eq!(line(&progress, 6), "cells: 25 %, 90 s left; F1 61.0");
     }
 }

@@ -1,7 +1,8 @@
 //! The way back through the encoder, in the forward pass's order reversed.
 
-use super::encode::Pass;
-use super::kernels::{Drop, launch};
+use super::encode::{Heads, Pass};
+use super::inputs::Task;
+use super::kernels::{Argument, Drop, launch};
 use super::machine::{Factor, Numbers, Product, Span};
 use super::n32;
 use super::program::ROWS_PER_SUM;
@@ -19,6 +20,19 @@ pub(super) struct Back<'a> {
     pub(super) gradients: &'a mut Gradients,
     pub(super) sums: &'a mut Sums,
 }
+
+/// What attention's way back reads; as `attention.cu` has it.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct AttentionBackward {
+    heads: Heads,
+    tasks: Span<Task>,
+    context: Span<f32>,
+    log_sums: Span<f32>,
+    d_context: Span<f32>,
+}
+
+impl Argument for AttentionBackward {}
 
 impl Pass<'_> {
     /// From the gradient in `tape.d` to that of every parameter that is trained.
@@ -96,30 +110,17 @@ impl Pass<'_> {
         )?;
         self.linear_backward((n, tape.dx), (output, hidden, hidden), tape.d_context, false)?;
         self.weight_gradient((n, tape.dx, own.context), (output, hidden, hidden), back)?;
-        let (heads, grid) = (self.heads(own, index), [self.inputs.tasks.len(), n_heads, 1]);
-        launch!(
-            self.kernels,
-            AttentionQueriesBackward,
-            (grid, self.attention_threads()),
-            heads,
-            self.inputs.tasks,
-            own.plain_context,
-            own.log_sums,
-            tape.d_context,
-            tape.inner_products,
-            tape.d_qkv.span(),
-        );
-        launch!(
-            self.kernels,
-            AttentionKeysBackward,
-            (grid, self.attention_threads()),
-            heads,
-            self.inputs.tasks,
-            own.log_sums,
-            tape.d_context,
-            tape.inner_products,
-            tape.d_qkv.span(),
-        );
+        let reads = AttentionBackward {
+            heads: self.heads(own, index),
+            tasks: self.inputs.tasks,
+            context: own.plain_context,
+            log_sums: own.log_sums,
+            d_context: tape.d_context,
+        };
+        // Queries, and beside them keys and values.
+        let grid = [self.inputs.tasks.len(), n_heads, 2];
+        let over = (grid, self.attention_threads());
+        launch!(self.kernels, AttentionBackward, over, reads, tape.d_qkv.span());
         let partial = back.sums.take(n.div_ceil(ROWS_PER_SUM), 3 * hidden);
         let grid = [(3 * hidden).div_ceil(128), n.div_ceil(ROWS_PER_SUM), 1];
         let width = n32(3 * hidden);

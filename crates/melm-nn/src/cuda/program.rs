@@ -93,8 +93,7 @@ programs! {
     "rows.cu": GeluForward "gelu_forward", GeluBackward "gelu_backward", ColumnSums "column_sums",
         ColumnSumsPlain "column_sums_plain", FinishSums "finish_sums", Gather "gather",
         GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
-    "attention.cu": AttentionForward "attention_forward",
-        AttentionQueriesBackward "attention_queries_backward", AttentionKeysBackward "attention_keys_backward";
+    "attention.cu": AttentionForward "attention_forward", AttentionBackward "attention_backward";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
     "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",

@@ -84,7 +84,6 @@ pub(super) struct Tape {
     pub(super) du: Numbers,
     pub(super) d_context: Span<f32>,
     pub(super) d_qkv: Numbers,
-    pub(super) inner_products: Span<f32>,
 }
 
 impl Tape {
@@ -119,7 +118,6 @@ impl Tape {
             du: arena.numbers(back * inner),
             d_context: arena.span(back * hidden),
             d_qkv: arena.numbers(back * 3 * hidden),
-            inner_products: arena.span(back * config.n_heads),
         }
     }
 

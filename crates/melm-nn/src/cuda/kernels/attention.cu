@@ -173,20 +173,42 @@ KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
     }
 }
 
-// The gradient of queries; `inner` keeps each query's product of context and its gradient for the keys' turn. The context
-// is the plain one: what is left of the difference to it would drown in its rounding.
-KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<const float> context,
-                                  Span<const float> log_sums, Span<const float> d_context, Span<float> inner,
-                                  Span<product_t> d_qkv) {
-    __shared__ Rows<GROUP * WARPS> queries, d_queries;
-    __shared__ Rows<TILE> keys, values;
-    Task task = tasks[blockIdx.x];
+// The rows of a block on the way back: those that it finds gradients of, and a tile of the others.
+struct Shared {
+    Rows<GROUP * WARPS> own[2];
+    Rows<TILE> tile[2];
+    float means[TILE];
+};
+
+// What the way back reads. The context is the plain one: what is left of the difference to it would drown in its rounding.
+struct Backward {
+    Heads heads;
+    Span<const Task> tasks;
+    Span<const float> context;
+    Span<const float> log_sums;
+    Span<const float> d_context;
+};
+
+// The product of a row's context and its gradient: the mean of the slopes of its scores. By a warp.
+DEVICE float context_dot(const Backward& in, u64 row, const float* d_context, u32 lane) {
+    u64 start = row * in.heads.hidden() + blockIdx.y * HEAD_SIZE;
+    float sum = 0.0f;
+    for (u32 d = lane; d < HEAD_SIZE; d += WARP) sum += d_context[d] * in.context[start + d];
+    return warp_sum(sum);
+}
+
+// The gradient of queries.
+DEVICE void queries_backward(const Backward& in, Shared& shared, Span<product_t> d_qkv) {
+    Heads heads = in.heads;
+    auto &queries = shared.own[0], &d_queries = shared.own[1];
+    auto &keys = shared.tile[0], &values = shared.tile[1];
+    Task task = in.tasks[blockIdx.x];
     u32 lane = threadIdx.x % WARP, own = threadIdx.x / WARP * GROUP;
     u32 n_queries = min(GROUP * WARPS, task.length - task.first);
     u32 first = task.start + task.first;
     u64 column = blockIdx.y * HEAD_SIZE;
     fill(queries, n_queries, heads.qkv, [&](u32 r) { return heads.at(first + r, 0); });
-    fill(d_queries, n_queries, d_context, [&](u32 r) { return (u64)(first + r) * heads.hidden() + column; });
+    fill(d_queries, n_queries, in.d_context, [&](u32 r) { return (u64)(first + r) * heads.hidden() + column; });
     __syncthreads();
     float log_sum[GROUP], mean[GROUP];
     RowMask masks[GROUP];
@@ -196,12 +218,8 @@ KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<cons
     for (u32 g = 0; g < GROUP; g++) {
         bool is_row = own + g < n_queries;
         u64 row = first + own + g;
-        float sum = 0.0f;
-        for (u32 d = lane; is_row && d < HEAD_SIZE; d += WARP)
-            sum += d_queries.x[own + g][d] * context[row * heads.hidden() + column + d];
-        mean[g] = warp_sum(sum);
-        log_sum[g] = is_row ? log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
-        if (is_row && lane == 0) inner[row * heads.n_heads + blockIdx.y] = mean[g];
+        mean[g] = is_row ? context_dot(in, row, d_queries.x[own + g], lane) : 0.0f;
+        log_sum[g] = is_row ? in.log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
         masks[g] = heads.mask(task, task.first + own + g);
     }
     for (u32 from = 0; from < task.length; from += TILE) {
@@ -232,11 +250,11 @@ KERNEL attention_queries_backward(Heads heads, Span<const Task> tasks, Span<cons
 }
 
 // The gradients of keys and values.
-KERNEL attention_keys_backward(Heads heads, Span<const Task> tasks, Span<const float> log_sums,
-                               Span<const float> d_context, Span<const float> inner, Span<product_t> d_qkv) {
-    __shared__ Rows<GROUP * WARPS> keys, values;
-    __shared__ Rows<TILE> queries, d_queries;
-    Task task = tasks[blockIdx.x];
+DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_qkv) {
+    Heads heads = in.heads;
+    auto &keys = shared.own[0], &values = shared.own[1];
+    auto &queries = shared.tile[0], &d_queries = shared.tile[1];
+    Task task = in.tasks[blockIdx.x];
     u32 lane = threadIdx.x % WARP, own = threadIdx.x / WARP * GROUP;
     u32 n_keys = min(GROUP * WARPS, task.length - task.first);
     u32 first = task.start + task.first;
@@ -250,15 +268,20 @@ KERNEL attention_keys_backward(Heads heads, Span<const Task> tasks, Span<const f
         u32 count = min(TILE, task.length - from);
         __syncthreads();
         fill(queries, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 0); });
-        fill(d_queries, count, d_context,
+        fill(d_queries, count, in.d_context,
              [&](u32 r) { return (u64)(task.start + from + r) * heads.hidden() + column; });
+        __syncthreads();
+        for (u32 r = threadIdx.x / WARP; r < count; r += WARPS) {
+            float mean = context_dot(in, task.start + from + r, d_queries.x[r], lane);
+            if (lane == 0) shared.means[r] = mean;
+        }
         __syncthreads();
         float scores[GROUP], slopes[GROUP], kept[GROUP];
         dots(queries.x[lane], keys.x + own, scores);
         dots(d_queries.x[lane], values.x + own, slopes);
         u64 row = task.start + from + lane;
-        float log_sum = lane < count ? log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
-        float mean = lane < count ? inner[row * heads.n_heads + blockIdx.y] : 0.0f;
+        float log_sum = lane < count ? in.log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
+        float mean = lane < count ? shared.means[lane] : 0.0f;
         RowMask mask = heads.mask(task, from + lane);
 #pragma unroll
         for (u32 g = 0; g < GROUP; g++) {
@@ -280,5 +303,15 @@ KERNEL attention_keys_backward(Heads heads, Span<const Task> tasks, Span<const f
             d_qkv[heads.at(first + own + g, 1) + d] = to_product(d_keys.x[g][i]);
             d_qkv[heads.at(first + own + g, 2) + d] = to_product(d_values.x[g][i]);
         }
+    }
+}
+
+// The gradients of queries, and beside them those of keys and values: neither waits for the other.
+KERNEL attention_backward(Backward in, Span<product_t> d_qkv) {
+    __shared__ Shared shared;
+    if (blockIdx.z == 0) {
+        queries_backward(in, shared, d_qkv);
+    } else {
+        keys_backward(in, shared, d_qkv);
     }
 }

@@ -151,7 +151,7 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
         let (free, total) = cuda.memory()?;
         println!("card_mib {} allocated_mib {}", (total - free) >> 20, cuda.peak() >> 20);
         let graphs = cuda.graphs();
-        println!("graphs {} played {} run {}", graphs.n_made, graphs.n_played, graphs.n_run);
+        println!("{graphs:?}");
     }
     Ok(())
 }

@@ -116,6 +116,11 @@ impl Gradients {
         }
     }
 
+    /// Whether this step has written to any tensor.
+    pub(crate) fn has_any(&self) -> bool {
+        self.tensors.iter().any(|t| t.1)
+    }
+
     /// Whether this step has written to the tensor at `index`.
     pub(crate) fn is_written(&self, index: usize) -> bool {
         self.tensors[index].1

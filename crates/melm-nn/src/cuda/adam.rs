@@ -1,7 +1,7 @@
 //! Adam on a card, the table a chunk at a time: its gradient is never whole.
 
 use super::Cuda;
-use super::gradients::{CardGradients, padded_rows};
+use super::gradients::CardGradients;
 use super::kernels::{Argument, Kernels, launch};
 use super::machine::{Factor, Product, Span};
 use super::memory::{Block, Parcel, read_floats, write_floats};
@@ -241,7 +241,7 @@ impl Step<'_> {
         self.moments.norms.reserve((n_parts + 1) * size_of::<f64>())?;
         if self.trains_table {
             let (n, width) = (self.card.n_states, self.card.width);
-            let n_grams = (SPLITS + 1) * n * padded_rows(n);
+            let n_grams = (SPLITS + 1) * n * n;
             self.moments.grams.reserve(n_grams * size_of::<f32>())?;
             let n_rows = self.chunk_rows();
             self.moments.chunk.reserve(n_rows * width * size_of::<f32>())?;

@@ -92,20 +92,27 @@ impl Blas {
         }
     }
 
-    /// Whether there is a kernel for a shape. It is chosen on first use.
+    /// Whether there is a kernel for a shape.
     pub(super) fn has(&self, product: &Product) -> Result<bool, Error> {
-        let key = Key::of(product);
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(plan) = plans.exact.get(&key) {
-            return Ok(plan.is_some());
+        Ok(self.planned(product, &mut plans)?.is_some())
+    }
+
+    /// The kernel for a shape, chosen on first use.
+    fn planned<'a>(
+        &self,
+        product: &Product,
+        plans: &'a mut Plans,
+    ) -> Result<Option<&'a Plan>, Error> {
+        let key = Key::of(product);
+        if !plans.exact.contains_key(&key) {
+            if plans.exact.len() >= MOST_PLANS {
+                plans.exact.clear();
+            }
+            let plan = self.plan(product, key, &mut plans.chosen).map_err(|e| failure(&e))?;
+            plans.exact.insert(key, plan);
         }
-        if plans.exact.len() >= MOST_PLANS {
-            plans.exact.clear();
-        }
-        let plan = self.plan(product, key, &mut plans.chosen).map_err(|e| failure(&e))?;
-        let is_there = plan.is_some();
-        plans.exact.insert(key, plan);
-        Ok(is_there)
+        Ok(plans.exact[&key].as_ref())
     }
 
     /// Asks a stream for a product that there is a kernel for.
@@ -114,12 +121,11 @@ impl Blas {
         product: &Product,
         on: cudarc::driver::sys::CUstream,
     ) -> Result<(), Error> {
-        if !self.has(product)? {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(plan) = self.planned(product, &mut plans)? else {
             let reason = format!("there is none for {product:?}");
             return Err(Error::Cuda { what: "a product", reason });
-        }
-        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(Some(plan)) = plans.exact.get(&Key::of(product)) else { return Ok(()) };
+        };
         let (one, other) = (1.0_f32, if product.accumulates { 1.0_f32 } else { 0.0 });
         let at = |address: u64| address as *mut c_void;
         // SAFETY: the plan is of this shape, and the factors are as large as their spans, which `Product`'s makers hold

@@ -23,6 +23,7 @@ type Run = unsafe extern "C" fn(*const u32, u32, *mut *mut c_void);
 pub(super) struct Emulator {
     precision: Precision,
     most_bytes: usize,
+    is_eager: bool,
     state: Mutex<State>,
 }
 
@@ -34,7 +35,8 @@ struct State {
     peak: usize,
     functions: Vec<Run>,
     begun: Vec<u8>,
-    n_scripts: usize,
+    scripts: HashMap<Bucket, Script>,
+    counts: GraphCounts,
 }
 
 /// What was compiled in this process. Held while a kernel runs: a library's threads share their places.
@@ -47,6 +49,7 @@ impl Emulator {
         Self {
             precision: settings.precision,
             most_bytes: settings.most_bytes.unwrap_or(1 << 32),
+            is_eager: settings.is_eager,
             state: Mutex::default(),
         }
     }
@@ -226,13 +229,37 @@ impl Machine for Emulator {
         Ok((product.n * product.k).is_multiple_of(2))
     }
 
-    fn play(&self, _: Bucket, script: Script) -> Result<(), Error> {
-        self.state().n_scripts += 1;
-        script.run(self)
+    /// As a card does: the script that a bucket had before, where the new one is like it, with what has changed.
+    fn play(&self, bucket: Bucket, script: Script) -> Result<(), Error> {
+        if self.is_eager {
+            return script.run(self);
+        }
+        let known = self.state().scripts.remove(&bucket);
+        let mut counts = self.graphs();
+        let script = match known {
+            Some(mut known) if script.is_like(&known) => {
+                counts.n_played += 1;
+                known.follow(&script);
+                known
+            }
+            Some(_) => {
+                counts.n_made += 1;
+                script
+            }
+            None => {
+                counts.n_run += 1;
+                script
+            }
+        };
+        let done = script.run(self);
+        let mut state = self.state();
+        state.counts = counts;
+        state.scripts.insert(bucket, script);
+        done
     }
 
     fn graphs(&self) -> GraphCounts {
-        GraphCounts { n_run: self.state().n_scripts, ..GraphCounts::default() }
+        self.state().counts
     }
 
     fn product(&self, product: &Product) -> Result<(), Error> {

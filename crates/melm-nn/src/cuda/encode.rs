@@ -75,7 +75,7 @@ impl Pass<'_> {
         let own = &tape.layers[index % tape.layers.len()];
         let x = tape.after(index);
         let bias = weights.plain(&place.qkv.bias);
-        let input = tape.exact(x.normed.y, x.y);
+        let input = tape.finer(x.normed.y, x.y);
         self.linear(input, (&place.qkv, hidden, 3 * hidden), own.qkv, bias)?;
         let grid = [self.inputs.tasks.len(), config.n_heads, 1];
         launch!(
@@ -89,7 +89,7 @@ impl Pass<'_> {
             own.log_sums,
         );
         let none = Span::default();
-        let context = tape.exact(own.plain_context, own.context);
+        let context = tape.finer(own.plain_context, own.context);
         self.linear(context, (&place.attention_output, hidden, hidden), tape.narrow, none)?;
         let bias = weights.plain(&place.attention_output.bias);
         let drop = Drop::at(&self.dropout, index, Site::AttentionOutput);

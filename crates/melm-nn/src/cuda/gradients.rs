@@ -26,11 +26,6 @@ pub(crate) struct CardGradients {
     size: usize,
 }
 
-/// A number of rows that products like.
-pub(super) fn padded_rows(n: usize) -> usize {
-    n.next_multiple_of(8)
-}
-
 impl CardGradients {
     pub(crate) fn new(
         cuda: &Cuda,
@@ -82,7 +77,7 @@ impl CardGradients {
         n_lookups: usize,
     ) -> Result<(), Error> {
         let (size, width) = (self.size, self.width);
-        let (start, end) = (self.n_states, padded_rows(self.n_states + n_states));
+        let (start, end) = (self.n_states, self.n_states + n_states);
         self.errors.grow(start * stride * size, end * stride * size)?;
         self.states.grow(start * width * size, end * width * size)?;
         let (start, end) = (self.n_lookup_rows, self.n_lookup_rows + n_lookups);
@@ -103,9 +98,9 @@ impl CardGradients {
         self.n_states -= n;
     }
 
-    /// All factors of the step; the rows after the last are some numbers, so that there is a round number of rows.
+    /// All factors of the step.
     pub(super) fn factors(&self, stride: usize) -> (Numbers, Numbers) {
-        let n_rows = padded_rows(self.n_states);
+        let n_rows = self.n_states;
         let part = |block: &Block, width| block.numbers(self.size).part(0..n_rows * width);
         (part(&self.errors, stride), part(&self.states, self.width))
     }

@@ -12,7 +12,7 @@ use std::ffi::c_void;
 
 /// Graphs that are kept. A training has a few dozen buckets.
 const MOST_GRAPHS: usize = 128;
-/// Recordings that may fail before there are no more.
+/// Graphs that may fail before there are no more.
 const MOST_FAILURES: usize = 3;
 /// The first driver that says which node of a graph was recorded last.
 pub(super) const FIRST_DRIVER: i32 = 12_030;
@@ -24,9 +24,9 @@ pub struct GraphCounts {
     pub n_played: usize,
     /// Graphs that were made: one for each bucket, and again when its products changed.
     pub n_made: usize,
-    /// Entry by entry: the first script of each bucket.
+    /// Entry by entry: the first script of each bucket, and those that failed as a graph.
     pub n_run: usize,
-    /// Recordings that the card refused.
+    /// Graphs that the card refused to make or to change; after a few, no more are asked for.
     pub n_failed: usize,
 }
 
@@ -96,47 +96,53 @@ impl Graphs {
         // Kernels are loaded when they are first used, which a recording does not allow.
         let is_new = !self.known.contains_key(&bucket);
         if is_new || self.counts.n_failed >= MOST_FAILURES {
-            if self.known.len() >= MOST_GRAPHS {
-                self.known.clear();
-            }
+            self.make_room(bucket);
             self.known.entry(bucket).or_insert(None);
             self.counts.n_run += 1;
             return run(&script);
         }
         let known = self.known.get_mut(&bucket).expect("looked for above");
-        match known {
-            Some(graph) if script.is_like(&graph.script) => {
-                // SAFETY: the caller's promise.
-                unsafe { graph.follow(script, function)? };
-            }
-            // SAFETY: the caller's promise.
-            _ => match unsafe { record(self.stream, script, ask) } {
-                Ok(graph) => {
-                    self.counts.n_made += 1;
-                    *known = Some(graph);
-                }
-                Err(script) => {
-                    self.counts.n_failed += 1;
-                    self.counts.n_run += 1;
-                    *known = None;
-                    return run(&script);
-                }
+        // SAFETY: the caller's promise.
+        let ready = match known.take() {
+            Some(graph) if script.is_like(&graph.script) => unsafe {
+                graph.follow(script, function)
             },
+            _ => unsafe { record(self.stream, script, ask) }.inspect(|_| self.counts.n_made += 1),
+        };
+        match ready {
+            Ok(graph) => {
+                let exec = known.insert(graph).exec;
+                self.counts.n_played += 1;
+                // SAFETY: the graph is valid, and the stream the caller's.
+                check("a graph", unsafe { graph::launch(exec, on) })
+            }
+            Err(script) => {
+                self.counts.n_failed += 1;
+                self.counts.n_run += 1;
+                run(&script)
+            }
         }
-        self.counts.n_played += 1;
-        let exec = known.as_ref().expect("just made or followed").exec;
-        // SAFETY: the graph is valid, and the stream the caller's.
-        check("a graph", unsafe { graph::launch(exec, on) })
+    }
+
+    /// Forgets the graphs of other models when there are too many, and all if that is not enough.
+    fn make_room(&mut self, bucket: Bucket) {
+        if self.known.len() >= MOST_GRAPHS {
+            self.known.retain(|known, _| known.weights == bucket.weights);
+        }
+        if self.known.len() >= MOST_GRAPHS {
+            self.known.clear();
+        }
     }
 }
 
 impl Graph {
-    /// Becomes a script that is like its own.
+    /// Becomes a script that is like its own; gives it back when the card refuses.
     ///
     /// # Safety
     /// The functions are those of the script's kernels.
-    unsafe fn follow(&mut self, script: Script, function: FunctionOf<'_>) -> Result<(), Error> {
-        for (index, launch, mut values) in script.changes(&self.script) {
+    unsafe fn follow(mut self, script: Script, function: FunctionOf<'_>) -> Result<Self, Script> {
+        let mut changes = script.changes(&self.script);
+        let is_followed = changes.all(|(index, launch, mut values)| {
             let node = kernel_node(function(launch), launch, &mut values);
             // SAFETY: the node is a kernel of this graph, and the values are what it takes; they are copied. A launch under
             // way keeps those that it began with.
@@ -147,10 +153,14 @@ impl Graph {
                     &raw const node,
                 )
             };
-            check("a kernel of a graph", answer.result())?;
+            answer.result().is_ok()
+        });
+        drop(changes);
+        if !is_followed {
+            return Err(script);
         }
         self.script = script;
-        Ok(())
+        Ok(self)
     }
 }
 
@@ -194,8 +204,14 @@ unsafe fn record(on: sys::CUstream, script: Script, ask: Ask<'_>) -> Result<Grap
                     }
                 })
                 .collect();
-            let graph = stream::end_capture(on).map_err(|error| failure("a recording", &error));
-            Ok((nodes?, graph?))
+            let graph = stream::end_capture(on).map_err(|error| failure("a recording", &error))?;
+            match nodes {
+                Ok(nodes) => Ok((nodes, graph)),
+                Err(error) => {
+                    let _ = graph::destroy(graph);
+                    Err(error)
+                }
+            }
         })
     };
     let Ok((nodes, recorded)) = recorded else { return Err(script) };

@@ -135,6 +135,8 @@ impl Cuda {
         gradients.card_mut().make_room((m, stride), n)?;
         sums_block.reserve(super::SUMS_BYTES)?;
         parcel.send(parcel_block)?;
+        // Later micro-batches of a step add to what is there.
+        let sizes = [n, m, 2 * gradients.card_mut().n_states + usize::from(gradients.has_any())];
         let (errors, states) = gradients.card_mut().next_states(m, stride);
         let inputs = inputs.placed(parcel_block);
         let positions = Parcel::placed(positions, parcel_block);
@@ -147,7 +149,7 @@ impl Cuda {
         pass.head_forward(head, before, &own)?;
         written.copy(own.states().address, states.address, states.n_bytes())?;
         pass.scores_to_errors(head, (originals, weight), (&own, errors), gradients)?;
-        written.play(weights.bucket("masked forward", [n, m, 0]))?;
+        written.play(weights.bucket("masked forward", sizes))?;
         let machine = kernels.machine();
         // While the way back is computed, the processor waits for the losses only, and goes on to the next batch.
         machine.begin_download(own.losses.address, own.losses.n_bytes())?;
@@ -158,7 +160,7 @@ impl Cuda {
         pass.head_backward(head, positions, (&tape, &own), &mut back)?;
         pass.backward(&tape, batch.sentences.pieces(), &mut back)?;
         sums.finish(&written, sums_block, gradients.card_mut().values.span())?;
-        written.play(weights.bucket("masked backward", [n, m, 0]))?;
+        written.play(weights.bucket("masked backward", sizes))?;
         let mut bytes = vec![0; own.losses.n_bytes()];
         machine.end_download(&mut bytes)?;
         let losses = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));

@@ -42,8 +42,8 @@ impl Plain for Task {
 
 /// Rows of a batch are a multiple of this: batches of about one length then have the same products.
 const ROWS: usize = 32;
-/// Masked positions of a batch are a multiple of this.
-const POSITIONS: usize = 32;
+/// Masked positions of a batch are a multiple of this; of the second where they are fewer, since their errors are kept.
+const POSITIONS: [usize; 2] = [32, 8];
 /// The key of the sentence that fills a batch up; it has no loss, so that its gradient is zero.
 const FILLING: u64 = u64::MAX;
 
@@ -57,7 +57,8 @@ pub(super) fn filled_positions<'a>(
     positions: &'a [usize],
     originals: &'a [u32],
 ) -> (usize, impl Iterator<Item = u32> + 'a, impl Iterator<Item = u32> + 'a) {
-    let m = positions.len().next_multiple_of(POSITIONS);
+    let unit = POSITIONS[usize::from(positions.len() < POSITIONS[0])];
+    let m = positions.len().next_multiple_of(unit);
     let positions = positions.iter().map(|row| n32(*row)).chain(std::iter::repeat(0)).take(m);
     let originals = originals.iter().copied().chain(std::iter::repeat(NO_PIECE)).take(m);
     (m, positions, originals)
@@ -94,8 +95,7 @@ impl Inputs {
             (0..length).step_by(n_queries).map(move |first| Task { start, length, first, sentence })
         });
         Self {
-            pieces: parcel
-                .put(batch.pieces().iter().copied().chain(filling.clone().map(|_| config.pad_id))),
+            pieces: parcel.put(batch.pieces().iter().copied().chain(filling.clone().map(|_| 0))),
             places: parcel.put(places.chain(filling.map(|_| filled))),
             starts: parcel
                 .put(rows().map(|(_, rows)| n32(rows.start)).chain([n32(batch.n_rows())])),

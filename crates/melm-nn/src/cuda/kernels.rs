@@ -25,8 +25,8 @@ impl Argument for f32 {}
 impl<T> Argument for Span<T> {}
 
 /// Where an argument is, until the launch.
-pub(super) fn argument<T: Argument>(value: &T) -> Value {
-    Value { at: std::ptr::from_ref(value).cast(), size: size_of::<T>() }
+pub(super) fn argument<T: Argument>(value: &T) -> Value<'_> {
+    Value::of(value)
 }
 
 /// Runs a kernel: `launch!(kernels, Name, (grid, threads), arguments in the kernel's order)`.
@@ -96,7 +96,7 @@ impl Kernels {
         &self,
         kernel: Kernel,
         (grid, n_threads): ([usize; 3], usize),
-        values: &[Value],
+        values: &[Value<'_>],
     ) -> Result<(), Error> {
         if grid.contains(&0) {
             return Ok(());
@@ -104,7 +104,7 @@ impl Kernels {
         let function = self.functions[kernel as usize];
         let launch = Launch { function, grid: grid.map(n32), n_threads: n32(n_threads) };
         let now = |machine: &dyn Machine| {
-            let mut arguments: Vec<_> = values.iter().map(|value| value.at.cast_mut()).collect();
+            let mut arguments: Vec<_> = values.iter().map(Value::pointer).collect();
             machine.launch(launch, &mut arguments)
         };
         self.ask(now, |script| script.push_launch(launch, values))

@@ -1,7 +1,6 @@
 //! The norm of all gradients, the table's included, and what clipping leaves of them.
 
 use super::adam::{ByPiece, NORM_BLOCKS, Step};
-use super::gradients::padded_rows;
 use super::kernels::launch;
 use super::machine::{Factor, Product, Span};
 use super::{SPLITS, n32};
@@ -43,21 +42,18 @@ impl Step<'_> {
     fn grams(&mut self, out: Span<f64>) -> Result<(), Error> {
         let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
         let (errors, states) = self.card.factors(stride);
-        // A few columns too many, which nobody adds up: products like round numbers.
-        let row = padded_rows(n);
         let grams = self.moments.grams.span::<f32>();
-        let (of_states, of_errors) =
-            (grams.first(n * row), grams.part(n * row..(SPLITS + 1) * n * row));
+        let (of_states, of_errors) = (grams.first(n * n), grams.part(n * n..(SPLITS + 1) * n * n));
         let k = stride / SPLITS;
         let product = |factor: Factor, k: usize, out: Span<f32>, n_batches: usize| Product {
             m: n,
-            n: row,
+            n,
             k,
             a: factor,
             b: factor.transposed(),
             out,
-            out_row: row,
-            out_batch: n * row,
+            out_row: n,
+            out_batch: n * n,
             accumulates: false,
             bias: Span::default(),
             n_batches,
@@ -66,7 +62,7 @@ impl Step<'_> {
         let errors = Factor::of(errors, stride).every(k);
         self.kernels.product(&product(errors, k, of_errors, SPLITS))?;
         let (over, parts) = (([NORM_BLOCKS, 1, 1], 256), n32(SPLITS));
-        launch!(self.kernels, GramDot, over, of_errors, of_states, parts, n32(n), n32(row), out);
+        launch!(self.kernels, GramDot, over, of_errors, of_states, parts, out);
         Ok(())
     }
 }

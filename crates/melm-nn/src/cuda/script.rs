@@ -1,15 +1,28 @@
 //! Work that is written down before a machine is asked for it, so that it can be handed over at once.
 
+use super::kernels::Argument;
 use super::machine::{Launch, Machine, Product};
 use crate::error::Error;
 use std::ffi::c_void;
+use std::marker::PhantomData;
 use std::ops::Range;
 
 /// What a kernel takes by value: where it is, and its size.
 #[derive(Clone, Copy)]
-pub(super) struct Value {
-    pub(super) at: *const c_void,
-    pub(super) size: usize,
+pub(super) struct Value<'a> {
+    at: *const c_void,
+    size: usize,
+    of: PhantomData<&'a ()>,
+}
+
+impl<'a> Value<'a> {
+    pub(super) fn of<T: Argument>(value: &'a T) -> Self {
+        Self { at: std::ptr::from_ref(value).cast(), size: size_of::<T>(), of: PhantomData }
+    }
+
+    pub(super) fn pointer(&self) -> *mut c_void {
+        self.at.cast_mut()
+    }
 }
 
 /// What a script is for. Scripts of one bucket mostly differ in what kernels take, not in which they are.
@@ -56,14 +69,14 @@ impl Script {
         self.entries.push(entry);
     }
 
-    pub(super) fn push_launch(&mut self, launch: Launch, values: &[Value]) {
+    pub(super) fn push_launch(&mut self, launch: Launch, values: &[Value<'_>]) {
         let first = self.starts.len();
         for value in values {
             let start = self.words.len();
             self.starts.push(start);
             self.words.resize(start + value.size.div_ceil(size_of::<u64>()), 0);
             #[expect(unsafe_code, reason = "values of all kinds are kept as their bytes")]
-            // SAFETY: the value has so many bytes, none of them padding, and so has the room that was just made.
+            // SAFETY: the value has so many bytes, by its trait none of them padding, and so has the room just made.
             unsafe {
                 let to = self.words[start..].as_mut_ptr().cast::<u8>();
                 std::ptr::copy_nonoverlapping(value.at.cast::<u8>(), to, value.size);
@@ -110,6 +123,19 @@ impl Script {
             }
             _ => None,
         })
+    }
+
+    /// Takes over what kernels take in a script that is like this one.
+    #[cfg(feature = "emulated")]
+    pub(super) fn follow(&mut self, other: &Self) {
+        let changes: Vec<_> = other.changes(self).map(|(index, ..)| index).collect();
+        for index in changes {
+            let Entry::Launch(_, values) = self.entries[index].clone() else { continue };
+            let start = self.starts[values.start];
+            let words = other.words_of(&values);
+            self.words[start..start + words.len()].copy_from_slice(words);
+            self.entries[index] = other.entries[index].clone();
+        }
     }
 
     /// Asks for all of it, one after the other.

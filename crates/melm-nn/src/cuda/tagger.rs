@@ -153,6 +153,8 @@ impl Cuda {
         let ends = Parcel::placed(ends, parcel_block);
         let allowed = Parcel::placed(allowed, parcel_block);
 
+        // Later micro-batches of a step add to what is there.
+        let sizes = [n, usize::from(gradients.has_any()), 0];
         let written = kernels.written();
         let pass = Pass { kernels: &written, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
@@ -198,14 +200,14 @@ impl Cuda {
             );
             batch.n_tokens()
         };
-        written.play(weights.bucket("tagger forward", [n, 0, 0]))?;
+        written.play(weights.bucket("tagger forward", sizes))?;
         let mut bytes = vec![0; n_losses * size_of::<f64>()];
         kernels.machine().begin_download(own.losses.address, bytes.len())?;
         let mut back = Back { parameters, gradients, sums: &mut sums };
         pass.emissions_backward(&model, rows, (&tape, &own), &mut back)?;
         pass.backward(&tape, batch.sentences().pieces(), &mut back)?;
         sums.finish(&written, sums_block, gradients.card_mut().values.span())?;
-        written.play(weights.bucket("tagger backward", [n, 0, 0]))?;
+        written.play(weights.bucket("tagger backward", sizes))?;
         kernels.machine().end_download(&mut bytes)?;
         let losses = bytes
             .chunks_exact(8)

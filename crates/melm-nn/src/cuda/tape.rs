@@ -130,7 +130,7 @@ impl Tape {
 
     /// What the products around attention read. Where gradients are wanted, numbers as they are: of all roundings to bf16
     /// those before a softmax cost the gradients most.
-    pub(super) fn exact(&self, plain: Span<f32>, rounded: Numbers) -> Numbers {
+    pub(super) fn finer(&self, plain: Span<f32>, rounded: Numbers) -> Numbers {
         if self.d.len() > 0 { Numbers::plain(plain) } else { rounded }
     }
 

@@ -68,53 +68,6 @@ fn a_training_may_begin_with_nothing_and_move_between_devices() {
     });
 }
 
-/// Steps of other lengths: handed over kernel by kernel, and at once where a card can.
-#[test]
-fn work_handed_over_at_once_gives_the_same_bits() {
-    let config = Config { vocab_size: 200, max_position_embeddings: 70, ..small(32) };
-    let train = |device: Device| {
-        let mut bench = Bench::of(MaskedLm::random(&config, 5).unwrap(), device);
-        let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
-        let mut losses = Vec::new();
-        for step in 0..12_u32 {
-            let mut batch = MaskedBatch::default();
-            for key in 0..2 + step % 2 {
-                let length = 18 + (step * 7 + key * 5) % 19;
-                let pieces: Vec<_> = (0..length).map(|i| 2 + (i * i + step + key) % 190).collect();
-                batch.sentences.push(&pieces, u64::from(key));
-            }
-            batch.positions.extend((0..5 + step as usize % 3).map(|at| 3 * at));
-            batch
-                .originals
-                .extend(batch.positions.iter().map(|row| batch.sentences.pieces()[*row]));
-            bench.gradients.clear();
-            let dropout = Dropout::new(&config, 3, u64::from(step));
-            losses.push(bench.accumulate(&batch, 0.1, dropout).to_bits());
-            let both = (bench.model.parameters_mut(), &mut bench.gradients);
-            adam.step(&bench.device, 1e-2, both).unwrap();
-        }
-        let counts = match &bench.device {
-            Device::Cuda(cuda) => cuda.graphs(),
-            Device::Cpu(_) => unreachable!("cards only"),
-        };
-        (losses, seen(&mut bench).1, counts)
-    };
-    for precision in [Precision::Bf16, Precision::F32] {
-        let eager = std::cell::RefCell::new(None);
-        cards(&CudaSettings { is_eager: true, ..settings(precision) }, |device| {
-            *eager.borrow_mut() = Some(train(device()));
-        });
-        let Some((losses, parameters, _)) = eager.into_inner() else { return };
-        cards(&settings(precision), |device| {
-            let found = train(device());
-            assert!(found.0 == losses && found.1 == parameters, "the same bits");
-            // A bucket or two of 64 rows: seen once, recorded once, then played.
-            let counts = found.2;
-            assert!(counts.n_failed == 0 && (counts.n_played > counts.n_run || counts.n_made == 0));
-        });
-    }
-}
-
 /// A training keeps its best parameters, goes on, and comes back to them: on the card, and here when it has no room.
 #[test]
 fn what_is_kept_comes_back_to_the_bit() {

@@ -5,6 +5,7 @@
 
 mod allowed;
 mod cuda;
+mod cuda_graphs;
 mod cuda_training;
 mod invariants;
 mod lstm;

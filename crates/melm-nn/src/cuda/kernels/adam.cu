@@ -117,11 +117,10 @@ KERNEL square_sums(Span<const float> x, Span<double> out) {
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// |P^T Z|^2 is the sum over the elements of P P^T * Z Z^T, [n, n] in rows of `row`; P P^T comes in parts.
-KERNEL gram_dot(Span<const float> errors, Span<const float> states, u32 n_parts, u32 n, u32 row, Span<double> out) {
+// |P^T Z|^2 is the sum over the elements of P P^T * Z Z^T; P P^T comes in parts.
+KERNEL gram_dot(Span<const float> errors, Span<const float> states, u32 n_parts, Span<double> out) {
     double sum = 0.0;
     for (u64 i = (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < states.len; i += (u64)gridDim.x * NORM_THREADS) {
-        if (i % row >= n) continue;
         double e = 0.0;
         for (u32 p = 0; p < n_parts; p++) e += errors[(u64)p * states.len + i];
         sum += e * states[i];

@@ -1,0 +1,124 @@
+//! Work that is handed to a card at once gives the same bits as kernel by kernel, whatever batches come after each other.
+
+use crate::cuda::{cards, settings};
+use crate::support::{Bench, Device};
+use crate::tagger::TaggerBench;
+use crate::tagger_invariants;
+use melm_nn::config::Config;
+use melm_nn::cuda::{Cuda, CudaSettings, GraphCounts, Precision};
+use melm_nn::dropout::Dropout;
+use melm_nn::encoder::Tape;
+use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::tagger::TaggerTape;
+
+fn config() -> Config {
+    Config {
+        vocab_size: 200,
+        hidden_size: 32,
+        n_layers: 1,
+        n_heads: 2,
+        intermediate_size: 24,
+        max_position_embeddings: 70,
+        ..Config::default()
+    }
+}
+
+/// Two or three sentences of other lengths at every step.
+fn batch(step: u32) -> MaskedBatch {
+    let mut batch = MaskedBatch::default();
+    for key in 0..2 + step % 2 {
+        let length = 18 + (step * 7 + key * 5) % 19;
+        let pieces: Vec<_> = (0..length).map(|i| 2 + (i * i + step + key) % 190).collect();
+        batch.sentences.push(&pieces, u64::from(key));
+    }
+    batch.positions.extend((0..5 + step as usize % 3).map(|at| 3 * at));
+    batch.originals.extend(batch.positions.iter().map(|row| batch.sentences.pieces()[*row]));
+    batch
+}
+
+fn counts(device: &Device) -> GraphCounts {
+    match device {
+        Device::Cuda(cuda) => Cuda::graphs(cuda),
+        Device::Cpu(_) => unreachable!("cards only"),
+    }
+}
+
+/// Steps of two micro-batches, and predictions between them: all that comes out, as bits.
+fn masked(device: Device) -> (Vec<u64>, GraphCounts) {
+    let config = config();
+    let mut bench = Bench::of(MaskedLm::random(&config, 5).unwrap(), device);
+    let settings = AdamSettings { max_norm: Some(0.5), ..AdamSettings::default() };
+    let mut adam = Adam::new(bench.model.parameters(), settings);
+    let (mut tape, mut head) = (Tape::for_prediction(&config), HeadTape::default());
+    let mut seen = Vec::new();
+    for step in 0..10 {
+        bench.gradients.clear();
+        for part in [step, step + 4] {
+            let dropout = Dropout::new(&config, 3, u64::from(step));
+            seen.push(bench.accumulate(&batch(part), 0.1, dropout).to_bits());
+        }
+        let both = (bench.model.parameters_mut(), &mut bench.gradients);
+        adam.step(&bench.device, 1e-2, both).unwrap();
+        let mut out = Predictions::default();
+        let places = (&mut tape, &mut head);
+        bench.model.predict(&bench.device, (&batch(step), 3), places, &mut out).unwrap();
+        let candidates = (0..out.n_rows()).flat_map(|row| out.row(row));
+        seen.extend(
+            candidates.map(|c| u64::from(c.log_probability.to_bits()) << 32 | u64::from(c.piece)),
+        );
+    }
+    let counts = counts(&bench.device);
+    (seen, counts)
+}
+
+/// The same of a tagger with a chain.
+fn tagged(device: Device) -> (Vec<u64>, GraphCounts) {
+    let mut bench: TaggerBench = tagger_invariants::constrained(device);
+    let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
+    let config = bench.model.config().clone();
+    let (mut tape, mut head) = (Tape::for_prediction(&config), TaggerTape::default());
+    let mut seen = Vec::new();
+    for step in 0..8_u64 {
+        bench.gradients.clear();
+        for order in [[1 + step % 2, 2, 3], [4, 5, 6 + step % 3]] {
+            let dropout = Dropout::new(&config, 3, step);
+            let batch = tagger_invariants::batch(&order);
+            seen.push(bench.accumulate(&batch, 0.1, dropout).to_bits());
+        }
+        let both = (bench.model.parameters_mut(), &mut bench.gradients);
+        adam.step(&bench.device, 1e-2, both).unwrap();
+        let mut out = Vec::new();
+        let what = &tagger_invariants::batch(&[2, 3 + step % 2]);
+        bench.model.emissions(&bench.device, what, (&mut tape, &mut head), &mut out).unwrap();
+        seen.extend(out.into_iter().map(|x| u64::from(x.to_bits())));
+    }
+    let counts = counts(&bench.device);
+    (seen, counts)
+}
+
+fn check(work: fn(Device) -> (Vec<u64>, GraphCounts)) {
+    for precision in [Precision::Bf16, Precision::F32] {
+        let eager = std::cell::RefCell::new(Vec::new());
+        cards(&CudaSettings { is_eager: true, ..settings(precision) }, |device| {
+            let (seen, counts) = work(device());
+            assert_eq!(counts, GraphCounts::default());
+            *eager.borrow_mut() = seen;
+        });
+        cards(&settings(precision), |device| {
+            let (seen, counts) = work(device());
+            assert!(!seen.is_empty() && seen == *eager.borrow(), "the same bits");
+            assert!(counts.n_played > counts.n_run && counts.n_failed == 0, "{counts:?}");
+        });
+    }
+}
+
+#[test]
+fn masked_models_give_the_same_bits() {
+    check(masked);
+}
+
+#[test]
+fn taggers_give_the_same_bits() {
+    check(tagged);
+}

@@ -128,10 +128,7 @@ impl Cuda {
             let head = HeadTape::lay_out(arena, config, (m, stride), true);
             (tape, head, Sums::over(arena.span(n_partials)))
         };
-        let mut counting = Arena::counting(self.precision.size());
-        lay_out(&mut counting);
-        arena.reserve(counting.n_bytes())?;
-        let (tape, own, mut sums) = lay_out(&mut Arena::over(arena, self.precision.size()));
+        let (tape, own, mut sums) = arena.lay_out(self.precision.size(), lay_out)?;
         gradients.card_mut().make_room((m, stride), n)?;
         sums_block.reserve(super::SUMS_BYTES)?;
         parcel.send(parcel_block)?;

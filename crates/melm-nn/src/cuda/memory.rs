@@ -49,6 +49,18 @@ impl Block {
         Ok(())
     }
 
+    /// Makes room for what `lay_out` places, whose numbers of products have so many bytes, and places it.
+    pub(super) fn lay_out<T>(
+        &mut self,
+        size: usize,
+        lay_out: impl Fn(&mut Arena) -> T,
+    ) -> Result<T, Error> {
+        let mut counting = Arena { start: 0, used: 0, size };
+        lay_out(&mut counting);
+        self.reserve(counting.used)?;
+        Ok(lay_out(&mut Arena { start: self.address, used: 0, size }))
+    }
+
     pub(super) fn give_back(&mut self) {
         if self.n_bytes > 0 {
             self.machine.free(self.address);
@@ -85,7 +97,7 @@ impl Drop for Block {
     }
 }
 
-/// Hands out places in one block, or only counts how much they take.
+/// Hands out places in one block, or only counts how much they take; see [`Block::lay_out`].
 pub(super) struct Arena {
     start: u64,
     used: usize,
@@ -93,20 +105,6 @@ pub(super) struct Arena {
 }
 
 impl Arena {
-    /// Counts for numbers of products of so many bytes.
-    pub(super) fn counting(size: usize) -> Self {
-        Self { start: 0, used: 0, size }
-    }
-
-    /// Lays out in a block that is large enough.
-    pub(super) fn over(block: &Block, size: usize) -> Self {
-        Self { start: block.address, used: 0, size }
-    }
-
-    pub(super) fn n_bytes(&self) -> usize {
-        self.used
-    }
-
     pub(super) fn span<T>(&mut self, len: usize) -> Span<T> {
         Span::new(self.take(len * size_of::<T>()), len)
     }

@@ -46,7 +46,7 @@ pub(crate) use weights::Weights;
 use crate::config::Config;
 use crate::error::Error;
 use machine::{Factor, Machine, Product};
-use memory::{Arena, Block, Parcel};
+use memory::{Block, Parcel};
 use program::Shape;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -142,14 +142,9 @@ impl Cuda {
         let kernels = self.kernels(config)?;
         let (m, n, k) = (n_rows, config.intermediate_size, config.hidden_size);
         let mut workspace = self.workspace();
-        let size = self.precision.size();
-        let lay_out = |arena: &mut Arena| {
+        let (a, b, out) = workspace.arena.lay_out(self.precision.size(), |arena| {
             (arena.numbers(m * k), arena.numbers(n * k), arena.span::<f32>(m * n))
-        };
-        let mut counting = Arena::counting(size);
-        lay_out(&mut counting);
-        workspace.arena.reserve(counting.n_bytes())?;
-        let (a, b, out) = lay_out(&mut Arena::over(&workspace.arena, size));
+        })?;
         let (a, b) = (Factor::of(a, k), Factor::of(b, k).transposed());
         let (bias, accumulates) = (machine::Span::default(), false);
         let product = Product {

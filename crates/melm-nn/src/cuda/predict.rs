@@ -102,10 +102,7 @@ impl Cuda {
             };
             (tape, own, found)
         };
-        let mut counting = Arena::counting(self.precision.size());
-        lay_out(&mut counting);
-        arena.reserve(counting.n_bytes())?;
-        let (tape, own, found) = lay_out(&mut Arena::over(arena, self.precision.size()));
+        let (tape, own, found) = arena.lay_out(self.precision.size(), lay_out)?;
         parcel.send(parcel_block)?;
         let inputs = inputs.placed(parcel_block);
         let positions = Parcel::placed(positions, parcel_block);

@@ -140,10 +140,7 @@ impl Cuda {
             let own = HeadTape::lay_out(arena, &model, batch, true);
             (tape, own, Sums::over(arena.span(n_partials)))
         };
-        let mut counting = Arena::counting(self.precision.size());
-        lay_out(&mut counting);
-        arena.reserve(counting.n_bytes())?;
-        let (tape, own, mut sums) = lay_out(&mut Arena::over(arena, self.precision.size()));
+        let (tape, own, mut sums) = arena.lay_out(self.precision.size(), lay_out)?;
         gradients.card_mut().make_room((0, weights.n_rows), n)?;
         sums_block.reserve(super::SUMS_BYTES)?;
         parcel.send(parcel_block)?;
@@ -253,10 +250,7 @@ impl Cuda {
             let tape = Tape::lay_out(arena, config, n, false);
             (tape, HeadTape::lay_out(arena, model, batch, false))
         };
-        let mut counting = Arena::counting(self.precision.size());
-        lay_out(&mut counting);
-        arena.reserve(counting.n_bytes())?;
-        let (tape, own) = lay_out(&mut Arena::over(arena, self.precision.size()));
+        let (tape, own) = arena.lay_out(self.precision.size(), lay_out)?;
         parcel.send(parcel_block)?;
         let inputs = inputs.placed(parcel_block);
         let rows = Parcel::placed(rows, parcel_block);

@@ -220,6 +220,22 @@ fn more_rounds_redo_nothing() {
     fs::remove_file(folder.path().join("grown/train.augmented.conll")).unwrap();
     done(folder.path(), &augment_into("grown", "--rounds 3"));
     assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
+    // What somebody has worked on since is neither taken for the result nor overwritten.
+    let path = folder.path().join("grown/train.augmented.conll");
+    let edited = format!("{}Ada B-PER\n\n", fs::read_to_string(&path).unwrap());
+    fs::write(&path, &edited).unwrap();
+    let said = done(folder.path(), &augment_into("grown", "--rounds 3"));
+    assert!(said.contains("done already; `train.augmented.conll` was changed since"), "{said}");
+    let more = run(folder.path(), &augment_into("grown", "--rounds 4"));
+    assert_eq!(more.status.code(), Some(1));
+    let said = String::from_utf8(more.stderr).unwrap();
+    assert!(
+        said.contains("was changed since it was written") && said.contains("--force"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(&path).unwrap(), edited);
+    fs::remove_file(&path).unwrap();
+    done(folder.path(), &augment_into("grown", "--rounds 3"));
     let fewer = run(folder.path(), &augment_into("grown", "--rounds 1"));
     assert_eq!(fewer.status.code(), Some(1));
     assert!(String::from_utf8(fewer.stderr).unwrap().contains("holds a run of more rounds"));

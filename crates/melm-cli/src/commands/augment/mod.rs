@@ -3,13 +3,14 @@
 mod estimate;
 pub(crate) mod report;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use melm::augment::{Augmented, Backbones, Funnel, Gold, Method, Sources, augment, tune};
 use melm::baselines::{NO_PRETRAINING, PretrainedSeq2Seq};
 use melm::codemix::Vectors;
-use melm::files::{Fingerprint, write_whole};
+use melm::files::{Fingerprint, sha256, write_whole};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
 use melm::plan::Plan;
@@ -32,6 +33,8 @@ use crate::vectors;
 
 /// Where trained models and finished rounds stay, so that more rounds redo nothing.
 const STAGES: &str = ".stages";
+/// All drafts, with what became of them.
+const DRAFTS: &str = "drafts.jsonl";
 
 /// Everything that a run is made of.
 pub(crate) struct Job {
@@ -53,18 +56,27 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let record = folder.record();
     let rounds: Value = job.plan.generate.rounds.get().into();
     let is_done = record.as_ref().is_some_and(|record| record["rounds"] == rounds);
+    let changed = record.as_ref().and_then(|record| changed(folder.dir(), record));
     if folder.found == Found::Done
         && is_done
         && !command.keep_model
         && job.is_there(folder.dir())?
     {
-        terminal.say(&format!("`{}` is done already", command.out.display()));
+        let but = changed.map(|name| format!("; `{name}` was changed since"));
+        let but = but.unwrap_or_default();
+        terminal.say(&format!("`{}` is done already{but}", command.out.display()));
         return output::print_if(command.json, record.as_ref());
     }
     let n_done = record.as_ref().and_then(|record| record["rounds"].as_u64()).unwrap_or(0);
     if folder.found == Found::Done && n_done > u64::from(job.plan.generate.rounds.get()) {
         let (dir, found) = (command.out.clone(), "a run of more rounds");
         return Err(melm::Error::Occupied { dir, found }.into());
+    }
+    if let Some(name) = changed {
+        let message =
+            format!("`{}` was changed since it was written", folder.dir().join(name).display());
+        let hint = "move it away to keep it, or pass `--force` to begin anew".to_owned();
+        return Err(Failure::Impossible { message, hint });
     }
     terminal.say(&job.described());
     if command.keep_model && !job.plan.method.has_masked_lm() {
@@ -92,7 +104,8 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let out = job.write(folder.dir(), &augmented)?;
     let funnel =
         Funnel::of(&augmented.records, job.train.corpus()).with_dropped(&augmented.dropped);
-    let record = job.record(&augmented, &funnel, started);
+    let mut record = job.record(&augmented, &funnel, started);
+    record.insert("files".to_owned(), json!(fingerprints(folder.dir(), &out)?));
     folder.finish(record.clone())?;
     drop(deferred);
     report::say((&job, &augmented, &funnel), (&out, started), terminal);
@@ -195,7 +208,7 @@ impl Job {
     fn is_there(&self, dir: &Path) -> Result<bool, Failure> {
         let sets = self.train.extended(&[], self.plan.union)?;
         let mut names = sets.iter().map(|(suffix, _)| format!("train.augmented.{suffix}"));
-        Ok(names.all(|name| dir.join(name).exists()) && dir.join("drafts.jsonl").exists())
+        Ok(names.all(|name| dir.join(name).exists()) && dir.join(DRAFTS).exists())
     }
 
     /// Writes what others read; the names of the augmented sets, one a language.
@@ -206,7 +219,7 @@ impl Job {
             write_whole(&path, text.as_bytes())?;
             out.push(path);
         }
-        write_whole(&dir.join("drafts.jsonl"), augmented.lines.as_bytes())?;
+        write_whole(&dir.join(DRAFTS), augmented.lines.as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
         let metrics = ["finetune", "daga", "mulda", "judge"].map(|stage| {
             let path = dir.join(STAGES).join(stage).join("metrics.jsonl");
@@ -258,6 +271,26 @@ impl Job {
         put("seconds", json!((started.elapsed().as_secs_f64() * 10.0).round() / 10.0));
         record
     }
+}
+
+/// The SHA-256 of what others read, by name.
+fn fingerprints(dir: &Path, out: &[PathBuf]) -> Result<BTreeMap<String, String>, Failure> {
+    let drafts = dir.join(DRAFTS);
+    let of = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = std::fs::read(path);
+        bytes.map(|bytes| (name.clone(), sha256(&bytes))).map_err(|e| Output::failed(&name, e))
+    };
+    out.iter().chain([&drafts]).map(of).collect()
+}
+
+/// A result that is there and is not what was written: somebody's work, not to be lost.
+fn changed(dir: &Path, record: &Value) -> Option<String> {
+    let files = record["files"].as_object()?;
+    let is_changed = |(name, wanted): &(&String, &Value)| {
+        std::fs::read(dir.join(name)).is_ok_and(|bytes| wanted != &&Value::from(sha256(&bytes)))
+    };
+    files.iter().find(is_changed).map(|(name, _)| name.clone())
 }
 
 fn flags(command: &Augment) -> Result<Vec<Flag>, Failure> {

@@ -236,6 +236,9 @@ fn more_rounds_redo_nothing() {
     assert_eq!(fs::read_to_string(&path).unwrap(), edited);
     fs::remove_file(&path).unwrap();
     done(folder.path(), &augment_into("grown", "--rounds 3"));
+    fs::write(folder.path().join("whole/drafts.jsonl"), "").unwrap();
+    done(folder.path(), &augment_into("whole", "--rounds 3 --force"));
+    assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
     let fewer = run(folder.path(), &augment_into("grown", "--rounds 1"));
     assert_eq!(fewer.status.code(), Some(1));
     assert!(String::from_utf8(fewer.stderr).unwrap().contains("holds a run of more rounds"));

@@ -53,22 +53,18 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let started = Instant::now();
     let job = Job::new(command, terminal)?;
     let folder = RunFolder::open(&command.out, &job.key()?, command.force)?;
-    let record = folder.record();
+    let record = folder.record().filter(|_| folder.found == Found::Done);
     let rounds: Value = job.plan.generate.rounds.get().into();
     let is_done = record.as_ref().is_some_and(|record| record["rounds"] == rounds);
     let changed = record.as_ref().and_then(|record| changed(folder.dir(), record));
-    if folder.found == Found::Done
-        && is_done
-        && !command.keep_model
-        && job.is_there(folder.dir())?
-    {
+    if is_done && !command.keep_model && job.is_there(folder.dir())? {
         let but = changed.map(|name| format!("; `{name}` was changed since"));
         let but = but.unwrap_or_default();
         terminal.say(&format!("`{}` is done already{but}", command.out.display()));
         return output::print_if(command.json, record.as_ref());
     }
     let n_done = record.as_ref().and_then(|record| record["rounds"].as_u64()).unwrap_or(0);
-    if folder.found == Found::Done && n_done > u64::from(job.plan.generate.rounds.get()) {
+    if n_done > u64::from(job.plan.generate.rounds.get()) {
         let (dir, found) = (command.out.clone(), "a run of more rounds");
         return Err(melm::Error::Occupied { dir, found }.into());
     }
@@ -288,7 +284,7 @@ fn fingerprints(dir: &Path, out: &[PathBuf]) -> Result<BTreeMap<String, String>,
 fn changed(dir: &Path, record: &Value) -> Option<String> {
     let files = record["files"].as_object()?;
     let is_changed = |(name, wanted): &(&String, &Value)| {
-        std::fs::read(dir.join(name)).is_ok_and(|bytes| wanted != &&Value::from(sha256(&bytes)))
+        std::fs::read(dir.join(name)).is_ok_and(|bytes| wanted.as_str() != Some(&sha256(&bytes)))
     };
     files.iter().find(is_changed).map(|(name, _)| name.clone())
 }

@@ -10,7 +10,7 @@ use cudarc::driver::sys::{self, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELA
 use std::collections::HashMap;
 use std::ffi::c_void;
 
-/// Graphs that are kept. A training has a few dozen buckets.
+/// Graphs that are kept; a training of one length of batches has some ten buckets.
 const MOST_GRAPHS: usize = 128;
 /// Graphs that may fail before there are no more.
 const MOST_FAILURES: usize = 3;

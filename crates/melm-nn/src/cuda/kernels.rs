@@ -24,18 +24,13 @@ impl Argument for u64 {}
 impl Argument for f32 {}
 impl<T> Argument for Span<T> {}
 
-/// Where an argument is, until the launch.
-pub(super) fn argument<T: Argument>(value: &T) -> Value<'_> {
-    Value::of(value)
-}
-
 /// Runs a kernel: `launch!(kernels, Name, (grid, threads), arguments in the kernel's order)`.
 macro_rules! launch {
     ($kernels:expr, $kernel:ident, $over:expr, $($argument:expr),+ $(,)?) => {
         $kernels.launch(
             $crate::cuda::program::Kernel::$kernel,
             $over,
-            &[$($crate::cuda::kernels::argument(&$argument)),+],
+            &[$($crate::cuda::script::Value::of(&$argument)),+],
         )?
     };
 }
@@ -150,16 +145,16 @@ impl Kernels {
             kernel,
             (grid, 256),
             &[
-                argument(&strided(&product.a)),
-                argument(&strided(&product.b)),
-                argument(&product.out),
-                argument(&(product.out_row as u64)),
-                argument(&(product.out_batch as u64)),
-                argument(&product.bias),
-                argument(&n32(product.m)),
-                argument(&n32(product.n)),
-                argument(&n32(product.k)),
-                argument(&u32::from(product.accumulates)),
+                Value::of(&strided(&product.a)),
+                Value::of(&strided(&product.b)),
+                Value::of(&product.out),
+                Value::of(&(product.out_row as u64)),
+                Value::of(&(product.out_batch as u64)),
+                Value::of(&product.bias),
+                Value::of(&n32(product.m)),
+                Value::of(&n32(product.n)),
+                Value::of(&n32(product.k)),
+                Value::of(&u32::from(product.accumulates)),
             ],
         )
     }

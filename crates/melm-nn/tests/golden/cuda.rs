@@ -1,6 +1,6 @@
 //! The goldens again, on a card: a real one where there is one, else one emulated on the processor.
 
-use crate::support::{Bench, Device, RELATIVE, assert_close};
+use crate::support::{Bench, Device, RELATIVE, assert_close, off_by};
 use crate::{steps, tagger, tagger_invariants, tiny};
 use melm_nn::Error;
 use melm_nn::config::Config;
@@ -62,6 +62,7 @@ fn gradients_of_ten_batches_are_near_the_processors_in_bf16() {
             let batches = |device: Device| tiny::gradients(name, device);
             let (found, wanted) = (batches(device()), batches(Device::cpu(2)));
             for (number, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
+                say(&format!("{name}, batch {number}: off by {:.1e}", off_by(found, wanted)));
                 assert_close(&format!("{name}, batch {number}"), found, wanted, ROUGH);
             }
         }

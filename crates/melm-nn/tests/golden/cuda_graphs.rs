@@ -5,7 +5,7 @@ use crate::support::{Bench, Device};
 use crate::tagger::TaggerBench;
 use crate::tagger_invariants;
 use melm_nn::config::Config;
-use melm_nn::cuda::{Cuda, CudaSettings, GraphCounts, Precision};
+use melm_nn::cuda::{CudaSettings, GraphCounts, Precision};
 use melm_nn::dropout::Dropout;
 use melm_nn::encoder::Tape;
 use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
@@ -39,7 +39,7 @@ fn batch(step: u32) -> MaskedBatch {
 
 fn counts(device: &Device) -> GraphCounts {
     match device {
-        Device::Cuda(cuda) => Cuda::graphs(cuda),
+        Device::Cuda(cuda) => cuda.graphs(),
         Device::Cpu(_) => unreachable!("cards only"),
     }
 }

@@ -117,15 +117,20 @@ pub(crate) fn largest(values: &[f32]) -> f32 {
     values.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
+/// The length of the difference, of that of `wanted`.
+pub(crate) fn off_by(found: &[f32], wanted: &[f32]) -> f32 {
+    let length = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
+    let error = length(&mut found.iter().zip(wanted).map(|(a, b)| a - b));
+    error / length(&mut wanted.iter().copied())
+}
+
 /// Holds every element to `relative` of the largest of `wanted`; at a tolerance that bf16 needs, the length of the
 /// difference to that of `wanted`.
 pub(crate) fn assert_close(what: &str, found: &[f32], wanted: &[f32], relative: f32) {
     assert_eq!(found.len(), wanted.len(), "{what}");
     if relative > 100.0 * RELATIVE {
-        let length = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
-        let error = length(&mut found.iter().zip(wanted).map(|(a, b)| a - b));
-        let whole = length(&mut wanted.iter().copied());
-        assert!(error <= relative * whole, "{what}: off by {error} of {whole}");
+        let error = off_by(found, wanted);
+        assert!(error <= relative, "{what}: off by {error:.1e}");
         return;
     }
     let scale = largest(wanted);

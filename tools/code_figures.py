@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""Counts that say how easy the code is to pick up, per crate and in all.
+
+    python3 tools/code_figures.py [--check]
+
+Functions, functions whose arguments are packed into tuples, public items, functions over 40 lines, lines of Rust.
+Tests count as code. With --check the exit code is 1 if any function packs its arguments into a tuple.
+"""
+import pathlib
+import re
+import sys
+
+FUNCTION = re.compile(r"^(\s*)(?:pub(?:\([^)]*\))? )?(?:const )?(?:unsafe )?(?:extern \"C\" )?fn (\w+)")
+PACK = re.compile(r"[(,]\s*(?:mut )?\((?:(?:mut )?\w+, ?)+(?:mut )?\w+,?\)\s*:\s*\(")
+PUBLIC = re.compile(r"^\s*pub (?:const )?(?:unsafe )?(?:fn|struct|enum|trait|type|const|static|mod) ")
+
+
+def signature(lines, start):
+    """The text of a function's head, up to its body."""
+    text = ""
+    for line in lines[start : start + 40]:
+        text += line.strip() + " "
+        if line.rstrip().endswith(("{", ";")) or "{ " in line:
+            break
+    return text
+
+
+def body_length(lines, start, indent):
+    """Lines from `fn` to its closing brace, by rustfmt's indentation."""
+    if lines[start].rstrip().endswith(("}", ";")):
+        return 1
+    for offset, line in enumerate(lines[start:]):
+        if offset and line.rstrip() in (indent + "}", indent + ");", indent + ";"):
+            return offset + 1
+    return 1
+
+
+def figures(crate):
+    n = dict(functions=0, packed=0, public=0, long=0, lines=0)
+    packed = []
+    for path in sorted(crate.rglob("*.rs")):
+        if "target" in path.parts:
+            continue
+        lines = path.read_text().split("\n")
+        n["lines"] += len(lines) - 1
+        for at, line in enumerate(lines):
+            if "src" in path.parts and PUBLIC.match(line):
+                n["public"] += 1
+            head = FUNCTION.match(line)
+            if not head:
+                continue
+            n["functions"] += 1
+            if PACK.search(signature(lines, at)):
+                n["packed"] += 1
+                packed.append(f"{path}:{at + 1}: {head[2]}")
+            n["long"] += body_length(lines, at, head[1]) > 40
+    return n, packed
+
+
+def main():
+    root = pathlib.Path(__file__).resolve().parent.parent / "crates"
+    total, all_packed = dict(), []
+    print(f"{'crate':<12}{'functions':>10}{'packed':>8}{'public':>8}{'over 40':>9}{'lines':>8}")
+    for crate in sorted(root.iterdir()):
+        n, packed = figures(crate)
+        all_packed += packed
+        total = {key: total.get(key, 0) + value for key, value in n.items()}
+        print(f"{crate.name:<12}" + "".join(f"{n[k]:>{w}}" for k, w in WIDTHS))
+    print(f"{'all':<12}" + "".join(f"{total[k]:>{w}}" for k, w in WIDTHS))
+    if "--list" in sys.argv or "--check" in sys.argv:
+        print("\n".join(all_packed))
+    if "--check" in sys.argv and all_packed:
+        sys.exit("functions above pack their arguments into tuples: name each argument")
+
+
+WIDTHS = [("functions", 10), ("packed", 8), ("public", 8), ("long", 9), ("lines", 8)]
+
+if __name__ == "__main__":
+    main()

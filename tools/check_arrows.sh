@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Dependencies point one way: cli -> melm -> {text, nn}; text, nn and mini know nobody of ours.
+# Checks that crates depend on each other in one direction only: cli -> eval -> melm -> {text, nn}.
+# Only melm-cli uses melm-eval; melm-text, melm-nn and melm-mini use no other crate of the workspace.
 set -euo pipefail
 ours() { cargo tree -p "$1" -e normal --prefix none --depth 1 | awk -v self="$1" '$1 ~ /^melm/ && $1 != self { print $1 }' | sort -u | tr '\n' ' '; }
 allow() {
@@ -14,4 +15,5 @@ allow melm-text
 allow melm-nn
 allow melm-mini
 allow melm melm-text melm-nn
+allow melm-eval melm melm-text melm-nn
 allow melm-cli melm melm-text melm-nn melm-mini melm-eval

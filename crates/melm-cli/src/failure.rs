@@ -15,6 +15,9 @@ pub(crate) enum Failure {
     /// The method could not do it.
     #[error(transparent)]
     Method(#[from] melm::Error),
+    /// An experiment failed.
+    #[error(transparent)]
+    Experiment(melm_eval::Error),
     /// This program, or this machine, cannot do it.
     #[error("{message}")]
     Impossible {
@@ -55,6 +58,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage { .. }
+            | Failure::Experiment(melm_eval::Error::Grid { .. })
             | Failure::Method(melm::Error::UnknownKey { .. } | melm::Error::Setting { .. }) => 2,
             Failure::Method(melm::Error::Interrupted) | Failure::Lost(_) => INTERRUPTED,
             _ => 1,
@@ -85,9 +89,19 @@ impl Failure {
                 Some("create the folder first".into())
             }
             Failure::Method(_)
+            | Failure::Experiment(_)
             | Failure::Lost(_)
             | Failure::Write { .. }
             | Failure::Reported(_) => None,
+        }
+    }
+}
+
+impl From<melm_eval::Error> for Failure {
+    fn from(error: melm_eval::Error) -> Self {
+        match error {
+            melm_eval::Error::Melm(error) => Failure::Method(error),
+            other => Failure::Experiment(other),
         }
     }
 }

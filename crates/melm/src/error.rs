@@ -350,34 +350,4 @@ pub enum Error {
         /// The beginning.
         start: String,
     },
-    /// Languages whose tags are in different schemes cannot be learnt from together.
-    #[error(
-        "tags in {one} and in {other} cannot be learnt together; bring both into one scheme with `melm convert --to-scheme`"
-    )]
-    Schemes {
-        /// The scheme of the first language.
-        one: melm_text::Scheme,
-        /// Another's.
-        other: melm_text::Scheme,
-    },
-    /// Two runs of the same cells.
-    #[error(
-        "another run is writing to `{path}`; let it end, or take a folder for each (shards of a grid may share one)"
-    )]
-    LedgerInUse {
-        /// The file.
-        path: PathBuf,
-    },
-    /// A line of a ledger is none.
-    #[error(
-        "`{path}`:{line}: {what}; no cell of a ledger: delete that line, and its cell is run again"
-    )]
-    NotALedger {
-        /// The file.
-        path: PathBuf,
-        /// Its line, from 1.
-        line: usize,
-        /// What is wrong.
-        what: String,
-    },
 }

@@ -4,8 +4,8 @@
 //! [`codemix`] (2.5).
 //! Around them: named random streams ([`run`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
 //! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`], the one
-//! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`]. Whether it
-//! helps is measured by an [`experiment`].
+//! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`]. The crate
+//! `melm-eval` compares methods with each other.
 
 pub mod augment;
 pub mod baselines;
@@ -13,7 +13,6 @@ pub mod codemix;
 pub mod draft;
 pub mod entity_lm;
 pub mod error;
-pub mod experiment;
 pub mod files;
 pub mod filter;
 pub mod fit;

@@ -4,9 +4,9 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::Args as Group;
-use melm::experiment::table::Table;
-use melm::experiment::{Only, Shard, System};
 use melm::plan::Preset;
+use melm_eval::table::Table;
+use melm_eval::{Only, Shard, System};
 
 use super::plan::{Machine, preset};
 use super::{Reading, VectorInput};

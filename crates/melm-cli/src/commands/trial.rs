@@ -3,9 +3,9 @@
 use std::sync::{Mutex, PoisonError};
 
 use melm::augment::Method;
-use melm::experiment::{Ledger, Line, System, Trial};
 use melm::files::Fingerprint;
 use melm::fit::Budget;
+use melm_eval::{Ledger, Line, System, Trial};
 use serde_json::{Map, json};
 
 use crate::args::Try;

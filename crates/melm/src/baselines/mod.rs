@@ -9,5 +9,4 @@ pub use daga::{Daga, DagaSettings, Unknown};
 pub use mulda::{Mulda, MuldaModel, MuldaSettings, NO_PRETRAINING, PretrainedSeq2Seq};
 pub use replace_tokens::ReplaceTokens;
 pub(crate) use replace_tokens::swapped;
-pub(crate) use substitute::substituted;
-pub use substitute::{Substitute, SubstituteSettings};
+pub use substitute::{Substitute, SubstituteSettings, substituted};

@@ -73,7 +73,7 @@ impl<'a> Substitute<'a> {
 }
 
 /// The draft in which mentions of the source have given way to others: one donor, or none, for each.
-pub(crate) fn substituted(
+pub fn substituted(
     corpus: &Corpus,
     (source, round): (usize, u32),
     donors: &[Option<Donor>],

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use melm::augment::Method;
-use melm::experiment::statistics::Mean;
-use melm::experiment::{Cell, Entities, Figure, MODELS, Prediction, Series};
 use melm::files::write_shared;
 use melm::fit::Budget;
 use melm::run::Seed;
 use melm::stage::{Event, Run, Wish};
 use melm::tagger::Tagger;
+use melm_eval::statistics::Mean;
+use melm_eval::{Cell, Entities, Figure, MODELS, Prediction, Series};
 use melm_text::Corpus;
 
 use super::{Workshop, grids};

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use melm::experiment::table::Table;
-use melm::experiment::{Cell, Grid, Language, Languages, Only, Split, System};
 use melm::files::Fingerprint;
+use melm_eval::table::Table;
+use melm_eval::{Cell, Grid, Language, Languages, Only, Split, System};
 
 use crate::args::{Reproduce, Subject};
 use crate::data::Data;

@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 use std::sync::Mutex;
 
 use melm::augment::Method;
-use melm::experiment::table::{Rows, Split, Table, costs, csv, figures, latex, markdown};
-use melm::experiment::{Cell, Grid, Ledger, Line, Paper, System, Tally};
 use melm::files::{sha256, write_shared};
+use melm_eval::table::{Rows, Split, Table, costs, csv, figures, latex, markdown};
+use melm_eval::{Cell, Grid, Ledger, Line, Paper, System, Tally};
 
 use crate::args::{Reproduce, Subject};
 use crate::failure::Failure;

@@ -6,11 +6,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use melm::codemix::{VectorKind, Vectors};
-use melm::experiment::{Arithmetic, Bench, Cell, Grid, Languages, Ledger, Progress, Tally};
 use melm::files::Fingerprint;
 use melm::model::Pretrained;
 use melm::plan::{Plan, PlanTable, Size, Sizes};
 use melm::stage::{Event, Wish};
+use melm_eval::{Arithmetic, Bench, Cell, Grid, Languages, Ledger, Progress, Tally};
 use melm_text::Corpus;
 
 use crate::args::{Comparing, Machine};

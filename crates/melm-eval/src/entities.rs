@@ -7,7 +7,7 @@ use melm_text::{Corpus, mentions};
 use serde::Serialize;
 
 use crate::Error;
-use crate::tagger::Tagger;
+use melm::tagger::Tagger;
 
 /// Different mentions of a training set, by their words and type.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -21,9 +21,10 @@ pub struct Entities {
 }
 
 impl Entities {
-    /// Counts the mentions of a training set that was made of `gold`.
-    pub fn of(
-        (train, gold): (&Corpus, &Corpus),
+    /// Counts the mentions of a training set that was made from `gold`.
+    pub fn count(
+        train: &Corpus,
+        gold: &Corpus,
         oracle: &Tagger,
         device: &Device,
     ) -> Result<Self, Error> {

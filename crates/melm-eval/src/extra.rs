@@ -6,13 +6,13 @@ use melm_text::{Corpus, EntityType, Mention};
 
 use super::data::gathered;
 use crate::Error;
-use crate::baselines::substituted;
-use crate::draft::Donor;
-use crate::run::Key;
+use melm::baselines::substituted;
+use melm::draft::Donor;
+use melm::run::Key;
 
 /// What is new in the added sentences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum New {
+pub(crate) enum New {
     /// Sentences of gold with entities of extra gold.
     Entities,
     /// Sentences of extra gold with entities of gold.
@@ -20,7 +20,7 @@ pub(super) enum New {
 }
 
 /// Gold and as many sentences again. A mention whose type the donors lack stays as it is; so do sentences without one.
-pub(super) fn extended(
+pub(crate) fn extended(
     (gold, extra): (&Corpus, &Corpus),
     new: New,
     key: Key,
@@ -55,7 +55,7 @@ pub(super) fn extended(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Seed;
+    use melm::run::Seed;
     use melm_text::{ReadOptions, Source};
 
     #[test]

@@ -10,7 +10,7 @@ use melm_text::{Corpus, ReadOptions, Source};
 
 use super::{Cell, F1, Grid, Line, Seconds};
 
-pub(super) const GRID: &str = r#"
+pub(crate) const GRID: &str = r#"
 files = "{language}/{split}.conll"
 transfer.en = ["de"]
 plan.generate.rounds = 2
@@ -30,15 +30,15 @@ methods = ["gold"]
 budgets = ["30 updates"]
 "#;
 
-pub(super) fn grid() -> Grid {
+pub(crate) fn grid() -> Grid {
     Grid::parse("grid.toml", GRID).unwrap()
 }
 
-pub(super) fn corpus(text: &str) -> Corpus {
+pub(crate) fn corpus(text: &str) -> Corpus {
     Corpus::read(&Source::from_text("a", text), &ReadOptions::default()).unwrap()
 }
 
-pub(super) fn cell(method: &str) -> Cell {
+pub(crate) fn cell(method: &str) -> Cell {
     Cell {
         language: "en".to_owned(),
         size: 10,
@@ -51,7 +51,7 @@ pub(super) fn cell(method: &str) -> Cell {
 }
 
 /// A line with these counts of correct mentions out of 1000 on both sides: F1 in tenths of a percent.
-pub(super) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> Line {
+pub(crate) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> Line {
     let f1 = |correct: u64| F1 {
         f1: correct as f64 / 10.0,
         by_type: BTreeMap::from([("X".to_owned(), [1000, 1000, correct])]),

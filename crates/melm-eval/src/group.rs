@@ -12,19 +12,19 @@ use super::extra::{New, extended};
 use super::ledger::{F1, Line, Seconds};
 use super::{Cell, System};
 use crate::Error;
-use crate::augment::{Backbones, Funnel, Gold, Method, augment};
-use crate::files::sha256;
-use crate::fit::{Budget, Every, Keep};
-use crate::plan::Plan;
-use crate::run::Seed;
-use crate::stage::{Event, Run, Wish};
-use crate::tagger::{Tagger, TaggerSettings, Trained};
+use melm::augment::{Backbones, Funnel, Gold, Method, augment};
+use melm::files::sha256;
+use melm::fit::{Budget, Every, Keep};
+use melm::plan::Plan;
+use melm::run::Seed;
+use melm::stage::{Event, Run, Wish};
+use melm::tagger::{Tagger, TaggerSettings, Trained};
 
 /// Hears the cell under way, a stage's name and what it has to tell.
-pub(super) type Hear<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Wish;
+pub(crate) type Hear<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Wish;
 
 /// Gold, and what the last cells made of it: no file is written, and nothing is made twice in a row.
-pub(super) struct Group<'a> {
+pub(crate) struct Group<'a> {
     bench: &'a Bench<'a>,
     device: &'a Device,
     drawn: Drawn,
@@ -42,7 +42,7 @@ struct Made {
 }
 
 impl<'a> Group<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         bench: &'a Bench<'a>,
         cell: &Cell,
         device: &'a Device,
@@ -53,7 +53,7 @@ impl<'a> Group<'a> {
     }
 
     /// Trains and scores the tagger of a cell.
-    pub(super) fn run(&mut self, cell: &Cell, hear: Hear<'_>) -> Result<Line, Error> {
+    pub(crate) fn run(&mut self, cell: &Cell, hear: Hear<'_>) -> Result<Line, Error> {
         let plan = self.bench.plan_of(cell);
         let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
         let run = &mut Run { seed: Seed(cell.seed), folder: None, listener: &mut listen };
@@ -82,12 +82,12 @@ impl<'a> Group<'a> {
     }
 
     /// Train and dev of the draw.
-    pub(super) fn into_gold(self) -> (Corpus, Option<Corpus>) {
+    pub(crate) fn into_gold(self) -> (Corpus, Option<Corpus>) {
         (self.drawn.train, self.drawn.dev)
     }
 
     /// The training set of a cell, and the gold it was made of.
-    pub(super) fn training_set(
+    pub(crate) fn training_set(
         &mut self,
         cell: &Cell,
         hear: Hear<'_>,
@@ -106,7 +106,8 @@ impl<'a> Group<'a> {
         run: &mut Run<'_>,
     ) -> Result<Trained, Error> {
         let corpora = (train, self.drawn.dev.as_ref());
-        Tagger::train(self.bench.tagger, corpora, (settings, self.device), &mut run.stage("tagger"))
+        let stage = &mut run.stage("tagger");
+        Ok(Tagger::train(self.bench.tagger, corpora, (settings, self.device), stage)?)
     }
 
     /// The settings of a tagger with this budget. A number of updates is divided by the same number of evaluations,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use melm_text::{Corpus, EntityTypes, Sentence, Tag};
 
 use crate::Error;
-use crate::run::Seed;
-use crate::sample::draw;
+use melm::run::Seed;
+use melm::sample::draw;
 
 /// A file that was read, and what stands for its content.
 pub struct Split {
@@ -30,17 +30,17 @@ pub struct Language {
 pub type Languages = BTreeMap<String, Language>;
 
 /// The gold of a cell.
-pub(super) struct Drawn {
-    pub(super) train: Corpus,
-    pub(super) dev: Option<Corpus>,
+pub(crate) struct Drawn {
+    pub(crate) train: Corpus,
+    pub(crate) dev: Option<Corpus>,
     /// As much gold again that is not in `train`.
-    pub(super) extra: Corpus,
+    pub(crate) extra: Corpus,
 }
 
 impl Drawn {
     /// Draw `number` of `size` sentences of each language, train and dev alike (section 4.1). Of several, sentences know
     /// theirs.
-    pub(super) fn new<'d>(
+    pub(crate) fn new<'d>(
         languages: impl Iterator<Item = (&'d str, &'d Language)>,
         (size, number): (usize, u64),
     ) -> Result<Self, Error> {

@@ -11,7 +11,7 @@ use super::bench::Bench;
 use super::group::Group;
 use super::{Cell, F1, Ledger, Line};
 use crate::Error;
-use crate::stage::{Event, Wish};
+use melm::stage::{Event, Wish};
 
 /// How far a grid is.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ impl Bench<'_> {
         });
         let mut faults: Vec<_> = ended.into_iter().filter_map(Result::err).collect();
         // Those that only stopped since another failed have nothing to say.
-        faults.sort_by_key(|fault| matches!(fault, Fault::Cell(Error::Interrupted)));
+        faults.sort_by_key(|fault| matches!(fault, Fault::Cell(error) if error.is_interruption()));
         match faults.into_iter().next() {
             Some(Fault::Device(error)) => return Err(error),
             Some(Fault::Cell(error)) => return Err(error.into()),
@@ -185,12 +185,12 @@ impl<'a> Jobs<'a> {
                 locked(self.ledger).add(line)?;
                 (self.hear)(cell, at, Progress::Done(dev))
             }
-            Err(error @ Error::Diverged { .. }) => {
+            Err(error @ Error::Melm(melm::Error::Diverged { .. })) => {
                 self.n_diverged.fetch_add(1, Ordering::SeqCst);
                 (self.hear)(cell, at, Progress::Diverged(&error))
             }
             Err(error) => return Err(error),
         };
-        if wish == Wish::Stop { Err(Error::Interrupted) } else { Ok(()) }
+        if wish == Wish::Stop { Err(melm::Error::Interrupted.into()) } else { Ok(()) }
     }
 }

@@ -1,10 +1,10 @@
 //! What stands for everything that can change the result of a cell.
 
 use super::{Cell, Languages, System};
-use crate::augment::Method;
-use crate::files::Fingerprint;
-use crate::fit::Budget;
-use crate::plan::Plan;
+use melm::augment::Method;
+use melm::files::Fingerprint;
+use melm::fit::Budget;
+use melm::plan::Plan;
 
 /// What decides results beside data and plan.
 #[derive(Clone, Debug)]
@@ -21,7 +21,7 @@ pub struct Arithmetic {
 
 /// The key of a cell: of version, arithmetic, models, data, plan and coordinates. Settings that its method never reads
 /// are left out, so that variants of them share what they do not change.
-pub(super) fn key(
+pub(crate) fn key(
     cell: &Cell,
     (plan, evaluations): (&Plan, u64),
     languages: &Languages,

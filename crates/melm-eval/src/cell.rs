@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::System;
-use crate::fit::Budget;
+use melm::fit::Budget;
 
 /// The coordinates of one tagger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ impl Cell {
     }
 
     /// Whether both learn from the same gold with the same seed, and can share their judge.
-    pub(super) fn is_beside(&self, other: &Self) -> bool {
+    pub(crate) fn is_beside(&self, other: &Self) -> bool {
         (&self.language, self.size, self.draw, self.seed)
             == (&other.language, other.size, other.draw, other.seed)
     }

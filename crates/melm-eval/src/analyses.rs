@@ -8,9 +8,9 @@ use super::group::{Group, Hear};
 use super::predictions::{Prediction, predictions};
 use super::{Cell, Entities, gathered, subset};
 use crate::Error;
-use crate::augment::Gold;
-use crate::stage::{Event, Listener};
-use crate::tagger::Tagger;
+use melm::augment::Gold;
+use melm::stage::{Event, Listener};
+use melm::tagger::Tagger;
 
 impl Bench<'_> {
     /// All of a language's gold and its dev set.
@@ -62,7 +62,7 @@ impl Bench<'_> {
             let mut shared = Group::new(self, &group[0], device)?;
             for cell in group {
                 let (train, gold) = shared.training_set(cell, hear)?;
-                let entities = Entities::of((train, gold), oracle, device)?;
+                let entities = Entities::count(train, gold, oracle, device)?;
                 found.push((cell.clone(), entities));
             }
         }

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use crate::augment::Method;
-use crate::baselines::NO_PRETRAINING;
+use melm::augment::Method;
+use melm::baselines::NO_PRETRAINING;
 
 /// A row of the paper's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -60,7 +60,7 @@ impl System {
     }
 
     /// Its place among all.
-    pub(super) fn rank(self) -> usize {
+    pub(crate) fn rank(self) -> usize {
         Self::all().position(|other| other == self).unwrap_or(usize::MAX)
     }
 

@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Observation, Split, Table};
-use crate::augment::Method;
-use crate::experiment::grid::BASE;
-use crate::experiment::statistics::Mean;
-use crate::experiment::{Paper, System};
-use crate::fit::Budget;
+use crate::grid::BASE;
+use crate::statistics::Mean;
+use crate::{Paper, System};
+use melm::augment::Method;
+use melm::fit::Budget;
 
 /// The name of the column of means.
-pub(super) const MEAN: &str = "mean";
+pub(crate) const MEAN: &str = "mean";
 
 /// What systems that come after them are compared with, beside gold: the simplest method, and the paper's.
-pub(super) const REFERENCES: [Method; 2] = [Method::LabelWise, Method::Melm];
+pub(crate) const REFERENCES: [Method; 2] = [Method::LabelWise, Method::Melm];
 
 /// All rows of a table.
 pub struct Rows {
@@ -55,7 +55,7 @@ pub struct Row {
 const ANY_SIZE: &str = "any";
 
 /// The size of rows over all sizes: they come last.
-pub(super) const ALL_SIZES: usize = usize::MAX;
+pub(crate) const ALL_SIZES: usize = usize::MAX;
 
 /// What identifies a row.
 type Place = (usize, System, Budget, String);
@@ -123,7 +123,7 @@ impl Rows {
     }
 
     /// The names of the methods that any row is compared with.
-    pub(super) fn references(&self) -> impl Iterator<Item = &'static str> {
+    pub(crate) fn references(&self) -> impl Iterator<Item = &'static str> {
         let is_used = |name: &&str| self.rows.iter().any(|row| row.to_methods.contains_key(name));
         REFERENCES.map(Method::name).into_iter().filter(is_used)
     }

@@ -4,13 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 
 use super::{GRID, cell, corpus, grid};
-use crate::experiment::key::{Arithmetic, key};
-use crate::experiment::{
-    Cell, Grid, Language, Languages, Only, Shard, Split, System, gathered, subset,
-};
-use crate::plan::{Plan, PlanTable, Preset, Size, Sizes};
-use crate::run::Seed;
-use crate::sample::draw;
+use crate::key::{Arithmetic, key};
+use crate::{Cell, Grid, Language, Languages, Only, Shard, Split, System, gathered, subset};
+use melm::plan::{Plan, PlanTable, Preset, Size, Sizes};
+use melm::run::Seed;
+use melm::sample::draw;
 
 #[test]
 fn a_grid_is_the_union_of_its_blocks_and_shards_divide_it() {

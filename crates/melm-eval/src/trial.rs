@@ -9,10 +9,10 @@ use super::grid::{BASE, Block, Grid};
 use super::statistics::{Mean, Verdict};
 use super::table::{Rows, Split as Scored, Table};
 use super::{Line, Paper, System};
-use crate::augment::{Funnel, Method};
-use crate::files::sha256;
-use crate::fit::Budget;
-use crate::run::Seed;
+use melm::augment::{Funnel, Method};
+use melm::files::sha256;
+use melm::fit::Budget;
+use melm::run::Seed;
 
 /// What is tried.
 #[derive(Clone, Debug)]

@@ -10,10 +10,10 @@ use toml::Table;
 
 use super::{Cell, System};
 use crate::Error;
-use crate::fit::Budget;
+use melm::fit::Budget;
 
 /// The name of the settings that no variant changes.
-pub(super) const BASE: &str = "base";
+pub(crate) const BASE: &str = "base";
 
 /// What a grid's file says.
 #[derive(Clone, Debug, Deserialize)]
@@ -97,14 +97,14 @@ impl Block {
     }
 }
 
-pub(super) fn evaluations() -> NonZeroU64 {
+pub(crate) fn evaluations() -> NonZeroU64 {
     NonZeroU64::new(10).expect("ten is not zero")
 }
 
 impl Grid {
     /// Parses a grid's file; `name` is for messages.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
-        let wrong = |message: String| Error::Setting { place: format!("`{name}`"), message };
+        let wrong = |message: String| Error::Grid { name: name.to_owned(), message };
         let grid: Self =
             toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
         grid.fault().map_or(Ok(grid), |fault| Err(wrong(fault)))

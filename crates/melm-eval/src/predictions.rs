@@ -6,12 +6,12 @@ use melm_nn::mlm::{HeadTape, MaskedBatch, Predictions as Found};
 use melm_text::Corpus;
 
 use crate::Error;
-use crate::augment::{Gold, Method, tune};
-use crate::entity_lm::EntityLm;
-use crate::model::Pretrained;
-use crate::plan::Plan;
-use crate::run::Seed;
-use crate::stage::{Listener, Run};
+use melm::augment::{Gold, Method, tune};
+use melm::entity_lm::EntityLm;
+use melm::model::Pretrained;
+use melm::plan::Plan;
+use melm::run::Seed;
+use melm::stage::{Listener, Run};
 
 /// The models of the table.
 pub const MODELS: [Method; 3] = [Method::MlmEntity, Method::MelmPlain, Method::Melm];
@@ -70,7 +70,9 @@ fn of_model(
             let mut batch = MaskedBatch::default();
             batch.sentences.push(&pieces, 0);
             batch.positions.push(entity.place.start);
-            model.predict(device, (&batch, N_BEST), (&mut tape, &mut head), &mut found)?;
+            model
+                .predict(device, (&batch, N_BEST), (&mut tape, &mut head), &mut found)
+                .map_err(melm::Error::from)?;
             let words = found.row(0).iter().map(|best| tokenizer.decode(&[best.piece])).collect();
             all.push((window.sentence, entity.token, words));
         }

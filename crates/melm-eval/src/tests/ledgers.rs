@@ -3,7 +3,7 @@
 use std::fs;
 
 use super::{cell, line};
-use crate::experiment::Ledger;
+use crate::Ledger;
 
 #[test]
 fn a_ledger_keeps_whole_lines_and_reads_all_shards() {
@@ -39,5 +39,5 @@ fn a_ledger_keeps_whole_lines_and_reads_all_shards() {
     fs::write(&path, "{}\n").unwrap();
     let error = Ledger::open(dir.path(), "ledger.jsonl").err().unwrap().to_string();
     assert!(error.contains("ledger.jsonl`:1: column 2: missing field"), "{error}");
-    assert!(error.ends_with("delete that line, and its cell is run again"), "{error}");
+    assert!(error.ends_with("delete it, and its cell is run again"), "{error}");
 }

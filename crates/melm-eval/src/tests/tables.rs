@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{cell, corpus, grid, line};
-use crate::augment::Funnel;
-use crate::experiment::table::{self, Split as Scored, Table, csv, latex, markdown};
-use crate::experiment::{Cell, Line, Only, Paper, Split, System, Trial, statistics};
+use crate::table::{self, Split as Scored, Table, csv, latex, markdown};
+use crate::{Cell, Line, Only, Paper, Split, System, Trial, statistics};
+use melm::augment::Funnel;
 
 /// Gold and melm on two languages: draws 1, 2, 3 with seeds 1 and 2.
 fn lines() -> Vec<Line> {

@@ -2,7 +2,7 @@
 
 use super::rows::{ALL_SIZES, MEAN, Row, Rows};
 use super::write::{budgets, title};
-use crate::experiment::figure::{Figure, Series};
+use crate::figure::{Figure, Series};
 
 /// The figures of a table, each with what its file is called.
 ///

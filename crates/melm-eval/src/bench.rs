@@ -6,10 +6,10 @@ use std::path::Path;
 
 use super::key::{Arithmetic, key};
 use super::{Cell, Grid, Languages, Line, System};
-use crate::augment::Method;
-use crate::codemix::Vectors;
-use crate::model::Pretrained;
-use crate::plan::Plan;
+use melm::augment::Method;
+use melm::codemix::Vectors;
+use melm::model::Pretrained;
+use melm::plan::Plan;
 
 /// Everything that cells have in common.
 pub struct Bench<'a> {
@@ -60,12 +60,12 @@ impl Bench<'_> {
     }
 
     /// The languages that a cell is scored on: those whose test sets were handed in.
-    pub(super) fn tests_of<'c>(&'c self, cell: &'c Cell) -> impl Iterator<Item = &'c str> {
+    pub(crate) fn tests_of<'c>(&'c self, cell: &'c Cell) -> impl Iterator<Item = &'c str> {
         let has_test = |name: &&str| self.languages.get(*name).is_some_and(|l| l.test.is_some());
         self.grid.tests_of(cell).filter(has_test)
     }
 
-    pub(super) fn fingerprints(&self, cell: &Cell) -> BTreeMap<String, Vec<String>> {
+    pub(crate) fn fingerprints(&self, cell: &Cell) -> BTreeMap<String, Vec<String>> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for name in cell.languages() {
             let language = &self.languages[name];
@@ -79,7 +79,7 @@ impl Bench<'_> {
         all
     }
 
-    pub(super) fn now(&self) -> f64 {
+    pub(crate) fn now(&self) -> f64 {
         (self.clock)()
     }
 }

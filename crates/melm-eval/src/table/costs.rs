@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::augment::Method;
-use crate::experiment::statistics::Mean;
-use crate::experiment::{Line, Paper, System};
+use crate::statistics::Mean;
+use crate::{Line, Paper, System};
+use melm::augment::Method;
 
 /// What MELM costs, by size: dev F1 by language, seconds of making drafts and of training, parameters. None without its cells.
 pub fn costs(lines: &[Line], paper: &Paper) -> Option<String> {

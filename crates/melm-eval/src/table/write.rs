@@ -2,7 +2,7 @@
 
 use super::Table;
 use super::rows::{ALL_SIZES, MEAN, Row, Rows};
-use crate::experiment::statistics::Mean;
+use crate::statistics::Mean;
 
 /// The table as Markdown: one part a budget.
 pub fn markdown(rows: &Rows) -> String {
@@ -82,13 +82,13 @@ fn quoted(text: &str) -> String {
     if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() }
 }
 
-pub(super) fn budgets(rows: &Rows) -> Vec<String> {
+pub(crate) fn budgets(rows: &Rows) -> Vec<String> {
     let mut budgets: Vec<_> = rows.rows.iter().map(|row| row.budget.to_string()).collect();
     budgets.dedup();
     budgets
 }
 
-pub(super) fn title(table: Table) -> &'static str {
+pub(crate) fn title(table: Table) -> &'static str {
     match table {
         Table::Mono => "Monolingual",
         Table::Cross => "Zero-shot cross-lingual",

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 
 use super::Cell;
 use crate::Error;
-use crate::augment::Funnel;
-use crate::tagger::Scored;
+use melm::augment::Funnel;
+use melm::tagger::Scored;
 
 /// A finished cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -160,7 +160,7 @@ impl Ledger {
 }
 
 impl Line {
-    pub(super) fn has(&self, key: &str, tests: &[&str]) -> bool {
+    pub(crate) fn has(&self, key: &str, tests: &[&str]) -> bool {
         self.key == key && tests.iter().all(|test| self.test.contains_key(*test))
     }
 }
@@ -197,10 +197,10 @@ fn read_all(dir: &Path) -> Result<Vec<Line>, Error> {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         let lines_of = bytes[..whole].split(|byte| *byte == b'\n').enumerate();
         for (at, text) in lines_of.filter(|(_, text)| !text.trim_ascii().is_empty()) {
-            let line = serde_json::from_slice(text).map_err(|error| Error::NotALedger {
+            let line = serde_json::from_slice(text).map_err(|error| Error::LedgerLine {
                 path: path.clone(),
                 line: at + 1,
-                what: format!("column {}: {}", error.column(), message(&error)),
+                message: format!("column {}: {}", error.column(), message(&error)),
             })?;
             put(&mut lines, line);
         }

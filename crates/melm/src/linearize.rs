@@ -156,7 +156,7 @@ impl Linearizer<'_> {
         all.n_windowed += usize::from(windows.len() > 1);
         let prepared = Prepared { sentence, encoded, mention_of };
         for (index, window) in windows.into_iter().enumerate() {
-            let linearized = self.window(&prepared, window, (number, index));
+            let linearized = self.window(&prepared, window, number, index);
             if !linearized.entities.is_empty() {
                 all.windows.push(linearized);
             }
@@ -187,9 +187,11 @@ impl Linearizer<'_> {
     fn window(
         &self,
         prepared: &Prepared<'_>,
-        Window { tokens, own }: Window,
-        (sentence, window): (usize, usize),
+        window: Window,
+        sentence: usize,
+        number: usize,
     ) -> Linearized {
+        let Window { tokens, own } = window;
         let Prepared { encoded, mention_of, .. } = prepared;
         let mut pieces = vec![encoded.pieces[0]];
         let (mut places, mut entities) = (Vec::with_capacity(tokens.len()), Vec::new());
@@ -213,6 +215,6 @@ impl Linearizer<'_> {
             places.push(place);
         }
         pieces.extend(encoded.pieces.last());
-        Linearized { sentence, window, pieces, tokens, places, entities }
+        Linearized { sentence, window: number, pieces, tokens, places, entities }
     }
 }

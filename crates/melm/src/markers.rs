@@ -122,7 +122,8 @@ impl Markers {
         &self,
         model: &mut MaskedLm,
         tokenizer: &Tokenizer,
-        (start, given): (RowStart, &RelatedWords),
+        start: RowStart,
+        given: &RelatedWords,
     ) -> Result<Vec<MarkerStart>, Error> {
         // Nothing is added to a bias in the authors' code.
         let tensors: &[_] = match start {
@@ -155,7 +156,7 @@ impl Markers {
                     let n_rows = model.config().vocab_size;
                     let values = model.parameters_mut().get_mut(tensor)?;
                     let width = values.len() / n_rows;
-                    start_as_mean(values, width, (marker.id, &pieces), is_added);
+                    start_as_mean(values, width, marker.id, &pieces, is_added);
                 }
             }
             starts.push(MarkerStart { marker: text.clone(), words, n_pieces: pieces.len() });
@@ -181,7 +182,7 @@ fn texts(corpus: &Corpus) -> Vec<(Tag, String)> {
 }
 
 /// Makes one row the mean of others, or adds that to it.
-fn start_as_mean(values: &mut [f32], width: usize, (row, others): (u32, &[u32]), is_added: bool) {
+fn start_as_mean(values: &mut [f32], width: usize, row: u32, others: &[u32], is_added: bool) {
     let start = row as usize * width;
     for column in 0..width {
         let sum: f32 = others.iter().map(|other| values[*other as usize * width + column]).sum();

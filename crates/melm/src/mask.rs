@@ -172,7 +172,8 @@ impl Masker {
         &self,
         linearized: &Linearized,
         settings: &TrainingMask,
-        (key, epoch): (Key, u64),
+        key: Key,
+        epoch: u64,
     ) -> Masked {
         let drawn = match settings.refresh {
             Refresh::EveryEpoch => epoch,

@@ -226,7 +226,7 @@ pub fn tune(
         return Ok(Tuned { lm, markers, fitted: None, n_windowed: 0, n_left_out: 0 });
     }
     let Finetuned { lm, fitted, n_windowed, n_left_out } =
-        lm.finetune((gold.train, gold.dev), &plan.finetune, device, &mut stage)?;
+        lm.finetune(gold.train, gold.dev, &plan.finetune, device, &mut stage)?;
     Ok(Tuned { lm, markers, fitted: Some(fitted), n_windowed, n_left_out })
 }
 
@@ -301,18 +301,15 @@ impl Augmenter for Melm<'_> {
         let mut drafter = Drafter::new(self.device, model, tokenizer, self.settings);
         let n_rounds = u64::from(self.settings.rounds.get());
         let key = stage.key();
-        let made = drafter.round(
-            (&self.sources.corpus, &self.linearized),
-            (key, round),
-            &mut |progress| {
+        let made =
+            drafter.round(&self.sources.corpus, &self.linearized, key, round, &mut |progress| {
                 let (done, of) = (progress.done as u64, progress.of as u64);
                 let before = u64::from(round - 1) * of;
                 match stage.say(Event::Progress { done: before + done, of: of * n_rounds }) {
                     Wish::Stop => ControlFlow::Break(()),
                     Wish::GoOn | Wish::Save => ControlFlow::Continue(()),
                 }
-            },
-        )?;
+            })?;
         let mut drafts = self.of_gold(round, made.ok_or(Error::Interrupted)?.drafts);
         if let Some(beside) = &self.beside {
             drafts.extend(beside.round(key.then("beside"), round));

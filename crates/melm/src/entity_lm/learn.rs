@@ -36,18 +36,20 @@ pub(super) struct Lessons {
 impl Lessons {
     pub(super) fn new(
         lm: EntityLm,
-        (train, dev): (LinearizedCorpus, Option<LinearizedCorpus>),
+        train: LinearizedCorpus,
+        dev: Option<LinearizedCorpus>,
         settings: &FinetuneSettings,
         key: Key,
     ) -> Self {
         let masker = Masker::new(PieceKinds::of(&lm.tokenizer));
-        let draws = (0..DEV_DRAWS).map(|draw| (key.then("dev mask"), draw));
+        let dev_key = key.then("dev mask");
         let windows = dev.map_or(Vec::new(), |dev| dev.windows);
-        let dev = draws
-            .flat_map(|draw| windows.iter().map(move |window| (window, draw)).collect::<Vec<_>>())
-            .map(|(window, draw)| masker.for_training(window, &settings.mask, draw))
-            .filter(|masked| !masked.positions.is_empty())
-            .collect();
+        let draw_all = |draw| {
+            let mask = |window| masker.for_training(window, &settings.mask, dev_key, draw);
+            windows.iter().map(mask).collect::<Vec<_>>()
+        };
+        let drawn = (0..DEV_DRAWS).flat_map(draw_all);
+        let dev = drawn.filter(|masked| !masked.positions.is_empty()).collect();
         Self {
             tape: Tape::for_training(lm.model.config()),
             head: HeadTape::default(),
@@ -88,7 +90,7 @@ impl Learner for Lessons {
     ) -> Result<Loss, Error> {
         let mask = |at: &usize| {
             let masked =
-                self.masker.for_training(&self.train[*at], &self.mask, (self.key, step.epoch));
+                self.masker.for_training(&self.train[*at], &self.mask, self.key, step.epoch);
             (*at as u64, masked)
         };
         let masked: Vec<_> = step.examples.iter().map(mask).collect();

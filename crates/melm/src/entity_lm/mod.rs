@@ -54,7 +54,7 @@ impl EntityLm {
         let mut model = MaskedLm::open(pretrained.checkpoint(), n_added, seed)?;
         let starts = match &markers {
             Some(markers) => {
-                markers.initialise(&mut model, &tokenizer, (settings.start, &settings.words))?
+                markers.initialise(&mut model, &tokenizer, settings.start, &settings.words)?
             }
             None => Vec::new(),
         };
@@ -70,7 +70,8 @@ impl EntityLm {
     /// a dev set.
     pub fn finetune(
         self,
-        (train, dev): (&Corpus, Option<&Corpus>),
+        train: &Corpus,
+        dev: Option<&Corpus>,
         settings: &FinetuneSettings,
         device: &Device,
         stage: &mut Stage<'_>,
@@ -78,7 +79,7 @@ impl EntityLm {
         let train = self.linearize(train)?;
         let (n_windowed, n_left_out) = (train.n_windowed, train.n_left_out);
         let dev = dev.map(|dev| self.linearize(dev)).transpose()?;
-        let mut lessons = Lessons::new(self, (train, dev), settings, stage.key());
+        let mut lessons = Lessons::new(self, train, dev, settings, stage.key());
         let fitted = fit(&mut lessons, &settings.fit, device, stage)?;
         Ok(Finetuned { lm: lessons.into_lm(), fitted, n_windowed, n_left_out })
     }

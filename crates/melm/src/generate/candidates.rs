@@ -64,7 +64,8 @@ impl Candidates {
     /// The place of a masked piece: of its token by text, of its sentence where the token has no letter.
     pub(super) fn place(
         &self,
-        (begins_word, piece): (bool, Option<&str>),
+        begins_word: bool,
+        piece: Option<&str>,
         token: &str,
         sentence: impl Fn() -> Scripts,
     ) -> Place {

@@ -66,14 +66,16 @@ impl<'a> Drafter<'a> {
         }
     }
 
-    /// Generates one draft for each linearized sentence of `corpus`; `None` if the listener stops it.
+    /// Generates one draft for each linearized sentence of `corpus`; `None` if `on_progress` stops it.
     ///
     /// What a sentence draws depends on `key`, the round and the sentence alone.
     pub fn round(
         &mut self,
-        (corpus, linearized): (&Corpus, &LinearizedCorpus),
-        (key, round): (Key, u32),
-        listener: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+        corpus: &Corpus,
+        linearized: &LinearizedCorpus,
+        key: Key,
+        round: u32,
+        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Option<Round>, Error> {
         let key = key.at(u64::from(round));
         let windows = linearized.windows.iter();
@@ -84,7 +86,7 @@ impl<'a> Drafter<'a> {
         let mut done = 0;
         let mut count = |n: usize| {
             done += n;
-            listener(Progress { done, of })
+            on_progress(Progress { done, of })
         };
         if self.filler.fill(&mut tasks, self.candidates.sets(), &mut count)?.is_break() {
             return Ok(None);
@@ -114,7 +116,7 @@ impl<'a> Drafter<'a> {
             let text = self.tokenizer.text(*original);
             let token = sentence.tokens()[entity.token].as_str();
             let place =
-                self.candidates.place((begins_word, text.as_deref()), token, || scripts(sentence));
+                self.candidates.place(begins_word, text.as_deref(), token, || scripts(sentence));
             set_of.push(self.candidates.set_at(place));
         }
         let guesses = vec![None; set_of.len()];

@@ -61,12 +61,12 @@ impl<'a> Filler<'a> {
         }
     }
 
-    /// Fills every task. `done` hears of the tasks filled by each batch and may stop the work.
+    /// Fills every task. Reports the number of tasks filled by each batch to `on_filled`, which may stop the work.
     pub(super) fn fill(
         &mut self,
         tasks: &mut [Task<'_>],
         sets: &PieceSets,
-        done: &mut dyn FnMut(usize) -> ControlFlow<()>,
+        on_filled: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Error> {
         for batch in batches(tasks, self.settings.pieces_per_batch.get()) {
             let n_steps = match self.settings.order {
@@ -76,9 +76,9 @@ impl<'a> Filler<'a> {
                 }
             };
             for step in 0..n_steps {
-                self.step(tasks, &batch, (sets, step))?;
+                self.step(tasks, &batch, sets, step)?;
             }
-            if done(batch.len()).is_break() {
+            if on_filled(batch.len()).is_break() {
                 return Ok(ControlFlow::Break(()));
             }
         }
@@ -90,7 +90,8 @@ impl<'a> Filler<'a> {
         &mut self,
         tasks: &mut [Task<'_>],
         batch: &[usize],
-        (sets, step): (&PieceSets, usize),
+        sets: &PieceSets,
+        step: usize,
     ) -> Result<(), Error> {
         let order = self.settings.order;
         self.batch.clear();

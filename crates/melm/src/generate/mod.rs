@@ -27,8 +27,8 @@
 //! let mut novelty = Novelty::of(&gold);
 //! for round in 1..=3 {
 //!     let key = Seed(1).stream("generate");
-//!     let mut listener = |_| ControlFlow::Continue(());
-//!     let Some(made) = drafter.round((&gold, &linearized), (key, round), &mut listener)? else { break };
+//!     let mut on_progress = |_| ControlFlow::Continue(());
+//!     let Some(made) = drafter.round(&gold, &linearized, key, round, &mut on_progress)? else { break };
 //!     for draft in novelty.keep(made.drafts) {
 //!         assert_eq!(draft.sentence.tokens()[0].as_str(), "the");
 //!         assert_ne!(draft.sentence.tokens()[1].as_str(), "Party");

@@ -21,7 +21,7 @@ fn rounds(text: &str, tokenizer: &Tokenizer, settings: GenerateSettings) -> Vec<
     let settings = GenerateSettings { mask, ..settings };
     let (corpus, linearized) = opened(text, tokenizer);
     let model = model(tokenizer, 23);
-    let round = |n| one_round((&model, tokenizer), (&corpus, &linearized), &settings, n);
+    let round = |n| one_round(&model, tokenizer, &corpus, &linearized, &settings, n);
     (1..=20).map(round).collect()
 }
 
@@ -83,7 +83,7 @@ fn a_script_is_kept_where_that_is_asked_for() {
     let (corpus, linearized) = opened("in/O Tarin/B-LOC ,/O 1996/B-LOC", &tokenizer);
     for keep_script in [true, false] {
         let settings = GenerateSettings { keep_script, ..GenerateSettings::default() };
-        let round = |n| one_round((&model, &tokenizer), (&corpus, &linearized), &settings, n);
+        let round = |n| one_round(&model, &tokenizer, &corpus, &linearized, &settings, n);
         let news = news(&(1..=5).map(round).collect::<Vec<_>>());
         assert!(news.iter().all(|new| is_foreign(new) != keep_script), "{news:?}");
     }

@@ -93,22 +93,25 @@ const LIMIT: usize = 298;
 fn linearized(
     corpus: &Corpus,
     tokenizer: &mut Tokenizer,
-    (marked, limit): (bool, usize),
+    is_marked: bool,
+    limit: usize,
 ) -> LinearizedCorpus {
     let markers = Markers::of(&[corpus], tokenizer).unwrap();
-    linearize(corpus, tokenizer, marked.then_some(&markers), limit).unwrap()
+    linearize(corpus, tokenizer, is_marked.then_some(&markers), limit).unwrap()
 }
 
 pub(crate) fn one_round(
-    (model, tokenizer): (&MaskedLm, &Tokenizer),
-    gold: (&Corpus, &LinearizedCorpus),
+    model: &MaskedLm,
+    tokenizer: &Tokenizer,
+    corpus: &Corpus,
+    linearized: &LinearizedCorpus,
     settings: &GenerateSettings,
     round: u32,
 ) -> Round {
     let device = Device::cpu(1);
     let mut drafter = Drafter::new(&device, model, tokenizer, settings);
     let mut go_on = |_| ControlFlow::Continue(());
-    drafter.round(gold, (key(), round), &mut go_on).unwrap().unwrap()
+    drafter.round(corpus, linearized, key(), round, &mut go_on).unwrap().unwrap()
 }
 
 /// Everything that is promised of a draft, checked without the code that keeps the promise.
@@ -192,12 +195,12 @@ proptest! {
         let limit = if short { 24 } else { LIMIT };
         for name in TINY {
             let mut tokenizer = tokenizer(name);
-            let linearized = linearized(&corpus, &mut tokenizer, (marked, limit));
+            let linearized = linearized(&corpus, &mut tokenizer, marked, limit);
             let mut model = model(&tokenizer, seed);
             if misled {
                 mislead(&mut model, &tokenizer);
             }
-            let round = one_round((&model, &tokenizer), (&corpus, &linearized), &settings, 1);
+            let round = one_round(&model, &tokenizer, &corpus, &linearized, &settings, 1);
             let sources: Vec<_> = round.drafts.iter().filter_map(|draft| draft.source).collect();
             let with: Vec<_> = (0..corpus.sentences().len())
                 .filter(|at| corpus.sentences()[*at].mentions().count() > 0).collect();
@@ -217,13 +220,13 @@ proptest! {
     #[test]
     fn drafts_depend_on_neither_batches_nor_neighbours(corpus in corpus(), settings in settings()) {
         let mut tokenizer = tokenizer("unigram");
-        let all = linearized(&corpus, &mut tokenizer, (true, LIMIT));
+        let all = linearized(&corpus, &mut tokenizer, true, LIMIT);
         let model = model(&tokenizer, 3);
-        let together = one_round((&model, &tokenizer), (&corpus, &all), &settings, 2);
+        let together = one_round(&model, &tokenizer, &corpus, &all, &settings, 2);
         for window in &all.windows {
             let alone = LinearizedCorpus { windows: vec![window.clone()], ..LinearizedCorpus::default() };
             let other = GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..settings.clone() };
-            let found = one_round((&model, &tokenizer), (&corpus, &alone), &other, 2);
+            let found = one_round(&model, &tokenizer, &corpus, &alone, &other, 2);
             let expected = together.drafts.iter().find(|d| d.source == Some(window.sentence)).unwrap();
             prop_assert_eq!(&found.drafts[0].sentence, &expected.sentence);
         }
@@ -242,7 +245,7 @@ proptest! {
         if misled {
             mislead(&mut model, tokenizer);
         }
-        for draft in one_round((&model, tokenizer), (&corpus, &linearized), &settings, 1).drafts {
+        for draft in one_round(&model, tokenizer, &corpus, &linearized, &settings, 1).drafts {
             assert_sound(&corpus, &draft, tokenizer, &settings);
         }
     }

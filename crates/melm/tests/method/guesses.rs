@@ -44,7 +44,8 @@ fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usi
 /// Replays one window: each guess must be the piece that the model ranks there, given what was visible then.
 fn replay(
     window: &Linearized,
-    (model, tokenizer): (&MaskedLm, &Tokenizer),
+    model: &MaskedLm,
+    tokenizer: &Tokenizer,
     settings: &GenerateSettings,
     guesses: &[(usize, u32, usize)],
 ) {
@@ -69,7 +70,7 @@ fn guesses_are_the_models_in_both_orders() {
         let (corpus, tokenizer, linearized, model) = opened(name);
         for order in [FillOrder::AtOnce, FillOrder::LeftToRight] {
             let settings = GenerateSettings { order, ..GenerateSettings::default() };
-            let round = one_round((&model, &tokenizer), (&corpus, &linearized), &settings, 1);
+            let round = one_round(&model, &tokenizer, &corpus, &linearized, &settings, 1);
             assert_eq!(round.n_restored, 0);
             for (draft, window) in round.drafts.iter().zip(&linearized.windows) {
                 let pieces = draft.replacements.iter().flat_map(|r| &r.pieces);
@@ -80,7 +81,7 @@ fn guesses_are_the_models_in_both_orders() {
                         (place.start + piece.position, id, piece.rank)
                     })
                     .collect();
-                replay(window, (&model, &tokenizer), &settings, &guesses);
+                replay(window, &model, &tokenizer, &settings, &guesses);
             }
         }
     }
@@ -93,11 +94,10 @@ fn rounds_differ_and_each_can_be_made_alone() {
     let device = Device::cpu(2);
     let mut drafter = Drafter::new(&device, &model, &tokenizer, &settings);
     let mut go_on = |_| ControlFlow::Continue(());
-    let mut round =
-        |n| drafter.round((&corpus, &linearized), (key(), n), &mut go_on).unwrap().unwrap();
+    let mut round = |n| drafter.round(&corpus, &linearized, key(), n, &mut go_on).unwrap().unwrap();
     let (first, second) = (round(1), round(2));
     assert_ne!(first.drafts[0].sentence, second.drafts[0].sentence);
-    assert_eq!(second, one_round((&model, &tokenizer), (&corpus, &linearized), &settings, 2));
+    assert_eq!(second, one_round(&model, &tokenizer, &corpus, &linearized, &settings, 2));
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn case_script_and_bans_are_kept() {
     let plain = GenerateSettings { mask, ..GenerateSettings::default() };
     let settings = GenerateSettings { keep_case: true, ..plain.clone() };
     for n in 1..20 {
-        for draft in one_round((&model, &tokenizer), (&corpus, &linearized), &settings, n).drafts {
+        for draft in one_round(&model, &tokenizer, &corpus, &linearized, &settings, n).drafts {
             for (old, new) in draft.replacements.iter().flat_map(|r| r.old.iter().zip(&r.new)) {
                 let shape = |text: &str| {
                     let mut letters = text.chars().filter(|c| c.is_alphabetic());
@@ -117,12 +117,12 @@ fn case_script_and_bans_are_kept() {
             }
         }
     }
-    let first = one_round((&model, &tokenizer), (&corpus, &linearized), &plain, 1);
+    let first = one_round(&model, &tokenizer, &corpus, &linearized, &plain, 1);
     let guess = &first.drafts[0].replacements[0].pieces[0].new;
     let banned = vec![guess.trim_start_matches('▁').to_owned()];
     let settings = GenerateSettings { banned: banned.clone(), ..plain };
     for n in 1..20 {
-        let round = one_round((&model, &tokenizer), (&corpus, &linearized), &settings, n);
+        let round = one_round(&model, &tokenizer, &corpus, &linearized, &settings, n);
         let pieces = round.drafts.iter().flat_map(|d| &d.replacements).flat_map(|r| &r.pieces);
         assert!(pieces.map(|piece| &piece.new).all(|new| new.trim_start_matches('▁') != banned[0]));
     }
@@ -140,8 +140,8 @@ fn the_listener_hears_of_every_window_and_may_stop() {
         heard.push((progress.done, progress.of));
         ControlFlow::Continue(())
     };
-    assert!(drafter.round((&corpus, &linearized), (key(), 1), &mut listen).unwrap().is_some());
+    assert!(drafter.round(&corpus, &linearized, key(), 1, &mut listen).unwrap().is_some());
     assert_eq!(heard, [(1, 2), (2, 2)]);
     let mut stop = |_| ControlFlow::Break(());
-    assert!(drafter.round((&corpus, &linearized), (key(), 1), &mut stop).unwrap().is_none());
+    assert!(drafter.round(&corpus, &linearized, key(), 1, &mut stop).unwrap().is_none());
 }

@@ -53,7 +53,7 @@ fn rows_and_biases_start_as_the_mean_over_related_words() {
     }
     let given = BTreeMap::from([("Stadt".to_owned(), vec!["city".to_owned(), "town".to_owned()])]);
     let starts =
-        markers.initialise(&mut model, &tokenizer, (RowStart::RelatedWords, &given)).unwrap();
+        markers.initialise(&mut model, &tokenizer, RowStart::RelatedWords, &given).unwrap();
     let said: Vec<_> = starts
         .iter()
         .map(|s| format!("{} {} {}", s.marker, s.words.join("+"), s.n_pieces))
@@ -82,7 +82,7 @@ fn rows_can_start_at_random_or_as_in_the_authors_code() {
     let words = BTreeMap::new();
     let started = |start| {
         let mut model = model(tokenizer.n_pieces());
-        let starts = markers.initialise(&mut model, &tokenizer, (start, &words)).unwrap();
+        let starts = markers.initialise(&mut model, &tokenizer, start, &words).unwrap();
         (model, starts[0].n_pieces)
     };
     let (random, n_pieces) = started(RowStart::Random);
@@ -105,8 +105,8 @@ fn without_a_known_piece_the_drawn_row_stays_and_that_is_said() {
     let drawn = row(&model, id);
     // Invisible: its only piece is `<unk>`.
     let given = BTreeMap::from([("X".to_owned(), vec![String::new()])]);
-    let start = (RowStart::RelatedWords, &given);
-    let starts = markers.initialise(&mut model, &tokenizer, start).unwrap();
+    let starts =
+        markers.initialise(&mut model, &tokenizer, RowStart::RelatedWords, &given).unwrap();
     assert_eq!(starts[0].n_pieces, 0);
     assert_eq!(row(&model, id), drawn);
 }

@@ -54,7 +54,7 @@ proptest! {
             let (windows, masker) = windows(&corpus, &mut tokenizer);
             for window in &windows {
                 let settings = TrainingMask { rate: rate(eta), ..TrainingMask::default() };
-                let masked = masker.for_training(window, &settings, (key(), epoch));
+                let masked = masker.for_training(window, &settings, key(), epoch);
                 // "randomly mask entity tokens in the linearized sentence X with masking ratio eta"
                 let mut generator = key().at(epoch).at(window.sentence as u64).at(0).generator();
                 let expected: Vec<_> = guessable(&corpus, window, &tokenizer).concat().into_iter()
@@ -165,7 +165,7 @@ fn every_unit_is_masked_at_the_training_rate() {
     let (window, masker) = mention_of(10);
     let mut counts = [0.0; 10];
     for epoch in 0..10_000 {
-        let drawn = masker.for_training(&window, &TrainingMask::default(), (key(), epoch));
+        let drawn = masker.for_training(&window, &TrainingMask::default(), key(), epoch);
         for position in drawn.positions {
             counts[window.entities.iter().position(|e| e.place.start == position).unwrap()] += 1.0;
         }
@@ -180,7 +180,7 @@ fn cycled_masks_come_back_and_fresh_ones_do_not() {
     let cycled = Refresh::Cycled(NonZeroU32::new(30).unwrap());
     let draw = |refresh, epoch| {
         let settings = TrainingMask { refresh, ..TrainingMask::default() };
-        masker.for_training(&window, &settings, (key(), epoch)).positions
+        masker.for_training(&window, &settings, key(), epoch).positions
     };
     assert_eq!(draw(cycled, 3), draw(cycled, 33));
     assert_ne!(draw(cycled, 3), draw(cycled, 4));

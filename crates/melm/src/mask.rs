@@ -159,9 +159,14 @@ pub struct Masker {
 type Positions = Vec<usize>;
 
 impl Masker {
-    /// For windows whose pieces are of these kinds.
+    /// Creates a masker for windows whose pieces are of these kinds.
     pub fn new(kinds: PieceKinds) -> Self {
         Self { kinds }
+    }
+
+    /// The kinds of the vocabulary's pieces.
+    pub(crate) fn kinds(&self) -> &PieceKinds {
+        &self.kinds
     }
 
     /// Section 2.2: masks each unit with the same probability, from the stream of the epoch and the sentence.

@@ -29,9 +29,9 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
         let tuned = tune(gold, plan, (&training.pretrained, &training.device), run)?;
         tuned.lm.save(dir)?;
         let mut lines: Vec<_> = starts(&tuned.markers).into_iter().collect();
-        lines.extend(cuts((tuned.n_windowed, tuned.n_left_out), 0));
-        let counts =
-            vec![("windowed_sentences", tuned.n_windowed), ("left_out_mentions", tuned.n_left_out)];
+        let (n_windowed, n_left_out) = (tuned.linearized.n_windowed, tuned.linearized.n_left_out);
+        lines.extend(cuts((n_windowed, n_left_out), 0));
+        let counts = vec![("windowed_sentences", n_windowed), ("left_out_mentions", n_left_out)];
         Ok(Learned { fitted: tuned.fitted.ok_or_else(nothing)?, lines, counts })
     })
 }

@@ -14,12 +14,10 @@ use crate::codemix::{Codemix, LexiconCounts};
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
 use crate::fit::Fitted;
-use crate::generate::{Drafter, GenerateSettings};
+use crate::generate::{Drafter, Progress};
 use crate::linearize::LinearizedCorpus;
 use crate::markers::MarkerStart;
-use crate::mask::Masker;
 use crate::model::Pretrained;
-use crate::pieces::PieceKinds;
 use crate::plan::Plan;
 use crate::stage::{Event, Run, Stage, Wish};
 use crate::written::Dropped;
@@ -188,7 +186,7 @@ pub fn prepare<'a>(
     prepared.codemix.clone_from(&sources.counts);
     let learnt = Gold { train: &sources.corpus, dev: gold.dev };
     let tuned = tune(learnt, plan, (pretrained, device), run)?;
-    let melm = Melm::of(tuned.lm, (gold.train, sources), plan, device)?;
+    let melm = Melm::of(tuned.lm, tuned.linearized, (gold.train, sources), plan, device);
     prepared.markers = tuned.markers;
     prepared.finetuned = tuned.fitted;
     prepared.n_windowed = melm.linearized().n_windowed;
@@ -205,10 +203,8 @@ pub struct Tuned {
     pub markers: Vec<MarkerStart>,
     /// How it was fine-tuned, unless the method takes it as it is.
     pub fitted: Option<Fitted>,
-    /// Sentences it learnt from in several windows.
-    pub n_windowed: usize,
-    /// Mentions that do not fit the model, from which it learnt nothing.
-    pub n_left_out: usize,
+    /// The training set as the model reads it.
+    pub linearized: LinearizedCorpus,
 }
 
 /// Gives a pretrained model its markers, and fine-tunes it if the method does.
@@ -223,22 +219,22 @@ pub fn tune(
     let seed = stage.key().then("rows").generator().bits();
     let (lm, markers) = EntityLm::new(pretrained, &corpora, &plan.marker_settings(), seed)?;
     if !plan.method.finetunes() {
-        return Ok(Tuned { lm, markers, fitted: None, n_windowed: 0, n_left_out: 0 });
+        let linearized = lm.linearize(gold.train)?;
+        return Ok(Tuned { lm, markers, fitted: None, linearized });
     }
-    let Finetuned { lm, fitted, n_windowed, n_left_out } =
+    let Finetuned { lm, fitted, linearized } =
         lm.finetune(gold.train, gold.dev, &plan.finetune, device, &mut stage)?;
-    Ok(Tuned { lm, markers, fitted: Some(fitted), n_windowed, n_left_out })
+    Ok(Tuned { lm, markers, fitted: Some(fitted), linearized })
 }
 
 /// Drafts by a masked entity language model (section 2.3).
 pub struct Melm<'a> {
-    lm: EntityLm,
+    drafter: Drafter,
     sources: Sources<'a>,
     linearized: LinearizedCorpus,
     /// Who makes a draft beside each of the model's, if the method wants both: mentions of gold in other contexts, of
     /// any length, where the model's are new and as long as they were.
     beside: Option<Substitute<'a>>,
-    settings: &'a GenerateSettings,
     device: &'a Device,
 }
 
@@ -250,20 +246,22 @@ impl<'a> Melm<'a> {
         plan: &'a Plan,
         device: &'a Device,
     ) -> Result<Self, Error> {
-        Self::of(lm, (corpus, Sources::gold(corpus)), plan, device)
+        let linearized = lm.linearize(corpus)?;
+        Ok(Self::of(lm, linearized, (corpus, Sources::gold(corpus)), plan, device))
     }
 
-    /// The same with code-mixed sentences among its sources.
+    /// The same with code-mixed sentences among its sources; `linearized` is the corpus of these sources.
     fn of(
         lm: EntityLm,
+        linearized: LinearizedCorpus,
         (gold, sources): (&'a Corpus, Sources<'a>),
         plan: &'a Plan,
         device: &'a Device,
-    ) -> Result<Self, Error> {
-        let linearized = lm.linearize(&sources.corpus)?;
+    ) -> Self {
         let has_both = plan.method == Method::MelmBoth;
         let beside = has_both.then(|| Substitute::new(gold, plan.substitute));
-        Ok(Self { lm, sources, linearized, beside, settings: &plan.generate, device })
+        let drafter = Drafter::new(lm, plan.generate.clone());
+        Self { drafter, sources, linearized, beside, device }
     }
 
     /// Drafts of code-mixed sentences as drafts of the gold sentences behind them; in the first round with the
@@ -290,26 +288,25 @@ impl<'a> Melm<'a> {
 
     /// How many entity tokens can never be masked.
     pub fn n_unmaskable(&self) -> usize {
-        let masker = Masker::new(PieceKinds::of(self.lm.tokenizer()));
-        masker.n_unmaskable(&self.linearized.windows, self.settings.mask.unit)
+        self.drafter.n_unmaskable(&self.linearized)
     }
 }
 
 impl Augmenter for Melm<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
-        let (model, tokenizer) = (self.lm.model(), self.lm.tokenizer());
-        let mut drafter = Drafter::new(self.device, model, tokenizer, self.settings);
-        let n_rounds = u64::from(self.settings.rounds.get());
+        let n_rounds = u64::from(self.drafter.settings().rounds.get());
         let key = stage.key();
+        let mut on_progress = |progress: Progress| {
+            let (done, of) = (progress.done as u64, progress.total as u64);
+            let before = u64::from(round - 1) * of;
+            match stage.say(Event::Progress { done: before + done, of: of * n_rounds }) {
+                Wish::Stop => ControlFlow::Break(()),
+                Wish::GoOn | Wish::Save => ControlFlow::Continue(()),
+            }
+        };
+        let (corpus, linearized) = (&self.sources.corpus, &self.linearized);
         let made =
-            drafter.round(&self.sources.corpus, &self.linearized, key, round, &mut |progress| {
-                let (done, of) = (progress.done as u64, progress.of as u64);
-                let before = u64::from(round - 1) * of;
-                match stage.say(Event::Progress { done: before + done, of: of * n_rounds }) {
-                    Wish::Stop => ControlFlow::Break(()),
-                    Wish::GoOn | Wish::Save => ControlFlow::Continue(()),
-                }
-            })?;
+            self.drafter.round(self.device, corpus, linearized, key, round, &mut on_progress)?;
         let mut drafts = self.of_gold(round, made.ok_or(Error::Interrupted)?.drafts);
         if let Some(beside) = &self.beside {
             drafts.extend(beside.round(key.then("beside"), round));

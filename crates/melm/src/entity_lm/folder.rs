@@ -1,4 +1,4 @@
-//! A fine-tuned model on disk: a Hugging Face folder whose tokenizer has the markers.
+//! A fine-tuned model on disk: a Hugging Face model folder whose tokenizer has the markers.
 
 use std::path::Path;
 
@@ -11,13 +11,16 @@ use crate::markers::Markers;
 use crate::model::Pretrained;
 
 impl EntityLm {
-    /// Writes a folder that Python's `AutoModelForMaskedLM` opens.
+    /// Writes a model folder that Python's `AutoModelForMaskedLM` can open.
     pub fn save(&self, dir: &Path) -> Result<(), Error> {
         self.model.save(dir)?;
         self.tokenizer.save(dir)
     }
 
-    /// Opens a fine-tuned model for a corpus, all of whose tags it must have markers for.
+    /// Opens a fine-tuned model to generate drafts of `corpus`. Without `linearize`, sentences are read without markers.
+    ///
+    /// # Errors
+    /// If the model has no marker for a tag of the corpus.
     pub fn open(pretrained: &Pretrained, corpus: &Corpus, linearize: bool) -> Result<Self, Error> {
         let mut tokenizer = pretrained.tokenizer();
         let n_known = tokenizer.n_pieces();
@@ -29,6 +32,6 @@ impl EntityLm {
             return Err(Error::NotFinetunedFor { model: pretrained.name().to_owned(), tag });
         }
         let model = MaskedLm::open(pretrained.checkpoint(), 0, 0)?;
-        Ok(Self { model, tokenizer, markers })
+        Ok(Self::from_parts(model, tokenizer, markers))
     }
 }

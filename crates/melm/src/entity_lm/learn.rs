@@ -1,4 +1,4 @@
-//! What a masked entity language model learns from: masks drawn afresh, a loss at masked pieces only.
+//! The training set of a masked entity language model. Masks are redrawn; the loss is that of the masked pieces.
 
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
@@ -10,22 +10,20 @@ use melm_nn::params::Parameters;
 use super::{EntityLm, FinetuneSettings};
 use crate::Error;
 use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
-use crate::linearize::{Linearized, LinearizedCorpus};
-use crate::mask::{Masked, Masker, TrainingMask};
-use crate::pieces::PieceKinds;
+use crate::linearize::LinearizedCorpus;
+use crate::mask::{Masked, TrainingMask};
 use crate::run::Key;
 
-/// Masks drawn for each dev sentence: one alone makes epochs hard to compare.
+/// Masks drawn for each dev sentence. With a single one, the losses of epochs are hard to compare.
 const DEV_DRAWS: u64 = 2;
 
-/// The examples of a fine-tuning, and the model that learns.
-pub(super) struct Lessons {
+/// The examples of a fine-tuning, and the model that is trained.
+pub(super) struct TrainingSet {
     lm: EntityLm,
-    masker: Masker,
     mask: TrainingMask,
     key: Key,
-    train: Vec<Linearized>,
-    /// The dev set with its masks, which stay the same from epoch to epoch.
+    train: LinearizedCorpus,
+    /// The masked dev set. The masks are the same in every epoch.
     dev: Vec<Masked>,
     tape: Tape,
     head: HeadTape,
@@ -33,7 +31,7 @@ pub(super) struct Lessons {
     out: Predictions,
 }
 
-impl Lessons {
+impl TrainingSet {
     pub(super) fn new(
         lm: EntityLm,
         train: LinearizedCorpus,
@@ -41,11 +39,10 @@ impl Lessons {
         settings: &FinetuneSettings,
         key: Key,
     ) -> Self {
-        let masker = Masker::new(PieceKinds::of(&lm.tokenizer));
         let dev_key = key.then("dev mask");
         let windows = dev.map_or(Vec::new(), |dev| dev.windows);
         let draw_all = |draw| {
-            let mask = |window| masker.for_training(window, &settings.mask, dev_key, draw);
+            let mask = |window| lm.masker.for_training(window, &settings.mask, dev_key, draw);
             windows.iter().map(mask).collect::<Vec<_>>()
         };
         let drawn = (0..DEV_DRAWS).flat_map(draw_all);
@@ -55,21 +52,21 @@ impl Lessons {
             head: HeadTape::default(),
             batch: MaskedBatch::default(),
             out: Predictions::default(),
-            masker,
             mask: settings.mask,
             key: key.then("mask"),
-            train: train.windows,
+            train,
             dev,
             lm,
         }
     }
 
-    pub(super) fn into_lm(self) -> EntityLm {
-        self.lm
+    /// Returns the model and the linearized training set.
+    pub(super) fn into_parts(self) -> (EntityLm, LinearizedCorpus) {
+        (self.lm, self.train)
     }
 }
 
-impl Learner for Lessons {
+impl Learner for TrainingSet {
     fn parameters(&self) -> &Parameters {
         self.lm.model.parameters()
     }
@@ -79,7 +76,7 @@ impl Learner for Lessons {
     }
 
     fn n_examples(&self) -> usize {
-        self.train.len()
+        self.train.windows.len()
     }
 
     fn accumulate(
@@ -89,9 +86,9 @@ impl Learner for Lessons {
         gradients: &mut Gradients,
     ) -> Result<Loss, Error> {
         let mask = |at: &usize| {
-            let masked =
-                self.masker.for_training(&self.train[*at], &self.mask, self.key, step.epoch);
-            (*at as u64, masked)
+            let window = &self.train.windows[*at];
+            let masker = self.lm.masker();
+            (*at as u64, masker.for_training(window, &self.mask, self.key, step.epoch))
         };
         let masked: Vec<_> = step.examples.iter().map(mask).collect();
         let n: usize = masked.iter().map(|(_, masked)| masked.positions.len()).sum();

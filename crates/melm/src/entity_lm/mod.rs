@@ -1,4 +1,4 @@
-//! The masked entity language model: a pretrained masked LM with markers, fine-tuned to guess entity pieces (section 2.2).
+//! The masked entity language model: a pretrained masked LM with markers, fine-tuned to predict entity pieces (section 2.2).
 
 mod folder;
 mod learn;
@@ -14,32 +14,35 @@ use crate::Error;
 use crate::fit::{Fitted, fit};
 use crate::linearize::{LinearizedCorpus, linearize};
 use crate::markers::{MarkerStart, Markers};
+use crate::mask::Masker;
 use crate::model::Pretrained;
-use crate::pieces::Tokenizer;
+use crate::pieces::{PieceKinds, Tokenizer};
 use crate::stage::Stage;
-use learn::Lessons;
+use learn::TrainingSet;
 
-/// A masked language model that knows the markers of a task.
+/// A masked language model with the markers of a task.
 pub struct EntityLm {
     model: MaskedLm,
     tokenizer: Tokenizer,
+    /// `None` if sentences are read without markers.
     markers: Option<Markers>,
+    /// Holds the kind of every piece of the vocabulary, markers included.
+    masker: Masker,
 }
 
-/// How a fine-tuning went.
+/// The result of fine-tuning.
 pub struct Finetuned {
     /// The model with its best parameters.
     pub lm: EntityLm,
-    /// Its epochs, and which of them is kept.
+    /// The epochs, and which of them was kept.
     pub fitted: Fitted,
-    /// The training sentences as the model read them.
-    pub n_windowed: usize,
-    /// Mentions of the training set that do not fit the model.
-    pub n_left_out: usize,
+    /// The training set as the model read it.
+    pub linearized: LinearizedCorpus,
 }
 
 impl EntityLm {
-    /// The pretrained model with a marker for every tag of the corpora, and where their rows start.
+    /// Adds a marker for every tag of the corpora to a pretrained model. Returns the model, and how the row of each marker was
+    /// initialised. `seed` draws the new rows.
     pub fn new(
         pretrained: &Pretrained,
         corpora: &[&Corpus],
@@ -58,16 +61,26 @@ impl EntityLm {
             }
             None => Vec::new(),
         };
-        Ok((Self { model, tokenizer, markers }, starts))
+        Ok((Self::from_parts(model, tokenizer, markers), starts))
     }
 
-    /// A corpus as this model reads it.
+    /// Joins a model with its tokenizer, to which `markers` were added before. Without markers, sentences are read as
+    /// they are. Builds the tables over the vocabulary.
+    pub fn from_parts(model: MaskedLm, tokenizer: Tokenizer, markers: Option<Markers>) -> Self {
+        let masker = Masker::new(PieceKinds::of(&tokenizer));
+        Self { model, tokenizer, markers, masker }
+    }
+
+    /// Linearizes a corpus for this model.
+    ///
+    /// # Errors
+    /// If a tag or a language of the corpus has no marker.
     pub fn linearize(&self, corpus: &Corpus) -> Result<LinearizedCorpus, Error> {
         linearize(corpus, &self.tokenizer, self.markers.as_ref(), self.model.config().longest())
     }
 
-    /// Learns to guess the entity pieces of a corpus, and keeps the epoch with the lowest loss on dev; the last without
-    /// a dev set.
+    /// Fine-tunes the model to predict the masked entity pieces of `train`. Keeps the epoch with the lowest loss on `dev`, or
+    /// the last epoch without a dev set.
     pub fn finetune(
         self,
         train: &Corpus,
@@ -77,11 +90,11 @@ impl EntityLm {
         stage: &mut Stage<'_>,
     ) -> Result<Finetuned, Error> {
         let train = self.linearize(train)?;
-        let (n_windowed, n_left_out) = (train.n_windowed, train.n_left_out);
         let dev = dev.map(|dev| self.linearize(dev)).transpose()?;
-        let mut lessons = Lessons::new(self, train, dev, settings, stage.key());
-        let fitted = fit(&mut lessons, &settings.fit, device, stage)?;
-        Ok(Finetuned { lm: lessons.into_lm(), fitted, n_windowed, n_left_out })
+        let mut training = TrainingSet::new(self, train, dev, settings, stage.key());
+        let fitted = fit(&mut training, &settings.fit, device, stage)?;
+        let (lm, linearized) = training.into_parts();
+        Ok(Finetuned { lm, fitted, linearized })
     }
 
     /// The network.
@@ -89,8 +102,13 @@ impl EntityLm {
         &self.model
     }
 
-    /// Its tokenizer, which has the markers.
+    /// The tokenizer, with the markers.
     pub fn tokenizer(&self) -> &Tokenizer {
         &self.tokenizer
+    }
+
+    /// The masker for the vocabulary of this model.
+    pub fn masker(&self) -> &Masker {
+        &self.masker
     }
 }

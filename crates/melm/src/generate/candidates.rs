@@ -1,95 +1,96 @@
-//! Which pieces are candidates at a masked position.
+//! The pieces that may be chosen at a masked position.
 
 use std::collections::BTreeMap;
 
 use melm_nn::mlm::PieceSets;
 
 use super::GenerateSettings;
-use super::look::{Casing, Script, Scripts};
-use crate::pieces::{PieceKind, PieceKinds, Tokenizer};
+use super::casing::Casing;
+use super::script::{ScriptGroup, Scripts};
+use crate::entity_lm::EntityLm;
+use crate::pieces::PieceKind;
 
-/// What a masked position asks of a piece.
+/// The properties that a piece must have at a masked position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Place {
+pub(super) struct Constraint {
     begins_word: bool,
     casing: Option<Casing>,
-    script: Option<Script>,
+    script: Option<ScriptGroup>,
 }
 
-/// What we know of a piece.
-struct Traits {
+/// The properties of a piece that a [`Constraint`] can ask for.
+struct PieceTraits {
     kind: PieceKind,
     casing: Casing,
     scripts: Scripts,
 }
 
-/// The candidates of every kind of place, found when the first such place is met.
+/// The traits of every piece, and the set of candidates for each constraint that was met so far.
 pub(super) struct Candidates {
-    pieces: Vec<Traits>,
-    /// Rows of the model's table, which may be padded beyond the vocabulary.
+    pieces: Vec<PieceTraits>,
+    /// Rows of the model's piece table, which may be padded beyond the vocabulary.
     n_rows: usize,
     sets: PieceSets,
-    numbers: BTreeMap<Place, usize>,
-    keeps_case: bool,
-    keeps_script: bool,
+    set_numbers: BTreeMap<Constraint, usize>,
+    keep_case: bool,
+    keep_script: bool,
 }
 
 impl Candidates {
-    pub(super) fn new(
-        tokenizer: &Tokenizer,
-        kinds: &PieceKinds,
-        settings: &GenerateSettings,
-        n_rows: usize,
-    ) -> Self {
+    /// Reads the traits of every piece of the model's vocabulary.
+    pub(super) fn new(lm: &EntityLm, settings: &GenerateSettings) -> Self {
+        let (tokenizer, kinds) = (lm.tokenizer(), lm.masker().kinds());
         let n = u32::try_from(tokenizer.n_pieces()).expect("ids of pieces are u32");
-        let traits_of = |id: u32| {
+        let traits = |id: u32| {
             let text = tokenizer.text(id).unwrap_or_default();
             let is_banned = settings.banned.contains(&text);
-            Traits {
+            PieceTraits {
                 kind: if is_banned { PieceKind::Unfit } else { kinds.kind(id) },
-                casing: Casing::of(&text),
-                scripts: Scripts::of(&text),
+                casing: Casing::from_text(&text),
+                scripts: Scripts::from_text(&text),
             }
         };
         Self {
-            pieces: (0..n).map(traits_of).collect(),
-            n_rows,
+            pieces: (0..n).map(traits).collect(),
+            n_rows: lm.model().config().vocab_size,
             sets: PieceSets::default(),
-            numbers: BTreeMap::new(),
-            keeps_case: settings.keep_case,
-            keeps_script: settings.keep_script,
+            set_numbers: BTreeMap::new(),
+            keep_case: settings.keep_case,
+            keep_script: settings.keep_script,
         }
     }
 
-    /// The place of a masked piece: of its token by text, of its sentence where the token has no letter.
-    pub(super) fn place(
+    /// Returns the constraint on what replaces `piece` (the text of the masked piece) of `token`.
+    ///
+    /// The script is that of the token, or that of the sentence if the token has no letter.
+    pub(super) fn constraint(
         &self,
         begins_word: bool,
         piece: Option<&str>,
         token: &str,
-        sentence: impl Fn() -> Scripts,
-    ) -> Place {
-        let one_of = |scripts| match scripts {
-            Scripts::One(script) => Some(script),
-            Scripts::None | Scripts::Several => None,
+        sentence_scripts: impl Fn() -> Scripts,
+    ) -> Constraint {
+        let script = if self.keep_script {
+            match Scripts::from_text(token) {
+                Scripts::None => sentence_scripts().single(),
+                scripts => scripts.single(),
+            }
+        } else {
+            None
         };
-        let script = self.keeps_script.then(|| match Scripts::of(token) {
-            Scripts::None => one_of(sentence()),
-            scripts => one_of(scripts),
-        });
-        let casing = piece.filter(|_| self.keeps_case).map(|piece| Casing::within(piece, token));
-        Place { begins_word, casing, script: script.flatten() }
+        let casing = piece.filter(|_| self.keep_case).map(|piece| Casing::in_token(piece, token));
+        Constraint { begins_word, casing, script }
     }
 
-    /// The number of the set of candidates at a place.
-    pub(super) fn set_at(&mut self, place: Place) -> usize {
-        if let Some(known) = self.numbers.get(&place) {
+    /// Returns the number of the set of pieces that a constraint allows. Builds the set the first time.
+    pub(super) fn set_for(&mut self, constraint: Constraint) -> usize {
+        if let Some(known) = self.set_numbers.get(&constraint) {
             return *known;
         }
         let pieces = &self.pieces;
-        let is_in = |id: u32| pieces.get(id as usize).is_some_and(|piece| place.admits(piece));
+        let is_in = |id: u32| pieces.get(id as usize).is_some_and(|piece| constraint.allows(piece));
         let number = self.sets.add(self.n_rows, is_in);
-        self.numbers.insert(place, number);
+        self.set_numbers.insert(constraint, number);
         number
     }
 
@@ -98,16 +99,11 @@ impl Candidates {
     }
 }
 
-impl Place {
-    fn admits(&self, piece: &Traits) -> bool {
+impl Constraint {
+    fn allows(&self, piece: &PieceTraits) -> bool {
         let kind = if self.begins_word { PieceKind::Initial } else { PieceKind::Inner };
-        let fits_script = self.script.is_none_or(|script| match piece.scripts {
-            Scripts::None => true,
-            Scripts::One(other) => other == script,
-            Scripts::Several => false,
-        });
         piece.kind == kind
-            && self.casing.is_none_or(|casing| casing.admits(piece.casing))
-            && fits_script
+            && self.casing.is_none_or(|casing| casing.allows(piece.casing))
+            && self.script.is_none_or(|script| piece.scripts.allowed_with(script))
     }
 }

@@ -1,76 +1,80 @@
-//! One round of generation: mask, guess, spell.
+//! One round of generation: mask, fill, spell.
 
 use std::ops::ControlFlow;
 
 use melm_nn::device::Device;
-use melm_nn::mlm::MaskedLm;
 use melm_text::{Corpus, Sentence, Token};
 
 use super::GenerateSettings;
 use super::candidates::Candidates;
-use super::fill::{Filler, Task};
-use super::look::Scripts;
-use super::spell::Speller;
+use super::fill::{FillContext, FillTask, Filler};
+use super::script::Scripts;
+use super::spell::spell_token;
 use crate::Error;
 use crate::draft::{Draft, GuessedPiece, Replacement};
+use crate::entity_lm::EntityLm;
 use crate::linearize::{EntityToken, Linearized, LinearizedCorpus};
-use crate::mask::Masker;
-use crate::pieces::{PieceKinds, Tokenizer};
+use crate::pieces::Tokenizer;
 use crate::run::Key;
 
-/// How far a round is.
+/// Progress within a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Windows filled by now.
+    /// Windows filled so far.
     pub done: usize,
-    /// Windows of the round that have something to fill.
-    pub of: usize,
+    /// Windows of the round that have a masked position.
+    pub total: usize,
 }
 
-/// What a round brought forth.
+/// The result of a round.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Round {
-    /// One draft for each linearized sentence, in the order of their sources, repetitions included.
+    /// One draft for each linearized sentence, in the order of the sources. Duplicates are not removed.
     pub drafts: Vec<Draft>,
-    /// Tokens whose guessed pieces spelled nothing sound, and that stayed as they were.
+    /// Tokens that kept their source text because the chosen pieces did not spell a valid token.
     pub n_restored: usize,
 }
 
 /// Generates drafts with a fine-tuned model.
-pub struct Drafter<'a> {
-    tokenizer: &'a Tokenizer,
-    settings: &'a GenerateSettings,
-    masker: Masker,
+///
+/// Owns the model and everything that is derived from its vocabulary, so that the tables are built once for all rounds.
+pub struct Drafter {
+    lm: EntityLm,
+    settings: GenerateSettings,
     candidates: Candidates,
-    filler: Filler<'a>,
-    speller: Speller<'a>,
+    filler: Filler,
 }
 
-impl<'a> Drafter<'a> {
-    /// A drafter for a model and its tokenizer, which has the markers already.
-    pub fn new(
-        device: &'a Device,
-        model: &'a MaskedLm,
-        tokenizer: &'a Tokenizer,
-        settings: &'a GenerateSettings,
-    ) -> Self {
-        let kinds = PieceKinds::of(tokenizer);
-        let n_rows = model.config().vocab_size;
-        Self {
-            tokenizer,
-            settings,
-            candidates: Candidates::new(tokenizer, &kinds, settings, n_rows),
-            masker: Masker::new(kinds),
-            filler: Filler::new(device, model, settings),
-            speller: Speller::new(tokenizer, &settings.banned),
-        }
+impl Drafter {
+    /// Builds the tables over the vocabulary of `lm`.
+    pub fn new(lm: EntityLm, settings: GenerateSettings) -> Self {
+        let candidates = Candidates::new(&lm, &settings);
+        let filler = Filler::new(lm.model().config());
+        Self { lm, settings, candidates, filler }
     }
 
-    /// Generates one draft for each linearized sentence of `corpus`; `None` if `on_progress` stops it.
+    /// The model.
+    pub fn lm(&self) -> &EntityLm {
+        &self.lm
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &GenerateSettings {
+        &self.settings
+    }
+
+    /// Returns the number of entity tokens that no round can mask, because the model has no pieces for them.
+    pub fn n_unmaskable(&self, linearized: &LinearizedCorpus) -> usize {
+        self.lm.masker().n_unmaskable(&linearized.windows, self.settings.mask.unit)
+    }
+
+    /// Generates one draft for each linearized sentence of `corpus`, or returns `None` if `on_progress` stops it.
     ///
-    /// What a sentence draws depends on `key`, the round and the sentence alone.
+    /// `linearized` must be `corpus` as linearized by this drafter's model. The random draws for a sentence depend on
+    /// `key`, the round and the position of the sentence, and on nothing else.
     pub fn round(
         &mut self,
+        device: &Device,
         corpus: &Corpus,
         linearized: &LinearizedCorpus,
         key: Key,
@@ -80,15 +84,21 @@ impl<'a> Drafter<'a> {
         let key = key.at(u64::from(round));
         let windows = linearized.windows.iter();
         let mut tasks: Vec<_> = windows
-            .map(|window| self.task(&corpus.sentences()[window.sentence], window, key))
+            .map(|window| self.mask(&corpus.sentences()[window.sentence], window, key))
             .collect();
-        let of = tasks.iter().filter(|task| !task.guesses.is_empty()).count();
+        let total = tasks.iter().filter(|task| !task.chosen.is_empty()).count();
         let mut done = 0;
         let mut count = |n: usize| {
             done += n;
-            on_progress(Progress { done, of })
+            on_progress(Progress { done, total })
         };
-        if self.filler.fill(&mut tasks, self.candidates.sets(), &mut count)?.is_break() {
+        let context = FillContext {
+            device,
+            model: self.lm.model(),
+            settings: &self.settings,
+            sets: self.candidates.sets(),
+        };
+        if self.filler.fill(&context, &mut tasks, &mut count)?.is_break() {
             return Ok(None);
         }
         let mut result = Round::default();
@@ -103,99 +113,101 @@ impl<'a> Drafter<'a> {
         Ok(Some(result))
     }
 
-    fn task<'w>(&mut self, sentence: &Sentence, window: &'w Linearized, key: Key) -> Task<'w> {
-        let mask = &self.settings.mask;
-        let masked = self.masker.for_generation(window, mask, key.then("mask"));
+    /// Masks a window and finds the candidates of each masked position.
+    fn mask<'w>(&mut self, sentence: &Sentence, window: &'w Linearized, key: Key) -> FillTask<'w> {
+        let tokenizer = self.lm.tokenizer();
+        let masker = self.lm.masker();
+        let masked = masker.for_generation(window, &self.settings.mask, key.then("mask"));
         let mut entities = window.entities.iter().peekable();
         let mut set_of = Vec::with_capacity(masked.positions.len());
         for (position, original) in masked.positions.iter().zip(&masked.originals) {
             while entities.next_if(|entity| entity.place.end <= *position).is_some() {}
             let entity = entities.peek().expect("masked positions are in entity tokens, in order");
             let begins_word =
-                *position == entity.place.start || self.tokenizer.is_word_initial(*original);
-            let text = self.tokenizer.text(*original);
+                *position == entity.place.start || tokenizer.is_word_initial(*original);
+            let text = tokenizer.text(*original);
             let token = sentence.tokens()[entity.token].as_str();
-            let place =
-                self.candidates.place(begins_word, text.as_deref(), token, || scripts(sentence));
-            set_of.push(self.candidates.set_at(place));
+            let constraint =
+                self.candidates.constraint(begins_word, text.as_deref(), token, || {
+                    Scripts::from_sentence(sentence)
+                });
+            set_of.push(self.candidates.set_for(constraint));
         }
-        let guesses = vec![None; set_of.len()];
+        let chosen = vec![None; set_of.len()];
         let generator = window.stream(key.then("choose")).generator();
-        Task { window, masked, set_of, generator, guesses }
+        FillTask { window, masked, set_of, generator, chosen }
     }
 
-    /// The source with its filled tokens, what was replaced, and how many tokens could not be spelled.
+    /// Builds a draft from the filled windows of one source sentence. Returns the sentence, its replacements, and the
+    /// number of tokens that were restored from the source.
     fn compose(
         &self,
         source: &Sentence,
-        windows: &[Task<'_>],
+        windows: &[FillTask<'_>],
     ) -> (Sentence, Vec<Replacement>, usize) {
         let (mut new_tokens, mut n_restored) = (Vec::new(), 0);
         let mut guessed: Vec<(usize, GuessedPiece)> = Vec::new();
         for task in windows {
             for entity in &task.window.entities {
-                let old = &source.tokens()[entity.token];
-                let pieces = guessed_pieces(self.tokenizer, task, entity);
-                match self.refill(task, entity, old) {
-                    Filled::AsBefore => {}
-                    Filled::With(token) => new_tokens.push((entity.token, token)),
-                    Filled::Unsound => {
+                match self.spell(task, entity, &source.tokens()[entity.token]) {
+                    SpelledToken::Unchanged => {}
+                    SpelledToken::New(token) => new_tokens.push((entity.token, token)),
+                    SpelledToken::Invalid => {
                         n_restored += 1;
                         continue;
                     }
                 }
+                let pieces = guessed_pieces(self.lm.tokenizer(), task, entity);
                 guessed.extend(pieces.map(|piece| (entity.mention, piece)));
             }
         }
         let sentence = source.with_tokens(new_tokens);
-        let replacements = replacements(source, &sentence, guessed);
+        let replacements = group_by_mention(source, &sentence, guessed);
         (sentence, replacements, n_restored)
     }
 
-    fn refill(&self, task: &Task<'_>, entity: &EntityToken, old: &Token) -> Filled {
+    fn spell(&self, task: &FillTask<'_>, entity: &EntityToken, old: &Token) -> SpelledToken {
         let pieces = &task.masked.pieces[entity.place.clone()];
-        // Pieces may spell their token in another normal form: what did not change is copied.
+        // Pieces may spell their token in another normal form, so an unchanged token is copied, not spelled.
         if *pieces == task.window.pieces[entity.place.clone()] {
-            return Filled::AsBefore;
+            return SpelledToken::Unchanged;
         }
-        self.speller.spell(pieces, old).map_or(Filled::Unsound, Filled::With)
+        spell_token(self.lm.tokenizer(), pieces, old, &self.settings.banned)
+            .map_or(SpelledToken::Invalid, SpelledToken::New)
     }
 }
 
-/// What became of an entity token.
-enum Filled {
-    AsBefore,
-    With(Token),
-    Unsound,
+/// The result of spelling an entity token from its filled pieces.
+enum SpelledToken {
+    /// All pieces are those of the source.
+    Unchanged,
+    New(Token),
+    /// The pieces do not spell a valid token.
+    Invalid,
 }
 
-fn scripts(sentence: &Sentence) -> Scripts {
-    let texts: Vec<_> = sentence.tokens().iter().map(Token::as_str).collect();
-    Scripts::of(&texts.concat())
-}
-
-/// The guesses in one token.
+/// The pieces that were chosen for one token.
 fn guessed_pieces<'t>(
     tokenizer: &'t Tokenizer,
-    task: &'t Task<'_>,
+    task: &'t FillTask<'_>,
     entity: &'t EntityToken,
 ) -> impl Iterator<Item = GuessedPiece> + 't {
-    let masked = task.masked.positions.iter().zip(&task.masked.originals).zip(&task.guesses);
-    masked.filter_map(move |((position, original), guess)| {
-        let guess = guess.as_ref().filter(|_| entity.place.contains(position))?;
+    let masked = task.masked.positions.iter().zip(&task.masked.originals).zip(&task.chosen);
+    masked.filter_map(move |((position, original), chosen)| {
+        let chosen = chosen.as_ref().filter(|_| entity.place.contains(position))?;
         Some(GuessedPiece {
             token: entity.token,
             position: position - entity.place.start,
             old: tokenizer.piece(*original).to_owned(),
-            new: tokenizer.piece(guess.candidate.piece).to_owned(),
-            rank: guess.rank,
-            log_probability: guess.candidate.log_probability,
+            new: tokenizer.piece(chosen.candidate.piece).to_owned(),
+            rank: chosen.rank,
+            log_probability: chosen.candidate.log_probability,
         })
     })
 }
 
-/// The guesses of a draft by mention.
-fn replacements(
+/// Groups the chosen pieces of a draft, each with the number of its mention, into one replacement for each mention.
+fn group_by_mention(
     source: &Sentence,
     draft: &Sentence,
     mut guessed: Vec<(usize, GuessedPiece)>,

@@ -1,7 +1,8 @@
-//! Filling masked positions: batches of similar length, one forward pass for each step of the fill order.
+//! Filling masked positions, in batches of similar length with one forward pass for each step of the fill order.
 
 use std::ops::{ControlFlow, Range};
 
+use melm_nn::config::Config;
 use melm_nn::device::Device;
 use melm_nn::encoder::Tape;
 use melm_nn::mlm::{Allowed, Candidate, HeadTape, MaskedBatch, MaskedLm, PieceSets, Predictions};
@@ -12,30 +13,35 @@ use crate::linearize::Linearized;
 use crate::mask::Masked;
 use crate::run::Generator;
 
-/// A masked window on its way to a filled one.
-pub(super) struct Task<'a> {
+/// A masked window that is being filled.
+pub(super) struct FillTask<'a> {
     pub(super) window: &'a Linearized,
-    /// Its pieces: masks give way to guesses.
+    /// The pieces of the window. Filling replaces each `<mask>` by the chosen piece.
     pub(super) masked: Masked,
-    /// The set of candidates at each masked position.
+    /// The number of the set of candidates at each masked position.
     pub(super) set_of: Vec<usize>,
     pub(super) generator: Generator,
-    /// What was guessed at each masked position; none where no piece is allowed, and the original stands.
-    pub(super) guesses: Vec<Option<Guess>>,
+    /// The piece chosen at each masked position. `None` if no piece is allowed there; the original piece then stays.
+    pub(super) chosen: Vec<Option<ChosenPiece>>,
 }
 
-/// A chosen candidate.
+/// A candidate that was chosen, and its rank from 1.
 #[derive(Clone, Copy)]
-pub(super) struct Guess {
+pub(super) struct ChosenPiece {
     pub(super) rank: usize,
     pub(super) candidate: Candidate,
 }
 
-/// The model, and working memory that is allocated once.
-pub(super) struct Filler<'a> {
-    device: &'a Device,
-    model: &'a MaskedLm,
-    settings: &'a GenerateSettings,
+/// The inputs that are the same for all windows of a round.
+pub(super) struct FillContext<'a> {
+    pub(super) device: &'a Device,
+    pub(super) model: &'a MaskedLm,
+    pub(super) settings: &'a GenerateSettings,
+    pub(super) sets: &'a PieceSets,
+}
+
+/// Working memory for filling, allocated once.
+pub(super) struct Filler {
     tape: Tape,
     head: HeadTape,
     batch: MaskedBatch,
@@ -43,17 +49,10 @@ pub(super) struct Filler<'a> {
     out: Predictions,
 }
 
-impl<'a> Filler<'a> {
-    pub(super) fn new(
-        device: &'a Device,
-        model: &'a MaskedLm,
-        settings: &'a GenerateSettings,
-    ) -> Self {
+impl Filler {
+    pub(super) fn new(config: &Config) -> Self {
         Self {
-            device,
-            model,
-            settings,
-            tape: Tape::for_prediction(model.config()),
+            tape: Tape::for_prediction(config),
             head: HeadTape::default(),
             batch: MaskedBatch::default(),
             set_of: Vec::new(),
@@ -64,19 +63,19 @@ impl<'a> Filler<'a> {
     /// Fills every task. Reports the number of tasks filled by each batch to `on_filled`, which may stop the work.
     pub(super) fn fill(
         &mut self,
-        tasks: &mut [Task<'_>],
-        sets: &PieceSets,
+        context: &FillContext<'_>,
+        tasks: &mut [FillTask<'_>],
         on_filled: &mut dyn FnMut(usize) -> ControlFlow<()>,
     ) -> Result<ControlFlow<()>, Error> {
-        for batch in batches(tasks, self.settings.pieces_per_batch.get()) {
-            let n_steps = match self.settings.order {
+        for batch in batches(tasks, context.settings.pieces_per_batch.get()) {
+            let n_steps = match context.settings.order {
                 FillOrder::AtOnce => 1,
                 FillOrder::LeftToRight => {
-                    batch.iter().map(|at| tasks[*at].guesses.len()).max().unwrap_or(0)
+                    batch.iter().map(|at| tasks[*at].chosen.len()).max().unwrap_or(0)
                 }
             };
             for step in 0..n_steps {
-                self.step(tasks, &batch, sets, step)?;
+                self.step(context, tasks, &batch, step)?;
             }
             if on_filled(batch.len()).is_break() {
                 return Ok(ControlFlow::Break(()));
@@ -85,41 +84,41 @@ impl<'a> Filler<'a> {
         Ok(ControlFlow::Continue(()))
     }
 
-    /// Asks the model once about a batch, and chooses.
+    /// Runs the model once over a batch and chooses a piece at each position of this step.
     fn step(
         &mut self,
-        tasks: &mut [Task<'_>],
+        context: &FillContext<'_>,
+        tasks: &mut [FillTask<'_>],
         batch: &[usize],
-        sets: &PieceSets,
         step: usize,
     ) -> Result<(), Error> {
-        let order = self.settings.order;
+        let FillContext { device, model, settings, sets } = *context;
         self.batch.clear();
         self.set_of.clear();
         for task in batch.iter().map(|at| &tasks[*at]) {
-            let asked = asked(task, order, step);
-            if asked.is_empty() {
+            let indices = indices_of_step(task, settings.order, step);
+            if indices.is_empty() {
                 continue;
             }
             let start = self.batch.sentences.n_rows();
             self.batch.sentences.push(&task.masked.pieces, 0);
-            let positions = task.masked.positions[asked.clone()].iter();
+            let positions = task.masked.positions[indices.clone()].iter();
             self.batch.positions.extend(positions.map(|position| start + position));
-            self.set_of.extend(&task.set_of[asked]);
+            self.set_of.extend(&task.set_of[indices]);
         }
         let allowed = Allowed { sets, set_of: &self.set_of };
-        let question = (&self.batch, self.settings.ranks.last(), allowed);
+        let question = (&self.batch, settings.ranks.last(), allowed);
         let tapes = (&mut self.tape, &mut self.head);
-        self.model.predict_allowed(self.device, question, tapes, &mut self.out)?;
+        model.predict_allowed(device, question, tapes, &mut self.out)?;
         let mut row = 0;
         for at in batch {
             let task = &mut tasks[*at];
-            for index in asked(task, order, step) {
-                let guess = choose(self.out.row(row), self.settings, &mut task.generator);
+            for index in indices_of_step(task, settings.order, step) {
+                let chosen = choose(self.out.row(row), settings, &mut task.generator);
                 let original = task.masked.originals[index];
                 task.masked.pieces[task.masked.positions[index]] =
-                    guess.map_or(original, |guess| guess.candidate.piece);
-                task.guesses[index] = guess;
+                    chosen.map_or(original, |chosen| chosen.candidate.piece);
+                task.chosen[index] = chosen;
                 row += 1;
             }
         }
@@ -127,19 +126,20 @@ impl<'a> Filler<'a> {
     }
 }
 
-/// The masked positions that a step asks about, by number.
-fn asked(task: &Task<'_>, order: FillOrder, step: usize) -> Range<usize> {
-    let n = task.guesses.len();
+/// Returns which of a task's masked positions are filled in a step.
+fn indices_of_step(task: &FillTask<'_>, order: FillOrder, step: usize) -> Range<usize> {
+    let n = task.chosen.len();
     match order {
         FillOrder::AtOnce => 0..n,
         FillOrder::LeftToRight => step.min(n)..(step + 1).min(n),
     }
 }
 
-/// Tasks with something to fill, those of similar length together, up to a number of pieces.
-fn batches(tasks: &[Task<'_>], budget: usize) -> Vec<Vec<usize>> {
+/// Groups the tasks that have a masked position into batches of similar length, of at most `budget` pieces unless a
+/// single task is longer. Returns positions in `tasks`.
+fn batches(tasks: &[FillTask<'_>], budget: usize) -> Vec<Vec<usize>> {
     let length = |at: usize| tasks[at].masked.pieces.len();
-    let mut order: Vec<_> = (0..tasks.len()).filter(|at| !tasks[*at].guesses.is_empty()).collect();
+    let mut order: Vec<_> = (0..tasks.len()).filter(|at| !tasks[*at].chosen.is_empty()).collect();
     order.sort_by_key(|at| length(*at));
     let mut batches: Vec<Vec<usize>> = Vec::new();
     let mut n_pieces = 0;
@@ -156,24 +156,27 @@ fn batches(tasks: &[Task<'_>], budget: usize) -> Vec<Vec<usize>> {
     batches
 }
 
-/// One of the candidates within the ranks; the last one where there are fewer.
+/// Chooses one of the candidates within the ranks of the settings. If there are fewer candidates than the first rank, it is
+/// the last one; `None` if there are none.
 fn choose(
     candidates: &[Candidate],
     settings: &GenerateSettings,
     generator: &mut Generator,
-) -> Option<Guess> {
+) -> Option<ChosenPiece> {
     let last = candidates.len().min(settings.ranks.last());
     let before = (settings.ranks.first() - 1).min(last.checked_sub(1)?);
     let eligible = &candidates[before..last];
     let at = match settings.sampling {
         Sampling::Uniform => generator.below(eligible.len()),
-        Sampling::Temperature(temperature) => weighted(eligible, temperature.into(), generator),
+        Sampling::Temperature(temperature) => {
+            draw_weighted(eligible, temperature.into(), generator)
+        }
     };
-    Some(Guess { rank: before + at + 1, candidate: eligible[at] })
+    Some(ChosenPiece { rank: before + at + 1, candidate: eligible[at] })
 }
 
-/// A draw in proportion to p^(1/T).
-fn weighted(eligible: &[Candidate], temperature: f64, generator: &mut Generator) -> usize {
+/// Draws an index with probability in proportion to p^(1/T).
+fn draw_weighted(eligible: &[Candidate], temperature: f64, generator: &mut Generator) -> usize {
     let log = |candidate: &Candidate| f64::from(candidate.log_probability) / temperature;
     let best = log(&eligible[0]);
     let weights: Vec<f64> = eligible.iter().map(|c| libm::exp(log(c) - best)).collect();
@@ -197,14 +200,14 @@ mod tests {
         (0..n).map(|rank| Candidate { piece: rank.into(), log_probability: likely(rank) }).collect()
     }
 
-    /// How often each rank is chosen in 32,000 draws.
+    /// Counts how often each rank is chosen in 32,000 draws.
     fn counts(settings: &GenerateSettings, n: u16) -> Vec<i32> {
         let mut generator = Seed(9).stream("choose").generator();
         let mut counts = vec![0; 8];
         for _ in 0..32_000 {
-            let guess = choose(&candidates(n), settings, &mut generator).unwrap();
-            assert_eq!(guess.candidate.piece as usize + 1, guess.rank);
-            counts[guess.rank - 1] += 1;
+            let chosen = choose(&candidates(n), settings, &mut generator).unwrap();
+            assert_eq!(chosen.candidate.piece as usize + 1, chosen.rank);
+            counts[chosen.rank - 1] += 1;
         }
         counts
     }
@@ -217,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn ranks_are_chosen_as_the_settings_say() {
+    fn chosen_ranks_follow_the_settings() {
         let paper = GenerateSettings::default();
         assert_near(&counts(&paper, 8), &[6_400, 6_400, 6_400, 6_400, 6_400, 0, 0, 0]);
         let code = GenerateSettings { ranks: (2, 5).try_into().unwrap(), ..paper.clone() };
@@ -227,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_temperature_of_one_is_the_models_own_distribution() {
+    fn a_temperature_of_one_draws_from_the_models_distribution() {
         let sampling = Sampling::Temperature(1.0.try_into().unwrap());
         let ranks = (1, 3).try_into().unwrap();
         let settings = GenerateSettings { ranks, sampling, ..GenerateSettings::default() };
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn without_candidates_there_is_no_choice() {
+    fn nothing_is_chosen_without_candidates() {
         let mut generator = Seed(9).stream("choose").generator();
         assert!(choose(&[], &GenerateSettings::default(), &mut generator).is_none());
     }

@@ -1,37 +1,32 @@
-//! From pieces back to a token, or not at all.
+//! Spelling a token from pieces.
 
 use melm_text::Token;
 
 use crate::pieces::{Tokenizer, is_clean};
 
-/// Spells tokens, and refuses those that could be taken for something else.
-pub(super) struct Speller<'a> {
-    tokenizer: &'a Tokenizer,
-    banned: &'a [String],
+/// Returns the token that `pieces` spell as a replacement of `source`, or `None` if it is not valid.
+///
+/// A token is not valid if it has characters that a reader cannot see, another number of spaces than the source, a
+/// banned text, or the text of a marker or special piece in it.
+pub(super) fn spell_token(
+    tokenizer: &Tokenizer,
+    pieces: &[u32],
+    source: &Token,
+    banned: &[String],
+) -> Option<Token> {
+    let text = tokenizer.decode(pieces);
+    // If the source has a space, its file format can represent one.
+    let n_parts = |text: &str| text.split(' ').count();
+    let is_valid = text.split(' ').all(is_clean)
+        && n_parts(&text) == n_parts(source.as_str())
+        && !banned.contains(&text)
+        && !contains_added_piece(tokenizer, &text);
+    if is_valid { Token::new(&text).ok() } else { None }
 }
 
-impl<'a> Speller<'a> {
-    pub(super) fn new(tokenizer: &'a Tokenizer, banned: &'a [String]) -> Self {
-        Self { tokenizer, banned }
-    }
-
-    /// The token that `pieces` spell in the place of `source`, if it is sound.
-    pub(super) fn spell(&self, pieces: &[u32], source: &Token) -> Option<Token> {
-        let text = self.tokenizer.decode(pieces);
-        // A space can only be where the source has one, and then its file can hold it.
-        let n_parts = |text: &str| text.split(' ').count();
-        let is_sound = text.split(' ').all(is_clean)
-            && n_parts(&text) == n_parts(source.as_str())
-            && !self.banned.contains(&text)
-            && !self.holds_added(&text);
-        if is_sound { Token::new(&text).ok() } else { None }
-    }
-
-    /// Whether ordinary pieces happen to spell a marker or a special piece.
-    fn holds_added(&self, text: &str) -> bool {
-        let mut added = self.tokenizer.added().iter();
-        added.any(|id| text.contains(self.tokenizer.piece(*id)))
-    }
+/// Returns true if the text of a marker or special piece occurs in `text`, spelled by ordinary pieces.
+fn contains_added_piece(tokenizer: &Tokenizer, text: &str) -> bool {
+    tokenizer.added().iter().any(|id| text.contains(tokenizer.piece(*id)))
 }
 
 #[cfg(test)]
@@ -39,21 +34,21 @@ mod tests {
     use super::*;
     use std::path::Path;
 
-    fn spelled(parts: &[&str], source: &str) -> Option<String> {
+    fn spell(pieces: &[&str], source: &str) -> Option<String> {
         let testdata =
             Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pieces/byte_level");
         let mut tokenizer = Tokenizer::open(&testdata).unwrap();
         tokenizer.add_markers(&["<B-X>"]).unwrap();
-        let pieces: Vec<_> = parts.iter().map(|piece| tokenizer.id(piece).unwrap()).collect();
+        let pieces: Vec<_> = pieces.iter().map(|piece| tokenizer.id(piece).unwrap()).collect();
         let banned = ["the".to_owned()];
-        let token = Speller::new(&tokenizer, &banned).spell(&pieces, &Token::new(source).unwrap());
+        let token = spell_token(&tokenizer, &pieces, &Token::new(source).unwrap(), &banned);
         token.map(|token| token.to_string())
     }
 
     #[test]
-    fn sound_tokens_are_spelled_and_others_refused() {
-        assert_eq!(spelled(&["ĠP", "arty"], "Bonn").unwrap(), "Party");
-        assert_eq!(spelled(&["ĠP", "arty", "Ġof"], "New York").unwrap(), "Party of");
+    fn valid_tokens_are_spelled_and_others_rejected() {
+        assert_eq!(spell(&["ĠP", "arty"], "Bonn").unwrap(), "Party");
+        assert_eq!(spell(&["ĠP", "arty", "Ġof"], "New York").unwrap(), "Party of");
         for (pieces, source) in [
             (&["ĠP", "arty", "Ġof"][..], "Bonn"),
             (&["ĠP", "arty", "Ġof"], "New\u{a0}York"),
@@ -62,7 +57,7 @@ mod tests {
             (&["ĠP", "Ã"], "Bonn"),
             (&["Ġ"], "Bonn"),
         ] {
-            assert_eq!(spelled(pieces, source), None, "{pieces:?}");
+            assert_eq!(spell(pieces, source), None, "{pieces:?}");
         }
     }
 }

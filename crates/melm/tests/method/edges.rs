@@ -6,7 +6,7 @@ use melm::mask::{GenerationMask, Masker, Scope, Unit};
 use melm::pieces::{PieceKinds, Tokenizer};
 use melm_text::Corpus;
 
-use crate::generate::{model, one_round};
+use crate::generate::{drafter, model, one_round};
 use crate::support::{mini, read, tokenizer};
 
 fn opened(text: &str, tokenizer: &Tokenizer) -> (Corpus, LinearizedCorpus) {
@@ -20,8 +20,8 @@ fn rounds(text: &str, tokenizer: &Tokenizer, settings: GenerateSettings) -> Vec<
     let mask = GenerationMask { scope: Scope::Whole, ..settings.mask };
     let settings = GenerateSettings { mask, ..settings };
     let (corpus, linearized) = opened(text, tokenizer);
-    let model = model(tokenizer, 23);
-    let round = |n| one_round(&model, tokenizer, &corpus, &linearized, &settings, n);
+    let mut drafter = drafter(model(tokenizer, 23), tokenizer, &settings);
+    let round = |n| one_round(&mut drafter, &corpus, &linearized, n);
     (1..=20).map(round).collect()
 }
 
@@ -75,15 +75,19 @@ fn a_script_is_kept_where_that_is_asked_for() {
     let tokenizer = mini();
     let is_latin = |c: char| c.is_ascii_alphabetic() || ('\u{aa}'..='\u{2ff}').contains(&c);
     let is_foreign = |text: &str| text.chars().any(|c| c.is_alphabetic() && !is_latin(c));
-    let mut model = model(&tokenizer, 23);
-    let bias = model.parameters_mut().get_mut("lm_head.bias").unwrap();
-    for (piece, bias) in (0..).zip(bias).take(tokenizer.n_pieces()) {
-        *bias = if is_foreign(tokenizer.piece(piece)) { 40.0 } else { 0.0 };
-    }
+    let foreign_model = || {
+        let mut model = model(&tokenizer, 23);
+        let bias = model.parameters_mut().get_mut("lm_head.bias").unwrap();
+        for (piece, bias) in (0..).zip(bias).take(tokenizer.n_pieces()) {
+            *bias = if is_foreign(tokenizer.piece(piece)) { 40.0 } else { 0.0 };
+        }
+        model
+    };
     let (corpus, linearized) = opened("in/O Tarin/B-LOC ,/O 1996/B-LOC", &tokenizer);
     for keep_script in [true, false] {
         let settings = GenerateSettings { keep_script, ..GenerateSettings::default() };
-        let round = |n| one_round(&model, &tokenizer, &corpus, &linearized, &settings, n);
+        let mut drafter = drafter(foreign_model(), &tokenizer, &settings);
+        let round = |n| one_round(&mut drafter, &corpus, &linearized, n);
         let news = news(&(1..=5).map(round).collect::<Vec<_>>());
         assert!(news.iter().all(|new| is_foreign(new) != keep_script), "{news:?}");
     }

@@ -5,6 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::LazyLock;
 
 use melm::draft::Draft;
+use melm::entity_lm::EntityLm;
 use melm::generate::{Drafter, FillOrder, GenerateSettings, Round, Sampling};
 use melm::linearize::{LinearizedCorpus, linearize};
 use melm::markers::Markers;
@@ -100,18 +101,23 @@ fn linearized(
     linearize(corpus, tokenizer, is_marked.then_some(&markers), limit).unwrap()
 }
 
-pub(crate) fn one_round(
-    model: &MaskedLm,
+pub(crate) fn drafter(
+    model: MaskedLm,
     tokenizer: &Tokenizer,
+    settings: &GenerateSettings,
+) -> Drafter {
+    Drafter::new(EntityLm::from_parts(model, tokenizer.clone(), None), settings.clone())
+}
+
+pub(crate) fn one_round(
+    drafter: &mut Drafter,
     corpus: &Corpus,
     linearized: &LinearizedCorpus,
-    settings: &GenerateSettings,
     round: u32,
 ) -> Round {
     let device = Device::cpu(1);
-    let mut drafter = Drafter::new(&device, model, tokenizer, settings);
-    let mut go_on = |_| ControlFlow::Continue(());
-    drafter.round(corpus, linearized, key(), round, &mut go_on).unwrap().unwrap()
+    let mut on_progress = |_| ControlFlow::Continue(());
+    drafter.round(&device, corpus, linearized, key(), round, &mut on_progress).unwrap().unwrap()
 }
 
 /// Everything that is promised of a draft, checked without the code that keeps the promise.
@@ -200,7 +206,8 @@ proptest! {
             if misled {
                 mislead(&mut model, &tokenizer);
             }
-            let round = one_round(&model, &tokenizer, &corpus, &linearized, &settings, 1);
+            let mut drafter = drafter(model, &tokenizer, &settings);
+            let round = one_round(&mut drafter, &corpus, &linearized, 1);
             let sources: Vec<_> = round.drafts.iter().filter_map(|draft| draft.source).collect();
             let with: Vec<_> = (0..corpus.sentences().len())
                 .filter(|at| corpus.sentences()[*at].mentions().count() > 0).collect();
@@ -221,12 +228,13 @@ proptest! {
     fn drafts_depend_on_neither_batches_nor_neighbours(corpus in corpus(), settings in settings()) {
         let mut tokenizer = tokenizer("unigram");
         let all = linearized(&corpus, &mut tokenizer, true, LIMIT);
-        let model = model(&tokenizer, 3);
-        let together = one_round(&model, &tokenizer, &corpus, &all, &settings, 2);
+        let other = GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..settings.clone() };
+        let mut in_batches = drafter(model(&tokenizer, 3), &tokenizer, &settings);
+        let mut one_by_one = drafter(model(&tokenizer, 3), &tokenizer, &other);
+        let together = one_round(&mut in_batches, &corpus, &all, 2);
         for window in &all.windows {
             let alone = LinearizedCorpus { windows: vec![window.clone()], ..LinearizedCorpus::default() };
-            let other = GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..settings.clone() };
-            let found = one_round(&model, &tokenizer, &corpus, &alone, &other, 2);
+            let found = one_round(&mut one_by_one, &corpus, &alone, 2);
             let expected = together.drafts.iter().find(|d| d.source == Some(window.sentence)).unwrap();
             prop_assert_eq!(&found.drafts[0].sentence, &expected.sentence);
         }
@@ -245,7 +253,8 @@ proptest! {
         if misled {
             mislead(&mut model, tokenizer);
         }
-        for draft in one_round(&model, tokenizer, &corpus, &linearized, &settings, 1).drafts {
+        let mut drafter = drafter(model, tokenizer, &settings);
+        for draft in one_round(&mut drafter, &corpus, &linearized, 1).drafts {
             assert_sound(&corpus, &draft, tokenizer, &settings);
         }
     }

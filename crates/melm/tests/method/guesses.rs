@@ -12,19 +12,23 @@ use melm_nn::encoder::Tape;
 use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
 use melm_text::Corpus;
 
-use crate::generate::{key, model, one_round};
+use crate::generate::{drafter, key, model, one_round};
 use crate::support::{read, tokenizer};
 
 const TEXT: &str = "the/O Partyelection/B-PER Soman/I-PER in/O Lander/B-ORG and/O |/O \
                     of/O Tarin/B-ORG Sonder/I-ORG Partis/I-ORG ,/O Anders/B-PER";
 
-fn opened(name: &str) -> (Corpus, Tokenizer, LinearizedCorpus, MaskedLm) {
+fn opened(name: &str) -> (Corpus, Tokenizer, LinearizedCorpus) {
     let corpus = read(TEXT);
     let mut tokenizer = tokenizer(name);
     let markers = Markers::of(&[&corpus], &mut tokenizer).unwrap();
     let linearized = linearize(&corpus, &tokenizer, Some(&markers), 298).unwrap();
-    let model = model(&tokenizer, 17);
-    (corpus, tokenizer, linearized, model)
+    (corpus, tokenizer, linearized)
+}
+
+/// A drafter with the same random model every time.
+fn drafter_with(tokenizer: &Tokenizer, settings: &GenerateSettings) -> Drafter {
+    drafter(model(tokenizer, 17), tokenizer, settings)
 }
 
 /// All pieces that may begin, or go on with, a word at one masked position, best first: by brute force.
@@ -67,10 +71,11 @@ fn replay(
 #[test]
 fn guesses_are_the_models_in_both_orders() {
     for name in ["unigram", "byte_level"] {
-        let (corpus, tokenizer, linearized, model) = opened(name);
+        let (corpus, tokenizer, linearized) = opened(name);
         for order in [FillOrder::AtOnce, FillOrder::LeftToRight] {
             let settings = GenerateSettings { order, ..GenerateSettings::default() };
-            let round = one_round(&model, &tokenizer, &corpus, &linearized, &settings, 1);
+            let mut drafter = drafter_with(&tokenizer, &settings);
+            let round = one_round(&mut drafter, &corpus, &linearized, 1);
             assert_eq!(round.n_restored, 0);
             for (draft, window) in round.drafts.iter().zip(&linearized.windows) {
                 let pieces = draft.replacements.iter().flat_map(|r| &r.pieces);
@@ -81,7 +86,7 @@ fn guesses_are_the_models_in_both_orders() {
                         (place.start + piece.position, id, piece.rank)
                     })
                     .collect();
-                replay(window, &model, &tokenizer, &settings, &guesses);
+                replay(window, drafter.lm().model(), &tokenizer, &settings, &guesses);
             }
         }
     }
@@ -89,25 +94,28 @@ fn guesses_are_the_models_in_both_orders() {
 
 #[test]
 fn rounds_differ_and_each_can_be_made_alone() {
-    let (corpus, tokenizer, linearized, model) = opened("unigram");
+    let (corpus, tokenizer, linearized) = opened("unigram");
     let settings = GenerateSettings::default();
     let device = Device::cpu(2);
-    let mut drafter = Drafter::new(&device, &model, &tokenizer, &settings);
+    let mut drafter = drafter_with(&tokenizer, &settings);
     let mut go_on = |_| ControlFlow::Continue(());
-    let mut round = |n| drafter.round(&corpus, &linearized, key(), n, &mut go_on).unwrap().unwrap();
+    let mut round =
+        |n| drafter.round(&device, &corpus, &linearized, key(), n, &mut go_on).unwrap().unwrap();
     let (first, second) = (round(1), round(2));
     assert_ne!(first.drafts[0].sentence, second.drafts[0].sentence);
-    assert_eq!(second, one_round(&model, &tokenizer, &corpus, &linearized, &settings, 2));
+    let mut another = drafter_with(&tokenizer, &settings);
+    assert_eq!(second, one_round(&mut another, &corpus, &linearized, 2));
 }
 
 #[test]
 fn case_script_and_bans_are_kept() {
-    let (corpus, tokenizer, linearized, model) = opened("unigram");
+    let (corpus, tokenizer, linearized) = opened("unigram");
     let mask = GenerationMask { scope: Scope::Whole, ..GenerationMask::default() };
     let plain = GenerateSettings { mask, ..GenerateSettings::default() };
     let settings = GenerateSettings { keep_case: true, ..plain.clone() };
+    let mut drafter = drafter_with(&tokenizer, &settings);
     for n in 1..20 {
-        for draft in one_round(&model, &tokenizer, &corpus, &linearized, &settings, n).drafts {
+        for draft in one_round(&mut drafter, &corpus, &linearized, n).drafts {
             for (old, new) in draft.replacements.iter().flat_map(|r| r.old.iter().zip(&r.new)) {
                 let shape = |text: &str| {
                     let mut letters = text.chars().filter(|c| c.is_alphabetic());
@@ -117,31 +125,35 @@ fn case_script_and_bans_are_kept() {
             }
         }
     }
-    let first = one_round(&model, &tokenizer, &corpus, &linearized, &plain, 1);
+    let mut drafter = drafter_with(&tokenizer, &plain);
+    let first = one_round(&mut drafter, &corpus, &linearized, 1);
     let guess = &first.drafts[0].replacements[0].pieces[0].new;
     let banned = vec![guess.trim_start_matches('▁').to_owned()];
     let settings = GenerateSettings { banned: banned.clone(), ..plain };
+    let mut drafter = drafter_with(&tokenizer, &settings);
     for n in 1..20 {
-        let round = one_round(&model, &tokenizer, &corpus, &linearized, &settings, n);
+        let round = one_round(&mut drafter, &corpus, &linearized, n);
         let pieces = round.drafts.iter().flat_map(|d| &d.replacements).flat_map(|r| &r.pieces);
         assert!(pieces.map(|piece| &piece.new).all(|new| new.trim_start_matches('▁') != banned[0]));
     }
 }
 
 #[test]
-fn the_listener_hears_of_every_window_and_may_stop() {
-    let (corpus, tokenizer, linearized, model) = opened("unigram");
+fn progress_is_reported_for_every_window_and_can_stop_the_round() {
+    let (corpus, tokenizer, linearized) = opened("unigram");
     let settings =
         GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..GenerateSettings::default() };
     let device = Device::cpu(1);
-    let mut drafter = Drafter::new(&device, &model, &tokenizer, &settings);
-    let mut heard = Vec::new();
-    let mut listen = |progress: Progress| {
-        heard.push((progress.done, progress.of));
+    let mut drafter = drafter_with(&tokenizer, &settings);
+    let mut reported = Vec::new();
+    let mut record = |progress: Progress| {
+        reported.push((progress.done, progress.total));
         ControlFlow::Continue(())
     };
-    assert!(drafter.round(&corpus, &linearized, key(), 1, &mut listen).unwrap().is_some());
-    assert_eq!(heard, [(1, 2), (2, 2)]);
+    let made = drafter.round(&device, &corpus, &linearized, key(), 1, &mut record).unwrap();
+    assert!(made.is_some());
+    assert_eq!(reported, [(1, 2), (2, 2)]);
     let mut stop = |_| ControlFlow::Break(());
-    assert!(drafter.round(&corpus, &linearized, key(), 1, &mut stop).unwrap().is_none());
+    let made = drafter.round(&device, &corpus, &linearized, key(), 1, &mut stop).unwrap();
+    assert!(made.is_none());
 }

@@ -61,19 +61,6 @@ pub struct LinearizedCorpus {
 }
 
 impl Linearized {
-    /// The window as it would be encoded without markers.
-    pub fn unlinearized(&self) -> Encoded {
-        let mut encoded = Encoded { pieces: vec![self.pieces[0]], ..Encoded::default() };
-        let count = |n: usize| u32::try_from(n).expect("a window has fewer than 2^32 pieces");
-        for place in &self.places {
-            let start = encoded.pieces.len();
-            encoded.pieces.extend(&self.pieces[place.clone()]);
-            encoded.tokens.push(count(start)..count(encoded.pieces.len()));
-        }
-        encoded.pieces.extend(self.pieces.last());
-        encoded
-    }
-
     /// This window's own stream below `key`.
     pub(crate) fn stream(&self, key: Key) -> Key {
         key.at(self.sentence as u64).at(self.window as u64)

@@ -131,17 +131,8 @@ pub struct Masked {
 }
 
 impl Masked {
-    /// The pieces with nothing hidden.
-    pub fn restored(&self) -> Vec<u32> {
-        let mut pieces = self.pieces.clone();
-        for (position, original) in self.positions.iter().zip(&self.originals) {
-            pieces[*position] = *original;
-        }
-        pieces
-    }
-
-    /// Adds it to a batch; `key` names the sentence among all.
-    pub fn push_to(&self, key: u64, batch: &mut MaskedBatch) {
+    /// Adds the sentence to a batch. `key` identifies it among all examples, for its dropout.
+    pub(crate) fn push_to(&self, key: u64, batch: &mut MaskedBatch) {
         let start = batch.sentences.n_rows();
         batch.sentences.push(&self.pieces, key);
         batch.positions.extend(self.positions.iter().map(|position| start + position));

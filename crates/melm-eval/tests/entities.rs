@@ -5,7 +5,7 @@ use std::path::Path;
 
 use melm::fit::{Every, FitSettings, Freeze, Keep, Shape};
 use melm::model::Pretrained;
-use melm::pieces::{Files, Tokenizer};
+use melm::pieces::{Tokenizer, TokenizerFiles};
 use melm::run::Seed;
 use melm::stage::{Event, Run, Wish};
 use melm::tagger::{Head, Tagger, TaggerSettings, Trained};
@@ -28,7 +28,8 @@ fn corpus(text: &str) -> Corpus {
 
 /// A tiny random model with mini's tokenizer.
 fn pretrained(dir: &Path) -> Pretrained {
-    let files = Files { tokenizer: melm_mini::TOKENIZER.to_owned(), ..Files::default() };
+    let files =
+        TokenizerFiles { tokenizer: melm_mini::TOKENIZER.to_owned(), ..TokenizerFiles::default() };
     let tokenizer = Tokenizer::from_files(files).unwrap();
     tokenizer.save(dir).unwrap();
     let config = Config {

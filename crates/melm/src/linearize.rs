@@ -77,7 +77,7 @@ impl Linearized {
 /// let source = Source::from_text("a.conll", "the O\nParty B-ORG\n");
 /// let corpus = Corpus::read(&source, &ReadOptions::default())?;
 /// let mut tokenizer = Tokenizer::open("../../testdata/pieces/unigram".as_ref())?;
-/// let markers = Markers::of(&[&corpus], &mut tokenizer)?;
+/// let markers = Markers::from_corpora(&[&corpus], &mut tokenizer)?;
 /// let linearized = linearize(&corpus, &tokenizer, Some(&markers), 512)?;
 /// let pieces: Vec<_> = linearized.windows[0].pieces.iter().map(|id| tokenizer.piece(*id)).collect();
 /// assert_eq!(pieces.join(" "), "<s> ▁the <B-ORG> ▁Part y <B-ORG> </s>");

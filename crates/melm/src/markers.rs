@@ -66,7 +66,7 @@ pub struct MarkerStart {
 impl Markers {
     /// One marker for each tag that occurs in any of the corpora, and for each of their languages if one of them has
     /// several or the tokenizer has such a marker already, added to the tokenizer in the order of their texts.
-    pub fn of(corpora: &[&Corpus], tokenizer: &mut Tokenizer) -> Result<Self, Error> {
+    pub fn from_corpora(corpora: &[&Corpus], tokenizer: &mut Tokenizer) -> Result<Self, Error> {
         let mut marked = BTreeMap::new();
         for corpus in corpora {
             for (tag, text) in texts(corpus) {

@@ -235,7 +235,7 @@ impl Masker {
         let positions = entity.place.clone().zip(pieces);
         match unit {
             Unit::Piece => positions
-                .filter(|(_, piece)| self.kinds.is_fit(**piece))
+                .filter(|(_, piece)| self.kinds.is_predictable(**piece))
                 .map(|(position, _)| vec![position])
                 .collect(),
             Unit::Token => {

@@ -6,7 +6,7 @@ use melm_nn::weights::Checkpoint;
 
 use crate::Error;
 use crate::files::Fingerprint;
-use crate::pieces::{Files, Tokenizer};
+use crate::pieces::{Tokenizer, TokenizerFiles};
 
 /// The files of a model that is part of the program.
 #[derive(Clone, Copy)]
@@ -45,7 +45,7 @@ impl Pretrained {
         Self::checked(Self {
             name: dir.display().to_string(),
             checkpoint: Checkpoint::open(dir)?,
-            tokenizer_json: Files::read(dir)?.tokenizer,
+            tokenizer_json: TokenizerFiles::read(dir)?.tokenizer,
             tokenizer: Tokenizer::open(dir)?,
             source: Source::Folder(dir.to_path_buf()),
         })
@@ -53,7 +53,7 @@ impl Pretrained {
 
     /// Opens a model that is part of the program.
     pub fn embedded(name: &str, embedded: Embedded) -> Result<Self, Error> {
-        let files = Files {
+        let files = TokenizerFiles {
             tokenizer: embedded.tokenizer.to_owned(),
             tokenizer_config: Some(embedded.tokenizer_config.to_owned()),
             special_tokens_map: Some(embedded.special_tokens_map.to_owned()),

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use melm::pieces::{Files, Tokenizer};
+use melm::pieces::{Tokenizer, TokenizerFiles};
 use melm_nn::config::Config;
 use melm_nn::mlm::MaskedLm;
 
@@ -17,7 +17,7 @@ Grace B-PER\nHopper I-PER\nspoke O\n. O\n\n";
 /// A folder with a tiny model, which has the tokenizer of mini, and a corpus.
 pub(crate) fn folder() -> tempfile::TempDir {
     let tokenizer = include_str!("../../../melm-mini/model/tokenizer.json").to_owned();
-    with(&Tokenizer::from_files(Files { tokenizer, ..Files::default() }).unwrap())
+    with(&Tokenizer::from_files(TokenizerFiles { tokenizer, ..TokenizerFiles::default() }).unwrap())
 }
 
 /// The same with a tokenizer of some hundred pieces: commands start at once.

@@ -24,7 +24,8 @@ impl EntityLm {
     pub fn open(pretrained: &Pretrained, corpus: &Corpus, linearize: bool) -> Result<Self, Error> {
         let mut tokenizer = pretrained.tokenizer();
         let n_known = tokenizer.n_pieces();
-        let markers = linearize.then(|| Markers::of(&[corpus], &mut tokenizer)).transpose()?;
+        let markers =
+            linearize.then(|| Markers::from_corpora(&[corpus], &mut tokenizer)).transpose()?;
         if tokenizer.n_pieces() > n_known {
             let new = u32::try_from(n_known).expect("ids of pieces are u32");
             let text = tokenizer.piece(new);

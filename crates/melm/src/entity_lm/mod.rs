@@ -50,8 +50,10 @@ impl EntityLm {
         seed: u64,
     ) -> Result<(Self, Vec<MarkerStart>), Error> {
         let mut tokenizer = pretrained.tokenizer();
-        let markers =
-            settings.linearize.then(|| Markers::of(corpora, &mut tokenizer)).transpose()?;
+        let markers = settings
+            .linearize
+            .then(|| Markers::from_corpora(corpora, &mut tokenizer))
+            .transpose()?;
         let n_rows = pretrained.checkpoint().config().vocab_size;
         let n_added = tokenizer.n_pieces().saturating_sub(n_rows);
         let mut model = MaskedLm::open(pretrained.checkpoint(), n_added, seed)?;
@@ -67,7 +69,7 @@ impl EntityLm {
     /// Joins a model with its tokenizer, to which `markers` were added before. Without markers, sentences are read as
     /// they are. Builds the tables over the vocabulary.
     pub fn from_parts(model: MaskedLm, tokenizer: Tokenizer, markers: Option<Markers>) -> Self {
-        let masker = Masker::new(PieceKinds::of(&tokenizer));
+        let masker = Masker::new(PieceKinds::new(&tokenizer));
         Self { model, tokenizer, markers, masker }
     }
 

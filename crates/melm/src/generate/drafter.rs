@@ -116,8 +116,8 @@ impl Drafter {
     /// Masks a window and finds the candidates of each masked position.
     fn mask<'w>(&mut self, sentence: &Sentence, window: &'w Linearized, key: Key) -> FillTask<'w> {
         let tokenizer = self.lm.tokenizer();
-        let masker = self.lm.masker();
-        let masked = masker.for_generation(window, &self.settings.mask, key.then("mask"));
+        let settings = &self.settings.mask;
+        let masked = self.lm.masker().for_generation(window, settings, key.then("mask"));
         let mut entities = window.entities.iter().peekable();
         let mut set_of = Vec::with_capacity(masked.positions.len());
         for (position, original) in masked.positions.iter().zip(&masked.originals) {

@@ -19,7 +19,7 @@
 //! let source = Source::from_text("a.conll", "the O\nParty B-ORG\n");
 //! let gold = Corpus::read(&source, &ReadOptions::default())?;
 //! let mut tokenizer = Tokenizer::open("../../testdata/pieces/unigram".as_ref())?;
-//! let markers = Markers::of(&[&gold], &mut tokenizer)?;
+//! let markers = Markers::from_corpora(&[&gold], &mut tokenizer)?;
 //! // A real program would fine-tune a pretrained model; this one has random parameters.
 //! let config = Config { vocab_size: tokenizer.n_pieces(), hidden_size: 8, n_layers: 1, n_heads: 2, ..Config::default() };
 //! let lm = EntityLm::from_parts(MaskedLm::random(&config, 1)?, tokenizer, Some(markers));

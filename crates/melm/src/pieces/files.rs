@@ -1,4 +1,4 @@
-//! The files of a tokenizer, kept as they came so that they can be written beside a saved model.
+//! The files of a tokenizer. Their text is kept unchanged, so that it can be written beside a saved model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,27 +10,30 @@ use crate::files::write_whole;
 
 /// The texts of a tokenizer's files.
 #[derive(Clone, Debug, Default)]
-pub struct Files {
-    /// `tokenizer.json`: everything we read.
+pub struct TokenizerFiles {
+    /// `tokenizer.json`, the only file that this crate reads.
     pub tokenizer: String,
-    /// `tokenizer_config.json`, which Python wants to see beside it.
+    /// `tokenizer_config.json`, which Python's transformers reads.
     pub tokenizer_config: Option<String>,
-    /// `special_tokens_map.json`, which older Python wants to see beside it.
+    /// `special_tokens_map.json`, which older versions of transformers read.
     pub special_tokens_map: Option<String>,
 }
 
-impl Files {
+impl TokenizerFiles {
     /// Reads the files of a model folder.
-    pub fn read(dir: &Path) -> Result<Self, Error> {
-        let Some(tokenizer) = read_if_there(&dir.join("tokenizer.json"))? else {
+    ///
+    /// # Errors
+    /// If there is no `tokenizer.json`, or a file cannot be read.
+    pub(crate) fn read(dir: &Path) -> Result<Self, Error> {
+        let Some(tokenizer) = read_if_exists(&dir.join("tokenizer.json"))? else {
             return Err(Error::NoTokenizer { dir: dir.to_path_buf() });
         };
-        let tokenizer_config = read_if_there(&dir.join("tokenizer_config.json"))?;
-        let special_tokens_map = read_if_there(&dir.join("special_tokens_map.json"))?;
+        let tokenizer_config = read_if_exists(&dir.join("tokenizer_config.json"))?;
+        let special_tokens_map = read_if_exists(&dir.join("special_tokens_map.json"))?;
         Ok(Self { tokenizer, tokenizer_config, special_tokens_map })
     }
 
-    /// Writes the files into a model folder, each at once under its final name.
+    /// Writes the files into a model folder. Each one replaces its predecessor atomically.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(dir)
             .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
@@ -47,17 +50,18 @@ impl Files {
         Ok(())
     }
 
-    /// Adds markers to `tokenizer.json`; every other part stays the text it was, so that no score is rounded.
+    /// Adds markers to the text of `tokenizer.json`. All other parts keep their text, because parsing and printing would
+    /// round the scores of the pieces.
     pub(super) fn add_markers(
         &mut self,
         path: &Path,
         markers: &[(&str, u32)],
     ) -> Result<(), Error> {
-        let wrong = |source| Error::TokenizerJson { path: path.to_path_buf(), source };
+        let invalid = |source| Error::TokenizerJson { path: path.to_path_buf(), source };
         let mut parts: BTreeMap<&str, Box<RawValue>> =
-            serde_json::from_str(&self.tokenizer).map_err(wrong)?;
+            serde_json::from_str(&self.tokenizer).map_err(invalid)?;
         let mut added: Vec<serde_json::Value> = match parts.get("added_tokens") {
-            Some(added) => serde_json::from_str(added.get()).map_err(wrong)?,
+            Some(added) => serde_json::from_str(added.get()).map_err(invalid)?,
             None => Vec::new(),
         };
         added.extend(markers.iter().map(|&(content, id)| {
@@ -66,13 +70,13 @@ impl Files {
                 "single_word": false, "lstrip": false, "rstrip": false, "normalized": false,
             })
         }));
-        parts.insert("added_tokens", serde_json::value::to_raw_value(&added).map_err(wrong)?);
-        self.tokenizer = serde_json::to_string(&parts).map_err(wrong)?;
+        parts.insert("added_tokens", serde_json::value::to_raw_value(&added).map_err(invalid)?);
+        self.tokenizer = serde_json::to_string(&parts).map_err(invalid)?;
         Ok(())
     }
 }
 
-fn read_if_there(path: &Path) -> Result<Option<String>, Error> {
+fn read_if_exists(path: &Path) -> Result<Option<String>, Error> {
     match std::fs::read_to_string(path) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),

@@ -1,18 +1,17 @@
-//! Pieces: what the model reads instead of tokens, with the alignment between the two.
+//! Tokenization: from the tokens of a corpus to the pieces that a model reads, with their alignment.
 //!
-//! [`Tokenizer::encode`] turns the tokens of a sentence into piece ids and, for each token, the range of its pieces;
-//! everything later carries those ranges and never rebuilds them from strings. Ids and ranges equal Hugging Face's
-//! `tokenizer(tokens, is_split_into_words=True)` and `word_ids()`, with two exceptions that a corpus needs:
+//! [`Tokenizer::encode`] returns piece ids and, for each token, the range of its pieces. Later stages carry these ranges
+//! and never compute them from strings. Ids and ranges equal those of Hugging Face's
+//! `tokenizer(tokens, is_split_into_words=True)` and `word_ids()`, with two exceptions:
 //!
-//! - **Every token has a piece.** A token that normalises to nothing (a lone zero-width space) has none in Hugging
-//!   Face and would lose its tag; here it gets one `<unk>`, and [`Encoded::n_invisible`] counts such tokens.
-//! - **A corpus is data.** The text `<mask>`, `</s>` or `<B-PER>` in a corpus is spelled out in ordinary pieces; only
-//!   we place special pieces and markers, by id. Hugging Face would let a corpus inject them.
+//! - **Every token has a piece.** Hugging Face has no piece for a token that is normalised to nothing, such as a
+//!   zero-width space, and its tag would be lost. Here it becomes one `<unk>`; [`Encoded::n_invisible`] counts them.
+//! - **The text of a corpus is never a special piece.** `<mask>`, `</s>` or `<B-PER>` in a corpus is split into ordinary
+//!   pieces. Special pieces and markers are placed by id. Hugging Face would read them from the text.
 //!
-//! The rules come from `tokenizer.json` and are run by the `tokenizers` crate: normalisers, splitting and the unigram
-//! search are what Hugging Face itself runs, so that any XLM-R model fits, which an implementation of our own would
-//! have to earn case by case. It never sees the added pieces of the file (that is how a corpus stays data), and it is
-//! asked once a distinct token.
+//! The `tokenizers` crate runs the rules of `tokenizer.json`, so that normalization, splitting and the unigram search are
+//! those of Hugging Face for any XLM-R model. It does not know the added pieces of the file, which is why they
+//! cannot be found in text. Each distinct token is segmented once.
 
 mod files;
 mod kinds;
@@ -20,7 +19,7 @@ mod rules;
 mod segmenter;
 mod tokenizer;
 
-pub use files::Files;
+pub use files::TokenizerFiles;
 pub(crate) use kinds::is_clean;
 pub use kinds::{PieceKind, PieceKinds};
-pub use tokenizer::{Encoded, Specials, Tokenizer};
+pub use tokenizer::{Encoded, SpecialPieces, Tokenizer};

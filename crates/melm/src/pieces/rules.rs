@@ -1,4 +1,4 @@
-//! Parsing `tokenizer.json`.
+//! The parser of `tokenizer.json`.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,20 +10,20 @@ use tokenizers::models::unigram::Unigram;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
 
-use super::tokenizer::Specials;
+use super::tokenizer::SpecialPieces;
 use crate::Error;
 
-/// The two kinds of pieces whose alignment is tested.
+/// The supported kinds of tokenizer, whose alignment is tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    /// Those of XLM-R.
+pub(super) enum TokenizerKind {
+    /// Unigram pieces, as XLM-R has.
     Unigram,
-    /// Those of `RoBERTa`.
+    /// Byte-level BPE pieces, as `RoBERTa` has.
     ByteLevel,
 }
 
-impl Kind {
-    /// How a piece says that it begins a word.
+impl TokenizerKind {
+    /// The first character of the pieces that begin a word.
     pub(super) fn word_start(self) -> char {
         match self {
             Self::Unigram => '\u{2581}',
@@ -32,22 +32,25 @@ impl Kind {
     }
 }
 
-/// The parsed file: rules that know nothing of the added pieces.
+/// A parsed file. `tokenizer` does not know the added pieces.
 pub(super) struct Rules {
     pub(super) tokenizer: Tokenizer,
-    pub(super) kind: Kind,
+    pub(super) kind: TokenizerKind,
+    /// The model's pieces by id.
     pub(super) pieces: Vec<String>,
+    /// Added pieces, special or not, with their ids.
     pub(super) added: Vec<(String, u32)>,
 }
 
-/// Why a file was refused.
-pub(super) enum Problem {
+/// The reason why a file was refused.
+pub(super) enum ParseError {
     Json(serde_json::Error),
     Unsupported(String),
 }
 
-impl Problem {
-    pub(super) fn at(self, path: &Path) -> Error {
+impl ParseError {
+    /// Adds the path of the file.
+    pub(super) fn in_file(self, path: &Path) -> Error {
         let path = path.to_path_buf();
         match self {
             Self::Json(source) => Error::TokenizerJson { path, source },
@@ -56,44 +59,44 @@ impl Problem {
     }
 }
 
-impl From<serde_json::Error> for Problem {
+impl From<serde_json::Error> for ParseError {
     fn from(source: serde_json::Error) -> Self {
         Self::Json(source)
     }
 }
 
-impl From<tokenizers::Error> for Problem {
+impl From<tokenizers::Error> for ParseError {
     fn from(source: tokenizers::Error) -> Self {
         Self::Unsupported(source.to_string())
     }
 }
 
-/// The parts that segmentation needs. Truncation, padding and the template of special pieces are left out on purpose:
-/// sentences are never cut here, and special pieces are placed by us.
+/// The parts of the file that segmentation needs. Truncation, padding and the template of special pieces are not read:
+/// `Tokenizer::encode` never truncates, and places special pieces itself.
 #[derive(Deserialize)]
-struct Parts {
+struct TokenizerJson {
     #[serde(default)]
-    added_tokens: Vec<Added>,
+    added_tokens: Vec<AddedTokenJson>,
     normalizer: Option<Box<RawValue>>,
     pre_tokenizer: Option<Box<RawValue>>,
     model: Box<RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Added {
+struct AddedTokenJson {
     id: u32,
     content: String,
 }
 
 #[derive(Deserialize)]
-struct ModelKind {
+struct ModelHeaderJson {
     #[serde(rename = "type")]
     name: Option<String>,
     dropout: Option<f32>,
 }
 
 #[derive(Deserialize)]
-struct UnigramParts {
+struct UnigramJson {
     vocab: Vec<(String, f64)>,
     unk_id: Option<usize>,
     #[serde(default)]
@@ -101,15 +104,15 @@ struct UnigramParts {
 }
 
 #[derive(Deserialize)]
-struct BpeVocabulary {
+struct BpeJson {
     vocab: BTreeMap<String, u32>,
 }
 
-pub(super) fn parse(text: &str) -> Result<Rules, Problem> {
-    let parts: Parts = serde_json::from_str(text)?;
-    let model: ModelKind = serde_json::from_str(parts.model.get())?;
+pub(super) fn parse(text: &str) -> Result<Rules, ParseError> {
+    let parts: TokenizerJson = serde_json::from_str(text)?;
+    let model: ModelHeaderJson = serde_json::from_str(parts.model.get())?;
     if model.dropout.is_some_and(|rate| rate != 0.0) {
-        return Err(Problem::Unsupported("random dropout of merges".to_owned()));
+        return Err(ParseError::Unsupported("random dropout of merges".to_owned()));
     }
     let added: Vec<_> =
         parts.added_tokens.into_iter().map(|added| (added.content, added.id)).collect();
@@ -117,18 +120,19 @@ pub(super) fn parse(text: &str) -> Result<Rules, Problem> {
     let (mut tokenizer, kind, pieces, split) = match (model.name.as_deref(), split) {
         (Some("Unigram"), Some(split)) => {
             let (tokenizer, pieces) = unigram(serde_json::from_str(parts.model.get())?, &added)?;
-            (tokenizer, Kind::Unigram, pieces, split)
+            (tokenizer, TokenizerKind::Unigram, pieces, split)
         }
         (Some("BPE"), Some(PreTokenizerWrapper::ByteLevel(split))) => {
             let model: BPE = serde_json::from_str(parts.model.get())?;
-            let pieces = by_id(serde_json::from_str(parts.model.get())?)?;
-            // RoBERTa's file says no space before the first token of a text; each of ours stands in a sentence.
+            let pieces = pieces_by_id(serde_json::from_str(parts.model.get())?)?;
+            // RoBERTa's file adds no space before the first token of a text. Our tokens are inside a sentence, so they all
+            // get one.
             let split = ByteLevel::new(true, split.trim_offsets, split.use_regex).into();
-            (Tokenizer::new(model), Kind::ByteLevel, pieces, split)
+            (Tokenizer::new(model), TokenizerKind::ByteLevel, pieces, split)
         }
         (name, _) => {
             let name = name.unwrap_or("unknown");
-            return Err(Problem::Unsupported(format!("a tokenizer of the kind `{name}`")));
+            return Err(ParseError::Unsupported(format!("a tokenizer of the kind `{name}`")));
         }
     };
     let normalizer: Option<NormalizerWrapper> = optional(parts.normalizer.as_deref())?;
@@ -143,37 +147,37 @@ fn optional<T: serde::de::DeserializeOwned>(
     part.map_or(Ok(None), |part| serde_json::from_str(part.get()))
 }
 
-/// A unigram model that cannot find added pieces in a text.
+/// Builds a unigram model that cannot find added pieces in a text. Returns it with the pieces by id.
 ///
-/// Hugging Face lists `<mask>` among the pieces with the best score of all, and relies on cutting it out beforehand.
-/// Here such a piece gets a space before it: no token reaches the model with a space in it, so nothing matches, while
-/// ids and the other scores stay.
+/// Hugging Face lists `<mask>` among the pieces with the best score of all, and splits it off before the model runs.
+/// Here a space is put before such pieces. The model never gets a token with a space in it, so they never match, and
+/// ids and other scores do not change.
 fn unigram(
-    model: UnigramParts,
+    model: UnigramJson,
     added: &[(String, u32)],
-) -> Result<(Tokenizer, Vec<String>), Problem> {
-    let UnigramParts { mut vocab, unk_id, byte_fallback } = model;
+) -> Result<(Tokenizer, Vec<String>), ParseError> {
+    let UnigramJson { mut vocab, unk_id, byte_fallback } = model;
     if unk_id.is_none() {
-        return Err(Problem::Unsupported("a unigram model without `unk_id`".to_owned()));
+        return Err(ParseError::Unsupported("a unigram model without `unk_id`".to_owned()));
     }
     let pieces: Vec<String> = vocab.iter().map(|(piece, _)| piece.clone()).collect();
     for (id, (piece, _)) in vocab.iter_mut().enumerate() {
         let is_added =
             added.iter().any(|(content, added)| *added as usize == id && content == piece);
-        if is_added || Specials::TEXTS.contains(&piece.as_str()) {
+        if is_added || SpecialPieces::TEXTS.contains(&piece.as_str()) {
             piece.insert(0, ' ');
         }
     }
     Ok((Tokenizer::new(Unigram::from(vocab, unk_id, byte_fallback)?), pieces))
 }
 
-/// The pieces in the order of their ids, which must be 0, 1, 2 …
-fn by_id(BpeVocabulary { vocab }: BpeVocabulary) -> Result<Vec<String>, Problem> {
+/// Returns the pieces in the order of their ids, which must be 0, 1, 2 …
+fn pieces_by_id(BpeJson { vocab }: BpeJson) -> Result<Vec<String>, ParseError> {
     let mut pieces: Vec<_> = vocab.into_iter().map(|(piece, id)| (id, piece)).collect();
     pieces.sort_unstable();
-    let gapless = pieces.iter().enumerate().all(|(place, (id, _))| place == *id as usize);
-    if !gapless {
-        return Err(Problem::Unsupported("a vocabulary with gaps".to_owned()));
+    let has_no_gaps = pieces.iter().enumerate().all(|(at, (id, _))| at == *id as usize);
+    if !has_no_gaps {
+        return Err(ParseError::Unsupported("a vocabulary with gaps".to_owned()));
     }
     Ok(pieces.into_iter().map(|(_, piece)| piece).collect())
 }

@@ -5,15 +5,15 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::files::Files;
-use super::segmenter::{Opened, Segmenter};
+use super::files::TokenizerFiles;
+use super::segmenter::{ParsedTokenizer, Segmenter};
 use crate::Error;
 
-/// Distinct tokens remembered; beyond it tokens are segmented anew, so that a huge corpus cannot fill the memory.
-const MOST_REMEMBERED: usize = 1 << 20;
+/// The most tokens in the cache. Limits the memory that a huge corpus can take.
+const MAX_CACHED: usize = 1 << 20;
 
-/// Tokens and their pieces.
-type Remembered = HashMap<Box<str>, Box<[u32]>>;
+/// The pieces of tokens that were segmented before.
+type Cache = HashMap<Box<str>, Box<[u32]>>;
 
 /// A sentence as the model reads it: `<s>`, the pieces of its tokens, `</s>`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,54 +22,58 @@ pub struct Encoded {
     pub pieces: Vec<u32>,
     /// For each token the range of its pieces in `pieces`: contiguous, non-empty, covering all but `<s>` and `</s>`.
     pub tokens: Vec<Range<u32>>,
-    /// Tokens that have no piece of their own (nothing visible in them) and stand as `<unk>`.
+    /// The number of tokens without a visible character, which are encoded as `<unk>`.
     pub n_invisible: usize,
 }
 
 /// The ids of the special pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Specials {
-    /// `<s>`, before a sentence.
+pub struct SpecialPieces {
+    /// `<s>`, before each sentence.
     pub bos: u32,
-    /// `</s>`, after a sentence.
+    /// `</s>`, after each sentence.
     pub eos: u32,
     /// `<pad>`.
     pub pad: u32,
-    /// `<unk>`, for characters the vocabulary lacks.
+    /// `<unk>`, for characters that are not in the vocabulary.
     pub unk: u32,
-    /// `<mask>`, for pieces the model is to guess.
+    /// `<mask>`, in the place of pieces that the model predicts.
     pub mask: u32,
 }
 
-/// Cuts tokens into pieces; see the [module](super) for what it promises.
+/// Splits tokens into pieces. The [module](super) describes how it differs from Hugging Face's.
 ///
-/// Copies have markers of their own and share the rules and what they remember, which do not depend on markers.
+/// Clones share the rules and the cache of segmented tokens, which do not depend on markers. Each clone has markers of its own.
 #[derive(Clone)]
 pub struct Tokenizer {
     path: PathBuf,
     segmenter: Arc<Segmenter>,
     pieces: Vec<String>,
     ids: HashMap<String, u32>,
-    /// Ids that only we may place: those of special pieces, markers and whatever else was added to the vocabulary.
+    /// Ids that never come from text: special pieces, markers and all other added pieces.
     added: Vec<u32>,
-    specials: Specials,
-    files: Files,
-    remembered: Arc<RwLock<Remembered>>,
+    specials: SpecialPieces,
+    files: TokenizerFiles,
+    cache: Arc<RwLock<Cache>>,
 }
 
 impl Tokenizer {
     /// Opens the tokenizer of a model folder.
+    ///
+    /// # Errors
+    /// If there is no `tokenizer.json`, or it is damaged or of a kind that is not supported.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        Self::new(dir.join("tokenizer.json"), Files::read(dir)?)
+        Self::new(dir.join("tokenizer.json"), TokenizerFiles::read(dir)?)
     }
 
-    /// Opens a tokenizer that is part of the program.
-    pub fn from_files(files: Files) -> Result<Self, Error> {
+    /// Opens a tokenizer whose files are embedded in the program.
+    pub fn from_files(files: TokenizerFiles) -> Result<Self, Error> {
         Self::new(PathBuf::from("(embedded model)/tokenizer.json"), files)
     }
 
-    fn new(path: PathBuf, files: Files) -> Result<Self, Error> {
-        let Opened { segmenter, mut pieces, added } = Segmenter::parse(&path, &files.tokenizer)?;
+    fn new(path: PathBuf, files: TokenizerFiles) -> Result<Self, Error> {
+        let ParsedTokenizer { segmenter, mut pieces, added } =
+            Segmenter::parse(&path, &files.tokenizer)?;
         let mut ids = Vec::new();
         for (piece, id) in added {
             match pieces.get(id as usize) {
@@ -81,14 +85,15 @@ impl Tokenizer {
         }
         let added = ids;
         let ids = (0u32..).zip(&pieces).map(|(id, piece)| (piece.clone(), id)).collect();
-        let specials = Specials::find(&path, &ids)?;
-        let (segmenter, remembered) = (Arc::new(segmenter), Arc::default());
-        let tokenizer = Self { path, segmenter, pieces, ids, added, specials, files, remembered };
-        tokenizer.check_that_text_stays_text()?;
+        let specials = SpecialPieces::find(&path, &ids)?;
+        let (segmenter, cache) = (Arc::new(segmenter), Arc::default());
+        let tokenizer = Self { path, segmenter, pieces, ids, added, specials, files, cache };
+        tokenizer.check_added_pieces_not_in_text()?;
         Ok(tokenizer)
     }
 
-    fn check_that_text_stays_text(&self) -> Result<(), Error> {
+    /// Fails if segmenting the text of an added piece yields an added piece.
+    fn check_added_pieces_not_in_text(&self) -> Result<(), Error> {
         for &id in self.added.iter().filter(|&&id| id != self.specials.unk) {
             let found = self.segmenter.segment(self.piece(id))?;
             if found.iter().any(|piece| *piece != self.specials.unk && self.added.contains(piece)) {
@@ -101,12 +106,15 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// Encodes a sentence given as tokens. Never truncates.
+    /// Encodes a sentence that is given as tokens. Never truncates.
+    ///
+    /// # Errors
+    /// If the rules of the tokenizer fail on a token.
     pub fn encode(&self, tokens: &[impl AsRef<str>]) -> Result<Encoded, Error> {
         let mut encoded = Encoded { pieces: vec![self.specials.bos], ..Encoded::default() };
         for token in tokens {
             let start = encoded.len();
-            self.extend_with(token.as_ref(), &mut encoded.pieces)?;
+            self.append_pieces(token.as_ref(), &mut encoded.pieces)?;
             if encoded.len() == start {
                 encoded.pieces.push(self.specials.unk);
                 encoded.n_invisible += 1;
@@ -117,25 +125,26 @@ impl Tokenizer {
         Ok(encoded)
     }
 
-    /// Appends the pieces of a token, which depend on nothing but the token.
-    fn extend_with(&self, token: &str, pieces: &mut Vec<u32>) -> Result<(), Error> {
-        // A panic elsewhere cannot leave the map half-changed in a way that matters: entries are whole or absent.
-        if let Some(known) =
-            self.remembered.read().unwrap_or_else(PoisonError::into_inner).get(token)
-        {
+    /// Appends the pieces of a token, from the cache if it was segmented before.
+    fn append_pieces(&self, token: &str, pieces: &mut Vec<u32>) -> Result<(), Error> {
+        // A poisoned lock is safe to use: a panic cannot leave an incomplete entry in the map.
+        if let Some(known) = self.cache.read().unwrap_or_else(PoisonError::into_inner).get(token) {
             pieces.extend_from_slice(known);
             return Ok(());
         }
         let new = self.segmenter.segment(token)?;
         pieces.extend_from_slice(&new);
-        let mut remembered = self.remembered.write().unwrap_or_else(PoisonError::into_inner);
-        if remembered.len() < MOST_REMEMBERED {
-            remembered.insert(token.into(), new.into());
+        let mut cache = self.cache.write().unwrap_or_else(PoisonError::into_inner);
+        if cache.len() < MAX_CACHED {
+            cache.insert(token.into(), new.into());
         }
         Ok(())
     }
 
-    /// Gives each marker an id after the vocabulary; one that the tokenizer has as a marker already keeps its id.
+    /// Adds markers behind the vocabulary and returns their ids. A marker that was added before keeps its id.
+    ///
+    /// # Errors
+    /// If a marker is empty, or is a piece of the vocabulary or a special piece.
     pub fn add_markers(&mut self, markers: &[impl AsRef<str>]) -> Result<Vec<u32>, Error> {
         let n_before = self.pieces.len();
         let mut result = Vec::with_capacity(markers.len());
@@ -168,55 +177,55 @@ impl Tokenizer {
         id
     }
 
-    /// Whether a piece was added as a marker.
-    pub fn is_marker(&self, id: u32) -> bool {
+    /// Returns true if a piece was added to the vocabulary and is not a special piece.
+    pub(crate) fn is_marker(&self, id: u32) -> bool {
         self.added.contains(&id) && !self.specials.ids().contains(&id)
     }
 
-    /// The special pieces.
-    pub fn specials(&self) -> Specials {
+    /// The ids of the special pieces.
+    pub fn specials(&self) -> SpecialPieces {
         self.specials
     }
 
-    /// The number of pieces, markers included: the rows that the piece table needs.
+    /// The number of pieces, markers included. The model's piece table needs a row for each.
     pub fn n_pieces(&self) -> usize {
         self.pieces.len()
     }
 
-    /// The piece with this id, as the vocabulary writes it: a leading `▁` (byte-level `Ġ`) begins a word.
+    /// Returns the piece with this id as the vocabulary writes it. A leading `▁` (byte-level: `Ġ`) begins a word.
     ///
     /// # Panics
-    /// If the id is not below [`Self::n_pieces`].
+    /// If `id` is not below [`Self::n_pieces`].
     pub fn piece(&self, id: u32) -> &str {
         &self.pieces[id as usize]
     }
 
-    /// The id of a piece, special piece or marker.
+    /// Returns the id of a piece, special piece or marker.
     pub fn id(&self, piece: &str) -> Option<u32> {
         self.ids.get(piece).copied()
     }
 
-    /// Special pieces, markers and whatever else was added to the vocabulary: what only we place.
+    /// The ids that never come from text: special pieces, markers and all other added pieces.
     pub fn added(&self) -> &[u32] {
         &self.added
     }
 
-    /// The text that a piece adds to its word; `None` if by itself it is no text, as one byte of several.
+    /// Returns the text that a piece adds to its word, or `None` for a piece that is only part of a character.
     pub fn text(&self, id: u32) -> Option<String> {
         self.segmenter.text(self.piece(id))
     }
 
-    /// Whether the piece begins a word; special pieces and markers do not.
+    /// Returns true if the piece begins a word. Special pieces and markers do not.
     pub fn is_word_initial(&self, id: u32) -> bool {
         self.segmenter.begins_word(self.piece(id))
     }
 
-    /// The token that pieces spell, trimmed; special pieces and markers are spelled like any other.
+    /// Returns the token that pieces spell, without white space at its ends. Special pieces and markers are not left out.
     pub fn decode(&self, pieces: &[u32]) -> String {
         self.segmenter.spell(pieces.iter().map(|&id| self.piece(id).to_owned()).collect())
     }
 
-    /// Writes the tokenizer's files, markers included, so that Python's `AutoTokenizer` opens the folder.
+    /// Writes the tokenizer's files, markers included. Python's `AutoTokenizer` can open the folder.
     pub fn save(&self, dir: &Path) -> Result<(), Error> {
         self.files.write(dir)
     }
@@ -228,7 +237,7 @@ impl Encoded {
     }
 }
 
-impl Specials {
+impl SpecialPieces {
     pub(super) const TEXTS: [&str; 5] = ["<s>", "</s>", "<pad>", "<unk>", "<mask>"];
 
     fn find(path: &Path, ids: &HashMap<String, u32>) -> Result<Self, Error> {

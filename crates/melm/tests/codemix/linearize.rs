@@ -19,7 +19,7 @@ fn tokenizer() -> Tokenizer {
 
 fn pieces(corpus: &Corpus) -> Vec<String> {
     let mut tokenizer = tokenizer();
-    let markers = Markers::of(&[corpus], &mut tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[corpus], &mut tokenizer).unwrap();
     let linearized = linearize(corpus, &tokenizer, Some(&markers), 512).unwrap();
     for window in &linearized.windows {
         let plain = tokenizer.encode(corpus.sentences()[window.sentence].tokens()).unwrap();
@@ -62,22 +62,22 @@ fn one_language_needs_no_marker_and_one_that_is_taken_is_refused() {
     let part = read("the O\nParty B-ORG\n");
     let alone = Corpus::of_languages([("en", &part)]);
     let mut own = tokenizer();
-    let markers = Markers::of(&[&alone], &mut own).unwrap();
+    let markers = Markers::from_corpora(&[&alone], &mut own).unwrap();
     assert_eq!(markers.iter().map(|(text, _)| text).collect::<Vec<_>>(), ["<B-ORG>"]);
     // A dev set of one language, and a tokenizer that has its marker already.
     let both = Corpus::of_languages([("nl", &part), ("en", &part)]);
     let mut own = tokenizer();
-    let markers = Markers::of(&[&both, &alone], &mut own).unwrap();
+    let markers = Markers::from_corpora(&[&both, &alone], &mut own).unwrap();
     for (markers, name) in
-        [(&markers, "dev"), (&Markers::of(&[&alone], &mut own).unwrap(), "again")]
+        [(&markers, "dev"), (&Markers::from_corpora(&[&alone], &mut own).unwrap(), "again")]
     {
         let linearized = linearize(&alone, &own, Some(markers), 512).unwrap();
         assert_eq!(own.piece(linearized.windows[0].pieces[2]), "<en>", "{name}");
     }
     // `<s>` is a piece already.
     let taken = Corpus::of_languages([("s", &part), ("en", &part)]);
-    assert!(Markers::of(&[&taken], &mut tokenizer()).is_err());
+    assert!(Markers::from_corpora(&[&taken], &mut tokenizer()).is_err());
     let bare = read("the O\nParty B\n");
     let taken = Corpus::of_languages([("B", &bare), ("en", &bare)]);
-    assert!(Markers::of(&[&taken], &mut tokenizer()).is_err());
+    assert!(Markers::from_corpora(&[&taken], &mut tokenizer()).is_err());
 }

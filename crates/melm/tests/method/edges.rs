@@ -61,7 +61,7 @@ fn a_token_with_an_unknown_character_is_never_masked_and_counted() {
     let tokenizer = tokenizer("unigram");
     let text = "in/O Land\u{13000}/B-LOC Part/I-LOC";
     let (_, linearized) = opened(text, &tokenizer);
-    let masker = Masker::new(PieceKinds::of(&tokenizer));
+    let masker = Masker::new(PieceKinds::new(&tokenizer));
     for unit in [Unit::Piece, Unit::Token] {
         assert_eq!(masker.n_unmaskable(&linearized.windows, unit), 1);
     }

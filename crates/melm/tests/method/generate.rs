@@ -46,7 +46,7 @@ pub(crate) fn model(tokenizer: &Tokenizer, seed: u64) -> MaskedLm {
 /// Pushes the model towards all that a draft must not hold: by far the likeliest are then special pieces, markers,
 /// padding rows, bare word starts, parts of characters, and the pieces that could spell a marker.
 fn mislead(model: &mut MaskedLm, tokenizer: &Tokenizer) {
-    let kinds = PieceKinds::of(tokenizer);
+    let kinds = PieceKinds::new(tokenizer);
     let bias = model.parameters_mut().get_mut("lm_head.bias").unwrap();
     for (piece, bias) in (0..).zip(bias) {
         let spells_marker = (piece as usize) < tokenizer.n_pieces()
@@ -97,7 +97,7 @@ fn linearized(
     is_marked: bool,
     limit: usize,
 ) -> LinearizedCorpus {
-    let markers = Markers::of(&[corpus], tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[corpus], tokenizer).unwrap();
     linearize(corpus, tokenizer, is_marked.then_some(&markers), limit).unwrap()
 }
 

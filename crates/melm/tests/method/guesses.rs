@@ -21,7 +21,7 @@ const TEXT: &str = "the/O Partyelection/B-PER Soman/I-PER in/O Lander/B-ORG and/
 fn opened(name: &str) -> (Corpus, Tokenizer, LinearizedCorpus) {
     let corpus = read(TEXT);
     let mut tokenizer = tokenizer(name);
-    let markers = Markers::of(&[&corpus], &mut tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
     let linearized = linearize(&corpus, &tokenizer, Some(&markers), 298).unwrap();
     (corpus, tokenizer, linearized)
 }
@@ -40,7 +40,7 @@ fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usi
     let mut out = Predictions::default();
     let k = model.config().vocab_size;
     model.predict(&Device::cpu(1), (&batch, k), (&mut tape, &mut head), &mut out).unwrap();
-    let kinds = PieceKinds::of(tokenizer);
+    let kinds = PieceKinds::new(tokenizer);
     let place = out.row(0).iter().map(|candidate| candidate.piece);
     place.filter(|piece| kinds.kind(*piece) != PieceKind::Unfit).collect()
 }
@@ -54,13 +54,14 @@ fn replay(
     guesses: &[(usize, u32, usize)],
 ) {
     let key = key().at(1).then("mask");
-    let masked = Masker::new(PieceKinds::of(tokenizer)).for_generation(window, &settings.mask, key);
+    let masked =
+        Masker::new(PieceKinds::new(tokenizer)).for_generation(window, &settings.mask, key);
     assert_eq!(masked.positions, guesses.iter().map(|guess| guess.0).collect::<Vec<_>>());
     let mut pieces = masked.pieces.clone();
     for (position, piece, rank) in guesses {
-        let wanted = PieceKinds::of(tokenizer).kind(*piece);
+        let wanted = PieceKinds::new(tokenizer).kind(*piece);
         let mut ranked = ranked(model, tokenizer, &pieces, *position);
-        ranked.retain(|piece| PieceKinds::of(tokenizer).kind(*piece) == wanted);
+        ranked.retain(|piece| PieceKinds::new(tokenizer).kind(*piece) == wanted);
         assert_eq!(ranked[rank - 1], *piece);
         if settings.order == FillOrder::LeftToRight {
             pieces[*position] = *piece;

@@ -25,7 +25,7 @@ fn by_the_paper(corpus: &Corpus, sentence: &Sentence, tokenizer: &Tokenizer) -> 
 }
 
 fn all(corpus: &Corpus, tokenizer: &mut Tokenizer, limit: usize) -> LinearizedCorpus {
-    let markers = Markers::of(&[corpus], tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[corpus], tokenizer).unwrap();
     linearize(corpus, tokenizer, Some(&markers), limit).unwrap()
 }
 
@@ -69,7 +69,7 @@ proptest! {
     #[test]
     fn windows_fit_and_show_every_mention_whole_exactly_once(corpus in corpus(), limit in 3usize..40, marked: bool) {
         let mut tokenizer = tokenizer("unigram");
-        let markers = Markers::of(&[&corpus], &mut tokenizer).unwrap();
+        let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
         let found = linearize(&corpus, &tokenizer, marked.then_some(&markers), limit).unwrap();
         let mut n_shown = 0;
         for (number, sentence) in corpus.sentences().iter().enumerate() {

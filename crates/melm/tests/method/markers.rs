@@ -35,7 +35,7 @@ fn markers_are_spelt_as_the_corpus_spells_its_tags() {
         ("a/B-X b/L-X c/U-Y", "<B-X> <L-X> <U-Y>"),
         ("a/O b/O", ""),
     ] {
-        let markers = Markers::of(&[&read(text)], &mut tokenizer("unigram")).unwrap();
+        let markers = Markers::from_corpora(&[&read(text)], &mut tokenizer("unigram")).unwrap();
         let texts: Vec<_> = markers.iter().map(|(text, _)| text).collect();
         assert_eq!(texts.join(" "), expected);
     }
@@ -45,7 +45,7 @@ fn markers_are_spelt_as_the_corpus_spells_its_tags() {
 fn rows_and_biases_start_as_the_mean_over_related_words() {
     let corpus = read("a/B-ORG b/I-ORG c/O d/B-Stadt");
     let mut tokenizer = mini();
-    let markers = Markers::of(&[&corpus], &mut tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
     let mut model = model(tokenizer.n_pieces());
     for (at, bias) in model.parameters_mut().get_mut("lm_head.bias").unwrap().iter_mut().enumerate()
     {
@@ -76,7 +76,7 @@ fn rows_and_biases_start_as_the_mean_over_related_words() {
 fn rows_can_start_at_random_or_as_in_the_authors_code() {
     let corpus = read("a/B-ORG b/O");
     let mut tokenizer = mini();
-    let markers = Markers::of(&[&corpus], &mut tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
     let (_, id) = markers.iter().next().unwrap();
     let drawn = model(tokenizer.n_pieces());
     let words = BTreeMap::new();
@@ -99,7 +99,7 @@ fn rows_can_start_at_random_or_as_in_the_authors_code() {
 fn without_a_known_piece_the_drawn_row_stays_and_that_is_said() {
     let corpus = read("a/B-X b/O");
     let mut tokenizer = tokenizer("unigram");
-    let markers = Markers::of(&[&corpus], &mut tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
     let mut model = model(tokenizer.n_pieces());
     let (_, id) = markers.iter().next().unwrap();
     let drawn = row(&model, id);
@@ -114,7 +114,7 @@ fn without_a_known_piece_the_drawn_row_stays_and_that_is_said() {
 #[test]
 fn a_dev_tag_without_a_marker_is_refused_by_name() {
     let mut tokenizer = tokenizer("unigram");
-    let markers = Markers::of(&[&read("a/B-PER b/O")], &mut tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[&read("a/B-PER b/O")], &mut tokenizer).unwrap();
     let error = linearize(&read("a/B-LOC b/O"), &tokenizer, Some(&markers), 99).unwrap_err();
     assert!(matches!(error, Error::NoMarker { ref tag } if tag == "B-LOC"), "{error}");
 }

@@ -14,9 +14,9 @@ use proptest::prelude::*;
 use crate::support::{TINY, corpus, read, tokenizer};
 
 fn windows(corpus: &Corpus, tokenizer: &mut Tokenizer) -> (Vec<Linearized>, Masker) {
-    let markers = Markers::of(&[corpus], tokenizer).unwrap();
+    let markers = Markers::from_corpora(&[corpus], tokenizer).unwrap();
     let windows = linearize(corpus, tokenizer, Some(&markers), 512).unwrap().windows;
-    (windows, Masker::new(PieceKinds::of(tokenizer)))
+    (windows, Masker::new(PieceKinds::new(tokenizer)))
 }
 
 /// The pieces with every mask replaced by the original piece.
@@ -39,7 +39,7 @@ fn key() -> Key {
 /// The positions between the markers of each mention that can be guessed, found by walking over the pieces.
 fn guessable(corpus: &Corpus, window: &Linearized, tokenizer: &Tokenizer) -> Vec<Vec<usize>> {
     let sentence = &corpus.sentences()[window.sentence];
-    let kinds = PieceKinds::of(tokenizer);
+    let kinds = PieceKinds::new(tokenizer);
     let mut at = 1;
     let mut positions: Vec<Vec<usize>> = Vec::new();
     for (token, text) in sentence.tokens().iter().enumerate() {
@@ -48,7 +48,8 @@ fn guessable(corpus: &Corpus, window: &Linearized, tokenizer: &Tokenizer) -> Vec
         let is_entity = sentence.tags()[token].entity_type().is_some();
         at += usize::from(is_entity);
         let is_known = !pieces.contains(&tokenizer.specials().unk);
-        let own = (at..).zip(pieces).filter(|(_, p)| is_entity && is_known && kinds.is_fit(**p));
+        let own =
+            (at..).zip(pieces).filter(|(_, p)| is_entity && is_known && kinds.is_predictable(**p));
         positions.push(own.map(|(position, _)| position).collect());
         at += pieces.len() + usize::from(is_entity);
     }

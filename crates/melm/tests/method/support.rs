@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm::pieces::{Files, Tokenizer};
+use melm::pieces::{Tokenizer, TokenizerFiles};
 use melm_text::{
     Corpus, EntityTypes, Mention, ReadOptions, Scheme, Sentence, Source, Tag, Token, write_tags,
 };
@@ -17,7 +17,7 @@ pub(crate) fn tokenizer(name: &str) -> Tokenizer {
 }
 
 pub(crate) fn mini() -> Tokenizer {
-    let files = Files {
+    let files = TokenizerFiles {
         tokenizer: melm_mini::TOKENIZER.to_owned(),
         tokenizer_config: Some(melm_mini::TOKENIZER_CONFIG.to_owned()),
         special_tokens_map: Some(melm_mini::SPECIAL_TOKENS_MAP.to_owned()),

@@ -1,14 +1,14 @@
 //! A tokenizer.json comes from strangers too.
 
 use melm::Error;
-use melm::pieces::{Files, Tokenizer};
+use melm::pieces::{Tokenizer, TokenizerFiles};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::testdata;
 
 fn open(text: String) -> Result<Tokenizer, Error> {
-    Tokenizer::from_files(Files { tokenizer: text, ..Files::default() })
+    Tokenizer::from_files(TokenizerFiles { tokenizer: text, ..TokenizerFiles::default() })
 }
 
 fn text_of(name: &str) -> String {

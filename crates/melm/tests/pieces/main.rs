@@ -9,7 +9,7 @@ mod properties;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 
-use melm::pieces::{Files, Tokenizer};
+use melm::pieces::{Tokenizer, TokenizerFiles};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -20,7 +20,7 @@ fn testdata(name: &str) -> PathBuf {
 }
 
 fn mini() -> Tokenizer {
-    let files = Files {
+    let files = TokenizerFiles {
         tokenizer: melm_mini::TOKENIZER.to_owned(),
         tokenizer_config: Some(melm_mini::TOKENIZER_CONFIG.to_owned()),
         special_tokens_map: Some(melm_mini::SPECIAL_TOKENS_MAP.to_owned()),

@@ -86,7 +86,7 @@ impl Pieces {
             [] => vec![find(language)?],
             all => all.iter().map(|code| find(code)).collect::<Result<_, _>>()?,
         };
-        let markers = Markers::of(&[corpus], &mut tokenizer)?;
+        let markers = Markers::from_corpora(&[corpus], &mut tokenizer)?;
         Self::new(tokenizer, corpus, &markers, (layout, Languages { codes, pieces }))
     }
 
@@ -102,7 +102,7 @@ impl Pieces {
             all => all.iter().map(|code| format!("[{code}]")).collect(),
         };
         let languages = Languages { pieces: tokenizer.add_markers(&names)?, codes };
-        let markers = Markers::of(&[corpus], &mut tokenizer)?;
+        let markers = Markers::from_corpora(&[corpus], &mut tokenizer)?;
         let mut pieces = Self::new(tokenizer, corpus, &markers, (Layout::Before, languages))?;
         let specials = pieces.tokenizer.specials();
         let mut used: BTreeSet<_> =
@@ -124,7 +124,7 @@ impl Pieces {
     ) -> Result<Self, Error> {
         let by_tag = markers.by_tag(corpus)?;
         let by_marker = by_tag.iter().map(|(tag, id)| (*id, *tag)).collect();
-        let (kinds, scheme) = (PieceKinds::of(&tokenizer), corpus.scheme());
+        let (kinds, scheme) = (PieceKinds::new(&tokenizer), corpus.scheme());
         let rows = None;
         Ok(Self { tokenizer, kinds, by_tag, by_marker, layout, languages, scheme, rows })
     }

@@ -1,8 +1,7 @@
 //! What a model puts in the place of an entity (Table 3): the likeliest five, side by side for three models.
 
 use melm_nn::device::Device;
-use melm_nn::encoder::Tape;
-use melm_nn::mlm::{HeadTape, MaskedBatch, Predictions as Found};
+use melm_nn::mlm::{MaskedBatch, MaskedLmTape, Predictions as Found};
 use melm_text::Corpus;
 
 use crate::Error;
@@ -60,7 +59,7 @@ fn of_model(
     device: &Device,
 ) -> Result<Vec<(usize, usize, Vec<String>)>, Error> {
     let (model, tokenizer) = (lm.model(), lm.tokenizer());
-    let (mut tape, mut head) = (Tape::for_prediction(model.config()), HeadTape::default());
+    let mut tape = MaskedLmTape::for_prediction(model.config());
     let mut found = Found::default();
     let mut all = Vec::new();
     for window in lm.linearize(shown)?.windows {
@@ -71,7 +70,7 @@ fn of_model(
             batch.sentences.push(&pieces, 0);
             batch.positions.push(entity.place.start);
             model
-                .predict(device, (&batch, N_BEST), (&mut tape, &mut head), &mut found)
+                .predict(device, &batch, N_BEST, &mut tape, &mut found)
                 .map_err(melm::Error::from)?;
             let words = found.row(0).iter().map(|best| tokenizer.decode(&[best.piece])).collect();
             all.push((window.sentence, entity.token, words));

@@ -12,10 +12,9 @@ use melm_nn::config::Config;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::device::{Cpu, Device};
 use melm_nn::dropout::Dropout;
-use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
 use melm_nn::isa::{Isa, IsaKind};
-use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::weights::Checkpoint;
 use std::path::Path;
@@ -97,8 +96,7 @@ fn batch(config: &Config, sentences: Sentences, step: u64) -> Result<MaskedBatch
 struct Trainer {
     device: Device,
     model: MaskedLm,
-    tape: Tape,
-    head: HeadTape,
+    tape: MaskedLmTape,
     gradients: Gradients,
     adam: Adam,
 }
@@ -108,8 +106,7 @@ impl Trainer {
         let settings =
             AdamSettings { weight_decay: 0.01, max_norm: Some(1.0), ..AdamSettings::default() };
         Self {
-            tape: Tape::for_training(model.config()),
-            head: HeadTape::default(),
+            tape: MaskedLmTape::for_training(model.config()),
             gradients: Gradients::new(model.parameters()),
             adam: Adam::new(model.parameters(), settings),
             device,
@@ -121,8 +118,8 @@ impl Trainer {
         self.gradients.clear();
         let weight = 1.0 / batch.positions.len() as f32;
         let dropout = Dropout::new(self.model.config(), 1, step);
-        let places = (&mut self.tape, &mut self.head, &mut self.gradients);
-        let loss = self.model.accumulate(&self.device, (batch, weight, dropout), places)?;
+        let Self { device, model, tape, gradients, .. } = self;
+        let loss = model.accumulate(device, batch, weight, dropout, tape, gradients)?;
         let parameters = self.model.parameters_mut();
         self.adam.step(&self.device, 1e-5, (parameters, &mut self.gradients))?;
         Ok(loss / batch.positions.len() as f64)
@@ -158,12 +155,12 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
 
 fn generate(device: &Device, config: &Config, n: u64, sentences: Sentences) -> Result<(), Failure> {
     let model = MaskedLm::random(config, 1)?;
-    let (mut tape, mut head) = (Tape::for_prediction(config), HeadTape::default());
+    let mut tape = MaskedLmTape::for_prediction(config);
     let mut out = Predictions::default();
     for step in 0..=n {
         let batch = batch(config, sentences, step)?;
         let start = Instant::now();
-        model.predict(device, (&batch, 5), (&mut tape, &mut head), &mut out)?;
+        model.predict(device, &batch, 5, &mut tape, &mut out)?;
         if step > 0 {
             println!("seconds {:.6}", start.elapsed().as_secs_f64());
         }

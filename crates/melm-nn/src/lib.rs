@@ -12,9 +12,8 @@
 //! use melm_nn::config::Config;
 //! use melm_nn::device::Device;
 //! use melm_nn::dropout::Dropout;
-//! use melm_nn::encoder::Tape;
 //! use melm_nn::gradients::Gradients;
-//! use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+//! use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 //! use melm_nn::optim::{Adam, AdamSettings};
 //!
 //! let config = Config { vocab_size: 50, hidden_size: 16, n_layers: 1, n_heads: 2, ..Config::default() };
@@ -25,17 +24,17 @@
 //! batch.originals.push(11);
 //!
 //! let device = Device::cpu(2);
-//! let (mut tape, mut head) = (Tape::for_training(&config), HeadTape::default());
+//! let mut tape = MaskedLmTape::for_training(&config);
 //! let mut gradients = Gradients::new(model.parameters());
 //! let mut adam = Adam::new(model.parameters(), AdamSettings::default());
 //! for step in 0..30 {
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);
-//!     model.accumulate(&device, (&batch, 1.0, dropout), (&mut tape, &mut head, &mut gradients))?;
+//!     model.accumulate(&device, &batch, 1.0, dropout, &mut tape, &mut gradients)?;
 //!     adam.step(&device, 1e-2, (model.parameters_mut(), &mut gradients))?;
 //! }
 //! let mut out = Predictions::default();
-//! model.predict(&device, (&batch, 3), (&mut tape, &mut head), &mut out)?;
+//! model.predict(&device, &batch, 3, &mut tape, &mut out)?;
 //! assert_eq!(out.row(0)[0].piece, 11);
 //! # Ok::<(), melm_nn::Error>(())
 //! ```

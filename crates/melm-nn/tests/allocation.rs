@@ -3,12 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 use melm_nn::config::Config;
-use melm_nn::crf::Allowed;
+use melm_nn::crf::AllowedTransitions;
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
-use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
-use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::tagger::{HeadKind, TaggedBatch, Tagger, TaggerSettings, TaggerTape, Tagging};
 use std::alloc::{GlobalAlloc, Layout, System};
@@ -68,47 +67,45 @@ fn masked_lm() -> [usize; 3] {
     batch.originals.extend([15, 16, 17, 18]);
     let device = Device::cpu(2);
     let mut model = MaskedLm::random(&config, 1).unwrap();
-    let (mut tape, mut head) = (Tape::for_training(&config), HeadTape::default());
+    let mut tape = MaskedLmTape::for_training(&config);
     let mut gradients = Gradients::new(model.parameters());
     let mut adam = Adam::new(model.parameters(), CLIPPED);
     let mut out = Predictions::default();
     counts_of(|step| {
         gradients.clear();
         for _ in 0..2 {
-            let places = (&mut tape, &mut head, &mut gradients);
             let dropout = Dropout::new(&config, 1, step);
-            model.accumulate(&device, (&batch, 0.1, dropout), places).unwrap();
+            model.accumulate(&device, &batch, 0.1, dropout, &mut tape, &mut gradients).unwrap();
         }
         adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients)).unwrap();
-        model.predict(&device, (&batch, 5), (&mut tape, &mut head), &mut out).unwrap();
+        model.predict(&device, &batch, 5, &mut tape, &mut out).unwrap();
     })
 }
 
 fn tagger(kind: HeadKind) -> [usize; 3] {
     let config = config();
-    let allowed = Some(Allowed::new(3, |from, to| from.is_some() || to != Some(2)));
+    let allowed = Some(AllowedTransitions::new(3, |from, to| from.is_some() || to != Some(2)));
     let mut model =
         Tagger::random(&config, TaggerSettings { n_tags: 3, kind, allowed }, 1).unwrap();
     let mut batch = TaggedBatch::default();
     for key in 0..4 {
-        batch.push(key, &[0, 5, 6, 7, 8, 9, 2], (&[1, 2, 5], &[0, 1, 2]));
+        batch.push(key, &[0, 5, 6, 7, 8, 9, 2], &[1, 2, 5], &[0, 1, 2]);
     }
     let device = Device::cpu(2);
-    let (mut tape, mut head) = (Tape::for_training(&config), TaggerTape::default());
+    let mut tape = TaggerTape::for_training(&config);
     let mut gradients = Gradients::new(model.parameters());
     let mut adam = Adam::new(model.parameters(), CLIPPED);
     let (mut emissions, mut out) = (Vec::new(), Tagging::default());
     counts_of(|step| {
         gradients.clear();
         for _ in 0..2 {
-            let places = (&mut tape, &mut head, &mut gradients);
             let dropout = Dropout::new(&config, 1, step);
-            model.accumulate(&device, (&batch, 0.1, dropout), places).unwrap();
+            model.accumulate(&device, &batch, 0.1, dropout, &mut tape, &mut gradients).unwrap();
         }
         adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients)).unwrap();
-        model.emissions(&device, &batch, (&mut tape, &mut head), &mut emissions).unwrap();
+        model.emissions(&device, &batch, &mut tape, &mut emissions).unwrap();
         for sentence in emissions.chunks_exact(9) {
-            model.decode(sentence, &mut head, &mut out).unwrap();
+            model.decode(sentence, &mut tape, &mut out).unwrap();
         }
     })
 }

@@ -10,8 +10,7 @@ use melm::markers::RowStart;
 use melm::model::{Embedded, Pretrained};
 use melm::plan::{Preset, Size, Sizes};
 use melm_nn::device::Device;
-use melm_nn::encoder::Tape;
-use melm_nn::mlm::{HeadTape, MaskedBatch, Predictions};
+use melm_nn::mlm::{MaskedBatch, MaskedLmTape, Predictions};
 use melm_text::{Corpus, ReadOptions, Source};
 use serde::Deserialize;
 
@@ -48,7 +47,7 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
     let linearized = lm.linearize(&corpus).unwrap();
     assert_eq!(linearized.windows.len(), cases.len());
     let (device, model) = (Device::cpu(2), lm.model());
-    let (mut tape, mut head) = (Tape::for_prediction(model.config()), HeadTape::default());
+    let mut tape = MaskedLmTape::for_prediction(model.config());
     let mut found = Predictions::default();
     for (window, case) in linearized.windows.iter().zip(&cases) {
         assert_eq!((window.sentence, &window.pieces), (case.sentence, &case.pieces));
@@ -59,8 +58,8 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
         let mut batch = MaskedBatch::default();
         batch.sentences.push(&pieces, 0);
         batch.positions.clone_from(&case.masked);
-        let tapes = (&mut tape, &mut head);
-        model.predict(&device, (&batch, plan.generate.ranks.last()), tapes, &mut found).unwrap();
+        let k = plan.generate.ranks.last();
+        model.predict(&device, &batch, k, &mut tape, &mut found).unwrap();
         assert_eq!(found.n_rows(), case.best.len());
         for (row, (best, likely)) in case.best.iter().zip(&case.log_probabilities).enumerate() {
             let ids: Vec<_> = found.row(row).iter().map(|candidate| candidate.piece).collect();

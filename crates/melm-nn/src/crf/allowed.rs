@@ -3,19 +3,19 @@
 /// A table of allowed transitions. What the tags mean is the caller's to know.
 ///
 /// ```
-/// use melm_nn::crf::Allowed;
+/// use melm_nn::crf::AllowedTransitions;
 /// // 0 = O, 1 = B, 2 = I: an I needs a B or an I before it.
-/// let allowed = Allowed::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2)));
+/// let allowed = AllowedTransitions::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2)));
 /// assert!(allowed.follows(1, 2) && !allowed.follows(0, 2) && !allowed.starts(2) && allowed.ends(2));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Allowed {
+pub struct AllowedTransitions {
     n_tags: usize,
     /// `[n_tags + 1, n_tags + 1]`: the last row is the start, the last column the end.
     table: Vec<bool>,
 }
 
-impl Allowed {
+impl AllowedTransitions {
     /// Asks `is_allowed(from, to)` for every pair of tags; `None` stands for the start before the first token and for
     /// the end after the last. The pair of start and end is not asked for.
     pub fn new(n_tags: usize, is_allowed: impl Fn(Option<usize>, Option<usize>) -> bool) -> Self {

@@ -1,6 +1,6 @@
 //! The scores of a chain, and the sum over all sequences.
 
-use super::Allowed;
+use super::AllowedTransitions;
 use crate::error::Error;
 
 /// What a CRF learns.
@@ -42,11 +42,11 @@ impl Chain {
     ///
     /// # Panics
     /// If the scores, or what is allowed, are of different numbers of tags.
-    pub fn set(&mut self, scores: Scores<'_>, allowed: Option<&Allowed>) {
+    pub fn set(&mut self, scores: Scores<'_>, allowed: Option<&AllowedTransitions>) {
         let n = scores.start.len();
         assert_eq!((scores.transitions.len(), scores.end.len()), (n * n, n), "scores of {n} tags");
         assert!(allowed.is_none_or(|allowed| allowed.n_tags() == n), "a table of {n} tags");
-        let score = |score: f32, is_allowed: &dyn Fn(&Allowed) -> bool| match allowed {
+        let score = |score: f32, is_allowed: &dyn Fn(&AllowedTransitions) -> bool| match allowed {
             Some(allowed) if !is_allowed(allowed) => f64::NEG_INFINITY,
             _ => f64::from(score),
         };

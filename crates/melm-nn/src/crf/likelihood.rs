@@ -33,7 +33,7 @@ impl Chain {
     ///
     /// # Panics
     /// If there is not one tag a row of `emissions`, or a tag is none of the chain's.
-    pub fn score(&self, (emissions, tags): (&[f32], &[u32])) -> f64 {
+    pub fn score(&self, emissions: &[f32], tags: &[u32]) -> f64 {
         let n = self.n_tags;
         assert_eq!(tags.len(), self.n_tokens(emissions), "one tag a token");
         let (Some(first), Some(last)) = (tags.first(), tags.last()) else {
@@ -57,10 +57,11 @@ impl Chain {
     /// As [`Self::score`].
     pub fn log_probability(
         &self,
-        (emissions, tags): (&[f32], &[u32]),
+        emissions: &[f32],
+        tags: &[u32],
         lattice: &mut Lattice,
     ) -> Result<f64, Error> {
-        let score = self.score((emissions, tags));
+        let score = self.score(emissions, tags);
         Ok(score - self.log_partition(emissions, lattice)?)
     }
 
@@ -111,13 +112,16 @@ impl Chain {
     /// As [`Self::score`], or if `d_emissions` or `gradient` are of another size.
     pub fn accumulate(
         &self,
-        (emissions, tags, weight): (&[f32], &[u32], f64),
+        emissions: &[f32],
+        tags: &[u32],
+        weight: f64,
         lattice: &mut Lattice,
-        (d_emissions, gradient): (&mut [f32], &mut ChainGradient),
+        d_emissions: &mut [f32],
+        gradient: &mut ChainGradient,
     ) -> Result<f64, Error> {
         let n = self.n_tags;
         assert_eq!(d_emissions.len(), emissions.len(), "one gradient an emission");
-        let score = self.score((emissions, tags));
+        let score = self.score(emissions, tags);
         if score == f64::NEG_INFINITY {
             return Err(self.forbidden(tags));
         }

@@ -1,7 +1,7 @@
 //! The chain against enumeration of every sequence, difference quotients, and a case with a closed form.
 #![expect(clippy::float_cmp, reason = "zeros and infinities are exact")]
 
-use super::{Allowed, Chain, ChainGradient, Lattice, Scores};
+use super::{AllowedTransitions, Chain, ChainGradient, Lattice, Scores};
 use crate::dropout::mix;
 use crate::error::Error;
 
@@ -12,7 +12,7 @@ struct Case {
     transitions: Vec<f32>,
     end: Vec<f32>,
     emissions: Vec<f32>,
-    allowed: Option<Allowed>,
+    allowed: Option<AllowedTransitions>,
 }
 
 fn grid(key: u64, n: usize, scale: f32) -> Vec<f32> {
@@ -21,8 +21,8 @@ fn grid(key: u64, n: usize, scale: f32) -> Vec<f32> {
 }
 
 impl Case {
-    fn new(key: u64, (n_tokens, n_tags): (usize, usize), scale: f32, is_constrained: bool) -> Self {
-        let allowed = Allowed::new(n_tags, |from, to| {
+    fn new(key: u64, n_tokens: usize, n_tags: usize, scale: f32, is_constrained: bool) -> Self {
+        let allowed = AllowedTransitions::new(n_tags, |from, to| {
             let code = from.unwrap_or(n_tags) * (n_tags + 1) + to.unwrap_or(n_tags);
             !mix(key ^ mix(code as u64 + 77)).is_multiple_of(4)
         });
@@ -40,9 +40,12 @@ impl Case {
     fn all() -> impl Iterator<Item = Self> {
         let sizes = [(1, 1), (4, 1), (1, 4), (2, 3), (6, 2), (5, 3), (3, 5)];
         (0..6).flat_map(move |round| {
-            sizes.into_iter().flat_map(move |size| {
-                [(2.0, false), (2.0, true), (32.0, false), (32.0, true)]
-                    .map(|(scale, is_constrained)| Self::new(round, size, scale, is_constrained))
+            sizes.into_iter().flat_map(move |(n_tokens, n_tags)| {
+                [(2.0, false), (2.0, true), (32.0, false), (32.0, true)].map(
+                    |(scale, is_constrained)| {
+                        Self::new(round, n_tokens, n_tags, scale, is_constrained)
+                    },
+                )
             })
         })
     }
@@ -99,9 +102,11 @@ fn gradient_of(case: &Case, tags: &[u32], weight: f64) -> (f64, Vec<f32>, ChainG
     let mut gradient = ChainGradient::default();
     gradient.clear(case.n_tags);
     let mut d_emissions = vec![f32::NAN; case.emissions.len()];
-    let batch = (&case.emissions[..], tags, weight);
-    let out = (&mut d_emissions[..], &mut gradient);
-    let loss = case.chain().accumulate(batch, &mut Lattice::default(), out).unwrap();
+    let lattice = &mut Lattice::default();
+    let loss = case
+        .chain()
+        .accumulate(&case.emissions, tags, weight, lattice, &mut d_emissions, &mut gradient)
+        .unwrap();
     (loss, d_emissions, gradient)
 }
 
@@ -131,7 +136,7 @@ fn likelihood_and_marginals_equal_enumeration() {
         assert_near("partition", [partition.unwrap()], &[total], 1e-10);
         let mut wanted = vec![0.0; case.emissions.len()];
         for (tags, score) in &sequences {
-            let found = chain.log_probability((&case.emissions, tags), &mut lattice).unwrap();
+            let found = chain.log_probability(&case.emissions, tags, &mut lattice).unwrap();
             assert_near("log-probability", [found], &[score - total], 1e-10);
             for (token, tag) in tags.iter().enumerate() {
                 wanted[token * n + *tag as usize] += (score - total).exp();
@@ -193,7 +198,7 @@ fn the_gradient_equals_enumeration() {
 fn the_gradient_equals_difference_quotients() {
     const STEP: f32 = 1.0 / 512.0;
     for is_constrained in [false, true] {
-        let mut case = Case::new(5, (7, 4), 2.0, is_constrained);
+        let mut case = Case::new(5, 7, 4, 2.0, is_constrained);
         let mut gold = Vec::new();
         case.chain().best(&case.emissions, &mut Lattice::default(), &mut gold).unwrap();
         let (_, d_emissions, gradient) = gradient_of(&case, &gold, 1.0);
@@ -224,7 +229,7 @@ fn long_sentences_with_large_scores_equal_the_closed_form() {
     let (n, n_tokens) = (9, 2000);
     for scale in [4.0, 128.0, 10_048.0] {
         let (leaving, arriving) = (grid(1, n, scale), grid(2, n, scale));
-        let mut case = Case::new(3, (n_tokens, n), scale, false);
+        let mut case = Case::new(3, n_tokens, n, scale, false);
         case.transitions =
             leaving.iter().flat_map(|l| arriving.iter().map(move |a| l + a)).collect();
         let (mut total, mut marginals, mut best, mut gold_score) = (0.0, Vec::new(), 0.0, 0.0);
@@ -246,12 +251,7 @@ fn long_sentences_with_large_scores_equal_the_closed_form() {
         }
         let (chain, mut lattice, mut tags) = (case.chain(), Lattice::default(), Vec::new());
         let found = chain.best(&case.emissions, &mut lattice, &mut tags).unwrap();
-        assert_near(
-            "best",
-            [found, chain.score((&case.emissions, &tags))],
-            &[best; 2],
-            1e-12 * best,
-        );
+        assert_near("best", [found, chain.score(&case.emissions, &tags)], &[best; 2], 1e-12 * best);
         let (found, _) = chain.marginals(&case.emissions, &mut lattice).unwrap();
         assert_near("marginals", found.iter().copied(), &marginals, 1e-7);
         let (loss, d_emissions, gradient) = gradient_of(&case, &gold, 1.0);
@@ -264,8 +264,9 @@ fn long_sentences_with_large_scores_equal_the_closed_form() {
 /// Constraints and large scores together: what is forbidden would win by far, and leaves no trace.
 #[test]
 fn the_forbidden_has_no_probability_and_no_gradient_however_it_scores() {
-    let mut case = Case::new(1, (300, 3), 10_048.0, false);
-    case.allowed = Some(Allowed::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2))));
+    let mut case = Case::new(1, 300, 3, 10_048.0, false);
+    case.allowed =
+        Some(AllowedTransitions::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2))));
     case.start[2] = 1e5;
     case.transitions[2] = 1e5; // from 0 to 2
     let mut tags = Vec::new();
@@ -280,13 +281,13 @@ fn the_forbidden_has_no_probability_and_no_gradient_however_it_scores() {
     tags[7..9].copy_from_slice(&[0, 2]);
     let mut lattice = Lattice::default();
     assert_eq!(
-        case.chain().log_probability((&case.emissions, &tags), &mut lattice).unwrap(),
+        case.chain().log_probability(&case.emissions, &tags, &mut lattice).unwrap(),
         f64::NEG_INFINITY
     );
     assert_eq!(refusal(&case, &tags), Some((8, 2)));
     tags[0] = 2;
     assert_eq!(refusal(&case, &tags), Some((0, 2)));
-    case.allowed = Some(Allowed::new(3, |from, to| from != Some(1) || to.is_some()));
+    case.allowed = Some(AllowedTransitions::new(3, |from, to| from != Some(1) || to.is_some()));
     assert_eq!(refusal(&case, &vec![1; 300]), Some((299, 1)));
 }
 
@@ -295,9 +296,15 @@ fn refusal(case: &Case, tags: &[u32]) -> Option<(usize, u32)> {
     let mut gradient = ChainGradient::default();
     gradient.clear(case.n_tags);
     let mut d_emissions = vec![0.0; case.emissions.len()];
-    let out = (&mut d_emissions[..], &mut gradient);
-    let batch = (&case.emissions[..], tags, 1.0);
-    match case.chain().accumulate(batch, &mut Lattice::default(), out) {
+    let lattice = &mut Lattice::default();
+    match case.chain().accumulate(
+        &case.emissions,
+        tags,
+        1.0,
+        lattice,
+        &mut d_emissions,
+        &mut gradient,
+    ) {
         Ok(_) => None,
         Err(Error::ForbiddenTag { token, tag }) => Some((token, tag)),
         Err(other) => panic!("{other}"),
@@ -306,7 +313,7 @@ fn refusal(case: &Case, tags: &[u32]) -> Option<(usize, u32)> {
 
 #[test]
 fn a_sentence_without_tokens_is_certain_and_weighs_nothing() {
-    let case = Case::new(1, (0, 3), 1.0, true);
+    let case = Case::new(1, 0, 3, 1.0, true);
     let mut tags = vec![1];
     assert_eq!(case.chain().best(&[], &mut Lattice::default(), &mut tags).unwrap(), 0.0);
     assert!(tags.is_empty());

@@ -9,7 +9,7 @@ use super::program::ROWS_PER_SUM;
 use super::sums::Sums;
 use super::tape::{Normed, Tape};
 use crate::dropout::Site;
-use crate::encoder::LinearPlace;
+use crate::encoder::LinearParams;
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::params::Parameters;
@@ -196,7 +196,7 @@ impl Pass<'_> {
     /// Back through [`Self::norm`]: `d` becomes the residual's gradient, `dx` that of `x` for products.
     pub(super) fn norm_backward(
         &self,
-        (place, normed): (&LinearPlace, Normed),
+        (place, normed): (&LinearParams, Normed),
         drop: Drop,
         (d, dx): (Span<f32>, Numbers),
         (bias, back): (&std::ops::Range<usize>, &mut Back<'_>),
@@ -230,7 +230,7 @@ impl Pass<'_> {
     /// From the gradient of `gelu(u)` in `d` to that of `u`, for products.
     pub(super) fn gelu_backward(
         &self,
-        (place, width): (&LinearPlace, usize),
+        (place, width): (&LinearParams, usize),
         (n, u, d): (usize, Span<f32>, Span<f32>),
         du: Numbers,
         back: &mut Back<'_>,
@@ -248,7 +248,7 @@ impl Pass<'_> {
     pub(super) fn linear_backward(
         &self,
         (n, dy): (usize, Numbers),
-        (place, inputs, outputs): (&LinearPlace, usize, usize),
+        (place, inputs, outputs): (&LinearParams, usize, usize),
         dx: Span<f32>,
         accumulates: bool,
     ) -> Result<(), Error> {
@@ -271,7 +271,7 @@ impl Pass<'_> {
     pub(super) fn weight_gradient(
         &self,
         (n, dy, x): (usize, Numbers, Numbers),
-        (place, inputs, outputs): (&LinearPlace, usize, usize),
+        (place, inputs, outputs): (&LinearParams, usize, usize),
         back: &mut Back<'_>,
     ) -> Result<(), Error> {
         if !back.parameters.trains(&place.weight) {

@@ -9,7 +9,7 @@ use super::tape::{Affine, LayerTape, Normed, Tape};
 use super::weights::Weights;
 use crate::config::Config;
 use crate::dropout::{Dropout, Site};
-use crate::encoder::{Encoder, LayerPlace, LinearPlace};
+use crate::encoder::{Encoder, LayerParams, LinearParams};
 use crate::error::Error;
 
 /// Heads of attention; as `attention.cu` has it.
@@ -69,7 +69,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    fn forward_layer(&self, tape: &Tape, index: usize, place: &LayerPlace) -> Result<(), Error> {
+    fn forward_layer(&self, tape: &Tape, index: usize, place: &LayerParams) -> Result<(), Error> {
         let (config, weights) = (self.config(), self.weights);
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
         let own = &tape.layers[index % tape.layers.len()];
@@ -121,7 +121,7 @@ impl Pass<'_> {
     fn linear(
         &self,
         x: Numbers,
-        (place, inputs, outputs): (&LinearPlace, usize, usize),
+        (place, inputs, outputs): (&LinearParams, usize, usize),
         y: Span<f32>,
         bias: Span<f32>,
     ) -> Result<(), Error> {
@@ -132,7 +132,7 @@ impl Pass<'_> {
         &self,
         n: usize,
         x: Numbers,
-        (place, inputs, outputs): (&LinearPlace, usize, usize),
+        (place, inputs, outputs): (&LinearParams, usize, usize),
         y: Span<f32>,
         bias: Span<f32>,
     ) -> Result<(), Error> {
@@ -156,7 +156,7 @@ impl Pass<'_> {
     pub(super) fn norm(
         &self,
         (x, bias, residual): (Span<f32>, Span<f32>, Span<f32>),
-        place: &LinearPlace,
+        place: &LinearParams,
         drop: Drop,
         out: Normed,
     ) -> Result<(), Error> {
@@ -183,7 +183,7 @@ impl Pass<'_> {
     /// `u += bias; g = gelu(u)` over `n` rows, `g` for products, plain, or both.
     pub(super) fn gelu(
         &self,
-        (place, width): (&LinearPlace, usize),
+        (place, width): (&LinearParams, usize),
         n: usize,
         u: Span<f32>,
         (g, plain): (Span<u16>, Span<f32>),

@@ -11,7 +11,7 @@ use super::tape::Tape;
 use super::{Cuda, n32};
 use crate::dropout::Dropout;
 use crate::error::Error;
-use crate::mlm::{Allowed, Candidate, MaskedBatch, Predictions};
+use crate::mlm::{AllowedPieces, Candidate, MaskedBatch, Predictions};
 
 /// A piece and its score, as `head.cu` has it.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ impl Cuda {
     pub(crate) fn predict_masked(
         &self,
         model: Masked<'_>,
-        (batch, k, allowed): (&MaskedBatch, usize, Option<Allowed<'_>>),
+        (batch, k, allowed): (&MaskedBatch, usize, Option<AllowedPieces<'_>>),
         needs_losses: bool,
         out: &mut Predictions,
     ) -> Result<f64, Error> {
@@ -44,7 +44,7 @@ impl Cuda {
     fn predict_part(
         &self,
         model: Masked<'_>,
-        (batch, k, allowed): (&MaskedBatch, usize, Option<Allowed<'_>>),
+        (batch, k, allowed): (&MaskedBatch, usize, Option<AllowedPieces<'_>>),
         needs_losses: bool,
         out: &mut Predictions,
     ) -> Result<f64, Error> {
@@ -86,7 +86,7 @@ impl Cuda {
         parcel.clear();
         let inputs = Inputs::pack(config, &batch.sentences, parcel);
         let (positions, originals) = (parcel.put(positions), parcel.put(originals));
-        let sets = parcel.put(job.allowed.iter().flat_map(Allowed::words));
+        let sets = parcel.put(job.allowed.iter().flat_map(AllowedPieces::words));
         let set_of = job.allowed.map(|allowed| {
             let own = allowed.set_of.iter().map(|set| n32(*set));
             parcel.put(own.chain(std::iter::repeat(0)).take(m))
@@ -176,7 +176,7 @@ impl Cuda {
 struct Job<'a> {
     batch: &'a MaskedBatch,
     k: usize,
-    allowed: Option<Allowed<'a>>,
+    allowed: Option<AllowedPieces<'a>>,
     needs_losses: bool,
 }
 

@@ -13,7 +13,7 @@ use super::weights::Weights;
 use super::{Cuda, n32};
 use crate::crf;
 use crate::dropout::{Dropout, Site};
-use crate::encoder::{Encoder, LinearPlace};
+use crate::encoder::{Encoder, LinearParams};
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::params::Parameters;
@@ -25,10 +25,10 @@ use std::ops::Range;
 pub(crate) struct OnCard<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) encoder: &'a Encoder,
-    pub(crate) classifier: &'a LinearPlace,
+    pub(crate) classifier: &'a LinearParams,
     /// Start, transitions, end of the chain, when there is one.
     pub(crate) chain: Option<&'a [Range<usize>; 3]>,
-    pub(crate) allowed: Option<&'a crf::Allowed>,
+    pub(crate) allowed: Option<&'a crf::AllowedTransitions>,
     pub(crate) n_tags: usize,
 }
 

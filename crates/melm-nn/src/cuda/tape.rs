@@ -6,7 +6,7 @@ use super::memory::Arena;
 use super::program::{ROWS_PER_SUM, norm_rows};
 use super::weights::Weights;
 use crate::config::Config;
-use crate::encoder::LinearPlace;
+use crate::encoder::LinearParams;
 
 /// Rows after a layer norm, and what its backward pass needs; as `norm.cu` has it.
 #[repr(C)]
@@ -33,7 +33,7 @@ pub(super) struct Affine {
 impl Argument for Affine {}
 
 impl Affine {
-    pub(super) fn of(weights: &Weights, place: &LinearPlace, eps: f32) -> Self {
+    pub(super) fn of(weights: &Weights, place: &LinearParams, eps: f32) -> Self {
         let (weight, bias) = (weights.plain(&place.weight), weights.plain(&place.bias));
         Self { weight, bias, eps, unused: 0 }
     }

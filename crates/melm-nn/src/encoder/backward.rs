@@ -1,6 +1,6 @@
 //! The backward pass, in the forward pass's order reversed.
 
-use super::{Encoder, LinearPlace, Tape};
+use super::{Encoder, EncoderTape, LinearParams};
 use crate::device::Cpu;
 use crate::dropout::Site;
 use crate::gradients::Gradients;
@@ -13,15 +13,15 @@ use crate::packed::Packed;
 use crate::params::Parameters;
 
 impl Encoder {
-    /// From the gradient in [`Tape::d_hidden`] to that of every parameter that is trained, added to `gradients`.
+    /// From the gradient in [`EncoderTape::d_hidden`] to that of every parameter that is trained, added to `gradients`.
     ///
-    /// `batch` is the one of the forward pass. What was in [`Tape::d_hidden`] is used up.
+    /// `batch` is the one of the forward pass. What was in [`EncoderTape::d_hidden`] is used up.
     pub fn backward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
         batch: &Packed,
-        (tape, gradients): (&mut Tape, &mut Gradients),
+        (tape, gradients): (&mut EncoderTape, &mut Gradients),
     ) {
         for layer in (0..self.layers.len()).rev() {
             self.feed_forward_backward(cpu, parameters, layer, (tape, gradients));
@@ -35,7 +35,7 @@ impl Encoder {
         cpu: &Cpu,
         parameters: &Parameters,
         layer: usize,
-        (tape, gradients): (&mut Tape, &mut Gradients),
+        (tape, gradients): (&mut EncoderTape, &mut Gradients),
     ) {
         let (n, hidden, inner) =
             (tape.n_rows, self.config.hidden_size, self.config.intermediate_size);
@@ -72,7 +72,7 @@ impl Encoder {
         cpu: &Cpu,
         parameters: &Parameters,
         (batch, layer): (&Packed, usize),
-        (tape, gradients): (&mut Tape, &mut Gradients),
+        (tape, gradients): (&mut EncoderTape, &mut Gradients),
     ) {
         let (n, hidden) = (tape.n_rows, self.config.hidden_size);
         let place = &self.layers[layer];
@@ -134,7 +134,7 @@ impl Encoder {
         cpu: &Cpu,
         parameters: &Parameters,
         batch: &Packed,
-        (tape, gradients): (&mut Tape, &mut Gradients),
+        (tape, gradients): (&mut EncoderTape, &mut Gradients),
     ) {
         let (n, hidden) = (tape.n_rows, self.config.hidden_size);
         let d = &mut tape.d[..n * hidden];
@@ -167,7 +167,7 @@ impl Gradients {
         &mut self,
         cpu: &Cpu,
         (sums, shape): (&ColumnSums, (usize, usize)),
-        (norm, bias): (&LinearPlace, &std::ops::Range<usize>),
+        (norm, bias): (&LinearParams, &std::ops::Range<usize>),
     ) {
         let width = norm.weight.len();
         sums.finish_into(cpu, shape, 0, self.slot(&norm.weight));

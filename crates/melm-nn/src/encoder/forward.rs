@@ -1,7 +1,7 @@
 //! The forward pass.
 
 use super::tape::LayerTape;
-use super::{Encoder, LayerPlace, LinearPlace, Tape};
+use super::{Encoder, EncoderTape, LayerParams, LinearParams};
 use crate::device::Cpu;
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
@@ -13,13 +13,13 @@ use crate::packed::Packed;
 use crate::params::Parameters;
 
 impl Encoder {
-    /// Encodes a batch; the rows are in [`Tape::hidden`].
+    /// Encodes a batch; the rows are in [`EncoderTape::hidden`].
     pub fn forward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
         (batch, dropout): (&Packed, Dropout),
-        tape: &mut Tape,
+        tape: &mut EncoderTape,
     ) -> Result<(), Error> {
         batch.check(&self.config)?;
         tape.start(&self.config, batch, dropout);
@@ -30,7 +30,11 @@ impl Encoder {
         Ok(())
     }
 
-    pub(super) fn affine<'a>(&self, parameters: &'a Parameters, place: &LinearPlace) -> Affine<'a> {
+    pub(super) fn affine<'a>(
+        &self,
+        parameters: &'a Parameters,
+        place: &LinearParams,
+    ) -> Affine<'a> {
         Affine {
             weight: parameters.at(&place.weight),
             bias: parameters.at(&place.bias),
@@ -42,7 +46,7 @@ impl Encoder {
         Attention { n_heads: self.config.n_heads, hidden: self.config.hidden_size, layer, dropout }
     }
 
-    fn embed(&self, cpu: &Cpu, parameters: &Parameters, batch: &Packed, tape: &mut Tape) {
+    fn embed(&self, cpu: &Cpu, parameters: &Parameters, batch: &Packed, tape: &mut EncoderTape) {
         let tables = Tables {
             pieces: parameters.at(&self.table),
             positions: parameters.at(&self.positions),
@@ -60,7 +64,7 @@ impl Encoder {
         cpu: &Cpu,
         parameters: &Parameters,
         (batch, layer): (&Packed, usize),
-        tape: &mut Tape,
+        tape: &mut EncoderTape,
     ) {
         let (n, hidden) = (batch.n_rows(), self.config.hidden_size);
         let (at, before) = (tape.slot(layer), layer.checked_sub(1).map(|layer| tape.slot(layer)));
@@ -118,7 +122,7 @@ impl Encoder {
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        (n, place): (usize, &LayerPlace),
+        (n, place): (usize, &LayerParams),
         own: &mut LayerTape,
         (inner, narrow): (&mut [f32], &mut [f32]),
     ) {

@@ -1,14 +1,14 @@
 //! The XLM-R encoder: pieces in, hidden rows out; the gradient of hidden rows in, gradients of parameters out.
 //!
-//! Whatever sits on top (masked-LM head, tagger) reads [`Tape::hidden`] after [`Encoder::forward`], writes the gradient
-//! of those rows to [`Tape::d_hidden`], and calls [`Encoder::backward`].
+//! Whatever sits on top (masked-LM head, tagger) reads [`EncoderTape::hidden`] after [`Encoder::forward`], writes the gradient
+//! of those rows to [`EncoderTape::d_hidden`], and calls [`Encoder::backward`].
 
 mod backward;
 mod forward;
 mod tape;
 
+pub use tape::EncoderTape;
 pub(crate) use tape::NormTape;
-pub use tape::Tape;
 
 use crate::config::Config;
 use crate::ops::linear::Linear;
@@ -17,12 +17,12 @@ use std::ops::Range;
 
 /// Where a linear map's numbers are.
 #[derive(Clone, Debug)]
-pub(crate) struct LinearPlace {
+pub(crate) struct LinearParams {
     pub(crate) weight: Range<usize>,
     pub(crate) bias: Range<usize>,
 }
 
-impl LinearPlace {
+impl LinearParams {
     pub(crate) fn of(parameters: &Parameters, name: &str) -> Self {
         let place =
             |kind: &str| parameters.span(&format!("{name}.{kind}"), &format!("{name}.{kind}"));
@@ -31,22 +31,22 @@ impl LinearPlace {
 }
 
 /// Where one layer's numbers are.
-pub(crate) struct LayerPlace {
-    pub(crate) qkv: LinearPlace,
-    pub(crate) attention_output: LinearPlace,
-    pub(crate) attention_norm: LinearPlace,
-    pub(crate) intermediate: LinearPlace,
-    pub(crate) output: LinearPlace,
-    pub(crate) output_norm: LinearPlace,
+pub(crate) struct LayerParams {
+    pub(crate) qkv: LinearParams,
+    pub(crate) attention_output: LinearParams,
+    pub(crate) attention_norm: LinearParams,
+    pub(crate) intermediate: LinearParams,
+    pub(crate) output: LinearParams,
+    pub(crate) output_norm: LinearParams,
 }
 
-impl LayerPlace {
+impl LayerParams {
     fn of(parameters: &Parameters, layer: usize) -> Self {
         let layer = format!("roberta.encoder.layer.{layer}");
         let own = |kind: &str| format!("{layer}.attention.self.{kind}");
-        let place = |name: &str| LinearPlace::of(parameters, &format!("{layer}.{name}"));
+        let place = |name: &str| LinearParams::of(parameters, &format!("{layer}.{name}"));
         Self {
-            qkv: LinearPlace {
+            qkv: LinearParams {
                 weight: parameters.span(&own("query.weight"), &own("value.weight")),
                 bias: parameters.span(&own("query.bias"), &own("value.bias")),
             },
@@ -65,8 +65,8 @@ pub struct Encoder {
     pub(crate) table: Range<usize>,
     pub(crate) positions: Range<usize>,
     pub(crate) kinds: Range<usize>,
-    pub(crate) norm: LinearPlace,
-    pub(crate) layers: Vec<LayerPlace>,
+    pub(crate) norm: LinearParams,
+    pub(crate) layers: Vec<LayerParams>,
 }
 
 impl Encoder {
@@ -78,8 +78,8 @@ impl Encoder {
             table: place(TABLE),
             positions: place("roberta.embeddings.position_embeddings.weight"),
             kinds: place("roberta.embeddings.token_type_embeddings.weight"),
-            norm: LinearPlace::of(parameters, "roberta.embeddings.LayerNorm"),
-            layers: (0..config.n_layers).map(|layer| LayerPlace::of(parameters, layer)).collect(),
+            norm: LinearParams::of(parameters, "roberta.embeddings.LayerNorm"),
+            layers: (0..config.n_layers).map(|layer| LayerParams::of(parameters, layer)).collect(),
         }
     }
 

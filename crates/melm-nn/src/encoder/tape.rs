@@ -43,7 +43,7 @@ pub(crate) struct LayerTape {
 }
 
 /// Intermediate results of one batch. Buffers grow to the largest batch seen and stay.
-pub struct Tape {
+pub struct EncoderTape {
     /// Whether every layer is kept for a backward pass, or two take turns.
     keeps_layers: bool,
     pub(crate) n_rows: usize,
@@ -67,7 +67,7 @@ pub struct Tape {
     pub(crate) sums: ColumnSums,
 }
 
-impl Tape {
+impl EncoderTape {
     /// A tape that can be played back: for training.
     pub fn for_training(config: &Config) -> Self {
         Self::new(config, true)

@@ -63,8 +63,11 @@ impl LstmLm {
     pub fn accumulate(
         &self,
         device: &Device,
-        (batch, weight, dropout): (&Packed, f32, Dropout),
-        (tape, gradients): (&mut LstmTape, &mut Gradients),
+        batch: &Packed,
+        weight: f32,
+        dropout: Dropout,
+        tape: &mut LstmTape,
+        gradients: &mut Gradients,
     ) -> Result<f64, Error> {
         self.check(batch)?;
         if batch.n_sentences() == 0 {
@@ -81,7 +84,8 @@ impl LstmLm {
     pub fn loss(
         &self,
         device: &Device,
-        (batch, unscored): (&Packed, Option<u32>),
+        batch: &Packed,
+        unscored: Option<u32>,
         tape: &mut LstmTape,
     ) -> Result<(f64, usize), Error> {
         self.check(batch)?;

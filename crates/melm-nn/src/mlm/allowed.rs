@@ -43,14 +43,14 @@ impl PieceSets {
 
 /// The sets, and the number of the one that holds at each masked position of a batch.
 #[derive(Clone, Copy, Debug)]
-pub struct Allowed<'a> {
+pub struct AllowedPieces<'a> {
     /// The sets.
     pub sets: &'a PieceSets,
     /// One number for each masked position.
     pub set_of: &'a [usize],
 }
 
-impl<'a> Allowed<'a> {
+impl<'a> AllowedPieces<'a> {
     /// Those of some of the positions.
     pub(crate) fn part(self, positions: std::ops::Range<usize>) -> Self {
         Self { sets: self.sets, set_of: &self.set_of[positions] }

@@ -3,7 +3,7 @@
 use super::{HeadTape, scores::Output};
 use crate::config::Config;
 use crate::device::Cpu;
-use crate::encoder::{LinearPlace, Tape};
+use crate::encoder::{EncoderTape, LinearParams};
 use crate::gradients::Gradients;
 use crate::ops::linear::{Accumulator, Linear};
 use crate::ops::norm::{Affine, denormalise, normalise};
@@ -14,8 +14,8 @@ use std::ops::Range;
 
 /// Where the head's numbers are.
 pub(crate) struct Head {
-    pub(crate) dense: LinearPlace,
-    pub(crate) norm: LinearPlace,
+    pub(crate) dense: LinearParams,
+    pub(crate) norm: LinearParams,
     pub(crate) bias: Range<usize>,
     pub(crate) table: Range<usize>,
     width: usize,
@@ -25,8 +25,8 @@ pub(crate) struct Head {
 impl Head {
     pub(super) fn new(config: &Config, parameters: &Parameters) -> Self {
         Self {
-            dense: LinearPlace::of(parameters, "lm_head.dense"),
-            norm: LinearPlace::of(parameters, "lm_head.layer_norm"),
+            dense: LinearParams::of(parameters, "lm_head.dense"),
+            norm: LinearParams::of(parameters, "lm_head.layer_norm"),
             bias: parameters.span("lm_head.bias", "lm_head.bias"),
             table: parameters.span(TABLE, TABLE),
             width: config.hidden_size,
@@ -88,13 +88,13 @@ impl Head {
     }
 
     /// Scores every piece at every masked row, and goes back to the encoder's rows: their gradient is in the tape's
-    /// [`Tape::d_hidden`]. Returns the sum of the negative log-likelihoods.
+    /// [`EncoderTape::d_hidden`]. Returns the sum of the negative log-likelihoods.
     pub(super) fn train(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
         (positions, originals, weight): (&[usize], &[u32], f32),
-        (tape, head, gradients): (&mut Tape, &mut HeadTape, &mut Gradients),
+        (tape, head, gradients): (&mut EncoderTape, &mut HeadTape, &mut Gradients),
     ) -> f64 {
         let (n, width) = (positions.len(), self.width);
         let output = self.output(parameters);

@@ -9,13 +9,15 @@ mod scores;
 
 pub(crate) use head::Head;
 
-pub use allowed::{Allowed, PieceSets};
+pub use allowed::{AllowedPieces, PieceSets};
 pub(crate) use load::normal;
 pub use model::{MaskedBatch, MaskedLm};
 pub use predict::{Candidate, Predictions};
 pub(crate) use scores::Output;
 
 use crate::buffer::Buffer;
+use crate::config::Config;
+use crate::encoder::{EncoderTape, NormTape};
 
 /// Table rows scored at a time: their part of the table stays in the second-level cache.
 const BLOCK: usize = 64;
@@ -27,14 +29,35 @@ fn rows_per_group(vocab_size: usize) -> usize {
     vocab_size.div_ceil(BLOCK).div_ceil(N_GROUPS) * BLOCK
 }
 
+/// Working memory of a [`MaskedLm`]: what the forward pass keeps for the backward pass.
+///
+/// Buffers grow to the largest batch seen and are reused.
+pub struct MaskedLmTape {
+    /// The encoder's part, with the hidden states.
+    pub encoder: EncoderTape,
+    head: HeadTape,
+}
+
+impl MaskedLmTape {
+    /// A tape that keeps every layer, for training and for prediction.
+    pub fn for_training(config: &Config) -> Self {
+        Self { encoder: EncoderTape::for_training(config), head: HeadTape::default() }
+    }
+
+    /// A tape that keeps only what the next layer needs, for prediction only.
+    pub fn for_prediction(config: &Config) -> Self {
+        Self { encoder: EncoderTape::for_prediction(config), head: HeadTape::default() }
+    }
+}
+
 /// Working memory of the head.
 #[derive(Default)]
-pub struct HeadTape {
+pub(crate) struct HeadTape {
     /// Masked rows of the encoder's output, and the dense layer over them before and after its gelu.
     gathered: Buffer,
     dense: Buffer,
     activated: Buffer,
-    norm: crate::encoder::NormTape,
+    norm: NormTape,
     /// The normed rows as panels of columns, for the product with the table.
     panels: Buffer,
     /// Largest score and sum of exponentials of each block, `[blocks, stride]`.

@@ -1,12 +1,12 @@
 //! The masked language model: parameters, encoder, head.
 
 use super::head::Head;
-use super::{Allowed, HeadTape, Predictions};
+use super::{AllowedPieces, MaskedLmTape, Predictions};
 use crate::config::Config;
 use crate::cuda::Masked;
 use crate::device::Device;
 use crate::dropout::Dropout;
-use crate::encoder::{Encoder, Tape};
+use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::packed::Packed;
@@ -119,8 +119,11 @@ impl MaskedLm {
     pub fn accumulate(
         &self,
         device: &Device,
-        (batch, weight, dropout): (&MaskedBatch, f32, Dropout),
-        (tape, head, gradients): (&mut Tape, &mut HeadTape, &mut Gradients),
+        batch: &MaskedBatch,
+        weight: f32,
+        dropout: Dropout,
+        tape: &mut MaskedLmTape,
+        gradients: &mut Gradients,
     ) -> Result<f64, Error> {
         batch.check(self.config(), true)?;
         batch.sentences.check(self.config())?;
@@ -133,10 +136,11 @@ impl MaskedLm {
                 return cuda.train_masked(self.masked(), (batch, weight, dropout), gradients);
             }
         };
-        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, dropout), tape)?;
+        let MaskedLmTape { encoder, head } = tape;
+        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, dropout), encoder)?;
         let masked = (&batch.positions[..], &batch.originals[..], weight);
-        let loss = self.head.train(cpu, &self.parameters, masked, (tape, head, gradients));
-        self.encoder.backward(cpu, &self.parameters, &batch.sentences, (tape, gradients));
+        let loss = self.head.train(cpu, &self.parameters, masked, (encoder, head, gradients));
+        self.encoder.backward(cpu, &self.parameters, &batch.sentences, (encoder, gradients));
         Ok(loss)
     }
 
@@ -146,7 +150,7 @@ impl MaskedLm {
         &self,
         device: &Device,
         batch: &MaskedBatch,
-        (tape, head): (&mut Tape, &mut HeadTape),
+        tape: &mut MaskedLmTape,
         out: &mut Predictions,
     ) -> Result<f64, Error> {
         batch.check(self.config(), true)?;
@@ -157,8 +161,8 @@ impl MaskedLm {
                 return cuda.predict_masked(self.masked(), (batch, 1, None), true, out);
             }
         };
-        self.predict(device, (batch, 1), (tape, head), out)?;
-        let states = head.d.chunks_exact(self.config().hidden_size);
+        self.predict(device, batch, 1, tape, out)?;
+        let states = tape.head.d.chunks_exact(self.config().hidden_size);
         let rows = states.zip(&batch.originals).zip(&out.log_totals);
         let output = self.head.output(&self.parameters);
         let losses = rows.map(|((state, piece), log_total)| {
@@ -171,11 +175,12 @@ impl MaskedLm {
     pub fn predict(
         &self,
         device: &Device,
-        (batch, k): (&MaskedBatch, usize),
-        tapes: (&mut Tape, &mut HeadTape),
+        batch: &MaskedBatch,
+        k: usize,
+        tape: &mut MaskedLmTape,
         out: &mut Predictions,
     ) -> Result<(), Error> {
-        self.predict_with(device, (batch, k, None), tapes, out)
+        self.predict_with(device, batch, k, None, tape, out)
     }
 
     /// The `k` likeliest of the pieces that are allowed at every masked position, or as many as there are.
@@ -187,19 +192,23 @@ impl MaskedLm {
     pub fn predict_allowed(
         &self,
         device: &Device,
-        (batch, k, allowed): (&MaskedBatch, usize, Allowed<'_>),
-        tapes: (&mut Tape, &mut HeadTape),
+        batch: &MaskedBatch,
+        k: usize,
+        allowed: AllowedPieces<'_>,
+        tape: &mut MaskedLmTape,
         out: &mut Predictions,
     ) -> Result<(), Error> {
         allowed.check(batch.positions.len());
-        self.predict_with(device, (batch, k, Some(allowed)), tapes, out)
+        self.predict_with(device, batch, k, Some(allowed), tape, out)
     }
 
     fn predict_with(
         &self,
         device: &Device,
-        (batch, k, allowed): (&MaskedBatch, usize, Option<Allowed<'_>>),
-        (tape, head): (&mut Tape, &mut HeadTape),
+        batch: &MaskedBatch,
+        k: usize,
+        allowed: Option<AllowedPieces<'_>>,
+        tape: &mut MaskedLmTape,
         out: &mut Predictions,
     ) -> Result<(), Error> {
         batch.check(self.config(), false)?;
@@ -216,13 +225,14 @@ impl MaskedLm {
                 return Ok(());
             }
         };
-        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, Dropout::NONE), tape)?;
+        let MaskedLmTape { encoder, head } = tape;
+        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, Dropout::NONE), encoder)?;
         let mut states = std::mem::take(&mut head.d);
         states.reserve(n * self.config().hidden_size);
         self.head.forward(
             cpu,
             &self.parameters,
-            (tape.hidden(), &batch.positions),
+            (encoder.hidden(), &batch.positions),
             (head, &mut states),
         );
         head.best(cpu, self.head.output(&self.parameters), (&states, n), (k, allowed), out);

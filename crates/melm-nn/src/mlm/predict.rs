@@ -1,6 +1,6 @@
 //! The best pieces at masked rows: no score lives longer than its block.
 
-use super::allowed::Allowed;
+use super::allowed::AllowedPieces;
 use super::scores::{Output, column_maxima, pack_states, score_block};
 use super::{BLOCK, HeadTape, rows_per_group};
 use crate::device::Cpu;
@@ -134,7 +134,7 @@ impl HeadTape {
         cpu: &Cpu,
         output: Output<'_>,
         (states, n): (&[f32], usize),
-        (k, allowed): (usize, Option<Allowed<'_>>),
+        (k, allowed): (usize, Option<AllowedPieces<'_>>),
         out: &mut Predictions,
     ) {
         out.clear();
@@ -184,7 +184,7 @@ impl HeadTape {
 fn summarise(
     cpu: &Cpu,
     (scores, first): (&[f32], usize),
-    (records, k, allowed): (&mut [f32], usize, Option<Allowed<'_>>),
+    (records, k, allowed): (&mut [f32], usize, Option<AllowedPieces<'_>>),
     rest: &mut [f32],
 ) {
     let record = 2 + 2 * k;

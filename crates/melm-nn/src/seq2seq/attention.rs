@@ -3,7 +3,7 @@
 use super::pass::{Memory, Pass, Work};
 use crate::buffer::Buffer;
 use crate::dropout::Site;
-use crate::encoder::{LinearPlace, NormTape};
+use crate::encoder::{LinearParams, NormTape};
 use crate::gradients::Gradients;
 use crate::ops::add;
 use crate::ops::attend::{Attend, Cuts};
@@ -11,12 +11,12 @@ use crate::ops::linear::{Accumulator, Linear};
 use crate::params::Parameters;
 
 /// Where an attention's numbers are.
-pub(super) struct AttentionPlace {
-    pub(super) norm: LinearPlace,
-    pub(super) q: LinearPlace,
-    pub(super) k: LinearPlace,
-    pub(super) v: LinearPlace,
-    pub(super) out: LinearPlace,
+pub(super) struct AttentionParams {
+    pub(super) norm: LinearParams,
+    pub(super) q: LinearParams,
+    pub(super) k: LinearParams,
+    pub(super) v: LinearParams,
+    pub(super) out: LinearParams,
     pub(super) n_heads: usize,
     /// Whether a row sees only itself and those before.
     pub(super) is_causal: bool,
@@ -33,9 +33,9 @@ pub(super) struct AttentionTape {
     context: Buffer,
 }
 
-impl AttentionPlace {
+impl AttentionParams {
     pub(super) fn of(parameters: &Parameters, name: &str, n_heads: usize, is_causal: bool) -> Self {
-        let place = |part: &str| LinearPlace::of(parameters, &format!("{name}{part}"));
+        let place = |part: &str| LinearParams::of(parameters, &format!("{name}{part}"));
         Self {
             norm: place("_layer_norm"),
             q: place(".q_proj"),

@@ -1,13 +1,13 @@
 //! Writing piece by piece: keys and values of what was written stay, so that a step costs one row.
 
-use super::attention::AttentionPlace;
-use super::feed_forward::FeedForwardPlace;
+use super::attention::AttentionParams;
+use super::feed_forward::FeedForwardParams;
 use super::model::Seq2Seq;
 use super::pass::NORM_EPS;
 use super::stack::StackTape;
 use crate::device::Cpu;
 use crate::dropout::Dropout;
-use crate::encoder::LinearPlace;
+use crate::encoder::LinearParams;
 use crate::ops::linear::Linear;
 use crate::ops::norm::{Affine, normalise};
 use crate::ops::{add, dot, gelu};
@@ -48,7 +48,7 @@ impl<'m> Decoding<'m> {
         for sentence in 0..sources.n_sentences() {
             let rows = sources.rows(sentence);
             let rows = &made[rows.start * width..rows.end * width];
-            let seen = |cross: &AttentionPlace| Seen {
+            let seen = |cross: &AttentionParams| Seen {
                 keys: decoding.linear(&cross.k, (width, width), rows),
                 values: decoding.linear(&cross.v, (width, width), rows),
             };
@@ -67,7 +67,7 @@ impl<'m> Decoding<'m> {
 
     fn linear(
         &self,
-        place: &LinearPlace,
+        place: &LinearParams,
         (inputs, outputs): (usize, usize),
         x: &[f32],
     ) -> Vec<f32> {
@@ -81,7 +81,7 @@ impl<'m> Decoding<'m> {
         rows
     }
 
-    fn norm(&self, place: &LinearPlace, x: &[f32]) -> Vec<f32> {
+    fn norm(&self, place: &LinearParams, x: &[f32]) -> Vec<f32> {
         let parameters = &self.model.parameters;
         let (weight, bias) = (parameters.at(&place.weight), parameters.at(&place.bias));
         let affine = Affine { weight, bias, eps: NORM_EPS };
@@ -129,7 +129,7 @@ impl<'m> Decoding<'m> {
     }
 
     /// Adds the keys and values of the new rows to what each sequence has written.
-    fn remember(&mut self, place: &AttentionPlace, layer: usize, h: &[f32]) {
+    fn remember(&mut self, place: &AttentionParams, layer: usize, h: &[f32]) {
         let width = self.model.config.width;
         let y = self.norm(&place.norm, h);
         let keys = self.linear(&place.k, (width, width), &y);
@@ -143,7 +143,7 @@ impl<'m> Decoding<'m> {
 
     fn add_attention(
         &self,
-        place: &AttentionPlace,
+        place: &AttentionParams,
         h: &mut [f32],
         seen: impl Fn(&Hypothesis) -> &Seen,
     ) {
@@ -155,7 +155,7 @@ impl<'m> Decoding<'m> {
         add(self.cpu.isa(), h, &self.linear(&place.out, (width, width), &context));
     }
 
-    fn add_feed_forward(&self, place: &FeedForwardPlace, h: &mut [f32]) {
+    fn add_feed_forward(&self, place: &FeedForwardParams, h: &mut [f32]) {
         let (parameters, width) = (&self.model.parameters, self.model.config.width);
         let y = self.norm(&place.norm, h);
         let n = h.len() / width;

@@ -4,17 +4,17 @@
 use super::pass::{Pass, Work};
 use crate::buffer::Buffer;
 use crate::dropout::Site;
-use crate::encoder::{LinearPlace, NormTape};
+use crate::encoder::{LinearParams, NormTape};
 use crate::gradients::Gradients;
 use crate::ops::linear::{Accumulator, Linear};
 use crate::ops::{add, gelu};
 use crate::params::Parameters;
 
 /// Where a feed-forward part's numbers are.
-pub(super) struct FeedForwardPlace {
-    pub(super) norm: LinearPlace,
-    pub(super) up: LinearPlace,
-    pub(super) down: LinearPlace,
+pub(super) struct FeedForwardParams {
+    pub(super) norm: LinearParams,
+    pub(super) up: LinearParams,
+    pub(super) down: LinearParams,
     pub(super) inner: usize,
 }
 
@@ -25,9 +25,9 @@ pub(super) struct FeedForwardTape {
     inner: Buffer,
 }
 
-impl FeedForwardPlace {
+impl FeedForwardParams {
     pub(super) fn of(parameters: &Parameters, layer: &str, inner: usize) -> Self {
-        let place = |part: &str| LinearPlace::of(parameters, &format!("{layer}.{part}"));
+        let place = |part: &str| LinearParams::of(parameters, &format!("{layer}.{part}"));
         Self { norm: place("final_layer_norm"), up: place("fc1"), down: place("fc2"), inner }
     }
 

@@ -9,7 +9,7 @@ use crate::packed::Packed;
 
 /// What a target begins and ends with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Frame {
+pub struct GenerationConfig {
     /// What the decoder reads first (`decoder_start_token_id`).
     pub start: u32,
     /// What it must write first, if anything (`forced_bos_token_id`).
@@ -20,7 +20,7 @@ pub struct Frame {
     pub longest: usize,
 }
 
-impl Frame {
+impl GenerationConfig {
     /// The piece that must stand at the next place, if any, when `n` pieces are there, the first read included.
     fn forced(&self, n: usize) -> Option<u32> {
         let last = self.forced_last.filter(|_| n + 1 == self.longest);
@@ -30,7 +30,7 @@ impl Frame {
 
 /// When a search may stop before every sequence has ended (`early_stopping`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stopping {
+pub enum EarlyStopping {
     /// `False`: once the best sequence under way could not beat the worst finished one if it ended now.
     Heuristic,
     /// `True`: once there are as many finished sequences as beams.
@@ -41,18 +41,18 @@ pub enum Stopping {
 
 /// A beam search.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Beams {
+pub struct BeamSearch {
     /// Sequences kept at every step (`num_beams`).
     pub n_beams: usize,
     /// Scores are divided by the length to this power: above 0 prefers longer targets.
     pub length_penalty: f64,
     /// When to stop.
-    pub stopping: Stopping,
+    pub stopping: EarlyStopping,
 }
 
 /// A target that was found.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct Generated {
     /// Its pieces, without the first that the decoder read; its end included if it ended.
     pub pieces: Vec<u32>,
     /// Its log-probability over its length to the power of the penalty.
@@ -68,7 +68,9 @@ impl Seq2Seq {
     pub fn sample(
         &self,
         device: &Device,
-        (sources, frame, temperature): (&Packed, &Frame, f64),
+        sources: &Packed,
+        frame: &GenerationConfig,
+        temperature: f64,
         share: &mut dyn FnMut(usize) -> f64,
     ) -> Result<Vec<Option<Vec<u32>>>, Error> {
         self.check_pieces(sources)?;
@@ -108,9 +110,10 @@ impl Seq2Seq {
     pub fn search(
         &self,
         device: &Device,
-        (source, frame): (&[u32], &Frame),
-        beams: &Beams,
-    ) -> Result<Vec<Found>, Error> {
+        source: &[u32],
+        frame: &GenerationConfig,
+        beams: &BeamSearch,
+    ) -> Result<Vec<Generated>, Error> {
         let mut sources = Packed::default();
         sources.push(source, 0);
         self.check_pieces(&sources)?;
@@ -127,7 +130,7 @@ impl Seq2Seq {
     }
 }
 
-impl Found {
+impl Generated {
     fn last(&self, start: u32) -> u32 {
         self.pieces.last().copied().unwrap_or(start)
     }
@@ -135,21 +138,21 @@ impl Found {
 
 /// A search under way.
 struct Search {
-    frame: Frame,
-    beams: Beams,
+    frame: GenerationConfig,
+    beams: BeamSearch,
     eos_id: u32,
     /// Pieces of the sequences under way, the first read included.
     length: usize,
-    running: Vec<Found>,
+    running: Vec<Generated>,
     /// The best so far, and whether each is a sequence at all.
-    finished: Vec<(Found, bool)>,
+    finished: Vec<(Generated, bool)>,
     can_improve: bool,
     goes_on: bool,
 }
 
 impl Search {
-    fn new(frame: Frame, beams: Beams, eos_id: u32) -> Self {
-        let empty = |score| Found { pieces: Vec::new(), score };
+    fn new(frame: GenerationConfig, beams: BeamSearch, eos_id: u32) -> Self {
+        let empty = |score| Generated { pieces: Vec::new(), score };
         // All beams begin alike: only the first counts.
         let running = (0..beams.n_beams).map(|at| empty(if at == 0 { 0.0 } else { NEVER }));
         let finished = vec![(empty(NEVER), false); beams.n_beams];
@@ -173,14 +176,14 @@ impl Search {
         let sequence = |one: &Continuation, score| {
             let mut pieces = self.running[one.from].pieces.clone();
             pieces.push(one.piece);
-            Found { pieces, score }
+            Generated { pieces, score }
         };
         let next = ranked.iter().map(|(at, score)| sequence(&continuations[*at], *score));
         self.running = next.collect();
         self.length += 1;
         self.can_improve &= self.may_improve();
         let is_full = self.finished.iter().all(|(_, is_finished)| *is_finished);
-        let stops_full = is_full && self.beams.stopping == Stopping::WhenFull;
+        let stops_full = is_full && self.beams.stopping == EarlyStopping::WhenFull;
         let all_end = self.length >= self.frame.longest;
         self.goes_on = self.can_improve && !stops_full && !all_end;
         ranked.iter().map(|(at, _)| continuations[*at].from).collect()
@@ -221,7 +224,7 @@ impl Search {
     fn finish(&mut self, continuations: &[Continuation]) {
         let n = self.beams.n_beams;
         let is_full = self.finished.iter().all(|(_, is_finished)| *is_finished);
-        if !self.can_improve || (is_full && self.beams.stopping == Stopping::WhenFull) {
+        if !self.can_improve || (is_full && self.beams.stopping == EarlyStopping::WhenFull) {
             return;
         }
         let norm = (self.length as f64).powf(self.beams.length_penalty);
@@ -229,7 +232,7 @@ impl Search {
         for one in ended {
             let mut pieces = self.running[one.from].pieces.clone();
             pieces.push(one.piece);
-            self.finished.push((Found { pieces, score: one.score / norm }, true));
+            self.finished.push((Generated { pieces, score: one.score / norm }, true));
         }
         self.finished.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
         self.finished.truncate(n);
@@ -237,7 +240,8 @@ impl Search {
 
     /// Whether the best sequence under way may still beat the worst finished one.
     fn may_improve(&self) -> bool {
-        let is_never = self.beams.stopping == Stopping::Never && self.beams.length_penalty > 0.0;
+        let is_never =
+            self.beams.stopping == EarlyStopping::Never && self.beams.length_penalty > 0.0;
         let length = if is_never { self.frame.longest } else { self.length } - 1;
         let best = self.running[0].score / (length as f64).powf(self.beams.length_penalty);
         let worst =

@@ -24,12 +24,12 @@
 //! for step in 0..40 {
 //!     gradients.clear();
 //!     let dropout = model.dropout(3, step);
-//!     model.accumulate(&device, (&batch, 1.0 / 3.0, dropout), (&mut tape, &mut gradients))?;
+//!     model.accumulate(&device, &batch, 1.0 / 3.0, dropout, &mut tape, &mut gradients)?;
 //!     adam.step(&device, 1e-2, (model.parameters_mut(), &mut gradients))?;
 //! }
-//! let frame = Frame { start: 2, forced_first: None, forced_last: None, longest: 10 };
-//! let beams = Beams { n_beams: 2, length_penalty: 1.0, stopping: Stopping::Heuristic };
-//! let found = model.search(&device, (&[7, 8, 2], &frame), &beams)?;
+//! let frame = GenerationConfig { start: 2, forced_first: None, forced_last: None, longest: 10 };
+//! let beams = BeamSearch { n_beams: 2, length_penalty: 1.0, stopping: EarlyStopping::Heuristic };
+//! let found = model.search(&device, &[7, 8, 2], &frame, &beams)?;
 //! assert_eq!(found[0].pieces, [8, 7, 2]);
 //! # Ok::<(), melm_nn::Error>(())
 //! ```
@@ -45,5 +45,5 @@ mod pass;
 mod stack;
 
 pub use config::{SHARED, Seq2SeqConfig, StackConfig};
-pub use generate::{Beams, Found, Frame, Stopping};
+pub use generate::{BeamSearch, EarlyStopping, Generated, GenerationConfig};
 pub use model::{Seq2Seq, Seq2SeqBatch, Seq2SeqTape};

@@ -107,8 +107,11 @@ impl Seq2Seq {
     pub fn accumulate(
         &self,
         device: &Device,
-        (batch, weight, dropout): (&Seq2SeqBatch, f32, Dropout),
-        (tape, gradients): (&mut Seq2SeqTape, &mut Gradients),
+        batch: &Seq2SeqBatch,
+        weight: f32,
+        dropout: Dropout,
+        tape: &mut Seq2SeqTape,
+        gradients: &mut Gradients,
     ) -> Result<f64, Error> {
         self.check(batch)?;
         if batch.targets.is_empty() {

@@ -4,7 +4,7 @@
 use crate::buffer::Buffer;
 use crate::device::Cpu;
 use crate::dropout::{Dropout, RowMask, Site};
-use crate::encoder::{LinearPlace, NormTape};
+use crate::encoder::{LinearParams, NormTape};
 use crate::gradients::Gradients;
 use crate::isa::per_isa;
 use crate::ops::linear::{Accumulator, Linear};
@@ -80,7 +80,7 @@ pub(super) struct Work {
 
 impl Pass<'_> {
     /// `y = norm(x)`, in the tape.
-    pub(super) fn norm(&self, place: &LinearPlace, x: &[f32], tape: &mut NormTape) {
+    pub(super) fn norm(&self, place: &LinearParams, x: &[f32], tape: &mut NormTape) {
         let (n, width) = (self.n_rows(), self.width());
         tape.reserve(n, width);
         tape.normed[..n * width].copy_from_slice(&x[..n * width]);
@@ -107,7 +107,7 @@ impl Pass<'_> {
     /// The gradient of `x` in place of that of `y`.
     pub(super) fn norm_backward(
         &self,
-        place: &LinearPlace,
+        place: &LinearParams,
         (tape, d): (&NormTape, &mut [f32]),
         (sums, gradients): (&mut ColumnSums, &mut Gradients),
     ) {
@@ -169,7 +169,7 @@ impl Pass<'_> {
     /// `rows = x W^T + b`, over as many rows as `x` has.
     pub(super) fn project(
         &self,
-        (place, linear): (&LinearPlace, Linear),
+        (place, linear): (&LinearParams, Linear),
         x: &[f32],
         rows: &mut [f32],
     ) {
@@ -184,7 +184,7 @@ impl Pass<'_> {
     /// Back through [`Self::project`]: gradients of weight and bias, and that of `x` if somebody wants it.
     pub(super) fn project_backward(
         &self,
-        (place, linear): (&LinearPlace, Linear),
+        (place, linear): (&LinearParams, Linear),
         (d, x, dx): (&[f32], &[f32], Option<Accumulator<'_>>),
         (sums, gradients): (&mut ColumnSums, &mut Gradients),
     ) {

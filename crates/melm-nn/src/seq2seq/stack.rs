@@ -1,13 +1,13 @@
 //! A stack of layers: the encoder, or the decoder, whose layers also look at the encoder's rows.
 
-use super::attention::{AttentionPlace, AttentionTape};
+use super::attention::{AttentionParams, AttentionTape};
 use super::config::{FIRST_POSITION, Seq2SeqConfig, StackConfig};
-use super::feed_forward::{FeedForwardPlace, FeedForwardTape};
+use super::feed_forward::{FeedForwardParams, FeedForwardTape};
 use super::pass::{Memory, Pass, Work};
 use crate::buffer::Buffer;
 use crate::device::Cpu;
 use crate::dropout::{Dropout, Site};
-use crate::encoder::{LinearPlace, NormTape};
+use crate::encoder::{LinearParams, NormTape};
 use crate::gradients::Gradients;
 use crate::ops::norm::drop_row;
 use crate::ops::{ColumnSums, add};
@@ -18,19 +18,19 @@ use std::ops::Range;
 /// Dropout of the decoder is drawn at layers from here on, the encoder's below: no model is this deep.
 const DECODER: usize = 1 << 12;
 
-pub(super) struct LayerPlace {
-    pub(super) own: AttentionPlace,
-    pub(super) cross: Option<AttentionPlace>,
-    pub(super) feed_forward: FeedForwardPlace,
+pub(super) struct LayerParams {
+    pub(super) own: AttentionParams,
+    pub(super) cross: Option<AttentionParams>,
+    pub(super) feed_forward: FeedForwardParams,
 }
 
 /// Where a stack's numbers are.
 pub(super) struct Stack {
     pub(super) table: Range<usize>,
     pub(super) positions: Range<usize>,
-    pub(super) embedding_norm: LinearPlace,
-    pub(super) layers: Vec<LayerPlace>,
-    pub(super) norm: LinearPlace,
+    pub(super) embedding_norm: LinearParams,
+    pub(super) layers: Vec<LayerParams>,
+    pub(super) norm: LinearParams,
     pub(super) scale: f32,
     pad_id: u32,
     first_layer: usize,
@@ -81,24 +81,24 @@ impl Stack {
         let layer = |layer: usize| {
             let layer = format!("model.{name}.layers.{layer}");
             let attention = |kind: &str, is_causal| {
-                AttentionPlace::of(parameters, &format!("{layer}.{kind}"), own.n_heads, is_causal)
+                AttentionParams::of(parameters, &format!("{layer}.{kind}"), own.n_heads, is_causal)
             };
-            LayerPlace {
+            LayerParams {
                 own: attention("self_attn", is_decoder),
                 cross: is_decoder.then(|| attention("encoder_attn", false)),
-                feed_forward: FeedForwardPlace::of(parameters, &layer, own.inner),
+                feed_forward: FeedForwardParams::of(parameters, &layer, own.inner),
             }
         };
         let place = |name: &str| parameters.span(name, name);
         Self {
             table: place(super::SHARED),
             positions: place(&format!("model.{name}.embed_positions.weight")),
-            embedding_norm: LinearPlace::of(
+            embedding_norm: LinearParams::of(
                 parameters,
                 &format!("model.{name}.layernorm_embedding"),
             ),
             layers: (0..own.n_layers).map(layer).collect(),
-            norm: LinearPlace::of(parameters, &format!("model.{name}.layer_norm")),
+            norm: LinearParams::of(parameters, &format!("model.{name}.layer_norm")),
             scale: if config.scales_embedding { (config.width as f32).sqrt() } else { 1.0 },
             pad_id: config.pad_id,
             first_layer: if is_decoder { DECODER } else { 0 },

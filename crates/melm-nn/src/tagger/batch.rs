@@ -29,7 +29,7 @@ impl TaggedBatch {
     /// batch to be tagged. Its `key` names it as in [`Packed::push`].
     ///
     /// Tokens that shall not count, such as those a window repeats, are left out: a CRF sees the others as neighbours.
-    pub fn push(&mut self, key: u64, pieces: &[u32], (first_pieces, tags): (&[usize], &[u32])) {
+    pub fn push(&mut self, key: u64, pieces: &[u32], first_pieces: &[usize], tags: &[u32]) {
         let start = self.sentences.n_rows();
         self.sentences.push(pieces, key);
         self.rows.extend(first_pieces.iter().map(|position| start + position));
@@ -64,7 +64,7 @@ impl TaggedBatch {
                     self.rows[tokens.clone()].iter().map(|row| row - rows.start).collect();
                 let tags = self.tags.get(tokens).unwrap_or_default();
                 let pieces = &self.sentences.pieces()[rows];
-                half.push(self.sentences.key(sentence), pieces, (&firsts, tags));
+                half.push(self.sentences.key(sentence), pieces, &firsts, tags);
             }
             half
         })

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::crf::{Chain, ChainGradient, Lattice};
 use crate::device::Cpu;
 use crate::dropout::{RowMask, Site};
-use crate::encoder::{LinearPlace, Tape};
+use crate::encoder::{EncoderTape, LinearParams};
 use crate::gradients::Gradients;
 use crate::ops::linear::{Accumulator, Linear};
 use crate::ops::norm::drop_row;
@@ -14,9 +14,30 @@ use crate::ops::{ColumnSums, ROWS_PER_TASK, add};
 use crate::params::Parameters;
 use crate::split::Split;
 
+/// Working memory of a [`super::Tagger`]: what the forward pass keeps for the backward pass.
+///
+/// Buffers grow to the largest batch seen and are reused.
+pub struct TaggerTape {
+    /// The encoder's part, with the hidden states.
+    pub encoder: EncoderTape,
+    pub(super) head: HeadTape,
+}
+
+impl TaggerTape {
+    /// A tape that keeps every layer, for training and for prediction.
+    pub fn for_training(config: &Config) -> Self {
+        Self { encoder: EncoderTape::for_training(config), head: HeadTape::default() }
+    }
+
+    /// A tape that keeps only what the next layer needs, for prediction only.
+    pub fn for_prediction(config: &Config) -> Self {
+        Self { encoder: EncoderTape::for_prediction(config), head: HeadTape::default() }
+    }
+}
+
 /// Working memory of the head.
 #[derive(Default)]
-pub struct TaggerTape {
+pub(super) struct HeadTape {
     /// The encoder's rows at the first pieces after dropout, `[tokens, hidden]`.
     gathered: Buffer,
     /// `[tokens, tags]`, and their gradient.
@@ -31,7 +52,7 @@ pub struct TaggerTape {
 
 /// Where the linear layer's numbers are.
 pub(super) struct Head {
-    pub(super) classifier: LinearPlace,
+    pub(super) classifier: LinearParams,
     width: usize,
     n_tags: usize,
 }
@@ -39,7 +60,7 @@ pub(super) struct Head {
 impl Head {
     pub(super) fn new(config: &Config, settings: &TaggerSettings, parameters: &Parameters) -> Self {
         Self {
-            classifier: LinearPlace::of(parameters, "classifier"),
+            classifier: LinearParams::of(parameters, "classifier"),
             width: config.hidden_size,
             n_tags: settings.n_tags,
         }
@@ -55,7 +76,7 @@ impl Head {
         cpu: &Cpu,
         parameters: &Parameters,
         rows: &[usize],
-        (tape, head): (&Tape, &mut TaggerTape),
+        (tape, head): (&EncoderTape, &mut HeadTape),
     ) {
         let (n, width, n_tags) = (rows.len(), self.width, self.n_tags);
         head.gathered.reserve(n * width);
@@ -79,13 +100,13 @@ impl Head {
     }
 
     /// From the gradient of the emissions in the head's tape to that of the layer, and to that of the encoder's rows
-    /// in [`Tape::d_hidden`].
+    /// in [`EncoderTape::d_hidden`].
     pub(super) fn backward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
         rows: &[usize],
-        (tape, head, gradients): (&mut Tape, &mut TaggerTape, &mut Gradients),
+        (tape, head, gradients): (&mut EncoderTape, &mut HeadTape, &mut Gradients),
     ) {
         let (n, width) = (rows.len(), self.width);
         let d = &head.d_emissions[..n * self.n_tags];
@@ -111,7 +132,7 @@ impl Head {
 }
 
 /// What survives of a row of the batch. The site is in no layer, so any number will do for it.
-fn mask(tape: &Tape, row: usize) -> RowMask {
+fn mask(tape: &EncoderTape, row: usize) -> RowMask {
     let (sentence, position) = tape.places[row];
     tape.dropout.row(0, Site::Classifier, sentence, position)
 }

@@ -3,7 +3,7 @@
 use super::loss::Loss;
 use super::{HeadKind, Tagger, TaggerSettings};
 use crate::config::{Config, ModelType};
-use crate::crf::Allowed;
+use crate::crf::AllowedTransitions;
 use crate::error::Error;
 use crate::params::Parameters;
 use crate::weights::{Checkpoint, TensorShape};
@@ -12,7 +12,7 @@ use std::path::Path;
 
 impl TaggerSettings {
     /// The settings of a saved tagger, without constraint; `None` if the checkpoint has no classifier.
-    pub fn of(checkpoint: &Checkpoint) -> Option<Self> {
+    pub fn from_checkpoint(checkpoint: &Checkpoint) -> Option<Self> {
         let n_tags = *checkpoint.shape("classifier.weight")?.first()?;
         let has_crf = checkpoint.contains(Loss::NAMES[1]);
         let kind = if has_crf { HeadKind::Crf } else { HeadKind::Linear };
@@ -73,7 +73,8 @@ impl Tagger {
         read: impl Fn(&TensorShape, &mut [f32]) -> Result<bool, Error>,
     ) -> Result<Self, Error> {
         assert!(settings.n_tags > 0, "a tagger without tags");
-        let n_allowed = settings.allowed.as_ref().map_or(settings.n_tags, Allowed::n_tags);
+        let n_allowed =
+            settings.allowed.as_ref().map_or(settings.n_tags, AllowedTransitions::n_tags);
         assert_eq!(n_allowed, settings.n_tags, "a constraint of as many tags");
         let mut parameters = Parameters::with_head(config, settings.tensors(config));
         for index in 0..parameters.list().len() {

@@ -1,6 +1,7 @@
 //! From emissions to a loss and its gradient: softmax or CRF.
 
-use super::{HeadKind, TaggedBatch, TaggerSettings, TaggerTape};
+use super::head::HeadTape;
+use super::{HeadKind, TaggedBatch, TaggerSettings};
 use crate::crf::{Chain, Scores};
 use crate::error::Error;
 use crate::gradients::Gradients;
@@ -53,7 +54,7 @@ impl Loss {
         &self,
         parameters: &Parameters,
         (batch, weight): (&TaggedBatch, f32),
-        (head, gradients): (&mut TaggerTape, &mut Gradients),
+        (head, gradients): (&mut HeadTape, &mut Gradients),
     ) -> Result<f64, Error> {
         let (n, len) = (self.settings.n_tags, batch.n_tokens() * self.settings.n_tags);
         head.d_emissions.reserve(len);
@@ -71,9 +72,14 @@ impl Loss {
         for sentence in 0..batch.sentences().n_sentences() {
             let tokens = batch.tokens(sentence);
             let rows = tokens.start * n..tokens.end * n;
-            let chain = (&emissions[rows.clone()], &batch.tags()[tokens], f64::from(weight));
-            let out = (&mut d_emissions[rows], &mut head.chain_gradient);
-            loss += head.chain.accumulate(chain, &mut head.lattice, out)?;
+            loss += head.chain.accumulate(
+                &emissions[rows.clone()],
+                &batch.tags()[tokens],
+                f64::from(weight),
+                &mut head.lattice,
+                &mut d_emissions[rows],
+                &mut head.chain_gradient,
+            )?;
         }
         let gradient = &head.chain_gradient;
         let values = [&gradient.start, &gradient.transitions, &gradient.end];

@@ -7,7 +7,6 @@
 //! use melm_nn::config::Config;
 //! use melm_nn::device::Device;
 //! use melm_nn::dropout::Dropout;
-//! use melm_nn::encoder::Tape;
 //! use melm_nn::gradients::Gradients;
 //! use melm_nn::optim::{Adam, AdamSettings};
 //! use melm_nn::tagger::{HeadKind, TaggedBatch, Tagger, TaggerSettings, TaggerTape, Tagging};
@@ -16,21 +15,21 @@
 //! let settings = TaggerSettings { n_tags: 3, kind: HeadKind::Crf, allowed: None };
 //! let mut tagger = Tagger::random(&config, settings, 1)?;
 //! let mut batch = TaggedBatch::default();
-//! batch.push(0, &[0, 10, 11, 12, 2], (&[1, 3], &[2, 0])); // two tokens; pieces 10 and 11 are the first's
+//! batch.push(0, &[0, 10, 11, 12, 2], &[1, 3], &[2, 0]); // two tokens; pieces 10 and 11 are the first token
 //!
 //! let device = Device::cpu(2);
-//! let (mut tape, mut head) = (Tape::for_training(&config), TaggerTape::default());
+//! let mut tape = TaggerTape::for_training(&config);
 //! let mut gradients = Gradients::new(tagger.parameters());
 //! let mut adam = Adam::new(tagger.parameters(), AdamSettings::default());
 //! for step in 0..30 {
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);
-//!     tagger.accumulate(&device, (&batch, 1.0, dropout), (&mut tape, &mut head, &mut gradients))?;
+//!     tagger.accumulate(&device, &batch, 1.0, dropout, &mut tape, &mut gradients)?;
 //!     adam.step(&device, 1e-2, (tagger.parameters_mut(), &mut gradients))?;
 //! }
 //! let (mut emissions, mut tagging) = (Vec::new(), Tagging::default());
-//! tagger.emissions(&device, &batch, (&mut tape, &mut head), &mut emissions)?;
-//! tagger.decode(&emissions, &mut head, &mut tagging)?;
+//! tagger.emissions(&device, &batch, &mut tape, &mut emissions)?;
+//! tagger.decode(&emissions, &mut tape, &mut tagging)?;
 //! assert_eq!(tagging.tags, [2, 0]);
 //! # Ok::<(), melm_nn::Error>(())
 //! ```

@@ -1,14 +1,14 @@
 //! The tagger: parameters, encoder, head.
 
-use super::head::Head;
+use super::head::{Head, HeadTape};
 use super::loss::Loss;
 use super::{TaggedBatch, TaggerTape};
 use crate::config::Config;
-use crate::crf::Allowed;
+use crate::crf::AllowedTransitions;
 use crate::cuda::OnCard;
 use crate::device::Device;
 use crate::dropout::Dropout;
-use crate::encoder::{Encoder, Tape};
+use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::params::Parameters;
@@ -31,7 +31,7 @@ pub struct TaggerSettings {
     pub kind: HeadKind,
     /// The transitions to choose from. A CRF is trained under it too, and refuses gold tags that violate it; a linear
     /// head only decodes with it.
-    pub allowed: Option<Allowed>,
+    pub allowed: Option<AllowedTransitions>,
 }
 
 /// The tags of one sentence.
@@ -115,8 +115,11 @@ impl Tagger {
     pub fn accumulate(
         &self,
         device: &Device,
-        (batch, weight, dropout): (&TaggedBatch, f32, Dropout),
-        (tape, head, gradients): (&mut Tape, &mut TaggerTape, &mut Gradients),
+        batch: &TaggedBatch,
+        weight: f32,
+        dropout: Dropout,
+        tape: &mut TaggerTape,
+        gradients: &mut Gradients,
     ) -> Result<f64, Error> {
         batch.check(self.settings(), true)?;
         batch.sentences().check(self.config())?;
@@ -131,11 +134,12 @@ impl Tagger {
             }
         };
         let parameters = &self.parameters;
-        self.encoder.forward(cpu, parameters, (batch.sentences(), dropout), tape)?;
-        self.head.forward(cpu, parameters, batch.rows(), (tape, head));
+        let TaggerTape { encoder, head } = tape;
+        self.encoder.forward(cpu, parameters, (batch.sentences(), dropout), encoder)?;
+        self.head.forward(cpu, parameters, batch.rows(), (encoder, head));
         let loss = self.loss.train(parameters, (batch, weight), (head, gradients))?;
-        self.head.backward(cpu, parameters, batch.rows(), (tape, head, gradients));
-        self.encoder.backward(cpu, parameters, batch.sentences(), (tape, gradients));
+        self.head.backward(cpu, parameters, batch.rows(), (encoder, head, gradients));
+        self.encoder.backward(cpu, parameters, batch.sentences(), (encoder, gradients));
         Ok(loss)
     }
 
@@ -147,7 +151,7 @@ impl Tagger {
         &self,
         device: &Device,
         batch: &TaggedBatch,
-        (tape, head): (&mut Tape, &mut TaggerTape),
+        tape: &mut TaggerTape,
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
         batch.check(self.settings(), false)?;
@@ -159,8 +163,9 @@ impl Tagger {
                 return cuda.tagger_emissions(self.on_card(), batch, out);
             }
         };
-        self.encoder.forward(cpu, &self.parameters, (batch.sentences(), Dropout::NONE), tape)?;
-        self.head.forward(cpu, &self.parameters, batch.rows(), (tape, head));
+        let TaggerTape { encoder, head } = tape;
+        self.encoder.forward(cpu, &self.parameters, (batch.sentences(), Dropout::NONE), encoder)?;
+        self.head.forward(cpu, &self.parameters, batch.rows(), (encoder, head));
         out.clear();
         out.extend_from_slice(&head.emissions[..batch.n_tokens() * self.settings().n_tags]);
         Ok(())
@@ -173,10 +178,10 @@ impl Tagger {
     pub fn decode(
         &self,
         emissions: &[f32],
-        head: &mut TaggerTape,
+        tape: &mut TaggerTape,
         out: &mut Tagging,
     ) -> Result<(), Error> {
-        let TaggerTape { chain, lattice, .. } = head;
+        let HeadTape { chain, lattice, .. } = &mut tape.head;
         self.loss.set(&self.parameters, chain)?;
         let score = chain.best(emissions, lattice, &mut out.tags)?;
         let (probabilities, total) = chain.marginals(emissions, lattice)?;
@@ -193,11 +198,12 @@ impl Tagger {
     /// If `emissions` is not a whole row for each tag.
     pub fn log_probability(
         &self,
-        (emissions, tags): (&[f32], &[u32]),
-        head: &mut TaggerTape,
+        emissions: &[f32],
+        tags: &[u32],
+        tape: &mut TaggerTape,
     ) -> Result<f64, Error> {
-        let TaggerTape { chain, lattice, .. } = head;
+        let HeadTape { chain, lattice, .. } = &mut tape.head;
         self.loss.set(&self.parameters, chain)?;
-        chain.log_probability((emissions, tags), lattice)
+        chain.log_probability(emissions, tags, lattice)
     }
 }

@@ -164,9 +164,8 @@ mod tests {
     use crate::config::Config;
     use crate::device::Device;
     use crate::dropout::Dropout;
-    use crate::encoder::Tape;
     use crate::gradients::Gradients;
-    use crate::mlm::{HeadTape, MaskedBatch, MaskedLm};
+    use crate::mlm::{MaskedBatch, MaskedLm, MaskedLmTape};
     use crate::optim::AdamSettings;
     use crate::params::TABLE;
 
@@ -180,13 +179,13 @@ mod tests {
         batch.sentences.push(&[0, 10, 4, 12, 2], 0);
         batch.positions.push(2);
         batch.originals.push(11);
-        let (mut tape, mut head) = (Tape::for_training(&config), HeadTape::default());
+        let mut tape = MaskedLmTape::for_training(&config);
         let mut gradients = Gradients::new(model.parameters());
         for step in steps {
             gradients.clear();
             let dropout = Dropout::new(&config, 7, step);
-            let places = (&mut tape, &mut head, &mut gradients);
-            model.accumulate(&Device::cpu(1), (&batch, 1.0, dropout), places)?;
+            let cpu = Device::cpu(1);
+            model.accumulate(&cpu, &batch, 1.0, dropout, &mut tape, &mut gradients)?;
             adam.step(&Device::cpu(1), 1e-2, (model.parameters_mut(), &mut gradients))?;
         }
         Ok(())

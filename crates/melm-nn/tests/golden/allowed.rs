@@ -3,7 +3,7 @@
 use crate::support::{Bench, Cpu};
 use melm_nn::config::Config;
 use melm_nn::isa::{Isa, IsaKind};
-use melm_nn::mlm::{Allowed, Candidate, MaskedBatch, MaskedLm, PieceSets, Predictions};
+use melm_nn::mlm::{AllowedPieces, Candidate, MaskedBatch, MaskedLm, PieceSets, Predictions};
 
 const VOCAB: usize = 1_301;
 
@@ -59,18 +59,17 @@ fn the_best_allowed_pieces_are_those_of_brute_force_on_every_instruction_set() {
 }
 
 fn check(bench: &mut Bench, batch: &MaskedBatch) {
-    let tapes = (&mut bench.tape, &mut bench.head);
+    let Bench { device, model, tape, .. } = bench;
     let mut full = Predictions::default();
-    bench.model.predict(&bench.device, (batch, VOCAB), tapes, &mut full).unwrap();
+    model.predict(device, batch, VOCAB, tape, &mut full).unwrap();
     assert_eq!(full.n_rows(), batch.positions.len());
     assert_eq!(full.row(0).len(), VOCAB);
     let sets = sets(&full.row(0)[VOCAB - 40..]);
     let set_of: Vec<usize> = (0..batch.positions.len()).map(|at| at % 5).collect();
     for k in [1, 5, 20] {
         let mut found = Predictions::default();
-        let tapes = (&mut bench.tape, &mut bench.head);
-        let allowed = Allowed { sets: &sets, set_of: &set_of };
-        bench.model.predict_allowed(&bench.device, (batch, k, allowed), tapes, &mut found).unwrap();
+        let allowed = AllowedPieces { sets: &sets, set_of: &set_of };
+        model.predict_allowed(device, batch, k, allowed, tape, &mut found).unwrap();
         assert_eq!(found.n_rows(), batch.positions.len());
         for (row, set) in set_of.iter().enumerate() {
             let mut expected = full.row(row).to_vec();
@@ -91,7 +90,6 @@ fn nothing_masked_is_no_prediction() {
     let mut batch = batch(1);
     batch.positions.clear();
     let mut found = Predictions::default();
-    let tapes = (&mut bench.tape, &mut bench.head);
-    bench.model.predict(&bench.device, (&batch, 3), tapes, &mut found).unwrap();
+    bench.model.predict(&bench.device, &batch, 3, &mut bench.tape, &mut found).unwrap();
     assert_eq!(found.n_rows(), 0);
 }

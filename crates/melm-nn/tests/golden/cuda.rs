@@ -6,7 +6,7 @@ use melm_nn::Error;
 use melm_nn::config::Config;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
-use melm_nn::mlm::{Allowed, MaskedBatch, MaskedLm, PieceSets, Predictions};
+use melm_nn::mlm::{AllowedPieces, MaskedBatch, MaskedLm, PieceSets, Predictions};
 
 /// bf16 keeps eight bits.
 const ROUGH: f32 = 2e-2;
@@ -217,9 +217,10 @@ fn short_memory_means_smaller_batches_and_the_same_gradients() {
             } else {
                 let model = MaskedLm::random(&config(), 5).unwrap();
                 let mut bench = Bench::of(model, device);
-                let places = (&mut bench.tape, &mut bench.head, &mut bench.gradients);
-                let step = (&batch(), 0.02, Dropout::NONE);
-                let failed = bench.model.accumulate(&bench.device, step, places).unwrap_err();
+                let Bench { device, model, tape, gradients } = &mut bench;
+                let failed = model
+                    .accumulate(device, &batch(), 0.02, Dropout::NONE, tape, gradients)
+                    .unwrap_err();
                 assert!(matches!(failed, Error::DeviceMemory { wanted, .. } if wanted > 0));
             }
         });
@@ -238,11 +239,10 @@ fn the_best_allowed_pieces_are_those_of_the_processor() {
     let set_of: Vec<_> = (0..batch.positions.len()).map(|at| at % 4).collect();
     let predict = |device: Device| {
         let mut bench = Bench::of(model(), device);
-        let allowed = Allowed { sets: &sets, set_of: &set_of };
+        let allowed = AllowedPieces { sets: &sets, set_of: &set_of };
         let mut out = Predictions::default();
-        let tapes = (&mut bench.tape, &mut bench.head);
-        let what = (&batch, 5, allowed);
-        bench.model.predict_allowed(&bench.device, what, tapes, &mut out).unwrap();
+        let Bench { device, model, tape, .. } = &mut bench;
+        model.predict_allowed(device, &batch, 5, allowed, tape, &mut out).unwrap();
         out
     };
     let wanted = predict(Device::cpu(2));

@@ -7,8 +7,7 @@ use crate::tagger_invariants;
 use melm_nn::config::Config;
 use melm_nn::cuda::{CudaSettings, GraphCounts, Precision};
 use melm_nn::dropout::Dropout;
-use melm_nn::encoder::Tape;
-use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::tagger::TaggerTape;
 
@@ -50,7 +49,7 @@ fn masked(device: Device) -> (Vec<u64>, GraphCounts) {
     let mut bench = Bench::of(MaskedLm::random(&config, 5).unwrap(), device);
     let settings = AdamSettings { max_norm: Some(0.5), ..AdamSettings::default() };
     let mut adam = Adam::new(bench.model.parameters(), settings);
-    let (mut tape, mut head) = (Tape::for_prediction(&config), HeadTape::default());
+    let mut tape = MaskedLmTape::for_prediction(&config);
     let mut seen = Vec::new();
     for step in 0..10 {
         bench.gradients.clear();
@@ -61,8 +60,7 @@ fn masked(device: Device) -> (Vec<u64>, GraphCounts) {
         let both = (bench.model.parameters_mut(), &mut bench.gradients);
         adam.step(&bench.device, 1e-2, both).unwrap();
         let mut out = Predictions::default();
-        let places = (&mut tape, &mut head);
-        bench.model.predict(&bench.device, (&batch(step), 3), places, &mut out).unwrap();
+        bench.model.predict(&bench.device, &batch(step), 3, &mut tape, &mut out).unwrap();
         let candidates = (0..out.n_rows()).flat_map(|row| out.row(row));
         seen.extend(
             candidates.map(|c| u64::from(c.log_probability.to_bits()) << 32 | u64::from(c.piece)),
@@ -77,7 +75,7 @@ fn tagged(device: Device) -> (Vec<u64>, GraphCounts) {
     let mut bench: TaggerBench = tagger_invariants::constrained(device);
     let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
     let config = bench.model.config().clone();
-    let (mut tape, mut head) = (Tape::for_prediction(&config), TaggerTape::default());
+    let mut tape = TaggerTape::for_prediction(&config);
     let mut seen = Vec::new();
     for step in 0..8_u64 {
         bench.gradients.clear();
@@ -90,7 +88,7 @@ fn tagged(device: Device) -> (Vec<u64>, GraphCounts) {
         adam.step(&bench.device, 1e-2, both).unwrap();
         let mut out = Vec::new();
         let what = &tagger_invariants::batch(&[2, 3 + step % 2]);
-        bench.model.emissions(&bench.device, what, (&mut tape, &mut head), &mut out).unwrap();
+        bench.model.emissions(&bench.device, what, &mut tape, &mut out).unwrap();
         seen.extend(out.into_iter().map(|x| u64::from(x.to_bits())));
     }
     let counts = counts(&bench.device);

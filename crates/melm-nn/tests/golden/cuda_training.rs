@@ -1,11 +1,11 @@
 //! Trainings on a card: they move between devices, keep their best parameters, and freeze what they are told to.
 
 use crate::cuda::{cards, config, settings};
-use crate::support::{Bench, Device, Gradients, RELATIVE, Tape, assert_close};
+use crate::support::{Bench, Device, Gradients, RELATIVE, assert_close};
 use melm_nn::config::Config;
 use melm_nn::cuda::{CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
-use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm};
+use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::weights::{Checkpoint, KeptParameters};
 
@@ -13,7 +13,7 @@ use melm_nn::weights::{Checkpoint, KeptParameters};
 fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec<f32> {
     let mut model = MaskedLm::random(config, 5).unwrap();
     model.parameters_mut().freeze(freezes);
-    let (mut tape, mut head) = (Tape::for_training(config), HeadTape::default());
+    let mut tape = MaskedLmTape::for_training(config);
     let settings = AdamSettings { eps: 1e-3, max_norm: Some(0.5), ..AdamSettings::default() };
     let mut adam = Adam::new(model.parameters(), settings);
     for (step, device) in devices.iter().enumerate() {
@@ -29,8 +29,7 @@ fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec
             batch.originals.extend([7, 8, 9, 10]);
         }
         let dropout = Dropout::new(config, 3, step as u64);
-        let places = (&mut tape, &mut head, &mut gradients);
-        model.accumulate(device, (&batch, 0.25, dropout), places).unwrap();
+        model.accumulate(device, &batch, 0.25, dropout, &mut tape, &mut gradients).unwrap();
         adam.step(device, 1e-2, (model.parameters_mut(), &mut gradients)).unwrap();
         let next = devices.get(step + 1);
         if next.is_none_or(|next| !std::ptr::eq(*next, *device)) {

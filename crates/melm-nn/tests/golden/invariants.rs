@@ -48,7 +48,7 @@ fn rows_of(order: &[u64], key: u64, dropout: Dropout) -> Vec<f32> {
     let index = order.iter().position(|k| *k == key).unwrap();
     let width = bench.model.config().hidden_size;
     let rows = batch.sentences.rows(index);
-    bench.tape.hidden()[rows.start * width..rows.end * width].to_vec()
+    bench.tape.encoder.hidden()[rows.start * width..rows.end * width].to_vec()
 }
 
 #[test]
@@ -189,9 +189,8 @@ fn what_the_model_has_no_row_for_is_refused() {
     ] {
         let mut batch = MaskedBatch { positions, originals, ..MaskedBatch::default() };
         batch.sentences.push(&pieces, 0);
-        let Bench { device, model, tape, head, gradients } = &mut bench;
-        let outcome =
-            model.accumulate(device, (&batch, 1.0, Dropout::NONE), (tape, head, gradients));
+        let Bench { device, model, tape, gradients } = &mut bench;
+        let outcome = model.accumulate(device, &batch, 1.0, Dropout::NONE, tape, gradients);
         assert!(outcome.is_err(), "{batch:?}");
     }
 }

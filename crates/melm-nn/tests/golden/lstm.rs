@@ -60,8 +60,10 @@ fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
             let (batch, n) = batch(&sequences(&golden, 0));
             let mut gradients = Gradients::new(model.parameters());
             let mut tape = LstmTape::default();
-            let batch = (&batch, 1.0 / n as f32, Dropout::NONE);
-            let sum = model.accumulate(&device, batch, (&mut tape, &mut gradients)).unwrap();
+            let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);
+            let sum = model
+                .accumulate(&device, &batch, weight, dropout, &mut tape, &mut gradients)
+                .unwrap();
             let prefix = format!("layers{n_layers}.gradient.");
             let wanted = golden.floats(&format!("layers{n_layers}.loss"));
             #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
@@ -86,8 +88,8 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
         for index in 0..4 {
             gradients.clear();
             let (batch, n) = batch(&sequences(&golden, index));
-            let batch = (&batch, 1.0 / n as f32, Dropout::NONE);
-            model.accumulate(&device, batch, (&mut tape, &mut gradients)).unwrap();
+            let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);
+            model.accumulate(&device, &batch, weight, dropout, &mut tape, &mut gradients).unwrap();
             adam.step(&device, 5e-3, (model.parameters_mut(), &mut gradients)).unwrap();
         }
         let prefix = format!("layers{n_layers}.adam.");
@@ -137,7 +139,8 @@ fn dropout_is_drawn_by_the_sequence_and_its_gradient_is_the_difference_quotient(
     let mut gradients = Gradients::new(model.parameters());
     let mut tape = LstmTape::default();
     let mut loss = |model: &LstmLm, batch: &Packed, gradients: &mut Gradients| {
-        model.accumulate(&device, (batch, 1.0 / n as f32, dropout), (&mut tape, gradients)).unwrap()
+        let weight = 1.0 / n as f32;
+        model.accumulate(&device, batch, weight, dropout, &mut tape, gradients).unwrap()
     };
     let whole = loss(&model, &batch, &mut gradients);
     let mut alone = 0.0;

@@ -1,7 +1,7 @@
 //! The embedded model's int8 weights on sentences in four languages.
 
-use crate::support::{Device, Golden, RELATIVE, Tape, assert_close};
-use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+use crate::support::{Device, Golden, RELATIVE, assert_close};
+use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_nn::weights::Checkpoint;
 use std::path::Path;
 
@@ -11,7 +11,7 @@ fn minis_logits_and_best_five_equal_transformers_in_four_languages() {
     let model = MaskedLm::open(&Checkpoint::open(&folder).unwrap(), 0, 0).unwrap();
     let golden = Golden::read("mini.safetensors");
     let device = Device::cpu(2);
-    let (mut tape, mut head) = (Tape::for_prediction(model.config()), HeadTape::default());
+    let mut tape = MaskedLmTape::for_prediction(model.config());
     let mut out = Predictions::default();
     for language in ["de", "en", "es", "nl"] {
         let name = |part: &str| format!("{language}.{part}");
@@ -19,7 +19,7 @@ fn minis_logits_and_best_five_equal_transformers_in_four_languages() {
         batch.sentences.push(golden.integers(&name("pieces")), 0);
         batch.positions =
             golden.integers(&name("masked")).iter().map(|row| *row as usize).collect();
-        model.predict(&device, (&batch, 5), (&mut tape, &mut head), &mut out).unwrap();
+        model.predict(&device, &batch, 5, &mut tape, &mut out).unwrap();
         let best: Vec<_> = (0..out.n_rows()).flat_map(|row| out.row(row)).collect();
         let pieces: Vec<_> = best.iter().map(|candidate| candidate.piece).collect();
         assert_eq!(pieces, golden.integers(&name("best")), "{language}");
@@ -28,7 +28,7 @@ fn minis_logits_and_best_five_equal_transformers_in_four_languages() {
 
         // Logits are log-probabilities up to one constant a row: compare their differences to the first of the row.
         let n_pieces = model.config().vocab_size;
-        model.predict(&device, (&batch, n_pieces), (&mut tape, &mut head), &mut out).unwrap();
+        model.predict(&device, &batch, n_pieces, &mut tape, &mut out).unwrap();
         let n_logits = n_pieces.div_ceil(37);
         for (row, logits) in golden.floats(&name("logits")).chunks_exact(n_logits).enumerate() {
             let mut all = vec![f32::NAN; n_pieces];

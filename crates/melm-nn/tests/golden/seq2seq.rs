@@ -5,22 +5,24 @@ use melm_nn::dropout::Dropout;
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::packed::Packed;
-use melm_nn::seq2seq::{Beams, Frame, SHARED, Seq2Seq, Seq2SeqBatch, Seq2SeqTape, Stopping};
+use melm_nn::seq2seq::{
+    BeamSearch, EarlyStopping, GenerationConfig, SHARED, Seq2Seq, Seq2SeqBatch, Seq2SeqTape,
+};
 
 const KINDS: [&str; 2] = ["mbart", "mbart50"];
 const LONGEST: usize = 14;
 const LANGUAGE: u32 = 37;
 /// Beams, penalty, stopping, and the pieces forced first and last.
-type Kind = (usize, f64, Stopping, Option<u32>, Option<u32>);
+type Kind = (usize, f64, EarlyStopping, Option<u32>, Option<u32>);
 
 /// As in the script.
 const SEARCHES: [Kind; 6] = [
-    (1, 1.0, Stopping::Heuristic, None, None),
-    (4, 1.0, Stopping::Heuristic, None, None),
-    (4, 1.0, Stopping::WhenFull, Some(LANGUAGE), Some(2)),
-    (3, 0.0, Stopping::Never, None, Some(2)),
-    (5, 2.0, Stopping::Never, Some(LANGUAGE), None),
-    (3, -0.5, Stopping::Heuristic, None, Some(2)),
+    (1, 1.0, EarlyStopping::Heuristic, None, None),
+    (4, 1.0, EarlyStopping::Heuristic, None, None),
+    (4, 1.0, EarlyStopping::WhenFull, Some(LANGUAGE), Some(2)),
+    (3, 0.0, EarlyStopping::Never, None, Some(2)),
+    (5, 2.0, EarlyStopping::Never, Some(LANGUAGE), None),
+    (3, -0.5, EarlyStopping::Heuristic, None, Some(2)),
 ];
 
 fn golden() -> Golden {
@@ -74,8 +76,8 @@ fn loss_and_every_gradient_equal_transformers_on_every_instruction_set() {
             let mut gradients = Gradients::new(model.parameters());
             let mut tape = Seq2SeqTape::default();
             let alone = model.loss(&device, &batch, &mut tape).unwrap();
-            let places = (&mut tape, &mut gradients);
-            let sum = model.accumulate(&device, (&batch, 1.0 / n as f32, Dropout::NONE), places);
+            let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);
+            let sum = model.accumulate(&device, &batch, weight, dropout, &mut tape, &mut gradients);
             let wanted = golden.floats(&format!("{kind}.loss"));
             for sum in [alone, sum.unwrap()] {
                 assert_close("loss", &[(sum / n as f64) as f32], wanted, RELATIVE);
@@ -117,8 +119,10 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
             // Micro-batches of one: their gradients add up to the batch's.
             for pair in &pairs {
                 let (batch, _) = batch(std::slice::from_ref(pair));
-                let batch = (&batch, 1.0 / n as f32, Dropout::NONE);
-                model.accumulate(&device, batch, (&mut tape, &mut gradients)).unwrap();
+                let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);
+                model
+                    .accumulate(&device, &batch, weight, dropout, &mut tape, &mut gradients)
+                    .unwrap();
             }
             adam.step(&device, 5e-3, (model.parameters_mut(), &mut gradients)).unwrap();
         }
@@ -138,13 +142,17 @@ fn every_search_finds_what_generate_finds() {
         for (index, (n_beams, length_penalty, stopping, first, last)) in
             SEARCHES.into_iter().enumerate()
         {
-            let beams = Beams { n_beams, length_penalty, stopping };
-            let frame =
-                Frame { start: 2, forced_first: first, forced_last: last, longest: LONGEST };
+            let beams = BeamSearch { n_beams, length_penalty, stopping };
+            let frame = GenerationConfig {
+                start: 2,
+                forced_first: first,
+                forced_last: last,
+                longest: LONGEST,
+            };
             for at in 0..3 {
                 let name = |part: &str| format!("{kind}.search{index}.{at}.{part}");
                 let source = golden.integers(&format!("source{at}"));
-                let found = model.search(&device, (source, &frame), &beams).unwrap();
+                let found = model.search(&device, source, &frame, &beams).unwrap();
                 let pieces = &found[0].pieces;
                 assert_eq!(pieces, golden.integers(&name("pieces")), "{kind} {index} {at}");
                 if n_beams > 1 {
@@ -167,7 +175,8 @@ fn what_is_drawn_is_what_transformers_logits_give_for_the_same_numbers() {
         for at in 0..3 {
             sources.push(golden.integers(&format!("source{at}")), at);
         }
-        let frame = Frame { start: 2, forced_first: None, forced_last: None, longest: LONGEST };
+        let frame =
+            GenerationConfig { start: 2, forced_first: None, forced_last: None, longest: LONGEST };
         for (index, temperature) in [1.0, 0.6].into_iter().enumerate() {
             let name = |at: usize, part: &str| format!("{kind}.draw{index}.{at}.{part}");
             let mut n_drawn = [0; 3];
@@ -175,7 +184,7 @@ fn what_is_drawn_is_what_transformers_logits_give_for_the_same_numbers() {
                 n_drawn[at] += 1;
                 f64::from(golden.floats(&name(at, "shares"))[n_drawn[at] - 1])
             };
-            let written = model.sample(&device, (&sources, &frame, temperature), &mut share);
+            let written = model.sample(&device, &sources, &frame, temperature, &mut share);
             for (at, written) in written.unwrap().into_iter().enumerate() {
                 let wanted = golden.integers(&name(at, "pieces"));
                 let wanted = (wanted.last() == Some(&2)).then(|| wanted.to_vec());
@@ -195,7 +204,8 @@ fn dropout_is_drawn_by_the_sentence_and_its_gradient_is_the_difference_quotient(
     let mut gradients = Gradients::new(model.parameters());
     let (mut unused, mut tape) = (Gradients::new(model.parameters()), Seq2SeqTape::default());
     let mut loss = |model: &Seq2Seq, batch: &Seq2SeqBatch, gradients: &mut Gradients| {
-        model.accumulate(&device, (batch, 1.0 / n as f32, dropout), (&mut tape, gradients)).unwrap()
+        let weight = 1.0 / n as f32;
+        model.accumulate(&device, batch, weight, dropout, &mut tape, gradients).unwrap()
     };
     let together = loss(&model, &whole, &mut gradients);
     let mut alone = 0.0;

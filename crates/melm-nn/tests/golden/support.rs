@@ -1,13 +1,12 @@
 //! Reading golden files, and comparing.
 
-use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm};
+use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape};
 use melm_nn::weights::Checkpoint;
 use safetensors::{Dtype, SafeTensors};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 pub(crate) use melm_nn::device::{Cpu, Device};
-pub(crate) use melm_nn::encoder::Tape;
 pub(crate) use melm_nn::gradients::Gradients;
 
 /// The tolerance of the whole suite.
@@ -70,8 +69,7 @@ impl Golden {
 pub(crate) struct Bench {
     pub(crate) device: Device,
     pub(crate) model: MaskedLm,
-    pub(crate) tape: Tape,
-    pub(crate) head: HeadTape,
+    pub(crate) tape: MaskedLmTape,
     pub(crate) gradients: Gradients,
 }
 
@@ -82,9 +80,9 @@ impl Bench {
     }
 
     pub(crate) fn of(model: MaskedLm, device: impl Into<Device>) -> Self {
-        let tape = Tape::for_training(model.config());
+        let tape = MaskedLmTape::for_training(model.config());
         let gradients = Gradients::new(model.parameters());
-        Self { device: device.into(), model, tape, head: HeadTape::default(), gradients }
+        Self { device: device.into(), model, tape, gradients }
     }
 
     /// One micro-batch; returns the mean loss.
@@ -94,9 +92,8 @@ impl Bench {
         weight: f32,
         dropout: melm_nn::dropout::Dropout,
     ) -> f64 {
-        let Self { device, model, tape, head, gradients } = self;
-        let sum =
-            model.accumulate(device, (batch, weight, dropout), (tape, head, gradients)).unwrap();
+        let Self { device, model, tape, gradients } = self;
+        let sum = model.accumulate(device, batch, weight, dropout, tape, gradients).unwrap();
         sum / batch.positions.len() as f64
     }
 

@@ -1,8 +1,6 @@
 //! The tagger held to transformers and pytorch-crf; `tools/make_golden_tagger.py` made the numbers.
 
-use crate::support::{
-    Cpu, Device, Golden, Gradients, RELATIVE, Tape, assert_close, largest, testdata,
-};
+use crate::support::{Cpu, Device, Golden, Gradients, RELATIVE, assert_close, largest, testdata};
 use crate::tiny::is_exactly_zero;
 use melm_nn::dropout::Dropout;
 use melm_nn::isa::{Isa, IsaKind};
@@ -27,7 +25,7 @@ fn batch(golden: &Golden, index: usize) -> TaggedBatch {
         (own_firsts, firsts) = firsts.split_at(*n_tokens as usize);
         (own_tags, tags) = tags.split_at(*n_tokens as usize);
         let own_firsts: Vec<_> = own_firsts.iter().map(|first| *first as usize).collect();
-        batch.push(key, own_pieces, (&own_firsts, own_tags));
+        batch.push(key, own_pieces, &own_firsts, own_tags);
     }
     batch
 }
@@ -36,29 +34,29 @@ fn batch(golden: &Golden, index: usize) -> TaggedBatch {
 pub(crate) struct TaggerBench {
     pub(crate) device: Device,
     pub(crate) model: Tagger,
-    pub(crate) tape: Tape,
-    pub(crate) head: TaggerTape,
+    pub(crate) tape: TaggerTape,
     pub(crate) gradients: Gradients,
 }
 
 impl TaggerBench {
     pub(crate) fn of(model: Tagger, device: impl Into<Device>) -> Self {
-        let (tape, head) = (Tape::for_training(model.config()), TaggerTape::default());
+        let tape = TaggerTape::for_training(model.config());
         let gradients = Gradients::new(model.parameters());
-        Self { device: device.into(), model, tape, head, gradients }
+        Self { device: device.into(), model, tape, gradients }
     }
 
     fn open(kind: HeadKind, device: impl Into<Device>) -> Self {
         let checkpoint = Checkpoint::open(&testdata("../tagger/model")).unwrap();
-        let settings = TaggerSettings { kind, ..TaggerSettings::of(&checkpoint).unwrap() };
+        let settings =
+            TaggerSettings { kind, ..TaggerSettings::from_checkpoint(&checkpoint).unwrap() };
         // Everything is stored, so the seed must not matter.
         Self::of(Tagger::open(&checkpoint, settings, 99).unwrap(), device)
     }
 
     /// One micro-batch; returns the sum of the losses.
     pub(crate) fn accumulate(&mut self, batch: &TaggedBatch, weight: f32, dropout: Dropout) -> f64 {
-        let Self { device, model, tape, head, gradients } = self;
-        model.accumulate(device, (batch, weight, dropout), (tape, head, gradients)).unwrap()
+        let Self { device, model, tape, gradients } = self;
+        model.accumulate(device, batch, weight, dropout, tape, gradients).unwrap()
     }
 
     /// One micro-batch as torch's mean over tokens or sentences; returns that mean.
@@ -88,7 +86,7 @@ impl TaggerBench {
     }
 }
 
-fn check_gradients((name, kind): (&str, HeadKind), device: Device, relative: f32) {
+fn check_gradients(name: &str, kind: HeadKind, device: Device, relative: f32) {
     let golden = golden();
     let mut bench = TaggerBench::open(kind, device);
     let loss = bench.mean(&batch(&golden, 0));
@@ -112,7 +110,7 @@ fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
         let Some(isa) = Isa::of(kind) else { continue };
         for (name, head) in KINDS {
-            check_gradients((name, head), Cpu::with(2, isa).into(), RELATIVE);
+            check_gradients(name, head, Cpu::with(2, isa).into(), RELATIVE);
         }
     }
 }
@@ -124,8 +122,8 @@ fn emissions_and_best_tags_equal_torchs() {
 
 /// Everything of this file, on some device.
 pub(crate) fn check_all(device: &dyn Fn() -> Device, relative: f32) {
-    for kind in KINDS {
-        check_gradients(kind, device(), relative);
+    for (name, kind) in KINDS {
+        check_gradients(name, kind, device(), relative);
     }
     check_emissions(device, relative);
     check_steps(device, relative);
@@ -134,17 +132,18 @@ pub(crate) fn check_all(device: &dyn Fn() -> Device, relative: f32) {
 fn check_emissions(device: &dyn Fn() -> Device, relative: f32) {
     let golden = golden();
     for (name, kind) in KINDS {
-        let mut bench = TaggerBench::open(kind, device());
+        let bench = TaggerBench::open(kind, device());
         let (batch, mut emissions) = (batch(&golden, 0), Vec::new());
-        let TaggerBench { device, model, head, .. } = &mut bench;
-        let mut tape = Tape::for_prediction(model.config());
-        model.emissions(device, &batch, (&mut tape, head), &mut emissions).unwrap();
+        let TaggerBench { device, model, .. } = &bench;
+        let mut tape = TaggerTape::for_prediction(model.config());
+        model.emissions(device, &batch, &mut tape, &mut emissions).unwrap();
         let wanted = golden.floats(&format!("{name}.emissions"));
         assert_close("emissions", &emissions, wanted, relative);
         let (n, mut tags, mut tagging) = (model.settings().n_tags, Vec::new(), Tagging::default());
         for sentence in 0..batch.sentences().n_sentences() {
             let tokens = batch.tokens(sentence);
-            model.decode(&emissions[tokens.start * n..tokens.end * n], head, &mut tagging).unwrap();
+            let own = &emissions[tokens.start * n..tokens.end * n];
+            model.decode(own, &mut tape, &mut tagging).unwrap();
             tags.extend_from_slice(&tagging.tags);
         }
         assert_eq!(tags, golden.integers(&format!("{name}.best")), "{name}");

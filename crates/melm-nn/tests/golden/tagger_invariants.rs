@@ -5,7 +5,7 @@ use crate::tagger::TaggerBench;
 use crate::tiny::is_exactly_zero;
 use melm_nn::Error;
 use melm_nn::config::Config;
-use melm_nn::crf::Allowed;
+use melm_nn::crf::AllowedTransitions;
 use melm_nn::dropout::Dropout;
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::optim::{Adam, AdamSettings};
@@ -28,8 +28,8 @@ fn config() -> Config {
 }
 
 /// O, B, I: an I needs a B or an I before it.
-fn allowed() -> Allowed {
-    Allowed::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2)))
+fn allowed() -> AllowedTransitions {
+    AllowedTransitions::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2)))
 }
 
 /// Sentences of several lengths, tags that are allowed; keys say which sentence it is.
@@ -42,7 +42,7 @@ pub(crate) fn batch(order: &[u64]) -> TaggedBatch {
         let firsts: Vec<_> = (1..pieces.len() - 1).step_by(2).collect();
         let tags: Vec<_> = (0..).zip(&firsts).map(|(i, _)| (i + u32::from(*key > 3)) % 3).collect();
         let tags = if tags[0] == 2 { vec![0; tags.len()] } else { tags };
-        batch.push(*key, &pieces, (&firsts, &tags));
+        batch.push(*key, &pieces, &firsts, &tags);
     }
     batch
 }
@@ -53,7 +53,11 @@ pub(crate) fn constrained(device: Device) -> TaggerBench {
 }
 
 /// A tagger with weights large enough that differences rise above rounding, the CRF's included.
-fn bench(kind: HeadKind, allowed: Option<Allowed>, device: impl Into<Device>) -> TaggerBench {
+fn bench(
+    kind: HeadKind,
+    allowed: Option<AllowedTransitions>,
+    device: impl Into<Device>,
+) -> TaggerBench {
     let settings = TaggerSettings { n_tags: 3, kind, allowed };
     let mut bench = TaggerBench::of(Tagger::random(&config(), settings, 5).unwrap(), device);
     for name in bench.names() {
@@ -141,9 +145,9 @@ fn the_classifiers_rate_drops_rows_before_it_and_nothing_else() {
         config.extra.insert("classifier_dropout".to_owned(), rate.into());
         let mut bench = bench(HeadKind::Linear, None, Cpu::new(2));
         losses.push(bench.accumulate(&batch, 1.0, Dropout::NONE));
-        let hidden = bench.tape.hidden().to_vec();
+        let hidden = bench.tape.encoder.hidden().to_vec();
         losses.push(bench.accumulate(&batch, 1.0, Dropout::new(&config, 3, 1)));
-        assert_eq!(hidden, bench.tape.hidden());
+        assert_eq!(hidden, bench.tape.encoder.hidden());
     }
     let bits: Vec<_> = losses.iter().map(|loss| loss.to_bits()).collect();
     assert!(bits[..3].iter().all(|loss| *loss == bits[0]), "{losses:?}");
@@ -209,7 +213,7 @@ fn decoding_keeps_to_what_is_allowed_and_probabilities_add_up() {
         // Every token on its own would be an I.
         let emissions = [0.0, -1.0, 5.0].repeat(4);
         let mut out = Tagging::default();
-        bench.model.decode(&emissions, &mut bench.head, &mut out).unwrap();
+        bench.model.decode(&emissions, &mut bench.tape, &mut out).unwrap();
         assert_eq!(out.tags, [1, 2, 2, 2], "{kind:?}");
         assert!(out.log_probability < 0.0 && out.log_probability > -1.0);
         for (token, row) in out.probabilities.chunks_exact(3).enumerate() {
@@ -231,7 +235,7 @@ fn a_saved_tagger_opens_as_it_was() {
             Err(Error::TagNames { n_names: 2, n_tags: 3 })
         ));
         let saved = Checkpoint::open(folder.path()).unwrap();
-        let settings = TaggerSettings::of(&saved).unwrap();
+        let settings = TaggerSettings::from_checkpoint(&saved).unwrap();
         assert_eq!(&settings, bench.model.settings());
         let extra = &saved.config().extra;
         assert_eq!(extra["id2label"]["2"], "I-PER");
@@ -259,10 +263,9 @@ fn what_the_tagger_has_no_place_for_is_refused_and_leaves_no_gradient() {
         (vec![5; 3], vec![0, 1], vec![0, 2]),
     ] {
         let mut batch = batch(&[1]);
-        batch.push(9, &pieces, (&firsts, &tags));
-        let TaggerBench { device, model, tape, head, gradients } = &mut bench;
-        let outcome =
-            model.accumulate(device, (&batch, 1.0, Dropout::NONE), (tape, head, gradients));
+        batch.push(9, &pieces, &firsts, &tags);
+        let TaggerBench { device, model, tape, gradients } = &mut bench;
+        let outcome = model.accumulate(device, &batch, 1.0, Dropout::NONE, tape, gradients);
         assert!(outcome.is_err(), "{batch:?}");
         let mut names = model.parameters().list().iter().map(|p| &p.name);
         assert!(names.all(|name| gradients.get(model.parameters(), name).is_none()));

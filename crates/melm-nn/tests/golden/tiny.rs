@@ -20,8 +20,8 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
     let loss = bench.accumulate(&batch, weight, Dropout::NONE);
     #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
     assert_close("loss", &[loss as f32], golden.floats("loss"), relative);
-    let tapes = (&mut bench.tape, &mut bench.head);
-    let sum = bench.model.loss(&bench.device, &batch, tapes, &mut Predictions::default()).unwrap();
+    let out = &mut Predictions::default();
+    let sum = bench.model.loss(&bench.device, &batch, &mut bench.tape, out).unwrap();
     #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
     assert_close("loss alone", &[sum as f32 * weight], golden.floats("loss"), relative);
     let n_hidden = match &bench.device {
@@ -30,7 +30,7 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
     };
     for layer in 0..n_hidden {
         let what = format!("hidden{layer}");
-        assert_close(&what, bench.tape.hidden_after(layer), golden.floats(&what), relative);
+        assert_close(&what, bench.tape.encoder.hidden_after(layer), golden.floats(&what), relative);
     }
     let scale = golden
         .under("gradient.")
@@ -94,15 +94,8 @@ pub(crate) fn check_candidates(device: impl Fn() -> Device, relative: f32) {
         let batch = golden.batch(0);
         let n_pieces = bench.model.config().vocab_size;
         let mut out = Predictions::default();
-        bench
-            .model
-            .predict(
-                &bench.device,
-                (&batch, n_pieces),
-                (&mut bench.tape, &mut bench.head),
-                &mut out,
-            )
-            .unwrap();
+        let Bench { device, model, tape, .. } = &mut bench;
+        model.predict(device, &batch, n_pieces, tape, &mut out).unwrap();
         assert_eq!(out.n_rows(), batch.positions.len());
         for (row, logits) in golden.floats("logits").chunks_exact(n_pieces).enumerate() {
             let total: f64 = logits.iter().map(|x| f64::from(*x).exp()).sum();

@@ -2,9 +2,8 @@
 
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
-use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
-use melm_nn::mlm::{HeadTape, MaskedBatch, Predictions};
+use melm_nn::mlm::{MaskedBatch, MaskedLmTape, Predictions};
 use melm_nn::params::Parameters;
 
 use super::{EntityLm, FinetuneSettings};
@@ -25,8 +24,7 @@ pub(super) struct TrainingSet {
     train: LinearizedCorpus,
     /// The masked dev set. The masks are the same in every epoch.
     dev: Vec<Masked>,
-    tape: Tape,
-    head: HeadTape,
+    tape: MaskedLmTape,
     batch: MaskedBatch,
     out: Predictions,
 }
@@ -48,8 +46,7 @@ impl TrainingSet {
         let drawn = (0..DEV_DRAWS).flat_map(draw_all);
         let dev = drawn.filter(|masked| !masked.positions.is_empty()).collect();
         Self {
-            tape: Tape::for_training(lm.model.config()),
-            head: HeadTape::default(),
+            tape: MaskedLmTape::for_training(lm.model.config()),
             batch: MaskedBatch::default(),
             out: Predictions::default(),
             mask: settings.mask,
@@ -100,9 +97,9 @@ impl Learner for TrainingSet {
             for (key, masked) in part {
                 masked.push_to(*key, &mut self.batch);
             }
-            let places = (&mut self.tape, &mut self.head, &mut *gradients);
-            let batch = (&self.batch, 1.0 / n.max(1) as f32, dropout);
-            loss.sum += self.lm.model.accumulate(device, batch, places)?;
+            let weight = 1.0 / n.max(1) as f32;
+            let Self { lm, batch, tape, .. } = self;
+            loss.sum += lm.model.accumulate(device, batch, weight, dropout, tape, gradients)?;
         }
         Ok(loss)
     }
@@ -117,8 +114,7 @@ impl Learner for TrainingSet {
             for masked in part {
                 masked.push_to(0, &mut self.batch);
             }
-            let tapes = (&mut self.tape, &mut self.head);
-            loss.sum += self.lm.model.loss(device, &self.batch, tapes, &mut self.out)?;
+            loss.sum += self.lm.model.loss(device, &self.batch, &mut self.tape, &mut self.out)?;
             loss.n += self.batch.positions.len() as u64;
         }
         Ok(Some(Evaluation { measure: Measure::Loss, value: loss.mean() }))

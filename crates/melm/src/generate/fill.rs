@@ -4,8 +4,9 @@ use std::ops::{ControlFlow, Range};
 
 use melm_nn::config::Config;
 use melm_nn::device::Device;
-use melm_nn::encoder::Tape;
-use melm_nn::mlm::{Allowed, Candidate, HeadTape, MaskedBatch, MaskedLm, PieceSets, Predictions};
+use melm_nn::mlm::{
+    AllowedPieces, Candidate, MaskedBatch, MaskedLm, MaskedLmTape, PieceSets, Predictions,
+};
 
 use super::settings::{FillOrder, GenerateSettings, Sampling};
 use crate::Error;
@@ -42,8 +43,7 @@ pub(super) struct FillContext<'a> {
 
 /// Working memory for filling, allocated once.
 pub(super) struct Filler {
-    tape: Tape,
-    head: HeadTape,
+    tape: MaskedLmTape,
     batch: MaskedBatch,
     set_of: Vec<usize>,
     out: Predictions,
@@ -52,8 +52,7 @@ pub(super) struct Filler {
 impl Filler {
     pub(super) fn new(config: &Config) -> Self {
         Self {
-            tape: Tape::for_prediction(config),
-            head: HeadTape::default(),
+            tape: MaskedLmTape::for_prediction(config),
             batch: MaskedBatch::default(),
             set_of: Vec::new(),
             out: Predictions::default(),
@@ -106,10 +105,9 @@ impl Filler {
             self.batch.positions.extend(positions.map(|position| start + position));
             self.set_of.extend(&task.set_of[indices]);
         }
-        let allowed = Allowed { sets, set_of: &self.set_of };
-        let question = (&self.batch, settings.ranks.last(), allowed);
-        let tapes = (&mut self.tape, &mut self.head);
-        model.predict_allowed(device, question, tapes, &mut self.out)?;
+        let allowed = AllowedPieces { sets, set_of: &self.set_of };
+        let k = settings.ranks.last();
+        model.predict_allowed(device, &self.batch, k, allowed, &mut self.tape, &mut self.out)?;
         let mut row = 0;
         for at in batch {
             let task = &mut tasks[*at];

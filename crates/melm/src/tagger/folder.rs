@@ -36,7 +36,7 @@ impl Tagger {
     /// Opens a tagger's folder: one of ours, or an XLM-R for token classification trained elsewhere.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let checkpoint = Checkpoint::open(dir)?;
-        let Some(mut settings) = nn::TaggerSettings::of(&checkpoint) else {
+        let Some(mut settings) = nn::TaggerSettings::from_checkpoint(&checkpoint) else {
             return Err(Error::NotATagger { dir: dir.to_path_buf() });
         };
         let extra = read_extra(dir)?;

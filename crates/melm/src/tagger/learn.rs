@@ -2,7 +2,6 @@
 
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
-use melm_nn::encoder::Tape;
 use melm_nn::gradients::Gradients;
 use melm_nn::params::Parameters;
 use melm_nn::tagger::{HeadKind, TaggedBatch, TaggerTape};
@@ -20,8 +19,7 @@ pub(super) struct Lessons {
     examples: Vec<Example>,
     cuts: Cuts,
     dev: Option<Exam>,
-    tape: Tape,
-    head: TaggerTape,
+    tape: TaggerTape,
     batch: TaggedBatch,
 }
 
@@ -46,10 +44,10 @@ impl Lessons {
                 examples.push(Example { view, tags });
             }
         }
-        let tape = Tape::for_training(tagger.model.config());
+        let tape = TaggerTape::for_training(tagger.model.config());
         let dev = dev.map(|dev| Exam::new(dev, tagger.tags.types()));
-        let (head, batch) = (TaggerTape::default(), TaggedBatch::default());
-        Ok(Self { tagger, examples, cuts, dev, tape, head, batch })
+        let batch = TaggedBatch::default();
+        Ok(Self { tagger, examples, cuts, dev, tape, batch })
     }
 
     pub(super) fn cuts(&self) -> Cuts {
@@ -98,11 +96,10 @@ impl Learner for Lessons {
             self.batch.clear();
             for at in part {
                 let Example { view, tags } = &self.examples[*at];
-                self.batch.push(*at as u64, &view.pieces, (&view.first_pieces, tags));
+                self.batch.push(*at as u64, &view.pieces, &view.first_pieces, tags);
             }
-            let places = (&mut self.tape, &mut self.head, &mut *gradients);
-            let batch = (&self.batch, weight, dropout);
-            loss.sum += self.tagger.model.accumulate(device, batch, places)?;
+            let Self { tagger, batch, tape, .. } = self;
+            loss.sum += tagger.model.accumulate(device, batch, weight, dropout, tape, gradients)?;
         }
         Ok(loss)
     }

@@ -1,7 +1,6 @@
 //! Tagging sentences.
 
 use melm_nn::device::Device;
-use melm_nn::encoder::Tape;
 use melm_nn::tagger::{TaggedBatch, TaggerTape, Tagging};
 use melm_text::Tag;
 
@@ -42,8 +41,8 @@ impl Tagger {
         sentences: &[Vec<T>],
         each: &mut dyn FnMut(usize, Tagged),
     ) -> Result<Cuts, Error> {
-        self.emissions_of_each(device, sentences, &mut |at, emissions, head| {
-            each(at, self.decode(emissions, head)?);
+        self.emissions_of_each(device, sentences, &mut |at, emissions, tape| {
+            each(at, self.decode(emissions, tape)?);
             Ok(())
         })
     }
@@ -56,9 +55,9 @@ impl Tagger {
         (sentences, wanted): (&[Vec<T>], &[Vec<u32>]),
         each: &mut dyn FnMut(usize, Tagged, f64),
     ) -> Result<Cuts, Error> {
-        self.emissions_of_each(device, sentences, &mut |at, emissions, head| {
-            let likely = self.model.log_probability((emissions, &wanted[at]), head)?;
-            each(at, self.decode(emissions, head)?, likely);
+        self.emissions_of_each(device, sentences, &mut |at, emissions, tape| {
+            let likely = self.model.log_probability(emissions, &wanted[at], tape)?;
+            each(at, self.decode(emissions, tape)?, likely);
             Ok(())
         })
     }
@@ -78,8 +77,7 @@ impl Tagger {
         views.sort_by_key(|view| (view.pieces.len(), view.sentence, view.own.start));
         let mut pending = Pending::new(sentences, self.tags.len());
         let mut work = Work {
-            tape: Tape::for_prediction(self.model.config()),
-            head: TaggerTape::default(),
+            tape: TaggerTape::for_prediction(self.model.config()),
             batch: TaggedBatch::default(),
             emissions: Vec::new(),
         };
@@ -94,7 +92,7 @@ impl Tagger {
                 let (own, others) = rest.split_at(view.own.len() * self.tags.len());
                 rest = others;
                 if let Some(emissions) = pending.add(view, own) {
-                    each(view.sentence, &emissions, &mut work.head)?;
+                    each(view.sentence, &emissions, &mut work.tape)?;
                 }
             }
             left = later;
@@ -105,15 +103,14 @@ impl Tagger {
     fn emit(&self, device: &Device, views: &[View], work: &mut Work) -> Result<(), Error> {
         work.batch.clear();
         for view in views {
-            work.batch.push(0, &view.pieces, (&view.first_pieces, &[]));
+            work.batch.push(0, &view.pieces, &view.first_pieces, &[]);
         }
-        let places = (&mut work.tape, &mut work.head);
-        Ok(self.model.emissions(device, &work.batch, places, &mut work.emissions)?)
+        Ok(self.model.emissions(device, &work.batch, &mut work.tape, &mut work.emissions)?)
     }
 
-    fn decode(&self, emissions: &[f32], head: &mut TaggerTape) -> Result<Tagged, Error> {
+    fn decode(&self, emissions: &[f32], tape: &mut TaggerTape) -> Result<Tagged, Error> {
         let mut tagging = Tagging::default();
-        self.model.decode(emissions, head, &mut tagging)?;
+        self.model.decode(emissions, tape, &mut tagging)?;
         Ok(Tagged {
             tags: tagging.tags.iter().map(|number| self.tags.tag(*number)).collect(),
             log_probability: tagging.log_probability,
@@ -124,8 +121,7 @@ impl Tagger {
 }
 
 struct Work {
-    tape: Tape,
-    head: TaggerTape,
+    tape: TaggerTape,
     batch: TaggedBatch,
     emissions: Vec<f32>,
 }

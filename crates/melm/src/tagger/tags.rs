@@ -1,6 +1,6 @@
 //! The tags a tagger chooses from.
 
-use melm_nn::crf::Allowed;
+use melm_nn::crf::AllowedTransitions;
 use melm_text::{Corpus, EntityTypes, Part, Scheme, Tag};
 
 /// All tags that a scheme has for some entity types, numbered: `O` first, then type by type.
@@ -82,9 +82,9 @@ impl TagSet {
     }
 
     /// The transitions that the scheme allows.
-    pub fn allowed(&self) -> Allowed {
+    pub fn allowed(&self) -> AllowedTransitions {
         let tag = |at: Option<usize>| at.map_or(Tag::Outside, |at| self.tags[at]);
-        Allowed::new(self.tags.len(), |from, to| self.scheme.allows(tag(from), tag(to)))
+        AllowedTransitions::new(self.tags.len(), |from, to| self.scheme.allows(tag(from), tag(to)))
     }
 }
 

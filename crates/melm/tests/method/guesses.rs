@@ -8,8 +8,7 @@ use melm::markers::Markers;
 use melm::mask::{GenerationMask, Masker, Scope};
 use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
 use melm_nn::device::Device;
-use melm_nn::encoder::Tape;
-use melm_nn::mlm::{HeadTape, MaskedBatch, MaskedLm, Predictions};
+use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_text::Corpus;
 
 use crate::generate::{drafter, key, model, one_round};
@@ -36,10 +35,10 @@ fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usi
     let mut batch = MaskedBatch::default();
     batch.sentences.push(pieces, 0);
     batch.positions.push(position);
-    let (mut tape, mut head) = (Tape::for_prediction(model.config()), HeadTape::default());
+    let mut tape = MaskedLmTape::for_prediction(model.config());
     let mut out = Predictions::default();
     let k = model.config().vocab_size;
-    model.predict(&Device::cpu(1), (&batch, k), (&mut tape, &mut head), &mut out).unwrap();
+    model.predict(&Device::cpu(1), &batch, k, &mut tape, &mut out).unwrap();
     let kinds = PieceKinds::new(tokenizer);
     let place = out.row(0).iter().map(|candidate| candidate.piece);
     place.filter(|piece| kinds.kind(*piece) != PieceKind::Unfit).collect()

@@ -51,9 +51,9 @@ impl Learner for Lessons {
             for (at, ids) in part {
                 batch.push(ids, *at as u64);
             }
-            let batch = (&batch, 1.0 / n.max(1) as f32, dropout);
-            let places = (&mut self.tape, &mut *gradients);
-            loss.sum += self.model.accumulate(device, batch, places)?;
+            let weight = 1.0 / n.max(1) as f32;
+            let Self { model, tape, .. } = self;
+            loss.sum += model.accumulate(device, &batch, weight, dropout, tape, gradients)?;
         }
         Ok(loss)
     }
@@ -66,7 +66,7 @@ impl Learner for Lessons {
             for ids in part {
                 batch.push(ids, 0);
             }
-            let (sum, n) = self.model.loss(device, (&batch, unscored), &mut self.tape)?;
+            let (sum, n) = self.model.loss(device, &batch, unscored, &mut self.tape)?;
             loss.sum += sum;
             loss.n += n as u64;
         }

@@ -80,9 +80,9 @@ impl Learner for Lessons {
         let dropout = Dropout::with_rates(self.rates, seed, step.number);
         let mut loss = Loss { sum: 0.0, n: n as u64 };
         for part in micro_batches(&pairs, Pair::n_pieces) {
-            let batch = (&batch(part), 1.0 / n.max(1) as f32, dropout);
-            let places = (&mut self.tape, &mut *gradients);
-            loss.sum += self.model.accumulate(device, batch, places)?;
+            let (batch, weight) = (batch(part), 1.0 / n.max(1) as f32);
+            let Self { model, tape, .. } = self;
+            loss.sum += model.accumulate(device, &batch, weight, dropout, tape, gradients)?;
         }
         Ok(loss)
     }

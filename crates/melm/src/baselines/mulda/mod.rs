@@ -25,7 +25,9 @@ use std::ops::Range;
 
 use melm_nn::device::{Device, Processor};
 use melm_nn::packed::Packed;
-use melm_nn::seq2seq::{Beams, Seq2Seq, Seq2SeqConfig, Seq2SeqTape, StackConfig, Stopping};
+use melm_nn::seq2seq::{
+    BeamSearch, EarlyStopping, Seq2Seq, Seq2SeqConfig, Seq2SeqTape, StackConfig,
+};
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
@@ -155,17 +157,17 @@ impl<'a> Mulda<'a> {
         let frame = self.pieces.frame(language, longest);
         if self.settings.beams == 0 {
             let share = &mut |at: usize| generators[at].uniform();
-            let drawn = (sources, &frame, self.settings.temperature);
-            return Ok(self.model.sample(&self.device, drawn, share)?);
+            let temperature = self.settings.temperature;
+            return Ok(self.model.sample(&self.device, sources, &frame, temperature, share)?);
         }
-        let beams = Beams {
+        let beams = BeamSearch {
             n_beams: self.settings.beams,
             length_penalty: 1.0,
-            stopping: Stopping::Heuristic,
+            stopping: EarlyStopping::Heuristic,
         };
         let best = |sentence: usize| {
             let source = &sources.pieces()[sources.rows(sentence)];
-            let found = self.model.search(&self.device, (source, &frame), &beams)?;
+            let found = self.model.search(&self.device, source, &frame, &beams)?;
             Ok(found.into_iter().next().map(|found| found.pieces))
         };
         (0..sources.n_sentences()).map(best).collect()

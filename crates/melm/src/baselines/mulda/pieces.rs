@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use melm_nn::seq2seq::Frame;
+use melm_nn::seq2seq::GenerationConfig;
 use melm_text::{Corpus, Language, Scheme, Sentence, Tag, Token};
 
 use crate::Error;
@@ -196,13 +196,13 @@ impl Pieces {
     }
 
     /// How the decoder begins and ends in a language, `longest` pieces in all.
-    pub(super) fn frame(&self, language: usize, longest: usize) -> Frame {
+    pub(super) fn frame(&self, language: usize, longest: usize) -> GenerationConfig {
         let (language, end) = self.around(language);
         let (start, forced_first) = match self.layout {
             Layout::Before => (end, Some(language)),
             Layout::After => (language, None),
         };
-        Frame { start, forced_first, forced_last: None, longest }
+        GenerationConfig { start, forced_first, forced_last: None, longest }
     }
 
     /// The sentence that the decoder wrote in a language.

@@ -1,4 +1,4 @@
-# What a reviewer runs; plain cargo does it all too.
+# The checks of CI as recipes. Each one is also a plain command.
 
 default: check
 
@@ -19,7 +19,7 @@ test:
 arrows:
     bash tools/check_arrows.sh
 
-# Needs cargo-fuzz; a minute each. On a stable toolchain RUSTC_BOOTSTRAP lets the sanitizer flags through.
+# Needs cargo-fuzz. Runs each target for a minute. RUSTC_BOOTSTRAP allows the sanitizer flags on a stable toolchain.
 fuzz seconds="60":
     for target in conll jsonl repair vectors; do \
         RUSTC_BOOTSTRAP=1 cargo fuzz run $target -- -max_total_time={{seconds}}; \

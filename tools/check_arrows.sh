@@ -7,9 +7,9 @@ allow() {
     local crate=$1 found; shift
     found=$(ours "$crate")
     for name in $found; do
-        case " $* " in *" $name "*) ;; *) echo "arrow against the plan: $crate -> $name" >&2; exit 1 ;; esac
+        case " $* " in *" $name "*) ;; *) echo "dependency not allowed: $crate -> $name" >&2; exit 1 ;; esac
     done
-    echo "$crate -> ${found:-nothing of ours}"
+    echo "$crate -> ${found:-no crate of the workspace}"
 }
 allow melm-text
 allow melm-nn

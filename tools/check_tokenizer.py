@@ -1,8 +1,8 @@
-"""Compare our pieces and alignment with Hugging Face's on CoNLL files that need not be in the repository.
+"""Compare our pieces and alignment with those of Hugging Face, on any CoNLL files.
 
 usage: check_tokenizer.py MODEL_FOLDER FILE...     (needs transformers; run in the repository)
 
-Prints sentences, tokens and differences a file; exits with 1 if there is any difference.
+Prints the number of sentences, tokens and differences for each file. Exits with 1 if there is any difference.
 """
 import json, subprocess, sys
 from transformers import AutoTokenizer
@@ -23,7 +23,8 @@ def main(folder, paths):
     failed = False
     for path in paths:
         sentences = list(read_conll(path))
-        # Text that looks like a special piece is data for us and a command for Hugging Face: documented, and counted.
+        # Text that looks like a special piece: we read it as text, Hugging Face as the special piece. This difference is
+        # documented, so it is counted separately.
         plain = [s for s in sentences if not any(special in token for token in s for special in SPECIAL)]
         expected, found = [reference(tokenizer, s) for s in plain], ours(folder, plain)
         assert len(expected) == len(found)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Counts that say how easy the code is to pick up, per crate and in all.
+"""Count things that make the code hard to read, for each crate and in total.
 
     python3 tools/code_figures.py [--check]
 
@@ -16,7 +16,7 @@ PUBLIC = re.compile(r"^\s*pub (?:const )?(?:unsafe )?(?:fn|struct|enum|trait|typ
 
 
 def signature(lines, start):
-    """The text of a function's head, up to its body."""
+    """Return the signature of a function, up to its body."""
     text = ""
     for line in lines[start : start + 40]:
         text += line.strip() + " "
@@ -26,7 +26,7 @@ def signature(lines, start):
 
 
 def body_length(lines, start, indent):
-    """Lines from `fn` to its closing brace, by rustfmt's indentation."""
+    """Return the number of lines from `fn` to the closing brace. Relies on rustfmt's indentation."""
     if lines[start].rstrip().endswith(("}", ";")):
         return 1
     for offset, line in enumerate(lines[start:]):

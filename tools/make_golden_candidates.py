@@ -1,14 +1,14 @@
-"""Make testdata/candidates: the five likeliest pieces that transformers finds at masked positions of linearized sentences.
+"""Make testdata/candidates: the five most likely pieces at masked positions of linearized sentences, by transformers.
 
 usage: make_golden_candidates.py OUT_FOLDER UNIGRAM_FOLDER MINI_FOLDER      (needs torch, transformers)
 
-OUT_FOLDER holds sentences.conll. UNIGRAM_FOLDER is testdata/pieces/unigram, MINI_FOLDER what
-crates/melm-mini/model/dequantize.py writes. A marker is an added token whose row and bias start as the mean over the
-pieces of a word (section 2.1 of the paper); sentences are given to the tokenizer with their markers as words. All
-pieces are candidates, as in the authors' code, and everything is computed in float64.
+OUT_FOLDER contains sentences.conll. UNIGRAM_FOLDER is testdata/pieces/unigram. MINI_FOLDER is the output of
+crates/melm-mini/model/dequantize.py. A marker is an added token. Its embedding and bias start as the mean over the
+pieces of a word (section 2.1 of the paper). The tokenizer gets the sentences with their markers as words. All pieces
+are candidates, as in the authors' code. Everything is computed in float64.
 
 tiny/                    a tiny random XLM-R without markers, with the tokenizer of UNIGRAM_FOLDER
-tiny.json, mini.json     of each sentence with entities: ids with markers, masked positions, five best ids and
+tiny.json, mini.json     for each sentence with mentions: ids with markers, masked positions, five best ids and
                          log-probabilities at each of them
 """
 import hashlib, json, pathlib, random, shutil, sys
@@ -16,9 +16,9 @@ import torch, transformers
 from tokenizers import AddedToken
 
 WORDS = {"PER": "person", "ORG": "organization", "LOC": "location"}
-RATE = 0.6  # of the pieces of entity tokens are masked, at least one
+RATE = 0.6  # the share of entity pieces that are masked, at least one
 N_BEST = 5
-# Ranks are compared exactly, so neighbours must differ by more than an engine's rounding.
+# Ranks are compared exactly, so neighbouring scores must differ by more than the engine's rounding errors.
 LEAST_GAP = 1e-4
 
 
@@ -35,7 +35,7 @@ def make_tiny(folder, unigram):
         max_position_embeddings=130, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
     model = transformers.XLMRobertaForMaskedLM(config)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():  # zeros and ones would hide mistakes
+        for name, parameter in model.named_parameters():  # zeros and ones would hide errors
             parameter.normal_(1.0 if name.endswith("orm.weight") else 0.0, 0.6)
     model.save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json"):
@@ -43,7 +43,7 @@ def make_tiny(folder, unigram):
 
 
 def with_markers(folder, sentences):
-    """The model and tokenizer of a folder, with a marker for every tag."""
+    """Open the model and tokenizer of a folder and add a marker for every tag."""
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForMaskedLM.from_pretrained(folder).double().eval()
     tags = sorted({tag for sentence in sentences for _, tag in sentence if tag != "O"})

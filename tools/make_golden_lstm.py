@@ -1,21 +1,21 @@
-"""Make testdata/lstm: what torch computes with tiny random LSTM language models, for ours to be held to.
+"""Make testdata/lstm: reference values by torch for tiny random LSTM language models.
 
 usage: make_golden_lstm.py OUT_FOLDER      (needs torch, safetensors)
 
-Everything is computed in float64 on weights that are exact in float32. For one layer and for two: the parameters, the
-batches, all scores of the first batch, its loss (mean over tokens), every gradient, and all parameters after four steps
-of torch's Adam with clip_grad_norm_.
+Everything is computed in float64 on weights that are exact in float32. The output has, for one layer and for two: the
+parameters, the batches, all scores of the first batch, its loss (mean over tokens), every gradient, and all parameters
+after four steps of torch's Adam with clip_grad_norm_.
 """
 import hashlib, importlib.metadata, json, pathlib, sys
 import torch
 from safetensors.torch import save_file
 
 VOCAB, EMBEDDING, HIDDEN = 23, 6, 9
-# Tokens of each sequence, its beginning and its end included.
+# The number of tokens of each sequence, including its start and end.
 LENGTHS = [[7, 2, 12, 3], [5, 9, 5], [2, 11], [8, 6, 4]]
-# An eps at which tiny gradients do not make steps of rounding errors.
+# Large enough that tiny gradients do not turn rounding errors into steps.
 ADAM = dict(lr=5e-3, eps=1e-3)
-# Between the smallest and the largest norm, so that some steps are clipped and some are not.
+# Between the smallest and the largest gradient norm, so that only some steps are clipped.
 MAX_NORM = 0.33
 
 
@@ -31,7 +31,7 @@ class Model(torch.nn.Module):
 
 
 def run(model, batch):
-    """Scores of every sequence, one after the other, and the mean loss."""
+    """Return the concatenated scores of all sequences and the mean loss."""
     scores = torch.cat([model.scores(tokens) for tokens in batch])
     return scores, torch.nn.functional.cross_entropy(scores, torch.cat([tokens[1:] for tokens in batch]))
 

@@ -1,11 +1,11 @@
-"""Make testdata/seq2seq: what transformers computes with tiny random mBARTs, for ours to be held to.
+"""Make testdata/seq2seq: reference values by transformers for tiny random mBART models.
 
 usage: make_golden_seq2seq.py OUT_FOLDER      (needs torch, transformers, safetensors)
 
-Everything is computed in float64 on weights that are exact in float32. For a model as mBART's and one as mBART-50's
-(scaled embeddings): the checkpoint; the first batch's logits and loss (mean over target pieces), every gradient, all
-parameters after four steps of torch's Adam with clip_grad_norm_; what `generate` finds with several kinds of beam search,
-with its scores; and targets drawn from transformers' logits by given random numbers.
+Everything is computed in float64 on weights that are exact in float32. There is one model like mBART and one like mBART-50
+(scaled embeddings). The output has for each: the checkpoint; the logits and the loss of the first batch (mean over target
+pieces); every gradient; all parameters after four steps of torch's Adam with clip_grad_norm_; the output and scores of
+`generate` with several kinds of beam search; and targets sampled from transformers' logits with given random numbers.
 """
 import hashlib, importlib.metadata, json, pathlib, sys
 import torch, transformers
@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 SIZES = dict(vocab_size=41, d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
              decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=20, max_position_embeddings=24,
              dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, pad_token_id=1, bos_token_id=0, eos_token_id=2)
-# Pieces of each source and of its target.
+# The number of pieces of each source and of its target.
 LENGTHS = [[(5, 7), (1, 3), (12, 2)], [(4, 9), (9, 4)], [(7, 6)], [(3, 3), (8, 11)]]
 ADAM = dict(lr=5e-3, eps=1e-3)
 MAX_NORM = 13.0

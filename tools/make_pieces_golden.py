@@ -1,10 +1,10 @@
-"""Make testdata/pieces: what Hugging Face says about real sentences and Unicode traps.
+"""Make testdata/pieces: pieces and alignment by Hugging Face for real sentences and for difficult Unicode.
 
 usage: make_pieces_golden.py REPOSITORY       (needs transformers and tokenizers)
 
-mini.txt                one fingerprint a sentence of examples/politics/{train,dev,test}.conll and written.txt, in that order
-mini_traps.json         tokens, ids and ranges of each trap, for mini's tokenizer
-byte_level/, unigram/   tiny tokenizers, RoBERTa's kind and XLM-R's as transformers saves it
+mini.txt                one fingerprint for each sentence of examples/politics/{train,dev,test}.conll and written.txt, in that order
+mini_traps.json         tokens, ids and ranges of each difficult text, for the tokenizer of mini
+byte_level/, unigram/   tiny tokenizers like those of RoBERTa and XLM-R, as saved by transformers
 *_golden.json           the same as mini_traps.json, with some real sentences, for the tiny tokenizers
 """
 import hashlib, json, pathlib, random, sys
@@ -47,7 +47,7 @@ def dump(path, rows):
 
 def byte_level(out, text):
     rules = tokenizers.Tokenizer(models.BPE())
-    # As RoBERTa's own file has it; Python, like us, adds the space for tokens that are already split.
+    # As in RoBERTa's own file. For tokens that are already split, Python adds the space, and so do we.
     rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     rules.decoder = decoders.ByteLevel()
     rules.train_from_iterator(text, trainers.BpeTrainer(

@@ -1,9 +1,9 @@
-"""Make testdata/weights: one tiny random XLM-R as Hugging Face stores it, in every form we read.
+"""Make testdata/weights: one tiny random XLM-R, stored in every format that we read.
 
 usage: make_weights_golden.py OUT_FOLDER      (needs torch, transformers, safetensors)
 
-Beside each folder NAME lies NAME.f32: what torch reads from it, as little-endian f32, tensors in alphabetical order
-of the names of XLMRobertaForMaskedLM. The tests compare bit for bit.
+Each folder NAME has a file NAME.f32 beside it, with the values that torch reads from the folder. They are little-endian
+f32, with the tensors of XLMRobertaForMaskedLM in alphabetical order. The tests compare bit for bit.
 """
 import hashlib, json, pathlib, shutil, sys
 import safetensors, torch, transformers
@@ -16,7 +16,7 @@ SIZES = dict(vocab_size=11, hidden_size=6, num_hidden_layers=2, num_attention_he
 def tiny():
     torch.manual_seed(20220522)
     model = transformers.XLMRobertaForMaskedLM(transformers.XLMRobertaConfig(**SIZES))
-    for parameter in model.parameters():  # biases and layer norms too: zeros and ones would hide mistakes
+    for parameter in model.parameters():  # also biases and layer norms: zeros and ones would hide errors
         torch.nn.init.normal_(parameter, std=0.5)
     return model
 
@@ -33,7 +33,7 @@ def replace_weights(folder, weights):
 
 
 def quantise(weights):
-    """The form of the embedded model: matrices as int8 with one f32 scale a row, the rest f16."""
+    """Write the format of the embedded model: matrices as int8 with one f32 scale for each row, the rest as f16."""
     stored, expected = {}, {}
     for name, value in weights.items():
         if value.dim() == 2:
@@ -61,7 +61,7 @@ def main(out):
     model.roberta.save_pretrained(out / "bare")
     write_expected(out / "bare.f32", {k: v for k, v in weights.items() if k.startswith("roberta.")})
 
-    # As transformers 2 saved it: the tied matrix under the decoder's name only, its bias twice, a buffer of positions.
+    # As saved by transformers 2: the tied matrix only under the name of the decoder, its bias twice, a buffer of positions.
     shutil.copytree(out / "f32", out / "decoder", dirs_exist_ok=True)
     old = dict(weights)
     old["lm_head.decoder.weight"] = old.pop("roberta.embeddings.word_embeddings.weight")

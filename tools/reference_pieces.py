@@ -1,10 +1,10 @@
-"""What Hugging Face says about pieces, in the form our tests compare: used by the two tools beside it."""
+"""Pieces and alignment by Hugging Face, in the format of our tests. Used by check_tokenizer.py and make_pieces_golden.py."""
 
 
 def reference(tokenizer, tokens):
-    """Ids, word ranges and the number of tokens without any piece, by Hugging Face's ids and word_ids().
+    """Return ids, word ranges and the number of tokens without any piece, from Hugging Face's ids and word_ids().
 
-    A token without a piece gets one <unk>: the documented difference, put here by position, not by our code.
+    A token without a piece gets one <unk>. This is a documented difference to Hugging Face, computed here by position.
     """
     encoding = tokenizer(list(tokens), is_split_into_words=True, truncation=False)
     ids, word_ids = encoding["input_ids"], encoding.word_ids()
@@ -25,7 +25,7 @@ def reference(tokenizer, tokens):
 
 
 def fingerprint(encoded):
-    """64-bit FNV-1a over the little-endian u32s of ids and range ends, behind their counts."""
+    """Return the 64-bit FNV-1a hash of the counts, ids and range ends, as little-endian u32 numbers."""
     numbers = [len(encoded["pieces"]), *encoded["pieces"], *(end for _, end in encoded["words"])]
     value = 0xCBF29CE484222325
     for byte in b"".join(number.to_bytes(4, "little") for number in numbers):
@@ -34,7 +34,7 @@ def fingerprint(encoded):
 
 
 def read_conll(path):
-    """The tokens (first column) of each sentence, by the plainest reading of the format."""
+    """Return the tokens (first column) of each sentence, with a minimal reader."""
     sentence = []
     for line in open(path, encoding="utf-8", newline="\n"):
         line = line.rstrip("\n")

@@ -1,4 +1,4 @@
-"""Differences between grids that no single table shows, from the ledgers beside this file: python3 across.py"""
+"""Compute differences between grids that no single table shows, from the ledgers in this folder: python3 across.py"""
 import gzip, json, math, pathlib
 from statistics import mean, stdev
 
@@ -18,7 +18,7 @@ def f1(score):
 
 
 def scores(ledger, method, budget=None, tests=None):
-    """Mean F1 of the test sets (the cell's own by default) by language, size and draw."""
+    """Return the mean F1 of the test sets (by default the cell's own) by language, size and draw."""
     of = [line for line in ledger if line["method"] == method and line["budget"] == (budget or line["budget"])]
     place = lambda line: (line["language"], line["size"], line["draw"])
     return {place(line): mean(f1(line["test"][name]) for name in tests or [line["language"]]) for line in of}

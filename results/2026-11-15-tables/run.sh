@@ -1,11 +1,12 @@
 #!/bin/sh
-# Goes on with all grids of the test sets on one card: run.sh MELM CONLL VECTORS DIR
-# MELM the program (MODEL in the environment: the folder of mini for one without it), CONLL the data as LANG/train.conll …, VECTORS a folder of LANG.vec.gz, DIR where ledgers go.
-# Processes share the card under MPS, which is left running, where that can be started. tables.sh writes the tables.
+# Continues all grids of the test sets on one GPU: run.sh MELM CONLL VECTORS DIR
+# MELM is the program. If it is built without mini, set MODEL in the environment to the folder of mini. CONLL is the data as
+# LANG/train.conll …, VECTORS is a folder of LANG.vec.gz, and DIR is the folder for the ledgers.
+# The processes share the GPU under MPS if it can be started. MPS is left running. tables.sh writes the tables.
 set -eu
 melm=$1 conll=$2 vectors=$3 out=$4
 here=$(dirname "$0")
-nvidia-cuda-mps-control -d || echo "MPS was not started: slower, unless it runs already"
+nvidia-cuda-mps-control -d || echo "MPS was not started. Unless it runs already, the runs will be slower."
 running=
 grid() { # TABLE GRID SHARDS MORE…
     table=$1 name=$2 n=$3
@@ -29,7 +30,7 @@ all_done() {
     running=
     [ $failed = 0 ]
 }
-# A processor of 16 cores: DAGA and MulDA are computed there.
+# The machine has 16 CPU cores. DAGA and MulDA run on the CPU.
 grid multi multi 4 --vectors "en=$vectors/en.vec.gz" --vectors "de=$vectors/de.vec.gz" --vectors "es=$vectors/es.vec.gz" --vectors "nl=$vectors/nl.vec.gz"
 grid mono large 6
 grid mono mono 4

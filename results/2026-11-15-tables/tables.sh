@@ -1,5 +1,5 @@
 #!/bin/sh
-# All tables of the ledgers of this folder, test sets only, as Markdown: tables.sh MELM > tables.md
+# Writes all tables of the test sets from the ledgers in this folder, as Markdown: tables.sh MELM > tables.md
 set -eu
 melm=$1
 here=$(dirname "$0")

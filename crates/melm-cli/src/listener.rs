@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use melm::stage::{Event, Wish};
+use melm::stage::{Control, Event};
 
 use crate::interrupt;
 use crate::progress::Progress;
@@ -52,7 +52,7 @@ impl Listener {
         }
     }
 
-    pub(crate) fn hear(&mut self, stage: &'static str, event: Event<'_>) -> Wish {
+    pub(crate) fn hear(&mut self, stage: &'static str, event: Event<'_>) -> Control {
         if stage != self.stage {
             self.stage = stage;
             self.progress = Progress::of_steps(title(stage), &self.terminal);
@@ -81,12 +81,12 @@ impl Listener {
                 return self.wish();
             }
         }
-        Wish::GoOn
+        Control::Continue
     }
 
-    fn wish(&mut self) -> Wish {
+    fn wish(&mut self) -> Control {
         if interrupt::is_requested() {
-            return Wish::Stop;
+            return Control::Stop;
         }
         if std::mem::take(&mut self.is_saving) {
             // Whoever asks for every step gets it.
@@ -95,10 +95,10 @@ impl Listener {
             self.saved = Instant::now();
         }
         if self.saved.elapsed() < self.every {
-            return Wish::GoOn;
+            return Control::Continue;
         }
         self.saved = Instant::now();
         self.is_saving = true;
-        Wish::Save
+        Control::Save
     }
 }

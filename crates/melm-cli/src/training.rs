@@ -9,7 +9,7 @@ use melm::fit::{Best, FitSettings, Fitted};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
 use melm::plan::Plan;
-use melm::run::Seed;
+use melm::random::Seed;
 use melm::stage::{Event, Run};
 use melm_nn::device::Device;
 use serde_json::{Map, Value, json};
@@ -145,7 +145,7 @@ impl<'a> Training<'a> {
         let mut listener = Listener::new(self.options.planning.save_every, terminal);
         let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
         let seed = Seed(self.plan.seed);
-        let mut run = Run { seed, folder: Some(folder.work()), listener: &mut hear };
+        let mut run = Run { seed, folder: Some(folder.work()), observer: &mut hear };
         let learned = learn(&mut run, folder.dir())?;
         drop(listener);
         let metrics = folder.work().join(self.kind.stage()).join("metrics.jsonl");

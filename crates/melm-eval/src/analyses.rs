@@ -9,7 +9,7 @@ use super::predictions::{Prediction, predictions};
 use super::{Cell, Entities, gathered, subset};
 use crate::Error;
 use melm::augment::Gold;
-use melm::stage::{Event, Listener};
+use melm::stage::{Event, Observer};
 use melm::tagger::Tagger;
 
 impl Bench<'_> {
@@ -45,7 +45,7 @@ impl Bench<'_> {
         let masked_lm = self.masked_lm.expect("a grid with a method that has one");
         let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
         let gold = Gold { train: &train, dev: dev.as_ref() };
-        let with = (masked_lm, device, &mut listen as Listener<'_>);
+        let with = (masked_lm, device, &mut listen as Observer<'_>);
         let found = predictions(gold, &shown, &self.plan_of(cell), with)?;
         Ok((shown, found))
     }

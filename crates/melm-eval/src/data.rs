@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use melm_text::{Corpus, EntityTypes, Sentence, Tag};
 
 use crate::Error;
-use melm::run::Seed;
+use melm::random::Seed;
 use melm::sample::draw;
 
 /// A file that was read, and what stands for its content.

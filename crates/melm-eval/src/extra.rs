@@ -8,7 +8,7 @@ use super::data::gathered;
 use crate::Error;
 use melm::baselines::substituted;
 use melm::draft::Donor;
-use melm::run::Key;
+use melm::random::StreamKey;
 
 /// What is new in the added sentences.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +23,7 @@ pub(crate) enum New {
 pub(crate) fn extended(
     (gold, extra): (&Corpus, &Corpus),
     new: New,
-    key: Key,
+    key: StreamKey,
 ) -> Result<Corpus, Error> {
     let both = gathered(&[gold.clone(), extra.clone()])?;
     let n_gold = gold.sentences().len();
@@ -55,7 +55,7 @@ pub(crate) fn extended(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use melm::run::Seed;
+    use melm::random::Seed;
     use melm_text::{ReadOptions, Source};
 
     #[test]

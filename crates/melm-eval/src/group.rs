@@ -16,12 +16,12 @@ use melm::augment::{Backbones, Funnel, Gold, Method, augment};
 use melm::files::sha256;
 use melm::fit::{Budget, Every, Keep};
 use melm::plan::Plan;
-use melm::run::Seed;
-use melm::stage::{Event, Run, Wish};
+use melm::random::Seed;
+use melm::stage::{Control, Event, Run};
 use melm::tagger::{Tagger, TaggerSettings, Trained};
 
 /// Hears the cell under way, a stage's name and what it has to tell.
-pub(crate) type Hear<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Wish;
+pub(crate) type Hear<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Control;
 
 /// Gold, and what the last cells made of it: no file is written, and nothing is made twice in a row.
 pub(crate) struct Group<'a> {
@@ -56,7 +56,7 @@ impl<'a> Group<'a> {
     pub(crate) fn run(&mut self, cell: &Cell, hear: Hear<'_>) -> Result<Line, Error> {
         let plan = self.bench.plan_of(cell);
         let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
-        let run = &mut Run { seed: Seed(cell.seed), folder: None, listener: &mut listen };
+        let run = &mut Run { seed: Seed(cell.seed), folder: None, observer: &mut listen };
         self.make(cell, &plan, run)?;
         let made = self.made.as_ref().expect("it was just made");
         let settings = self.settings(&plan, cell.budget);
@@ -94,7 +94,7 @@ impl<'a> Group<'a> {
     ) -> Result<(&Corpus, &Corpus), Error> {
         let plan = self.bench.plan_of(cell);
         let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
-        let run = &mut Run { seed: Seed(cell.seed), folder: None, listener: &mut listen };
+        let run = &mut Run { seed: Seed(cell.seed), folder: None, observer: &mut listen };
         self.make(cell, &plan, run)?;
         Ok((&self.made.as_ref().expect("it was just made").train, &self.drawn.train))
     }

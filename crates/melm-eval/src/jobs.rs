@@ -11,7 +11,7 @@ use super::bench::Bench;
 use super::group::Group;
 use super::{Cell, F1, Ledger, Line};
 use crate::Error;
-use melm::stage::{Event, Wish};
+use melm::stage::{Control, Event};
 
 /// How far a grid is.
 #[derive(Clone, Copy, Debug)]
@@ -38,7 +38,7 @@ pub struct Tally {
 }
 
 /// Hears a cell, how many of the cells to run are done, and how far it is.
-pub type Hear<'a> = &'a (dyn Fn(&Cell, (usize, usize), Progress<'_>) -> Wish + Sync);
+pub type Hear<'a> = &'a (dyn Fn(&Cell, (usize, usize), Progress<'_>) -> Control + Sync);
 
 /// Opens a device, in the thread that is going to use it.
 pub type OpenDevice<'a, E> = &'a (dyn Fn() -> Result<Device, E> + Sync);
@@ -176,7 +176,7 @@ impl<'a> Jobs<'a> {
             let at = (self.n_done.load(Ordering::SeqCst), self.n_cells);
             let wish = (self.hear)(cell, at, Progress::Stage(stage, event));
             // One failure ends all: what is done stays, and the same command goes on.
-            if self.has_failed.load(Ordering::SeqCst) { Wish::Stop } else { wish }
+            if self.has_failed.load(Ordering::SeqCst) { Control::Stop } else { wish }
         });
         let at = (self.n_done.fetch_add(1, Ordering::SeqCst) + 1, self.n_cells);
         let wish = match result {
@@ -191,6 +191,6 @@ impl<'a> Jobs<'a> {
             }
             Err(error) => return Err(error),
         };
-        if wish == Wish::Stop { Err(melm::Error::Interrupted.into()) } else { Ok(()) }
+        if wish == Control::Stop { Err(melm::Error::Interrupted.into()) } else { Ok(()) }
     }
 }

@@ -9,8 +9,8 @@ use melm::augment::{Gold, Method, tune};
 use melm::entity_lm::EntityLm;
 use melm::model::Pretrained;
 use melm::plan::Plan;
-use melm::run::Seed;
-use melm::stage::{Listener, Run};
+use melm::random::Seed;
+use melm::stage::{Observer, Run};
 
 /// The models of the table.
 pub const MODELS: [Method; 3] = [Method::MlmEntity, Method::MelmPlain, Method::Melm];
@@ -35,10 +35,10 @@ pub fn predictions(
     gold: Gold<'_>,
     shown: &Corpus,
     plan: &Plan,
-    (pretrained, device, listener): (&Pretrained, &Device, Listener<'_>),
+    (pretrained, device, listener): (&Pretrained, &Device, Observer<'_>),
 ) -> Result<Vec<Prediction>, Error> {
     let mut all: Vec<Prediction> = Vec::new();
-    let mut run = Run { seed: Seed(plan.seed), folder: None, listener };
+    let mut run = Run { seed: Seed(plan.seed), folder: None, observer: listener };
     for method in MODELS {
         let plan = Plan { method, ..plan.clone() };
         let tuned = tune(gold, &plan, (pretrained, device), &mut run)?;

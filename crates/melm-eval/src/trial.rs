@@ -12,7 +12,7 @@ use super::{Line, Paper, System};
 use melm::augment::{Funnel, Method};
 use melm::files::sha256;
 use melm::fit::Budget;
-use melm::run::Seed;
+use melm::random::Seed;
 
 /// What is tried.
 #[derive(Clone, Debug)]

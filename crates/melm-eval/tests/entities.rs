@@ -6,8 +6,8 @@ use std::path::Path;
 use melm::fit::{Every, FitSettings, Freeze, Keep, Shape};
 use melm::model::Pretrained;
 use melm::pieces::{Tokenizer, TokenizerFiles};
-use melm::run::Seed;
-use melm::stage::{Event, Run, Wish};
+use melm::random::Seed;
+use melm::stage::{Control, Event, Run};
 use melm::tagger::{Head, Tagger, TaggerSettings, Trained};
 use melm_eval::Entities;
 use melm_nn::config::Config;
@@ -64,8 +64,8 @@ fn train(dir: &Path, gold: &Corpus) -> Trained {
             freeze: Freeze(vec!["roberta.embeddings.word".to_owned()]),
         },
     };
-    let mut listener = |_: &str, _: Event<'_>| Wish::GoOn;
-    let mut run = Run { seed: Seed(1), folder: None, listener: &mut listener };
+    let mut listener = |_: &str, _: Event<'_>| Control::Continue;
+    let mut run = Run { seed: Seed(1), folder: None, observer: &mut listener };
     let stage = &mut run.stage("tagger");
     let pretrained = pretrained(&dir.join("model"));
     Tagger::train(&pretrained, (gold, Some(gold)), (&settings, &Device::cpu(2)), stage).unwrap()

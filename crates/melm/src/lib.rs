@@ -2,7 +2,7 @@
 //!
 //! In the order of the paper: [`markers`] and [`linearize`] (2.1), [`mask`] and [`entity_lm`] (2.2), [`generate`] (2.3),
 //! [`codemix`] (2.5).
-//! Around them: named random streams ([`run`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
+//! Around them: named random streams ([`random`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
 //! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`], the one
 //! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`]. The crate
 //! `melm-eval` compares methods with each other.
@@ -25,9 +25,9 @@ pub mod mask;
 pub mod model;
 pub mod pieces;
 pub mod plan;
+pub mod random;
 pub mod rate;
 mod related;
-pub mod run;
 pub mod sample;
 pub mod stage;
 pub mod tagger;

@@ -13,7 +13,7 @@ use melm_text::{Corpus, Sentence, Tag};
 use crate::Error;
 use crate::markers::Markers;
 use crate::pieces::{Encoded, Tokenizer};
-use crate::run::Key;
+use crate::random::StreamKey;
 use crate::windows::{Window, windows};
 
 /// `<s>` and `</s>`.
@@ -62,7 +62,7 @@ pub struct LinearizedCorpus {
 
 impl Linearized {
     /// This window's own stream below `key`.
-    pub(crate) fn stream(&self, key: Key) -> Key {
+    pub(crate) fn stream(&self, key: StreamKey) -> StreamKey {
         key.at(self.sentence as u64).at(self.window as u64)
     }
 }

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::linearize::{EntityToken, Linearized};
 use crate::pieces::{PieceKind, PieceKinds};
+use crate::random::{Generator, StreamKey};
 use crate::rate::Rate;
-use crate::run::{Generator, Key};
 
 /// The paper's masking rates in training and in generation (appendix, hyperparameter tuning).
 const ETA: Rate = Rate::constant(0.7);
@@ -168,7 +168,7 @@ impl Masker {
         &self,
         linearized: &Linearized,
         settings: &TrainingMask,
-        key: Key,
+        key: StreamKey,
         epoch: u64,
     ) -> Masked {
         let drawn = match settings.refresh {
@@ -188,7 +188,7 @@ impl Masker {
         &self,
         linearized: &Linearized,
         settings: &GenerationMask,
-        key: Key,
+        key: StreamKey,
     ) -> Masked {
         let mut generator = linearized.stream(key).generator();
         let groups = self.groups(linearized, settings.unit, |entity| match settings.scope {

@@ -1,6 +1,6 @@
 //! The draw of a low-resource training set (section 4.1): N sentences of the full set.
 
-use crate::run::Seed;
+use crate::random::Seed;
 
 /// Draws `size` of `n` sentences. Positions come back in order, counted from 0.
 ///

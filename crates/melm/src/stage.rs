@@ -1,95 +1,110 @@
-//! One stage of a run: its random streams, its folder, and whom it tells how far it is.
+//! A stage of a run: its random stream, the folder of its saved state, and the observer it reports to.
 
 use std::path::{Path, PathBuf};
 
+use crate::Error;
 use crate::fit::Epoch;
-use crate::run::{Key, Seed};
+use crate::random::{Seed, StreamKey};
 
-/// What a stage has to tell.
+/// A report of a stage to the observer of its run.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// So much was done by an earlier run.
+    /// The stage continues from saved state.
     Resumed {
-        /// Done before.
+        /// Steps done by earlier runs.
         done: u64,
-        /// Of so much.
+        /// All steps of the stage.
         of: u64,
     },
-    /// So much is done.
+    /// Some steps of the stage are done.
     Progress {
-        /// Done by now.
+        /// Steps done so far.
         done: u64,
-        /// Of so much.
+        /// All steps of the stage.
         of: u64,
     },
-    /// An epoch has ended.
+    /// A training epoch has ended.
     Epoch(&'a Epoch),
 }
 
-/// What the listener wants next.
+/// The observer's answer to an event: what the stage does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wish {
-    /// Go on.
-    GoOn,
-    /// Write the state to disk and go on: time has passed since it was written last.
+pub enum Control {
+    /// Continue.
+    Continue,
+    /// Save the state to disk, then continue. A front end asks for this from time to time.
     Save,
-    /// Write the state to disk and stop.
+    /// Save the state to disk and stop with [`Error::Interrupted`].
     Stop,
 }
 
-/// Hears the name of a stage and what it has to tell.
-pub type Listener<'a> = &'a mut dyn FnMut(&'static str, Event<'_>) -> Wish;
+/// Receives the name of a stage and an event, and controls how the stage goes on.
+pub type Observer<'a> = &'a mut dyn FnMut(&'static str, Event<'_>) -> Control;
 
-/// A run: a seed, a folder, and somebody who listens.
+/// An observer that ignores every event and never stops a stage.
+pub fn ignore_events(_stage: &'static str, _event: Event<'_>) -> Control {
+    Control::Continue
+}
+
+/// A run: the seed of its random streams, the folder of its saved state, and its observer.
 pub struct Run<'a> {
-    /// The seed of everything random.
+    /// The seed of all random streams.
     pub seed: Seed,
-    /// Where stages keep what a later run goes on from, each in a folder of its own; without one nothing is kept.
+    /// Each stage saves its state in a subfolder of this folder. Without a folder nothing is saved.
     pub folder: Option<PathBuf>,
-    /// Who is told.
-    pub listener: Listener<'a>,
+    /// Receives the events of all stages.
+    pub observer: Observer<'a>,
 }
 
 impl Run<'_> {
-    /// Begins a stage, or goes on with it.
+    /// Starts a stage, or continues it from its saved state.
     pub fn stage(&mut self, name: &'static str) -> Stage<'_> {
         self.stage_as(name, name)
     }
 
-    /// The same, drawing what the stage called `stream` would draw: they do the same work.
+    /// Starts a stage that uses the random stream of the stage called `stream`, because both do the same work.
     pub fn stage_as(&mut self, name: &'static str, stream: &str) -> Stage<'_> {
         let folder = self.folder.as_ref().map(|folder| folder.join(name));
         let key = self.seed.stream(stream);
-        Stage { name, key, folder, listener: &mut *self.listener }
+        Stage { name, key, folder, observer: &mut *self.observer }
     }
 }
 
-/// A stage under way. Results depend on its key and on nothing else that it holds.
+/// A stage in progress. Results depend on its key and on none of its other fields.
 pub struct Stage<'a> {
     name: &'static str,
-    key: Key,
+    key: StreamKey,
     folder: Option<PathBuf>,
-    listener: Listener<'a>,
+    observer: Observer<'a>,
 }
 
 impl Stage<'_> {
-    /// What it is called in metrics and messages.
+    /// The name of the stage in metrics and messages.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// The stream of everything it draws.
-    pub fn key(&self) -> Key {
+    /// The key of the stage's random stream.
+    pub fn key(&self) -> StreamKey {
         self.key
     }
 
-    /// Where it keeps what a later run goes on from, if anywhere.
+    /// The folder of the stage's saved state, if the run saves state.
     pub fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
-    /// Tells the listener, and what it wants.
-    pub fn say(&mut self, event: Event<'_>) -> Wish {
-        (self.listener)(self.name, event)
+    /// Reports an event to the observer and returns its answer.
+    pub fn report(&mut self, event: Event<'_>) -> Control {
+        (self.observer)(self.name, event)
+    }
+
+    /// Reports that `done` of `of` steps are done. Fails with [`Error::Interrupted`] if the observer stops the stage.
+    /// For stages without state to save.
+    pub fn progress(&mut self, done: u64, of: u64) -> Result<(), Error> {
+        match self.report(Event::Progress { done, of }) {
+            Control::Stop => Err(Error::Interrupted),
+            Control::Continue | Control::Save => Ok(()),
+        }
     }
 }

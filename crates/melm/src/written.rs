@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::draft::Draft;
-use crate::run::Key;
-use crate::stage::{Event, Stage, Wish};
+use crate::random::StreamKey;
+use crate::stage::Stage;
 
 /// Why something written is no draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -128,7 +128,7 @@ impl Round {
         self,
         gold: &Corpus,
         stage: &mut Stage<'_>,
-        mut write: impl FnMut(Key, Range<usize>) -> Written,
+        mut write: impl FnMut(StreamKey, Range<usize>) -> Written,
     ) -> Result<(Vec<Draft>, Dropped), Error> {
         let key = stage.key().at(self.number.into());
         let mut collector = Collector::new(gold, self.number);
@@ -142,9 +142,7 @@ impl Round {
             }
             let wanted = collector.wanted as u64;
             let done = u64::from(self.number - 1) * wanted + collector.drafts.len() as u64;
-            if stage.say(Event::Progress { done, of: wanted * self.of }) == Wish::Stop {
-                return Err(Error::Interrupted);
-            }
+            stage.progress(done, wanted * self.of)?;
         }
         Ok((collector.drafts, collector.dropped))
     }

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use melm::augment::{DraftRecord, Funnel, Verdict, to_lines};
 use melm::codemix::{Choice, Codemix as Mixer};
 use melm::draft::Novelty;
-use melm::run::Seed;
+use melm::random::Seed;
 use melm_text::{Corpus, Sentence};
 use toml::Value;
 

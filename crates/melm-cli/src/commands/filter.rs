@@ -5,8 +5,8 @@ use std::path::Path;
 
 use melm::augment::{Funnel, Judged, judge_again, read_lines, to_lines};
 use melm::filter::{FilterMode, FilterSettings, Judge};
+use melm::random::Seed;
 use melm::rate::Rate;
-use melm::run::Seed;
 use melm::stage::{Event, Run};
 use melm::tagger::Tagger;
 use melm_text::Encoding;
@@ -56,7 +56,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let mut listener = Listener::new(u64::MAX, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     // Judging draws nothing and keeps nothing on disk before it is done.
-    let mut run = Run { seed: Seed(0), folder: None, listener: &mut hear };
+    let mut run = Run { seed: Seed(0), folder: None, observer: &mut hear };
     let stage = &mut run.stage("filter");
     judge_again(corpus, &mut drafts, &judge, (command.mode, &device, stage))?;
     drop(listener);

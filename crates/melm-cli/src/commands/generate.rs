@@ -5,7 +5,7 @@ use std::io::Write as _;
 use melm::augment::{Funnel, Melm, generate, to_lines};
 use melm::entity_lm::EntityLm;
 use melm::model::Pretrained;
-use melm::run::Seed;
+use melm::random::Seed;
 use melm::stage::{Event, Run};
 
 use crate::args::Generate;
@@ -48,7 +48,7 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     let mut listener = Listener::new(u64::MAX, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     // Generating keeps nothing on disk before it is done.
-    let mut run = Run { seed: Seed(plan.seed), folder: None, listener: &mut hear };
+    let mut run = Run { seed: Seed(plan.seed), folder: None, observer: &mut hear };
     let records = generate(&mut melm, (corpus, &plan), &mut run)?;
     drop(listener);
     let name = out.name().to_owned();

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use melm::run::Seed;
+use melm::random::Seed;
 use melm::sample::draw;
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;

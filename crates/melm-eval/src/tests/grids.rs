@@ -7,7 +7,7 @@ use super::{GRID, cell, corpus, grid};
 use crate::key::{Arithmetic, key};
 use crate::{Cell, Grid, Language, Languages, Only, Shard, Split, System, gathered, subset};
 use melm::plan::{Plan, PlanTable, Preset, Size, Sizes};
-use melm::run::Seed;
+use melm::random::Seed;
 use melm::sample::draw;
 
 #[test]

@@ -19,7 +19,7 @@ use crate::linearize::LinearizedCorpus;
 use crate::markers::MarkerStart;
 use crate::model::Pretrained;
 use crate::plan::Plan;
-use crate::stage::{Event, Run, Stage, Wish};
+use crate::stage::{Control, Event, Run, Stage};
 use crate::written::Dropped;
 
 /// How drafts are made.
@@ -299,9 +299,9 @@ impl Augmenter for Melm<'_> {
         let mut on_progress = |progress: Progress| {
             let (done, of) = (progress.done as u64, progress.total as u64);
             let before = u64::from(round - 1) * of;
-            match stage.say(Event::Progress { done: before + done, of: of * n_rounds }) {
-                Wish::Stop => ControlFlow::Break(()),
-                Wish::GoOn | Wish::Save => ControlFlow::Continue(()),
+            match stage.report(Event::Progress { done: before + done, of: of * n_rounds }) {
+                Control::Stop => ControlFlow::Break(()),
+                Control::Continue | Control::Save => ControlFlow::Continue(()),
             }
         };
         let (corpus, linearized) = (&self.sources.corpus, &self.linearized);

@@ -26,7 +26,7 @@ use crate::fit::Fitted;
 use crate::generate::WithoutMentions;
 use crate::model::Pretrained;
 use crate::plan::Plan;
-use crate::stage::{Event, Run, Stage, Wish};
+use crate::stage::{Control, Event, Run, Stage};
 use crate::tagger::{Cuts, Tagger};
 use crate::written::Dropped;
 
@@ -280,7 +280,7 @@ pub fn judge_new(
             record.judge(opinion, mode);
         }
         done += chunk.len() as u64;
-        if stage.say(Event::Progress { done, of }) == Wish::Stop {
+        if stage.report(Event::Progress { done, of }) == Control::Stop {
             return Err(Error::Interrupted);
         }
     }

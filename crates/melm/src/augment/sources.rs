@@ -9,7 +9,7 @@ use crate::Error;
 use crate::codemix::{Choice, Codemix, LexiconCounts, Vectors};
 use crate::draft::Draft;
 use crate::plan::Plan;
-use crate::stage::{Event, Run, Stage, Wish};
+use crate::stage::{Control, Event, Run, Stage};
 
 /// The code-mixing of a plan.
 pub(super) fn codemix<'a>(
@@ -31,10 +31,10 @@ pub(super) fn round(
     stage: &mut Stage<'_>,
 ) -> Result<Vec<Draft>, Error> {
     let drafts = mix.round((stage.key(), round), &mut |done, of| match stage
-        .say(Event::Progress { done, of })
+        .report(Event::Progress { done, of })
     {
-        Wish::Stop => ControlFlow::Break(()),
-        Wish::GoOn | Wish::Save => ControlFlow::Continue(()),
+        Control::Stop => ControlFlow::Break(()),
+        Control::Continue | Control::Save => ControlFlow::Continue(()),
     });
     drafts.ok_or(Error::Interrupted)
 }

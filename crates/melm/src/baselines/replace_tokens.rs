@@ -6,7 +6,7 @@ use melm_text::{Corpus, Language, Sentence, Tag};
 
 use super::SubstituteSettings;
 use crate::draft::{Draft, Replacement, Swap};
-use crate::run::Key;
+use crate::random::StreamKey;
 
 /// A sentence, and a place in it.
 type Occurrence = (usize, usize);
@@ -34,7 +34,7 @@ impl<'a> ReplaceTokens<'a> {
     }
 
     /// One draft of every sentence with a mention. The tags stay; whether a token is replaced is drawn for each, `O` too.
-    pub fn round(&self, key: Key, round: u32) -> Vec<Draft> {
+    pub fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
         let key = key.at(u64::from(round));
         let sentences = self.corpus.sentences().iter().enumerate();
         sentences
@@ -46,7 +46,7 @@ impl<'a> ReplaceTokens<'a> {
             .collect()
     }
 
-    fn draw(&self, sentence: &Sentence, key: Key) -> Vec<Swap> {
+    fn draw(&self, sentence: &Sentence, key: StreamKey) -> Vec<Swap> {
         let mut generator = key.generator();
         let mut swaps = Vec::new();
         for (token, tag) in sentence.tags().iter().enumerate() {
@@ -88,8 +88,8 @@ pub(crate) fn swapped(corpus: &Corpus, (source, round): (usize, u32), swaps: Vec
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Seed;
     use crate::rate::Rate;
-    use crate::run::Seed;
     use melm_text::{ReadOptions, Source};
 
     const TEXT: &str = "Ada NE B-PER\nsaw V O\nNew NE B-LOC\nYork NE I-LOC\n\n\

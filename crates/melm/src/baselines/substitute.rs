@@ -7,8 +7,8 @@ use melm_text::{Corpus, EntityType, Language, Mention, Sentence};
 use serde::{Deserialize, Serialize};
 
 use crate::draft::{Donor, Draft, Replacement};
+use crate::random::StreamKey;
 use crate::rate::Rate;
-use crate::run::Key;
 
 /// How mentions (`label-wise`) or tokens (`lwtr`) are replaced.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -43,7 +43,7 @@ impl<'a> Substitute<'a> {
     }
 
     /// One draft of every sentence with a mention. At least one mention is drawn to be replaced.
-    pub fn round(&self, key: Key, round: u32) -> Vec<Draft> {
+    pub fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
         let sentences = self.corpus.sentences().iter().enumerate();
         let key = key.at(u64::from(round));
         sentences
@@ -52,7 +52,7 @@ impl<'a> Substitute<'a> {
             .collect()
     }
 
-    fn draft(&self, sentence: &Sentence, key: Key, (source, round): (usize, u32)) -> Draft {
+    fn draft(&self, sentence: &Sentence, key: StreamKey, (source, round): (usize, u32)) -> Draft {
         let mut generator = key.at(source as u64).generator();
         let own: Vec<_> = sentence.mentions().collect();
         let mut drawn: Vec<bool> =
@@ -113,7 +113,7 @@ pub fn substituted(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Seed;
+    use crate::random::Seed;
     use melm_text::{ReadOptions, Source};
 
     const TEXT: &str = "Ada NE B-PER\nsaw V O\nNew NE B-LOC\nYork NE I-LOC\n\n\

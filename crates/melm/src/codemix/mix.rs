@@ -9,7 +9,7 @@ use super::{CodemixSettings, Lexicon, LexiconCounts, Similar, Vectors};
 use crate::Error;
 use crate::baselines::substituted;
 use crate::draft::{Donor, Draft};
-use crate::run::{Generator, Key};
+use crate::random::{Generator, StreamKey};
 
 /// Which of a language's mentions of the type takes the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl<'a> Codemix<'a> {
     /// `None` if the listener, who hears of how many sentences how many are done, stops it.
     pub fn round(
         &mut self,
-        (key, round): (Key, u32),
+        (key, round): (StreamKey, u32),
         listener: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Option<Vec<Draft>> {
         let key = key.at(u64::from(round));

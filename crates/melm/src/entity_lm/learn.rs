@@ -11,7 +11,7 @@ use crate::Error;
 use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
 use crate::linearize::LinearizedCorpus;
 use crate::mask::{Masked, TrainingMask};
-use crate::run::Key;
+use crate::random::StreamKey;
 
 /// Masks drawn for each dev sentence. With a single one, the losses of epochs are hard to compare.
 const DEV_DRAWS: u64 = 2;
@@ -20,7 +20,7 @@ const DEV_DRAWS: u64 = 2;
 pub(super) struct TrainingSet {
     lm: EntityLm,
     mask: TrainingMask,
-    key: Key,
+    key: StreamKey,
     train: LinearizedCorpus,
     /// The masked dev set. The masks are the same in every epoch.
     dev: Vec<Masked>,
@@ -35,7 +35,7 @@ impl TrainingSet {
         train: LinearizedCorpus,
         dev: Option<LinearizedCorpus>,
         settings: &FinetuneSettings,
-        key: Key,
+        key: StreamKey,
     ) -> Self {
         let dev_key = key.then("dev mask");
         let windows = dev.map_or(Vec::new(), |dev| dev.windows);

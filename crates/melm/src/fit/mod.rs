@@ -15,8 +15,8 @@ use melm_nn::optim::Adam;
 use melm_nn::params::Parameters;
 
 use crate::Error;
-use crate::run::Key;
-use crate::stage::{Event, Stage, Wish};
+use crate::random::StreamKey;
+use crate::stage::{Control, Event, Stage};
 use state::Store;
 
 /// Pieces that a model reads at once: enough for the products to be at full speed, few enough for a laptop's memory.
@@ -55,7 +55,7 @@ pub struct Step<'a> {
     /// The examples to learn from.
     pub examples: &'a [usize],
     /// Where its randomness comes from.
-    pub key: Key,
+    pub key: StreamKey,
 }
 
 /// A sum of losses and of how many there are.
@@ -135,7 +135,7 @@ pub fn fit(
     let steps = settings.steps(learner.n_examples());
     let mut course = store.restore(&mut adam, learner.parameters_mut())?;
     if course.n_steps > 0 {
-        stage.say(Event::Resumed { done: course.n_steps, of: steps.total });
+        stage.report(Event::Resumed { done: course.n_steps, of: steps.total });
     }
     let mut gradients = Gradients::new(learner.parameters());
     let mut order = Vec::new();
@@ -172,14 +172,14 @@ pub fn fit(
             }
             store.write_metrics(stage.name(), &course)?;
             if let Some(epoch) = course.epochs.last() {
-                stage.say(Event::Epoch(epoch));
+                stage.report(Event::Epoch(epoch));
             }
         }
-        let wish = stage.say(Event::Progress { done: course.n_steps, of: steps.total });
-        if wish != Wish::GoOn {
+        let wish = stage.report(Event::Progress { done: course.n_steps, of: steps.total });
+        if wish != Control::Continue {
             store.save(&adam, learner.parameters(), &course)?;
         }
-        if wish == Wish::Stop {
+        if wish == Control::Stop {
             return Err(Error::Interrupted);
         }
     }

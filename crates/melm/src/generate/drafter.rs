@@ -15,7 +15,7 @@ use crate::draft::{Draft, GuessedPiece, Replacement};
 use crate::entity_lm::EntityLm;
 use crate::linearize::{EntityToken, Linearized, LinearizedCorpus};
 use crate::pieces::Tokenizer;
-use crate::run::Key;
+use crate::random::StreamKey;
 
 /// Progress within a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Drafter {
         device: &Device,
         corpus: &Corpus,
         linearized: &LinearizedCorpus,
-        key: Key,
+        key: StreamKey,
         round: u32,
         on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Option<Round>, Error> {
@@ -114,7 +114,12 @@ impl Drafter {
     }
 
     /// Masks a window and finds the candidates of each masked position.
-    fn mask<'w>(&mut self, sentence: &Sentence, window: &'w Linearized, key: Key) -> FillTask<'w> {
+    fn mask<'w>(
+        &mut self,
+        sentence: &Sentence,
+        window: &'w Linearized,
+        key: StreamKey,
+    ) -> FillTask<'w> {
         let tokenizer = self.lm.tokenizer();
         let settings = &self.settings.mask;
         let masked = self.lm.masker().for_generation(window, settings, key.then("mask"));

@@ -12,7 +12,7 @@ use super::settings::{FillOrder, GenerateSettings, Sampling};
 use crate::Error;
 use crate::linearize::Linearized;
 use crate::mask::Masked;
-use crate::run::Generator;
+use crate::random::Generator;
 
 /// A masked window that is being filled.
 pub(super) struct FillTask<'a> {
@@ -191,7 +191,7 @@ fn draw_weighted(eligible: &[Candidate], temperature: f64, generator: &mut Gener
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::run::Seed;
+    use crate::random::Seed;
 
     fn candidates(n: u16) -> Vec<Candidate> {
         let likely = |rank: u16| -f32::from(rank) * std::f32::consts::LN_2;

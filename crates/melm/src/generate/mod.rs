@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use melm::{draft::Novelty, entity_lm::EntityLm, markers::Markers, pieces::Tokenizer, run::Seed};
+//! use melm::{draft::Novelty, entity_lm::EntityLm, markers::Markers, pieces::Tokenizer, random::Seed};
 //! use melm::generate::{Drafter, GenerateSettings};
 //! use melm_nn::{config::Config, device::Device, mlm::MaskedLm};
 //! use melm_text::{Corpus, ReadOptions, Source};

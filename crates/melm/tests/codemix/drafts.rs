@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use melm::Error;
 use melm::codemix::{Choice, Codemix, CodemixSettings, VectorKind, Vectors};
 use melm::draft::Draft;
+use melm::random::Seed;
 use melm::rate::Rate;
-use melm::run::Seed;
 use melm_text::{Corpus, Token};
 
 use crate::support::{CODES, corpus, files, read, round, table};

@@ -6,8 +6,8 @@ use melm::codemix::{Choice, Codemix, CodemixSettings, VectorKind};
 use melm::linearize::linearize;
 use melm::markers::Markers;
 use melm::pieces::Tokenizer;
+use melm::random::Seed;
 use melm::rate::Rate;
-use melm::run::Seed;
 use melm_text::Corpus;
 
 use crate::support::{read, round};

@@ -10,7 +10,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use melm::codemix::Codemix;
 use melm::draft::Draft;
-use melm::run::{Generator, Key, Seed};
+use melm::random::{Generator, Seed, StreamKey};
 use melm_text::{Corpus, ReadOptions, Source};
 
 pub(crate) const CODES: [&str; 3] = ["aa", "bb", "cc"];
@@ -22,7 +22,7 @@ pub(crate) fn read(text: &str) -> Corpus {
     Corpus::read(&Source::from_text("a", text), &ReadOptions::default()).unwrap()
 }
 
-pub(crate) fn round(mix: &mut Codemix<'_>, key: Key, round: u32) -> Vec<Draft> {
+pub(crate) fn round(mix: &mut Codemix<'_>, key: StreamKey, round: u32) -> Vec<Draft> {
     mix.round((key, round), &mut |_, _| ControlFlow::Continue(())).unwrap()
 }
 

@@ -11,8 +11,8 @@ use melm::linearize::{LinearizedCorpus, linearize};
 use melm::markers::Markers;
 use melm::mask::{GenerationMask, Scope, Unit};
 use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
+use melm::random::{Seed, StreamKey};
 use melm::rate::Rate;
-use melm::run::{Key, Seed};
 use melm_nn::config::Config;
 use melm_nn::device::Device;
 use melm_nn::mlm::MaskedLm;
@@ -23,7 +23,7 @@ use crate::support::{TINY, corpus, mini, tokenizer};
 
 static MINI: LazyLock<Tokenizer> = LazyLock::new(mini);
 
-pub(crate) fn key() -> Key {
+pub(crate) fn key() -> StreamKey {
     Seed(5).stream("generate")
 }
 

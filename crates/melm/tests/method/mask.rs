@@ -6,8 +6,8 @@ use melm::linearize::{Linearized, linearize};
 use melm::markers::Markers;
 use melm::mask::{GenerationMask, Masked, Masker, Refresh, Scope, TrainingMask, Unit};
 use melm::pieces::{PieceKinds, Tokenizer};
+use melm::random::{Seed, StreamKey};
 use melm::rate::Rate;
-use melm::run::{Key, Seed};
 use melm_text::Corpus;
 use proptest::prelude::*;
 
@@ -32,7 +32,7 @@ fn rate(value: f64) -> Rate {
     Rate::try_from(value).unwrap()
 }
 
-fn key() -> Key {
+fn key() -> StreamKey {
     Seed(11).stream("mask")
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{TEXT, corpus, settings, train};
 use melm::Error;
-use melm::stage::Wish;
+use melm::stage::Control;
 use melm::tagger::{Head, Tagged, Tagger};
 use melm_nn::device::Device;
 use melm_text::Tag;
@@ -27,7 +27,8 @@ fn an_opened_tagger_tags_as_the_saved_one() {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = settings(head);
         settings.fit.budget = "3 updates".parse().unwrap();
-        let tagger = train(dir.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap().tagger;
+        let tagger =
+            train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().tagger;
         let out = dir.path().join("out");
         tagger.save(&out).unwrap();
         let opened = Tagger::open(&out).unwrap();

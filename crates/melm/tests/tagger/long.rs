@@ -1,7 +1,7 @@
 //! Sentences longer than the model.
 
 use crate::support::{LONGEST, TEXT, corpus, settings, train};
-use melm::stage::Wish;
+use melm::stage::Control;
 use melm::tagger::{Cuts, Head};
 use melm_nn::device::Device;
 
@@ -14,7 +14,8 @@ fn long_text(n: usize) -> String {
 fn long_sentences_are_learned_from_and_tagged_in_windows() {
     let corpus = corpus(&format!("{TEXT}{}\n", long_text(100)));
     let dir = tempfile::tempdir().unwrap();
-    let trained = train(dir.path(), &corpus, &settings(Head::Crf), &mut |_| Wish::GoOn).unwrap();
+    let trained =
+        train(dir.path(), &corpus, &settings(Head::Crf), &mut |_| Control::Continue).unwrap();
     assert_eq!(trained.cuts, Cuts { n_windowed: 1, ..Cuts::default() });
     assert!(trained.fitted.best.unwrap().value > 0.99);
 
@@ -35,6 +36,6 @@ fn a_mention_longer_than_the_model_is_left_out_and_a_giant_token_is_read_in_part
     let dir = tempfile::tempdir().unwrap();
     let mut settings = settings(Head::Crf);
     settings.fit.budget = "2 updates".parse().unwrap();
-    let cuts = train(dir.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap().cuts;
+    let cuts = train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().cuts;
     assert_eq!((cuts.n_left_out, cuts.n_cut_tokens), (1, 1));
 }

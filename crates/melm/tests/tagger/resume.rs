@@ -7,7 +7,7 @@ use crate::support::{TEXT, corpus, settings, train, train_in};
 use melm::Error;
 use melm::files::sha256;
 use melm::fit::Every;
-use melm::stage::{Event, Wish};
+use melm::stage::{Control, Event};
 use melm::tagger::{Head, Trained};
 
 /// Fingerprints of everything that a training leaves: its saved model and its metrics.
@@ -24,7 +24,8 @@ fn it_learns_and_keeps_the_best_epoch() {
     let corpus = corpus(TEXT);
     for head in [Head::Linear, Head::Crf] {
         let dir = tempfile::tempdir().unwrap();
-        let trained = train(dir.path(), &corpus, &settings(head), &mut |_| Wish::GoOn).unwrap();
+        let trained =
+            train(dir.path(), &corpus, &settings(head), &mut |_| Control::Continue).unwrap();
         let best = trained.fitted.best.unwrap();
         assert!(best.value > 0.99, "{head:?} {:?}", trained.fitted.epochs);
         assert_eq!(trained.fitted.n_steps, 90);
@@ -47,13 +48,13 @@ fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
     let mut settings = settings(Head::Crf);
     settings.fit.evaluate_every = Every::updates(4.try_into().unwrap());
     let whole = tempfile::tempdir().unwrap();
-    let trained = train(whole.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap();
+    let trained = train(whole.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap();
     let expected = bytes(whole.path(), &trained);
     for stop in [1, 2, 3, 5, 6, 11, 17, 23, 89] {
         let dir = tempfile::tempdir().unwrap();
         let stopped = train(dir.path(), &corpus, &settings, &mut |event| match event {
-            Event::Progress { done, .. } if done == stop => Wish::Stop,
-            _ => Wish::GoOn,
+            Event::Progress { done, .. } if done == stop => Control::Stop,
+            _ => Control::Continue,
         });
         assert!(matches!(stopped, Err(Error::Interrupted)));
         let mut resumed_at = 0;
@@ -61,7 +62,7 @@ fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
             if let Event::Resumed { done, .. } = event {
                 resumed_at = done;
             }
-            Wish::GoOn
+            Control::Continue
         });
         assert_eq!(bytes(dir.path(), &trained.unwrap()), expected, "stopped after step {stop}");
         assert_eq!(resumed_at, stop);
@@ -75,7 +76,7 @@ fn without_a_folder_it_ends_with_the_same_tagger_and_writes_nothing() {
     settings.fit.budget = "40 updates".parse().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let weights = |work: Option<&str>| {
-        let go_on = &mut |_: Event<'_>| Wish::Save;
+        let go_on = &mut |_: Event<'_>| Control::Save;
         let trained = train_in((dir.path(), work), &corpus, &settings, go_on).unwrap();
         let scored = trained.tagger.score(&melm_nn::device::Device::cpu(1), &corpus).unwrap();
         // What is kept is what was best on dev.
@@ -97,7 +98,7 @@ fn patience_ends_a_training_that_no_longer_improves() {
     settings.fit.evaluate_every = Every::Epochs(1.try_into().unwrap());
     settings.fit.budget = "200 updates".parse().unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let fitted = train(dir.path(), &corpus, &settings, &mut |_| Wish::GoOn).unwrap().fitted;
+    let fitted = train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().fitted;
     let best = fitted.best.unwrap();
     assert!(fitted.n_steps < 200);
     assert_eq!(fitted.epochs.last().unwrap().epoch, best.epoch + 2);

@@ -5,8 +5,8 @@ use std::path::Path;
 use melm::fit::{Every, FitSettings, Freeze, Keep, Shape};
 use melm::model::Pretrained;
 use melm::pieces::{Tokenizer, TokenizerFiles};
-use melm::run::Seed;
-use melm::stage::{Event, Run, Wish};
+use melm::random::Seed;
+use melm::stage::{Control, Event, Run};
 use melm::tagger::{Head, Tagger, TaggerSettings, Trained};
 use melm_nn::config::Config;
 use melm_nn::device::Device;
@@ -71,7 +71,7 @@ pub(crate) fn train(
     dir: &Path,
     corpus: &Corpus,
     settings: &TaggerSettings,
-    listener: &mut dyn FnMut(Event<'_>) -> Wish,
+    listener: &mut dyn FnMut(Event<'_>) -> Control,
 ) -> Result<Trained, melm::Error> {
     train_in((dir, Some("work")), corpus, settings, listener)
 }
@@ -81,14 +81,14 @@ pub(crate) fn train_in(
     (dir, work): (&Path, Option<&str>),
     corpus: &Corpus,
     settings: &TaggerSettings,
-    listener: &mut dyn FnMut(Event<'_>) -> Wish,
+    listener: &mut dyn FnMut(Event<'_>) -> Control,
 ) -> Result<Trained, melm::Error> {
     let model = dir.join("model");
     let pretrained =
         if model.exists() { Pretrained::open(&model).unwrap() } else { pretrained(&model) };
     let mut hear = |_: &str, event: Event<'_>| listener(event);
     let mut run =
-        Run { seed: Seed(1), folder: work.map(|work| dir.join(work)), listener: &mut hear };
+        Run { seed: Seed(1), folder: work.map(|work| dir.join(work)), observer: &mut hear };
     let stage = &mut run.stage("tagger");
     Tagger::train(&pretrained, (corpus, Some(corpus)), (settings, &Device::cpu(2)), stage)
 }

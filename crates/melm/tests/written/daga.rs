@@ -6,7 +6,7 @@ use std::path::Path;
 use melm::Error;
 use melm::augment::{Augmented, Funnel, Method, Verdict, read_lines};
 use melm::plan::Plan;
-use melm::stage::{Event, Wish};
+use melm::stage::{Control, Event};
 use melm_text::Corpus;
 
 use crate::support::{NONE, corpus, plan, run, text};
@@ -25,7 +25,7 @@ fn small(more: &[&str]) -> Plan {
 }
 
 fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Augmented {
-    run(dir, (corpus, plan), (NONE, threads), &mut |_, _| Wish::GoOn).unwrap()
+    run(dir, (corpus, plan), (NONE, threads), &mut |_, _| Control::Continue).unwrap()
 }
 
 #[test]
@@ -77,8 +77,10 @@ fn neither_threads_nor_stops_change_a_byte() {
     for (stage, at) in [("daga", 7), ("daga", 33), ("generate", 9)] {
         let stopped =
             run(dir.path(), (&corpus, &plan), (NONE, 2), &mut |found, event| match event {
-                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => Wish::Stop,
-                _ => Wish::GoOn,
+                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => {
+                    Control::Stop
+                }
+                _ => Control::Continue,
             });
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stage} {at}");
     }

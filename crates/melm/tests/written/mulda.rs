@@ -8,7 +8,7 @@ use melm::baselines::PretrainedSeq2Seq;
 use melm::model::Pretrained;
 use melm::pieces::Tokenizer;
 use melm::plan::Plan;
-use melm::stage::{Event, Wish};
+use melm::stage::{Control, Event};
 use melm::written::Fault;
 use melm_nn::config::Config;
 use melm_nn::mlm::MaskedLm;
@@ -79,7 +79,7 @@ fn mbart(dir: &Path, languages: &[&str]) -> PretrainedSeq2Seq {
 }
 
 fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, backbones: Backbones<'_>) -> Augmented {
-    run(dir, (corpus, plan), (backbones, 2), &mut |_, _| Wish::GoOn).unwrap()
+    run(dir, (corpus, plan), (backbones, 2), &mut |_, _| Control::Continue).unwrap()
 }
 
 fn assert_sound(corpus: &Corpus, augmented: &Augmented) {
@@ -157,12 +157,15 @@ fn neither_threads_nor_stops_change_a_byte() {
     for (stage, at) in [("mulda", 5), ("mulda", 21), ("generate", 0)] {
         let stopped =
             run(&other, (&corpus, &plan), (backbones, 1), &mut |found, event| match event {
-                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => Wish::Stop,
-                _ => Wish::GoOn,
+                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => {
+                    Control::Stop
+                }
+                _ => Control::Continue,
             });
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stage} {at}");
     }
-    let resumed = run(&other, (&corpus, &plan), (backbones, 1), &mut |_, _| Wish::GoOn).unwrap();
+    let resumed =
+        run(&other, (&corpus, &plan), (backbones, 1), &mut |_, _| Control::Continue).unwrap();
     assert_eq!((resumed.lines, resumed.dropped), (expected.lines, expected.dropped));
 }
 
@@ -171,7 +174,8 @@ fn a_language_that_the_model_does_not_have_is_named() {
     let (corpus, dir) = (corpus(&text()), tempfile::tempdir().unwrap());
     let mbart = mbart(&dir.path().join("mbart"), &["de_DE"]);
     let backbones = Backbones { seq2seq: Some(&mbart), ..NONE };
-    let refused = run(dir.path(), (&corpus, &small(&[])), (backbones, 1), &mut |_, _| Wish::GoOn);
+    let refused =
+        run(dir.path(), (&corpus, &small(&[])), (backbones, 1), &mut |_, _| Control::Continue);
     let error = refused.err().unwrap().to_string();
     assert!(error.contains("has no language `en_XX`"), "{error}");
 }

@@ -5,8 +5,8 @@ use std::path::Path;
 use melm::Error;
 use melm::augment::{Augmented, Backbones, Gold, Method, augment};
 use melm::plan::{Plan, PlanTable, Preset, Size, Sizes};
-use melm::run::Seed;
-use melm::stage::{Event, Run, Wish};
+use melm::random::Seed;
+use melm::stage::{Control, Event, Run};
 use melm_nn::device::Device;
 use melm_text::{Corpus, ReadOptions, Source};
 
@@ -45,9 +45,9 @@ pub(crate) fn run(
     dir: &Path,
     (corpus, plan): (&Corpus, &Plan),
     (backbones, threads): (Backbones<'_>, usize),
-    hear: &mut dyn FnMut(&'static str, Event<'_>) -> Wish,
+    hear: &mut dyn FnMut(&'static str, Event<'_>) -> Control,
 ) -> Result<Augmented, Error> {
-    let mut run = Run { seed: Seed(7), folder: Some(dir.join("work")), listener: hear };
+    let mut run = Run { seed: Seed(7), folder: Some(dir.join("work")), observer: hear };
     let gold = Gold { train: corpus, dev: Some(corpus) };
     augment(gold, plan, (backbones, &Device::cpu(threads)), &mut run)
 }

@@ -14,7 +14,7 @@ use melm::files::{Fingerprint, sha256, write_whole};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
 use melm::plan::Plan;
-use melm::run::Seed;
+use melm::random::Seed;
 use melm::stage::{Event, Run};
 use melm_nn::device::Device;
 use serde_json::{Map, Value, json};
@@ -91,7 +91,7 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let deferred = Deferred::begin();
     let mut listener = Listener::new(command.planning.save_every, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
-    let mut run = Run { seed: Seed(job.plan.seed), folder: Some(stages), listener: &mut hear };
+    let mut run = Run { seed: Seed(job.plan.seed), folder: Some(stages), observer: &mut hear };
     let augmented = augment(job.gold(), &job.plan, (job.backbones(), &job.device), &mut run)?;
     if command.keep_model {
         job.save_model(&folder.dir().join("model"), &mut run)?;

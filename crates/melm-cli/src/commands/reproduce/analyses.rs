@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use melm::augment::Method;
 use melm::files::write_shared;
 use melm::fit::Budget;
-use melm::run::Seed;
-use melm::stage::{Event, Run, Wish};
+use melm::random::Seed;
+use melm::stage::{Control, Event, Run};
 use melm::tagger::Tagger;
 use melm_eval::statistics::Mean;
 use melm_eval::{Cell, Entities, Figure, MODELS, Prediction, Series};
@@ -27,10 +27,10 @@ const N_SHOWN: usize = 5;
 const ORACLE: &str = "3 epochs";
 
 /// Lets a listener of one run hear cells.
-fn hear_with(listener: &mut Listener) -> impl FnMut(&Cell, &'static str, Event<'_>) -> Wish {
+fn hear_with(listener: &mut Listener) -> impl FnMut(&Cell, &'static str, Event<'_>) -> Control {
     |_: &Cell, stage: &'static str, event: Event<'_>| {
         let wish = listener.hear(stage, event);
-        if interrupt::is_requested() { Wish::Stop } else { wish }
+        if interrupt::is_requested() { Control::Stop } else { wish }
     }
 }
 
@@ -114,7 +114,7 @@ pub(super) fn entities(command: &Reproduce, terminal: &Terminal) -> Result<(), F
     languages.dedup();
     for language in languages {
         let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
-        let mut run = Run { seed: Seed(1), folder: None, listener: &mut hear };
+        let mut run = Run { seed: Seed(1), folder: None, observer: &mut hear };
         let mut settings = bench.plan_of(&cells[0]).tagger;
         settings.fit.budget = ORACLE.parse::<Budget>().expect("it is a budget");
         terminal.say(&format!("training the oracle on all of {language} for {ORACLE}"));

@@ -9,7 +9,7 @@ use melm::codemix::{VectorKind, Vectors};
 use melm::files::Fingerprint;
 use melm::model::Pretrained;
 use melm::plan::{Plan, PlanTable, Size, Sizes};
-use melm::stage::{Event, Wish};
+use melm::stage::{Control, Event};
 use melm_eval::{Arithmetic, Bench, Cell, Grid, Languages, Ledger, Progress, Tally};
 use melm_text::Corpus;
 
@@ -167,7 +167,7 @@ impl<'a> Workshop<'a> {
         let hear = |cell: &Cell, at: (usize, usize), progress: Progress<'_>| {
             let mut watch = watch.lock().unwrap_or_else(PoisonError::into_inner);
             watch.see(cell, at, progress);
-            if interrupt::is_requested() { Wish::Stop } else { Wish::GoOn }
+            if interrupt::is_requested() { Control::Stop } else { Control::Continue }
         };
         let tally = bench.run(cells, ledger, (self.options.jobs, &open), &hear)?;
         drop(watch);

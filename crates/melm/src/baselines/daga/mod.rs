@@ -25,7 +25,7 @@ use crate::Error;
 use crate::augment::{Augmenter, Gold};
 use crate::draft::Draft;
 use crate::fit::{Fitted, fit};
-use crate::run::{Generator, Key};
+use crate::random::{Generator, StreamKey};
 use crate::stage::Stage;
 use crate::written::{Dropped, Fault, Round};
 use learn::Lessons;
@@ -91,7 +91,11 @@ impl<'a> Daga<'a> {
     }
 
     /// What is written in some tries at once; what one writes depends on its own stream alone.
-    fn write(&self, key: Key, tries: Range<usize>) -> Result<Vec<Result<Sentence, Fault>>, Error> {
+    fn write(
+        &self,
+        key: StreamKey,
+        tries: Range<usize>,
+    ) -> Result<Vec<Result<Sentence, Fault>>, Error> {
         let n = tries.len();
         let mut generators: Vec<Generator> =
             tries.map(|number| key.at(number as u64).generator()).collect();

@@ -9,7 +9,7 @@ use melm_nn::seq2seq::{Seq2Seq, Seq2SeqBatch, Seq2SeqTape};
 use super::pieces::{Body, Pieces};
 use crate::Error;
 use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
-use crate::run::Key;
+use crate::random::StreamKey;
 
 /// The linearized sentences, and the model that learns.
 pub(super) struct Lessons {
@@ -21,7 +21,7 @@ pub(super) struct Lessons {
     /// Dropout of rows and of attention weights.
     pub(super) rates: (f32, f32),
     /// Where cuts are drawn.
-    pub(super) key: Key,
+    pub(super) key: StreamKey,
     pub(super) tape: Seq2SeqTape,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Pair {
 
 impl Pair {
     /// A sentence of which the first tokens are shown; how many is drawn, none and all but the last included.
-    pub(super) fn of(pieces: &Pieces, body: &Body, (number, key): (usize, Key)) -> Self {
+    pub(super) fn of(pieces: &Pieces, body: &Body, (number, key): (usize, StreamKey)) -> Self {
         let n_shown = key.at(number as u64).generator().below(body.n_tokens());
         let (source, target) = (pieces.source(body, n_shown), pieces.target(body));
         Self { key: number as u64, source, target }

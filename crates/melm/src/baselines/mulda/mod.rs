@@ -35,7 +35,7 @@ use crate::augment::{Augmenter, Gold};
 use crate::draft::Draft;
 use crate::fit::{Fitted, fit};
 use crate::model::Pretrained;
-use crate::run::{Generator, Key};
+use crate::random::{Generator, StreamKey};
 use crate::stage::Stage;
 use crate::written::{Dropped, Fault, Round};
 use learn::{Lessons, Pair};
@@ -122,7 +122,11 @@ impl<'a> Mulda<'a> {
     }
 
     /// What is written in some tries at once; what one writes depends on its own stream alone.
-    fn write(&self, key: Key, tries: Range<usize>) -> Result<Vec<Result<Sentence, Fault>>, Error> {
+    fn write(
+        &self,
+        key: StreamKey,
+        tries: Range<usize>,
+    ) -> Result<Vec<Result<Sentence, Fault>>, Error> {
         let mut written: Vec<_> = tries.clone().map(|_| Err(Fault::Unfinished)).collect();
         let body = |number: usize| &self.bodies[number % self.bodies.len()];
         let languages: BTreeSet<_> = tries.clone().map(|number| body(number).language).collect();

@@ -12,16 +12,16 @@ pub struct Seed(pub u64);
 
 impl Seed {
     /// The key of the stream called `name`.
-    pub fn stream(self, name: &str) -> Key {
-        Key([self.0, 0, 0, 0]).then(name)
+    pub fn stream(self, name: &str) -> StreamKey {
+        StreamKey([self.0, 0, 0, 0]).then(name)
     }
 }
 
 /// The name of a stream: absorbs one path component after another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key([u64; 4]);
+pub struct StreamKey([u64; 4]);
 
-impl Key {
+impl StreamKey {
     /// The stream `name` below this one.
     #[must_use]
     pub fn then(self, name: &str) -> Self {
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn streams_with_different_paths_differ() {
-        let first = |key: Key| key.generator().below(usize::MAX);
+        let first = |key: StreamKey| key.generator().below(usize::MAX);
         let keys = [
             Seed(1).stream("sample"),
             Seed(2).stream("sample"),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use melm::files::{Fingerprint, sha256};
-use melm_text::{Corpus, ReadOptions, Reader, Source};
+use melm_text::{Corpus, LabelledFile, ReadOptions};
 use serde_json::{Value, json};
 
 use crate::args::Reading;
@@ -13,9 +13,8 @@ use crate::terminal::{Terminal, count};
 
 /// A file that was read.
 pub(crate) struct Data {
-    pub(crate) source: Source,
-    pub(crate) options: ReadOptions,
-    pub(crate) corpus: Corpus,
+    pub(crate) file: LabelledFile,
+    options: ReadOptions,
 }
 
 impl Data {
@@ -27,34 +26,38 @@ impl Data {
     ) -> Result<Self, Failure> {
         let options = input::options(reading, path)?;
         let source = input::open(path, reading)?;
-        let corpus = Corpus::read(&source, &options)?;
-        if corpus.sentences().iter().all(|sentence| sentence.mentions().next().is_none()) {
-            return Err(melm::Error::NoMentions { name: source.name().to_owned() }.into());
+        let file = LabelledFile::read(source, &options)?;
+        let mut sentences = file.corpus().sentences().iter();
+        if sentences.all(|sentence| sentence.mentions().next().is_none()) {
+            return Err(melm::Error::NoMentions { name: file.source().name().to_owned() }.into());
         }
-        if let Reader::Conll(_, layout) = Reader::new(&source, &options)? {
-            input::say_columns(Some(&layout), terminal);
-        }
-        Ok(Self { source, options, corpus })
+        input::say_columns(file.structure().layout(), terminal);
+        Ok(Self { file, options })
+    }
+
+    /// The sentences of the file.
+    pub(crate) fn corpus(&self) -> &Corpus {
+        self.file.corpus()
     }
 
     /// `100 sentences of file`.
     pub(crate) fn described(&self) -> String {
-        let n = count(self.corpus.sentences().len(), "sentence");
-        format!("{n} of `{}`", self.source.name())
+        let n = count(self.corpus().sentences().len(), "sentence");
+        format!("{n} of `{}`", self.file.source().name())
     }
 
     /// Adds everything that decides what was read: another column of the same file is other data.
     pub(crate) fn add_to(&self, fingerprint: &mut Fingerprint) {
-        fingerprint.add(self.source.text().as_bytes());
+        fingerprint.add(self.file.source().text().as_bytes());
         fingerprint.add(format!("{:?}", self.options).as_bytes());
     }
 
     /// What the record of a run says of it.
     pub(crate) fn record(&self) -> Value {
         json!({
-            "file": self.source.name(),
-            "sha256": sha256(self.source.text().as_bytes()),
-            "sentences": self.corpus.sentences().len(),
+            "file": self.file.source().name(),
+            "sha256": sha256(self.file.source().text().as_bytes()),
+            "sentences": self.corpus().sentences().len(),
         })
     }
 }

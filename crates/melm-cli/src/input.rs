@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use melm_text::conll::Layout;
-use melm_text::jsonl::{names_beside, parse_names};
+use melm_text::jsonl::{find_names_beside, parse_names};
 use melm_text::{Encoding, ReadOptions, Source};
 
 use crate::args::Reading;
@@ -31,7 +31,7 @@ pub(crate) fn options(reading: &Reading, path: &Path) -> Result<ReadOptions, Fai
     let key = reading.tags_key.as_deref().unwrap_or("ner_tags");
     let names = match &reading.names {
         None if path == Path::new("-") => None,
-        None => names_beside(path, key),
+        None => find_names_beside(path, key),
         Some(given) => {
             let text = std::fs::read_to_string(given).unwrap_or_else(|_| given.clone());
             let names = parse_names(&text, key).ok_or_else(|| Failure::Usage {

@@ -1,7 +1,7 @@
 //! Labelled files, one or one a language, as the one corpus that a command works on.
 
 use melm::files::Fingerprint;
-use melm_text::{Corpus, Format, Sentence, alike, extended};
+use melm_text::{Corpus, EntityTypes, Sentence};
 use serde_json::Value;
 
 use crate::args::{Input, Reading};
@@ -30,9 +30,9 @@ impl Labelled {
             Ok((input.language.clone(), data))
         };
         let parts = inputs.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
-        let named = parts.iter().filter_map(|(code, data)| Some((code.as_deref()?, &data.corpus)));
+        let named = parts.iter().filter_map(|(code, data)| Some((code.as_deref()?, data.corpus())));
         let named: Vec<_> = named.collect();
-        let merged = (!named.is_empty()).then(|| Corpus::of_languages(named));
+        let merged = (!named.is_empty()).then(|| Corpus::from_languages(named));
         Ok(Self { parts, merged })
     }
 
@@ -63,7 +63,7 @@ impl Labelled {
 
     /// All sentences.
     pub(crate) fn corpus(&self) -> &Corpus {
-        self.merged.as_ref().unwrap_or(&self.parts[0].1.corpus)
+        self.merged.as_ref().unwrap_or_else(|| self.parts[0].1.corpus())
     }
 
     /// `100 sentences of file`, of each.
@@ -107,32 +107,23 @@ impl Labelled {
         more: &[Sentence],
         union: bool,
     ) -> Result<Vec<(String, String)>, Failure> {
-        let write = if union { extended } else { alike };
         let mut texts = Vec::new();
         for (number, (code, data)) in self.parts.iter().enumerate() {
-            let format =
-                data.options.format.unwrap_or_else(|| Format::detect(data.source.text())).name();
-            let file = (&data.source, &data.options);
+            let format = data.file.format().name();
+            let write = |types: &EntityTypes, more: &[Sentence]| {
+                if union {
+                    data.file.append_sentences(types, more)
+                } else {
+                    data.file.format_sentences(types, more)
+                }
+            };
             let (suffix, text) = match (code, &self.merged) {
                 (Some(code), Some(merged)) => {
-                    let scheme = data.corpus.scheme();
-                    let own =
-                        more.iter().filter(|s| s.language().is_some_and(|l| l.index() == number));
-                    let frame = data.corpus.sentences().iter().find_map(|s| s.frames().first());
-                    let own = own.map(|sentence| {
-                        let mentions: Vec<_> = sentence.mentions().collect();
-                        let sentence = sentence.clone().with_mentions(mentions, scheme);
-                        match frame {
-                            Some(frame) => sentence.framed_as(frame),
-                            None => sentence,
-                        }
-                    });
-                    let own: Vec<_> = own.collect();
-                    let like = Corpus::new(merged.types().clone(), scheme, Vec::new());
-                    let like = like.expect("no sentence breaks a scheme");
-                    (format!("{code}.{format}"), write(file, &like, &own)?)
+                    let is_own = |s: &&Sentence| s.language().is_some_and(|l| l.index() == number);
+                    let own: Vec<_> = more.iter().filter(is_own).cloned().collect();
+                    (format!("{code}.{format}"), write(merged.types(), &own)?)
                 }
-                _ => (format.to_owned(), write(file, &data.corpus, more)?),
+                _ => (format.to_owned(), write(data.corpus().types(), more)?),
             };
             texts.push((suffix, text));
         }

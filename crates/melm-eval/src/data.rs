@@ -58,7 +58,7 @@ impl Drawn {
         }
         let join = |parts: &[Corpus]| match codes.len() {
             1 => gathered(parts),
-            _ => Ok(Corpus::of_languages(codes.iter().copied().zip(parts))),
+            _ => Ok(Corpus::from_languages(codes.iter().copied().zip(parts))),
         };
         let dev = (!dev.is_empty()).then(|| join(&dev)).transpose()?;
         Ok(Self { train: join(&train)?, dev, extra: join(&extra)? })

@@ -76,8 +76,8 @@ pub struct Seconds {
 impl F1 {
     /// The counts of an examination.
     pub fn of(scored: &Scored) -> Self {
-        let name = |t| scored.types.name(t).to_owned();
-        let counts = scored.scores.by_type(&scored.types).into_iter();
+        let name = |t| scored.scores.types().name(t).to_owned();
+        let counts = scored.scores.by_type().into_iter();
         let by_type = counts.map(|(t, c)| (name(t), [c.gold, c.predicted, c.correct])).collect();
         let mut f1 = Self { f1: 0.0, by_type };
         f1.f1 = (f1.percent() * 100.0).round() / 100.0;

@@ -1,19 +1,25 @@
-//! A corpus: sentences that are valid in one declared scheme.
+//! A corpus: sentences whose tags are valid in one scheme.
 
 use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
 
-use crate::conll::{Separator, guard_mark, is_document_start, push_row};
+use crate::conll::{escape_byte_order_mark, is_document_start, push_row};
 use crate::error::Error;
-use crate::format::ReadOptions;
+use crate::format::{ReadOptions, Structure};
+use crate::labelled_file::LabelledFile;
 use crate::language::{Language, LanguagePart};
 use crate::mention::Mention;
+use crate::record::RowFrame;
 use crate::scheme::Scheme;
 use crate::sentence::{Frame, Sentence};
 use crate::source::Source;
 use crate::survey::Survey;
 use crate::tag::EntityTypes;
 
-/// Sentences with their entity types and the scheme their tags are in.
+/// Sentences with their entity types and the scheme of their tags.
+///
+/// A corpus never changes. Clones share the sentences, so cloning is cheap.
 ///
 /// ```
 /// use melm_text::{Corpus, ReadOptions, Source};
@@ -25,26 +31,64 @@ use crate::tag::EntityTypes;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Corpus {
+    content: Arc<Content>,
+}
+
+/// The data that all clones of a corpus share.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Content {
     types: EntityTypes,
     scheme: Scheme,
     sentences: Vec<Sentence>,
+    /// Comment lines after the last sentence.
     after: Vec<String>,
     languages: Vec<LanguagePart>,
 }
 
 impl Corpus {
-    /// Reads a file. Any problem in it, and any tag that breaks its scheme, is an error.
+    /// Opens a UTF-8 file and reads it. Format, columns or keys, and scheme are detected; names of
+    /// tag ids are looked for beside the file ([`ReadOptions::with_names_beside`]).
+    ///
+    /// Fails if the file cannot be read, or as [`Self::read`] does. [`LabelledFile`] keeps the text
+    /// of the file too, and [`Source::open`] with [`Self::read`] takes an encoding and options.
+    ///
+    /// ```no_run
+    /// let corpus = melm_text::Corpus::open("train.conll")?;
+    /// println!("{} sentences", corpus.sentences().len());
+    /// # Ok::<(), melm_text::Error>(())
+    /// ```
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        Ok(LabelledFile::open(path)?.into_corpus())
+    }
+
+    /// Reads a text. Fails with all problems of the text ([`Error::Data`]) if a line cannot be read
+    /// or a tag is not valid in its scheme.
     pub fn read(source: &Source, options: &ReadOptions) -> Result<Self, Error> {
+        Ok(Self::read_with_structure(source, options)?.0)
+    }
+
+    /// Does what [`Self::read`] does, and returns the detected structure of the text too.
+    pub(crate) fn read_with_structure(
+        source: &Source,
+        options: &ReadOptions,
+    ) -> Result<(Self, Structure), Error> {
         let mut sentences = Vec::new();
         let survey = Survey::read(source, options, |record, _, _| {
             sentences.push(Sentence::from_record(record).expect("readers check what they yield"));
         })?;
         survey.require_sound(source, false)?;
-        let (types, scheme) = (survey.types, survey.scheme.scheme);
-        Ok(Self { types, scheme, sentences, after: survey.after, languages: Vec::new() })
+        let corpus = Self::from_content(Content {
+            types: survey.types,
+            scheme: survey.scheme.scheme,
+            sentences,
+            after: survey.after,
+            languages: Vec::new(),
+        });
+        Ok((corpus, survey.structure))
     }
 
-    /// Makes a corpus of sentences, unless the tags of one are not valid in `scheme`: its position.
+    /// Makes a corpus from sentences. Fails with the index of the first sentence whose tags are not
+    /// valid in `scheme`.
     pub fn new(
         types: EntityTypes,
         scheme: Scheme,
@@ -52,124 +96,175 @@ impl Corpus {
     ) -> Result<Self, usize> {
         match sentences.iter().position(|s| scheme.breaks(s.tags()).next().is_some()) {
             Some(broken) => Err(broken),
-            None => Ok(Self { types, scheme, sentences, after: Vec::new(), languages: Vec::new() }),
+            None => Ok(Self::from_content(Content {
+                types,
+                scheme,
+                sentences,
+                after: Vec::new(),
+                languages: Vec::new(),
+            })),
         }
     }
 
-    /// One corpus of the corpora of several languages, one after the other, each under its code. Types go by name; if
-    /// the schemes are not all the same, tags are written anew in IOB2, which every other can be written in.
+    fn from_content(content: Content) -> Self {
+        Self { content: Arc::new(content) }
+    }
+
+    /// Joins the corpora of several languages, each given with its language code.
+    ///
+    /// Entity types with the same name become one. If the corpora have different schemes, all tags
+    /// are rewritten in IOB2, which can express every other scheme.
     ///
     /// ```
     /// use melm_text::{Corpus, ReadOptions, Source};
     /// let read = |text| Corpus::read(&Source::from_text("a", text), &ReadOptions::default());
     /// let (en, de) = (read("in O\nBonn B-LOC\n")?, read("Ada S-PER\n\nin O\nBonn S-LOC\n")?);
-    /// let both = Corpus::of_languages([("en", &en), ("de", &de)]);
+    /// let both = Corpus::from_languages([("en", &en), ("de", &de)]);
     /// let last = &both.sentences()[2];
     /// assert_eq!(both.languages()[last.language().unwrap().index()].code.as_ref(), "de");
     /// assert_eq!(last.tags(), both.sentences()[0].tags());
     /// # Ok::<(), melm_text::Error>(())
     /// ```
-    pub fn of_languages<'c>(parts: impl IntoIterator<Item = (&'c str, &'c Corpus)>) -> Self {
-        let parts: Vec<_> = parts.into_iter().collect();
-        let schemes: Vec<_> = parts.iter().map(|(_, corpus)| corpus.scheme).collect();
+    pub fn from_languages<'c>(corpora: impl IntoIterator<Item = (&'c str, &'c Corpus)>) -> Self {
+        let corpora: Vec<_> = corpora.into_iter().collect();
+        let schemes: Vec<_> = corpora.iter().map(|(_, corpus)| corpus.scheme()).collect();
         let scheme = match schemes.first() {
             Some(first) if schemes.iter().all(|scheme| scheme == first) => *first,
             _ => Scheme::Iob2,
         };
-        let mut all = Self {
+        let mut all = Content {
             types: EntityTypes::default(),
             scheme,
             sentences: Vec::new(),
             after: Vec::new(),
             languages: Vec::new(),
         };
-        for (code, corpus) in parts {
-            let language = Language::at(all.languages.len());
-            let types = corpus.types.iter().map(|one| all.types.intern(corpus.types.name(one)));
-            let types: Vec<_> = types.collect();
+        for (code, corpus) in corpora {
+            let language = Language::from_index(all.languages.len());
+            let types = all.types.merge(corpus.types());
             let start = all.sentences.len();
-            all.sentences.extend(corpus.sentences.iter().map(|sentence| {
+            all.sentences.extend(corpus.sentences().iter().map(|sentence| {
                 let renamed = sentence.mentions().map(|mention| Mention {
                     entity_type: types[mention.entity_type.index()],
                     ..mention
                 });
                 let renamed: Vec<_> = renamed.collect();
-                sentence.clone().with_mentions(renamed, scheme).in_language(language)
+                sentence.clone().with_mentions(renamed, scheme).with_language(language)
             }));
             let (code, sentences) = (code.into(), start..all.sentences.len());
-            all.languages.push(LanguagePart { code, scheme: corpus.scheme, sentences });
+            all.languages.push(LanguagePart { code, scheme: corpus.scheme(), sentences });
         }
-        all
+        Self::from_content(all)
     }
 
-    /// The corpus with more sentences behind its own, in its languages, types and scheme.
+    /// Returns the corpus with `more` sentences after its own. Their tags must use the types and
+    /// the scheme of this corpus.
     #[must_use]
     pub fn with_more(&self, more: impl IntoIterator<Item = Sentence>) -> Self {
-        let mut all = self.clone();
+        let mut all = Content::clone(&self.content);
         all.sentences.extend(more);
-        all
+        Self::from_content(all)
     }
 
-    /// Its languages, if it was made of corpora with languages.
+    /// Returns the corpus with its tags rewritten in `scheme`. IO merges mentions of one type that
+    /// touch; every other scheme keeps all mentions.
+    #[must_use]
+    pub fn with_scheme(&self, scheme: Scheme) -> Self {
+        let mut all = Content::clone(&self.content);
+        all.scheme = scheme;
+        for sentence in &mut all.sentences {
+            sentence.rewrite_tags(scheme);
+        }
+        Self::from_content(all)
+    }
+
+    /// The languages, if the corpus was made by [`Self::from_languages`]; otherwise empty.
     pub fn languages(&self) -> &[LanguagePart] {
-        &self.languages
+        &self.content.languages
     }
 
-    /// The code of a language, and the number of a sentence in its own file, from 0; without languages only the number.
-    pub fn place(&self, sentence: usize) -> (Option<&str>, usize) {
-        let part = self.languages.iter().find(|part| part.sentences.contains(&sentence));
-        let place = |part: &LanguagePart| sentence - part.sentences.start;
-        part.map_or((None, sentence), |part| (Some(&*part.code), place(part)))
+    /// Returns the language code of a sentence and its index in the corpus of that language. For a
+    /// corpus without languages: no code and the index itself.
+    pub fn locate(&self, sentence: usize) -> (Option<&str>, usize) {
+        let part = self.languages().iter().find(|part| part.sentences.contains(&sentence));
+        let index_in = |part: &LanguagePart| sentence - part.sentences.start;
+        part.map_or((None, sentence), |part| (Some(&*part.code), index_in(part)))
     }
 
-    /// The sentence at a [`Self::place`], if there is one.
-    pub fn at(&self, (code, number): (Option<&str>, usize)) -> Option<usize> {
-        let Some(code) = code else {
-            return (self.languages.is_empty() && number < self.sentences.len()).then_some(number);
+    /// Returns the index of a sentence from the values that [`Self::locate`] returns, or `None` if
+    /// there is no such sentence.
+    pub fn find(&self, language: Option<&str>, index: usize) -> Option<usize> {
+        let Some(code) = language else {
+            return (self.languages().is_empty() && index < self.sentences().len())
+                .then_some(index);
         };
-        let part = self.languages.iter().find(|part| &*part.code == code)?;
-        let at = part.sentences.start.checked_add(number)?;
+        let part = self.languages().iter().find(|part| &*part.code == code)?;
+        let at = part.sentences.start.checked_add(index)?;
         part.sentences.contains(&at).then_some(at)
     }
 
-    /// Its entity types.
+    /// The entity types.
     pub fn types(&self) -> &EntityTypes {
-        &self.types
+        &self.content.types
     }
 
-    /// The scheme its tags are valid in.
+    /// The scheme of the tags.
     pub fn scheme(&self) -> Scheme {
-        self.scheme
+        self.content.scheme
     }
 
-    /// Its sentences, in the order of the file.
+    /// The sentences, in the order of the file.
     pub fn sentences(&self) -> &[Sentence] {
-        &self.sentences
+        &self.content.sentences
     }
 
-    /// Writes CoNLL rows; sentences that did not come from a column file get `token TAB tag`.
+    /// Writes CoNLL rows. Sentences that did not come from a CoNLL file are written as
+    /// `token TAB tag`.
     pub fn write_conll(&self, mut out: impl Write) -> io::Result<()> {
-        let plain = (["", Separator::Tab.text(), ""], false);
         let mut lines = Vec::new();
-        for (number, sentence) in self.sentences.iter().enumerate() {
+        for (number, sentence) in self.sentences().iter().enumerate() {
             lines.clear();
             for comment in sentence.before() {
                 lines.extend_from_slice(comment.as_bytes());
                 lines.extend_from_slice(if is_document_start(comment) { b"\n\n" } else { b"\n" });
             }
             for (at, token) in sentence.tokens().iter().enumerate() {
-                let around = sentence.frames().get(at).map_or(plain, Frame::around);
-                let tag = self.types.spell(sentence.tags()[at], self.scheme);
-                push_row(around, token.as_str(), tag, &mut lines);
+                let frame = sentence.frames().get(at).map_or(RowFrame::TOKEN_TAB_TAG, Frame::row);
+                let tag = self.types().spell(sentence.tags()[at], self.scheme());
+                push_row(frame, token.as_str(), tag, &mut lines);
                 lines.push(b'\n');
             }
             lines.push(b'\n');
             if number == 0 {
-                guard_mark(&mut lines);
+                escape_byte_order_mark(&mut lines);
             }
             out.write_all(&lines)?;
         }
-        self.after.iter().try_for_each(|comment| writeln!(out, "{comment}"))?;
+        self.content.after.iter().try_for_each(|comment| writeln!(out, "{comment}"))?;
         out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clones_share_their_sentences_and_can_be_sent_to_threads() {
+        fn assert_send_sync<T: Send + Sync + 'static>(_: &T) {}
+        let source = Source::from_text("a", "Bonn B-LOC\n");
+        let corpus = Corpus::read(&source, &ReadOptions::default()).unwrap();
+        assert_send_sync(&corpus);
+        assert!(std::ptr::eq(corpus.sentences(), corpus.clone().sentences()));
+    }
+
+    #[test]
+    fn with_scheme_keeps_the_mentions() {
+        let source = Source::from_text("a", "New B-LOC\nYork I-LOC\nor O\nBonn B-LOC\n");
+        let corpus = Corpus::read(&source, &ReadOptions::default()).unwrap();
+        let iobes = corpus.with_scheme(Scheme::Iobes);
+        assert_eq!(iobes.scheme(), Scheme::Iobes);
+        assert!(iobes.sentences()[0].mentions().eq(corpus.sentences()[0].mentions()));
+        assert_eq!(iobes.with_scheme(Scheme::Iob2), corpus);
     }
 }

@@ -1,14 +1,15 @@
-//! Which format a text is in, and one reader and one writer over all of them.
+//! The format of a file, and one reader and one writer for all formats.
 //!
-//! This is the door for further formats: a variant here, a folder beside `conll` and `jsonl` with
-//! a reader that fills a [`Record`], a writer that takes one.
+//! A new format needs a variant in each enum of this file, and a folder beside `conll` and `jsonl`
+//! with a reader that fills a [`Record`] and a writer that takes one.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::str::FromStr;
 
 use crate::conll::{ConllReader, ConllWriter, Layout};
 use crate::error::Error;
-use crate::jsonl::{JsonlReader, JsonlWriter, TagNames};
+use crate::jsonl::{JsonlKeys, JsonlReader, JsonlWriter, TAGS_KEYS, TagNames, find_names_beside};
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::scheme::Scheme;
@@ -18,14 +19,14 @@ use crate::tag::{EntityTypes, Tag};
 /// A file format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// Columns, an empty line after each sentence.
+    /// One token with its tag on each line, an empty line after each sentence.
     Conll,
-    /// One JSON object a line.
+    /// One JSON object on each line.
     Jsonl,
 }
 
 impl Format {
-    /// The name as options write it.
+    /// The name that command-line options and reports use.
     pub fn name(self) -> &'static str {
         match self {
             Format::Conll => "conll",
@@ -33,7 +34,8 @@ impl Format {
         }
     }
 
-    /// Tells the format of a text from its start: an object with a key, or columns.
+    /// Detects the format from the start of a text: JSON lines if it starts with a JSON object,
+    /// CoNLL otherwise.
     pub fn detect(text: &str) -> Self {
         let object = text.trim_ascii_start().strip_prefix('{');
         match object.map(str::trim_ascii_start) {
@@ -42,8 +44,8 @@ impl Format {
         }
     }
 
-    /// The format that a file name asks for, if its ending is one that people use.
-    pub fn of_name(name: &str) -> Option<Self> {
+    /// The format that the extension of a file name stands for, or `None` if it is not a usual one.
+    pub fn from_file_name(name: &str) -> Option<Self> {
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension.to_lowercase().as_str() {
             "jsonl" | "json" | "ndjson" => Some(Format::Jsonl),
@@ -65,7 +67,20 @@ impl FromStr for Format {
     }
 }
 
-/// What the user says about a file; whatever is `None` is told from the file.
+/// Settings for reading a file. Each setting that is `None` is detected from the file.
+///
+/// ```
+/// use melm_text::{Corpus, Format, ReadOptions, Source};
+/// let source = Source::from_text("a.conll", "B-LOC Bonn\nO is\n");
+/// let options = ReadOptions {
+///     format: Some(Format::Conll),
+///     token_column: Some(2),
+///     tag_column: Some(1),
+///     ..ReadOptions::default()
+/// };
+/// assert_eq!(Corpus::read(&source, &options)?.sentences()[0].tokens()[0].as_str(), "Bonn");
+/// # Ok::<(), melm_text::Error>(())
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
     /// The format.
@@ -80,47 +95,118 @@ pub struct ReadOptions {
     pub tokens_key: Option<String>,
     /// JSON lines: the key of the tags.
     pub tags_key: Option<String>,
-    /// JSON lines: the names behind tag ids.
+    /// JSON lines: the tag of each tag id.
     pub names: Option<TagNames>,
 }
 
-/// Reads sentences of any format.
-#[derive(Debug)]
-pub enum Reader<'t> {
-    /// Columns.
-    Conll(ConllReader<'t>, Layout),
-    /// JSON lines.
-    Jsonl(Box<JsonlReader<'t>>),
+impl ReadOptions {
+    /// Fills [`Self::names`], if it is empty, from a file of tag names beside `path`: see
+    /// [`find_names_beside`].
+    #[must_use]
+    pub fn with_names_beside(mut self, path: &Path) -> Self {
+        if self.names.is_none() {
+            let key = self.tags_key.as_deref().unwrap_or(TAGS_KEYS[0]);
+            self.names = find_names_beside(path, key);
+        }
+        self
+    }
 }
 
-impl<'t> Reader<'t> {
-    /// Prepares to read `source`.
-    pub fn new(source: &'t Source, options: &ReadOptions) -> Result<Self, Error> {
+/// How a file stores its sentences: its format, and where a row or an object keeps token and tag.
+///
+/// [`Structure::detect`] looks at a file once. Every later pass over the file reuses the result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Structure {
+    /// CoNLL rows with these columns.
+    Conll(Layout),
+    /// JSON lines.
+    Jsonl {
+        /// The keys of tokens and tags.
+        keys: JsonlKeys,
+        /// The tag of each tag id, if names were given.
+        names: Option<TagNames>,
+    },
+}
+
+impl Structure {
+    /// Detects the structure of `source`, except for what `options` state.
+    ///
+    /// Fails if a column of `options` does not exist, if token and tag are in the same column, or
+    /// if the file is a single JSON array.
+    pub fn detect(source: &Source, options: &ReadOptions) -> Result<Self, Error> {
         let text = source.text();
-        let whole = |fault: Fault| {
+        let whole_file = |fault: Fault| {
             let mut problems = Problems::default();
             problems.push(1, 0..0, fault);
             Error::data(source.name(), text, problems)
         };
         let array = text.trim_ascii_start().strip_prefix('[').map(str::trim_ascii_start);
         if options.format != Some(Format::Conll) && array.is_some_and(|a| a.starts_with("{\"")) {
-            return Err(whole(Fault::JsonArray));
+            return Err(whole_file(Fault::JsonArray));
         }
         match options.format.unwrap_or_else(|| Format::detect(text)) {
             Format::Conll => {
-                let layout = choose_columns(Layout::detect(text), options).map_err(whole)?;
-                Ok(Reader::Conll(ConllReader::new(text, layout.clone()), layout))
+                choose_columns(Layout::detect(text), options).map(Self::Conll).map_err(whole_file)
             }
             Format::Jsonl => {
-                let keys = (options.tokens_key.as_deref(), options.tags_key.as_deref());
-                let mut reader = JsonlReader::new(text, keys);
-                reader.set_names(options.names.clone());
-                Ok(Reader::Jsonl(Box::new(reader)))
+                let keys = JsonlKeys::detect(
+                    text,
+                    options.tokens_key.as_deref(),
+                    options.tags_key.as_deref(),
+                );
+                Ok(Self::Jsonl { keys, names: options.names.clone() })
             }
         }
     }
 
-    /// Reads the next sentence into `record`; false at the end.
+    /// The format.
+    pub fn format(&self) -> Format {
+        match self {
+            Self::Conll(_) => Format::Conll,
+            Self::Jsonl { .. } => Format::Jsonl,
+        }
+    }
+
+    /// The columns, if the file is CoNLL.
+    pub fn layout(&self) -> Option<&Layout> {
+        match self {
+            Self::Conll(layout) => Some(layout),
+            Self::Jsonl { .. } => None,
+        }
+    }
+}
+
+/// Reads sentences of any format.
+#[derive(Debug)]
+pub enum Reader<'t> {
+    /// Reads CoNLL rows.
+    Conll(ConllReader<'t>),
+    /// Reads JSON lines.
+    Jsonl(Box<JsonlReader<'t>>),
+}
+
+impl<'t> Reader<'t> {
+    /// Detects the structure of `source` and starts at its beginning. Fails as
+    /// [`Structure::detect`] does.
+    pub fn new(source: &'t Source, options: &ReadOptions) -> Result<Self, Error> {
+        Ok(Self::with_structure(source, &Structure::detect(source, options)?))
+    }
+
+    /// Starts at the beginning of `source`, whose structure is known.
+    pub fn with_structure(source: &'t Source, structure: &Structure) -> Self {
+        let text = source.text();
+        match structure {
+            Structure::Conll(layout) => Self::Conll(ConllReader::new(text, layout.clone())),
+            Structure::Jsonl { keys, names } => {
+                let reader = JsonlReader::new(text, keys.clone(), names.clone());
+                Self::Jsonl(Box::new(reader))
+            }
+        }
+    }
+
+    /// Reads the next sentence into `record`. Returns false at the end of the file.
+    ///
+    /// Adds new entity types to `types`, and what is wrong with the lines read to `problems`.
     pub fn read(
         &mut self,
         record: &mut Record<'t>,
@@ -128,31 +214,31 @@ impl<'t> Reader<'t> {
         problems: &mut Problems,
     ) -> bool {
         match self {
-            Reader::Conll(reader, _) => reader.read(record, types, problems),
+            Reader::Conll(reader) => reader.read(record, types, problems),
             Reader::Jsonl(reader) => reader.read(record, types, problems),
         }
     }
 
-    /// The format it reads.
+    /// The format of the file.
     pub fn format(&self) -> Format {
         match self {
-            Reader::Conll(..) => Format::Conll,
+            Reader::Conll(_) => Format::Conll,
             Reader::Jsonl(_) => Format::Jsonl,
         }
     }
 
-    /// Bytes read so far, for progress.
+    /// The number of bytes read so far, for progress.
     pub fn position(&self) -> usize {
         match self {
-            Reader::Conll(reader, _) => reader.position(),
+            Reader::Conll(reader) => reader.position(),
             Reader::Jsonl(reader) => reader.position(),
         }
     }
 
-    /// Lines after the last sentence; complete once everything is read.
+    /// The lines after the last sentence. They are known once the whole file is read.
     pub(crate) fn after(&self) -> &[&'t str] {
         match self {
-            Reader::Conll(reader, _) => reader.after(),
+            Reader::Conll(reader) => reader.after(),
             Reader::Jsonl(_) => &[],
         }
     }
@@ -161,9 +247,9 @@ impl<'t> Reader<'t> {
 /// Writes sentences of any format.
 #[derive(Debug)]
 pub enum Writer<W> {
-    /// Columns.
+    /// Writes CoNLL rows.
     Conll(ConllWriter<W>),
-    /// JSON lines.
+    /// Writes JSON lines.
     Jsonl(JsonlWriter<W>),
 }
 
@@ -181,7 +267,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes a sentence that came from the same format as it was.
+    /// Writes a sentence of the same format without any change.
     pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
         match self {
             Writer::Conll(writer) => writer.copy(record),
@@ -189,7 +275,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes the lines after the last sentence, where the format has such.
+    /// Writes the lines after the last sentence. JSON lines cannot hold any: nothing is written.
     pub fn write_after(&mut self, after: &[String]) -> io::Result<()> {
         match self {
             Writer::Conll(writer) => writer.write_after(after),
@@ -197,7 +283,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// What it writes to.
+    /// The output.
     pub fn out(&mut self) -> &mut W {
         match self {
             Writer::Conll(writer) => writer.out(),
@@ -205,7 +291,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Hands the output back, as it is: flushing is left to the caller.
+    /// Returns the output. It is not flushed.
     pub fn finish(self) -> W {
         match self {
             Writer::Conll(writer) => writer.finish(),
@@ -214,6 +300,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
+/// Sets the columns that `options` name. Fails if a column does not exist or is named twice.
 fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Result<Layout, Fault> {
     let n_columns = layout.n_columns;
     let from_one = |column: Option<usize>, chosen: usize| match column {

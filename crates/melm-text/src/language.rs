@@ -13,7 +13,7 @@ impl Language {
     ///
     /// # Panics
     /// If a corpus had more than 65,536 languages.
-    pub fn at(index: usize) -> Self {
+    pub fn from_index(index: usize) -> Self {
         Self(u16::try_from(index).expect("a corpus has at most 2^16 languages"))
     }
 

@@ -1,26 +1,58 @@
-//! What a labelled sentence is: tokens, tags, mentions, file formats, scores.
+//! Labelled text for named-entity recognition: tokens, tags, mentions, file formats and scores.
 //!
-//! Text in, text out: no tensors, no randomness, nothing taken from the environment. The way
-//! through the crate is the way of the data:
+//! The crate reads CoNLL files and JSON lines without losing a column, a key or a comment, detects
+//! the tag scheme, reports every problem with its line, and scores as conlleval and seqeval do. It
+//! knows no models, draws no random numbers and reads nothing but the files it is given.
 //!
-//! 1. [`Source`]: a file as text, its encoding checked.
-//! 2. [`Reader`]: sentences as they stand in the file ([`Record`]), whatever its [`Format`];
-//!    every problem is collected with its line ([`Problems`]).
-//! 3. [`Survey`]: a whole file read once: counts, its [`Scheme`], its problems.
-//! 4. [`Corpus`]: the sentences, owned, valid in their scheme.
-//! 5. [`mentions`] and [`write_tags`]: tags to spans and back.
-//! 6. [`Scores`]: precision, recall and F1 as conlleval and seqeval count them.
+//! ```
+//! use melm_text::{Corpus, ReadOptions, Scheme, Source, score};
 //!
-//! Beside it: [`WordVectors`], read from the files of others.
+//! // `Corpus::open("train.conll")` reads a file; here the text is in memory.
+//! let source = Source::from_text("gold.conll", "Angela B-PER\nMerkel I-PER\nspoke O\n");
+//! let gold = Corpus::read(&source, &ReadOptions::default())?;
+//!
+//! for sentence in gold.sentences() {
+//!     for mention in sentence.mentions() {
+//!         let name = gold.types().name(mention.entity_type);
+//!         assert_eq!((name, mention.tokens), ("PER", 0..2));
+//!     }
+//! }
+//!
+//! let iobes = gold.with_scheme(Scheme::Iobes);
+//! let mut text = Vec::new();
+//! iobes.write_conll(&mut text).expect("writing to memory does not fail");
+//! assert_eq!(text, b"Angela B-PER\nMerkel E-PER\nspoke O\n\n");
+//!
+//! let scores = score(&gold, &iobes)?;
+//! assert_eq!(scores.micro().f1(), 1.0);
+//! # Ok::<(), melm_text::Error>(())
+//! ```
+//!
+//! # How data flows
+//!
+//! 1. [`Source`] is the text of a file, with its encoding checked.
+//! 2. [`Structure`] says how the file stores sentences: its [`Format`], its columns or keys. It is
+//!    detected once, as far as [`ReadOptions`] leave it open.
+//! 3. [`Reader`] reads one sentence at a time into a [`Record`] that borrows from the source. It
+//!    collects everything that is wrong in [`Problems`].
+//! 4. [`Survey`] is one pass over a whole file: counts, [`Scheme`], problems.
+//! 5. [`Corpus`] owns the sentences of a file without problems. It is cheap to clone.
+//!    [`LabelledFile`] keeps the text beside it, to write more sentences in the same format.
+//! 6. [`Sentence::mentions`] turns tags into spans, [`write_tags`] turns spans into tags, and
+//!    [`repair`] makes any tags valid in a scheme.
+//! 7. [`score()`] compares two corpora; the result is [`Scores`].
+//!
+//! [`check`] reports what is in a file and what looks wrong in it. [`WordVectors`] reads word
+//! vectors of MUSE and fastText.
 
 pub mod check;
 pub mod conll;
 mod corpus;
 mod error;
-mod extend;
 mod format;
 mod hash;
 pub mod jsonl;
+mod labelled_file;
 mod language;
 mod mention;
 mod problem;
@@ -37,18 +69,18 @@ mod vectors;
 
 pub use corpus::Corpus;
 pub use error::Error;
-pub use extend::{alike, extended};
-pub use format::{Format, ReadOptions, Reader, Writer};
+pub use format::{Format, ReadOptions, Reader, Structure, Writer};
+pub use labelled_file::LabelledFile;
 pub use language::{Language, LanguagePart, is_language_code};
 pub use mention::{Mention, mentions, merged_by_io, repair, write_tags};
 pub use problem::{Fault, Problem, Problems};
 pub use record::{Record, Row};
 pub use scheme::{Detected, Scheme, Transitions, UnknownScheme};
-pub use score::Scores;
-pub use sentence::{Frame, Sentence, SentenceFault};
+pub use score::{Scores, score};
+pub use sentence::{Frame, Sentence, SentenceFault, Splice};
 pub use source::{Encoding, Source};
 pub use survey::Survey;
-pub use tag::{EndLetters, EntityType, EntityTypes, Part, Spelled, Tag, TagFault, is_tag};
+pub use tag::{EndLetters, EntityType, EntityTypes, Part, SpelledTag, Tag, TagFault, is_tag};
 pub use token::{DOCUMENT_START, Token, TokenFault};
 pub use untagged::with_tags;
 pub use vectors::WordVectors;

@@ -1,26 +1,27 @@
-//! One sentence as it stands in its file, borrowed from it: what readers yield and writers take.
+//! One sentence as its file spells it, borrowed from the text: readers fill it, writers take it.
 //!
-//! A million sentences pass through one reused `Record`; [`crate::Corpus`] is for those who want
-//! to own them.
+//! A pass over a file reuses one `Record` for all sentences and copies nothing. To own sentences,
+//! read a [`crate::Corpus`].
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::tag::Tag;
 
-/// A sentence with all that its file says of it.
+/// A sentence with everything that its file holds about it.
 #[derive(Debug, Clone, Default)]
 pub struct Record<'t> {
-    /// Line of its first token, from 1.
+    /// The line of the first token, from 1.
     pub line: usize,
-    /// Comment and `-DOCSTART-` lines that stand before it.
+    /// The comment and `-DOCSTART-` lines before the sentence.
     pub before: Vec<&'t str>,
-    /// Its tokens.
+    /// The tokens.
     pub tokens: Vec<Cow<'t, str>>,
-    /// Their tags.
+    /// The tag of each token.
     pub tags: Vec<Tag>,
-    /// Column formats: the rows, one a token, with all their columns.
+    /// CoNLL: the row of each token, with all its columns. Empty for JSON lines.
     pub rows: Vec<Row<'t>>,
-    /// JSON lines: every key with its value as it was written.
+    /// JSON lines: every key of the object with its value as it was written. Empty for CoNLL.
     pub fields: Vec<(Cow<'t, str>, &'t str)>,
 }
 
@@ -33,14 +34,14 @@ impl<'t> Record<'t> {
         self.fields.clear();
     }
 
-    /// The line of a token: its row's, or that of the whole JSON object.
+    /// The line of a token, from 1: that of its row, or that of the JSON object.
     pub fn line_of(&self, token: usize) -> usize {
         self.rows.get(token).or(self.rows.last()).map_or(self.line, |row| row.line)
     }
 
-    /// The sentence's own id: `# id …`, `# sent_id = …`, or a JSON `id`.
+    /// The id of the sentence, from a comment (`# id …`, `# sent_id = …`) or the JSON key `id`.
     pub fn id(&self) -> Option<&'t str> {
-        // The comment nearest to the sentence speaks of it.
+        // Of several comments, the last one belongs to this sentence.
         let from_comment = self.before.iter().rev().find_map(|line| {
             let rest = line.strip_prefix('#')?.trim_start();
             let rest = rest.strip_prefix("sent_").unwrap_or(rest).strip_prefix("id")?;
@@ -56,27 +57,50 @@ impl<'t> Record<'t> {
     }
 }
 
-/// A row of a column file: its text, and where in it the token and the tag stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// A row of a CoNLL file, and where its token and its tag are.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row<'t> {
-    /// Line in the file, from 1.
+    /// The line in the file, from 1.
     pub line: usize,
     /// The whole row, without its line end.
     pub text: &'t str,
-    /// Start and end of the token.
-    pub token: (usize, usize),
-    /// Start and end of the tag.
-    pub tag: (usize, usize),
+    /// The bytes of `text` that are the token.
+    pub token: Range<usize>,
+    /// The bytes of `text` that are the tag.
+    pub tag: Range<usize>,
 }
 
 impl<'t> Row<'t> {
-    /// The text around token and tag: before the first, between, after the second; and whether
-    /// the tag comes first.
-    pub fn around(&self) -> ([&'t str; 3], bool) {
-        let tag_first = self.tag.0 < self.token.0;
+    /// Splits off the text around token and tag.
+    pub(crate) fn frame(&self) -> RowFrame<'t> {
+        let tag_first = self.tag.start < self.token.start;
         let (first, second) =
-            if tag_first { (self.tag, self.token) } else { (self.token, self.tag) };
-        ([&self.text[..first.0], &self.text[first.1..second.0], &self.text[second.1..]], tag_first)
+            if tag_first { (&self.tag, &self.token) } else { (&self.token, &self.tag) };
+        RowFrame {
+            before: &self.text[..first.start],
+            between: &self.text[first.end..second.start],
+            after: &self.text[second.end..],
+            tag_first,
+        }
+    }
+}
+
+/// A row without its token and its tag: separators and all other columns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RowFrame<'t> {
+    pub(crate) before: &'t str,
+    pub(crate) between: &'t str,
+    pub(crate) after: &'t str,
+    pub(crate) tag_first: bool,
+}
+
+impl<'t> RowFrame<'t> {
+    /// The frame of a row that holds nothing but `token TAB tag`.
+    pub(crate) const TOKEN_TAB_TAG: RowFrame<'static> = RowFrame::separated_by("\t");
+
+    /// The frame of a row that holds the token, `separator` and the tag.
+    pub(crate) const fn separated_by(separator: &'t str) -> Self {
+        Self { before: "", between: separator, after: "", tag_first: false }
     }
 }
 
@@ -85,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_is_what_its_comment_calls_so() {
+    fn the_id_is_read_from_the_last_comment_that_has_one() {
         let id =
             |before: &[&'static str]| Record { before: before.to_vec(), ..Record::default() }.id();
         assert_eq!(id(&["# id 5239d808\tdomain=en"]), Some("5239d808"));

@@ -1,17 +1,17 @@
-//! A sentence of its own: tokens, one tag each, and whatever else its file said of it.
+//! An owned sentence: tokens, a tag for each, and the comments and columns of its file.
 
 use std::ops::Range;
 
 use thiserror::Error;
 
 use crate::language::Language;
-use crate::mention::{Mention, mentions, write_tags};
-use crate::record::{Record, Row};
+use crate::mention::{Mention, mentions, repair, write_tags};
+use crate::record::{Record, Row, RowFrame};
 use crate::scheme::Scheme;
 use crate::tag::Tag;
 use crate::token::{Token, TokenFault};
 
-/// Tokens with one tag each, at least one.
+/// One or more tokens with a tag for each.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sentence {
     tokens: Vec<Token>,
@@ -19,39 +19,54 @@ pub struct Sentence {
     before: Vec<Box<str>>,
     frames: Vec<Frame>,
     language: Option<Language>,
-    /// The language of each token, if the sentence's is known: a mention may come from another.
+    /// The language of each token, if the language of the sentence is known. A mention may come
+    /// from another language.
     token_languages: Vec<Language>,
 }
 
-/// The other columns of a row: the text before, between and after token and tag.
+/// The text of a CoNLL row around its token and its tag: separators and all other columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
-    parts: [Box<str>; 3],
+    before: Box<str>,
+    between: Box<str>,
+    after: Box<str>,
     tag_first: bool,
 }
 
-/// Why tokens and tags do not make a sentence.
+/// One replacement of [`Sentence::splice`]: some tokens give way to tokens of another sentence.
+#[derive(Debug, Clone)]
+pub struct Splice<'s> {
+    /// The tokens that are replaced.
+    pub replaced: Range<usize>,
+    /// The sentence that the new tokens come from.
+    pub donor: &'s Sentence,
+    /// The tokens of the donor that are taken.
+    pub tokens: Range<usize>,
+}
+
+/// The reason why tokens and tags are not a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SentenceFault {
-    /// Not one tag for each token.
-    #[error("{n_tokens} tokens and {n_tags} tags")]
+    /// The numbers of tokens and tags differ.
+    #[error("{n_tokens} tokens but {n_tags} tags")]
     Uneven {
-        /// Tokens given.
+        /// The number of tokens.
         n_tokens: usize,
-        /// Tags given.
+        /// The number of tags.
         n_tags: usize,
     },
-    /// No token at all.
-    #[error("a sentence needs a token")]
+    /// There are no tokens.
+    #[error("the sentence has no tokens")]
     Empty,
-    /// A text that is no token.
+    /// A text cannot be a token.
     #[error(transparent)]
     Token(#[from] TokenFault),
 }
 
 impl Sentence {
-    /// Makes a sentence of tokens and their tags.
+    /// Makes a sentence from tokens and their tags. Fails if there are no tokens, or not as many
+    /// tags as tokens.
     pub fn new(tokens: Vec<Token>, tags: Vec<Tag>) -> Result<Self, SentenceFault> {
         if tokens.len() != tags.len() {
             return Err(SentenceFault::Uneven { n_tokens: tokens.len(), n_tags: tags.len() });
@@ -69,7 +84,7 @@ impl Sentence {
         })
     }
 
-    /// The sentence with some tokens replaced: tags, comments and the other columns stay.
+    /// Returns the sentence with some tokens replaced. Tags, comments and other columns stay.
     ///
     /// ```
     /// use melm_text::{EntityTypes, Sentence, Tag, Token};
@@ -93,15 +108,15 @@ impl Sentence {
         sentence
     }
 
-    /// The sentence, and each of its tokens, in a language of its corpus.
+    /// Returns the sentence with `language` set for it and for each of its tokens.
     #[must_use]
-    pub fn in_language(mut self, language: Language) -> Self {
+    pub fn with_language(mut self, language: Language) -> Self {
         self.language = Some(language);
         self.token_languages = vec![language; self.tokens.len()];
         self
     }
 
-    /// The sentence with its tags written anew.
+    /// Returns the sentence with other mentions: its tags are rewritten in `scheme`.
     ///
     /// # Panics
     /// If a mention is not inside the sentence.
@@ -115,32 +130,38 @@ impl Sentence {
         self
     }
 
-    /// The sentence without the columns of its file.
+    /// Rewrites the tags in `scheme`, for the same mentions.
+    pub(crate) fn rewrite_tags(&mut self, scheme: Scheme) {
+        repair(&mut self.tags, scheme);
+    }
+
+    /// Returns the sentence without the other columns of its file.
     #[must_use]
     pub fn without_columns(mut self) -> Self {
         self.frames.clear();
         self
     }
 
-    /// The sentence with other comments before it.
+    /// Returns the sentence with `before` as the lines before it.
     #[must_use]
     pub fn with_comments(mut self, before: Vec<Box<str>>) -> Self {
         self.before = before;
         self
     }
 
-    /// The sentence with stretches of tokens replaced by stretches of other sentences, columns and all; its comments
-    /// stay. `replaced` is in order and without overlap; the mentions of the result are `mentions`.
+    /// Returns the sentence with spans of its tokens replaced by spans of other sentences, together
+    /// with their columns. Comments stay. The tags are written for `mentions`, in `scheme`.
     ///
-    /// The columns of another language's file need not be those of this one: such a stretch stands in the columns of
-    /// what it replaces.
+    /// The `splices` are in order and do not overlap. A span from a sentence of another language
+    /// gets the columns of the tokens it replaces, since files of other languages may have other
+    /// columns.
     ///
     /// # Panics
-    /// If a stretch is not inside its sentence, or a mention not inside the result.
+    /// If a span is not inside its sentence, or a mention is not inside the result.
     #[must_use]
-    pub fn spliced<'s>(
+    pub fn splice<'s>(
         &self,
-        replaced: impl IntoIterator<Item = (Range<usize>, (&'s Sentence, Range<usize>))>,
+        splices: impl IntoIterator<Item = Splice<'s>>,
         mentions: impl IntoIterator<Item = Mention>,
         scheme: Scheme,
     ) -> Self {
@@ -153,18 +174,19 @@ impl Sentence {
             token_languages: Vec::new(),
         };
         let mut at = 0;
-        for (gone, (donor, given)) in replaced {
-            result.extend_from(self, at..gone.start);
+        for Splice { replaced, donor, tokens } in splices {
+            result.extend_from(self, at..replaced.start);
             let is_foreign = donor.language != self.language;
-            let own = (0..given.len()).map(|n| (gone.start + n).min(gone.end.saturating_sub(1)));
+            let last = replaced.end.saturating_sub(1);
+            let own = (0..tokens.len()).map(|n| (replaced.start + n).min(last));
             let own = own.filter_map(|n| self.frames.get(n).filter(|_| is_foreign));
             result.frames.extend(own.cloned());
             let n_frames = result.frames.len();
-            result.extend_from(donor, given);
+            result.extend_from(donor, tokens);
             if is_foreign {
                 result.frames.truncate(n_frames);
             }
-            at = gone.end;
+            at = replaced.end;
         }
         result.extend_from(self, at..self.tokens.len());
         if result.frames.len() != result.tokens.len() {
@@ -175,81 +197,84 @@ impl Sentence {
         result
     }
 
-    fn extend_from(&mut self, other: &Self, stretch: Range<usize>) {
-        self.tokens.extend_from_slice(&other.tokens[stretch.clone()]);
-        let languages = other.token_languages.get(stretch.clone()).unwrap_or_default();
+    fn extend_from(&mut self, other: &Self, span: Range<usize>) {
+        self.tokens.extend_from_slice(&other.tokens[span.clone()]);
+        let languages = other.token_languages.get(span.clone()).unwrap_or_default();
         self.token_languages.extend_from_slice(languages);
-        self.frames.extend_from_slice(other.frames.get(stretch).unwrap_or_default());
+        self.frames.extend_from_slice(other.frames.get(span).unwrap_or_default());
     }
 
-    /// The sentence without the comments before it.
+    /// Returns the sentence without the lines before it.
     #[must_use]
     pub fn without_comments(mut self) -> Self {
         self.before.clear();
         self
     }
 
-    /// The sentence, if it came from no column file, with the columns of `frame` around each token, all empty: `_`.
+    /// Returns the sentence with the columns of `frame` for each token, filled with `_`. A sentence
+    /// that has columns keeps them.
     #[must_use]
-    pub fn framed_as(mut self, frame: &Frame) -> Self {
+    pub(crate) fn with_empty_columns(mut self, frame: &Frame) -> Self {
         if self.frames.is_empty() {
             self.frames = vec![frame.emptied(); self.tokens.len()];
         }
         self
     }
 
-    /// Takes over what a reader found, columns and comments included.
+    /// Copies a sentence from a reader, with its columns and comments. Fails if the tokens and tags
+    /// of `record` are not a sentence; those that a reader fills always are.
     pub fn from_record(record: &Record<'_>) -> Result<Self, SentenceFault> {
         let tokens: Result<_, _> = record.tokens.iter().map(|t| Token::new(t)).collect();
         let mut sentence = Self::new(tokens?, record.tags.clone())?;
         sentence.before = record.before.iter().map(|&line| line.into()).collect();
-        sentence.frames = record.rows.iter().map(Frame::of).collect();
+        sentence.frames = record.rows.iter().map(Frame::from_row).collect();
         Ok(sentence)
     }
 
-    /// Its tokens.
+    /// The tokens.
     pub fn tokens(&self) -> &[Token] {
         &self.tokens
     }
 
-    /// Their tags.
+    /// The tag of each token.
     pub fn tags(&self) -> &[Tag] {
         &self.tags
     }
 
-    /// The language of its corpus that it is in, if it has several.
+    /// The language, if the corpus has languages.
     pub fn language(&self) -> Option<Language> {
         self.language
     }
 
-    /// The language of one of its tokens: not the sentence's if its mention was taken from another.
-    pub fn language_of(&self, token: usize) -> Option<Language> {
+    /// The language of a token, if the corpus has languages. It differs from that of the sentence
+    /// if the token belongs to a mention from another language.
+    pub fn token_language(&self, token: usize) -> Option<Language> {
         self.token_languages.get(token).copied()
     }
 
-    /// Its mentions, in order.
+    /// The mentions, in order.
     pub fn mentions(&self) -> impl Iterator<Item = Mention> {
         mentions(&self.tags)
     }
 
-    /// Comment and `-DOCSTART-` lines before it.
+    /// The comment and `-DOCSTART-` lines before the sentence.
     pub fn before(&self) -> &[Box<str>] {
         &self.before
     }
 
-    /// The columns around each token, if it came from a column file.
+    /// The other columns of each token. Empty unless the sentence comes from a CoNLL file.
     pub fn frames(&self) -> &[Frame] {
         &self.frames
     }
 }
 
 impl Frame {
-    fn of(row: &Row<'_>) -> Self {
-        let (parts, tag_first) = row.around();
-        Self { parts: parts.map(Into::into), tag_first }
+    fn from_row(row: &Row<'_>) -> Self {
+        let RowFrame { before, between, after, tag_first } = row.frame();
+        Self { before: before.into(), between: between.into(), after: after.into(), tag_first }
     }
 
-    /// The same columns with `_` in each.
+    /// Returns the same columns with `_` in each.
     fn emptied(&self) -> Self {
         let emptied = |part: &str| -> Box<str> {
             let mut text = String::new();
@@ -262,11 +287,20 @@ impl Frame {
             }
             text.into()
         };
-        Self { parts: self.parts.each_ref().map(|part| emptied(part)), tag_first: self.tag_first }
+        Self {
+            before: emptied(&self.before),
+            between: emptied(&self.between),
+            after: emptied(&self.after),
+            tag_first: self.tag_first,
+        }
     }
 
-    pub(crate) fn around(&self) -> ([&str; 3], bool) {
-        let [head, middle, tail] = &self.parts;
-        ([head, middle, tail], self.tag_first)
+    pub(crate) fn row(&self) -> RowFrame<'_> {
+        RowFrame {
+            before: &self.before,
+            between: &self.between,
+            after: &self.after,
+            tag_first: self.tag_first,
+        }
     }
 }

@@ -1,45 +1,50 @@
-//! A whole file read once: what is in it, in which scheme, and everything wrong with it.
+//! One pass over a whole file: its counts, its scheme, and everything wrong with it.
+
+use std::ops::Range;
 
 use crate::conll::Layout;
 use crate::error::Error;
-use crate::format::{Format, ReadOptions, Reader};
+use crate::format::{Format, ReadOptions, Reader, Structure};
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::scheme::{Detected, Scheme, Transitions};
 use crate::source::Source;
 use crate::tag::{EntityTypes, Tag};
 
-/// What one pass over a file found.
+/// The result of one pass over a file.
 #[derive(Debug, Clone)]
 pub struct Survey {
-    /// Its format.
-    pub format: Format,
-    /// Its columns, if it has any.
-    pub layout: Option<Layout>,
-    /// Its entity types.
+    /// How the file stores its sentences.
+    pub structure: Structure,
+    /// The entity types.
     pub types: EntityTypes,
-    /// Its sentences.
+    /// The number of sentences.
     pub n_sentences: usize,
-    /// Their tokens.
+    /// The number of tokens.
     pub n_tokens: usize,
-    /// Its scheme, told from its tags or given.
+    /// The scheme: given, or detected from the tags.
     pub scheme: Detected,
-    /// Comment lines after its last sentence.
+    /// The comment lines after the last sentence.
     pub after: Vec<String>,
-    /// What cannot be read.
+    /// The places that cannot be read.
     pub problems: Problems,
-    /// Tags that the scheme does not allow where they stand: readable, repairable.
+    /// The tags that the scheme does not allow where they are. They can be read, and repaired.
     pub breaks: Problems,
 }
 
 impl Survey {
-    /// Reads all of `source`, handing each sentence to `each` with the bytes read so far.
+    /// Reads all of `source`. Calls `on_sentence` for each sentence, with the entity types so far
+    /// and the number of bytes read so far.
+    ///
+    /// Fails as [`Structure::detect`] does. Problems of single lines are collected in the result:
+    /// see [`Self::require_sound`].
     pub fn read<'t>(
         source: &'t Source,
         options: &ReadOptions,
-        mut each: impl FnMut(&Record<'t>, &EntityTypes, usize),
+        mut on_sentence: impl FnMut(&Record<'t>, &EntityTypes, usize),
     ) -> Result<Self, Error> {
-        let mut reader = Reader::new(source, options)?;
+        let structure = Structure::detect(source, options)?;
+        let mut reader = Reader::with_structure(source, &structure);
         let mut record = Record::default();
         let mut types = EntityTypes::default();
         let mut problems = Problems::default();
@@ -49,12 +54,12 @@ impl Survey {
         while reader.read(&mut record, &mut types, &mut problems) {
             n_sentences += 1;
             n_tokens += record.tokens.len();
-            // A sentence with a hole says nothing about what may follow what.
+            // A sentence with a row left out has transitions that are not in the file.
             if problems.len() == n_problems {
                 transitions.add(&record.tags);
             }
             n_problems = problems.len();
-            each(&record, &types, reader.position());
+            on_sentence(&record, &types, reader.position());
         }
         if n_sentences == 0 && problems.is_empty() {
             problems.push(1, 0..0, Fault::NoSentence);
@@ -71,18 +76,24 @@ impl Survey {
             breaks.push(1, 0..0, Fault::MixedLetters);
         }
         if scheme.n_breaks > 0 {
-            find_breaks(source, options, scheme.scheme, &mut breaks)?;
+            find_breaks(source, &structure, scheme.scheme, &mut breaks);
         }
-        let format = reader.format();
         let after = reader.after().iter().map(|&line| line.to_owned()).collect();
-        let layout = match reader {
-            Reader::Conll(_, layout) => Some(layout),
-            Reader::Jsonl(_) => None,
-        };
-        Ok(Self { format, layout, types, n_sentences, n_tokens, scheme, after, problems, breaks })
+        Ok(Self { structure, types, n_sentences, n_tokens, scheme, after, problems, breaks })
     }
 
-    /// Refuses a file with problems; with breaks of its scheme too, unless they will be repaired.
+    /// The format of the file.
+    pub fn format(&self) -> Format {
+        self.structure.format()
+    }
+
+    /// The columns of the file, if it is CoNLL.
+    pub fn layout(&self) -> Option<&Layout> {
+        self.structure.layout()
+    }
+
+    /// Fails with [`Error::Data`] if there are problems. Tags that break the scheme are problems
+    /// too, unless the caller will `repair` them.
     pub fn require_sound(&self, source: &Source, repair: bool) -> Result<(), Error> {
         let mut problems = self.problems.clone();
         if !repair {
@@ -96,22 +107,17 @@ impl Survey {
     }
 }
 
-/// Reads again, for the lines of what breaks the scheme.
-fn find_breaks(
-    source: &Source,
-    options: &ReadOptions,
-    scheme: Scheme,
-    breaks: &mut Problems,
-) -> Result<(), Error> {
-    let mut reader = Reader::new(source, options)?;
+/// Reads the file again, to find the lines of the tags that break the scheme.
+fn find_breaks(source: &Source, structure: &Structure, scheme: Scheme, breaks: &mut Problems) {
+    let mut reader = Reader::with_structure(source, structure);
     let mut record = Record::default();
     let mut types = EntityTypes::default();
     let mut problems = Problems::default();
     let mut n_problems = 0;
     while reader.read(&mut record, &mut types, &mut problems) {
-        let has_hole = problems.len() > n_problems;
+        let is_incomplete = problems.len() > n_problems;
         n_problems = problems.len();
-        if has_hole {
+        if is_incomplete {
             continue;
         }
         for at in scheme.breaks(&record.tags) {
@@ -121,18 +127,17 @@ fn find_breaks(
             let before =
                 spell(at.checked_sub(1).map(|b| &record.tags[b]), "the start of a sentence");
             let found = spell(record.tags.get(at), "the end of the sentence");
-            let span = place(&record, at, &reader);
+            let span = tag_span(&record, at, &reader);
             breaks.push(record.line_of(at), span, Fault::Sequence { found, before, scheme });
         }
     }
-    Ok(())
 }
 
-/// Where in its line the tag of a token stands: in its row, or somewhere in the list of tags.
-fn place<'t>(record: &Record<'t>, token: usize, reader: &Reader<'t>) -> std::ops::Range<usize> {
+/// The bytes of a line that hold the tag of a token. For JSON lines: the whole list of tags.
+fn tag_span<'t>(record: &Record<'t>, token: usize, reader: &Reader<'t>) -> Range<usize> {
     match (record.rows.get(token).or(record.rows.last()), reader) {
-        (Some(row), _) => row.tag.0..row.tag.1,
-        (None, Reader::Jsonl(reader)) => reader.place_of_tags(record),
-        (None, Reader::Conll(..)) => 0..0,
+        (Some(row), _) => row.tag.clone(),
+        (None, Reader::Jsonl(reader)) => reader.tags_span(record),
+        (None, Reader::Conll(_)) => 0..0,
     }
 }

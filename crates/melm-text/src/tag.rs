@@ -51,6 +51,16 @@ impl Tag {
             Tag::In(_, entity_type) => Some(entity_type),
         }
     }
+
+    /// Returns the tag with its type replaced by `types[index of the type]`, where `types` is a
+    /// result of [`EntityTypes::merge`].
+    #[must_use]
+    pub fn with_type_from(self, types: &[EntityType]) -> Self {
+        match self {
+            Tag::Outside => Tag::Outside,
+            Tag::In(part, entity_type) => Tag::In(part, types[entity_type.index()]),
+        }
+    }
 }
 
 /// Why a text is not a tag.
@@ -127,6 +137,11 @@ impl EntityTypes {
         new
     }
 
+    /// Adds all types of `other`. Returns the handle here of each type of `other`, in its order.
+    pub fn merge(&mut self, other: &EntityTypes) -> Vec<EntityType> {
+        other.names.iter().map(|name| self.intern(name)).collect()
+    }
+
     /// The handle of the type called `name`, if it was met.
     pub fn find(&self, name: &str) -> Option<EntityType> {
         self.by_name.get(name).copied()
@@ -169,11 +184,11 @@ impl EntityTypes {
     }
 
     /// The tag's text in a scheme.
-    pub fn spell(&self, tag: Tag, scheme: Scheme) -> Spelled<'_> {
+    pub fn spell(&self, tag: Tag, scheme: Scheme) -> SpelledTag<'_> {
         match tag {
-            Tag::Outside => Spelled { letter: 'O', name: "" },
+            Tag::Outside => SpelledTag { letter: 'O', name: "" },
             Tag::In(part, entity_type) => {
-                Spelled { letter: scheme.letter(part), name: self.name(entity_type) }
+                SpelledTag { letter: scheme.letter(part), name: self.name(entity_type) }
             }
         }
     }
@@ -181,12 +196,12 @@ impl EntityTypes {
 
 /// A tag as text, without allocating it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spelled<'a> {
+pub struct SpelledTag<'a> {
     letter: char,
     name: &'a str,
 }
 
-impl Spelled<'_> {
+impl SpelledTag<'_> {
     /// Appends the text to `out`.
     pub fn push_to(&self, out: &mut Vec<u8>) {
         out.push(self.letter as u8);
@@ -197,7 +212,7 @@ impl Spelled<'_> {
     }
 }
 
-impl fmt::Display for Spelled<'_> {
+impl fmt::Display for SpelledTag<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.name.is_empty() {
             write!(f, "{}", self.letter)

@@ -43,7 +43,7 @@ fn assert_scores(what: &str, scores: &Scores, types: &EntityTypes, expected: &Ex
     assert_same(&format!("{what} macro"), equal, micro.gold, expected.equal);
     let weighted = scores.mean(Weight::Support);
     assert_same(&format!("{what} weighted"), weighted, micro.gold, expected.weighted);
-    let by_type: Vec<(_, Counts)> = scores.by_type(types);
+    let by_type: Vec<(_, Counts)> = scores.by_type();
     assert_eq!(by_type.len(), expected.types.len(), "{what}: number of types");
     for ((entity_type, counts), expected) in by_type.into_iter().zip(&expected.types) {
         let what = format!("{what} {}", types.shown(entity_type));
@@ -65,7 +65,7 @@ fn scores_equal_seqeval_in_both_modes_and_every_scheme() {
         for (reading, expected) in
             [(Reading::Lenient, &pair.default), (Reading::Strict(scheme), &pair.strict)]
         {
-            let mut scores = Scores::new(reading);
+            let mut scores = Scores::new(reading, types.clone());
             for (gold, predicted) in gold.iter().zip(&predicted) {
                 scores.add(gold, predicted);
             }

@@ -186,7 +186,7 @@ impl Linearizer<'_> {
             let marker = mention_of[token].and_then(|_| {
                 self.markers.as_ref().map(|markers| markers[&prepared.sentence.tags()[token]])
             });
-            let language = prepared.sentence.language_of(token).filter(|_| marker.is_some());
+            let language = prepared.sentence.token_language(token).filter(|_| marker.is_some());
             pieces.extend(language.and_then(|language| self.languages.get(language.index())));
             pieces.extend(marker);
             let start = pieces.len();

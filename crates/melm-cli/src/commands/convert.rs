@@ -55,7 +55,7 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
         file.finish()?;
     }
     let scheme = scheme.unwrap_or(survey.scheme.scheme);
-    input::say_columns(survey.layout.as_ref(), terminal);
+    input::say_columns(survey.layout(), terminal);
     say(&survey, (to, scheme), (merged, repaired, lost), terminal);
     Ok(())
 }
@@ -102,14 +102,14 @@ fn writer(
     file: Output,
 ) -> Writer<Output> {
     let (key, from) = match reader {
-        Reader::Jsonl(reader) => (reader.tags_key(), None),
-        Reader::Conll(_, layout) => (DEFAULT_KEY, Some(layout.separator)),
+        Reader::Jsonl(reader) => (reader.keys().tags.as_str(), None),
+        Reader::Conll(reader) => (DEFAULT_KEY, Some(reader.layout().separator)),
     };
     match (to, command.separator) {
         (Format::Jsonl, _) => Writer::Jsonl(JsonlWriter::new(file, scheme, key, names)),
         (Format::Conll, None) => Writer::Conll(ConllWriter::new(file, scheme)),
         (Format::Conll, Some(to)) => {
-            Writer::Conll(ConllWriter::new(file, scheme).separated(to, from))
+            Writer::Conll(ConllWriter::new(file, scheme).with_separator(to, from))
         }
     }
 }
@@ -177,7 +177,7 @@ impl Pass {
         let as_it_was = self.scheme.is_none()
             && match &self.writer {
                 Writer::Jsonl(_) => record.rows.is_empty(),
-                Writer::Conll(writer) => !record.rows.is_empty() && !writer.is_separated(),
+                Writer::Conll(writer) => !record.rows.is_empty() && !writer.replaces_separators(),
             };
         let written = match self.scheme {
             None if as_it_was => self.writer.copy(record),
@@ -223,7 +223,7 @@ fn say(
         "{}, {}: {} {from} to {} {scheme}",
         count(survey.n_sentences, "sentence"),
         count(survey.n_tokens, "token"),
-        survey.format.name(),
+        survey.format().name(),
         to.name(),
     ));
     let letters = survey.types.end_letters();
@@ -242,7 +242,7 @@ fn say(
             count(merged, "mention")
         ));
     }
-    let n_columns = survey.layout.as_ref().map_or(0, |layout| layout.n_columns - 2);
+    let n_columns = survey.layout().map_or(0, |layout| layout.n_columns - 2);
     if to == Format::Jsonl && n_columns > 0 {
         let columns = count(n_columns, "other column");
         terminal.say(&format!("left out {columns}: JSON lines hold tokens and tags"));
@@ -259,7 +259,7 @@ const DEFAULT_KEY: &str = "ner_tags";
 fn to_format(command: &Convert, from: Format) -> Format {
     let by_name = || match command.output.out.to_str() {
         Some("-") | None => from,
-        Some(name) => Format::of_name(name).unwrap_or(from),
+        Some(name) => Format::from_file_name(name).unwrap_or(from),
     };
     command.to.unwrap_or_else(by_name)
 }

@@ -44,7 +44,7 @@ pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> 
         write_beside(&beside(out, ".names"), force, &(names.join("\n") + "\n"))?;
     }
     let all = count(survey.n_sentences, "sentence");
-    input::say_columns(survey.layout.as_ref(), terminal);
+    input::say_columns(survey.layout(), terminal);
     terminal.say(&format!("drew {} of {all}, seed {}", drawn.len(), command.seed));
     if drawn.len() < command.size as usize {
         terminal.say(&format!("warning: {} were asked for, that is all there are", command.size));

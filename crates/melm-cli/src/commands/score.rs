@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
-use melm_text::score::{Rates, Reading, Weight, strict_scheme};
-use melm_text::{EntityTypes, Scores};
+use melm_text::Scores;
+use melm_text::score::{FileInput, Rates, Reading, Weight, strict_scheme};
 use serde::Serialize;
 
 use crate::args::Score;
@@ -26,19 +26,19 @@ pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
     let predicted_options = input::options(&command.reading, &command.predicted)?;
     let gold = input::open(&command.gold, &command.reading)?;
     let predicted = input::open(&command.predicted, &command.reading)?;
-    let (gold, predicted) = ((&gold, &options), (&predicted, &predicted_options));
+    let gold = FileInput { source: &gold, options: &options };
+    let predicted = FileInput { source: &predicted, options: &predicted_options };
     let reading = if command.strict {
         Reading::Strict(strict_scheme(gold, predicted)?)
     } else {
         Reading::Lenient
     };
-    let mut progress = Progress::new("scoring", gold.0.text().len(), terminal);
-    let (scores, types) =
-        Scores::of_files(gold, predicted, reading, |position| progress.at(position))?;
+    let mut progress = Progress::new("scoring", gold.source.text().len(), terminal);
+    let scores = Scores::from_files(gold, predicted, reading, |position| progress.at(position))?;
     drop(progress);
 
     let mut out = Output::create("-".as_ref(), false)?;
-    let text = if command.json { json(&scores, &types) } else { table(&scores, &types, reading) };
+    let text = if command.json { json(&scores) } else { table(&scores, reading) };
     out.write_all(text.as_bytes()).map_err(|error| Output::failed("standard output", error))?;
     out.finish()
 }
@@ -66,17 +66,17 @@ struct TypeJson {
     correct: u64,
 }
 
-fn json(scores: &Scores, types: &EntityTypes) -> String {
+fn json(scores: &Scores) -> String {
     let micro = scores.micro();
     let Rates { precision, recall, f1 } = micro.rates();
-    let by_type = scores.by_type(types).into_iter().map(|(entity_type, c)| {
+    let by_type = scores.by_type().into_iter().map(|(entity_type, c)| {
         let json = TypeJson {
             rates: c.rates(),
             support: c.gold,
             predicted: c.predicted,
             correct: c.correct,
         };
-        (types.shown(entity_type).to_owned(), json)
+        (scores.types().shown(entity_type).to_owned(), json)
     });
     let json = Json {
         f1,
@@ -92,9 +92,9 @@ fn json(scores: &Scores, types: &EntityTypes) -> String {
     serde_json::to_string_pretty(&json).expect("plain numbers and strings") + "\n"
 }
 
-fn table(scores: &Scores, types: &EntityTypes, reading: Reading) -> String {
-    let by_type = scores.by_type(types);
-    let names = by_type.iter().map(|&(t, _)| types.shown(t).chars().count());
+fn table(scores: &Scores, reading: Reading) -> String {
+    let by_type = scores.by_type();
+    let names = by_type.iter().map(|&(t, _)| scores.types().shown(t).chars().count());
     let width = names.max().unwrap_or(0).max("weighted".len());
     let head = ["precision", "recall", "f1", "support"];
     let mut text = format!("{:width$}", "");
@@ -106,7 +106,7 @@ fn table(scores: &Scores, types: &EntityTypes, reading: Reading) -> String {
         text += &format!("\n{name:width$}  {p:>9}  {q:>9}  {f:>9}  {support:>9}");
     };
     for (entity_type, counts) in by_type {
-        row(types.shown(entity_type), counts.rates(), counts.gold);
+        row(scores.types().shown(entity_type), counts.rates(), counts.gold);
     }
     let micro = scores.micro();
     row("micro", micro.rates(), micro.gold);

@@ -33,7 +33,7 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
     survey.require_sound(source, true)?;
     let tagger = Tagger::open(&command.model)?;
     let (device, machine) = models::device(&command.machine)?;
-    let place = match (&added, survey.format) {
+    let place = match (&added, survey.format()) {
         (None, Format::Conll) => "replacing its tags",
         (None, Format::Jsonl) => "replacing its tags by name",
         (Some(_), Format::Conll) => "adding a last column",
@@ -42,7 +42,7 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
     let n = count(survey.n_sentences, "sentence");
     terminal.say(&format!("tagging {n} of `{}`, {place}; {machine}", source.name()));
     if added.is_none() {
-        input::say_columns(survey.layout.as_ref(), terminal);
+        input::say_columns(survey.layout(), terminal);
     }
     let out = Output::create(&command.output.out, command.output.force)?;
     let mut progress = Progress::new("tagging", source.text().len(), terminal);
@@ -103,9 +103,9 @@ impl Job<'_> {
     fn writer(&self, reader: &Reader<'_>) -> Writer<Vec<u8>> {
         let scheme = Some(self.tagger.tags().scheme());
         match reader {
-            Reader::Conll(..) => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
+            Reader::Conll(_) => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
             Reader::Jsonl(reader) => {
-                Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, reader.tags_key(), None))
+                Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, &reader.keys().tags, None))
             }
         }
     }
@@ -135,7 +135,7 @@ impl Job<'_> {
 /// Adds a last column to the last rows of a sentence, or a last key to its object.
 fn with_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) -> Vec<u8> {
     let text = String::from_utf8(bytes).expect("what was read as text is written as text");
-    let Some(layout) = &survey.layout else {
+    let Some(layout) = survey.layout() else {
         // One brace only: the last value may end with braces of its own.
         let open = text.trim_end().strip_suffix('}').unwrap_or_default();
         let list = probabilities.join(",");

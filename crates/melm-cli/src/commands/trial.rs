@@ -29,7 +29,7 @@ pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
     let dev = command.dev.as_deref().map(|path| Data::read(path, &command.reading, terminal));
     let dev = dev.transpose()?;
     let n_folds = usize::from(command.folds);
-    if train.corpus.sentences().len() < 2 * n_folds {
+    if train.corpus().sentences().len() < 2 * n_folds {
         return Err(Failure::Usage {
             message: format!("{} are too few for {n_folds} folds", train.described()),
             hint: "two sentences a fold at least: fewer `--folds`, or more gold",
@@ -61,8 +61,8 @@ pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
         fingerprint.finish()
     };
     let (train_content, dev_content) = (content(&train), dev.as_ref().map(content));
-    let given = dev.as_ref().map(|dev| &dev.corpus).zip(dev_content.as_deref());
-    let (grid, folds) = trial.prepare((&train.corpus, &train_content), given);
+    let given = dev.as_ref().map(Data::corpus).zip(dev_content.as_deref());
+    let (grid, folds) = trial.prepare((train.corpus(), &train_content), given);
     let workshop = Workshop::new((&command.comparing, "the trial"), &grid, folds, terminal)?;
     let bench = workshop.bench(None);
     let cells = grid.cells();

@@ -96,8 +96,8 @@ impl Report {
             tally.by_type.iter().map(|(&t, &(n, _))| (survey.types.shown(t).to_owned(), n));
         let report = Self {
             file: source.name().to_owned(),
-            format: survey.format.name(),
-            columns: survey.layout.as_ref().map(|layout| Columns {
+            format: survey.format().name(),
+            columns: survey.layout().map(|layout| Columns {
                 n: layout.n_columns,
                 token: layout.token + 1,
                 tag: layout.tag + 1,

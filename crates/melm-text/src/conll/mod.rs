@@ -1,7 +1,8 @@
-//! CoNLL files: one token a row with its tag in a column, an empty line after each sentence.
+//! CoNLL files: one row for each token, the tag in one of its columns, an empty line after each
+//! sentence.
 //!
-//! Whatever else stands in a row is kept as it was: writing a sentence back replaces the token and
-//! the tag inside the row's own text.
+//! All other columns, and the separators, are kept as they are: writing replaces only the token and
+//! the tag inside the text of the row.
 
 mod layout;
 mod reader;
@@ -9,7 +10,7 @@ mod writer;
 
 pub use layout::{Layout, Separator};
 pub use reader::ConllReader;
-pub use writer::{ConllWriter, push_row};
+pub use writer::ConllWriter;
 
 pub(crate) use layout::is_document_start;
-pub(crate) use writer::guard_mark;
+pub(crate) use writer::{escape_byte_order_mark, push_row};

@@ -1,6 +1,7 @@
 //! Reads a CoNLL text sentence by sentence.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use memchr::memchr_iter;
 
@@ -31,7 +32,12 @@ impl<'t> ConllReader<'t> {
         Self { text, at: 0, line: 0, layout, known: FastMap::default(), bare_cr, after: Vec::new() }
     }
 
-    /// Bytes read so far.
+    /// The columns of the file.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The number of bytes read so far.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -97,7 +103,7 @@ impl<'t> ConllReader<'t> {
     }
 
     /// The next line, and its columns, found in the same pass over its bytes.
-    fn next_row(&mut self) -> Option<(&'t str, Found)> {
+    fn next_row(&mut self) -> Option<(&'t str, RowColumns)> {
         let text = self.text;
         if self.at >= text.len() {
             return None;
@@ -116,11 +122,11 @@ impl<'t> ConllReader<'t> {
     }
 
     /// Whether a line that starts like a comment is a row after all: its columns and tag say so.
-    fn is_row(&self, row: &str, found: &Found) -> bool {
+    fn is_row(&self, row: &str, found: &RowColumns) -> bool {
         if found.n_columns != self.layout.n_columns {
             return false;
         }
-        let tag = &row[found.tag.0..found.tag.1];
+        let tag = &row[found.tag.clone()];
         let bare = tag.len() == 1 && tag != "O";
         crate::tag::is_tag(tag) && (!bare || self.layout.bare_tags)
     }
@@ -128,7 +134,7 @@ impl<'t> ConllReader<'t> {
     fn read_row(
         &mut self,
         text: &'t str,
-        found: &Found,
+        found: &RowColumns,
         record: &mut Record<'t>,
         types: &mut EntityTypes,
         problems: &mut Problems,
@@ -145,9 +151,9 @@ impl<'t> ConllReader<'t> {
             problems.push(self.line, 0..text.len(), fault);
             return;
         }
-        let (token, tag) = (found.token, found.tag);
-        let token_text = &text[token.0..token.1];
-        let parsed = self.parse(&text[tag.0..tag.1], types);
+        let (token, tag) = (found.token.clone(), found.tag.clone());
+        let token_text = &text[token.clone()];
+        let parsed = self.parse(&text[tag.clone()], types);
         match (check(token_text), parsed) {
             (Ok(()), Ok(parsed)) => {
                 record.tokens.push(Cow::Borrowed(token_text));
@@ -156,10 +162,10 @@ impl<'t> ConllReader<'t> {
             }
             (checked, parsed) => {
                 if let Err(fault) = checked {
-                    problems.push(self.line, token.0..token.1, fault);
+                    problems.push(self.line, token, fault);
                 }
                 if let Err(fault) = parsed {
-                    problems.push(self.line, tag.0..tag.1, fault);
+                    problems.push(self.line, tag, fault);
                 }
             }
         }
@@ -186,10 +192,11 @@ fn check(token: &str) -> Result<(), TokenFault> {
     }
 }
 
-struct Found {
+/// The number of columns of a row, and the bytes of the two that matter.
+struct RowColumns {
     n_columns: usize,
-    token: (usize, usize),
-    tag: (usize, usize),
+    token: Range<usize>,
+    tag: Range<usize>,
 }
 
 fn is_blank(row: &str) -> bool {
@@ -197,15 +204,15 @@ fn is_blank(row: &str) -> bool {
 }
 
 /// Finds the end of the first line of `bytes`, counts its columns and finds the two that matter.
-fn find(bytes: &[u8], layout: &Layout) -> (Found, usize) {
+fn find(bytes: &[u8], layout: &Layout) -> (RowColumns, usize) {
     let tabs_only = layout.separator == Separator::Tab;
-    let mut found = Found { n_columns: 0, token: (0, 0), tag: (0, 0) };
+    let mut found = RowColumns { n_columns: 0, token: 0..0, tag: 0..0 };
     let mut keep = |start: usize, end: usize| {
         if found.n_columns == layout.token {
-            found.token = (start, end);
+            found.token = start..end;
         }
         if found.n_columns == layout.tag {
-            found.tag = (start, end);
+            found.tag = start..end;
         }
         found.n_columns += 1;
     };

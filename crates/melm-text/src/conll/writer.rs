@@ -3,40 +3,40 @@
 use std::io::{self, Write};
 
 use super::layout::Separator;
-use crate::record::{Record, Row};
+use crate::record::{Record, Row, RowFrame};
 use crate::scheme::Scheme;
-use crate::tag::{EntityTypes, Spelled, Tag};
+use crate::tag::{EntityTypes, SpelledTag, Tag};
 
-/// Writes rows, keeping the columns of those that came from a CoNLL file.
+/// Writes CoNLL rows. Sentences from a CoNLL file keep their other columns.
 #[derive(Debug)]
 pub struct ConllWriter<W> {
     out: W,
     scheme: Option<Scheme>,
     separator: Option<Separator>,
-    /// Splits rows whose columns get another separator.
+    /// The separator of the rows read, for replacing it.
     from: Separator,
     line: Vec<u8>,
     started: bool,
 }
 
 impl<W: Write> ConllWriter<W> {
-    /// Tags are spelt in `scheme`, or with the letters of the input.
+    /// Writes to `out`. Tags are spelt in `scheme`, or with the letters of the input if it is `None`.
     pub fn new(out: W, scheme: Option<Scheme>) -> Self {
         let from = Separator::Space;
         Self { out, scheme, separator: None, from, line: Vec::new(), started: false }
     }
 
-    /// Writes `to` between columns, where `from` stands in rows that come from a file. Otherwise
-    /// rows keep what stood between theirs, and sentences without rows get a tab.
+    /// Separates columns by `to` instead of `from`, the separator of the input. Without this call,
+    /// rows keep their separators, and sentences without rows get a tab.
     #[must_use]
-    pub fn separated(mut self, to: Separator, from: Option<Separator>) -> Self {
+    pub fn with_separator(mut self, to: Separator, from: Option<Separator>) -> Self {
         self.separator = Some(to);
         self.from = from.unwrap_or(to);
         self
     }
 
-    /// Whether columns get another separator than they had.
-    pub fn is_separated(&self) -> bool {
+    /// Returns true if the writer replaces separators.
+    pub fn replaces_separators(&self) -> bool {
         self.separator.is_some()
     }
 
@@ -56,13 +56,14 @@ impl<W: Write> ConllWriter<W> {
             let line = &mut self.line;
             match (record.rows.get(at), self.separator) {
                 (None, _) => {
-                    push_row((["", separator.text(), ""], false), &record.tokens[at], tag, line);
+                    let frame = RowFrame::separated_by(separator.text());
+                    push_row(frame, &record.tokens[at], tag, line);
                 }
                 (Some(row), None) => push_retagged(row, tag, line),
                 (Some(row), Some(to)) => {
                     let start = line.len();
                     push_retagged(row, tag, line);
-                    respace(line, start, self.from, to);
+                    replace_separators(line, start, self.from, to);
                 }
             }
             self.line.push(b'\n');
@@ -70,7 +71,7 @@ impl<W: Write> ConllWriter<W> {
         self.write_line()
     }
 
-    /// Writes a sentence that came from a CoNLL file as it was.
+    /// Writes a sentence from a CoNLL file without any change.
     pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.line.clear();
         self.push_before(record);
@@ -84,7 +85,7 @@ impl<W: Write> ConllWriter<W> {
     fn write_line(&mut self) -> io::Result<()> {
         self.line.push(b'\n');
         if !self.started {
-            guard_mark(&mut self.line);
+            escape_byte_order_mark(&mut self.line);
             self.started = true;
         }
         self.out.write_all(&self.line)
@@ -97,7 +98,7 @@ impl<W: Write> ConllWriter<W> {
             self.line.extend_from_slice(format!("# id {id}\n").as_bytes());
         }
         for comment in &record.before {
-            // A document mark of JSON lines is an object.
+            // JSON lines mark a document with an object.
             let document = comment.starts_with('{');
             let text = if document { "-DOCSTART-\tO" } else { comment };
             self.line.extend_from_slice(text.as_bytes());
@@ -113,27 +114,27 @@ impl<W: Write> ConllWriter<W> {
         after.iter().try_for_each(|comment| writeln!(self.out, "{comment}"))
     }
 
-    /// What it writes to.
+    /// The output.
     pub fn out(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Hands the output back.
+    /// Returns the output. It is not flushed.
     pub fn finish(self) -> W {
         self.out
     }
 }
 
-/// Puts `to` between the columns of the row that starts at `start`.
-fn respace(line: &mut Vec<u8>, start: usize, from: Separator, to: Separator) {
+/// Replaces the separators of the row that starts at `start` of `line`.
+fn replace_separators(line: &mut Vec<u8>, start: usize, from: Separator, to: Separator) {
     let row = String::from_utf8_lossy(&line[start..]).into_owned();
     let columns = from.split(row.trim_end_matches(' '));
     line.truncate(start);
     line.extend_from_slice(columns.join(to.text()).as_bytes());
 }
 
-/// A file that starts with U+FEFF would lose it to the reader, who takes it for a byte order mark.
-pub(crate) fn guard_mark(start: &mut Vec<u8>) {
+/// Doubles a U+FEFF at the start of a file. Readers remove the first one as a byte order mark.
+pub(crate) fn escape_byte_order_mark(start: &mut Vec<u8>) {
     const MARK: &[u8] = "\u{feff}".as_bytes();
     if start.starts_with(MARK) {
         start.splice(0..0, MARK.iter().copied());
@@ -141,27 +142,26 @@ pub(crate) fn guard_mark(start: &mut Vec<u8>) {
 }
 
 /// Appends `row` with another tag.
-fn push_retagged(row: &Row<'_>, tag: Spelled<'_>, out: &mut Vec<u8>) {
+fn push_retagged(row: &Row<'_>, tag: SpelledTag<'_>, out: &mut Vec<u8>) {
     let text = row.text.as_bytes();
-    out.extend_from_slice(&text[..row.tag.0]);
+    out.extend_from_slice(&text[..row.tag.start]);
     tag.push_to(out);
-    out.extend_from_slice(&text[row.tag.1..]);
+    out.extend_from_slice(&text[row.tag.end..]);
 }
 
-/// Appends a row: `token` and `tag` inside the text that stood around them.
-pub fn push_row(around: ([&str; 3], bool), token: &str, tag: Spelled<'_>, out: &mut Vec<u8>) {
-    let ([head, middle, tail], tag_first) = around;
-    out.extend_from_slice(head.as_bytes());
-    if tag_first {
+/// Appends a row: `frame` with `token` and `tag` in it.
+pub(crate) fn push_row(frame: RowFrame<'_>, token: &str, tag: SpelledTag<'_>, out: &mut Vec<u8>) {
+    out.extend_from_slice(frame.before.as_bytes());
+    if frame.tag_first {
         tag.push_to(out);
     } else {
         out.extend_from_slice(token.as_bytes());
     }
-    out.extend_from_slice(middle.as_bytes());
-    if tag_first {
+    out.extend_from_slice(frame.between.as_bytes());
+    if frame.tag_first {
         out.extend_from_slice(token.as_bytes());
     } else {
         tag.push_to(out);
     }
-    out.extend_from_slice(tail.as_bytes());
+    out.extend_from_slice(frame.after.as_bytes());
 }

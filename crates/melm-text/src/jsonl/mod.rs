@@ -7,7 +7,7 @@ mod names;
 mod reader;
 mod writer;
 
-pub use names::{TagNames, names_beside, parse_names};
-pub use reader::JsonlReader;
+pub use names::{TagNames, find_names_beside, parse_names};
+pub use reader::{JsonlKeys, JsonlReader};
 pub(crate) use reader::{TAGS_KEYS, TOKENS_KEYS};
 pub use writer::JsonlWriter;

@@ -23,8 +23,9 @@ pub fn parse_names(text: &str, tags_key: &str) -> Option<TagNames> {
     sound.then_some(names)
 }
 
-/// Looks beside `file` for `FILE.names` and for the descriptions that Hugging Face writes.
-pub fn names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {
+/// Looks for tag names beside `file`: in `FILE.names`, then in the `dataset_info.json` or
+/// `dataset_infos.json` that Hugging Face `datasets` writes. Returns `None` if there are none.
+pub fn find_names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {
     let mut own = file.as_os_str().to_owned();
     own.push(".names");
     let folder = file.parent().unwrap_or(Path::new(""));

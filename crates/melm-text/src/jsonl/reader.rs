@@ -18,66 +18,63 @@ pub(crate) const TOKENS_KEYS: [&str; 3] = ["tokens", "words", "text_tokens"];
 /// Keys under which tags are looked for, in this order.
 pub(crate) const TAGS_KEYS: [&str; 4] = ["ner_tags", "tags", "labels", "ner"];
 
-/// A reader over a text in memory. Problems are collected, the rest is read on.
-#[derive(Debug)]
-pub struct JsonlReader<'t> {
-    text: &'t str,
-    lines: std::iter::Enumerate<std::str::Split<'t, char>>,
-    at: usize,
-    tokens_key: String,
-    tags_key: String,
-    names: Option<TagNames>,
-    uses_ids: bool,
+/// The keys of a JSON lines file that hold tokens and tags.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JsonlKeys {
+    /// The key of the tokens.
+    pub tokens: String,
+    /// The key of the tags.
+    pub tags: String,
 }
 
-impl<'t> JsonlReader<'t> {
-    /// Starts at the beginning of `text`. Keys that are not given are told from its first line.
-    pub fn new(text: &'t str, keys: (Option<&str>, Option<&str>)) -> Self {
+impl JsonlKeys {
+    /// Detects the keys from the first object of `text`, except for those that are given.
+    pub fn detect(text: &str, tokens: Option<&str>, tags: Option<&str>) -> Self {
         let first = text.lines().find(|line| !line.trim_ascii().is_empty()).unwrap_or("");
         let fields = serde_json::from_str::<Fields<'_>>(first).map_or(Vec::new(), |f| f.0);
         let find = |given: Option<&str>, usual: &[&str]| {
             let found = usual.iter().find(|usual| fields.iter().any(|(key, _)| key == *usual));
             given.unwrap_or(found.unwrap_or(&usual[0])).to_owned()
         };
-        Self {
-            text,
-            lines: text.split('\n').enumerate(),
-            at: 0,
-            tokens_key: find(keys.0, &TOKENS_KEYS),
-            tags_key: find(keys.1, &TAGS_KEYS),
-            names: None,
-            uses_ids: false,
-        }
+        Self { tokens: find(tokens, &TOKENS_KEYS), tags: find(tags, &TAGS_KEYS) }
+    }
+}
+
+/// Reads JSON lines from a text in memory. Lines with problems are reported and skipped.
+#[derive(Debug)]
+pub struct JsonlReader<'t> {
+    text: &'t str,
+    lines: std::iter::Enumerate<std::str::Split<'t, char>>,
+    at: usize,
+    keys: JsonlKeys,
+    names: Option<TagNames>,
+    uses_ids: bool,
+}
+
+impl<'t> JsonlReader<'t> {
+    /// Starts at the beginning of `text`. Tag ids are looked up in `names`.
+    pub fn new(text: &'t str, keys: JsonlKeys, names: Option<TagNames>) -> Self {
+        Self { text, lines: text.split('\n').enumerate(), at: 0, keys, names, uses_ids: false }
     }
 
-    /// Gives the names behind tag ids.
-    pub fn set_names(&mut self, names: Option<TagNames>) {
-        self.names = names;
-    }
-
-    /// Whether tags were ids, so far.
+    /// Returns true if a line read so far had tag ids instead of tags.
     pub fn uses_ids(&self) -> bool {
         self.uses_ids
     }
 
-    /// Bytes read so far.
+    /// The number of bytes read so far.
     pub fn position(&self) -> usize {
         self.at
     }
 
-    /// The key of the tokens.
-    pub fn tokens_key(&self) -> &str {
-        &self.tokens_key
-    }
-
-    /// The key of the tags.
-    pub fn tags_key(&self) -> &str {
-        &self.tags_key
+    /// The keys of tokens and tags.
+    pub fn keys(&self) -> &JsonlKeys {
+        &self.keys
     }
 
     /// The bytes of the list of tags in the line of `record`.
-    pub(crate) fn place_of_tags(&self, record: &Record<'t>) -> std::ops::Range<usize> {
-        let field = record.fields.iter().find(|(key, _)| *key == self.tags_key);
+    pub(crate) fn tags_span(&self, record: &Record<'t>) -> std::ops::Range<usize> {
+        let field = record.fields.iter().find(|(key, _)| *key == self.keys.tags);
         let Some((_, raw)) = field else { return 0..0 };
         let at = raw.as_ptr().addr() - self.text.as_ptr().addr();
         let line = memchr::memrchr(b'\n', &self.text.as_bytes()[..at]).map_or(0, |n| n + 1);
@@ -121,9 +118,9 @@ impl<'t> JsonlReader<'t> {
             (at..line.len().min(at + 1), Fault::Json(without_place(&error)))
         })?;
         record.fields = fields.0;
-        let (tokens, span) = value(record, line, &self.tokens_key)?;
+        let (tokens, span) = value(record, line, &self.keys.tokens)?;
         let tokens: Vec<Text<'t>> = serde_json::from_str(tokens).map_err(|_| {
-            let key = self.tokens_key.clone();
+            let key = self.keys.tokens.clone();
             (span.clone(), Fault::Value { key, expected: "strings" })
         })?;
         record.tokens.extend(tokens.into_iter().map(|token| token.0));
@@ -152,7 +149,7 @@ impl<'t> JsonlReader<'t> {
         record: &mut Record<'t>,
         types: &mut EntityTypes,
     ) -> Result<(), Located> {
-        let (tags, span) = value(record, line, &self.tags_key)?;
+        let (tags, span) = value(record, line, &self.keys.tags)?;
         let parse = |text: &str, types: &mut EntityTypes| -> Result<Tag, Located> {
             types.parse(text).map_err(|fault| (span.clone(), fault.into()))
         };
@@ -163,7 +160,7 @@ impl<'t> JsonlReader<'t> {
             return Ok(());
         }
         let ids: Vec<i64> = serde_json::from_str(tags).map_err(|_| {
-            let key = self.tags_key.clone();
+            let key = self.keys.tags.clone();
             (span.clone(), Fault::Value { key, expected: "strings or ids" })
         })?;
         self.uses_ids = true;

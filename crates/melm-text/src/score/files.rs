@@ -1,4 +1,4 @@
-//! Scores of two files, read side by side.
+//! Scores of two files, which are read in parallel and not kept in memory as sentences.
 
 use super::{Reading, Scores};
 use crate::error::Error;
@@ -10,59 +10,73 @@ use crate::source::Source;
 use crate::survey::Survey;
 use crate::tag::{EntityTypes, Tag};
 
-/// A file, and what is known about it.
-pub type File<'a> = (&'a Source, &'a ReadOptions);
+/// A file to score, with the settings for reading it.
+#[derive(Debug, Clone, Copy)]
+pub struct FileInput<'a> {
+    /// The text.
+    pub source: &'a Source,
+    /// How to read it.
+    pub options: &'a ReadOptions,
+}
 
 impl Scores {
-    /// Scores the tags of `predicted` against those of `gold`, whose sentences and tokens must be
-    /// the same. `progress` hears of the bytes of `gold` read so far.
-    pub fn of_files(
-        gold: File<'_>,
-        predicted: File<'_>,
+    /// Scores the tags of `predicted` against those of `gold`. Calls `on_progress` with the number
+    /// of bytes of `gold` read so far.
+    ///
+    /// Fails with [`Error::Data`] if a file has problems, and with [`Error::Mismatch`] if the files
+    /// do not have the same sentences with the same tokens.
+    pub fn from_files(
+        gold: FileInput<'_>,
+        predicted: FileInput<'_>,
         reading: Reading,
-        mut progress: impl FnMut(usize),
-    ) -> Result<(Self, EntityTypes), Error> {
-        let files = [gold, predicted];
-        let mut scores = Scores::new(reading);
-        let mut types = EntityTypes::default();
-        let mut readers = [Reader::new(gold.0, gold.1)?, Reader::new(predicted.0, predicted.1)?];
+        mut on_progress: impl FnMut(usize),
+    ) -> Result<Self, Error> {
+        let sources = [gold.source, predicted.source];
+        let mut scores = Scores::new(reading, EntityTypes::default());
+        let mut readers = [
+            Reader::new(gold.source, gold.options)?,
+            Reader::new(predicted.source, predicted.options)?,
+        ];
         let mut problems = [Problems::default(), Problems::default()];
         let mut records = [Record::default(), Record::default()];
         let mut mismatch = None;
         let mut n_sentences = 0;
         loop {
-            let [g, p] =
-                [0, 1].map(|f| readers[f].read(&mut records[f], &mut types, &mut problems[f]));
-            if !g && !p {
+            let has_sentence = [0, 1]
+                .map(|f| readers[f].read(&mut records[f], &mut scores.types, &mut problems[f]));
+            if has_sentence == [false, false] {
                 break;
             }
             n_sentences += 1;
             if mismatch.is_none() {
-                mismatch = differ([gold.0, predicted.0], &records, [g, p]);
+                mismatch = describe_mismatch(sources, &records, has_sentence);
             }
             if mismatch.is_none() {
                 scores.add(&records[0].tags, &records[1].tags);
             }
-            progress(readers[0].position());
+            on_progress(readers[0].position());
         }
         if n_sentences == 0 && problems[0].is_empty() {
             problems[0].push(1, 0..0, Fault::NoSentence);
         }
-        for ((source, _), problems) in files.into_iter().zip(problems) {
+        for (source, problems) in sources.into_iter().zip(problems) {
             if !problems.is_empty() {
                 return Err(Error::data(source.name(), source.text(), problems));
             }
         }
-        mismatch.map_or(Ok((scores, types)), |what| Err(Error::Mismatch(what)))
+        mismatch.map_or(Ok(scores), |what| Err(Error::Mismatch(what)))
     }
 }
 
-/// The scheme for a strict reading of two files: that of `gold`, whose letters both must use.
-pub fn strict_scheme(gold: File<'_>, predicted: File<'_>) -> Result<Scheme, Error> {
-    let survey = Survey::read(gold.0, gold.1, |_, _, _| {})?;
-    survey.require_sound(gold.0, true)?;
+/// Returns the scheme for a strict reading of two files: that of `gold`.
+///
+/// Fails with [`Error::Data`] if `gold` has problems, and with [`Error::ForeignTag`] if a tag of
+/// either file has a prefix that the scheme does not use.
+pub fn strict_scheme(gold: FileInput<'_>, predicted: FileInput<'_>) -> Result<Scheme, Error> {
+    let survey = Survey::read(gold.source, gold.options, |_, _, _| {})?;
+    survey.require_sound(gold.source, true)?;
     let scheme = survey.scheme.scheme;
-    for (source, options) in [gold, predicted] {
+    for FileInput { source, options } in [gold, predicted] {
         let mut foreign = None;
         Survey::read(source, options, |record, types, _| {
             if foreign.is_none() {
@@ -80,11 +94,16 @@ pub fn strict_scheme(gold: File<'_>, predicted: File<'_>) -> Result<Scheme, Erro
     Ok(scheme)
 }
 
-/// What differs between two sentences that should be the same.
-fn differ(sources: [&Source; 2], records: &[Record<'_>; 2], read: [bool; 2]) -> Option<String> {
+/// Describes the first difference between the tokens of two sentences. `has_sentence` is false for
+/// a file that has no more sentences. Returns `None` if the tokens are the same.
+fn describe_mismatch(
+    sources: [&Source; 2],
+    records: &[Record<'_>; 2],
+    has_sentence: [bool; 2],
+) -> Option<String> {
     let [g, p] = sources.map(Source::name);
     let [gold, predicted] = records;
-    match read {
+    match has_sentence {
         [true, false] => return Some(format!("{g}:{} has no counterpart in {p}", gold.line)),
         [false, true] => return Some(format!("{p}:{} has no counterpart in {g}", predicted.line)),
         _ if gold.tokens == predicted.tokens => return None,

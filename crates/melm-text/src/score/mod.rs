@@ -1,61 +1,66 @@
-//! Span scores: precision, recall and F1 over exact mentions.
+//! Precision, recall and F1 over exact mentions.
 //!
-//! The default reads tags leniently, as conlleval and seqeval do; [`Reading::Strict`] reads them
-//! as seqeval's strict mode does, where a mention that is malformed in its scheme does not count.
+//! [`score()`] compares two corpora, [`Scores::from_files`] two files, and [`Scores::add`] counts
+//! one sentence at a time.
+//!
+//! Mentions are read leniently by default, as conlleval and seqeval do. [`Reading::Strict`] reads
+//! them as seqeval's strict mode does: a mention that is malformed in its scheme does not count.
 
+mod corpora;
 mod files;
 mod strict;
 
-pub use files::{File, strict_scheme};
+pub use corpora::score;
+pub use files::{FileInput, strict_scheme};
 
 use crate::mention::{Mention, mentions};
 use crate::scheme::Scheme;
 use crate::tag::{EntityType, EntityTypes, Tag};
 
-/// How mentions are read off tags.
+/// How mentions are read from tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// As conlleval and seqeval's default: whatever the tags, they mean something.
+    /// As conlleval and seqeval's default mode: every tag sequence has a meaning.
     Lenient,
-    /// As seqeval's strict mode: only what is well formed in the scheme counts.
+    /// As seqeval's strict mode: only mentions that are well formed in the scheme count.
     Strict(Scheme),
 }
 
 impl Reading {
-    /// Reads the mentions of a sentence into `out`.
+    /// Replaces `out` by the mentions of a sentence.
     fn read(self, tags: &[Tag], out: &mut Vec<Mention>) {
         out.clear();
         match self {
             Reading::Lenient | Reading::Strict(Scheme::Io) => out.extend(mentions(tags)),
-            Reading::Strict(scheme) => strict::mentions(tags, scheme, out),
+            Reading::Strict(scheme) => strict::push_mentions(tags, scheme, out),
         }
     }
 }
 
-/// How many mentions there were, were predicted, and were predicted exactly.
+/// Numbers of mentions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Mentions in the gold tags: the support.
     pub gold: u64,
     /// Mentions in the predicted tags.
     pub predicted: u64,
-    /// Mentions in both.
+    /// Mentions in both, with the same tokens and type.
     pub correct: u64,
 }
 
-/// Precision, recall and F1, as fractions; 0 where there is nothing to divide by.
+/// Precision, recall and F1, as fractions. A ratio with a denominator of 0 is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Default, serde::Serialize)]
 pub struct Rates {
-    /// Correct of the predicted.
+    /// Correct mentions as a fraction of the predicted ones.
     pub precision: f64,
-    /// Correct of the gold.
+    /// Correct mentions as a fraction of the gold ones.
     pub recall: f64,
-    /// Their harmonic mean.
+    /// The harmonic mean of precision and recall.
     pub f1: f64,
 }
 
 impl Counts {
-    /// The rates of these counts.
+    /// Precision, recall and F1.
     pub fn rates(self) -> Rates {
         let ratio =
             |part: u64, whole: u64| if whole == 0 { 0.0 } else { part as f64 / whole as f64 };
@@ -65,55 +70,68 @@ impl Counts {
         let f1 = if sum == 0.0 { 0.0 } else { 2.0 * precision * recall / sum };
         Rates { precision, recall, f1 }
     }
+
+    /// F1, as a fraction.
+    pub fn f1(self) -> f64 {
+        self.rates().f1
+    }
 }
 
-/// Scores of many sentences, by entity type.
+/// The scores of many sentences, for each entity type.
 ///
 /// ```
 /// use melm_text::{EntityTypes, Scores, score::Reading};
 /// let mut types = EntityTypes::default();
 /// let gold = ["B-PER", "I-PER", "O"].map(|t| types.parse(t).unwrap());
 /// let predicted = ["B-PER", "O", "O"].map(|t| types.parse(t).unwrap());
-/// let mut scores = Scores::new(Reading::Lenient);
+/// let mut scores = Scores::new(Reading::Lenient, types);
 /// scores.add(&gold, &predicted);
-/// assert_eq!(scores.micro().rates().f1, 0.0); // half a mention is no mention
+/// assert_eq!(scores.micro().f1(), 0.0); // a mention counts only if all its tokens are right
 /// ```
 #[derive(Debug, Clone)]
 pub struct Scores {
     reading: Reading,
+    types: EntityTypes,
+    /// By the index of the type; types without mentions may be missing at the end.
     by_type: Vec<Counts>,
+    /// Buffers of [`Self::add`], kept to save allocations.
     gold: Vec<Mention>,
     predicted: Vec<Mention>,
 }
 
 impl Scores {
-    /// Nothing counted yet.
-    pub fn new(reading: Reading) -> Self {
-        Self { reading, by_type: Vec::new(), gold: Vec::new(), predicted: Vec::new() }
+    /// Starts with nothing counted. The tags given to [`Self::add`] use `types`.
+    pub fn new(reading: Reading, types: EntityTypes) -> Self {
+        Self { reading, types, by_type: Vec::new(), gold: Vec::new(), predicted: Vec::new() }
     }
 
-    /// Counts one sentence. Both tag sequences use the same [`EntityTypes`] and are equally long.
+    /// Counts one sentence. Both tag sequences have the same length.
     pub fn add(&mut self, gold: &[Tag], predicted: &[Tag]) {
         debug_assert_eq!(gold.len(), predicted.len());
         self.reading.read(gold, &mut self.gold);
         self.reading.read(predicted, &mut self.predicted);
-        // Both lists are ordered by start and no two mentions of one list share a start.
+        // Both lists are ordered by start, and no two mentions of a list have the same start.
         let mut rest = self.predicted.as_slice();
         for mention in &self.gold {
             let start = mention.tokens.start;
             rest = &rest[rest.partition_point(|p| p.tokens.start < start)..];
-            let counts = slot(&mut self.by_type, mention.entity_type);
+            let counts = counts_of(&mut self.by_type, mention.entity_type);
             counts.gold += 1;
             counts.correct += u64::from(rest.first() == Some(mention));
         }
         for mention in &self.predicted {
-            slot(&mut self.by_type, mention.entity_type).predicted += 1;
+            counts_of(&mut self.by_type, mention.entity_type).predicted += 1;
         }
     }
 
-    /// The counts of every type that occurs in gold or prediction, by name.
-    pub fn by_type(&self, types: &EntityTypes) -> Vec<(EntityType, Counts)> {
-        types
+    /// The entity types of gold and predicted tags.
+    pub fn types(&self) -> &EntityTypes {
+        &self.types
+    }
+
+    /// The counts of each type with a gold or predicted mention, ordered by the name of the type.
+    pub fn by_type(&self) -> Vec<(EntityType, Counts)> {
+        self.types
             .sorted()
             .into_iter()
             .filter_map(|t| Some((t, *self.by_type.get(t.index())?)))
@@ -121,7 +139,7 @@ impl Scores {
             .collect()
     }
 
-    /// All types together.
+    /// The counts of all types together, for the micro average.
     pub fn micro(&self) -> Counts {
         self.by_type.iter().fold(Counts::default(), |sum, c| Counts {
             gold: sum.gold + c.gold,
@@ -130,7 +148,7 @@ impl Scores {
         })
     }
 
-    /// The mean over types; `weight` by support, or every type the same.
+    /// The mean over the types with a gold or predicted mention.
     pub fn mean(&self, weight: Weight) -> Rates {
         let mut sum = Rates::default();
         let mut total = 0.0;
@@ -152,16 +170,16 @@ impl Scores {
     }
 }
 
-/// How types are weighed in a mean.
+/// The weight of a type in a mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// Macro: every type counts the same.
+    /// The macro average: the same weight for every type.
     Equal,
-    /// Weighted: by its gold mentions.
+    /// The weighted average: the number of gold mentions.
     Support,
 }
 
-fn slot(by_type: &mut Vec<Counts>, entity_type: EntityType) -> &mut Counts {
+fn counts_of(by_type: &mut Vec<Counts>, entity_type: EntityType) -> &mut Counts {
     if by_type.len() <= entity_type.index() {
         by_type.resize(entity_type.index() + 1, Counts::default());
     }

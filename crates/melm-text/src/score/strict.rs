@@ -90,7 +90,7 @@ fn fits(patterns: &[Pattern], before: Tag, tag: Tag) -> bool {
 }
 
 /// Appends the well-formed mentions of `tags` to `out`.
-pub(super) fn mentions(tags: &[Tag], scheme: Scheme, out: &mut Vec<Mention>) {
+pub(super) fn push_mentions(tags: &[Tag], scheme: Scheme, out: &mut Vec<Mention>) {
     let table = table(scheme);
     let at_or_outside = |at: usize| tags.get(at).copied().unwrap_or(Tag::Outside);
     let mut before = Tag::Outside;

@@ -120,7 +120,7 @@ impl DraftRecord {
     /// The line of a draft of a corpus.
     pub fn new(draft: &Draft, corpus: &Corpus, seed: u64, verdict: Verdict) -> Self {
         let spell = |tag: &_| corpus.types().spell(*tag, corpus.scheme()).to_string();
-        let (language, number) = match draft.source.map(|source| corpus.place(source)) {
+        let (language, number) = match draft.source.map(|source| corpus.locate(source)) {
             Some((language, number)) => (language, Some(number)),
             None => {
                 (draft.sentence.language().map(|own| &*corpus.languages()[own.index()].code), None)
@@ -130,7 +130,7 @@ impl DraftRecord {
             all.iter().map(|one| ReplacedRecord::new(one, corpus, language)).collect()
         };
         let swapped =
-            |swap: &Swap| Swap { sentence: corpus.place(swap.sentence).1, ..swap.clone() };
+            |swap: &Swap| Swap { sentence: corpus.locate(swap.sentence).1, ..swap.clone() };
         Self {
             source: number.map(|number| number + 1),
             language: language.map(ToOwned::to_owned),
@@ -150,7 +150,7 @@ impl DraftRecord {
 
     /// The position of its source in its corpus, if there is such a sentence.
     pub fn position(&self, corpus: &Corpus) -> Option<usize> {
-        corpus.at((self.language.as_deref(), self.source?.checked_sub(1)?))
+        corpus.find(self.language.as_deref(), self.source?.checked_sub(1)?)
     }
 
     /// What it says that its source does not: type and tokens of every replaced mention; of every mention at all, if it
@@ -190,7 +190,7 @@ impl DraftRecord {
 impl ReplacedRecord {
     /// What became of a mention of a sentence in `language`.
     fn new(one: &Replacement, corpus: &Corpus, language: Option<&str>) -> Self {
-        let place = one.donor.as_ref().map(|donor| corpus.place(donor.sentence));
+        let place = one.donor.as_ref().map(|donor| corpus.locate(donor.sentence));
         let donor = one.donor.clone().zip(place);
         Self {
             mention: one.mention,

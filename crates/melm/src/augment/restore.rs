@@ -55,7 +55,9 @@ impl DraftRecord {
             (code, languages) => {
                 let is_own = |part: &LanguagePart| Some(&*part.code) == code.as_deref();
                 let own = languages.iter().position(is_own);
-                sentence.in_language(Language::at(own.ok_or("it is in no language of the corpus")?))
+                sentence.with_language(Language::from_index(
+                    own.ok_or("it is in no language of the corpus")?,
+                ))
             }
         };
         if corpus.scheme().breaks(sentence.tags()).next().is_some() {
@@ -93,7 +95,7 @@ impl DraftRecord {
             let no_mention = || format!("what takes the place of mention {} is none", one.mention);
             let donor = one.donor.as_ref().ok_or_else(no_mention)?;
             let language = one.language.as_deref().or(self.language.as_deref());
-            let from = corpus.at((language, donor.sentence)).ok_or_else(|| self.another(one))?;
+            let from = corpus.find(language, donor.sentence).ok_or_else(|| self.another(one))?;
             let given = Mention { entity_type: mention.entity_type, tokens: donor.tokens.clone() };
             if !corpus.sentences()[from].mentions().any(|other| other == given) {
                 return Err(no_mention());
@@ -167,7 +169,7 @@ impl DraftRecord {
         for swap in &self.swapped {
             let wrong = || format!("what takes the place of token {} is none", swap.token);
             let sentence =
-                corpus.at((self.language.as_deref(), swap.sentence)).ok_or_else(wrong)?;
+                corpus.find(self.language.as_deref(), swap.sentence).ok_or_else(wrong)?;
             let own = tag(source, swap.token).filter(|_| swap.token >= next);
             if own.is_none() || own != tag(sentence, swap.from) {
                 return Err(wrong());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use melm_text::{Corpus, Language, Sentence, Tag};
+use melm_text::{Corpus, Language, Sentence, Splice, Tag};
 
 use super::SubstituteSettings;
 use crate::draft::{Draft, Replacement, Swap};
@@ -65,9 +65,9 @@ pub(crate) fn swapped(corpus: &Corpus, (source, round): (usize, u32), swaps: Vec
     let (sentences, own) = (corpus.sentences(), &corpus.sentences()[source]);
     let stretches = swaps.iter().map(|swap| {
         let Swap { token, sentence, from } = *swap;
-        (token..token + 1, (&sentences[sentence], from..from + 1))
+        Splice { replaced: token..token + 1, donor: &sentences[sentence], tokens: from..from + 1 }
     });
-    let sentence = own.spliced(stretches, own.mentions(), corpus.scheme());
+    let sentence = own.splice(stretches, own.mentions(), corpus.scheme());
     let replaced = own.mentions().enumerate().filter_map(|(number, mention)| {
         let is_swapped = swaps.iter().any(|swap| mention.tokens.contains(&swap.token));
         is_swapped.then(|| Replacement {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use melm_text::{Corpus, EntityType, Language, Mention, Sentence};
+use melm_text::{Corpus, EntityType, Language, Mention, Sentence, Splice};
 use serde::{Deserialize, Serialize};
 
 use crate::draft::{Donor, Draft, Replacement};
@@ -91,8 +91,11 @@ pub fn substituted(
         let tokens = start..start + given;
         start = tokens.end;
         if let Some(donor) = donor {
-            let from = (&sentences[donor.sentence], donor.tokens.clone());
-            replaced.push((own.tokens.clone(), from));
+            replaced.push(Splice {
+                replaced: own.tokens.clone(),
+                donor: &sentences[donor.sentence],
+                tokens: donor.tokens.clone(),
+            });
             replacements.push(Replacement {
                 mention: number,
                 tokens: tokens.clone(),
@@ -106,7 +109,7 @@ pub fn substituted(
         }
         mentions.push(Mention { entity_type: own.entity_type, tokens });
     }
-    let sentence = sentences[source].spliced(replaced, mentions, corpus.scheme());
+    let sentence = sentences[source].splice(replaced, mentions, corpus.scheme());
     Draft::new(sentence, (source, round), replacements)
 }
 

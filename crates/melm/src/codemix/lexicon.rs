@@ -129,7 +129,7 @@ impl Lexicon {
 
     /// The other languages that have mentions of a type.
     pub fn others(&self, language: Language, entity_type: EntityType) -> Vec<Language> {
-        let languages = (0..self.sets.len()).map(Language::at);
+        let languages = (0..self.sets.len()).map(Language::from_index);
         let others = languages.filter(|other| *other != language);
         others.filter(|other| !self.entries(*other, entity_type).is_empty()).collect()
     }

@@ -12,8 +12,6 @@ use crate::Error;
 pub struct Scored {
     /// Counts of mentions, as conlleval and seqeval count them.
     pub scores: Scores,
-    /// The entity types of the counts: the tagger's, and whatever else the corpus has.
-    pub types: EntityTypes,
     /// What had to be cut to read the corpus.
     pub cuts: Cuts,
 }
@@ -35,12 +33,8 @@ pub(super) struct Exam {
 impl Exam {
     pub(super) fn new(corpus: &Corpus, types: &EntityTypes) -> Self {
         let mut types = types.clone();
-        let translated: Vec<_> =
-            corpus.types().iter().map(|t| types.intern(corpus.types().name(t))).collect();
-        let translate = |tag: &Tag| match *tag {
-            Tag::Outside => Tag::Outside,
-            Tag::In(part, entity_type) => Tag::In(part, translated[entity_type.index()]),
-        };
+        let translation = types.merge(corpus.types());
+        let translate = |tag: &Tag| tag.with_type_from(&translation);
         let sentences = corpus.sentences().iter();
         Self {
             sentences: sentences
@@ -53,10 +47,10 @@ impl Exam {
     }
 
     pub(super) fn score(&self, tagger: &Tagger, device: &Device) -> Result<Scored, Error> {
-        let mut scores = Scores::new(Reading::Lenient);
+        let mut scores = Scores::new(Reading::Lenient, self.types.clone());
         let cuts = tagger.tag_each(device, &self.sentences, &mut |at, tagged| {
             scores.add(&self.tags[at], &tagged.tags);
         })?;
-        Ok(Scored { scores, types: self.types.clone(), cuts })
+        Ok(Scored { scores, cuts })
     }
 }

@@ -20,7 +20,7 @@ fn sets(corpus: &Corpus) -> BTreeMap<(String, String), BTreeSet<Vec<String>>> {
     let mut sets: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for (at, sentence) in corpus.sentences().iter().enumerate() {
         for mention in sentence.mentions() {
-            let code = corpus.place(at).0.unwrap().to_owned();
+            let code = corpus.locate(at).0.unwrap().to_owned();
             let name = corpus.types().name(mention.entity_type).to_owned();
             sets.entry((code, name)).or_default().insert(texts(&sentence.tokens()[mention.tokens]));
         }
@@ -37,10 +37,10 @@ type Taken = (String, String, Vec<String>, String, Vec<String>, Option<f32>);
 
 fn taken(corpus: &Corpus, drafts: &[Draft]) -> Vec<Taken> {
     let one = |draft: &Draft| {
-        let source = corpus.place(draft.source.unwrap()).0.unwrap().to_owned();
+        let source = corpus.locate(draft.source.unwrap()).0.unwrap().to_owned();
         let taken = draft.replacements.iter().map(move |replaced| {
             let donor = replaced.donor.as_ref().unwrap();
-            let target = corpus.place(donor.sentence).0.unwrap().to_owned();
+            let target = corpus.locate(donor.sentence).0.unwrap().to_owned();
             let name = corpus.types().name(replaced.entity_type).to_owned();
             let (old, new) = (texts(&replaced.old), texts(&replaced.new));
             (source.clone(), name, old, target, new, replaced.similarity)
@@ -121,7 +121,7 @@ fn target_languages_and_random_mentions_are_drawn_uniformly() {
         "in O\nCadiz B-LOC\n\nin O\nToledo B-LOC\n\nin O\nJaca B-LOC\n",
     ];
     let parts = texts.map(read);
-    let corpus = Corpus::of_languages(CODES.into_iter().zip(&parts));
+    let corpus = Corpus::from_languages(CODES.into_iter().zip(&parts));
     let mut mix = Codemix::new(&corpus, (Choice::Random, None), settings(1.0)).unwrap();
     let (mut counts, n) = (BTreeMap::<String, i32>::new(), 12_000);
     for number in 1..=n {
@@ -163,7 +163,7 @@ fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
                 assert_ne!(corpus.types().name(replaced.entity_type), "ODD");
                 assert_eq!(tokens[replaced.tokens.clone()], replaced.new[..]);
                 for at in replaced.tokens.clone() {
-                    assert_ne!(draft.sentence.language_of(at), source.language());
+                    assert_ne!(draft.sentence.token_language(at), source.language());
                 }
             }
             let could =
@@ -182,7 +182,7 @@ fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
 #[test]
 fn one_language_is_refused() {
     let part = read("in O\nBonn B-LOC\n");
-    for corpus in [part.clone(), Corpus::of_languages([("de", &part)])] {
+    for corpus in [part.clone(), Corpus::from_languages([("de", &part)])] {
         let made = Codemix::new(&corpus, (Choice::Random, None), settings(1.0));
         assert!(matches!(made.map(drop), Err(Error::OneLanguage)));
     }
@@ -194,7 +194,7 @@ fn a_mention_from_a_file_with_other_columns_stands_in_the_columns_of_this_one() 
         read("in P x O\nNew N y B-LOC\nYork N z I-LOC\n"),
         read("in O\nBad B-LOC\nBelzig I-LOC\nMark I-LOC\n"),
     ];
-    let corpus = Corpus::of_languages(["en", "de"].into_iter().zip(&parts));
+    let corpus = Corpus::from_languages(["en", "de"].into_iter().zip(&parts));
     let mut mix = Codemix::new(&corpus, (Choice::Random, None), settings(1.0)).unwrap();
     let drafts = round(&mut mix, Seed(1).stream("test"), 1);
     let write = |draft: &Draft| {

@@ -41,7 +41,7 @@ fn pieces(corpus: &Corpus) -> Vec<String> {
 #[test]
 fn every_entity_token_has_the_marker_of_its_own_language() {
     let parts = [read("the O\nParty B-ORG\n"), read("the O\nParty B-ORG\nParty I-ORG\n")];
-    let corpus = Corpus::of_languages(["en", "nl"].into_iter().zip(&parts));
+    let corpus = Corpus::from_languages(["en", "nl"].into_iter().zip(&parts));
     let found = pieces(&corpus);
     assert_eq!(found[0], "<s> ▁the <en> <B-ORG> ▁Part y <B-ORG> </s>");
     let two = "<nl> <B-ORG> ▁Part y <B-ORG> <nl> <I-ORG> ▁Part y <I-ORG>";
@@ -60,12 +60,12 @@ fn every_entity_token_has_the_marker_of_its_own_language() {
 #[test]
 fn one_language_needs_no_marker_and_one_that_is_taken_is_refused() {
     let part = read("the O\nParty B-ORG\n");
-    let alone = Corpus::of_languages([("en", &part)]);
+    let alone = Corpus::from_languages([("en", &part)]);
     let mut own = tokenizer();
     let markers = Markers::from_corpora(&[&alone], &mut own).unwrap();
     assert_eq!(markers.iter().map(|(text, _)| text).collect::<Vec<_>>(), ["<B-ORG>"]);
     // A dev set of one language, and a tokenizer that has its marker already.
-    let both = Corpus::of_languages([("nl", &part), ("en", &part)]);
+    let both = Corpus::from_languages([("nl", &part), ("en", &part)]);
     let mut own = tokenizer();
     let markers = Markers::from_corpora(&[&both, &alone], &mut own).unwrap();
     for (markers, name) in
@@ -75,9 +75,9 @@ fn one_language_needs_no_marker_and_one_that_is_taken_is_refused() {
         assert_eq!(own.piece(linearized.windows[0].pieces[2]), "<en>", "{name}");
     }
     // `<s>` is a piece already.
-    let taken = Corpus::of_languages([("s", &part), ("en", &part)]);
+    let taken = Corpus::from_languages([("s", &part), ("en", &part)]);
     assert!(Markers::from_corpora(&[&taken], &mut tokenizer()).is_err());
     let bare = read("the O\nParty B\n");
-    let taken = Corpus::of_languages([("B", &bare), ("en", &bare)]);
+    let taken = Corpus::from_languages([("B", &bare), ("en", &bare)]);
     assert!(Markers::from_corpora(&[&taken], &mut tokenizer()).is_err());
 }

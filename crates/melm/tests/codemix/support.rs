@@ -53,7 +53,7 @@ pub(crate) fn corpus() -> Corpus {
         }
         read(&text)
     });
-    Corpus::of_languages(CODES.into_iter().zip(&parts))
+    Corpus::from_languages(CODES.into_iter().zip(&parts))
 }
 
 /// The vectors of a language by word.

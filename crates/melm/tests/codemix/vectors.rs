@@ -22,7 +22,7 @@ fn plain_and_gzip_files_give_the_vectors_that_were_written() {
     assert!(last.0 <= last.1);
     for (at, code) in CODES.iter().enumerate() {
         let table = table(code);
-        let language = Language::at(at);
+        let language = Language::from_index(at);
         let sentences = corpus.sentences().iter().filter(|s| s.language() == Some(language));
         for sentence in sentences {
             for token in sentence.mentions().flat_map(|m| &sentence.tokens()[m.tokens]) {
@@ -38,7 +38,7 @@ fn plain_and_gzip_files_give_the_vectors_that_were_written() {
 fn files_that_do_not_fit_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let parts = [read("in O\nBonn B-LOC\n"), read("in O\nBath B-LOC\n")];
-    let corpus = Corpus::of_languages(["de", "en"].into_iter().zip(&parts));
+    let corpus = Corpus::from_languages(["de", "en"].into_iter().zip(&parts));
     let write = |name: &str, text: &[u8]| {
         std::fs::write(dir.path().join(name), text).unwrap();
         dir.path().join(name)
@@ -85,7 +85,7 @@ fn piece_vectors_are_the_means_of_the_models_rows() {
     model.save(dir.path()).unwrap();
     let pretrained = Pretrained::open(dir.path()).unwrap();
     let parts = [read("in O\nParty B-ORG\n"), read("in O\nPartij B-ORG\n")];
-    let corpus = Corpus::of_languages(["en", "nl"].into_iter().zip(&parts));
+    let corpus = Corpus::from_languages(["en", "nl"].into_iter().zip(&parts));
     let vectors = Vectors::of_pieces(&corpus, &pretrained).unwrap();
     let table = model.parameters().get(TABLE).unwrap();
     for (at, word) in ["Party", "Partij"].into_iter().enumerate() {

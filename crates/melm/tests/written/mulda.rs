@@ -127,7 +127,7 @@ fn folders_of_mbart_and_mbart_50_are_fine_tuned_drawn_from_and_searched() {
 #[test]
 fn files_of_several_languages_are_learnt_together_and_drafts_say_theirs() {
     let (one, dir) = (corpus(&text()), tempfile::tempdir().unwrap());
-    let both = Corpus::of_languages([("en", &one), ("de", &one)]);
+    let both = Corpus::from_languages([("en", &one), ("de", &one)]);
     let own = pieces(&dir.path().join("xlm-r"));
     let mbart = mbart(&dir.path().join("mbart"), &["en_XX", "af_ZA", "de_DE"]);
     for (name, backbones) in [

@@ -162,5 +162,5 @@ fn read(path: &Path, command: &Reproduce, terminal: &Terminal) -> Result<Split, 
     let data = Data::read(path, &command.reading, terminal)?;
     let mut fingerprint = Fingerprint::default();
     data.add_to(&mut fingerprint);
-    Ok(Split { corpus: data.corpus, fingerprint: fingerprint.finish() })
+    Ok(Split { corpus: data.corpus().clone(), fingerprint: fingerprint.finish() })
 }

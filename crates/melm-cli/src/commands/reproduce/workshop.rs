@@ -74,7 +74,7 @@ impl<'a> Workshop<'a> {
         let masked_lm = needs_lm.then(|| open(&plan.model.masked_lm)).transpose()?;
         let tagger = open(&plan.model.tagger)?;
         let corpora = languages.iter().map(|(code, one)| (code.as_str(), &one.train.corpus));
-        let corpus = Corpus::of_languages(corpora);
+        let corpus = Corpus::from_languages(corpora);
         // Cells that need vectors say so if there are none.
         let vectors = if needs_vectors && (by_pieces || !options.vectors.is_empty()) {
             vectors::open(&options.vectors, (by_pieces, &corpus), masked_lm.as_ref(), terminal)?

@@ -48,7 +48,7 @@ impl Vocabulary {
         let known = counts.into_iter().filter(|(_, n)| *n >= min_count);
         let mut words = vec![Word::Start, Word::End, Word::Unknown];
         let languages: Vec<_> = corpus.languages().iter().map(|part| part.code.clone()).collect();
-        words.extend((0..languages.len()).map(|index| Word::Language(Language::at(index))));
+        words.extend((0..languages.len()).map(|index| Word::Language(Language::from_index(index))));
         words.extend(tags.into_iter().copied().map(Word::Tag));
         words.extend(known.map(|(token, _)| Word::Token(token.clone())));
         let (mut tokens, mut tags) = (HashMap::new(), BTreeMap::new());
@@ -122,7 +122,7 @@ impl Vocabulary {
         }
         let sentence = sentence_of(tokens, tags, self.scheme)?;
         Ok(match language {
-            Some(language) => sentence.in_language(language),
+            Some(language) => sentence.with_language(language),
             None => sentence,
         })
     }
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn sentences_of_several_languages_say_theirs() {
         let corpus = corpus();
-        let both = Corpus::of_languages([("en", &corpus), ("de", &corpus)]);
+        let both = Corpus::from_languages([("en", &corpus), ("de", &corpus)]);
         let vocabulary = Vocabulary::of(&both, 1, Unknown::Dropped);
         let n = corpus.sentences().len();
         let german = &both.sentences()[n];

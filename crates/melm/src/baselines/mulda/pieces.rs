@@ -243,7 +243,7 @@ impl Pieces {
         let sentence = sentence_of(tokens, tags, self.scheme)?;
         Ok(match &self.languages.codes[..] {
             [] => sentence,
-            _ => sentence.in_language(Language::at(language)),
+            _ => sentence.with_language(Language::from_index(language)),
         })
     }
 

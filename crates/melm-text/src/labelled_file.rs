@@ -1,0 +1,247 @@
+//! A labelled file: its text, its structure and its corpus, so that more sentences can be written
+//! in its own format.
+
+use std::path::Path;
+
+use crate::corpus::Corpus;
+use crate::error::Error;
+use crate::format::{Format, ReadOptions, Reader, Structure};
+use crate::jsonl::JsonlKeys;
+use crate::problem::Problems;
+use crate::record::Record;
+use crate::sentence::Sentence;
+use crate::source::{Encoding, Source};
+use crate::tag::EntityTypes;
+
+/// A file that was read whole: its text, how it stores sentences, and the sentences.
+///
+/// ```
+/// use melm_text::{LabelledFile, ReadOptions, Source, Token};
+/// let source = Source::from_text("a.conll", "in APPR O\nBonn NE B-LOC\n");
+/// let file = LabelledFile::read(source, &ReadOptions::default())?;
+/// let corpus = file.corpus();
+/// let more = [corpus.sentences()[0].with_tokens([(1, Token::new("Ghent").unwrap())])];
+/// assert_eq!(file.format_sentences(corpus.types(), &more)?, "in APPR O\nGhent NE B-LOC\n\n");
+/// # Ok::<(), melm_text::Error>(())
+/// ```
+#[derive(Debug, Clone)]
+pub struct LabelledFile {
+    source: Source,
+    structure: Structure,
+    corpus: Corpus,
+}
+
+impl LabelledFile {
+    /// Opens a UTF-8 file and reads it: see [`Corpus::open`].
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let source = Source::open(path, Encoding::Utf8)?;
+        Self::read(source, &ReadOptions::default().with_names_beside(path))
+    }
+
+    /// Reads a text and keeps it. Fails as [`Corpus::read`] does.
+    pub fn read(source: Source, options: &ReadOptions) -> Result<Self, Error> {
+        let (corpus, structure) = Corpus::read_with_structure(&source, options)?;
+        Ok(Self { source, structure, corpus })
+    }
+
+    /// The text of the file.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// How the file stores its sentences.
+    pub fn structure(&self) -> &Structure {
+        &self.structure
+    }
+
+    /// The format of the file.
+    pub fn format(&self) -> Format {
+        self.structure.format()
+    }
+
+    /// The sentences of the file.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    /// Returns the sentences and drops the text.
+    pub fn into_corpus(self) -> Corpus {
+        self.corpus
+    }
+
+    /// Returns the text of the file, byte for byte, followed by `more` sentences as
+    /// [`Self::format_sentences`] writes them.
+    pub fn append_sentences(
+        &self,
+        types: &EntityTypes,
+        more: &[Sentence],
+    ) -> Result<String, Error> {
+        let mut text = self.source.text().to_owned();
+        let line_end = self.line_end();
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push_str(line_end);
+        }
+        let is_conll = self.format() == Format::Conll;
+        if is_conll && !text.ends_with("\n\n") && !text.ends_with("\n\r\n") {
+            text.push_str(line_end);
+        }
+        text.push_str(&self.format_sentences(types, more)?);
+        Ok(text)
+    }
+
+    /// Returns `sentences` as text in the format, scheme and line ends of the file. Their tags use
+    /// `types`.
+    ///
+    /// CoNLL: a sentence keeps its columns; a sentence without columns gets those of the file,
+    /// filled with `_`. JSON lines: tokens and tags under the keys of the file, as tag ids if the
+    /// file has ids. Comments are left out, since they describe the sentence they were written for.
+    ///
+    /// Fails if the file has tag ids and a tag has none ([`Error::NoName`]).
+    pub fn format_sentences(
+        &self,
+        types: &EntityTypes,
+        sentences: &[Sentence],
+    ) -> Result<String, Error> {
+        let text = match &self.structure {
+            Structure::Conll(_) => self.format_rows(types, sentences),
+            Structure::Jsonl { keys, names } => {
+                let names = names.as_deref().filter(|_| self.starts_with_ids());
+                self.format_objects(types, sentences, keys, names)?
+            }
+        };
+        Ok(text.replace('\n', self.line_end()))
+    }
+
+    fn line_end(&self) -> &'static str {
+        if self.source.text().contains("\r\n") { "\r\n" } else { "\n" }
+    }
+
+    fn format_rows(&self, types: &EntityTypes, sentences: &[Sentence]) -> String {
+        let frame = self.corpus.sentences().iter().find_map(|sentence| sentence.frames().first());
+        let scheme = self.corpus.scheme();
+        let prepare = |sentence: &Sentence| {
+            let mut sentence = sentence.clone().without_comments();
+            sentence.rewrite_tags(scheme);
+            match frame {
+                Some(frame) => sentence.with_empty_columns(frame),
+                None => sentence,
+            }
+        };
+        let sentences = sentences.iter().map(prepare).collect();
+        let corpus = Corpus::new(types.clone(), scheme, sentences)
+            .expect("the tags were rewritten in this scheme");
+        let mut out = Vec::new();
+        corpus.write_conll(&mut out).expect("writing to memory does not fail");
+        String::from_utf8(out).expect("sentences are UTF-8")
+    }
+
+    /// Returns true if the first sentence of a JSON lines file has tag ids.
+    fn starts_with_ids(&self) -> bool {
+        let mut reader = Reader::with_structure(&self.source, &self.structure);
+        let mut types = EntityTypes::default();
+        reader.read(&mut Record::default(), &mut types, &mut Problems::default());
+        matches!(reader, Reader::Jsonl(reader) if reader.uses_ids())
+    }
+
+    fn format_objects(
+        &self,
+        types: &EntityTypes,
+        sentences: &[Sentence],
+        keys: &JsonlKeys,
+        names: Option<&[String]>,
+    ) -> Result<String, Error> {
+        let scheme = self.corpus.scheme();
+        let to_text = |value: serde_json::Value| value.to_string();
+        let [tokens_key, tags_key] =
+            [&keys.tokens, &keys.tags].map(|key| to_text(key.as_str().into()));
+        let mut out = String::new();
+        for sentence in sentences {
+            let mut sentence = sentence.clone();
+            sentence.rewrite_tags(scheme);
+            let tokens: Vec<_> = sentence.tokens().iter().map(AsRef::<str>::as_ref).collect();
+            let spell = |tag: &_| types.spell(*tag, scheme).to_string();
+            let tags: Vec<_> = sentence.tags().iter().map(spell).collect();
+            let tags = match names {
+                None => serde_json::json!(tags),
+                Some(names) => {
+                    let id = |tag: &String| {
+                        let found = names.iter().position(|name| name == tag);
+                        found.ok_or_else(|| Error::NoName { tag: tag.clone() })
+                    };
+                    serde_json::json!(tags.iter().map(id).collect::<Result<Vec<_>, _>>()?)
+                }
+            };
+            let tokens = to_text(tokens.into());
+            out.push_str(&format!("{{{tokens_key}: {tokens}, {tags_key}: {tags}}}\n"));
+        }
+        Ok(out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::token::Token;
+
+    fn read(text: &str, options: &ReadOptions) -> LabelledFile {
+        LabelledFile::read(Source::from_text("a", text), options).unwrap()
+    }
+
+    /// The text that is added to `text` for its first sentence with another first token.
+    fn append(text: &str, options: &ReadOptions) -> String {
+        let file = read(text, options);
+        let corpus = file.corpus();
+        let more = [corpus.sentences()[0].with_tokens([(0, Token::new("Ghent").unwrap())])];
+        let appended = file.append_sentences(corpus.types(), &more).unwrap();
+        assert!(appended.starts_with(text));
+        appended[text.len()..].to_owned()
+    }
+
+    #[test]
+    fn a_sentence_without_columns_gets_those_of_the_file_filled_with_underscores() {
+        let text = "1 Bonn N E-2 B-LOC x\n2 is V - O y\n\n";
+        let options =
+            ReadOptions { token_column: Some(2), tag_column: Some(5), ..ReadOptions::default() };
+        let file = read(text, &options);
+        let corpus = file.corpus();
+        let tags = corpus.sentences()[0].tags().to_vec();
+        let tokens = ["Ghent", "was"].map(|token| Token::new(token).unwrap()).to_vec();
+        let more = [Sentence::new(tokens, tags).unwrap()];
+        let appended = file.append_sentences(corpus.types(), &more).unwrap();
+        assert_eq!(appended[text.len()..], *"_ Ghent _ _ B-LOC _\n_ was _ _ O _\n\n");
+        assert_eq!(read(&appended, &options).corpus().sentences().len(), 2);
+    }
+
+    #[test]
+    fn the_text_stays_and_new_sentences_are_written_in_its_format() {
+        let usual = ReadOptions::default();
+        assert_eq!(
+            append("# id 1\nBonn NE B-LOC\nis V O\n", &usual),
+            "\nGhent NE B-LOC\nis V O\n\n"
+        );
+        assert_eq!(append("Bonn\tB-LOC\r\n\r\n", &usual), "Ghent\tB-LOC\r\n\r\n");
+        assert_eq!(append("Bonn B-LOC", &usual), "\n\nGhent B-LOC\n\n");
+        assert_eq!(
+            append("{\"words\": [\"Bonn\"], \"tags\": [\"B-LOC\"], \"id\": 3}\n", &usual),
+            "{\"words\": [\"Ghent\"], \"tags\": [\"B-LOC\"]}\n"
+        );
+        let names = Some(vec!["O".to_owned(), "B-LOC".to_owned()]);
+        let options = ReadOptions { names, ..ReadOptions::default() };
+        assert_eq!(
+            append("{\"tokens\": [\"Bonn\"], \"ner_tags\": [1]}", &options),
+            "\n{\"tokens\": [\"Ghent\"], \"ner_tags\": [1]}\n"
+        );
+    }
+
+    #[test]
+    fn open_finds_the_names_of_tag_ids_beside_the_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.jsonl");
+        std::fs::write(&path, "{\"tokens\": [\"Bonn\"], \"ner_tags\": [1]}\n").unwrap();
+        assert!(matches!(Corpus::open(&path), Err(Error::Data { .. })));
+        std::fs::write(folder.path().join("train.jsonl.names"), "O\nB-LOC\n").unwrap();
+        let corpus = Corpus::open(&path).unwrap();
+        assert_eq!(corpus.types().name(corpus.types().sorted()[0]), "LOC");
+    }
+}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use melm::hub::Hub;
 use melm::model::Pretrained;
-use melm::plan::Size;
+use melm::plan::ModelSize;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::device::{Cpu, Device};
 
@@ -41,7 +41,7 @@ pub(crate) fn open(model: &str, terminal: &Terminal) -> Result<Pretrained, Failu
 /// The folder of a model, fetched if need be.
 fn fetch(model: &str, terminal: &Terminal) -> Result<PathBuf, Failure> {
     let mut progress: Option<(String, Progress)> = None;
-    let folder = hub().folder_of(model, &mut |fetching| {
+    let folder = hub().resolve(model, &mut |fetching| {
         if progress.as_ref().is_none_or(|(file, _)| file != fetching.file) {
             let what = format!("fetching {} of {model}", fetching.file);
             progress = Some((fetching.file.to_owned(), Progress::of_steps(&what, terminal)));
@@ -54,19 +54,19 @@ fn fetch(model: &str, terminal: &Terminal) -> Result<PathBuf, Failure> {
 }
 
 /// How large a model is. With `fetches` a terminal, one that is not here is fetched; without, taken for an XLM-R.
-pub(crate) fn size(model: &str, fetches: Option<&Terminal>) -> Result<Size, Failure> {
+pub(crate) fn size(model: &str, fetches: Option<&Terminal>) -> Result<ModelSize, Failure> {
     if model == MINI {
-        return Ok(Size::Small);
+        return Ok(ModelSize::Small);
     }
     let folder = match fetches {
         Some(terminal) => Some(fetch(model, terminal)?),
-        None => hub().local(model),
+        None => hub().find_local(model),
     };
     let config = folder.and_then(|folder| std::fs::read_to_string(folder.join("config.json")).ok());
     let config = config.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
     let width = config.and_then(|config| config.get("hidden_size")?.as_u64());
     let width = width.and_then(|width| usize::try_from(width).ok());
-    Ok(width.map_or(Size::Full, Size::of_width))
+    Ok(width.map_or(ModelSize::Full, ModelSize::of_width))
 }
 
 /// The cache where Python keeps it.

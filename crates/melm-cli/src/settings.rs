@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm::plan::{Plan, PlanTable, Preset, Size, Sizes};
+use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
 use toml::Value;
 
 use crate::args::{Layers, Planning};
@@ -52,10 +52,10 @@ pub(crate) fn plan(
         put(&mut table, flags)?;
         Ok(table)
     };
-    let first = layers(Sizes::both(Size::Full))?.plan()?;
+    let first = layers(ModelSizes::both(ModelSize::Full))?.plan()?;
     let needs = needs(&first);
     let size = |model: &str, is_needed: bool| models::size(model, is_needed.then_some(terminal));
-    let sizes = Sizes {
+    let sizes = ModelSizes {
         masked_lm: size(&first.model.masked_lm, needs.masked_lm)?,
         tagger: size(&first.model.tagger, needs.tagger)?,
     };
@@ -69,7 +69,7 @@ pub(crate) fn plan_of_model(dir: &Path, layers: &Layers, flags: &[Flag]) -> Resu
     let paths = own.as_deref().into_iter().chain(layers.config.as_deref());
     let files = paths.map(read).collect::<Result<Vec<_>, _>>()?;
     let size = models::size(&dir.display().to_string(), None)?;
-    let mut table = PlanTable::new(Preset::default(), Sizes::both(size));
+    let mut table = PlanTable::new(Preset::default(), ModelSizes::both(size));
     lay_over(&mut table, (&files, layers), flags)?;
     Ok(table.plan()?)
 }
@@ -77,7 +77,7 @@ pub(crate) fn plan_of_model(dir: &Path, layers: &Layers, flags: &[Flag]) -> Resu
 /// The plan of a command that trains no model, so that no preset depends on one.
 pub(crate) fn plan_of_layers(layers: &Layers, flags: &[Flag]) -> Result<Plan, Failure> {
     let file = layers.config.as_deref().map(read).transpose()?;
-    let mut table = PlanTable::new(Preset::default(), Sizes::both(Size::Small));
+    let mut table = PlanTable::new(Preset::default(), ModelSizes::both(ModelSize::Small));
     lay_over(&mut table, (file.as_slice(), layers), flags)?;
     Ok(table.plan()?)
 }

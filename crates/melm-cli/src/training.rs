@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use melm::augment::Gold;
 use melm::files::{Fingerprint, write_whole};
-use melm::fit::{Best, FitSettings, Fitted};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
 use melm::plan::Plan;
 use melm::random::Seed;
 use melm::stage::{Event, Run};
+use melm::training::{BestEvaluation, TrainingOutcome, TrainingSettings};
 use melm_nn::device::Device;
 use serde_json::{Map, Value, json};
 use toml::Value as Toml;
@@ -63,10 +63,10 @@ impl Kind {
         }
     }
 
-    fn fit(self, plan: &Plan) -> &FitSettings {
+    fn fit(self, plan: &Plan) -> &TrainingSettings {
         match self {
-            Self::Tagger => &plan.tagger.fit,
-            Self::MaskedLm => &plan.finetune.fit,
+            Self::Tagger => &plan.tagger.training,
+            Self::MaskedLm => &plan.finetune.training,
         }
     }
 
@@ -77,7 +77,7 @@ impl Kind {
         }
     }
 
-    fn measured(self, best: Best) -> String {
+    fn measured(self, best: BestEvaluation) -> String {
         match self {
             Self::Tagger => format!("dev F1 {:.2} in epoch {}", best.value * 100.0, best.epoch),
             Self::MaskedLm => format!("dev loss {:.3} in epoch {}", best.value, best.epoch),
@@ -100,7 +100,7 @@ pub(crate) struct Training<'a> {
 
 /// What a training did.
 pub(crate) struct Learned {
-    pub(crate) fitted: Fitted,
+    pub(crate) fitted: TrainingOutcome,
     /// What else is to be said, and to be put down.
     pub(crate) lines: Vec<String>,
     pub(crate) counts: Vec<(&'static str, usize)>,
@@ -217,7 +217,7 @@ impl<'a> Training<'a> {
         record
     }
 
-    fn result(&self, fitted: &Fitted) -> String {
+    fn result(&self, fitted: &TrainingOutcome) -> String {
         let best = match fitted.best {
             Some(best) => self.kind.measured(best),
             None => "last epoch kept".to_owned(),

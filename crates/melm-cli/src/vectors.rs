@@ -1,7 +1,7 @@
 //! Word vectors that mentions are compared by.
 
 use melm::Error;
-use melm::codemix::{LexiconCounts, VectorKind, Vectors};
+use melm::codemix::{LexiconCounts, MentionVectors, VectorKind};
 use melm::model::Pretrained;
 use melm::plan::Plan;
 use melm_text::Corpus;
@@ -34,7 +34,7 @@ pub(crate) fn read(
     (plan, corpus): (&Plan, &Corpus),
     masked_lm: Option<&Pretrained>,
     terminal: &Terminal,
-) -> Result<Option<Vectors>, Failure> {
+) -> Result<Option<MentionVectors>, Failure> {
     if plan.method.mixes() && corpus.languages().len() < 2 {
         return Err(Error::OneLanguage.into());
     }
@@ -56,9 +56,9 @@ pub(crate) fn open(
     (by_pieces, corpus): (bool, &Corpus),
     masked_lm: Option<&Pretrained>,
     terminal: &Terminal,
-) -> Result<Option<Vectors>, Failure> {
+) -> Result<Option<MentionVectors>, Failure> {
     if let Some(pretrained) = masked_lm.filter(|_| by_pieces) {
-        return Ok(Some(Vectors::of_pieces(corpus, pretrained)?));
+        return Ok(Some(MentionVectors::from_piece_embeddings(corpus, pretrained)?));
     }
     let mut files = Vec::new();
     for one in given {
@@ -78,7 +78,7 @@ pub(crate) fn open(
         files.push((code.clone(), path.clone()));
     }
     let mut progress = Progress::of_steps("reading vectors", terminal);
-    let vectors = Vectors::read(corpus, &files, &mut |done, of| progress.at_step(done, of));
+    let vectors = MentionVectors::read(corpus, &files, &mut |done, of| progress.at_step(done, of));
     drop(progress);
     let vectors = vectors.map_err(|error| match error {
         Error::Text(text) => Failure::Text(text),

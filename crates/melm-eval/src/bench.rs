@@ -7,7 +7,7 @@ use std::path::Path;
 use super::key::{Arithmetic, key};
 use super::{Cell, Grid, Languages, Line, System};
 use melm::augment::Method;
-use melm::codemix::Vectors;
+use melm::codemix::MentionVectors;
 use melm::model::Pretrained;
 use melm::plan::Plan;
 
@@ -24,7 +24,7 @@ pub struct Bench<'a> {
     /// The masked language model, if any method needs it.
     pub masked_lm: Option<&'a Pretrained>,
     /// Vectors of the words of all mentions, if any method compares by them.
-    pub vectors: Option<&'a Vectors>,
+    pub vectors: Option<&'a MentionVectors>,
     /// The tagger's encoder.
     pub tagger: &'a Pretrained,
     /// What decides results beside data and plan.

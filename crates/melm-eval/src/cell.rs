@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::System;
-use melm::fit::Budget;
+use melm::training::Budget;
 
 /// The coordinates of one tagger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

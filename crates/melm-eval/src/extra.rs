@@ -46,7 +46,7 @@ pub(crate) fn extended(
             Some(Donor { sentence: *sentence, tokens: mention.tokens.clone() })
         });
         let donors: Vec<_> = donors.collect();
-        substituted(&both, (source, 1), &donors).sentence
+        substituted(&both, source, 1, &donors).sentence
     };
     let sentences = both.sentences()[..n_gold].iter().cloned().chain(sources.map(draft)).collect();
     Ok(Corpus::new(both.types().clone(), both.scheme(), sentences).expect("tags stay valid"))

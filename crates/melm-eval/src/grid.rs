@@ -10,7 +10,7 @@ use toml::Table;
 
 use super::{Cell, System};
 use crate::Error;
-use melm::fit::Budget;
+use melm::training::Budget;
 
 /// The name of the settings that no variant changes.
 pub(crate) const BASE: &str = "base";

@@ -14,11 +14,11 @@ use super::{Cell, System};
 use crate::Error;
 use melm::augment::{Backbones, Funnel, Gold, Method, augment};
 use melm::files::sha256;
-use melm::fit::{Budget, Every, Keep};
 use melm::plan::Plan;
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
-use melm::tagger::{Tagger, TaggerSettings, Trained};
+use melm::tagger::{Tagger, TaggerSettings, TrainedTagger};
+use melm::training::{Budget, CheckpointChoice, EvaluationInterval};
 
 /// Hears the cell under way, a stage's name and what it has to tell.
 pub(crate) type Hear<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Control;
@@ -28,7 +28,7 @@ pub(crate) struct Group<'a> {
     bench: &'a Bench<'a>,
     device: &'a Device,
     drawn: Drawn,
-    judge: Option<(TaggerSettings, Trained)>,
+    judge: Option<(TaggerSettings, TrainedTagger)>,
     made: Option<Made>,
 }
 
@@ -104,20 +104,20 @@ impl<'a> Group<'a> {
         train: &Corpus,
         settings: &TaggerSettings,
         run: &mut Run<'_>,
-    ) -> Result<Trained, Error> {
-        let corpora = (train, self.drawn.dev.as_ref());
-        let stage = &mut run.stage("tagger");
-        Ok(Tagger::train(self.bench.tagger, corpora, (settings, self.device), stage)?)
+    ) -> Result<TrainedTagger, Error> {
+        let (dev, stage) = (self.drawn.dev.as_ref(), &mut run.stage("tagger"));
+        Ok(Tagger::train(self.bench.tagger, train, dev, settings, self.device, stage)?)
     }
 
     /// The settings of a tagger with this budget. A number of updates is divided by the same number of evaluations,
     /// whatever the size of the training set.
     fn settings(&self, plan: &Plan, budget: Budget) -> TaggerSettings {
         let mut settings = plan.tagger.clone();
-        settings.fit.budget = budget;
+        settings.training.budget = budget;
         if let Budget::Updates(updates) = budget {
             let between = NonZeroU64::new(updates.get() / self.bench.evaluations);
-            settings.fit.evaluate_every = Every::updates(between.unwrap_or(NonZeroU64::MIN));
+            settings.training.evaluate_every =
+                EvaluationInterval::updates(between.unwrap_or(NonZeroU64::MIN));
         }
         settings
     }
@@ -125,7 +125,8 @@ impl<'a> Group<'a> {
     /// Makes the training set of a cell, unless the last cell had the same.
     fn make(&mut self, cell: &Cell, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
         // A budget of gold that is the plan's is the judge of the others.
-        if plan.has_judge() || cell.method == System::GOLD && cell.budget == plan.tagger.fit.budget
+        if plan.has_judge()
+            || cell.method == System::GOLD && cell.budget == plan.tagger.training.budget
         {
             self.make_judge(plan, run)?;
         }
@@ -172,7 +173,7 @@ impl<'a> Group<'a> {
 
     /// Trains the gold-only tagger of the plan, unless it is the last one's.
     fn make_judge(&mut self, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
-        let settings = self.settings(plan, plan.tagger.fit.budget);
+        let settings = self.settings(plan, plan.tagger.training.budget);
         if self.judge.as_ref().is_none_or(|(known, _)| *known != settings) {
             self.judge = None;
             let trained = self.train(&self.drawn.train, &settings, run)?;
@@ -185,7 +186,7 @@ impl<'a> Group<'a> {
         &self,
         cell: &Cell,
         (plan, made): (&Plan, &Made),
-        trained: &Trained,
+        trained: &TrainedTagger,
         seconds: Seconds,
     ) -> Result<Line, Error> {
         let started = self.bench.now();
@@ -201,7 +202,8 @@ impl<'a> Group<'a> {
         }
         let score = self.bench.now() - started;
         let round = |seconds: f64| (seconds * 100.0).round() / 100.0;
-        let kept = trained.fitted.best.filter(|_| plan.tagger.fit.keep == Keep::Best);
+        let kept =
+            trained.outcome.best.filter(|_| plan.tagger.training.keep == CheckpointChoice::Best);
         Ok(Line {
             key: self.bench.key(cell),
             melm: env!("CARGO_PKG_VERSION").to_owned(),
@@ -210,7 +212,7 @@ impl<'a> Group<'a> {
             test,
             n_train: made.train.sentences().len(),
             drafts: made.funnel.clone(),
-            updates: trained.fitted.n_steps,
+            updates: trained.outcome.n_steps,
             best_epoch: kept.map(|best| best.epoch),
             seconds: Seconds {
                 drafts: round(made.seconds),

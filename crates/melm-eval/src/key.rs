@@ -3,8 +3,8 @@
 use super::{Cell, Languages, System};
 use melm::augment::Method;
 use melm::files::Fingerprint;
-use melm::fit::Budget;
 use melm::plan::Plan;
+use melm::training::Budget;
 
 /// What decides results beside data and plan.
 #[derive(Clone, Debug)]
@@ -47,7 +47,7 @@ pub(crate) fn key(
         add(&language.train.fingerprint);
         add(language.dev.as_ref().map_or("", |dev| &dev.fingerprint));
     }
-    let judge = Some(plan.tagger.fit.budget).filter(|_| cell.method.drafts().is_some());
+    let judge = Some(plan.tagger.training.budget).filter(|_| cell.method.drafts().is_some());
     if judge.into_iter().chain([cell.budget]).any(|budget| matches!(budget, Budget::Updates(_))) {
         // Not as in ledgers from before these were evaluated by updates rather than by whole epochs.
         add("evaluated by updates");
@@ -76,7 +76,7 @@ fn settings_of(system: System, plan: &Plan) -> String {
     let tagger = || toml::to_string(&plan.tagger).expect("settings are a table");
     // The budget of the plan is the judge's; gold has none.
     let mut gold = plan.clone();
-    gold.tagger.fit.budget = Budget::Epochs(std::num::NonZeroU64::MIN);
+    gold.tagger.training.budget = Budget::Epochs(std::num::NonZeroU64::MIN);
     let alone = || toml::to_string(&gold.tagger).expect("settings are a table");
     match system {
         System::Method(Method::Gold) | System::AddEntity | System::AddContext => alone(),

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use super::Cell;
 use crate::Error;
 use melm::augment::Funnel;
-use melm::tagger::Scored;
+use melm::tagger::TaggerScores;
 
 /// A finished cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -75,7 +75,7 @@ pub struct Seconds {
 
 impl F1 {
     /// The counts of an examination.
-    pub fn of(scored: &Scored) -> Self {
+    pub fn of(scored: &TaggerScores) -> Self {
         let name = |t| scored.scores.types().name(t).to_owned();
         let counts = scored.scores.by_type().into_iter();
         let by_type = counts.map(|(t, c)| (name(t), [c.gold, c.predicted, c.correct])).collect();

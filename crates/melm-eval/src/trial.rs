@@ -11,8 +11,8 @@ use super::table::{Rows, Split as Scored, Table};
 use super::{Line, Paper, System};
 use melm::augment::{Funnel, Method};
 use melm::files::sha256;
-use melm::fit::Budget;
 use melm::random::Seed;
+use melm::training::Budget;
 
 /// What is tried.
 #[derive(Clone, Debug)]

@@ -3,12 +3,14 @@
 
 use std::path::Path;
 
-use melm::fit::{Every, FitSettings, Freeze, Keep, Shape};
 use melm::model::Pretrained;
 use melm::pieces::{Tokenizer, TokenizerFiles};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
-use melm::tagger::{Head, Tagger, TaggerSettings, Trained};
+use melm::tagger::{Tagger, TaggerHead, TaggerSettings, TrainedTagger};
+use melm::training::{
+    CheckpointChoice, EvaluationInterval, FrozenPrefixes, ScheduleKind, TrainingSettings,
+};
 use melm_eval::Entities;
 use melm_nn::config::Config;
 use melm_nn::device::Device;
@@ -46,29 +48,29 @@ fn pretrained(dir: &Path) -> Pretrained {
     Pretrained::open(dir).unwrap()
 }
 
-fn train(dir: &Path, gold: &Corpus) -> Trained {
+fn train(dir: &Path, gold: &Corpus) -> TrainedTagger {
     let settings = TaggerSettings {
-        head: Head::Crf,
+        head: TaggerHead::Crf,
         constrained: true,
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: "30 epochs".parse().unwrap(),
             batch_size: 2.try_into().unwrap(),
             learning_rate: 2e-2,
             warmup: 0.1,
-            schedule: Shape::Linear,
+            schedule: ScheduleKind::Linear,
             weight_decay: 0.01,
             clip: 1.0,
-            evaluate_every: Every::Epochs(2.try_into().unwrap()),
+            evaluate_every: EvaluationInterval::Epochs(2.try_into().unwrap()),
             patience: 0,
-            keep: Keep::Best,
-            freeze: Freeze(vec!["roberta.embeddings.word".to_owned()]),
+            keep: CheckpointChoice::Best,
+            freeze: FrozenPrefixes(vec!["roberta.embeddings.word".to_owned()]),
         },
     };
     let mut listener = |_: &str, _: Event<'_>| Control::Continue;
     let mut run = Run { seed: Seed(1), folder: None, observer: &mut listener };
     let stage = &mut run.stage("tagger");
     let pretrained = pretrained(&dir.join("model"));
-    Tagger::train(&pretrained, (gold, Some(gold)), (&settings, &Device::cpu(2)), stage).unwrap()
+    Tagger::train(&pretrained, gold, Some(gold), &settings, &Device::cpu(2), stage).unwrap()
 }
 
 #[test]
@@ -76,7 +78,7 @@ fn a_mention_is_valid_if_the_oracle_finds_it_with_the_same_label() {
     let gold = corpus(TEXT);
     let dir = tempfile::tempdir().unwrap();
     let oracle = train(dir.path(), &gold);
-    assert!(oracle.fitted.best.unwrap().value > 0.999);
+    assert!(oracle.outcome.best.unwrap().value > 0.999);
     let count = |text: &str| {
         Entities::count(&corpus(text), &gold, &oracle.tagger, &Device::cpu(1)).unwrap()
     };

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::draft::Draft;
 use crate::rate::Rate;
-use crate::tagger::{Cuts, TagSet, Tagger};
+use crate::tagger::{TagSet, Tagger, Truncation};
 
 /// What a draft must pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -69,7 +69,11 @@ impl<'a> Judge<'a> {
     }
 
     /// The judge's opinion of each draft, in their order, and what had to be cut to read them.
-    pub fn read(&self, device: &Device, drafts: &[&Draft]) -> Result<(Vec<Opinion>, Cuts), Error> {
+    pub fn read(
+        &self,
+        device: &Device,
+        drafts: &[&Draft],
+    ) -> Result<(Vec<Opinion>, Truncation), Error> {
         let tokens: Vec<Vec<&str>> = drafts
             .iter()
             .map(|draft| draft.sentence.tokens().iter().map(AsRef::as_ref).collect())
@@ -79,7 +83,7 @@ impl<'a> Judge<'a> {
         let set = self.tagger.tags();
         let mut opinions: Vec<Option<Opinion>> = vec![None; drafts.len()];
         let cuts =
-            self.tagger.judge_each(device, (&tokens, &wanted), &mut |at, tagged, likely| {
+            self.tagger.judge_each(device, &tokens, &wanted, &mut |at, tagged, likely| {
                 let found = tagged.tags.iter().map(|tag| set.number(*tag).unwrap_or_default());
                 let pairs = found.zip(&wanted[at]).enumerate();
                 let disagreements: Vec<_> = pairs

@@ -4,7 +4,7 @@
 //! [`codemix`] (2.5).
 //! Around them: named random streams ([`random`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
 //! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`], the one
-//! training loop ([`fit`]), the [`tagger`], and all settings in one [`plan`]. The crate
+//! training loop ([`training`]), the [`tagger`], and all settings in one [`plan`]. The crate
 //! `melm-eval` compares methods with each other.
 
 pub mod augment;
@@ -15,8 +15,8 @@ pub mod entity_lm;
 pub mod error;
 pub mod files;
 pub mod filter;
-pub mod fit;
 pub mod folder;
+pub mod free_generation;
 pub mod generate;
 pub mod hub;
 pub mod linearize;
@@ -31,7 +31,7 @@ mod related;
 pub mod sample;
 pub mod stage;
 pub mod tagger;
+pub mod training;
 pub mod windows;
-pub mod written;
 
 pub use error::Error;

@@ -7,7 +7,7 @@ use crate::random::Seed;
 /// Draws of one seed are nested: the 100 are among the 200. All of them if `size` is at least `n`.
 ///
 /// ```
-/// use melm::{run::Seed, sample::draw};
+/// use melm::{random::Seed, sample::draw};
 /// let (small, large) = (draw(50, 5, Seed(1)), draw(50, 10, Seed(1)));
 /// assert!(small.iter().all(|position| large.contains(position)));
 /// ```

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::Error;
-use crate::fit::Epoch;
 use crate::random::{Seed, StreamKey};
+use crate::training::EpochMetrics;
 
 /// A report of a stage to the observer of its run.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +24,7 @@ pub enum Event<'a> {
         of: u64,
     },
     /// A training epoch has ended.
-    Epoch(&'a Epoch),
+    Epoch(&'a EpochMetrics),
 }
 
 /// The observer's answer to an event: what the stage does next.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use melm::entity_lm::{EntityLm, MarkerSettings};
 use melm::markers::RowStart;
 use melm::model::{Embedded, Pretrained};
-use melm::plan::{Preset, Size, Sizes};
+use melm::plan::{ModelSize, ModelSizes, Preset};
 use melm_nn::device::Device;
 use melm_nn::mlm::{MaskedBatch, MaskedLmTape, Predictions};
 use melm_text::{Corpus, ReadOptions, Source};
@@ -40,7 +40,7 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
     let golden = std::fs::read_to_string(testdata(golden)).unwrap();
     let cases: Vec<Case> = serde_json::from_str(&golden).unwrap();
     let corpus = corpus();
-    let plan = Preset::ReferenceCode.plan(Sizes::both(Size::Full));
+    let plan = Preset::ReferenceCode.plan(ModelSizes::both(ModelSize::Full));
     // Rows of markers that hold nothing random can be made in Python too.
     let markers = MarkerSettings { start: RowStart::RelatedWords, ..plan.markers };
     let (lm, _) = EntityLm::new(pretrained, &[&corpus], &markers, 1).unwrap();

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use melm::augment::{DraftRecord, Funnel, Verdict, to_lines};
-use melm::codemix::{Choice, Codemix as Mixer};
+use melm::codemix::{Codemix as Mixer, DonorChoice};
 use melm::draft::Novelty;
 use melm::random::Seed;
 use melm_text::{Corpus, Sentence};
@@ -22,7 +22,7 @@ use crate::terminal::Terminal;
 use crate::vectors;
 
 pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure> {
-    let choice = if command.random { Choice::Random } else { Choice::Similar };
+    let choice = if command.random { DonorChoice::Random } else { DonorChoice::Similar };
     let method = if command.random { "codemix-random" } else { "codemix-ess" };
     let mut flags: Vec<_> = vectors::flag(&command.vectors)?.into_iter().collect();
     let value = Value::String(method.into());
@@ -40,7 +40,7 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
     let masked_lm = masked_lm.transpose()?;
     let corpus = train.corpus();
     let read = vectors::read(&command.vectors, (&plan, corpus), masked_lm.as_ref(), terminal)?;
-    let mut mixer = Mixer::new(corpus, (choice, read.as_ref()), plan.codemix)?;
+    let mut mixer = Mixer::new(corpus, choice, read.as_ref(), plan.codemix)?;
     terminal.say(&format!("mixing {} by {method}", train.described()));
     for line in vectors::lacks(mixer.counts()) {
         terminal.say(&line);
@@ -49,7 +49,7 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
     let (mut novelty, mut new, mut records) = (Novelty::of(corpus), Vec::new(), Vec::new());
     for round in 1..=command.rounds.get() {
         let mut progress = Progress::of_steps("mixing languages", terminal);
-        let drafts = mixer.round((key, round), &mut |done, of| {
+        let drafts = mixer.round(key, round, &mut |done, of| {
             progress.at_step(done, of);
             ControlFlow::Continue(())
         });

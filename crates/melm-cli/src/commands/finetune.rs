@@ -32,7 +32,7 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
         let (n_windowed, n_left_out) = (tuned.linearized.n_windowed, tuned.linearized.n_left_out);
         lines.extend(cuts((n_windowed, n_left_out), 0));
         let counts = vec![("windowed_sentences", n_windowed), ("left_out_mentions", n_left_out)];
-        Ok(Learned { fitted: tuned.fitted.ok_or_else(nothing)?, lines, counts })
+        Ok(Learned { fitted: tuned.outcome.ok_or_else(nothing)?, lines, counts })
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use melm::tagger::{Cuts, Tagged, Tagger};
+use melm::tagger::{TaggedSentence, Tagger, Truncation};
 use melm_nn::device::Device;
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
@@ -69,12 +69,12 @@ impl Job<'_> {
         device: &Device,
         mut out: Output,
         progress: &mut Progress,
-    ) -> Result<Cuts, Failure> {
+    ) -> Result<Truncation, Failure> {
         let name = out.name().to_owned();
         let failed = |error| Output::failed(&name, error);
         let mut reader = Reader::new(self.source, self.options)?;
         let mut writer = self.writer(&reader);
-        let mut all = Cuts::default();
+        let mut all = Truncation::default();
         let mut types = EntityTypes::default();
         loop {
             let records = read(&mut reader, &mut types);
@@ -82,7 +82,7 @@ impl Job<'_> {
                 break;
             }
             let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
-            let mut tagged: Vec<Option<Tagged>> = vec![None; records.len()];
+            let mut tagged: Vec<Option<TaggedSentence>> = vec![None; records.len()];
             let cuts = self.tagger.tag_each(device, &sentences, &mut |at, found| {
                 tagged[at] = Some(found);
             })?;
@@ -114,7 +114,7 @@ impl Job<'_> {
     fn sentence(
         &self,
         record: &Record<'_>,
-        tagged: &Tagged,
+        tagged: &TaggedSentence,
         writer: &mut Writer<Vec<u8>>,
     ) -> std::io::Result<Vec<u8>> {
         let set = self.tagger.tags();

@@ -4,7 +4,7 @@ use std::sync::{Mutex, PoisonError};
 
 use melm::augment::Method;
 use melm::files::Fingerprint;
-use melm::fit::Budget;
+use melm::training::Budget;
 use melm_eval::{Ledger, Line, System, Trial};
 use serde_json::{Map, json};
 

@@ -13,7 +13,7 @@ pub use write::{csv, latex, markdown};
 use std::collections::BTreeMap;
 
 use super::{Line, System};
-use melm::fit::Budget;
+use melm::training::Budget;
 
 /// Which table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use crate::grid::BASE;
 use crate::statistics::Mean;
 use crate::{Paper, System};
 use melm::augment::Method;
-use melm::fit::Budget;
+use melm::training::Budget;
 
 /// The name of the column of means.
 pub(crate) const MEAN: &str = "mean";

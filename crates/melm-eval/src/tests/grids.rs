@@ -6,7 +6,7 @@ use std::fs;
 use super::{GRID, cell, corpus, grid};
 use crate::key::{Arithmetic, key};
 use crate::{Cell, Grid, Language, Languages, Only, Shard, Split, System, gathered, subset};
-use melm::plan::{Plan, PlanTable, Preset, Size, Sizes};
+use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
 use melm::random::Seed;
 use melm::sample::draw;
 
@@ -108,7 +108,7 @@ fn a_draw_is_what_a_file_of_its_sentences_would_be_read_as() {
 }
 
 fn plan(edits: &[&str]) -> Plan {
-    let mut table = PlanTable::new(Preset::Best, Sizes::both(Size::Small));
+    let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
     for edit in edits {
         table.set(edit).unwrap();
     }

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 
 use super::record::is_none;
 use super::{DraftRecord, Verdict};
-use crate::written::Dropped;
+use crate::free_generation::RejectedCounts;
 
 /// How many drafts there were, and how many were kept or why not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Funnel {
     /// Sentences that were written and are no drafts, by reason; methods that fill masks write none.
-    #[serde(default, skip_serializing_if = "Dropped::is_empty")]
-    pub dropped: Dropped,
+    #[serde(default, skip_serializing_if = "RejectedCounts::is_empty")]
+    pub dropped: RejectedCounts,
     /// All drafts.
     pub drafts: usize,
     /// Those that repeat their source.
@@ -55,7 +55,7 @@ impl Funnel {
     pub fn of(records: &[DraftRecord], corpus: &Corpus) -> Self {
         let count = |verdict| records.iter().filter(|record| record.verdict == verdict).count();
         Self {
-            dropped: Dropped::default(),
+            dropped: RejectedCounts::default(),
             drafts: records.len(),
             repeat_source: count(Verdict::RepeatsSource),
             repeat_gold: count(Verdict::RepeatsGold),
@@ -73,7 +73,7 @@ impl Funnel {
 
     /// With what was written and is no draft.
     #[must_use]
-    pub fn with_dropped(self, dropped: &Dropped) -> Self {
+    pub fn with_dropped(self, dropped: &RejectedCounts) -> Self {
         Self { dropped: dropped.clone(), ..self }
     }
 }

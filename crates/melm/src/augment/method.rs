@@ -13,14 +13,14 @@ use crate::baselines::{Daga, Mulda, ReplaceTokens, Substitute};
 use crate::codemix::{Codemix, LexiconCounts};
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
-use crate::fit::Fitted;
+use crate::free_generation::RejectedCounts;
 use crate::generate::{Drafter, Progress};
 use crate::linearize::LinearizedCorpus;
 use crate::markers::MarkerStart;
 use crate::model::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Control, Event, Run, Stage};
-use crate::written::Dropped;
+use crate::training::TrainingOutcome;
 
 /// How drafts are made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -114,8 +114,8 @@ pub trait Augmenter {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error>;
 
     /// What it wrote in the last round that is no draft; methods that fill masks write nothing else.
-    fn dropped(&self) -> Dropped {
-        Dropped::default()
+    fn dropped(&self) -> RejectedCounts {
+        RejectedCounts::default()
     }
 }
 
@@ -125,7 +125,7 @@ pub struct Prepared {
     /// Where the rows of markers started.
     pub markers: Vec<MarkerStart>,
     /// The fine-tuning, if there was one.
-    pub finetuned: Option<Fitted>,
+    pub finetuned: Option<TrainingOutcome>,
     /// Sentences without a mention, of which there are no drafts.
     pub n_without_mentions: usize,
     /// Sentences read in several windows.
@@ -156,17 +156,16 @@ pub fn prepare<'a>(
         let augmenter: Box<dyn Augmenter> = match plan.method {
             Method::LabelWise => Box::new(Substitute::new(gold.train, plan.substitute)),
             Method::Daga => {
-                let settings = (&plan.daga, plan.generate.rounds.get());
-                let (daga, fitted) = Daga::train(gold, settings, device, &mut run.stage("daga"))?;
-                prepared.finetuned = Some(fitted);
+                let (n_rounds, stage) = (plan.generate.rounds.get(), &mut run.stage("daga"));
+                let (daga, outcome) = Daga::train(gold, &plan.daga, n_rounds, device, stage)?;
+                prepared.finetuned = Some(outcome);
                 Box::new(daga)
             }
             Method::Mulda => {
-                let settings = (&plan.mulda, plan.generate.rounds.get());
-                let gold = (gold, backbones.mulda());
-                let (mulda, learnt) =
-                    Mulda::train(gold, settings, device, &mut run.stage("mulda"))?;
-                prepared.finetuned = Some(learnt.fitted);
+                let (n_rounds, stage) = (plan.generate.rounds.get(), &mut run.stage("mulda"));
+                let (model, settings) = (backbones.mulda(), &plan.mulda);
+                let (mulda, learnt) = Mulda::train(gold, model, settings, n_rounds, device, stage)?;
+                prepared.finetuned = Some(learnt.outcome);
                 prepared.n_too_long = learnt.n_too_long;
                 Box::new(mulda)
             }
@@ -188,7 +187,7 @@ pub fn prepare<'a>(
     let tuned = tune(learnt, plan, (pretrained, device), run)?;
     let melm = Melm::of(tuned.lm, tuned.linearized, (gold.train, sources), plan, device);
     prepared.markers = tuned.markers;
-    prepared.finetuned = tuned.fitted;
+    prepared.finetuned = tuned.outcome;
     prepared.n_windowed = melm.linearized().n_windowed;
     prepared.n_left_out = melm.linearized().n_left_out;
     prepared.n_unmaskable = melm.n_unmaskable();
@@ -202,7 +201,7 @@ pub struct Tuned {
     /// Where the rows of its markers started.
     pub markers: Vec<MarkerStart>,
     /// How it was fine-tuned, unless the method takes it as it is.
-    pub fitted: Option<Fitted>,
+    pub outcome: Option<TrainingOutcome>,
     /// The training set as the model reads it.
     pub linearized: LinearizedCorpus,
 }
@@ -220,11 +219,11 @@ pub fn tune(
     let (lm, markers) = EntityLm::new(pretrained, &corpora, &plan.marker_settings(), seed)?;
     if !plan.method.finetunes() {
         let linearized = lm.linearize(gold.train)?;
-        return Ok(Tuned { lm, markers, fitted: None, linearized });
+        return Ok(Tuned { lm, markers, outcome: None, linearized });
     }
-    let Finetuned { lm, fitted, linearized } =
+    let Finetuned { lm, outcome, linearized } =
         lm.finetune(gold.train, gold.dev, &plan.finetune, device, &mut stage)?;
-    Ok(Tuned { lm, markers, fitted: Some(fitted), linearized })
+    Ok(Tuned { lm, markers, outcome: Some(outcome), linearized })
 }
 
 /// Drafts by a masked entity language model (section 2.3).

@@ -18,17 +18,17 @@ use melm_text::{Corpus, Sentence};
 
 use crate::Error;
 use crate::baselines::{MuldaModel, PretrainedSeq2Seq};
-use crate::codemix::Vectors;
+use crate::codemix::MentionVectors;
 use crate::draft::{Draft, Novelty};
 use crate::files::{sha256, write_whole};
 use crate::filter::{FilterMode, Judge};
-use crate::fit::Fitted;
+use crate::free_generation::RejectedCounts;
 use crate::generate::WithoutMentions;
 use crate::model::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Control, Event, Run, Stage};
-use crate::tagger::{Cuts, Tagger};
-use crate::written::Dropped;
+use crate::tagger::{Tagger, Truncation};
+use crate::training::TrainingOutcome;
 
 /// A draft and its line.
 pub type Judged = (DraftRecord, Draft);
@@ -53,7 +53,7 @@ pub struct Backbones<'a> {
     /// Of the judge; not needed without a filter.
     pub tagger: Option<&'a Pretrained>,
     /// Vectors of words, for methods that compare mentions by them.
-    pub vectors: Option<&'a Vectors>,
+    pub vectors: Option<&'a MentionVectors>,
     /// A judge that was trained on the same gold already; without one it is trained.
     pub judge: Option<&'a Tagger>,
 }
@@ -74,13 +74,13 @@ pub struct Augmented {
     /// The same as text: the lines of `drafts.jsonl`.
     pub lines: String,
     /// What was written and is no draft.
-    pub dropped: Dropped,
+    pub dropped: RejectedCounts,
     /// The kept ones, as sentences of the corpus.
     pub kept: Vec<Sentence>,
     /// How the training of the judge went, if it was needed.
-    pub judge: Option<Fitted>,
+    pub judge: Option<TrainingOutcome>,
     /// What the judge could not learn from in one piece.
-    pub judge_cuts: Cuts,
+    pub judge_cuts: Truncation,
     /// How the method was prepared, if it was needed.
     pub prepared: Option<Prepared>,
 }
@@ -97,7 +97,7 @@ pub fn augment(
     let n_rounds = plan.generate.rounds.get();
     let mut novelty = Novelty::of(gold.train);
     let (mut crew, mut all, mut lines) = (None, Vec::new(), String::new());
-    let mut dropped = Dropped::default();
+    let mut dropped = RejectedCounts::default();
     for round in 1..=n_rounds {
         if let Some((made, text)) = rounds.read(round, gold.train)? {
             lines.push_str(&text);
@@ -122,7 +122,7 @@ pub fn augment(
     let kept = all.iter().filter(|(record, _)| record.verdict.is_kept());
     let kept = kept.map(|(_, draft)| draft.sentence.clone()).collect();
     let records = all.into_iter().map(|(record, _)| record).collect();
-    let judge_cuts = crew.as_ref().map_or(Cuts::default(), |crew| crew.cuts);
+    let judge_cuts = crew.as_ref().map_or(Truncation::default(), |crew| crew.cuts);
     let (judge, prepared) = crew.map_or((None, None), |crew| (crew.fitted, Some(crew.prepared)));
     Ok(Augmented { records, lines, dropped, kept, judge, judge_cuts, prepared })
 }
@@ -133,8 +133,8 @@ struct Crew<'a> {
     prepared: Prepared,
     given: Option<&'a Tagger>,
     tagger: Option<Tagger>,
-    fitted: Option<Fitted>,
-    cuts: Cuts,
+    fitted: Option<TrainingOutcome>,
+    cuts: Truncation,
 }
 
 impl<'a> Crew<'a> {
@@ -147,16 +147,16 @@ impl<'a> Crew<'a> {
     ) -> Result<Self, Error> {
         let (augmenter, prepared) = prepare(gold, plan, (backbones, device), run)?;
         let given = backbones.judge.filter(|_| plan.has_judge());
-        let (tagger, fitted, cuts) = (None, None, Cuts::default());
+        let (tagger, fitted, cuts) = (None, None, Truncation::default());
         let mut crew = Self { augmenter, prepared, given, tagger, fitted, cuts };
         if plan.has_judge() && given.is_none() {
             let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
             // The tagger that `melm train` makes of the same data.
             let stage = &mut run.stage_as("judge", "tagger");
-            let corpora = (gold.train, gold.dev);
-            let trained = Tagger::train(pretrained, corpora, (&plan.tagger, device), stage)?;
-            crew.cuts = trained.cuts;
-            (crew.tagger, crew.fitted) = (Some(trained.tagger), Some(trained.fitted));
+            let settings = &plan.tagger;
+            let trained = Tagger::train(pretrained, gold.train, gold.dev, settings, device, stage)?;
+            crew.cuts = trained.truncation;
+            (crew.tagger, crew.fitted) = (Some(trained.tagger), Some(trained.outcome));
         }
         Ok(crew)
     }
@@ -324,17 +324,24 @@ impl Rounds {
     }
 
     /// What a round wrote that is no draft; there is no file if it wrote nothing else.
-    fn read_dropped(&self, round: u32) -> Result<Dropped, Error> {
-        let Some(folder) = &self.folder else { return Ok(Dropped::default()) };
+    fn read_dropped(&self, round: u32) -> Result<RejectedCounts, Error> {
+        let Some(folder) = &self.folder else { return Ok(RejectedCounts::default()) };
         let path = dropped_of(folder, round);
         match std::fs::read_to_string(&path) {
             Ok(text) => toml::from_str(&text).map_err(|_| melm_nn::Error::State { path }.into()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Dropped::default()),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                Ok(RejectedCounts::default())
+            }
             Err(source) => Err(Error::Read { path, source }),
         }
     }
 
-    fn write(&self, round: u32, made: &[Judged], dropped: &Dropped) -> Result<String, Error> {
+    fn write(
+        &self,
+        round: u32,
+        made: &[Judged],
+        dropped: &RejectedCounts,
+    ) -> Result<String, Error> {
         let text = to_lines(made.iter().map(|(record, _)| record));
         if let Some(folder) = &self.folder {
             std::fs::create_dir_all(folder)

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use melm_text::Corpus;
 
 use crate::Error;
-use crate::codemix::{Choice, Codemix, LexiconCounts, Vectors};
+use crate::codemix::{Codemix, DonorChoice, LexiconCounts, MentionVectors};
 use crate::draft::Draft;
 use crate::plan::Plan;
 use crate::stage::{Control, Event, Run, Stage};
@@ -15,13 +15,13 @@ use crate::stage::{Control, Event, Run, Stage};
 pub(super) fn codemix<'a>(
     train: &'a Corpus,
     plan: &Plan,
-    vectors: Option<&Vectors>,
+    vectors: Option<&MentionVectors>,
 ) -> Result<Codemix<'a>, Error> {
-    let choice = if plan.method.has_vectors() { Choice::Similar } else { Choice::Random };
-    if let (Choice::Similar, None, Some(part)) = (choice, vectors, train.languages().first()) {
+    let choice = if plan.method.has_vectors() { DonorChoice::Similar } else { DonorChoice::Random };
+    if let (DonorChoice::Similar, None, Some(part)) = (choice, vectors, train.languages().first()) {
         return Err(Error::NoVectorsOf { language: part.code.to_string() });
     }
-    Codemix::new(train, (choice, vectors), plan.codemix)
+    Codemix::new(train, choice, vectors, plan.codemix)
 }
 
 /// A round of code-mixing, as a stage tells of it.
@@ -30,7 +30,7 @@ pub(super) fn round(
     round: u32,
     stage: &mut Stage<'_>,
 ) -> Result<Vec<Draft>, Error> {
-    let drafts = mix.round((stage.key(), round), &mut |done, of| match stage
+    let drafts = mix.round(stage.key(), round, &mut |done, of| match stage
         .report(Event::Progress { done, of })
     {
         Control::Stop => ControlFlow::Break(()),
@@ -60,7 +60,7 @@ impl<'a> Sources<'a> {
     pub fn of(
         train: &'a Corpus,
         plan: &Plan,
-        vectors: Option<&Vectors>,
+        vectors: Option<&MentionVectors>,
         run: &mut Run<'_>,
     ) -> Result<Self, Error> {
         if !plan.method.mixes() {

@@ -5,7 +5,7 @@ mod mulda;
 mod replace_tokens;
 mod substitute;
 
-pub use daga::{Daga, DagaSettings, Unknown};
+pub use daga::{Daga, DagaSettings, UnknownTokens};
 pub use mulda::{Mulda, MuldaModel, MuldaSettings, NO_PRETRAINING, PretrainedSeq2Seq};
 pub use replace_tokens::ReplaceTokens;
 pub(crate) use replace_tokens::swapped;

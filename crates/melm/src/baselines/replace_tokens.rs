@@ -41,7 +41,7 @@ impl<'a> ReplaceTokens<'a> {
             .filter(|(_, sentence)| sentence.mentions().next().is_some())
             .map(|(source, sentence)| {
                 let swaps = self.draw(sentence, key.at(source as u64));
-                swapped(self.corpus, (source, round), swaps)
+                swapped(self.corpus, source, round, swaps)
             })
             .collect()
     }
@@ -61,7 +61,7 @@ impl<'a> ReplaceTokens<'a> {
 }
 
 /// The draft in which tokens of the source have given way to others, columns and all.
-pub(crate) fn swapped(corpus: &Corpus, (source, round): (usize, u32), swaps: Vec<Swap>) -> Draft {
+pub(crate) fn swapped(corpus: &Corpus, source: usize, round: u32, swaps: Vec<Swap>) -> Draft {
     let (sentences, own) = (corpus.sentences(), &corpus.sentences()[source]);
     let stretches = swaps.iter().map(|swap| {
         let Swap { token, sentence, from } = *swap;

@@ -48,11 +48,11 @@ impl<'a> Substitute<'a> {
         let key = key.at(u64::from(round));
         sentences
             .filter(|(_, sentence)| sentence.mentions().next().is_some())
-            .map(|(source, sentence)| self.draft(sentence, key, (source, round)))
+            .map(|(source, sentence)| self.draft(sentence, key, source, round))
             .collect()
     }
 
-    fn draft(&self, sentence: &Sentence, key: StreamKey, (source, round): (usize, u32)) -> Draft {
+    fn draft(&self, sentence: &Sentence, key: StreamKey, source: usize, round: u32) -> Draft {
         let mut generator = key.at(source as u64).generator();
         let own: Vec<_> = sentence.mentions().collect();
         let mut drawn: Vec<bool> =
@@ -68,16 +68,12 @@ impl<'a> Substitute<'a> {
             })
         });
         let donors: Vec<_> = donors.collect();
-        substituted(self.corpus, (source, round), &donors)
+        substituted(self.corpus, source, round, &donors)
     }
 }
 
 /// The draft in which mentions of the source have given way to others: one donor, or none, for each.
-pub fn substituted(
-    corpus: &Corpus,
-    (source, round): (usize, u32),
-    donors: &[Option<Donor>],
-) -> Draft {
+pub fn substituted(corpus: &Corpus, source: usize, round: u32, donors: &[Option<Donor>]) -> Draft {
     let sentences = corpus.sentences();
     let tokens_of = |sentence: usize, tokens: &Range<usize>| {
         sentences[sentence].tokens()[tokens.clone()].to_vec()

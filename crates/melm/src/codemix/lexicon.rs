@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use melm_text::{Corpus, EntityType, Language, Mention, Sentence, Token};
+use melm_text::{Corpus, EntityType, Language, Token};
 use serde::Serialize;
 
-use super::Vectors;
+use super::MentionVectors;
 
 /// The label-wise mention sets of a corpus's languages: every mention once, where it occurs first.
 pub struct Lexicon {
@@ -31,7 +31,7 @@ pub(super) struct Entry {
 
 /// The mention of a language that is most like another.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Similar {
+pub struct NearestMention {
     /// Its place in its set, in the order of first occurrence.
     pub entry: usize,
     /// The cosine.
@@ -64,7 +64,7 @@ pub struct LanguageCounts {
 
 impl Lexicon {
     /// Collects the mentions, with their vectors if there are any.
-    pub fn new(corpus: &Corpus, vectors: Option<&Vectors>) -> Self {
+    pub fn new(corpus: &Corpus, vectors: Option<&MentionVectors>) -> Self {
         let n_types = corpus.types().iter().count();
         let empty = || (0..n_types).map(|_| MentionSet::default()).collect::<Vec<_>>();
         let sets = corpus.languages().iter().map(|_| empty()).collect();
@@ -72,30 +72,21 @@ impl Lexicon {
         for (number, sentence) in corpus.sentences().iter().enumerate() {
             let Some(language) = sentence.language() else { continue };
             for mention in sentence.mentions() {
-                let code = &*corpus.languages()[language.index()].code;
-                lexicon.add((number, sentence, language), mention, vectors.map(|v| (v, code)));
+                let text = sentence.tokens()[mention.tokens.clone()].to_vec();
+                let set = &mut lexicon.sets[language.index()][mention.entity_type.index()];
+                if !set.by_text.contains_key(&text) {
+                    let code = &corpus.languages()[language.index()].code;
+                    let unit = vectors.and_then(|vectors| unit(vectors, code, &text));
+                    set.by_text.insert(text, set.entries.len());
+                    set.entries.push(Entry { sentence: number, tokens: mention.tokens, unit });
+                }
             }
         }
         lexicon.count(corpus, vectors);
         lexicon
     }
 
-    fn add(
-        &mut self,
-        (number, sentence, language): (usize, &Sentence, Language),
-        Mention { entity_type, tokens }: Mention,
-        vectors: Option<(&Vectors, &str)>,
-    ) {
-        let set = &mut self.sets[language.index()][entity_type.index()];
-        let text = sentence.tokens()[tokens.clone()].to_vec();
-        if !set.by_text.contains_key(&text) {
-            let unit = vectors.and_then(|(vectors, code)| unit(vectors, code, &text));
-            set.by_text.insert(text, set.entries.len());
-            set.entries.push(Entry { sentence: number, tokens, unit });
-        }
-    }
-
-    fn count(&mut self, corpus: &Corpus, vectors: Option<&Vectors>) {
+    fn count(&mut self, corpus: &Corpus, vectors: Option<&MentionVectors>) {
         for (at, part) in corpus.languages().iter().enumerate() {
             let entries = || self.sets[at].iter().flat_map(|set| &set.entries);
             let words = |entry: &Entry| {
@@ -139,25 +130,31 @@ impl Lexicon {
     }
 
     /// The place of a mention in its set.
-    pub fn find(&self, of: (Language, EntityType), tokens: &[Token]) -> Option<usize> {
-        self.sets[of.0.index()][of.1.index()].by_text.get(tokens).copied()
+    pub fn find(
+        &self,
+        language: Language,
+        entity_type: EntityType,
+        tokens: &[Token],
+    ) -> Option<usize> {
+        self.sets[language.index()][entity_type.index()].by_text.get(tokens).copied()
     }
 
     /// Entity similarity search (equation 3): of a set the mention with the highest cosine to one of another language,
     /// the first of equals; `None` if either side has no vector.
     pub fn nearest(
         &self,
-        (language, entity_type): (Language, EntityType),
+        language: Language,
+        entity_type: EntityType,
         entry: usize,
         target: Language,
-    ) -> Option<Similar> {
+    ) -> Option<NearestMention> {
         let own = self.entries(language, entity_type)[entry].unit.as_ref()?;
-        let mut best: Option<Similar> = None;
+        let mut best: Option<NearestMention> = None;
         for (at, other) in self.entries(target, entity_type).iter().enumerate() {
             let Some(unit) = &other.unit else { continue };
             let cosine = dot(own, unit);
             if best.is_none_or(|best| cosine > best.cosine) {
-                best = Some(Similar { entry: at, cosine });
+                best = Some(NearestMention { entry: at, cosine });
             }
         }
         best
@@ -166,7 +163,7 @@ impl Lexicon {
 
 /// The mean of the words' vectors (equation 2), scaled to length 1, which no cosine sees. Words without a vector are left
 /// out of the mean.
-fn unit(vectors: &Vectors, language: &str, tokens: &[Token]) -> Option<Vec<f32>> {
+fn unit(vectors: &MentionVectors, language: &str, tokens: &[Token]) -> Option<Vec<f32>> {
     let mut sum = vec![0.0_f64; vectors.dimension()];
     for token in tokens {
         if let Some(vector) = vectors.get(language, token.as_str()) {

@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
-use melm_text::{Corpus, EntityType, Language, Sentence};
+use melm_text::{Corpus, EntityType, Language, Sentence, Token};
 
-use super::{CodemixSettings, Lexicon, LexiconCounts, Similar, Vectors};
+use super::{CodemixSettings, Lexicon, LexiconCounts, MentionVectors, NearestMention};
 use crate::Error;
 use crate::baselines::substituted;
 use crate::draft::{Donor, Draft};
@@ -13,7 +13,7 @@ use crate::random::{Generator, StreamKey};
 
 /// Which of a language's mentions of the type takes the place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Choice {
+pub enum DonorChoice {
     /// Any, each equally likely.
     Random,
     /// The one with the highest cosine; where there is no vector, any.
@@ -27,23 +27,24 @@ const STRIDE: usize = 32;
 pub struct Codemix<'a> {
     corpus: &'a Corpus,
     lexicon: Lexicon,
-    choice: Choice,
+    choice: DonorChoice,
     settings: CodemixSettings,
     /// Searches done: the same mention may be drawn in many sentences and rounds.
-    found: HashMap<(Language, EntityType, usize, Language), Option<Similar>>,
+    found: HashMap<(Language, EntityType, usize, Language), Option<NearestMention>>,
 }
 
 impl<'a> Codemix<'a> {
     /// Collects the mentions of the languages, with vectors if they are chosen by similarity.
     pub fn new(
         corpus: &'a Corpus,
-        (choice, vectors): (Choice, Option<&Vectors>),
+        choice: DonorChoice,
+        vectors: Option<&MentionVectors>,
         settings: CodemixSettings,
     ) -> Result<Self, Error> {
         if corpus.languages().len() < 2 {
             return Err(Error::OneLanguage);
         }
-        let vectors = vectors.filter(|_| choice == Choice::Similar);
+        let vectors = vectors.filter(|_| choice == DonorChoice::Similar);
         let lexicon = Lexicon::new(corpus, vectors);
         Ok(Self { corpus, lexicon, choice, settings, found: HashMap::new() })
     }
@@ -57,15 +58,16 @@ impl<'a> Codemix<'a> {
     /// `None` if the listener, who hears of how many sentences how many are done, stops it.
     pub fn round(
         &mut self,
-        (key, round): (StreamKey, u32),
-        listener: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
+        key: StreamKey,
+        round: u32,
+        on_progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
     ) -> Option<Vec<Draft>> {
         let key = key.at(u64::from(round));
         let corpus = self.corpus;
         let mut drafts = Vec::new();
         for (source, sentence) in corpus.sentences().iter().enumerate() {
             if source % STRIDE == 0
-                && listener(source as u64, corpus.sentences().len() as u64).is_break()
+                && on_progress(source as u64, corpus.sentences().len() as u64).is_break()
             {
                 return None;
             }
@@ -75,7 +77,7 @@ impl<'a> Codemix<'a> {
             if chosen.iter().any(Option::is_some) {
                 let donors: Vec<_> =
                     chosen.iter().map(|one| one.as_ref().map(|(donor, _)| donor.clone())).collect();
-                let mut draft = substituted(corpus, (source, round), &donors);
+                let mut draft = substituted(corpus, source, round, &donors);
                 let cosines = chosen.into_iter().flatten().map(|(_, cosine)| cosine);
                 for (replacement, cosine) in draft.replacements.iter_mut().zip(cosines) {
                     replacement.similarity = cosine;
@@ -107,7 +109,7 @@ impl<'a> Codemix<'a> {
             let entity_type = mentions[at].entity_type;
             let target = others[at][generator.below(others[at].len())];
             let tokens = &sentence.tokens()[mentions[at].tokens.clone()];
-            let similar = self.search((language, entity_type), tokens, target);
+            let similar = self.search(language, entity_type, tokens, target);
             let entries = self.lexicon.entries(target, entity_type);
             let entry = similar.map_or_else(|| generator.below(entries.len()), |found| found.entry);
             let donor =
@@ -119,16 +121,17 @@ impl<'a> Codemix<'a> {
 
     fn search(
         &mut self,
-        (language, entity_type): (Language, EntityType),
-        tokens: &[melm_text::Token],
+        language: Language,
+        entity_type: EntityType,
+        tokens: &[Token],
         target: Language,
-    ) -> Option<Similar> {
-        if self.choice == Choice::Random {
+    ) -> Option<NearestMention> {
+        if self.choice == DonorChoice::Random {
             return None;
         }
-        let (lexicon, of) = (&self.lexicon, (language, entity_type));
-        let entry = lexicon.find(of, tokens)?;
-        let search = || lexicon.nearest(of, entry, target);
+        let lexicon = &self.lexicon;
+        let entry = lexicon.find(language, entity_type, tokens)?;
+        let search = || lexicon.nearest(language, entity_type, entry, target);
         *self.found.entry((language, entity_type, entry, target)).or_insert_with(search)
     }
 }

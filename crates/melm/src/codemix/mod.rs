@@ -8,9 +8,9 @@ mod lexicon;
 mod mix;
 mod vectors;
 
-pub use lexicon::{LanguageCounts, Lexicon, LexiconCounts, Similar};
-pub use mix::{Choice, Codemix};
-pub use vectors::Vectors;
+pub use lexicon::{LanguageCounts, Lexicon, LexiconCounts, NearestMention};
+pub use mix::{Codemix, DonorChoice};
+pub use vectors::MentionVectors;
 
 use serde::{Deserialize, Serialize};
 

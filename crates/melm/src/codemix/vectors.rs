@@ -24,17 +24,17 @@ const BUFFER: usize = 1 << 17;
 
 /// Vectors of the words of mentions, by language, all in one space.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Vectors {
+pub struct MentionVectors {
     by_language: BTreeMap<String, WordVectors>,
 }
 
-impl Vectors {
+impl MentionVectors {
     /// Reads the files of a corpus's languages, plain or gzip, all at once; only words of mentions are kept. The listener
     /// hears how many bytes of how many are read.
     pub fn read(
         corpus: &Corpus,
         files: &[(String, PathBuf)],
-        listener: &mut dyn FnMut(u64, u64),
+        on_progress: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, Error> {
         let path_of = |code: &str| {
             let found = files.iter().find(|(of, _)| of == code).map(|(_, path)| path);
@@ -43,15 +43,15 @@ impl Vectors {
         let codes = corpus.languages().iter().map(|part| path_of(&part.code));
         let paths: Vec<&PathBuf> = codes.collect::<Result<_, _>>()?;
         let words = words_of_mentions(corpus);
-        let (done, of) = (AtomicU64::new(0), AtomicU64::new(0));
+        let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
         let read = std::thread::scope(|scope| {
             let readers = paths.iter().zip(&words).map(|(path, words)| {
-                let counts = (&done, &of);
-                scope.spawn(move || read_file(path, words, counts))
+                let (done, total) = (&done, &total);
+                scope.spawn(move || read_file(path, words, done, total))
             });
             let readers: Vec<_> = readers.collect();
             while !readers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-                listener(done.load(Ordering::Relaxed), of.load(Ordering::Relaxed));
+                on_progress(done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
                 std::thread::sleep(EVERY);
             }
             let join = |reader: std::thread::ScopedJoinHandle<'_, _>| {
@@ -80,7 +80,7 @@ impl Vectors {
 
     /// The rows of the masked language model's pieces, averaged for every word of a mention: no files are needed, and the
     /// languages share the space that the model has for them.
-    pub fn of_pieces(corpus: &Corpus, pretrained: &Pretrained) -> Result<Self, Error> {
+    pub fn from_piece_embeddings(corpus: &Corpus, pretrained: &Pretrained) -> Result<Self, Error> {
         let (tokenizer, checkpoint) = (pretrained.tokenizer(), pretrained.checkpoint());
         let config = checkpoint.config();
         let (n_rows, width) = (config.vocab_size, config.hidden_size);
@@ -160,13 +160,14 @@ fn words_of_mentions(corpus: &Corpus) -> Vec<BTreeSet<String>> {
 fn read_file(
     path: &Path,
     words: &BTreeSet<String>,
-    (done, of): (&AtomicU64, &AtomicU64),
+    done: &AtomicU64,
+    total: &AtomicU64,
 ) -> Result<WordVectors, TextError> {
     let name = path.display().to_string();
     let failed = |source| TextError::Read { name: name.clone(), source };
     let needed: HashSet<&str> = words.iter().map(String::as_str).collect();
     let mut file = File::open(path).map_err(failed)?;
-    of.fetch_add(file.metadata().map_err(failed)?.len(), Ordering::Relaxed);
+    total.fetch_add(file.metadata().map_err(failed)?.len(), Ordering::Relaxed);
     let mut start = Vec::new();
     (&mut file).take(GZIP.len() as u64).read_to_end(&mut start).map_err(failed)?;
     // A pipe cannot be wound back; what was read of it comes first again.

@@ -8,10 +8,10 @@ use melm_nn::params::Parameters;
 
 use super::{EntityLm, FinetuneSettings};
 use crate::Error;
-use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
 use crate::linearize::LinearizedCorpus;
 use crate::mask::{Masked, TrainingMask};
 use crate::random::StreamKey;
+use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 
 /// Masks drawn for each dev sentence. With a single one, the losses of epochs are hard to compare.
 const DEV_DRAWS: u64 = 2;
@@ -27,6 +27,12 @@ pub(super) struct TrainingSet {
     tape: MaskedLmTape,
     batch: MaskedBatch,
     out: Predictions,
+}
+
+/// A training window with its masks of one epoch.
+pub(super) struct MaskedWindow {
+    number: usize,
+    masked: Masked,
 }
 
 impl TrainingSet {
@@ -64,11 +70,9 @@ impl TrainingSet {
 }
 
 impl Learner for TrainingSet {
-    fn parameters(&self) -> &Parameters {
-        self.lm.model.parameters()
-    }
+    type Example = MaskedWindow;
 
-    fn parameters_mut(&mut self) -> &mut Parameters {
+    fn parameters(&mut self) -> &mut Parameters {
         self.lm.model.parameters_mut()
     }
 
@@ -76,47 +80,52 @@ impl Learner for TrainingSet {
         self.train.windows.len()
     }
 
+    fn example(&self, number: usize, epoch: u64) -> MaskedWindow {
+        let window = &self.train.windows[number];
+        let masked = self.lm.masker().for_training(window, &self.mask, self.key, epoch);
+        MaskedWindow { number, masked }
+    }
+
+    fn n_pieces(&self, example: &MaskedWindow) -> usize {
+        example.masked.pieces.len()
+    }
+
+    fn n_losses(&self, example: &MaskedWindow) -> usize {
+        example.masked.positions.len()
+    }
+
+    fn dropout(&self, seed: u64, step: u64) -> Dropout {
+        Dropout::new(self.lm.model.config(), seed, step)
+    }
+
     fn accumulate(
         &mut self,
         device: &Device,
-        step: &Step<'_>,
+        batch: &LearnerBatch<'_, MaskedWindow>,
         gradients: &mut Gradients,
-    ) -> Result<Loss, Error> {
-        let mask = |at: &usize| {
-            let window = &self.train.windows[*at];
-            let masker = self.lm.masker();
-            (*at as u64, masker.for_training(window, &self.mask, self.key, step.epoch))
-        };
-        let masked: Vec<_> = step.examples.iter().map(mask).collect();
-        let n: usize = masked.iter().map(|(_, masked)| masked.positions.len()).sum();
-        let seed = step.key.then("dropout").generator().bits();
-        let dropout = Dropout::new(self.lm.model.config(), seed, step.number);
-        let mut loss = Loss { sum: 0.0, n: n as u64 };
-        for part in micro_batches(&masked, |(_, masked)| masked.pieces.len()) {
-            self.batch.clear();
-            for (key, masked) in part {
-                masked.push_to(*key, &mut self.batch);
-            }
-            let weight = 1.0 / n.max(1) as f32;
-            let Self { lm, batch, tape, .. } = self;
-            loss.sum += lm.model.accumulate(device, batch, weight, dropout, tape, gradients)?;
+    ) -> Result<f64, Error> {
+        let LearnerBatch { examples, scale, dropout } = *batch;
+        let Self { lm, batch, tape, .. } = self;
+        batch.clear();
+        for example in examples {
+            example.masked.push_to(example.number as u64, batch);
         }
-        Ok(loss)
+        Ok(lm.model.accumulate(device, batch, scale, dropout, tape, gradients)?)
     }
 
     fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
-        if self.dev.is_empty() {
-            return Ok(None);
-        }
-        let mut loss = Loss::default();
-        for part in micro_batches(&self.dev, |masked| masked.pieces.len()) {
-            self.batch.clear();
-            for masked in part {
-                masked.push_to(0, &mut self.batch);
-            }
-            loss.sum += self.lm.model.loss(device, &self.batch, &mut self.tape, &mut self.out)?;
-            loss.n += self.batch.positions.len() as u64;
-        }
-        Ok(Some(Evaluation { measure: Measure::Loss, value: loss.mean() }))
+        let Self { lm, dev, batch, tape, out, .. } = self;
+        mean_loss(
+            dev,
+            |masked| masked.pieces.len(),
+            |examples| {
+                batch.clear();
+                for masked in examples {
+                    masked.push_to(0, batch);
+                }
+                let sum = lm.model.loss(device, batch, tape, out)?;
+                Ok(Loss { sum, n: batch.positions.len() as u64 })
+            },
+        )
     }
 }

@@ -11,13 +11,13 @@ use melm_nn::mlm::MaskedLm;
 use melm_text::Corpus;
 
 use crate::Error;
-use crate::fit::{Fitted, fit};
 use crate::linearize::{LinearizedCorpus, linearize};
 use crate::markers::{MarkerStart, Markers};
 use crate::mask::Masker;
 use crate::model::Pretrained;
 use crate::pieces::{PieceKinds, Tokenizer};
 use crate::stage::Stage;
+use crate::training::{self, TrainingOutcome};
 use learn::TrainingSet;
 
 /// A masked language model with the markers of a task.
@@ -35,7 +35,7 @@ pub struct Finetuned {
     /// The model with its best parameters.
     pub lm: EntityLm,
     /// The epochs, and which of them was kept.
-    pub fitted: Fitted,
+    pub outcome: TrainingOutcome,
     /// The training set as the model read it.
     pub linearized: LinearizedCorpus,
 }
@@ -93,10 +93,10 @@ impl EntityLm {
     ) -> Result<Finetuned, Error> {
         let train = self.linearize(train)?;
         let dev = dev.map(|dev| self.linearize(dev)).transpose()?;
-        let mut training = TrainingSet::new(self, train, dev, settings, stage.key());
-        let fitted = fit(&mut training, &settings.fit, device, stage)?;
-        let (lm, linearized) = training.into_parts();
-        Ok(Finetuned { lm, fitted, linearized })
+        let mut set = TrainingSet::new(self, train, dev, settings, stage.key());
+        let outcome = training::train(&mut set, &settings.training, device, stage)?;
+        let (lm, linearized) = set.into_parts();
+        Ok(Finetuned { lm, outcome, linearized })
     }
 
     /// The network.

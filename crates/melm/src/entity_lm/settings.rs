@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::fit::FitSettings;
 use crate::markers::{RelatedWords, RowStart};
 use crate::mask::TrainingMask;
+use crate::training::TrainingSettings;
 
 /// What stands around entity tokens (section 2.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,5 +24,5 @@ pub struct FinetuneSettings {
     pub mask: TrainingMask,
     /// How it is trained.
     #[serde(flatten)]
-    pub fit: FitSettings,
+    pub training: TrainingSettings,
 }

@@ -8,14 +8,14 @@ use hf_hub::api::{Progress, RepoInfo};
 use hf_hub::{Cache, Repo, RepoType};
 
 use super::cache::{self, INDEX, NEEDED, WEIGHTS, WELCOME};
-use super::{Fetching, Hub};
+use super::{DownloadProgress, Hub};
 use crate::Error;
 
 impl Hub {
     pub(super) fn fetch(
         &self,
         name: &str,
-        on_event: &mut dyn FnMut(Fetching<'_>),
+        on_event: &mut dyn FnMut(DownloadProgress<'_>),
     ) -> Result<PathBuf, Error> {
         let cache = Cache::new(self.cache.clone());
         let mut builder = ApiBuilder::from_cache(cache.clone()).with_progress(false);
@@ -45,11 +45,11 @@ impl Hub {
         let repo = api.model(name.to_owned());
         let (sender, answer) = mpsc::channel();
         std::thread::spawn(move || sender.send(repo.info()));
-        let info = match answer.recv_timeout(self.patience) {
+        let info = match answer.recv_timeout(self.timeout) {
             Ok(Ok(info)) => info,
             Ok(Err(error)) => return Err(self.why(name, error)),
             Err(_) => {
-                let silence = format!("no answer in {} s", self.patience.as_secs_f32());
+                let silence = format!("no answer in {} s", self.timeout.as_secs_f32());
                 return Err(self.offline(name, silence));
             }
         };
@@ -105,7 +105,7 @@ fn fetch_file(
     repo: &ApiRepo,
     name: &str,
     file: &str,
-    on_event: &mut dyn FnMut(Fetching<'_>),
+    on_event: &mut dyn FnMut(DownloadProgress<'_>),
 ) -> Result<(), Error> {
     let mut report = Report { file, n_bytes: 0, n_total: 0, on_event };
     let path = repo.download_with_progress(file, &mut report).map_err(|source| Error::Fetch {
@@ -134,12 +134,16 @@ struct Report<'a> {
     file: &'a str,
     n_bytes: u64,
     n_total: u64,
-    on_event: &'a mut dyn FnMut(Fetching<'_>),
+    on_event: &'a mut dyn FnMut(DownloadProgress<'_>),
 }
 
 impl Report<'_> {
     fn tell(&mut self) {
-        (self.on_event)(Fetching { file: self.file, n_bytes: self.n_bytes, n_total: self.n_total });
+        (self.on_event)(DownloadProgress {
+            file: self.file,
+            n_bytes: self.n_bytes,
+            n_total: self.n_total,
+        });
     }
 }
 

@@ -20,12 +20,12 @@ pub struct Hub {
     /// Another address of the hub, by custom `$HF_ENDPOINT`.
     pub endpoint: Option<String>,
     /// How long the hub may take to answer at all; after it we are offline.
-    pub patience: Duration,
+    pub timeout: Duration,
 }
 
 /// A file is on its way: `n_bytes` of `n_total` are here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fetching<'a> {
+pub struct DownloadProgress<'a> {
     /// The file's name.
     pub file: &'a str,
     /// Bytes received so far, including those of an earlier attempt.
@@ -36,20 +36,20 @@ pub struct Fetching<'a> {
 
 impl Hub {
     /// A slow network answers in a second or two; one that is not there must not keep us waiting.
-    pub const PATIENCE: Duration = Duration::from_secs(5);
+    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
     /// A cache in front of the usual hub.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
-        Self { cache: cache.into(), endpoint: None, patience: Self::PATIENCE }
+        Self { cache: cache.into(), endpoint: None, timeout: Self::DEFAULT_TIMEOUT }
     }
 
     /// The folder of a model given as a folder or by name, fetched if need be, with an event for every block received.
-    pub fn folder_of(
+    pub fn resolve(
         &self,
         model: &str,
-        on_event: &mut dyn FnMut(Fetching<'_>),
+        on_event: &mut dyn FnMut(DownloadProgress<'_>),
     ) -> Result<PathBuf, Error> {
-        match self.local(model) {
+        match self.find_local(model) {
             Some(folder) => Ok(folder),
             None if is_name(model) => self.fetch(model, on_event),
             None => Err(Error::NotAModel { name: model.to_owned() }),
@@ -57,7 +57,7 @@ impl Hub {
     }
 
     /// The folder of a model that is here already, given as a folder or by name.
-    pub fn local(&self, model: &str) -> Option<PathBuf> {
+    pub fn find_local(&self, model: &str) -> Option<PathBuf> {
         if Path::new(model).is_dir() {
             return Some(PathBuf::from(model));
         }
@@ -65,7 +65,7 @@ impl Hub {
     }
 
     #[cfg(not(feature = "hub"))]
-    fn fetch(&self, name: &str, _: &mut dyn FnMut(Fetching<'_>)) -> Result<PathBuf, Error> {
+    fn fetch(&self, name: &str, _: &mut dyn FnMut(DownloadProgress<'_>)) -> Result<PathBuf, Error> {
         Err(Error::NotCached { name: name.to_owned(), cache: self.cache.clone() })
     }
 }

@@ -6,7 +6,7 @@
 mod presets;
 mod table;
 
-pub use presets::{Preset, Size, Sizes};
+pub use presets::{ModelSize, ModelSizes, Preset};
 pub use table::PlanTable;
 
 use serde::{Deserialize, Serialize};
@@ -35,7 +35,7 @@ pub struct Plan {
     /// Whether the augmented set begins with gold (Algorithm 1), or is the kept drafts alone.
     pub union: bool,
     /// The pretrained models.
-    pub model: Models,
+    pub model: ModelNames,
     /// What stands around entity tokens (section 2.1).
     pub markers: MarkerSettings,
     /// How the masked language model is fine-tuned (section 2.2).
@@ -58,7 +58,7 @@ pub struct Plan {
 
 /// Pretrained models: folders, names on the Hugging Face hub, or `mini`, the embedded one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Models {
+pub struct ModelNames {
     /// The masked language model that is fine-tuned to write entities.
     pub masked_lm: String,
     /// The encoder of the tagger.
@@ -96,12 +96,16 @@ impl Plan {
         if self.version != VERSION {
             return Err(wrong("version", "1"));
         }
-        for (section, fit) in [("finetune", &self.finetune.fit), ("tagger", &self.tagger.fit)] {
-            if let Some((key, expected)) = fit.fault() {
+        for (section, training) in
+            [("finetune", &self.finetune.training), ("tagger", &self.tagger.training)]
+        {
+            if let Some((key, expected)) = training.first_invalid() {
                 return Err(wrong(&format!("{section}.{key}"), expected));
             }
         }
-        for (section, fault) in [("daga", self.daga.fault()), ("mulda", self.mulda.fault())] {
+        for (section, fault) in
+            [("daga", self.daga.first_invalid()), ("mulda", self.mulda.first_invalid())]
+        {
             if let Some((key, expected)) = fault {
                 return Err(wrong(&format!("{section}.{key}"), expected));
             }

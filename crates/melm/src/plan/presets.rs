@@ -2,18 +2,20 @@
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
-use super::{Models, Plan, VERSION};
+use super::{ModelNames, Plan, VERSION};
 use crate::augment::Method;
-use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings, Unknown};
+use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings, UnknownTokens};
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::filter::{FilterMode, FilterSettings};
-use crate::fit::{Budget, Every, FitSettings, Freeze, Keep, Shape};
 use crate::generate::{GenerateSettings, Ranks, WithoutMentions};
 use crate::markers::{RelatedWords, RowStart};
 use crate::mask::{GenerationMask, Refresh, Scope, TrainingMask};
 use crate::rate::Rate;
-use crate::tagger::{Head, TaggerSettings};
+use crate::tagger::{TaggerHead, TaggerSettings};
+use crate::training::{
+    Budget, CheckpointChoice, EvaluationInterval, FrozenPrefixes, ScheduleKind, TrainingSettings,
+};
 
 /// A plan by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,7 +31,7 @@ pub enum Preset {
 
 /// How large the model is: what measured best depends on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Size {
+pub enum ModelSize {
     /// Like the embedded mini: less than half of XLM-R-base.
     Small,
     /// XLM-R and larger.
@@ -38,21 +40,21 @@ pub enum Size {
 
 /// The sizes of a plan's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sizes {
+pub struct ModelSizes {
     /// Of the masked language model.
-    pub masked_lm: Size,
+    pub masked_lm: ModelSize,
     /// Of the tagger.
-    pub tagger: Size,
+    pub tagger: ModelSize,
 }
 
-impl Sizes {
+impl ModelSizes {
     /// Both of one size.
-    pub fn both(size: Size) -> Self {
+    pub fn both(size: ModelSize) -> Self {
         Self { masked_lm: size, tagger: size }
     }
 }
 
-impl Size {
+impl ModelSize {
     /// Rows of XLM-R-base are 768 wide; anything narrower is small.
     pub fn of_width(hidden_size: usize) -> Self {
         if hidden_size < 768 { Self::Small } else { Self::Full }
@@ -65,7 +67,7 @@ impl Preset {
         [("best", Self::Best), ("paper", Self::Paper), ("reference-code", Self::ReferenceCode)];
 
     /// The whole plan, for models of these sizes.
-    pub fn plan(self, sizes: Sizes) -> Plan {
+    pub fn plan(self, sizes: ModelSizes) -> Plan {
         let (masked_lm, tagger) = match self {
             Self::Best => ("mini", "mini"),
             // Section 4.1: base for the masked language model, large for the tagger.
@@ -79,7 +81,7 @@ impl Preset {
             method: if self == Self::Best { Method::MelmBoth } else { Method::Melm },
             // FIDELITY row 10: the public code writes its drafts alone.
             union: !is_reference,
-            model: Models {
+            model: ModelNames {
                 masked_lm: masked_lm.to_owned(),
                 tagger: tagger.to_owned(),
                 seq2seq: String::new(),
@@ -92,7 +94,7 @@ impl Preset {
             },
             finetune: match (self, sizes.masked_lm) {
                 (Self::ReferenceCode, _) => reference_finetune(),
-                (Self::Best, Size::Small) => small_finetune(),
+                (Self::Best, ModelSize::Small) => small_finetune(),
                 _ => paper_finetune(),
             },
             generate: if is_reference { reference_generate() } else { GenerateSettings::default() },
@@ -107,7 +109,7 @@ impl Preset {
                 threshold: Rate::constant(0.5),
             },
             tagger: match (self, sizes.tagger) {
-                (Self::Best, Size::Small) => small_tagger(),
+                (Self::Best, ModelSize::Small) => small_tagger(),
                 _ => paper_tagger(),
             },
         }
@@ -118,18 +120,18 @@ impl Preset {
 fn paper_finetune() -> FinetuneSettings {
     FinetuneSettings {
         mask: TrainingMask::default(),
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: Budget::Epochs(count(20)),
             batch_size: size_of(30),
             learning_rate: 1e-5,
             warmup: 0.0,
-            schedule: Shape::Constant,
+            schedule: ScheduleKind::Constant,
             weight_decay: 0.0,
             clip: 0.0,
-            evaluate_every: Every::Epochs(count(1)),
+            evaluate_every: EvaluationInterval::Epochs(count(1)),
             patience: 0,
-            keep: Keep::Best,
-            freeze: Freeze::default(),
+            keep: CheckpointChoice::Best,
+            freeze: FrozenPrefixes::default(),
         },
     }
 }
@@ -140,7 +142,7 @@ fn reference_finetune() -> FinetuneSettings {
     let thirty = NonZeroU32::new(30).expect("it is not 0");
     FinetuneSettings {
         mask: TrainingMask { refresh: Refresh::Cycled(thirty), ..paper.mask },
-        fit: FitSettings { batch_size: size_of(32), clip: 1.0, ..paper.fit },
+        training: TrainingSettings { batch_size: size_of(32), clip: 1.0, ..paper.training },
     }
 }
 
@@ -148,16 +150,16 @@ fn reference_finetune() -> FinetuneSettings {
 fn small_finetune() -> FinetuneSettings {
     let paper = paper_finetune();
     FinetuneSettings {
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: Budget::Epochs(count(8)),
             batch_size: size_of(16),
             learning_rate: 2e-4,
             warmup: 0.1,
-            schedule: Shape::Linear,
+            schedule: ScheduleKind::Linear,
             clip: 1.0,
-            evaluate_every: Every::Epochs(count(2)),
+            evaluate_every: EvaluationInterval::Epochs(count(2)),
             freeze: table(),
-            ..paper.fit
+            ..paper.training
         },
         ..paper
     }
@@ -172,17 +174,17 @@ fn paper_daga() -> DagaSettings {
         layers: size_of(1),
         dropout: Rate::constant(0.5),
         min_count: size_of(2),
-        unknown: Unknown::Kept,
+        unknown: UnknownTokens::Kept,
         temperature: 1.0,
         longest: size_of(150),
         tries: size_of(20),
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: Budget::Epochs(count(30)),
             batch_size: size_of(32),
             learning_rate: 2e-3,
             clip: 5.0,
             patience: 3,
-            ..paper_finetune().fit
+            ..paper_finetune().training
         },
     }
 }
@@ -194,8 +196,8 @@ fn small_daga() -> DagaSettings {
         embedding_size: size_of(150),
         hidden_size: size_of(256),
         min_count: NonZeroUsize::MIN,
-        unknown: Unknown::Dropped,
-        fit: FitSettings { batch_size: size_of(16), patience: 5, ..paper.fit },
+        unknown: UnknownTokens::Dropped,
+        training: TrainingSettings { batch_size: size_of(16), patience: 5, ..paper.training },
         ..paper
     }
 }
@@ -213,14 +215,14 @@ fn paper_mulda() -> MuldaSettings {
         temperature: 1.0,
         longest: size_of(200),
         tries: size_of(20),
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: Budget::Epochs(count(250)),
             batch_size: size_of(16),
             learning_rate: 5e-5,
             warmup: 0.05,
-            schedule: Shape::Linear,
-            evaluate_every: Every::Epochs(count(10)),
-            ..paper_finetune().fit
+            schedule: ScheduleKind::Linear,
+            evaluate_every: EvaluationInterval::Epochs(count(10)),
+            ..paper_finetune().training
         },
     }
 }
@@ -233,14 +235,14 @@ fn small_mulda() -> MuldaSettings {
         dropout: Rate::constant(0.1),
         attention_dropout: Rate::constant(0.0),
         beams: 0,
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: Budget::Epochs(count(60)),
             learning_rate: 2e-3,
             warmup: 0.1,
             clip: 1.0,
-            evaluate_every: Every::Epochs(count(5)),
-            keep: Keep::Last,
-            ..paper.fit
+            evaluate_every: EvaluationInterval::Epochs(count(5)),
+            keep: CheckpointChoice::Last,
+            ..paper.training
         },
         ..paper
     }
@@ -259,8 +261,8 @@ fn reference_generate() -> GenerateSettings {
 
 /// The piece table stays as it was pretrained: a hundred sentences say little about fifty thousand pieces, and an update
 /// costs half as much.
-fn table() -> Freeze {
-    Freeze(vec!["roberta.embeddings.word_embeddings".to_owned()])
+fn table() -> FrozenPrefixes {
+    FrozenPrefixes(vec!["roberta.embeddings.word_embeddings".to_owned()])
 }
 
 fn count(n: u64) -> NonZeroU64 {
@@ -274,20 +276,20 @@ fn size_of(n: usize) -> NonZeroUsize {
 /// Section 4.1: CRF, `AdamW` at 2e-5, batch 16, 10 epochs, best on dev.
 fn paper_tagger() -> TaggerSettings {
     TaggerSettings {
-        head: Head::Crf,
+        head: TaggerHead::Crf,
         constrained: false,
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: Budget::Epochs(count(10)),
             batch_size: size_of(16),
             learning_rate: 2e-5,
             warmup: 0.0,
-            schedule: Shape::Constant,
+            schedule: ScheduleKind::Constant,
             weight_decay: 0.01,
             clip: 1.0,
-            evaluate_every: Every::Epochs(count(1)),
+            evaluate_every: EvaluationInterval::Epochs(count(1)),
             patience: 0,
-            keep: Keep::Best,
-            freeze: Freeze::default(),
+            keep: CheckpointChoice::Best,
+            freeze: FrozenPrefixes::default(),
         },
     }
 }
@@ -295,16 +297,16 @@ fn paper_tagger() -> TaggerSettings {
 /// What measured best on dev for mini; `docs/log.md` has the measurements.
 fn small_tagger() -> TaggerSettings {
     TaggerSettings {
-        head: Head::Crf,
+        head: TaggerHead::Crf,
         constrained: true,
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: Budget::Epochs(count(15)),
             learning_rate: 2e-4,
             warmup: 0.1,
-            schedule: Shape::Linear,
-            evaluate_every: Every::Epochs(count(3)),
+            schedule: ScheduleKind::Linear,
+            evaluate_every: EvaluationInterval::Epochs(count(3)),
             freeze: table(),
-            ..paper_tagger().fit
+            ..paper_tagger().training
         },
     }
 }

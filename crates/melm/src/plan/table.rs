@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use super::{Plan, Preset, Sizes};
+use super::{ModelSizes, Plan, Preset};
 use crate::Error;
 
 /// The one place where any key may stand: words by entity type.
@@ -19,7 +19,7 @@ pub struct PlanTable {
 
 impl PlanTable {
     /// The table of a preset.
-    pub fn new(preset: Preset, sizes: Sizes) -> Self {
+    pub fn new(preset: Preset, sizes: ModelSizes) -> Self {
         let table = Table::try_from(preset.plan(sizes)).expect("a plan is a table");
         Self { table, place: "the preset".to_owned() }
     }
@@ -148,18 +148,18 @@ fn distance(a: &str, b: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Size;
+    use super::super::ModelSize;
     use super::*;
 
     fn table() -> PlanTable {
-        PlanTable::new(Preset::Best, Sizes::both(Size::Small))
+        PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small))
     }
 
     #[test]
     fn a_saved_plan_is_the_plan() {
         for (_, preset) in Preset::NAMES {
-            for size in [Size::Small, Size::Full] {
-                let plan = preset.plan(Sizes::both(size));
+            for size in [ModelSize::Small, ModelSize::Full] {
+                let plan = preset.plan(ModelSizes::both(size));
                 let mut table = table();
                 table.edit("plan.toml", &plan.to_toml()).unwrap();
                 assert_eq!(table.plan().unwrap(), plan);
@@ -176,9 +176,15 @@ mod tests {
         table.edit("words.toml", "[markers.words]\nPER = ['name']\n").unwrap();
         table.put_from("--seed 9", "seed", Value::Integer(9)).unwrap();
         let plan = table.plan().unwrap();
-        assert_eq!((plan.seed, plan.tagger.fit.budget.to_string().as_str()), (9, "300 updates"));
+        assert_eq!(
+            (plan.seed, plan.tagger.training.budget.to_string().as_str()),
+            (9, "300 updates")
+        );
         assert_eq!(plan.markers.words["PER"], ["name"]);
-        assert!((plan.tagger.fit.clip - 2.0).abs() < 1e-12 && plan.tagger.fit.freeze.0.is_empty());
+        assert!(
+            (plan.tagger.training.clip - 2.0).abs() < 1e-12
+                && plan.tagger.training.freeze.0.is_empty()
+        );
     }
 
     #[test]
@@ -194,7 +200,7 @@ mod tests {
             assert!(error.contains(expected) && error.contains(edit), "{error}");
         }
         for (edit, expected) in [
-            ("tagger.budget=0 epochs", "is no budget"),
+            ("tagger.budget=0 epochs", "is not a valid budget"),
             ("tagger.head=tree", "unknown variant `tree`"),
             ("tagger.learning_rate=-1", "`tagger.learning_rate` must be a number above 0"),
             ("seed=-1", "seed"),

@@ -1,4 +1,4 @@
-//! Sentences as the tagger's windows of pieces.
+//! Sentences cut into the windows of pieces that the tagger reads.
 
 use std::ops::Range;
 
@@ -6,43 +6,46 @@ use super::Tagger;
 use crate::Error;
 use crate::windows::windows;
 
-/// A window of a sentence: what the model reads, and which tokens it speaks for.
+/// A window of a sentence: the pieces that the model reads, and the tokens that are tagged from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct View {
-    /// The sentence, among those given.
+pub(super) struct WindowInput {
+    /// The index of the sentence among those given.
     pub(super) sentence: usize,
-    /// The tokens that count here.
+    /// The tokens that are tagged from this window. The other tokens are context.
     pub(super) own: Range<usize>,
     pub(super) pieces: Vec<u32>,
-    /// Where in `pieces` each of the own tokens begins.
+    /// The position in `pieces` of the first piece of each own token.
     pub(super) first_pieces: Vec<usize>,
 }
 
-/// How many sentences and tokens did not fit the model as they are.
+/// The number of sentences and tokens that were too long for the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Cuts {
-    /// Sentences read in several overlapping windows.
+pub struct Truncation {
+    /// The number of sentences read in several overlapping windows.
     pub n_windowed: usize,
-    /// Tokens of which only the first pieces are read, since they are longer than a quarter of the model.
+    /// The number of tokens of which only the first pieces were read, because they take more than a quarter of the model's
+    /// length.
     pub n_cut_tokens: usize,
-    /// Sentences that could not be learned from: a mention, or mentions without a token between them, longer than the
+    /// The number of training sentences left out because a mention, or a run of adjacent mentions, is longer than the
     /// model.
     pub n_left_out: usize,
 }
 
 impl Tagger {
-    /// The windows of a sentence, cut only where `may_cut` says, and whether it has to be left out for that.
-    pub(super) fn views(
+    /// Cuts a sentence into windows, only before tokens for which `may_cut` returns true, and counts in `truncation` what
+    /// did not fit. Returns no window if the sentence has to be left out.
+    pub(super) fn windows(
         &self,
-        (sentence, tokens): (usize, &[impl AsRef<str>]),
+        sentence: usize,
+        tokens: &[impl AsRef<str>],
         may_cut: impl Fn(usize) -> bool,
-        cuts: &mut Cuts,
-    ) -> Result<Vec<View>, Error> {
+        truncation: &mut Truncation,
+    ) -> Result<Vec<WindowInput>, Error> {
         let encoded = self.tokenizer.encode(tokens)?;
         let specials = self.tokenizer.specials();
         let limit = self.model.config().longest() - 2;
         let most = (limit / 4).max(1);
-        // Only the first piece is scored, so a token beyond all bounds need not be read to its end.
+        // Only the first piece of a token is tagged, so the end of a very long token can be cut off.
         let pieces_of = |token: usize| {
             let range = &encoded.tokens[token];
             let all = &encoded.pieces[range.start as usize..range.end as usize];
@@ -50,13 +53,13 @@ impl Tagger {
         };
         let lengths: Vec<_> = (0..tokens.len()).map(|token| pieces_of(token).len()).collect();
         let is_cut = |range: &Range<u32>| range.len() > most;
-        cuts.n_cut_tokens += encoded.tokens.iter().filter(|range| is_cut(range)).count();
+        truncation.n_cut_tokens += encoded.tokens.iter().filter(|range| is_cut(range)).count();
         let Some(windows) = windows(&lengths, limit, may_cut) else {
-            cuts.n_left_out += 1;
+            truncation.n_left_out += 1;
             return Ok(Vec::new());
         };
-        cuts.n_windowed += usize::from(windows.len() > 1);
-        let views = windows.into_iter().map(|window| {
+        truncation.n_windowed += usize::from(windows.len() > 1);
+        let inputs = windows.into_iter().map(|window| {
             let (mut pieces, mut first_pieces) = (vec![specials.bos], Vec::new());
             for token in window.tokens {
                 if window.own.contains(&token) {
@@ -65,8 +68,8 @@ impl Tagger {
                 pieces.extend_from_slice(pieces_of(token));
             }
             pieces.push(specials.eos);
-            View { sentence, own: window.own, pieces, first_pieces }
+            WindowInput { sentence, own: window.own, pieces, first_pieces }
         });
-        Ok(views.collect())
+        Ok(inputs.collect())
     }
 }

@@ -1,4 +1,4 @@
-//! A tagger on disk: a Hugging Face folder, with the scheme of its tags beside.
+//! Saves and opens taggers: a Hugging Face folder, plus a file with the tagging scheme.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::Error;
 use crate::files::write_whole;
 use crate::pieces::Tokenizer;
 
-/// What Hugging Face has no place for.
+/// The file for what a Hugging Face folder cannot hold.
 const FILE: &str = "tagger.json";
 
 #[derive(Serialize, Deserialize)]
@@ -23,7 +23,7 @@ struct Extra {
 }
 
 impl Tagger {
-    /// Writes a folder that [`Self::open`] and Python's `AutoModelForTokenClassification` open; Python leaves out the CRF.
+    /// Writes a folder that [`Self::open`] and Python's `AutoModelForTokenClassification` can open. Python ignores the CRF.
     pub fn save(&self, dir: &Path) -> Result<(), Error> {
         self.model.save(dir, &self.tags.names())?;
         self.tokenizer.save(dir)?;
@@ -33,7 +33,10 @@ impl Tagger {
         write_whole(&dir.join(FILE), (text + "\n").as_bytes())
     }
 
-    /// Opens a tagger's folder: one of ours, or an XLM-R for token classification trained elsewhere.
+    /// Opens a folder written by [`Self::save`], or an XLM-R for token classification trained elsewhere.
+    ///
+    /// Fails if the folder is not a tagger, if its tags do not form a valid scheme, or if the tokenizer has more pieces than
+    /// the model has rows.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let checkpoint = Checkpoint::open(dir)?;
         let Some(mut settings) = nn::TaggerSettings::from_checkpoint(&checkpoint) else {
@@ -48,7 +51,7 @@ impl Tagger {
             Some(Ok(scheme)) => Some(scheme),
             Some(Err(error)) => return Err(wrong(error.to_string())),
         };
-        let tags = TagSet::named(&names, scheme).map_err(wrong)?;
+        let tags = TagSet::from_names(&names, scheme).map_err(wrong)?;
         let is_constrained = extra.is_none_or(|extra| extra.constrained);
         settings.allowed = is_constrained.then(|| tags.allowed());
         let model = nn::Tagger::open(&checkpoint, settings, 0)?;
@@ -73,10 +76,10 @@ fn read_extra(dir: &Path) -> Result<Option<Extra>, Error> {
     }
 }
 
-/// The names of the tags in the order of their numbers.
+/// Returns the names of the tags in the order of their numbers, or an explanation of what is wrong with `id2label`.
 fn names(id2label: Option<&Value>, n_tags: usize) -> Result<Vec<String>, String> {
     let Some(map) = id2label.and_then(Value::as_object) else {
-        return Err("it has no `id2label`".to_owned());
+        return Err("`config.json` has no `id2label`".to_owned());
     };
     let name = |number: usize| {
         let found = map.get(&number.to_string()).and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! What a tagger learns from, and how it is examined.
+//! The training examples of a tagger.
 
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
@@ -7,72 +7,62 @@ use melm_nn::params::Parameters;
 use melm_nn::tagger::{HeadKind, TaggedBatch, TaggerTape};
 use melm_text::{Corpus, Tag};
 
-use super::encode::View;
-use super::score::Exam;
-use super::{Cuts, Tagger};
+use super::encode::WindowInput;
+use super::score::EvaluationSet;
+use super::{Tagger, Truncation};
 use crate::Error;
-use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
+use crate::training::{Evaluation, Learner, LearnerBatch, Metric};
 
-/// The examples of a training, and the tagger that learns.
-pub(super) struct Lessons {
+/// A tagger and the examples it learns from.
+pub(super) struct TrainingSet {
     tagger: Tagger,
     examples: Vec<Example>,
-    cuts: Cuts,
-    dev: Option<Exam>,
+    truncation: Truncation,
+    dev: Option<EvaluationSet>,
     tape: TaggerTape,
     batch: TaggedBatch,
 }
 
 struct Example {
-    view: View,
-    /// The tags of its own tokens.
+    window: WindowInput,
+    /// The tag numbers of the window's own tokens.
     tags: Vec<u32>,
 }
 
-impl Lessons {
+impl TrainingSet {
     pub(super) fn new(tagger: Tagger, train: &Corpus, dev: Option<&Corpus>) -> Result<Self, Error> {
-        let mut cuts = Cuts::default();
+        let mut truncation = Truncation::default();
         let mut examples = Vec::new();
         for (at, sentence) in train.sentences().iter().enumerate() {
             let tags = sentence.tags();
             let may_cut = |at: usize| tags[at - 1] == Tag::Outside || tags[at] == Tag::Outside;
-            for view in tagger.views((at, sentence.tokens()), may_cut, &mut cuts)? {
+            for window in tagger.windows(at, sentence.tokens(), may_cut, &mut truncation)? {
                 let number = |tag: &Tag| {
                     tagger.tags.number(*tag).expect("the tags are made for this corpus")
                 };
-                let tags = tags[view.own.clone()].iter().map(number).collect();
-                examples.push(Example { view, tags });
+                let tags = tags[window.own.clone()].iter().map(number).collect();
+                examples.push(Example { window, tags });
             }
         }
         let tape = TaggerTape::for_training(tagger.model.config());
-        let dev = dev.map(|dev| Exam::new(dev, tagger.tags.types()));
+        let dev = dev.map(|dev| EvaluationSet::new(dev, tagger.tags.types()));
         let batch = TaggedBatch::default();
-        Ok(Self { tagger, examples, cuts, dev, tape, batch })
+        Ok(Self { tagger, examples, truncation, dev, tape, batch })
     }
 
-    pub(super) fn cuts(&self) -> Cuts {
-        self.cuts
+    pub(super) fn truncation(&self) -> Truncation {
+        self.truncation
     }
 
     pub(super) fn into_tagger(self) -> Tagger {
         self.tagger
     }
-
-    /// What the loss of a step is a mean over: sentences with a CRF, else tokens.
-    fn n_losses(&self, examples: &[usize]) -> usize {
-        match self.tagger.model.settings().kind {
-            HeadKind::Crf => examples.len(),
-            HeadKind::Linear => examples.iter().map(|at| self.examples[*at].tags.len()).sum(),
-        }
-    }
 }
 
-impl Learner for Lessons {
-    fn parameters(&self) -> &Parameters {
-        self.tagger.model.parameters()
-    }
+impl Learner for TrainingSet {
+    type Example = usize;
 
-    fn parameters_mut(&mut self) -> &mut Parameters {
+    fn parameters(&mut self) -> &mut Parameters {
         self.tagger.model.parameters_mut()
     }
 
@@ -80,33 +70,45 @@ impl Learner for Lessons {
         self.examples.len()
     }
 
+    fn example(&self, number: usize, _: u64) -> usize {
+        number
+    }
+
+    fn n_pieces(&self, example: &usize) -> usize {
+        self.examples[*example].window.pieces.len()
+    }
+
+    /// The loss of a CRF is one per sentence; that of a linear head is one per token.
+    fn n_losses(&self, example: &usize) -> usize {
+        match self.tagger.model.settings().kind {
+            HeadKind::Crf => 1,
+            HeadKind::Linear => self.examples[*example].tags.len(),
+        }
+    }
+
+    fn dropout(&self, seed: u64, step: u64) -> Dropout {
+        Dropout::new(self.tagger.model.config(), seed, step)
+    }
+
     fn accumulate(
         &mut self,
         device: &Device,
-        step: &Step<'_>,
+        batch: &LearnerBatch<'_, usize>,
         gradients: &mut Gradients,
-    ) -> Result<Loss, Error> {
-        let n = self.n_losses(step.examples);
-        let weight = 1.0 / n.max(1) as f32;
-        let seed = step.key.then("dropout").generator().bits();
-        let dropout = Dropout::new(self.tagger.model.config(), seed, step.number);
-        let mut loss = Loss { sum: 0.0, n: n as u64 };
-        let n_pieces = |at: &usize| self.examples[*at].view.pieces.len();
-        for part in micro_batches(step.examples, n_pieces) {
-            self.batch.clear();
-            for at in part {
-                let Example { view, tags } = &self.examples[*at];
-                self.batch.push(*at as u64, &view.pieces, &view.first_pieces, tags);
-            }
-            let Self { tagger, batch, tape, .. } = self;
-            loss.sum += tagger.model.accumulate(device, batch, weight, dropout, tape, gradients)?;
+    ) -> Result<f64, Error> {
+        self.batch.clear();
+        for number in batch.examples {
+            let Example { window, tags } = &self.examples[*number];
+            self.batch.push(*number as u64, &window.pieces, &window.first_pieces, tags);
         }
-        Ok(loss)
+        let LearnerBatch { scale, dropout, .. } = *batch;
+        let Self { tagger, batch, tape, .. } = self;
+        Ok(tagger.model.accumulate(device, batch, scale, dropout, tape, gradients)?)
     }
 
     fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
         let Some(dev) = &self.dev else { return Ok(None) };
         let scores = dev.score(&self.tagger, device)?.scores;
-        Ok(Some(Evaluation { measure: Measure::F1, value: scores.micro().rates().f1 }))
+        Ok(Some(Evaluation { metric: Metric::F1, value: scores.micro().rates().f1 }))
     }
 }

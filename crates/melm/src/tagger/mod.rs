@@ -1,7 +1,7 @@
-//! The tagger: a pretrained encoder that learns tags from a corpus, and tags sentences.
+//! The tagger: a pretrained encoder that is trained on a corpus and then tags sentences.
 //!
-//! As the judge of the filter (section 2.4) and as the model whose F1 the paper reports. One scheme, one set of tags, a
-//! linear head or a CRF over the first piece of every token.
+//! It is the judge of the filter (section 2.4) and the model whose F1 the paper reports. A tagger has one scheme, one set
+//! of tags, and a linear head or a CRF over the first piece of every token.
 
 mod encode;
 mod folder;
@@ -11,10 +11,10 @@ mod score;
 mod settings;
 mod tags;
 
-pub use encode::Cuts;
-pub use predict::Tagged;
-pub use score::Scored;
-pub use settings::{Head, TaggerSettings};
+pub use encode::Truncation;
+pub use predict::TaggedSentence;
+pub use score::TaggerScores;
+pub use settings::{TaggerHead, TaggerSettings};
 pub use tags::TagSet;
 
 use melm_nn::device::Device;
@@ -22,11 +22,11 @@ use melm_nn::tagger as nn;
 use melm_text::Corpus;
 
 use crate::Error;
-use crate::fit::{Fitted, fit};
 use crate::model::Pretrained;
 use crate::pieces::Tokenizer;
 use crate::stage::Stage;
-use learn::Lessons;
+use crate::training::{self, TrainingOutcome};
+use learn::TrainingSet;
 
 /// A model that tags sentences.
 pub struct Tagger {
@@ -36,47 +36,50 @@ pub struct Tagger {
     is_constrained: bool,
 }
 
-/// A training of a tagger: what it was made from, and how it went.
-pub struct Trained {
-    /// The tagger with its best parameters.
+/// A trained tagger and the record of its training.
+pub struct TrainedTagger {
+    /// The tagger with the parameters that were kept.
     pub tagger: Tagger,
-    /// Its epochs, and which of them is kept.
-    pub fitted: Fitted,
-    /// What did not fit the model in one piece.
-    pub cuts: Cuts,
+    /// The epochs, and which of them was kept.
+    pub outcome: TrainingOutcome,
+    /// The training sentences and tokens that were too long for the model.
+    pub truncation: Truncation,
 }
 
 impl Tagger {
-    /// An untrained tagger for the tags of a corpus.
+    /// Creates an untrained tagger for the tags of a corpus. Its head is drawn from `seed`.
     pub fn new(
         pretrained: &Pretrained,
         corpus: &Corpus,
         settings: &TaggerSettings,
         seed: u64,
     ) -> Result<Self, Error> {
-        let tags = TagSet::of(corpus);
-        let nn_settings = settings.of_engine(&tags);
+        let tags = TagSet::from_corpus(corpus);
+        let nn_settings = settings.to_engine(&tags);
         let model = nn::Tagger::open(pretrained.checkpoint(), nn_settings, seed)?;
         let is_constrained = settings.constrained;
         Ok(Self { model, tokenizer: pretrained.tokenizer(), tags, is_constrained })
     }
 
-    /// Trains a tagger on a corpus and keeps the epoch that is best on dev; the last without a dev set.
+    /// Trains a tagger on `train`. Keeps the epoch with the best F1 on `dev`, or the last epoch without a dev set, unless
+    /// the settings say otherwise.
     pub fn train(
         pretrained: &Pretrained,
-        (train, dev): (&Corpus, Option<&Corpus>),
-        (settings, device): (&TaggerSettings, &Device),
+        train: &Corpus,
+        dev: Option<&Corpus>,
+        settings: &TaggerSettings,
+        device: &Device,
         stage: &mut Stage<'_>,
-    ) -> Result<Trained, Error> {
+    ) -> Result<TrainedTagger, Error> {
         let seed = stage.key().then("head").generator().bits();
         let tagger = Self::new(pretrained, train, settings, seed)?;
-        let mut lessons = Lessons::new(tagger, train, dev)?;
-        let fitted = fit(&mut lessons, &settings.fit, device, stage)?;
-        let cuts = lessons.cuts();
-        Ok(Trained { tagger: lessons.into_tagger(), fitted, cuts })
+        let mut set = TrainingSet::new(tagger, train, dev)?;
+        let outcome = training::train(&mut set, &settings.training, device, stage)?;
+        let truncation = set.truncation();
+        Ok(TrainedTagger { tagger: set.into_tagger(), outcome, truncation })
     }
 
-    /// The tags it chooses from.
+    /// The tags that the tagger chooses from.
     pub fn tags(&self) -> &TagSet {
         &self.tags
     }

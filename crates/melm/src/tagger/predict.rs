@@ -1,117 +1,133 @@
-//! Tagging sentences.
+//! Tags sentences.
 
 use melm_nn::device::Device;
 use melm_nn::tagger::{TaggedBatch, TaggerTape, Tagging};
 use melm_text::Tag;
 
-use super::encode::View;
-use super::{Cuts, Tagger};
+use super::encode::WindowInput;
+use super::{Tagger, Truncation};
 use crate::Error;
-use crate::fit::MOST_PIECES;
+use crate::training::MAX_BATCH_PIECES;
 
-/// A sentence's tags.
+/// The tags of one sentence.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Tagged {
-    /// The likeliest sequence, in the types of [`Tagger::tags`].
+pub struct TaggedSentence {
+    /// The most probable sequence, in the entity types of [`Tagger::tags`].
     pub tags: Vec<Tag>,
-    /// The logarithm of its probability.
+    /// The natural logarithm of the probability of `tags`.
     pub log_probability: f64,
-    /// The probability of every tag of the set at every token, `[tokens, tags]`.
+    /// The marginal probability of every tag at every token, `[tokens, tags]`.
     pub probabilities: Vec<f32>,
     n_tags: usize,
 }
 
-impl Tagged {
-    /// The probability of the tag numbered `tag` at a token.
+impl TaggedSentence {
+    /// The marginal probability of tag number `tag` at a token.
+    ///
+    /// # Panics
+    /// If there is no such token.
     pub fn probability(&self, token: usize, tag: u32) -> f32 {
         self.probabilities[token * self.n_tags + tag as usize]
     }
 }
 
-/// Hears the number of a sentence and its emissions.
-type HearEmissions<'a> = &'a mut dyn FnMut(usize, &[f32], &mut TaggerTape) -> Result<(), Error>;
+/// Called with the index of a sentence and its emissions.
+type OnEmissions<'a> = &'a mut dyn FnMut(usize, &[f32], &mut TaggerTape) -> Result<(), Error>;
 
 impl Tagger {
-    /// Tags sentences given as tokens and hands each over with its number, in any order; says what had to be cut.
+    /// Tags sentences given as tokens. Calls `on_tagged` once for each sentence with its index and its tags, in any order.
+    /// Returns the number of sentences and tokens that were too long.
     ///
     /// A sentence longer than the model is read in overlapping windows and decoded as a whole.
     pub fn tag_each<T: AsRef<str>>(
         &self,
         device: &Device,
         sentences: &[Vec<T>],
-        each: &mut dyn FnMut(usize, Tagged),
-    ) -> Result<Cuts, Error> {
-        self.emissions_of_each(device, sentences, &mut |at, emissions, tape| {
-            each(at, self.decode(emissions, tape)?);
+        on_tagged: &mut dyn FnMut(usize, TaggedSentence),
+    ) -> Result<Truncation, Error> {
+        self.for_each_emissions(device, sentences, &mut |at, emissions, tape| {
+            on_tagged(at, self.decode(emissions, tape)?);
             Ok(())
         })
     }
 
-    /// As [`Self::tag_each`], and how likely the tagger finds other tags: the logarithm of their probability, given
-    /// with each sentence.
+    /// Like [`Self::tag_each`], and also passes `on_judged` the log-probability of given tags: `wanted` holds the tag
+    /// numbers of every sentence.
     pub fn judge_each<T: AsRef<str>>(
         &self,
         device: &Device,
-        (sentences, wanted): (&[Vec<T>], &[Vec<u32>]),
-        each: &mut dyn FnMut(usize, Tagged, f64),
-    ) -> Result<Cuts, Error> {
-        self.emissions_of_each(device, sentences, &mut |at, emissions, tape| {
+        sentences: &[Vec<T>],
+        wanted: &[Vec<u32>],
+        on_judged: &mut dyn FnMut(usize, TaggedSentence, f64),
+    ) -> Result<Truncation, Error> {
+        self.for_each_emissions(device, sentences, &mut |at, emissions, tape| {
             let likely = self.model.log_probability(emissions, &wanted[at], tape)?;
-            each(at, self.decode(emissions, tape)?, likely);
+            on_judged(at, self.decode(emissions, tape)?, likely);
             Ok(())
         })
     }
 
-    fn emissions_of_each<T: AsRef<str>>(
+    fn for_each_emissions<T: AsRef<str>>(
         &self,
         device: &Device,
         sentences: &[Vec<T>],
-        each: HearEmissions<'_>,
-    ) -> Result<Cuts, Error> {
-        let mut cuts = Cuts::default();
-        let mut views = Vec::new();
+        on_emissions: OnEmissions<'_>,
+    ) -> Result<Truncation, Error> {
+        let mut truncation = Truncation::default();
+        let mut windows = Vec::new();
         for (at, tokens) in sentences.iter().enumerate() {
-            views.extend(self.views((at, tokens), |_| true, &mut cuts)?);
+            windows.extend(self.windows(at, tokens, |_| true, &mut truncation)?);
         }
-        // Sentences of one length side by side: a batch is full, and its attention balanced.
-        views.sort_by_key(|view| (view.pieces.len(), view.sentence, view.own.start));
+        // Windows of similar length share a batch: it wastes no space, and its attention is balanced over threads.
+        windows.sort_by_key(|window| (window.pieces.len(), window.sentence, window.own.start));
         let mut pending = Pending::new(sentences, self.tags.len());
-        let mut work = Work {
+        let mut buffers = Buffers {
             tape: TaggerTape::for_prediction(self.model.config()),
             batch: TaggedBatch::default(),
             emissions: Vec::new(),
         };
-        let mut left = &views[..];
+        let mut left = &windows[..];
         while !left.is_empty() {
             let longest = |n: usize| left[n - 1].pieces.len() * n;
-            let n = (1..=left.len()).take_while(|n| *n == 1 || longest(*n) <= MOST_PIECES).last();
+            let n =
+                (1..=left.len()).take_while(|n| *n == 1 || longest(*n) <= MAX_BATCH_PIECES).last();
             let (now, later) = left.split_at(n.unwrap_or(1));
-            self.emit(device, now, &mut work)?;
-            let mut rest = &work.emissions[..];
-            for view in now {
-                let (own, others) = rest.split_at(view.own.len() * self.tags.len());
+            self.emit(device, now, &mut buffers)?;
+            let mut rest = &buffers.emissions[..];
+            for window in now {
+                let (own, others) = rest.split_at(window.own.len() * self.tags.len());
                 rest = others;
-                if let Some(emissions) = pending.add(view, own) {
-                    each(view.sentence, &emissions, &mut work.tape)?;
+                if let Some(emissions) = pending.add(window, own) {
+                    on_emissions(window.sentence, &emissions, &mut buffers.tape)?;
                 }
             }
             left = later;
         }
-        Ok(cuts)
+        Ok(truncation)
     }
 
-    fn emit(&self, device: &Device, views: &[View], work: &mut Work) -> Result<(), Error> {
-        work.batch.clear();
-        for view in views {
-            work.batch.push(0, &view.pieces, &view.first_pieces, &[]);
+    fn emit(
+        &self,
+        device: &Device,
+        windows: &[WindowInput],
+        buffers: &mut Buffers,
+    ) -> Result<(), Error> {
+        buffers.batch.clear();
+        for window in windows {
+            buffers.batch.push(0, &window.pieces, &window.first_pieces, &[]);
         }
-        Ok(self.model.emissions(device, &work.batch, &mut work.tape, &mut work.emissions)?)
+        Ok(self.model.emissions(
+            device,
+            &buffers.batch,
+            &mut buffers.tape,
+            &mut buffers.emissions,
+        )?)
     }
 
-    fn decode(&self, emissions: &[f32], tape: &mut TaggerTape) -> Result<Tagged, Error> {
+    fn decode(&self, emissions: &[f32], tape: &mut TaggerTape) -> Result<TaggedSentence, Error> {
         let mut tagging = Tagging::default();
         self.model.decode(emissions, tape, &mut tagging)?;
-        Ok(Tagged {
+        Ok(TaggedSentence {
             tags: tagging.tags.iter().map(|number| self.tags.tag(*number)).collect(),
             log_probability: tagging.log_probability,
             probabilities: tagging.probabilities,
@@ -120,16 +136,16 @@ impl Tagger {
     }
 }
 
-struct Work {
+struct Buffers {
     tape: TaggerTape,
     batch: TaggedBatch,
     emissions: Vec<f32>,
 }
 
-/// Sentences of which some windows are still to come.
+/// Sentences with windows that have not been read yet.
 struct Pending {
     n_tags: usize,
-    /// Tokens still to come, and the emissions so far.
+    /// For each sentence the number of tokens without emissions, and the emissions so far.
     sentences: Vec<(usize, Vec<f32>)>,
 }
 
@@ -139,13 +155,14 @@ impl Pending {
         Self { n_tags, sentences }
     }
 
-    /// Takes the emissions of a window's own tokens; all of the sentence's if these were the last.
-    fn add(&mut self, view: &View, own: &[f32]) -> Option<Vec<f32>> {
-        let (n_left, emissions) = &mut self.sentences[view.sentence];
+    /// Adds the emissions of a window's own tokens. Returns the emissions of the whole sentence if it is now complete.
+    fn add(&mut self, window: &WindowInput, own: &[f32]) -> Option<Vec<f32>> {
+        let (n_left, emissions) = &mut self.sentences[window.sentence];
         let n_tokens = if emissions.is_empty() { *n_left } else { emissions.len() / self.n_tags };
         emissions.resize(n_tokens * self.n_tags, 0.0);
-        emissions[view.own.start * self.n_tags..view.own.end * self.n_tags].copy_from_slice(own);
-        *n_left -= view.own.len();
+        emissions[window.own.start * self.n_tags..window.own.end * self.n_tags]
+            .copy_from_slice(own);
+        *n_left -= window.own.len();
         (*n_left == 0).then(|| std::mem::take(emissions))
     }
 }

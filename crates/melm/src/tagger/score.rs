@@ -1,36 +1,37 @@
-//! A tagger examined: its tags beside those of a labelled corpus.
+//! Scores a tagger on a labelled corpus.
 
 use melm_nn::device::Device;
 use melm_text::score::Reading;
 use melm_text::{Corpus, EntityTypes, Scores, Tag};
 
-use super::{Cuts, Tagger};
+use super::{Tagger, Truncation};
 use crate::Error;
 
-/// What an examination brought.
+/// The scores of a tagger on a corpus.
 #[derive(Clone, Debug)]
-pub struct Scored {
-    /// Counts of mentions, as conlleval and seqeval count them.
+pub struct TaggerScores {
+    /// The counts of mentions, as conlleval and seqeval count them. Their entity types are the tagger's, then those that
+    /// only the corpus has.
     pub scores: Scores,
-    /// What had to be cut to read the corpus.
-    pub cuts: Cuts,
+    /// The sentences and tokens of the corpus that were too long for the model.
+    pub truncation: Truncation,
 }
 
 impl Tagger {
-    /// Tags a corpus and scores it.
-    pub fn score(&self, device: &Device, corpus: &Corpus) -> Result<Scored, Error> {
-        Exam::new(corpus, self.tags().types()).score(self, device)
+    /// Tags a corpus and scores the result against its tags.
+    pub fn score(&self, device: &Device, corpus: &Corpus) -> Result<TaggerScores, Error> {
+        EvaluationSet::new(corpus, self.tags().types()).score(self, device)
     }
 }
 
-/// Sentences to be examined on, their tags in the tagger's types.
-pub(super) struct Exam {
+/// Labelled sentences to score a tagger on, with their tags in the tagger's entity types.
+pub(super) struct EvaluationSet {
     types: EntityTypes,
     sentences: Vec<Vec<String>>,
     tags: Vec<Vec<Tag>>,
 }
 
-impl Exam {
+impl EvaluationSet {
     pub(super) fn new(corpus: &Corpus, types: &EntityTypes) -> Self {
         let mut types = types.clone();
         let translation = types.merge(corpus.types());
@@ -46,11 +47,11 @@ impl Exam {
         }
     }
 
-    pub(super) fn score(&self, tagger: &Tagger, device: &Device) -> Result<Scored, Error> {
+    pub(super) fn score(&self, tagger: &Tagger, device: &Device) -> Result<TaggerScores, Error> {
         let mut scores = Scores::new(Reading::Lenient, self.types.clone());
-        let cuts = tagger.tag_each(device, &self.sentences, &mut |at, tagged| {
+        let truncation = tagger.tag_each(device, &self.sentences, &mut |at, tagged| {
             scores.add(&self.tags[at], &tagged.tags);
         })?;
-        Ok(Scored { scores, cuts })
+        Ok(TaggerScores { scores, truncation })
     }
 }

@@ -4,35 +4,35 @@ use melm_nn::tagger as nn;
 use serde::{Deserialize, Serialize};
 
 use super::TagSet;
-use crate::fit::FitSettings;
+use crate::training::TrainingSettings;
 
-/// What sits on the encoder.
+/// The layer on top of the encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Head {
-    /// A softmax for each token.
+pub enum TaggerHead {
+    /// A softmax over the tags of each token.
     Linear,
     /// A linear-chain CRF over the sentence, as in the paper.
     Crf,
 }
 
-/// How a tagger is made and trained.
+/// The architecture and the training of a tagger.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TaggerSettings {
-    /// What sits on the encoder: `"crf"` or `"linear"`.
-    pub head: Head,
-    /// Whether only tag sequences that are valid in the scheme can be chosen.
+    /// The layer on top of the encoder: `"crf"` or `"linear"`.
+    pub head: TaggerHead,
+    /// If true, only tag sequences that are valid in the scheme can be predicted.
     pub constrained: bool,
-    /// How it is trained.
+    /// The settings of the training.
     #[serde(flatten)]
-    pub fit: FitSettings,
+    pub training: TrainingSettings,
 }
 
 impl TaggerSettings {
-    pub(super) fn of_engine(&self, tags: &TagSet) -> nn::TaggerSettings {
+    pub(super) fn to_engine(&self, tags: &TagSet) -> nn::TaggerSettings {
         let kind = match self.head {
-            Head::Linear => nn::HeadKind::Linear,
-            Head::Crf => nn::HeadKind::Crf,
+            TaggerHead::Linear => nn::HeadKind::Linear,
+            TaggerHead::Crf => nn::HeadKind::Crf,
         };
         let allowed = self.constrained.then(|| tags.allowed());
         nn::TaggerSettings { n_tags: tags.len(), kind, allowed }

@@ -1,9 +1,10 @@
-//! The tags a tagger chooses from.
+//! The tags that a tagger chooses from.
 
 use melm_nn::crf::AllowedTransitions;
 use melm_text::{Corpus, EntityTypes, Part, Scheme, Tag};
 
-/// All tags that a scheme has for some entity types, numbered: `O` first, then type by type.
+/// A numbered set of tags: those of a scheme for some entity types. In a set made from a corpus, `O` comes first, then the
+/// tags type by type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagSet {
     types: EntityTypes,
@@ -12,8 +13,8 @@ pub struct TagSet {
 }
 
 impl TagSet {
-    /// The tags for the entity types of a corpus, in its scheme; types by name.
-    pub fn of(corpus: &Corpus) -> Self {
+    /// All tags of the corpus's scheme for its entity types, sorted by the names of the types.
+    pub fn from_corpus(corpus: &Corpus) -> Self {
         let (types, scheme) = (corpus.types().clone(), corpus.scheme());
         let parts = [Part::Begin, Part::Inside, Part::End, Part::Single];
         let parts: Vec<_> = parts.into_iter().filter(|part| scheme.has(*part)).collect();
@@ -24,72 +25,74 @@ impl TagSet {
         Self { types, scheme, tags }
     }
 
-    /// The tags of these names, in their order; what is wrong with them if they are not tags of the scheme.
-    pub fn named(names: &[String], scheme: Option<Scheme>) -> Result<Self, String> {
+    /// Parses tags by name, keeping their order. Guesses the scheme if none is given.
+    ///
+    /// Fails with an explanation if a name is not a tag of the scheme or occurs twice.
+    pub fn from_names(names: &[String], scheme: Option<Scheme>) -> Result<Self, String> {
         let mut types = EntityTypes::default();
         let mut tags = Vec::new();
         for name in names {
             let tag = types.parse(name).map_err(|fault| fault.to_string())?;
             if tags.contains(&tag) {
-                return Err(format!("`{name}` is there twice"));
+                return Err(format!("tag `{name}` occurs twice"));
             }
             tags.push(tag);
         }
-        let scheme = scheme.unwrap_or_else(|| guess(&tags, &types));
+        let scheme = scheme.unwrap_or_else(|| guess_scheme(&tags, &types));
         match tags.iter().find(|tag| matches!(tag, Tag::In(part, _) if !scheme.has(*part))) {
-            Some(tag) => Err(format!("`{}` is no tag of {scheme}", types.spell(*tag, scheme))),
+            Some(tag) => Err(format!("`{}` is not a tag of {scheme}", types.spell(*tag, scheme))),
             None => Ok(Self { types, scheme, tags }),
         }
     }
 
-    /// How many there are.
+    /// The number of tags.
     pub fn len(&self) -> usize {
         self.tags.len()
     }
 
-    /// Whether there is none.
+    /// Returns true if there are no tags.
     pub fn is_empty(&self) -> bool {
         self.tags.is_empty()
     }
 
-    /// Their entity types.
+    /// The entity types of the tags.
     pub fn types(&self) -> &EntityTypes {
         &self.types
     }
 
-    /// Their scheme.
+    /// The scheme of the tags.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
 
-    /// The tag of a number.
+    /// The tag with a number.
     ///
     /// # Panics
-    /// If there is none.
+    /// If there is no tag with this number.
     pub fn tag(&self, number: u32) -> Tag {
         self.tags[number as usize]
     }
 
-    /// The number of a tag whose type is one of [`Self::types`].
+    /// The number of a tag whose type is one of [`Self::types`], or `None` if the set does not have it.
     pub fn number(&self, tag: Tag) -> Option<u32> {
         let at = self.tags.iter().position(|other| *other == tag)?;
         u32::try_from(at).ok()
     }
 
-    /// The tags as text.
+    /// The tags as text, in the order of their numbers.
     pub fn names(&self) -> Vec<String> {
         self.tags.iter().map(|tag| self.types.spell(*tag, self.scheme).to_string()).collect()
     }
 
-    /// The transitions that the scheme allows.
+    /// The transitions between tags that the scheme allows.
     pub fn allowed(&self) -> AllowedTransitions {
         let tag = |at: Option<usize>| at.map_or(Tag::Outside, |at| self.tags[at]);
         AllowedTransitions::new(self.tags.len(), |from, to| self.scheme.allows(tag(from), tag(to)))
     }
 }
 
-/// The scheme whose letters are used: a model trained elsewhere does not say.
-fn guess(tags: &[Tag], types: &EntityTypes) -> Scheme {
+/// Guesses the scheme from the tags' prefixes, for a model trained elsewhere that does not name its scheme.
+fn guess_scheme(tags: &[Tag], types: &EntityTypes) -> Scheme {
     let has = |wanted| tags.iter().any(|tag| matches!(tag, Tag::In(part, _) if *part == wanted));
     match (has(Part::Begin), has(Part::End), has(Part::Single)) {
         (_, _, true) | (true, true, false) => types.own_spelling(),
@@ -105,10 +108,10 @@ mod tests {
     use melm_text::{ReadOptions, Source};
 
     #[test]
-    fn every_tag_of_the_scheme_is_there_even_if_the_corpus_lacks_it() {
+    fn the_set_has_every_tag_of_the_scheme_even_if_the_corpus_lacks_it() {
         let source = Source::from_text("a", "Bonn B-LOC\nis O\nAda B-PER\n");
         let corpus = Corpus::read(&source, &ReadOptions::default()).unwrap();
-        let set = TagSet::of(&corpus);
+        let set = TagSet::from_corpus(&corpus);
         assert_eq!(set.names(), ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]);
         let tag = corpus.sentences()[0].tags()[2];
         assert_eq!(set.number(tag).map(|n| set.tag(n)), Some(tag));
@@ -117,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_come_with_a_model_are_read_back() {
+    fn tag_names_of_a_model_are_parsed_and_the_scheme_is_guessed() {
         let names = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
         for (texts, scheme) in [
             (&["O", "B-PER", "I-PER"][..], Scheme::Iob2),
@@ -125,11 +128,11 @@ mod tests {
             (&["O", "B-X", "I-X", "E-X", "S-X"], Scheme::Iobes),
             (&["O", "B-X", "I-X", "L-X", "U-X"], Scheme::Bilou),
         ] {
-            let set = TagSet::named(&names(texts), None).unwrap();
+            let set = TagSet::from_names(&names(texts), None).unwrap();
             assert_eq!((set.scheme(), set.names()), (scheme, names(texts)));
         }
-        assert!(TagSet::named(&names(&["O", "LABEL_1"]), None).is_err());
-        assert!(TagSet::named(&names(&["O", "O"]), None).is_err());
-        assert!(TagSet::named(&names(&["O", "S-X"]), Some(Scheme::Iob2)).is_err());
+        assert!(TagSet::from_names(&names(&["O", "LABEL_1"]), None).is_err());
+        assert!(TagSet::from_names(&names(&["O", "O"]), None).is_err());
+        assert!(TagSet::from_names(&names(&["O", "S-X"]), Some(Scheme::Iob2)).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use melm::Error;
-use melm::codemix::{Choice, Codemix, CodemixSettings, VectorKind, Vectors};
+use melm::codemix::{Codemix, CodemixSettings, DonorChoice, MentionVectors, VectorKind};
 use melm::draft::Draft;
 use melm::random::Seed;
 use melm::rate::Rate;
@@ -66,8 +66,9 @@ fn cosine(a: &[f64], b: &[f64]) -> f64 {
 fn the_most_similar_mention_is_the_one_that_brute_force_finds() {
     let dir = tempfile::tempdir().unwrap();
     let corpus = corpus();
-    let vectors = Vectors::read(&corpus, &files(dir.path()), &mut |_, _| {}).unwrap();
-    let mut mix = Codemix::new(&corpus, (Choice::Similar, Some(&vectors)), settings(1.0)).unwrap();
+    let vectors = MentionVectors::read(&corpus, &files(dir.path()), &mut |_, _| {}).unwrap();
+    let mut mix =
+        Codemix::new(&corpus, DonorChoice::Similar, Some(&vectors), settings(1.0)).unwrap();
     let (sets, key) = (sets(&corpus), Seed(1).stream("test"));
     let tables: BTreeMap<_, _> =
         CODES.iter().map(|code| ((*code).to_owned(), table(code))).collect();
@@ -122,7 +123,7 @@ fn target_languages_and_random_mentions_are_drawn_uniformly() {
     ];
     let parts = texts.map(read);
     let corpus = Corpus::from_languages(CODES.into_iter().zip(&parts));
-    let mut mix = Codemix::new(&corpus, (Choice::Random, None), settings(1.0)).unwrap();
+    let mut mix = Codemix::new(&corpus, DonorChoice::Random, None, settings(1.0)).unwrap();
     let (mut counts, n) = (BTreeMap::<String, i32>::new(), 12_000);
     for number in 1..=n {
         let drafts = round(&mut mix, Seed(2).stream("test"), number);
@@ -145,7 +146,7 @@ fn target_languages_and_random_mentions_are_drawn_uniformly() {
 #[test]
 fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
     let corpus = corpus();
-    let mut mix = Codemix::new(&corpus, (Choice::Random, None), settings(0.3)).unwrap();
+    let mut mix = Codemix::new(&corpus, DonorChoice::Random, None, settings(0.3)).unwrap();
     let (mut n_replaced, mut n_could) = (0.0, 0.0);
     for number in 1..30 {
         for draft in round(&mut mix, Seed(3).stream("test"), number) {
@@ -183,7 +184,7 @@ fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
 fn one_language_is_refused() {
     let part = read("in O\nBonn B-LOC\n");
     for corpus in [part.clone(), Corpus::from_languages([("de", &part)])] {
-        let made = Codemix::new(&corpus, (Choice::Random, None), settings(1.0));
+        let made = Codemix::new(&corpus, DonorChoice::Random, None, settings(1.0));
         assert!(matches!(made.map(drop), Err(Error::OneLanguage)));
     }
 }
@@ -195,7 +196,7 @@ fn a_mention_from_a_file_with_other_columns_stands_in_the_columns_of_this_one() 
         read("in O\nBad B-LOC\nBelzig I-LOC\nMark I-LOC\n"),
     ];
     let corpus = Corpus::from_languages(["en", "de"].into_iter().zip(&parts));
-    let mut mix = Codemix::new(&corpus, (Choice::Random, None), settings(1.0)).unwrap();
+    let mut mix = Codemix::new(&corpus, DonorChoice::Random, None, settings(1.0)).unwrap();
     let drafts = round(&mut mix, Seed(1).stream("test"), 1);
     let write = |draft: &Draft| {
         let corpus =

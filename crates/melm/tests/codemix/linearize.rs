@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use melm::codemix::{Choice, Codemix, CodemixSettings, VectorKind};
+use melm::codemix::{Codemix, CodemixSettings, DonorChoice, VectorKind};
 use melm::linearize::linearize;
 use melm::markers::Markers;
 use melm::pieces::Tokenizer;
@@ -48,7 +48,7 @@ fn every_entity_token_has_the_marker_of_its_own_language() {
     assert_eq!(found[1], format!("<s> ▁the {two} </s>"));
 
     let settings = CodemixSettings { rate: Rate::constant(1.0), vectors: VectorKind::Words };
-    let mut mix = Codemix::new(&corpus, (Choice::Random, None), settings).unwrap();
+    let mut mix = Codemix::new(&corpus, DonorChoice::Random, None, settings).unwrap();
     let mixed = round(&mut mix, Seed(1).stream("test"), 1);
     let union = corpus.with_more(mixed.iter().map(|draft| draft.sentence.clone()));
     let found = pieces(&union);

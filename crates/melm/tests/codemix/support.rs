@@ -23,7 +23,7 @@ pub(crate) fn read(text: &str) -> Corpus {
 }
 
 pub(crate) fn round(mix: &mut Codemix<'_>, key: StreamKey, round: u32) -> Vec<Draft> {
-    mix.round((key, round), &mut |_, _| ControlFlow::Continue(())).unwrap()
+    mix.round(key, round, &mut |_, _| ControlFlow::Continue(())).unwrap()
 }
 
 pub(crate) fn generator(name: &str) -> Generator {

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use melm::Error;
-use melm::codemix::Vectors;
+use melm::codemix::MentionVectors;
 use melm::model::Pretrained;
 use melm_nn::config::Config;
 use melm_nn::mlm::MaskedLm;
@@ -17,7 +17,8 @@ fn plain_and_gzip_files_give_the_vectors_that_were_written() {
     let dir = tempfile::tempdir().unwrap();
     let corpus = corpus();
     let mut last = (0, 0);
-    let vectors = Vectors::read(&corpus, &files(dir.path()), &mut |done, of| last = (done, of));
+    let vectors =
+        MentionVectors::read(&corpus, &files(dir.path()), &mut |done, of| last = (done, of));
     let vectors = vectors.unwrap();
     assert!(last.0 <= last.1);
     for (at, code) in CODES.iter().enumerate() {
@@ -46,7 +47,7 @@ fn files_that_do_not_fit_are_refused() {
     let good = write("de.vec", b"1 2\nbonn 1 2\n");
     let read = |en: Vec<(String, std::path::PathBuf)>| {
         let files: Vec<_> = std::iter::once(("de".to_owned(), good.clone())).chain(en).collect();
-        Vectors::read(&corpus, &files, &mut |_, _| {}).map(drop).unwrap_err()
+        MentionVectors::read(&corpus, &files, &mut |_, _| {}).map(drop).unwrap_err()
     };
     let en = |text: &[u8]| read(vec![("en".to_owned(), write("en.vec", text))]);
     assert!(matches!(read(Vec::new()), Error::NoVectorsOf { language } if language == "en"));
@@ -86,7 +87,7 @@ fn piece_vectors_are_the_means_of_the_models_rows() {
     let pretrained = Pretrained::open(dir.path()).unwrap();
     let parts = [read("in O\nParty B-ORG\n"), read("in O\nPartij B-ORG\n")];
     let corpus = Corpus::from_languages(["en", "nl"].into_iter().zip(&parts));
-    let vectors = Vectors::of_pieces(&corpus, &pretrained).unwrap();
+    let vectors = MentionVectors::from_piece_embeddings(&corpus, &pretrained).unwrap();
     let table = model.parameters().get(TABLE).unwrap();
     for (at, word) in ["Party", "Partij"].into_iter().enumerate() {
         let encoded = tokenizer.encode(&[word]).unwrap();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use melm::Error;
-use melm::hub::{Fetching, Hub};
+use melm::hub::{DownloadProgress, Hub};
 use melm::pieces::Tokenizer;
 use melm_nn::weights::Checkpoint;
 use tempfile::TempDir;
@@ -33,7 +33,7 @@ fn hub(cache: &TempDir, endpoint: &str) -> Hub {
 }
 
 fn find(hub: &Hub, model: &str) -> Result<PathBuf, Error> {
-    hub.folder_of(model, &mut |_| {})
+    hub.resolve(model, &mut |_| {})
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_model_is_fetched_once_and_then_found_in_the_cache() {
         let server = Server::start(NAME, files.clone(), None);
         let hub = hub(&cache, &server.endpoint);
         let mut received: BTreeMap<String, u64> = BTreeMap::new();
-        let folder = hub.folder_of(NAME, &mut |event: Fetching<'_>| {
+        let folder = hub.resolve(NAME, &mut |event: DownloadProgress<'_>| {
             assert!(event.n_bytes <= event.n_total);
             received.insert(event.file.to_owned(), event.n_bytes);
         });
@@ -88,7 +88,7 @@ fn without_a_network_it_says_so_at_once() {
         format!("http://{}", silent.local_addr().unwrap()),
     ];
     for endpoint in endpoints {
-        let hub = Hub { patience: Duration::from_millis(300), ..hub(&cache, &endpoint) };
+        let hub = Hub { timeout: Duration::from_millis(300), ..hub(&cache, &endpoint) };
         let start = Instant::now();
         let error = find(&hub, "xlm-roberta-base").unwrap_err();
         assert!(start.elapsed() < Duration::from_secs(2), "{endpoint}: {:?}", start.elapsed());

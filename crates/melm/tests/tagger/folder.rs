@@ -3,7 +3,7 @@
 use crate::support::{TEXT, corpus, settings, train};
 use melm::Error;
 use melm::stage::Control;
-use melm::tagger::{Head, Tagged, Tagger};
+use melm::tagger::{TaggedSentence, Tagger, TaggerHead};
 use melm_nn::device::Device;
 use melm_text::Tag;
 
@@ -12,7 +12,7 @@ fn tag(tagger: &Tagger) -> Vec<(usize, Vec<String>, Vec<f32>)> {
     let sentences = [vec!["Ada", "Zuse", "saw", "Bonn"], vec!["in", "Madrid"]];
     let mut all = Vec::new();
     let set = tagger.tags();
-    let each = &mut |at, tagged: Tagged| {
+    let each = &mut |at, tagged: TaggedSentence| {
         let spell = |tag: &Tag| set.types().spell(*tag, set.scheme()).to_string();
         all.push((at, tagged.tags.iter().map(spell).collect(), tagged.probabilities));
     };
@@ -23,10 +23,10 @@ fn tag(tagger: &Tagger) -> Vec<(usize, Vec<String>, Vec<f32>)> {
 #[test]
 fn an_opened_tagger_tags_as_the_saved_one() {
     let corpus = corpus(TEXT);
-    for head in [Head::Linear, Head::Crf] {
+    for head in [TaggerHead::Linear, TaggerHead::Crf] {
         let dir = tempfile::tempdir().unwrap();
         let mut settings = settings(head);
-        settings.fit.budget = "3 updates".parse().unwrap();
+        settings.training.budget = "3 updates".parse().unwrap();
         let tagger =
             train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().tagger;
         let out = dir.path().join("out");

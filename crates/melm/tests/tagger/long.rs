@@ -2,7 +2,7 @@
 
 use crate::support::{LONGEST, TEXT, corpus, settings, train};
 use melm::stage::Control;
-use melm::tagger::{Cuts, Head};
+use melm::tagger::{TaggerHead, Truncation};
 use melm_nn::device::Device;
 
 /// So many tokens of one piece each, a mention every seventh.
@@ -15,15 +15,16 @@ fn long_sentences_are_learned_from_and_tagged_in_windows() {
     let corpus = corpus(&format!("{TEXT}{}\n", long_text(100)));
     let dir = tempfile::tempdir().unwrap();
     let trained =
-        train(dir.path(), &corpus, &settings(Head::Crf), &mut |_| Control::Continue).unwrap();
-    assert_eq!(trained.cuts, Cuts { n_windowed: 1, ..Cuts::default() });
-    assert!(trained.fitted.best.unwrap().value > 0.99);
+        train(dir.path(), &corpus, &settings(TaggerHead::Crf), &mut |_| Control::Continue).unwrap();
+    assert_eq!(trained.truncation, Truncation { n_windowed: 1, ..Truncation::default() });
+    assert!(trained.outcome.best.unwrap().value > 0.99);
 
     let sentences = [vec!["is"; 5], vec!["Bonn"; 200], vec!["is", "Bonn"]];
     let mut n_tags = [0; 3];
-    let each = &mut |at: usize, tagged: melm::tagger::Tagged| n_tags[at] = tagged.tags.len();
-    let cuts = trained.tagger.tag_each(&Device::cpu(1), &sentences, each).unwrap();
-    assert_eq!((n_tags, cuts.n_windowed), ([5, 200, 2], 1));
+    let each =
+        &mut |at: usize, tagged: melm::tagger::TaggedSentence| n_tags[at] = tagged.tags.len();
+    let truncation = trained.tagger.tag_each(&Device::cpu(1), &sentences, each).unwrap();
+    assert_eq!((n_tags, truncation.n_windowed), ([5, 200, 2], 1));
 }
 
 #[test]
@@ -34,8 +35,9 @@ fn a_mention_longer_than_the_model_is_left_out_and_a_giant_token_is_read_in_part
     let giant = "Bonn".repeat(100);
     let corpus = corpus(&format!("{TEXT}{mention}\n{giant} B-PER\nis O\n"));
     let dir = tempfile::tempdir().unwrap();
-    let mut settings = settings(Head::Crf);
-    settings.fit.budget = "2 updates".parse().unwrap();
-    let cuts = train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().cuts;
-    assert_eq!((cuts.n_left_out, cuts.n_cut_tokens), (1, 1));
+    let mut settings = settings(TaggerHead::Crf);
+    settings.training.budget = "2 updates".parse().unwrap();
+    let truncation =
+        train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().truncation;
+    assert_eq!((truncation.n_left_out, truncation.n_cut_tokens), (1, 1));
 }

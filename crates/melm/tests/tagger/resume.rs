@@ -6,12 +6,12 @@ use std::path::Path;
 use crate::support::{TEXT, corpus, settings, train, train_in};
 use melm::Error;
 use melm::files::sha256;
-use melm::fit::Every;
 use melm::stage::{Control, Event};
-use melm::tagger::{Head, Trained};
+use melm::tagger::{TaggerHead, TrainedTagger};
+use melm::training::EvaluationInterval;
 
 /// Fingerprints of everything that a training leaves: its saved model and its metrics.
-fn bytes(dir: &Path, trained: &Trained) -> Vec<String> {
+fn bytes(dir: &Path, trained: &TrainedTagger) -> Vec<String> {
     let out = dir.join("out");
     trained.tagger.save(&out).unwrap();
     let paths = [out.join("model.safetensors"), out.join("config.json")];
@@ -22,19 +22,19 @@ fn bytes(dir: &Path, trained: &Trained) -> Vec<String> {
 #[test]
 fn it_learns_and_keeps_the_best_epoch() {
     let corpus = corpus(TEXT);
-    for head in [Head::Linear, Head::Crf] {
+    for head in [TaggerHead::Linear, TaggerHead::Crf] {
         let dir = tempfile::tempdir().unwrap();
         let trained =
             train(dir.path(), &corpus, &settings(head), &mut |_| Control::Continue).unwrap();
-        let best = trained.fitted.best.unwrap();
-        assert!(best.value > 0.99, "{head:?} {:?}", trained.fitted.epochs);
-        assert_eq!(trained.fitted.n_steps, 90);
+        let best = trained.outcome.best.unwrap();
+        assert!(best.value > 0.99, "{head:?} {:?}", trained.outcome.epochs);
+        assert_eq!(trained.outcome.n_steps, 90);
         let sentences: Vec<Vec<String>> = corpus
             .sentences()
             .iter()
             .map(|s| s.tokens().iter().map(ToString::to_string).collect())
             .collect();
-        let each = &mut |at: usize, tagged: melm::tagger::Tagged| {
+        let each = &mut |at: usize, tagged: melm::tagger::TaggedSentence| {
             assert_eq!(tagged.tags, corpus.sentences()[at].tags());
             assert!(tagged.log_probability <= 1e-9);
         };
@@ -45,8 +45,8 @@ fn it_learns_and_keeps_the_best_epoch() {
 #[test]
 fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
     let corpus = corpus(TEXT);
-    let mut settings = settings(Head::Crf);
-    settings.fit.evaluate_every = Every::updates(4.try_into().unwrap());
+    let mut settings = settings(TaggerHead::Crf);
+    settings.training.evaluate_every = EvaluationInterval::updates(4.try_into().unwrap());
     let whole = tempfile::tempdir().unwrap();
     let trained = train(whole.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap();
     let expected = bytes(whole.path(), &trained);
@@ -72,15 +72,15 @@ fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
 #[test]
 fn without_a_folder_it_ends_with_the_same_tagger_and_writes_nothing() {
     let corpus = corpus(TEXT);
-    let mut settings = settings(Head::Linear);
-    settings.fit.budget = "40 updates".parse().unwrap();
+    let mut settings = settings(TaggerHead::Linear);
+    settings.training.budget = "40 updates".parse().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let weights = |work: Option<&str>| {
         let go_on = &mut |_: Event<'_>| Control::Save;
-        let trained = train_in((dir.path(), work), &corpus, &settings, go_on).unwrap();
+        let trained = train_in(dir.path(), work, &corpus, &settings, go_on).unwrap();
         let scored = trained.tagger.score(&melm_nn::device::Device::cpu(1), &corpus).unwrap();
         // What is kept is what was best on dev.
-        assert_eq!(Some(scored.scores.micro().rates().f1), trained.fitted.best.map(|b| b.value));
+        assert_eq!(Some(scored.scores.micro().rates().f1), trained.outcome.best.map(|b| b.value));
         let out = dir.path().join("out");
         trained.tagger.save(&out).unwrap();
         sha256(&fs::read(out.join("model.safetensors")).unwrap())
@@ -93,13 +93,14 @@ fn without_a_folder_it_ends_with_the_same_tagger_and_writes_nothing() {
 #[test]
 fn patience_ends_a_training_that_no_longer_improves() {
     let corpus = corpus(TEXT);
-    let mut settings = settings(Head::Linear);
-    settings.fit.patience = 2;
-    settings.fit.evaluate_every = Every::Epochs(1.try_into().unwrap());
-    settings.fit.budget = "200 updates".parse().unwrap();
+    let mut settings = settings(TaggerHead::Linear);
+    settings.training.patience = 2;
+    settings.training.evaluate_every = EvaluationInterval::Epochs(1.try_into().unwrap());
+    settings.training.budget = "200 updates".parse().unwrap();
     let dir = tempfile::tempdir().unwrap();
-    let fitted = train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().fitted;
-    let best = fitted.best.unwrap();
-    assert!(fitted.n_steps < 200);
-    assert_eq!(fitted.epochs.last().unwrap().epoch, best.epoch + 2);
+    let outcome =
+        train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().outcome;
+    let best = outcome.best.unwrap();
+    assert!(outcome.n_steps < 200);
+    assert_eq!(outcome.epochs.last().unwrap().epoch, best.epoch + 2);
 }

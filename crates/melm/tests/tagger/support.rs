@@ -2,12 +2,14 @@
 
 use std::path::Path;
 
-use melm::fit::{Every, FitSettings, Freeze, Keep, Shape};
 use melm::model::Pretrained;
 use melm::pieces::{Tokenizer, TokenizerFiles};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
-use melm::tagger::{Head, Tagger, TaggerSettings, Trained};
+use melm::tagger::{Tagger, TaggerHead, TaggerSettings, TrainedTagger};
+use melm::training::{
+    CheckpointChoice, EvaluationInterval, FrozenPrefixes, ScheduleKind, TrainingSettings,
+};
 use melm_nn::config::Config;
 use melm_nn::device::Device;
 use melm_nn::mlm::MaskedLm;
@@ -46,22 +48,22 @@ pub(crate) fn corpus(text: &str) -> Corpus {
     Corpus::read(&Source::from_text("test", text), &ReadOptions::default()).unwrap()
 }
 
-pub(crate) fn settings(head: Head) -> TaggerSettings {
+pub(crate) fn settings(head: TaggerHead) -> TaggerSettings {
     TaggerSettings {
         head,
         constrained: true,
-        fit: FitSettings {
+        training: TrainingSettings {
             budget: "30 epochs".parse().unwrap(),
             batch_size: 2.try_into().unwrap(),
             learning_rate: 2e-2,
             warmup: 0.1,
-            schedule: Shape::Linear,
+            schedule: ScheduleKind::Linear,
             weight_decay: 0.01,
             clip: 1.0,
-            evaluate_every: Every::Epochs(2.try_into().unwrap()),
+            evaluate_every: EvaluationInterval::Epochs(2.try_into().unwrap()),
             patience: 0,
-            keep: Keep::Best,
-            freeze: Freeze(vec!["roberta.embeddings.word".to_owned()]),
+            keep: CheckpointChoice::Best,
+            freeze: FrozenPrefixes(vec!["roberta.embeddings.word".to_owned()]),
         },
     }
 }
@@ -72,17 +74,18 @@ pub(crate) fn train(
     corpus: &Corpus,
     settings: &TaggerSettings,
     listener: &mut dyn FnMut(Event<'_>) -> Control,
-) -> Result<Trained, melm::Error> {
-    train_in((dir, Some("work")), corpus, settings, listener)
+) -> Result<TrainedTagger, melm::Error> {
+    train_in(dir, Some("work"), corpus, settings, listener)
 }
 
 /// Trains in a folder within `dir`, or in memory.
 pub(crate) fn train_in(
-    (dir, work): (&Path, Option<&str>),
+    dir: &Path,
+    work: Option<&str>,
     corpus: &Corpus,
     settings: &TaggerSettings,
     listener: &mut dyn FnMut(Event<'_>) -> Control,
-) -> Result<Trained, melm::Error> {
+) -> Result<TrainedTagger, melm::Error> {
     let model = dir.join("model");
     let pretrained =
         if model.exists() { Pretrained::open(&model).unwrap() } else { pretrained(&model) };
@@ -90,5 +93,5 @@ pub(crate) fn train_in(
     let mut run =
         Run { seed: Seed(1), folder: work.map(|work| dir.join(work)), observer: &mut hear };
     let stage = &mut run.stage("tagger");
-    Tagger::train(&pretrained, (corpus, Some(corpus)), (settings, &Device::cpu(2)), stage)
+    Tagger::train(&pretrained, corpus, Some(corpus), settings, &Device::cpu(2), stage)
 }

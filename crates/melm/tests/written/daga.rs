@@ -25,7 +25,7 @@ fn small(more: &[&str]) -> Plan {
 }
 
 fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Augmented {
-    run(dir, (corpus, plan), (NONE, threads), &mut |_, _| Control::Continue).unwrap()
+    run(dir, corpus, plan, NONE, threads, &mut |_, _| Control::Continue).unwrap()
 }
 
 #[test]
@@ -75,13 +75,10 @@ fn neither_threads_nor_stops_change_a_byte() {
     assert_eq!(quietly(two.path(), &corpus, &plan, 2).lines, expected.lines);
     let dir = tempfile::tempdir().unwrap();
     for (stage, at) in [("daga", 7), ("daga", 33), ("generate", 9)] {
-        let stopped =
-            run(dir.path(), (&corpus, &plan), (NONE, 2), &mut |found, event| match event {
-                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => {
-                    Control::Stop
-                }
-                _ => Control::Continue,
-            });
+        let stopped = run(dir.path(), &corpus, &plan, NONE, 2, &mut |found, event| match event {
+            Event::Progress { done, .. } if (found, done >= at) == (stage, true) => Control::Stop,
+            _ => Control::Continue,
+        });
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stage} {at}");
     }
     let resumed = quietly(dir.path(), &corpus, &plan, 1);

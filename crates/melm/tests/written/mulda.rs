@@ -5,11 +5,11 @@ use std::path::Path;
 use melm::Error;
 use melm::augment::{Augmented, Backbones, DraftRecord, Method, read_lines};
 use melm::baselines::PretrainedSeq2Seq;
+use melm::free_generation::RejectReason;
 use melm::model::Pretrained;
 use melm::pieces::Tokenizer;
 use melm::plan::Plan;
 use melm::stage::{Control, Event};
-use melm::written::Fault;
 use melm_nn::config::Config;
 use melm_nn::mlm::MaskedLm;
 use melm_nn::seq2seq::{Seq2Seq, Seq2SeqConfig, StackConfig};
@@ -79,7 +79,7 @@ fn mbart(dir: &Path, languages: &[&str]) -> PretrainedSeq2Seq {
 }
 
 fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, backbones: Backbones<'_>) -> Augmented {
-    run(dir, (corpus, plan), (backbones, 2), &mut |_, _| Control::Continue).unwrap()
+    run(dir, corpus, plan, backbones, 2, &mut |_, _| Control::Continue).unwrap()
 }
 
 fn assert_sound(corpus: &Corpus, augmented: &Augmented) {
@@ -116,7 +116,8 @@ fn folders_of_mbart_and_mbart_50_are_fine_tuned_drawn_from_and_searched() {
             let plan = small(&[edit, "mulda.tries=6", "mulda.budget=40 epochs"]);
             let augmented = quietly(dir.path(), &corpus, &plan, backbones);
             // A search for what was learnt by heart finds gold again.
-            let is_repeat = |fault| matches!(fault, Fault::RepeatsGold | Fault::RepeatsDraft);
+            let is_repeat =
+                |fault| matches!(fault, RejectReason::RepeatsGold | RejectReason::RepeatsDraft);
             let repeats = augmented.dropped.iter().filter(|(fault, _)| is_repeat(*fault));
             let n_sound = augmented.records.len() + repeats.map(|(_, n)| n).sum::<usize>();
             assert!(n_sound >= 2 * 8, "{languages:?} {edit}: {:?}", augmented.dropped);
@@ -155,17 +156,13 @@ fn neither_threads_nor_stops_change_a_byte() {
     let expected = quietly(&dir.path().join("whole"), &corpus, &plan, backbones);
     let other = dir.path().join("other");
     for (stage, at) in [("mulda", 5), ("mulda", 21), ("generate", 0)] {
-        let stopped =
-            run(&other, (&corpus, &plan), (backbones, 1), &mut |found, event| match event {
-                Event::Progress { done, .. } if (found, done >= at) == (stage, true) => {
-                    Control::Stop
-                }
-                _ => Control::Continue,
-            });
+        let stopped = run(&other, &corpus, &plan, backbones, 1, &mut |found, event| match event {
+            Event::Progress { done, .. } if (found, done >= at) == (stage, true) => Control::Stop,
+            _ => Control::Continue,
+        });
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stage} {at}");
     }
-    let resumed =
-        run(&other, (&corpus, &plan), (backbones, 1), &mut |_, _| Control::Continue).unwrap();
+    let resumed = run(&other, &corpus, &plan, backbones, 1, &mut |_, _| Control::Continue).unwrap();
     assert_eq!((resumed.lines, resumed.dropped), (expected.lines, expected.dropped));
 }
 
@@ -175,7 +172,7 @@ fn a_language_that_the_model_does_not_have_is_named() {
     let mbart = mbart(&dir.path().join("mbart"), &["de_DE"]);
     let backbones = Backbones { seq2seq: Some(&mbart), ..NONE };
     let refused =
-        run(dir.path(), (&corpus, &small(&[])), (backbones, 1), &mut |_, _| Control::Continue);
+        run(dir.path(), &corpus, &small(&[]), backbones, 1, &mut |_, _| Control::Continue);
     let error = refused.err().unwrap().to_string();
     assert!(error.contains("has no language `en_XX`"), "{error}");
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use melm::Error;
 use melm::augment::{Augmented, Backbones, Gold, Method, augment};
-use melm::plan::{Plan, PlanTable, Preset, Size, Sizes};
+use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
 use melm_nn::device::Device;
@@ -32,7 +32,7 @@ pub(crate) fn corpus(text: &str) -> Corpus {
 
 /// A plan of a method, without a judge.
 pub(crate) fn plan(method: Method, edits: &[&str]) -> Plan {
-    let mut table = PlanTable::new(Preset::Best, Sizes::both(Size::Small));
+    let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
     table.set(&format!("method={}", method.name())).unwrap();
     table.set("filter.mode=off").unwrap();
     for edit in edits {
@@ -43,8 +43,10 @@ pub(crate) fn plan(method: Method, edits: &[&str]) -> Plan {
 
 pub(crate) fn run(
     dir: &Path,
-    (corpus, plan): (&Corpus, &Plan),
-    (backbones, threads): (Backbones<'_>, usize),
+    corpus: &Corpus,
+    plan: &Plan,
+    backbones: Backbones<'_>,
+    threads: usize,
     hear: &mut dyn FnMut(&'static str, Event<'_>) -> Control,
 ) -> Result<Augmented, Error> {
     let mut run = Run { seed: Seed(7), folder: Some(dir.join("work")), observer: hear };

@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use melm::fit::{Budget, Every, FitSettings};
 use melm::model::Pretrained;
+use melm::training::{Budget, EvaluationInterval, TrainingSettings};
 use melm_nn::ceiling::{LinearProbe, Product};
 use melm_nn::config::Config;
 use melm_nn::device::{Cpu, Device};
@@ -88,7 +88,7 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
         let masked = f64::from(plan.finetune.mask.rate) * train.entities / train.sentences.max(1.0);
         if plan.method.finetunes() {
             let what = "fine-tuning the masked language model";
-            costs.push((what, shape.training(&plan.finetune.fit, (&train, &dev), masked)));
+            costs.push((what, shape.training(&plan.finetune.training, (&train, &dev), masked)));
         }
         let guessed = rounds * train.entities * f64::from(plan.generate.mask.mean);
         let operations = rounds * train.pieces * 2.0 * shape.encoder + guessed * 2.0 * shape.table;
@@ -103,7 +103,10 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
     if let Some(model) = &job.tagger {
         let shape = Shape::of(model);
         let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, false));
-        costs.push(("training the judge", shape.training(&plan.tagger.fit, (&train, &dev), 0.0)));
+        costs.push((
+            "training the judge",
+            shape.training(&plan.tagger.training, (&train, &dev), 0.0),
+        ));
         let are_twice = is_mixed || plan.method == melm::augment::Method::MelmBoth;
         let drafts = if are_twice { train.doubled() } else { train };
         let operations = rounds * drafts.pieces * 2.0 * shape.encoder;
@@ -120,7 +123,7 @@ fn language_model(job: &Job) -> Cost {
     let (n_words, n_different) = words(job.train.corpus());
     let weights = 4.0 * hidden * (embedding + hidden + deeper) + n_different * hidden;
     let kept = n_different + 8.0 * hidden;
-    writer(job, &daga.fit, n_words, (weights, n_different * embedding, kept))
+    writer(job, &daga.training, n_words, (weights, n_different * embedding, kept))
 }
 
 /// A piece of `MulDA`'s encoder-decoder uses every weight of its half once; the decoder's the table too.
@@ -142,7 +145,7 @@ fn encoder_decoder(job: &Job) -> Cost {
     let (width, layers) = (width as f64, layers as f64);
     let weights = layers * 14.0 * width * width / 2.0 + rows * width;
     let kept = rows + layers * 14.0 * width;
-    writer(job, &mulda.fit, 1.5 * n_words, (weights, rows * width, kept))
+    writer(job, &mulda.training, 1.5 * n_words, (weights, rows * width, kept))
 }
 
 /// Tokens and tags of a corpus, and how many different ones there are.
@@ -160,7 +163,7 @@ fn words(corpus: &Corpus) -> (f64, f64) {
 /// it. `kept` numbers are kept of each word of a batch.
 fn writer(
     job: &Job,
-    fit: &FitSettings,
+    fit: &TrainingSettings,
     n_words: f64,
     (weights, looked_up, kept): (f64, f64, f64),
 ) -> Cost {
@@ -220,7 +223,7 @@ impl Shape {
     }
 
     /// A training: forward once and backward twice, with `masked` guesses a sentence, and the evaluations.
-    fn training(&self, fit: &FitSettings, (train, dev): (&Size, &Size), masked: f64) -> Cost {
+    fn training(&self, fit: &TrainingSettings, (train, dev): (&Size, &Size), masked: f64) -> Cost {
         let batch = fit.batch_size.get() as f64;
         let in_epochs = |budget: Budget| match budget {
             Budget::Epochs(n) => n.get() as f64,
@@ -228,8 +231,8 @@ impl Shape {
         };
         let epochs = in_epochs(fit.budget);
         let every = match fit.evaluate_every {
-            Every::Epochs(n) => n.get() as f64,
-            Every::Other(budget) => in_epochs(budget),
+            EvaluationInterval::Epochs(n) => n.get() as f64,
+            EvaluationInterval::Other(budget) => in_epochs(budget),
         };
         let learned = 6.0 * (train.pieces * self.encoder + train.sentences * masked * self.table);
         let evaluated = 2.0 * dev.pieces * self.encoder / every;

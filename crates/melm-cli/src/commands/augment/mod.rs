@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use melm::augment::{Augmented, Backbones, Funnel, Gold, Method, Sources, augment, tune};
 use melm::baselines::{NO_PRETRAINING, PretrainedSeq2Seq};
-use melm::codemix::Vectors;
+use melm::codemix::MentionVectors;
 use melm::files::{Fingerprint, sha256, write_whole};
 use melm::folder::{Found, RunFolder};
 use melm::model::Pretrained;
@@ -44,7 +44,7 @@ pub(crate) struct Job {
     masked_lm: Option<Pretrained>,
     tagger: Option<Pretrained>,
     seq2seq: Option<PretrainedSeq2Seq>,
-    vectors: Option<Vectors>,
+    vectors: Option<MentionVectors>,
     device: Device,
     machine: String,
 }

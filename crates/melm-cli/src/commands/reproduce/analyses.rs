@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use melm::augment::Method;
 use melm::files::write_shared;
-use melm::fit::Budget;
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
 use melm::tagger::Tagger;
+use melm::training::Budget;
 use melm_eval::statistics::Mean;
 use melm_eval::{Cell, Entities, Figure, MODELS, Prediction, Series};
 use melm_text::Corpus;
@@ -116,12 +116,11 @@ pub(super) fn entities(command: &Reproduce, terminal: &Terminal) -> Result<(), F
         let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
         let mut run = Run { seed: Seed(1), folder: None, observer: &mut hear };
         let mut settings = bench.plan_of(&cells[0]).tagger;
-        settings.fit.budget = ORACLE.parse::<Budget>().expect("it is a budget");
+        settings.training.budget = ORACLE.parse::<Budget>().expect("it is a budget");
         terminal.say(&format!("training the oracle on all of {language} for {ORACLE}"));
         let (gold, dev) = bench.whole(&language)?;
-        let corpora = (&gold, dev.as_ref());
-        let oracle =
-            Tagger::train(bench.tagger, corpora, (&settings, &device), &mut run.stage("oracle"))?;
+        let stage = &mut run.stage("oracle");
+        let oracle = Tagger::train(bench.tagger, &gold, dev.as_ref(), &settings, &device, stage)?;
         let own: Vec<_> = cells.iter().filter(|cell| cell.language == language).cloned().collect();
         let hear = &mut hear_with(&mut listener);
         counts.extend(bench.entities(&own, (&oracle.tagger, &device), hear)?);

@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use melm::codemix::{VectorKind, Vectors};
+use melm::codemix::{MentionVectors, VectorKind};
 use melm::files::Fingerprint;
 use melm::model::Pretrained;
-use melm::plan::{Plan, PlanTable, Size, Sizes};
+use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable};
 use melm::stage::{Control, Event};
 use melm_eval::{Arithmetic, Bench, Cell, Grid, Languages, Ledger, Progress, Tally};
 use melm_text::Corpus;
@@ -28,7 +28,7 @@ pub(crate) struct Workshop<'a> {
     languages: Languages,
     plans: BTreeMap<String, Plan>,
     masked_lm: Option<Pretrained>,
-    vectors: Option<Vectors>,
+    vectors: Option<MentionVectors>,
     tagger: Pretrained,
     arithmetic: Arithmetic,
     machine: String,
@@ -208,8 +208,8 @@ fn plans(
         Ok(table.plan()?)
     };
     let variants = grid.variants();
-    let first = layers(Sizes::both(Size::Full), &variants[0])?;
-    let sizes = Sizes {
+    let first = layers(ModelSizes::both(ModelSize::Full), &variants[0])?;
+    let sizes = ModelSizes {
         masked_lm: models::size(&first.model.masked_lm, Some(terminal))?,
         tagger: models::size(&first.model.tagger, Some(terminal))?,
     };

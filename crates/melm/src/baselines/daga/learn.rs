@@ -1,4 +1,4 @@
-//! What the language model learns from: every gold sentence, linearized, word after word.
+//! The training examples of the language model: linearized gold sentences, predicted word by word.
 
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
@@ -9,24 +9,23 @@ use melm_nn::params::Parameters;
 
 use super::vocabulary::UNKNOWN;
 use crate::Error;
-use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
+use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 
-/// The linearized sentences, and the model that learns.
-pub(super) struct Lessons {
+/// The language model and the linearized sentences it learns from.
+pub(super) struct TrainingSet {
     pub(super) model: LstmLm,
     pub(super) train: Vec<Vec<u32>>,
     pub(super) dev: Vec<Vec<u32>>,
-    /// Whether gold has unknown tokens to learn from. If not, those of dev say nothing about the model.
+    /// True if the training sentences contain unknown tokens. If not, the unknown tokens of dev are not scored: the model
+    /// could not learn to predict them.
     pub(super) learns_unknown: bool,
     pub(super) tape: LstmTape,
 }
 
-impl Learner for Lessons {
-    fn parameters(&self) -> &Parameters {
-        self.model.parameters()
-    }
+impl Learner for TrainingSet {
+    type Example = usize;
 
-    fn parameters_mut(&mut self) -> &mut Parameters {
+    fn parameters(&mut self) -> &mut Parameters {
         self.model.parameters_mut()
     }
 
@@ -34,43 +33,46 @@ impl Learner for Lessons {
         self.train.len()
     }
 
+    fn example(&self, number: usize, _: u64) -> usize {
+        number
+    }
+
+    fn n_pieces(&self, example: &usize) -> usize {
+        self.train[*example].len()
+    }
+
+    fn n_losses(&self, example: &usize) -> usize {
+        self.train[*example].len() - 1
+    }
+
+    fn dropout(&self, seed: u64, step: u64) -> Dropout {
+        Dropout::with_rates((self.model.config().dropout, 0.0), seed, step)
+    }
+
     fn accumulate(
         &mut self,
         device: &Device,
-        step: &Step<'_>,
+        batch: &LearnerBatch<'_, usize>,
         gradients: &mut Gradients,
-    ) -> Result<Loss, Error> {
-        let examples: Vec<_> = step.examples.iter().map(|at| (*at, &self.train[*at])).collect();
-        let n: usize = examples.iter().map(|(_, ids)| ids.len() - 1).sum();
-        let seed = step.key.then("dropout").generator().bits();
-        let rate = self.model.config().dropout;
-        let dropout = Dropout::with_rates((rate, 0.0), seed, step.number);
-        let mut loss = Loss { sum: 0.0, n: n as u64 };
-        for part in micro_batches(&examples, |(_, ids)| ids.len()) {
-            let mut batch = Packed::default();
-            for (at, ids) in part {
-                batch.push(ids, *at as u64);
-            }
-            let weight = 1.0 / n.max(1) as f32;
-            let Self { model, tape, .. } = self;
-            loss.sum += model.accumulate(device, &batch, weight, dropout, tape, gradients)?;
+    ) -> Result<f64, Error> {
+        let mut packed = Packed::default();
+        for number in batch.examples {
+            packed.push(&self.train[*number], *number as u64);
         }
-        Ok(loss)
+        let LearnerBatch { scale, dropout, .. } = *batch;
+        let Self { model, tape, .. } = self;
+        Ok(model.accumulate(device, &packed, scale, dropout, tape, gradients)?)
     }
 
     fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
         let unscored = (!self.learns_unknown).then_some(UNKNOWN);
-        let mut loss = Loss::default();
-        for part in micro_batches(&self.dev, Vec::len) {
+        mean_loss(&self.dev, Vec::len, |sentences| {
             let mut batch = Packed::default();
-            for ids in part {
+            for ids in sentences {
                 batch.push(ids, 0);
             }
             let (sum, n) = self.model.loss(device, &batch, unscored, &mut self.tape)?;
-            loss.sum += sum;
-            loss.n += n as u64;
-        }
-        let evaluation = Evaluation { measure: Measure::Loss, value: loss.mean() };
-        Ok((loss.n > 0).then_some(evaluation))
+            Ok(Loss { sum, n: n as u64 })
+        })
     }
 }

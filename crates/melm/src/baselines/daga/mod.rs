@@ -12,7 +12,7 @@ mod learn;
 mod settings;
 mod vocabulary;
 
-pub use settings::{DagaSettings, Unknown};
+pub use settings::{DagaSettings, UnknownTokens};
 
 use std::ops::Range;
 
@@ -24,11 +24,11 @@ use melm_text::{Corpus, Sentence};
 use crate::Error;
 use crate::augment::{Augmenter, Gold};
 use crate::draft::Draft;
-use crate::fit::{Fitted, fit};
+use crate::free_generation::{RejectReason, RejectedCounts, WritingRound};
 use crate::random::{Generator, StreamKey};
 use crate::stage::Stage;
-use crate::written::{Dropped, Fault, Round};
-use learn::Lessons;
+use crate::training::{self, TrainingOutcome};
+use learn::TrainingSet;
 use vocabulary::{END, START, UNKNOWN, Vocabulary};
 
 /// Sentences written side by side.
@@ -42,19 +42,20 @@ pub struct Daga<'a> {
     settings: &'a DagaSettings,
     n_rounds: u64,
     device: Processor<'a>,
-    dropped: Dropped,
+    rejected: RejectedCounts,
 }
 
 impl<'a> Daga<'a> {
     /// Trains the language model on gold, and keeps the epoch with the lowest loss on dev; the last without a dev set.
     pub fn train(
         gold: Gold<'a>,
-        (settings, n_rounds): (&'a DagaSettings, u32),
+        settings: &'a DagaSettings,
+        n_rounds: u32,
         device: &'a Device,
         stage: &mut Stage<'_>,
-    ) -> Result<(Self, Fitted), Error> {
+    ) -> Result<(Self, TrainingOutcome), Error> {
         let min_count = settings.min_count.get();
-        let vocabulary = Vocabulary::of(gold.train, min_count, settings.unknown);
+        let vocabulary = Vocabulary::from_corpus(gold.train, min_count, settings.unknown);
         let linearize = |corpus: &Corpus| -> Vec<_> {
             let sentences = corpus.sentences().iter();
             sentences.map(|sentence| vocabulary.linearize(corpus, sentence)).collect()
@@ -69,7 +70,7 @@ impl<'a> Daga<'a> {
         };
         let seed = stage.key().then("weights").generator().bits();
         let train = linearize(gold.train);
-        let mut lessons = Lessons {
+        let mut set = TrainingSet {
             model: LstmLm::random(&config, seed),
             learns_unknown: train.iter().flatten().any(|id| *id == UNKNOWN),
             train,
@@ -77,17 +78,17 @@ impl<'a> Daga<'a> {
             tape: LstmTape::default(),
         };
         let device = device.processor();
-        let fitted = fit(&mut lessons, &settings.fit, &device, stage)?;
+        let outcome = training::train(&mut set, &settings.training, &device, stage)?;
         let daga = Self {
-            model: lessons.model,
+            model: set.model,
             vocabulary,
             gold: gold.train,
             settings,
             n_rounds: n_rounds.into(),
             device,
-            dropped: Dropped::default(),
+            rejected: RejectedCounts::default(),
         };
-        Ok((daga, fitted))
+        Ok((daga, outcome))
     }
 
     /// What is written in some tries at once; what one writes depends on its own stream alone.
@@ -95,11 +96,11 @@ impl<'a> Daga<'a> {
         &self,
         key: StreamKey,
         tries: Range<usize>,
-    ) -> Result<Vec<Result<Sentence, Fault>>, Error> {
+    ) -> Result<Vec<Result<Sentence, RejectReason>>, Error> {
         let n = tries.len();
         let mut generators: Vec<Generator> =
             tries.map(|number| key.at(number as u64).generator()).collect();
-        let mut written = vec![Err(Fault::Unfinished); n];
+        let mut written = vec![Err(RejectReason::Unfinished); n];
         let (mut running, mut texts): (Vec<usize>, Vec<Vec<u32>>) =
             ((0..n).collect(), vec![Vec::new(); n]);
         let (mut state, mut scores) = (self.model.start(n), Vec::new());
@@ -126,15 +127,16 @@ impl<'a> Daga<'a> {
             running = going_on.iter().map(|at| running[*at]).collect();
             words = going_on.iter().map(|at| words[*at]).collect();
         }
-        let parse =
-            |written: Result<Vec<u32>, Fault>| written.and_then(|ids| self.vocabulary.parse(&ids));
+        let parse = |written: Result<Vec<u32>, RejectReason>| {
+            written.and_then(|ids| self.vocabulary.parse(&ids))
+        };
         Ok(written.into_iter().map(parse).collect())
     }
 }
 
 impl Augmenter for Daga<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
-        let round = Round {
+        let round = WritingRound {
             number: round,
             of: self.n_rounds,
             tries: self.settings.tries.get(),
@@ -142,11 +144,11 @@ impl Augmenter for Daga<'_> {
         };
         let write = |key, tries| self.write(key, tries);
         let drafts;
-        (drafts, self.dropped) = round.collect(self.gold, stage, write)?;
+        (drafts, self.rejected) = round.collect(self.gold, stage, write)?;
         Ok(drafts)
     }
 
-    fn dropped(&self) -> Dropped {
-        self.dropped.clone()
+    fn dropped(&self) -> RejectedCounts {
+        self.rejected.clone()
     }
 }

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fit::FitSettings;
 use crate::rate::Rate;
+use crate::training::TrainingSettings;
 
 /// The language model of the method `daga`, how it is trained and how it writes (Ding et al. 2020).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -21,7 +21,7 @@ pub struct DagaSettings {
     /// How often a token must occur in gold to have a row of its own; rarer ones are `<unk>`.
     pub min_count: NonZeroUsize,
     /// What becomes of a written sentence with `<unk>`: `"kept"` unless it has nothing else, or `"dropped"`.
-    pub unknown: Unknown,
+    pub unknown: UnknownTokens,
     /// Below 1 the likely tokens are drawn more often, above 1 less.
     pub temperature: f64,
     /// Tokens and tags after which a sentence that has not ended is given up.
@@ -30,13 +30,13 @@ pub struct DagaSettings {
     pub tries: NonZeroUsize,
     /// How it is trained.
     #[serde(flatten)]
-    pub fit: FitSettings,
+    pub training: TrainingSettings,
 }
 
 /// What becomes of a written sentence with a token that nobody knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Unknown {
+pub enum UnknownTokens {
     /// It stays, with the token `<unk>`, unless all its tokens are unknown.
     Kept,
     /// It is no draft.
@@ -44,14 +44,14 @@ pub enum Unknown {
 }
 
 impl DagaSettings {
-    /// The first key whose value cannot be, and what is expected of it.
-    pub(crate) fn fault(&self) -> Option<(&'static str, &'static str)> {
+    /// The first key with an invalid value, and the values it may have. `None` if all are valid.
+    pub(crate) fn first_invalid(&self) -> Option<(&'static str, &'static str)> {
         if self.dropout.value() >= 1.0 {
             Some(("dropout", "below 1"))
         } else if !(self.temperature > 0.0 && self.temperature.is_finite()) {
             Some(("temperature", "a number above 0"))
         } else {
-            self.fit.fault()
+            self.training.first_invalid()
         }
     }
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use melm_text::{Corpus, Language, Scheme, Sentence, Tag, Token};
 
-use super::Unknown;
-use crate::written::{Fault, sentence_of};
+use super::UnknownTokens;
+use crate::free_generation::{RejectReason, checked_sentence};
 
 /// The beginning of a sentence, its end, and a token without a row of its own.
 pub(super) const START: u32 = 0;
@@ -22,7 +22,7 @@ pub(super) struct Vocabulary {
     /// The codes of the languages, if the corpus has several; their words come after the special ones.
     languages: Vec<Box<str>>,
     scheme: Scheme,
-    unknown: Unknown,
+    unknown: UnknownTokens,
 }
 
 enum Word {
@@ -36,7 +36,7 @@ enum Word {
 
 impl Vocabulary {
     /// The tags of a corpus, and its tokens that occur at least `min_count` times.
-    pub(super) fn of(corpus: &Corpus, min_count: usize, unknown: Unknown) -> Self {
+    pub(super) fn from_corpus(corpus: &Corpus, min_count: usize, unknown: UnknownTokens) -> Self {
         let mut counts = BTreeMap::<&Token, usize>::new();
         let mut tags = BTreeSet::new();
         for sentence in corpus.sentences() {
@@ -84,18 +84,20 @@ impl Vocabulary {
     }
 
     /// The sentence that was written between a beginning and an end.
-    pub(super) fn parse(&self, ids: &[u32]) -> Result<Sentence, Fault> {
+    pub(super) fn parse(&self, ids: &[u32]) -> Result<Sentence, RejectReason> {
         let (mut tokens, mut tags, mut n_unknown) = (Vec::new(), Vec::new(), 0);
         let (language, ids) =
             match ids.split_first().map(|(id, rest)| (&self.words[*id as usize], rest)) {
                 Some((Word::Language(language), rest)) => (Some(*language), rest),
-                _ if !self.languages.is_empty() => return Err(Fault::NoLanguage),
+                _ if !self.languages.is_empty() => return Err(RejectReason::NoLanguage),
                 _ => (None, ids),
             };
         let mut before = Tag::Outside;
         for id in ids {
             let token = match &self.words[*id as usize] {
-                Word::Tag(_) if before != Tag::Outside => return Err(Fault::TagWithoutToken),
+                Word::Tag(_) if before != Tag::Outside => {
+                    return Err(RejectReason::TagWithoutToken);
+                }
                 Word::Tag(tag) => {
                     before = *tag;
                     continue;
@@ -105,22 +107,22 @@ impl Vocabulary {
                     n_unknown += 1;
                     Token::new(UNKNOWN_TEXT).expect("it is a token")
                 }
-                Word::Start | Word::End | Word::Language(_) => return Err(Fault::NotAToken),
+                Word::Start | Word::End | Word::Language(_) => return Err(RejectReason::NotAToken),
             };
             tokens.push(token);
             tags.push(std::mem::replace(&mut before, Tag::Outside));
         }
         if before != Tag::Outside {
-            return Err(Fault::TagWithoutToken);
+            return Err(RejectReason::TagWithoutToken);
         }
         let most = match self.unknown {
-            Unknown::Kept => tokens.len().saturating_sub(1),
-            Unknown::Dropped => 0,
+            UnknownTokens::Kept => tokens.len().saturating_sub(1),
+            UnknownTokens::Dropped => 0,
         };
         if n_unknown > most {
-            return Err(Fault::UnknownToken);
+            return Err(RejectReason::UnknownToken);
         }
-        let sentence = sentence_of(tokens, tags, self.scheme)?;
+        let sentence = checked_sentence(tokens, tags, self.scheme)?;
         Ok(match language {
             Some(language) => sentence.with_language(language),
             None => sentence,
@@ -144,7 +146,7 @@ mod tests {
     #[test]
     fn every_sentence_comes_back_and_markers_are_as_many_as_entity_tokens() {
         let corpus = corpus();
-        let vocabulary = Vocabulary::of(&corpus, 1, Unknown::Dropped);
+        let vocabulary = Vocabulary::from_corpus(&corpus, 1, UnknownTokens::Dropped);
         for sentence in &corpus.sentences()[..3] {
             let ids = vocabulary.linearize(&corpus, sentence);
             let n_entity = sentence.tags().iter().filter(|tag| **tag != Tag::Outside).count();
@@ -153,46 +155,46 @@ mod tests {
             assert_eq!((again.tokens(), again.tags()), (sentence.tokens(), sentence.tags()));
         }
         let last = vocabulary.linearize(&corpus, &corpus.sentences()[3]);
-        assert_eq!(vocabulary.parse(&last[1..last.len() - 1]), Err(Fault::NoMention));
+        assert_eq!(vocabulary.parse(&last[1..last.len() - 1]), Err(RejectReason::NoMention));
     }
 
     #[test]
     fn sentences_of_several_languages_say_theirs() {
         let corpus = corpus();
         let both = Corpus::from_languages([("en", &corpus), ("de", &corpus)]);
-        let vocabulary = Vocabulary::of(&both, 1, Unknown::Dropped);
+        let vocabulary = Vocabulary::from_corpus(&both, 1, UnknownTokens::Dropped);
         let n = corpus.sentences().len();
         let german = &both.sentences()[n];
         let ids = vocabulary.linearize(&both, german);
         assert_ne!(ids, vocabulary.linearize(&both, &both.sentences()[0]));
         let again = vocabulary.parse(&ids[1..ids.len() - 1]).unwrap();
         assert_eq!((again.tokens(), again.language()), (german.tokens(), german.language()));
-        assert_eq!(vocabulary.parse(&ids[2..ids.len() - 1]), Err(Fault::NoLanguage));
+        assert_eq!(vocabulary.parse(&ids[2..ids.len() - 1]), Err(RejectReason::NoLanguage));
     }
 
     #[test]
     fn what_is_no_sentence_says_why() {
         let corpus = corpus();
-        let vocabulary = Vocabulary::of(&corpus, 2, Unknown::Kept);
+        let vocabulary = Vocabulary::from_corpus(&corpus, 2, UnknownTokens::Kept);
         let id = |text: &str| vocabulary.tokens[&Token::new(text).unwrap()];
         let tag = |text: &str| vocabulary.tags[&corpus.types().clone().parse(text).unwrap()];
         let (person, place, inside) = (tag("B-PER"), tag("B-LOC"), tag("I-LOC"));
-        for (ids, fault) in [
-            (vec![], Fault::Empty),
-            (vec![person, place, id("York")], Fault::TagWithoutToken),
-            (vec![id("of"), person], Fault::TagWithoutToken),
-            (vec![inside, id("York")], Fault::BrokenTags),
-            (vec![person, id("Ada"), inside, id("York")], Fault::BrokenTags),
-            (vec![id("of"), id("Ada")], Fault::NoMention),
-            (vec![person, UNKNOWN, UNKNOWN], Fault::UnknownToken),
-            (vec![person, START], Fault::NotAToken),
+        for (ids, reason) in [
+            (vec![], RejectReason::Empty),
+            (vec![person, place, id("York")], RejectReason::TagWithoutToken),
+            (vec![id("of"), person], RejectReason::TagWithoutToken),
+            (vec![inside, id("York")], RejectReason::BrokenTags),
+            (vec![person, id("Ada"), inside, id("York")], RejectReason::BrokenTags),
+            (vec![id("of"), id("Ada")], RejectReason::NoMention),
+            (vec![person, UNKNOWN, UNKNOWN], RejectReason::UnknownToken),
+            (vec![person, START], RejectReason::NotAToken),
         ] {
-            assert_eq!(vocabulary.parse(&ids), Err(fault), "{ids:?}");
+            assert_eq!(vocabulary.parse(&ids), Err(reason), "{ids:?}");
         }
         assert!(!vocabulary.tokens.contains_key(&Token::new("so").unwrap()));
         let mixed = vocabulary.parse(&[person, id("Ada"), UNKNOWN]).unwrap();
         assert_eq!(mixed.tokens()[1].as_str(), "<unk>");
-        let strict = Vocabulary::of(&corpus, 2, Unknown::Dropped);
-        assert_eq!(strict.parse(&[person, id("Ada"), UNKNOWN]), Err(Fault::UnknownToken));
+        let strict = Vocabulary::from_corpus(&corpus, 2, UnknownTokens::Dropped);
+        assert_eq!(strict.parse(&[person, id("Ada"), UNKNOWN]), Err(RejectReason::UnknownToken));
     }
 }

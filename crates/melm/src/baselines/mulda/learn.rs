@@ -6,18 +6,18 @@ use melm_nn::gradients::Gradients;
 use melm_nn::params::Parameters;
 use melm_nn::seq2seq::{Seq2Seq, Seq2SeqBatch, Seq2SeqTape};
 
-use super::pieces::{Body, Pieces};
+use super::pieces::{LinearizedSentence, Pieces};
 use crate::Error;
-use crate::fit::{Evaluation, Learner, Loss, Measure, Step, micro_batches};
 use crate::random::StreamKey;
+use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 
 /// The linearized sentences, and the model that learns.
-pub(super) struct Lessons {
+pub(super) struct TrainingSet {
     pub(super) model: Seq2Seq,
     pub(super) pieces: Pieces,
-    pub(super) train: Vec<Body>,
+    pub(super) train: Vec<LinearizedSentence>,
     /// The dev set with its sources, which stay the same from epoch to epoch.
-    pub(super) dev: Vec<Pair>,
+    pub(super) dev: Vec<Example>,
     /// Dropout of rows and of attention weights.
     pub(super) rates: (f32, f32),
     /// Where cuts are drawn.
@@ -26,15 +26,20 @@ pub(super) struct Lessons {
 }
 
 /// What is read and what is to be written.
-pub(super) struct Pair {
+pub(super) struct Example {
     key: u64,
     source: Vec<u32>,
     target: Vec<u32>,
 }
 
-impl Pair {
+impl Example {
     /// A sentence of which the first tokens are shown; how many is drawn, none and all but the last included.
-    pub(super) fn of(pieces: &Pieces, body: &Body, (number, key): (usize, StreamKey)) -> Self {
+    pub(super) fn draw(
+        pieces: &Pieces,
+        body: &LinearizedSentence,
+        number: usize,
+        key: StreamKey,
+    ) -> Self {
         let n_shown = key.at(number as u64).generator().below(body.n_tokens());
         let (source, target) = (pieces.source(body, n_shown), pieces.target(body));
         Self { key: number as u64, source, target }
@@ -45,20 +50,18 @@ impl Pair {
     }
 }
 
-fn batch(pairs: &[Pair]) -> Seq2SeqBatch {
+fn to_batch(examples: &[Example]) -> Seq2SeqBatch {
     let mut batch = Seq2SeqBatch::default();
-    for pair in pairs {
-        batch.push(&pair.source, &pair.target, pair.key);
+    for example in examples {
+        batch.push(&example.source, &example.target, example.key);
     }
     batch
 }
 
-impl Learner for Lessons {
-    fn parameters(&self) -> &Parameters {
-        self.model.parameters()
-    }
+impl Learner for TrainingSet {
+    type Example = Example;
 
-    fn parameters_mut(&mut self) -> &mut Parameters {
+    fn parameters(&mut self) -> &mut Parameters {
         self.model.parameters_mut()
     }
 
@@ -66,35 +69,39 @@ impl Learner for Lessons {
         self.train.len()
     }
 
+    fn example(&self, number: usize, epoch: u64) -> Example {
+        let key = self.key.then("cut").at(epoch);
+        Example::draw(&self.pieces, &self.train[number], number, key)
+    }
+
+    fn n_pieces(&self, example: &Example) -> usize {
+        example.n_pieces()
+    }
+
+    fn n_losses(&self, example: &Example) -> usize {
+        example.target.len()
+    }
+
+    fn dropout(&self, seed: u64, step: u64) -> Dropout {
+        Dropout::with_rates(self.rates, seed, step)
+    }
+
     fn accumulate(
         &mut self,
         device: &Device,
-        step: &Step<'_>,
+        batch: &LearnerBatch<'_, Example>,
         gradients: &mut Gradients,
-    ) -> Result<Loss, Error> {
-        let key = self.key.then("cut").at(step.epoch);
-        let pair = |at: &usize| Pair::of(&self.pieces, &self.train[*at], (*at, key));
-        let pairs: Vec<_> = step.examples.iter().map(pair).collect();
-        let n: usize = pairs.iter().map(|pair| pair.target.len()).sum();
-        let seed = step.key.then("dropout").generator().bits();
-        let dropout = Dropout::with_rates(self.rates, seed, step.number);
-        let mut loss = Loss { sum: 0.0, n: n as u64 };
-        for part in micro_batches(&pairs, Pair::n_pieces) {
-            let (batch, weight) = (batch(part), 1.0 / n.max(1) as f32);
-            let Self { model, tape, .. } = self;
-            loss.sum += model.accumulate(device, &batch, weight, dropout, tape, gradients)?;
-        }
-        Ok(loss)
+    ) -> Result<f64, Error> {
+        let LearnerBatch { examples, scale, dropout } = *batch;
+        let Self { model, tape, .. } = self;
+        Ok(model.accumulate(device, &to_batch(examples), scale, dropout, tape, gradients)?)
     }
 
     fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
-        let mut loss = Loss::default();
-        for part in micro_batches(&self.dev, Pair::n_pieces) {
-            let batch = batch(part);
-            loss.sum += self.model.loss(device, &batch, &mut self.tape)?;
-            loss.n += batch.targets.len() as u64;
-        }
-        let evaluation = Evaluation { measure: Measure::Loss, value: loss.mean() };
-        Ok((loss.n > 0).then_some(evaluation))
+        mean_loss(&self.dev, Example::n_pieces, |examples| {
+            let batch = to_batch(examples);
+            let sum = self.model.loss(device, &batch, &mut self.tape)?;
+            Ok(Loss { sum, n: batch.targets.len() as u64 })
+        })
     }
 }

@@ -33,13 +33,13 @@ use melm_text::{Corpus, Sentence};
 use crate::Error;
 use crate::augment::{Augmenter, Gold};
 use crate::draft::Draft;
-use crate::fit::{Fitted, fit};
+use crate::free_generation::{RejectReason, RejectedCounts, WritingRound};
 use crate::model::Pretrained;
 use crate::random::{Generator, StreamKey};
 use crate::stage::Stage;
-use crate::written::{Dropped, Fault, Round};
-use learn::{Lessons, Pair};
-use pieces::{Body, Pieces};
+use crate::training::{self, TrainingOutcome};
+use learn::{Example, TrainingSet};
+use pieces::{LinearizedSentence, Pieces};
 
 /// What a model without pretraining is called wherever it is named.
 pub const NO_PRETRAINING: &str = "MulDA architecture, no pretraining";
@@ -64,17 +64,17 @@ pub struct Mulda<'a> {
     pieces: Pieces,
     gold: &'a Corpus,
     /// The sentences whose beginnings are shown.
-    bodies: Vec<Body>,
+    bodies: Vec<LinearizedSentence>,
     settings: &'a MuldaSettings,
     n_rounds: u64,
     device: Processor<'a>,
-    dropped: Dropped,
+    rejected: RejectedCounts,
 }
 
 /// How a training went.
-pub struct Learnt {
+pub struct MuldaTraining {
     /// Its epochs, and which of them is kept.
-    pub fitted: Fitted,
+    pub outcome: TrainingOutcome,
     /// Sentences too long for the model, from which it learnt nothing.
     pub n_too_long: usize,
 }
@@ -82,43 +82,45 @@ pub struct Learnt {
 impl<'a> Mulda<'a> {
     /// Trains the model on gold, and keeps the epoch with the lowest loss on dev; the last without a dev set.
     pub fn train(
-        (gold, model): (Gold<'a>, MuldaModel<'_>),
-        (settings, n_rounds): (&'a MuldaSettings, u32),
+        gold: Gold<'a>,
+        model: MuldaModel<'_>,
+        settings: &'a MuldaSettings,
+        n_rounds: u32,
         device: &'a Device,
         stage: &mut Stage<'_>,
-    ) -> Result<(Self, Learnt), Error> {
+    ) -> Result<(Self, MuldaTraining), Error> {
         let seed = stage.key().then("weights").generator().bits();
         let (pieces, model) = open(gold.train, model, settings, seed)?;
         let longest = model.config().longest;
-        let linearize = |corpus: &Corpus| -> Result<Vec<Body>, Error> {
+        let linearize = |corpus: &Corpus| -> Result<Vec<LinearizedSentence>, Error> {
             let sentences = corpus.sentences().iter();
             sentences.map(|sentence| pieces.linearize(corpus, sentence)).collect()
         };
-        let fits = |body: &Body| body.n_rows() < longest;
+        let fits = |body: &LinearizedSentence| body.n_rows() < longest;
         let (train, too_long): (Vec<_>, Vec<_>) =
             linearize(gold.train)?.into_iter().partition(fits);
         let mut dev = gold.dev.map_or(Ok(Vec::new()), linearize)?;
         dev.retain(fits);
         let key = stage.key().then("dev cut");
-        let dev = dev.iter().enumerate().map(|(at, body)| Pair::of(&pieces, body, (at, key)));
+        let dev = dev.iter().enumerate().map(|(at, body)| Example::draw(&pieces, body, at, key));
         let dev = dev.collect();
         #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
         let rates = (settings.dropout.value() as f32, settings.attention_dropout.value() as f32);
         let (key, tape) = (stage.key(), Seq2SeqTape::default());
-        let mut lessons = Lessons { model, pieces, train, dev, rates, key, tape };
+        let mut set = TrainingSet { model, pieces, train, dev, rates, key, tape };
         let device = device.processor();
-        let fitted = fit(&mut lessons, &settings.fit, &device, stage)?;
+        let outcome = training::train(&mut set, &settings.training, &device, stage)?;
         let mulda = Self {
-            model: lessons.model,
-            pieces: lessons.pieces,
+            model: set.model,
+            pieces: set.pieces,
             gold: gold.train,
-            bodies: lessons.train,
+            bodies: set.train,
             settings,
             n_rounds: n_rounds.into(),
             device,
-            dropped: Dropped::default(),
+            rejected: RejectedCounts::default(),
         };
-        Ok((mulda, Learnt { fitted, n_too_long: too_long.len() }))
+        Ok((mulda, MuldaTraining { outcome, n_too_long: too_long.len() }))
     }
 
     /// What is written in some tries at once; what one writes depends on its own stream alone.
@@ -126,8 +128,8 @@ impl<'a> Mulda<'a> {
         &self,
         key: StreamKey,
         tries: Range<usize>,
-    ) -> Result<Vec<Result<Sentence, Fault>>, Error> {
-        let mut written: Vec<_> = tries.clone().map(|_| Err(Fault::Unfinished)).collect();
+    ) -> Result<Vec<Result<Sentence, RejectReason>>, Error> {
+        let mut written: Vec<_> = tries.clone().map(|_| Err(RejectReason::Unfinished)).collect();
         let body = |number: usize| &self.bodies[number % self.bodies.len()];
         let languages: BTreeSet<_> = tries.clone().map(|number| body(number).language).collect();
         for language in languages {
@@ -142,7 +144,7 @@ impl<'a> Mulda<'a> {
             }
             let rows = self.go_on(language, &sources, &mut generators)?;
             for (number, rows) in own.into_iter().zip(rows) {
-                let rows = rows.ok_or(Fault::Unfinished);
+                let rows = rows.ok_or(RejectReason::Unfinished);
                 written[number - tries.start] =
                     rows.and_then(|rows| self.pieces.parse(language, &rows));
             }
@@ -187,8 +189,8 @@ fn open(
 ) -> Result<(Pieces, Seq2Seq), Error> {
     match model {
         MuldaModel::Pretrained(pretrained) => {
-            let names = (&*pretrained.name(), &*settings.language);
-            let pieces = Pieces::pretrained(pretrained.tokenizer()?, corpus, names)?;
+            let (name, tokenizer) = (pretrained.name(), pretrained.tokenizer()?);
+            let pieces = Pieces::pretrained(tokenizer, corpus, &name, &settings.language)?;
             let model = pretrained.model(pieces.n_rows(), seed)?;
             Ok((pieces, model))
         }
@@ -218,7 +220,7 @@ fn open(
 
 impl Augmenter for Mulda<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
-        let round = Round {
+        let round = WritingRound {
             number: round,
             of: self.n_rounds,
             tries: self.settings.tries.get(),
@@ -226,11 +228,11 @@ impl Augmenter for Mulda<'_> {
         };
         let write = |key, tries| self.write(key, tries);
         let drafts;
-        (drafts, self.dropped) = round.collect(self.gold, stage, write)?;
+        (drafts, self.rejected) = round.collect(self.gold, stage, write)?;
         Ok(drafts)
     }
 
-    fn dropped(&self) -> Dropped {
-        self.dropped.clone()
+    fn dropped(&self) -> RejectedCounts {
+        self.rejected.clone()
     }
 }

@@ -6,13 +6,13 @@ use melm_nn::seq2seq::GenerationConfig;
 use melm_text::{Corpus, Language, Scheme, Sentence, Tag, Token};
 
 use crate::Error;
+use crate::free_generation::{RejectReason, checked_sentence};
 use crate::markers::Markers;
 use crate::pieces::{PieceKind, PieceKinds, Tokenizer, is_clean};
-use crate::written::{Fault, sentence_of};
 
 /// Where the language stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Layout {
+enum LanguagePosition {
     /// mBART-50: language, text, end; the decoder starts from the end and is told the language.
     Before,
     /// mBART: text, end, language; the decoder starts from the language.
@@ -28,7 +28,7 @@ pub(super) struct Pieces {
     kinds: PieceKinds,
     by_tag: BTreeMap<Tag, u32>,
     by_marker: HashMap<u32, Tag>,
-    layout: Layout,
+    layout: LanguagePosition,
     languages: Languages,
     scheme: Scheme,
     /// The tokenizer's pieces that a model without pretraining has rows for, in the order of its rows; it could never
@@ -45,7 +45,7 @@ struct Languages {
 }
 
 /// A linearized sentence: a marker before each entity token, in rows of the model.
-pub(super) struct Body {
+pub(super) struct LinearizedSentence {
     rows: Vec<u32>,
     /// Where each token begins, its marker included.
     starts: Vec<usize>,
@@ -53,7 +53,7 @@ pub(super) struct Body {
     pub(super) language: usize,
 }
 
-impl Body {
+impl LinearizedSentence {
     pub(super) fn n_tokens(&self) -> usize {
         self.starts.len()
     }
@@ -70,10 +70,14 @@ impl Pieces {
     pub(super) fn pretrained(
         mut tokenizer: Tokenizer,
         corpus: &Corpus,
-        (model, language): (&str, &str),
+        model: &str,
+        language: &str,
     ) -> Result<Self, Error> {
-        let layout =
-            if tokenizer.id(ONLY_IN_50).is_some() { Layout::Before } else { Layout::After };
+        let layout = if tokenizer.id(ONLY_IN_50).is_some() {
+            LanguagePosition::Before
+        } else {
+            LanguagePosition::After
+        };
         let find = |code: &str| {
             let is_own = |text: &str| text == code || text.starts_with(&format!("{code}_"));
             let mut added = tokenizer.added().iter().copied();
@@ -87,7 +91,7 @@ impl Pieces {
             all => all.iter().map(|code| find(code)).collect::<Result<_, _>>()?,
         };
         let markers = Markers::from_corpora(&[corpus], &mut tokenizer)?;
-        Self::new(tokenizer, corpus, &markers, (layout, Languages { codes, pieces }))
+        Self::new(tokenizer, corpus, &markers, layout, Languages { codes, pieces })
     }
 
     /// Those of a tokenizer's pieces that gold is made of, for a model that has learnt nothing yet.
@@ -103,7 +107,8 @@ impl Pieces {
         };
         let languages = Languages { pieces: tokenizer.add_markers(&names)?, codes };
         let markers = Markers::from_corpora(&[corpus], &mut tokenizer)?;
-        let mut pieces = Self::new(tokenizer, corpus, &markers, (Layout::Before, languages))?;
+        let mut pieces =
+            Self::new(tokenizer, corpus, &markers, LanguagePosition::Before, languages)?;
         let specials = pieces.tokenizer.specials();
         let mut used: BTreeSet<_> =
             [specials.bos, specials.pad, specials.eos, specials.unk, specials.mask].into();
@@ -120,7 +125,8 @@ impl Pieces {
         tokenizer: Tokenizer,
         corpus: &Corpus,
         markers: &Markers,
-        (layout, languages): (Layout, Languages),
+        layout: LanguagePosition,
+        languages: Languages,
     ) -> Result<Self, Error> {
         let by_tag = markers.by_tag(corpus)?;
         let by_marker = by_tag.iter().map(|(tag, id)| (*id, *tag)).collect();
@@ -153,13 +159,17 @@ impl Pieces {
     }
 
     /// A sentence of a corpus with a marker before each entity token; tags without a marker (a dev set's) are left out.
-    pub(super) fn linearize(&self, corpus: &Corpus, sentence: &Sentence) -> Result<Body, Error> {
+    pub(super) fn linearize(
+        &self,
+        corpus: &Corpus,
+        sentence: &Sentence,
+    ) -> Result<LinearizedSentence, Error> {
         let encoded = self.tokenizer.encode(sentence.tokens())?;
         let code = sentence.language().map(|own| &corpus.languages()[own.index()].code);
         let language =
             code.and_then(|code| self.languages.codes.iter().position(|own| own == code));
         let language = language.unwrap_or_default();
-        let mut body = Body { rows: Vec::new(), starts: Vec::new(), language };
+        let mut body = LinearizedSentence { rows: Vec::new(), starts: Vec::new(), language };
         for (range, tag) in encoded.tokens.iter().zip(sentence.tags()) {
             body.starts.push(body.rows.len());
             let marker = self.by_tag.get(tag).copied();
@@ -178,20 +188,20 @@ impl Pieces {
     fn framed(&self, language: usize, rows: impl Iterator<Item = u32>) -> Vec<u32> {
         let (language, end) = self.around(language);
         match self.layout {
-            Layout::Before => [language].into_iter().chain(rows).chain([end]).collect(),
-            Layout::After => rows.chain([end, language]).collect(),
+            LanguagePosition::Before => [language].into_iter().chain(rows).chain([end]).collect(),
+            LanguagePosition::After => rows.chain([end, language]).collect(),
         }
     }
 
     /// What the encoder reads: the first tokens, and one mask for all that follows.
-    pub(super) fn source(&self, body: &Body, n_tokens: usize) -> Vec<u32> {
+    pub(super) fn source(&self, body: &LinearizedSentence, n_tokens: usize) -> Vec<u32> {
         let end = body.starts.get(n_tokens).copied().unwrap_or(body.rows.len());
         let mask = self.row(self.tokenizer.specials().mask);
         self.framed(body.language, body.rows[..end].iter().copied().chain([mask]))
     }
 
     /// What the decoder is to write: the whole sentence.
-    pub(super) fn target(&self, body: &Body) -> Vec<u32> {
+    pub(super) fn target(&self, body: &LinearizedSentence) -> Vec<u32> {
         self.framed(body.language, body.rows.iter().copied())
     }
 
@@ -199,29 +209,31 @@ impl Pieces {
     pub(super) fn frame(&self, language: usize, longest: usize) -> GenerationConfig {
         let (language, end) = self.around(language);
         let (start, forced_first) = match self.layout {
-            Layout::Before => (end, Some(language)),
-            Layout::After => (language, None),
+            LanguagePosition::Before => (end, Some(language)),
+            LanguagePosition::After => (language, None),
         };
         GenerationConfig { start, forced_first, forced_last: None, longest }
     }
 
     /// The sentence that the decoder wrote in a language.
-    pub(super) fn parse(&self, language: usize, written: &[u32]) -> Result<Sentence, Fault> {
+    pub(super) fn parse(&self, language: usize, written: &[u32]) -> Result<Sentence, RejectReason> {
         let pieces: Vec<_> = written.iter().map(|row| self.piece(*row)).collect();
         let end = self.tokenizer.specials().eos;
-        let Some(body) = pieces.strip_suffix(&[end]) else { return Err(Fault::Unfinished) };
+        let Some(body) = pieces.strip_suffix(&[end]) else { return Err(RejectReason::Unfinished) };
         let body = match self.layout {
-            Layout::Before => body.strip_prefix(&[self.languages.pieces[language]]).unwrap_or(body),
-            Layout::After => body,
+            LanguagePosition::Before => {
+                body.strip_prefix(&[self.languages.pieces[language]]).unwrap_or(body)
+            }
+            LanguagePosition::After => body,
         };
         let mut words: Vec<(Tag, Vec<u32>)> = Vec::new();
         for piece in body {
             let is_waiting = words.last().is_some_and(|(_, pieces)| pieces.is_empty());
             match (self.by_marker.get(piece), self.kinds.kind(*piece)) {
-                (Some(_), _) if is_waiting => return Err(Fault::TagWithoutToken),
+                (Some(_), _) if is_waiting => return Err(RejectReason::TagWithoutToken),
                 (Some(tag), _) => words.push((*tag, Vec::new())),
-                (None, _) if *piece == self.kinds.unk => return Err(Fault::UnknownToken),
-                (None, PieceKind::Unfit) => return Err(Fault::NotAToken),
+                (None, _) if *piece == self.kinds.unk => return Err(RejectReason::UnknownToken),
+                (None, PieceKind::Unfit) => return Err(RejectReason::NotAToken),
                 (None, PieceKind::Initial | PieceKind::Bare) => {
                     if !is_waiting {
                         words.push((Tag::Outside, Vec::new()));
@@ -230,27 +242,27 @@ impl Pieces {
                 }
                 (None, PieceKind::Inner | PieceKind::Partial) => match words.last_mut() {
                     Some((_, pieces)) if !pieces.is_empty() => pieces.push(*piece),
-                    _ => return Err(Fault::NotAToken),
+                    _ => return Err(RejectReason::NotAToken),
                 },
             }
         }
         if words.last().is_some_and(|(_, pieces)| pieces.is_empty()) {
-            return Err(Fault::TagWithoutToken);
+            return Err(RejectReason::TagWithoutToken);
         }
         let tags = words.iter().map(|(tag, _)| *tag).collect();
         let tokens =
             words.iter().map(|(_, pieces)| self.spell(pieces)).collect::<Result<_, _>>()?;
-        let sentence = sentence_of(tokens, tags, self.scheme)?;
+        let sentence = checked_sentence(tokens, tags, self.scheme)?;
         Ok(match &self.languages.codes[..] {
             [] => sentence,
             _ => sentence.with_language(Language::from_index(language)),
         })
     }
 
-    fn spell(&self, pieces: &[u32]) -> Result<Token, Fault> {
+    fn spell(&self, pieces: &[u32]) -> Result<Token, RejectReason> {
         let text = self.tokenizer.decode(pieces);
         let token = is_clean(&text).then(|| Token::new(&text).ok()).flatten();
-        token.ok_or(Fault::NotAToken)
+        token.ok_or(RejectReason::NotAToken)
     }
 }
 

@@ -4,8 +4,8 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
-use crate::fit::FitSettings;
 use crate::rate::Rate;
+use crate::training::TrainingSettings;
 
 /// The encoder-decoder of the method `mulda`, how it is trained and how it writes (Liu et al. 2021).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -32,12 +32,12 @@ pub struct MuldaSettings {
     pub tries: NonZeroUsize,
     /// How it is trained.
     #[serde(flatten)]
-    pub fit: FitSettings,
+    pub training: TrainingSettings,
 }
 
 impl MuldaSettings {
-    /// The first key whose value cannot be, and what is expected of it.
-    pub(crate) fn fault(&self) -> Option<(&'static str, &'static str)> {
+    /// The first key with an invalid value, and the values it may have. `None` if all are valid.
+    pub(crate) fn first_invalid(&self) -> Option<(&'static str, &'static str)> {
         let claims = [
             (self.dropout.value() < 1.0, "dropout", "below 1"),
             (self.attention_dropout.value() < 1.0, "attention_dropout", "below 1"),
@@ -54,6 +54,6 @@ impl MuldaSettings {
             (!self.language.is_empty(), "language", "a code such as `en_XX`"),
         ];
         let own = claims.into_iter().find(|(holds, ..)| !holds);
-        own.map(|(_, key, expected)| (key, expected)).or_else(|| self.fit.fault())
+        own.map(|(_, key, expected)| (key, expected)).or_else(|| self.training.first_invalid())
     }
 }

@@ -15,7 +15,7 @@ use crate::stage::Stage;
 /// Why something written is no draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Fault {
+pub enum RejectReason {
     /// It did not end within the longest length.
     Unfinished,
     /// It does not begin with a language, of which the corpus has several.
@@ -38,7 +38,7 @@ pub enum Fault {
     RepeatsDraft,
 }
 
-impl Fault {
+impl RejectReason {
     /// What a report says of it.
     pub fn described(self) -> &'static str {
         match self {
@@ -59,29 +59,29 @@ impl Fault {
 /// How many sentences were written that are no drafts, by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Dropped(BTreeMap<Fault, usize>);
+pub struct RejectedCounts(BTreeMap<RejectReason, usize>);
 
-impl Dropped {
+impl RejectedCounts {
     /// One more.
-    pub fn count(&mut self, fault: Fault) {
-        *self.0.entry(fault).or_default() += 1;
+    pub fn count(&mut self, reason: RejectReason) {
+        *self.0.entry(reason).or_default() += 1;
     }
 
     /// Adds the counts of another round.
     pub fn add(&mut self, other: &Self) {
-        for (fault, n) in other.iter() {
-            *self.0.entry(fault).or_default() += n;
+        for (reason, n) in other.iter() {
+            *self.0.entry(reason).or_default() += n;
         }
     }
 
-    /// Whether nothing was dropped.
+    /// Whether nothing was rejected.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Every reason with its count.
-    pub fn iter(&self) -> impl Iterator<Item = (Fault, usize)> {
-        self.0.iter().map(|(fault, n)| (*fault, *n))
+    pub fn iter(&self) -> impl Iterator<Item = (RejectReason, usize)> {
+        self.0.iter().map(|(reason, n)| (*reason, *n))
     }
 
     /// All of them together.
@@ -91,23 +91,23 @@ impl Dropped {
 }
 
 /// The sentence of tokens and tags, unless it is not worth being a draft.
-pub(crate) fn sentence_of(
+pub(crate) fn checked_sentence(
     tokens: Vec<Token>,
     tags: Vec<Tag>,
     scheme: Scheme,
-) -> Result<Sentence, Fault> {
+) -> Result<Sentence, RejectReason> {
     if scheme.breaks(&tags).next().is_some() {
-        return Err(Fault::BrokenTags);
+        return Err(RejectReason::BrokenTags);
     }
     if !tokens.is_empty() && tags.iter().all(|tag| *tag == Tag::Outside) {
-        return Err(Fault::NoMention);
+        return Err(RejectReason::NoMention);
     }
-    Sentence::new(tokens, tags).map_err(|_| Fault::Empty)
+    Sentence::new(tokens, tags).map_err(|_| RejectReason::Empty)
 }
 
 /// A round of a method that writes.
 #[derive(Clone, Copy)]
-pub(crate) struct Round {
+pub(crate) struct WritingRound {
     /// Its number, from 1.
     pub(crate) number: u32,
     /// All rounds.
@@ -119,9 +119,9 @@ pub(crate) struct Round {
 }
 
 /// What some tries wrote, each by its own stream below the key.
-type Written = Result<Vec<Result<Sentence, Fault>>, Error>;
+type Written = Result<Vec<Result<Sentence, RejectReason>>, Error>;
 
-impl Round {
+impl WritingRound {
     /// Lets `write` write until there are as many drafts as a method that fills masks would make of gold, or until it has
     /// tried often enough.
     pub(crate) fn collect(
@@ -129,7 +129,7 @@ impl Round {
         gold: &Corpus,
         stage: &mut Stage<'_>,
         mut write: impl FnMut(StreamKey, Range<usize>) -> Written,
-    ) -> Result<(Vec<Draft>, Dropped), Error> {
+    ) -> Result<(Vec<Draft>, RejectedCounts), Error> {
         let key = stage.key().at(self.number.into());
         let mut collector = Collector::new(gold, self.number);
         let most = collector.wanted.saturating_mul(self.tries);
@@ -144,7 +144,7 @@ impl Round {
             let done = u64::from(self.number - 1) * wanted + collector.drafts.len() as u64;
             stage.progress(done, wanted * self.of)?;
         }
-        Ok((collector.drafts, collector.dropped))
+        Ok((collector.drafts, collector.rejected))
     }
 }
 
@@ -155,7 +155,7 @@ struct Collector {
     gold: HashSet<(Vec<Token>, Vec<Tag>)>,
     written: HashSet<(Vec<Token>, Vec<Tag>)>,
     drafts: Vec<Draft>,
-    dropped: Dropped,
+    rejected: RejectedCounts,
 }
 
 impl Collector {
@@ -164,8 +164,8 @@ impl Collector {
         let sentences = gold.sentences().iter();
         let wanted = sentences.clone().filter(|s| s.mentions().next().is_some()).count();
         let gold = sentences.map(|s| (s.tokens().to_vec(), s.tags().to_vec())).collect();
-        let (written, drafts, dropped) = (HashSet::new(), Vec::new(), Dropped::default());
-        Self { round, wanted, gold, written, drafts, dropped }
+        let (written, drafts, rejected) = (HashSet::new(), Vec::new(), RejectedCounts::default());
+        Self { round, wanted, gold, written, drafts, rejected }
     }
 
     fn is_full(&self) -> bool {
@@ -173,23 +173,23 @@ impl Collector {
     }
 
     /// Takes what was written next; nothing once there are enough drafts.
-    fn take(&mut self, written: Result<Sentence, Fault>) {
+    fn take(&mut self, written: Result<Sentence, RejectReason>) {
         if self.is_full() {
             return;
         }
         let checked = written.and_then(|sentence| {
             let content = (sentence.tokens().to_vec(), sentence.tags().to_vec());
             if self.gold.contains(&content) {
-                Err(Fault::RepeatsGold)
+                Err(RejectReason::RepeatsGold)
             } else if !self.written.insert(content) {
-                Err(Fault::RepeatsDraft)
+                Err(RejectReason::RepeatsDraft)
             } else {
                 Ok(sentence)
             }
         });
         match checked {
             Ok(sentence) => self.drafts.push(Draft::written(sentence, self.round)),
-            Err(fault) => self.dropped.count(fault),
+            Err(reason) => self.rejected.count(reason),
         }
     }
 }
@@ -218,18 +218,18 @@ mod tests {
             (vec!["in", "Oslo"], vec![outside, begin]),
         ] {
             let tokens = tokens.into_iter().map(|t| Token::new(t).unwrap()).collect();
-            collector.take(sentence_of(tokens, tags, gold.scheme()));
+            collector.take(checked_sentence(tokens, tags, gold.scheme()));
         }
-        let Collector { drafts, dropped, .. } = collector;
+        let Collector { drafts, rejected, .. } = collector;
         let places: Vec<_> = drafts.iter().map(|d| d.sentence.tokens()[1].as_str()).collect();
         assert_eq!((places, drafts[0].round, drafts[0].source), (vec!["Rome", "Bath"], 3, None));
-        let faults = [
-            Fault::Empty,
-            Fault::BrokenTags,
-            Fault::NoMention,
-            Fault::RepeatsGold,
-            Fault::RepeatsDraft,
+        let reasons = [
+            RejectReason::Empty,
+            RejectReason::BrokenTags,
+            RejectReason::NoMention,
+            RejectReason::RepeatsGold,
+            RejectReason::RepeatsDraft,
         ];
-        assert_eq!(dropped.iter().collect::<Vec<_>>(), faults.map(|fault| (fault, 1)));
+        assert_eq!(rejected.iter().collect::<Vec<_>>(), reasons.map(|reason| (reason, 1)));
     }
 }

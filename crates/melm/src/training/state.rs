@@ -1,4 +1,4 @@
-//! Where a training stands, and how that is kept on disk.
+//! The state of a training, and its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,77 +9,70 @@ use melm_nn::weights::KeptParameters;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::{Evaluation, Fitted, Loss, Measure};
+use super::{Evaluation, Loss, Metric, TrainingOutcome};
 use crate::Error;
 use crate::files::write_whole;
 
-/// What one epoch brought.
+/// The metrics of one epoch: a line of `metrics.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Epoch {
-    /// Its number, from 1.
+pub struct EpochMetrics {
+    /// The number of the epoch, from 1.
     pub epoch: u64,
-    /// Updates made by its end.
+    /// The number of updates at its end.
     pub step: u64,
-    /// Mean training loss over it.
+    /// The mean training loss.
     pub loss: f64,
-    /// Micro-F1 on dev, where it was measured.
+    /// Micro-F1 on dev, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dev_f1: Option<f64>,
-    /// Mean loss on dev, where it was measured.
+    /// The mean loss on dev, if it was measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dev_loss: Option<f64>,
-    /// Whether it is the best so far.
+    /// True if this epoch is the best so far.
     pub is_best: bool,
 }
 
 /// The best evaluation so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Best {
+pub struct BestEvaluation {
     /// The epoch, from 1.
     pub epoch: u64,
-    /// Its value on dev.
+    /// The value on dev: F1 or mean loss.
     pub value: f64,
 }
 
-/// All of a training but its numbers.
+/// The state of a training without its parameters and moments.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub(super) struct Course {
+pub(super) struct TrainingState {
     pub(super) n_steps: u64,
-    /// Losses of the epoch under way.
+    /// The losses of the current epoch so far.
     pub(super) loss: Loss,
-    pub(super) best: Option<Best>,
-    /// Evaluations since the best.
+    pub(super) best: Option<BestEvaluation>,
+    /// The number of evaluations since the best one.
     n_waited: u64,
-    pub(super) epochs: Vec<Epoch>,
+    pub(super) epochs: Vec<EpochMetrics>,
 }
 
-impl Loss {
-    pub(super) fn add(&mut self, other: Self) {
-        self.sum += other.sum;
-        self.n += other.n;
-    }
-}
-
-impl Course {
-    /// Closes the epoch; says whether it is the best so far.
+impl TrainingState {
+    /// Records the end of an epoch (counted from 0). Returns true if it is the best so far.
     pub(super) fn end_epoch(&mut self, epoch: u64, evaluation: Option<Evaluation>) -> bool {
         let is_best =
             evaluation.is_some_and(|found| self.best.is_none_or(|best| found.beats(best.value)));
         let measured =
-            |measure| evaluation.filter(|found| found.measure == measure).map(|found| found.value);
+            |metric| evaluation.filter(|found| found.metric == metric).map(|found| found.value);
         let number = epoch + 1;
         if let (true, Some(found)) = (is_best, evaluation) {
-            self.best = Some(Best { epoch: number, value: found.value });
+            self.best = Some(BestEvaluation { epoch: number, value: found.value });
             self.n_waited = 0;
         } else if evaluation.is_some() {
             self.n_waited += 1;
         }
-        self.epochs.push(Epoch {
+        self.epochs.push(EpochMetrics {
             epoch: number,
             step: self.n_steps,
             loss: self.loss.mean(),
-            dev_f1: measured(Measure::F1),
-            dev_loss: measured(Measure::Loss),
+            dev_f1: measured(Metric::F1),
+            dev_loss: measured(Metric::Loss),
             is_best,
         });
         self.loss = Loss::default();
@@ -91,13 +84,13 @@ impl Course {
     }
 }
 
-/// The files of a training under way; without a folder only its best parameters, in memory.
-pub(super) struct Store {
+/// The files of a training. Without a folder, only the best parameters are kept, in memory.
+pub(super) struct CheckpointStore {
     folder: Option<PathBuf>,
     best: KeptParameters,
 }
 
-impl Store {
+impl CheckpointStore {
     pub(super) fn new(folder: Option<&Path>) -> Self {
         Self { folder: folder.map(Path::to_path_buf), best: KeptParameters::default() }
     }
@@ -118,27 +111,31 @@ impl Store {
         self.file("done.safetensors")
     }
 
-    /// The parameters of a training that is over, and how it went.
+    /// Restores the parameters of a finished training. Returns its outcome, or `None` if the training has not finished.
     pub(super) fn restore_done(
         &self,
         parameters: &mut Parameters,
-    ) -> Result<Option<Fitted>, Error> {
+    ) -> Result<Option<TrainingOutcome>, Error> {
         let Some(path) = self.done().filter(|path| path.exists()) else { return Ok(None) };
         let note = parameters.restore_trained(&path)?;
-        // The run that finished it may have been killed before it had cleared up.
-        self.clear_up()?;
+        // The run that finished may have been killed before it removed its temporary files.
+        self.remove_temporary_files()?;
         Ok(Some(from_note(&note, path)?))
     }
 
-    /// Keeps the parameters that the training ends with, and nothing else.
-    pub(super) fn finish(&self, parameters: &Parameters, fitted: &Fitted) -> Result<(), Error> {
+    /// Saves the final parameters and removes all other files.
+    pub(super) fn finish(
+        &self,
+        parameters: &Parameters,
+        outcome: &TrainingOutcome,
+    ) -> Result<(), Error> {
         let Some(path) = self.done() else { return Ok(()) };
-        parameters.save_trained(&path, &to_note(fitted))?;
-        self.clear_up()
+        parameters.save_trained(&path, &to_note(outcome))?;
+        self.remove_temporary_files()
     }
 
-    /// Removes what only a training under way needs, and what a kill left of it half written.
-    fn clear_up(&self) -> Result<(), Error> {
+    /// Removes the files that only an unfinished training needs, and partial files left by a killed run.
+    fn remove_temporary_files(&self) -> Result<(), Error> {
         let whole = [self.state(), self.best()].into_iter().flatten();
         let parts = whole.clone().map(|path| path.with_extension("safetensors.part"));
         for path in whole.chain(parts) {
@@ -152,17 +149,17 @@ impl Store {
         Ok(())
     }
 
-    /// Goes back to the last state written; to the beginning if there is none.
+    /// Restores the last state written. Returns the initial state if there is none.
     pub(super) fn restore(
         &self,
         adam: &mut Adam,
         parameters: &mut Parameters,
-    ) -> Result<Course, Error> {
-        let Some(folder) = &self.folder else { return Ok(Course::default()) };
+    ) -> Result<TrainingState, Error> {
+        let Some(folder) = &self.folder else { return Ok(TrainingState::default()) };
         fs::create_dir_all(folder)
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
         let Some(path) = self.state().filter(|path| path.exists()) else {
-            return Ok(Course::default());
+            return Ok(TrainingState::default());
         };
         let note = adam.restore(parameters, &path)?;
         from_note(&note, path)
@@ -172,10 +169,10 @@ impl Store {
         &self,
         adam: &Adam,
         parameters: &Parameters,
-        course: &Course,
+        state: &TrainingState,
     ) -> Result<(), Error> {
         let Some(path) = self.state() else { return Ok(()) };
-        Ok(adam.save(parameters, &path, &to_note(course))?)
+        Ok(adam.save(parameters, &path, &to_note(state))?)
     }
 
     pub(super) fn save_best(&mut self, parameters: &Parameters) -> Result<(), Error> {
@@ -194,15 +191,16 @@ impl Store {
         Ok(())
     }
 
-    /// One line an epoch. Written anew each time, so that it never tells of an epoch that a killed run did not keep.
-    pub(super) fn write_metrics(&self, stage: &str, course: &Course) -> Result<(), Error> {
+    /// Writes one line per epoch. The whole file is rewritten each time, so that it never lists an epoch that a killed run
+    /// did not keep.
+    pub(super) fn write_metrics(&self, stage: &str, epochs: &[EpochMetrics]) -> Result<(), Error> {
         let Some(path) = self.file("metrics.jsonl") else { return Ok(()) };
-        let lines = course.epochs.iter().map(|epoch| metrics_line(stage, epoch));
+        let lines = epochs.iter().map(|epoch| metrics_line(stage, epoch));
         write_whole(&path, lines.collect::<String>().as_bytes())
     }
 }
 
-/// TOML rather than JSON: its numbers are read back to the last bit.
+/// Serialises to TOML instead of JSON, since its numbers are read back to the last bit.
 fn to_note(value: &impl Serialize) -> String {
     toml::to_string(value).expect("a plain struct is a table")
 }
@@ -211,7 +209,7 @@ fn from_note<T: for<'de> Deserialize<'de>>(note: &str, path: PathBuf) -> Result<
     toml::from_str(note).map_err(|_| melm_nn::Error::State { path }.into())
 }
 
-fn metrics_line(stage: &str, epoch: &Epoch) -> String {
+fn metrics_line(stage: &str, epoch: &EpochMetrics) -> String {
     let mut line = json!({"stage": stage});
     if let (Some(line), serde_json::Value::Object(values)) = (line.as_object_mut(), json!(epoch)) {
         line.extend(values);

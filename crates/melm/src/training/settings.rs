@@ -1,4 +1,4 @@
-//! How a training goes about it: the keys that the plan's sections share.
+//! The settings of a training: the keys that several sections of the plan share.
 
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -12,58 +12,59 @@ use crate::Error;
 
 /// The settings of one training.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct FitSettings {
-    /// How long: `"20 epochs"` or `"300 updates"`.
+pub struct TrainingSettings {
+    /// The length of the training: `"20 epochs"` or `"300 updates"`.
     pub budget: Budget,
-    /// Sentences an update learns from.
+    /// The number of sentences in one update.
     pub batch_size: NonZeroUsize,
     /// The highest learning rate.
     pub learning_rate: f64,
-    /// Share of all updates over which the rate rises.
+    /// The share of all updates over which the learning rate rises from 0.
     pub warmup: f64,
-    /// What the rate does after that: `"linear"` falls to zero, `"constant"` stays.
-    pub schedule: Shape,
-    /// Decoupled weight decay: 0 is Adam, anything else `AdamW`.
+    /// The learning rate after the warm-up: `"linear"` falls to zero, `"constant"` stays.
+    pub schedule: ScheduleKind,
+    /// Decoupled weight decay: 0 is Adam, any other value `AdamW`.
     pub weight_decay: f64,
-    /// The longest gradient, longer ones are scaled down to it; 0 for no limit.
+    /// The maximum norm of the gradient. A longer gradient is scaled down to it. 0 means no limit.
     pub clip: f64,
-    /// Epochs, or `"30 updates"`, between two evaluations on dev; the end is always evaluated.
-    pub evaluate_every: Every,
-    /// Evaluations without a better one after which training stops; 0 for never.
+    /// The number of epochs, or `"30 updates"`, between two evaluations on dev. The end is always evaluated.
+    pub evaluate_every: EvaluationInterval,
+    /// Training stops after this many evaluations without improvement. 0 means never.
     pub patience: u64,
-    /// Which parameters are kept: `"best"` on dev, where there is one, or `"last"`.
-    pub keep: Keep,
-    /// Beginnings of the names of tensors that stay as they are.
-    pub freeze: Freeze,
+    /// The parameters to keep: the `"best"` on dev (the last without a dev set), or the `"last"`.
+    pub keep: CheckpointChoice,
+    /// Prefixes of the names of tensors that are not trained.
+    pub freeze: FrozenPrefixes,
 }
 
-/// How long a training goes on.
+/// The length of a training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Budget {
-    /// Passes over the examples.
+    /// A number of passes over the examples.
     Epochs(NonZeroU64),
-    /// Updates of the parameters, however many passes that is.
+    /// A number of updates of the parameters, which may end within a pass.
     Updates(NonZeroU64),
 }
 
-/// How often something is done.
+/// How often the model is evaluated on dev.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number of epochs, or text such as `30 updates`")]
-pub enum Every {
-    /// At the end of every so many passes over the examples.
+pub enum EvaluationInterval {
+    /// Every n epochs, written as a number.
     Epochs(NonZeroU64),
-    /// After every so many epochs or updates.
+    /// Every n epochs or updates, written as text.
     Other(Budget),
 }
 
-impl Every {
-    /// Every so many updates.
+impl EvaluationInterval {
+    /// An evaluation every `n` updates.
     pub fn updates(n: NonZeroU64) -> Self {
         Self::Other(Budget::Updates(n))
     }
 
-    /// Whether it is due after so many updates; `epochs` is their number at the end of one.
+    /// Returns true if an evaluation is due after `updates` updates. `epochs` is the number of completed epochs if an epoch
+    /// has just ended, otherwise `None`.
     pub(super) fn is_due(self, updates: u64, epochs: Option<u64>) -> bool {
         match self {
             Self::Epochs(n) | Self::Other(Budget::Epochs(n)) => {
@@ -74,37 +75,38 @@ impl Every {
     }
 }
 
-/// The course of the learning rate after its warm-up.
+/// The learning rate after the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Shape {
-    /// It falls to zero.
+pub enum ScheduleKind {
+    /// It falls linearly to zero.
     Linear,
-    /// It stays.
+    /// It stays the same.
     Constant,
 }
 
-/// Which of a training's parameters are kept (FIDELITY row 2).
+/// The parameters that a training keeps (FIDELITY row 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Keep {
-    /// Those of the best evaluation on dev; the last without a dev set.
+pub enum CheckpointChoice {
+    /// Those of the best evaluation on dev, or the last ones without a dev set.
     Best,
-    /// The last ones. Dev is evaluated all the same, and said.
+    /// The last ones. Evaluations on dev are still made and reported.
     Last,
 }
 
-/// Beginnings of names of tensors, as Hugging Face names them.
+/// Prefixes of tensor names, as Hugging Face names them. Matching tensors are not trained.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Freeze(pub Vec<String>);
+pub struct FrozenPrefixes(pub Vec<String>);
 
-impl Freeze {
-    /// Freezes what begins so; a beginning that nothing has is a slip.
+impl FrozenPrefixes {
+    /// Freezes the parameters whose names start with one of the prefixes. Fails if a prefix matches no parameter, since it
+    /// is probably mistyped.
     pub(super) fn apply(&self, parameters: &mut Parameters) -> Result<(), Error> {
         let names = || parameters.list().iter().map(|parameter| parameter.name.as_str());
-        let is_idle = |start: &&String| !names().any(|name| name.starts_with(start.as_str()));
-        if let Some(start) = self.0.iter().find(is_idle) {
+        let is_unused = |start: &&String| !names().any(|name| name.starts_with(start.as_str()));
+        if let Some(start) = self.0.iter().find(is_unused) {
             return Err(Error::NothingToFreeze { start: start.clone() });
         }
         parameters.freeze(|name| self.0.iter().any(|start| name.starts_with(start.as_str())));
@@ -112,26 +114,26 @@ impl Freeze {
     }
 }
 
-/// The updates of a training.
-pub(super) struct Steps {
+/// The number of updates of a training, their batches and their learning rates.
+pub(super) struct StepSchedule {
     pub(super) total: u64,
     pub(super) per_epoch: u64,
     pub(super) schedule: Schedule,
     batch_size: usize,
 }
 
-impl Steps {
-    /// The examples of the update `at` within its epoch. The last batch of an epoch may be smaller.
+impl StepSchedule {
+    /// The examples of update `at` within its epoch, given the epoch's order. The last batch of an epoch may be smaller.
     pub(super) fn batch<'a>(&self, order: &'a [usize], at: u64) -> &'a [usize] {
         let at = usize::try_from(at).expect("an epoch's updates are fewer than its examples");
         order.chunks(self.batch_size).nth(at).unwrap_or_default()
     }
 }
 
-impl FitSettings {
-    /// The first key whose value cannot be, and what is expected of it.
-    pub(crate) fn fault(&self) -> Option<(&'static str, &'static str)> {
-        let claims = [
+impl TrainingSettings {
+    /// The first key with an invalid value, and the values it may have. `None` if all are valid.
+    pub(crate) fn first_invalid(&self) -> Option<(&'static str, &'static str)> {
+        let checks = [
             (
                 self.learning_rate > 0.0 && self.learning_rate.is_finite(),
                 "learning_rate",
@@ -141,10 +143,10 @@ impl FitSettings {
             (self.weight_decay >= 0.0, "weight_decay", "0 or more"),
             (self.clip >= 0.0, "clip", "0 (no limit) or more"),
         ];
-        claims.into_iter().find(|(holds, ..)| !holds).map(|(_, key, expected)| (key, expected))
+        checks.into_iter().find(|(holds, ..)| !holds).map(|(_, key, expected)| (key, expected))
     }
 
-    /// The rate at a step.
+    /// The learning rate of a step whose schedule gives `factor`.
     #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
     pub(super) fn rate(&self, factor: f32) -> f32 {
         (self.learning_rate * f64::from(factor)) as f32
@@ -157,7 +159,7 @@ impl FitSettings {
         AdamSettings { weight_decay, max_norm, ..AdamSettings::default() }
     }
 
-    pub(super) fn steps(&self, n_examples: usize) -> Steps {
+    pub(super) fn steps(&self, n_examples: usize) -> StepSchedule {
         let per_epoch = n_examples.div_ceil(self.batch_size.get()).max(1) as u64;
         let n_steps = match self.budget {
             Budget::Epochs(n) => n.get().saturating_mul(per_epoch),
@@ -170,10 +172,10 @@ impl FitSettings {
         )]
         let n_warmup = (self.warmup * n_steps as f64).round() as u64;
         let schedule = match self.schedule {
-            Shape::Linear => Schedule::Linear { n_warmup, n_steps },
-            Shape::Constant => Schedule::Constant { n_warmup },
+            ScheduleKind::Linear => Schedule::Linear { n_warmup, n_steps },
+            ScheduleKind::Constant => Schedule::Constant { n_warmup },
         };
-        Steps { total: n_steps, per_epoch, schedule, batch_size: self.batch_size.get() }
+        StepSchedule { total: n_steps, per_epoch, schedule, batch_size: self.batch_size.get() }
     }
 }
 
@@ -193,15 +195,15 @@ impl From<Budget> for String {
     }
 }
 
-/// The text is no budget.
+/// The text is not a valid [`Budget`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is no budget: expected `20 epochs` or `300 updates`")]
-pub struct NotABudget(String);
+#[error("`{0}` is not a valid budget: expected text such as `20 epochs` or `300 updates`")]
+pub struct ParseBudgetError(String);
 
 impl FromStr for Budget {
-    type Err = NotABudget;
+    type Err = ParseBudgetError;
 
-    fn from_str(text: &str) -> Result<Self, NotABudget> {
+    fn from_str(text: &str) -> Result<Self, ParseBudgetError> {
         let parsed = text.split_once(' ').and_then(|(n, noun)| {
             let n = n.parse().ok()?;
             match noun.trim() {
@@ -210,14 +212,14 @@ impl FromStr for Budget {
                 _ => None,
             }
         });
-        parsed.ok_or_else(|| NotABudget(text.to_owned()))
+        parsed.ok_or_else(|| ParseBudgetError(text.to_owned()))
     }
 }
 
 impl TryFrom<String> for Budget {
-    type Error = NotABudget;
+    type Error = ParseBudgetError;
 
-    fn try_from(text: String) -> Result<Self, NotABudget> {
+    fn try_from(text: String) -> Result<Self, ParseBudgetError> {
         text.parse()
     }
 }
@@ -227,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_reads_as_people_write_it() {
+    fn budgets_are_parsed_and_printed() {
         for text in ["20 epochs", "1 epoch", "300 updates", "1 update"] {
             assert_eq!(text.parse::<Budget>().unwrap().to_string(), text);
         }
@@ -237,10 +239,10 @@ mod tests {
     }
 
     #[test]
-    fn evaluations_come_by_epochs_or_by_updates() {
+    fn evaluations_are_due_every_n_epochs_or_updates() {
         #[derive(Deserialize)]
         struct Plan {
-            every: Every,
+            every: EvaluationInterval,
         }
         let due = |text: &str| -> Vec<u64> {
             let Plan { every } = toml::from_str(&format!("every = {text}")).unwrap();
@@ -258,19 +260,19 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_in_one_batch_of_an_epoch() {
-        let settings = FitSettings {
+    fn every_example_is_in_exactly_one_batch_of_an_epoch() {
+        let settings = TrainingSettings {
             budget: "2 epochs".parse().unwrap(),
             batch_size: NonZeroUsize::new(4).unwrap(),
             learning_rate: 1e-3,
             warmup: 0.25,
-            schedule: Shape::Linear,
+            schedule: ScheduleKind::Linear,
             weight_decay: 0.0,
             clip: 0.0,
-            evaluate_every: Every::Epochs(NonZeroU64::MIN),
+            evaluate_every: EvaluationInterval::Epochs(NonZeroU64::MIN),
             patience: 0,
-            keep: Keep::Best,
-            freeze: Freeze::default(),
+            keep: CheckpointChoice::Best,
+            freeze: FrozenPrefixes::default(),
         };
         let steps = settings.steps(10);
         assert_eq!((steps.total, steps.per_epoch), (6, 3));

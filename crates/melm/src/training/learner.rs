@@ -1,0 +1,173 @@
+//! What the training loop needs from a model and its examples, and the part of a step that all models share.
+
+use melm_nn::device::Device;
+use melm_nn::dropout::Dropout;
+use melm_nn::gradients::Gradients;
+use melm_nn::params::Parameters;
+
+use crate::Error;
+use crate::random::StreamKey;
+
+/// The most pieces that a model reads in one batch: enough for fast matrix products, few enough for the memory of a laptop.
+pub(crate) const MAX_BATCH_PIECES: usize = 2_048;
+
+/// A model together with its training examples and its dev set.
+///
+/// [`accumulate_step`] and [`mean_loss`] do the work that does not depend on the model.
+pub(crate) trait Learner {
+    /// An example as one step reads it, including everything that is drawn anew each epoch (such as masks).
+    type Example;
+
+    /// The parameters to train.
+    fn parameters(&mut self) -> &mut Parameters;
+
+    /// The number of examples in an epoch.
+    fn n_examples(&self) -> usize;
+
+    /// The example with this number, as it is in an epoch (counted from 0).
+    fn example(&self, number: usize, epoch: u64) -> Self::Example;
+
+    /// The number of pieces that the model reads for an example.
+    fn n_pieces(&self, example: &Self::Example) -> usize;
+
+    /// The number of losses that an example adds to the mean of its step: tokens, sentences or masked positions.
+    fn n_losses(&self, example: &Self::Example) -> usize;
+
+    /// The dropout of one step.
+    fn dropout(&self, seed: u64, step: u64) -> Dropout;
+
+    /// Adds the gradients of a batch, scaled by `batch.scale`. Returns the unscaled sum of its losses.
+    fn accumulate(
+        &mut self,
+        device: &Device,
+        batch: &LearnerBatch<'_, Self::Example>,
+        gradients: &mut Gradients,
+    ) -> Result<f64, Error>;
+
+    /// Evaluates the model on the dev set. Returns `None` if there is nothing to evaluate on.
+    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error>;
+}
+
+/// Some examples of one step.
+pub(crate) struct LearnerBatch<'a, T> {
+    pub(crate) examples: &'a [T],
+    /// The factor of every loss: 1 / the number of losses in the whole step.
+    pub(crate) scale: f32,
+    pub(crate) dropout: Dropout,
+}
+
+/// One update of the parameters.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step<'a> {
+    /// The pass over the examples, from 0.
+    pub(super) epoch: u64,
+    /// The number of updates before this one.
+    pub(super) number: u64,
+    /// The numbers of the examples to learn from.
+    pub(super) examples: &'a [usize],
+    /// The random stream of this step.
+    pub(super) key: StreamKey,
+}
+
+/// A sum of losses and their number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
+pub(crate) struct Loss {
+    /// The sum.
+    pub(crate) sum: f64,
+    /// The number of tokens, sentences or masked positions.
+    pub(crate) n: u64,
+}
+
+impl Loss {
+    /// The mean, or 0 if there are no losses.
+    pub(crate) fn mean(self) -> f64 {
+        if self.n == 0 { 0.0 } else { self.sum / self.n as f64 }
+    }
+
+    pub(super) fn add(&mut self, other: Self) {
+        self.sum += other.sum;
+        self.n += other.n;
+    }
+}
+
+/// The result of a model on the dev set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Evaluation {
+    pub(crate) metric: Metric,
+    pub(crate) value: f64,
+}
+
+/// What is measured on the dev set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metric {
+    /// Micro-F1 over exact mentions; higher is better.
+    F1,
+    /// The mean loss; lower is better.
+    Loss,
+}
+
+impl Evaluation {
+    /// Returns true if this value is better than an earlier value of the same metric.
+    pub(super) fn beats(self, earlier: f64) -> bool {
+        match self.metric {
+            Metric::F1 => self.value > earlier,
+            Metric::Loss => self.value < earlier,
+        }
+    }
+}
+
+/// Adds the gradient of the mean loss over the examples of one step. Returns the losses.
+pub(super) fn accumulate_step<L: Learner>(
+    learner: &mut L,
+    device: &Device,
+    step: &Step<'_>,
+    gradients: &mut Gradients,
+) -> Result<Loss, Error> {
+    let examples: Vec<_> =
+        step.examples.iter().map(|number| learner.example(*number, step.epoch)).collect();
+    let n: usize = examples.iter().map(|example| learner.n_losses(example)).sum();
+    let seed = step.key.then("dropout").generator().bits();
+    let dropout = learner.dropout(seed, step.number);
+    let mut loss = Loss { sum: 0.0, n: n as u64 };
+    for part in micro_batches(&examples, |example| learner.n_pieces(example)) {
+        let batch = LearnerBatch { examples: part, scale: 1.0 / n.max(1) as f32, dropout };
+        loss.sum += learner.accumulate(device, &batch, gradients)?;
+    }
+    Ok(loss)
+}
+
+/// Evaluates the mean loss over a dev set. `loss` computes the losses of a batch.
+///
+/// Returns `None` if the dev set has no example or no loss.
+pub(crate) fn mean_loss<T>(
+    dev: &[T],
+    n_pieces: impl Fn(&T) -> usize,
+    mut loss: impl FnMut(&[T]) -> Result<Loss, Error>,
+) -> Result<Option<Evaluation>, Error> {
+    if dev.is_empty() {
+        return Ok(None);
+    }
+    let mut total = Loss::default();
+    for part in micro_batches(dev, n_pieces) {
+        total.add(loss(part)?);
+    }
+    let evaluation = Evaluation { metric: Metric::Loss, value: total.mean() };
+    Ok((total.n > 0).then_some(evaluation))
+}
+
+/// Splits examples into runs of neighbours with at most [`MAX_BATCH_PIECES`] pieces together. A longer example is a batch
+/// of its own.
+fn micro_batches<T>(examples: &[T], n_pieces: impl Fn(&T) -> usize) -> Vec<&[T]> {
+    let mut batches = Vec::new();
+    let (mut start, mut total) = (0, 0);
+    for (at, example) in examples.iter().enumerate() {
+        let n = n_pieces(example);
+        if at > start && total + n > MAX_BATCH_PIECES {
+            batches.push(&examples[start..at]);
+            (start, total) = (at, 0);
+        }
+        total += n;
+    }
+    batches.push(&examples[start..]);
+    batches
+}

@@ -1,0 +1,176 @@
+//! The training loop of all models: the masked language model, the tagger, DAGA and `MulDA`.
+//!
+//! Each step depends only on the seed and the step's number. A training that was stopped or killed resumes from the last
+//! state it wrote and ends with the same bytes as one that was never interrupted.
+
+mod learner;
+mod settings;
+mod state;
+
+pub(crate) use learner::{
+    Evaluation, Learner, LearnerBatch, Loss, MAX_BATCH_PIECES, Metric, mean_loss,
+};
+pub use settings::{
+    Budget, CheckpointChoice, EvaluationInterval, FrozenPrefixes, ParseBudgetError, ScheduleKind,
+    TrainingSettings,
+};
+pub use state::{BestEvaluation, EpochMetrics};
+
+use melm_nn::device::Device;
+use melm_nn::gradients::Gradients;
+use melm_nn::optim::Adam;
+
+use crate::Error;
+use crate::stage::{Control, Event, Stage};
+use learner::{Step, accumulate_step};
+use settings::StepSchedule;
+use state::{CheckpointStore, TrainingState};
+
+/// The result of a training.
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct TrainingOutcome {
+    /// Every epoch, in order.
+    pub epochs: Vec<EpochMetrics>,
+    /// The evaluation whose parameters were kept. `None` if the last parameters were kept.
+    pub best: Option<BestEvaluation>,
+    /// The total number of updates.
+    pub n_steps: u64,
+}
+
+/// Trains `learner` and leaves it with the parameters that the settings ask for: those of the best evaluation, or the
+/// last.
+///
+/// If the stage's folder holds a finished training, its parameters are loaded instead. Parameters trained on a GPU stay
+/// there until `Parameters::fetch`.
+///
+/// Fails if there is no example, if the loss is not finite, if a file cannot be read or written, or with
+/// [`Error::Interrupted`] if the observer asks to stop.
+pub(crate) fn train<L: Learner>(
+    learner: &mut L,
+    settings: &TrainingSettings,
+    device: &Device,
+    stage: &mut Stage<'_>,
+) -> Result<TrainingOutcome, Error> {
+    settings.freeze.apply(learner.parameters())?;
+    let store = CheckpointStore::new(stage.folder());
+    if let Some(outcome) = store.restore_done(learner.parameters())? {
+        return Ok(outcome);
+    }
+    if learner.n_examples() == 0 {
+        return Err(Error::NothingToLearn);
+    }
+    let mut training = Training::start_or_resume(learner, settings, device, store)?;
+    let total = training.steps.total;
+    if training.state.n_steps > 0 {
+        stage.report(Event::Resumed { done: training.state.n_steps, of: total });
+    }
+    while training.state.n_steps < total && !training.state.has_stopped(settings.patience) {
+        training.step(stage)?;
+        let wish = stage.report(Event::Progress { done: training.state.n_steps, of: total });
+        if wish != Control::Continue {
+            training.save()?;
+        }
+        if wish == Control::Stop {
+            return Err(Error::Interrupted);
+        }
+    }
+    training.finish()
+}
+
+/// A training under way.
+struct Training<'a, L> {
+    learner: &'a mut L,
+    settings: &'a TrainingSettings,
+    device: &'a Device,
+    store: CheckpointStore,
+    steps: StepSchedule,
+    adam: Adam,
+    gradients: Gradients,
+    state: TrainingState,
+    /// The order of the examples in the current epoch. Empty before the first step and after resuming.
+    order: Vec<usize>,
+}
+
+impl<'a, L: Learner> Training<'a, L> {
+    fn start_or_resume(
+        learner: &'a mut L,
+        settings: &'a TrainingSettings,
+        device: &'a Device,
+        store: CheckpointStore,
+    ) -> Result<Self, Error> {
+        let steps = settings.steps(learner.n_examples());
+        let mut adam = Adam::new(learner.parameters(), settings.adam());
+        let state = store.restore(&mut adam, learner.parameters())?;
+        let gradients = Gradients::new(learner.parameters());
+        let order = Vec::new();
+        Ok(Self { learner, settings, device, store, steps, adam, gradients, state, order })
+    }
+
+    /// Makes one update, and evaluates and records the epoch if that is due.
+    fn step(&mut self, stage: &mut Stage<'_>) -> Result<(), Error> {
+        let number = self.state.n_steps;
+        let (epoch, at) = (number / self.steps.per_epoch, number % self.steps.per_epoch);
+        if at == 0 || self.order.is_empty() {
+            let mut generator = stage.key().then("order").at(epoch).generator();
+            self.order = generator.permutation(self.learner.n_examples());
+        }
+        let key = stage.key().then("step").at(number);
+        let examples = self.steps.batch(&self.order, at);
+        let step = Step { epoch, number, examples, key };
+        self.gradients.clear();
+        let loss = accumulate_step(self.learner, self.device, &step, &mut self.gradients)?;
+        if !loss.sum.is_finite() {
+            return Err(Error::Diverged { stage: stage.name(), step: number + 1 });
+        }
+        self.state.loss.add(loss);
+        let rate = self.settings.rate(self.steps.schedule.factor(number));
+        self.adam.step(self.device, rate, (self.learner.parameters(), &mut self.gradients))?;
+        self.state.n_steps += 1;
+
+        let n_steps = self.state.n_steps;
+        let ended = (at + 1 == self.steps.per_epoch).then_some(epoch + 1);
+        let is_due =
+            n_steps == self.steps.total || self.settings.evaluate_every.is_due(n_steps, ended);
+        let evaluation = if is_due { self.learner.evaluate(self.device)? } else { None };
+        if ended.is_some() || is_due {
+            self.record(epoch, evaluation, stage)?;
+        }
+        Ok(())
+    }
+
+    /// Records an epoch, or the part of one up to an evaluation, and keeps its parameters if they are the best.
+    fn record(
+        &mut self,
+        epoch: u64,
+        evaluation: Option<Evaluation>,
+        stage: &mut Stage<'_>,
+    ) -> Result<(), Error> {
+        if evaluation.is_some_and(|found| !found.value.is_finite()) {
+            return Err(Error::Diverged { stage: stage.name(), step: self.state.n_steps });
+        }
+        let is_best = self.state.end_epoch(epoch, evaluation);
+        if is_best && self.settings.keep == CheckpointChoice::Best {
+            self.store.save_best(self.learner.parameters())?;
+        }
+        self.store.write_metrics(stage.name(), &self.state.epochs)?;
+        if let Some(epoch) = self.state.epochs.last() {
+            stage.report(Event::Epoch(epoch));
+        }
+        Ok(())
+    }
+
+    fn save(&mut self) -> Result<(), Error> {
+        self.store.save(&self.adam, self.learner.parameters(), &self.state)
+    }
+
+    fn finish(self) -> Result<TrainingOutcome, Error> {
+        let Self { learner, settings, store, state, .. } = self;
+        let best = state.best.filter(|_| settings.keep == CheckpointChoice::Best);
+        if best.is_some() {
+            store.restore_best(learner.parameters())?;
+        }
+        let outcome = TrainingOutcome { epochs: state.epochs, best, n_steps: state.n_steps };
+        store.finish(learner.parameters(), &outcome)?;
+        Ok(outcome)
+    }
+}

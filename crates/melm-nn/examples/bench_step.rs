@@ -102,16 +102,16 @@ struct Trainer {
 }
 
 impl Trainer {
-    fn new(device: Device, model: MaskedLm) -> Self {
+    fn new(device: Device, model: MaskedLm) -> Result<Self, Failure> {
         let settings =
             AdamSettings { weight_decay: 0.01, max_norm: Some(1.0), ..AdamSettings::default() };
-        Self {
+        Ok(Self {
             tape: MaskedLmTape::for_training(model.config()),
-            gradients: Gradients::new(model.parameters()),
-            adam: Adam::new(model.parameters(), settings),
+            gradients: Gradients::new(model.parameters())?,
+            adam: Adam::new(model.parameters(), settings)?,
             device,
             model,
-        }
+        })
     }
 
     fn step(&mut self, batch: &MaskedBatch, step: u64) -> Result<f64, Failure> {
@@ -127,7 +127,7 @@ impl Trainer {
 }
 
 fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Result<(), Failure> {
-    let mut trainer = Trainer::new(device, MaskedLm::random(config, 1)?);
+    let mut trainer = Trainer::new(device, MaskedLm::random(config, 1)?)?;
     let start = Instant::now();
     for step in 0..=n {
         let batch = batch(config, sentences, step)?;
@@ -174,7 +174,7 @@ fn cycle(device: Device, folder: &Path) -> Result<(), Failure> {
     let model = MaskedLm::open(&Checkpoint::open(folder)?, 0, 1)?;
     println!("open {:.2}", start.elapsed().as_secs_f64());
     let batch = batch(model.config(), Sentences::Same, 0)?;
-    let mut trainer = Trainer::new(device, model);
+    let mut trainer = Trainer::new(device, model)?;
     let start = Instant::now();
     let loss = trainer.step(&batch, 0)?;
     println!("step {:.2} loss {loss:.4}", start.elapsed().as_secs_f64());

@@ -3,7 +3,9 @@
 //! Mapped directly and with huge pages where the system has them: `malloc` would hand the memory of a step back and
 //! fault it in again, which costs `torch` a quarter of its time, and small pages cost the table a miss a row.
 
+use crate::error::Error;
 use memmap2::{MmapMut, MmapOptions};
+use std::alloc::Layout;
 use std::ops::{Deref, DerefMut};
 
 /// Numbers at a fixed place, zero at first, aligned to a cache line.
@@ -14,32 +16,46 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// `len` zeros. Pages that are never written never take memory.
+    /// Allocates `len` zeros. Pages that are never written take no memory.
     ///
-    /// # Panics
-    /// When the system refuses the memory, as `Vec` does.
-    pub fn zeros(len: usize) -> Self {
-        let map = (len > 0).then(|| {
-            let map = MmapOptions::new()
-                .len(len * size_of::<f32>())
-                .map_anon()
-                .expect("the system has the memory for a buffer");
-            #[cfg(target_os = "linux")]
-            if len * size_of::<f32>() >= HUGE_PAGE {
-                // Only a hint: a kernel without huge pages runs the same program, slower.
-                let _ = map.advise(memmap2::Advice::HugePage);
-            }
-            map
-        });
-        Self { map, len }
+    /// # Errors
+    /// [`Error::OutOfMemory`] if the size in bytes overflows or the system refuses the memory.
+    pub fn zeros(len: usize) -> Result<Self, Error> {
+        if len == 0 {
+            return Ok(Self::default());
+        }
+        let layout = Layout::array::<f32>(len).map_err(|_| Error::out_of_memory(len))?;
+        let map = MmapOptions::new().len(layout.size()).map_anon();
+        let map = map.map_err(|_| Error::out_of_memory(len))?;
+        #[cfg(target_os = "linux")]
+        if layout.size() >= HUGE_PAGE {
+            // Only a hint: a kernel without huge pages runs the same program, slower.
+            let _ = map.advise(memmap2::Advice::HugePage);
+        }
+        Ok(Self { map: Some(map), len })
     }
 
-    /// Makes room for `len` numbers; what was in it is lost when it has to grow.
+    /// Makes room for `len` numbers. The contents are lost if the buffer has to grow.
+    ///
+    /// # Panics
+    /// If the memory cannot be had, as `Vec::reserve`. Only activations of a pass are reserved like this; parameters,
+    /// gradients and moments, which are larger, are allocated by [`Self::zeros`] before any pass.
     pub fn reserve(&mut self, len: usize) {
         if self.len < len {
-            *self = Self::zeros(len);
+            *self = Self::zeros(len).unwrap_or_else(|error| panic!("{error}"));
         }
     }
+}
+
+/// Allocates a vector of zeros.
+///
+/// # Errors
+/// [`Error::OutOfMemory`] if the memory cannot be had.
+pub(crate) fn zeroed_vec(len: usize) -> Result<Vec<f32>, Error> {
+    let mut values = Vec::new();
+    values.try_reserve_exact(len).map_err(|_| Error::out_of_memory(len))?;
+    values.resize(len, 0.0);
+    Ok(values)
 }
 
 #[cfg(target_os = "linux")]
@@ -69,16 +85,28 @@ impl DerefMut for Buffer {
 
 #[cfg(test)]
 mod tests {
-    use super::Buffer;
+    use super::{Buffer, zeroed_vec};
+    use crate::error::Error;
 
     #[test]
     fn a_buffer_starts_at_zero_keeps_what_is_written_and_stays_in_place() {
-        let mut buffer = Buffer::zeros(1_000_003);
+        let mut buffer = Buffer::zeros(1_000_003).unwrap();
         assert!(buffer.iter().all(|x| *x == 0.0));
         buffer[1_000_002] = 3.0;
         let place = buffer.as_ptr();
         buffer.reserve(7);
         assert_eq!((buffer.as_ptr(), buffer[1_000_002]), (place, 3.0));
         assert!(Buffer::default().is_empty());
+    }
+
+    #[test]
+    fn sizes_that_overflow_or_cannot_be_had_are_errors() {
+        // The first wraps to 4 bytes, the second to none, the third exceeds `isize::MAX`; no machine has the last.
+        for len in [(1 << 62) + 1, 1 << 62, 1 << 61, usize::MAX, 1 << 50] {
+            let error = Buffer::zeros(len).err().expect("no machine has this memory");
+            let Error::OutOfMemory { wanted } = error else { panic!("{error}") };
+            assert_eq!(wanted, len.saturating_mul(4));
+            assert!(zeroed_vec(len).is_err());
+        }
     }
 }

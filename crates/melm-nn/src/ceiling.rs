@@ -28,7 +28,8 @@ impl LinearProbe {
     /// `n_rows` rows through a map of `inputs` to `outputs`.
     pub fn new(n_rows: usize, inputs: usize, outputs: usize) -> Self {
         let filled = |len: usize| {
-            let mut buffer = Buffer::zeros(len);
+            let mut buffer = Buffer::default();
+            buffer.reserve(len);
             buffer.fill(0.01);
             buffer
         };
@@ -77,7 +78,11 @@ pub struct StreamProbe {
 impl StreamProbe {
     /// Streams of `len` numbers.
     pub fn new(len: usize) -> Self {
-        Self { streams: std::array::from_fn(|_| Buffer::zeros(len)) }
+        let mut streams: [Buffer; 4] = Default::default();
+        for stream in &mut streams {
+            stream.reserve(len);
+        }
+        Self { streams }
     }
 
     /// Bytes of one pass, reads and writes.

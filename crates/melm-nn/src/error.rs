@@ -291,10 +291,41 @@ pub enum Error {
         /// All bytes of the card.
         total: usize,
     },
+    /// The main memory does not hold what a model needs.
+    #[error(
+        "cannot allocate {} MiB of memory; choose a smaller model or a machine with more memory",
+        .wanted >> 20
+    )]
+    OutOfMemory {
+        /// The bytes wanted; `usize::MAX` if the number overflows.
+        wanted: usize,
+    },
+    /// A size of a model exceeds what this engine supports.
+    #[error("`{key}` is {found}, more than the limit of {limit}")]
+    Limit {
+        /// The name of the size.
+        key: &'static str,
+        /// Its value.
+        found: usize,
+        /// The largest value supported.
+        limit: usize,
+    },
     /// A file of a training half-way is not what this training would have written.
     #[error("`{path}` does not belong to this training; remove it to begin anew")]
     State {
         /// The file.
         path: PathBuf,
     },
+}
+
+impl Error {
+    /// The error for an allocation of `len` numbers that failed.
+    pub(crate) fn out_of_memory(len: usize) -> Self {
+        Self::OutOfMemory { wanted: len.saturating_mul(size_of::<f32>()) }
+    }
+
+    /// Refuses a size above `limit`.
+    pub(crate) fn check_limit(key: &'static str, found: usize, limit: usize) -> Result<(), Self> {
+        if found > limit { Err(Self::Limit { key, found, limit }) } else { Ok(()) }
+    }
 }

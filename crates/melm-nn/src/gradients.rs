@@ -24,14 +24,17 @@ pub struct Gradients {
 
 impl Gradients {
     /// Room for the gradients of every parameter except the table's, whose gradient is never whole.
-    pub fn new(parameters: &Parameters) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if the memory cannot be had.
+    pub fn new(parameters: &Parameters) -> Result<Self, Error> {
         let table = parameters.table();
-        Self {
-            values: Buffer::zeros(table.range.start),
+        Ok(Self {
+            values: Buffer::zeros(table.range.start)?,
             tensors: parameters.list().iter().map(|p| (p.range.start, false)).collect(),
             table: TableGradient::new(table.shape[0], table.shape[1]),
             card: None,
-        }
+        })
     }
 
     /// Forgets everything: the start of a step.

@@ -25,8 +25,8 @@
 //!
 //! let device = Device::cpu(2);
 //! let mut tape = MaskedLmTape::for_training(&config);
-//! let mut gradients = Gradients::new(model.parameters());
-//! let mut adam = Adam::new(model.parameters(), AdamSettings::default());
+//! let mut gradients = Gradients::new(model.parameters())?;
+//! let mut adam = Adam::new(model.parameters(), AdamSettings::default())?;
 //! for step in 0..30 {
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);

@@ -1,7 +1,7 @@
 //! The numbers a network learns: one block of memory, every tensor in it reachable by its Hugging Face name.
 
-use crate::buffer::Buffer;
-use crate::config::Config;
+use crate::buffer::{Buffer, zeroed_vec};
+use crate::config::{Config, MOST_LAYERS};
 use crate::cuda::{Cuda, Kernels, Weights};
 use crate::error::Error;
 use crate::weights::{Part, TensorShape, tensors};
@@ -45,12 +45,19 @@ pub struct Parameters {
 
 impl Parameters {
     /// Zeros, laid out for the masked language model.
-    pub fn zeros(config: &Config) -> Self {
+    ///
+    /// # Errors
+    /// As [`Self::with_head`].
+    pub fn zeros(config: &Config) -> Result<Self, Error> {
         Self::with_head(config, tensors(config, Part::LmHead))
     }
 
     /// Zeros, laid out for the encoder and the tensors of some head.
-    pub fn with_head(config: &Config, head: Vec<TensorShape>) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if the encoder has too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
+    pub fn with_head(config: &Config, head: Vec<TensorShape>) -> Result<Self, Error> {
+        Error::check_limit("num_hidden_layers", config.n_layers, MOST_LAYERS)?;
         let mut shapes = tensors(config, Part::Encoder);
         shapes.extend(head);
         join_attention(&mut shapes);
@@ -58,32 +65,24 @@ impl Parameters {
             let table = shapes.remove(at);
             shapes.push(table);
         }
-        Self::of(shapes)
+        Self::from_shapes(shapes)
     }
 
     /// Zeros for the tensors of any model, in this order; the last is its table of pieces.
-    pub(crate) fn of(shapes: Vec<TensorShape>) -> Self {
-        let mut end: usize = 0;
-        let list: Vec<_> = shapes
-            .into_iter()
-            .map(|TensorShape { name, shape }| {
-                let continues =
-                    [".key.", ".value.", ".query.bias"].iter().any(|part| name.contains(part));
-                let is_new_block = !continues || name.ends_with(".query.bias");
-                let start = if is_new_block { end.next_multiple_of(ALIGNMENT) } else { end };
-                end = start + shape.iter().product::<usize>();
-                Parameter { name, shape, is_frozen: false, range: start..end }
-            })
-            .collect();
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if the sum of the sizes overflows or the memory cannot be had.
+    pub(crate) fn from_shapes(shapes: Vec<TensorShape>) -> Result<Self, Error> {
+        let list = lay_out(shapes).ok_or(Error::OutOfMemory { wanted: usize::MAX })?;
         let by_name = list.iter().enumerate().map(|(i, p)| (p.name.clone(), i)).collect();
-        Self {
-            values: Buffer::zeros(end),
+        Ok(Self {
+            values: Buffer::zeros(list.last().map_or(0, |last| last.range.end))?,
             table: list.len() - 1,
             list,
             by_name,
             mirror: Mutex::default(),
             is_behind: false,
-        }
+        })
     }
 
     /// The tensors, in the order of their places; the table is the last.
@@ -146,7 +145,7 @@ impl Parameters {
         if !self.is_behind {
             return Ok(Cow::Borrowed(&self.values[range.clone()]));
         }
-        let mut values = vec![0.0; range.len()];
+        let mut values = zeroed_vec(range.len())?;
         let mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
         mirror.as_ref().expect("a card that is ahead has them").read(range, &mut values)?;
         Ok(Cow::Owned(values))
@@ -227,6 +226,21 @@ impl Parameters {
     }
 }
 
+/// Gives each tensor its place, one after the other; `None` if the total size overflows.
+fn lay_out(shapes: Vec<TensorShape>) -> Option<Vec<Parameter>> {
+    let mut end: usize = 0;
+    let mut list = Vec::with_capacity(shapes.len());
+    for TensorShape { name, shape } in shapes {
+        let continues = [".key.", ".value.", ".query.bias"].iter().any(|part| name.contains(part));
+        let is_new_block = !continues || name.ends_with(".query.bias");
+        let start = if is_new_block { end.checked_next_multiple_of(ALIGNMENT)? } else { end };
+        let len = shape.iter().try_fold(1_usize, |len, size| len.checked_mul(*size))?;
+        end = start.checked_add(len)?;
+        list.push(Parameter { name, shape, is_frozen: false, range: start..end });
+    }
+    Some(list)
+}
+
 /// Query, key, value: weights together, then biases together.
 fn join_attention(shapes: &mut [TensorShape]) {
     let Some(first) = shapes.iter().position(|t| t.name.contains(".attention.self.")) else {
@@ -243,6 +257,8 @@ fn join_attention(shapes: &mut [TensorShape]) {
 mod tests {
     use super::{Parameters, TABLE};
     use crate::config::Config;
+    use crate::error::Error;
+    use crate::weights::TensorShape;
 
     fn tiny() -> Config {
         Config {
@@ -257,7 +273,7 @@ mod tests {
 
     #[test]
     fn query_key_and_value_are_one_matrix_and_the_table_is_last() {
-        let parameters = Parameters::zeros(&tiny());
+        let parameters = Parameters::zeros(&tiny()).unwrap();
         for layer in 0..2 {
             let name = |part: &str| format!("roberta.encoder.layer.{layer}.attention.self.{part}");
             for (kind, size) in [("weight", 300), ("bias", 30)] {
@@ -272,10 +288,37 @@ mod tests {
 
     #[test]
     fn freezing_goes_by_name() {
-        let mut parameters = Parameters::zeros(&tiny());
+        let mut parameters = Parameters::zeros(&tiny()).unwrap();
         assert_eq!(parameters.freeze(|name| name == TABLE), 1);
         let table = parameters.table().range.clone();
         assert!(!parameters.trains(&table) && parameters.trains(&(0..table.start)));
         assert!(parameters.get("lm_head.bais").is_err());
+    }
+
+    #[test]
+    fn sizes_that_overflow_are_out_of_memory() {
+        let shape =
+            |shape: &[usize]| TensorShape { name: "weight".to_owned(), shape: shape.to_vec() };
+        let hostile = [
+            vec![shape(&[1 << 32, 1 << 32])],
+            vec![shape(&[1 << 63]), shape(&[1 << 63]), shape(&[16])],
+            vec![shape(&[usize::MAX - 3]), shape(&[16])],
+            vec![shape(&[1 << 62]), shape(&[64])],
+        ];
+        for shapes in hostile {
+            let error = Parameters::from_shapes(shapes).err().expect("the size overflows");
+            assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_configuration_without_bounds_is_an_error() {
+        for config in [
+            Config { n_layers: usize::MAX, ..tiny() },
+            Config { hidden_size: usize::MAX, n_heads: 1, ..tiny() },
+            Config { vocab_size: 1 << 62, ..tiny() },
+        ] {
+            assert!(Parameters::zeros(&config).is_err(), "{config:?}");
+        }
     }
 }

@@ -68,8 +68,8 @@ fn masked_lm() -> [usize; 3] {
     let device = Device::cpu(2);
     let mut model = MaskedLm::random(&config, 1).unwrap();
     let mut tape = MaskedLmTape::for_training(&config);
-    let mut gradients = Gradients::new(model.parameters());
-    let mut adam = Adam::new(model.parameters(), CLIPPED);
+    let mut gradients = Gradients::new(model.parameters()).unwrap();
+    let mut adam = Adam::new(model.parameters(), CLIPPED).unwrap();
     let mut out = Predictions::default();
     counts_of(|step| {
         gradients.clear();
@@ -93,8 +93,8 @@ fn tagger(kind: HeadKind) -> [usize; 3] {
     }
     let device = Device::cpu(2);
     let mut tape = TaggerTape::for_training(&config);
-    let mut gradients = Gradients::new(model.parameters());
-    let mut adam = Adam::new(model.parameters(), CLIPPED);
+    let mut gradients = Gradients::new(model.parameters()).unwrap();
+    let mut adam = Adam::new(model.parameters(), CLIPPED).unwrap();
     let (mut emissions, mut out) = (Vec::new(), Tagging::default());
     counts_of(|step| {
         gradients.clear();

@@ -5,6 +5,7 @@ mod augment;
 mod drafts;
 mod interrupted;
 mod languages;
+mod limits;
 mod reproduce;
 mod stages;
 mod support;

@@ -13,12 +13,12 @@
 //! use melm_nn::packed::Packed;
 //!
 //! let config = LstmConfig { vocab_size: 9, embedding_size: 8, hidden_size: 16, n_layers: 1, dropout: 0.0 };
-//! let mut model = LstmLm::random(&config, 1);
+//! let mut model = LstmLm::random(&config, 1)?;
 //! let mut batch = Packed::default();
 //! batch.push(&[0, 5, 7, 6, 1], 0);
 //! let (device, mut tape) = (Device::cpu(1), LstmTape::default());
-//! let mut gradients = Gradients::new(model.parameters());
-//! let mut adam = Adam::new(model.parameters(), AdamSettings::default());
+//! let mut gradients = Gradients::new(model.parameters())?;
+//! let mut adam = Adam::new(model.parameters(), AdamSettings::default())?;
 //! for step in 0..60 {
 //!     gradients.clear();
 //!     model.accumulate(&device, &batch, 0.25, Dropout::NONE, &mut tape, &mut gradients)?;
@@ -44,6 +44,7 @@ mod train;
 pub use generate::LstmState;
 pub use train::LstmTape;
 
+use crate::config::MOST_LAYERS;
 use crate::dropout::mix;
 use crate::error::Error;
 use crate::packed::Packed;
@@ -77,7 +78,7 @@ pub struct LstmConfig {
 impl LstmConfig {
     fn tensors(&self) -> Vec<TensorShape> {
         let Self { vocab_size, embedding_size, hidden_size, n_layers, .. } = *self;
-        let wide = 4 * hidden_size;
+        let wide = hidden_size.saturating_mul(4);
         let tensor = |name: String, shape: &[usize]| TensorShape { name, shape: shape.to_vec() };
         let mut list = Vec::new();
         for layer in 0..n_layers {
@@ -105,11 +106,15 @@ pub struct LstmLm {
 impl LstmLm {
     /// A model of zeros.
     ///
+    /// # Errors
+    /// [`Error::Limit`] if there are too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
+    ///
     /// # Panics
     /// Without a layer.
-    pub fn zeros(config: &LstmConfig) -> Self {
+    pub fn zeros(config: &LstmConfig) -> Result<Self, Error> {
         assert!(config.n_layers > 0, "a model has a layer");
-        let parameters = Parameters::of(config.tensors());
+        Error::check_limit("n_layers", config.n_layers, MOST_LAYERS)?;
+        let parameters = Parameters::from_shapes(config.tensors())?;
         let layer = |index| {
             let inputs = if index == 0 { config.embedding_size } else { config.hidden_size };
             Layer::of(&parameters, index, inputs, config.hidden_size)
@@ -117,17 +122,23 @@ impl LstmLm {
         let layers = (0..config.n_layers).map(layer).collect();
         let (embedding, output) =
             (parameters.span(EMBEDDING, EMBEDDING), parameters.span(OUTPUT, OUTPUT));
-        Self { config: *config, layers, embedding, output, parameters }
+        Ok(Self { config: *config, layers, embedding, output, parameters })
     }
 
     /// A model drawn from `seed`, every number between -0.1 and 0.1.
-    pub fn random(config: &LstmConfig, seed: u64) -> Self {
-        let mut model = Self::zeros(config);
+    ///
+    /// # Errors
+    /// As [`Self::zeros`].
+    ///
+    /// # Panics
+    /// As [`Self::zeros`].
+    pub fn random(config: &LstmConfig, seed: u64) -> Result<Self, Error> {
+        let mut model = Self::zeros(config)?;
         for (index, value) in (0_u64..).zip(model.parameters.values_mut()) {
             let share = (mix(mix(seed) ^ index) >> 40) as f32 / (1_u64 << 24) as f32;
             *value = SPREAD * (2.0 * share - 1.0);
         }
-        model
+        Ok(model)
     }
 
     /// The sizes and the rate.

@@ -17,8 +17,8 @@ impl MaskedLm {
     pub fn open(checkpoint: &Checkpoint, n_added: usize, seed: u64) -> Result<Self, Error> {
         let mut config = checkpoint.config().clone();
         let n_stored = config.vocab_size;
-        config.vocab_size += n_added;
-        let mut parameters = Parameters::zeros(&config);
+        config.vocab_size = n_stored.saturating_add(n_added);
+        let mut parameters = Parameters::zeros(&config)?;
         for index in 0..parameters.list().len() {
             let parameter = &parameters.list()[index];
             let (name, mut shape) = (parameter.name.clone(), parameter.shape.clone());
@@ -37,7 +37,7 @@ impl MaskedLm {
 
     /// A model drawn from `seed`, as Hugging Face draws a new one.
     pub fn random(config: &Config, seed: u64) -> Result<Self, Error> {
-        let mut parameters = Parameters::zeros(config);
+        let mut parameters = Parameters::zeros(config)?;
         for index in 0..parameters.list().len() {
             let name = parameters.list()[index].name.clone();
             parameters.draw(config, &name, 0, seed)?;

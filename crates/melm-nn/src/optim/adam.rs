@@ -1,6 +1,6 @@
 //! Adam and `AdamW`, exactly as torch's, the tied table included; clipping by the global norm.
 
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, zeroed_vec};
 use crate::cuda::{Cuda, Moments};
 use crate::device::{Cpu, Device};
 use crate::error::Error;
@@ -87,17 +87,20 @@ per_isa! {
 
 impl Adam {
     /// An optimiser for these parameters.
-    pub fn new(parameters: &Parameters, settings: AdamSettings) -> Self {
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if the memory for the moments cannot be had.
+    pub fn new(parameters: &Parameters, settings: AdamSettings) -> Result<Self, Error> {
         let len = parameters.table().range.end;
-        Self {
+        Ok(Self {
             settings,
             n_steps: 0,
-            mean: Buffer::zeros(len),
-            square: Buffer::zeros(len),
+            mean: Buffer::zeros(len)?,
+            square: Buffer::zeros(len)?,
             norms: Buffer::default(),
             norm: None,
             card: None,
-        }
+        })
     }
 
     /// The norm of all gradients of the last step before clipping, when clipping is on. A card has to be waited for.
@@ -122,7 +125,7 @@ impl Adam {
         let Some(card) = &self.card else {
             return Ok([Cow::Borrowed(&self.mean), Cow::Borrowed(&self.square)]);
         };
-        let mut moments = [vec![0.0; self.mean.len()], vec![0.0; self.square.len()]];
+        let mut moments = [zeroed_vec(self.mean.len())?, zeroed_vec(self.square.len())?];
         card.read(moments.each_mut().map(|moments| &mut moments[..]))?;
         Ok(moments.map(Cow::Owned))
     }

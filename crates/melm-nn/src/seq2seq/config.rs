@@ -88,6 +88,14 @@ impl Seq2SeqConfig {
         Ok(config)
     }
 
+    /// Refuses sizes that no model has, so that the list of its tensors stays short.
+    pub(super) fn check_limits(&self) -> Result<(), Error> {
+        for (key, stack) in [(ENCODER[0], self.encoder), (DECODER[0], self.decoder)] {
+            Error::check_limit(key, stack.n_layers, MOST_LAYERS)?;
+        }
+        Ok(())
+    }
+
     /// The text of the `config.json` that `from_pretrained` opens.
     pub(super) fn to_json(&self) -> String {
         let map = json!({
@@ -128,7 +136,7 @@ impl Seq2SeqConfig {
             ("encoder", self.encoder, &["self_attn"][..]),
             ("decoder", self.decoder, &["self_attn", "encoder_attn"][..]),
         ] {
-            let positions = self.longest + FIRST_POSITION;
+            let positions = self.longest.saturating_add(FIRST_POSITION);
             add(format!("model.{stack}.embed_positions.weight"), &[positions, width]);
             let mut both = |name: String, outputs: usize, inputs: Option<usize>| {
                 let shape: Vec<_> = std::iter::once(outputs).chain(inputs).collect();

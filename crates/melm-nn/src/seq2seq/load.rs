@@ -5,7 +5,7 @@ use super::model::Seq2Seq;
 use crate::dropout::mix;
 use crate::error::Error;
 use crate::weights::shards::{self, Shard, Stored};
-use crate::weights::{Tensor, convert, save_folder};
+use crate::weights::{Tensor, TensorShape, convert, save_folder};
 use std::path::Path;
 
 /// What the shared table may be called, ours first: a checkpoint holds one of them, or several that are the same.
@@ -24,30 +24,36 @@ impl Seq2Seq {
         let text = std::fs::read_to_string(&path)
             .map_err(|source| Error::Read { path: path.clone(), source })?;
         let mut config = Seq2SeqConfig::parse(&path, &text)?;
-        let n_stored = config.vocab_size;
-        config.vocab_size += n_added;
         let (shards, table) = shards::open(dir)?;
-        let mut model = Self::random(&config, seed);
+        // All shapes are compared before anything is allocated: the sizes in `config.json` are not trusted until then.
+        let mut found = Vec::new();
         let mut missing = Vec::new();
-        for index in 0..model.parameters.list().len() {
-            let parameter = &model.parameters.list()[index];
-            let (name, mut shape) = (parameter.name.clone(), parameter.shape.clone());
+        for TensorShape { name, shape } in config.tensors() {
             let names = if name == SHARED { &TABLE_NAMES[..] } else { &[name.as_str()][..] };
-            let Some(stored) = names.iter().find_map(|name| table.get(*name)) else {
-                missing.push(name);
-                continue;
-            };
-            if name == SHARED {
-                shape[0] = n_stored;
+            match names.iter().find_map(|name| table.get(*name)) {
+                Some(stored) => {
+                    check_shape(&shards, &name, stored, &shape)?;
+                    found.push((name, stored));
+                }
+                None => missing.push(name),
             }
-            let n = shape.iter().product();
-            read(&shards, (&name, stored), &shape, &mut model.parameters.get_mut(&name)?[..n])?;
         }
         if !missing.is_empty() {
             return Err(Error::MissingTensors { path: dir.to_path_buf(), tensors: missing });
         }
-        if let Some(stored) = table.get(BIAS) {
-            read(&shards, (BIAS, stored), &[1, n_stored], &mut model.bias[..n_stored])?;
+        let n_stored = config.vocab_size;
+        let bias = table.get(BIAS);
+        if let Some(stored) = bias {
+            check_shape(&shards, BIAS, stored, &[1, n_stored])?;
+        }
+        config.vocab_size = n_stored.saturating_add(n_added);
+        let mut model = Self::random(&config, seed)?;
+        for (name, stored) in found {
+            let n = stored.shape.iter().product();
+            read(&shards, &name, stored, &mut model.parameters.get_mut(&name)?[..n])?;
+        }
+        if let Some(stored) = bias {
+            read(&shards, BIAS, stored, &mut model.bias[..n_stored])?;
         }
         Ok(model)
     }
@@ -66,8 +72,11 @@ impl Seq2Seq {
     }
 
     /// A model drawn from `seed` as Hugging Face draws a new one.
-    pub fn random(config: &Seq2SeqConfig, seed: u64) -> Self {
-        let mut model = Self::zeros(config);
+    ///
+    /// # Errors
+    /// As [`Self::zeros`].
+    pub fn random(config: &Seq2SeqConfig, seed: u64) -> Result<Self, Error> {
+        let mut model = Self::zeros(config)?;
         for index in 0..model.parameters.list().len() {
             let parameter = &model.parameters.list()[index];
             let (range, n_dimensions) = (parameter.range.clone(), parameter.shape.len());
@@ -84,22 +93,29 @@ impl Seq2Seq {
                 }
             }
         }
-        model
+        Ok(model)
     }
 }
 
-fn read(
+/// Refuses a stored tensor of another shape than the configuration implies.
+fn check_shape(
     shards: &[Shard],
-    (name, stored): (&str, &Stored),
-    shape: &[usize],
-    out: &mut [f32],
+    name: &str,
+    stored: &Stored,
+    expected: &[usize],
 ) -> Result<(), Error> {
+    if stored.shape == expected {
+        return Ok(());
+    }
+    let (path, tensor) = (shards[stored.shard].path.clone(), name.to_owned());
+    let (found, expected) = (stored.shape.clone(), expected.to_vec());
+    Err(Error::Shape { path, tensor, found, expected })
+}
+
+/// Reads the numbers of a stored tensor.
+fn read(shards: &[Shard], name: &str, stored: &Stored, out: &mut [f32]) -> Result<(), Error> {
     let shard = &shards[stored.shard];
     let (path, tensor) = (shard.path.clone(), name.to_owned());
-    if stored.shape != shape {
-        let (found, expected) = (stored.shape.clone(), shape.to_vec());
-        return Err(Error::Shape { path, tensor, found, expected });
-    }
     if !convert::floats(stored.dtype, &shard.bytes()[stored.bytes.clone()], out) {
         return Err(Error::Dtype { path, tensor, dtype: format!("{:?}", stored.dtype) });
     }

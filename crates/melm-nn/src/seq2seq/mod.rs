@@ -15,12 +15,12 @@
 //!     vocab_size: 20, width: 16, encoder: stack, decoder: stack, longest: 16, dropout: 0.0, attention_dropout: 0.0,
 //!     scales_embedding: true, init_std: 0.1, pad_id: 1, eos_id: 2,
 //! };
-//! let mut model = Seq2Seq::random(&config, 1);
+//! let mut model = Seq2Seq::random(&config, 1)?;
 //! let mut batch = Seq2SeqBatch::default();
 //! batch.push(&[7, 8, 2], &[8, 7, 2], 0);
 //! let (device, mut tape) = (Device::cpu(1), Seq2SeqTape::default());
-//! let mut gradients = Gradients::new(model.parameters());
-//! let mut adam = Adam::new(model.parameters(), AdamSettings::default());
+//! let mut gradients = Gradients::new(model.parameters())?;
+//! let mut adam = Adam::new(model.parameters(), AdamSettings::default())?;
 //! for step in 0..40 {
 //!     gradients.clear();
 //!     let dropout = model.dropout(3, step);

@@ -3,7 +3,7 @@
 use super::config::{SHARED, Seq2SeqConfig};
 use super::pass::Memory;
 use super::stack::{Stack, StackTape};
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, zeroed_vec};
 use crate::device::{Cpu, Device};
 use crate::dropout::Dropout;
 use crate::error::Error;
@@ -69,12 +69,16 @@ pub struct Seq2Seq {
 
 impl Seq2Seq {
     /// A model of zeros.
-    pub fn zeros(config: &Seq2SeqConfig) -> Self {
-        let parameters = Parameters::of(config.tensors());
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if there are too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
+    pub fn zeros(config: &Seq2SeqConfig) -> Result<Self, Error> {
+        config.check_limits()?;
+        let parameters = Parameters::from_shapes(config.tensors())?;
         let encoder = Stack::encoder(config, &parameters);
         let decoder = Stack::decoder(config, &parameters);
-        let bias = vec![0.0; config.vocab_size];
-        Self { config: config.clone(), parameters, encoder, decoder, bias }
+        let bias = zeroed_vec(config.vocab_size)?;
+        Ok(Self { config: config.clone(), parameters, encoder, decoder, bias })
     }
 
     /// The sizes and rates.

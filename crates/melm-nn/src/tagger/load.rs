@@ -10,6 +10,9 @@ use crate::weights::{Checkpoint, TensorShape};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
+/// The most tags of a tagger; a CRF has a number for each pair of them.
+const MOST_TAGS: usize = 1 << 14;
+
 impl TaggerSettings {
     /// The settings of a saved tagger, without constraint; `None` if the checkpoint has no classifier.
     pub fn from_checkpoint(checkpoint: &Checkpoint) -> Option<Self> {
@@ -17,6 +20,10 @@ impl TaggerSettings {
         let has_crf = checkpoint.contains(Loss::NAMES[1]);
         let kind = if has_crf { HeadKind::Crf } else { HeadKind::Linear };
         Some(Self { n_tags, kind, allowed: None })
+    }
+
+    fn check_limit(&self) -> Result<(), Error> {
+        Error::check_limit("n_tags", self.n_tags, MOST_TAGS)
     }
 
     fn tensors(&self, config: &Config) -> Vec<TensorShape> {
@@ -48,7 +55,16 @@ impl Tagger {
         settings: TaggerSettings,
         seed: u64,
     ) -> Result<Self, Error> {
-        Self::build(checkpoint.config(), settings, seed, |tensor, out| {
+        let config = checkpoint.config();
+        // The encoder's shapes were compared when the checkpoint was opened; the head's are compared here, before anything
+        // is allocated.
+        settings.check_limit()?;
+        for TensorShape { name, shape } in settings.tensors(config) {
+            if checkpoint.contains(&name) {
+                checkpoint.check_stored(&name, &shape)?;
+            }
+        }
+        Self::build(config, settings, seed, |tensor, out| {
             let is_stored = checkpoint.contains(&tensor.name);
             if is_stored {
                 checkpoint.read_into(&tensor.name, &tensor.shape, out)?;
@@ -76,7 +92,8 @@ impl Tagger {
         let n_allowed =
             settings.allowed.as_ref().map_or(settings.n_tags, AllowedTransitions::n_tags);
         assert_eq!(n_allowed, settings.n_tags, "a constraint of as many tags");
-        let mut parameters = Parameters::with_head(config, settings.tensors(config));
+        settings.check_limit()?;
+        let mut parameters = Parameters::with_head(config, settings.tensors(config))?;
         for index in 0..parameters.list().len() {
             let parameter = &parameters.list()[index];
             let tensor =

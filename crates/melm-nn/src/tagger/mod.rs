@@ -19,8 +19,8 @@
 //!
 //! let device = Device::cpu(2);
 //! let mut tape = TaggerTape::for_training(&config);
-//! let mut gradients = Gradients::new(tagger.parameters());
-//! let mut adam = Adam::new(tagger.parameters(), AdamSettings::default());
+//! let mut gradients = Gradients::new(tagger.parameters())?;
+//! let mut adam = Adam::new(tagger.parameters(), AdamSettings::default())?;
 //! for step in 0..30 {
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);

@@ -91,12 +91,7 @@ impl Checkpoint {
     /// # Panics
     /// If `out` does not have as many values as `shape` holds.
     pub fn read_into(&self, name: &str, shape: &[usize], out: &mut [f32]) -> Result<(), Error> {
-        let Some(entry) = self.entries.get(name) else {
-            return Err(Error::MissingTensors {
-                path: self.path.clone(),
-                tensors: vec![name.to_owned()],
-            });
-        };
+        let entry = self.entry(name)?;
         let stored = &entry.stored;
         self.check_shape(name, stored, shape)?;
         assert_eq!(
@@ -210,6 +205,21 @@ impl Checkpoint {
             }
         }
         Ok(())
+    }
+
+    /// Refuses a stored tensor of another shape than `expected`, without reading it.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for another shape, [`Error::MissingTensors`] if the tensor is not stored.
+    pub(crate) fn check_stored(&self, name: &str, expected: &[usize]) -> Result<(), Error> {
+        self.check_shape(name, &self.entry(name)?.stored, expected)
+    }
+
+    fn entry(&self, name: &str) -> Result<&Entry, Error> {
+        self.entries.get(name).ok_or_else(|| Error::MissingTensors {
+            path: self.path.clone(),
+            tensors: vec![name.to_owned()],
+        })
     }
 
     fn check_shape(&self, name: &str, stored: &Stored, expected: &[usize]) -> Result<(), Error> {

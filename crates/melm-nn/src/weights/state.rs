@@ -180,7 +180,7 @@ mod tests {
         batch.positions.push(2);
         batch.originals.push(11);
         let mut tape = MaskedLmTape::for_training(&config);
-        let mut gradients = Gradients::new(model.parameters());
+        let mut gradients = Gradients::new(model.parameters()).unwrap();
         for step in steps {
             gradients.clear();
             let dropout = Dropout::new(&config, 7, step);
@@ -201,7 +201,7 @@ mod tests {
         };
         let mut model = MaskedLm::random(&config, 1).unwrap();
         model.parameters_mut().freeze(|name| freezes && name == TABLE);
-        let adam = Adam::new(model.parameters(), AdamSettings::default());
+        let adam = Adam::new(model.parameters(), AdamSettings::default()).unwrap();
         (model, adam)
     }
 

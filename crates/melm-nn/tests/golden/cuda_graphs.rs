@@ -48,7 +48,7 @@ fn masked(device: Device) -> (Vec<u64>, GraphCounts) {
     let config = config();
     let mut bench = Bench::of(MaskedLm::random(&config, 5).unwrap(), device);
     let settings = AdamSettings { max_norm: Some(0.5), ..AdamSettings::default() };
-    let mut adam = Adam::new(bench.model.parameters(), settings);
+    let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
     let mut tape = MaskedLmTape::for_prediction(&config);
     let mut seen = Vec::new();
     for step in 0..10 {
@@ -73,7 +73,7 @@ fn masked(device: Device) -> (Vec<u64>, GraphCounts) {
 /// The same of a tagger with a chain.
 fn tagged(device: Device) -> (Vec<u64>, GraphCounts) {
     let mut bench: TaggerBench = tagger_invariants::constrained(device);
-    let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
+    let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
     let config = bench.model.config().clone();
     let mut tape = TaggerTape::for_prediction(&config);
     let mut seen = Vec::new();

@@ -15,9 +15,9 @@ fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec
     model.parameters_mut().freeze(freezes);
     let mut tape = MaskedLmTape::for_training(config);
     let settings = AdamSettings { eps: 1e-3, max_norm: Some(0.5), ..AdamSettings::default() };
-    let mut adam = Adam::new(model.parameters(), settings);
+    let mut adam = Adam::new(model.parameters(), settings).unwrap();
     for (step, device) in devices.iter().enumerate() {
-        let mut gradients = Gradients::new(model.parameters());
+        let mut gradients = Gradients::new(model.parameters()).unwrap();
         let mut batch = MaskedBatch::default();
         for (key, length) in [(0, 5_u32), (1, 17)] {
             let pieces: Vec<_> = (0..length).map(|i| 2 + (i * i + key) % 30).collect();
@@ -72,7 +72,7 @@ fn a_training_may_begin_with_nothing_and_move_between_devices() {
 fn what_is_kept_comes_back_to_the_bit() {
     let check = |device: Device| {
         let mut bench = Bench::of(MaskedLm::random(&config(), 5).unwrap(), device);
-        let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
+        let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
         let mut kept = KeptParameters::default();
         let mut trained = |bench: &mut Bench| -> (f64, Vec<f32>) {
             bench.gradients.clear();

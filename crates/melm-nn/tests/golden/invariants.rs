@@ -75,7 +75,7 @@ fn trained(cpu: Cpu) -> Vec<u32> {
     let mut bench = bench(cpu);
     let settings =
         AdamSettings { max_norm: Some(0.3), weight_decay: 0.01, ..AdamSettings::default() };
-    let mut adam = Adam::new(bench.model.parameters(), settings);
+    let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
     for step in 0..2 {
         bench.gradients.clear();
         for order in [&[1, 2, 3, 4, 5, 6][..], &[7, 8]] {
@@ -164,7 +164,7 @@ fn the_head_and_the_embedding_stay_one_table_after_a_step() {
     let mut bench = bench(Cpu::new(2));
     let batch = batch(&[1, 2]);
     bench.accumulate(&batch, 0.25, Dropout::NONE);
-    let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
+    let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
     adam.step(&bench.device, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients)).unwrap();
     let folder = tempfile::tempdir().unwrap();
     bench.model.save(folder.path()).unwrap();

@@ -14,7 +14,7 @@ fn golden() -> Golden {
 fn model(golden: &Golden, n_layers: usize) -> LstmLm {
     let (vocab_size, embedding_size, hidden_size) = (23, 6, 9);
     let config = LstmConfig { vocab_size, embedding_size, hidden_size, n_layers, dropout: 0.0 };
-    let mut model = LstmLm::zeros(&config);
+    let mut model = LstmLm::zeros(&config).unwrap();
     let prefix = format!("layers{n_layers}.start.");
     for name in golden.under(&prefix) {
         let values = golden.floats(&format!("{prefix}{name}"));
@@ -58,7 +58,7 @@ fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
         for n_layers in [1, 2] {
             let model = model(&golden, n_layers);
             let (batch, n) = batch(&sequences(&golden, 0));
-            let mut gradients = Gradients::new(model.parameters());
+            let mut gradients = Gradients::new(model.parameters()).unwrap();
             let mut tape = LstmTape::default();
             let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);
             let sum = model
@@ -82,8 +82,8 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
     for n_layers in [1, 2] {
         let mut model = model(&golden, n_layers);
         let settings = AdamSettings { eps: 1e-3, max_norm: Some(0.33), ..AdamSettings::default() };
-        let mut adam = Adam::new(model.parameters(), settings);
-        let mut gradients = Gradients::new(model.parameters());
+        let mut adam = Adam::new(model.parameters(), settings).unwrap();
+        let mut gradients = Gradients::new(model.parameters()).unwrap();
         let mut tape = LstmTape::default();
         for index in 0..4 {
             gradients.clear();
@@ -136,7 +136,7 @@ fn dropout_is_drawn_by_the_sequence_and_its_gradient_is_the_difference_quotient(
     let all = sequences(&golden, 0);
     let (batch, n) = batch(&all);
     let dropout = Dropout::with_rates((0.3, 0.0), 5, 1);
-    let mut gradients = Gradients::new(model.parameters());
+    let mut gradients = Gradients::new(model.parameters()).unwrap();
     let mut tape = LstmTape::default();
     let mut loss = |model: &LstmLm, batch: &Packed, gradients: &mut Gradients| {
         let weight = 1.0 / n as f32;
@@ -144,7 +144,7 @@ fn dropout_is_drawn_by_the_sequence_and_its_gradient_is_the_difference_quotient(
     };
     let whole = loss(&model, &batch, &mut gradients);
     let mut alone = 0.0;
-    let mut unused = Gradients::new(model.parameters());
+    let mut unused = Gradients::new(model.parameters()).unwrap();
     for (key, tokens) in (0..).zip(&all) {
         let mut one = Packed::default();
         one.push(tokens, key);

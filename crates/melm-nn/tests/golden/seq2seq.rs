@@ -73,7 +73,7 @@ fn loss_and_every_gradient_equal_transformers_on_every_instruction_set() {
         for kind in KINDS {
             let model = open(kind);
             let (batch, n) = batch(&pairs(&golden, 0));
-            let mut gradients = Gradients::new(model.parameters());
+            let mut gradients = Gradients::new(model.parameters()).unwrap();
             let mut tape = Seq2SeqTape::default();
             let alone = model.loss(&device, &batch, &mut tape).unwrap();
             let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);
@@ -109,8 +109,8 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
     for kind in KINDS {
         let mut model = open(kind);
         let settings = AdamSettings { eps: 1e-3, max_norm: Some(13.0), ..AdamSettings::default() };
-        let mut adam = Adam::new(model.parameters(), settings);
-        let mut gradients = Gradients::new(model.parameters());
+        let mut adam = Adam::new(model.parameters(), settings).unwrap();
+        let mut gradients = Gradients::new(model.parameters()).unwrap();
         let mut tape = Seq2SeqTape::default();
         for index in 0..4 {
             gradients.clear();
@@ -201,8 +201,9 @@ fn dropout_is_drawn_by_the_sentence_and_its_gradient_is_the_difference_quotient(
     let pairs = pairs(&golden, 0);
     let (whole, n) = batch(&pairs);
     let dropout = Dropout::with_rates((0.2, 0.2), 5, 1);
-    let mut gradients = Gradients::new(model.parameters());
-    let (mut unused, mut tape) = (Gradients::new(model.parameters()), Seq2SeqTape::default());
+    let mut gradients = Gradients::new(model.parameters()).unwrap();
+    let (mut unused, mut tape) =
+        (Gradients::new(model.parameters()).unwrap(), Seq2SeqTape::default());
     let mut loss = |model: &Seq2Seq, batch: &Seq2SeqBatch, gradients: &mut Gradients| {
         let weight = 1.0 / n as f32;
         model.accumulate(&device, batch, weight, dropout, &mut tape, gradients).unwrap()

@@ -22,7 +22,7 @@ fn train(
     golden: &Golden,
     (rate, settings): (f32, AdamSettings),
 ) -> (Vec<f32>, Vec<f32>) {
-    let mut adam = Adam::new(bench.model.parameters(), settings);
+    let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
     let (mut norms, mut losses) = (Vec::new(), Vec::new());
     for step in 0..10 {
         let batch = golden.batch(step);
@@ -94,7 +94,8 @@ pub(crate) fn check_norm(device: Device, relative: f64) {
     let mut adam = Adam::new(
         bench.model.parameters(),
         AdamSettings { max_norm: Some(1.0), ..AdamSettings::default() },
-    );
+    )
+    .unwrap();
     adam.step(&bench.device, 0.0, (bench.model.parameters_mut(), &mut bench.gradients)).unwrap();
     let found = adam.norm().unwrap().unwrap();
     assert!((found - wanted).abs() < relative * wanted, "{found} {wanted}");
@@ -122,7 +123,7 @@ pub(crate) fn check_micro_batches(device: &dyn Fn() -> Device, relative: f32) {
             bench.accumulate(batch, weight, Dropout::NONE);
         }
         let settings = AdamSettings { max_norm: Some(0.5), eps: 1e-6, ..AdamSettings::default() };
-        let mut adam = Adam::new(bench.model.parameters(), settings);
+        let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
         adam.step(&bench.device, 0.01, (bench.model.parameters_mut(), &mut bench.gradients))
             .unwrap();
         bench.model.parameters_mut().fetch().unwrap();

@@ -81,7 +81,7 @@ impl Bench {
 
     pub(crate) fn of(model: MaskedLm, device: impl Into<Device>) -> Self {
         let tape = MaskedLmTape::for_training(model.config());
-        let gradients = Gradients::new(model.parameters());
+        let gradients = Gradients::new(model.parameters()).unwrap();
         Self { device: device.into(), model, tape, gradients }
     }
 

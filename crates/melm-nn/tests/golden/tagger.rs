@@ -41,7 +41,7 @@ pub(crate) struct TaggerBench {
 impl TaggerBench {
     pub(crate) fn of(model: Tagger, device: impl Into<Device>) -> Self {
         let tape = TaggerTape::for_training(model.config());
-        let gradients = Gradients::new(model.parameters());
+        let gradients = Gradients::new(model.parameters()).unwrap();
         Self { device: device.into(), model, tape, gradients }
     }
 
@@ -165,7 +165,7 @@ fn check_steps(device: &dyn Fn() -> Device, relative: f32) {
             weight_decay: 0.1,
             ..AdamSettings::default()
         };
-        let mut adam = Adam::new(bench.model.parameters(), settings);
+        let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
         let (mut norms, mut losses) = (Vec::new(), Vec::new());
         for index in 0..4 {
             bench.gradients.clear();

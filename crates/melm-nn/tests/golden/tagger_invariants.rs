@@ -81,7 +81,7 @@ fn trained(kind: HeadKind, cpu: Cpu) -> Vec<u32> {
     let mut bench = bench(kind, Some(allowed()), cpu);
     let settings =
         AdamSettings { max_norm: Some(0.3), weight_decay: 0.01, ..AdamSettings::default() };
-    let mut adam = Adam::new(bench.model.parameters(), settings);
+    let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
     for step in 0..2 {
         bench.gradients.clear();
         for order in [&[1, 2, 3, 4, 5, 6][..], &[7, 8]] {
@@ -196,7 +196,7 @@ fn a_frozen_table_stays_and_the_rest_learns() {
             .map(|name| (bench.model.parameters().get(&name).unwrap().to_vec(), name))
             .collect();
         bench.accumulate(&batch(&[1, 2]), 1.0, Dropout::NONE);
-        let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default());
+        let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
         let TaggerBench { device, model, gradients, .. } = &mut bench;
         adam.step(device, 1e-2, (model.parameters_mut(), gradients)).unwrap();
         for (values, name) in before {

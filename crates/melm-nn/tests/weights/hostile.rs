@@ -1,7 +1,11 @@
 //! Files come from strangers: each way a model folder can be wrong has its error, and nothing panics.
 
-use crate::folder::{Folder, all_bits};
+use crate::folder::{Folder, all_bits, golden};
 use melm_nn::Error;
+use melm_nn::lstm::{LstmConfig, LstmLm};
+use melm_nn::seq2seq::{Seq2Seq, Seq2SeqConfig, StackConfig};
+use melm_nn::tagger::{HeadKind, Tagger, TaggerSettings};
+use melm_nn::weights::Checkpoint;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -162,6 +166,75 @@ fn a_scale_that_is_not_finite_is_refused() {
     bytes[8 + header + place..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
     folder.write("model.safetensors", bytes);
     assert_error!(folder, Error::Scale { .. }, "finite");
+}
+
+/// A folder with the mBART of the tests, and sizes whose sum is 2^62 numbers and some: their bytes wrap around.
+fn hostile_mbart() -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let stored = golden("../seq2seq/mbart");
+    std::fs::copy(stored.join("model.safetensors"), folder.path().join("model.safetensors"))
+        .unwrap();
+    let config = std::fs::read_to_string(stored.join("config.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    for (key, value) in [
+        ("d_model", 1 << 24),
+        ("encoder_layers", 1 << 10),
+        ("decoder_layers", 1 << 10),
+        ("encoder_attention_heads", 1),
+        ("decoder_attention_heads", 1),
+        ("encoder_ffn_dim", 1 << 24),
+        ("decoder_ffn_dim", 1 << 24),
+    ] {
+        config[key] = json!(value);
+    }
+    let text = config.to_string();
+    std::fs::write(folder.path().join("config.json"), &text).unwrap();
+    (folder, text)
+}
+
+#[test]
+fn an_mbart_configuration_is_compared_with_the_weights_before_anything_is_allocated() {
+    let (folder, _) = hostile_mbart();
+    let error = Seq2Seq::open(folder.path(), 3, 1).err().expect("the sizes overflow");
+    assert!(matches!(error, Error::Shape { .. }), "{error}");
+}
+
+#[test]
+fn an_mbart_whose_size_overflows_is_out_of_memory() {
+    let (_, text) = hostile_mbart();
+    let config = Seq2SeqConfig::parse("config.json".as_ref(), &text).unwrap();
+    let error = Seq2Seq::random(&config, 1).err().expect("the sizes overflow");
+    assert!(matches!(error, Error::OutOfMemory { .. }), "{error}");
+    let stack = StackConfig { n_layers: usize::MAX, ..config.encoder };
+    let error = Seq2Seq::random(&Seq2SeqConfig { encoder: stack, ..config }, 1).err();
+    assert!(matches!(error, Some(Error::Limit { .. })), "{error:?}");
+}
+
+#[test]
+fn an_lstm_whose_size_overflows_is_an_error() {
+    let config =
+        LstmConfig { vocab_size: 9, embedding_size: 8, hidden_size: 16, n_layers: 1, dropout: 0.0 };
+    let error = LstmLm::random(&LstmConfig { n_layers: 1_000_000_000, ..config }, 1).err();
+    assert!(matches!(error, Some(Error::Limit { .. })), "{error:?}");
+    for hostile in [
+        LstmConfig { hidden_size: usize::MAX, ..config },
+        LstmConfig { hidden_size: 1 << 30, ..config },
+        LstmConfig { vocab_size: 1 << 62, ..config },
+    ] {
+        let error = LstmLm::random(&hostile, 1).err();
+        assert!(matches!(error, Some(Error::OutOfMemory { .. })), "{error:?}");
+    }
+}
+
+#[test]
+fn a_tagger_whose_head_is_of_another_shape_is_refused_before_anything_is_allocated() {
+    let checkpoint = Folder::copy_of("f32").open().unwrap();
+    let settings = |n_tags| TaggerSettings { n_tags, kind: HeadKind::Crf, allowed: None };
+    let error = Tagger::open(&checkpoint, settings(1 << 40), 1).err();
+    assert!(matches!(error, Some(Error::Limit { .. })), "{error:?}");
+    let tagger = Checkpoint::open(&golden("../tagger/model")).unwrap();
+    let error = Tagger::open(&tagger, settings(1 << 14), 1).err();
+    assert!(matches!(error, Some(Error::Shape { .. })), "{error:?}");
 }
 
 fn edit_index(folder: &Folder, edit: impl FnOnce(&mut Value)) {

@@ -107,9 +107,19 @@ impl Plan {
             [("daga", self.daga.first_invalid()), ("mulda", self.mulda.first_invalid())]
         {
             if let Some((key, expected)) = fault {
-                return Err(wrong(&format!("{section}.{key}"), expected));
+                return Err(wrong(&format!("{section}.{key}"), &expected));
             }
         }
         Ok(())
     }
+}
+
+/// Returns the first of `(key, value, limit)` whose value is above its limit, with what is expected of it.
+///
+/// Models are allocated from these sizes, so they are bounded before any of them is used.
+pub(crate) fn check_limits(
+    sizes: &[(&'static str, usize, usize)],
+) -> Option<(&'static str, String)> {
+    let (key, value, limit) = sizes.iter().find(|(_, value, limit)| value > limit)?;
+    Some((key, format!("at most {limit}, but is {value}")))
 }

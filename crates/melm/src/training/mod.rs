@@ -99,9 +99,9 @@ impl<'a, L: Learner> Training<'a, L> {
         store: CheckpointStore,
     ) -> Result<Self, Error> {
         let steps = settings.steps(learner.n_examples());
-        let mut adam = Adam::new(learner.parameters(), settings.adam());
+        let mut adam = Adam::new(learner.parameters(), settings.adam())?;
         let state = store.restore(&mut adam, learner.parameters())?;
-        let gradients = Gradients::new(learner.parameters());
+        let gradients = Gradients::new(learner.parameters())?;
         let order = Vec::new();
         Ok(Self { learner, settings, device, store, steps, adam, gradients, state, order })
     }

@@ -74,7 +74,7 @@ fn mbart(dir: &Path, languages: &[&str]) -> PretrainedSeq2Seq {
         pad_id: tokenizer.specials().pad,
         eos_id: tokenizer.specials().eos,
     };
-    Seq2Seq::random(&config, 3).save(dir).unwrap();
+    Seq2Seq::random(&config, 3).unwrap().save(dir).unwrap();
     PretrainedSeq2Seq::open(dir).unwrap()
 }
 

@@ -71,7 +71,7 @@ impl<'a> Daga<'a> {
         let seed = stage.key().then("weights").generator().bits();
         let train = linearize(gold.train);
         let mut set = TrainingSet {
-            model: LstmLm::random(&config, seed),
+            model: LstmLm::random(&config, seed)?,
             learns_unknown: train.iter().flatten().any(|id| *id == UNKNOWN),
             train,
             dev: gold.dev.map_or(Vec::new(), linearize),

@@ -198,7 +198,7 @@ fn open(
             let pieces = Pieces::used(own.tokenizer(), corpus, &settings.language)?;
             let width = settings.width.get();
             let (n_layers, n_heads) = (settings.layers.get(), settings.heads.get());
-            let stack = StackConfig { n_layers, n_heads, inner: INNER * width };
+            let stack = StackConfig { n_layers, n_heads, inner: width.saturating_mul(INNER) };
             let (pad_id, eos_id) = pieces.padding_and_end();
             let config = Seq2SeqConfig {
                 vocab_size: pieces.n_rows(),
@@ -213,7 +213,7 @@ fn open(
                 pad_id,
                 eos_id,
             };
-            Ok((pieces, Seq2Seq::random(&config, seed)))
+            Ok((pieces, Seq2Seq::random(&config, seed)?))
         }
     }
 }

@@ -4,17 +4,27 @@ use std::num::NonZeroUsize;
 
 use serde::{Deserialize, Serialize};
 
+use crate::plan::check_limits;
 use crate::rate::Rate;
 use crate::training::TrainingSettings;
+
+/// The largest `width`; mBART-large has 1,024.
+const MAX_WIDTH: usize = 8_192;
+/// The largest `layers`; mBART-large has 12.
+const MAX_LAYERS: usize = 64;
+/// The largest `longest`; mBART-large has 1,024.
+const MAX_LONGEST: usize = 65_536;
+/// The largest `beams`; the authors use 5.
+const MAX_BEAMS: usize = 1_024;
 
 /// The encoder-decoder of the method `mulda`, how it is trained and how it writes (Liu et al. 2021).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MuldaSettings {
     /// The piece that names the language, as mBART writes it.
     pub language: String,
-    /// Width of a row, if there is no pretrained model.
+    /// Width of a row, if there is no pretrained model; at most 8192.
     pub width: NonZeroUsize,
-    /// Layers of the encoder and of the decoder, if there is no pretrained model.
+    /// Layers of the encoder and of the decoder, if there is no pretrained model; at most 64.
     pub layers: NonZeroUsize,
     /// Attention heads, if there is no pretrained model; a divisor of the width.
     pub heads: NonZeroUsize,
@@ -22,11 +32,11 @@ pub struct MuldaSettings {
     pub dropout: Rate,
     /// The rate of dropout on attention weights, below 1.
     pub attention_dropout: Rate,
-    /// Beams of the search that writes; 0 draws instead.
+    /// Beams of the search that writes; 0 draws instead. At most 1024.
     pub beams: usize,
     /// When drawing: below 1 the likely pieces are drawn more often, above 1 less.
     pub temperature: f64,
-    /// Pieces after which a sentence that has not ended is given up.
+    /// Pieces after which a sentence that has not ended is given up; at most 65536.
     pub longest: NonZeroUsize,
     /// How many sentences are written at most for each that is wanted.
     pub tries: NonZeroUsize,
@@ -36,8 +46,18 @@ pub struct MuldaSettings {
 }
 
 impl MuldaSettings {
-    /// The first key with an invalid value, and the values it may have. `None` if all are valid.
-    pub(crate) fn first_invalid(&self) -> Option<(&'static str, &'static str)> {
+    /// Returns the first key with an invalid value and the values it may have, or `None` if all are valid.
+    pub(crate) fn first_invalid(&self) -> Option<(&'static str, String)> {
+        let too_large = check_limits(&[
+            ("width", self.width.get(), MAX_WIDTH),
+            ("layers", self.layers.get(), MAX_LAYERS),
+            ("longest", self.longest.get(), MAX_LONGEST),
+            ("beams", self.beams, MAX_BEAMS),
+        ]);
+        too_large.or_else(|| self.invalid_value().map(|(key, expected)| (key, expected.to_owned())))
+    }
+
+    fn invalid_value(&self) -> Option<(&'static str, &'static str)> {
         let claims = [
             (self.dropout.value() < 1.0, "dropout", "below 1"),
             (self.attention_dropout.value() < 1.0, "attention_dropout", "below 1"),

@@ -1,7 +1,7 @@
 //! The embedded bytes are the model that torch reads from the same file.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
-use melm_nn::weights::{Checkpoint, Part};
+use melm_nn::weights::{Checkpoint, ModelPart};
 
 fn read(checkpoint: &Checkpoint, name: &str) -> Vec<f32> {
     let shape = checkpoint.shape(name).unwrap();
@@ -14,7 +14,7 @@ fn read(checkpoint: &Checkpoint, name: &str) -> Vec<f32> {
 fn mini_opens_whole_and_reads_as_torch_reads_it() {
     let mini = Checkpoint::from_bytes(melm_mini::CONFIG, melm_mini::WEIGHTS).unwrap();
     assert_eq!((mini.config().vocab_size, mini.config().hidden_size), (50_960, 512));
-    assert_eq!(mini.missing(Part::LmHead), [""; 0]);
+    assert_eq!(mini.missing(ModelPart::LmHead), [""; 0]);
 
     // Sums of absolute values in f64, from `(value.float() * scale[:, None]).double().abs().sum()`.
     for (name, expected) in [

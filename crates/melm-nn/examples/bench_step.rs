@@ -7,7 +7,6 @@
 //! `bench/engine.py` to read.
 #![expect(clippy::print_stdout, reason = "a bench prints")]
 
-use melm_nn::ceiling::{LinearProbe, Product, StreamProbe};
 use melm_nn::config::Config;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::device::{Cpu, Device};
@@ -16,6 +15,7 @@ use melm_nn::gradients::Gradients;
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::probe::{LinearProbe, Product, StreamProbe};
 use melm_nn::weights::Checkpoint;
 use std::path::Path;
 use std::time::Instant;
@@ -121,7 +121,7 @@ impl Trainer {
         let Self { device, model, tape, gradients, .. } = self;
         let loss = model.accumulate(device, batch, weight, dropout, tape, gradients)?;
         let parameters = self.model.parameters_mut();
-        self.adam.step(&self.device, 1e-5, (parameters, &mut self.gradients))?;
+        self.adam.step(&self.device, 1e-5, parameters, &mut self.gradients)?;
         Ok(loss / batch.positions.len() as f64)
     }
 }
@@ -233,7 +233,7 @@ fn main() -> Result<(), Failure> {
         "scalar" => IsaKind::Scalar,
         _ => Isa::detect().kind(),
     };
-    let cpu = Cpu::with(2, Isa::of(kind).ok_or("this processor lacks it")?);
+    let cpu = Cpu::with_isa(2, Isa::from_kind(kind).ok_or("this processor lacks it")?);
     let sentences = match argument(4) {
         "16" => Sentences::Varied(16),
         "32" => Sentences::Varied(32),

@@ -94,11 +94,6 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The most pieces of a sentence, those around it included. Positions count from `pad_id + 1`.
-    pub fn longest(&self) -> usize {
-        self.max_position_embeddings - self.pad_id as usize - 1
-    }
-
     /// Parses the text of a `config.json`; `path` is where it came from, for messages.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         let extra = serde_json::from_str(text)
@@ -167,7 +162,7 @@ impl Config {
         text
     }
 
-    /// The longest sequence the position table reaches, in pieces, `<s>` and `</s>` included.
+    /// Returns the largest number of pieces of a sequence, `<s>` and `</s>` included. Positions count from `pad_id + 1`.
     pub fn max_pieces(&self) -> usize {
         self.max_position_embeddings - self.pad_id as usize - 1
     }

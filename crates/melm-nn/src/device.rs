@@ -1,4 +1,4 @@
-//! Where the arithmetic happens.
+//! The devices that models are trained and run on.
 
 use crate::buffer::Buffer;
 use crate::cuda::{Cuda, Precision};
@@ -8,38 +8,40 @@ use crate::pool::Pool;
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Where a model is trained and run.
+/// A device that models are trained and run on.
 pub enum Device {
-    /// The processor.
+    /// The CPU.
     Cpu(Cpu),
-    /// An NVIDIA card.
+    /// An NVIDIA GPU.
     Cuda(Cuda),
 }
 
 impl Device {
-    /// The processor, with `n_threads` threads and the best instruction set there is.
+    /// Returns the CPU with `n_threads` threads and the best instruction set it has.
     pub fn cpu(n_threads: usize) -> Self {
         Self::Cpu(Cpu::new(n_threads))
     }
 
-    /// The processor: this device, or if it is a card, the one beside it. For models that a card has no kernels for; what
-    /// they compute does not depend on the number of threads.
-    pub fn processor(&self) -> Processor<'_> {
+    /// Returns this device if it is the CPU, or else a new CPU device with as many threads as the GPU was opened with.
+    ///
+    /// For models without GPU kernels. Their results do not depend on the number of threads.
+    pub fn to_cpu(&self) -> CpuDevice<'_> {
         match self {
-            Self::Cpu(_) => Processor::Given(self),
-            Self::Cuda(cuda) => Processor::Own(Box::new(Self::cpu(cuda.n_threads()))),
+            Self::Cpu(_) => CpuDevice::Borrowed(self),
+            Self::Cuda(cuda) => CpuDevice::Owned(Box::new(Self::cpu(cuda.n_threads()))),
         }
     }
 
-    /// The processor, for models that a card has no kernels for.
-    pub(crate) fn host(&self) -> Result<&Cpu, Error> {
+    /// Returns the CPU, or [`Error::NoKernels`] on a GPU: for models without GPU kernels.
+    pub(crate) fn require_cpu(&self) -> Result<&Cpu, Error> {
         match self {
             Self::Cpu(cpu) => Ok(cpu),
             Self::Cuda(_) => Err(Error::NoKernels),
         }
     }
 
-    /// What decides the last bits of a result.
+    /// Returns the name of the arithmetic in use: the instruction set, or the GPU's precision. Results of different
+    /// arithmetic differ in their last bits.
     pub fn arithmetic(&self) -> &'static str {
         match self {
             Self::Cpu(cpu) => cpu.isa().name(),
@@ -51,21 +53,21 @@ impl Device {
     }
 }
 
-/// A device that is the processor.
-pub enum Processor<'a> {
-    /// The one that was given.
-    Given(&'a Device),
-    /// One beside a card.
-    Own(Box<Device>),
+/// A [`Device`] that is known to be the CPU; see [`Device::to_cpu`].
+pub enum CpuDevice<'a> {
+    /// The device of the caller.
+    Borrowed(&'a Device),
+    /// A device made for a caller whose own is a GPU.
+    Owned(Box<Device>),
 }
 
-impl Deref for Processor<'_> {
+impl Deref for CpuDevice<'_> {
     type Target = Device;
 
     fn deref(&self) -> &Device {
         match self {
-            Self::Given(device) => device,
-            Self::Own(device) => device,
+            Self::Borrowed(device) => device,
+            Self::Owned(device) => device,
         }
     }
 }
@@ -82,33 +84,33 @@ impl From<Cuda> for Device {
     }
 }
 
-/// The processor: a crew of threads, an instruction set, and working memory that is allocated once.
+/// The CPU: a thread pool, an instruction set, and working memory that is allocated once.
 pub struct Cpu {
     pool: Pool,
     isa: Isa,
-    /// One buffer a thread: panels of products, one sentence's attention.
+    /// One buffer for each thread: panels of products, or the attention of one sentence.
     scratch: Vec<Mutex<Buffer>>,
 }
 
 impl Cpu {
-    /// `n_threads` threads and the best instruction set there is.
+    /// Starts `n_threads` threads, and uses the best instruction set the CPU has.
     pub fn new(n_threads: usize) -> Self {
-        Self::with(n_threads, Isa::detect())
+        Self::with_isa(n_threads, Isa::detect())
     }
 
-    /// `n_threads` threads and a chosen instruction set.
-    pub fn with(n_threads: usize, isa: Isa) -> Self {
+    /// Starts `n_threads` threads, and uses the given instruction set.
+    pub fn with_isa(n_threads: usize, isa: Isa) -> Self {
         let pool = Pool::new(n_threads);
         let scratch = (0..pool.n_threads()).map(|_| Mutex::default()).collect();
         Self { pool, isa, scratch }
     }
 
-    /// The instruction set in use.
+    /// Returns the instruction set in use.
     pub fn isa(&self) -> Isa {
         self.isa
     }
 
-    /// How many threads it has.
+    /// Returns the number of threads.
     pub fn n_threads(&self) -> usize {
         self.pool.n_threads()
     }
@@ -117,7 +119,7 @@ impl Cpu {
         &self.pool
     }
 
-    /// The buffer of one worker; it only ever grows.
+    /// Locks the buffer of one worker. It grows on demand and never shrinks.
     pub(crate) fn scratch(&self, worker: usize) -> MutexGuard<'_, Buffer> {
         self.scratch[worker].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,5 +1,7 @@
-//! Dropout from counters: whether an element survives is a hash of where it is, so nothing has to be stored, and
-//! neither threads nor the order of a batch can change it.
+//! Dropout from counters.
+//!
+//! A hash of an element's position decides if the element is dropped. No mask has to be stored, and the result depends
+//! neither on the number of threads nor on the order of a batch.
 #![expect(
     clippy::inline_always,
     reason = "only what is inlined is compiled for the caller's instruction set"
@@ -7,7 +9,7 @@
 
 use crate::config::Config;
 
-/// Where in a layer an element is dropped.
+/// The place in a layer where dropout is applied.
 #[derive(Clone, Copy)]
 pub(crate) enum Site {
     Embedding,
@@ -16,6 +18,15 @@ pub(crate) enum Site {
     Output,
     /// Before a tagger's linear layer.
     Classifier,
+}
+
+/// The rates of dropout of a model, each in `[0, 1)`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct DropoutRates {
+    /// The rate on hidden rows.
+    pub hidden: f32,
+    /// The rate on attention weights.
+    pub attention: f32,
 }
 
 /// The dropout of one training step.
@@ -28,10 +39,10 @@ pub struct Dropout {
 }
 
 impl Dropout {
-    /// Nothing is dropped: prediction.
+    /// No dropout: for prediction.
     pub const NONE: Self = Self { key: 0, hidden: 0.0, attention: 0.0, classifier: 0.0 };
 
-    /// The model's rates, on the stream of `seed` at `step`.
+    /// Returns the dropout of training step `step` with the rates of `config`, drawn from `seed`.
     pub fn new(config: &Config, seed: u64, step: u64) -> Self {
         Self {
             key: mix(mix(seed).wrapping_add(step)),
@@ -41,12 +52,14 @@ impl Dropout {
         }
     }
 
-    /// Other rates than an XLM-R's, on hidden rows and on attention weights, on the stream of `seed` at `step`.
-    pub fn with_rates((hidden, attention): (f32, f32), seed: u64, step: u64) -> Self {
+    /// Returns the dropout of training step `step` with the given rates, drawn from `seed`: for models other than XLM-R.
+    pub fn with_rates(rates: DropoutRates, seed: u64, step: u64) -> Self {
+        let DropoutRates { hidden, attention } = rates;
         Self { key: mix(mix(seed).wrapping_add(step)), hidden, attention, classifier: hidden }
     }
 
-    /// The hash of a site of a layer, the bound below which elements fall, and the factor of those that survive.
+    /// Returns the hash of a site of a layer, the threshold below which elements are dropped, and the factor of the
+    /// elements that are kept.
     pub(crate) fn site(&self, layer: usize, site: Site) -> (u64, u32, f32) {
         let place = (layer as u64) << 8 | site as u64;
         let rate = match site {
@@ -63,7 +76,7 @@ impl Dropout {
         (mix(self.key ^ place), threshold, 1.0 / (1.0 - rate))
     }
 
-    /// The elements of one row: at a site of a layer, at a position (for attention: of a head) of a sentence.
+    /// Returns the mask of one row: at a site of a layer, at a position of a sentence (for attention: of a head).
     pub(crate) fn row(&self, layer: usize, site: Site, sentence: u64, position: usize) -> RowMask {
         let (site, threshold, scale) = self.site(layer, site);
         let key = mix(mix(site ^ sentence) ^ position as u64);
@@ -80,7 +93,7 @@ pub(crate) fn mix(x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// What survives in one row.
+/// The dropout mask of one row.
 #[derive(Clone, Copy)]
 pub(crate) struct RowMask {
     low: u32,
@@ -90,13 +103,13 @@ pub(crate) struct RowMask {
 }
 
 impl RowMask {
-    /// Whether everything survives, so that the caller can skip the hashing.
+    /// Returns true if no element is dropped, so that the caller can skip the hashing.
     #[inline(always)]
     pub(crate) fn keeps_all(&self) -> bool {
         self.threshold == 0
     }
 
-    /// The factor of one element: 0, or 1 over the share that survives.
+    /// Returns the factor of one element: 0 if it is dropped, else 1 / (1 - rate).
     #[inline(always)]
     pub(crate) fn factor(&self, column: u32) -> f32 {
         // Two rounds of a multiply-xorshift hash (constants of Chris Wellons' lowbias32), 32 bits wide to vectorise.
@@ -125,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rate_is_the_configured_one_and_survivors_make_up_for_it() {
+    fn the_rate_is_the_configured_one_and_kept_elements_are_scaled_up() {
         let dropout = Dropout::new(&Config::default(), 1, 0);
         let rows: Vec<_> = (0..400).map(|p| dropped(&dropout, 3, Site::Output, 9, p)).collect();
         let rate = rows.iter().flatten().filter(|d| **d).count() as f64 / (400.0 * 768.0);

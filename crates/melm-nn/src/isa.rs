@@ -1,6 +1,6 @@
-//! Which instruction set the loops use: found at run time, forceable for tests and for repeatable runs.
+//! The instruction set of the loops: detected at run time, or chosen for tests and repeatable runs.
 
-/// The instruction sets there are loops for, best first.
+/// The supported instruction sets, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IsaKind {
     /// 512-bit vectors.
@@ -11,24 +11,24 @@ pub enum IsaKind {
     Scalar,
 }
 
-/// An instruction set this processor is known to have.
+/// An instruction set that this CPU has.
 ///
-/// Holding one is the proof that the `target_feature` functions behind it may be called.
+/// A value of this type is the proof that the `target_feature` functions of its kind may be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(IsaKind);
 
 impl Isa {
-    /// The best one this processor has.
+    /// Returns the best instruction set that this CPU has.
     pub fn detect() -> Self {
         [IsaKind::Avx512, IsaKind::Avx2]
             .into_iter()
-            .find_map(Self::of)
+            .find_map(Self::from_kind)
             .unwrap_or(Self(IsaKind::Scalar))
     }
 
-    /// `kind`, when this processor has it.
-    pub fn of(kind: IsaKind) -> Option<Self> {
-        let is_there = match kind {
+    /// Returns the instruction set of `kind`, or `None` if this CPU does not have it.
+    pub fn from_kind(kind: IsaKind) -> Option<Self> {
+        let is_supported = match kind {
             #[cfg(target_arch = "x86_64")]
             IsaKind::Avx512 => {
                 is_x86_feature_detected!("avx512f")
@@ -44,10 +44,10 @@ impl Isa {
             IsaKind::Avx512 | IsaKind::Avx2 => false,
             IsaKind::Scalar => true,
         };
-        is_there.then_some(Self(kind))
+        is_supported.then_some(Self(kind))
     }
 
-    /// What people call it.
+    /// Returns the usual name, for messages.
     pub fn name(self) -> &'static str {
         match self.0 {
             IsaKind::Avx512 => "AVX-512",
@@ -56,16 +56,16 @@ impl Isa {
         }
     }
 
-    /// Which one it is.
+    /// Returns the kind.
     pub fn kind(self) -> IsaKind {
         self.0
     }
 }
 
-/// Compiles one plain loop three times, once per instruction set, and picks by [`Isa`].
+/// Compiles one plain loop three times, once for each instruction set, and calls the copy for the given [`Isa`].
 ///
-/// The loops are written so that the compiler vectorises them (fixed lanes, no early exit); only the matrix
-/// product needs intrinsics.
+/// The loops are written so that the compiler vectorises them: fixed lanes, no early exit. Only the matrix product
+/// needs intrinsics.
 macro_rules! per_isa {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)? $body:block) => {
         $(#[$meta])*
@@ -102,8 +102,8 @@ mod tests {
     use super::{Isa, IsaKind};
 
     #[test]
-    fn scalar_is_always_there_and_detect_gives_what_exists() {
-        assert!(Isa::of(IsaKind::Scalar).is_some());
-        assert_eq!(Isa::of(Isa::detect().kind()), Some(Isa::detect()));
+    fn scalar_is_always_supported_and_detect_returns_a_supported_set() {
+        assert!(Isa::from_kind(IsaKind::Scalar).is_some());
+        assert_eq!(Isa::from_kind(Isa::detect().kind()), Some(Isa::detect()));
     }
 }

@@ -31,7 +31,7 @@
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);
 //!     model.accumulate(&device, &batch, 1.0, dropout, &mut tape, &mut gradients)?;
-//!     adam.step(&device, 1e-2, (model.parameters_mut(), &mut gradients))?;
+//!     adam.step(&device, 1e-2, model.parameters_mut(), &mut gradients)?;
 //! }
 //! let mut out = Predictions::default();
 //! model.predict(&device, &batch, 3, &mut tape, &mut out)?;
@@ -40,7 +40,6 @@
 //! ```
 
 pub mod buffer;
-pub mod ceiling;
 pub mod config;
 pub mod crf;
 pub mod cuda;
@@ -59,6 +58,7 @@ pub mod optim;
 pub mod packed;
 pub mod params;
 mod pool;
+pub mod probe;
 mod product;
 pub mod seq2seq;
 mod split;

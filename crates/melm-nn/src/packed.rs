@@ -82,7 +82,7 @@ impl Packed {
         if let Some(piece) = self.pieces.iter().find(|p| **p as usize >= config.vocab_size) {
             return Err(Error::PieceOutOfRange { piece: *piece, vocab_size: config.vocab_size });
         }
-        let limit = config.longest();
+        let limit = config.max_pieces();
         for sentence in 0..self.n_sentences() {
             let n_pieces = self.rows(sentence).len();
             if n_pieces == 0 || n_pieces > limit {

@@ -4,7 +4,7 @@ use crate::buffer::{Buffer, zeroed_vec};
 use crate::config::{Config, MOST_LAYERS};
 use crate::cuda::{Cuda, Kernels, Weights};
 use crate::error::Error;
-use crate::weights::{Part, TensorShape, tensors};
+use crate::weights::{ModelPart, TensorShape, tensor_shapes};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -49,7 +49,7 @@ impl Parameters {
     /// # Errors
     /// As [`Self::with_head`].
     pub fn zeros(config: &Config) -> Result<Self, Error> {
-        Self::with_head(config, tensors(config, Part::LmHead))
+        Self::with_head(config, tensor_shapes(config, ModelPart::LmHead))
     }
 
     /// Zeros, laid out for the encoder and the tensors of some head.
@@ -58,7 +58,7 @@ impl Parameters {
     /// [`Error::Limit`] if the encoder has too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
     pub fn with_head(config: &Config, head: Vec<TensorShape>) -> Result<Self, Error> {
         Error::check_limit("num_hidden_layers", config.n_layers, MOST_LAYERS)?;
-        let mut shapes = tensors(config, Part::Encoder);
+        let mut shapes = tensor_shapes(config, ModelPart::Encoder);
         shapes.extend(head);
         join_attention(&mut shapes);
         if let Some(at) = shapes.iter().position(|tensor| tensor.name == TABLE) {

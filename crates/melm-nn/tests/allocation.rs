@@ -77,7 +77,7 @@ fn masked_lm() -> [usize; 3] {
             let dropout = Dropout::new(&config, 1, step);
             model.accumulate(&device, &batch, 0.1, dropout, &mut tape, &mut gradients).unwrap();
         }
-        adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients)).unwrap();
+        adam.step(&device, 1e-3, model.parameters_mut(), &mut gradients).unwrap();
         model.predict(&device, &batch, 5, &mut tape, &mut out).unwrap();
     })
 }
@@ -102,7 +102,7 @@ fn tagger(kind: HeadKind) -> [usize; 3] {
             let dropout = Dropout::new(&config, 1, step);
             model.accumulate(&device, &batch, 0.1, dropout, &mut tape, &mut gradients).unwrap();
         }
-        adam.step(&device, 1e-3, (model.parameters_mut(), &mut gradients)).unwrap();
+        adam.step(&device, 1e-3, model.parameters_mut(), &mut gradients).unwrap();
         model.emissions(&device, &batch, &mut tape, &mut emissions).unwrap();
         for sentence in emissions.chunks_exact(9) {
             model.decode(sentence, &mut tape, &mut out).unwrap();

@@ -60,7 +60,7 @@ impl LstmLm {
         scores: &mut Vec<f32>,
     ) -> Result<(), Error> {
         assert_eq!(tokens.len(), state.n, "one token for each sequence");
-        let (cpu, width) = (device.host()?, self.config.embedding_size);
+        let (cpu, width) = (device.require_cpu()?, self.config.embedding_size);
         let table = self.parameters.at(&self.embedding);
         let row = |token: &u32| &table[*token as usize * width..][..width];
         let mut x: Vec<f32> = tokens.iter().flat_map(row).copied().collect();

@@ -22,7 +22,7 @@
 //! for step in 0..60 {
 //!     gradients.clear();
 //!     model.accumulate(&device, &batch, 0.25, Dropout::NONE, &mut tape, &mut gradients)?;
-//!     adam.step(&device, 3e-2, (model.parameters_mut(), &mut gradients))?;
+//!     adam.step(&device, 3e-2, model.parameters_mut(), &mut gradients)?;
 //! }
 //! let mut state = model.start(1);
 //! let mut scores = Vec::new();

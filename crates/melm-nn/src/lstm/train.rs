@@ -73,7 +73,7 @@ impl LstmLm {
         if batch.n_sentences() == 0 {
             return Ok(0.0);
         }
-        let cpu = device.host()?;
+        let cpu = device.require_cpu()?;
         let loss = self.forward(cpu, (batch, weight, dropout), tape);
         self.backward(cpu, dropout, (tape, gradients));
         Ok(loss.iter().map(|(loss, _)| f64::from(*loss)).sum())
@@ -92,7 +92,7 @@ impl LstmLm {
         if batch.n_sentences() == 0 {
             return Ok((0.0, 0));
         }
-        let losses = self.forward(device.host()?, (batch, 0.0, Dropout::NONE), tape);
+        let losses = self.forward(device.require_cpu()?, (batch, 0.0, Dropout::NONE), tape);
         let scored = losses.iter().filter(|(_, target)| Some(*target) != unscored);
         Ok(scored.fold((0.0, 0), |(sum, n), (loss, _)| (sum + f64::from(*loss), n + 1)))
     }

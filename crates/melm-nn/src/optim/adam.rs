@@ -136,15 +136,19 @@ impl Adam {
         (&mut self.mean, &mut self.square)
     }
 
-    /// Changes the trained parameters by the gradients of a step.
+    /// Updates the trained parameters with the gradients of a step, at learning rate `rate`.
+    ///
+    /// # Errors
+    /// If the GPU fails; the CPU does not.
     pub fn step(
         &mut self,
         device: &Device,
         rate: f32,
-        (parameters, gradients): (&mut Parameters, &mut Gradients),
+        parameters: &mut Parameters,
+        gradients: &mut Gradients,
     ) -> Result<(), Error> {
         if let Device::Cuda(cuda) = device {
-            return self.step_on(cuda, rate, (parameters, gradients));
+            return self.step_on(cuda, rate, parameters, gradients);
         }
         let Device::Cpu(cpu) = device else { return Ok(()) };
         self.bring_home()?;
@@ -171,7 +175,7 @@ impl Adam {
             });
         }
         if trains_table {
-            self.step_table(cpu, rule, (parameters, gradients));
+            self.step_table(cpu, rule, parameters, gradients);
         }
         Ok(())
     }
@@ -180,7 +184,8 @@ impl Adam {
         &mut self,
         cuda: &Cuda,
         rate: f32,
-        (parameters, gradients): (&mut Parameters, &mut Gradients),
+        parameters: &mut Parameters,
+        gradients: &mut Gradients,
     ) -> Result<(), Error> {
         if self.card.as_ref().is_some_and(|card| !card.are_on(cuda)) {
             self.bring_home()?;
@@ -269,7 +274,8 @@ impl Adam {
         &mut self,
         cpu: &Cpu,
         rule: Rule,
-        (parameters, gradients): (&mut Parameters, &mut Gradients),
+        parameters: &mut Parameters,
+        gradients: &mut Gradients,
     ) {
         let table = parameters.table();
         let (range, vocab_size, width) = (table.range.clone(), table.shape[0], table.shape[1]);

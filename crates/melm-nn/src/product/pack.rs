@@ -111,7 +111,7 @@ mod tests {
         let row = 53;
         let from: Vec<f32> = (0..50 * row).map(|i| i as f32).collect();
         for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
-            let Some(isa) = Isa::of(kind) else { continue };
+            let Some(isa) = Isa::from_kind(kind) else { continue };
             for (width, n) in [(1, 1), (16, 16), (48, 50), (33, 47), (5, 40), (50, 3)] {
                 let mut panel = vec![f32::NAN; width * n];
                 pack_columns(isa, &from, row, width, &mut panel);

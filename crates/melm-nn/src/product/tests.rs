@@ -52,8 +52,8 @@ fn check(cpu: &Cpu, Shape { m, k, n }: Shape) {
 #[test]
 fn products_equal_plain_sums_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
-        let Some(isa) = Isa::of(kind) else { continue };
-        let cpu = Cpu::with(2, isa);
+        let Some(isa) = Isa::from_kind(kind) else { continue };
+        let cpu = Cpu::with_isa(2, isa);
         for (m, k, n) in
             [(1, 1, 1), (3, 5, 7), (17, 33, 49), (9, 400, 65), (50, 13, 400), (230, 20, 51)]
         {

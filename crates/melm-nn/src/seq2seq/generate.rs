@@ -75,7 +75,7 @@ impl Seq2Seq {
     ) -> Result<Vec<Option<Vec<u32>>>, Error> {
         self.check_pieces(sources)?;
         let n = sources.n_sentences();
-        let mut decoding = Decoding::start(self, device.host()?, sources);
+        let mut decoding = Decoding::start(self, device.require_cpu()?, sources);
         let (mut running, mut pieces): (Vec<usize>, _) = ((0..n).collect(), vec![frame.start; n]);
         let (mut texts, mut written) = (vec![Vec::new(); n], vec![None; n]);
         for length in 1..frame.longest.min(self.config.longest + 1) {
@@ -117,7 +117,7 @@ impl Seq2Seq {
         let mut sources = Packed::default();
         sources.push(source, 0);
         self.check_pieces(&sources)?;
-        let mut decoding = Decoding::start(self, device.host()?, &sources);
+        let mut decoding = Decoding::start(self, device.require_cpu()?, &sources);
         decoding.keep(&vec![0; beams.n_beams]);
         let mut search = Search::new(*frame, *beams, self.config.eos_id);
         while search.goes_on {

@@ -25,7 +25,7 @@
 //!     gradients.clear();
 //!     let dropout = model.dropout(3, step);
 //!     model.accumulate(&device, &batch, 1.0 / 3.0, dropout, &mut tape, &mut gradients)?;
-//!     adam.step(&device, 1e-2, (model.parameters_mut(), &mut gradients))?;
+//!     adam.step(&device, 1e-2, model.parameters_mut(), &mut gradients)?;
 //! }
 //! let frame = GenerationConfig { start: 2, forced_first: None, forced_last: None, longest: 10 };
 //! let beams = BeamSearch { n_beams: 2, length_penalty: 1.0, stopping: EarlyStopping::Heuristic };

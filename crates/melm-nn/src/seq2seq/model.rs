@@ -5,7 +5,7 @@ use super::pass::Memory;
 use super::stack::{Stack, StackTape};
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::device::{Cpu, Device};
-use crate::dropout::Dropout;
+use crate::dropout::{Dropout, DropoutRates};
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::mlm::{HeadTape, Output, Predictions};
@@ -98,7 +98,8 @@ impl Seq2Seq {
 
     /// The dropout of one training step.
     pub fn dropout(&self, seed: u64, step: u64) -> Dropout {
-        Dropout::with_rates((self.config.dropout, self.config.attention_dropout), seed, step)
+        let (hidden, attention) = (self.config.dropout, self.config.attention_dropout);
+        Dropout::with_rates(DropoutRates { hidden, attention }, seed, step)
     }
 
     pub(super) fn output(&self) -> Output<'_> {
@@ -121,7 +122,7 @@ impl Seq2Seq {
         if batch.targets.is_empty() {
             return Ok(0.0);
         }
-        let (cpu, width, n) = (device.host()?, self.config.width, batch.targets.len());
+        let (cpu, width, n) = (device.require_cpu()?, self.config.width, batch.targets.len());
         self.forward(cpu, (batch, dropout), tape);
         let output = self.output();
         let mut table = std::mem::take(&mut gradients.table);
@@ -155,7 +156,7 @@ impl Seq2Seq {
         if batch.targets.is_empty() {
             return Ok(0.0);
         }
-        let (cpu, width, n) = (device.host()?, self.config.width, batch.targets.len());
+        let (cpu, width, n) = (device.require_cpu()?, self.config.width, batch.targets.len());
         self.forward(cpu, (batch, Dropout::NONE), tape);
         let (output, states) = (self.output(), tape.decoder.made(width));
         tape.head.best(cpu, output, (states, n), (1, None), &mut tape.predictions);

@@ -25,7 +25,7 @@
 //!     gradients.clear();
 //!     let dropout = Dropout::new(&config, 7, step);
 //!     tagger.accumulate(&device, &batch, 1.0, dropout, &mut tape, &mut gradients)?;
-//!     adam.step(&device, 1e-2, (tagger.parameters_mut(), &mut gradients))?;
+//!     adam.step(&device, 1e-2, tagger.parameters_mut(), &mut gradients)?;
 //! }
 //! let (mut emissions, mut tagging) = (Vec::new(), Tagging::default());
 //! tagger.emissions(&device, &batch, &mut tape, &mut emissions)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use safetensors::Dtype;
 
 use super::convert;
-use super::names::{self, Part, TensorShape};
+use super::names::{self, ModelPart, TensorShape};
 use super::shards::{self, Shard, Stored, Table};
 use crate::Error;
 use crate::config::Config;
@@ -81,8 +81,8 @@ impl Checkpoint {
     }
 
     /// The tensors of a part that are not stored and have to be initialised.
-    pub fn missing(&self, part: Part) -> Vec<String> {
-        let names = names::tensors(&self.config, part).into_iter().map(|tensor| tensor.name);
+    pub fn missing(&self, part: ModelPart) -> Vec<String> {
+        let names = names::tensor_shapes(&self.config, part).into_iter().map(|tensor| tensor.name);
         names.filter(|name| !self.contains(name)).collect()
     }
 
@@ -186,13 +186,13 @@ impl Checkpoint {
 
     /// The encoder is complete, and every tensor we know has its shape and a type we read.
     fn check(&self) -> Result<(), Error> {
-        let missing = self.missing(Part::Encoder);
+        let missing = self.missing(ModelPart::Encoder);
         if !missing.is_empty() {
             return Err(Error::MissingTensors { path: self.path.clone(), tensors: missing });
         }
-        let parts = [Part::Encoder, Part::LmHead];
+        let parts = [ModelPart::Encoder, ModelPart::LmHead];
         for TensorShape { name, shape } in
-            parts.into_iter().flat_map(|part| names::tensors(&self.config, part))
+            parts.into_iter().flat_map(|part| names::tensor_shapes(&self.config, part))
         {
             let Some(entry) = self.entries.get(&name) else {
                 continue;

@@ -16,7 +16,7 @@ pub(crate) mod shards;
 mod state;
 
 pub use checkpoint::Checkpoint;
-pub use names::{Part, TensorShape, tensors};
+pub use names::{ModelPart, TensorShape, tensor_shapes};
 pub(crate) use save::save_folder;
 pub use save::{Tensor, save};
-pub use state::KeptParameters;
+pub use state::ParameterSnapshot;

@@ -1,10 +1,10 @@
-//! What the tensors of an XLM-R model are called, and what shape each has.
+//! The names and shapes of the tensors of an XLM-R model.
 
 use crate::config::Config;
 
 /// A part of the model that a checkpoint has or lacks as a whole.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum ModelPart {
     /// Embeddings and layers, `roberta.*` without the pooler.
     Encoder,
     /// The masked-LM head, `lm_head.*`; its output matrix is the tied piece table, and so not listed.
@@ -20,18 +20,18 @@ pub struct TensorShape {
     pub shape: Vec<usize>,
 }
 
-/// Every tensor of a part, in the order of the forward pass.
+/// Lists the tensors of a part, in the order of the forward pass.
 ///
 /// ```
-/// use melm_nn::{config::Config, weights::{Part, tensors}};
-/// let encoder = tensors(&Config::default(), Part::Encoder);
+/// use melm_nn::{config::Config, weights::{ModelPart, tensor_shapes}};
+/// let encoder = tensor_shapes(&Config::default(), ModelPart::Encoder);
 /// assert_eq!(encoder[0].name, "roberta.embeddings.word_embeddings.weight");
 /// assert_eq!(encoder[0].shape, [250_002, 768]);
 /// ```
-pub fn tensors(config: &Config, part: Part) -> Vec<TensorShape> {
+pub fn tensor_shapes(config: &Config, part: ModelPart) -> Vec<TensorShape> {
     match part {
-        Part::Encoder => encoder(config),
-        Part::LmHead => lm_head(config),
+        ModelPart::Encoder => encoder(config),
+        ModelPart::LmHead => lm_head(config),
     }
 }
 
@@ -88,10 +88,10 @@ impl List {
     }
 }
 
-/// Our name of a tensor that the file calls otherwise, `None` where the names agree.
+/// Returns the name that this crate uses for a stored tensor, or `None` if it is the stored name.
 ///
-/// A checkpoint saved from `XLMRobertaModel` has no prefix. One saved from an old `XLMRobertaForMaskedLM` repeats the
-/// tied output matrix and its bias as `lm_head.decoder.*`, and may hold them under that name only.
+/// A checkpoint saved from `XLMRobertaModel` has no prefix. One saved from an old `XLMRobertaForMaskedLM` stores the
+/// tied output matrix and its bias as `lm_head.decoder.*` too, or under that name only.
 pub(super) fn alias(stored: &str) -> Option<String> {
     match stored {
         "lm_head.decoder.weight" => Some("roberta.embeddings.word_embeddings.weight".to_owned()),
@@ -110,17 +110,17 @@ mod tests {
     #[test]
     fn xlm_r_base_has_as_many_parameters_as_its_authors_say() {
         let count = |part| -> usize {
-            tensors(&Config::default(), part)
+            tensor_shapes(&Config::default(), part)
                 .iter()
                 .map(|t| t.shape.iter().product::<usize>())
                 .sum()
         };
         // transformers: sum(p.numel()) of XLMRobertaForMaskedLM at this config is 278,295,186.
-        assert_eq!(count(Part::Encoder) + count(Part::LmHead), 278_295_186);
+        assert_eq!(count(ModelPart::Encoder) + count(ModelPart::LmHead), 278_295_186);
     }
 
     #[test]
-    fn other_spellings_resolve_to_ours() {
+    fn aliases_resolve_to_the_names_in_use() {
         assert_eq!(
             alias("encoder.layer.0.output.dense.bias").unwrap(),
             "roberta.encoder.layer.0.output.dense.bias"

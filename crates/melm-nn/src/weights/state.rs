@@ -37,7 +37,7 @@ impl Parameters {
     }
 
     /// Copies what is trained over what was kept before: on the card while that is ahead, which is slow to give it away.
-    pub fn keep_trained(&self, kept: &mut KeptParameters) -> Result<(), Error> {
+    pub fn snapshot_trained(&self, kept: &mut ParameterSnapshot) -> Result<(), Error> {
         if self.keep_on_card(&mut kept.on_card)? {
             return Ok(());
         }
@@ -48,8 +48,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Goes back to what [`Self::keep_trained`] kept of the same model, with the same tensors frozen.
-    pub fn put_trained(&mut self, kept: &KeptParameters) -> Result<(), Error> {
+    /// Goes back to what [`Self::snapshot_trained`] kept of the same model, with the same tensors frozen.
+    pub fn restore_snapshot(&mut self, kept: &ParameterSnapshot) -> Result<(), Error> {
         if let Some(twin) = &kept.on_card {
             return self.put_on_card(twin);
         }
@@ -61,7 +61,7 @@ impl Parameters {
 
 /// A copy of what is trained, without a file.
 #[derive(Default)]
-pub struct KeptParameters {
+pub struct ParameterSnapshot {
     here: Vec<f32>,
     on_card: Option<Weights>,
 }
@@ -186,7 +186,7 @@ mod tests {
             let dropout = Dropout::new(&config, 7, step);
             let cpu = Device::cpu(1);
             model.accumulate(&cpu, &batch, 1.0, dropout, &mut tape, &mut gradients)?;
-            adam.step(&Device::cpu(1), 1e-2, (model.parameters_mut(), &mut gradients))?;
+            adam.step(&Device::cpu(1), 1e-2, model.parameters_mut(), &mut gradients)?;
         }
         Ok(())
     }

@@ -45,12 +45,12 @@ fn sets(bad: &[Candidate]) -> PieceSets {
 #[test]
 fn the_best_allowed_pieces_are_those_of_brute_force_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
-        let Some(isa) = Isa::of(kind) else { continue };
+        let Some(isa) = Isa::from_kind(kind) else { continue };
         for n_threads in [1, 3] {
             let mut model = MaskedLm::random(&config(), 9).unwrap();
             // What is not allowed is by far the likeliest: the first pieces of the vocabulary.
             model.parameters_mut().get_mut("lm_head.bias").unwrap()[..5].fill(30.0);
-            let mut bench = Bench::of(model, Cpu::with(n_threads, isa));
+            let mut bench = Bench::of(model, Cpu::with_isa(n_threads, isa));
             for n_sentences in [1, 2, 11] {
                 check(&mut bench, &batch(n_sentences));
             }

@@ -57,8 +57,7 @@ fn masked(device: Device) -> (Vec<u64>, GraphCounts) {
             let dropout = Dropout::new(&config, 3, u64::from(step));
             seen.push(bench.accumulate(&batch(part), 0.1, dropout).to_bits());
         }
-        let both = (bench.model.parameters_mut(), &mut bench.gradients);
-        adam.step(&bench.device, 1e-2, both).unwrap();
+        adam.step(&bench.device, 1e-2, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
         let mut out = Predictions::default();
         bench.model.predict(&bench.device, &batch(step), 3, &mut tape, &mut out).unwrap();
         let candidates = (0..out.n_rows()).flat_map(|row| out.row(row));
@@ -84,8 +83,7 @@ fn tagged(device: Device) -> (Vec<u64>, GraphCounts) {
             let batch = tagger_invariants::batch(&order);
             seen.push(bench.accumulate(&batch, 0.1, dropout).to_bits());
         }
-        let both = (bench.model.parameters_mut(), &mut bench.gradients);
-        adam.step(&bench.device, 1e-2, both).unwrap();
+        adam.step(&bench.device, 1e-2, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
         let mut out = Vec::new();
         let what = &tagger_invariants::batch(&[2, 3 + step % 2]);
         bench.model.emissions(&bench.device, what, &mut tape, &mut out).unwrap();

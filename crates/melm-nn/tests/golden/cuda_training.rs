@@ -7,7 +7,7 @@ use melm_nn::cuda::{CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
 use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape};
 use melm_nn::optim::{Adam, AdamSettings};
-use melm_nn::weights::{Checkpoint, KeptParameters};
+use melm_nn::weights::{Checkpoint, ParameterSnapshot};
 
 /// A few steps, each on the device that `places` gives for it; the parameters at the end.
 fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec<f32> {
@@ -30,7 +30,7 @@ fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec
         }
         let dropout = Dropout::new(config, 3, step as u64);
         model.accumulate(device, &batch, 0.25, dropout, &mut tape, &mut gradients).unwrap();
-        adam.step(device, 1e-2, (model.parameters_mut(), &mut gradients)).unwrap();
+        adam.step(device, 1e-2, model.parameters_mut(), &mut gradients).unwrap();
         let next = devices.get(step + 1);
         if next.is_none_or(|next| !std::ptr::eq(*next, *device)) {
             model.parameters_mut().fetch().unwrap();
@@ -73,12 +73,12 @@ fn what_is_kept_comes_back_to_the_bit() {
     let check = |device: Device| {
         let mut bench = Bench::of(MaskedLm::random(&config(), 5).unwrap(), device);
         let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
-        let mut kept = KeptParameters::default();
+        let mut kept = ParameterSnapshot::default();
         let mut trained = |bench: &mut Bench| -> (f64, Vec<f32>) {
             bench.gradients.clear();
             bench.accumulate(&small_batch(), 0.02, Dropout::NONE);
-            let both = (bench.model.parameters_mut(), &mut bench.gradients);
-            adam.step(&bench.device, 1e-2, both).unwrap();
+            adam.step(&bench.device, 1e-2, bench.model.parameters_mut(), &mut bench.gradients)
+                .unwrap();
             seen(bench)
         };
         let peak = |bench: &Bench| match &bench.device {
@@ -89,15 +89,15 @@ fn what_is_kept_comes_back_to_the_bit() {
         let before = peak(&bench);
         for _ in 0..2 {
             let wanted = trained(&mut bench);
-            bench.model.parameters().keep_trained(&mut kept).unwrap();
+            bench.model.parameters().snapshot_trained(&mut kept).unwrap();
             assert!(trained(&mut bench) != wanted);
-            bench.model.parameters_mut().put_trained(&kept).unwrap();
+            bench.model.parameters_mut().restore_snapshot(&kept).unwrap();
             assert!(seen(&mut bench) == wanted);
         }
         // Away from the card in the meantime.
         let wanted = seen(&mut bench);
         bench.model.parameters_mut().get_mut("lm_head.bias").unwrap().fill(1.0);
-        bench.model.parameters_mut().put_trained(&kept).unwrap();
+        bench.model.parameters_mut().restore_snapshot(&kept).unwrap();
         assert!(seen(&mut bench) == wanted);
         (before, peak(&bench))
     };

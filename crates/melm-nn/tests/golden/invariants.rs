@@ -81,8 +81,7 @@ fn trained(cpu: Cpu) -> Vec<u32> {
         for order in [&[1, 2, 3, 4, 5, 6][..], &[7, 8]] {
             bench.accumulate(&batch(order), 0.1, Dropout::new(&config(), 1, step));
         }
-        adam.step(&bench.device, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients))
-            .unwrap();
+        adam.step(&bench.device, 1e-2, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
     }
     let parameters = bench.model.parameters();
     let names = parameters.list().iter().map(|p| &p.name);
@@ -92,10 +91,10 @@ fn trained(cpu: Cpu) -> Vec<u32> {
 #[test]
 fn one_two_and_five_threads_train_to_the_same_bytes() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
-        let Some(isa) = Isa::of(kind) else { continue };
-        let one = trained(Cpu::with(1, isa));
-        assert_eq!(one, trained(Cpu::with(2, isa)));
-        assert_eq!(one, trained(Cpu::with(5, isa)));
+        let Some(isa) = Isa::from_kind(kind) else { continue };
+        let one = trained(Cpu::with_isa(1, isa));
+        assert_eq!(one, trained(Cpu::with_isa(2, isa)));
+        assert_eq!(one, trained(Cpu::with_isa(5, isa)));
     }
 }
 
@@ -165,7 +164,7 @@ fn the_head_and_the_embedding_stay_one_table_after_a_step() {
     let batch = batch(&[1, 2]);
     bench.accumulate(&batch, 0.25, Dropout::NONE);
     let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
-    adam.step(&bench.device, 1e-2, (bench.model.parameters_mut(), &mut bench.gradients)).unwrap();
+    adam.step(&bench.device, 1e-2, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
     let folder = tempfile::tempdir().unwrap();
     bench.model.save(folder.path()).unwrap();
     let saved = melm_nn::weights::Checkpoint::open(folder.path()).unwrap();

@@ -1,7 +1,7 @@
 //! The LSTM language model held to torch; `tools/make_golden_lstm.py` made the numbers.
 
 use crate::support::{Cpu, Device, Golden, Gradients, RELATIVE, assert_close};
-use melm_nn::dropout::Dropout;
+use melm_nn::dropout::{Dropout, DropoutRates};
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::lstm::{EMBEDDING, LstmConfig, LstmLm, LstmTape};
 use melm_nn::optim::{Adam, AdamSettings};
@@ -53,8 +53,8 @@ fn gradient(model: &LstmLm, gradients: &Gradients, name: &str) -> Vec<f32> {
 fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
     let golden = golden();
     let kinds = [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar];
-    for isa in kinds.into_iter().filter_map(Isa::of) {
-        let device = Device::from(Cpu::with(2, isa));
+    for isa in kinds.into_iter().filter_map(Isa::from_kind) {
+        let device = Device::from(Cpu::with_isa(2, isa));
         for n_layers in [1, 2] {
             let model = model(&golden, n_layers);
             let (batch, n) = batch(&sequences(&golden, 0));
@@ -90,7 +90,7 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
             let (batch, n) = batch(&sequences(&golden, index));
             let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);
             model.accumulate(&device, &batch, weight, dropout, &mut tape, &mut gradients).unwrap();
-            adam.step(&device, 5e-3, (model.parameters_mut(), &mut gradients)).unwrap();
+            adam.step(&device, 5e-3, model.parameters_mut(), &mut gradients).unwrap();
         }
         let prefix = format!("layers{n_layers}.adam.");
         for name in golden.under(&prefix) {
@@ -135,7 +135,7 @@ fn dropout_is_drawn_by_the_sequence_and_its_gradient_is_the_difference_quotient(
     let mut model = model(&golden, 2);
     let all = sequences(&golden, 0);
     let (batch, n) = batch(&all);
-    let dropout = Dropout::with_rates((0.3, 0.0), 5, 1);
+    let dropout = Dropout::with_rates(DropoutRates { hidden: 0.3, attention: 0.0 }, 5, 1);
     let mut gradients = Gradients::new(model.parameters()).unwrap();
     let mut tape = LstmTape::default();
     let mut loss = |model: &LstmLm, batch: &Packed, gradients: &mut Gradients| {

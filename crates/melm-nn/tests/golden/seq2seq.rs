@@ -1,7 +1,7 @@
 //! The encoder-decoder held to transformers' mBART; `tools/make_golden_seq2seq.py` made the numbers.
 
 use crate::support::{Cpu, Device, Golden, Gradients, RELATIVE, assert_close, testdata};
-use melm_nn::dropout::Dropout;
+use melm_nn::dropout::{Dropout, DropoutRates};
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::packed::Packed;
@@ -68,8 +68,8 @@ fn gradient(model: &Seq2Seq, gradients: &Gradients, name: &str) -> Vec<f32> {
 fn loss_and_every_gradient_equal_transformers_on_every_instruction_set() {
     let golden = golden();
     let kinds = [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar];
-    for isa in kinds.into_iter().filter_map(Isa::of) {
-        let device = Device::from(Cpu::with(2, isa));
+    for isa in kinds.into_iter().filter_map(Isa::from_kind) {
+        let device = Device::from(Cpu::with_isa(2, isa));
         for kind in KINDS {
             let model = open(kind);
             let (batch, n) = batch(&pairs(&golden, 0));
@@ -124,7 +124,7 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
                     .accumulate(&device, &batch, weight, dropout, &mut tape, &mut gradients)
                     .unwrap();
             }
-            adam.step(&device, 5e-3, (model.parameters_mut(), &mut gradients)).unwrap();
+            adam.step(&device, 5e-3, model.parameters_mut(), &mut gradients).unwrap();
         }
         let prefix = format!("{kind}.adam.");
         for name in golden.under(&prefix) {
@@ -200,7 +200,7 @@ fn dropout_is_drawn_by_the_sentence_and_its_gradient_is_the_difference_quotient(
     let mut model = open("mbart50");
     let pairs = pairs(&golden, 0);
     let (whole, n) = batch(&pairs);
-    let dropout = Dropout::with_rates((0.2, 0.2), 5, 1);
+    let dropout = Dropout::with_rates(DropoutRates { hidden: 0.2, attention: 0.2 }, 5, 1);
     let mut gradients = Gradients::new(model.parameters()).unwrap();
     let (mut unused, mut tape) =
         (Gradients::new(model.parameters()).unwrap(), Seq2SeqTape::default());

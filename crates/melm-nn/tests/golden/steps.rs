@@ -28,8 +28,7 @@ fn train(
         let batch = golden.batch(step);
         bench.gradients.clear();
         let loss = bench.accumulate(&batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
-        adam.step(&bench.device, rate, (bench.model.parameters_mut(), &mut bench.gradients))
-            .unwrap();
+        adam.step(&bench.device, rate, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
         #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
         {
             norms.push(adam.norm().unwrap().unwrap() as f32);
@@ -96,7 +95,7 @@ pub(crate) fn check_norm(device: Device, relative: f64) {
         AdamSettings { max_norm: Some(1.0), ..AdamSettings::default() },
     )
     .unwrap();
-    adam.step(&bench.device, 0.0, (bench.model.parameters_mut(), &mut bench.gradients)).unwrap();
+    adam.step(&bench.device, 0.0, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
     let found = adam.norm().unwrap().unwrap();
     assert!((found - wanted).abs() < relative * wanted, "{found} {wanted}");
 }
@@ -124,8 +123,7 @@ pub(crate) fn check_micro_batches(device: &dyn Fn() -> Device, relative: f32) {
         }
         let settings = AdamSettings { max_norm: Some(0.5), eps: 1e-6, ..AdamSettings::default() };
         let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
-        adam.step(&bench.device, 0.01, (bench.model.parameters_mut(), &mut bench.gradients))
-            .unwrap();
+        adam.step(&bench.device, 0.01, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
         bench.model.parameters_mut().fetch().unwrap();
         bench.model
     };

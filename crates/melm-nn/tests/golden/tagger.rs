@@ -108,9 +108,9 @@ fn check_gradients(name: &str, kind: HeadKind, device: Device, relative: f32) {
 #[test]
 fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
-        let Some(isa) = Isa::of(kind) else { continue };
+        let Some(isa) = Isa::from_kind(kind) else { continue };
         for (name, head) in KINDS {
-            check_gradients(name, head, Cpu::with(2, isa).into(), RELATIVE);
+            check_gradients(name, head, Cpu::with_isa(2, isa).into(), RELATIVE);
         }
     }
 }
@@ -171,7 +171,7 @@ fn check_steps(device: &dyn Fn() -> Device, relative: f32) {
             bench.gradients.clear();
             losses.push(bench.mean(&batch(&golden, index)));
             let TaggerBench { device, model, gradients, .. } = &mut bench;
-            adam.step(device, 2e-3, (model.parameters_mut(), gradients)).unwrap();
+            adam.step(device, 2e-3, model.parameters_mut(), gradients).unwrap();
             #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
             norms.push(adam.norm().unwrap().unwrap() as f32);
         }

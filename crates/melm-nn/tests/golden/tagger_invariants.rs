@@ -88,7 +88,7 @@ fn trained(kind: HeadKind, cpu: Cpu) -> Vec<u32> {
             bench.accumulate(&batch(order), 0.1, Dropout::new(&config(), 1, step));
         }
         let TaggerBench { device, model, gradients, .. } = &mut bench;
-        adam.step(device, 1e-2, (model.parameters_mut(), gradients)).unwrap();
+        adam.step(device, 1e-2, model.parameters_mut(), gradients).unwrap();
     }
     let parameters = bench.model.parameters();
     let names = bench.names();
@@ -98,11 +98,11 @@ fn trained(kind: HeadKind, cpu: Cpu) -> Vec<u32> {
 #[test]
 fn one_two_and_five_threads_train_a_tagger_to_the_same_bytes() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
-        let Some(isa) = Isa::of(kind) else { continue };
+        let Some(isa) = Isa::from_kind(kind) else { continue };
         for head in KINDS {
-            let one = trained(head, Cpu::with(1, isa));
-            assert_eq!(one, trained(head, Cpu::with(2, isa)));
-            assert_eq!(one, trained(head, Cpu::with(5, isa)));
+            let one = trained(head, Cpu::with_isa(1, isa));
+            assert_eq!(one, trained(head, Cpu::with_isa(2, isa)));
+            assert_eq!(one, trained(head, Cpu::with_isa(5, isa)));
         }
     }
 }
@@ -198,7 +198,7 @@ fn a_frozen_table_stays_and_the_rest_learns() {
         bench.accumulate(&batch(&[1, 2]), 1.0, Dropout::NONE);
         let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
         let TaggerBench { device, model, gradients, .. } = &mut bench;
-        adam.step(device, 1e-2, (model.parameters_mut(), gradients)).unwrap();
+        adam.step(device, 1e-2, model.parameters_mut(), gradients).unwrap();
         for (values, name) in before {
             let is_same = model.parameters().get(&name).unwrap() == values;
             assert_eq!(is_same, name == TABLE, "{name}");

@@ -74,9 +74,9 @@ pub(crate) fn gradients(name: &str, device: Device) -> Vec<Vec<f32>> {
 #[test]
 fn hidden_states_loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
-        let Some(isa) = Isa::of(kind) else { continue };
+        let Some(isa) = Isa::from_kind(kind) else { continue };
         for name in MODELS {
-            check(name, Cpu::with(2, isa), RELATIVE);
+            check(name, Cpu::with_isa(2, isa), RELATIVE);
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::folder::{Folder, all_bits, golden};
 use melm_nn::Error;
-use melm_nn::weights::{Checkpoint, Part, Tensor, save};
+use melm_nn::weights::{Checkpoint, ModelPart, Tensor, save};
 use safetensors::SafeTensors;
 
 /// What torch read from the folder.
@@ -44,11 +44,11 @@ fn names_of_old_checkpoints_resolve() {
 #[test]
 fn a_bare_encoder_lists_its_missing_head() {
     let bare = Checkpoint::open(&golden("bare")).unwrap();
-    assert_eq!(bare.missing(Part::Encoder), [""; 0]);
+    assert_eq!(bare.missing(ModelPart::Encoder), [""; 0]);
     let head = ["dense.weight", "dense.bias", "layer_norm.weight", "layer_norm.bias", "bias"];
-    assert_eq!(bare.missing(Part::LmHead), head.map(|name| format!("lm_head.{name}")));
+    assert_eq!(bare.missing(ModelPart::LmHead), head.map(|name| format!("lm_head.{name}")));
     let whole = Checkpoint::open(&golden("f32")).unwrap();
-    assert_eq!(whole.missing(Part::LmHead), [""; 0]);
+    assert_eq!(whole.missing(ModelPart::LmHead), [""; 0]);
 }
 
 #[test]

@@ -78,7 +78,7 @@ impl EntityLm {
     /// # Errors
     /// If a tag or a language of the corpus has no marker.
     pub fn linearize(&self, corpus: &Corpus) -> Result<LinearizedCorpus, Error> {
-        linearize(corpus, &self.tokenizer, self.markers.as_ref(), self.model.config().longest())
+        linearize(corpus, &self.tokenizer, self.markers.as_ref(), self.model.config().max_pieces())
     }
 
     /// Fine-tunes the model to predict the masked entity pieces of `train`. Keeps the epoch with the lowest loss on `dev`, or

@@ -43,7 +43,7 @@ impl Tagger {
     ) -> Result<Vec<WindowInput>, Error> {
         let encoded = self.tokenizer.encode(tokens)?;
         let specials = self.tokenizer.specials();
-        let limit = self.model.config().longest() - 2;
+        let limit = self.model.config().max_pieces() - 2;
         let most = (limit / 4).max(1);
         // Only the first piece of a token is tagged, so the end of a very long token can be cut off.
         let pieces_of = |token: usize| {

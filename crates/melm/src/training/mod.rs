@@ -124,7 +124,7 @@ impl<'a, L: Learner> Training<'a, L> {
         }
         self.state.loss.add(loss);
         let rate = self.settings.rate(self.steps.schedule.factor(number));
-        self.adam.step(self.device, rate, (self.learner.parameters(), &mut self.gradients))?;
+        self.adam.step(self.device, rate, self.learner.parameters(), &mut self.gradients)?;
         self.state.n_steps += 1;
 
         let n_steps = self.state.n_steps;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use melm_nn::optim::Adam;
 use melm_nn::params::Parameters;
-use melm_nn::weights::KeptParameters;
+use melm_nn::weights::ParameterSnapshot;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -87,12 +87,12 @@ impl TrainingState {
 /// The files of a training. Without a folder, only the best parameters are kept, in memory.
 pub(super) struct CheckpointStore {
     folder: Option<PathBuf>,
-    best: KeptParameters,
+    best: ParameterSnapshot,
 }
 
 impl CheckpointStore {
     pub(super) fn new(folder: Option<&Path>) -> Self {
-        Self { folder: folder.map(Path::to_path_buf), best: KeptParameters::default() }
+        Self { folder: folder.map(Path::to_path_buf), best: ParameterSnapshot::default() }
     }
 
     fn file(&self, name: &str) -> Option<PathBuf> {
@@ -178,7 +178,7 @@ impl CheckpointStore {
     pub(super) fn save_best(&mut self, parameters: &Parameters) -> Result<(), Error> {
         match self.best() {
             Some(path) => parameters.save_trained(&path, "")?,
-            None => parameters.keep_trained(&mut self.best)?,
+            None => parameters.snapshot_trained(&mut self.best)?,
         }
         Ok(())
     }
@@ -186,7 +186,7 @@ impl CheckpointStore {
     pub(super) fn restore_best(&self, parameters: &mut Parameters) -> Result<(), Error> {
         match self.best() {
             Some(path) => drop(parameters.restore_trained(&path)?),
-            None => parameters.put_trained(&self.best)?,
+            None => parameters.restore_snapshot(&self.best)?,
         }
         Ok(())
     }

@@ -4,9 +4,9 @@ use std::time::{Duration, Instant};
 
 use melm::model::Pretrained;
 use melm::training::{Budget, EvaluationInterval, TrainingSettings};
-use melm_nn::ceiling::{LinearProbe, Product};
 use melm_nn::config::Config;
 use melm_nn::device::{Cpu, Device};
+use melm_nn::probe::{LinearProbe, Product};
 use melm_text::{Corpus, Tag};
 
 use super::Job;

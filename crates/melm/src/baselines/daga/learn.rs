@@ -1,7 +1,7 @@
 //! The training examples of the language model: linearized gold sentences, predicted word by word.
 
 use melm_nn::device::Device;
-use melm_nn::dropout::Dropout;
+use melm_nn::dropout::{Dropout, DropoutRates};
 use melm_nn::gradients::Gradients;
 use melm_nn::lstm::{LstmLm, LstmTape};
 use melm_nn::packed::Packed;
@@ -46,7 +46,8 @@ impl Learner for TrainingSet {
     }
 
     fn dropout(&self, seed: u64, step: u64) -> Dropout {
-        Dropout::with_rates((self.model.config().dropout, 0.0), seed, step)
+        let rates = DropoutRates { hidden: self.model.config().dropout, attention: 0.0 };
+        Dropout::with_rates(rates, seed, step)
     }
 
     fn accumulate(

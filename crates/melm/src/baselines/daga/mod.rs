@@ -16,7 +16,7 @@ pub use settings::{DagaSettings, UnknownTokens};
 
 use std::ops::Range;
 
-use melm_nn::device::{Device, Processor};
+use melm_nn::device::{CpuDevice, Device};
 use melm_nn::draw::draw;
 use melm_nn::lstm::{LstmConfig, LstmLm, LstmTape};
 use melm_text::{Corpus, Sentence};
@@ -41,7 +41,7 @@ pub struct Daga<'a> {
     gold: &'a Corpus,
     settings: &'a DagaSettings,
     n_rounds: u64,
-    device: Processor<'a>,
+    device: CpuDevice<'a>,
     rejected: RejectedCounts,
 }
 
@@ -77,7 +77,7 @@ impl<'a> Daga<'a> {
             dev: gold.dev.map_or(Vec::new(), linearize),
             tape: LstmTape::default(),
         };
-        let device = device.processor();
+        let device = device.to_cpu();
         let outcome = training::train(&mut set, &settings.training, &device, stage)?;
         let daga = Self {
             model: set.model,

@@ -1,7 +1,7 @@
 //! What the encoder-decoder learns: to write a whole sentence from its first tokens.
 
 use melm_nn::device::Device;
-use melm_nn::dropout::Dropout;
+use melm_nn::dropout::{Dropout, DropoutRates};
 use melm_nn::gradients::Gradients;
 use melm_nn::params::Parameters;
 use melm_nn::seq2seq::{Seq2Seq, Seq2SeqBatch, Seq2SeqTape};
@@ -19,7 +19,7 @@ pub(super) struct TrainingSet {
     /// The dev set with its sources, which stay the same from epoch to epoch.
     pub(super) dev: Vec<Example>,
     /// Dropout of rows and of attention weights.
-    pub(super) rates: (f32, f32),
+    pub(super) rates: DropoutRates,
     /// Where cuts are drawn.
     pub(super) key: StreamKey,
     pub(super) tape: Seq2SeqTape,

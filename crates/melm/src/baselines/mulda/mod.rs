@@ -23,7 +23,8 @@ pub use settings::MuldaSettings;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use melm_nn::device::{Device, Processor};
+use melm_nn::device::{CpuDevice, Device};
+use melm_nn::dropout::DropoutRates;
 use melm_nn::packed::Packed;
 use melm_nn::seq2seq::{
     BeamSearch, EarlyStopping, Seq2Seq, Seq2SeqConfig, Seq2SeqTape, StackConfig,
@@ -67,7 +68,7 @@ pub struct Mulda<'a> {
     bodies: Vec<LinearizedSentence>,
     settings: &'a MuldaSettings,
     n_rounds: u64,
-    device: Processor<'a>,
+    device: CpuDevice<'a>,
     rejected: RejectedCounts,
 }
 
@@ -105,10 +106,13 @@ impl<'a> Mulda<'a> {
         let dev = dev.iter().enumerate().map(|(at, body)| Example::draw(&pieces, body, at, key));
         let dev = dev.collect();
         #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
-        let rates = (settings.dropout.value() as f32, settings.attention_dropout.value() as f32);
+        let rates = DropoutRates {
+            hidden: settings.dropout.value() as f32,
+            attention: settings.attention_dropout.value() as f32,
+        };
         let (key, tape) = (stage.key(), Seq2SeqTape::default());
         let mut set = TrainingSet { model, pieces, train, dev, rates, key, tape };
-        let device = device.processor();
+        let device = device.to_cpu();
         let outcome = training::train(&mut set, &settings.training, &device, stage)?;
         let mulda = Self {
             model: set.model,

@@ -1,21 +1,22 @@
 //! The pieces that may be chosen at a masked position.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use melm_nn::mlm::PieceSets;
+use unicode_script::Script;
 
 use super::GenerateSettings;
 use super::casing::Casing;
-use super::script::{ScriptGroup, Scripts};
+use super::script::Scripts;
 use crate::entity_lm::EntityLm;
 use crate::pieces::PieceKind;
 
 /// The properties that a piece must have at a masked position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Constraint {
     begins_word: bool,
     casing: Option<Casing>,
-    script: Option<ScriptGroup>,
+    script: Option<Script>,
 }
 
 /// The properties of a piece that a [`Constraint`] can ask for.
@@ -31,7 +32,7 @@ pub(super) struct Candidates {
     /// Rows of the model's piece table, which may be padded beyond the vocabulary.
     n_rows: usize,
     sets: PieceSets,
-    set_numbers: BTreeMap<Constraint, usize>,
+    set_numbers: HashMap<Constraint, usize>,
     keep_case: bool,
     keep_script: bool,
 }
@@ -54,7 +55,7 @@ impl Candidates {
             pieces: (0..n).map(traits).collect(),
             n_rows: lm.model().config().vocab_size,
             sets: PieceSets::default(),
-            set_numbers: BTreeMap::new(),
+            set_numbers: HashMap::new(),
             keep_case: settings.keep_case,
             keep_script: settings.keep_script,
         }

@@ -1,7 +1,7 @@
 //! The casing of a text.
 
 /// The casing of a piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Casing {
     /// No letter has a case.
     None,

@@ -63,12 +63,12 @@ fn of_model(
     let mut found = Found::default();
     let mut all = Vec::new();
     for window in lm.linearize(shown)?.windows {
-        for entity in window.entities.iter().filter(|entity| entity.place.len() == 1) {
+        for entity in window.entities.iter().filter(|entity| entity.piece_range.len() == 1) {
             let mut pieces = window.pieces.clone();
-            pieces[entity.place.start] = tokenizer.specials().mask;
+            pieces[entity.piece_range.start] = tokenizer.specials().mask;
             let mut batch = MaskedBatch::default();
             batch.sentences.push(&pieces, 0);
-            batch.positions.push(entity.place.start);
+            batch.positions.push(entity.piece_range.start);
             model
                 .predict(device, &batch, N_BEST, &mut tape, &mut found)
                 .map_err(melm::Error::from)?;

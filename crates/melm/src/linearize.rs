@@ -1,9 +1,9 @@
-//! Linearization (section 2.1): markers before and after every entity token; in a corpus of several languages also a marker
-//! of the token's language before them (section 2.5).
+//! Linearization (section 2.1): a marker of the tag before and after every entity token. In a corpus of several languages,
+//! a marker of the token's language comes before them (section 2.5).
 //!
-//! The alignment is carried as data: for each token where its pieces are, for each entity token also its mention.
-//! Sentences longer than the model become several [`windows`](crate::windows), in which no mention is ever cut.
-//! Without markers (the paper's ablation "`MELM` w/o linearize") everything else is the same.
+//! A linearized sentence keeps the range of pieces of each token, and the mention of each entity token. A sentence that is
+//! too long for the model becomes several [`windows`](crate::windows), which never split a mention. Without markers (the
+//! paper's ablation "`MELM` w/o linearize") everything else is the same.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -16,60 +16,64 @@ use crate::pieces::{Encoded, Tokenizer};
 use crate::random::StreamKey;
 use crate::windows::{Window, windows};
 
-/// `<s>` and `</s>`.
-const AROUND: usize = 2;
+/// The special pieces of a window: `<s>` and `</s>`.
+const N_SPECIAL: usize = 2;
 
-/// A sentence with its markers, or one window of a long one.
+/// A sentence with its markers, or one window of a long sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linearized {
-    /// The sentence's position in the corpus.
+    /// The position of the sentence in the corpus.
     pub sentence: usize,
-    /// Which window of the sentence this is, from 0.
+    /// The number of this window in the sentence, from 0.
     pub window: usize,
-    /// Piece ids, with markers, `<s>` and `</s>`.
+    /// Piece ids, including markers, `<s>` and `</s>`.
     pub pieces: Vec<u32>,
-    /// The sentence's tokens that are in the window.
+    /// The tokens of the sentence that are in the window.
     pub tokens: Range<usize>,
-    /// Where the pieces of each of them are, without its markers.
-    pub places: Vec<Range<usize>>,
-    /// The entity tokens that are this window's own, in order; others are context.
+    /// For each of these tokens the range of its pieces, without markers.
+    pub piece_ranges: Vec<Range<usize>>,
+    /// The entity tokens that may be masked in this window, in order. Other entity tokens are context here and belong to
+    /// another window.
     pub entities: Vec<EntityToken>,
 }
 
 /// A token of a mention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityToken {
-    /// Its position in the sentence.
+    /// The position of the token in the sentence.
     pub token: usize,
-    /// Which of the sentence's mentions it is in.
+    /// The number of its mention in the sentence.
     pub mention: usize,
-    /// Where its pieces are.
-    pub place: Range<usize>,
+    /// The range of its pieces in the window, without markers.
+    pub piece_range: Range<usize>,
 }
 
-/// All windows with mentions of a corpus, and what was not linearized.
+/// A linearized corpus, and counts of what was windowed or left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinearizedCorpus {
-    /// In the order of the sentences. None is without an entity token.
+    /// The windows in the order of the sentences. Each has at least one entity token.
     pub windows: Vec<Linearized>,
-    /// Sentences without any mention, which have no window.
+    /// Sentences without a mention, which have no window.
     pub n_without_mentions: usize,
-    /// Sentences cut into several windows.
+    /// Sentences that were split into several windows.
     pub n_windowed: usize,
-    /// Mentions that do not fit the model, or stand beside a token that does not: no window shows them as mentions.
+    /// Mentions that are in no window, because they or a token of their sentence are too long for the model.
     pub n_left_out: usize,
 }
 
 impl Linearized {
-    /// This window's own stream below `key`.
+    /// The random stream of this window below `key`.
     pub(crate) fn stream(&self, key: StreamKey) -> StreamKey {
         key.at(self.sentence as u64).at(self.window as u64)
     }
 }
 
-/// Linearizes every sentence that has mentions, for a model that reads at most `limit` pieces.
+/// Linearizes every sentence that has a mention, for a model that reads at most `limit` pieces.
 ///
-/// Without `markers` none are placed.
+/// Without `markers`, sentences get none.
+///
+/// # Errors
+/// If a tag or a language of the corpus has no marker, or a token cannot be segmented.
 ///
 /// ```
 /// use melm::{linearize::linearize, markers::Markers, pieces::Tokenizer};
@@ -92,7 +96,7 @@ pub fn linearize(
     let languages = markers.map(|markers| markers.by_language(corpus)).transpose()?;
     let languages = languages.unwrap_or_default();
     let markers = markers.map(|markers| markers.by_tag(corpus)).transpose()?;
-    let limit = limit.saturating_sub(AROUND);
+    let limit = limit.saturating_sub(N_SPECIAL);
     let linearizer = Linearizer { tokenizer, markers, languages, limit };
     let mut all = LinearizedCorpus::default();
     for (number, sentence) in corpus.sentences().iter().enumerate() {
@@ -104,20 +108,22 @@ pub fn linearize(
 struct Linearizer<'a> {
     tokenizer: &'a Tokenizer,
     markers: Option<BTreeMap<Tag, u32>>,
-    /// The markers of the languages, if there are several.
+    /// The markers of the corpus's languages; empty if languages are not marked.
     languages: Vec<u32>,
     /// The most pieces between `<s>` and `</s>`.
     limit: usize,
 }
 
-/// A sentence that has been encoded, and for each token the mention it is shown as part of.
-struct Prepared<'a> {
+/// An encoded sentence.
+struct EncodedSentence<'a> {
     sentence: &'a Sentence,
     encoded: Encoded,
+    /// The number of each token's mention, `None` outside mentions and in mentions that are too long.
     mention_of: Vec<Option<usize>>,
 }
 
 impl Linearizer<'_> {
+    /// Adds the windows of a sentence to `all`.
     fn add(
         &self,
         number: usize,
@@ -131,7 +137,7 @@ impl Linearizer<'_> {
         }
         let encoded = self.tokenizer.encode(sentence.tokens())?;
         let mut sizes: Vec<usize> = encoded.tokens.iter().map(ExactSizeIterator::len).collect();
-        let (mention_of, n_left_out) = self.mark(sentence, &mut sizes);
+        let (mention_of, n_left_out) = self.assign_mentions(sentence, &mut sizes);
         all.n_left_out += n_left_out;
         let may_cut = |at: usize| mention_of[at].is_none() || mention_of[at] != mention_of[at - 1];
         let Some(windows) = windows(&sizes, self.limit, may_cut) else {
@@ -141,9 +147,9 @@ impl Linearizer<'_> {
             return Ok(());
         };
         all.n_windowed += usize::from(windows.len() > 1);
-        let prepared = Prepared { sentence, encoded, mention_of };
+        let sentence = EncodedSentence { sentence, encoded, mention_of };
         for (index, window) in windows.into_iter().enumerate() {
-            let linearized = self.window(&prepared, window, number, index);
+            let linearized = self.linearize_window(&sentence, window, number, index);
             if !linearized.entities.is_empty() {
                 all.windows.push(linearized);
             }
@@ -151,8 +157,13 @@ impl Linearizer<'_> {
         Ok(())
     }
 
-    /// For each token its mention, unless that alone is too long, and how many are; markers are added to the sizes.
-    fn mark(&self, sentence: &Sentence, sizes: &mut [usize]) -> (Vec<Option<usize>>, usize) {
+    /// Returns the number of each token's mention, and the number of mentions that are longer than the model and were left
+    /// out. Adds the markers to the sizes of entity tokens.
+    fn assign_mentions(
+        &self,
+        sentence: &Sentence,
+        sizes: &mut [usize],
+    ) -> (Vec<Option<usize>>, usize) {
         let n_languages = usize::from(!self.languages.is_empty());
         let n_markers = if self.markers.is_some() { 2 + n_languages } else { 0 };
         let mut mention_of = vec![None; sizes.len()];
@@ -171,37 +182,45 @@ impl Linearizer<'_> {
         (mention_of, n_left_out)
     }
 
-    fn window(
+    /// Writes the pieces and markers of one window.
+    fn linearize_window(
         &self,
-        prepared: &Prepared<'_>,
+        sentence: &EncodedSentence<'_>,
         window: Window,
-        sentence: usize,
-        number: usize,
+        sentence_number: usize,
+        window_number: usize,
     ) -> Linearized {
         let Window { tokens, own } = window;
-        let Prepared { encoded, mention_of, .. } = prepared;
+        let EncodedSentence { sentence, encoded, mention_of } = sentence;
         let mut pieces = vec![encoded.pieces[0]];
-        let (mut places, mut entities) = (Vec::with_capacity(tokens.len()), Vec::new());
+        let (mut piece_ranges, mut entities) = (Vec::with_capacity(tokens.len()), Vec::new());
         for token in tokens.clone() {
             let marker = mention_of[token].and_then(|_| {
-                self.markers.as_ref().map(|markers| markers[&prepared.sentence.tags()[token]])
+                self.markers.as_ref().map(|markers| markers[&sentence.tags()[token]])
             });
-            let language = prepared.sentence.token_language(token).filter(|_| marker.is_some());
+            let language = sentence.token_language(token).filter(|_| marker.is_some());
             pieces.extend(language.and_then(|language| self.languages.get(language.index())));
             pieces.extend(marker);
             let start = pieces.len();
             let range = encoded.tokens[token].clone();
             pieces.extend(&encoded.pieces[range.start as usize..range.end as usize]);
-            let place = start..pieces.len();
+            let range = start..pieces.len();
             pieces.extend(marker);
             if let Some(mention) = mention_of[token]
                 && own.contains(&token)
             {
-                entities.push(EntityToken { token, mention, place: place.clone() });
+                entities.push(EntityToken { token, mention, piece_range: range.clone() });
             }
-            places.push(place);
+            piece_ranges.push(range);
         }
         pieces.extend(encoded.pieces.last());
-        Linearized { sentence, window: number, pieces, tokens, places, entities }
+        Linearized {
+            sentence: sentence_number,
+            window: window_number,
+            pieces,
+            tokens,
+            piece_ranges,
+            entities,
+        }
     }
 }

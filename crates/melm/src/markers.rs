@@ -1,8 +1,8 @@
 //! Markers: one added piece for each tag, such as `<B-PER>` (section 2.1), and for each language, such as `<de>`, if there
 //! are several (section 2.5).
 //!
-//! The row of a marker in the piece table starts as the mean of the rows of words related to the tag's entity type, so
-//! that a linearized sentence is close to a natural one before anything is learnt.
+//! The row of a marker in the piece table is initialised as the mean of the rows of words related to the tag's entity
+//! type, so that a linearized sentence is close to a natural one before fine-tuning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,21 +13,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 use crate::pieces::Tokenizer;
-use crate::related::{language_of, words_of};
+use crate::related::{language_name, related_words};
 
-/// Words related to entity types, by the name of the type; types not named here are guessed from their names.
+/// Words related to entity types, by the name of the type. For other types the words are derived from the name.
 pub type RelatedWords = BTreeMap<String, Vec<String>>;
 
-/// Where the rows of markers start (FIDELITY row 13).
+/// How the rows of markers are initialised (FIDELITY row 13).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowStart {
-    /// As the mean over the pieces of related words, biases too (the paper).
+    /// Rows and biases are the mean over the pieces of related words (the paper).
     #[default]
     RelatedWords,
-    /// As they are drawn.
+    /// Rows are random.
     Random,
-    /// As they are drawn, the mean over the pieces of related words added to them (the authors' code).
+    /// Rows are random, plus the mean over the pieces of related words (the authors' code).
     RelatedAdded,
 }
 
@@ -40,61 +40,67 @@ pub struct Markers {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Marker {
     id: u32,
-    of: Marked,
+    meaning: MarkerMeaning,
 }
 
-/// What a marker marks.
+/// The thing that a marker stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Marked {
-    /// An entity type, empty for the nameless one.
-    Type(String),
+enum MarkerMeaning {
+    /// The name of an entity type; empty for bare `B` and `I` tags.
+    EntityType(String),
     /// The code of a language.
     Language(String),
 }
 
-/// Where the row of a marker started.
+/// The initialisation of a marker's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerStart {
     /// The marker's text.
     pub marker: String,
-    /// The related words; none if it starts as it was drawn.
+    /// The related words; empty if the row is random.
     pub words: Vec<String>,
-    /// Their known pieces, over which the mean is taken; with none the row stays as it was drawn.
+    /// The number of known pieces of these words, over which the mean is taken. If it is 0, the row is random.
     pub n_pieces: usize,
 }
 
 impl Markers {
-    /// One marker for each tag that occurs in any of the corpora, and for each of their languages if one of them has
-    /// several or the tokenizer has such a marker already, added to the tokenizer in the order of their texts.
+    /// Adds a marker for each tag of the corpora to the tokenizer, in the order of their texts. Languages get markers too if
+    /// one of the corpora has several, or if the tokenizer already has the marker of one of them.
+    ///
+    /// # Errors
+    /// If the text of a marker is already a piece.
     pub fn from_corpora(corpora: &[&Corpus], tokenizer: &mut Tokenizer) -> Result<Self, Error> {
         let mut marked = BTreeMap::new();
         for corpus in corpora {
-            for (tag, text) in texts(corpus) {
+            for (tag, text) in tag_markers(corpus) {
                 let name = tag.entity_type().map_or("", |t| corpus.types().name(t));
-                marked.insert(text, Marked::Type(name.to_owned()));
+                marked.insert(text, MarkerMeaning::EntityType(name.to_owned()));
             }
         }
-        for code in codes(corpora, tokenizer) {
-            let (text, of) = (format!("<{code}>"), Marked::Language(code.to_owned()));
-            if marked.insert(text, of).is_some_and(|before| matches!(before, Marked::Type(_))) {
+        for code in language_codes(corpora, tokenizer) {
+            let (text, meaning) = (format!("<{code}>"), MarkerMeaning::Language(code.to_owned()));
+            if marked
+                .insert(text, meaning)
+                .is_some_and(|before| matches!(before, MarkerMeaning::EntityType(_)))
+            {
                 return Err(Error::MarkerTaken { marker: format!("<{code}>") });
             }
         }
         let texts: Vec<_> = marked.keys().collect();
         let ids = tokenizer.add_markers(&texts)?;
         let markers = marked.into_iter().zip(ids);
-        let markers = markers.map(|((text, of), id)| (text, Marker { id, of })).collect();
+        let markers = markers.map(|((text, meaning), id)| (text, Marker { id, meaning })).collect();
         Ok(Self { markers })
     }
 
-    /// The texts of the markers, in order, with their ids.
+    /// Iterates over the texts of the markers, in order, with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
         self.markers.iter().map(|(text, marker)| (text.as_str(), marker.id))
     }
 
-    /// The id of the marker of each tag of a corpus.
+    /// Returns the id of the marker of each tag of a corpus.
     pub(crate) fn by_tag(&self, corpus: &Corpus) -> Result<BTreeMap<Tag, u32>, Error> {
-        texts(corpus)
+        tag_markers(corpus)
             .into_iter()
             .map(|(tag, text)| match self.markers.get(&text) {
                 Some(marker) => Ok((tag, marker.id)),
@@ -103,9 +109,9 @@ impl Markers {
             .collect()
     }
 
-    /// The id of the marker of each language of a corpus, in their order; none if languages are not marked.
+    /// Returns the id of the marker of each language of a corpus, in their order. Empty if languages are not marked.
     pub(crate) fn by_language(&self, corpus: &Corpus) -> Result<Vec<u32>, Error> {
-        let is_language = |marker: &&Marker| matches!(marker.of, Marked::Language(_));
+        let is_language = |marker: &&Marker| matches!(marker.meaning, MarkerMeaning::Language(_));
         if !self.markers.values().any(|marker| is_language(&marker)) {
             return Ok(Vec::new());
         }
@@ -117,7 +123,8 @@ impl Markers {
         ids.collect()
     }
 
-    /// Starts the row of each marker, and its bias; rows were drawn before.
+    /// Initialises the rows and biases of the markers, which hold random numbers before. `given` are related words of some
+    /// types; the words of others are derived from their names. Returns what was done for each marker.
     pub fn initialise(
         &self,
         model: &mut MaskedLm,
@@ -125,7 +132,7 @@ impl Markers {
         start: RowStart,
         given: &RelatedWords,
     ) -> Result<Vec<MarkerStart>, Error> {
-        // Nothing is added to a bias in the authors' code.
+        // The authors' code does not change the bias.
         let tensors: &[_] = match start {
             RowStart::RelatedWords => &[TABLE, "lm_head.bias"],
             RowStart::RelatedAdded => &[TABLE],
@@ -139,10 +146,12 @@ impl Markers {
                 starts.push(MarkerStart { marker, words, n_pieces: 0 });
                 continue;
             }
-            let words = match &marker.of {
-                Marked::Type(name) => given.get(name).cloned().unwrap_or_else(|| words_of(name)),
-                Marked::Language(code) => {
-                    given.get(code).cloned().unwrap_or_else(|| vec![language_of(code)])
+            let words = match &marker.meaning {
+                MarkerMeaning::EntityType(name) => {
+                    given.get(name).cloned().unwrap_or_else(|| related_words(name))
+                }
+                MarkerMeaning::Language(code) => {
+                    given.get(code).cloned().unwrap_or_else(|| vec![language_name(code)])
                 }
             };
             let mut pieces = Vec::new();
@@ -156,7 +165,7 @@ impl Markers {
                     let n_rows = model.config().vocab_size;
                     let values = model.parameters_mut().get_mut(tensor)?;
                     let width = values.len() / n_rows;
-                    start_as_mean(values, width, marker.id, &pieces, is_added);
+                    set_to_mean(values, width, marker.id, &pieces, is_added);
                 }
             }
             starts.push(MarkerStart { marker: text.clone(), words, n_pieces: pieces.len() });
@@ -165,8 +174,8 @@ impl Markers {
     }
 }
 
-/// The codes of the corpora's languages, if they are to be marked.
-fn codes<'c>(corpora: &[&'c Corpus], tokenizer: &Tokenizer) -> Vec<&'c str> {
+/// Returns the codes of the corpora's languages if languages are marked.
+fn language_codes<'c>(corpora: &[&'c Corpus], tokenizer: &Tokenizer) -> Vec<&'c str> {
     let codes = || corpora.iter().flat_map(|c| c.languages()).map(|part| &*part.code);
     let are_several = corpora.iter().any(|corpus| corpus.languages().len() > 1);
     let is_marked =
@@ -174,15 +183,15 @@ fn codes<'c>(corpora: &[&'c Corpus], tokenizer: &Tokenizer) -> Vec<&'c str> {
     if are_several || codes().any(is_marked) { codes().collect() } else { Vec::new() }
 }
 
-/// The tags of a corpus but `O`, with their markers' texts.
-fn texts(corpus: &Corpus) -> Vec<(Tag, String)> {
+/// Returns the tags of a corpus except `O`, each with the text of its marker.
+fn tag_markers(corpus: &Corpus) -> Vec<(Tag, String)> {
     let tags: BTreeSet<Tag> = corpus.sentences().iter().flat_map(Sentence::tags).copied().collect();
     let inside = tags.into_iter().filter(|tag| *tag != Tag::Outside);
     inside.map(|tag| (tag, format!("<{}>", corpus.types().spell(tag, corpus.scheme())))).collect()
 }
 
-/// Makes one row the mean of others, or adds that to it.
-fn start_as_mean(values: &mut [f32], width: usize, row: u32, others: &[u32], is_added: bool) {
+/// Sets a row to the mean of other rows, or adds the mean to it.
+fn set_to_mean(values: &mut [f32], width: usize, row: u32, others: &[u32], is_added: bool) {
     let start = row as usize * width;
     for column in 0..width {
         let sum: f32 = others.iter().map(|other| values[*other as usize * width + column]).sum();

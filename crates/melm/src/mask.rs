@@ -1,8 +1,8 @@
-//! Masked positions: which entity pieces the model has to guess, in training (section 2.2) and generation (2.3).
+//! Masking: drawing the entity pieces that the model has to predict, in training (section 2.2) and generation (2.3).
 //!
-//! Only pieces of entity tokens are ever masked. What is masked or kept as one is the [`Unit`]: by default the piece.
-//! Three kinds of piece are no unit, since no guess could replace them: a bare `▁`, part of a character (unless its
-//! whole token is the unit), and all pieces of a token with an `<unk>`, whose spelling only the source knows.
+//! Only pieces of entity tokens are masked. A [`Unit`], by default the piece, is masked as a whole or not at all. Some
+//! pieces are never masked, because no prediction could replace them: a bare `▁`, part of a character (unless the unit is
+//! the whole token), and all pieces of a token that has an `<unk>`, whose text cannot be spelled from pieces.
 
 use std::num::NonZeroU32;
 
@@ -14,11 +14,11 @@ use crate::pieces::{PieceKind, PieceKinds};
 use crate::random::{Generator, StreamKey};
 use crate::rate::Rate;
 
-/// The paper's masking rates in training and in generation (appendix, hyperparameter tuning).
-const ETA: Rate = Rate::constant(0.7);
-const MU: Rate = Rate::constant(0.5);
+/// The paper's eta and mu (appendix, hyperparameter tuning).
+const TRAINING_RATE: Rate = Rate::constant(0.7);
+const GENERATION_MEAN: Rate = Rate::constant(0.5);
 
-/// What is masked or kept as one.
+/// The unit that is masked as a whole or not at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
@@ -29,32 +29,30 @@ pub enum Unit {
     Token,
 }
 
-/// When training masks are drawn anew (FIDELITY row 3).
-///
-/// As text `every-epoch` or `cycle-30`.
+/// When training masks are redrawn (FIDELITY row 3). Written as `every-epoch` or `cycle-30`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Refresh {
     /// At the beginning of each epoch (the paper's text).
     #[default]
     EveryEpoch,
-    /// So many are drawn once and used in turn (the authors' code: 30).
+    /// This number of masks is drawn once for each sentence and used in turn (the authors' code: 30).
     Cycled(NonZeroU32),
 }
 
-/// The text says not when masks are drawn anew.
+/// The text is not a valid [`Refresh`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected `every-epoch` or `cycle-30`, found `{0}`")]
-pub struct NotARefresh(String);
+pub struct InvalidRefresh(String);
 
 impl TryFrom<String> for Refresh {
-    type Error = NotARefresh;
+    type Error = InvalidRefresh;
 
-    fn try_from(text: String) -> Result<Self, NotARefresh> {
+    fn try_from(text: String) -> Result<Self, InvalidRefresh> {
         match (text.as_str(), text.strip_prefix("cycle-").map(str::parse)) {
             ("every-epoch", _) => Ok(Self::EveryEpoch),
             (_, Some(Ok(n))) => Ok(Self::Cycled(n)),
-            _ => Err(NotARefresh(text)),
+            _ => Err(InvalidRefresh(text)),
         }
     }
 }
@@ -68,65 +66,65 @@ impl From<Refresh> for String {
     }
 }
 
-/// How entity units are masked in training.
+/// The settings for masking in training.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainingMask {
-    /// The paper's eta: each unit is masked with this probability.
+    /// The probability that a unit is masked (the paper's eta).
     pub rate: Rate,
-    /// What is masked as one.
+    /// The unit that is masked as a whole.
     pub unit: Unit,
-    /// When masks are drawn anew.
+    /// When masks are redrawn.
     pub refresh: Refresh,
 }
 
 impl Default for TrainingMask {
-    /// The paper's.
+    /// The paper's settings.
     fn default() -> Self {
-        Self { rate: ETA, unit: Unit::default(), refresh: Refresh::default() }
+        Self { rate: TRAINING_RATE, unit: Unit::default(), refresh: Refresh::default() }
     }
 }
 
-/// Over which units the number of masked ones is drawn (FIDELITY row 4).
+/// The group of units in which the number of masked units is drawn (FIDELITY row 4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// Those of a mention (the paper).
+    /// The units of a mention (the paper).
     #[default]
     Mention,
-    /// Those of a token (the authors' code).
+    /// The units of a token (the authors' code).
     Token,
-    /// No draw: all units of all mentions.
+    /// No draw: all units of all mentions are masked.
     Whole,
 }
 
-/// How entity units are masked in generation.
+/// The settings for masking in generation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerationMask {
-    /// The paper's mu: of n units a rate is masked that is drawn from N(mu, 1/n²).
+    /// The mean masking rate (the paper's mu). For n units the rate is drawn from N(mu, 1/n²).
     pub mean: Rate,
-    /// What is masked as one.
+    /// The unit that is masked as a whole.
     pub unit: Unit,
-    /// What n counts the units of.
+    /// The group whose units n counts.
     pub scope: Scope,
 }
 
 impl Default for GenerationMask {
-    /// The paper's.
+    /// The paper's settings.
     fn default() -> Self {
-        Self { mean: MU, unit: Unit::default(), scope: Scope::default() }
+        Self { mean: GENERATION_MEAN, unit: Unit::default(), scope: Scope::default() }
     }
 }
 
-/// A linearized sentence with pieces hidden.
+/// A window with masked pieces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Masked {
-    /// The pieces, `<mask>` at the masked positions.
+    /// The pieces, with `<mask>` at the masked positions.
     pub pieces: Vec<u32>,
-    /// The masked positions, in rising order; none if the draw masked nothing.
+    /// The masked positions in ascending order; empty if the draw masked nothing.
     pub positions: Vec<usize>,
-    /// The hidden pieces.
+    /// The original pieces at these positions.
     pub originals: Vec<u32>,
 }
 
@@ -146,8 +144,8 @@ pub struct Masker {
     kinds: PieceKinds,
 }
 
-/// Positions that are masked together.
-type Positions = Vec<usize>;
+/// The positions of one unit, which are masked together.
+type UnitPositions = Vec<usize>;
 
 impl Masker {
     /// Creates a masker for windows whose pieces are of these kinds.
@@ -160,10 +158,11 @@ impl Masker {
         &self.kinds
     }
 
-    /// Section 2.2: masks each unit with the same probability, from the stream of the epoch and the sentence.
+    /// Masks each unit with the same probability (section 2.2). Draws from the stream of the epoch and the sentence below
+    /// `key`.
     ///
-    /// The paper does not say what becomes of a sentence in which the draw masks nothing. Here it has no masked
-    /// positions, hence no loss: forcing one would raise the rate in short mentions above eta.
+    /// The paper does not say what happens to a sentence in which the draw masks nothing. Here it has no masked
+    /// position and no loss. Masking at least one unit would raise the rate in short mentions above eta.
     pub fn for_training(
         &self,
         linearized: &Linearized,
@@ -179,11 +178,11 @@ impl Masker {
         let groups = self.groups(linearized, settings.unit, |_| 0);
         let units = groups.into_iter().flatten();
         let masked = units.filter(|_| generator.uniform() < settings.rate.value());
-        self.hide(linearized, &masked.collect::<Vec<_>>())
+        self.apply(linearized, &masked.collect::<Vec<_>>())
     }
 
-    /// Section 2.3: masks a drawn number of the units of every mention, from the stream of the sentence below `key`,
-    /// which names the round.
+    /// Masks a random number of the units of every mention (section 2.3). Draws from the stream of the sentence below `key`,
+    /// which is the key of the round.
     pub fn for_generation(
         &self,
         linearized: &Linearized,
@@ -204,22 +203,22 @@ impl Masker {
             }
             masked.extend(group);
         }
-        self.hide(linearized, &masked)
+        self.apply(linearized, &masked)
     }
 
-    /// How many entity tokens of the windows can never be masked, since they have no unit.
+    /// Counts the entity tokens of the windows that can never be masked, because they have no unit.
     pub fn n_unmaskable(&self, windows: &[Linearized], unit: Unit) -> usize {
         let no_unit = |window, entity| self.units(window, unit, entity).is_empty();
         windows.iter().map(|w| w.entities.iter().filter(|entity| no_unit(w, entity)).count()).sum()
     }
 
-    /// The units of a window, those of entity tokens with equal `group_of` together; no group is empty.
+    /// Returns the units of a window, grouped by `group_of` their entity token. No group is empty.
     fn groups(
         &self,
         linearized: &Linearized,
         unit: Unit,
         group_of: impl Fn(&EntityToken) -> usize,
-    ) -> Vec<Vec<Positions>> {
+    ) -> Vec<Vec<UnitPositions>> {
         let same_group = |a: &EntityToken, b: &EntityToken| group_of(a) == group_of(b);
         let groups = linearized.entities.chunk_by(same_group).map(|entities| {
             entities.iter().flat_map(|entity| self.units(linearized, unit, entity)).collect()
@@ -227,12 +226,18 @@ impl Masker {
         groups.filter(|units: &Vec<_>| !units.is_empty()).collect()
     }
 
-    fn units(&self, linearized: &Linearized, unit: Unit, entity: &EntityToken) -> Vec<Positions> {
-        let pieces = &linearized.pieces[entity.place.clone()];
+    /// Returns the units of an entity token.
+    fn units(
+        &self,
+        linearized: &Linearized,
+        unit: Unit,
+        entity: &EntityToken,
+    ) -> Vec<UnitPositions> {
+        let pieces = &linearized.pieces[entity.piece_range.clone()];
         if pieces.contains(&self.kinds.unk) {
             return Vec::new();
         }
-        let positions = entity.place.clone().zip(pieces);
+        let positions = entity.piece_range.clone().zip(pieces);
         match unit {
             Unit::Piece => positions
                 .filter(|(_, piece)| self.kinds.is_predictable(**piece))
@@ -240,14 +245,15 @@ impl Masker {
                 .collect(),
             Unit::Token => {
                 let is_bare = |piece: u32| self.kinds.kind(piece) == PieceKind::Bare;
-                let all: Positions =
+                let all: UnitPositions =
                     positions.filter(|(_, piece)| !is_bare(**piece)).map(|(at, _)| at).collect();
                 if all.is_empty() { Vec::new() } else { vec![all] }
             }
         }
     }
 
-    fn hide(&self, linearized: &Linearized, units: &[Positions]) -> Masked {
+    /// Replaces the pieces of the given units by `<mask>`.
+    fn apply(&self, linearized: &Linearized, units: &[UnitPositions]) -> Masked {
         let positions = units.concat();
         let mut pieces = linearized.pieces.clone();
         let hide = |position: &usize| std::mem::replace(&mut pieces[*position], self.kinds.mask);
@@ -256,10 +262,10 @@ impl Masker {
     }
 }
 
-/// How many of `n` units to mask: `n` times a rate from N(`mean`, 1/n²), rounded, drawn again until it is in `1..=n`.
+/// Draws how many of `n` units to mask: `n` times a rate from N(`mean`, 1/n²), rounded, redrawn until it is in `1..=n`.
 fn n_masked(n: usize, mean: Rate, generator: &mut Generator) -> usize {
     loop {
-        // n · N(mean, 1/n²) is N(mean · n, 1), which is also how the authors' code has it.
+        // n · N(mean, 1/n²) is N(mean · n, 1), as in the authors' code.
         let count = (mean.value() * n as f64 + generator.normal()).round();
         if 1.0 <= count && count <= n as f64 {
             #[expect(

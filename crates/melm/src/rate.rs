@@ -1,4 +1,4 @@
-//! Rates: probabilities and shares that cannot be wrong.
+//! Rates: probabilities and shares, checked to be from 0 to 1.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,21 +10,21 @@ pub struct Rate(f64);
 /// The number is not from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("a rate is a number from 0 to 1, found {0}")]
-pub struct NotARate(f64);
+pub struct InvalidRate(f64);
 
 impl TryFrom<f64> for Rate {
-    type Error = NotARate;
+    type Error = InvalidRate;
 
-    fn try_from(value: f64) -> Result<Self, NotARate> {
-        if (0.0..=1.0).contains(&value) { Ok(Self(value)) } else { Err(NotARate(value)) }
+    fn try_from(value: f64) -> Result<Self, InvalidRate> {
+        if (0.0..=1.0).contains(&value) { Ok(Self(value)) } else { Err(InvalidRate(value)) }
     }
 }
 
 impl Rate {
-    /// A rate known to be one when the program is built.
+    /// Creates a rate from a constant of the program.
     ///
     /// # Panics
-    /// If it is none.
+    /// If `value` is not from 0 to 1.
     pub const fn constant(value: f64) -> Self {
         assert!(0.0 <= value && value <= 1.0, "a rate is from 0 to 1");
         Self(value)

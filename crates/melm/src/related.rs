@@ -1,7 +1,6 @@
 //! Words related to the name of an entity type (section 2.1: "organization" for `<B-ORG>`).
 
-/// Abbreviations of entity types in use, from news, encyclopedia and biomedical corpora, with words
-/// whose rows say what they mean.
+/// Common abbreviations of entity types in news, encyclopedia and biomedical corpora, with words for their meaning.
 const ABBREVIATIONS: [(&str, &[&str]); 44] = [
     ("PER", &["person"]),
     ("PERS", &["person"]),
@@ -50,7 +49,7 @@ const ABBREVIATIONS: [(&str, &[&str]); 44] = [
     ("ADDR", &["address"]),
 ];
 
-/// Languages by the code of ISO 639-1, each with its own name for itself, as the paper's `<Español>`.
+/// The name of each language in the language itself, as the paper's `<Español>`, by ISO 639-1 code.
 const LANGUAGES: [(&str, &str); 30] = [
     ("ar", "العربية"),
     ("bg", "български"),
@@ -84,39 +83,39 @@ const LANGUAGES: [(&str, &str); 30] = [
     ("zh", "中文"),
 ];
 
-/// What a language is called; its code where we do not know.
-pub(crate) fn language_of(code: &str) -> String {
+/// Returns the name of a language, or its code if the name is not known.
+pub(crate) fn language_name(code: &str) -> String {
     let main = code.split(['-', '_']).next().unwrap_or(code);
     let found = LANGUAGES.iter().find(|(known, _)| main.eq_ignore_ascii_case(known));
     found.map_or_else(|| code.to_owned(), |(_, name)| (*name).to_owned())
 }
 
-/// Words for the type of bare `B` and `I` tags.
-const NAMELESS: &str = "entity";
+/// The word for the type of bare `B` and `I` tags.
+const UNNAMED_TYPE: &str = "entity";
 
-/// The words that the name of an entity type suggests: usual abbreviations spelled out, camelCase, `snake_case` and
-/// kebab-case split, all in lower case.
-pub(crate) fn words_of(name: &str) -> Vec<String> {
+/// Derives words from the name of an entity type, in lower case. Splits camelCase, `snake_case` and kebab-case, and spells
+/// out common abbreviations.
+pub(crate) fn related_words(name: &str) -> Vec<String> {
     let parts = name.split(|c: char| !c.is_alphanumeric()).flat_map(split_camel);
     let words: Vec<_> = parts
-        .flat_map(|part| match spelled_out(&part) {
-            // A connecting word says nothing about the type.
+        .flat_map(|part| match expand_abbreviation(&part) {
+            // `WORK_OF_ART`: the word `of` has no meaning for the type.
             _ if part.eq_ignore_ascii_case("of") => Vec::new(),
             Some(words) => words.iter().map(ToString::to_string).collect(),
             None => vec![part.to_lowercase()],
         })
         .collect();
-    if words.is_empty() { vec![NAMELESS.to_owned()] } else { words }
+    if words.is_empty() { vec![UNNAMED_TYPE.to_owned()] } else { words }
 }
 
-fn spelled_out(part: &str) -> Option<&'static [&'static str]> {
+fn expand_abbreviation(part: &str) -> Option<&'static [&'static str]> {
     ABBREVIATIONS
         .iter()
         .find(|(abbreviation, _)| part.eq_ignore_ascii_case(abbreviation))
         .map(|(_, words)| *words)
 }
 
-/// `OtherPROD` as Other, PROD; `PERderiv` as PER, deriv; `HTMLPage` as HTML, Page.
+/// Splits `OtherPROD` into Other and PROD, `PERderiv` into PER and deriv, `HTMLPage` into HTML and Page.
 fn split_camel(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut last = String::new();
@@ -126,7 +125,7 @@ fn split_camel(name: &str) -> Vec<String> {
         if c.is_uppercase() && part.chars().last().is_some_and(|before| !before.is_uppercase()) {
             parts.push(c.to_string());
         } else if c.is_lowercase() && after_capitals {
-            if spelled_out(part).is_none() {
+            if expand_abbreviation(part).is_none() {
                 last.extend(part.pop());
             }
             last.push(c);
@@ -141,10 +140,10 @@ fn split_camel(name: &str) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::words_of;
+    use super::related_words;
 
     #[test]
-    fn names_of_types_become_words() {
+    fn words_are_derived_from_the_names_of_types() {
         for (name, words) in [
             ("PER", "person"),
             ("org", "organization"),
@@ -166,7 +165,7 @@ mod tests {
             ("Ort", "ort"),
             ("ÖRTLICH", "örtlich"),
         ] {
-            assert_eq!(words_of(name).join(" "), words, "{name}");
+            assert_eq!(related_words(name).join(" "), words, "{name}");
         }
     }
 }

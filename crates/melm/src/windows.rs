@@ -1,24 +1,24 @@
-//! A sentence longer than the model, as overlapping windows that fit.
+//! Overlapping windows for a sentence that is longer than the model.
 //!
-//! Every token is some window's own exactly once, with context around it as far as there is room. Cuts are made only
-//! where the caller allows them: between mentions, so that each is seen whole; and the same goes for context.
+//! Each token is owned by exactly one window. The rest of a window is context around its own tokens. The caller says where a
+//! window may begin and end, so that no mention is split, in a window's own tokens or in its context.
 
 use std::ops::Range;
 
-/// A stretch of tokens that the model sees at once, and which of them count here.
+/// A range of tokens that the model reads at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Window {
     /// All tokens of the window.
     pub tokens: Range<usize>,
-    /// Those that are this window's own; the others are context, and some other window's own.
+    /// The tokens that this window owns. The others are context, and owned by other windows.
     pub own: Range<usize>,
 }
 
-/// Cuts tokens into windows of at most `limit` pieces, or says `None` if a stretch without an allowed cut is longer.
+/// Splits tokens into windows of at most `limit` pieces. Returns `None` if tokens that may not be separated are longer.
 ///
-/// Token `i` has `n_pieces[i]` pieces; `may_cut(i)` says whether tokens `i - 1` and `i` may be parted. All in one window
-/// if it fits; otherwise windows own about equal shares, of half the limit or less where cuts allow it, which leaves a
-/// quarter of the limit on each side for context.
+/// Token `i` has `n_pieces[i]` pieces. `may_cut(i)` returns true if tokens `i - 1` and `i` may be separated. If all tokens
+/// fit, there is one window. Otherwise windows own about equal shares, of half the limit or less where cuts allow it,
+/// which leaves a quarter of the limit on each side for context.
 ///
 /// ```
 /// use melm::windows::{Window, windows};
@@ -33,61 +33,61 @@ pub fn windows(
     limit: usize,
     may_cut: impl Fn(usize) -> bool,
 ) -> Option<Vec<Window>> {
-    let stretches = Stretches::new(n_pieces, may_cut);
-    let n = stretches.len();
-    if stretches.size(0..n) <= limit {
+    let blocks = Blocks::new(n_pieces, may_cut);
+    let n = blocks.len();
+    if blocks.size(0..n) <= limit {
         let all = 0..n_pieces.len();
         return Some(vec![Window { tokens: all.clone(), own: all }]);
     }
-    if (0..n).any(|at| stretches.size(at..at + 1) > limit) {
+    if (0..n).any(|at| blocks.size(at..at + 1) > limit) {
         return None;
     }
-    let own = stretches.shares(limit);
-    Some(own.into_iter().map(|own| stretches.window(own, limit)).collect())
+    let own = blocks.shares(limit);
+    Some(own.into_iter().map(|own| blocks.add_context(own, limit)).collect())
 }
 
-/// Tokens that may not be parted, taken together; ranges here count stretches.
-struct Stretches {
-    /// The first token of each, then the number of tokens.
+/// The tokens in blocks that may not be split. Ranges in its methods are ranges of blocks.
+struct Blocks {
+    /// The first token of each block, then the number of tokens.
     starts: Vec<usize>,
-    /// Pieces before each of `starts`.
+    /// The number of pieces before each of `starts`.
     before: Vec<usize>,
 }
 
-impl Stretches {
+impl Blocks {
     fn new(n_pieces: &[usize], may_cut: impl Fn(usize) -> bool) -> Self {
         let n_tokens = n_pieces.len();
-        let mut stretches = Self { starts: Vec::new(), before: Vec::new() };
+        let mut blocks = Self { starts: Vec::new(), before: Vec::new() };
         let mut before = 0;
         for (token, n) in n_pieces.iter().enumerate() {
             if token == 0 || may_cut(token) {
-                stretches.starts.push(token);
-                stretches.before.push(before);
+                blocks.starts.push(token);
+                blocks.before.push(before);
             }
             before += n;
         }
-        stretches.starts.push(n_tokens);
-        stretches.before.push(before);
-        stretches
+        blocks.starts.push(n_tokens);
+        blocks.before.push(before);
+        blocks
     }
 
     fn len(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// Pieces of a range of stretches.
+    /// Returns the number of pieces in a range of blocks.
     fn size(&self, range: Range<usize>) -> usize {
         self.before[range.end] - self.before[range.start]
     }
 
-    /// Ranges of about equal size, each of which fits the limit.
+    /// Splits all blocks into ranges of about equal size, each of which fits the limit.
     fn shares(&self, limit: usize) -> Vec<Range<usize>> {
         let total = self.size(0..self.len());
         let n_shares = (2 * total).div_ceil(limit);
         let mut shares = Vec::with_capacity(n_shares);
         let mut start = 0;
         for end in 1..=self.len() {
-            // The border that this share should end at, were there a cut everywhere.
+            // Where this share would end if a cut were allowed everywhere.
             let border = (shares.len() + 1) * total / n_shares;
             let is_last = end == self.len();
             let is_nearest = !is_last
@@ -100,8 +100,8 @@ impl Stretches {
         shares
     }
 
-    /// A share with context around it: always on the side that has less so far, while there is room.
-    fn window(&self, own: Range<usize>, limit: usize) -> Window {
+    /// Adds context around a share, block by block on the side that has less so far, as long as it fits.
+    fn add_context(&self, own: Range<usize>, limit: usize) -> Window {
         let Range { mut start, mut end } = own.clone();
         loop {
             let grown = [start.checked_sub(1).map(|s| s..end), Some(start..end + 1)];
@@ -133,7 +133,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn windows_fit_and_their_own_tokens_are_all_tokens_once(
+        fn windows_fit_and_each_token_is_owned_once(
             (n_pieces, cuts) in tokens(), limit in 1usize..80,
         ) {
             let size = |range: Range<usize>| n_pieces[range].iter().sum::<usize>();
@@ -160,7 +160,7 @@ mod tests {
         }
 
         #[test]
-        fn with_a_cut_everywhere_each_side_has_its_quarter(n in 200usize..900, limit in 16usize..150) {
+        fn each_side_has_a_quarter_of_context_if_cuts_are_allowed_everywhere(n in 200usize..900, limit in 16usize..150) {
             let found = windows(&vec![1; n], limit, |_| true).unwrap();
             for Window { tokens, own } in &found {
                 prop_assert!(own.len() <= limit / 2 + 1);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mention_moves_as_a_whole_into_one_window() {
+    fn a_mention_is_never_split() {
         let mention = 3..7;
         let found = windows(&[1; 10], 6, |at| at <= mention.start || at >= mention.end).unwrap();
         assert!(found.iter().all(|window| {

@@ -126,10 +126,10 @@ impl Drafter {
         let mut entities = window.entities.iter().peekable();
         let mut set_of = Vec::with_capacity(masked.positions.len());
         for (position, original) in masked.positions.iter().zip(&masked.originals) {
-            while entities.next_if(|entity| entity.place.end <= *position).is_some() {}
+            while entities.next_if(|entity| entity.piece_range.end <= *position).is_some() {}
             let entity = entities.peek().expect("masked positions are in entity tokens, in order");
             let begins_word =
-                *position == entity.place.start || tokenizer.is_word_initial(*original);
+                *position == entity.piece_range.start || tokenizer.is_word_initial(*original);
             let text = tokenizer.text(*original);
             let token = sentence.tokens()[entity.token].as_str();
             let constraint =
@@ -172,9 +172,9 @@ impl Drafter {
     }
 
     fn spell(&self, task: &FillTask<'_>, entity: &EntityToken, old: &Token) -> SpelledToken {
-        let pieces = &task.masked.pieces[entity.place.clone()];
+        let pieces = &task.masked.pieces[entity.piece_range.clone()];
         // Pieces may spell their token in another normal form, so an unchanged token is copied, not spelled.
-        if *pieces == task.window.pieces[entity.place.clone()] {
+        if *pieces == task.window.pieces[entity.piece_range.clone()] {
             return SpelledToken::Unchanged;
         }
         spell_token(self.lm.tokenizer(), pieces, old, &self.settings.banned)
@@ -199,10 +199,10 @@ fn guessed_pieces<'t>(
 ) -> impl Iterator<Item = GuessedPiece> + 't {
     let masked = task.masked.positions.iter().zip(&task.masked.originals).zip(&task.chosen);
     masked.filter_map(move |((position, original), chosen)| {
-        let chosen = chosen.as_ref().filter(|_| entity.place.contains(position))?;
+        let chosen = chosen.as_ref().filter(|_| entity.piece_range.contains(position))?;
         Some(GuessedPiece {
             token: entity.token,
-            position: position - entity.place.start,
+            position: position - entity.piece_range.start,
             old: tokenizer.piece(*original).to_owned(),
             new: tokenizer.piece(chosen.candidate.piece).to_owned(),
             rank: chosen.rank,

@@ -51,6 +51,6 @@ mod spell;
 
 pub use drafter::{Drafter, Progress, Round};
 pub use settings::{
-    FillOrder, GenerateSettings, NotASampling, NotATemperature, NotRanks, Ranks, Sampling,
-    Temperature, WithoutMentions,
+    FillOrder, GenerateSettings, InvalidRanks, InvalidSampling, InvalidTemperature, Ranks,
+    Sampling, Temperature, WithoutMentions,
 };

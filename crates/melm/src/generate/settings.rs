@@ -1,4 +1,4 @@
-//! How drafts are generated.
+//! The settings of generation.
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mask::GenerationMask;
 
-/// Which of the allowed pieces, counted from the likeliest, may be chosen (FIDELITY row 5).
+/// The ranks, from the most probable allowed piece, among which a piece is chosen (FIDELITY row 5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "(usize, usize)", into = "(usize, usize)")]
 pub struct Ranks {
@@ -14,10 +14,10 @@ pub struct Ranks {
     last: usize,
 }
 
-/// The numbers are not two ranks in order.
+/// The two numbers are not valid ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("ranks are two numbers from 1 on, the first not above the last; found {0} and {1}")]
-pub struct NotRanks(usize, usize);
+pub struct InvalidRanks(usize, usize);
 
 impl Ranks {
     /// The first rank, from 1.
@@ -25,18 +25,18 @@ impl Ranks {
         self.first
     }
 
-    /// The last rank: the paper's k, if the first is 1.
+    /// The last rank, which is the paper's k if the first is 1.
     pub fn last(self) -> usize {
         self.last
     }
 }
 
 impl TryFrom<(usize, usize)> for Ranks {
-    type Error = NotRanks;
+    type Error = InvalidRanks;
 
-    fn try_from((first, last): (usize, usize)) -> Result<Self, NotRanks> {
+    fn try_from((first, last): (usize, usize)) -> Result<Self, InvalidRanks> {
         let in_order = 1 <= first && first <= last;
-        if in_order { Ok(Self { first, last }) } else { Err(NotRanks(first, last)) }
+        if in_order { Ok(Self { first, last }) } else { Err(InvalidRanks(first, last)) }
     }
 }
 
@@ -46,21 +46,25 @@ impl From<Ranks> for (usize, usize) {
     }
 }
 
-/// A number above 0 by which log-probabilities are divided.
+/// A sampling temperature: a number above 0 by which log-probabilities are divided.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "f64", into = "f64")]
 pub struct Temperature(f64);
 
-/// The number is not above 0, or not a number.
+/// The number is not a valid temperature.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("a temperature is a number above 0, found {0}")]
-pub struct NotATemperature(f64);
+pub struct InvalidTemperature(f64);
 
 impl TryFrom<f64> for Temperature {
-    type Error = NotATemperature;
+    type Error = InvalidTemperature;
 
-    fn try_from(value: f64) -> Result<Self, NotATemperature> {
-        if value > 0.0 && value.is_finite() { Ok(Self(value)) } else { Err(NotATemperature(value)) }
+    fn try_from(value: f64) -> Result<Self, InvalidTemperature> {
+        if value > 0.0 && value.is_finite() {
+            Ok(Self(value))
+        } else {
+            Err(InvalidTemperature(value))
+        }
     }
 }
 
@@ -70,31 +74,31 @@ impl From<Temperature> for f64 {
     }
 }
 
-/// How one of the pieces within the ranks is chosen: as text `uniform` or `temperature-0.8`.
+/// How one of the pieces within the ranks is chosen. Written as `uniform` or `temperature-0.8`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Sampling {
-    /// Each is equally likely (the paper).
+    /// Each with the same probability (the paper).
     #[default]
     Uniform,
     /// In proportion to p^(1/T).
     Temperature(Temperature),
 }
 
-/// The text says not how to choose.
+/// The text is not a valid [`Sampling`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected `uniform` or `temperature-0.8`, found `{0}`")]
-pub struct NotASampling(String);
+pub struct InvalidSampling(String);
 
 impl TryFrom<String> for Sampling {
-    type Error = NotASampling;
+    type Error = InvalidSampling;
 
-    fn try_from(text: String) -> Result<Self, NotASampling> {
+    fn try_from(text: String) -> Result<Self, InvalidSampling> {
         let number = text.strip_prefix("temperature-").and_then(|t| t.parse::<f64>().ok());
         match (text.as_str(), number.map(Temperature::try_from)) {
             ("uniform", _) => Ok(Self::Uniform),
             (_, Some(Ok(temperature))) => Ok(Self::Temperature(temperature)),
-            _ => Err(NotASampling(text)),
+            _ => Err(InvalidSampling(text)),
         }
     }
 }
@@ -108,67 +112,67 @@ impl From<Sampling> for String {
     }
 }
 
-/// In which order masked pieces are guessed.
+/// The order in which masked positions are filled.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FillOrder {
-    /// All at once, none knowing of the others (the paper).
+    /// All at once, independently of each other (the paper).
     #[default]
     AtOnce,
-    /// Each given those to its left: pieces of one word then fit together.
+    /// From left to right, each given the pieces chosen before it. The pieces of a word then fit together.
     LeftToRight,
 }
 
-/// What becomes of sentences without a mention (FIDELITY row 17).
+/// What to do with sentences without a mention (FIDELITY row 17).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutMentions {
-    /// There is no draft of them.
+    /// They have no drafts.
     #[default]
     LeftOut,
-    /// Each is copied every round (the authors' code): they keep their share of the sentences.
+    /// Each is copied in every round, so that their share of the sentences does not change (the authors' code).
     Copied,
 }
 
-/// How drafts are generated.
+/// The `[generate]` section of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerateSettings {
-    /// The paper's R: how many drafts each sentence gets.
+    /// The number of drafts of each sentence (the paper's R).
     pub rounds: NonZeroU32,
-    /// What is masked.
+    /// How positions are masked.
     pub mask: GenerationMask,
-    /// Which pieces may be chosen.
+    /// The ranks among which a piece is chosen.
     pub ranks: Ranks,
-    /// How one of them is chosen.
+    /// How a piece is chosen among them.
     pub sampling: Sampling,
-    /// In which order.
+    /// The order in which positions are filled.
     pub order: FillOrder,
-    /// Whether a piece is replaced only by one of the same casing: all capitals, a capital first, none.
+    /// Replace a piece only by pieces of the same casing.
     pub keep_case: bool,
-    /// Whether a token is replaced only by one of the same script.
+    /// Replace a token only by pieces of the same script.
     pub keep_script: bool,
-    /// Texts that no guessed piece and no new token may be.
+    /// Texts that are not allowed as a piece or as a new token.
     pub banned: Vec<String>,
-    /// What becomes of sentences without a mention: `"left-out"` or `"copied"`.
+    /// What to do with sentences without a mention: `"left-out"` or `"copied"`.
     pub without_mentions: WithoutMentions,
-    /// Pieces that the model reads at a time; has no influence on what is drawn.
+    /// The most pieces in a batch. Drafts do not depend on it.
     #[serde(skip, default = "pieces_per_batch")]
     pub pieces_per_batch: NonZeroUsize,
 }
 
-/// Enough rows for the products to be efficient, few enough for small machines.
-const PIECES_PER_BATCH: NonZeroUsize = NonZeroUsize::new(2_048).expect("it is not 0");
+/// Large enough for efficient matrix products, small enough for the memory of small machines.
+const PIECES_PER_BATCH: NonZeroUsize = NonZeroUsize::new(2_048).expect("not 0");
 
 fn pieces_per_batch() -> NonZeroUsize {
     PIECES_PER_BATCH
 }
 
-/// Section 4.1.
-const ROUNDS: NonZeroU32 = NonZeroU32::new(3).expect("it is not 0");
+/// The paper's R (section 4.1).
+const ROUNDS: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
 
 impl Default for GenerateSettings {
-    /// The paper's: uniform among the five likeliest (section 2.3).
+    /// The paper's settings: uniform among the five most probable pieces (section 2.3).
     fn default() -> Self {
         Self {
             rounds: ROUNDS,
@@ -190,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn settings_that_make_no_sense_are_refused() {
+    fn invalid_settings_are_refused() {
         assert!(Ranks::try_from((0, 5)).is_err() && Ranks::try_from((3, 2)).is_err());
         assert!(Temperature::try_from(0.0).is_err() && Temperature::try_from(f64::NAN).is_err());
         let read = |text: &str| serde_json::from_str::<GenerateSettings>(text);

@@ -23,11 +23,11 @@ fn pieces(corpus: &Corpus) -> Vec<String> {
     let linearized = linearize(corpus, &tokenizer, Some(&markers), 512).unwrap();
     for window in &linearized.windows {
         let plain = tokenizer.encode(corpus.sentences()[window.sentence].tokens()).unwrap();
-        for (place, range) in window.places.iter().zip(&plain.tokens) {
+        for (place, range) in window.piece_ranges.iter().zip(&plain.tokens) {
             let expected = &plain.pieces[range.start as usize..range.end as usize];
             assert_eq!(&window.pieces[place.clone()], expected);
         }
-        assert_eq!(window.places.len(), plain.tokens.len());
+        assert_eq!(window.piece_ranges.len(), plain.tokens.len());
         assert_eq!(window.pieces[0], plain.pieces[0]);
         assert_eq!(window.pieces.last(), plain.pieces.last());
         // Two markers of the tag and one of the language for each entity token.

@@ -81,7 +81,7 @@ fn guesses_are_the_models_in_both_orders() {
                 let pieces = draft.replacements.iter().flat_map(|r| &r.pieces);
                 let guesses: Vec<_> = pieces
                     .map(|piece| {
-                        let place = &window.places[piece.token - window.tokens.start];
+                        let place = &window.piece_ranges[piece.token - window.tokens.start];
                         let id = tokenizer.id(&piece.new).unwrap();
                         (place.start + piece.position, id, piece.rank)
                     })

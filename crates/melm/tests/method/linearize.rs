@@ -37,7 +37,7 @@ fn texts(linearized: &Linearized, tokenizer: &Tokenizer) -> Vec<String> {
 fn unlinearized(window: &Linearized) -> Encoded {
     let mut encoded = Encoded { pieces: vec![window.pieces[0]], ..Encoded::default() };
     let count = |n: usize| u32::try_from(n).unwrap();
-    for place in &window.places {
+    for place in &window.piece_ranges {
         let start = encoded.pieces.len();
         encoded.pieces.extend(&window.pieces[place.clone()]);
         encoded.tokens.push(count(start)..count(encoded.pieces.len()));
@@ -86,11 +86,11 @@ proptest! {
                 let encoded = tokenizer.encode(&sentence.tokens()[window.tokens.clone()]).unwrap();
                 prop_assert_eq!(unlinearized(window).pieces, encoded.pieces);
                 for entity in &window.entities {
-                    prop_assert_eq!(&window.places[entity.token - window.tokens.start], &entity.place);
+                    prop_assert_eq!(&window.piece_ranges[entity.token - window.tokens.start], &entity.piece_range);
                     let markers: Vec<_> = markers.iter().map(|(_, id)| id).collect();
-                    let before = window.pieces[entity.place.start - 1];
+                    let before = window.pieces[entity.piece_range.start - 1];
                     prop_assert_eq!(markers.contains(&before), marked);
-                    prop_assert!(!marked || before == window.pieces[entity.place.end]);
+                    prop_assert!(!marked || before == window.pieces[entity.piece_range.end]);
                 }
             }
         }
@@ -109,7 +109,7 @@ fn an_example_with_every_piece_in_its_place() {
         texts(window, &tokenizer).join(" "),
         "<s> ▁near <B-LOC> ▁Bad <B-LOC> <I-LOC> ▁God es berg <I-LOC> </s>"
     );
-    assert_eq!(window.places, [1..2, 3..4, 6..9]);
+    assert_eq!(window.piece_ranges, [1..2, 3..4, 6..9]);
     let entities: Vec<_> = window.entities.iter().map(|e| (e.token, e.mention)).collect();
     assert_eq!(entities, [(1, 0), (2, 0)]);
 }

@@ -113,7 +113,7 @@ proptest! {
                 for entity in &window.entities {
                     let is_masked = |at: &usize| masked.positions.contains(at);
                     let is_bare = |at: &usize| ["▁", "Ġ"].contains(&tokenizer.piece(window.pieces[*at]));
-                    let mut all = entity.place.clone().filter(|at| !is_bare(at));
+                    let mut all = entity.piece_range.clone().filter(|at| !is_bare(at));
                     let n = all.clone().filter(is_masked).count();
                     prop_assert!(n == 0 || all.all(|at| is_masked(&at)));
                 }
@@ -127,7 +127,7 @@ fn mention_of(n: usize) -> (Linearized, Masker) {
     let text = "a/B-X ".to_owned() + &"a/I-X ".repeat(n - 1) + "a/O";
     let mut tokenizer = tokenizer("byte_level");
     let (windows, masker) = windows(&read(&text), &mut tokenizer);
-    assert_eq!(windows[0].entities.iter().map(|e| e.place.len()).sum::<usize>(), n);
+    assert_eq!(windows[0].entities.iter().map(|e| e.piece_range.len()).sum::<usize>(), n);
     (windows[0].clone(), masker)
 }
 
@@ -149,8 +149,11 @@ fn numbers_of_masked_units_have_the_exact_distribution() {
             let drawn = masker.for_generation(&window, &GenerationMask::default(), key);
             counts[drawn.positions.len()] += 1.0;
             for position in drawn.positions {
-                places[window.entities.iter().position(|e| e.place.start == position).unwrap()] +=
-                    1.0;
+                places[window
+                    .entities
+                    .iter()
+                    .position(|e| e.piece_range.start == position)
+                    .unwrap()] += 1.0;
             }
         }
         let middle = n as f64 / 2.0;
@@ -177,7 +180,9 @@ fn every_unit_is_masked_at_the_training_rate() {
     for epoch in 0..10_000 {
         let drawn = masker.for_training(&window, &TrainingMask::default(), key(), epoch);
         for position in drawn.positions {
-            counts[window.entities.iter().position(|e| e.place.start == position).unwrap()] += 1.0;
+            counts
+                [window.entities.iter().position(|e| e.piece_range.start == position).unwrap()] +=
+                1.0;
         }
     }
     // 5 standard deviations of a binomial share.
@@ -209,7 +214,7 @@ fn scopes_differ_in_what_they_count() {
     };
     let all = draw(Scope::Whole, 0);
     assert_eq!(all, guessable(&corpus, window, &tokenizer).concat());
-    let last = window.entities[1].place.end - 1;
+    let last = window.entities[1].piece_range.end - 1;
     assert!((0..50).all(|round| draw(Scope::Token, round).contains(&last)));
     assert!((0..50).any(|round| !draw(Scope::Mention, round).contains(&last)));
 }

@@ -1,5 +1,6 @@
-//! Sentences that a model writes from nothing, as the baselines DAGA and `MulDA` do: which of them are drafts, and why the
-//! others are none.
+//! Free generation: the baselines DAGA and `MulDA` write whole sentences instead of filling masks.
+//!
+//! Each written sentence becomes a draft or is rejected. Rejected sentences are counted by reason.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -12,35 +13,35 @@ use crate::draft::Draft;
 use crate::random::StreamKey;
 use crate::stage::Stage;
 
-/// Why something written is no draft.
+/// The reason why a written sentence is not a draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RejectReason {
-    /// It did not end within the longest length.
+    /// The sentence did not end within the maximum length.
     Unfinished,
-    /// It does not begin with a language, of which the corpus has several.
+    /// The sentence does not begin with a language, although the corpus has several.
     NoLanguage,
-    /// It has no token.
+    /// The sentence has no token.
     Empty,
-    /// A tag is followed by no token.
+    /// A tag is not followed by a token.
     TagWithoutToken,
-    /// Its tags break the scheme of the corpus: an `I-` without its `B-`.
+    /// The tags are not valid in the scheme of the corpus, such as an `I-` without its `B-`.
     BrokenTags,
-    /// It has no mention.
+    /// The sentence has no mention.
     NoMention,
-    /// It has a token, or only tokens, that nobody knows.
+    /// The sentence has an unknown token, or (where unknown tokens are kept) only unknown tokens.
     UnknownToken,
-    /// Its pieces spell no token.
+    /// The pieces do not spell a valid token.
     NotAToken,
-    /// It repeats a gold sentence.
+    /// The sentence repeats a gold sentence.
     RepeatsGold,
-    /// It repeats a sentence written before it in the same round.
+    /// The sentence repeats an earlier one of the same round.
     RepeatsDraft,
 }
 
 impl RejectReason {
-    /// What a report says of it.
-    pub fn described(self) -> &'static str {
+    /// A short description for reports.
+    pub fn description(self) -> &'static str {
         match self {
             Self::Unfinished => "never ended",
             Self::NoLanguage => "no language",
@@ -49,20 +50,20 @@ impl RejectReason {
             Self::BrokenTags => "tags out of order",
             Self::NoMention => "no mention",
             Self::UnknownToken => "unknown tokens",
-            Self::NotAToken => "a token that is none",
-            Self::RepeatsGold => "repeat a gold sentence",
-            Self::RepeatsDraft => "repeat each other",
+            Self::NotAToken => "an invalid token",
+            Self::RepeatsGold => "repeats of gold",
+            Self::RepeatsDraft => "repeats of a draft",
         }
     }
 }
 
-/// How many sentences were written that are no drafts, by reason.
+/// The number of rejected sentences by reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RejectedCounts(BTreeMap<RejectReason, usize>);
 
 impl RejectedCounts {
-    /// One more.
+    /// Counts one rejected sentence.
     pub fn count(&mut self, reason: RejectReason) {
         *self.0.entry(reason).or_default() += 1;
     }
@@ -74,7 +75,7 @@ impl RejectedCounts {
         }
     }
 
-    /// Whether nothing was rejected.
+    /// Returns true if no sentence was rejected.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -84,13 +85,13 @@ impl RejectedCounts {
         self.0.iter().map(|(reason, n)| (*reason, *n))
     }
 
-    /// All of them together.
+    /// The number of all rejected sentences.
     pub fn total(&self) -> usize {
         self.0.values().sum()
     }
 }
 
-/// The sentence of tokens and tags, unless it is not worth being a draft.
+/// Builds a sentence from tokens and tags. Fails if its tags are invalid, or if it has no token or no mention.
 pub(crate) fn checked_sentence(
     tokens: Vec<Token>,
     tags: Vec<Tag>,
@@ -105,25 +106,27 @@ pub(crate) fn checked_sentence(
     Sentence::new(tokens, tags).map_err(|_| RejectReason::Empty)
 }
 
-/// A round of a method that writes.
+/// The settings of one round of a method that writes sentences.
 #[derive(Clone, Copy)]
 pub(crate) struct WritingRound {
-    /// Its number, from 1.
+    /// The number of the round, from 1.
     pub(crate) number: u32,
-    /// All rounds.
-    pub(crate) of: u64,
-    /// How many sentences are written at most for each that is wanted.
+    /// The total number of rounds.
+    pub(crate) n_rounds: u64,
+    /// The maximum number of sentences written for each draft that is wanted.
     pub(crate) tries: usize,
-    /// How many are written side by side.
-    pub(crate) side_by_side: usize,
+    /// The number of sentences written in one batch.
+    pub(crate) batch_size: usize,
 }
 
-/// What some tries wrote, each by its own stream below the key.
+/// The sentences that a batch of tries wrote, or the reasons why they were rejected.
 type Written = Result<Vec<Result<Sentence, RejectReason>>, Error>;
 
 impl WritingRound {
-    /// Lets `write` write until there are as many drafts as a method that fills masks would make of gold, or until it has
-    /// tried often enough.
+    /// Calls `write` for batches of tries until there is one draft for each gold sentence with a mention, as many as a method
+    /// that fills masks makes, or until the maximum number of tries is reached. Each try has its own stream below the key.
+    ///
+    /// Returns the drafts and the counts of rejected sentences.
     pub(crate) fn collect(
         self,
         gold: &Corpus,
@@ -135,20 +138,20 @@ impl WritingRound {
         let most = collector.wanted.saturating_mul(self.tries);
         let mut n_tried = 0;
         while !collector.is_full() && n_tried < most {
-            let tries = n_tried..most.min(n_tried + self.side_by_side);
+            let tries = n_tried..most.min(n_tried + self.batch_size);
             n_tried = tries.end;
             for written in write(key, tries)? {
-                collector.take(written);
+                collector.add(written);
             }
             let wanted = collector.wanted as u64;
             let done = u64::from(self.number - 1) * wanted + collector.drafts.len() as u64;
-            stage.progress(done, wanted * self.of)?;
+            stage.progress(done, wanted * self.n_rounds)?;
         }
         Ok((collector.drafts, collector.rejected))
     }
 }
 
-/// The drafts of a round among all that is written, until there are as many as wanted.
+/// Collects the drafts of a round until there are enough.
 struct Collector {
     round: u32,
     wanted: usize,
@@ -159,7 +162,7 @@ struct Collector {
 }
 
 impl Collector {
-    /// For a round that is to have as many drafts as a method that fills masks: one for each sentence with a mention.
+    /// Creates a collector that wants one draft for each gold sentence with a mention.
     fn new(gold: &Corpus, round: u32) -> Self {
         let sentences = gold.sentences().iter();
         let wanted = sentences.clone().filter(|s| s.mentions().next().is_some()).count();
@@ -172,8 +175,8 @@ impl Collector {
         self.drafts.len() == self.wanted
     }
 
-    /// Takes what was written next; nothing once there are enough drafts.
-    fn take(&mut self, written: Result<Sentence, RejectReason>) {
+    /// Adds a written sentence or counts it as rejected. Does nothing once there are enough drafts.
+    fn add(&mut self, written: Result<Sentence, RejectReason>) {
         if self.is_full() {
             return;
         }
@@ -200,7 +203,7 @@ mod tests {
     use melm_text::{ReadOptions, Source};
 
     #[test]
-    fn what_is_no_draft_is_counted_by_its_reason_and_enough_is_enough() {
+    fn rejected_sentences_are_counted_by_reason_and_collecting_stops_when_full() {
         let source = Source::from_text("a", "in O\nBonn B-LOC\n\nin O\nGhent B-LOC\n\nso O\n");
         let gold = Corpus::read(&source, &ReadOptions::default()).unwrap();
         let outside = Tag::Outside;
@@ -218,7 +221,7 @@ mod tests {
             (vec!["in", "Oslo"], vec![outside, begin]),
         ] {
             let tokens = tokens.into_iter().map(|t| Token::new(t).unwrap()).collect();
-            collector.take(checked_sentence(tokens, tags, gold.scheme()));
+            collector.add(checked_sentence(tokens, tags, gold.scheme()));
         }
         let Collector { drafts, rejected, .. } = collector;
         let places: Vec<_> = drafts.iter().map(|d| d.sentence.tokens()[1].as_str()).collect();

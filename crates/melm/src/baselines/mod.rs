@@ -1,4 +1,4 @@
-//! What the paper compares with.
+//! The baselines of the paper, and mention replacement and token replacement as methods of their own.
 
 mod daga;
 mod mulda;

@@ -1,4 +1,4 @@
-//! Label-wise token replacement (Dai and Adel 2020, "LwTR"): a token gives way to another of its tag.
+//! Label-wise token replacement (Dai and Adel 2020, "LwTR"): replaces tokens by others with the same tag.
 
 use std::collections::BTreeMap;
 
@@ -8,32 +8,37 @@ use super::SubstituteSettings;
 use crate::draft::{Draft, Replacement, Swap};
 use crate::random::StreamKey;
 
-/// A sentence, and a place in it.
-type Occurrence = (usize, usize);
+/// The index of a sentence and of a token in it.
+struct TokenOccurrence {
+    sentence: usize,
+    token: usize,
+}
 
-/// All tokens of a corpus by tag, to draw from.
+/// Replaces tokens by other tokens of the same corpus, language and tag.
 pub struct ReplaceTokens<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
-    /// By language, if there are several, and tag: the sentence and the place of every occurrence. Drawing one uniformly draws a token as often as it occurs with
-    /// the tag.
-    occurrences: BTreeMap<(Option<Language>, Tag), Vec<Occurrence>>,
+    /// All occurrences of tokens, by language (if the corpus has several) and tag. A uniform draw chooses a token as often
+    /// as it occurs with the tag.
+    occurrences: BTreeMap<(Option<Language>, Tag), Vec<TokenOccurrence>>,
 }
 
 impl<'a> ReplaceTokens<'a> {
-    /// Collects the tokens.
+    /// Collects the tokens of a corpus.
     pub fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
         let mut occurrences: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (number, sentence) in corpus.sentences().iter().enumerate() {
-            for (at, tag) in sentence.tags().iter().enumerate() {
+            for (token, tag) in sentence.tags().iter().enumerate() {
                 let key = (sentence.language(), *tag);
-                occurrences.entry(key).or_default().push((number, at));
+                let occurrence = TokenOccurrence { sentence: number, token };
+                occurrences.entry(key).or_default().push(occurrence);
             }
         }
         Self { corpus, settings, occurrences }
     }
 
-    /// One draft of every sentence with a mention. The tags stay; whether a token is replaced is drawn for each, `O` too.
+    /// Makes one draft of every sentence with a mention. Each token is replaced with the settings' probability, including
+    /// tokens outside mentions. The tags stay the same.
     pub fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
         let key = key.at(u64::from(round));
         let sentences = self.corpus.sentences().iter().enumerate();
@@ -52,15 +57,15 @@ impl<'a> ReplaceTokens<'a> {
         for (token, tag) in sentence.tags().iter().enumerate() {
             if generator.uniform() < self.settings.rate.value() {
                 let same = &self.occurrences[&(sentence.language(), *tag)];
-                let (sentence, from) = same[generator.below(same.len())];
-                swaps.push(Swap { token, sentence, from });
+                let donor = &same[generator.below(same.len())];
+                swaps.push(Swap { token, sentence: donor.sentence, from: donor.token });
             }
         }
         swaps
     }
 }
 
-/// The draft in which tokens of the source have given way to others, columns and all.
+/// Makes the draft of sentence `source` in which tokens are replaced, together with their columns.
 pub(crate) fn swapped(corpus: &Corpus, source: usize, round: u32, swaps: Vec<Swap>) -> Draft {
     let (sentences, own) = (corpus.sentences(), &corpus.sentences()[source]);
     let stretches = swaps.iter().map(|swap| {
@@ -99,8 +104,9 @@ mod tests {
         Corpus::read(&Source::from_text("a", TEXT), &ReadOptions::default()).unwrap()
     }
 
-    /// The probability of each token at a place of a draft, worked out from the words of the paper: with the rate a
-    /// token of the same tag, as often as it has the tag in the training set; otherwise the token itself.
+    /// The probability of each token at each position of a draft, computed from the definition in the paper. With
+    /// probability `rate`, a token of the same tag is drawn in proportion to its frequency with the tag. Otherwise the
+    /// token stays.
     fn expected(text: &str, rate: f64) -> Vec<Vec<BTreeMap<String, f64>>> {
         let sentences: Vec<Vec<(&str, &str)>> = text
             .split("\n\n")
@@ -124,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_are_drawn_as_often_as_the_paper_says() {
+    fn tokens_are_drawn_with_the_probabilities_of_the_paper() {
         let (corpus, rate, n) = (corpus(), 0.3, 20_000);
         let settings = SubstituteSettings { rate: Rate::constant(rate) };
         let method = ReplaceTokens::new(&corpus, settings);
@@ -147,12 +153,12 @@ mod tests {
                 }
             }
         }
-        // What the paper cannot draw was never drawn.
+        // Tokens with probability 0 were never drawn.
         assert!(counts.is_empty(), "{counts:?}");
     }
 
     #[test]
-    fn tags_stay_and_columns_move_with_their_tokens() {
+    fn tags_stay_and_replaced_tokens_bring_their_columns() {
         let corpus = corpus();
         let settings = SubstituteSettings { rate: Rate::constant(1.0) };
         let method = ReplaceTokens::new(&corpus, settings);

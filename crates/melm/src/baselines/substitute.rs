@@ -1,4 +1,4 @@
-//! Label-wise substitution (Dai and Adel 2020, "mention replacement"): a mention gives way to another of its type.
+//! Label-wise substitution (Dai and Adel 2020, "mention replacement"): replaces mentions by others of the same type.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,39 +10,43 @@ use crate::draft::{Donor, Draft, Replacement};
 use crate::random::StreamKey;
 use crate::rate::Rate;
 
-/// How mentions (`label-wise`) or tokens (`lwtr`) are replaced.
+/// The settings of the methods that replace mentions (`label-wise`) or tokens (`lwtr`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SubstituteSettings {
-    /// The probability that one is replaced.
+    /// The probability that a mention or token is replaced.
     pub rate: Rate,
 }
 
-/// A sentence, and a mention in it.
-type Occurrence = (usize, Mention);
+/// A mention and the index of its sentence.
+struct MentionOccurrence {
+    sentence: usize,
+    mention: Mention,
+}
 
-/// All mentions of a corpus by type, to draw from.
+/// Replaces mentions by other mentions of the same corpus, language and type.
 pub struct Substitute<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
-    /// By language, if there are several, and type: the sentence and the mention, every occurrence once.
-    mentions: BTreeMap<(Option<Language>, EntityType), Vec<Occurrence>>,
+    /// All occurrences of mentions, by language (if the corpus has several) and type.
+    mentions: BTreeMap<(Option<Language>, EntityType), Vec<MentionOccurrence>>,
 }
 
 impl<'a> Substitute<'a> {
-    /// Collects the mentions.
+    /// Collects the mentions of a corpus.
     pub fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
         let mut mentions: BTreeMap<_, Vec<_>> = BTreeMap::new();
-        for (at, sentence) in corpus.sentences().iter().enumerate() {
+        for (number, sentence) in corpus.sentences().iter().enumerate() {
             for mention in sentence.mentions() {
                 let key = (sentence.language(), mention.entity_type);
-                mentions.entry(key).or_default().push((at, mention));
+                let occurrence = MentionOccurrence { sentence: number, mention };
+                mentions.entry(key).or_default().push(occurrence);
             }
         }
         Self { corpus, settings, mentions }
     }
 
-    /// One draft of every sentence with a mention. At least one mention is drawn to be replaced.
+    /// Makes one draft of every sentence with a mention. At least one mention of each is replaced, possibly by an equal one.
     pub fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
         let sentences = self.corpus.sentences().iter().enumerate();
         let key = key.at(u64::from(round));
@@ -63,8 +67,8 @@ impl<'a> Substitute<'a> {
         let donors = own.iter().zip(drawn).map(|(mention, is_drawn)| {
             let others = &self.mentions[&(sentence.language(), mention.entity_type)];
             is_drawn.then(|| {
-                let (sentence, other) = &others[generator.below(others.len())];
-                Donor { sentence: *sentence, tokens: other.tokens.clone() }
+                let other = &others[generator.below(others.len())];
+                Donor { sentence: other.sentence, tokens: other.mention.tokens.clone() }
             })
         });
         let donors: Vec<_> = donors.collect();
@@ -72,7 +76,8 @@ impl<'a> Substitute<'a> {
     }
 }
 
-/// The draft in which mentions of the source have given way to others: one donor, or none, for each.
+/// Makes the draft of sentence `source` in which mentions are replaced by their donors. `donors` has one entry for each
+/// mention of the sentence; `None` keeps the mention.
 pub fn substituted(corpus: &Corpus, source: usize, round: u32, donors: &[Option<Donor>]) -> Draft {
     let sentences = corpus.sentences();
     let tokens_of = |sentence: usize, tokens: &Range<usize>| {
@@ -119,7 +124,7 @@ mod tests {
         Rio NE B-LOC\nand K O\nBonn NE B-LOC\nDr T B-PER\nNo NE I-PER\n\nso A O\n\n";
 
     #[test]
-    fn mentions_move_with_their_columns_and_everything_else_stays() {
+    fn replaced_mentions_bring_their_columns_and_nothing_else_changes() {
         let corpus = Corpus::read(&Source::from_text("a", TEXT), &ReadOptions::default()).unwrap();
         let settings = SubstituteSettings { rate: Rate::constant(0.5) };
         let substitute = Substitute::new(&corpus, settings);

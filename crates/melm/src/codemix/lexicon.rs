@@ -1,4 +1,4 @@
-//! The mentions of every language by type, and the one most like another.
+//! The mentions of every language by type, and the search for the most similar one.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::MentionVectors;
 
-/// The label-wise mention sets of a corpus's languages: every mention once, where it occurs first.
+/// The mentions of a corpus by language and entity type. Each distinct mention is listed once, at its first occurrence.
 pub struct Lexicon {
     /// By language, then by entity type.
     sets: Vec<Vec<MentionSet>>,
@@ -21,49 +21,49 @@ struct MentionSet {
     by_text: HashMap<Vec<Token>, usize>,
 }
 
-/// A mention of a set.
+/// One distinct mention.
 pub(super) struct Entry {
     pub(super) sentence: usize,
     pub(super) tokens: Range<usize>,
-    /// Its vector, of length 1; none if no word of it has one.
+    /// The vector of the mention, scaled to length 1. `None` if none of its words has a vector.
     unit: Option<Vec<f32>>,
 }
 
-/// The mention of a language that is most like another.
+/// The result of a similarity search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct NearestMention {
-    /// Its place in its set, in the order of first occurrence.
+    /// The index of the mention among those of its language and type, in the order of first occurrence.
     pub entry: usize,
-    /// The cosine.
+    /// The cosine similarity.
     pub cosine: f32,
 }
 
-/// What the lexicon lacks, counted.
+/// The number of words and mentions without vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LexiconCounts {
-    /// For each language.
+    /// The counts of each language.
     pub languages: Vec<LanguageCounts>,
-    /// Mentions of a type that no other language has: they stay as they are.
+    /// The number of mentions whose type no other language has. They are never replaced.
     pub alone: usize,
 }
 
-/// What the lexicon of a language lacks.
+/// The counts of one language.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct LanguageCounts {
-    /// Its code.
+    /// The code of the language.
     pub language: String,
-    /// Different words of its mentions.
+    /// The number of distinct words in its mentions.
     pub words: usize,
-    /// Those without a vector.
+    /// The number of these words without a vector.
     pub words_without_vector: usize,
-    /// Different mentions.
+    /// The number of distinct mentions.
     pub mentions: usize,
-    /// Those without a vector, since none of their words has one.
+    /// The number of these mentions without a vector, because none of their words has one.
     pub mentions_without_vector: usize,
 }
 
 impl Lexicon {
-    /// Collects the mentions, with their vectors if there are any.
+    /// Collects the mentions of a corpus, with their vectors if `vectors` is given.
     pub fn new(corpus: &Corpus, vectors: Option<&MentionVectors>) -> Self {
         let n_types = corpus.types().iter().count();
         let empty = || (0..n_types).map(|_| MentionSet::default()).collect::<Vec<_>>();
@@ -76,7 +76,7 @@ impl Lexicon {
                 let set = &mut lexicon.sets[language.index()][mention.entity_type.index()];
                 if !set.by_text.contains_key(&text) {
                     let code = &corpus.languages()[language.index()].code;
-                    let unit = vectors.and_then(|vectors| unit(vectors, code, &text));
+                    let unit = vectors.and_then(|vectors| unit_vector(vectors, code, &text));
                     set.by_text.insert(text, set.entries.len());
                     set.entries.push(Entry { sentence: number, tokens: mention.tokens, unit });
                 }
@@ -113,12 +113,12 @@ impl Lexicon {
         }
     }
 
-    /// What it lacks.
+    /// The number of words and mentions without vectors.
     pub fn counts(&self) -> &LexiconCounts {
         &self.counts
     }
 
-    /// The other languages that have mentions of a type.
+    /// The languages other than `language` that have mentions of a type.
     pub fn others(&self, language: Language, entity_type: EntityType) -> Vec<Language> {
         let languages = (0..self.sets.len()).map(Language::from_index);
         let others = languages.filter(|other| *other != language);
@@ -129,7 +129,7 @@ impl Lexicon {
         &self.sets[language.index()][entity_type.index()].entries
     }
 
-    /// The place of a mention in its set.
+    /// The index of a mention among those of its language and type.
     pub fn find(
         &self,
         language: Language,
@@ -139,8 +139,9 @@ impl Lexicon {
         self.sets[language.index()][entity_type.index()].by_text.get(tokens).copied()
     }
 
-    /// Entity similarity search (equation 3): of a set the mention with the highest cosine to one of another language,
-    /// the first of equals; `None` if either side has no vector.
+    /// Entity similarity search (equation 3): finds the mention of language `target` with the highest cosine similarity to
+    /// mention `entry` of `language`. Ties go to the first. Returns `None` if `entry` or all mentions of `target` have no
+    /// vector.
     pub fn nearest(
         &self,
         language: Language,
@@ -161,9 +162,9 @@ impl Lexicon {
     }
 }
 
-/// The mean of the words' vectors (equation 2), scaled to length 1, which no cosine sees. Words without a vector are left
-/// out of the mean.
-fn unit(vectors: &MentionVectors, language: &str, tokens: &[Token]) -> Option<Vec<f32>> {
+/// The mean of the words' vectors (equation 2), scaled to length 1, which does not change cosines. Words without a vector
+/// are left out of the mean.
+fn unit_vector(vectors: &MentionVectors, language: &str, tokens: &[Token]) -> Option<Vec<f32>> {
     let mut sum = vec![0.0_f64; vectors.dimension()];
     for token in tokens {
         if let Some(vector) = vectors.get(language, token.as_str()) {
@@ -176,7 +177,8 @@ fn unit(vectors: &MentionVectors, language: &str, tokens: &[Token]) -> Option<Ve
     (length > 0.0 && length.is_finite()).then_some(unit)
 }
 
-/// Lanes of a sum, so that the compiler can add eight at once; the result depends on nothing but the numbers.
+/// The number of partial sums. They are independent, so that the compiler can use SIMD, and their order is fixed, so that
+/// the result is the same on every machine.
 const LANES: usize = 8;
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {

@@ -1,4 +1,4 @@
-//! One round of code-mixing: a draft of every sentence, its mentions from other languages.
+//! Makes the drafts of one round of code-mixing.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -11,17 +11,17 @@ use crate::baselines::substituted;
 use crate::draft::{Donor, Draft};
 use crate::random::{Generator, StreamKey};
 
-/// Which of a language's mentions of the type takes the place.
+/// The choice of the mention that replaces another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DonorChoice {
-    /// Any, each equally likely.
+    /// A random mention, each equally likely.
     Random,
-    /// The one with the highest cosine; where there is no vector, any.
+    /// The mention with the highest cosine similarity, or a random one if there is no vector.
     Similar,
 }
 
-/// Sentences between two words to the listener.
-const STRIDE: usize = 32;
+/// The number of sentences between two progress reports.
+const PROGRESS_STRIDE: usize = 32;
 
 /// Makes code-mixed drafts of a corpus of several languages.
 pub struct Codemix<'a> {
@@ -29,12 +29,14 @@ pub struct Codemix<'a> {
     lexicon: Lexicon,
     choice: DonorChoice,
     settings: CodemixSettings,
-    /// Searches done: the same mention may be drawn in many sentences and rounds.
-    found: HashMap<(Language, EntityType, usize, Language), Option<NearestMention>>,
+    /// The results of earlier searches. The same mention may be drawn in many sentences and rounds.
+    searched: HashMap<(Language, EntityType, usize, Language), Option<NearestMention>>,
 }
 
 impl<'a> Codemix<'a> {
-    /// Collects the mentions of the languages, with vectors if they are chosen by similarity.
+    /// Collects the mentions of a corpus. `vectors` are used only if donors are chosen by similarity.
+    ///
+    /// Fails if the corpus has fewer than two languages.
     pub fn new(
         corpus: &'a Corpus,
         choice: DonorChoice,
@@ -46,16 +48,17 @@ impl<'a> Codemix<'a> {
         }
         let vectors = vectors.filter(|_| choice == DonorChoice::Similar);
         let lexicon = Lexicon::new(corpus, vectors);
-        Ok(Self { corpus, lexicon, choice, settings, found: HashMap::new() })
+        Ok(Self { corpus, lexicon, choice, settings, searched: HashMap::new() })
     }
 
-    /// What the lexicon lacks.
+    /// The number of words and mentions without vectors.
     pub fn counts(&self) -> &LexiconCounts {
         self.lexicon.counts()
     }
 
-    /// One draft of every sentence with a mention that another language has a mention for, in the order of the corpus;
-    /// `None` if the listener, who hears of how many sentences how many are done, stops it.
+    /// Makes one draft of every sentence with a mention that can be replaced, in the order of the corpus.
+    ///
+    /// `on_progress` is called with the number of sentences done and their total. Returns `None` if it breaks.
     pub fn round(
         &mut self,
         key: StreamKey,
@@ -66,7 +69,7 @@ impl<'a> Codemix<'a> {
         let corpus = self.corpus;
         let mut drafts = Vec::new();
         for (source, sentence) in corpus.sentences().iter().enumerate() {
-            if source % STRIDE == 0
+            if source % PROGRESS_STRIDE == 0
                 && on_progress(source as u64, corpus.sentences().len() as u64).is_break()
             {
                 return None;
@@ -88,7 +91,7 @@ impl<'a> Codemix<'a> {
         Some(drafts)
     }
 
-    /// For each mention of a sentence what takes its place, if anything, and its cosine, if it was searched for.
+    /// Chooses for each mention of a sentence the mention that replaces it, if any, with its cosine if it was searched for.
     fn choose(
         &mut self,
         sentence: &Sentence,
@@ -132,6 +135,6 @@ impl<'a> Codemix<'a> {
         let lexicon = &self.lexicon;
         let entry = lexicon.find(language, entity_type, tokens)?;
         let search = || lexicon.nearest(language, entity_type, entry, target);
-        *self.found.entry((language, entity_type, entry, target)).or_insert_with(search)
+        *self.searched.entry((language, entity_type, entry, target)).or_insert_with(search)
     }
 }

@@ -1,8 +1,8 @@
-//! Code-mixing (section 2.5): a mention gives way to one of its type in another language.
+//! Code-mixing (section 2.5): replaces mentions by mentions of the same type in another language.
 //!
-//! The [`Lexicon`] holds the mentions of every language by type, each with the mean of its words' aligned vectors;
-//! [`Codemix`] draws a target language for every mention, uniformly among the others, and takes the mention with the
-//! highest cosine there, or any.
+//! The [`Lexicon`] holds the mentions of every language by type, each with the mean of its words' aligned vectors.
+//! [`Codemix`] draws a target language for every mention, uniformly among the other languages, and takes the mention with
+//! the highest cosine similarity there, or a random one.
 
 mod lexicon;
 mod mix;
@@ -16,22 +16,23 @@ use serde::{Deserialize, Serialize};
 
 use crate::rate::Rate;
 
-/// How sentences are code-mixed.
+/// The settings of code-mixing.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CodemixSettings {
-    /// The probability that a mention is replaced; at least one of a sentence is.
+    /// The probability that a mention is replaced. At least one mention of each sentence is replaced.
     pub rate: Rate,
-    /// What mentions are compared by: `"words"`, from files, or `"pieces"`, the rows of the masked language model.
+    /// The vectors that mentions are compared by: `"words"`, from files, or `"pieces"`, the embeddings of the masked language
+    /// model.
     pub vectors: VectorKind,
 }
 
-/// Where the vectors of words come from.
+/// The source of the word vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VectorKind {
-    /// Files of aligned word vectors, one a language (the paper: MUSE).
+    /// Files of aligned word vectors, one per language. The paper uses MUSE.
     Words,
-    /// The mean over the rows of the word's pieces in the table of the pretrained masked language model.
+    /// The mean embedding of the word's pieces in the pretrained masked language model.
     Pieces,
 }

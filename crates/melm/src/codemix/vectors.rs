@@ -1,4 +1,4 @@
-//! Aligned vectors of the words that mentions are made of.
+//! Aligned vectors of the words in mentions.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fs::File;
@@ -17,20 +17,22 @@ use crate::model::Pretrained;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
-/// How often the listener hears how far the reading is.
-const EVERY: Duration = Duration::from_millis(20);
-/// What is decompressed at a time.
+/// The time between two progress reports.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(20);
+/// The number of bytes that are decompressed at a time.
 const BUFFER: usize = 1 << 17;
 
-/// Vectors of the words of mentions, by language, all in one space.
+/// The vectors of the words in mentions, by language. All languages share one vector space.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MentionVectors {
     by_language: BTreeMap<String, WordVectors>,
 }
 
 impl MentionVectors {
-    /// Reads the files of a corpus's languages, plain or gzip, all at once; only words of mentions are kept. The listener
-    /// hears how many bytes of how many are read.
+    /// Reads the vector files of a corpus's languages in parallel, plain or gzip, and keeps only the words of mentions. `files`
+    /// holds pairs of a language code and a path. `on_progress` is called with the number of bytes read and their total.
+    ///
+    /// Fails if a language has no file, if dimensions differ, or if a file has no vector for any word of its language.
     pub fn read(
         corpus: &Corpus,
         files: &[(String, PathBuf)],
@@ -52,7 +54,7 @@ impl MentionVectors {
             let readers: Vec<_> = readers.collect();
             while !readers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
                 on_progress(done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
-                std::thread::sleep(EVERY);
+                std::thread::sleep(PROGRESS_INTERVAL);
             }
             let join = |reader: std::thread::ScopedJoinHandle<'_, _>| {
                 reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -78,8 +80,8 @@ impl MentionVectors {
         Ok(Self { by_language: codes_of(corpus).zip(by_language).collect() })
     }
 
-    /// The rows of the masked language model's pieces, averaged for every word of a mention: no files are needed, and the
-    /// languages share the space that the model has for them.
+    /// Averages the embeddings of each word's pieces in the masked language model. No files are needed; the languages share
+    /// the model's embedding space.
     pub fn from_piece_embeddings(corpus: &Corpus, pretrained: &Pretrained) -> Result<Self, Error> {
         let (tokenizer, checkpoint) = (pretrained.tokenizer(), pretrained.checkpoint());
         let config = checkpoint.config();
@@ -110,23 +112,24 @@ impl MentionVectors {
         Ok(Self { by_language: codes_of(corpus).zip(by_language).collect() })
     }
 
-    /// The vector of a token of a language, as it is written or else in lower case, as MUSE has its words.
+    /// The vector of a token of a language. If the token as written has none, its lower case is tried, since MUSE's words are
+    /// in lower case.
     pub fn get(&self, language: &str, token: &str) -> Option<&[f32]> {
         let vectors = self.by_language.get(language)?;
         vectors.get(token).or_else(|| vectors.get(&token.to_lowercase()))
     }
 
-    /// How many numbers each has.
+    /// The dimension of the vectors.
     pub fn dimension(&self) -> usize {
         self.by_language.values().next().map_or(0, WordVectors::dimension)
     }
 
-    /// The vectors of each language, by its code.
+    /// The vectors of each language, by language code.
     pub fn by_language(&self) -> &BTreeMap<String, WordVectors> {
         &self.by_language
     }
 
-    /// Adds everything that decides what they say of the corpus's mentions.
+    /// Adds the vectors of all words in the corpus's mentions to a fingerprint.
     pub fn add_to(&self, corpus: &Corpus, fingerprint: &mut Fingerprint) {
         for (code, words) in codes_of(corpus).zip(words_of_mentions(corpus)) {
             for word in &words {
@@ -144,7 +147,7 @@ fn codes_of(corpus: &Corpus) -> impl Iterator<Item = String> {
     corpus.languages().iter().map(|part| part.code.to_string())
 }
 
-/// The tokens of a corpus's mentions by language, as they are written and in lower case.
+/// The tokens of a corpus's mentions by language, as written and in lower case.
 fn words_of_mentions(corpus: &Corpus) -> Vec<BTreeSet<String>> {
     let mut words = vec![BTreeSet::new(); corpus.languages().len()];
     for sentence in corpus.sentences() {
@@ -170,7 +173,7 @@ fn read_file(
     total.fetch_add(file.metadata().map_err(failed)?.len(), Ordering::Relaxed);
     let mut start = Vec::new();
     (&mut file).take(GZIP.len() as u64).read_to_end(&mut start).map_err(failed)?;
-    // A pipe cannot be wound back; what was read of it comes first again.
+    // A pipe cannot be rewound. The bytes that were read from it are put in front again.
     let head = if file.rewind().is_ok() { &[][..] } else { &start };
     let counted = head.chain(Counted { file, done });
     if start == GZIP {
@@ -181,7 +184,7 @@ fn read_file(
     }
 }
 
-/// A file that counts what is read of it.
+/// A file that counts the bytes read from it.
 struct Counted<'a> {
     file: File,
     done: &'a AtomicU64,

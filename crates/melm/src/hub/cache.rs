@@ -2,19 +2,19 @@
 
 use std::path::{Path, PathBuf};
 
-/// Files without which a model cannot be opened; its weights come beside them.
+/// The files that every model needs, besides its weights.
 pub(super) const NEEDED: [&str; 2] = ["config.json", "tokenizer.json"];
-/// Files that Python likes to see beside a saved tokenizer.
+/// Optional files that Python expects beside a saved tokenizer.
 #[cfg(feature = "hub")]
-pub(super) const WELCOME: [&str; 2] = ["tokenizer_config.json", "special_tokens_map.json"];
+pub(super) const OPTIONAL: [&str; 2] = ["tokenizer_config.json", "special_tokens_map.json"];
 pub(super) const WEIGHTS: &str = "model.safetensors";
 pub(super) const INDEX: &str = "model.safetensors.index.json";
 
-/// The folder of a model whose files are all there.
+/// Finds the folder of a model in the cache. Returns `None` if any of its files is missing.
 pub(super) fn find(cache: &Path, name: &str) -> Option<PathBuf> {
     let model = cache.join(format!("models--{}", name.replace('/', "--")));
     let commit = std::fs::read_to_string(model.join("refs/main")).ok()?;
-    let folder = model.join("snapshots").join(plain(commit.trim())?);
+    let folder = model.join("snapshots").join(plain_file_name(commit.trim())?);
     is_complete(&folder).then_some(folder)
 }
 
@@ -37,11 +37,11 @@ fn has_shards(folder: &Path) -> bool {
     index
         .weight_map
         .values()
-        .all(|shard| plain(shard).is_some_and(|shard| folder.join(shard).is_file()))
+        .all(|shard| plain_file_name(shard).is_some_and(|shard| folder.join(shard).is_file()))
 }
 
-/// A name that stays in its folder.
-pub(super) fn plain(name: &str) -> Option<&str> {
+/// Returns the name if it is a plain file name, which cannot lead out of its folder.
+pub(super) fn plain_file_name(name: &str) -> Option<&str> {
     let stays = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', ':']);
     stays.then_some(name)
 }

@@ -1,4 +1,4 @@
-//! Fetching a model from the hub into the cache.
+//! Downloads a model from the hub into the cache.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -7,7 +7,7 @@ use hf_hub::api::sync::{Api, ApiBuilder, ApiError, ApiRepo};
 use hf_hub::api::{Progress, RepoInfo};
 use hf_hub::{Cache, Repo, RepoType};
 
-use super::cache::{self, INDEX, NEEDED, WEIGHTS, WELCOME};
+use super::cache::{self, INDEX, NEEDED, OPTIONAL, WEIGHTS};
 use super::{DownloadProgress, Hub};
 use crate::Error;
 
@@ -15,7 +15,7 @@ impl Hub {
     pub(super) fn fetch(
         &self,
         name: &str,
-        on_event: &mut dyn FnMut(DownloadProgress<'_>),
+        on_progress: &mut dyn FnMut(DownloadProgress<'_>),
     ) -> Result<PathBuf, Error> {
         let cache = Cache::new(self.cache.clone());
         let mut builder = ApiBuilder::from_cache(cache.clone()).with_progress(false);
@@ -23,31 +23,32 @@ impl Hub {
             builder = builder.with_endpoint(endpoint.clone());
         }
         let api = builder.build().map_err(|error| self.offline(name, error))?;
-        let info = self.ask(&api, name)?;
-        let files = choose(name, &info)?;
+        let info = self.request_info(&api, name)?;
+        let files = files_to_fetch(name, &info)?;
 
-        // Pinned to one commit, so that a change on the hub cannot mix two versions of the model.
+        // All files come from one commit, so that a change on the hub cannot mix two versions of the model.
         let pinned = Repo::with_revision(name.to_owned(), RepoType::Model, info.sha.clone());
         let repo = api.repo(pinned);
         for file in files {
-            fetch_file(&repo, name, &file, on_event)?;
+            fetch_file(&repo, name, &file, on_progress)?;
         }
         let main = cache.repo(Repo::model(name.to_owned()));
         let folder = main.pointer_path(&info.sha);
-        // Last, as the cache counts as filled from here on.
+        // This comes last, because it marks the model as complete in the cache.
         main.create_ref(&info.sha)
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
         Ok(folder)
     }
 
-    /// What the hub has under this name. Asked in a thread of its own, as a lost packet would keep us for minutes.
-    fn ask(&self, api: &Api, name: &str) -> Result<RepoInfo, Error> {
+    /// Asks the hub for the files of a model. The request runs in its own thread, since without a network it could block for
+    /// minutes.
+    fn request_info(&self, api: &Api, name: &str) -> Result<RepoInfo, Error> {
         let repo = api.model(name.to_owned());
         let (sender, answer) = mpsc::channel();
         std::thread::spawn(move || sender.send(repo.info()));
         let info = match answer.recv_timeout(self.timeout) {
             Ok(Ok(info)) => info,
-            Ok(Err(error)) => return Err(self.why(name, error)),
+            Ok(Err(error)) => return Err(self.request_error(name, error)),
             Err(_) => {
                 let silence = format!("no answer in {} s", self.timeout.as_secs_f32());
                 return Err(self.offline(name, silence));
@@ -57,7 +58,7 @@ impl Hub {
         if is_commit { Ok(info) } else { Err(Error::HubAnswer { name: name.to_owned() }) }
     }
 
-    fn why(&self, name: &str, error: ApiError) -> Error {
+    fn request_error(&self, name: &str, error: ApiError) -> Error {
         let name_owned = name.to_owned();
         match error {
             ApiError::RequestError(request) => match *request {
@@ -78,15 +79,17 @@ impl Hub {
     }
 }
 
-/// The files to fetch, the weights last: they are what takes long, and everything else has been found by then.
-fn choose(name: &str, info: &RepoInfo) -> Result<Vec<String>, Error> {
+/// Lists the files to download. The weights come last, since they take the longest and a missing file is noticed before.
+///
+/// Fails if a needed file is not on the hub.
+fn files_to_fetch(name: &str, info: &RepoInfo) -> Result<Vec<String>, Error> {
     let on_hub: Vec<&str> = info.siblings.iter().map(|file| file.rfilename.as_str()).collect();
     let missing = |file| Error::NotOnHub { name: name.to_owned(), file };
     if let Some(file) = NEEDED.into_iter().find(|file| !on_hub.contains(file)) {
         return Err(missing(file));
     }
     let mut files = NEEDED.to_vec();
-    files.extend(WELCOME.into_iter().filter(|file| on_hub.contains(file)));
+    files.extend(OPTIONAL.into_iter().filter(|file| on_hub.contains(file)));
     if on_hub.contains(&WEIGHTS) {
         files.push(WEIGHTS);
     } else if on_hub.contains(&INDEX) {
@@ -94,7 +97,7 @@ fn choose(name: &str, info: &RepoInfo) -> Result<Vec<String>, Error> {
         let shards = on_hub
             .iter()
             .filter(|file| file.starts_with("model-") && file.ends_with(".safetensors"));
-        files.extend(shards.filter_map(|file| cache::plain(file)));
+        files.extend(shards.filter_map(|file| cache::plain_file_name(file)));
     } else {
         return Err(missing(WEIGHTS));
     }
@@ -105,41 +108,41 @@ fn fetch_file(
     repo: &ApiRepo,
     name: &str,
     file: &str,
-    on_event: &mut dyn FnMut(DownloadProgress<'_>),
+    on_progress: &mut dyn FnMut(DownloadProgress<'_>),
 ) -> Result<(), Error> {
-    let mut report = Report { file, n_bytes: 0, n_total: 0, on_event };
-    let path = repo.download_with_progress(file, &mut report).map_err(|source| Error::Fetch {
+    let mut progress = ProgressAdapter { file, n_bytes: 0, n_total: 0, on_progress };
+    let path = repo.download_with_progress(file, &mut progress).map_err(|source| Error::Fetch {
         name: name.to_owned(),
         file: file.to_owned(),
         source: source.into(),
     })?;
-    let expected = report.n_total;
+    let expected = progress.n_total;
     let found = std::fs::metadata(&path)
         .map_err(|source| Error::Read { path: path.clone(), source })?
         .len();
-    // Texts may travel compressed and their length be that of the packed form; weights do not.
+    // Text files may be sent compressed, with the compressed length; weights are not.
     if found == expected || !file.ends_with(".safetensors") {
         return Ok(());
     }
     let blob = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
     for path in [path, blob] {
-        // Gone already where the cache does without links.
+        // Where the cache has no links, the two paths are the same and the file is already gone.
         let _ = std::fs::remove_file(path);
     }
     Err(Error::FetchedLength { name: name.to_owned(), file: file.to_owned(), found, expected })
 }
 
-/// Turns what hf-hub reports into events.
-struct Report<'a> {
+/// Converts the progress of hf-hub into events.
+struct ProgressAdapter<'a> {
     file: &'a str,
     n_bytes: u64,
     n_total: u64,
-    on_event: &'a mut dyn FnMut(DownloadProgress<'_>),
+    on_progress: &'a mut dyn FnMut(DownloadProgress<'_>),
 }
 
-impl Report<'_> {
-    fn tell(&mut self) {
-        (self.on_event)(DownloadProgress {
+impl ProgressAdapter<'_> {
+    fn send(&mut self) {
+        (self.on_progress)(DownloadProgress {
             file: self.file,
             n_bytes: self.n_bytes,
             n_total: self.n_total,
@@ -147,18 +150,18 @@ impl Report<'_> {
     }
 }
 
-impl Progress for &mut Report<'_> {
+impl Progress for &mut ProgressAdapter<'_> {
     fn init(&mut self, size: usize, _: &str) {
-        // Called again for each attempt, which then counts from where it goes on.
+        // hf-hub calls this again for each attempt, and then reports the bytes of earlier attempts again.
         (self.n_bytes, self.n_total) = (0, size as u64);
     }
 
     fn update(&mut self, size: usize) {
         self.n_bytes += size as u64;
-        self.tell();
+        self.send();
     }
 
     fn finish(&mut self) {
-        self.tell();
+        self.send();
     }
 }

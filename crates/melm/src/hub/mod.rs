@@ -1,7 +1,7 @@
-//! Models by name: a folder, else the local Hugging Face cache, else the hub.
+//! Finds models by name: in a folder, in the local Hugging Face cache, or on the hub.
 //!
-//! The cache is the one that Python's libraries use and fill, so that a model is on the disk once. Where it lies is
-//! for the caller to say: nothing below the command line reads the environment.
+//! The cache is shared with Python's libraries, so that a model is on the disk only once. The caller passes its path: only
+//! the front ends read the environment.
 
 mod cache;
 #[cfg(feature = "hub")]
@@ -12,51 +12,52 @@ use std::time::Duration;
 
 use crate::Error;
 
-/// Where models are kept and fetched from.
+/// The cache of models, and the hub they are downloaded from.
 #[derive(Clone, Debug)]
 pub struct Hub {
-    /// The cache, by custom `$HF_HUB_CACHE`, else `$HF_HOME/hub`, else `~/.cache/huggingface/hub`.
+    /// The folder of the cache. By convention `$HF_HUB_CACHE`, else `$HF_HOME/hub`, else `~/.cache/huggingface/hub`.
     pub cache: PathBuf,
-    /// Another address of the hub, by custom `$HF_ENDPOINT`.
+    /// Another address of the hub. By convention `$HF_ENDPOINT`.
     pub endpoint: Option<String>,
-    /// How long the hub may take to answer at all; after it we are offline.
+    /// The time after which a hub that has not answered counts as offline.
     pub timeout: Duration,
 }
 
-/// A file is on its way: `n_bytes` of `n_total` are here.
+/// The progress of one download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DownloadProgress<'a> {
-    /// The file's name.
+    /// The name of the file.
     pub file: &'a str,
     /// Bytes received so far, including those of an earlier attempt.
     pub n_bytes: u64,
-    /// Its length.
+    /// The length of the file.
     pub n_total: u64,
 }
 
 impl Hub {
-    /// A slow network answers in a second or two; one that is not there must not keep us waiting.
+    /// The default timeout: a slow network answers within a second or two.
     pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// A cache in front of the usual hub.
+    /// Uses a cache and the public hub.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self { cache: cache.into(), endpoint: None, timeout: Self::DEFAULT_TIMEOUT }
     }
 
-    /// The folder of a model given as a folder or by name, fetched if need be, with an event for every block received.
+    /// Returns the folder of a model given as a folder or by name. Downloads it if it is not in the cache, calling
+    /// `on_progress` for every block received.
     pub fn resolve(
         &self,
         model: &str,
-        on_event: &mut dyn FnMut(DownloadProgress<'_>),
+        on_progress: &mut dyn FnMut(DownloadProgress<'_>),
     ) -> Result<PathBuf, Error> {
         match self.find_local(model) {
             Some(folder) => Ok(folder),
-            None if is_name(model) => self.fetch(model, on_event),
+            None if is_name(model) => self.fetch(model, on_progress),
             None => Err(Error::NotAModel { name: model.to_owned() }),
         }
     }
 
-    /// The folder of a model that is here already, given as a folder or by name.
+    /// Returns the folder of a model, given as a folder or by name, if it is on this machine.
     pub fn find_local(&self, model: &str) -> Option<PathBuf> {
         if Path::new(model).is_dir() {
             return Some(PathBuf::from(model));
@@ -70,7 +71,8 @@ impl Hub {
     }
 }
 
-/// `name` or `owner/name`, in the characters the hub allows: a mistyped path is not looked for in the network.
+/// Returns true for `name` or `owner/name` in the characters that the hub allows. Anything else is a mistyped path and is
+/// not requested from the hub.
 fn is_name(model: &str) -> bool {
     let parts: Vec<&str> = model.split('/').collect();
     let is_part = |part: &&str| {
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_are_not_names() {
+    fn model_names_are_told_from_paths() {
         for name in ["xlm-roberta-base", "FacebookAI/xlm-roberta-base", "a/b_c.d-1"] {
             assert!(is_name(name), "{name}");
         }

@@ -69,7 +69,7 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
         let written = funnel.drafts + funnel.dropped.total();
         terminal.say(&format!("written                  {written:>6}"));
         for (fault, n) in funnel.dropped.iter() {
-            terminal.say(&format!("  {:<23}{n:>6}", fault.described()));
+            terminal.say(&format!("  {:<23}{n:>6}", fault.description()));
         }
     }
     terminal.say(&format!("drafts                   {:>6}", funnel.drafts));

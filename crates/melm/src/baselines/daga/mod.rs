@@ -1,12 +1,12 @@
-//! DAGA (Ding et al. 2020): a language model of linearized sentences, trained from scratch, writes new ones.
+//! DAGA (Ding et al. 2020): a language model of linearized sentences is trained from scratch and writes new sentences.
 //!
-//! A sentence becomes one sequence of words in which each entity token has its tag before it (`B-PER Ada saw B-LOC Rome`).
-//! An LSTM learns to go on, and is drawn from, word by word, from the beginning of a sentence to its end. What is written
-//! has no source: context and entities are new. What is no labelled sentence, or no new one, is dropped and counted.
+//! A sentence becomes one sequence of words in which each entity token follows its tag (`B-PER Ada saw B-LOC Rome`). An
+//! LSTM learns to predict the next word. New sentences are sampled from it word by word. They have no source: context and
+//! entities are new. Sentences that are invalid or not new are rejected and counted.
 //!
-//! Where it differs from the authors' code (ntunlp/daga): Adam instead of SGD; numbers stay what they are instead of `N`;
-//! a sentence that has not ended at the longest length is dropped instead of cut; a tag without a token drops its sentence
-//! instead of being passed over.
+//! Differences from the authors' code (ntunlp/daga): Adam instead of SGD; numbers are kept instead of replaced by `N`; a
+//! sentence that does not end within the maximum length is rejected instead of cut; a tag without a token makes its
+//! sentence rejected instead of being ignored.
 
 mod learn;
 mod settings;
@@ -31,8 +31,8 @@ use crate::training::{self, TrainingOutcome};
 use learn::TrainingSet;
 use vocabulary::{END, START, UNKNOWN, Vocabulary};
 
-/// Sentences written side by side.
-const CHUNK: usize = 64;
+/// The number of sentences written in one batch.
+const BATCH_SIZE: usize = 64;
 
 /// A trained language model that writes sentences.
 pub struct Daga<'a> {
@@ -46,7 +46,8 @@ pub struct Daga<'a> {
 }
 
 impl<'a> Daga<'a> {
-    /// Trains the language model on gold, and keeps the epoch with the lowest loss on dev; the last without a dev set.
+    /// Trains the language model on gold. Keeps the epoch with the lowest loss on dev, or the last epoch without a dev set.
+    /// `n_rounds` is the number of rounds that will be written, for progress reports.
     pub fn train(
         gold: Gold<'a>,
         settings: &'a DagaSettings,
@@ -91,7 +92,7 @@ impl<'a> Daga<'a> {
         Ok((daga, outcome))
     }
 
-    /// What is written in some tries at once; what one writes depends on its own stream alone.
+    /// Writes the sentences of some tries in one batch. The sentence of a try depends only on the try's own stream.
     fn write(
         &self,
         key: StreamKey,
@@ -138,9 +139,9 @@ impl Augmenter for Daga<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
         let round = WritingRound {
             number: round,
-            of: self.n_rounds,
+            n_rounds: self.n_rounds,
             tries: self.settings.tries.get(),
-            side_by_side: CHUNK,
+            batch_size: BATCH_SIZE,
         };
         let write = |key, tries| self.write(key, tries);
         let drafts;

@@ -15,39 +15,39 @@ const MAX_LAYERS: usize = 64;
 /// The largest `longest`.
 const MAX_LONGEST: usize = 65_536;
 
-/// The language model of the method `daga`, how it is trained and how it writes (Ding et al. 2020).
+/// The language model of the method `daga` (Ding et al. 2020), its training and its sampling.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct DagaSettings {
-    /// Width of an embedded token; at most 8192.
+    /// The size of a token's embedding, at most 8192.
     pub embedding_size: NonZeroUsize,
-    /// Width of the LSTM; at most 8192.
+    /// The hidden size of the LSTM, at most 8192.
     pub hidden_size: NonZeroUsize,
-    /// Layers of the LSTM; at most 64.
+    /// The number of layers of the LSTM, at most 64.
     pub layers: NonZeroUsize,
-    /// The rate of dropout on embedded tokens and on outputs, below 1.
+    /// The dropout rate of embeddings and outputs, below 1.
     pub dropout: Rate,
-    /// How often a token must occur in gold to have a row of its own; rarer ones are `<unk>`.
+    /// The number of times a token must occur in gold to be in the vocabulary. Rarer tokens are `<unk>`.
     pub min_count: NonZeroUsize,
-    /// What becomes of a written sentence with `<unk>`: `"kept"` unless it has nothing else, or `"dropped"`.
+    /// Written sentences with `<unk>` are `"kept"`, unless they have no other token, or `"dropped"`.
     pub unknown: UnknownTokens,
-    /// Below 1 the likely tokens are drawn more often, above 1 less.
+    /// The sampling temperature. Below 1, likely tokens are drawn more often; above 1, less often.
     pub temperature: f64,
-    /// Tokens and tags after which a sentence that has not ended is given up; at most 65536.
+    /// The maximum number of tokens and tags, at most 65536. A sentence that has not ended by then is rejected.
     pub longest: NonZeroUsize,
-    /// How many sentences are written at most for each that is wanted.
+    /// The maximum number of sentences written for each draft that is wanted.
     pub tries: NonZeroUsize,
-    /// How it is trained.
+    /// The settings of the training.
     #[serde(flatten)]
     pub training: TrainingSettings,
 }
 
-/// What becomes of a written sentence with a token that nobody knows.
+/// The treatment of written sentences with unknown tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownTokens {
-    /// It stays, with the token `<unk>`, unless all its tokens are unknown.
+    /// They are kept with the token `<unk>`, unless all their tokens are unknown.
     Kept,
-    /// It is no draft.
+    /// They are rejected.
     Dropped,
 }
 

@@ -1,4 +1,4 @@
-//! Linearization with one tag before each entity token, and back.
+//! Linearizes sentences with one tag before each entity token, and parses them back.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -7,19 +7,19 @@ use melm_text::{Corpus, Language, Scheme, Sentence, Tag, Token};
 use super::UnknownTokens;
 use crate::free_generation::{RejectReason, checked_sentence};
 
-/// The beginning of a sentence, its end, and a token without a row of its own.
+/// The ids of the start of a sentence, its end, and an unknown token.
 pub(super) const START: u32 = 0;
 pub(super) const END: u32 = 1;
 pub(super) const UNKNOWN: u32 = 2;
-/// What an unknown token is spelled as, as in the authors' code.
+/// The text of an unknown token, as in the authors' code.
 const UNKNOWN_TEXT: &str = "<unk>";
 
-/// Everything that a linearized sentence is made of. A tag is never the token of the same text.
+/// The words of linearized sentences: tokens, tags and languages. A tag and a token with the same text are different words.
 pub(super) struct Vocabulary {
     words: Vec<Word>,
     tokens: HashMap<Token, u32>,
     tags: BTreeMap<Tag, u32>,
-    /// The codes of the languages, if the corpus has several; their words come after the special ones.
+    /// The language codes, if the corpus has several languages. Their ids follow those of the special words.
     languages: Vec<Box<str>>,
     scheme: Scheme,
     unknown: UnknownTokens,
@@ -35,7 +35,7 @@ enum Word {
 }
 
 impl Vocabulary {
-    /// The tags of a corpus, and its tokens that occur at least `min_count` times.
+    /// Collects the tags of a corpus and its tokens that occur at least `min_count` times.
     pub(super) fn from_corpus(corpus: &Corpus, min_count: usize, unknown: UnknownTokens) -> Self {
         let mut counts = BTreeMap::<&Token, usize>::new();
         let mut tags = BTreeSet::new();
@@ -66,9 +66,9 @@ impl Vocabulary {
         self.words.len()
     }
 
-    /// A sentence of a corpus with a tag before each of its entity tokens, between its beginning and its end; with its
-    /// language first, if there are several. Tags that the corpus of the vocabulary does not have (a dev set's) are left
-    /// out.
+    /// Linearizes a sentence: start, language (if the corpus has several), the tokens, each entity token after its tag, end.
+    ///
+    /// Tags of a dev set that are not in the vocabulary are left out.
     pub(super) fn linearize(&self, corpus: &Corpus, sentence: &Sentence) -> Vec<u32> {
         let mut ids = vec![START];
         let code = sentence.language().map(|own| &corpus.languages()[own.index()].code);
@@ -83,7 +83,7 @@ impl Vocabulary {
         ids
     }
 
-    /// The sentence that was written between a beginning and an end.
+    /// Parses the words that were written between the start and the end of a sentence.
     pub(super) fn parse(&self, ids: &[u32]) -> Result<Sentence, RejectReason> {
         let (mut tokens, mut tags, mut n_unknown) = (Vec::new(), Vec::new(), 0);
         let (language, ids) =
@@ -105,7 +105,7 @@ impl Vocabulary {
                 Word::Token(token) => token.clone(),
                 Word::Unknown => {
                     n_unknown += 1;
-                    Token::new(UNKNOWN_TEXT).expect("it is a token")
+                    Token::new(UNKNOWN_TEXT).expect("`<unk>` is a valid token")
                 }
                 Word::Start | Word::End | Word::Language(_) => return Err(RejectReason::NotAToken),
             };
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use melm_text::{ReadOptions, Source};
 
-    /// A token that is spelled as a tag, and one that occurs once.
+    /// The text has a token that is spelled like a tag, and one that occurs once.
     const TEXT: &str = "Ada B-PER\nof O\nNew B-LOC\nYork I-LOC\n\nB-LOC B-PER\nof O\nAda B-PER\n\n\
         New B-LOC\nYork I-LOC\n\nB-LOC O\nso O\n";
 
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_sentence_comes_back_and_markers_are_as_many_as_entity_tokens() {
+    fn linearized_sentences_have_one_tag_per_entity_token_and_parse_back() {
         let corpus = corpus();
         let vocabulary = Vocabulary::from_corpus(&corpus, 1, UnknownTokens::Dropped);
         for sentence in &corpus.sentences()[..3] {
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_of_several_languages_say_theirs() {
+    fn sentences_of_several_languages_begin_with_their_language() {
         let corpus = corpus();
         let both = Corpus::from_languages([("en", &corpus), ("de", &corpus)]);
         let vocabulary = Vocabulary::from_corpus(&both, 1, UnknownTokens::Dropped);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_sentence_says_why() {
+    fn invalid_sentences_are_rejected_with_a_reason() {
         let corpus = corpus();
         let vocabulary = Vocabulary::from_corpus(&corpus, 2, UnknownTokens::Kept);
         let id = |text: &str| vocabulary.tokens[&Token::new(text).unwrap()];

@@ -1,4 +1,4 @@
-//! What the encoder-decoder learns: to write a whole sentence from its first tokens.
+//! The training examples of the encoder-decoder: it learns to write a whole sentence from its first tokens.
 
 use melm_nn::device::Device;
 use melm_nn::dropout::{Dropout, DropoutRates};
@@ -11,21 +11,21 @@ use crate::Error;
 use crate::random::StreamKey;
 use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 
-/// The linearized sentences, and the model that learns.
+/// The encoder-decoder and the linearized sentences it learns from.
 pub(super) struct TrainingSet {
     pub(super) model: Seq2Seq,
     pub(super) pieces: Pieces,
     pub(super) train: Vec<LinearizedSentence>,
-    /// The dev set with its sources, which stay the same from epoch to epoch.
+    /// The dev set. The number of shown tokens is the same in every epoch.
     pub(super) dev: Vec<Example>,
-    /// Dropout of rows and of attention weights.
+    /// The dropout rates of rows and of attention weights.
     pub(super) rates: DropoutRates,
-    /// Where cuts are drawn.
+    /// The random stream of the number of shown tokens.
     pub(super) key: StreamKey,
     pub(super) tape: Seq2SeqTape,
 }
 
-/// What is read and what is to be written.
+/// A source that the encoder reads and a target that the decoder writes.
 pub(super) struct Example {
     key: u64,
     source: Vec<u32>,
@@ -33,15 +33,15 @@ pub(super) struct Example {
 }
 
 impl Example {
-    /// A sentence of which the first tokens are shown; how many is drawn, none and all but the last included.
+    /// Draws the number of tokens of a sentence that are shown, from none to all but the last.
     pub(super) fn draw(
         pieces: &Pieces,
-        body: &LinearizedSentence,
+        sentence: &LinearizedSentence,
         number: usize,
         key: StreamKey,
     ) -> Self {
-        let n_shown = key.at(number as u64).generator().below(body.n_tokens());
-        let (source, target) = (pieces.source(body, n_shown), pieces.target(body));
+        let n_shown = key.at(number as u64).generator().below(sentence.n_tokens());
+        let (source, target) = (pieces.source(sentence, n_shown), pieces.target(sentence));
         Self { key: number as u64, source, target }
     }
 

@@ -1,16 +1,16 @@
-//! `MulDA` (Liu et al. 2021): an encoder-decoder goes on with the beginnings of linearized sentences.
+//! `MulDA` (Liu et al. 2021): an encoder-decoder completes the beginnings of linearized sentences.
 //!
-//! From the authors' code (ntunlp/mulda, `code/mbart`): the encoder reads the first tokens of a linearized sentence, one
-//! `<mask>` for all that follows, and the language; the decoder writes the whole sentence (`Only B-ORG Seat and <mask>` →
-//! `Only B-ORG Seat and B-ORG Porsche had fewer registrations …`). mBART is fine-tuned on that, and then goes on with
-//! beginnings of gold sentences by a search with five beams; the NER filter behind it is ours.
+//! As in the authors' code (ntunlp/mulda, `code/mbart`), the encoder reads the first tokens of a linearized sentence, one
+//! `<mask>` for the rest, and the language. The decoder writes the whole sentence (`Only B-ORG Seat and <mask>` →
+//! `Only B-ORG Seat and B-ORG Porsche had fewer registrations …`). mBART is fine-tuned on this task. It then completes
+//! beginnings of gold sentences by a search with five beams. Drafts are filtered by our own judge.
 //!
-//! Where it differs: each tag is one added piece instead of its spelling in pieces; how many tokens are shown is drawn anew
-//! every epoch; no label smoothing; no translated sentences. Beams are a setting: by default sentences are drawn, since a
-//! search writes the same sentence for the same beginning again.
+//! Differences from the authors' code: each tag is one added piece instead of being spelled in pieces; the number of shown
+//! tokens is redrawn every epoch; there is no label smoothing and there are no translated sentences. The number of beams is
+//! a setting. By default sentences are sampled, since a beam search always writes the same sentence for a beginning.
 //!
-//! Without a pretrained folder the model is small, starts at random and has rows only for the pieces that gold is made of:
-//! that is [`NO_PRETRAINING`], not the baseline of the paper's tables.
+//! Without a pretrained folder, the model is small, is initialised at random and has rows only for the pieces that occur
+//! in gold. Such a model is called [`NO_PRETRAINING`]; it is not the baseline of the paper's tables.
 
 mod learn;
 mod pieces;
@@ -42,20 +42,20 @@ use crate::training::{self, TrainingOutcome};
 use learn::{Example, TrainingSet};
 use pieces::{LinearizedSentence, Pieces};
 
-/// What a model without pretraining is called wherever it is named.
+/// The name of a model without pretraining in reports and tables.
 pub const NO_PRETRAINING: &str = "MulDA architecture, no pretraining";
 
-/// Sentences written side by side.
-const CHUNK: usize = 32;
-/// Rows inside the feed-forward part for each of the width, as in mBART.
-const INNER: usize = 4;
+/// The number of sentences written in one batch.
+const BATCH_SIZE: usize = 32;
+/// The inner width of the feed-forward layers as a multiple of the model's width, as in mBART.
+const INNER_FACTOR: usize = 4;
 
-/// Where a model comes from.
+/// The model to start from.
 #[derive(Clone, Copy)]
 pub enum MuldaModel<'a> {
     /// A pretrained mBART.
     Pretrained(&'a PretrainedSeq2Seq),
-    /// None: a new model on this one's tokenizer.
+    /// A new model that uses the tokenizer of this masked language model.
     New(&'a Pretrained),
 }
 
@@ -64,7 +64,7 @@ pub struct Mulda<'a> {
     model: Seq2Seq,
     pieces: Pieces,
     gold: &'a Corpus,
-    /// The sentences whose beginnings are shown.
+    /// The linearized sentences whose beginnings are completed.
     bodies: Vec<LinearizedSentence>,
     settings: &'a MuldaSettings,
     n_rounds: u64,
@@ -72,16 +72,17 @@ pub struct Mulda<'a> {
     rejected: RejectedCounts,
 }
 
-/// How a training went.
+/// The record of a training.
 pub struct MuldaTraining {
-    /// Its epochs, and which of them is kept.
+    /// The epochs, and which of them was kept.
     pub outcome: TrainingOutcome,
-    /// Sentences too long for the model, from which it learnt nothing.
+    /// The number of sentences left out because they are too long for the model.
     pub n_too_long: usize,
 }
 
 impl<'a> Mulda<'a> {
-    /// Trains the model on gold, and keeps the epoch with the lowest loss on dev; the last without a dev set.
+    /// Trains the model on gold. Keeps the epoch with the lowest loss on dev, or the last epoch without a dev set. `n_rounds`
+    /// is the number of rounds that will be written, for progress reports.
     pub fn train(
         gold: Gold<'a>,
         model: MuldaModel<'_>,
@@ -127,7 +128,7 @@ impl<'a> Mulda<'a> {
         Ok((mulda, MuldaTraining { outcome, n_too_long: too_long.len() }))
     }
 
-    /// What is written in some tries at once; what one writes depends on its own stream alone.
+    /// Writes the sentences of some tries in one batch. The sentence of a try depends only on the try's own stream.
     fn write(
         &self,
         key: StreamKey,
@@ -146,7 +147,7 @@ impl<'a> Mulda<'a> {
                 let n_shown = generator.below(body(*number).n_tokens());
                 sources.push(&self.pieces.source(body(*number), n_shown), *number as u64);
             }
-            let rows = self.go_on(language, &sources, &mut generators)?;
+            let rows = self.complete(language, &sources, &mut generators)?;
             for (number, rows) in own.into_iter().zip(rows) {
                 let rows = rows.ok_or(RejectReason::Unfinished);
                 written[number - tries.start] =
@@ -156,19 +157,19 @@ impl<'a> Mulda<'a> {
         Ok(written)
     }
 
-    /// What the decoder writes for sources in one language; nothing where it does not end.
-    fn go_on(
+    /// Completes sources in one language, by sampling or by beam search. `None` stands for a sentence that did not end.
+    fn complete(
         &self,
         language: usize,
         sources: &Packed,
         generators: &mut [Generator],
     ) -> Result<Vec<Option<Vec<u32>>>, Error> {
         let longest = self.settings.longest.get().min(self.model.config().longest);
-        let frame = self.pieces.frame(language, longest);
+        let config = self.pieces.generation_config(language, longest);
         if self.settings.beams == 0 {
             let share = &mut |at: usize| generators[at].uniform();
             let temperature = self.settings.temperature;
-            return Ok(self.model.sample(&self.device, sources, &frame, temperature, share)?);
+            return Ok(self.model.sample(&self.device, sources, &config, temperature, share)?);
         }
         let beams = BeamSearch {
             n_beams: self.settings.beams,
@@ -177,14 +178,14 @@ impl<'a> Mulda<'a> {
         };
         let best = |sentence: usize| {
             let source = &sources.pieces()[sources.rows(sentence)];
-            let found = self.model.search(&self.device, source, &frame, &beams)?;
+            let found = self.model.search(&self.device, source, &config, &beams)?;
             Ok(found.into_iter().next().map(|found| found.pieces))
         };
         (0..sources.n_sentences()).map(best).collect()
     }
 }
 
-/// The model and its pieces.
+/// Opens or creates the model and its vocabulary.
 fn open(
     corpus: &Corpus,
     model: MuldaModel<'_>,
@@ -202,7 +203,8 @@ fn open(
             let pieces = Pieces::used(own.tokenizer(), corpus, &settings.language)?;
             let width = settings.width.get();
             let (n_layers, n_heads) = (settings.layers.get(), settings.heads.get());
-            let stack = StackConfig { n_layers, n_heads, inner: width.saturating_mul(INNER) };
+            let stack =
+                StackConfig { n_layers, n_heads, inner: width.saturating_mul(INNER_FACTOR) };
             let (pad_id, eos_id) = pieces.padding_and_end();
             let config = Seq2SeqConfig {
                 vocab_size: pieces.n_rows(),
@@ -226,9 +228,9 @@ impl Augmenter for Mulda<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
         let round = WritingRound {
             number: round,
-            of: self.n_rounds,
+            n_rounds: self.n_rounds,
             tries: self.settings.tries.get(),
-            side_by_side: CHUNK,
+            batch_size: BATCH_SIZE,
         };
         let write = |key, tries| self.write(key, tries);
         let drafts;

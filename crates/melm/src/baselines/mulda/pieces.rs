@@ -1,4 +1,4 @@
-//! Linearized sentences as an mBART reads and writes them, and back.
+//! Converts linearized sentences to the pieces of an mBART, and parses its output.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -10,19 +10,19 @@ use crate::free_generation::{RejectReason, checked_sentence};
 use crate::markers::Markers;
 use crate::pieces::{PieceKind, PieceKinds, Tokenizer, is_clean};
 
-/// Where the language stands.
+/// The position of the language piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LanguagePosition {
-    /// mBART-50: language, text, end; the decoder starts from the end and is told the language.
+    /// mBART-50: language, text, end. The decoder starts from the end piece, and its first piece is forced to be the language.
     Before,
-    /// mBART: text, end, language; the decoder starts from the language.
+    /// mBART: text, end, language. The decoder starts from the language piece.
     After,
 }
 
-/// A language that mBART-50 has and mBART does not.
+/// A language piece that mBART-50 has and mBART does not.
 const ONLY_IN_50: &str = "af_ZA";
 
-/// The pieces of a model: a tokenizer's, with a marker for each tag.
+/// The vocabulary of a model: the pieces of a tokenizer, plus a marker for each tag.
 pub(super) struct Pieces {
     tokenizer: Tokenizer,
     kinds: PieceKinds,
@@ -31,25 +31,25 @@ pub(super) struct Pieces {
     layout: LanguagePosition,
     languages: Languages,
     scheme: Scheme,
-    /// The tokenizer's pieces that a model without pretraining has rows for, in the order of its rows; it could never
-    /// write the others. A pretrained one has them all.
+    /// The pieces that a model without pretraining has rows for, in the order of its rows. It could not learn to write any
+    /// other piece. `None` for a pretrained model, which has a row for every piece.
     rows: Option<Vec<u32>>,
 }
 
-/// The pieces of the languages.
+/// The language pieces.
 struct Languages {
-    /// The codes of the corpus; none if it has no languages.
+    /// The language codes of the corpus. Empty if it has no languages.
     codes: Vec<Box<str>>,
-    /// One piece for each of them, or the only one.
+    /// One piece for each code, or a single piece if there are no codes.
     pieces: Vec<u32>,
 }
 
-/// A linearized sentence: a marker before each entity token, in rows of the model.
+/// A linearized sentence as rows of the model, with a marker before each entity token.
 pub(super) struct LinearizedSentence {
     rows: Vec<u32>,
-    /// Where each token begins, its marker included.
+    /// The start of each token, including its marker.
     starts: Vec<usize>,
-    /// Its language among those of the corpus; 0 if there are none.
+    /// The index of the sentence's language, or 0 if the corpus has no languages.
     pub(super) language: usize,
 }
 
@@ -58,15 +58,17 @@ impl LinearizedSentence {
         self.starts.len()
     }
 
-    /// Rows with what stands around them.
+    /// The number of rows including the language and the end.
     pub(super) fn n_rows(&self) -> usize {
         self.rows.len() + 2
     }
 }
 
 impl Pieces {
-    /// A pretrained model's own pieces, with markers behind them. `model` is for messages; `language` is that of a corpus
-    /// without languages. Those of others go by their codes: `de` is `de_DE`.
+    /// The pieces of a pretrained model, followed by the markers. `model` is its name for error messages. `language` is the
+    /// language of a corpus without languages. Otherwise languages are found by code: `de` matches `de_DE`.
+    ///
+    /// Fails if the model does not have a language.
     pub(super) fn pretrained(
         mut tokenizer: Tokenizer,
         corpus: &Corpus,
@@ -94,7 +96,7 @@ impl Pieces {
         Self::new(tokenizer, corpus, &markers, layout, Languages { codes, pieces })
     }
 
-    /// Those of a tokenizer's pieces that gold is made of, for a model that has learnt nothing yet.
+    /// The pieces of a tokenizer that occur in gold, for a model without pretraining.
     pub(super) fn used(
         mut tokenizer: Tokenizer,
         corpus: &Corpus,
@@ -135,12 +137,12 @@ impl Pieces {
         Ok(Self { tokenizer, kinds, by_tag, by_marker, layout, languages, scheme, rows })
     }
 
-    /// The rows that the model's table needs.
+    /// The number of rows of the model's embedding table.
     pub(super) fn n_rows(&self) -> usize {
         self.rows.as_ref().map_or(self.tokenizer.n_pieces(), Vec::len)
     }
 
-    /// The row of a piece; of `<unk>` if it has none.
+    /// The row of a piece, or that of `<unk>` if the piece has none.
     fn row(&self, piece: u32) -> u32 {
         let Some(rows) = &self.rows else { return piece };
         let at = |piece| rows.binary_search(&piece).ok().and_then(|row| u32::try_from(row).ok());
@@ -152,13 +154,13 @@ impl Pieces {
         self.rows.as_ref().map_or(row, |rows| rows[row as usize])
     }
 
-    /// The rows of padding and of a sentence's end.
+    /// The rows of the padding piece and of the end piece.
     pub(super) fn padding_and_end(&self) -> (u32, u32) {
         let specials = self.tokenizer.specials();
         (self.row(specials.pad), self.row(specials.eos))
     }
 
-    /// A sentence of a corpus with a marker before each entity token; tags without a marker (a dev set's) are left out.
+    /// Linearizes a sentence, with a marker before each entity token. Tags of a dev set that have no marker are left out.
     pub(super) fn linearize(
         &self,
         corpus: &Corpus,
@@ -180,34 +182,34 @@ impl Pieces {
         Ok(body)
     }
 
-    /// The rows of a language and of the end.
-    fn around(&self, language: usize) -> (u32, u32) {
+    /// The rows of a language piece and of the end piece.
+    fn language_and_end(&self, language: usize) -> (u32, u32) {
         (self.row(self.languages.pieces[language]), self.padding_and_end().1)
     }
 
-    fn framed(&self, language: usize, rows: impl Iterator<Item = u32>) -> Vec<u32> {
-        let (language, end) = self.around(language);
+    fn with_language(&self, language: usize, rows: impl Iterator<Item = u32>) -> Vec<u32> {
+        let (language, end) = self.language_and_end(language);
         match self.layout {
             LanguagePosition::Before => [language].into_iter().chain(rows).chain([end]).collect(),
             LanguagePosition::After => rows.chain([end, language]).collect(),
         }
     }
 
-    /// What the encoder reads: the first tokens, and one mask for all that follows.
+    /// The input of the encoder: the first `n_tokens` tokens, and one mask for the rest.
     pub(super) fn source(&self, body: &LinearizedSentence, n_tokens: usize) -> Vec<u32> {
         let end = body.starts.get(n_tokens).copied().unwrap_or(body.rows.len());
         let mask = self.row(self.tokenizer.specials().mask);
-        self.framed(body.language, body.rows[..end].iter().copied().chain([mask]))
+        self.with_language(body.language, body.rows[..end].iter().copied().chain([mask]))
     }
 
-    /// What the decoder is to write: the whole sentence.
+    /// The output that the decoder learns: the whole sentence.
     pub(super) fn target(&self, body: &LinearizedSentence) -> Vec<u32> {
-        self.framed(body.language, body.rows.iter().copied())
+        self.with_language(body.language, body.rows.iter().copied())
     }
 
-    /// How the decoder begins and ends in a language, `longest` pieces in all.
-    pub(super) fn frame(&self, language: usize, longest: usize) -> GenerationConfig {
-        let (language, end) = self.around(language);
+    /// The settings of the decoder for a language, with at most `longest` pieces.
+    pub(super) fn generation_config(&self, language: usize, longest: usize) -> GenerationConfig {
+        let (language, end) = self.language_and_end(language);
         let (start, forced_first) = match self.layout {
             LanguagePosition::Before => (end, Some(language)),
             LanguagePosition::After => (language, None),
@@ -215,7 +217,7 @@ impl Pieces {
         GenerationConfig { start, forced_first, forced_last: None, longest }
     }
 
-    /// The sentence that the decoder wrote in a language.
+    /// Parses the rows that the decoder wrote in a language.
     pub(super) fn parse(&self, language: usize, written: &[u32]) -> Result<Sentence, RejectReason> {
         let pieces: Vec<_> = written.iter().map(|row| self.piece(*row)).collect();
         let end = self.tokenizer.specials().eos;
@@ -238,7 +240,7 @@ impl Pieces {
                     if !is_waiting {
                         words.push((Tag::Outside, Vec::new()));
                     }
-                    words.last_mut().expect("one was begun").1.push(*piece);
+                    words.last_mut().expect("a word was begun above").1.push(*piece);
                 }
                 (None, PieceKind::Inner | PieceKind::Partial) => match words.last_mut() {
                     Some((_, pieces)) if !pieces.is_empty() => pieces.push(*piece),
@@ -266,7 +268,7 @@ impl Pieces {
     }
 }
 
-/// The codes of a corpus's languages.
+/// The language codes of a corpus.
 fn codes(corpus: &Corpus) -> Vec<Box<str>> {
     corpus.languages().iter().map(|part| part.code.clone()).collect()
 }

@@ -1,4 +1,4 @@
-//! A pretrained encoder-decoder, not yet in memory.
+//! A pretrained encoder-decoder on disk. Its weights are not loaded until training starts.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ pub struct PretrainedSeq2Seq {
 }
 
 impl PretrainedSeq2Seq {
-    /// Opens a folder, which must hold a tokenizer too.
+    /// Opens a folder with a model and its tokenizer. Fails if the tokenizer has more pieces than the model has rows.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path)
@@ -30,12 +30,12 @@ impl PretrainedSeq2Seq {
         Ok(opened)
     }
 
-    /// What it is called in messages.
+    /// The name for messages: the path of the folder.
     pub fn name(&self) -> String {
         self.dir.display().to_string()
     }
 
-    /// Its sizes.
+    /// The configuration of the model.
     pub fn config(&self) -> &Seq2SeqConfig {
         &self.config
     }
@@ -44,13 +44,13 @@ impl PretrainedSeq2Seq {
         Tokenizer::open(&self.dir)
     }
 
-    /// The model with rows for so many pieces.
+    /// Loads the model and adds rows, drawn from `seed`, if `n_pieces` is above its vocabulary size.
     pub(super) fn model(&self, n_pieces: usize, seed: u64) -> Result<Seq2Seq, Error> {
         let n_added = n_pieces.saturating_sub(self.config.vocab_size);
         Ok(Seq2Seq::open(&self.dir, n_added, seed)?)
     }
 
-    /// The fingerprint of everything that decides what the model computes.
+    /// The fingerprint of all files that decide what the model computes.
     pub fn fingerprint(&self) -> Result<String, Error> {
         let mut fingerprint = Fingerprint::default();
         for name in ["tokenizer.json", "config.json"] {

@@ -17,30 +17,30 @@ const MAX_LONGEST: usize = 65_536;
 /// The largest `beams`; the authors use 5.
 const MAX_BEAMS: usize = 1_024;
 
-/// The encoder-decoder of the method `mulda`, how it is trained and how it writes (Liu et al. 2021).
+/// The encoder-decoder of the method `mulda` (Liu et al. 2021), its training and its generation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MuldaSettings {
-    /// The piece that names the language, as mBART writes it.
+    /// The language of a corpus without languages, as mBART names it: `en_XX`.
     pub language: String,
-    /// Width of a row, if there is no pretrained model; at most 8192.
+    /// The width of the model, if there is no pretrained model. At most 8192.
     pub width: NonZeroUsize,
-    /// Layers of the encoder and of the decoder, if there is no pretrained model; at most 64.
+    /// The number of layers of the encoder and of the decoder, if there is no pretrained model. At most 64.
     pub layers: NonZeroUsize,
-    /// Attention heads, if there is no pretrained model; a divisor of the width.
+    /// The number of attention heads, if there is no pretrained model. It must divide the width.
     pub heads: NonZeroUsize,
-    /// The rate of dropout on rows, below 1.
+    /// The dropout rate of rows, below 1.
     pub dropout: Rate,
-    /// The rate of dropout on attention weights, below 1.
+    /// The dropout rate of attention weights, below 1.
     pub attention_dropout: Rate,
-    /// Beams of the search that writes; 0 draws instead. At most 1024.
+    /// The number of beams of the search, at most 1024. 0 means sampling instead.
     pub beams: usize,
-    /// When drawing: below 1 the likely pieces are drawn more often, above 1 less.
+    /// The sampling temperature. Below 1, likely pieces are drawn more often; above 1, less often.
     pub temperature: f64,
-    /// Pieces after which a sentence that has not ended is given up; at most 65536.
+    /// The maximum number of pieces, at most 65536. A sentence that has not ended by then is rejected.
     pub longest: NonZeroUsize,
-    /// How many sentences are written at most for each that is wanted.
+    /// The maximum number of sentences written for each draft that is wanted.
     pub tries: NonZeroUsize,
-    /// How it is trained.
+    /// The settings of the training.
     #[serde(flatten)]
     pub training: TrainingSettings,
 }
@@ -58,7 +58,7 @@ impl MuldaSettings {
     }
 
     fn invalid_value(&self) -> Option<(&'static str, &'static str)> {
-        let claims = [
+        let checks = [
             (self.dropout.value() < 1.0, "dropout", "below 1"),
             (self.attention_dropout.value() < 1.0, "attention_dropout", "below 1"),
             (
@@ -73,7 +73,7 @@ impl MuldaSettings {
             ),
             (!self.language.is_empty(), "language", "a code such as `en_XX`"),
         ];
-        let own = claims.into_iter().find(|(holds, ..)| !holds);
+        let own = checks.into_iter().find(|(holds, ..)| !holds);
         own.map(|(_, key, expected)| (key, expected)).or_else(|| self.training.first_invalid())
     }
 }

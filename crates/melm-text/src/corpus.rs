@@ -94,7 +94,7 @@ impl Corpus {
         scheme: Scheme,
         sentences: Vec<Sentence>,
     ) -> Result<Self, usize> {
-        match sentences.iter().position(|s| scheme.breaks(s.tags()).next().is_some()) {
+        match sentences.iter().position(|s| scheme.violations(s.tags()).next().is_some()) {
             Some(broken) => Err(broken),
             None => Ok(Self::from_content(Content {
                 types,

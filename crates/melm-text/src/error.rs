@@ -1,4 +1,4 @@
-//! What can go wrong in this crate.
+//! The errors of this crate.
 
 use std::io;
 
@@ -7,61 +7,64 @@ use thiserror::Error;
 use crate::problem::{Problem, Problems};
 use crate::scheme::Scheme;
 
-/// Why a file could not be read or written.
+/// The reason why a file could not be read, written or scored.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The file could not be read at all.
+    /// The operating system could not read the file.
     #[error("cannot read `{name}`")]
     Read {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The file was read, and there are problems in it.
+    /// The contents of the file are wrong.
     #[error("`{name}`: {} problem{}", problems.len(), if problems.len() == 1 { "" } else { "s" })]
     Data {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// What is wrong where.
+        /// All problems, by line.
         problems: Problems,
-        /// The line of each kept problem.
+        /// For each kept problem, the part of its line around it.
         excerpts: Vec<String>,
     },
-    /// Two files that should hold the same sentences do not: what differs, with both places.
+    /// Two files or corpora do not have the same sentences. The text says where they differ.
     #[error("{0}")]
     Mismatch(String),
-    /// A tag that the scheme of a strict reading does not have.
-    #[error("`{tag}` in {name}:{line} is no tag of {scheme}")]
+    /// A tag has a prefix that the scheme of strict scoring does not use.
+    #[error("{name}:{line}: `{tag}` is not a tag of {scheme}")]
     ForeignTag {
         /// The tag.
         tag: String,
-        /// Its file.
+        /// The name of its file.
         name: String,
-        /// Its line.
+        /// Its line, from 1.
         line: usize,
         /// The scheme.
         scheme: Scheme,
     },
-    /// A tag that the names of a file's ids lack.
-    #[error("the names of the tag ids have no `{tag}`")]
+    /// A tag cannot be written as an id, since the names of the tag ids do not contain it.
+    #[error("the tag `{tag}` has no id")]
     NoName {
         /// The tag.
         tag: String,
     },
-    /// A column that the output format cannot hold.
-    #[error("`{column}` in sentence {sentence} cannot be written between spaces")]
+    /// A column contains a space, and the output separates columns by spaces.
+    #[error(
+        "`{column}` in sentence {sentence} contains a space: spaces cannot separate the columns"
+    )]
     Unwritable {
-        /// What stands in the column.
+        /// The text of the column.
         column: String,
-        /// Its sentence, from 1.
+        /// The number of the sentence, from 1.
         sentence: usize,
     },
 }
 
 impl Error {
-    /// The problems of a file, each with the part of its line around what is wrong.
+    /// Makes an [`Error::Data`] from the problems of a file with this name and text. Cuts out the
+    /// part of the line around each problem.
     pub fn data(name: &str, text: &str, mut problems: Problems) -> Self {
         problems.sort();
         let mut excerpts = Vec::with_capacity(problems.first().len());
@@ -71,19 +74,23 @@ impl Error {
             if last.is_none_or(|(line, _)| line != problem.line) {
                 last = lines.find(|(n, _)| n + 1 == problem.line).map(|(n, l)| (n + 1, l));
             }
-            excerpts.push(cut(last.map_or("", |(_, line)| line).trim_end_matches('\r'), problem));
+            excerpts.push(cut_excerpt(
+                last.map_or("", |(_, line)| line).trim_end_matches('\r'),
+                problem,
+            ));
         }
         Error::Data { name: name.to_owned(), problems, excerpts }
     }
 
-    /// What the user can do about it, where we know; each [`crate::Fault`] has its own cure.
+    /// What the user can do about it. For [`Error::Data`] it is `None`: see [`crate::Fault::cure`] of
+    /// each problem.
     pub fn cure(&self) -> Option<String> {
         match self {
             Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("check the path; `-` reads standard input".into())
             }
             Error::Read { source, .. } if source.kind() == io::ErrorKind::IsADirectory => {
-                Some("name a file in it".into())
+                Some("pass a file in the folder".into())
             }
             Error::Read { source, .. }
                 if matches!(
@@ -93,26 +100,28 @@ impl Error {
                         | io::ErrorKind::InvalidData
                 ) =>
             {
-                Some("the file is cut short or damaged: fetch it again".into())
+                Some("the file is truncated or damaged: download it again".into())
             }
             Error::Mismatch(_) => Some(
-                "predictions must keep the sentences and tokens of the gold file, in its order"
+                "predictions need the same sentences and tokens as the gold file, in the same order"
                     .into(),
             ),
             Error::ForeignTag { .. } => {
-                Some("name the scheme of both files with `--scheme`, or convert one of them".into())
+                Some("pass the scheme of both files with `--scheme`, or convert one of them".into())
             }
-            Error::Unwritable { .. } => Some("write tabs: pass `--separator tab`".into()),
+            Error::Unwritable { .. } => Some("pass `--separator tab`".into()),
+            Error::NoName { tag } => Some(format!("add `{tag}` to the names of the tag ids")),
             _ => None,
         }
     }
 }
 
-/// How much of a line is kept on either side of a problem, in bytes.
+/// The bytes of a line that are kept on either side of a problem.
 const KEPT_AROUND: usize = 400;
 
-/// Keeps the part of a line around a problem, whose column is noted and whose span is moved along.
-fn cut(line: &str, problem: &mut Problem) -> String {
+/// Cuts out the part of a line around a problem. Sets the column of the problem, and makes its span
+/// relative to the excerpt.
+fn cut_excerpt(line: &str, problem: &mut Problem) -> String {
     let start = line.floor_char_boundary(problem.span.start.min(line.len()));
     let end = line.ceil_char_boundary(problem.span.end.min(line.len())).max(start);
     let from = line.floor_char_boundary(start.saturating_sub(KEPT_AROUND));

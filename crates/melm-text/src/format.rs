@@ -36,7 +36,7 @@ impl Format {
 
     /// Detects the format from the start of a text: JSON lines if it starts with a JSON object,
     /// CoNLL otherwise.
-    pub fn detect(text: &str) -> Self {
+    pub(crate) fn detect(text: &str) -> Self {
         let object = text.trim_ascii_start().strip_prefix('{');
         match object.map(str::trim_ascii_start) {
             Some(inside) if inside.starts_with(['"', '}']) => Format::Jsonl,

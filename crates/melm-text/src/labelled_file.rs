@@ -242,6 +242,6 @@ mod tests {
         assert!(matches!(Corpus::open(&path), Err(Error::Data { .. })));
         std::fs::write(folder.path().join("train.jsonl.names"), "O\nB-LOC\n").unwrap();
         let corpus = Corpus::open(&path).unwrap();
-        assert_eq!(corpus.types().name(corpus.types().sorted()[0]), "LOC");
+        assert_eq!(corpus.types().name(corpus.types().sorted_by_name()[0]), "LOC");
     }
 }

@@ -1,40 +1,41 @@
-//! Languages of a corpus, where it is made of files in several.
+//! The languages of a corpus that was made from files in several languages.
 
 use std::ops::Range;
 
 use crate::scheme::Scheme;
 
-/// A language of a corpus: its place among [`crate::Corpus::languages`].
+/// A language of a corpus: an index into [`crate::Corpus::languages`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Language(u16);
 
 impl Language {
-    /// The language at a place, from 0.
+    /// The language with this index.
     ///
     /// # Panics
-    /// If a corpus had more than 65,536 languages.
+    /// If `index` is 65,536 or more.
     pub fn from_index(index: usize) -> Self {
         Self(u16::try_from(index).expect("a corpus has at most 2^16 languages"))
     }
 
-    /// Its place, from 0.
+    /// The index, from 0.
     pub fn index(self) -> usize {
         self.0.into()
     }
 }
 
-/// What a corpus of several languages has in one of them.
+/// The sentences of one language in a corpus of several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LanguagePart {
-    /// The code, such as `en`.
+    /// The language code, such as `en`.
     pub code: Box<str>,
-    /// The scheme that its own file is in.
+    /// The scheme of the file of this language.
     pub scheme: Scheme,
-    /// Its sentences in the corpus.
+    /// The sentences of this language in the corpus.
     pub sentences: Range<usize>,
 }
 
-/// Whether `text` can be the code of a language: it becomes part of names of files and of markers.
+/// Returns true if `text` can be a language code. Codes become part of file names and markers, so
+/// only letters, digits, `-` and `_` are allowed.
 ///
 /// ```
 /// use melm_text::is_language_code;

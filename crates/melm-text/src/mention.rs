@@ -1,24 +1,24 @@
-//! Mentions: entity occurrences as spans, and the way between spans and tags.
+//! Mentions: entity occurrences as spans, and the conversion between spans and tags.
 
 use std::ops::Range;
 
 use crate::scheme::Scheme;
-use crate::tag::{EntityType, Part, Tag};
+use crate::tag::{EntityType, Tag, TagPrefix};
 
-/// One entity occurrence: a type and the tokens it covers.
+/// One entity occurrence: an entity type and the tokens it covers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mention {
-    /// Its entity type.
+    /// The entity type.
     pub entity_type: EntityType,
-    /// The tokens it covers, never empty.
+    /// The tokens. The range is never empty.
     pub tokens: Range<usize>,
 }
 
-/// The mentions of a tag sequence, in order.
+/// Returns the mentions of a tag sequence, in order.
 ///
-/// One rule serves every scheme, and it is conlleval's and seqeval's: a mention starts at `B` or
-/// `S`, after `O`, after `E` or `S`, and wherever the type changes. On sequences that are valid in
-/// their scheme that is the scheme's own reading; on others it is the usual lenient one.
+/// All schemes are read by the rule of conlleval and seqeval: a mention starts at `B` or `S`, after
+/// `O`, after `E` or `S`, and where the type changes. For tags that are valid in their scheme, this
+/// is what the scheme means. Other tags are read leniently.
 ///
 /// ```
 /// use melm_text::{EntityTypes, mentions};
@@ -43,15 +43,18 @@ pub fn mentions(tags: &[Tag]) -> impl Iterator<Item = Mention> {
     })
 }
 
-/// Whether `tag` goes on with the mention that `before` is part of.
+/// Returns true if `tag` continues the mention that `before` is part of.
 fn continues(before: Tag, tag: Tag) -> bool {
-    use Part::{Begin, End, Inside};
+    use TagPrefix::{Begin, End, Inside};
     matches!((before, tag), (Tag::In(Begin | Inside, a), Tag::In(Inside | End, b)) if a == b)
 }
 
-/// Writes `mentions` over `tags`, which are all `O` elsewhere, in the given scheme.
+/// Replaces `tags` by the tags of `mentions` in `scheme`. Tokens outside of all mentions become `O`.
 ///
-/// The mentions must be in order, within `tags` and without overlap, as [`mentions`] gives them.
+/// The mentions must be in order and must not overlap, as [`mentions()`] returns them.
+///
+/// # Panics
+/// If a mention ends after the end of `tags`.
 pub fn write_tags(mentions: impl IntoIterator<Item = Mention>, scheme: Scheme, tags: &mut [Tag]) {
     tags.fill(Tag::Outside);
     let mut before: Option<Mention> = None;
@@ -61,27 +64,27 @@ pub fn write_tags(mentions: impl IntoIterator<Item = Mention>, scheme: Scheme, t
         let touches =
             before.as_ref().is_some_and(|b| b.tokens.end == start && b.entity_type == entity_type);
         if touches && scheme == Scheme::Ioe1 {
-            tags[start - 1] = Tag::In(Part::End, entity_type);
+            tags[start - 1] = Tag::In(TagPrefix::End, entity_type);
         }
         for (at, tag) in (start..end).zip(&mut tags[start..end]) {
-            let part = scheme.part(at == start, at + 1 == end, touches);
-            *tag = Tag::In(part, entity_type);
+            let prefix = scheme.prefix(at == start, at + 1 == end, touches);
+            *tag = Tag::In(prefix, entity_type);
         }
         before = Some(mention);
     }
 }
 
-/// Makes any tag sequence valid in `scheme`, keeping its mentions as [`mentions`] reads them.
-/// Returns how many tags changed.
+/// Makes any tag sequence valid in `scheme`, with the same mentions ([`mentions()`]). Returns the
+/// number of tags that changed.
 pub fn repair(tags: &mut [Tag], scheme: Scheme) -> usize {
     let old = tags.to_vec();
     write_tags(mentions(&old), scheme, tags);
     old.iter().zip(tags.iter()).filter(|(a, b)| a != b).count()
 }
 
-/// How many mentions are lost when `tags` are written in IO, where touching mentions of one type
-/// become one.
-pub fn merged_by_io(tags: &[Tag]) -> usize {
+/// Returns the number of mentions lost if `tags` are written in IO, where touching mentions of one
+/// type become one.
+pub fn count_merged_by_io(tags: &[Tag]) -> usize {
     let mut before: Option<Mention> = None;
     let mut merged = 0;
     for mention in mentions(tags) {
@@ -102,7 +105,7 @@ mod tests {
     use crate::tag::EntityTypes;
     use proptest::prelude::*;
 
-    /// Random mentions over random gaps, so that touching ones of one type are common.
+    /// Random mentions with random gaps. Touching mentions of one type are common.
     fn sentence() -> impl Strategy<Value = (usize, Vec<Mention>)> {
         let piece = (0usize..3, 1usize..4, 0usize..2);
         prop::collection::vec(piece, 0..8).prop_map(|pieces| {
@@ -130,11 +133,11 @@ mod tests {
         fn mentions_to_tags_to_mentions_is_the_identity_but_in_io((n, wanted) in sentence()) {
             for scheme in Scheme::ALL {
                 let tags = spell(n, &wanted, scheme);
-                prop_assert_eq!(scheme.breaks(&tags).count(), 0, "{}", scheme);
+                prop_assert_eq!(scheme.violations(&tags).count(), 0, "{}", scheme);
                 let read: Vec<_> = mentions(&tags).collect();
                 if scheme == Scheme::Io {
                     let iob2 = spell(n, &wanted, Scheme::Iob2);
-                    prop_assert_eq!(read.len() + merged_by_io(&iob2), wanted.len());
+                    prop_assert_eq!(read.len() + count_merged_by_io(&iob2), wanted.len());
                 } else {
                     prop_assert_eq!(&read, &wanted, "{}", scheme);
                 }
@@ -145,7 +148,7 @@ mod tests {
         fn valid_tags_to_mentions_to_tags_is_the_identity(codes in prop::collection::vec(0usize..9, 0..12)) {
             let tags = from_codes(&codes);
             for scheme in Scheme::ALL {
-                if scheme.breaks(&tags).next().is_none() {
+                if scheme.violations(&tags).next().is_none() {
                     let mut again = tags.clone();
                     prop_assert_eq!(repair(&mut again, scheme), 0, "{}", scheme);
                     prop_assert_eq!(&again, &tags);
@@ -159,7 +162,7 @@ mod tests {
             for scheme in Scheme::ALL {
                 let mut repaired = tags.clone();
                 repair(&mut repaired, scheme);
-                prop_assert_eq!(scheme.breaks(&repaired).count(), 0);
+                prop_assert_eq!(scheme.violations(&repaired).count(), 0);
                 if scheme != Scheme::Io {
                     prop_assert!(mentions(&repaired).eq(mentions(&tags)));
                 }

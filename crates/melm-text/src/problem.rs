@@ -1,4 +1,4 @@
-//! What is wrong with a file: collected while reading, reported once.
+//! Problems of a file: collected while reading, and reported together.
 
 use std::ops::Range;
 
@@ -8,139 +8,139 @@ use crate::scheme::Scheme;
 use crate::tag::TagFault;
 use crate::token::TokenFault;
 
-/// One thing wrong at one place.
+/// One problem at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Line in the file, from 1.
+    /// The line in the file, from 1.
     pub line: usize,
-    /// Character in the line, from 1; known once the problem is reported with its excerpt.
+    /// The character in the line, from 1. It is set by [`crate::Error::data`].
     pub column: usize,
-    /// The bytes of that line that are at fault.
+    /// The bytes of the line that are wrong.
     pub span: Range<usize>,
-    /// What is wrong there.
+    /// What is wrong.
     pub fault: Fault,
 }
 
-/// What can be wrong with a place in a file.
+/// A kind of problem. The message says what is wrong; [`Self::cure`] says what to do.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// A byte that is not UTF-8.
+    /// A byte is not UTF-8.
     #[error("byte 0x{byte:02X} is not UTF-8")]
     NotUtf8 {
-        /// The first byte at fault.
+        /// The first wrong byte.
         byte: u8,
     },
-    /// A UTF-16 or UTF-32 byte order mark.
+    /// The file starts with a byte order mark of UTF-16 or UTF-32.
     #[error("the file is UTF-16 or UTF-32, not UTF-8")]
     WideEncoding,
-    /// A NUL byte: not a text file.
-    #[error("the file holds a NUL byte: it is not a text file")]
+    /// The file contains a NUL byte.
+    #[error("the file contains a NUL byte: it is not a text file")]
     Binary,
-    /// A carriage return without its line feed.
-    #[error("a carriage return inside the line")]
+    /// A carriage return is not followed by a line feed.
+    #[error("carriage return without a line feed")]
     Return,
-    /// Another number of columns than the rest of the file.
-    #[error("{found} column{} where {expected} are expected", s(*found))]
+    /// A row has another number of columns than the rest of the file.
+    #[error("expected {expected} columns, found {found}")]
     Ragged {
-        /// Columns of this row.
+        /// The columns of this row.
         found: usize,
-        /// Columns of the file.
+        /// The columns of other rows.
         expected: usize,
     },
-    /// The tag column holds no tag.
+    /// The tag column does not contain a tag.
     #[error(transparent)]
     Tag(#[from] TagFault),
-    /// The token column holds no token.
+    /// The token column does not contain a token.
     #[error(transparent)]
     Token(#[from] TokenFault),
-    /// A tag that the scheme does not allow there.
-    #[error("{found} may not follow {before} in {scheme}")]
+    /// The scheme does not allow a tag after the one before it.
+    #[error("{found} cannot follow {before} in {scheme}")]
     Sequence {
         /// The tag, or `the end of the sentence`.
         found: String,
-        /// What stood before it.
+        /// The tag before it, or `the start of a sentence`.
         before: String,
         /// The scheme of the file.
         scheme: Scheme,
     },
-    /// `E`/`S` and `L`/`U` in one file.
-    #[error("the end letters of IOBES (E, S) and of BILOU (L, U) are mixed")]
+    /// The file has both `E`/`S` and `L`/`U`.
+    #[error("the tags mix letters of IOBES (E, S) and of BILOU (L, U)")]
     MixedLetters,
-    /// The line is not JSON, or not an object.
+    /// A line is not JSON, or not an object.
     #[error("not a JSON object: {0}")]
     Json(String),
-    /// A key that every line must have is missing.
-    #[error("no key `{0}`")]
+    /// The key of the tokens or of the tags is missing.
+    #[error("the object has no key `{0}`")]
     NoKey(String),
-    /// A key that every line must have stands there twice.
-    #[error("the key `{0}` stands twice")]
+    /// The key of the tokens or of the tags occurs twice.
+    #[error("the key `{0}` occurs twice")]
     KeyTwice(String),
-    /// A key holds something else than it should.
+    /// The value of a key has the wrong type.
     #[error("`{key}` is not a list of {expected}")]
     Value {
         /// The key.
         key: String,
-        /// What it should be a list of.
+        /// The type of the elements that it should have.
         expected: &'static str,
     },
-    /// A JSON object without any token.
+    /// The list of tokens is empty.
     #[error("the sentence has no tokens")]
     NoToken,
-    /// Not one tag for each token.
+    /// The numbers of tokens and tags differ.
     #[error("{n_tokens} token{} but {n_tags} tag{}", s(*n_tokens), s(*n_tags))]
     Uneven {
-        /// Tokens of the sentence.
+        /// The number of tokens.
         n_tokens: usize,
-        /// Tags of the sentence.
+        /// The number of tags.
         n_tags: usize,
     },
-    /// A tag id without a name.
+    /// A tag id has no name.
     #[error("tag id {id} has no name: {n_names} names are known")]
     TagId {
-        /// The id found.
+        /// The tag id.
         id: i64,
-        /// How many names there are.
+        /// The number of names.
         n_names: usize,
     },
-    /// A column that was asked for does not exist.
-    #[error("there is no column {column}: the rows have {n_columns}")]
+    /// A column of the options does not exist.
+    #[error("column {column} does not exist: the rows have {n_columns} column{}", s(*n_columns))]
     Column {
-        /// The column asked for, from 1.
+        /// The column, from 1.
         column: usize,
-        /// How many there are.
+        /// The number of columns.
         n_columns: usize,
     },
-    /// Token and tag in one column.
-    #[error("column {column} cannot hold both the token and the tag")]
+    /// Token and tag are in the same column.
+    #[error("column {column} cannot be both the token and the tag")]
     SameColumn {
         /// The column, from 1.
         column: usize,
     },
-    /// A JSON array where JSON lines are expected.
-    #[error("the file is one JSON array, not JSON lines")]
+    /// The file is a JSON array.
+    #[error("the file is a JSON array, not JSON lines")]
     JsonArray,
-    /// No sentence in the whole file.
-    #[error("the file holds no sentence")]
+    /// The file has no sentences.
+    #[error("the file contains no sentences")]
     NoSentence,
-    /// A file of vectors that holds none.
-    #[error("the file holds no vectors")]
+    /// The file has no word vectors.
+    #[error("the file contains no word vectors")]
     NoVectors,
-    /// A vector of another dimension than the file's.
-    #[error("{found} number{} where {expected} are expected", s(*found))]
+    /// A vector does not have the dimension of the file.
+    #[error("expected {expected} numbers, found {found}")]
     VectorLength {
-        /// Numbers on this line.
+        /// The numbers on this line.
         found: usize,
-        /// The dimension.
+        /// The dimension of the file.
         expected: usize,
     },
-    /// What stands in a vector is no number, or not a finite one.
+    /// A component of a vector is not a finite number.
     #[error("not a finite number")]
     VectorNumber,
 }
 
 impl Fault {
-    /// What the user can do about it, where we know.
+    /// What the user can do about it.
     pub fn cure(&self) -> Option<String> {
         Some(match self {
             Fault::NotUtf8 { .. } => {
@@ -151,73 +151,72 @@ impl Fault {
             Fault::WideEncoding => {
                 "save the file as UTF-8, for example with `iconv -f UTF-16 -t UTF-8`".into()
             }
-            Fault::Binary => "give a CoNLL or JSON lines file".into(),
+            Fault::Binary => "pass a CoNLL or JSON lines file".into(),
             Fault::Return => "end lines with a line feed, for example with `tr '\\r' '\\n'`".into(),
             Fault::Ragged { found: 1, .. } => {
-                "every row needs its token and its tag; sentences are separated by an empty line"
-                    .into()
+                "every row needs a token and a tag; separate sentences by an empty line".into()
             }
             Fault::Ragged { .. } => {
-                "every row needs the same columns; a token that holds a space needs tabs between \
-                 the columns"
+                "every row needs the same columns; if tokens contain spaces, separate the columns \
+                 by tabs"
                     .into()
             }
             Fault::Tag(TagFault::NotATag(_)) => {
-                "write tags as `B-TYPE` and `I-TYPE`; if the tags are in another column, name it \
-                 with `--tag-column`"
+                "write tags as `B-TYPE` and `I-TYPE`; if the tags are in another column, pass its \
+                 number with `--tag-column`"
                     .into()
             }
             Fault::Tag(TagFault::BadType(_)) => "rename the entity type".into(),
             Fault::MixedLetters => {
-                "spell all tags alike, or have it done by `melm convert --repair`".into()
+                "use the letters of one scheme, or run `melm convert --repair`".into()
             }
             Fault::Tag(TagFault::NoType(_)) => "add the entity type, as in `B-PER`".into(),
-            Fault::Token(TokenFault::Empty) => {
-                "give it a token, or leave it out with its tag".into()
-            }
+            Fault::Token(TokenFault::Empty) => "add the token, or remove its tag too".into(),
             Fault::Token(TokenFault::DocumentStart) => {
-                "leave the line out, or give it a sentence of its own".into()
+                "remove it, or make it a sentence of its own".into()
             }
-            Fault::Token(TokenFault::Break) => "split the token, or replace the break".into(),
+            Fault::Token(TokenFault::Break) => "split the token, or replace the character".into(),
             Fault::Sequence { .. } => {
-                "correct the tag, have it done by `melm convert --repair`, or name the scheme \
-                 with `--scheme`"
+                "correct the tag, run `melm convert --repair`, or pass the right scheme with \
+                 `--scheme`"
                     .into()
             }
             Fault::Json(_) => {
-                "JSON lines hold one whole object on each line, for example by `jq -c .`".into()
+                "write one whole JSON object on each line, for example with `jq -c .`".into()
             }
-            Fault::NoKey(_) => "name the keys with `--tokens-key` and `--tags-key`".into(),
-            Fault::KeyTwice(_) => "give each key once".into(),
+            Fault::NoKey(_) => "pass the keys with `--tokens-key` and `--tags-key`".into(),
+            Fault::KeyTwice(_) => "remove one of them".into(),
             Fault::Value { .. } => {
-                "tokens are a list of strings, tags a list of strings or of ids".into()
+                "write tokens as a list of strings, and tags as a list of strings or of ids".into()
             }
-            Fault::NoToken => "leave the line out".into(),
+            Fault::NoToken => "remove the line".into(),
             Fault::Uneven { .. } => "give each token one tag".into(),
             Fault::TagId { id: -100, .. } => {
-                "-100 marks pieces that a trainer skips: export the data before it is tokenized"
+                "-100 marks pieces that a trainer skips: export the data before tokenizing it"
                     .into()
             }
             Fault::TagId { .. } => {
-                "give the names in order with `--names O,B-PER,I-PER,…` or `--names FILE`".into()
+                "pass the names in order with `--names O,B-PER,I-PER,…` or `--names FILE`".into()
             }
             Fault::SameColumn { .. } => {
-                "name two different columns with `--token-column` and `--tag-column`".into()
+                "pass two different columns with `--token-column` and `--tag-column`".into()
             }
             Fault::Column { .. } => {
-                "columns count from 1; `melm check` shows what is in the file".into()
+                "columns count from 1; `melm check` shows the columns of a file".into()
             }
             Fault::NoVectors => {
-                "vectors are text, as MUSE and fastText write them (`.vec`, plain or gzip): a word and \
-                 its numbers on each line"
+                "pass a text file of MUSE or fastText (`.vec`, plain or gzip), with a word and its \
+                 numbers on each line"
                     .into()
             }
             Fault::VectorLength { .. } | Fault::VectorNumber => {
-                "the file may be cut short or damaged: fetch it again".into()
+                "the file may be truncated or damaged: download it again".into()
             }
-            Fault::JsonArray => "write one object a line, for example with `jq -c '.[]'`".into(),
+            Fault::JsonArray => {
+                "write one object on each line, for example with `jq -c '.[]'`".into()
+            }
             Fault::NoSentence => {
-                "a CoNLL file has one token and its tag on each line, an empty line after each \
+                "a CoNLL file has a token and its tag on each line, and an empty line after each \
                  sentence"
                     .into()
             }
@@ -225,15 +224,21 @@ impl Fault {
     }
 }
 
+/// A fault with the bytes of its line that are wrong.
+pub(crate) struct LocatedFault {
+    pub(crate) span: Range<usize>,
+    pub(crate) fault: Fault,
+}
+
 /// The plural ending.
 fn s(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
-/// How many problems are kept with their place; the others are counted.
-const KEPT: usize = 200;
+/// The number of problems that are kept. Further problems are only counted.
+const MAX_KEPT: usize = 200;
 
-/// All problems of one file.
+/// The problems of one file. The first 200 are kept, all are counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
     first: Vec<Problem>,
@@ -241,32 +246,32 @@ pub struct Problems {
 }
 
 impl Problems {
-    /// Adds one.
+    /// Adds a problem of one line. `span` is the part of the line that is wrong.
     pub fn push(&mut self, line: usize, span: Range<usize>, fault: impl Into<Fault>) {
         self.n += 1;
-        if self.first.len() < KEPT {
+        if self.first.len() < MAX_KEPT {
             self.first.push(Problem { line, column: 1, span, fault: fault.into() });
         }
     }
 
-    /// How many there are, kept or not.
+    /// The number of problems, kept or not.
     pub fn len(&self) -> usize {
         self.n
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no problems.
     pub fn is_empty(&self) -> bool {
         self.n == 0
     }
 
-    /// Adds all of `others`.
+    /// Adds all problems of `others`.
     pub(crate) fn append(&mut self, others: &Problems) {
         self.n += others.n;
-        let room = KEPT.saturating_sub(self.first.len());
+        let room = MAX_KEPT.saturating_sub(self.first.len());
         self.first.extend(others.first.iter().take(room).cloned());
     }
 
-    /// Puts the kept ones in the order of their lines.
+    /// Sorts the kept problems by line.
     pub(crate) fn sort(&mut self) {
         self.first.sort_by_key(|p| (p.line, p.span.start));
     }
@@ -275,7 +280,7 @@ impl Problems {
         &mut self.first
     }
 
-    /// The first of them, with their places.
+    /// The problems that are kept.
     pub fn first(&self) -> &[Problem] {
         &self.first
     }

@@ -4,29 +4,29 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::hash::FastMap;
-use crate::tag::{EndLetters, Part, Tag};
+use crate::tag::{EndLetters, Tag, TagPrefix};
 
-/// How mentions are written as tags.
+/// A rule for writing mentions as tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// `I` everywhere: touching mentions of one type cannot be told apart.
+    /// `I` for every token of a mention. Touching mentions of one type cannot be told apart.
     Io,
-    /// `I`, and `B` only where a mention touches the one before of the same type.
+    /// `I`, but `B` where a mention follows directly on another one of the same type.
     Iob1,
-    /// `B` at every start, `I` after it: what most files are.
+    /// `B` for the first token, `I` for the others. Most files use it.
     Iob2,
-    /// `B I E`, and `S` for a mention of one token.
+    /// `B`, `I` and `E` for the first, inner and last tokens, `S` for a mention of one token.
     Iobes,
     /// IOBES with `L` for `E` and `U` for `S`.
     Bilou,
-    /// `I`, and `E` only where a mention touches the one after of the same type.
+    /// `I`, but `E` where another mention of the same type follows directly.
     Ioe1,
-    /// `E` at every end, `I` before it.
+    /// `E` for the last token, `I` for the others.
     Ioe2,
 }
 
 impl Scheme {
-    /// Every scheme, in the order in which detection prefers them.
+    /// All schemes, in the order in which detection prefers them.
     pub const ALL: [Scheme; 7] = [
         Scheme::Iob2,
         Scheme::Io,
@@ -37,7 +37,7 @@ impl Scheme {
         Scheme::Ioe1,
     ];
 
-    /// The name as options and reports write it.
+    /// The name that command-line options and reports use.
     pub fn name(self) -> &'static str {
         match self {
             Scheme::Io => "io",
@@ -50,50 +50,53 @@ impl Scheme {
         }
     }
 
-    /// The letter of a part.
-    pub fn letter(self, part: Part) -> char {
-        match (part, self) {
-            (Part::Begin, _) => 'B',
-            (Part::Inside, _) => 'I',
-            (Part::End, Scheme::Bilou) => 'L',
-            (Part::End, _) => 'E',
-            (Part::Single, Scheme::Bilou) => 'U',
-            (Part::Single, _) => 'S',
+    /// The letter of a prefix.
+    pub fn letter(self, prefix: TagPrefix) -> char {
+        match (prefix, self) {
+            (TagPrefix::Begin, _) => 'B',
+            (TagPrefix::Inside, _) => 'I',
+            (TagPrefix::End, Scheme::Bilou) => 'L',
+            (TagPrefix::End, _) => 'E',
+            (TagPrefix::Single, Scheme::Bilou) => 'U',
+            (TagPrefix::Single, _) => 'S',
         }
     }
 
-    /// The part of a token in its mention; `touches`: the mention before it is of the same type
-    /// and ends where this one starts. (IOE1 marks the earlier of the two: see `write_tags`.)
-    pub(crate) fn part(self, first: bool, last: bool, touches: bool) -> Part {
+    /// The prefix for the `first`, `last` or an inner token of a mention. `touches` is true if
+    /// another mention of the same type ends where this one starts. (IOE1 marks that other mention:
+    /// see `write_tags`.)
+    pub(crate) fn prefix(self, first: bool, last: bool, touches: bool) -> TagPrefix {
         match self {
-            Scheme::Iob1 if first && touches => Part::Begin,
-            Scheme::Iob2 if first => Part::Begin,
-            Scheme::Ioe2 if last => Part::End,
-            Scheme::Io | Scheme::Iob1 | Scheme::Iob2 | Scheme::Ioe1 | Scheme::Ioe2 => Part::Inside,
+            Scheme::Iob1 if first && touches => TagPrefix::Begin,
+            Scheme::Iob2 if first => TagPrefix::Begin,
+            Scheme::Ioe2 if last => TagPrefix::End,
+            Scheme::Io | Scheme::Iob1 | Scheme::Iob2 | Scheme::Ioe1 | Scheme::Ioe2 => {
+                TagPrefix::Inside
+            }
             Scheme::Iobes | Scheme::Bilou => match (first, last) {
-                (true, true) => Part::Single,
-                (true, false) => Part::Begin,
-                (false, true) => Part::End,
-                (false, false) => Part::Inside,
+                (true, true) => TagPrefix::Single,
+                (true, false) => TagPrefix::Begin,
+                (false, true) => TagPrefix::End,
+                (false, false) => TagPrefix::Inside,
             },
         }
     }
 
-    /// Whether the scheme uses this part at all.
-    pub fn has(self, part: Part) -> bool {
+    /// Returns true if tags of this scheme can have the prefix.
+    pub fn uses(self, prefix: TagPrefix) -> bool {
         match self {
-            Scheme::Io => part == Part::Inside,
-            Scheme::Iob1 | Scheme::Iob2 => matches!(part, Part::Begin | Part::Inside),
-            Scheme::Ioe1 | Scheme::Ioe2 => matches!(part, Part::End | Part::Inside),
+            Scheme::Io => prefix == TagPrefix::Inside,
+            Scheme::Iob1 | Scheme::Iob2 => matches!(prefix, TagPrefix::Begin | TagPrefix::Inside),
+            Scheme::Ioe1 | Scheme::Ioe2 => matches!(prefix, TagPrefix::End | TagPrefix::Inside),
             Scheme::Iobes | Scheme::Bilou => true,
         }
     }
 
-    /// Whether `tag` may follow `before`. A sentence is surrounded by `O` on both sides.
+    /// Returns true if `tag` may follow `before`. Before and after a sentence there is an `O`.
     pub fn allows(self, before: Tag, tag: Tag) -> bool {
-        use Part::{Begin, End, Inside, Single};
-        if let Tag::In(part, _) = tag
-            && !self.has(part)
+        use TagPrefix::{Begin, End, Inside, Single};
+        if let Tag::In(prefix, _) = tag
+            && !self.uses(prefix)
         {
             return false;
         }
@@ -113,8 +116,9 @@ impl Scheme {
         }
     }
 
-    /// The positions at which `tags` break the scheme: `tags.len()` if the end itself does.
-    pub fn breaks(self, tags: &[Tag]) -> impl Iterator<Item = usize> {
+    /// The positions of the tags that may not follow the tag before them. `tags.len()` is one of
+    /// them if the sentence may not end there. Valid tags have none.
+    pub fn violations(self, tags: &[Tag]) -> impl Iterator<Item = usize> {
         (0..=tags.len()).filter(move |&at| {
             let before = if at == 0 { Tag::Outside } else { tags[at - 1] };
             !self.allows(before, tags.get(at).copied().unwrap_or(Tag::Outside))
@@ -141,34 +145,34 @@ impl FromStr for Scheme {
     }
 }
 
-/// The text names no scheme.
+/// The error for a text that is not the name of a scheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("unknown scheme: expected io, iob1, iob2 (bio), iobes (bioes), bilou, ioe1 or ioe2")]
 pub struct UnknownScheme;
 
-/// Which tag followed which, counted: all that is needed to tell the scheme of a file.
+/// How often each tag follows each other tag in a file. This decides the scheme of the file.
 #[derive(Debug, Clone, Default)]
-pub struct Transitions {
+pub(crate) struct Transitions {
     counts: FastMap<u64, (Tag, Tag, u64)>,
 }
 
-/// What the transitions of a file say about its scheme.
+/// The scheme of a file, detected or given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Detected {
-    /// The scheme with the fewest breaks, the more usual one in a tie.
+pub struct DetectedScheme {
+    /// The scheme with the fewest violations. On a tie, the first one of [`Scheme::ALL`].
     pub scheme: Scheme,
-    /// How many transitions break it.
-    pub n_breaks: u64,
-    /// Other schemes in which the file is just as valid.
-    pub also: Vec<Scheme>,
+    /// The number of tags that violate it.
+    pub n_violations: u64,
+    /// Other schemes with the same number of violations.
+    pub also_valid: Vec<Scheme>,
 }
 
 impl Transitions {
-    /// Counts the transitions of one sentence, its two ends included.
-    pub fn add(&mut self, tags: &[Tag]) {
+    /// Counts the transitions of one sentence, including its start and its end.
+    pub(crate) fn add(&mut self, tags: &[Tag]) {
         let mut before = Tag::Outside;
         for &tag in tags.iter().chain([&Tag::Outside]) {
-            // Most tokens are outside, and no scheme objects to `O O`.
+            // Every scheme allows `O O`, and it is the most frequent transition by far.
             if before != Tag::Outside || tag != Tag::Outside {
                 let key = code(before) << 32 | code(tag);
                 self.counts.entry(key).or_insert((before, tag, 0)).2 += 1;
@@ -177,15 +181,15 @@ impl Transitions {
         }
     }
 
-    /// How many transitions break `scheme`.
-    pub fn n_breaks(&self, scheme: Scheme) -> u64 {
+    /// The number of transitions that violate `scheme`.
+    pub(crate) fn n_violations(&self, scheme: Scheme) -> u64 {
         let broken = self.counts.values().filter(|(before, tag, _)| !scheme.allows(*before, *tag));
         broken.map(|(_, _, n)| n).sum()
     }
 
-    /// Tells the scheme. `letters` separates IOBES from BILOU.
-    pub fn detect(&self, letters: EndLetters) -> Detected {
-        let mut best: Option<Detected> = None;
+    /// Detects the scheme. `letters` decides between IOBES and BILOU.
+    pub(crate) fn detect(&self, letters: EndLetters) -> DetectedScheme {
+        let mut best: Option<DetectedScheme> = None;
         for scheme in Scheme::ALL {
             let spelled_otherwise = match scheme {
                 Scheme::Bilou => !letters.bilou,
@@ -195,27 +199,27 @@ impl Transitions {
             if uses_ends && spelled_otherwise || !uses_ends && scheme == Scheme::Bilou {
                 continue;
             }
-            let n_breaks = self.n_breaks(scheme);
+            let n_violations = self.n_violations(scheme);
             match &mut best {
-                Some(b) if b.n_breaks < n_breaks => {}
-                Some(b) if b.n_breaks == n_breaks => b.also.push(scheme),
-                _ => best = Some(Detected { scheme, n_breaks, also: Vec::new() }),
+                Some(b) if b.n_violations < n_violations => {}
+                Some(b) if b.n_violations == n_violations => b.also_valid.push(scheme),
+                _ => best = Some(DetectedScheme { scheme, n_violations, also_valid: Vec::new() }),
             }
         }
         let mut best = best.expect("IOB2 or BILOU is always a candidate");
         if self.counts.is_empty() {
-            // Nothing but `O` says nothing.
-            best.also.clear();
+            // Tags that are all `O` are valid in every scheme: listing them would not help.
+            best.also_valid.clear();
         }
         best
     }
 }
 
-/// A tag as a number: 0 for `O`.
+/// A number for each tag. It is 0 for `O`.
 fn code(tag: Tag) -> u64 {
     match tag {
         Tag::Outside => 0,
-        Tag::In(part, entity_type) => 1 + (entity_type.index() as u64) * 4 + part as u64,
+        Tag::In(prefix, entity_type) => 1 + (entity_type.index() as u64) * 4 + prefix as u64,
     }
 }
 
@@ -224,7 +228,7 @@ mod tests {
     use super::*;
     use crate::tag::EntityTypes;
 
-    fn detect(sentences: &[&str]) -> Detected {
+    fn detect(sentences: &[&str]) -> DetectedScheme {
         let mut types = EntityTypes::default();
         let mut transitions = Transitions::default();
         for sentence in sentences {
@@ -236,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn each_scheme_is_told_from_a_sentence_that_only_it_allows() {
+    fn each_scheme_is_detected_from_a_sentence_that_only_it_allows() {
         for (text, scheme) in [
             ("B-X I-X O B-X", Scheme::Iob2),
             ("I-X I-X O I-Y", Scheme::Io),
@@ -249,25 +253,25 @@ mod tests {
             ("B-X O B-Y", Scheme::Iob2),
         ] {
             let detected = detect(&[text]);
-            assert_eq!((detected.scheme, detected.n_breaks), (scheme, 0), "{text}");
+            assert_eq!((detected.scheme, detected.n_violations), (scheme, 0), "{text}");
         }
     }
 
     #[test]
-    fn a_few_slips_do_not_change_the_scheme_but_are_counted() {
+    fn a_few_violations_do_not_change_the_scheme_but_are_counted() {
         let detected = detect(&["B-X I-X O B-Y", "B-X I-X", "O I-X"]);
-        assert_eq!((detected.scheme, detected.n_breaks), (Scheme::Iob2, 1));
+        assert_eq!((detected.scheme, detected.n_violations), (Scheme::Iob2, 1));
     }
 
     #[test]
-    fn an_unfinished_iobes_mention_breaks_at_the_end_of_the_sentence() {
+    fn an_unfinished_iobes_mention_is_a_violation_at_the_end_of_the_sentence() {
         let mut types = EntityTypes::default();
         let tags = ["O", "B-X"].map(|t| types.parse(t).unwrap());
-        assert_eq!(Scheme::Iobes.breaks(&tags).collect::<Vec<_>>(), [2]);
+        assert_eq!(Scheme::Iobes.violations(&tags).collect::<Vec<_>>(), [2]);
     }
 
     #[test]
-    fn names_are_read_as_people_write_them() {
+    fn other_names_of_schemes_are_understood() {
         assert_eq!("BIO".parse(), Ok(Scheme::Iob2));
         assert_eq!("bioes".parse(), Ok(Scheme::Iobes));
         assert_eq!("xyz".parse::<Scheme>(), Err(UnknownScheme));

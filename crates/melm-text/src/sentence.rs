@@ -26,7 +26,7 @@ pub struct Sentence {
 
 /// The text of a CoNLL row around its token and its tag: separators and all other columns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
+pub(crate) struct Frame {
     before: Box<str>,
     between: Box<str>,
     after: Box<str>,
@@ -206,7 +206,7 @@ impl Sentence {
 
     /// Returns the sentence without the lines before it.
     #[must_use]
-    pub fn without_comments(mut self) -> Self {
+    pub(crate) fn without_comments(mut self) -> Self {
         self.before.clear();
         self
     }
@@ -223,7 +223,7 @@ impl Sentence {
 
     /// Copies a sentence from a reader, with its columns and comments. Fails if the tokens and tags
     /// of `record` are not a sentence; those that a reader fills always are.
-    pub fn from_record(record: &Record<'_>) -> Result<Self, SentenceFault> {
+    pub(crate) fn from_record(record: &Record<'_>) -> Result<Self, SentenceFault> {
         let tokens: Result<_, _> = record.tokens.iter().map(|t| Token::new(t)).collect();
         let mut sentence = Self::new(tokens?, record.tags.clone())?;
         sentence.before = record.before.iter().map(|&line| line.into()).collect();
@@ -263,7 +263,7 @@ impl Sentence {
     }
 
     /// The other columns of each token. Empty unless the sentence comes from a CoNLL file.
-    pub fn frames(&self) -> &[Frame] {
+    pub(crate) fn frames(&self) -> &[Frame] {
         &self.frames
     }
 }

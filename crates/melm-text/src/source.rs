@@ -1,4 +1,4 @@
-//! A file as text: read whole, its encoding checked, its name kept for messages.
+//! The text of a file, with its encoding checked.
 
 use std::fs;
 use std::io::{self, Read};
@@ -8,20 +8,20 @@ use std::str::FromStr;
 use crate::error::Error;
 use crate::problem::{Fault, Problems};
 
-/// A text with the name it is reported under.
+/// A text with a name for messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
     name: String,
     text: String,
 }
 
-/// How the bytes of a file are characters.
+/// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
     /// UTF-8, with or without a byte order mark.
     #[default]
     Utf8,
-    /// ISO 8859-1, as the original CoNLL-2002 and CoNLL-2003 files are.
+    /// ISO 8859-1, the encoding of the original CoNLL-2002 and CoNLL-2003 files.
     Latin1,
 }
 
@@ -38,14 +38,14 @@ impl FromStr for Encoding {
 }
 
 impl Source {
-    /// Reads a file.
+    /// Reads a file. Fails if it cannot be read, or as [`Self::from_bytes`] does.
     pub fn open(path: &Path, encoding: Encoding) -> Result<Self, Error> {
         let name = path.display().to_string();
         let bytes = fs::read(path).map_err(|source| Error::Read { name: name.clone(), source })?;
         Self::from_bytes(name, bytes, encoding)
     }
 
-    /// Reads a stream to its end.
+    /// Reads a stream to its end. Fails if it cannot be read, or as [`Self::from_bytes`] does.
     pub fn read(name: &str, mut from: impl Read, encoding: Encoding) -> Result<Self, Error> {
         let mut bytes = Vec::new();
         from.read_to_end(&mut bytes)
@@ -53,12 +53,12 @@ impl Source {
         Self::from_bytes(name.to_owned(), bytes, encoding)
     }
 
-    /// Takes a text as it is.
+    /// Wraps a text without any check.
     pub fn from_text(name: &str, text: impl Into<String>) -> Self {
         Self { name: name.to_owned(), text: text.into() }
     }
 
-    /// Checks and decodes bytes.
+    /// Decodes bytes. Fails with [`Error::Data`] if they are not valid in `encoding`, or contain a NUL.
     pub fn from_bytes(name: String, bytes: Vec<u8>, encoding: Encoding) -> Result<Self, Error> {
         let decoded = match encoding {
             Encoding::Utf8 => String::from_utf8(bytes).map_err(|wrong| {
@@ -69,25 +69,26 @@ impl Source {
         };
         match decoded {
             Ok(text) => match memchr::memchr(0, text.as_bytes()) {
-                Some(at) => Err(refuse(&name, text.as_bytes(), at)),
+                Some(at) => Err(encoding_error(&name, text.as_bytes(), at)),
                 None => Ok(Self { name, text }),
             },
-            Err((bytes, at)) => Err(refuse(&name, &bytes, at)),
+            Err((bytes, at)) => Err(encoding_error(&name, &bytes, at)),
         }
     }
 
-    /// The name to report it under.
+    /// The name for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The text, without byte order mark.
+    /// The text, without a byte order mark.
     pub fn text(&self) -> &str {
         self.text.strip_prefix('\u{feff}').unwrap_or(&self.text)
     }
 }
 
-fn refuse(name: &str, bytes: &[u8], at: usize) -> Error {
+/// Makes the error for bytes that are wrong at `at`. Shows the line, with wrong bytes replaced.
+fn encoding_error(name: &str, bytes: &[u8], at: usize) -> Error {
     let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |n| n + 1);
     let end = memchr::memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |n| at + n);
     let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() + 1;

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::format::{Format, ReadOptions, Reader, Structure};
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
-use crate::scheme::{Detected, Scheme, Transitions};
+use crate::scheme::{DetectedScheme, Scheme, Transitions};
 use crate::source::Source;
 use crate::tag::{EntityTypes, Tag};
 
@@ -23,13 +23,13 @@ pub struct Survey {
     /// The number of tokens.
     pub n_tokens: usize,
     /// The scheme: given, or detected from the tags.
-    pub scheme: Detected,
+    pub scheme: DetectedScheme,
     /// The comment lines after the last sentence.
     pub after: Vec<String>,
     /// The places that cannot be read.
     pub problems: Problems,
     /// The tags that the scheme does not allow where they are. They can be read, and repaired.
-    pub breaks: Problems,
+    pub violations: Problems,
 }
 
 impl Survey {
@@ -66,20 +66,22 @@ impl Survey {
         }
         let scheme = match options.scheme {
             None => transitions.detect(types.end_letters()),
-            Some(scheme) => {
-                Detected { scheme, n_breaks: transitions.n_breaks(scheme), also: Vec::new() }
-            }
+            Some(scheme) => DetectedScheme {
+                scheme,
+                n_violations: transitions.n_violations(scheme),
+                also_valid: Vec::new(),
+            },
         };
-        let mut breaks = Problems::default();
+        let mut violations = Problems::default();
         let letters = types.end_letters();
         if letters.iobes && letters.bilou {
-            breaks.push(1, 0..0, Fault::MixedLetters);
+            violations.push(1, 0..0, Fault::MixedLetters);
         }
-        if scheme.n_breaks > 0 {
-            find_breaks(source, &structure, scheme.scheme, &mut breaks);
+        if scheme.n_violations > 0 {
+            find_violations(source, &structure, scheme.scheme, &mut violations);
         }
         let after = reader.after().iter().map(|&line| line.to_owned()).collect();
-        Ok(Self { structure, types, n_sentences, n_tokens, scheme, after, problems, breaks })
+        Ok(Self { structure, types, n_sentences, n_tokens, scheme, after, problems, violations })
     }
 
     /// The format of the file.
@@ -97,7 +99,7 @@ impl Survey {
     pub fn require_sound(&self, source: &Source, repair: bool) -> Result<(), Error> {
         let mut problems = self.problems.clone();
         if !repair {
-            problems.append(&self.breaks);
+            problems.append(&self.violations);
         }
         if problems.is_empty() {
             Ok(())
@@ -108,7 +110,12 @@ impl Survey {
 }
 
 /// Reads the file again, to find the lines of the tags that break the scheme.
-fn find_breaks(source: &Source, structure: &Structure, scheme: Scheme, breaks: &mut Problems) {
+fn find_violations(
+    source: &Source,
+    structure: &Structure,
+    scheme: Scheme,
+    violations: &mut Problems,
+) {
     let mut reader = Reader::with_structure(source, structure);
     let mut record = Record::default();
     let mut types = EntityTypes::default();
@@ -120,7 +127,7 @@ fn find_breaks(source: &Source, structure: &Structure, scheme: Scheme, breaks: &
         if is_incomplete {
             continue;
         }
-        for at in scheme.breaks(&record.tags) {
+        for at in scheme.violations(&record.tags) {
             let spell = |tag: Option<&Tag>, edge: &str| {
                 tag.map_or(edge.to_owned(), |&tag| format!("`{}`", types.spell(tag, scheme)))
             };
@@ -128,7 +135,7 @@ fn find_breaks(source: &Source, structure: &Structure, scheme: Scheme, breaks: &
                 spell(at.checked_sub(1).map(|b| &record.tags[b]), "the start of a sentence");
             let found = spell(record.tags.get(at), "the end of the sentence");
             let span = tag_span(&record, at, &reader);
-            breaks.push(record.line_of(at), span, Fault::Sequence { found, before, scheme });
+            violations.push(record.line_of(at), span, Fault::Sequence { found, before, scheme });
         }
     }
 }

@@ -1,7 +1,7 @@
-//! Tags: `O`, or a part letter with an entity type (`B-PER`).
+//! Tags: `O`, or a prefix with an entity type (`B-PER`).
 //!
-//! Entity types are interned in [`EntityTypes`], so a [`Tag`] is a small `Copy` value and a corpus
-//! of a million sentences costs no string per token.
+//! Entity types are interned in [`EntityTypes`]. A [`Tag`] is a small `Copy` value, and a corpus of
+//! a million sentences needs no string for each token.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,41 +10,42 @@ use thiserror::Error;
 
 use crate::scheme::Scheme;
 
-/// An entity type such as `PER`: a handle into the [`EntityTypes`] that made it.
+/// An entity type such as `PER`: an index into the [`EntityTypes`] that made it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntityType(u32);
 
 impl EntityType {
-    /// Position in its [`EntityTypes`], in order of first appearance.
+    /// The position in its [`EntityTypes`], which are in order of first appearance.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Which part of a mention a token is. `BILOU` spells `End` as `L` and `Single` as `U`.
+/// The prefix of a tag: which part of a mention the token is. BILOU spells `End` as `L` and `Single`
+/// as `U`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Part {
-    /// `B`
+pub enum TagPrefix {
+    /// `B`: the first token.
     Begin,
-    /// `I`
+    /// `I`: a token inside.
     Inside,
-    /// `E` or `L`
+    /// `E` or `L`: the last token.
     End,
-    /// `S` or `U`
+    /// `S` or `U`: the only token.
     Single,
 }
 
 /// The tag of one token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Tag {
-    /// `O`: the token belongs to no mention.
+    /// `O`: the token is outside of all mentions.
     Outside,
-    /// The token is this part of a mention of that type.
-    In(Part, EntityType),
+    /// The token is part of a mention of this type.
+    In(TagPrefix, EntityType),
 }
 
 impl Tag {
-    /// The entity type, unless the token is outside.
+    /// The entity type, or `None` if the token is outside.
     pub fn entity_type(self) -> Option<EntityType> {
         match self {
             Tag::Outside => None,
@@ -58,45 +59,48 @@ impl Tag {
     pub fn with_type_from(self, types: &[EntityType]) -> Self {
         match self {
             Tag::Outside => Tag::Outside,
-            Tag::In(part, entity_type) => Tag::In(part, types[entity_type.index()]),
+            Tag::In(prefix, entity_type) => Tag::In(prefix, types[entity_type.index()]),
         }
     }
 }
 
-/// Why a text is not a tag.
+/// The reason why a text is not a tag.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TagFault {
-    /// No part letter, or one that no scheme has.
+    /// It does not start with a prefix that a scheme uses.
     #[error("`{0}` is not a tag: expected `O`, or one of B I E S L U, a hyphen and an entity type")]
     NotATag(String),
-    /// `B-`: a hyphen with nothing after it.
+    /// There is nothing after the hyphen, as in `B-`.
     #[error("`{0}` is not a tag: no entity type after the hyphen")]
     NoType(String),
-    /// A break, or a space at its edge, which a column file cannot hold.
-    #[error("`{0}` is not a tag: its entity type holds a break or starts or ends with a space")]
+    /// The entity type has a character that a CoNLL column cannot hold.
+    #[error(
+        "`{0}` is not a tag: its entity type contains a tab, line break or NUL, or starts or ends with a space"
+    )]
     BadType(String),
 }
 
-/// How much of a text that is no tag is repeated in a message.
+/// The number of characters of a bad tag that a message shows.
 const LONGEST_SHOWN: usize = 60;
 
-/// `text` for a message: short, and without what would reach the terminal as a command.
+/// Shortens `text` for a message, and escapes characters that a terminal would obey.
 fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST_SHOWN).flat_map(char::escape_debug).collect();
     if text.chars().count() > LONGEST_SHOWN { shown + "…" } else { shown }
 }
 
-/// The letters `E`/`S` and `L`/`U` say the same in two schemes; which of them a file used.
+/// Which letters a file uses for the last and the only token of a mention: those of IOBES or those
+/// of BILOU. They mean the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EndLetters {
-    /// `E` or `S` was seen.
+    /// True if the file has `E` or `S`.
     pub iobes: bool,
-    /// `L` or `U` was seen.
+    /// True if the file has `L` or `U`.
     pub bilou: bool,
 }
 
-/// The names of all entity types met so far.
+/// A table of entity types. It parses tags, and spells them.
 ///
 /// ```
 /// use melm_text::{EntityTypes, Scheme};
@@ -113,9 +117,10 @@ pub struct EntityTypes {
 }
 
 impl EntityTypes {
-    /// Parses a tag, remembering its type. A bare part letter (`B`) is a tag of the nameless type.
+    /// Parses a tag, and adds its type if it is new. A prefix alone (`B`) is a tag of the type
+    /// without a name.
     pub fn parse(&mut self, text: &str) -> Result<Tag, TagFault> {
-        let Some((part, name)) = split(text)? else {
+        let Some((prefix, name)) = split(text)? else {
             return Ok(Tag::Outside);
         };
         match text.as_bytes()[0] {
@@ -123,10 +128,10 @@ impl EntityTypes {
             b'L' | b'U' => self.end_letters.bilou = true,
             _ => {}
         }
-        Ok(Tag::In(part, self.intern(name)))
+        Ok(Tag::In(prefix, self.intern(name)))
     }
 
-    /// The handle of the type called `name`, made if it is new.
+    /// Returns the type called `name`, and adds it if it is new.
     pub fn intern(&mut self, name: &str) -> EntityType {
         if let Some(&known) = self.by_name.get(name) {
             return known;
@@ -137,23 +142,25 @@ impl EntityTypes {
         new
     }
 
-    /// Adds all types of `other`. Returns the handle here of each type of `other`, in its order.
+    /// Adds all types of `other`. Returns, for each type of `other`, the type of the same name in
+    /// this table.
     pub fn merge(&mut self, other: &EntityTypes) -> Vec<EntityType> {
         other.names.iter().map(|name| self.intern(name)).collect()
     }
 
-    /// The handle of the type called `name`, if it was met.
+    /// Returns the type called `name`, or `None` if the table does not have it.
     pub fn find(&self, name: &str) -> Option<EntityType> {
         self.by_name.get(name).copied()
     }
 
-    /// The name of a type; empty for the nameless type of bare `B` and `I` tags.
+    /// The name of a type. It is empty for tags without a type, such as `B`.
     pub fn name(&self, entity_type: EntityType) -> &str {
         &self.names[entity_type.index()]
     }
 
-    /// The name to show a person: seqeval's `_` for the nameless type, unless one is called so.
-    pub fn shown(&self, entity_type: EntityType) -> &str {
+    /// The name to show: `_`, as in seqeval, for the type without a name, unless another type is
+    /// called `_`.
+    pub fn display_name(&self, entity_type: EntityType) -> &str {
         match self.name(entity_type) {
             "" if !self.by_name.contains_key("_") => "_",
             name => name,
@@ -165,36 +172,36 @@ impl EntityTypes {
         (0..u32::try_from(self.names.len()).expect("fewer than 2^32 types")).map(EntityType)
     }
 
-    /// All types, by name.
-    pub fn sorted(&self) -> Vec<EntityType> {
+    /// All types, ordered by name.
+    pub fn sorted_by_name(&self) -> Vec<EntityType> {
         let mut types: Vec<_> = self.iter().collect();
         types.sort_by_key(|&t| self.name(t));
         types
     }
 
-    /// Which spelling of the last and of the only token was met.
+    /// The letters parsed so far for the last and the only token of a mention.
     pub fn end_letters(&self) -> EndLetters {
         self.end_letters
     }
 
-    /// A scheme that spells tags with the letters they were read with.
-    pub fn own_spelling(&self) -> Scheme {
+    /// A scheme that spells tags with the letters they were parsed from.
+    pub fn input_spelling(&self) -> Scheme {
         let letters = self.end_letters;
         if letters.bilou && !letters.iobes { Scheme::Bilou } else { Scheme::Iobes }
     }
 
-    /// The tag's text in a scheme.
+    /// Spells a tag with the letters of `scheme`.
     pub fn spell(&self, tag: Tag, scheme: Scheme) -> SpelledTag<'_> {
         match tag {
             Tag::Outside => SpelledTag { letter: 'O', name: "" },
-            Tag::In(part, entity_type) => {
-                SpelledTag { letter: scheme.letter(part), name: self.name(entity_type) }
+            Tag::In(prefix, entity_type) => {
+                SpelledTag { letter: scheme.letter(prefix), name: self.name(entity_type) }
             }
         }
     }
 }
 
-/// A tag as text, without allocating it.
+/// A tag that can be printed. It borrows the name of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpelledTag<'a> {
     letter: char,
@@ -203,7 +210,7 @@ pub struct SpelledTag<'a> {
 
 impl SpelledTag<'_> {
     /// Appends the text to `out`.
-    pub fn push_to(&self, out: &mut Vec<u8>) {
+    pub(crate) fn push_to(&self, out: &mut Vec<u8>) {
         out.push(self.letter as u8);
         if !self.name.is_empty() {
             out.push(b'-');
@@ -222,22 +229,23 @@ impl fmt::Display for SpelledTag<'_> {
     }
 }
 
-/// What no column of a file can hold.
+/// Characters that a column cannot hold.
 pub(crate) const BREAKS: [char; 4] = ['\t', '\n', '\r', '\0'];
 
-/// Whether `text` has the form of a tag.
-pub fn is_tag(text: &str) -> bool {
+/// Returns true if `text` has the form of a tag.
+pub(crate) fn is_tag(text: &str) -> bool {
     split(text).is_ok()
 }
 
-fn split(text: &str) -> Result<Option<(Part, &str)>, TagFault> {
+/// Splits a tag into prefix and type; `None` for `O`.
+fn split(text: &str) -> Result<Option<(TagPrefix, &str)>, TagFault> {
     let not_a_tag = || TagFault::NotATag(quoted(text));
-    let part = match text.as_bytes().first().ok_or_else(not_a_tag)? {
+    let prefix = match text.as_bytes().first().ok_or_else(not_a_tag)? {
         b'O' if text.len() == 1 => return Ok(None),
-        b'B' => Part::Begin,
-        b'I' => Part::Inside,
-        b'E' | b'L' => Part::End,
-        b'S' | b'U' => Part::Single,
+        b'B' => TagPrefix::Begin,
+        b'I' => TagPrefix::Inside,
+        b'E' | b'L' => TagPrefix::End,
+        b'S' | b'U' => TagPrefix::Single,
         _ => return Err(not_a_tag()),
     };
     match text[1..].strip_prefix('-') {
@@ -245,8 +253,8 @@ fn split(text: &str) -> Result<Option<(Part, &str)>, TagFault> {
         Some(name) if name.trim_matches(' ') != name || name.contains(BREAKS) => {
             Err(TagFault::BadType(quoted(text)))
         }
-        Some(name) => Ok(Some((part, name))),
-        None if text.len() == 1 => Ok(Some((part, ""))),
+        Some(name) => Ok(Some((prefix, name))),
+        None if text.len() == 1 => Ok(Some((prefix, ""))),
         None => Err(not_a_tag()),
     }
 }
@@ -266,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tag_is_refused() {
+    fn texts_that_are_not_tags_are_refused() {
         let mut types = EntityTypes::default();
         for text in ["", "PER", "B_PER", "b-PER", "O-PER", "X-PER", "-PER", "BPER"] {
             assert_eq!(types.parse(text), Err(TagFault::NotATag(text.to_owned())));

@@ -1,32 +1,32 @@
-//! A token: one word of the corpus, as its file spells it.
+//! Tokens: the words of a corpus, as the file spells them.
 
 use std::fmt;
 
 use thiserror::Error;
 
-/// A word of the corpus: not empty, not blank, without tab, line break or NUL; otherwise any Unicode.
+/// A word of the corpus: any text that is not blank and contains no tab, line break or NUL.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Token(Box<str>);
 
-/// Why a text cannot be a token.
+/// The reason why a text cannot be a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TokenFault {
-    /// Nothing, or nothing but ASCII spaces.
+    /// It is empty, or contains only ASCII spaces.
     #[error("the token is empty")]
     Empty,
-    /// A tab, a line break or a NUL, which no column format can hold.
-    #[error("the token holds a tab, a line break or a NUL")]
+    /// It contains a character that a CoNLL column cannot hold.
+    #[error("the token contains a tab, a line break or a NUL")]
     Break,
-    /// The CoNLL shared tasks' sign for a new document.
-    #[error("`-DOCSTART-` marks a document: it is not a token")]
+    /// It is the mark of a new document in the CoNLL shared tasks.
+    #[error("`-DOCSTART-` marks the start of a document and cannot be a token")]
     DocumentStart,
 }
 
-/// What stands in the place of a token on a line that only marks a document.
-pub const DOCUMENT_START: &str = "-DOCSTART-";
+/// The text in the token column of a line that marks the start of a document.
+pub(crate) const DOCUMENT_START: &str = "-DOCSTART-";
 
 impl Token {
-    /// Takes `text` as a token.
+    /// Makes a token from a text. Fails if the text cannot be a token.
     ///
     /// ```
     /// use melm_text::Token;
@@ -38,8 +38,8 @@ impl Token {
         Ok(Self(text.into()))
     }
 
-    /// Says whether `text` could be a token, without copying it.
-    pub fn check(text: &str) -> Result<(), TokenFault> {
+    /// Does the checks of [`Self::new`] without copying the text.
+    pub(crate) fn check(text: &str) -> Result<(), TokenFault> {
         let mut blank = true;
         for byte in text.bytes() {
             match byte {
@@ -57,7 +57,7 @@ impl Token {
         }
     }
 
-    /// The token's text.
+    /// The text of the token.
     pub fn as_str(&self) -> &str {
         &self.0
     }

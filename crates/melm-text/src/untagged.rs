@@ -1,4 +1,4 @@
-//! Files without tags: given a column, or a key, in which every token is outside.
+//! Files without tags: adds a column or a key in which every tag is `O`.
 
 use serde_json::value::RawValue;
 
@@ -8,35 +8,36 @@ use crate::jsonl::{TAGS_KEYS, TOKENS_KEYS};
 use crate::source::Source;
 use crate::tag::is_tag;
 
-/// How many rows decide.
+/// The number of rows that are examined for tags.
 const SAMPLE: usize = 2_000;
 
-/// The same text with tags, all `O`, if it has none: a last column, or the key `ner_tags`; `None` if it has some.
+/// Adds `O` tags to a text without tags: as a last column, or under the key `ner_tags`. Returns `None`
+/// if the text has tags.
 ///
-/// Positions in a line stay what they were, so what is wrong with a file is still found at its place.
+/// Tags are added at the end of a line, so that problems are still reported at the right column.
 ///
 /// ```
-/// use melm_text::{ReadOptions, Source, with_tags};
+/// use melm_text::{ReadOptions, Source, add_missing_tags};
 /// let source = Source::from_text("a", "Bonn NE\nist VA\n");
-/// let tagged = with_tags(&source, &ReadOptions::default()).unwrap();
+/// let tagged = add_missing_tags(&source, &ReadOptions::default()).unwrap();
 /// assert_eq!(tagged.text(), "Bonn NE O\nist VA O\n");
-/// assert!(with_tags(&tagged, &ReadOptions::default()).is_none());
+/// assert!(add_missing_tags(&tagged, &ReadOptions::default()).is_none());
 /// ```
-pub fn with_tags(source: &Source, options: &ReadOptions) -> Option<Source> {
+pub fn add_missing_tags(source: &Source, options: &ReadOptions) -> Option<Source> {
     let text = source.text();
     let tagged = match options.format.unwrap_or_else(|| Format::detect(text)) {
-        Format::Conll => with_column(text, options)?,
-        Format::Jsonl => with_key(text, options)?,
+        Format::Conll => add_column(text, options)?,
+        Format::Jsonl => add_key(text, options)?,
     };
     Some(Source::from_text(source.name(), tagged))
 }
 
-fn with_column(text: &str, options: &ReadOptions) -> Option<String> {
+fn add_column(text: &str, options: &ReadOptions) -> Option<String> {
     let layout = Layout::detect(text);
     if options.tag_column.is_some() || layout.n_columns > 1 && holds_tags(text, &layout) {
         return None;
     }
-    // A column of its own: a tab cannot be part of a token, a space may be.
+    // A token may contain a space but not a tab, so only a tab separates a single column safely.
     let between = if layout.n_columns == 1 { Separator::Tab } else { layout.separator };
     let mut out = String::with_capacity(text.len() + text.len() / 4);
     let mut is_first = true;
@@ -55,7 +56,7 @@ fn with_column(text: &str, options: &ReadOptions) -> Option<String> {
     Some(out)
 }
 
-/// Whether the column taken for the tags really holds them, in most of the first rows.
+/// Returns true if most of the first rows have a tag in the column of the tags.
 fn holds_tags(text: &str, layout: &Layout) -> bool {
     let rows = text.lines().filter(|row| is_row(row, layout));
     let (mut n, mut n_tags) = (0_usize, 0_usize);
@@ -67,12 +68,13 @@ fn holds_tags(text: &str, layout: &Layout) -> bool {
     n_tags * 2 > n
 }
 
+/// Returns true if `row` is not blank and has the columns of the file.
 fn is_row(row: &str, layout: &Layout) -> bool {
     !row.trim_ascii().is_empty()
         && layout.separator.split(row.trim_end_matches([' ', '\r'])).len() == layout.n_columns
 }
 
-fn with_key(text: &str, options: &ReadOptions) -> Option<String> {
+fn add_key(text: &str, options: &ReadOptions) -> Option<String> {
     type Object<'t> = std::collections::BTreeMap<String, &'t RawValue>;
     let wanted = options.tags_key.as_deref();
     let mut out = String::with_capacity(text.len() + text.len() / 4);
@@ -109,14 +111,14 @@ mod tests {
 
     fn tagged(text: &str) -> Option<String> {
         let source = Source::from_text("a", text);
-        let tagged = with_tags(&source, &ReadOptions::default())?;
+        let tagged = add_missing_tags(&source, &ReadOptions::default())?;
         let corpus = Corpus::read(&tagged, &ReadOptions::default()).unwrap();
         assert!(corpus.sentences().iter().all(|s| s.mentions().next().is_none()));
         Some(tagged.text().to_owned())
     }
 
     #[test]
-    fn a_column_or_a_key_is_added_where_there_is_none() {
+    fn a_column_or_a_key_is_added_if_there_is_none() {
         assert_eq!(tagged("Bonn\nist\n\nJa\r\n").unwrap(), "Bonn\tO\nist\tO\n\nJa\tO\r\n");
         assert_eq!(tagged("Bonn\tNE\nist\tVA").unwrap(), "Bonn\tNE\tO\nist\tVA\tO");
         assert_eq!(
@@ -134,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_that_are_there_are_left_alone() {
+    fn texts_with_tags_are_left_alone() {
         for text in [
             "Bonn B-LOC\nist O\n",
             "Bonn B-LOC 0.9\nist O 0.8\n",

@@ -1,48 +1,53 @@
-//! Word vectors as text (MUSE, fastText): a word and its numbers on each line, perhaps `count dimension` above them.
+//! Word vectors in the text format of MUSE and fastText: a word and its numbers on each line, with an
+//! optional first line `count dimension`.
 //!
-//! Files of gigabytes from anywhere: they are read as a stream, and only words that are needed are kept. What is kept is
-//! checked; other lines are only skipped.
+//! Such files have gigabytes. They are read as a stream, and only the vectors of needed words are
+//! checked and kept.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
+use std::ops::Range;
 
 use crate::error::Error;
-use crate::problem::{Fault, Problems};
+use crate::problem::{Fault, LocatedFault, Problems};
 
-/// The longest line of a file of vectors, in bytes: 20,000 numbers and more fit.
+/// The most bytes of a line. More than 20,000 numbers fit.
 const LONGEST_LINE: usize = 1 << 20;
-/// How much is read at a time.
+/// The size of the read buffer, in bytes.
 const BUFFER: usize = 1 << 18;
 
-/// Vectors of some words, all of one dimension.
+/// Vectors of words, all of the same dimension.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct WordVectors {
     dimension: usize,
     rows: HashMap<Box<str>, usize>,
     values: Vec<f32>,
-    /// Words of the file, needed or not.
+    /// The number of words in the file, needed or not.
     pub n_words: usize,
-    /// Words that its first line promises, if it does.
+    /// The number of words that the first line of the file states, if it does.
     pub n_promised: Option<usize>,
-    /// Needed words that stand there again: the first counts.
+    /// The number of repeated lines of needed words. The first line of a word counts.
     pub n_repeated: usize,
 }
 
 impl WordVectors {
-    /// Vectors made elsewhere; of a word that comes twice the first counts.
+    /// Makes a table from words and vectors. If a word occurs twice, its first vector counts.
     ///
     /// # Panics
-    /// If one has another dimension.
+    /// If a vector does not have `dimension` numbers.
     pub fn new(dimension: usize, pairs: impl IntoIterator<Item = (String, Vec<f32>)>) -> Self {
         let mut vectors = Self { dimension, ..Self::default() };
         for (word, vector) in pairs {
-            assert_eq!(vector.len(), dimension, "vectors have one dimension");
+            assert_eq!(vector.len(), dimension, "all vectors have the same dimension");
             vectors.add(&word, &vector);
         }
         vectors
     }
 
-    /// Reads the vectors of the `needed` words; `name` is for messages.
+    /// Reads the vectors of the `needed` words. `name` is used in messages.
+    ///
+    /// Fails if the stream cannot be read, is not a file of vectors, or has a needed vector of
+    /// another length or with a component that is not a finite number.
     ///
     /// ```
     /// use melm_text::WordVectors;
@@ -61,38 +66,43 @@ impl WordVectors {
         };
         let mut vectors = Self::default();
         let mut is_line = lines.next()?;
-        if let Some((n_words, dimension)) = header(&lines.line) {
+        if let Some((n_words, dimension)) = parse_header(&lines.line) {
             if dimension == 0 {
-                return Err(lines.refuse(0..lines.line.len(), Fault::NoVectors));
+                return Err(lines.error_at(0..lines.line.len(), Fault::NoVectors));
             }
             (vectors.n_promised, vectors.dimension) = (Some(n_words), dimension);
             is_line = lines.next()?;
         }
         while is_line {
             if !lines.line.is_empty() {
-                vectors.take(&lines, needed)?;
+                vectors.add_line(&lines, needed)?;
             }
             is_line = lines.next()?;
         }
         if vectors.n_words == 0 {
-            return Err(lines.refuse(0..0, Fault::NoVectors));
+            return Err(lines.error_at(0..0, Fault::NoVectors));
         }
         Ok(vectors)
     }
 
-    /// Takes the vector of a line, if it is needed.
-    fn take<R: Read>(&mut self, lines: &Lines<'_, R>, needed: &HashSet<&str>) -> Result<(), Error> {
+    /// Adds the vector of the current line, if its word is needed.
+    fn add_line<R: Read>(
+        &mut self,
+        lines: &Lines<'_, R>,
+        needed: &HashSet<&str>,
+    ) -> Result<(), Error> {
         self.n_words += 1;
         let word = lines.line.split(|byte| is_space(*byte)).next().unwrap_or_default();
         let word = std::str::from_utf8(word).ok().filter(|word| needed.contains(word));
-        // The first vector is looked at in any case: it tells whether the file is one of vectors at all.
+        // The first vector is always parsed, to check that the file contains vectors at all.
         if self.n_words > 1 && word.is_none() {
             return Ok(());
         }
         let dimension = (self.dimension > 0).then_some(self.dimension);
-        let found = parse(&lines.line, dimension).map_err(|(span, fault)| {
-            lines.refuse(span, if dimension.is_some() { fault } else { Fault::NoVectors })
-        })?;
+        let found =
+            parse_line(&lines.line, dimension).map_err(|LocatedFault { span, fault }| {
+                lines.error_at(span, if dimension.is_some() { fault } else { Fault::NoVectors })
+            })?;
         let Some(found) = found else { return Ok(()) };
         self.dimension = found.len();
         if let Some(word) = word
@@ -103,7 +113,7 @@ impl WordVectors {
         Ok(())
     }
 
-    /// Whether the word is new.
+    /// Adds a vector. Returns false if the word has one already.
     fn add(&mut self, word: &str, vector: &[f32]) -> bool {
         if self.rows.contains_key(word) {
             return false;
@@ -113,23 +123,23 @@ impl WordVectors {
         true
     }
 
-    /// The vector of a word as it is written.
+    /// The vector of a word, or `None` if it has none. Case matters.
     pub fn get(&self, word: &str) -> Option<&[f32]> {
         let row = *self.rows.get(word)?;
         self.values.get(row * self.dimension..(row + 1) * self.dimension)
     }
 
-    /// How many words have a vector.
+    /// The number of words with a vector.
     pub fn len(&self) -> usize {
         self.rows.len()
     }
 
-    /// Whether no word has one.
+    /// Returns true if no word has a vector.
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }
 
-    /// How many numbers each has.
+    /// The number of components of each vector.
     pub fn dimension(&self) -> usize {
         self.dimension
     }
@@ -139,18 +149,17 @@ fn is_space(byte: u8) -> bool {
     byte == b' ' || byte == b'\t'
 }
 
-/// The two numbers of a first line that has nothing else.
-fn header(line: &[u8]) -> Option<(usize, usize)> {
+/// Parses a first line with exactly two numbers: the count of words and the dimension.
+fn parse_header(line: &[u8]) -> Option<(usize, usize)> {
     let text = std::str::from_utf8(line).ok()?;
     let mut numbers = text.split([' ', '\t']).filter(|part| !part.is_empty());
     let pair = (numbers.next()?.parse().ok()?, numbers.next()?.parse().ok()?);
     numbers.next().is_none().then_some(pair)
 }
 
-type Misfit = (std::ops::Range<usize>, Fault);
-
-/// The numbers of a line, as many as `dimension` if it is known; `None` if its word holds spaces, and is no token then.
-fn parse(line: &[u8], dimension: Option<usize>) -> Result<Option<Vec<f32>>, Misfit> {
+/// Parses the numbers of a line. Fails if there are not `dimension` of them, where it is known.
+/// Returns `None` if the word contains a space: it cannot be a needed word.
+fn parse_line(line: &[u8], dimension: Option<usize>) -> Result<Option<Vec<f32>>, LocatedFault> {
     let mut at = 0;
     let mut fields = Vec::new();
     for field in line.split(|byte| is_space(*byte)) {
@@ -159,7 +168,7 @@ fn parse(line: &[u8], dimension: Option<usize>) -> Result<Option<Vec<f32>>, Misf
         }
         at += field.len() + 1;
     }
-    let number = |span: &std::ops::Range<usize>| {
+    let number = |span: &Range<usize>| {
         let text = std::str::from_utf8(&line[span.clone()]).ok()?;
         text.parse::<f32>().ok().filter(|number| number.is_finite())
     };
@@ -172,14 +181,16 @@ fn parse(line: &[u8], dimension: Option<usize>) -> Result<Option<Vec<f32>>, Misf
         }
     }
     if numbers.len() != expected || expected == 0 {
-        return Err((0..line.len(), Fault::VectorLength { found: numbers.len(), expected }));
+        let fault = Fault::VectorLength { found: numbers.len(), expected };
+        return Err(LocatedFault { span: 0..line.len(), fault });
     }
-    let parsed =
-        numbers.iter().map(|span| number(span).ok_or_else(|| (span.clone(), Fault::VectorNumber)));
+    let not_finite =
+        |span: &Range<usize>| LocatedFault { span: span.clone(), fault: Fault::VectorNumber };
+    let parsed = numbers.iter().map(|span| number(span).ok_or_else(|| not_finite(span)));
     parsed.collect::<Result<_, _>>().map(Some)
 }
 
-/// Lines of a stream, none of them longer than it may be.
+/// The lines of a stream. Fails on a line that is too long.
 struct Lines<'n, R> {
     name: &'n str,
     from: BufReader<R>,
@@ -188,7 +199,7 @@ struct Lines<'n, R> {
 }
 
 impl<R: Read> Lines<'_, R> {
-    /// Reads the next line, without what stands at its end; `false` if there is none.
+    /// Reads the next line, and removes whitespace at its end. Returns false at the end of the stream.
     fn next(&mut self) -> Result<bool, Error> {
         self.line.clear();
         let mut limited = (&mut self.from).take(LONGEST_LINE as u64);
@@ -201,7 +212,7 @@ impl<R: Read> Lines<'_, R> {
         self.number += 1;
         if n == LONGEST_LINE && self.line.last() != Some(&b'\n') {
             self.line.truncate(80);
-            return Err(self.refuse(0..80, Fault::NoVectors));
+            return Err(self.error_at(0..80, Fault::NoVectors));
         }
         if self.number == 1 && self.line.starts_with(b"\xef\xbb\xbf") {
             self.line.drain(..3);
@@ -212,7 +223,8 @@ impl<R: Read> Lines<'_, R> {
         Ok(true)
     }
 
-    fn refuse(&self, span: std::ops::Range<usize>, fault: Fault) -> Error {
+    /// Makes the error for a span of the current line.
+    fn error_at(&self, span: Range<usize>, fault: Fault) -> Error {
         let head =
             String::from_utf8_lossy(&self.line[..span.start.min(self.line.len())]).into_owned();
         let text = String::from_utf8_lossy(&self.line).into_owned();
@@ -256,16 +268,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_has_its_line() {
+    fn errors_have_their_line() {
         for (text, expected) in [
-            (&b""[..], "1: the file holds no vectors"),
-            (b"2 3\n", "1: the file holds no vectors"),
-            (b"some plain text\n", "1: the file holds no vectors"),
-            (b"\x1f\x8b\x08\x00\xff\xff", "1: the file holds no vectors"),
-            (b"2 0\nbonn\n", "1: the file holds no vectors"),
-            (b"2 3\noslo 1 2\n", "2: 2 numbers where 3 are expected"),
-            (b"2 3\noslo 1 2 3\nbonn 1 2\n", "3: 2 numbers where 3 are expected"),
-            (b"2 3\noslo 1 2 3\nbonn 1 2 3 4\n", "3: 4 numbers where 3 are expected"),
+            (&b""[..], "1: the file contains no word vectors"),
+            (b"2 3\n", "1: the file contains no word vectors"),
+            (b"some plain text\n", "1: the file contains no word vectors"),
+            (b"\x1f\x8b\x08\x00\xff\xff", "1: the file contains no word vectors"),
+            (b"2 0\nbonn\n", "1: the file contains no word vectors"),
+            (b"2 3\noslo 1 2\n", "2: expected 3 numbers, found 2"),
+            (b"2 3\noslo 1 2 3\nbonn 1 2\n", "3: expected 3 numbers, found 2"),
+            (b"2 3\noslo 1 2 3\nbonn 1 2 3 4\n", "3: expected 3 numbers, found 4"),
             (b"2 3\noslo 1 2 3\nbonn 1 x 3\n", "3: not a finite number"),
             (b"2 3\noslo 1 2 3\nbonn 1 nan 3\n", "3: not a finite number"),
             (b"2 3\noslo 1 2 3\nbonn 1 1e39 3\n", "3: not a finite number"),
@@ -283,7 +295,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_break_it(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn no_bytes_make_it_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let _ = read(&bytes, &["a", ""]);
         }
 

@@ -46,7 +46,7 @@ fn assert_scores(what: &str, scores: &Scores, types: &EntityTypes, expected: &Ex
     let by_type: Vec<(_, Counts)> = scores.by_type();
     assert_eq!(by_type.len(), expected.types.len(), "{what}: number of types");
     for ((entity_type, counts), expected) in by_type.into_iter().zip(&expected.types) {
-        let what = format!("{what} {}", types.shown(entity_type));
+        let what = format!("{what} {}", types.display_name(entity_type));
         assert_same(&what, counts.rates(), counts.gold, *expected);
     }
 }

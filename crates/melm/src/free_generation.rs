@@ -97,7 +97,7 @@ pub(crate) fn checked_sentence(
     tags: Vec<Tag>,
     scheme: Scheme,
 ) -> Result<Sentence, RejectReason> {
-    if scheme.breaks(&tags).next().is_some() {
+    if scheme.violations(&tags).next().is_some() {
         return Err(RejectReason::BrokenTags);
     }
     if !tokens.is_empty() && tags.iter().all(|tag| *tag == Tag::Outside) {

@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use melm_text::Error;
-use melm_text::check::{Memory, Repeated, Report};
+use melm_text::check::{RepeatCounts, Report, SeenSentences};
 use serde::Serialize;
 
 use crate::args::Check;
@@ -42,7 +42,7 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
             hint: "name the others",
         });
     }
-    let mut seen = Memory::default();
+    let mut seen = SeenSentences::default();
     let mut files = Vec::new();
     let mut n_problems = 0;
     let mut out = Output::create("-".as_ref(), false)?;
@@ -91,7 +91,7 @@ fn print(out: &mut Output, text: &str) -> Result<(), Failure> {
 fn check(
     path: &Path,
     command: &Check,
-    seen: &mut Memory,
+    seen: &mut SeenSentences,
     terminal: &Terminal,
 ) -> Result<(Report, Option<Failure>), Failure> {
     let options = input::options(&command.reading, path)?;
@@ -180,7 +180,7 @@ fn scheme(report: &Report) -> String {
     }
 }
 
-fn repeated(repeated: &Repeated, what: &str) -> String {
+fn repeated(repeated: &RepeatCounts, what: &str) -> String {
     match (repeated.n, repeated.n_other_mentions) {
         (0, _) => "none".into(),
         (n, 0) => format!("{n} × the tokens {what}"),
@@ -191,7 +191,7 @@ fn repeated(repeated: &Repeated, what: &str) -> String {
 /// How many repeats are shown with their place.
 const N_PLACES: usize = 3;
 
-fn places(repeated: &Repeated) -> String {
+fn places(repeated: &RepeatCounts) -> String {
     let mut text = String::new();
     for repeat in repeated.first.iter().take(N_PLACES) {
         let other = if repeat.same_mentions { "" } else { ", with other mentions" };

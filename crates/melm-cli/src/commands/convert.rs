@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use melm_text::conll::{ConllWriter, Separator};
 use melm_text::jsonl::{JsonlWriter, TagNames};
 use melm_text::{
-    EntityTypes, Error, Format, Part, ReadOptions, Reader, Record, Scheme, Source, Survey, Tag,
-    Writer, mentions, merged_by_io, write_tags,
+    EntityTypes, Error, Format, ReadOptions, Reader, Record, Scheme, Source, Survey, Tag,
+    TagPrefix, Writer, count_merged_by_io, mentions, write_tags,
 };
 
 use crate::args::Convert;
@@ -186,7 +186,7 @@ impl Pass {
                 self.tags.resize(record.tags.len(), Tag::Outside);
                 write_tags(mentions(&record.tags), scheme, &mut self.tags);
                 if scheme == Scheme::Io {
-                    self.merged += merged_by_io(&record.tags);
+                    self.merged += count_merged_by_io(&record.tags);
                 }
                 self.repaired += self.tags.iter().zip(&record.tags).filter(|(a, b)| a != b).count();
                 self.writer.write(record, &self.tags, types)
@@ -230,10 +230,10 @@ fn say(
     if letters.iobes && letters.bilou {
         terminal
             .say(&format!("spelt every tag in {scheme}: end letters of two schemes were mixed"));
-    } else if !survey.breaks.is_empty() && from == scheme {
+    } else if !survey.violations.is_empty() && from == scheme {
         terminal.say(&format!("repaired {} that {from} does not allow", count(repaired, "tag")));
-    } else if !survey.breaks.is_empty() {
-        let breaks = count(survey.breaks.len(), "place");
+    } else if !survey.violations.is_empty() {
+        let breaks = count(survey.violations.len(), "place");
         terminal.say(&format!("repaired {breaks} where {from} was broken"));
     }
     if merged > 0 {
@@ -277,10 +277,10 @@ fn names_beside(out: &Path) -> Result<PathBuf, Failure> {
 /// Every tag the scheme can spell for the types of the file, `O` first.
 fn names_of(source: &Source, options: &ReadOptions, scheme: Scheme) -> Result<TagNames, Failure> {
     let types = Survey::read(source, options, |_, _, _| {})?.types;
-    let parts = [Part::Begin, Part::Inside, Part::End, Part::Single];
+    let parts = [TagPrefix::Begin, TagPrefix::Inside, TagPrefix::End, TagPrefix::Single];
     let mut names = vec!["O".to_owned()];
-    for entity_type in types.sorted() {
-        for part in parts.into_iter().filter(|&part| scheme.has(part)) {
+    for entity_type in types.sorted_by_name() {
+        for part in parts.into_iter().filter(|&part| scheme.uses(part)) {
             names.push(types.spell(Tag::In(part, entity_type), scheme).to_string());
         }
     }

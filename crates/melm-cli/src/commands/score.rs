@@ -76,7 +76,7 @@ fn json(scores: &Scores) -> String {
             predicted: c.predicted,
             correct: c.correct,
         };
-        (scores.types().shown(entity_type).to_owned(), json)
+        (scores.types().display_name(entity_type).to_owned(), json)
     });
     let json = Json {
         f1,
@@ -94,7 +94,7 @@ fn json(scores: &Scores) -> String {
 
 fn table(scores: &Scores, reading: Reading) -> String {
     let by_type = scores.by_type();
-    let names = by_type.iter().map(|&(t, _)| scores.types().shown(t).chars().count());
+    let names = by_type.iter().map(|&(t, _)| scores.types().display_name(t).chars().count());
     let width = names.max().unwrap_or(0).max("weighted".len());
     let head = ["precision", "recall", "f1", "support"];
     let mut text = format!("{:width$}", "");
@@ -106,7 +106,7 @@ fn table(scores: &Scores, reading: Reading) -> String {
         text += &format!("\n{name:width$}  {p:>9}  {q:>9}  {f:>9}  {support:>9}");
     };
     for (entity_type, counts) in by_type {
-        row(scores.types().shown(entity_type), counts.rates(), counts.gold);
+        row(scores.types().display_name(entity_type), counts.rates(), counts.gold);
     }
     let micro = scores.micro();
     row("micro", micro.rates(), micro.gold);

@@ -7,7 +7,8 @@ use melm_nn::device::Device;
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
 use melm_text::{
-    EntityTypes, Format, Problems, ReadOptions, Reader, Record, Source, Survey, Writer, with_tags,
+    EntityTypes, Format, Problems, ReadOptions, Reader, Record, Source, Survey, Writer,
+    add_missing_tags,
 };
 
 use crate::args::Tag;
@@ -26,7 +27,7 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
     require_free(&command.output.out, command.output.force)?;
     let options = input::options(&command.reading, &command.file)?;
     let given = input::open(&command.file, &command.reading)?;
-    let added = with_tags(&given, &options);
+    let added = add_missing_tags(&given, &options);
     let source = added.as_ref().unwrap_or(&given);
     let survey = Survey::read(source, &options, |_, _, _| {})?;
     // Its tags are replaced, so it does not matter whether they are valid.

@@ -1,4 +1,4 @@
-//! What is in a file, and what in it is suspicious: everything `melm check` says.
+//! The report of `melm check`: what is in a file, and what in it looks wrong.
 
 mod repeats;
 mod suspicion;
@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use repeats::{Memory, Place, Repeat, Repeated, Repeats};
-pub use suspicion::{Found, Suspicion, Suspicions};
+pub use repeats::{Repeat, RepeatCounts, Repeats, SeenSentences, SentenceLocation};
+pub use suspicion::{Occurrences, Suspicion, Suspicions};
 
 use crate::error::Error;
 use crate::format::ReadOptions;
@@ -18,82 +18,86 @@ use crate::source::Source;
 use crate::survey::Survey;
 use crate::tag::{EntityType, EntityTypes};
 
-/// How many of the longest sentences are named.
+/// The number of longest sentences in a report.
 const N_LONGEST: usize = 3;
 
-/// What one file holds.
+/// The contents of one file. It serialises to the JSON of `melm check --json`.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// The file.
+    /// The name of the file.
     pub file: String,
     /// `conll` or `jsonl`.
     pub format: &'static str,
-    /// Columns in use, from 1: token, tag; and others that look like tags.
+    /// CoNLL: the columns.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub columns: Option<Columns>,
-    /// Its scheme.
+    /// The name of the scheme.
     pub scheme: &'static str,
-    /// Schemes in which it is just as valid.
+    /// The names of other schemes in which the tags are as valid.
     pub also_valid_as: Vec<&'static str>,
-    /// Its `-DOCSTART-` lines.
+    /// The number of `-DOCSTART-` lines.
     pub documents: usize,
-    /// Its sentences.
+    /// The number of sentences.
     pub sentences: usize,
-    /// Sentences without any mention.
+    /// The number of sentences without a mention.
     pub sentences_without_mention: usize,
-    /// Its tokens.
+    /// The number of tokens.
     pub tokens: usize,
-    /// Its mentions, by type.
+    /// The number of mentions of each entity type.
     pub mentions: BTreeMap<String, usize>,
-    /// Line and tokens of the longest sentences.
-    pub longest: Vec<Long>,
-    /// Sentences seen before, in this file or an earlier one.
+    /// The longest sentences, longest first.
+    pub longest: Vec<LongSentence>,
+    /// Sentences that also occur earlier in this file or in a file before it.
     pub repeats: Repeats,
-    /// What looks wrong without being an error, by kind.
+    /// Places that look wrong but are not errors, by kind.
     pub suspicions: Suspicions,
 }
 
-/// Which columns hold what, from 1.
+/// The columns of a CoNLL file. Columns count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Columns {
-    /// How many there are.
+    /// The number of columns.
     pub n: usize,
-    /// The token's.
+    /// The column of the token.
     pub token: usize,
-    /// The tag's.
+    /// The column of the tag.
     pub tag: usize,
-    /// Others that look like tags.
+    /// Other columns that look like tags.
     pub also_tags: Vec<usize>,
 }
 
-/// A long sentence.
+/// The length and position of a long sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Long {
-    /// Its tokens.
+pub struct LongSentence {
+    /// The number of tokens.
     pub tokens: usize,
-    /// Where it starts.
+    /// The line of its first token, from 1.
     pub line: usize,
 }
 
 impl Report {
-    /// Reads `source` and reports on it. `seen` carries sentences from one split to the next;
-    /// `progress` hears of the bytes read so far.
+    /// Reads `source` and reports on it. `seen` remembers sentences from one file to the next, to
+    /// find repeats. Calls `on_progress` with the number of bytes read so far.
+    ///
+    /// Fails as [`Survey::read`] does. Problems of single lines are in the returned survey.
     pub fn read(
         source: &Source,
         options: &ReadOptions,
-        seen: &mut Memory,
-        mut progress: impl FnMut(usize),
+        seen: &mut SeenSentences,
+        mut on_progress: impl FnMut(usize),
     ) -> Result<(Self, Survey), Error> {
         let mut tally = Tally::default();
-        seen.next_file(source.name());
+        seen.start_file(source.name());
         let survey = Survey::read(source, options, |record, types, position| {
             tally.add(record, types);
             seen.add(record, types);
-            progress(position);
+            on_progress(position);
         })?;
-        tally.suspicions.of_types(&survey.types, &tally.by_type, survey.n_sentences);
-        let mentions =
-            tally.by_type.iter().map(|(&t, &(n, _))| (survey.types.shown(t).to_owned(), n));
+        tally.suspicions.check_types(&survey.types, &tally.by_type, survey.n_sentences);
+        let mentions = tally
+            .by_type
+            .iter()
+            .map(|(&t, of_type)| (survey.types.display_name(t).to_owned(), of_type.n_mentions));
         let report = Self {
             file: source.name().to_owned(),
             format: survey.format().name(),
@@ -104,32 +108,40 @@ impl Report {
                 also_tags: layout.also_tags.iter().map(|c| c + 1).collect(),
             }),
             scheme: survey.scheme.scheme.name(),
-            also_valid_as: survey.scheme.also.iter().map(|s| s.name()).collect(),
+            also_valid_as: survey.scheme.also_valid.iter().map(|s| s.name()).collect(),
             documents: tally.documents,
             sentences: survey.n_sentences,
             sentences_without_mention: tally.without_mention,
             tokens: survey.n_tokens,
             mentions: mentions.collect(),
             longest: tally.longest,
-            repeats: seen.take(),
+            repeats: seen.take_repeats(),
             suspicions: tally.suspicions,
         };
         Ok((report, survey))
     }
 
-    /// All mentions.
+    /// The number of mentions of all types.
     pub fn n_mentions(&self) -> usize {
         self.mentions.values().sum()
     }
 }
 
+/// Counts collected while reading.
 #[derive(Default)]
 struct Tally {
     documents: usize,
     without_mention: usize,
-    by_type: BTreeMap<EntityType, (usize, usize)>,
-    longest: Vec<Long>,
+    by_type: BTreeMap<EntityType, TypeTally>,
+    longest: Vec<LongSentence>,
     suspicions: Suspicions,
+}
+
+/// The mentions of one entity type.
+struct TypeTally {
+    n_mentions: usize,
+    /// The line of the first mention.
+    line: usize,
 }
 
 impl Tally {
@@ -140,15 +152,17 @@ impl Tally {
         for mention in mentions(&record.tags) {
             any = true;
             let line = record.line_of(mention.tokens.start);
-            self.by_type.entry(mention.entity_type).or_insert((0, line)).0 += 1;
-            self.suspicions.of_mention(record, &mention, types);
+            let first = TypeTally { n_mentions: 0, line };
+            self.by_type.entry(mention.entity_type).or_insert(first).n_mentions += 1;
+            self.suspicions.check_mention(record, &mention, types);
         }
         self.without_mention += usize::from(!any);
-        self.suspicions.of_tokens(record);
-        self.keep_if_long(Long { tokens: record.tokens.len(), line: record.line });
+        self.suspicions.check_tokens(record);
+        self.keep_if_long(LongSentence { tokens: record.tokens.len(), line: record.line });
     }
 
-    fn keep_if_long(&mut self, long: Long) {
+    /// Keeps the sentence if it is one of the longest so far. Of equally long ones the first is kept.
+    fn keep_if_long(&mut self, long: LongSentence) {
         let full = self.longest.len() == N_LONGEST;
         if full && self.longest.last().is_some_and(|last| last.tokens >= long.tokens) {
             return;

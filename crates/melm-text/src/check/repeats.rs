@@ -1,4 +1,4 @@
-//! Sentences that stand twice: duplicates within a file, leaks between splits.
+//! Finds repeated sentences: duplicates within a file, and leaks between splits.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,97 +8,101 @@ use crate::hash::FastMap;
 use crate::record::Record;
 use crate::tag::EntityTypes;
 
-/// Where a sentence stands.
+/// The position of a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Place {
-    /// Its file.
+pub struct SentenceLocation {
+    /// The name of the file.
     pub file: String,
-    /// Its first line.
+    /// The line of the first token, from 1.
     pub line: usize,
 }
 
-/// A sentence whose tokens were seen before.
+/// A sentence with the same tokens as an earlier one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Repeat {
-    /// Where it stands now.
+    /// The line of the sentence.
     pub line: usize,
-    /// Where it stood first.
-    pub first: Place,
-    /// Whether its mentions are the same too.
+    /// The first sentence with these tokens.
+    pub first: SentenceLocation,
+    /// True if the mentions are the same too.
     pub same_mentions: bool,
 }
 
 /// Repeated sentences of one kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Repeated {
-    /// How many.
+pub struct RepeatCounts {
+    /// The number of repeated sentences.
     pub n: usize,
-    /// How many of them with other mentions than the first time.
+    /// The number of those whose mentions differ from the first time.
     pub n_other_mentions: usize,
-    /// The first of them.
+    /// The first few of them.
     pub first: Vec<Repeat>,
 }
 
 /// The repeated sentences of one file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Repeats {
-    /// Seen before in the same file.
-    pub duplicates: Repeated,
-    /// Seen in a file given before it: leaks from one split into another.
-    pub leaks: Repeated,
+    /// Sentences that occur earlier in the same file.
+    pub duplicates: RepeatCounts,
+    /// Sentences that occur in a file before it: leaks from one split into another.
+    pub leaks: RepeatCounts,
 }
 
-/// How many of each kind are kept with their place.
+/// The number of repeats of each kind that are kept with their position.
 const N_PLACES: usize = 5;
 
-/// All sentences seen so far, as digests of 64 bits: among a million sentences the chance of one
-/// collision is below 1 in 10 million. The table takes about
-/// 55 bytes a distinct sentence (measured with 1.5 million), whatever its length.
+/// The sentences of all files read so far, as 64-bit digests.
+///
+/// Among a million sentences, the chance of one collision is below 1 in 10 million. The table takes
+/// about 55 bytes for each distinct sentence (measured with 1.5 million), whatever its length.
 #[derive(Debug, Default)]
-pub struct Memory {
+pub struct SeenSentences {
     files: Vec<String>,
-    seen: FastMap<u64, Seen>,
-    found: Repeats,
+    by_digest: FastMap<u64, FirstOccurrence>,
+    /// The repeats of the current file.
+    repeats: Repeats,
 }
 
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct FirstOccurrence {
+    /// Index into the names of files.
     file: u32,
     line: u32,
+    /// The digest of its mentions.
     mentions: u32,
 }
 
-impl Memory {
-    /// What follows comes from another file.
-    pub fn next_file(&mut self, name: &str) {
+impl SeenSentences {
+    /// Starts another file. The sentences added next belong to it.
+    pub(super) fn start_file(&mut self, name: &str) {
         self.files.push(name.to_owned());
     }
 
-    /// Looks a sentence up, and remembers it.
-    pub fn add(&mut self, record: &Record<'_>, types: &EntityTypes) {
+    /// Counts a sentence as a repeat if it was added before, and remembers it.
+    pub(super) fn add(&mut self, record: &Record<'_>, types: &EntityTypes) {
         let file = u32::try_from(self.files.len() - 1).expect("fewer than 2^32 files");
         let line = u32::try_from(record.line).unwrap_or(u32::MAX);
         let mentions = digest_mentions(record, types);
-        let first =
-            *self.seen.entry(digest_tokens(record)).or_insert(Seen { file, line, mentions });
+        let this = FirstOccurrence { file, line, mentions };
+        let first = *self.by_digest.entry(digest_tokens(record)).or_insert(this);
         if (first.file, first.line) == (file, line) {
             return;
         }
-        let leak = first.file != file;
-        let kind = if leak { &mut self.found.leaks } else { &mut self.found.duplicates };
+        let is_leak = first.file != file;
+        let kind = if is_leak { &mut self.repeats.leaks } else { &mut self.repeats.duplicates };
         let same_mentions = first.mentions == mentions;
         kind.n += 1;
         kind.n_other_mentions += usize::from(!same_mentions);
         if kind.first.len() < N_PLACES {
             let name = self.files[first.file as usize].clone();
-            let first = Place { file: name, line: first.line as usize };
+            let first = SentenceLocation { file: name, line: first.line as usize };
             kind.first.push(Repeat { line: record.line, first, same_mentions });
         }
     }
 
-    /// The repeats of the current file.
-    pub(super) fn take(&mut self) -> Repeats {
-        std::mem::take(&mut self.found)
+    /// Returns the repeats of the current file.
+    pub(super) fn take_repeats(&mut self) -> Repeats {
+        std::mem::take(&mut self.repeats)
     }
 }
 
@@ -108,14 +112,14 @@ fn digest_tokens(record: &Record<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Mentions are the same in every scheme once they are spelt in one.
+/// Digests spans and type names, which do not depend on the scheme of the file.
 fn digest_mentions(record: &Record<'_>, types: &EntityTypes) -> u32 {
     let mut hasher = DefaultHasher::new();
     for mention in crate::mention::mentions(&record.tags) {
         mention.tokens.hash(&mut hasher);
         types.name(mention.entity_type).hash(&mut hasher);
     }
-    #[expect(clippy::cast_possible_truncation, reason = "half of a digest is one too")]
+    #[expect(clippy::cast_possible_truncation, reason = "half of a digest is a digest too")]
     let half = hasher.finish() as u32;
     half
 }

@@ -1,37 +1,38 @@
-//! What looks wrong without being an error.
+//! Finds places that look wrong but are not errors.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::TypeTally;
 use crate::mention::Mention;
 use crate::record::Record;
 use crate::tag::{EntityType, EntityTypes};
 
-/// A sentence longer than this has probably lost its empty lines.
+/// A longer sentence has probably lost an empty line.
 const LONG_SENTENCE: usize = 200;
-/// A mention longer than this is probably two, or a slip.
+/// A longer mention is probably an annotation error.
 const LONG_MENTION: usize = 15;
-/// A type with fewer mentions than this may be a misspelling, and is too rare to learn.
+/// A type with fewer mentions may be misspelt, and is too rare to learn.
 const FEW_MENTIONS: usize = 3;
-/// How many places of each kind are kept.
+/// The number of places of each kind that are kept.
 const N_PLACES: usize = 5;
 
-/// What looks wrong, by kind, with the first places of each.
+/// Places that look wrong, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
-pub struct Suspicions(BTreeMap<Suspicion, Found>);
+pub struct Suspicions(BTreeMap<Suspicion, Occurrences>);
 
-/// How often, and where first.
+/// How often a kind of suspicion occurs, and where.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Found {
-    /// How often.
+pub struct Occurrences {
+    /// The number of occurrences.
     pub n: usize,
-    /// The first lines, with what stands there.
+    /// The lines of the first occurrences, each with a description.
     pub first: Vec<(usize, String)>,
 }
 
-/// A kind of thing that looks wrong.
+/// A kind of place that looks wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Suspicion {
@@ -43,20 +44,20 @@ pub enum Suspicion {
     MentionEdge,
     /// A zero-width, control or replacement character in a token.
     OddCharacter,
-    /// UTF-8 that was read as Latin-1 and saved again: `MÃ¼ller`.
+    /// UTF-8 that was decoded as Latin-1, as in `MÃ¼ller`.
     Mojibake,
     /// A space inside a token.
     InnerSpace,
     /// A type with one or two mentions.
     RareType,
-    /// Two types that differ in case only.
+    /// Two types whose names differ in case only.
     TypeCase,
     /// No mention in the whole file.
     NoMention,
 }
 
 impl Suspicion {
-    /// The sentence for a person.
+    /// A description for the user.
     pub fn text(self) -> &'static str {
         match self {
             Self::LongSentence => "sentence of more than 200 tokens: is an empty line missing?",
@@ -73,12 +74,12 @@ impl Suspicion {
 }
 
 impl Suspicions {
-    /// Every kind found.
-    pub fn iter(&self) -> impl Iterator<Item = (Suspicion, &Found)> {
+    /// All kinds that occur.
+    pub fn iter(&self) -> impl Iterator<Item = (Suspicion, &Occurrences)> {
         self.0.iter().map(|(&kind, found)| (kind, found))
     }
 
-    /// Whether nothing is suspicious.
+    /// Returns true if nothing looks wrong.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -91,7 +92,8 @@ impl Suspicions {
         }
     }
 
-    pub(super) fn of_tokens(&mut self, record: &Record<'_>) {
+    /// Checks the length and the tokens of a sentence.
+    pub(super) fn check_tokens(&mut self, record: &Record<'_>) {
         if record.tokens.len() > LONG_SENTENCE {
             let n = record.tokens.len();
             self.push(Suspicion::LongSentence, record.line, || format!("{n} tokens"));
@@ -115,7 +117,8 @@ impl Suspicions {
         }
     }
 
-    pub(super) fn of_mention(
+    /// Checks the length and the ends of a mention.
+    pub(super) fn check_mention(
         &mut self,
         record: &Record<'_>,
         mention: &Mention,
@@ -123,7 +126,8 @@ impl Suspicions {
     ) {
         let tokens = &record.tokens[mention.tokens.clone()];
         let line = record.line_of(mention.tokens.start);
-        let shown = || format!("{} `{}`", types.shown(mention.entity_type), tokens.join(" "));
+        let shown =
+            || format!("{} `{}`", types.display_name(mention.entity_type), tokens.join(" "));
         if tokens.len() > LONG_MENTION {
             self.push(Suspicion::LongMention, line, shown);
         }
@@ -133,21 +137,21 @@ impl Suspicions {
         }
     }
 
-    /// `by_type`: mentions and first line of each.
-    pub(super) fn of_types(
+    /// Checks the entity types of a whole file.
+    pub(super) fn check_types(
         &mut self,
         types: &EntityTypes,
-        by_type: &BTreeMap<EntityType, (usize, usize)>,
+        by_type: &BTreeMap<EntityType, TypeTally>,
         n_sentences: usize,
     ) {
         let mut lower: BTreeMap<String, EntityType> = BTreeMap::new();
-        for (&entity_type, &(n, line)) in by_type {
-            let name = types.shown(entity_type);
+        for (&entity_type, &TypeTally { n_mentions: n, line }) in by_type {
+            let name = types.display_name(entity_type);
             if n < FEW_MENTIONS {
                 self.push(Suspicion::RareType, line, || format!("`{name}`: {n}"));
             }
             if let Some(&other) = lower.get(&name.to_lowercase()) {
-                let other = types.shown(other);
+                let other = types.display_name(other);
                 self.push(Suspicion::TypeCase, line, || format!("`{name}` and `{other}`"));
             }
             lower.insert(name.to_lowercase(), entity_type);
@@ -158,11 +162,13 @@ impl Suspicions {
     }
 }
 
+/// Returns true for characters that are invisible, or that replace a broken one.
 fn is_odd(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{fffd}')
         || c.is_control()
 }
 
+/// Returns true if the token contains a UTF-8 sequence that was decoded as Latin-1.
 fn is_mojibake(token: &str) -> bool {
     let mut chars = token.chars().peekable();
     while let Some(c) = chars.next() {
@@ -174,7 +180,7 @@ fn is_mojibake(token: &str) -> bool {
     false
 }
 
-/// Marks that no name starts with.
+/// Punctuation that no mention starts with.
 const NEVER_FIRST: [&str; 7] = [",", ".", ";", ":", "!", "?", ")"];
-/// Marks that no name ends with; a full stop may belong to an abbreviation.
+/// Punctuation that no mention ends with. A full stop may belong to an abbreviation.
 const NEVER_LAST: [&str; 4] = [",", ";", ":", "("];

@@ -1,14 +1,14 @@
-//! How a column file is laid out: what separates columns, which holds the token, which the tag.
+//! The layout of a CoNLL file: the separator, and the columns of token and tag.
 
 use std::str::FromStr;
 
 use crate::tag::is_tag;
 use crate::token::DOCUMENT_START;
 
-/// What stands between columns.
+/// The separator of columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Separator {
-    /// Exactly one tab; tokens may hold spaces.
+    /// One tab. Tokens may contain spaces.
     Tab,
     /// Any run of spaces and tabs.
     Space,
@@ -26,32 +26,32 @@ impl FromStr for Separator {
     }
 }
 
-/// The layout of a column file. Columns count from 0 here, from 1 in options and messages.
+/// The layout of a CoNLL file. Columns count from 0 here, and from 1 in options and messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// What separates columns.
+    /// The separator of columns.
     pub separator: Separator,
-    /// How many columns a row has.
+    /// The number of columns of a row.
     pub n_columns: usize,
     /// The column of the token.
     pub token: usize,
     /// The column of the tag.
     pub tag: usize,
-    /// Other columns that look like tags too, so that the choice can be said.
+    /// Other columns that look like tags, so that the user can be told about the choice.
     pub also_tags: Vec<usize>,
-    /// Whether tags without a type (`B`) occur.
+    /// True if there are tags without a type, such as `B`.
     pub bare_tags: bool,
 }
 
-/// How many rows decide the layout.
+/// The number of rows that decide the layout.
 const SAMPLE: usize = 2_000;
 
-/// A column holds tags if at least this share of the sampled rows does.
+/// A column holds tags if more than this share of the sampled rows have a tag in it.
 const MOST: f64 = 0.5;
 
 impl Layout {
-    /// Tells the layout from the first rows of a file. Without any row: two columns.
-    pub fn detect(text: &str) -> Self {
+    /// Detects the layout from the first rows of a file. A file without rows has two columns.
+    pub(crate) fn detect(text: &str) -> Self {
         let rows: Vec<&str> = sample(text);
         let with_tab = rows.iter().filter(|row| row.contains('\t')).count();
         let separator = if with_tab * 2 > rows.len() { Separator::Tab } else { Separator::Space };
@@ -64,8 +64,8 @@ impl Layout {
         let tags_in = |column: usize| regular.iter().filter(|row| is_tag(row[column])).count();
         let looks_like_tags =
             |&column: &usize| tags_in(column) as f64 > MOST * regular.len() as f64;
-        // The last one that holds tags, as in every CoNLL shared task; in numbered files the first:
-        // GermEval's second layer holds only mentions inside mentions.
+        // Take the last column with tags, as in every CoNLL shared task. In numbered files take the
+        // first one: the second layer of GermEval holds only mentions inside mentions.
         let mut candidates: Vec<usize> =
             (token + 1..n_columns).rev().filter(looks_like_tags).collect();
         if numbered {
@@ -81,7 +81,7 @@ impl Layout {
 }
 
 impl Separator {
-    /// What is written between columns.
+    /// The text that is written between columns.
     pub fn text(self) -> &'static str {
         match self {
             Separator::Tab => "\t",
@@ -89,7 +89,7 @@ impl Separator {
         }
     }
 
-    /// The columns of a row.
+    /// Splits a row into its columns.
     pub fn split(self, row: &str) -> Vec<&str> {
         match self {
             Separator::Tab => row.split('\t').collect(),
@@ -98,7 +98,8 @@ impl Separator {
     }
 }
 
-/// The first rows. Lines with `#` may be comments: they count only where there is nothing else.
+/// Returns the first rows. Lines that start with `#` may be comments: they are used only if there
+/// are no other lines.
 fn sample(text: &str) -> Vec<&str> {
     let lines = || {
         let lines = text.lines().map(|line| line.trim_end_matches([' ', '\r']));
@@ -112,21 +113,22 @@ fn sample(text: &str) -> Vec<&str> {
     }
 }
 
-/// Whether a line that starts like a comment may be a row: its last column is a tag.
+/// Returns true if a line that starts with `#` may be a row: its last column is a tag.
 fn ends_in_tag(line: &str) -> bool {
     let last = line.rsplit('\t').next().filter(|_| line.contains('\t'));
     is_tag(last.or(line.rsplit(' ').next()).unwrap_or(""))
 }
 
-/// Whether a row is a document boundary, whatever its columns. A tabbed token may hold a space.
+/// Returns true if a row marks the start of a document, whatever its other columns are. A token of a
+/// file with tabs may start with `-DOCSTART- `: such a row is not a mark.
 pub(crate) fn is_document_start(row: &str) -> bool {
     row.strip_prefix(DOCUMENT_START).is_some_and(|rest| {
         rest.is_empty() || rest.starts_with('\t') || rest.starts_with(' ') && !rest.contains('\t')
     })
 }
 
-/// Whether the first column counts tokens, as in GermEval and CoNLL-U files: numbers, nearly all of
-/// them one more than the number before or 1.
+/// Returns true if the first column numbers the tokens, as in GermEval and CoNLL-U files: it holds
+/// numbers, and most of them are 1 or one more than the number before.
 fn is_numbered(rows: &[Vec<&str>]) -> bool {
     let numbers: Vec<Option<u64>> = rows.iter().map(|row| row[0].parse().ok()).collect();
     let counts_on = numbers
@@ -144,12 +146,13 @@ fn is_numbered(rows: &[Vec<&str>]) -> bool {
     !rows.is_empty() && has_numbers && counts_on * 2 >= rows.len()
 }
 
+/// Returns the most frequent value.
 fn most_frequent(values: impl Iterator<Item = usize>) -> Option<usize> {
     let mut counts = std::collections::BTreeMap::<usize, usize>::new();
     for value in values {
         *counts.entry(value).or_default() += 1;
     }
-    // The smaller one in a tie: a row with a column too many is commoner than a row too short.
+    // Take the smaller count on a tie: a row is more often too long than too short.
     counts.into_iter().rev().max_by_key(|&(_, n)| n).map(|(value, _)| value)
 }
 
@@ -163,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shared_tasks_are_told_apart() {
+    fn the_layouts_of_the_shared_tasks_are_detected() {
         let conll2003 = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n";
         assert_eq!(columns(conll2003), (Separator::Space, 4, 0, 3));
         assert_eq!(Layout::detect(conll2003).also_tags, [2]);
@@ -179,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_are_found_where_they_are() {
+    fn the_tag_column_need_not_be_the_last() {
         assert_eq!(columns("Bonn B-LOC 0.9\nis O 0.8\n"), (Separator::Space, 3, 0, 1));
     }
 

@@ -1,4 +1,4 @@
-//! Reads a CoNLL text sentence by sentence.
+//! Reads a CoNLL text, one sentence at a time.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::record::{Record, Row};
 use crate::tag::{EntityTypes, Tag, TagFault};
 use crate::token::{Token, TokenFault};
 
-/// A reader over a text in memory. Problems are collected, the rest is read on.
+/// Reads CoNLL rows from a text in memory. Rows with problems are reported and skipped.
 #[derive(Debug)]
 pub struct ConllReader<'t> {
     text: &'t str,
@@ -42,13 +42,13 @@ impl<'t> ConllReader<'t> {
         self.at
     }
 
-    /// Comment lines that stand after the last sentence; complete once the text is read.
-    pub fn after(&self) -> &[&'t str] {
+    /// The comment lines after the last sentence. They are known once the whole text is read.
+    pub(crate) fn after(&self) -> &[&'t str] {
         &self.after
     }
 
-    /// Reads the next sentence into `record`; false at the end. A row with a problem is left out,
-    /// and so is a sentence without any other.
+    /// Reads the next sentence into `record`. Returns false at the end. Skips rows with problems, and
+    /// sentences without other rows, and adds the problems to `problems`.
     pub fn read(
         &mut self,
         record: &mut Record<'t>,
@@ -63,6 +63,7 @@ impl<'t> ConllReader<'t> {
         false
     }
 
+    /// Reads the rows up to the next empty line. Returns false if there are none.
     fn read_rows(
         &mut self,
         record: &mut Record<'t>,
@@ -102,26 +103,27 @@ impl<'t> ConllReader<'t> {
         started
     }
 
-    /// The next line, and its columns, found in the same pass over its bytes.
+    /// Returns the next line and its columns, found in one pass over its bytes.
     fn next_row(&mut self) -> Option<(&'t str, RowColumns)> {
         let text = self.text;
         if self.at >= text.len() {
             return None;
         }
         let bytes = &text.as_bytes()[self.at..];
-        let (found, end) = find(bytes, &self.layout);
+        let (found, end) = find_columns(bytes, &self.layout);
         let row = &text[self.at..self.at + end];
         self.at += (end + 1).min(bytes.len());
         self.line += 1;
         Some((row.trim_end_matches('\r'), found))
     }
 
+    /// Goes back to the start of `row`, the last line read.
     fn unread(&mut self, row: &str) {
         self.at = row.as_ptr().addr() - self.text.as_ptr().addr();
         self.line -= 1;
     }
 
-    /// Whether a line that starts like a comment is a row after all: its columns and tag say so.
+    /// Returns true if a line that starts with `#` is a row: it has the columns of the file and a tag.
     fn is_row(&self, row: &str, found: &RowColumns) -> bool {
         if found.n_columns != self.layout.n_columns {
             return false;
@@ -131,6 +133,7 @@ impl<'t> ConllReader<'t> {
         crate::tag::is_tag(tag) && (!bare || self.layout.bare_tags)
     }
 
+    /// Adds a row to `record`, or its problems to `problems`.
     fn read_row(
         &mut self,
         text: &'t str,
@@ -153,8 +156,8 @@ impl<'t> ConllReader<'t> {
         }
         let (token, tag) = (found.token.clone(), found.tag.clone());
         let token_text = &text[token.clone()];
-        let parsed = self.parse(&text[tag.clone()], types);
-        match (check(token_text), parsed) {
+        let parsed = self.parse_tag(&text[tag.clone()], types);
+        match (check_token(token_text), parsed) {
             (Ok(()), Ok(parsed)) => {
                 record.tokens.push(Cow::Borrowed(token_text));
                 record.tags.push(parsed);
@@ -171,7 +174,8 @@ impl<'t> ConllReader<'t> {
         }
     }
 
-    fn parse(&mut self, text: &'t str, types: &mut EntityTypes) -> Result<Tag, TagFault> {
+    /// Parses a tag. Most rows have a tag that was parsed before.
+    fn parse_tag(&mut self, text: &'t str, types: &mut EntityTypes) -> Result<Tag, TagFault> {
         if text == "O" {
             return Ok(Tag::Outside);
         }
@@ -184,8 +188,9 @@ impl<'t> ConllReader<'t> {
     }
 }
 
-/// As [`Token::check`], which most tokens pass by their first byte: no column holds a break.
-fn check(token: &str) -> Result<(), TokenFault> {
+/// Does what [`Token::check`] does, but faster: a column contains no tab or line break, so most tokens
+/// pass by their first byte.
+fn check_token(token: &str) -> Result<(), TokenFault> {
     match token.as_bytes().first() {
         Some(&byte) if byte != b' ' && byte != b'-' => Ok(()),
         _ => Token::check(token),
@@ -203,8 +208,8 @@ fn is_blank(row: &str) -> bool {
     row.as_bytes().first().is_none_or(|&first| first <= b' ') && row.trim_ascii().is_empty()
 }
 
-/// Finds the end of the first line of `bytes`, counts its columns and finds the two that matter.
-fn find(bytes: &[u8], layout: &Layout) -> (RowColumns, usize) {
+/// Finds the end of the first line of `bytes`, the number of its columns, and its token and tag.
+fn find_columns(bytes: &[u8], layout: &Layout) -> (RowColumns, usize) {
     let tabs_only = layout.separator == Separator::Tab;
     let mut found = RowColumns { n_columns: 0, token: 0..0, tag: 0..0 };
     let mut keep = |start: usize, end: usize| {
@@ -217,7 +222,7 @@ fn find(bytes: &[u8], layout: &Layout) -> (RowColumns, usize) {
         found.n_columns += 1;
     };
     let mut start = 0;
-    let mut end = next_low(bytes, 0);
+    let mut end = next_separator(bytes, 0);
     while let Some(&byte) = bytes.get(end)
         && byte != b'\n'
     {
@@ -227,7 +232,7 @@ fn find(bytes: &[u8], layout: &Layout) -> (RowColumns, usize) {
             }
             start = end + 1;
         }
-        end = next_low(bytes, end + 1);
+        end = next_separator(bytes, end + 1);
     }
     let mut last = end;
     while last > start && matches!(bytes[last - 1], b' ' | b'\r') {
@@ -239,13 +244,16 @@ fn find(bytes: &[u8], layout: &Layout) -> (RowColumns, usize) {
     (found, end)
 }
 
-/// The first byte from `at` on that is a space or below it, eight bytes at a time: tokens are short
-/// and of any length, so a loop over bytes pays a mispredicted branch for each.
-fn next_low(bytes: &[u8], mut at: usize) -> usize {
+/// Returns the position of the next byte that is a space or a control character, from `at` on.
+///
+/// It looks at eight bytes at a time. A loop over single bytes would pay a mispredicted branch for
+/// each token, since tokens are short and of varying length.
+fn next_separator(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*word);
-        // High bit of each byte below 0x21; a borrow can only flag bytes above the first true one.
+        // Sets the high bit of each byte below 0x21. A borrow can set wrong bits only in bytes after
+        // the first such byte.
         let low = word.wrapping_sub(ONES * 0x21) & !word & (ONES * 0x80);
         if low != 0 {
             return at + low.trailing_zeros() as usize / 8;

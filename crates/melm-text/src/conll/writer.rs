@@ -50,7 +50,7 @@ impl<W: Write> ConllWriter<W> {
         self.line.clear();
         self.push_before(record);
         let separator = self.separator.unwrap_or(Separator::Tab);
-        let scheme = self.scheme.unwrap_or(types.own_spelling());
+        let scheme = self.scheme.unwrap_or(types.input_spelling());
         for (at, &tag) in tags.iter().enumerate() {
             let tag = types.spell(tag, scheme);
             let line = &mut self.line;

@@ -1,7 +1,7 @@
-//! JSON lines as Hugging Face `datasets` writes NER: one object a line with `tokens` and
-//! `ner_tags`, the tags as strings or as ids into a list of names.
+//! JSON lines as Hugging Face `datasets` writes NER data: one object on each line with `tokens` and
+//! `ner_tags`. Tags are strings, or ids into a list of names.
 //!
-//! Every other key is kept as it was written.
+//! All other keys are kept as they are.
 
 mod names;
 mod reader;

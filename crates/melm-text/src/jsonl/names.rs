@@ -1,19 +1,20 @@
-//! The names behind tag ids: given, or found beside the file.
+//! The names of tag ids: given by the user, or found beside the file.
 
 use std::fs;
 use std::path::Path;
 
 use serde_json::Value;
 
-/// Tag texts in the order of their ids.
+/// Tags in the order of their ids.
 pub type TagNames = Vec<String>;
 
-/// Reads names from a list `O,B-PER,…`, from one a line, or from the features that Hugging Face
-/// writes into `dataset_info.json`.
+/// Parses the names of tag ids: a list `O,B-PER,…`, one name on each line, a JSON array, or the
+/// features of the key `tags_key` in a `dataset_info.json` of Hugging Face. Returns `None` if the text
+/// has no names or one of them is not a tag.
 pub fn parse_names(text: &str, tags_key: &str) -> Option<TagNames> {
     let names = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(items)) => strings(&items)?,
-        Ok(value) => features(&value, tags_key)?,
+        Ok(value) => find_feature(&value, tags_key)?,
         Err(_) => {
             let names = text.split([',', '\n']).map(|name| name.trim().to_owned());
             names.filter(|name| !name.is_empty()).collect()
@@ -34,18 +35,20 @@ pub fn find_names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {
         .find_map(|path| parse_names(&fs::read_to_string(path).ok()?, tags_key))
 }
 
-/// Finds the names of a feature anywhere in a description; its layout changed over the years.
-fn features(value: &Value, tags_key: &str) -> Option<TagNames> {
+/// Finds the names of a feature anywhere in a dataset description. Versions of `datasets` nest them
+/// in different ways.
+fn find_feature(value: &Value, tags_key: &str) -> Option<TagNames> {
     match value {
-        Value::Array(items) => items.iter().find_map(|item| features(item, tags_key)),
+        Value::Array(items) => items.iter().find_map(|item| find_feature(item, tags_key)),
         Value::Object(map) => match map.get(tags_key) {
             Some(feature) => names_in(feature),
-            None => map.values().find_map(|inner| features(inner, tags_key)),
+            None => map.values().find_map(|inner| find_feature(inner, tags_key)),
         },
         _ => None,
     }
 }
 
+/// Finds the names in the description of a feature: an array, or an object with ids as keys.
 fn names_in(value: &Value) -> Option<TagNames> {
     let map = value.as_object()?;
     match map.get("names") {
@@ -66,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_from_every_place_hugging_face_put_them() {
+    fn names_are_found_in_all_layouts_of_hugging_face() {
         let wanted = Some(vec!["O".to_owned(), "B-PER".to_owned()]);
         for text in [
             r#"{"features": {"ner_tags": {"feature": {"names": ["O", "B-PER"], "_type": "ClassLabel"}, "_type": "Sequence"}}}"#,

@@ -1,21 +1,22 @@
-//! Reads JSON lines sentence by sentence.
+//! Reads JSON lines, one sentence at a time.
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::names::TagNames;
-use crate::problem::{Fault, Problems};
+use crate::problem::{Fault, LocatedFault, Problems};
 use crate::record::Record;
 use crate::tag::{EntityTypes, Tag};
 use crate::token::{DOCUMENT_START, Token};
 
-/// Keys under which tokens are looked for, in this order.
+/// The usual keys of tokens, in order of preference.
 pub(crate) const TOKENS_KEYS: [&str; 3] = ["tokens", "words", "text_tokens"];
-/// Keys under which tags are looked for, in this order.
+/// The usual keys of tags, in order of preference.
 pub(crate) const TAGS_KEYS: [&str; 4] = ["ner_tags", "tags", "labels", "ner"];
 
 /// The keys of a JSON lines file that hold tokens and tags.
@@ -29,7 +30,7 @@ pub struct JsonlKeys {
 
 impl JsonlKeys {
     /// Detects the keys from the first object of `text`, except for those that are given.
-    pub fn detect(text: &str, tokens: Option<&str>, tags: Option<&str>) -> Self {
+    pub(crate) fn detect(text: &str, tokens: Option<&str>, tags: Option<&str>) -> Self {
         let first = text.lines().find(|line| !line.trim_ascii().is_empty()).unwrap_or("");
         let fields = serde_json::from_str::<Fields<'_>>(first).map_or(Vec::new(), |f| f.0);
         let find = |given: Option<&str>, usual: &[&str]| {
@@ -72,8 +73,8 @@ impl<'t> JsonlReader<'t> {
         &self.keys
     }
 
-    /// The bytes of the list of tags in the line of `record`.
-    pub(crate) fn tags_span(&self, record: &Record<'t>) -> std::ops::Range<usize> {
+    /// The bytes of the line of `record` that are the list of tags.
+    pub(crate) fn tags_span(&self, record: &Record<'t>) -> Range<usize> {
         let field = record.fields.iter().find(|(key, _)| *key == self.keys.tags);
         let Some((_, raw)) = field else { return 0..0 };
         let at = raw.as_ptr().addr() - self.text.as_ptr().addr();
@@ -81,7 +82,8 @@ impl<'t> JsonlReader<'t> {
         at - line..at - line + raw.len()
     }
 
-    /// Reads the next sentence into `record`; false at the end. A line with a problem is left out.
+    /// Reads the next sentence into `record`. Returns false at the end. Skips lines with problems,
+    /// and adds the problems to `problems`.
     pub fn read(
         &mut self,
         record: &mut Record<'t>,
@@ -98,7 +100,7 @@ impl<'t> JsonlReader<'t> {
             match self.read_line(line, record, types) {
                 Ok(true) => return true,
                 Ok(false) => {}
-                Err((span, fault)) => problems.push(n + 1, span, fault),
+                Err(LocatedFault { span, fault }) => problems.push(n + 1, span, fault),
             }
             record.tokens.clear();
             record.tags.clear();
@@ -106,22 +108,23 @@ impl<'t> JsonlReader<'t> {
         false
     }
 
-    /// False for a line that only marks a document.
+    /// Reads one line. Returns false if it only marks the start of a document.
     fn read_line(
         &mut self,
         line: &'t str,
         record: &mut Record<'t>,
         types: &mut EntityTypes,
-    ) -> Result<bool, Located> {
+    ) -> Result<bool, LocatedFault> {
         let fields: Fields<'t> = serde_json::from_str(line).map_err(|error| {
             let at = line.floor_char_boundary(error.column().saturating_sub(1).min(line.len()));
-            (at..line.len().min(at + 1), Fault::Json(without_place(&error)))
+            let span = at..line.len().min(at + 1);
+            LocatedFault { span, fault: Fault::Json(without_position(&error)) }
         })?;
         record.fields = fields.0;
-        let (tokens, span) = value(record, line, &self.keys.tokens)?;
+        let (tokens, span) = find_value(record, line, &self.keys.tokens)?;
         let tokens: Vec<Text<'t>> = serde_json::from_str(tokens).map_err(|_| {
             let key = self.keys.tokens.clone();
-            (span.clone(), Fault::Value { key, expected: "strings" })
+            LocatedFault { span: span.clone(), fault: Fault::Value { key, expected: "strings" } }
         })?;
         record.tokens.extend(tokens.into_iter().map(|token| token.0));
         self.read_tags(line, record, types)?;
@@ -131,14 +134,15 @@ impl<'t> JsonlReader<'t> {
             return Ok(false);
         }
         for token in &record.tokens {
-            Token::check(token).map_err(|fault| (span.clone(), fault.into()))?;
+            Token::check(token)
+                .map_err(|fault| LocatedFault { span: span.clone(), fault: fault.into() })?;
         }
         if record.tokens.len() != record.tags.len() {
             let (n_tokens, n_tags) = (record.tokens.len(), record.tags.len());
-            return Err((span, Fault::Uneven { n_tokens, n_tags }));
+            return Err(LocatedFault { span, fault: Fault::Uneven { n_tokens, n_tags } });
         }
         if record.tokens.is_empty() {
-            return Err((span, Fault::NoToken));
+            return Err(LocatedFault { span, fault: Fault::NoToken });
         }
         Ok(true)
     }
@@ -148,10 +152,11 @@ impl<'t> JsonlReader<'t> {
         line: &'t str,
         record: &mut Record<'t>,
         types: &mut EntityTypes,
-    ) -> Result<(), Located> {
-        let (tags, span) = value(record, line, &self.keys.tags)?;
-        let parse = |text: &str, types: &mut EntityTypes| -> Result<Tag, Located> {
-            types.parse(text).map_err(|fault| (span.clone(), fault.into()))
+    ) -> Result<(), LocatedFault> {
+        let (tags, span) = find_value(record, line, &self.keys.tags)?;
+        let located = |fault: Fault| LocatedFault { span: span.clone(), fault };
+        let parse = |text: &str, types: &mut EntityTypes| -> Result<Tag, LocatedFault> {
+            types.parse(text).map_err(|fault| located(fault.into()))
         };
         if let Ok(texts) = serde_json::from_str::<Vec<Text<'t>>>(tags) {
             for text in texts {
@@ -161,50 +166,49 @@ impl<'t> JsonlReader<'t> {
         }
         let ids: Vec<i64> = serde_json::from_str(tags).map_err(|_| {
             let key = self.keys.tags.clone();
-            (span.clone(), Fault::Value { key, expected: "strings or ids" })
+            located(Fault::Value { key, expected: "strings or ids" })
         })?;
         self.uses_ids = true;
         let names = self.names.as_deref().unwrap_or_default();
         for id in ids {
             let name = usize::try_from(id).ok().and_then(|id| names.get(id));
-            let name =
-                name.ok_or_else(|| (span.clone(), Fault::TagId { id, n_names: names.len() }))?;
+            let name = name.ok_or_else(|| located(Fault::TagId { id, n_names: names.len() }))?;
             record.tags.push(parse(name, types)?);
         }
         Ok(())
     }
 }
 
-/// The raw value of a key, and where it stands in the line.
-fn value<'t>(
+/// Returns the raw value of a key and its bytes in the line. Fails if the key is missing or occurs
+/// twice.
+fn find_value<'t>(
     record: &Record<'t>,
     line: &'t str,
     key: &str,
-) -> Result<(&'t str, std::ops::Range<usize>), Located> {
+) -> Result<(&'t str, Range<usize>), LocatedFault> {
+    let whole_line = |fault: Fault| LocatedFault { span: 0..line.len(), fault };
     let mut with_key = record.fields.iter().filter(|(k, _)| k == key);
     match (with_key.next(), with_key.next()) {
         (Some((_, raw)), None) => {
             let start = raw.as_ptr().addr() - line.as_ptr().addr();
             Ok((raw, start..start + raw.len()))
         }
-        (None, _) => Err((0..line.len(), Fault::NoKey(key.to_owned()))),
-        _ => Err((0..line.len(), Fault::KeyTwice(key.to_owned()))),
+        (None, _) => Err(whole_line(Fault::NoKey(key.to_owned()))),
+        _ => Err(whole_line(Fault::KeyTwice(key.to_owned()))),
     }
 }
 
-/// A fault with the bytes of the line that are at fault.
-type Located = (std::ops::Range<usize>, Fault);
-
-fn without_place(error: &serde_json::Error) -> String {
+/// The message of `error` without the line and column, which are reported apart.
+fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
-/// A string that is copied only if it holds escapes.
+/// A JSON string that is copied only if it contains escapes.
 #[derive(Deserialize)]
 struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
 
-/// The keys of an object in their order, with their values as they were written.
+/// The keys of a JSON object in their order, with their values as written in the file.
 struct Fields<'t>(Vec<(Cow<'t, str>, &'t str)>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {

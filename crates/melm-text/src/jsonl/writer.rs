@@ -8,7 +8,8 @@ use crate::record::Record;
 use crate::scheme::Scheme;
 use crate::tag::{EntityTypes, Tag};
 
-/// Writes one object a sentence: the keys it came with, or `id`, `tokens` and `ner_tags`.
+/// Writes one object for each sentence: with the keys it was read with, or with `id`, `tokens` and
+/// `ner_tags`.
 #[derive(Debug)]
 pub struct JsonlWriter<W> {
     out: W,
@@ -19,8 +20,8 @@ pub struct JsonlWriter<W> {
 }
 
 impl<W: Write> JsonlWriter<W> {
-    /// Tags are spelt in `scheme`, or with the letters of the input; with `names` they are
-    /// written as their positions in it.
+    /// Writes to `out`. Tags are spelt in `scheme`, or with the letters of the input if it is `None`.
+    /// With `names`, tags are written as ids: their positions in `names`.
     pub fn new(out: W, scheme: Option<Scheme>, tags_key: &str, names: Option<TagNames>) -> Self {
         let ids = names.map(|names| names.into_iter().enumerate().map(|(id, n)| (n, id)).collect());
         Self { out, scheme, tags_key: tags_key.to_owned(), ids, line: Vec::new() }
@@ -29,7 +30,7 @@ impl<W: Write> JsonlWriter<W> {
     /// Writes a sentence with `tags` in place of its own.
     ///
     /// # Panics
-    /// If `names` were given and lack one of the tags.
+    /// If `names` were given and do not contain one of the tags.
     pub fn write(
         &mut self,
         record: &Record<'_>,
@@ -70,7 +71,7 @@ impl<W: Write> JsonlWriter<W> {
         Ok(())
     }
 
-    /// Writes a sentence that came from JSON lines as it was.
+    /// Writes a sentence from JSON lines without changing a value.
     pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.line.clear();
         push_documents(record, &mut self.line);
@@ -83,18 +84,18 @@ impl<W: Write> JsonlWriter<W> {
         self.out.write_all(&self.line)
     }
 
-    /// What it writes to.
+    /// The output.
     pub fn out(&mut self) -> &mut W {
         &mut self.out
     }
 
-    /// Hands the output back.
+    /// Returns the output. It is not flushed.
     pub fn finish(self) -> W {
         self.out
     }
 
     fn push_tags(&self, tags: &[Tag], types: &EntityTypes, line: &mut Vec<u8>) -> io::Result<()> {
-        let scheme = self.scheme.unwrap_or(types.own_spelling());
+        let scheme = self.scheme.unwrap_or(types.input_spelling());
         line.push(b'[');
         for (at, &tag) in tags.iter().enumerate() {
             if at > 0 {
@@ -115,7 +116,7 @@ impl<W: Write> JsonlWriter<W> {
     }
 }
 
-/// Document marks that came from JSON lines, as they were.
+/// Appends the document marks that were read from JSON lines.
 fn push_documents(record: &Record<'_>, line: &mut Vec<u8>) {
     for mark in record.before.iter().filter(|mark| mark.starts_with('{')) {
         line.extend_from_slice(mark.as_bytes());

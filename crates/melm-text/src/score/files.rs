@@ -80,9 +80,9 @@ pub fn strict_scheme(gold: FileInput<'_>, predicted: FileInput<'_>) -> Result<Sc
         let mut foreign = None;
         Survey::read(source, options, |record, types, _| {
             if foreign.is_none() {
-                let is_foreign = |tag: &Tag| matches!(tag, Tag::In(part, _) if !scheme.has(*part));
+                let is_foreign = |tag: &Tag| matches!(tag, Tag::In(part, _) if !scheme.uses(*part));
                 foreign = record.tags.iter().position(is_foreign).map(|at| {
-                    let tag = types.spell(record.tags[at], types.own_spelling()).to_string();
+                    let tag = types.spell(record.tags[at], types.input_spelling()).to_string();
                     (tag, source.name().to_owned(), record.line_of(at))
                 });
             }
@@ -104,8 +104,12 @@ fn describe_mismatch(
     let [g, p] = sources.map(Source::name);
     let [gold, predicted] = records;
     match has_sentence {
-        [true, false] => return Some(format!("{g}:{} has no counterpart in {p}", gold.line)),
-        [false, true] => return Some(format!("{p}:{} has no counterpart in {g}", predicted.line)),
+        [true, false] => {
+            return Some(format!("the sentence at {g}:{} is missing in {p}", gold.line));
+        }
+        [false, true] => {
+            return Some(format!("the sentence at {p}:{} is missing in {g}", predicted.line));
+        }
         _ if gold.tokens == predicted.tokens => return None,
         _ => {}
     }
@@ -115,7 +119,7 @@ fn describe_mismatch(
         record.tokens.get(at).map_or("the end of the sentence".into(), |token| format!("`{token}`"))
     };
     Some(format!(
-        "{g}:{} has {} where {p}:{} has {}",
+        "the tokens differ: {g}:{} has {}, {p}:{} has {}",
         gold.line_of(at),
         show(gold),
         predicted.line_of(at),

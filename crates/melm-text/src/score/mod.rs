@@ -132,7 +132,7 @@ impl Scores {
     /// The counts of each type with a gold or predicted mention, ordered by the name of the type.
     pub fn by_type(&self) -> Vec<(EntityType, Counts)> {
         self.types
-            .sorted()
+            .sorted_by_name()
             .into_iter()
             .filter_map(|t| Some((t, *self.by_type.get(t.index())?)))
             .filter(|(_, counts)| counts.gold + counts.predicted > 0)

@@ -1,11 +1,13 @@
-//! Mentions as seqeval's strict mode reads them: where a mention may start, go on and end is a
-//! table of neighbouring parts for each scheme (seqeval 1.2.2, `scheme.py`).
+//! Mentions as the strict mode of seqeval reads them.
+//!
+//! For each scheme, tables of neighbouring prefixes say where a mention may start, continue and end
+//! (seqeval 1.2.2, `scheme.py`).
 
 use crate::mention::Mention;
 use crate::scheme::Scheme;
-use crate::tag::{Part, Tag};
+use crate::tag::{Tag, TagPrefix};
 
-/// Part of a token as a bit, so that a pattern can name several.
+/// The prefix of a tag as a bit, so that a pattern can allow several.
 const O: u8 = 1;
 const B: u8 = 2;
 const I: u8 = 4;
@@ -13,7 +15,7 @@ const E: u8 = 8;
 const S: u8 = 16;
 const ALL: u8 = O | B | I | E | S;
 
-/// What a pattern asks of the two entity types.
+/// The condition of a pattern on the two entity types.
 #[derive(Clone, Copy)]
 enum Types {
     Same,
@@ -22,7 +24,7 @@ enum Types {
 }
 use Types::{Any, Differ, Same};
 
-/// The part before, the part here, their types.
+/// The prefixes allowed before and here, and the condition on the types.
 type Pattern = (u8, u8, Types);
 
 struct Table {
@@ -70,10 +72,10 @@ fn table(scheme: Scheme) -> &'static Table {
 fn bit(tag: Tag) -> u8 {
     match tag {
         Tag::Outside => O,
-        Tag::In(Part::Begin, _) => B,
-        Tag::In(Part::Inside, _) => I,
-        Tag::In(Part::End, _) => E,
-        Tag::In(Part::Single, _) => S,
+        Tag::In(TagPrefix::Begin, _) => B,
+        Tag::In(TagPrefix::Inside, _) => I,
+        Tag::In(TagPrefix::End, _) => E,
+        Tag::In(TagPrefix::Single, _) => S,
     }
 }
 

@@ -60,7 +60,7 @@ impl DraftRecord {
                 ))
             }
         };
-        if corpus.scheme().breaks(sentence.tags()).next().is_some() {
+        if corpus.scheme().violations(sentence.tags()).next().is_some() {
             return Err(format!("its tags are not valid in {}", corpus.scheme()));
         }
         Ok(Draft::written(sentence, self.round))

@@ -1,7 +1,7 @@
 //! The tags that a tagger chooses from.
 
 use melm_nn::crf::AllowedTransitions;
-use melm_text::{Corpus, EntityTypes, Part, Scheme, Tag};
+use melm_text::{Corpus, EntityTypes, Scheme, Tag, TagPrefix};
 
 /// A numbered set of tags: those of a scheme for some entity types. In a set made from a corpus, `O` comes first, then the
 /// tags type by type.
@@ -16,10 +16,10 @@ impl TagSet {
     /// All tags of the corpus's scheme for its entity types, sorted by the names of the types.
     pub fn from_corpus(corpus: &Corpus) -> Self {
         let (types, scheme) = (corpus.types().clone(), corpus.scheme());
-        let parts = [Part::Begin, Part::Inside, Part::End, Part::Single];
-        let parts: Vec<_> = parts.into_iter().filter(|part| scheme.has(*part)).collect();
+        let parts = [TagPrefix::Begin, TagPrefix::Inside, TagPrefix::End, TagPrefix::Single];
+        let parts: Vec<_> = parts.into_iter().filter(|part| scheme.uses(*part)).collect();
         let mut tags = vec![Tag::Outside];
-        for entity_type in types.sorted() {
+        for entity_type in types.sorted_by_name() {
             tags.extend(parts.iter().map(|part| Tag::In(*part, entity_type)));
         }
         Self { types, scheme, tags }
@@ -39,7 +39,7 @@ impl TagSet {
             tags.push(tag);
         }
         let scheme = scheme.unwrap_or_else(|| guess_scheme(&tags, &types));
-        match tags.iter().find(|tag| matches!(tag, Tag::In(part, _) if !scheme.has(*part))) {
+        match tags.iter().find(|tag| matches!(tag, Tag::In(part, _) if !scheme.uses(*part))) {
             Some(tag) => Err(format!("`{}` is not a tag of {scheme}", types.spell(*tag, scheme))),
             None => Ok(Self { types, scheme, tags }),
         }
@@ -94,8 +94,8 @@ impl TagSet {
 /// Guesses the scheme from the tags' prefixes, for a model trained elsewhere that does not name its scheme.
 fn guess_scheme(tags: &[Tag], types: &EntityTypes) -> Scheme {
     let has = |wanted| tags.iter().any(|tag| matches!(tag, Tag::In(part, _) if *part == wanted));
-    match (has(Part::Begin), has(Part::End), has(Part::Single)) {
-        (_, _, true) | (true, true, false) => types.own_spelling(),
+    match (has(TagPrefix::Begin), has(TagPrefix::End), has(TagPrefix::Single)) {
+        (_, _, true) | (true, true, false) => types.input_spelling(),
         (false, true, false) => Scheme::Ioe2,
         (false, false, false) => Scheme::Io,
         (true, false, false) => Scheme::Iob2,

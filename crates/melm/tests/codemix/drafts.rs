@@ -154,7 +154,7 @@ fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
             let types =
                 |s: &melm_text::Sentence| s.mentions().map(|m| m.entity_type).collect::<Vec<_>>();
             assert_eq!(types(&draft.sentence), types(source));
-            assert!(corpus.scheme().breaks(draft.sentence.tags()).next().is_none());
+            assert!(corpus.scheme().violations(draft.sentence.tags()).next().is_none());
             let tokens = draft.sentence.tokens();
             let outside =
                 tokens.iter().zip(draft.sentence.tags()).filter(|(t, _)| t.as_str() == "so");

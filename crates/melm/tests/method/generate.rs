@@ -139,7 +139,7 @@ fn assert_sound(
         }
         assert!(source.tags()[at].entity_type().is_some(), "{old} is outside");
         assert!(guessed.contains(&at), "{old} had no masked piece");
-        assert!(Token::check(new.as_str()).is_ok());
+        assert!(Token::new(new.as_str()).is_ok());
         let n_spaces = |token: &Token| token.as_str().matches(' ').count();
         assert_eq!(n_spaces(new), n_spaces(old), "{old} became {new}");
         let is_odd = |c: char| c != ' ' && c.is_whitespace() || c.is_control() || c == '\u{fffd}';

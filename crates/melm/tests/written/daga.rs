@@ -44,7 +44,7 @@ fn it_writes_as_many_new_sentences_as_masks_would_be_filled_and_counts_the_rest(
     {
         assert_eq!((record.source, record.replaced.len()), (None, 0));
         assert!(sentence.mentions().next().is_some());
-        assert!(corpus.scheme().breaks(sentence.tags()).next().is_none());
+        assert!(corpus.scheme().violations(sentence.tags()).next().is_none());
         assert!(sentence.tokens().iter().all(|token| gold.contains(token)));
         assert!(corpus.sentences().iter().all(|s| s.tokens() != sentence.tokens()));
         assert!(seen.insert(sentence.tokens().to_vec()));

@@ -86,7 +86,7 @@ fn assert_sound(corpus: &Corpus, augmented: &Augmented) {
     assert!(augmented.kept.len() >= 8, "{:?} {:?}", augmented.dropped, augmented.records);
     for sentence in &augmented.kept {
         assert!(sentence.mentions().next().is_some());
-        assert!(corpus.scheme().breaks(sentence.tags()).next().is_none());
+        assert!(corpus.scheme().violations(sentence.tags()).next().is_none());
         assert!(corpus.sentences().iter().all(|s| s.tokens() != sentence.tokens()));
         assert!(sentence.tokens().iter().all(|token| !token.as_str().contains(['<', '▁'])));
     }

@@ -134,7 +134,7 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
         let before = Instant::now();
         let loss = trainer.step(&batch, step)?;
         if let (Device::Cuda(cuda), true) = (&trainer.device, step % 10 == 0) {
-            cuda.wait()?;
+            cuda.synchronize()?;
         }
         let seconds = before.elapsed().as_secs_f64();
         // The first step faults the memory in; torch's is left out too.
@@ -146,8 +146,8 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
     }
     if let Device::Cuda(cuda) = &trainer.device {
         let (free, total) = cuda.memory()?;
-        println!("card_mib {} allocated_mib {}", (total - free) >> 20, cuda.peak() >> 20);
-        let graphs = cuda.graphs();
+        println!("gpu_mib {} allocated_mib {}", (total - free) >> 20, cuda.peak_bytes() >> 20);
+        let graphs = cuda.graph_counts();
         println!("{graphs:?}");
     }
     Ok(())
@@ -215,8 +215,8 @@ fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A card, its libraries where the environment says.
-fn card(precision: Precision, is_eager: bool) -> Result<Device, Failure> {
+/// Opens a GPU; the environment names the folders of its libraries.
+fn gpu(precision: Precision, is_eager: bool) -> Result<Device, Failure> {
     let start = Instant::now();
     let names = ["VIRTUAL_ENV", "CUDA_HOME", "MELM_CUDA_ROOT"];
     let roots = names.iter().filter_map(std::env::var_os).map(Into::into).collect();
@@ -246,9 +246,9 @@ fn main() -> Result<(), Failure> {
         return ceiling(&cpu, &config, n);
     }
     let device = match argument(3) {
-        "cuda" => card(Precision::Bf16, false)?,
-        "cuda-eager" => card(Precision::Bf16, true)?,
-        "cuda-f32" => card(Precision::F32, false)?,
+        "cuda" => gpu(Precision::Bf16, false)?,
+        "cuda-eager" => gpu(Precision::Bf16, true)?,
+        "cuda-f32" => gpu(Precision::F32, false)?,
         _ => cpu.into(),
     };
     match argument(1) {

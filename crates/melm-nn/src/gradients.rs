@@ -1,7 +1,7 @@
 //! Gradients of one step: a block laid out like the parameters, and the piece table's in factors.
 
 use crate::buffer::Buffer;
-use crate::cuda::{CardGradients, Cuda, Kernels};
+use crate::cuda::{Cuda, GpuGradients, Kernels};
 use crate::device::Device;
 use crate::error::Error;
 use crate::ops::linear::Accumulator;
@@ -18,8 +18,8 @@ pub struct Gradients {
     /// Start of each tensor, and whether this step has written to it.
     tensors: Vec<(usize, bool)>,
     pub(crate) table: TableGradient,
-    /// Those on a card, once one has made some.
-    card: Option<CardGradients>,
+    /// The gradients in GPU memory, once a GPU has computed some.
+    gpu: Option<GpuGradients>,
 }
 
 impl Gradients {
@@ -33,7 +33,7 @@ impl Gradients {
             values: Buffer::zeros(table.range.start)?,
             tensors: parameters.list().iter().map(|p| (p.range.start, false)).collect(),
             table: TableGradient::new(table.shape[0], table.shape[1]),
-            card: None,
+            gpu: None,
         })
     }
 
@@ -43,8 +43,8 @@ impl Gradients {
             *is_written = false;
         }
         self.table.clear();
-        if let Some(card) = &mut self.card {
-            card.clear();
+        if let Some(gpu) = &mut self.gpu {
+            gpu.clear();
         }
     }
 
@@ -77,7 +77,7 @@ impl Gradients {
         were_written
     }
 
-    /// Makes room on a card.
+    /// Allocates gradients in the memory of a GPU.
     pub(crate) fn on(
         &mut self,
         cuda: &Cuda,
@@ -85,26 +85,26 @@ impl Gradients {
         parameters: &Parameters,
     ) -> Result<(), Error> {
         // A step happens on one device; on another one it begins anew.
-        if self.card.as_ref().is_none_or(|card| !card.are_on(cuda)) {
-            self.card = Some(CardGradients::new(cuda, kernels, parameters)?);
+        if self.gpu.as_ref().is_none_or(|gpu| !gpu.is_on(cuda)) {
+            self.gpu = Some(GpuGradients::new(cuda, kernels, parameters)?);
         }
         Ok(())
     }
 
-    pub(crate) fn card(&self) -> Option<&CardGradients> {
-        self.card.as_ref()
+    pub(crate) fn gpu(&self) -> Option<&GpuGradients> {
+        self.gpu.as_ref()
     }
 
-    pub(crate) fn card_mut(&mut self) -> &mut CardGradients {
-        self.card.as_mut().expect("made before a batch begins")
+    pub(crate) fn gpu_mut(&mut self) -> &mut GpuGradients {
+        self.gpu.as_mut().expect("made before a batch begins")
     }
 
-    /// Copies the gradients of a card here, so that [`Self::get`] finds them; and returns the table's, written out whole:
+    /// Copies the gradients from GPU memory, so that [`Self::get`] finds them; and returns the table's, written out whole:
     /// for tests, at the size of tests.
     pub fn fetch(&mut self, device: &Device, parameters: &Parameters) -> Result<Vec<f32>, Error> {
-        match (device, &self.card) {
-            (Device::Cuda(cuda), Some(card)) => {
-                card.read(&mut self.values)?;
+        match (device, &self.gpu) {
+            (Device::Cuda(cuda), Some(gpu)) => {
+                gpu.download(&mut self.values)?;
                 cuda.whole_table(parameters, self)
             }
             _ => Ok(self.table.whole()),

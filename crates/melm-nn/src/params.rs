@@ -2,7 +2,7 @@
 
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::config::{Config, MOST_LAYERS};
-use crate::cuda::{Cuda, Kernels, Weights};
+use crate::cuda::{Cuda, GpuWeights, Kernels};
 use crate::error::Error;
 use crate::weights::{ModelPart, TensorShape, tensor_shapes};
 use std::borrow::Cow;
@@ -37,9 +37,9 @@ pub struct Parameters {
     list: Vec<Parameter>,
     by_name: BTreeMap<String, usize>,
     table: usize,
-    /// The same numbers on a card, once one has worked with them.
-    mirror: Mutex<Option<Arc<Weights>>>,
-    /// Whether the card has changed them since.
+    /// The same values in GPU memory, once a GPU has used them.
+    mirror: Mutex<Option<Arc<GpuWeights>>>,
+    /// True if the GPU has changed its copy since.
     is_behind: bool,
 }
 
@@ -93,7 +93,7 @@ impl Parameters {
     /// The values of a tensor.
     ///
     /// # Panics
-    /// If a card has changed them and [`Self::fetch`] was not called since.
+    /// If a GPU has changed them and [`Self::fetch`] was not called since.
     pub fn get(&self, name: &str) -> Result<&[f32], Error> {
         Ok(self.at(&self.find(name)?.range))
     }
@@ -130,81 +130,87 @@ impl Parameters {
     }
 
     pub(crate) fn values(&self) -> &[f32] {
-        assert!(!self.is_behind, "what a card has learnt is fetched before it is read");
+        assert!(!self.is_behind, "parameters trained on a GPU are fetched before they are read");
         &self.values
     }
 
     pub(crate) fn values_mut(&mut self) -> &mut [f32] {
-        assert!(!self.is_behind, "what a card has learnt is fetched before it is changed");
+        assert!(!self.is_behind, "parameters trained on a GPU are fetched before they are changed");
         *self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         &mut self.values
     }
 
-    /// Some of the values, from the card if it is ahead.
+    /// Returns some of the values, from GPU memory if that copy is newer.
     pub(crate) fn read(&self, range: &Range<usize>) -> Result<Cow<'_, [f32]>, Error> {
         if !self.is_behind {
             return Ok(Cow::Borrowed(&self.values[range.clone()]));
         }
         let mut values = zeroed_vec(range.len())?;
         let mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
-        mirror.as_ref().expect("a card that is ahead has them").read(range, &mut values)?;
+        mirror
+            .as_ref()
+            .expect("parameters that are behind have GPU weights")
+            .download(range, &mut values)?;
         Ok(Cow::Owned(values))
     }
 
-    /// Gets what a card has learnt; the card keeps it too.
+    /// Copies the parameters back from GPU memory if that copy is newer. The GPU keeps its copy.
     pub fn fetch(&mut self) -> Result<(), Error> {
         if self.is_behind {
             let range = 0..self.values.len();
             let mirror = self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let weights = mirror.as_ref().expect("a card that is ahead has them");
-            weights.read(&range, &mut self.values)?;
+            let weights = mirror.as_ref().expect("parameters that are behind have GPU weights");
+            weights.download(&range, &mut self.values)?;
             self.is_behind = false;
         }
         Ok(())
     }
 
-    /// Copies the numbers of a card that is ahead to a twin beside them. `false` if no card is, or if it has little room.
-    pub(crate) fn keep_on_card(&self, twin: &mut Option<Weights>) -> Result<bool, Error> {
+    /// Copies newer parameters within GPU memory to `twin`. Returns false if the GPU has none or too little room.
+    pub(crate) fn keep_on_gpu(&self, twin: &mut Option<GpuWeights>) -> Result<bool, Error> {
         if !self.is_behind {
             return Ok(false);
         }
         let mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
-        let weights = mirror.as_ref().expect("a card that is ahead has them");
-        if let Some(twin) = twin.as_ref().filter(|twin| twin.is_like(weights)) {
-            twin.become_as(weights)?;
+        let weights = mirror.as_ref().expect("parameters that are behind have GPU weights");
+        if let Some(twin) = twin.as_ref().filter(|twin| twin.has_layout_of(weights)) {
+            twin.copy_from(weights)?;
             return Ok(true);
         }
-        *twin = weights.twin()?;
+        *twin = weights.duplicate()?;
         Ok(twin.is_some())
     }
 
-    /// Goes back to the numbers of a twin, on its card.
-    pub(crate) fn put_on_card(&mut self, twin: &Weights) -> Result<(), Error> {
+    /// Restores the parameters from `twin`, in GPU memory if they still live on the same GPU.
+    pub(crate) fn restore_on_gpu(&mut self, twin: &GpuWeights) -> Result<(), Error> {
         let mirror = self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(weights) = mirror.as_ref().filter(|weights| weights.is_like(twin)) {
+        if let Some(weights) = mirror.as_ref().filter(|weights| weights.has_layout_of(twin)) {
             self.is_behind = true;
-            return weights.become_as(twin);
+            return weights.copy_from(twin);
         }
         *mirror = None;
         self.is_behind = false;
-        twin.read(&(0..self.values.len()), &mut self.values)
+        twin.download(&(0..self.values.len()), &mut self.values)
     }
 
-    /// The same numbers on a card, copied there if need be.
-    pub(crate) fn on(&self, cuda: &Cuda, kernels: &Kernels) -> Result<Arc<Weights>, Error> {
+    /// Returns the copy in GPU memory, uploading it on first use.
+    pub(crate) fn on(&self, cuda: &Cuda, kernels: &Kernels) -> Result<Arc<GpuWeights>, Error> {
         let mut mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(weights) = &*mirror
-            && weights.are_on(cuda)
+            && weights.is_on(cuda)
         {
             return Ok(Arc::clone(weights));
         }
-        assert!(!self.is_behind, "what one card has learnt is fetched before another goes on");
-        let weights = Arc::new(Weights::send(cuda, kernels, self)?);
+        assert!(
+            !self.is_behind,
+            "parameters trained on one GPU are fetched before another GPU uses them"
+        );
+        let weights = Arc::new(GpuWeights::upload(cuda, kernels, self)?);
         *mirror = Some(Arc::clone(&weights));
         Ok(weights)
     }
 
-    /// Notes that the card has changed them.
+    /// Notes that the GPU has changed its copy.
     pub(crate) fn fall_behind(&mut self) {
         self.is_behind = true;
     }

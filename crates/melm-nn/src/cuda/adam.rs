@@ -1,12 +1,13 @@
-//! Adam on a card, the table a chunk at a time: its gradient is never whole.
+//! Adam on the GPU. The table's gradient is computed a chunk at a time, so that it is never stored whole.
 
 use super::Cuda;
-use super::gradients::CardGradients;
-use super::kernels::{Argument, Kernels, launch};
-use super::machine::{Factor, Product, Span};
-use super::memory::{Block, Parcel, read_floats, write_floats};
-use super::weights::Weights;
-use super::{SPLITS, n32};
+use super::gradients::GpuGradients;
+use super::kernels::{Argument, Grid, Kernels, launch};
+use super::memory::{DeviceBuffer, StagingBuffer, download_floats, upload_floats};
+use super::product::{Operand, Product, ProductSize};
+use super::span::Span;
+use super::weights::GpuWeights;
+use super::{SPLITS, to_u32};
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::optim::Rule;
@@ -14,31 +15,34 @@ use crate::params::Parameters;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Numbers of the table's gradient that are there at once: about what the second-level cache of a card holds.
+/// Numbers of the table's gradient that are stored at once: about what the L2 cache of a GPU holds.
 const CHUNK_NUMBERS: usize = 6 << 20;
 /// Table rows of a chunk are a multiple of this, so that chunks are aligned.
 const ROW_ALIGNMENT: usize = 16;
-/// Blocks that share a sum of squares.
+/// Thread blocks that share a sum of squares.
 pub(super) const NORM_BLOCKS: usize = 512;
 
-/// The optimiser's memory on a card: two moments a parameter.
-pub(crate) struct Moments {
-    mean: Block,
-    square: Block,
+/// The state of the optimiser in GPU memory: two moments for each parameter, and scratch space.
+pub(crate) struct GpuMoments {
+    mean: DeviceBuffer,
+    square: DeviceBuffer,
     /// Some rows of the table's gradient.
-    chunk: Block,
-    pub(super) norms: Block,
-    pub(super) grams: Block,
-    pub(super) clip: Block,
-    /// For each piece, which of the looked-up ones it is.
-    listed: Block,
-    parcel: Block,
+    chunk: DeviceBuffer,
+    /// The norm of all gradients, then its parts.
+    pub(super) norms: DeviceBuffer,
+    /// Gram matrices; see `AdamStep::head_norm`.
+    pub(super) grams: DeviceBuffer,
+    /// The factor by which clipping multiplies all gradients.
+    pub(super) clip: DeviceBuffer,
+    /// For each piece of the vocabulary, its position in the list of looked-up pieces plus one; 0 if it was not looked up.
+    piece_index: DeviceBuffer,
+    staging_block: DeviceBuffer,
 }
 
-/// As `adam.cu` has it.
+/// The numbers of Adam's rule (`Rule` in `adam.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct CardRule {
+struct AdamRule {
     beta1: f32,
     beta2: f32,
     eps: f32,
@@ -47,142 +51,138 @@ struct CardRule {
     keep: f32,
 }
 
-impl Argument for CardRule {}
+impl Argument for AdamRule {}
 
-/// As `adam.cu` has it.
+/// The lookups of a step in GPU memory (`Lookups` in `adam.cu`).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
-pub(super) struct Lookups {
+pub(super) struct LookupLists {
     pieces: Span<u32>,
     starts: Span<u32>,
     order: Span<u32>,
     rows: Span<f32>,
-    of: Span<u32>,
+    piece_index: Span<u32>,
 }
 
-impl Argument for Lookups {}
+impl Argument for LookupLists {}
 
-impl Moments {
-    /// Moments on a card, from those that the processor has.
-    pub(crate) fn send(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
-        match Self::try_send(cuda, moments) {
-            Err(Error::DeviceMemory { .. }) => {
-                cuda.workspace().arena.give_back();
-                Self::try_send(cuda, moments)
-            }
-            done => done,
-        }
+impl GpuMoments {
+    /// Copies moments from CPU memory.
+    pub(crate) fn upload(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
+        let result = Self::try_upload(cuda, moments);
+        cuda.retry_if_out_of_memory(result, true, || Self::try_upload(cuda, moments))
     }
 
-    /// Whether they are on this card.
-    pub(crate) fn are_on(&self, cuda: &Cuda) -> bool {
-        Arc::ptr_eq(self.mean.machine(), &cuda.machine)
+    /// Returns true if the moments are in the memory of this GPU.
+    pub(crate) fn is_on(&self, cuda: &Cuda) -> bool {
+        Arc::ptr_eq(self.mean.gpu(), &cuda.gpu)
     }
 
-    fn try_send(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
-        let send = |values: &[f32]| {
-            let block = Block::zeros(&cuda.machine, size_of_val(values))?;
-            write_floats(&*cuda.machine, values, block.span())?;
-            Ok::<_, Error>(block)
+    fn try_upload(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
+        let upload = |values: &[f32]| {
+            let buffer = DeviceBuffer::zeros(&cuda.gpu, size_of_val(values))?;
+            upload_floats(&*cuda.gpu, values, buffer.span())?;
+            Ok::<_, Error>(buffer)
         };
-        let empty = || Block::empty(&cuda.machine);
+        let empty = || DeviceBuffer::empty(&cuda.gpu);
         let [mean, square] = moments;
         Ok(Self {
-            mean: send(mean)?,
-            square: send(square)?,
+            mean: upload(mean)?,
+            square: upload(square)?,
             chunk: empty(),
             norms: empty(),
             grams: empty(),
-            clip: Block::zeros(&cuda.machine, 16)?,
-            listed: empty(),
-            parcel: empty(),
+            clip: DeviceBuffer::zeros(&cuda.gpu, 16)?,
+            piece_index: empty(),
+            staging_block: empty(),
         })
     }
 
-    /// The norm of the last step's gradients; `None` before any.
+    /// Returns the norm of the last step's gradients before clipping; `None` before the first step.
     pub(crate) fn norm(&self) -> Result<Option<f64>, Error> {
         let norms = self.norms.span::<f64>();
         if norms.len() == 0 {
             return Ok(None);
         }
         let mut bytes = [0; 8];
-        self.norms.machine().download(norms.address, &mut bytes)?;
+        self.norms.gpu().download(norms.address, &mut bytes)?;
         Ok(Some(f64::from_le_bytes(bytes)))
     }
 
-    /// Copies them back.
-    pub(crate) fn read(&self, out: [&mut [f32]; 2]) -> Result<(), Error> {
-        for (block, out) in [&self.mean, &self.square].into_iter().zip(out) {
-            read_floats(&**block.machine(), block.span(), out)?;
+    /// Copies the moments to CPU memory.
+    pub(crate) fn download(&self, out: [&mut [f32]; 2]) -> Result<(), Error> {
+        for (buffer, out) in [&self.mean, &self.square].into_iter().zip(out) {
+            download_floats(&**buffer.gpu(), buffer.span(), out)?;
         }
         Ok(())
     }
 }
 
-/// One step: what is read, and what is changed.
-pub(super) struct Step<'a> {
+/// One step of the optimiser.
+pub(super) struct AdamStep<'a> {
     pub(super) kernels: &'a Kernels,
-    pub(super) weights: &'a Weights,
+    pub(super) weights: &'a GpuWeights,
     pub(super) parameters: &'a Parameters,
-    pub(super) card: &'a CardGradients,
-    pub(super) moments: &'a mut Moments,
-    /// Tensors to change, neighbours together.
+    pub(super) gradients: &'a GpuGradients,
+    pub(super) moments: &'a mut GpuMoments,
+    /// The parameters to change, without the table; neighbouring tensors share a range.
     pub(super) ranges: Vec<Range<usize>>,
     pub(super) trains_table: bool,
 }
 
 impl Cuda {
-    /// Changes the trained parameters as [`crate::optim::Adam::step`] does. The card finds the norm for clipping itself,
-    /// so that nobody waits for it. Whether there was anything to change by.
-    pub(crate) fn step(
+    /// Changes the trained parameters as [`crate::optim::Adam::step`] does. The GPU computes the norm for clipping itself,
+    /// so that the CPU does not wait for it. Returns false if there are no gradients on this GPU.
+    pub(crate) fn adam_step(
         &self,
-        (rule, max_norm): (Rule, Option<f32>),
-        (parameters, gradients): (&Parameters, &Gradients),
-        moments: &mut Moments,
+        rule: Rule,
+        max_norm: Option<f32>,
+        parameters: &Parameters,
+        gradients: &Gradients,
+        moments: &mut GpuMoments,
     ) -> Result<bool, Error> {
-        match self.try_step((rule, max_norm), (parameters, gradients), moments) {
-            // Nothing was changed yet: what the passes hold may be enough.
-            Err(Error::DeviceMemory { .. }) => {
-                self.workspace().arena.give_back();
-                self.try_step((rule, max_norm), (parameters, gradients), moments)
-            }
-            done => done,
-        }
+        let result = self.try_adam_step(rule, max_norm, parameters, gradients, moments);
+        // A step that lacks memory has changed nothing yet. The memory of the passes may be enough.
+        self.retry_if_out_of_memory(result, true, || {
+            self.try_adam_step(rule, max_norm, parameters, gradients, moments)
+        })
     }
 
-    fn try_step(
+    fn try_adam_step(
         &self,
-        (rule, max_norm): (Rule, Option<f32>),
-        (parameters, gradients): (&Parameters, &Gradients),
-        moments: &mut Moments,
+        rule: Rule,
+        max_norm: Option<f32>,
+        parameters: &Parameters,
+        gradients: &Gradients,
+        moments: &mut GpuMoments,
     ) -> Result<bool, Error> {
-        let Some(card) = gradients.card() else { return Ok(false) };
-        let (table, kernels) = (parameters.table(), card.kernels.written());
-        let weights = parameters.on(self, &card.kernels)?;
-        let trains_table = card.has_table() && !table.is_frozen;
-        let ranges = trained_ranges(parameters, gradients);
-        let mut step = Step {
+        let Some(gpu_gradients) = gradients.gpu() else { return Ok(false) };
+        let kernels = gpu_gradients.kernels.recording();
+        let weights = parameters.on(self, &gpu_gradients.kernels)?;
+        let mut step = AdamStep {
             kernels: &kernels,
             weights: &weights,
             parameters,
-            card,
+            gradients: gpu_gradients,
             moments,
-            ranges,
-            trains_table,
+            ranges: trained_ranges(parameters, gradients),
+            trains_table: gpu_gradients.has_table() && !parameters.table().is_frozen,
         };
         let lookups = step.lookups()?;
         step.reserve(lookups.pieces.len())?;
-        if let Some(most) = max_norm {
-            step.clip(most, &lookups)?;
+        if let Some(max_norm) = max_norm {
+            step.clip(max_norm, &lookups)?;
         }
         step.update(rule, max_norm.is_some(), &lookups)?;
-        let sizes = [card.n_states, step.ranges.len(), usize::from(max_norm.is_some())];
-        kernels.play(weights.bucket("step", sizes))?;
+        let clips = usize::from(max_norm.is_some());
+        let sizes = [gpu_gradients.n_states, step.ranges.len(), clips];
+        kernels.submit(weights.graph_key("step", sizes))?;
         Ok(true)
     }
 }
 
-/// The tensors that this step changes, without the table; neighbours are joined over the gaps between them.
+/// Returns the ranges of the tensors that this step changes, without the table. Neighbouring tensors are joined over the
+/// alignment gap between them.
 fn trained_ranges(parameters: &Parameters, gradients: &Gradients) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut is_joined = false;
@@ -198,49 +198,60 @@ fn trained_ranges(parameters: &Parameters, gradients: &Gradients) -> Vec<Range<u
     ranges
 }
 
-/// The lookups by piece, on the card and here.
-pub(super) struct ByPiece {
+/// The lookups of a step, sorted by piece.
+pub(super) struct LookupsByPiece {
+    /// The looked-up pieces, each once.
     pub(super) pieces: Vec<u32>,
-    pub(super) card: Lookups,
+    /// The same in GPU memory.
+    pub(super) lists: LookupLists,
 }
 
-impl Step<'_> {
-    fn lookups(&mut self) -> Result<ByPiece, Error> {
-        let mut sorted = if self.trains_table { self.card.lookups.clone() } else { Vec::new() };
+/// A range of parameters with its gradient.
+struct AdamRange {
+    range: Range<usize>,
+    gradient: Span<f32>,
+    /// The lookups to add to the gradient; empty outside the table.
+    lookups: LookupLists,
+    /// The first table row of the range; 0 outside the table.
+    first_row: usize,
+}
+
+impl AdamStep<'_> {
+    fn lookups(&mut self) -> Result<LookupsByPiece, Error> {
+        let mut sorted =
+            if self.trains_table { self.gradients.lookups.clone() } else { Vec::new() };
         sorted.sort_unstable();
-        let groups: Vec<_> = sorted.chunk_by(|a, b| a.0 == b.0).collect();
-        let pieces: Vec<_> = groups.iter().map(|group| group[0].0).collect();
+        let groups: Vec<_> = sorted.chunk_by(|a, b| a.piece == b.piece).collect();
+        let pieces: Vec<_> = groups.iter().map(|group| group[0].piece).collect();
         let ends = groups.iter().scan(0, |end, group| {
-            *end += n32(group.len());
+            *end += to_u32(group.len());
             Some(*end)
         });
-        let mut parcel = Parcel::default();
-        let on_card = (
-            parcel.put(pieces.iter().copied()),
-            parcel.put(std::iter::once(0).chain(ends)),
-            parcel.put(sorted.iter().map(|lookup| lookup.1)),
-        );
-        parcel.send(&mut self.moments.parcel)?;
-        // Zeros at first; every step takes out again what it has entered.
+        let mut staging = StagingBuffer::default();
+        let staged_pieces = staging.push(pieces.iter().copied());
+        let starts = staging.push(std::iter::once(0).chain(ends));
+        let order = staging.push(sorted.iter().map(|lookup| lookup.row));
+        staging.upload(&mut self.moments.staging_block)?;
+        // The index starts as zeros; every step removes again what it has entered.
         let n_bytes = self.parameters.table().shape[0] * size_of::<u32>();
-        self.moments.listed.reserve(n_bytes)?;
-        let block = &self.moments.parcel;
-        let card = Lookups {
-            pieces: Parcel::placed(on_card.0, block),
-            starts: Parcel::placed(on_card.1, block),
-            order: Parcel::placed(on_card.2, block),
-            rows: self.card.lookup_rows(),
-            of: self.moments.listed.span(),
+        self.moments.piece_index.reserve(n_bytes)?;
+        let buffer = &self.moments.staging_block;
+        let lists = LookupLists {
+            pieces: buffer.staged(staged_pieces),
+            starts: buffer.staged(starts),
+            order: buffer.staged(order),
+            rows: self.gradients.lookup_rows(),
+            piece_index: self.moments.piece_index.span(),
         };
-        Ok(ByPiece { pieces, card })
+        Ok(LookupsByPiece { pieces, lists })
     }
 
-    /// All memory of the step, before anything is changed.
+    /// Allocates all memory of the step, before anything is changed.
     fn reserve(&mut self, n_pieces: usize) -> Result<(), Error> {
         let n_parts = NORM_BLOCKS * (self.ranges.len() + 1) + n_pieces;
         self.moments.norms.reserve((n_parts + 1) * size_of::<f64>())?;
         if self.trains_table {
-            let (n, width) = (self.card.n_states, self.card.width);
+            let (n, width) = (self.gradients.n_states, self.gradients.width);
             let n_grams = (SPLITS + 1) * n * n;
             self.moments.grams.reserve(n_grams * size_of::<f32>())?;
             let n_rows = self.chunk_rows();
@@ -249,125 +260,115 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Rows of the table whose gradient is there at once.
+    /// Returns the number of table rows whose gradient is stored at once.
     fn chunk_rows(&self) -> usize {
-        let (vocab_size, width) = (self.parameters.table().shape[0], self.card.width);
+        let (vocab_size, width) = (self.parameters.table().shape[0], self.gradients.width);
         (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(vocab_size)
     }
 
-    fn update(&mut self, rule: Rule, clips: bool, lookups: &ByPiece) -> Result<(), Error> {
+    fn update(&mut self, rule: Rule, clips: bool, lookups: &LookupsByPiece) -> Result<(), Error> {
         let clip = if clips { self.moments.clip.span().first(1) } else { Span::default() };
-        let gradient = self.card.values.span::<f32>();
+        let gradient = self.gradients.values.span::<f32>();
         for range in self.ranges.clone() {
-            let gradient = gradient.part(range.clone());
-            self.adam(rule, (&range, gradient, clip), (Lookups::default(), 0))?;
+            let gradient = gradient.slice(range.clone());
+            let lookups = LookupLists::default();
+            self.adam(rule, clip, AdamRange { range, gradient, lookups, first_row: 0 })?;
         }
         if !self.trains_table {
             return Ok(());
         }
-        self.list_lookups(lookups, true)?;
+        self.index_lookups(lookups, true)?;
         let table = self.parameters.table();
         let (start, vocab_size, width) = (table.range.start, table.shape[0], table.shape[1]);
         let n_rows = self.chunk_rows();
-        for first in (0..vocab_size).step_by(n_rows) {
-            let rows = first..vocab_size.min(first + n_rows);
-            let chunk = self.moments.chunk.span().first(rows.len() * width);
-            self.table_gradient(rows.clone(), chunk)?;
+        for first_row in (0..vocab_size).step_by(n_rows) {
+            let rows = first_row..vocab_size.min(first_row + n_rows);
+            let gradient = self.moments.chunk.span().first(rows.len() * width);
+            self.table_gradient(rows.clone(), gradient)?;
             let range = start + rows.start * width..start + rows.end * width;
-            self.adam(rule, (&range, chunk, clip), (lookups.card, rows.start))?;
+            let lookups = lookups.lists;
+            self.adam(rule, clip, AdamRange { range, gradient, lookups, first_row })?;
         }
-        self.list_lookups(lookups, false)
+        self.index_lookups(lookups, false)
     }
 
-    /// Enters the pieces into the list by piece, or takes them out.
-    fn list_lookups(&self, lookups: &ByPiece, enters: bool) -> Result<(), Error> {
-        let over = ([lookups.pieces.len().div_ceil(128), 1, 1], 128);
-        launch!(self.kernels, ListLookups, over, lookups.card, u32::from(enters));
+    /// Enters the looked-up pieces into the index, or removes them.
+    fn index_lookups(&self, lookups: &LookupsByPiece, enters: bool) -> Result<(), Error> {
+        let grid = Grid::linear(lookups.pieces.len().div_ceil(128), 128);
+        launch!(self.kernels, ListLookups, grid, lookups.lists, u32::from(enters));
         Ok(())
     }
 
-    /// Adam over some numbers; over rows of the table with their lookups and the number of the first row.
-    fn adam(
-        &self,
-        rule: Rule,
-        (range, gradient, clip): (&Range<usize>, Span<f32>, Span<f32>),
-        (lookups, first): (Lookups, usize),
-    ) -> Result<(), Error> {
+    /// Applies Adam's rule to a range of parameters.
+    fn adam(&self, rule: Rule, clip: Span<f32>, part: AdamRange) -> Result<(), Error> {
         let Rule { beta1, beta2, eps, rate, root, keep, .. } = rule;
-        // Four numbers a thread.
+        let AdamRange { range, gradient, lookups, first_row } = part;
+        // Each of the 256 threads changes four numbers.
         let n_blocks = range.len().div_ceil(1024);
         launch!(
             self.kernels,
             Adam,
-            ([n_blocks, 1, 1], 256),
-            self.weights.plain(range),
-            self.moments.mean.span::<f32>().part(range.clone()),
-            self.moments.square.span::<f32>().part(range.clone()),
+            Grid::linear(n_blocks, 256),
+            self.weights.master(&range),
+            self.moments.mean.span::<f32>().slice(range.clone()),
+            self.moments.square.span::<f32>().slice(range.clone()),
             gradient,
-            self.weights.rounded(range),
-            CardRule { beta1, beta2, eps, rate, root, keep },
+            self.weights.rounded(&range),
+            AdamRule { beta1, beta2, eps, rate, root, keep },
             clip,
             lookups,
-            n32(first),
+            to_u32(first_row),
         );
         Ok(())
     }
 
-    /// The head's part of the gradient of some rows of the table.
-    fn table_gradient(&self, rows: Range<usize>, chunk: Span<f32>) -> Result<(), Error> {
-        let (stride, width, n) = (self.weights.n_rows, self.card.width, self.card.n_states);
+    /// Computes the head's part of the gradient of some table rows: `errors^T states`.
+    fn table_gradient(&self, rows: Range<usize>, out: Span<f32>) -> Result<(), Error> {
+        let (width, n) = (self.gradients.width, self.gradients.n_states);
         if n == 0 {
-            return self.kernels.clear(chunk);
+            return self.kernels.clear(out);
         }
-        let (errors, states) = self.card.factors(stride);
-        let errors = errors.part(rows.start..errors.len);
-        self.kernels.product(&Product {
-            m: rows.len(),
-            n: width,
-            k: n,
-            a: Factor::of(errors, stride).transposed(),
-            b: Factor::of(states, width),
-            out: chunk,
-            out_row: width,
-            out_batch: 0,
-            accumulates: false,
-            bias: Span::default(),
-            n_batches: 1,
-        })
+        let stride = self.weights.n_table_rows;
+        let factors = self.gradients.factors(stride);
+        let errors = factors.errors.slice(rows.start..factors.errors.len);
+        let errors = Operand::new(errors, stride).transposed();
+        let states = Operand::new(factors.states, width);
+        let size = ProductSize { m: rows.len(), n: width, k: n };
+        self.kernels.product(&Product::new(size, errors, states, out))
     }
 
-    /// The table's gradient written out whole.
+    /// Computes the whole gradient of the table and copies it to CPU memory.
     fn whole_table(&mut self) -> Result<Vec<f32>, Error> {
         let lookups = self.lookups()?;
         let table = self.parameters.table();
         let (vocab_size, width) = (table.shape[0], table.shape[1]);
         self.moments.chunk.reserve(vocab_size * width * size_of::<f32>())?;
-        let chunk = self.moments.chunk.span().first(vocab_size * width);
-        self.table_gradient(0..vocab_size, chunk)?;
-        let over = ([lookups.pieces.len(), 1, 1], 128);
-        launch!(self.kernels, AddLookups, over, lookups.card, chunk);
+        let gradient = self.moments.chunk.span().first(vocab_size * width);
+        self.table_gradient(0..vocab_size, gradient)?;
+        let grid = Grid::linear(lookups.pieces.len(), 128);
+        launch!(self.kernels, AddLookups, grid, lookups.lists, gradient);
         let mut whole = vec![0.0; vocab_size * width];
-        read_floats(&**self.kernels.machine(), chunk, &mut whole)?;
+        download_floats(&**self.kernels.gpu(), gradient, &mut whole)?;
         Ok(whole)
     }
 }
 
 impl Cuda {
-    /// The table's gradient written out whole: for tests, at the size of tests.
+    /// Returns the whole gradient of the table: for tests, whose tables are small. Empty if there are no gradients on
+    /// this GPU.
     pub(crate) fn whole_table(
         &self,
         parameters: &Parameters,
         gradients: &Gradients,
     ) -> Result<Vec<f32>, Error> {
-        let Some(card) = gradients.card() else { return Ok(Vec::new()) };
-        let kernels = Arc::clone(&card.kernels);
-        let weights = parameters.on(self, &kernels)?;
-        let mut moments = Moments::send(self, [&[], &[]])?;
-        Step {
-            kernels: &kernels,
+        let Some(gradients) = gradients.gpu() else { return Ok(Vec::new()) };
+        let weights = parameters.on(self, &gradients.kernels)?;
+        let mut moments = GpuMoments::upload(self, [&[], &[]])?;
+        AdamStep {
+            kernels: &gradients.kernels,
             weights: &weights,
             parameters,
-            card,
+            gradients,
             moments: &mut moments,
             ranges: Vec::new(),
             trains_table: true,

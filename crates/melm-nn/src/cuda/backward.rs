@@ -1,32 +1,43 @@
-//! The way back through the encoder, in the forward pass's order reversed.
+//! The backward pass of the encoder: the steps of the forward pass in reverse order.
 
-use super::encode::{Heads, Pass};
-use super::inputs::Task;
-use super::kernels::{Argument, Drop, launch};
-use super::machine::{Factor, Numbers, Product, Span};
-use super::n32;
+use super::forward::{Heads, widths};
+use super::inputs::AttentionTile;
+use super::kernels::{Argument, Grid, KernelDropout, launch};
+use super::pass::Pass;
+use super::product::{Operand, Product, ProductSize};
 use super::program::ROWS_PER_SUM;
-use super::sums::Sums;
+use super::span::{FloatSpan, Span};
+use super::sums::{PartialRows, PartialSums};
 use super::tape::{Normed, Tape};
+use super::to_u32;
 use crate::dropout::Site;
 use crate::encoder::LinearParams;
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::params::Parameters;
+use std::ops::Range;
 
-/// What a backward pass writes to.
-pub(super) struct Back<'a> {
+/// Collects the gradients of a backward pass.
+pub(super) struct GradientSink<'a> {
+    /// Says which parameters are trained.
     pub(super) parameters: &'a Parameters,
     pub(super) gradients: &'a mut Gradients,
-    pub(super) sums: &'a mut Sums,
+    pub(super) sums: PartialSums,
 }
 
-/// What attention's way back reads; as `attention.cu` has it.
+impl GradientSink<'_> {
+    /// Adds up the columns of partial sums from `first_column` on into the gradient of `range`.
+    pub(super) fn reduce(&mut self, rows: &PartialRows, first_column: usize, range: &Range<usize>) {
+        self.sums.reduce_into(rows, first_column, range, self.gradients);
+    }
+}
+
+/// The arguments of attention's backward kernel (`Backward` in `attention.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct AttentionBackward {
     heads: Heads,
-    tasks: Span<Task>,
+    tiles: Span<AttentionTile>,
     context: Span<f32>,
     log_sums: Span<f32>,
     d_context: Span<f32>,
@@ -34,263 +45,251 @@ struct AttentionBackward {
 
 impl Argument for AttentionBackward {}
 
+/// A layer norm whose gradient is computed.
+pub(super) struct NormGradient<'a> {
+    pub(super) params: &'a LinearParams,
+    /// The output of the forward pass.
+    pub(super) normed: Normed,
+    pub(super) dropout: KernelDropout,
+    /// The gradient of the output; becomes that of the residual.
+    pub(super) d: Span<f32>,
+    /// The gradient of `x`, as an operand; may be empty.
+    pub(super) dx: FloatSpan,
+    /// The bias that was added to `x`, if there was one.
+    pub(super) bias: Option<&'a Range<usize>>,
+}
+
 impl Pass<'_> {
-    /// From the gradient in `tape.d` to that of every parameter that is trained.
+    /// Goes from the gradient in `tape.d_hidden` to those of all trained parameters.
     pub(super) fn backward(
         &self,
         tape: &Tape,
         pieces: &[u32],
-        back: &mut Back<'_>,
+        sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
         for index in (0..self.encoder.layers.len()).rev() {
-            self.feed_forward_backward(tape, index, back)?;
-            self.attention_backward(tape, index, back)?;
+            self.feed_forward_backward(tape, index, sink)?;
+            self.attention_backward(tape, index, sink)?;
         }
-        self.embedding_backward(tape, pieces, back)
+        self.embedding_backward(tape, pieces, sink)
     }
 
     fn feed_forward_backward(
         &self,
         tape: &Tape,
         index: usize,
-        back: &mut Back<'_>,
+        sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let (hidden, inner) = (self.config().hidden_size, self.config().intermediate_size);
-        let (place, own) = (&self.encoder.layers[index], &tape.layers[index]);
-        let drop = Drop::at(&self.dropout, index, Site::Output);
-        let bias = &place.output.bias;
-        self.norm_backward(
-            (&place.output_norm, own.output.normed),
-            drop,
-            (tape.d, tape.dx),
-            (bias, back),
-        )?;
-        self.linear_backward(
-            (self.n, tape.dx),
-            (&place.output, inner, hidden),
-            tape.d_inner,
-            false,
-        )?;
-        self.weight_gradient(
-            (self.n, tape.dx, own.activated),
-            (&place.output, inner, hidden),
-            back,
-        )?;
-        let intermediate = &place.intermediate;
-        self.gelu_backward(
-            (intermediate, inner),
-            (self.n, own.inner, tape.d_inner),
-            tape.du,
-            back,
-        )?;
-        self.weight_gradient(
-            (self.n, tape.du, own.attended.y),
-            (intermediate, hidden, inner),
-            back,
-        )?;
-        self.linear_backward((self.n, tape.du), (intermediate, hidden, inner), tape.d, true)
+        let (params, layer) = (&self.encoder.layers[index], &tape.layers[index]);
+        let norm = NormGradient {
+            params: &params.output_norm,
+            normed: layer.output.normed,
+            dropout: KernelDropout::new(&self.dropout, index, Site::Output),
+            d: tape.d_hidden,
+            dx: tape.d_projected,
+            bias: Some(&params.output.bias),
+        };
+        self.norm_backward(&norm, sink)?;
+        self.linear_backward(tape.d_projected, &params.output, tape.d_activated, false)?;
+        self.weight_gradient(tape.d_projected, layer.activated, &params.output, sink)?;
+        let intermediate = &params.intermediate;
+        self.gelu_backward(intermediate, layer.inner, tape.d_activated, tape.d_inner, sink)?;
+        self.weight_gradient(tape.d_inner, layer.attended.operand, intermediate, sink)?;
+        self.linear_backward(tape.d_inner, intermediate, tape.d_hidden, true)
     }
 
     fn attention_backward(
         &self,
         tape: &Tape,
         index: usize,
-        back: &mut Back<'_>,
+        sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let (n, hidden, n_heads) = (self.n, self.config().hidden_size, self.config().n_heads);
-        let (place, own) = (&self.encoder.layers[index], &tape.layers[index]);
-        let drop = Drop::at(&self.dropout, index, Site::AttentionOutput);
-        let output = &place.attention_output;
-        let normed = own.attended.normed;
-        self.norm_backward(
-            (&place.attention_norm, normed),
-            drop,
-            (tape.d, tape.dx),
-            (&output.bias, back),
-        )?;
-        self.linear_backward((n, tape.dx), (output, hidden, hidden), tape.d_context, false)?;
-        self.weight_gradient((n, tape.dx, own.context), (output, hidden, hidden), back)?;
-        let reads = AttentionBackward {
-            heads: self.heads(own, index),
-            tasks: self.inputs.tasks,
-            context: own.plain_context,
-            log_sums: own.log_sums,
+        let (params, layer) = (&self.encoder.layers[index], &tape.layers[index]);
+        let output = &params.attention_output;
+        let norm = NormGradient {
+            params: &params.attention_norm,
+            normed: layer.attended.normed,
+            dropout: KernelDropout::new(&self.dropout, index, Site::AttentionOutput),
+            d: tape.d_hidden,
+            dx: tape.d_projected,
+            bias: Some(&output.bias),
+        };
+        self.norm_backward(&norm, sink)?;
+        self.linear_backward(tape.d_projected, output, tape.d_context, false)?;
+        self.weight_gradient(tape.d_projected, layer.context, output, sink)?;
+        let arguments = AttentionBackward {
+            heads: self.heads(layer, index),
+            tiles: self.inputs.tiles,
+            context: layer.context_f32,
+            log_sums: layer.log_sums,
             d_context: tape.d_context,
         };
-        // Queries, and beside them keys and values.
-        let grid = [self.inputs.tasks.len(), n_heads, 2];
-        let over = (grid, self.attention_threads());
-        launch!(self.kernels, AttentionBackward, over, reads, tape.d_qkv.span());
-        let partial = back.sums.take(n.div_ceil(ROWS_PER_SUM), 3 * hidden);
-        let grid = [(3 * hidden).div_ceil(128), n.div_ceil(ROWS_PER_SUM), 1];
-        let width = n32(3 * hidden);
+        // In z: blocks for the gradients of queries, and blocks for those of keys and values.
+        let blocks = [self.inputs.tiles.len(), self.config().n_heads, 2];
+        let grid = Grid::new(blocks, self.attention_threads());
+        launch!(self.kernels, AttentionBackward, grid, arguments, tape.d_qkv.argument());
+        let (n_rows, width) = (self.n_rows, params.qkv.bias.len());
+        let n_sums = n_rows.div_ceil(ROWS_PER_SUM);
+        let partial = sink.sums.take(n_sums, width);
         launch!(
             self.kernels,
             ColumnSums,
-            (grid, 128),
-            tape.d_qkv.span(),
+            Grid::new([width.div_ceil(128), n_sums, 1], 128),
+            tape.d_qkv.argument(),
             partial.span,
-            width,
-            n32(n)
+            to_u32(width),
+            to_u32(n_rows),
         );
-        back.sums.finish_into(&partial, 0, (&place.qkv.bias, back.gradients));
-        let x = tape.after(index).y;
-        self.weight_gradient((n, tape.d_qkv, x), (&place.qkv, hidden, 3 * hidden), back)?;
-        self.linear_backward((n, tape.d_qkv), (&place.qkv, hidden, 3 * hidden), tape.d, true)
+        sink.reduce(&partial, 0, &params.qkv.bias);
+        self.weight_gradient(tape.d_qkv, tape.layer_input(index).operand, &params.qkv, sink)?;
+        self.linear_backward(tape.d_qkv, &params.qkv, tape.d_hidden, true)
     }
 
     fn embedding_backward(
         &self,
         tape: &Tape,
         pieces: &[u32],
-        back: &mut Back<'_>,
+        sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
         let (encoder, config, hidden) = (self.encoder, self.config(), self.config().hidden_size);
-        let over = self.by_rows(self.n);
-        let out = if back.parameters.trains(&encoder.table) {
-            back.gradients.card_mut().next_lookups((pieces, self.n), config.pad_id)
+        let grid = self.warp_per_row(self.n_rows);
+        let out = if sink.parameters.trains(&encoder.table) {
+            sink.gradients.gpu_mut().push_lookups(pieces, self.n_rows, config.pad_id)
         } else {
-            tape.narrow
+            tape.projected
         };
-        let partial = back.sums.take(over.0[0], 3 * hidden);
+        let partial = sink.sums.take(grid.blocks[0], 3 * hidden);
         let normed = tape.embedded.normed;
         launch!(
             self.kernels,
             EmbedBackward,
-            over,
-            self.weights.plain(&encoder.norm.weight),
+            grid,
+            self.weights.master(&encoder.norm.weight),
             normed.rows,
             normed.scale,
-            Drop::at(&self.dropout, 0, Site::Embedding),
-            self.inputs.places,
-            tape.d,
+            KernelDropout::new(&self.dropout, 0, Site::Embedding),
+            self.inputs.row_positions,
+            tape.d_hidden,
             out,
             partial.span,
-            n32(self.n),
+            to_u32(self.n_rows),
         );
-        let first_kind = encoder.kinds.start..encoder.kinds.start + hidden;
-        for place in [&encoder.kinds, &encoder.positions] {
-            if !back.gradients.mark(place) {
-                let span = back.gradients.card_mut().at(place);
-                self.kernels.clear(span)?;
+        // Only some rows of these two are written below.
+        for range in [&encoder.kinds, &encoder.positions] {
+            if !sink.gradients.mark(range) {
+                self.kernels.clear(sink.gradients.gpu_mut().at(range))?;
             }
         }
-        let sums = &mut *back.sums;
-        sums.finish_into(&partial, 0, (&encoder.norm.weight, back.gradients));
-        sums.finish_into(&partial, hidden, (&encoder.norm.bias, back.gradients));
-        sums.finish_into(&partial, 2 * hidden, (&first_kind, back.gradients));
-        let positions = back.gradients.card_mut().at(&encoder.positions);
+        let first_kind = encoder.kinds.start..encoder.kinds.start + hidden;
+        sink.reduce(&partial, 0, &encoder.norm.weight);
+        sink.reduce(&partial, hidden, &encoder.norm.bias);
+        sink.reduce(&partial, 2 * hidden, &first_kind);
+        let positions = sink.gradients.gpu_mut().at(&encoder.positions);
         launch!(
             self.kernels,
             PositionGradient,
-            ([self.inputs.longest, 1, 1], 256),
+            Grid::linear(self.inputs.max_length, 256),
             out,
-            self.inputs.starts,
-            n32(self.inputs.n_sentences),
+            self.inputs.sentence_starts,
+            to_u32(self.inputs.n_sentences),
             config.pad_id + 1,
             positions,
         );
         Ok(())
     }
 
-    /// Back through [`Self::norm`]: `d` becomes the residual's gradient, `dx` that of `x` for products.
+    /// Computes the gradients of [`Self::norm`].
     pub(super) fn norm_backward(
         &self,
-        (place, normed): (&LinearParams, Normed),
-        drop: Drop,
-        (d, dx): (Span<f32>, Numbers),
-        (bias, back): (&std::ops::Range<usize>, &mut Back<'_>),
+        norm: &NormGradient<'_>,
+        sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
         let hidden = self.config().hidden_size;
-        let n = d.len() / hidden;
-        let over = self.by_rows(n);
-        let partial = back.sums.take(over.0[0], 3 * hidden);
+        let n_rows = norm.d.len() / hidden;
+        let grid = self.warp_per_row(n_rows);
+        let partial = sink.sums.take(grid.blocks[0], 3 * hidden);
         launch!(
             self.kernels,
             NormBackward,
-            over,
-            self.weights.plain(&place.weight),
-            normed.rows,
-            normed.scale,
-            drop,
-            self.inputs.places,
-            d,
-            dx.span(),
+            grid,
+            self.weights.master(&norm.params.weight),
+            norm.normed.rows,
+            norm.normed.scale,
+            norm.dropout,
+            self.inputs.row_positions,
+            norm.d,
+            norm.dx.argument(),
             partial.span,
-            n32(n),
+            to_u32(n_rows),
         );
-        back.sums.finish_into(&partial, 0, (&place.weight, back.gradients));
-        back.sums.finish_into(&partial, hidden, (&place.bias, back.gradients));
-        if !bias.is_empty() {
-            back.sums.finish_into(&partial, 2 * hidden, (bias, back.gradients));
+        sink.reduce(&partial, 0, &norm.params.weight);
+        sink.reduce(&partial, hidden, &norm.params.bias);
+        if let Some(bias) = norm.bias {
+            sink.reduce(&partial, 2 * hidden, bias);
         }
         Ok(())
     }
 
-    /// From the gradient of `gelu(u)` in `d` to that of `u`, for products.
+    /// Goes from the gradient of `gelu(u)` in `d` to that of `u` in `du`, and to that of the bias of `params`.
     pub(super) fn gelu_backward(
         &self,
-        (place, width): (&LinearParams, usize),
-        (n, u, d): (usize, Span<f32>, Span<f32>),
-        du: Numbers,
-        back: &mut Back<'_>,
+        params: &LinearParams,
+        u: Span<f32>,
+        d: Span<f32>,
+        du: FloatSpan,
+        sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let n_sums = n.div_ceil(ROWS_PER_SUM);
-        let partial = back.sums.take(n_sums, width);
-        let grid = [width.div_ceil(128), n_sums, 1];
-        let span = partial.span;
-        launch!(self.kernels, GeluBackward, (grid, 128), u, d, du.span(), span, n32(width), n32(n));
-        back.sums.finish_into(&partial, 0, (&place.bias, back.gradients));
+        let width = params.bias.len();
+        let n_rows = u.len() / width;
+        let n_sums = n_rows.div_ceil(ROWS_PER_SUM);
+        let partial = sink.sums.take(n_sums, width);
+        launch!(
+            self.kernels,
+            GeluBackward,
+            Grid::new([width.div_ceil(128), n_sums, 1], 128),
+            u,
+            d,
+            du.argument(),
+            partial.span,
+            to_u32(width),
+            to_u32(n_rows),
+        );
+        sink.reduce(&partial, 0, &params.bias);
         Ok(())
     }
 
-    /// `dx (+)= dy W`.
+    /// Computes `dx (+)= dy W`.
     pub(super) fn linear_backward(
         &self,
-        (n, dy): (usize, Numbers),
-        (place, inputs, outputs): (&LinearParams, usize, usize),
+        dy: FloatSpan,
+        params: &LinearParams,
         dx: Span<f32>,
         accumulates: bool,
     ) -> Result<(), Error> {
-        self.kernels.product(&Product {
-            m: n,
-            n: inputs,
-            k: outputs,
-            a: Factor::of(dy, outputs),
-            b: Factor::of(self.weights.product(&place.weight), inputs),
-            out: dx,
-            out_row: inputs,
-            out_batch: 0,
-            accumulates,
-            bias: Span::default(),
-            n_batches: 1,
-        })
+        let (n_inputs, n_outputs) = widths(params);
+        let size = ProductSize { m: dy.len / n_outputs, n: n_inputs, k: n_outputs };
+        let weight = Operand::new(self.weights.operand(&params.weight), n_inputs);
+        let product = Product::new(size, Operand::new(dy, n_outputs), weight, dx);
+        self.kernels.product(&product.accumulating(accumulates))
     }
 
-    /// `dW (+)= dy^T x`, unless the weight is frozen.
+    /// Computes `dW (+)= dy^T x`, unless the weight is frozen.
     pub(super) fn weight_gradient(
         &self,
-        (n, dy, x): (usize, Numbers, Numbers),
-        (place, inputs, outputs): (&LinearParams, usize, usize),
-        back: &mut Back<'_>,
+        dy: FloatSpan,
+        x: FloatSpan,
+        params: &LinearParams,
+        sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        if !back.parameters.trains(&place.weight) {
+        if !sink.parameters.trains(&params.weight) {
             return Ok(());
         }
-        let accumulates = back.gradients.mark(&place.weight);
-        let out = back.gradients.card_mut().at(&place.weight);
-        self.kernels.product(&Product {
-            m: outputs,
-            n: inputs,
-            k: n,
-            a: Factor::of(dy, outputs).transposed(),
-            b: Factor::of(x, inputs),
-            out,
-            out_row: inputs,
-            out_batch: 0,
-            accumulates,
-            bias: Span::default(),
-            n_batches: 1,
-        })
+        let accumulates = sink.gradients.mark(&params.weight);
+        let out = sink.gradients.gpu_mut().at(&params.weight);
+        let (n_inputs, n_outputs) = widths(params);
+        let size = ProductSize { m: n_outputs, n: n_inputs, k: dy.len / n_outputs };
+        let dy = Operand::new(dy, n_outputs).transposed();
+        let product = Product::new(size, dy, Operand::new(x, n_inputs), out);
+        self.kernels.product(&product.accumulating(accumulates))
     }
 }

@@ -1,28 +1,29 @@
-//! Products by cuBLASLt, with its choice of kernel remembered.
+//! Matrix products by cuBLASLt. Its choice of algorithm is remembered for each shape.
 #![expect(unsafe_code, reason = "cuBLASLt is a C library")]
 
-use super::machine::{Factor, Product};
+use super::product::{Operand, Product};
 use super::program::Precision;
 use crate::error::Error;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys::{
     self, cublasLtMatmulDescAttributes_t as Attribute,
-    cublasLtMatmulPreferenceAttributes_t as Wish,
+    cublasLtMatmulPreferenceAttributes_t as Preference,
     cublasLtMatrixLayoutAttribute_t as LayoutAttribute, cublasStatus_t as Status,
 };
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
-/// Memory that a kernel may use for parts of its sums.
-const WORKSPACE: usize = 32 << 20;
-/// Numbers of rows this close to each other share a kernel.
-const BUCKET: usize = 64;
-/// Plans that are kept; batches of all lengths make ever new ones.
-const MOST_PLANS: usize = 4_096;
-/// Bytes that addresses are multiples of, as kernels like them.
+/// Bytes of GPU memory that an algorithm may use for partial sums.
+const WORKSPACE_BYTES: usize = 32 << 20;
+/// Row counts are rounded up to a multiple of this when an algorithm is chosen, so that close counts share one.
+const ROW_MULTIPLE: usize = 64;
+/// The number of plans that are kept. Batches of ever new lengths need ever new plans.
+const MAX_PLANS: usize = 4_096;
+/// The largest alignment of addresses, in bytes, that algorithms ask for.
 const ALIGNMENT: u32 = 16;
 
+/// An open cuBLASLt library.
 pub(super) struct Blas {
     handle: sys::cublasLtHandle_t,
     workspace: u64,
@@ -30,30 +31,34 @@ pub(super) struct Blas {
     plans: Mutex<Plans>,
 }
 
+/// The plans made so far.
 #[derive(Default)]
 struct Plans {
-    exact: HashMap<Key, Option<Plan>>,
-    /// The kernel chosen for a rounded shape.
-    chosen: HashMap<Key, sys::cublasLtMatmulAlgo_t>,
+    /// The plan of each shape; `None` if cuBLASLt does not support it.
+    exact: HashMap<PlanKey, Option<Plan>>,
+    /// The algorithm chosen for a rounded shape.
+    chosen: HashMap<PlanKey, sys::cublasLtMatmulAlgo_t>,
 }
 
-/// All that a choice depends on.
+/// Everything that the choice of an algorithm depends on.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
+struct PlanKey {
     sizes: [usize; 3],
-    rows: [usize; 3],
+    row_strides: [usize; 3],
+    /// The number of batches and the three strides between them.
     batches: [usize; 4],
     is_transposed: [bool; 2],
-    size: usize,
+    element_size: usize,
     accumulates: bool,
     has_bias: bool,
     alignment: u32,
 }
 
+/// How to compute a product: its description and an algorithm.
 struct Plan {
     operation: sys::cublasLtMatmulDesc_t,
     layouts: [sys::cublasLtMatrixLayout_t; 3],
-    kernel: sys::cublasLtMatmulAlgo_t,
+    algorithm: sys::cublasLtMatmulAlgo_t,
 }
 
 impl Drop for Plan {
@@ -68,22 +73,24 @@ impl Drop for Plan {
     }
 }
 
-fn failure(error: &CublasError) -> Error {
+fn blas_error(error: &CublasError) -> Error {
     Error::Cuda { what: "a product", reason: format!("{:?}", error.0) }
 }
 
 impl Blas {
-    /// A context is current.
+    /// A context must be current.
     pub(super) fn open(precision: Precision) -> Result<Self, Error> {
-        let handle = result::create_handle().map_err(|error| failure(&error))?;
+        let handle = result::create_handle().map_err(|error| blas_error(&error))?;
         // SAFETY: a context is current; freed in `close`.
-        let workspace = unsafe { cudarc::driver::result::malloc_sync(WORKSPACE) }
+        let workspace = unsafe { cudarc::driver::result::malloc_sync(WORKSPACE_BYTES) }
             .map_err(|error| Error::Cuda { what: "memory", reason: error.to_string() })?;
         Ok(Self { handle, workspace, precision, plans: Mutex::default() })
     }
 
+    /// Frees the library's memory.
+    ///
     /// # Safety
-    /// No product is under way, and none comes after.
+    /// No product is under way, and no other method is called afterwards.
     pub(super) unsafe fn close(&self) {
         // SAFETY: made in `open`.
         unsafe {
@@ -92,44 +99,46 @@ impl Blas {
         }
     }
 
-    /// Whether there is a kernel for a shape.
+    /// Returns true if cuBLASLt supports a product.
     pub(super) fn has(&self, product: &Product) -> Result<bool, Error> {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        Ok(self.planned(product, &mut plans)?.is_some())
+        Ok(self.find_plan(product, &mut plans)?.is_some())
     }
 
-    /// The kernel for a shape, chosen on first use.
-    fn planned<'a>(
+    /// Returns the plan of a product, made on first use; `None` if cuBLASLt does not support it.
+    fn find_plan<'a>(
         &self,
         product: &Product,
         plans: &'a mut Plans,
     ) -> Result<Option<&'a Plan>, Error> {
-        let key = Key::of(product);
+        let key = PlanKey::new(product);
         if !plans.exact.contains_key(&key) {
-            if plans.exact.len() >= MOST_PLANS {
+            if plans.exact.len() >= MAX_PLANS {
                 plans.exact.clear();
             }
-            let plan = self.plan(product, key, &mut plans.chosen).map_err(|e| failure(&e))?;
+            let plan =
+                self.make_plan(product, key, &mut plans.chosen).map_err(|e| blas_error(&e))?;
             plans.exact.insert(key, plan);
         }
         Ok(plans.exact[&key].as_ref())
     }
 
-    /// Asks a stream for a product that there is a kernel for.
+    /// Enqueues a product. Fails if [`Self::has`] is false for it.
     pub(super) fn product(
         &self,
         product: &Product,
-        on: cudarc::driver::sys::CUstream,
+        stream: cudarc::driver::sys::CUstream,
     ) -> Result<(), Error> {
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(plan) = self.planned(product, &mut plans)? else {
-            let reason = format!("there is none for {product:?}");
+        let Some(plan) = self.find_plan(product, &mut plans)? else {
+            let reason = format!("cuBLASLt does not support {product:?}");
             return Err(Error::Cuda { what: "a product", reason });
         };
-        let (one, other) = (1.0_f32, if product.accumulates { 1.0_f32 } else { 0.0 });
+        let (alpha, beta) = (1.0_f32, if product.accumulates { 1.0_f32 } else { 0.0 });
         let at = |address: u64| address as *mut c_void;
-        // SAFETY: the plan is of this shape, and the factors are as large as their spans, which `Product`'s makers hold
-        // them to. Our rows are its columns: it computes the transposed product of the factors exchanged.
+        // Our matrices are stored by rows, those of cuBLASLt by columns. It therefore computes the transposed product, with
+        // the operands exchanged.
+        // SAFETY: the plan is of this shape, and `Product::check` has shown that the product stays within its spans.
         unsafe {
             if product.bias.len > 0 {
                 set(
@@ -137,51 +146,51 @@ impl Blas {
                     Attribute::CUBLASLT_MATMUL_DESC_BIAS_POINTER,
                     &product.bias.address,
                 )
-                .map_err(|error| failure(&error))?;
+                .map_err(|error| blas_error(&error))?;
             }
             result::matmul(
                 self.handle,
                 plan.operation,
-                (&raw const one).cast(),
-                (&raw const other).cast(),
-                at(product.b.numbers.address),
+                (&raw const alpha).cast(),
+                (&raw const beta).cast(),
+                at(product.b.values.address),
                 plan.layouts[0],
-                at(product.a.numbers.address),
+                at(product.a.values.address),
                 plan.layouts[1],
                 at(product.out.address),
                 plan.layouts[2],
                 at(product.out.address),
                 plan.layouts[2],
-                &raw const plan.kernel,
+                &raw const plan.algorithm,
                 at(self.workspace),
-                WORKSPACE,
-                on.cast(),
+                WORKSPACE_BYTES,
+                stream.cast(),
             )
-            .map_err(|error| failure(&error))
+            .map_err(|error| blas_error(&error))
         }
     }
 
-    /// Descriptions and a kernel for a shape; `None` if there is no kernel.
-    fn plan(
+    /// Makes the plan of a product; `None` if cuBLASLt does not support it.
+    fn make_plan(
         &self,
         product: &Product,
-        key: Key,
-        chosen: &mut HashMap<Key, sys::cublasLtMatmulAlgo_t>,
+        key: PlanKey,
+        chosen: &mut HashMap<PlanKey, sys::cublasLtMatmulAlgo_t>,
     ) -> Result<Option<Plan>, CublasError> {
         let mut plan = self.describe(product)?;
-        // The kernel of the rounded shape, whatever was computed before: the same product then always gives the same bits.
+        // The algorithm of the rounded shape, whatever was computed before: the same product always gives the same bits.
         let rounded = rounded(product);
-        let bucket = Key::of(&rounded);
-        if let std::collections::hash_map::Entry::Vacant(place) = chosen.entry(bucket) {
+        let rounded_key = PlanKey::new(&rounded);
+        if let std::collections::hash_map::Entry::Vacant(entry) = chosen.entry(rounded_key) {
             match self.choose(&self.describe(&rounded)?, key.alignment) {
-                Ok(kernel) => drop(place.insert(kernel)),
+                Ok(algorithm) => drop(entry.insert(algorithm)),
                 Err(CublasError(Status::CUBLAS_STATUS_NOT_SUPPORTED)) => {}
                 Err(error) => return Err(error),
             }
         }
-        if let Some(kernel) = chosen.get(&bucket) {
+        if let Some(algorithm) = chosen.get(&rounded_key) {
             let mut report = std::mem::MaybeUninit::uninit();
-            // SAFETY: descriptions and kernel are valid, and there is a place for the answer.
+            // SAFETY: descriptions and algorithm are valid, and the answer has its variable.
             let answer = unsafe {
                 sys::cublasLtMatmulAlgoCheck(
                     self.handle,
@@ -190,21 +199,21 @@ impl Blas {
                     plan.layouts[1],
                     plan.layouts[2],
                     plan.layouts[2],
-                    kernel,
+                    algorithm,
                     report.as_mut_ptr(),
                 )
             };
-            // SAFETY: written when it says so.
+            // SAFETY: the report is written if the call succeeds.
             if answer == Status::CUBLAS_STATUS_SUCCESS
-                && unsafe { report.assume_init() }.workspaceSize <= WORKSPACE
+                && unsafe { report.assume_init() }.workspaceSize <= WORKSPACE_BYTES
             {
-                plan.kernel = *kernel;
+                plan.algorithm = *algorithm;
                 return Ok(Some(plan));
             }
         }
         match self.choose(&plan, key.alignment) {
-            Ok(kernel) => {
-                plan.kernel = kernel;
+            Ok(algorithm) => {
+                plan.algorithm = algorithm;
                 Ok(Some(plan))
             }
             Err(CublasError(Status::CUBLAS_STATUS_NOT_SUPPORTED)) => Ok(None),
@@ -212,39 +221,46 @@ impl Blas {
         }
     }
 
+    /// Describes a product to cuBLASLt. The algorithm is still to be chosen.
     fn describe(&self, product: &Product) -> Result<Plan, CublasError> {
         use sys::cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
         use sys::cudaDataType_t::{CUDA_R_16BF, CUDA_R_32F};
-        let is_plain = product.a.numbers.size == size_of::<f32>();
+        let is_f32 = product.a.values.is_f32();
         let (kind, compute) = match self.precision {
             Precision::F32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F),
-            Precision::Bf16 if is_plain => (CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32),
+            Precision::Bf16 if is_f32 => (CUDA_R_32F, CUBLAS_COMPUTE_32F_FAST_TF32),
             Precision::Bf16 => (CUDA_R_16BF, CUBLAS_COMPUTE_32F),
         };
         let operation = result::create_matmul_desc(compute, CUDA_R_32F)?;
-        let factor = |factor: &Factor, rows: usize, columns: usize| {
+        let operand = |operand: &Operand, rows: usize, columns: usize| {
             let (rows, columns) =
-                if factor.is_transposed { (columns, rows) } else { (rows, columns) };
-            layout(kind, (columns, rows, factor.row), (product.n_batches, factor.batch))
+                if operand.is_transposed { (columns, rows) } else { (rows, columns) };
+            let (row_stride, batch_stride) = (operand.row_stride, operand.batch_stride);
+            let n_batches = product.n_batches;
+            Layout { kind, rows, columns, row_stride, n_batches, batch_stride }.create()
+        };
+        let out = Layout {
+            kind: CUDA_R_32F,
+            rows: product.m,
+            columns: product.n,
+            row_stride: product.out_row_stride,
+            n_batches: product.n_batches,
+            batch_stride: product.out_batch_stride,
         };
         let layouts = [
-            factor(&product.b, product.k, product.n)?,
-            factor(&product.a, product.m, product.k)?,
-            layout(
-                CUDA_R_32F,
-                (product.n, product.m, product.out_row),
-                (product.n_batches, product.out_batch),
-            )?,
+            operand(&product.b, product.k, product.n)?,
+            operand(&product.a, product.m, product.k)?,
+            out.create()?,
         ];
-        // SAFETY: a kernel is plain bytes, and this one is replaced before it is used.
-        let kernel = unsafe { std::mem::zeroed() };
-        let plan = Plan { operation, layouts, kernel };
-        // CUBLAS_OP_N and CUBLAS_OP_T, which only cuBLAS's own header names.
-        let turned = |factor: &Factor| i32::from(factor.is_transposed);
+        // SAFETY: an algorithm is plain bytes, and this one is replaced before it is used.
+        let algorithm = unsafe { std::mem::zeroed() };
+        let plan = Plan { operation, layouts, algorithm };
+        // CUBLAS_OP_N is 0 and CUBLAS_OP_T is 1; cuBLASLt's own header does not name them.
+        let transposition = |operand: &Operand| i32::from(operand.is_transposed);
         // SAFETY: the operation was just made, and each attribute has its type.
         unsafe {
-            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &turned(&product.b))?;
-            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &turned(&product.a))?;
+            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &transposition(&product.b))?;
+            set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &transposition(&product.a))?;
             if product.bias.len > 0 {
                 let epilogue = sys::cublasLtEpilogue_t::CUBLASLT_EPILOGUE_BIAS;
                 set(operation, Attribute::CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue)?;
@@ -255,27 +271,32 @@ impl Blas {
         Ok(plan)
     }
 
+    /// Asks cuBLASLt for the best algorithm for a description.
     fn choose(
         &self,
         plan: &Plan,
         alignment: u32,
     ) -> Result<sys::cublasLtMatmulAlgo_t, CublasError> {
-        let wishes = result::create_matmul_pref()?;
-        let wish = |what, value: *const c_void, size| {
-            // SAFETY: the preference was just made; the value is as large as said.
-            unsafe { result::set_matmul_pref_attribute(wishes, what, value, size) }
+        let preferences = result::create_matmul_pref()?;
+        let prefer = |what, value: *const c_void, size| {
+            // SAFETY: the preferences were just made, and the value has `size` bytes.
+            unsafe { result::set_matmul_pref_attribute(preferences, what, value, size) }
         };
         let set = || {
-            let most = WORKSPACE;
-            let value = (&raw const most).cast();
-            wish(Wish::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, value, size_of::<usize>())?;
+            let max_bytes = WORKSPACE_BYTES;
+            let value = (&raw const max_bytes).cast();
+            prefer(
+                Preference::CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                value,
+                size_of::<usize>(),
+            )?;
             for what in [
-                Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
-                Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-                Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
-                Wish::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
+                Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES,
+                Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+                Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES,
+                Preference::CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES,
             ] {
-                wish(what, (&raw const alignment).cast(), size_of::<u32>())?;
+                prefer(what, (&raw const alignment).cast(), size_of::<u32>())?;
             }
             Ok(())
         };
@@ -288,17 +309,19 @@ impl Blas {
                 plan.layouts[1],
                 plan.layouts[2],
                 plan.layouts[2],
-                wishes,
+                preferences,
             )
         });
         // SAFETY: made above.
-        unsafe { result::destroy_matmul_pref(wishes)? };
+        unsafe { result::destroy_matmul_pref(preferences)? };
         Ok(found?.algo)
     }
 }
 
+/// Sets an attribute of a description.
+///
 /// # Safety
-/// The attribute's value has this type.
+/// The attribute's value has the type `T`.
 unsafe fn set<T>(
     operation: sys::cublasLtMatmulDesc_t,
     attribute: Attribute,
@@ -309,48 +332,59 @@ unsafe fn set<T>(
     unsafe { result::set_matmul_desc_attribute(operation, attribute, value, size_of::<T>()) }
 }
 
-/// A matrix as it sees one: by columns.
-fn layout(
+/// A matrix stored by rows.
+struct Layout {
     kind: sys::cudaDataType_t,
-    (rows, columns, row): (usize, usize, usize),
-    (n_batches, batch): (usize, usize),
-) -> Result<sys::cublasLtMatrixLayout_t, CublasError> {
-    let signed = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
-    let made = result::create_matrix_layout(kind, rows as u64, columns as u64, signed(row))?;
-    if n_batches > 1 {
-        let (count, stride) = (i32::try_from(n_batches).unwrap_or(i32::MAX), signed(batch));
-        // SAFETY: the layout was just made, and the values have their types.
-        unsafe {
-            result::set_matrix_layout_attribute(
-                made,
-                LayoutAttribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
-                (&raw const count).cast(),
-                size_of::<i32>(),
-            )?;
-            result::set_matrix_layout_attribute(
-                made,
-                LayoutAttribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
-                (&raw const stride).cast(),
-                size_of::<i64>(),
-            )?;
-        }
-    }
-    Ok(made)
+    rows: usize,
+    columns: usize,
+    row_stride: usize,
+    n_batches: usize,
+    batch_stride: usize,
 }
 
-impl Key {
-    fn of(product: &Product) -> Self {
+impl Layout {
+    /// Describes the matrix to cuBLASLt: as its transpose, since cuBLASLt stores matrices by columns.
+    fn create(&self) -> Result<sys::cublasLtMatrixLayout_t, CublasError> {
+        let signed = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        let (rows, columns) = (self.columns as u64, self.rows as u64);
+        let layout =
+            result::create_matrix_layout(self.kind, rows, columns, signed(self.row_stride))?;
+        if self.n_batches > 1 {
+            let count = i32::try_from(self.n_batches).unwrap_or(i32::MAX);
+            let stride = signed(self.batch_stride);
+            // SAFETY: the layout was just made, and the values have the types of the attributes.
+            unsafe {
+                result::set_matrix_layout_attribute(
+                    layout,
+                    LayoutAttribute::CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT,
+                    (&raw const count).cast(),
+                    size_of::<i32>(),
+                )?;
+                result::set_matrix_layout_attribute(
+                    layout,
+                    LayoutAttribute::CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET,
+                    (&raw const stride).cast(),
+                    size_of::<i64>(),
+                )?;
+            }
+        }
+        Ok(layout)
+    }
+}
+
+impl PlanKey {
+    fn new(product: &Product) -> Self {
         let Product { a, b, .. } = product;
-        let addresses = a.numbers.address | b.numbers.address | product.out.address;
+        let addresses = a.values.address | b.values.address | product.out.address;
         let addresses = addresses | product.bias.address;
         let alignment =
             if addresses == 0 { ALIGNMENT } else { 1 << addresses.trailing_zeros().min(4) };
         Self {
             sizes: [product.m, product.n, product.k],
-            rows: [a.row, b.row, product.out_row],
-            batches: [product.n_batches, a.batch, b.batch, product.out_batch],
+            row_strides: [a.row_stride, b.row_stride, product.out_row_stride],
+            batches: [product.n_batches, a.batch_stride, b.batch_stride, product.out_batch_stride],
             is_transposed: [a.is_transposed, b.is_transposed],
-            size: a.numbers.size,
+            element_size: a.values.element_size,
             accumulates: product.accumulates,
             has_bias: product.bias.len > 0,
             alignment,
@@ -358,15 +392,15 @@ impl Key {
     }
 }
 
-/// The product with its number of rows rounded up: rows are what varies from batch to batch. In a weight's gradient they are
-/// what is summed over.
+/// Returns the product with its number of rows rounded up, because rows vary from batch to batch. In the gradient of a
+/// weight the rows are the dimension `k` that is summed over.
 fn rounded(product: &Product) -> Product {
     let mut rounded = *product;
     if product.a.is_transposed {
-        rounded.k = product.k.next_multiple_of(BUCKET);
+        rounded.k = product.k.next_multiple_of(ROW_MULTIPLE);
     } else {
-        rounded.m = product.m.next_multiple_of(BUCKET);
-        rounded.out_batch = rounded.m * product.out_row;
+        rounded.m = product.m.next_multiple_of(ROW_MULTIPLE);
+        rounded.out_batch_stride = rounded.m * product.out_row_stride;
     }
     rounded
 }

@@ -1,7 +1,7 @@
-//! Kernels from source to machine code, kept for the next time.
+//! Compiles kernels with NVRTC, and caches the machine code in a folder.
 #![expect(unsafe_code, reason = "the compiler is a C library")]
 
-use super::program::{Program, Shape};
+use super::program::{KernelConfig, Program};
 use crate::error::Error;
 use cudarc::nvrtc::{result, sys};
 use std::ffi::CString;
@@ -9,31 +9,31 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The machine code of a program; from `cache` where it is there.
-pub(super) fn image(
+/// Returns the machine code of a program: from the folder `cache`, or compiled and then cached there.
+pub(super) fn load_or_compile(
     program: &Program,
-    shape: Shape,
+    config: KernelConfig,
     architecture: &str,
     cache: Option<&Path>,
 ) -> Result<Vec<u8>, Error> {
     let text = program.text();
     let mut options = vec![format!("--gpu-architecture={architecture}"), "--std=c++17".to_owned()];
-    options.extend(shape.definitions());
+    options.extend(config.definitions());
     let path = cache.map(|cache| cache.join(file_name(&text, &options)));
-    if let Some(image) = path.as_ref().and_then(|path| kept(path)) {
+    if let Some(image) = path.as_ref().and_then(|path| read_cached(path)) {
         return Ok(image);
     }
     let image = compile(program.name, &text, &options)?;
     if let Some(path) = path {
-        keep(&path, &image);
+        write_cached(&path, &image);
     }
     Ok(image)
 }
 
-/// A name that no other text, option or compiler has.
+/// Returns a name that depends on the source, the options and the version of the compiler.
 fn file_name(text: &str, options: &[String]) -> String {
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: two places for two numbers.
+    // SAFETY: both pointers are to variables of the right type.
     unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
     let all = format!("{major}.{minor} {options:?} {text}");
     let mut name = String::new();
@@ -43,8 +43,8 @@ fn file_name(text: &str, options: &[String]) -> String {
     name + ".cubin"
 }
 
-/// What [`keep`] wrote, unless something has happened to it: the driver believes what it is given.
-fn kept(path: &Path) -> Option<Vec<u8>> {
+/// Reads a file of [`write_cached`]. Returns `None` if it is damaged: the driver does not check the code that it loads.
+fn read_cached(path: &Path) -> Option<Vec<u8>> {
     let mut image = std::fs::read(path).ok()?;
     let end = image.len().checked_sub(size_of::<u64>())?;
     let sum = image.split_off(end);
@@ -56,19 +56,20 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |key, byte| crate::dropout::mix(key ^ u64::from(*byte)))
 }
 
-/// Writes beside and renames: another process never sees half a file. That it could not be kept is no failure.
-fn keep(path: &Path, image: &[u8]) {
+/// Writes a file and renames it, so that another process never sees half of it. Errors are ignored: without the cache the
+/// next run compiles again.
+fn write_cached(path: &Path, image: &[u8]) {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let beside = path.with_extension(format!("{process}-{count}.part"));
+    let temporary = path.with_extension(format!("{process}-{count}.part"));
     let image = [image, &hash(0, image).to_le_bytes()].concat();
-    let written = path
+    let recording = path
         .parent()
         .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| std::fs::write(&beside, image))
-        .and_then(|()| std::fs::rename(&beside, path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&beside);
+        .and_then(|()| std::fs::write(&temporary, image))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    if recording.is_err() {
+        let _ = std::fs::remove_file(&temporary);
     }
 }
 
@@ -94,11 +95,13 @@ fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>, Error>
     }
 }
 
+/// Returns the machine code of a compiled program.
+///
 /// # Safety
 /// The program is compiled.
 unsafe fn image_of(program: sys::nvrtcProgram) -> Result<Vec<u8>, result::NvrtcError> {
     let mut len = 0;
-    // SAFETY: a place for a number, then as many bytes as it says.
+    // SAFETY: the first call writes the length, the second as many bytes.
     unsafe {
         sys::nvrtcGetCUBINSize(program, &raw mut len).result()?;
         let mut image = vec![0_u8; len];
@@ -109,20 +112,20 @@ unsafe fn image_of(program: sys::nvrtcProgram) -> Result<Vec<u8>, result::NvrtcE
 
 #[cfg(test)]
 mod tests {
-    use super::{keep, kept};
+    use super::{read_cached, write_cached};
 
     #[test]
-    fn a_kept_image_comes_back_whole_or_not_at_all() {
+    fn a_cached_image_is_read_whole_or_not_at_all() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("kernels/one.cubin");
-        keep(&path, b"machine code");
-        assert_eq!(kept(&path).unwrap(), b"machine code");
+        write_cached(&path, b"machine code");
+        assert_eq!(read_cached(&path).unwrap(), b"machine code");
         let whole = std::fs::read(&path).unwrap();
         let mut changed = whole.clone();
         changed[3] ^= 1;
         for damaged in [&whole[..whole.len() - 1], &whole[..4], b"", &changed] {
             std::fs::write(&path, damaged).unwrap();
-            assert!(kept(&path).is_none());
+            assert!(read_cached(&path).is_none());
         }
     }
 }

@@ -1,12 +1,13 @@
-//! A card in the imagination: kernels compiled for the processor, products by the definition.
-#![expect(unsafe_code, reason = "it calls into a library that it just made")]
+//! An emulated GPU: kernels compiled for the CPU, products computed by three loops.
+#![expect(unsafe_code, reason = "it calls into a library that it just compiled")]
 #![expect(clippy::cast_possible_truncation, reason = "addresses of this machine")]
 
-use super::driver::CudaSettings;
+use super::commands::{CommandList, GraphKey};
+use super::gpu::{Function, Gpu, Launch};
 use super::graphs::GraphCounts;
-use super::machine::{Factor, Function, Launch, Machine, Product};
-use super::program::{Precision, Program, Shape};
-use super::script::{Bucket, Script};
+use super::product::{Operand, Product};
+use super::program::{KernelConfig, Precision, Program};
+use super::settings::CudaSettings;
 use crate::error::Error;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;
@@ -16,39 +17,42 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// What `EMULATE` makes of a kernel.
+/// The function that the macro `EMULATE` makes of a kernel.
 type Run = unsafe extern "C" fn(*const u32, u32, *mut *mut c_void);
 
-/// Memory, a compiler and a processor.
-pub(super) struct Emulator {
+/// A GPU whose memory is CPU memory.
+pub(super) struct EmulatedGpu {
     precision: Precision,
-    most_bytes: usize,
+    max_bytes: usize,
     is_eager: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
-    /// Allocations by address, in units that align them for anything.
+    /// Allocations by address, as `u128` for alignment.
     blocks: HashMap<u64, Vec<u128>>,
-    /// The most bytes that they took at once.
-    peak: usize,
+    /// The most bytes that were allocated at once.
+    peak_bytes: usize,
     functions: Vec<Run>,
-    begun: Vec<u8>,
-    scripts: HashMap<Bucket, Script>,
+    /// The bytes of the download that has begun.
+    download: Vec<u8>,
+    /// The last command list of each key.
+    graphs: HashMap<GraphKey, CommandList>,
     counts: GraphCounts,
 }
 
-/// What was compiled in this process. Held while a kernel runs: a library's threads share their places.
+/// The kernels compiled in this process. Locked while a kernel runs, because the library keeps the emulated threads in
+/// global variables.
 static COMPILED: Mutex<BTreeMap<String, Vec<Run>>> = Mutex::new(BTreeMap::new());
 
 const UNIT: usize = size_of::<u128>();
 
-impl Emulator {
+impl EmulatedGpu {
     pub(super) fn new(settings: &CudaSettings) -> Self {
         Self {
             precision: settings.precision,
-            most_bytes: settings.most_bytes.unwrap_or(1 << 32),
+            max_bytes: settings.max_bytes.unwrap_or(1 << 32),
             is_eager: settings.is_eager,
             state: Mutex::default(),
         }
@@ -62,24 +66,25 @@ impl Emulator {
         state.blocks.values().map(|block| block.len() * UNIT).sum()
     }
 
-    /// A factor of one of a product's batches, row by row.
-    fn factor(&self, factor: &Factor, batch: usize, (rows, columns): (usize, usize)) -> Vec<f32> {
-        let (of_row, of_column) =
-            if factor.is_transposed { (1, factor.row) } else { (factor.row, 1) };
+    /// Reads an operand of one product of a batch, row by row.
+    fn read(&self, operand: &Operand, batch: usize, rows: usize, columns: usize) -> Vec<f32> {
+        let Operand { values, row_stride, .. } = *operand;
+        let (row_stride, column_stride) =
+            if operand.is_transposed { (1, row_stride) } else { (row_stride, 1) };
         let element = |row: usize, column: usize| {
-            let at = batch * factor.batch + row * of_row + column * of_column;
-            assert!(at < factor.numbers.len, "a product leaves its factor");
-            let address = factor.numbers.address as usize + at * factor.numbers.size;
-            // SAFETY: within the numbers, which are an allocation of ours.
+            let at = batch * operand.batch_stride + row * row_stride + column * column_stride;
+            assert!(at < values.len, "a product reads beyond its operand");
+            let address = values.address as usize + at * values.element_size;
+            // SAFETY: inside the operand, which is an allocation of ours.
             let bits = unsafe {
-                match factor.numbers.size {
+                match values.element_size {
                     2 => u32::from(std::ptr::read(address as *const u16)) << 16,
                     _ => std::ptr::read(address as *const u32),
                 }
             };
             match self.precision {
                 Precision::F32 => f32::from_bits(bits),
-                // tf32 in the worst case: the bits that it has no room for are cut off.
+                // The worst case of tf32: the bits that it does not keep are cut off.
                 Precision::Bf16 => f32::from_bits(bits & !0x1fff),
             }
         };
@@ -90,7 +95,7 @@ impl Emulator {
     }
 }
 
-fn compile(program: &Program, shape: Shape) -> Result<Vec<Run>, Error> {
+fn compile(program: &Program, config: KernelConfig) -> Result<Vec<Run>, Error> {
     static COUNT: AtomicUsize = AtomicUsize::new(0);
     let failed = |reason: String| Error::Cuda { what: "an emulated kernel", reason };
     let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -106,9 +111,9 @@ fn compile(program: &Program, shape: Shape) -> Result<Vec<Run>, Error> {
     prepared.map_err(|error| failed(error.to_string()))?;
     let compiled = Command::new("c++")
         .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-DEMULATED=1"])
-        // Libraries of other shapes have shared memory of the same names and other sizes.
+        // Libraries for other models have shared memory of the same names but other sizes.
         .arg("-fno-gnu-unique")
-        .args(shape.definitions())
+        .args(config.definitions())
         .arg(&source)
         .arg("-o")
         .arg(&library)
@@ -117,13 +122,13 @@ fn compile(program: &Program, shape: Shape) -> Result<Vec<Run>, Error> {
     if !compiled.status.success() {
         return Err(failed(String::from_utf8_lossy(&compiled.stderr).into_owned()));
     }
-    // SAFETY: the library is what we just compiled; it has no start code.
+    // SAFETY: the library was just compiled; it has no initialisation code.
     let loaded = unsafe { libloading::Library::new(&library) };
     let _ = std::fs::remove_dir_all(&dir);
     let loaded = loaded.map_err(|error| failed(error.to_string()))?;
     let runs = program.kernels.iter().map(|kernel| {
         let name = format!("run_{}", kernel.name());
-        // SAFETY: `EMULATE` gave it this type.
+        // SAFETY: `EMULATE` defines the function with this type.
         *unsafe { loaded.get::<Run>(name.as_bytes()) }.expect("every kernel")
     });
     let runs = runs.collect();
@@ -131,29 +136,29 @@ fn compile(program: &Program, shape: Shape) -> Result<Vec<Run>, Error> {
     Ok(runs)
 }
 
-impl Machine for Emulator {
+impl Gpu for EmulatedGpu {
     fn name(&self) -> &'static str {
         "emulated"
     }
 
     fn memory(&self) -> Result<(usize, usize), Error> {
-        Ok((self.most_bytes - Self::used(&self.state()), self.most_bytes))
+        Ok((self.max_bytes - Self::used(&self.state()), self.max_bytes))
     }
 
-    fn peak(&self) -> usize {
-        self.state().peak
+    fn peak_bytes(&self) -> usize {
+        self.state().peak_bytes
     }
 
     fn allocate(&self, n_bytes: usize) -> Result<u64, Error> {
         let mut state = self.state();
-        let free = self.most_bytes.saturating_sub(Self::used(&state));
+        let free = self.max_bytes.saturating_sub(Self::used(&state));
         if n_bytes > free {
-            return Err(Error::DeviceMemory { wanted: n_bytes, free, total: self.most_bytes });
+            return Err(Error::DeviceMemory { wanted: n_bytes, free, total: self.max_bytes });
         }
         let mut block = vec![0_u128; n_bytes.div_ceil(UNIT)];
         let address = block.as_mut_ptr() as u64;
         state.blocks.insert(address, block);
-        state.peak = state.peak.max(Self::used(&state));
+        state.peak_bytes = state.peak_bytes.max(Self::used(&state));
         Ok(address)
     }
 
@@ -162,14 +167,14 @@ impl Machine for Emulator {
     }
 
     fn upload(&self, bytes: &[u8], to: u64) -> Result<(), Error> {
-        // SAFETY: callers hold as many bytes there.
+        // SAFETY: the caller owns as many bytes there.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
         Ok(())
     }
 
     fn download(&self, from: u64, out: &mut [u8]) -> Result<(), Error> {
         if !out.is_empty() {
-            // SAFETY: callers hold as many bytes there.
+            // SAFETY: the caller owns as many bytes there.
             unsafe {
                 std::ptr::copy_nonoverlapping(from as *const u8, out.as_mut_ptr(), out.len());
             }
@@ -180,33 +185,33 @@ impl Machine for Emulator {
     fn begin_download(&self, from: u64, n_bytes: usize) -> Result<(), Error> {
         let mut bytes = vec![0; n_bytes];
         self.download(from, &mut bytes)?;
-        self.state().begun = bytes;
+        self.state().download = bytes;
         Ok(())
     }
 
     fn end_download(&self, out: &mut [u8]) -> Result<(), Error> {
-        out.copy_from_slice(&self.state().begun);
+        out.copy_from_slice(&self.state().download);
         Ok(())
     }
 
     fn copy(&self, from: u64, to: u64, n_bytes: usize) -> Result<(), Error> {
-        // SAFETY: callers hold as many bytes at both places.
+        // SAFETY: the caller owns as many bytes at both addresses.
         unsafe { std::ptr::copy(from as *const u8, to as *mut u8, n_bytes) };
         Ok(())
     }
 
     fn clear(&self, at: u64, n_bytes: usize) -> Result<(), Error> {
-        // SAFETY: callers hold as many bytes there.
+        // SAFETY: the caller owns as many bytes there.
         unsafe { std::ptr::write_bytes(at as *mut u8, 0, n_bytes) };
         Ok(())
     }
 
-    fn load(&self, program: &Program, shape: Shape) -> Result<Vec<Function>, Error> {
-        let name = format!("{}{:?}", program.name, shape);
+    fn load(&self, program: &Program, config: KernelConfig) -> Result<Vec<Function>, Error> {
+        let name = format!("{}{config:?}", program.name);
         let known = COMPILED.lock().unwrap_or_else(PoisonError::into_inner).get(&name).cloned();
         let runs = match known {
             Some(runs) => runs,
-            None => compile(program, shape)?,
+            None => compile(program, config)?,
         };
         let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         let runs = compiled.entry(name).or_insert(runs);
@@ -219,64 +224,63 @@ impl Machine for Emulator {
     fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<(), Error> {
         let run = self.state().functions[launch.function.0];
         let _alone = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the arguments are what the kernel takes.
+        // SAFETY: the arguments have the types that the kernel takes.
         unsafe { run(launch.grid.as_ptr(), launch.n_threads, arguments.as_mut_ptr()) };
         Ok(())
     }
 
-    /// Odd products are left to the kernel that a card uses for them.
+    /// Refuses products of odd size, so that tests reach the kernel that replaces cuBLASLt.
     fn has_product(&self, product: &Product) -> Result<bool, Error> {
         Ok((product.n * product.k).is_multiple_of(2))
     }
 
-    /// As a card does: the script that a bucket had before, where the new one is like it, with what has changed.
-    fn play(&self, bucket: Bucket, script: Script) -> Result<(), Error> {
+    /// Updates the last command list of the key where a real GPU would update its graph, and runs that.
+    fn submit(&self, key: GraphKey, commands: CommandList) -> Result<(), Error> {
         if self.is_eager {
-            return script.run(self);
+            return commands.run(self);
         }
-        let known = self.state().scripts.remove(&bucket);
-        let mut counts = self.graphs();
-        let script = match known {
-            Some(mut known) if script.is_like(&known) => {
-                counts.n_played += 1;
-                known.follow(&script);
+        let known = self.state().graphs.remove(&key);
+        let mut counts = self.graph_counts();
+        let commands = match known {
+            Some(mut known) if commands.has_structure_of(&known) => {
+                counts.n_replayed += 1;
+                known.update_launches(&commands);
                 known
             }
             Some(_) => {
-                counts.n_made += 1;
-                script
+                counts.n_captured += 1;
+                commands
             }
             None => {
-                counts.n_run += 1;
-                script
+                counts.n_eager += 1;
+                commands
             }
         };
-        let done = script.run(self);
+        let done = commands.run(self);
         let mut state = self.state();
         state.counts = counts;
-        state.scripts.insert(bucket, script);
+        state.graphs.insert(key, commands);
         done
     }
 
-    fn graphs(&self) -> GraphCounts {
+    fn graph_counts(&self) -> GraphCounts {
         self.state().counts
     }
 
     fn product(&self, product: &Product) -> Result<(), Error> {
         let Product { m, n, k, .. } = *product;
         for batch in 0..product.n_batches {
-            let (a, b) =
-                (self.factor(&product.a, batch, (m, k)), self.factor(&product.b, batch, (k, n)));
+            let (a, b) = (self.read(&product.a, batch, m, k), self.read(&product.b, batch, k, n));
             for i in 0..m {
                 let mut sums = vec![0.0_f32; n];
                 for l in 0..k {
                     let row = &b[l * n..(l + 1) * n];
                     sums.iter_mut().zip(row).for_each(|(sum, x)| *sum += a[i * k + l] * x);
                 }
-                let start = batch * product.out_batch + i * product.out_row;
-                assert!(start + n <= product.out.len(), "a product leaves its place");
+                let start = batch * product.out_batch_stride + i * product.out_row_stride;
+                assert!(start + n <= product.out.len(), "a product writes beyond its output");
                 for (j, sum) in sums.into_iter().enumerate() {
-                    // SAFETY: within the output, and the bias is as long as a row.
+                    // SAFETY: inside the output, and the bias is as long as a row.
                     unsafe {
                         let bias = (product.bias.address as usize + 4 * j) as *const f32;
                         let sum = if product.bias.len() > 0 { sum + *bias } else { sum };

@@ -1,210 +1,222 @@
-//! Scripts as graphs: the card has one for each bucket, is told what kernels take this time, and runs it in one call.
+//! CUDA graphs: runs a list of recorded commands with one call to the driver.
+//!
+//! The first list of a key runs command by command. The second is captured as a graph. Later lists usually differ from it
+//! in the arguments of their kernels only; then the graph is updated and launched again.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
-use super::driver::{check, failure};
-use super::machine::Launch;
-use super::script::{Bucket, Entry, Script};
+use super::commands::{ChangedLaunch, Command, CommandList, GraphKey};
+use super::driver::{DriverGpu, check, cuda_error};
+use super::gpu::Launch;
 use crate::error::Error;
 use cudarc::driver::result::{graph, stream};
 use cudarc::driver::sys::{self, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as RELAXED};
 use std::collections::HashMap;
 use std::ffi::c_void;
 
-/// Graphs that are kept; a training of one length of batches has some ten buckets.
-const MOST_GRAPHS: usize = 128;
-/// Graphs that may fail before there are no more.
-const MOST_FAILURES: usize = 3;
-/// The first driver that says which node of a graph was recorded last.
-pub(super) const FIRST_DRIVER: i32 = 12_030;
+/// The number of graphs that are kept. A training whose batches have one length uses about ten keys.
+const MAX_GRAPHS: usize = 128;
+/// After this many failures no more graphs are captured.
+const MAX_FAILURES: usize = 3;
+/// The first driver that reports the node captured last.
+pub(super) const MIN_DRIVER_VERSION: i32 = 12_030;
 
-/// How scripts were run.
+/// How recorded commands were run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphCounts {
-    /// As a graph, in one call.
-    pub n_played: usize,
-    /// Graphs that were made: one for each bucket, and again when its products changed.
-    pub n_made: usize,
-    /// Entry by entry: the first script of each bucket, and those that failed as a graph.
-    pub n_run: usize,
-    /// Graphs that the card refused to make or to change; after a few, no more are asked for.
+    /// Command lists that were launched as a graph.
+    pub n_replayed: usize,
+    /// Graphs that were captured: one for each key, and one more whenever the products of a key change.
+    pub n_captured: usize,
+    /// Command lists that ran command by command: the first of each key, and those whose graph failed.
+    pub n_eager: usize,
+    /// Graphs that the driver refused to capture or to update. After a few, no more are tried.
     pub n_failed: usize,
 }
 
-/// The graphs of a card.
+/// The captured graphs of a GPU.
 pub(super) struct Graphs {
-    /// Where scripts are recorded, so that nothing else gets into them.
+    /// The stream that graphs are captured on. Nothing else uses it, so that nothing else is captured.
     stream: sys::CUstream,
-    /// The graph of a bucket; none after its first script.
-    known: HashMap<Bucket, Option<Graph>>,
+    /// The graph of each key; `None` after its first list.
+    known: HashMap<GraphKey, Option<Graph>>,
     pub(super) counts: GraphCounts,
 }
 
-/// A script as the card has it.
+/// A captured command list.
 struct Graph {
-    script: Script,
-    /// The kernel of each entry; null where it is none.
+    commands: CommandList,
+    /// The node of each kernel launch; null for other commands.
     nodes: Vec<sys::CUgraphNode>,
-    recorded: sys::CUgraph,
+    captured: sys::CUgraph,
     exec: sys::CUgraphExec,
 }
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: both were made in `record`; a launch that is under way is not disturbed.
+        // SAFETY: both were made in `capture`; destroying them does not disturb a launch that is under way.
         unsafe {
             let _ = graph::exec_destroy(self.exec);
-            let _ = graph::destroy(self.recorded);
+            let _ = graph::destroy(self.captured);
         }
     }
 }
 
-/// Asks a stream for an entry of a script.
-pub(super) type Ask<'a> = &'a dyn Fn(sys::CUstream, &Script, &Entry) -> Result<(), Error>;
-/// The handle of a kernel.
-pub(super) type FunctionOf<'a> = &'a dyn Fn(Launch) -> sys::CUfunction;
-
 impl Graphs {
-    /// A context is current.
+    /// A context must be current.
     pub(super) fn new() -> Result<Self, Error> {
         let stream = stream::create(stream::StreamKind::NonBlocking)
-            .map_err(|error| failure("a stream", &error))?;
+            .map_err(|error| cuda_error("a stream", &error))?;
         let counts = GraphCounts::default();
         Ok(Self { stream, known: HashMap::new(), counts })
     }
 
-    /// Gives everything back.
+    /// Destroys all graphs and the stream.
     ///
     /// # Safety
-    /// Nothing is under way, and nothing comes after.
+    /// No graph is running, and no other method is called afterwards.
     pub(super) unsafe fn close(&mut self) {
         self.known.clear();
         // SAFETY: made in `new`.
         let _ = unsafe { stream::destroy(self.stream) };
     }
 
-    /// Has the card run a script on a stream.
+    /// Runs recorded commands on `stream`, as a graph where possible.
     ///
     /// # Safety
-    /// The context is current, and `ask` asks for what the script says.
-    pub(super) unsafe fn play(
+    /// The context is current, and `stream` belongs to it.
+    pub(super) unsafe fn submit(
         &mut self,
-        on: sys::CUstream,
-        (bucket, script): (Bucket, Script),
-        (ask, function): (Ask<'_>, FunctionOf<'_>),
+        stream: sys::CUstream,
+        key: GraphKey,
+        commands: CommandList,
+        gpu: &DriverGpu,
     ) -> Result<(), Error> {
-        let run = |script: &Script| script.entries().iter().try_for_each(|e| ask(on, script, e));
-        // Kernels are loaded when they are first used, which a recording does not allow.
-        let is_new = !self.known.contains_key(&bucket);
-        if is_new || self.counts.n_failed >= MOST_FAILURES {
-            self.make_room(bucket);
-            self.known.entry(bucket).or_insert(None);
-            self.counts.n_run += 1;
-            return run(&script);
+        let run = |commands: &CommandList| {
+            let mut list = commands.commands().iter();
+            list.try_for_each(|command| gpu.enqueue(stream, commands, command))
+        };
+        // The driver loads a kernel when it is first launched, which is not allowed during a capture.
+        let is_new = !self.known.contains_key(&key);
+        if is_new || self.counts.n_failed >= MAX_FAILURES {
+            self.make_room(key);
+            self.known.entry(key).or_insert(None);
+            self.counts.n_eager += 1;
+            return run(&commands);
         }
-        let known = self.known.get_mut(&bucket).expect("looked for above");
+        let known = self.known.get_mut(&key).expect("checked above");
         // SAFETY: the caller's promise.
         let ready = match known.take() {
-            Some(graph) if script.is_like(&graph.script) => unsafe {
-                graph.follow(script, function)
+            Some(graph) if commands.has_structure_of(&graph.commands) => unsafe {
+                graph.update(commands, gpu)
             },
-            _ => unsafe { record(self.stream, script, ask) }.inspect(|_| self.counts.n_made += 1),
+            _ => unsafe { capture(self.stream, commands, gpu) }
+                .inspect(|_| self.counts.n_captured += 1),
         };
         match ready {
             Ok(graph) => {
                 let exec = known.insert(graph).exec;
-                self.counts.n_played += 1;
-                // SAFETY: the graph is valid, and the stream the caller's.
-                check("a graph", unsafe { graph::launch(exec, on) })
+                self.counts.n_replayed += 1;
+                // SAFETY: the graph is valid, and the stream is the caller's.
+                check("a graph", unsafe { graph::launch(exec, stream) })
             }
-            Err(script) => {
+            Err(commands) => {
                 self.counts.n_failed += 1;
-                self.counts.n_run += 1;
-                run(&script)
+                self.counts.n_eager += 1;
+                run(&commands)
             }
         }
     }
 
-    /// Forgets the graphs of other models when there are too many, and all if that is not enough.
-    fn make_room(&mut self, bucket: Bucket) {
-        if self.known.len() >= MOST_GRAPHS {
-            self.known.retain(|known, _| known.weights == bucket.weights);
+    /// If there are too many graphs, drops those of other models, and all if that is not enough.
+    fn make_room(&mut self, key: GraphKey) {
+        if self.known.len() >= MAX_GRAPHS {
+            self.known.retain(|known, _| known.weights == key.weights);
         }
-        if self.known.len() >= MOST_GRAPHS {
+        if self.known.len() >= MAX_GRAPHS {
             self.known.clear();
         }
     }
 }
 
 impl Graph {
-    /// Becomes a script that is like its own; gives it back when the card refuses.
+    /// Updates the kernels whose grid or arguments have changed. Returns the commands as the error if the driver refuses.
     ///
     /// # Safety
-    /// The functions are those of the script's kernels.
-    unsafe fn follow(mut self, script: Script, function: FunctionOf<'_>) -> Result<Self, Script> {
-        let mut changes = script.changes(&self.script);
-        let is_followed = changes.all(|(index, launch, mut values)| {
-            let node = kernel_node(function(launch), launch, &mut values);
-            // SAFETY: the node is a kernel of this graph, and the values are what it takes; they are copied. A launch under
-            // way keeps those that it began with.
+    /// The context is current, and `commands` has the structure of the captured list.
+    unsafe fn update(
+        mut self,
+        commands: CommandList,
+        gpu: &DriverGpu,
+    ) -> Result<Self, CommandList> {
+        let mut changes = commands.changed_launches(&self.commands);
+        let is_updated = changes.all(|ChangedLaunch { index, launch, mut arguments }| {
+            let params = kernel_params(gpu.function(launch), launch, &mut arguments);
+            // SAFETY: the node is a kernel of this graph with arguments of these types. The driver copies the arguments; a
+            // launch under way keeps those that it started with.
             let answer = unsafe {
                 sys::cuGraphExecKernelNodeSetParams_v2(
                     self.exec,
                     self.nodes[index],
-                    &raw const node,
+                    &raw const params,
                 )
             };
             answer.result().is_ok()
         });
         drop(changes);
-        if !is_followed {
-            return Err(script);
+        if !is_updated {
+            return Err(commands);
         }
-        self.script = script;
+        self.commands = commands;
         Ok(self)
     }
 }
 
-fn kernel_node(
-    func: sys::CUfunction,
-    Launch { grid, n_threads, .. }: Launch,
-    values: &mut [*mut c_void],
+fn kernel_params(
+    function: sys::CUfunction,
+    launch: Launch,
+    arguments: &mut [*mut c_void],
 ) -> sys::CUDA_KERNEL_NODE_PARAMS {
     sys::CUDA_KERNEL_NODE_PARAMS {
-        func,
-        gridDimX: grid[0],
-        gridDimY: grid[1],
-        gridDimZ: grid[2],
-        blockDimX: n_threads,
+        func: function,
+        gridDimX: launch.grid[0],
+        gridDimY: launch.grid[1],
+        gridDimZ: launch.grid[2],
+        blockDimX: launch.n_threads,
         blockDimY: 1,
         blockDimZ: 1,
         sharedMemBytes: 0,
-        kernelParams: values.as_mut_ptr(),
+        kernelParams: arguments.as_mut_ptr(),
         extra: std::ptr::null_mut(),
         kern: std::ptr::null_mut(),
         ctx: std::ptr::null_mut(),
     }
 }
 
-/// Makes a graph of a script; gives the script back when that fails, which changes nothing.
+/// Captures a command list as a graph. Returns the commands as the error if the driver refuses; nothing has run then.
 ///
 /// # Safety
-/// The context is current, nobody else uses the stream, and `ask` asks for what the script says.
-unsafe fn record(on: sys::CUstream, script: Script, ask: Ask<'_>) -> Result<Graph, Script> {
-    // SAFETY: the caller's promise; what is begun is ended.
-    let recorded = unsafe {
-        check("a recording", stream::begin_capture(on, RELAXED)).and_then(|()| {
-            let nodes: Result<Vec<_>, Error> = script
-                .entries()
+/// The context is current, and nobody else uses the stream.
+unsafe fn capture(
+    stream: sys::CUstream,
+    commands: CommandList,
+    gpu: &DriverGpu,
+) -> Result<Graph, CommandList> {
+    // SAFETY: the caller's promise; a capture that begins is ended.
+    let captured = unsafe {
+        check("a capture", stream::begin_capture(stream, RELAXED)).and_then(|()| {
+            let nodes: Result<Vec<_>, Error> = commands
+                .commands()
                 .iter()
-                .map(|entry| {
-                    ask(on, &script, entry)?;
-                    match entry {
-                        Entry::Launch(..) => last_node(on),
+                .map(|command| {
+                    gpu.enqueue(stream, &commands, command)?;
+                    match command {
+                        Command::Launch(..) => last_node(stream),
                         _ => Ok(std::ptr::null_mut()),
                     }
                 })
                 .collect();
-            let graph = stream::end_capture(on).map_err(|error| failure("a recording", &error))?;
+            let graph =
+                stream::end_capture(stream).map_err(|error| cuda_error("a capture", &error))?;
             match nodes {
                 Ok(nodes) => Ok((nodes, graph)),
                 Err(error) => {
@@ -214,29 +226,29 @@ unsafe fn record(on: sys::CUstream, script: Script, ask: Ask<'_>) -> Result<Grap
             }
         })
     };
-    let Ok((nodes, recorded)) = recorded else { return Err(script) };
-    // SAFETY: the graph was just recorded.
-    let made = unsafe { graph::instantiate(recorded, sys::CUgraphInstantiate_flags(0)) };
+    let Ok((nodes, captured)) = captured else { return Err(commands) };
+    // SAFETY: the graph was just captured.
+    let made = unsafe { graph::instantiate(captured, sys::CUgraphInstantiate_flags(0)) };
     if let Ok(exec) = made {
-        return Ok(Graph { script, nodes, recorded, exec });
+        return Ok(Graph { commands, nodes, captured, exec });
     }
     // SAFETY: as above.
-    let _ = unsafe { graph::destroy(recorded) };
-    Err(script)
+    let _ = unsafe { graph::destroy(captured) };
+    Err(commands)
 }
 
-/// The node that was recorded last: the one that the next will wait for.
+/// Returns the node that was captured last: the one that the next command will wait for.
 ///
 /// # Safety
-/// The stream is recording.
-unsafe fn last_node(on: sys::CUstream) -> Result<sys::CUgraphNode, Error> {
+/// The stream is capturing.
+unsafe fn last_node(stream: sys::CUstream) -> Result<sys::CUgraphNode, Error> {
     use std::ptr::{null, null_mut};
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     let (mut nodes, mut edges, mut n_nodes) = (null(), null(), 0);
-    // SAFETY: the caller's promise, and there are places for the answers.
+    // SAFETY: the caller's promise; every output has its variable.
     let answer = unsafe {
         sys::cuStreamGetCaptureInfo_v3(
-            on,
+            stream,
             &raw mut status,
             null_mut(),
             null_mut(),
@@ -245,11 +257,11 @@ unsafe fn last_node(on: sys::CUstream) -> Result<sys::CUgraphNode, Error> {
             &raw mut n_nodes,
         )
     };
-    check("a recording", answer.result())?;
+    check("a capture", answer.result())?;
     if n_nodes != 1 {
-        let reason = format!("{n_nodes} nodes at its end");
-        return Err(Error::Cuda { what: "a recording", reason });
+        let reason = format!("{n_nodes} nodes at its end, 1 expected");
+        return Err(Error::Cuda { what: "a capture", reason });
     }
-    // SAFETY: it is a list of so many, valid until the next call.
+    // SAFETY: `nodes` points to `n_nodes` nodes, valid until the next call.
     Ok(unsafe { *nodes })
 }

@@ -1,117 +1,139 @@
-//! What the kernels read of a batch.
+//! The lists that kernels read of a batch: pieces, positions, attention tiles.
 
-use super::Block;
-use super::machine::Span;
-use super::memory::{Parcel, Plain};
-use super::n32;
+use super::memory::{DeviceBuffer, Staged, StagingBuffer, ToBytes};
 use super::program::attention_block;
+use super::span::Span;
+use super::to_u32;
 use crate::config::Config;
 use crate::packed::Packed;
 
-/// Where a row belongs, as `common.cuh` has it.
+/// The sentence and position of a row (`Place` in `common.cuh`).
 #[derive(Clone, Copy)]
-pub(super) struct Place {
+pub(super) struct RowPosition {
     sentence: u64,
     position: u32,
 }
 
-impl Plain for Place {
-    fn put(&self, bytes: &mut Vec<u8>) {
-        self.sentence.put(bytes);
-        u64::from(self.position).put(bytes);
+impl ToBytes for RowPosition {
+    fn append(&self, bytes: &mut Vec<u8>) {
+        self.sentence.append(bytes);
+        u64::from(self.position).append(bytes);
     }
 }
 
-/// A block's queries or keys, as `attention.cu` has it.
+/// The queries or keys that one thread block of attention works on (`Task` in `attention.cu`).
 #[derive(Clone, Copy)]
-pub(super) struct Task {
+pub(super) struct AttentionTile {
     start: u32,
     length: u32,
     first: u32,
     sentence: u64,
 }
 
-impl Plain for Task {
-    fn put(&self, bytes: &mut Vec<u8>) {
+impl ToBytes for AttentionTile {
+    fn append(&self, bytes: &mut Vec<u8>) {
         for number in [self.start, self.length, self.first, 0] {
-            number.put(bytes);
+            number.append(bytes);
         }
-        self.sentence.put(bytes);
+        self.sentence.append(bytes);
     }
 }
 
-/// Rows of a batch are a multiple of this: batches of about one length then have the same products.
-const ROWS: usize = 32;
-/// Masked positions of a batch are a multiple of this; of the second where they are fewer, since their errors are kept.
-const POSITIONS: [usize; 2] = [32, 8];
-/// The key of the sentence that fills a batch up; it has no loss, so that its gradient is zero.
-const FILLING: u64 = u64::MAX;
+/// Batches are padded to a multiple of this many rows, so that batches of about one length have the same products.
+const ROW_MULTIPLE: usize = 32;
+/// Masked positions are padded to a multiple of the first number. Below it the second is used, because the errors of
+/// every position are stored.
+const POSITION_MULTIPLES: [usize; 2] = [32, 8];
+/// The key of the sentence that pads a batch. It has no loss, so its gradient is zero.
+const PADDING_KEY: u64 = u64::MAX;
 
-/// The rows of a batch with those that fill it up.
-pub(super) fn filled_rows(batch: &Packed) -> usize {
-    batch.n_rows().next_multiple_of(ROWS)
-}
-
-/// Masked positions and what stood there, with some that fill them up: of the first row, without an original.
-pub(super) fn filled_positions<'a>(
-    positions: &'a [usize],
-    originals: &'a [u32],
-) -> (usize, impl Iterator<Item = u32> + 'a, impl Iterator<Item = u32> + 'a) {
-    let unit = POSITIONS[usize::from(positions.len() < POSITIONS[0])];
-    let m = positions.len().next_multiple_of(unit);
-    let positions = positions.iter().map(|row| n32(*row)).chain(std::iter::repeat(0)).take(m);
-    let originals = originals.iter().copied().chain(std::iter::repeat(NO_PIECE)).take(m);
-    (m, positions, originals)
-}
-
-/// `head.cu`'s word for no piece.
+/// The piece number that means "no piece", as in `head.cu`.
 pub(super) const NO_PIECE: u32 = u32::MAX;
 
-/// What the kernels read of a batch.
+/// Returns the number of rows of a batch with its padding.
+pub(super) fn n_padded_rows(batch: &Packed) -> usize {
+    batch.n_rows().next_multiple_of(ROW_MULTIPLE)
+}
+
+/// Returns the number of masked positions with their padding.
+pub(super) fn n_padded_positions(n_positions: usize) -> usize {
+    let multiple = POSITION_MULTIPLES[usize::from(n_positions < POSITION_MULTIPLES[0])];
+    n_positions.next_multiple_of(multiple)
+}
+
+/// Pads a list with `filler` up to `len` items.
+pub(super) fn pad<T: Copy>(
+    list: impl Iterator<Item = T>,
+    filler: T,
+    len: usize,
+) -> impl Iterator<Item = T> {
+    list.chain(std::iter::repeat(filler)).take(len)
+}
+
+/// A batch in GPU memory.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
     pub(super) pieces: Span<u32>,
-    pub(super) places: Span<Place>,
-    pub(super) starts: Span<u32>,
-    pub(super) tasks: Span<Task>,
+    pub(super) row_positions: Span<RowPosition>,
+    pub(super) sentence_starts: Span<u32>,
+    pub(super) tiles: Span<AttentionTile>,
     pub(super) n_sentences: usize,
-    pub(super) longest: usize,
+    /// Rows of the longest sentence.
+    pub(super) max_length: usize,
 }
 
-impl Inputs {
-    /// Packs a batch, filled up; [`Self::placed`] says where it came to lie.
-    pub(super) fn pack(config: &Config, batch: &Packed, parcel: &mut Parcel) -> Self {
-        let (n_sentences, n) = (batch.n_sentences(), filled_rows(batch));
-        let filling = batch.n_rows()..n;
+/// A batch in a staging buffer.
+pub(super) struct StagedInputs {
+    pieces: Staged<u32>,
+    row_positions: Staged<RowPosition>,
+    sentence_starts: Staged<u32>,
+    tiles: Staged<AttentionTile>,
+    n_sentences: usize,
+    max_length: usize,
+}
+
+impl StagedInputs {
+    /// Adds a padded batch to a staging buffer.
+    pub(super) fn new(config: &Config, batch: &Packed, staging: &mut StagingBuffer) -> Self {
+        let (n_sentences, n_rows) = (batch.n_sentences(), n_padded_rows(batch));
+        let padding_rows = batch.n_rows()..n_rows;
         let (_, n_queries) = attention_block(config.hidden_size / config.n_heads);
         let rows = || (0..n_sentences).map(|sentence| (sentence, batch.rows(sentence)));
-        let places =
-            batch.places().map(|(sentence, position)| Place { sentence, position: n32(position) });
-        let filled = Place { sentence: FILLING, position: 0 };
+        let row_positions = batch
+            .places()
+            .map(|(sentence, position)| RowPosition { sentence, position: to_u32(position) });
+        let padding = RowPosition { sentence: PADDING_KEY, position: 0 };
         let sentences = rows().map(|(sentence, rows)| (batch.key(sentence), rows));
-        let sentences = sentences.chain([(FILLING, filling.clone())]);
-        let tasks = sentences.flat_map(|(sentence, rows)| {
-            let (start, length) = (n32(rows.start), n32(rows.len()));
-            (0..length).step_by(n_queries).map(move |first| Task { start, length, first, sentence })
+        let sentences = sentences.chain([(PADDING_KEY, padding_rows)]);
+        let tiles = sentences.flat_map(|(sentence, rows)| {
+            let (start, length) = (to_u32(rows.start), to_u32(rows.len()));
+            (0..length).step_by(n_queries).map(move |first| AttentionTile {
+                start,
+                length,
+                first,
+                sentence,
+            })
         });
+        let starts = rows().map(|(_, rows)| to_u32(rows.start)).chain([to_u32(batch.n_rows())]);
         Self {
-            pieces: parcel.put(batch.pieces().iter().copied().chain(filling.clone().map(|_| 0))),
-            places: parcel.put(places.chain(filling.map(|_| filled))),
-            starts: parcel
-                .put(rows().map(|(_, rows)| n32(rows.start)).chain([n32(batch.n_rows())])),
-            tasks: parcel.put(tasks),
+            pieces: staging.push(pad(batch.pieces().iter().copied(), 0, n_rows)),
+            row_positions: staging.push(pad(row_positions, padding, n_rows)),
+            sentence_starts: staging.push(starts),
+            tiles: staging.push(tiles),
             n_sentences,
-            longest: rows().map(|(_, rows)| rows.len()).max().unwrap_or(0),
+            max_length: rows().map(|(_, rows)| rows.len()).max().unwrap_or(0),
         }
     }
 
-    pub(super) fn placed(self, block: &Block) -> Self {
-        Self {
-            pieces: Parcel::placed(self.pieces, block),
-            places: Parcel::placed(self.places, block),
-            starts: Parcel::placed(self.starts, block),
-            tasks: Parcel::placed(self.tasks, block),
-            ..self
+    /// Returns the batch after the staging buffer was uploaded to `buffer`.
+    pub(super) fn uploaded(&self, buffer: &DeviceBuffer) -> Inputs {
+        Inputs {
+            pieces: buffer.staged(self.pieces),
+            row_positions: buffer.staged(self.row_positions),
+            sentence_starts: buffer.staged(self.sentence_starts),
+            tiles: buffer.staged(self.tiles),
+            n_sentences: self.n_sentences,
+            max_length: self.max_length,
         }
     }
 }

@@ -1,22 +1,26 @@
-//! Launching: kernels by name, arguments by type, products with a way out.
+//! The compiled kernels of a model, and how they are launched or recorded.
 
-use super::machine::{Function, Launch, Machine, Product, Span};
-use super::n32;
-use super::program::{Kernel, PROGRAMS, Shape};
-use super::script::{Bucket, Entry, Script, Value};
+use super::commands::{ArgumentRef, Command, CommandList, GraphKey};
+use super::gpu::{Function, Gpu, Launch};
+use super::product::{Operand, Product};
+use super::program::{Kernel, KernelConfig, PROGRAMS};
+use super::span::Span;
+use super::to_u32;
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The kernels of one shape of model, and the products between them.
+/// The kernels compiled for one kind of model. They run at once, or are recorded for [`Self::submit`].
 pub(crate) struct Kernels {
-    machine: Arc<dyn Machine>,
+    gpu: Arc<dyn Gpu>,
     functions: [Function; Kernel::COUNT],
-    /// What they were asked for, where it is written down first.
-    script: Option<Mutex<Script>>,
+    /// The recorded commands; `None` if commands run at once.
+    recorded: Option<Mutex<CommandList>>,
 }
 
-/// Something that a kernel takes by value, laid out as in C and without padding.
+/// A type that kernels take by value.
+///
+/// Implement it only for types with the layout of the C type and without padding.
 pub(super) trait Argument: Copy {}
 
 impl Argument for u32 {}
@@ -24,25 +28,45 @@ impl Argument for u64 {}
 impl Argument for f32 {}
 impl<T> Argument for Span<T> {}
 
-/// Runs a kernel: `launch!(kernels, Name, (grid, threads), arguments in the kernel's order)`.
+/// The thread blocks that a kernel runs on.
+#[derive(Clone, Copy)]
+pub(super) struct Grid {
+    /// Thread blocks in x, y and z.
+    pub(super) blocks: [usize; 3],
+    /// Threads of each block.
+    pub(super) n_threads: usize,
+}
+
+impl Grid {
+    pub(super) fn new(blocks: [usize; 3], n_threads: usize) -> Self {
+        Self { blocks, n_threads }
+    }
+
+    /// A grid with blocks in x only.
+    pub(super) fn linear(n_blocks: usize, n_threads: usize) -> Self {
+        Self::new([n_blocks, 1, 1], n_threads)
+    }
+}
+
+/// Launches a kernel: `launch!(kernels, Name, grid, arguments in the kernel's order)`.
 macro_rules! launch {
-    ($kernels:expr, $kernel:ident, $over:expr, $($argument:expr),+ $(,)?) => {
+    ($kernels:expr, $kernel:ident, $grid:expr, $($argument:expr),+ $(,)?) => {
         $kernels.launch(
             $crate::cuda::program::Kernel::$kernel,
-            $over,
-            &[$($crate::cuda::script::Value::of(&$argument)),+],
+            $grid,
+            &[$($crate::cuda::commands::ArgumentRef::new(&$argument)),+],
         )?
     };
 }
 pub(super) use launch;
 
 impl Kernels {
-    /// Compiles every program, side by side.
-    pub(super) fn load(machine: &Arc<dyn Machine>, shape: Shape) -> Result<Self, Error> {
+    /// Compiles every source file, each on a thread of its own.
+    pub(super) fn load(gpu: &Arc<dyn Gpu>, config: KernelConfig) -> Result<Self, Error> {
         let loaded: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = PROGRAMS
                 .iter()
-                .map(|program| scope.spawn(move || machine.load(program, shape)))
+                .map(|program| scope.spawn(move || gpu.load(program, config)))
                 .collect();
             threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
         });
@@ -52,130 +76,110 @@ impl Kernels {
                 functions[*kernel as usize] = function;
             }
         }
-        Ok(Self { machine: Arc::clone(machine), functions, script: None })
+        Ok(Self { gpu: Arc::clone(gpu), functions, recorded: None })
     }
 
-    pub(super) fn machine(&self) -> &Arc<dyn Machine> {
-        &self.machine
+    pub(super) fn gpu(&self) -> &Arc<dyn Gpu> {
+        &self.gpu
     }
 
-    /// The same kernels, which only write down what they are asked for until [`Self::play`].
-    pub(super) fn written(&self) -> Self {
-        let script = Some(Mutex::default());
-        Self { machine: Arc::clone(&self.machine), functions: self.functions, script }
+    /// Returns the same kernels in recording mode: commands run only when [`Self::submit`] is called.
+    pub(super) fn recording(&self) -> Self {
+        let recorded = Some(Mutex::default());
+        Self { gpu: Arc::clone(&self.gpu), functions: self.functions, recorded }
     }
 
-    /// Runs what was written down since the last time.
-    pub(super) fn play(&self, bucket: Bucket) -> Result<(), Error> {
-        let script = self.script.as_ref().expect("kernels of `written`");
-        let script = std::mem::take(&mut *script.lock().unwrap_or_else(PoisonError::into_inner));
-        self.machine.play(bucket, script)
+    /// Runs the commands recorded since the last call. Panics if the kernels do not record.
+    pub(super) fn submit(&self, key: GraphKey) -> Result<(), Error> {
+        let recorded = self.recorded.as_ref().expect("made by `recording`");
+        let commands =
+            std::mem::take(&mut *recorded.lock().unwrap_or_else(PoisonError::into_inner));
+        self.gpu.submit(key, commands)
     }
 
-    /// Asks the machine now, or writes down.
-    fn ask(
+    /// Runs a command, or records it.
+    fn run_or_record(
         &self,
-        now: impl FnOnce(&dyn Machine) -> Result<(), Error>,
-        later: impl FnOnce(&mut Script),
+        run: impl FnOnce(&dyn Gpu) -> Result<(), Error>,
+        record: impl FnOnce(&mut CommandList),
     ) -> Result<(), Error> {
-        match &self.script {
-            None => now(&*self.machine),
-            Some(script) => {
-                later(&mut script.lock().unwrap_or_else(PoisonError::into_inner));
+        match &self.recorded {
+            None => run(&*self.gpu),
+            Some(recorded) => {
+                record(&mut recorded.lock().unwrap_or_else(PoisonError::into_inner));
                 Ok(())
             }
         }
     }
 
+    /// Launches a kernel; use [`launch!`]. Does nothing if the grid is empty.
     pub(super) fn launch(
         &self,
         kernel: Kernel,
-        (grid, n_threads): ([usize; 3], usize),
-        values: &[Value<'_>],
+        grid: Grid,
+        arguments: &[ArgumentRef<'_>],
     ) -> Result<(), Error> {
-        if grid.contains(&0) {
+        if grid.blocks.contains(&0) {
             return Ok(());
         }
-        let function = self.functions[kernel as usize];
-        let launch = Launch { function, grid: grid.map(n32), n_threads: n32(n_threads) };
-        let now = |machine: &dyn Machine| {
-            let mut arguments: Vec<_> = values.iter().map(Value::pointer).collect();
-            machine.launch(launch, &mut arguments)
+        let launch = Launch {
+            function: self.functions[kernel as usize],
+            grid: grid.blocks.map(to_u32),
+            n_threads: to_u32(grid.n_threads),
         };
-        self.ask(now, |script| script.push_launch(launch, values))
+        let run = |gpu: &dyn Gpu| {
+            let mut pointers: Vec<_> = arguments.iter().map(ArgumentRef::pointer).collect();
+            gpu.launch(launch, &mut pointers)
+        };
+        self.run_or_record(run, |commands| commands.push_launch(launch, arguments))
     }
 
-    /// Copies within the machine.
+    /// Copies within GPU memory.
     pub(super) fn copy(&self, from: u64, to: u64, n_bytes: usize) -> Result<(), Error> {
-        let later = |script: &mut Script| script.push(Entry::Copy { from, to, n_bytes });
-        self.ask(|machine| machine.copy(from, to, n_bytes), later)
+        let record =
+            |commands: &mut CommandList| commands.push(Command::Copy { from, to, n_bytes });
+        self.run_or_record(|gpu| gpu.copy(from, to, n_bytes), record)
     }
 
-    /// Zeros.
+    /// Fills a span with zeros.
     pub(super) fn clear<T>(&self, span: Span<T>) -> Result<(), Error> {
         let (at, n_bytes) = (span.address, span.n_bytes());
-        let later = |script: &mut Script| script.push(Entry::Clear { at, n_bytes });
-        self.ask(|machine| machine.clear(at, n_bytes), later)
+        let record = |commands: &mut CommandList| commands.push(Command::Clear { at, n_bytes });
+        self.run_or_record(|gpu| gpu.clear(at, n_bytes), record)
     }
 
-    /// A product, by our own kernel where the machine has none.
+    /// Computes a matrix product: by the GPU's library if it supports the product, else by our own kernel.
     pub(super) fn product(&self, product: &Product) -> Result<(), Error> {
-        check(product);
+        product.check();
         if product.m == 0 || product.n == 0 {
             return Ok(());
         }
-        if self.machine.has_product(product)? {
-            let later = |script: &mut Script| script.push(Entry::Product(*product));
-            return self.ask(|machine| machine.product(product), later);
+        if self.gpu.has_product(product)? {
+            let record = |commands: &mut CommandList| commands.push(Command::Product(*product));
+            return self.run_or_record(|gpu| gpu.product(product), record);
         }
-        let strided = |factor: &super::machine::Factor| {
-            let (row, column) =
-                if factor.is_transposed { (1, factor.row) } else { (factor.row, 1) };
-            Strided {
-                data: factor.numbers.span(),
-                row: row as u64,
-                column: column as u64,
-                batch: factor.batch as u64,
-            }
-        };
-        let grid = [product.n.div_ceil(16), product.m.div_ceil(16), product.n_batches];
-        let is_plain = product.a.numbers.size == size_of::<f32>();
-        let kernel = if is_plain { Kernel::PlainProduct } else { Kernel::RoundedProduct };
+        let blocks = [product.n.div_ceil(16), product.m.div_ceil(16), product.n_batches];
+        let is_f32 = product.a.values.is_f32();
         self.launch(
-            kernel,
-            (grid, 256),
+            if is_f32 { Kernel::PlainProduct } else { Kernel::RoundedProduct },
+            Grid::new(blocks, 256),
             &[
-                Value::of(&strided(&product.a)),
-                Value::of(&strided(&product.b)),
-                Value::of(&product.out),
-                Value::of(&(product.out_row as u64)),
-                Value::of(&(product.out_batch as u64)),
-                Value::of(&product.bias),
-                Value::of(&n32(product.m)),
-                Value::of(&n32(product.n)),
-                Value::of(&n32(product.k)),
-                Value::of(&u32::from(product.accumulates)),
+                ArgumentRef::new(&Strided::new(&product.a)),
+                ArgumentRef::new(&Strided::new(&product.b)),
+                ArgumentRef::new(&product.out),
+                ArgumentRef::new(&(product.out_row_stride as u64)),
+                ArgumentRef::new(&(product.out_batch_stride as u64)),
+                ArgumentRef::new(&product.bias),
+                ArgumentRef::new(&to_u32(product.m)),
+                ArgumentRef::new(&to_u32(product.n)),
+                ArgumentRef::new(&to_u32(product.k)),
+                ArgumentRef::new(&u32::from(product.accumulates)),
             ],
         )
     }
 }
 
-/// That a product's factors are of one type, and that it stays within them.
-fn check(product: &Product) {
-    let Product { m, n, k, a, b, n_batches, .. } = *product;
-    assert_eq!(a.numbers.size, b.numbers.size, "factors of one type");
-    let end = |rows: usize, columns: usize, row: usize, batch: usize| match (rows, columns) {
-        (0, _) | (_, 0) => 0,
-        _ => (n_batches - 1) * batch + (rows - 1) * row + columns,
-    };
-    let factor = |factor: &super::machine::Factor, rows: usize, columns: usize| {
-        let (rows, columns) = if factor.is_transposed { (columns, rows) } else { (rows, columns) };
-        end(rows, columns, factor.row, factor.batch) <= factor.numbers.len
-    };
-    let out = end(m, n, product.out_row, product.out_batch) <= product.out.len();
-    assert!(factor(&a, m, k) && factor(&b, k, n) && out, "{product:?} leaves its numbers");
-}
-
+/// An operand as `product.cu` takes it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Strided {
@@ -187,21 +191,35 @@ struct Strided {
 
 impl Argument for Strided {}
 
-/// The dropout of one site, as kernels take it.
+impl Strided {
+    fn new(operand: &Operand) -> Self {
+        let (row, column) =
+            if operand.is_transposed { (1, operand.row_stride) } else { (operand.row_stride, 1) };
+        Self {
+            data: operand.values.argument(),
+            row: row as u64,
+            column: column as u64,
+            batch: operand.batch_stride as u64,
+        }
+    }
+}
+
+/// The dropout of one site, as kernels take it (`Drop` in `common.cuh`).
 #[repr(C)]
 #[derive(Clone, Copy)]
-pub(super) struct Drop {
+pub(super) struct KernelDropout {
     site: u64,
     threshold: u32,
     scale: f32,
 }
 
-impl Argument for Drop {}
+impl Argument for KernelDropout {}
 
-impl Drop {
+impl KernelDropout {
+    /// Keeps every value.
     pub(super) const NONE: Self = Self { site: 0, threshold: 0, scale: 1.0 };
 
-    pub(super) fn at(dropout: &Dropout, layer: usize, site: Site) -> Self {
+    pub(super) fn new(dropout: &Dropout, layer: usize, site: Site) -> Self {
         let (site, threshold, scale) = dropout.site(layer, site);
         Self { site, threshold, scale }
     }

@@ -1,11 +1,11 @@
-//! Finds the libraries of CUDA: by their names, or in the folders where Python packages keep them.
+//! Finds CUDA's libraries: by their names, or in the folders where toolkits and Python packages keep them.
 
 use crate::error::Error;
 use cudarc::{cublaslt, driver, nvrtc};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Loads the driver and the libraries, once.
+/// Loads the driver and the libraries on the first call. `roots` are further folders to search.
 pub(super) fn load(roots: &[PathBuf]) -> Result<(), Error> {
     static LOADED: OnceLock<()> = OnceLock::new();
     if LOADED.get().is_none() {
@@ -15,9 +15,9 @@ pub(super) fn load(roots: &[PathBuf]) -> Result<(), Error> {
     Ok(())
 }
 
-#[expect(unsafe_code, reason = "asking for a library runs its start code")]
+#[expect(unsafe_code, reason = "loading a library runs its initialisation code")]
 fn find_all(roots: &[PathBuf]) -> Result<(), String> {
-    // SAFETY: these are NVIDIA's libraries, made to be loaded by any program.
+    // SAFETY: NVIDIA's libraries may be loaded by any program.
     let has_driver = unsafe { driver::sys::is_culib_present() };
     if !has_driver {
         return Err("no NVIDIA driver is installed".into());
@@ -30,7 +30,7 @@ fn find_all(roots: &[PathBuf]) -> Result<(), String> {
     ] {
         if !is_present() {
             for path in candidates(name, roots) {
-                keep(&path);
+                load_permanently(&path);
                 if is_present() {
                     break;
                 }
@@ -38,17 +38,17 @@ fn find_all(roots: &[PathBuf]) -> Result<(), String> {
         }
         if !is_present() {
             return Err(format!(
-                "the driver is there, but lib{name} is not; install CUDA's runtime libraries \
-                 (`pip install nvidia-cuda-nvrtc nvidia-cublas`) or name their folder in LD_LIBRARY_PATH"
+                "the driver is installed, but lib{name} was not found; install CUDA's runtime libraries \
+                 (`pip install nvidia-cuda-nvrtc nvidia-cublas`) or add their folder to LD_LIBRARY_PATH"
             ));
         }
     }
     Ok(())
 }
 
-/// Opens a library for good, so that its name is known from then on.
-#[expect(unsafe_code, reason = "opening a library runs its start code")]
-fn keep(path: &Path) {
+/// Loads a library and never unloads it, so that it can be found by its name from then on.
+#[expect(unsafe_code, reason = "loading a library runs its initialisation code")]
+fn load_permanently(path: &Path) {
     #[cfg(unix)]
     {
         use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
@@ -64,7 +64,7 @@ fn keep(path: &Path) {
     }
 }
 
-/// Files that may be the library, in the folders of each root; what it needs itself comes first.
+/// Returns the files in the folders of each root that may be the library. Files that the library itself needs come first.
 fn candidates(name: &str, roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in roots.iter().flat_map(|root| folders(root)) {
@@ -83,7 +83,7 @@ fn candidates(name: &str, roots: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Where a root may keep libraries: itself, CUDA's own folders, Python's packages below it.
+/// Returns the folders of a root that may hold libraries: the root, those of a toolkit, those of Python packages.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let mut folders = vec![root.to_path_buf(), root.join("lib64"), root.join("lib")];
     let pythons = entries(&root.join("lib")).into_iter().filter(|path| {
@@ -99,6 +99,7 @@ fn folders(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
+/// Returns the files of a folder, sorted; none if it cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
@@ -112,7 +113,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn libraries_are_found_in_pythons_packages_and_in_a_toolkit() {
+    fn libraries_are_found_in_python_packages_and_in_a_toolkit() {
         let dir = tempfile::tempdir().unwrap();
         let packages = dir.path().join("venv/lib/python3.12/site-packages");
         for file in ["nvidia/cu13/lib/libnvrtc.so.13", "nvidia/cu13/lib/libnvrtc-builtins.so.13.0"]

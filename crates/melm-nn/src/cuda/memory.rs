@@ -1,69 +1,76 @@
-//! Memory of a machine: blocks that free themselves, and one that a pass lays its buffers out in.
+//! GPU memory: buffers that free themselves, an arena that a pass lays its buffers out in, and a staging buffer for
+//! uploads.
 
-use super::machine::{Machine, Numbers, Span};
+use super::gpu::Gpu;
+use super::span::{FloatSpan, Span};
 use crate::error::Error;
 use std::sync::Arc;
 
-/// Buffers begin at multiples of this.
+/// Every buffer starts at a multiple of this many bytes.
 const ALIGNMENT: usize = 256;
+/// Staging memory grows in steps of this many bytes.
+const STAGING_STEP: usize = 1 << 16;
 
-/// Bytes on the machine.
-pub(crate) struct Block {
-    machine: Arc<dyn Machine>,
+/// Bytes of GPU memory, freed on drop.
+pub(super) struct DeviceBuffer {
+    gpu: Arc<dyn Gpu>,
     address: u64,
     n_bytes: usize,
 }
 
-impl Block {
-    pub(super) fn empty(machine: &Arc<dyn Machine>) -> Self {
-        Self { machine: Arc::clone(machine), address: 0, n_bytes: 0 }
+impl DeviceBuffer {
+    /// A buffer without memory.
+    pub(super) fn empty(gpu: &Arc<dyn Gpu>) -> Self {
+        Self { gpu: Arc::clone(gpu), address: 0, n_bytes: 0 }
     }
 
-    /// So many zeros.
-    pub(super) fn zeros(machine: &Arc<dyn Machine>, n_bytes: usize) -> Result<Self, Error> {
-        let mut block = Self::empty(machine);
-        block.reserve(n_bytes)?;
-        Ok(block)
+    /// `n_bytes` zeros.
+    pub(super) fn zeros(gpu: &Arc<dyn Gpu>, n_bytes: usize) -> Result<Self, Error> {
+        let mut buffer = Self::empty(gpu);
+        buffer.reserve(n_bytes)?;
+        Ok(buffer)
     }
 
-    /// Makes room; what was in it is lost when it has to grow.
+    /// Makes room for `n_bytes`. If the buffer has to grow, its content is lost and becomes zeros.
     pub(super) fn reserve(&mut self, n_bytes: usize) -> Result<(), Error> {
         if self.n_bytes < n_bytes {
-            self.give_back();
-            self.address = self.machine.allocate(n_bytes)?;
+            self.release();
+            self.address = self.gpu.allocate(n_bytes)?;
             self.n_bytes = n_bytes;
         }
         Ok(())
     }
 
-    /// Makes room and keeps the first `n_kept` bytes.
+    /// Makes room for `n_bytes` and keeps the first `n_kept` bytes.
     pub(super) fn grow(&mut self, n_kept: usize, n_bytes: usize) -> Result<(), Error> {
         if self.n_bytes < n_bytes {
-            let address = self.machine.allocate(n_bytes)?;
+            let address = self.gpu.allocate(n_bytes)?;
             if n_kept > 0 {
-                self.machine.copy(self.address, address, n_kept)?;
+                self.gpu.copy(self.address, address, n_kept)?;
             }
-            self.give_back();
+            self.release();
             (self.address, self.n_bytes) = (address, n_bytes);
         }
         Ok(())
     }
 
-    /// Makes room for what `lay_out` places, whose numbers of products have so many bytes, and places it.
+    /// Makes room for the buffers that `lay_out` takes from an arena, and lays them out in this memory. `lay_out` runs
+    /// twice: once to add up the sizes, once for the addresses. Operands of products have `operand_size` bytes a number.
     pub(super) fn lay_out<T>(
         &mut self,
-        size: usize,
+        operand_size: usize,
         lay_out: impl Fn(&mut Arena) -> T,
     ) -> Result<T, Error> {
-        let mut counting = Arena { start: 0, used: 0, size };
+        let mut counting = Arena { start: 0, used: 0, operand_size };
         lay_out(&mut counting);
         self.reserve(counting.used)?;
-        Ok(lay_out(&mut Arena { start: self.address, used: 0, size }))
+        Ok(lay_out(&mut Arena { start: self.address, used: 0, operand_size }))
     }
 
-    pub(super) fn give_back(&mut self) {
+    /// Frees the memory now.
+    pub(super) fn release(&mut self) {
         if self.n_bytes > 0 {
-            self.machine.free(self.address);
+            self.gpu.free(self.address);
             (self.address, self.n_bytes) = (0, 0);
         }
     }
@@ -72,36 +79,36 @@ impl Block {
         Span::new(self.address, self.n_bytes / size_of::<T>())
     }
 
-    pub(super) fn numbers(&self, size: usize) -> Numbers {
-        Numbers { address: self.address, len: self.n_bytes / size, size }
+    pub(super) fn floats(&self, element_size: usize) -> FloatSpan {
+        FloatSpan { address: self.address, len: self.n_bytes / element_size, element_size }
     }
 
     pub(super) fn n_bytes(&self) -> usize {
         self.n_bytes
     }
 
-    /// Copies all of a block that is as large.
-    pub(super) fn become_as(&self, other: &Self) -> Result<(), Error> {
-        assert_eq!(self.n_bytes, other.n_bytes, "blocks of one size");
-        self.machine.copy(other.address, self.address, self.n_bytes)
+    /// Copies the content of a buffer of the same size.
+    pub(super) fn copy_from(&self, other: &Self) -> Result<(), Error> {
+        assert_eq!(self.n_bytes, other.n_bytes, "buffers of one size");
+        self.gpu.copy(other.address, self.address, self.n_bytes)
     }
 
-    pub(super) fn machine(&self) -> &Arc<dyn Machine> {
-        &self.machine
+    pub(super) fn gpu(&self) -> &Arc<dyn Gpu> {
+        &self.gpu
     }
 }
 
-impl Drop for Block {
+impl Drop for DeviceBuffer {
     fn drop(&mut self) {
-        self.give_back();
+        self.release();
     }
 }
 
-/// Hands out places in one block, or only counts how much they take; see [`Block::lay_out`].
+/// Hands out consecutive parts of one buffer; see [`DeviceBuffer::lay_out`].
 pub(super) struct Arena {
     start: u64,
     used: usize,
-    size: usize,
+    operand_size: usize,
 }
 
 impl Arena {
@@ -109,9 +116,10 @@ impl Arena {
         Span::new(self.take(len * size_of::<T>()), len)
     }
 
-    /// Numbers that products read.
-    pub(super) fn numbers(&mut self, len: usize) -> Numbers {
-        Numbers { address: self.take(len * self.size), len, size: self.size }
+    /// Floats of the type that products read.
+    pub(super) fn operand(&mut self, len: usize) -> FloatSpan {
+        let element_size = self.operand_size;
+        FloatSpan { address: self.take(len * element_size), len, element_size }
     }
 
     fn take(&mut self, n_bytes: usize) -> u64 {
@@ -121,96 +129,108 @@ impl Arena {
     }
 }
 
-/// What goes to the machine in one copy.
+/// Lists that are collected in CPU memory and then copied to the GPU in one upload.
 #[derive(Default)]
-pub(super) struct Parcel {
+pub(super) struct StagingBuffer {
     bytes: Vec<u8>,
 }
 
-/// Something whose bytes a kernel reads as they are.
-pub(super) trait Plain: Copy {
-    /// Appends the bytes.
-    fn put(&self, bytes: &mut Vec<u8>);
+/// A list in a [`StagingBuffer`]; [`DeviceBuffer::staged`] returns its place after the upload.
+pub(super) struct Staged<T> {
+    /// The list, its address counted from the start of the staging buffer.
+    offset: Span<T>,
 }
 
-impl Plain for u8 {
-    fn put(&self, bytes: &mut Vec<u8>) {
+impl<T> Clone for Staged<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Staged<T> {}
+
+/// A type that kernels read byte by byte as [`Self::append`] writes it.
+pub(super) trait ToBytes: Copy {
+    /// Appends the bytes, in the layout of the C struct.
+    fn append(&self, bytes: &mut Vec<u8>);
+}
+
+impl ToBytes for u8 {
+    fn append(&self, bytes: &mut Vec<u8>) {
         bytes.push(*self);
     }
 }
 
-impl Plain for u32 {
-    fn put(&self, bytes: &mut Vec<u8>) {
+impl ToBytes for u32 {
+    fn append(&self, bytes: &mut Vec<u8>) {
         bytes.extend(self.to_le_bytes());
     }
 }
 
-impl Plain for u64 {
-    fn put(&self, bytes: &mut Vec<u8>) {
+impl ToBytes for u64 {
+    fn append(&self, bytes: &mut Vec<u8>) {
         bytes.extend(self.to_le_bytes());
     }
 }
 
-impl Parcel {
+impl StagingBuffer {
     pub(super) fn clear(&mut self) {
         self.bytes.clear();
     }
 
-    /// Adds a list; where it will be comes back, relative to the parcel's own place.
-    pub(super) fn put<T: Plain>(&mut self, list: impl IntoIterator<Item = T>) -> Span<T> {
+    /// Adds a list.
+    pub(super) fn push<T: ToBytes>(&mut self, list: impl IntoIterator<Item = T>) -> Staged<T> {
         let start = self.bytes.len().next_multiple_of(ALIGNMENT);
         self.bytes.resize(start, 0);
         let mut len = 0;
-        for one in list {
-            one.put(&mut self.bytes);
+        for item in list {
+            item.append(&mut self.bytes);
             len += 1;
         }
-        Span::new(start as u64, len)
+        Staged { offset: Span::new(start as u64, len) }
     }
 
-    /// Sends it.
-    pub(super) fn send(&self, block: &mut Block) -> Result<(), Error> {
+    /// Copies all lists to `buffer`, which grows if it has to.
+    pub(super) fn upload(&self, buffer: &mut DeviceBuffer) -> Result<(), Error> {
         if self.bytes.is_empty() {
             return Ok(());
         }
-        block.reserve(self.bytes.len().next_multiple_of(1 << 16))?;
-        block.machine.upload(&self.bytes, block.address)
-    }
-
-    /// The place of a list after sending.
-    pub(super) fn placed<T>(span: Span<T>, block: &Block) -> Span<T> {
-        Span::new(block.address + span.address, span.len())
+        buffer.reserve(self.bytes.len().next_multiple_of(STAGING_STEP))?;
+        buffer.gpu.upload(&self.bytes, buffer.address)
     }
 }
 
-/// Copies numbers to the machine.
-pub(super) fn write_floats(
-    machine: &dyn Machine,
-    values: &[f32],
-    to: Span<f32>,
-) -> Result<(), Error> {
-    assert!(values.len() <= to.len(), "room for the numbers");
-    machine.upload(bytes(values), to.address)
+impl DeviceBuffer {
+    /// Returns the place of a list that [`StagingBuffer::upload`] copied to this buffer.
+    pub(super) fn staged<T>(&self, list: Staged<T>) -> Span<T> {
+        Span::new(self.address + list.offset.address, list.offset.len())
+    }
 }
 
-/// Copies numbers from the machine.
-pub(super) fn read_floats(
-    machine: &dyn Machine,
+/// Copies floats to GPU memory.
+pub(super) fn upload_floats(gpu: &dyn Gpu, values: &[f32], to: Span<f32>) -> Result<(), Error> {
+    assert!(values.len() <= to.len(), "room for the values");
+    gpu.upload(bytes(values), to.address)
+}
+
+/// Copies floats from GPU memory; waits until all earlier work is done.
+pub(super) fn download_floats(
+    gpu: &dyn Gpu,
     from: Span<f32>,
     out: &mut [f32],
 ) -> Result<(), Error> {
-    assert_eq!(from.len(), out.len(), "as many numbers");
-    machine.download(from.address, bytes_mut(out))
+    assert_eq!(from.len(), out.len(), "as many values");
+    gpu.download(from.address, bytes_mut(out))
 }
 
-#[expect(unsafe_code, reason = "numbers as the bytes they are")]
+#[expect(unsafe_code, reason = "floats viewed as bytes")]
 fn bytes(values: &[f32]) -> &[u8] {
     // SAFETY: every f32 is four bytes without padding, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
-#[expect(unsafe_code, reason = "numbers as the bytes they are")]
+#[expect(unsafe_code, reason = "floats viewed as bytes")]
 fn bytes_mut(values: &mut [f32]) -> &mut [u8] {
-    // SAFETY: as in `bytes`, and any four bytes are an f32.
+    // SAFETY: as in `bytes`, and any four bytes are a valid f32.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

@@ -1,97 +1,130 @@
-//! NVIDIA cards: the same models, trained and run in memory of their own.
+//! NVIDIA GPUs: the same models as on the CPU, trained and run in GPU memory.
 //!
-//! Every number lives on the card: weights, moments, gradients, what a pass leaves for the way back. The processor sends
-//! pieces and gets losses, and gets the weights back when a training is saved. Products are cuBLASLt's, everything
-//! between them is a kernel of `kernels/`, compiled for a model's shape when it is first used. Nothing depends on the
-//! order in which blocks happen to run, so that the same step gives the same bits.
+//! Weights, moments, gradients and activations live in GPU memory. The CPU sends pieces and receives losses and
+//! predictions; it copies the weights back when a training is saved. Matrix products are computed by cuBLASLt, everything
+//! else by the kernels in `kernels/`, which are compiled for a model when it is first used. No result depends on the order
+//! in which thread blocks run, so that the same step gives the same bits. Driver and libraries are loaded when a GPU is
+//! opened; the program builds and starts without them.
 //!
-//! The driver and two libraries are looked for when a card is asked for, not when the program is built or started.
+//! The files, in the order in which a training step uses them:
+//!
+//! | file | content |
+//! | --- | --- |
+//! | `mod.rs`, `settings.rs` | [`Cuda`]: an open GPU with its kernels and workspace; [`CudaSettings`] |
+//! | `library.rs` | finds and loads the driver, NVRTC and cuBLASLt |
+//! | `gpu.rs` | the trait `Gpu`: memory, launches, products |
+//! | `driver.rs` | `Gpu` on the CUDA driver |
+//! | `emulated.rs` | `Gpu` on the CPU, for tests without a GPU |
+//! | `program.rs`, `compile.rs` | the kernel sources; compiles them with NVRTC and caches the result |
+//! | `kernels.rs` | launches kernels, or records the launches |
+//! | `span.rs`, `memory.rs` | ranges of GPU memory; buffers, arena, staging buffer |
+//! | `weights.rs` | a model's parameters in GPU memory |
+//! | `inputs.rs`, `tape.rs` | the lists that kernels read of a batch; the buffers of a pass |
+//! | `pass.rs` | sets up a pass: weights, inputs, buffers, gradients |
+//! | `forward.rs`, `backward.rs` | the two passes of the encoder |
+//! | `masked_lm.rs`, `predict.rs` | the masked language model: training and prediction |
+//! | `tagger.rs` | the tagger: training and emissions |
+//! | `product.rs`, `blas.rs` | the description of a matrix product; cuBLASLt |
+//! | `sums.rs`, `gradients.rs` | sums over rows in a fixed order; the gradients of a step |
+//! | `commands.rs`, `graphs.rs` | recorded commands; runs them as one CUDA graph |
+//! | `adam.rs`, `clip.rs` | the optimiser; gradient clipping |
 
 mod adam;
 mod backward;
 mod blas;
+mod clip;
+mod commands;
 mod compile;
 mod driver;
 #[cfg(feature = "emulated")]
 mod emulated;
-mod encode;
+mod forward;
+mod gpu;
 mod gradients;
 mod graphs;
-mod head;
 mod inputs;
 mod kernels;
 mod library;
-mod machine;
+mod masked_lm;
 mod memory;
-mod norm;
+mod pass;
 mod predict;
+mod product;
 mod program;
-mod script;
+mod settings;
+mod span;
 mod sums;
 mod tagger;
 mod tape;
 mod weights;
 
-pub use driver::CudaSettings;
 pub use graphs::GraphCounts;
 pub use program::Precision;
+pub use settings::CudaSettings;
 
-pub(crate) use adam::Moments;
-pub(crate) use gradients::CardGradients;
-pub(crate) use head::Masked;
+pub(crate) use adam::GpuMoments;
+pub(crate) use gradients::GpuGradients;
 pub(crate) use kernels::Kernels;
-pub(crate) use tagger::OnCard;
-pub(crate) use weights::Weights;
+pub(crate) use masked_lm::MaskedLmView;
+pub(crate) use predict::MaskedQuery;
+pub(crate) use tagger::TaggerView;
+pub(crate) use weights::GpuWeights;
 
 use crate::config::Config;
 use crate::error::Error;
-use machine::{Factor, Machine, Product};
-use memory::{Block, Parcel};
-use program::Shape;
+use gpu::Gpu;
+use memory::{DeviceBuffer, StagingBuffer};
+use product::{Operand, Product, ProductSize};
+use program::KernelConfig;
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// A card: a stream of work, kernels, and working memory that is allocated once.
+/// An open GPU, with the kernels compiled for it and a workspace that all passes reuse.
 pub struct Cuda {
-    machine: Arc<dyn Machine>,
+    gpu: Arc<dyn Gpu>,
     precision: Precision,
     n_threads: Option<NonZeroUsize>,
     is_checked: bool,
-    kernels: Mutex<HashMap<Shape, Arc<Kernels>>>,
+    kernels: Mutex<HashMap<KernelConfig, Arc<Kernels>>>,
     workspace: Mutex<Workspace>,
 }
 
-/// Memory of the pass under way.
+/// The memory of the current pass.
 struct Workspace {
-    arena: Block,
-    parcel: Parcel,
-    parcel_block: Block,
-    sums_block: Block,
+    arena: DeviceBuffer,
+    staging: StagingBuffer,
+    /// Where the staged lists are uploaded to.
+    staging_block: DeviceBuffer,
+    /// Where the list of a backward pass's sums is uploaded to.
+    sums_block: DeviceBuffer,
 }
 
 impl Cuda {
-    /// Opens a card, or says why there is none.
+    /// Opens a GPU.
+    ///
+    /// Fails with [`Error::NoCuda`] if there is no such GPU, driver or library, and with [`Error::Cuda`] if the driver
+    /// refuses a call.
     pub fn open(settings: &CudaSettings) -> Result<Self, Error> {
-        let machine: Arc<dyn Machine> = Arc::new(driver::Card::open(settings)?);
-        Ok(Self::over(machine, settings))
+        let gpu: Arc<dyn Gpu> = Arc::new(driver::DriverGpu::open(settings)?);
+        Ok(Self::with_gpu(gpu, settings))
     }
 
-    /// Runs the kernels on the processor, one thread after the other: for tests where there is no card.
+    /// Runs the kernels on the CPU, one thread after the other: for tests on machines without a GPU.
     #[cfg(feature = "emulated")]
     pub fn emulated(settings: &CudaSettings) -> Result<Self, Error> {
-        Ok(Self::over(Arc::new(emulated::Emulator::new(settings)), settings))
+        Ok(Self::with_gpu(Arc::new(emulated::EmulatedGpu::new(settings)), settings))
     }
 
-    fn over(machine: Arc<dyn Machine>, settings: &CudaSettings) -> Self {
+    fn with_gpu(gpu: Arc<dyn Gpu>, settings: &CudaSettings) -> Self {
         let workspace = Workspace {
-            arena: Block::empty(&machine),
-            parcel: Parcel::default(),
-            parcel_block: Block::empty(&machine),
-            sums_block: Block::empty(&machine),
+            arena: DeviceBuffer::empty(&gpu),
+            staging: StagingBuffer::default(),
+            staging_block: DeviceBuffer::empty(&gpu),
+            sums_block: DeviceBuffer::empty(&gpu),
         };
         Self {
-            machine,
+            gpu,
             precision: settings.precision,
             n_threads: settings.n_threads,
             is_checked: settings.is_checked,
@@ -100,69 +133,56 @@ impl Cuda {
         }
     }
 
-    /// Threads of the processor beside it.
+    /// The number of CPU threads for models without kernels.
     pub(crate) fn n_threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         self.n_threads.map_or_else(all, usize::from)
     }
 
-    /// The card's name.
+    /// The name of the GPU.
     pub fn name(&self) -> &str {
-        self.machine.name()
+        self.gpu.name()
     }
 
-    /// What products are computed in.
+    /// The precision of matrix products.
     pub fn precision(&self) -> Precision {
         self.precision
     }
 
-    /// Bytes that are free on the card, and all of them.
+    /// Returns the free and the total bytes of GPU memory.
     pub fn memory(&self) -> Result<(usize, usize), Error> {
-        self.machine.memory()
+        self.gpu.memory()
     }
 
-    /// The most bytes that were allocated on it at once.
-    pub fn peak(&self) -> usize {
-        self.machine.peak()
+    /// The most bytes of GPU memory that were allocated at once.
+    pub fn peak_bytes(&self) -> usize {
+        self.gpu.peak_bytes()
     }
 
-    /// How work was handed to the card.
-    pub fn graphs(&self) -> GraphCounts {
-        self.machine.graphs()
+    /// Returns how often passes ran as CUDA graphs.
+    pub fn graph_counts(&self) -> GraphCounts {
+        self.gpu.graph_counts()
     }
 
-    /// Waits until everything that was asked for is done.
-    pub fn wait(&self) -> Result<(), Error> {
-        self.machine.download(0, &mut [])
+    /// Waits until the GPU has finished all submitted work.
+    pub fn synchronize(&self) -> Result<(), Error> {
+        self.gpu.download(0, &mut [])
     }
 
-    #[expect(clippy::many_single_char_names, reason = "the letters of matrix algebra")]
-    /// Operations a second in a product of a layer, as [`crate::ceiling::LinearProbe`] measures the processor's.
-    pub fn speed(&self, config: &Config, n_rows: usize) -> Result<f64, Error> {
+    /// Measures the speed of a product of a layer, in operations a second, as [`crate::ceiling::LinearProbe`] does for the
+    /// CPU.
+    pub fn measure_flops(&self, config: &Config, n_rows: usize) -> Result<f64, Error> {
         let kernels = self.kernels(config)?;
         let (m, n, k) = (n_rows, config.intermediate_size, config.hidden_size);
         let mut workspace = self.workspace();
-        let (a, b, out) = workspace.arena.lay_out(self.precision.size(), |arena| {
-            (arena.numbers(m * k), arena.numbers(n * k), arena.span::<f32>(m * n))
+        let (x, weight, out) = workspace.arena.lay_out(self.precision.size(), |arena| {
+            (arena.operand(m * k), arena.operand(n * k), arena.span::<f32>(m * n))
         })?;
-        let (a, b) = (Factor::of(a, k), Factor::of(b, k).transposed());
-        let (bias, accumulates) = (machine::Span::default(), false);
-        let product = Product {
-            m,
-            n,
-            k,
-            a,
-            b,
-            out,
-            out_row: n,
-            out_batch: 0,
-            accumulates,
-            bias,
-            n_batches: 1,
-        };
+        let (x, weight) = (Operand::new(x, k), Operand::new(weight, k).transposed());
+        let product = Product::new(ProductSize { m, n, k }, x, weight, out);
         let run = |times: u32| {
             (0..times).try_for_each(|_| kernels.product(&product))?;
-            self.wait()
+            self.synchronize()
         };
         run(N_PROBES)?;
         let begun = std::time::Instant::now();
@@ -171,43 +191,57 @@ impl Cuda {
         Ok(operations / begun.elapsed().as_secs_f64())
     }
 
-    /// The kernels for a model, compiled on first use.
+    /// Returns the kernels for a model, compiled on first use.
     fn kernels(&self, config: &Config) -> Result<Arc<Kernels>, Error> {
-        let shape = Shape {
+        let config = KernelConfig {
             hidden: config.hidden_size,
             head_size: config.hidden_size / config.n_heads,
             precision: self.precision,
             is_checked: self.is_checked,
         };
-        if shape.hidden > program::MOST_HIDDEN || shape.head_size > program::MOST_HEAD_SIZE {
-            let (hidden, head) = (shape.hidden, shape.head_size);
-            let reason = format!("{hidden} wide, with heads of {head}");
+        if config.hidden > program::MAX_HIDDEN || config.head_size > program::MAX_HEAD_SIZE {
+            let KernelConfig { hidden, head_size, .. } = config;
+            let reason = format!("its hidden size is {hidden}, its head size {head_size}");
             return Err(Error::Cuda { what: "a model this large", reason });
         }
         let mut known = self.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(kernels) = known.get(&shape) {
+        if let Some(kernels) = known.get(&config) {
             return Ok(Arc::clone(kernels));
         }
-        let kernels = Arc::new(Kernels::load(&self.machine, shape)?);
-        known.insert(shape, Arc::clone(&kernels));
+        let kernels = Arc::new(Kernels::load(&self.gpu, config)?);
+        known.insert(config, Arc::clone(&kernels));
         Ok(kernels)
     }
 
     fn workspace(&self) -> MutexGuard<'_, Workspace> {
         self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Returns `result`, unless it says that GPU memory is too short and `can_retry` is true. Then frees the memory of the
+    /// passes and returns the result of `retry`.
+    fn retry_if_out_of_memory<T>(
+        &self,
+        result: Result<T, Error>,
+        can_retry: bool,
+        retry: impl FnOnce() -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        match result {
+            Err(Error::DeviceMemory { .. }) if can_retry => {
+                self.workspace().arena.release();
+                retry()
+            }
+            done => done,
+        }
+    }
 }
 
-/// Parts that long sums over the vocabulary are cut into: enough of them to fill a card.
+/// The number of parts that long sums over the vocabulary are split into: enough to keep a whole GPU busy.
 const SPLITS: usize = 32;
 
-/// Products by which the speed of a card is measured.
+/// The number of products by which the speed of a GPU is measured.
 const N_PROBES: u32 = 50;
 
-/// Room for the list of a backward pass's sums, of which there are a few hundred.
-const SUMS_BYTES: usize = 1 << 16;
-
-/// A count as kernels take it.
-fn n32(n: usize) -> u32 {
+/// Converts a count to the type that kernels take.
+fn to_u32(n: usize) -> u32 {
     u32::try_from(n).expect("fewer than 2^32 of anything in a batch")
 }

@@ -1,194 +1,220 @@
-//! The best pieces and the losses at masked positions, on a card.
+//! Prediction with the masked language model: the best pieces and the losses at masked positions.
 
-use super::encode::Pass;
-use super::head::{CHUNK, HeadTape, Masked};
-use super::inputs::{Inputs, NO_PIECE, filled_positions, filled_rows};
-use super::kernels::launch;
-use super::machine::{Machine, Span};
-use super::memory::{Arena, Parcel, Plain, read_floats};
+use super::gpu::Gpu;
+use super::inputs::{NO_PIECE, pad};
+use super::kernels::{Grid, launch};
+use super::masked_lm::{CHUNK, MaskedLmView, MlmHeadTape, StagedPositions};
+use super::memory::{Arena, ToBytes, download_floats};
+use super::pass::Pass;
 use super::program::SEGMENTS;
-use super::tape::Tape;
-use super::{Cuda, n32};
+use super::span::Span;
+use super::{Cuda, to_u32};
 use crate::dropout::Dropout;
 use crate::error::Error;
-use crate::mlm::{AllowedPieces, Candidate, MaskedBatch, Predictions};
+use crate::mlm::{AllowedPieces, Candidate, Head, MaskedBatch, Predictions};
+use std::ops::Range;
 
-/// A piece and its score, as `head.cu` has it.
+/// What to predict at the masked positions of a batch.
 #[derive(Clone, Copy)]
-struct Best {
+pub(crate) struct MaskedQuery<'a> {
+    pub(crate) batch: &'a MaskedBatch,
+    /// The number of pieces wanted at each position.
+    pub(crate) k: usize,
+    /// The pieces that are allowed; all if `None`.
+    pub(crate) allowed: Option<AllowedPieces<'a>>,
+    /// True if the losses of the original pieces are wanted too.
+    pub(crate) needs_losses: bool,
+}
+
+/// A piece and its score (`Candidate` in `head.cu`).
+#[derive(Clone, Copy)]
+struct ScoredPiece {
     score: u32,
     piece: u32,
 }
 
-impl Plain for Best {
-    fn put(&self, bytes: &mut Vec<u8>) {
-        self.score.put(bytes);
-        self.piece.put(bytes);
+impl ToBytes for ScoredPiece {
+    fn append(&self, bytes: &mut Vec<u8>) {
+        self.score.append(bytes);
+        self.piece.append(bytes);
     }
 }
 
+/// The buffers of the best pieces.
+struct BestBuffers {
+    /// The `k` best pieces of each segment of each row of a chunk.
+    segments: Span<ScoredPiece>,
+    /// The `k` best pieces of each row.
+    rows: Span<ScoredPiece>,
+    /// The logarithm of each row's softmax denominator.
+    log_totals: Span<f32>,
+}
+
+/// The sets of allowed pieces in GPU memory; empty if all are allowed.
+#[derive(Clone, Copy)]
+struct AllowedSets {
+    sets: Span<u64>,
+    /// The set of each masked position.
+    set_of: Span<u32>,
+}
+
 impl Cuda {
-    /// The `k` best pieces that are allowed at every masked position, as [`crate::mlm::MaskedLm::predict`] finds them;
-    /// with `needs_losses` also the sum of the negative log-likelihoods of the originals.
+    /// Writes the `k` best allowed pieces at every masked position to `out`, as [`crate::mlm::MaskedLm::predict`] does.
+    /// Returns the sum of the negative log-likelihoods of the original pieces if the query asks for it, else 0. If GPU
+    /// memory is too short the batch is halved.
     pub(crate) fn predict_masked(
         &self,
-        model: Masked<'_>,
-        (batch, k, allowed): (&MaskedBatch, usize, Option<AllowedPieces<'_>>),
-        needs_losses: bool,
+        model: MaskedLmView<'_>,
+        query: MaskedQuery<'_>,
         out: &mut Predictions,
     ) -> Result<f64, Error> {
         out.clear();
-        self.predict_part(model, (batch, k, allowed), needs_losses, out)
+        let k = query.k.min(model.encoder.config().vocab_size);
+        self.append_predictions(model, MaskedQuery { k, ..query }, out)
     }
 
-    fn predict_part(
+    fn append_predictions(
         &self,
-        model: Masked<'_>,
-        (batch, k, allowed): (&MaskedBatch, usize, Option<AllowedPieces<'_>>),
-        needs_losses: bool,
+        model: MaskedLmView<'_>,
+        query: MaskedQuery<'_>,
         out: &mut Predictions,
     ) -> Result<f64, Error> {
-        let job = Job { batch, k: k.min(model.encoder.config().vocab_size), allowed, needs_losses };
-        match self.try_predict(model, job, out) {
-            Err(Error::DeviceMemory { .. }) if batch.can_be_halved() => {
-                self.workspace().arena.give_back();
-                let mut loss = 0.0;
-                let mut start = 0;
-                for half in batch.halves() {
-                    let end = start + half.positions.len();
-                    let allowed = allowed.map(|allowed| allowed.part(start..end));
-                    start = end;
-                    if !half.positions.is_empty() {
-                        loss += self.predict_part(model, (&half, k, allowed), needs_losses, out)?;
-                    }
+        let result = self.try_append_predictions(model, query, out);
+        self.retry_if_out_of_memory(result, query.batch.can_be_halved(), || {
+            let mut loss = 0.0;
+            let mut start = 0;
+            for half in query.batch.halves() {
+                let end = start + half.positions.len();
+                let allowed = query.allowed.map(|allowed| allowed.part(start..end));
+                start = end;
+                if !half.positions.is_empty() {
+                    let query = MaskedQuery { batch: &half, allowed, ..query };
+                    loss += self.append_predictions(model, query, out)?;
                 }
-                Ok(loss)
             }
-            done => done,
-        }
+            Ok(loss)
+        })
     }
 
-    fn try_predict(
+    fn try_append_predictions(
         &self,
-        model: Masked<'_>,
-        job: Job<'_>,
+        model: MaskedLmView<'_>,
+        query: MaskedQuery<'_>,
         out: &mut Predictions,
     ) -> Result<f64, Error> {
-        let Masked { parameters, encoder, head } = model;
-        let Job { batch, k, .. } = job;
+        let MaskedLmView { parameters, encoder, head } = model;
+        let MaskedQuery { batch, k, allowed, needs_losses } = query;
         let config = encoder.config();
-        let kernels = self.kernels(config)?;
-        let weights = parameters.on(self, &kernels)?;
-        let (n, stride) = (filled_rows(&batch.sentences), weights.n_rows);
-        let (m, positions, originals) = filled_positions(&batch.positions, &batch.originals);
-        let mut workspace = self.workspace();
-        let super::Workspace { arena, parcel, parcel_block, .. } = &mut *workspace;
-        parcel.clear();
-        let inputs = Inputs::pack(config, &batch.sentences, parcel);
-        let (positions, originals) = (parcel.put(positions), parcel.put(originals));
-        let sets = parcel.put(job.allowed.iter().flat_map(AllowedPieces::words));
-        let set_of = job.allowed.map(|allowed| {
-            let own = allowed.set_of.iter().map(|set| n32(*set));
-            parcel.put(own.chain(std::iter::repeat(0)).take(m))
-        });
-        let set_of = set_of.unwrap_or_default();
-        let lay_out = |arena: &mut Arena| {
-            let tape = Tape::lay_out(arena, config, n, false);
-            let own = HeadTape::lay_out(arena, config, (m, stride), false);
-            let found = Found {
+        let mut setup = self.begin_pass(parameters, encoder, &batch.sentences, None)?;
+        let positions = StagedPositions::new(batch, &mut setup);
+        let (m, stride) = (positions.n, setup.weights.n_table_rows);
+        let sets = setup.stage(allowed.iter().flat_map(AllowedPieces::words));
+        let set_of = allowed
+            .map(|allowed| setup.stage(pad(allowed.set_of.iter().map(|set| to_u32(*set)), 0, m)));
+        let (tape, (head_tape, best)) = setup.lay_out(|arena: &mut Arena| {
+            let head_tape = MlmHeadTape::lay_out(arena, config, m, stride, false);
+            let best = BestBuffers {
                 segments: arena.span(m.min(CHUNK) * SEGMENTS * k),
                 rows: arena.span(m * k),
                 log_totals: arena.span(m),
             };
-            (tape, own, found)
-        };
-        let (tape, own, found) = arena.lay_out(self.precision.size(), lay_out)?;
-        parcel.send(parcel_block)?;
-        let inputs = inputs.placed(parcel_block);
-        let positions = Parcel::placed(positions, parcel_block);
-        let originals = Parcel::placed(originals, parcel_block);
-        let (sets, set_of) =
-            (Parcel::placed(sets, parcel_block), Parcel::placed(set_of, parcel_block));
+            (head_tape, best)
+        })?;
+        let pass = setup.upload(Dropout::NONE)?;
+        let (rows, originals) = (pass.staged(positions.rows), pass.staged(positions.originals));
+        let set_of = set_of.map(|set_of| pass.staged(set_of)).unwrap_or_default();
+        let allowed = AllowedSets { sets: pass.staged(sets), set_of };
 
-        let dropout = Dropout::NONE;
-        let written = kernels.written();
-        let pass = Pass { kernels: &written, weights: &weights, encoder, inputs, dropout, n };
         pass.forward(&tape)?;
-        pass.head_forward(head, (tape.hidden(config).y, positions), &own)?;
-        let (width, vocab) = (config.hidden_size, config.vocab_size);
-        let words = n32(vocab.div_ceil(64));
+        pass.head_forward(head, tape.last_hidden(config).operand, rows, &head_tape)?;
         for start in (0..m).step_by(CHUNK) {
-            let end = m.min(start + CHUNK);
-            let n_rows = end - start;
-            let scores = own.scores.first(n_rows * stride);
-            let states = own.states().part(start * width..end * width);
-            pass.scores(head, states, (scores, own.totals))?;
-            let set_of = if job.allowed.is_some() { set_of.part(start..end) } else { set_of };
-            launch!(
-                written,
-                BestOfSegments,
-                ([SEGMENTS, n_rows, 1], 256),
-                scores,
-                sets,
-                set_of,
-                words,
-                n32(k),
-                found.segments,
-                n32(vocab),
-                n32(stride),
-            );
-            launch!(
-                written,
-                BestOfRows,
-                ([n_rows.div_ceil(64), 1, 1], 64),
-                found.segments,
-                own.totals,
-                n32(k),
-                found.rows.part(start * k..end * k),
-                found.log_totals.part(start..end),
-                n32(n_rows),
-            );
-            if job.needs_losses {
-                launch!(
-                    written,
-                    ScoreLosses,
-                    ([n_rows.div_ceil(64), 1, 1], 64),
-                    scores,
-                    own.totals,
-                    originals.part(start..end),
-                    own.losses.part(start..end),
-                    n32(stride),
-                    n32(n_rows),
-                );
+            let chunk = start..m.min(start + CHUNK);
+            pass.best_of_chunk(head, &head_tape, &best, allowed, chunk.clone(), k)?;
+            if needs_losses {
+                pass.losses_of_chunk(&head_tape, originals, chunk)?;
             }
         }
-        let needs_losses = usize::from(job.needs_losses);
-        written.play(weights.bucket("predict", [n, m, 2 * k + needs_losses]))?;
+        let needs_losses = usize::from(needs_losses);
+        pass.submit("predict", [pass.n_rows, m, 2 * k + needs_losses])?;
+        // Without the padding.
         let m = batch.positions.len();
-        found.first(m, k).read(&**kernels.machine(), k, out)?;
+        best.first(m, k).download(pass.gpu(), k, out)?;
         let mut losses = vec![0.0; needs_losses * m];
-        read_floats(&**kernels.machine(), own.losses.first(losses.len()), &mut losses)?;
+        download_floats(pass.gpu(), head_tape.losses.first(losses.len()), &mut losses)?;
         Ok(losses.into_iter().map(f64::from).sum())
     }
 }
 
-#[derive(Clone, Copy)]
-struct Job<'a> {
-    batch: &'a MaskedBatch,
-    k: usize,
-    allowed: Option<AllowedPieces<'a>>,
-    needs_losses: bool,
+impl Pass<'_> {
+    /// Finds the `k` best pieces at a chunk of masked positions.
+    fn best_of_chunk(
+        &self,
+        head: &Head,
+        head_tape: &MlmHeadTape,
+        best: &BestBuffers,
+        allowed: AllowedSets,
+        chunk: Range<usize>,
+        k: usize,
+    ) -> Result<(), Error> {
+        let (width, vocab) = (self.config().hidden_size, self.config().vocab_size);
+        let (n_rows, stride) = (chunk.len(), self.weights.n_table_rows);
+        let scores = head_tape.scores.first(n_rows * stride);
+        let states = head_tape.states().slice(chunk.start * width..chunk.end * width);
+        self.scores(head, states, scores, head_tape.totals)?;
+        let AllowedSets { sets, set_of } = allowed;
+        let set_of = if set_of.len() > 0 { set_of.slice(chunk.clone()) } else { set_of };
+        launch!(
+            self.kernels,
+            BestOfSegments,
+            Grid::new([SEGMENTS, n_rows, 1], 256),
+            scores,
+            sets,
+            set_of,
+            to_u32(vocab.div_ceil(64)),
+            to_u32(k),
+            best.segments,
+            to_u32(vocab),
+            to_u32(stride),
+        );
+        launch!(
+            self.kernels,
+            BestOfRows,
+            Grid::linear(n_rows.div_ceil(64), 64),
+            best.segments,
+            head_tape.totals,
+            to_u32(k),
+            best.rows.slice(chunk.start * k..chunk.end * k),
+            best.log_totals.slice(chunk),
+            to_u32(n_rows),
+        );
+        Ok(())
+    }
+
+    /// Computes the losses of the original pieces at a chunk of masked positions, from the scores of the chunk.
+    fn losses_of_chunk(
+        &self,
+        head_tape: &MlmHeadTape,
+        originals: Span<u32>,
+        chunk: Range<usize>,
+    ) -> Result<(), Error> {
+        let (n_rows, stride) = (chunk.len(), self.weights.n_table_rows);
+        launch!(
+            self.kernels,
+            ScoreLosses,
+            Grid::linear(n_rows.div_ceil(64), 64),
+            head_tape.scores.first(n_rows * stride),
+            head_tape.totals,
+            originals.slice(chunk.clone()),
+            head_tape.losses.slice(chunk),
+            to_u32(stride),
+            to_u32(n_rows),
+        );
+        Ok(())
+    }
 }
 
-/// Where the best pieces go.
-struct Found {
-    segments: Span<Best>,
-    rows: Span<Best>,
-    log_totals: Span<f32>,
-}
-
-impl Found {
-    /// Without the rows that only fill up.
+impl BestBuffers {
+    /// Returns the buffers of the first `m` rows.
     fn first(&self, m: usize, k: usize) -> Self {
         Self {
             segments: self.segments,
@@ -197,13 +223,13 @@ impl Found {
         }
     }
 
-    /// Adds the `k` best pieces of every row to `out`.
-    fn read(&self, machine: &dyn Machine, k: usize, out: &mut Predictions) -> Result<(), Error> {
+    /// Appends the `k` best pieces of every row to `out`.
+    fn download(&self, gpu: &dyn Gpu, k: usize, out: &mut Predictions) -> Result<(), Error> {
         let mut bytes = vec![0; self.rows.n_bytes()];
-        machine.download(self.rows.address, &mut bytes)?;
+        gpu.download(self.rows.address, &mut bytes)?;
         let mut log_totals = vec![0.0; self.log_totals.len()];
-        read_floats(machine, self.log_totals, &mut log_totals)?;
-        for (row, log_total) in bytes.chunks_exact(k * size_of::<Best>()).zip(log_totals) {
+        download_floats(gpu, self.log_totals, &mut log_totals)?;
+        for (row, log_total) in bytes.chunks_exact(k * size_of::<ScoredPiece>()).zip(log_totals) {
             let word =
                 |at: usize| u32::from_le_bytes([row[at], row[at + 1], row[at + 2], row[at + 3]]);
             let candidates = (0..k)

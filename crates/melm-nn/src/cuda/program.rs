@@ -1,20 +1,20 @@
-//! The kernels: their sources, and how they are told a model's shape.
+//! The kernel sources, and the constants that they are compiled with.
 
 use std::fmt::Write as _;
 
-/// What products are computed in.
+/// The precision of matrix products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// bf16 factors, f32 sums and weights: fast. A training's products before and after attention read
-    /// f32 with tf32's eleven bits.
+    /// bf16 operands with f32 sums and f32 master weights: fast. In training, the products before and after attention
+    /// read f32 operands in tf32, which keeps eleven bits.
     #[default]
     Bf16,
-    /// f32 throughout, as on the processor.
+    /// f32 throughout, as on the CPU.
     F32,
 }
 
 impl Precision {
-    /// Bytes of a number that products read.
+    /// Bytes of one number of an operand.
     pub(super) fn size(self) -> usize {
         match self {
             Self::Bf16 => 2,
@@ -23,18 +23,18 @@ impl Precision {
     }
 }
 
-/// What kernels are compiled for.
+/// What a set of kernels is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Shape {
+pub(super) struct KernelConfig {
     pub(super) hidden: usize,
     pub(super) head_size: usize,
     pub(super) precision: Precision,
-    /// Whether every access to memory is checked.
+    /// True if kernels check every memory access.
     pub(super) is_checked: bool,
 }
 
-impl Shape {
-    /// The constants that the sources expect.
+impl KernelConfig {
+    /// Returns the compiler options that define the constants of the sources.
     pub(super) fn definitions(&self) -> [String; 4] {
         [
             format!("-DHIDDEN={}", self.hidden),
@@ -56,7 +56,7 @@ pub(super) struct Program {
 const COMMON: &str = include_str!("kernels/common.cuh");
 
 impl Program {
-    /// All that a compiler needs to see.
+    /// Returns the source with the common header before it.
     pub(super) fn text(&self) -> String {
         let mut text = String::with_capacity(COMMON.len() + self.source.len());
         let _ = write!(text, "{COMMON}\n#line 1 \"{}\"\n{}", self.name, self.source);
@@ -66,13 +66,14 @@ impl Program {
 
 macro_rules! programs {
     ($($file:literal: $($kernel:ident $name:literal),+;)+) => {
-        /// A kernel, by the name that it has in its source.
+        /// A kernel.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kernel { $($($kernel,)+)+ }
 
         impl Kernel {
             pub(super) const COUNT: usize = [$($($name,)+)+].len();
 
+            /// The name of the kernel in its source.
             pub(super) fn name(self) -> &'static str {
                 match self { $($(Self::$kernel => $name,)+)+ }
             }
@@ -103,7 +104,7 @@ programs! {
     "product.cu": RoundedProduct "rounded_product", PlainProduct "plain_product";
 }
 
-/// Rows of one block of the norm's kernels, as `norm.cu` has it.
+/// Rows of one block of the norm's kernels; `ROWS` in `norm.cu`.
 pub(super) fn norm_rows(hidden: usize) -> usize {
     match hidden {
         0..=2048 => 4,
@@ -111,18 +112,20 @@ pub(super) fn norm_rows(hidden: usize) -> usize {
     }
 }
 
-/// Rows whose columns one block sums, as `rows.cu` has it.
+/// Rows whose columns one block adds up; also in `rows.cu`.
 pub(super) const ROWS_PER_SUM: usize = 16;
-/// Warps of one block of attention, and its queries, as `attention.cu` has it.
+
+/// Returns the warps of one block of attention, and its queries; `WARPS` and `GROUP * WARPS` in `attention.cu`.
 pub(super) fn attention_block(head_size: usize) -> (usize, usize) {
     let warps = if head_size <= 96 { 4 } else { 2 };
     (warps, 4 * warps)
 }
 
-/// The widest models whose rows fit the shared memory of a block.
-pub(super) const MOST_HIDDEN: usize = 6_144;
-pub(super) const MOST_HEAD_SIZE: usize = 148;
-/// Blocks of one row of scores, as `head.cu` has it.
+/// The largest hidden size whose rows fit the shared memory of a block.
+pub(super) const MAX_HIDDEN: usize = 6_144;
+/// The largest attention head whose rows fit the shared memory of a block.
+pub(super) const MAX_HEAD_SIZE: usize = 148;
+/// Blocks that share one row of scores; also in `head.cu`.
 pub(super) const SEGMENTS: usize = 8;
-/// The most tags of a chain, as `tagger.cu` has it.
-pub(super) const MOST_TAGS: usize = 512;
+/// The most tags of a CRF; also in `tagger.cu`.
+pub(super) const MAX_TAGS: usize = 512;

@@ -1,22 +1,26 @@
-//! Sums over rows, which blocks begin and one last kernel finishes: in one order, whatever the order of the blocks.
+//! Sums over the rows of a batch.
+//!
+//! Thread blocks write partial sums; one last kernel adds them up in a fixed order, so that the result does not depend on
+//! the order in which blocks run.
 
-use super::kernels::{Kernels, launch};
-use super::machine::Span;
-use super::memory::{Block, Parcel, Plain};
+use super::kernels::{Grid, Kernels, launch};
+use super::memory::{DeviceBuffer, StagingBuffer, ToBytes};
+use super::span::Span;
+use super::to_u32;
 use crate::error::Error;
 use crate::gradients::Gradients;
 use std::ops::Range;
 
-/// The unfinished sums of a backward pass.
-pub(super) struct Sums {
+/// The partial sums of a backward pass, and where their totals go.
+pub(super) struct PartialSums {
     partial: Span<f32>,
     used: usize,
     list: Vec<Sum>,
 }
 
-/// As `rows.cu` has it.
+/// Adds up the rows of one partial sum into a gradient (`Sum` in `rows.cu`).
 #[derive(Clone, Copy)]
-pub(super) struct Sum {
+struct Sum {
     partial: u64,
     out: u64,
     n_partials: u32,
@@ -25,70 +29,71 @@ pub(super) struct Sum {
     accumulates: u32,
 }
 
-impl Plain for Sum {
-    fn put(&self, bytes: &mut Vec<u8>) {
+impl ToBytes for Sum {
+    fn append(&self, bytes: &mut Vec<u8>) {
         for long in [self.partial, self.out] {
-            long.put(bytes);
+            long.append(bytes);
         }
         for short in [self.n_partials, self.stride, self.width, self.accumulates] {
-            short.put(bytes);
+            short.append(bytes);
         }
     }
 }
 
-impl Sums {
-    pub(super) fn over(partial: Span<f32>) -> Self {
-        Self { partial, used: 0, list: Vec::new() }
-    }
-
-    /// Room for `n_partials` rows of `width`, for a kernel to fill. Hand it to [`Self::finish_into`].
-    pub(super) fn take(&mut self, n_partials: usize, width: usize) -> Unfinished {
-        let start = self.used;
-        self.used += n_partials * width;
-        let span = self.partial.part(start..self.used);
-        Unfinished { span, start, n_partials, width }
-    }
-
-    /// Has columns of partial sums, from column `from` on, added up into the gradient of `range`.
-    pub(super) fn finish_into(
-        &mut self,
-        unfinished: &Unfinished,
-        from: usize,
-        (range, gradients): (&Range<usize>, &mut Gradients),
-    ) {
-        let accumulates = gradients.mark(range);
-        self.list.push(Sum {
-            partial: (unfinished.start + from) as u64,
-            out: range.start as u64,
-            n_partials: super::n32(unfinished.n_partials),
-            stride: super::n32(unfinished.width),
-            width: super::n32(range.len()),
-            accumulates: u32::from(accumulates),
-        });
-    }
-
-    /// Finishes them all.
-    pub(super) fn finish(
-        &self,
-        kernels: &Kernels,
-        block: &mut Block,
-        gradient: Span<f32>,
-    ) -> Result<(), Error> {
-        let mut parcel = Parcel::default();
-        let list = parcel.put(self.list.iter().copied());
-        parcel.send(block)?;
-        let list = Parcel::placed(list, block);
-        let widest = self.list.iter().map(|sum| sum.width as usize).max().unwrap_or(0);
-        let grid = [widest.div_ceil(128), self.list.len(), 1];
-        launch!(kernels, FinishSums, (grid, 128), list, self.partial, gradient);
-        Ok(())
-    }
-}
-
-/// Partial sums that a kernel fills.
-pub(super) struct Unfinished {
+/// Rows of partial sums that a kernel fills.
+pub(super) struct PartialRows {
     pub(super) span: Span<f32>,
     start: usize,
     n_partials: usize,
     width: usize,
+}
+
+impl PartialSums {
+    /// Partial sums in the memory of `partial`.
+    pub(super) fn new(partial: Span<f32>) -> Self {
+        Self { partial, used: 0, list: Vec::new() }
+    }
+
+    /// Returns room for `n_partials` rows of `width` numbers, for a kernel to fill. Pass it to [`Self::reduce_into`].
+    pub(super) fn take(&mut self, n_partials: usize, width: usize) -> PartialRows {
+        let start = self.used;
+        self.used += n_partials * width;
+        let span = self.partial.slice(start..self.used);
+        PartialRows { span, start, n_partials, width }
+    }
+
+    /// Notes that the columns from `first_column` on are to be added up into the gradient of `range`.
+    pub(super) fn reduce_into(
+        &mut self,
+        rows: &PartialRows,
+        first_column: usize,
+        range: &Range<usize>,
+        gradients: &mut Gradients,
+    ) {
+        let accumulates = gradients.mark(range);
+        self.list.push(Sum {
+            partial: (rows.start + first_column) as u64,
+            out: range.start as u64,
+            n_partials: to_u32(rows.n_partials),
+            stride: to_u32(rows.width),
+            width: to_u32(range.len()),
+            accumulates: u32::from(accumulates),
+        });
+    }
+
+    /// Adds up all partial sums into `gradient`. The list of sums is uploaded to `buffer`.
+    pub(super) fn reduce(
+        &self,
+        kernels: &Kernels,
+        buffer: &mut DeviceBuffer,
+        gradient: Span<f32>,
+    ) -> Result<(), Error> {
+        let mut staging = StagingBuffer::default();
+        let list = staging.push(self.list.iter().copied());
+        staging.upload(buffer)?;
+        let widest = self.list.iter().map(|sum| sum.width as usize).max().unwrap_or(0);
+        let grid = Grid::new([widest.div_ceil(128), self.list.len(), 1], 128);
+        launch!(kernels, FinishSums, grid, buffer.staged(list), self.partial, gradient);
+        Ok(())
+    }
 }

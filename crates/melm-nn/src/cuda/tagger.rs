@@ -1,16 +1,14 @@
-//! The tagger on a card: emissions, losses of softmax or chain, and back to the encoder.
+//! The tagger: emissions, the losses of softmax or CRF, and the backward pass of its head.
 
-use super::backward::Back;
-use super::encode::Pass;
-use super::inputs::{Inputs, filled_rows};
-use super::kernels::{Argument, Drop, Kernels, launch};
-use super::machine::Span;
-use super::memory::{Arena, Parcel, read_floats};
-use super::program::{MOST_TAGS, ROWS_PER_SUM};
-use super::sums::Sums;
+use super::backward::GradientSink;
+use super::kernels::{Argument, Grid, KernelDropout, launch};
+use super::memory::{Arena, Staged, download_floats};
+use super::pass::{Pass, PassSetup};
+use super::program::{MAX_TAGS, ROWS_PER_SUM};
+use super::span::Span;
 use super::tape::Tape;
-use super::weights::Weights;
-use super::{Cuda, n32};
+use super::weights::GpuWeights;
+use super::{Cuda, to_u32};
 use crate::crf;
 use crate::dropout::{Dropout, Site};
 use crate::encoder::{Encoder, LinearParams};
@@ -20,19 +18,30 @@ use crate::params::Parameters;
 use crate::tagger::TaggedBatch;
 use std::ops::Range;
 
-/// A tagger, as the card reads it.
+/// The parts of a tagger that a GPU pass reads.
 #[derive(Clone, Copy)]
-pub(crate) struct OnCard<'a> {
+pub(crate) struct TaggerView<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) encoder: &'a Encoder,
     pub(crate) classifier: &'a LinearParams,
-    /// Start, transitions, end of the chain, when there is one.
+    /// Start, transition and end scores of the CRF, if the tagger has one.
     pub(crate) chain: Option<&'a [Range<usize>; 3]>,
     pub(crate) allowed: Option<&'a crf::AllowedTransitions>,
     pub(crate) n_tags: usize,
 }
 
-/// As `tagger.cu` has it.
+impl TaggerView<'_> {
+    /// Refuses a CRF with more tags than the kernel has shared memory for.
+    fn check_tags(&self) -> Result<(), Error> {
+        if self.chain.is_some() && self.n_tags > MAX_TAGS {
+            let reason = format!("its CRF has {} tags, the kernel takes {MAX_TAGS}", self.n_tags);
+            return Err(Error::Cuda { what: "the tagger", reason });
+        }
+        Ok(())
+    }
+}
+
+/// The scores of a CRF (`Chain` in `tagger.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Chain {
@@ -46,8 +55,39 @@ struct Chain {
 
 impl Argument for Chain {}
 
-/// Buffers of the head.
-struct HeadTape {
+impl Chain {
+    fn new(
+        weights: &GpuWeights,
+        ranges: &[Range<usize>; 3],
+        allowed: Span<u8>,
+        n_tags: usize,
+    ) -> Self {
+        let [start, transitions, end] = ranges.each_ref().map(|range| weights.master(range));
+        Self { start, transitions, end, allowed, n_tags: to_u32(n_tags), unused: 0 }
+    }
+}
+
+/// The gold tags of a batch and the transitions that the CRF allows, in a staging buffer.
+struct StagedTags {
+    tags: Staged<u32>,
+    /// The end of each sentence's tokens.
+    ends: Staged<u32>,
+    allowed: Staged<u8>,
+}
+
+impl StagedTags {
+    fn new(model: &TaggerView<'_>, batch: &TaggedBatch, setup: &mut PassSetup<'_>) -> Self {
+        let sentences = 0..batch.sentences().n_sentences();
+        Self {
+            tags: setup.stage(batch.tags().iter().copied()),
+            ends: setup.stage(sentences.map(|sentence| to_u32(batch.tokens(sentence).end))),
+            allowed: setup.stage(model.allowed.iter().flat_map(|allowed| allowed.bytes())),
+        }
+    }
+}
+
+/// The buffers of the tagger's head. Names with `d_` are gradients.
+struct TaggerHeadTape {
     gathered: Span<f32>,
     emissions: Span<f32>,
     d_emissions: Span<f32>,
@@ -57,290 +97,279 @@ struct HeadTape {
     losses: Span<f64>,
 }
 
-impl HeadTape {
+impl TaggerHeadTape {
+    /// Without training, the buffers of the backward pass are empty.
     fn lay_out(
         arena: &mut Arena,
-        model: &OnCard<'_>,
+        model: &TaggerView<'_>,
         batch: &TaggedBatch,
-        goes_back: bool,
+        is_training: bool,
     ) -> Self {
         let (n, width, n_tags) =
             (batch.n_tokens(), model.encoder.config().hidden_size, model.n_tags);
-        let back = if goes_back { n } else { 0 };
-        let chain = if model.chain.is_some() { back } else { 0 };
+        let n_backward = if is_training { n } else { 0 };
+        let n_chain = if model.chain.is_some() { n_backward } else { 0 };
         Self {
             gathered: arena.span(n * width),
             emissions: arena.span(n * n_tags),
-            d_emissions: arena.span(back * n_tags),
-            d_gathered: arena.span(back * width),
-            origins: arena.span(chain * n_tags * n_tags),
-            marginals: arena.span(chain * n_tags),
-            losses: arena.span(back.max(batch.sentences().n_sentences())),
+            d_emissions: arena.span(n_backward * n_tags),
+            d_gathered: arena.span(n_backward * width),
+            origins: arena.span(n_chain * n_tags * n_tags),
+            marginals: arena.span(n_chain * n_tags),
+            losses: arena.span(n_backward.max(batch.sentences().n_sentences())),
         }
     }
 
-    fn n_partials(model: &OnCard<'_>, batch: &TaggedBatch) -> usize {
+    /// Returns the number of partial sums that the backward pass of the head writes.
+    fn n_partials(model: &TaggerView<'_>, batch: &TaggedBatch) -> usize {
         let n = model.n_tags;
-        let chain = if model.chain.is_some() { batch.sentences().n_sentences() } else { 0 };
-        n * batch.n_tokens().div_ceil(ROWS_PER_SUM) + chain * (n * n + 2 * n)
+        let n_chains = if model.chain.is_some() { batch.sentences().n_sentences() } else { 0 };
+        n * batch.n_tokens().div_ceil(ROWS_PER_SUM) + n_chains * (n * n + 2 * n)
     }
 }
 
+/// Stages the rows whose emissions are wanted: the first piece of every token.
+fn stage_rows(batch: &TaggedBatch, setup: &mut PassSetup<'_>) -> Staged<u32> {
+    setup.stage(batch.rows().iter().map(|row| to_u32(*row)))
+}
+
 impl Cuda {
-    /// Adds the gradient of a batch as [`crate::tagger::Tagger::accumulate`] does, in halves where memory is short.
+    /// Adds the gradient of a batch as [`crate::tagger::Tagger::accumulate`] does; returns the loss. If GPU memory is too
+    /// short the batch is halved.
     pub(crate) fn train_tagger(
         &self,
-        model: OnCard<'_>,
-        (batch, weight, dropout): (&TaggedBatch, f32, Dropout),
+        model: TaggerView<'_>,
+        batch: &TaggedBatch,
+        weight: f32,
+        dropout: Dropout,
         gradients: &mut Gradients,
     ) -> Result<f64, Error> {
-        match self.try_tagger(model, (batch, weight, dropout), gradients) {
-            Err(Error::DeviceMemory { .. }) if batch.sentences().n_sentences() > 1 => {
-                self.workspace().arena.give_back();
-                let mut loss = 0.0;
-                for half in batch.halves() {
-                    if half.n_tokens() > 0 {
-                        loss += self.train_tagger(model, (&half, weight, dropout), gradients)?;
-                    }
+        let result = self.try_train_tagger(model, batch, weight, dropout, gradients);
+        self.retry_if_out_of_memory(result, batch.sentences().n_sentences() > 1, || {
+            let mut loss = 0.0;
+            for half in batch.halves() {
+                if half.n_tokens() > 0 {
+                    loss += self.train_tagger(model, &half, weight, dropout, gradients)?;
                 }
-                Ok(loss)
             }
-            done => done,
-        }
+            Ok(loss)
+        })
     }
 
-    fn try_tagger(
+    fn try_train_tagger(
         &self,
-        model: OnCard<'_>,
-        (batch, weight, dropout): (&TaggedBatch, f32, Dropout),
+        model: TaggerView<'_>,
+        batch: &TaggedBatch,
+        weight: f32,
+        dropout: Dropout,
         gradients: &mut Gradients,
     ) -> Result<f64, Error> {
-        let OnCard { parameters, encoder, .. } = model;
-        if model.chain.is_some() && model.n_tags > MOST_TAGS {
-            let reason = format!("a chain of {} tags, of which it takes {MOST_TAGS}", model.n_tags);
-            return Err(Error::Cuda { what: "the tagger", reason });
-        }
-        let config = encoder.config();
-        let kernels = self.kernels(config)?;
-        let weights = parameters.on(self, &kernels)?;
-        gradients.on(self, &kernels, parameters)?;
-        let n = filled_rows(batch.sentences());
-        let mut workspace = self.workspace();
-        let super::Workspace { arena, parcel, parcel_block, sums_block } = &mut *workspace;
-        parcel.clear();
-        let inputs = Inputs::pack(config, batch.sentences(), parcel);
-        let rows = parcel.put(batch.rows().iter().map(|row| n32(*row)));
-        let tags = parcel.put(batch.tags().iter().copied());
-        let sentences = 0..batch.sentences().n_sentences();
-        let ends = parcel.put(sentences.clone().map(|sentence| n32(batch.tokens(sentence).end)));
-        let allowed = parcel.put(model.allowed.iter().flat_map(|allowed| allowed.bytes()));
-        let lay_out = |arena: &mut Arena| {
-            let n_partials = Tape::n_partials(config, n) + HeadTape::n_partials(&model, batch);
-            let tape = Tape::lay_out(arena, config, n, true);
-            let own = HeadTape::lay_out(arena, &model, batch, true);
-            (tape, own, Sums::over(arena.span(n_partials)))
-        };
-        let (tape, own, mut sums) = arena.lay_out(self.precision.size(), lay_out)?;
-        gradients.card_mut().make_room((0, weights.n_rows), n)?;
-        sums_block.reserve(super::SUMS_BYTES)?;
-        parcel.send(parcel_block)?;
-        let inputs = inputs.placed(parcel_block);
-        let rows = Parcel::placed(rows, parcel_block);
-        let tags = Parcel::placed(tags, parcel_block);
-        let ends = Parcel::placed(ends, parcel_block);
-        let allowed = Parcel::placed(allowed, parcel_block);
+        model.check_tags()?;
+        let TaggerView { parameters, encoder, .. } = model;
+        let mut setup = self.begin_pass(parameters, encoder, batch.sentences(), Some(gradients))?;
+        let rows = stage_rows(batch, &mut setup);
+        let tags = StagedTags::new(&model, batch, &mut setup);
+        let n_partials = TaggerHeadTape::n_partials(&model, batch);
+        let (tape, head_tape, sums) = setup.lay_out_training(n_partials, |arena| {
+            TaggerHeadTape::lay_out(arena, &model, batch, true)
+        })?;
+        setup.reserve_gradients(gradients, 0)?;
+        let mut pass = setup.upload(dropout)?;
+        let rows = pass.staged(rows);
 
-        // Later micro-batches of a step add to what is there.
-        let sizes = [n, usize::from(gradients.has_any()), 0];
-        let written = kernels.written();
-        let pass = Pass { kernels: &written, weights: &weights, encoder, inputs, dropout, n };
+        // Later micro-batches of a step add to the gradients of earlier ones, which are other products.
+        let sizes = [pass.n_rows, usize::from(gradients.has_any()), 0];
+        let mut sink = GradientSink { parameters, gradients, sums };
         pass.forward(&tape)?;
-        pass.emissions(&model, rows, (&tape, &own))?;
-        let (n_tags, n_tokens) = (n32(model.n_tags), n32(batch.n_tokens()));
-        let n_losses = if let Some(places) = model.chain {
-            let n_sentences = sentences.len();
-            let size = model.n_tags * (model.n_tags + 2);
-            let partial = sums.take(n_sentences, size);
-            launch!(
-                written,
-                ChainLoss,
-                ([n_sentences, 1, 1], 128),
-                chain(&weights, places, allowed, n_tags),
-                own.emissions,
-                tags,
-                ends,
-                weight,
-                own.origins,
-                own.marginals,
-                own.d_emissions,
-                partial.span,
-                own.losses,
-            );
-            let mut from = 0;
-            for place in places {
-                sums.finish_into(&partial, from, (place, gradients));
-                from += place.len();
+        pass.emissions(&model, rows, &tape, &head_tape)?;
+        let n_losses = match model.chain {
+            Some(ranges) => {
+                let allowed = pass.staged(tags.allowed);
+                let chain = Chain::new(&pass.weights, ranges, allowed, model.n_tags);
+                pass.chain_loss(chain, ranges, &tags, weight, &head_tape, &mut sink)?
             }
-            n_sentences
-        } else {
-            launch!(
-                written,
-                SoftmaxLoss,
-                ([batch.n_tokens().div_ceil(64), 1, 1], 64),
-                own.emissions,
-                tags,
-                weight,
-                own.d_emissions,
-                own.losses,
-                n_tags,
-                n_tokens,
-            );
-            batch.n_tokens()
+            None => pass.softmax_loss(&model, &tags, weight, &head_tape)?,
         };
-        written.play(weights.bucket("tagger forward", sizes))?;
+        pass.submit("tagger forward", sizes)?;
         let mut bytes = vec![0; n_losses * size_of::<f64>()];
-        kernels.machine().begin_download(own.losses.address, bytes.len())?;
-        let mut back = Back { parameters, gradients, sums: &mut sums };
-        pass.emissions_backward(&model, rows, (&tape, &own), &mut back)?;
-        pass.backward(&tape, batch.sentences().pieces(), &mut back)?;
-        sums.finish(&written, sums_block, gradients.card_mut().values.span())?;
-        written.play(weights.bucket("tagger backward", sizes))?;
-        kernels.machine().end_download(&mut bytes)?;
+        pass.gpu().begin_download(head_tape.losses.address, bytes.len())?;
+        pass.emissions_backward(&model, rows, &tape, &head_tape, &mut sink)?;
+        pass.finish_backward(&tape, batch.sentences().pieces(), sink)?;
+        pass.submit("tagger backward", sizes)?;
+        pass.gpu().end_download(&mut bytes)?;
         let losses = bytes
             .chunks_exact(8)
             .map(|b| f64::from_le_bytes([b[0], b[1], b[2], b[3], b[4], b[5], b[6], b[7]]));
         Ok(losses.sum())
     }
 
-    /// The emissions of every token of a batch, added to `out`.
+    /// Appends the emissions of every token of a batch to `out`. If GPU memory is too short the batch is halved.
     pub(crate) fn tagger_emissions(
         &self,
-        model: OnCard<'_>,
+        model: TaggerView<'_>,
         batch: &TaggedBatch,
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
-        match self.try_emissions(&model, batch, out) {
-            Err(Error::DeviceMemory { .. }) if batch.sentences().n_sentences() > 1 => {
-                self.workspace().arena.give_back();
-                for half in batch.halves() {
-                    self.tagger_emissions(model, &half, out)?;
-                }
-                Ok(())
-            }
-            done => done,
-        }
+        let result = self.try_tagger_emissions(&model, batch, out);
+        self.retry_if_out_of_memory(result, batch.sentences().n_sentences() > 1, || {
+            batch.halves().iter().try_for_each(|half| self.tagger_emissions(model, half, out))
+        })
     }
 
-    fn try_emissions(
+    fn try_tagger_emissions(
         &self,
-        model: &OnCard<'_>,
+        model: &TaggerView<'_>,
         batch: &TaggedBatch,
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
-        let (encoder, config) = (model.encoder, model.encoder.config());
-        let kernels = self.kernels(config)?;
-        let weights = model.parameters.on(self, &kernels)?;
-        let n = filled_rows(batch.sentences());
-        let mut workspace = self.workspace();
-        let super::Workspace { arena, parcel, parcel_block, .. } = &mut *workspace;
-        parcel.clear();
-        let inputs = Inputs::pack(config, batch.sentences(), parcel);
-        let rows = parcel.put(batch.rows().iter().map(|row| n32(*row)));
-        let lay_out = |arena: &mut Arena| {
-            let tape = Tape::lay_out(arena, config, n, false);
-            (tape, HeadTape::lay_out(arena, model, batch, false))
-        };
-        let (tape, own) = arena.lay_out(self.precision.size(), lay_out)?;
-        parcel.send(parcel_block)?;
-        let inputs = inputs.placed(parcel_block);
-        let rows = Parcel::placed(rows, parcel_block);
-        let dropout = Dropout::NONE;
-        let written = kernels.written();
-        let pass = Pass { kernels: &written, weights: &weights, encoder, inputs, dropout, n };
+        let TaggerView { parameters, encoder, .. } = *model;
+        let mut setup = self.begin_pass(parameters, encoder, batch.sentences(), None)?;
+        let rows = stage_rows(batch, &mut setup);
+        let (tape, head_tape) =
+            setup.lay_out(|arena| TaggerHeadTape::lay_out(arena, model, batch, false))?;
+        let pass = setup.upload(Dropout::NONE)?;
         pass.forward(&tape)?;
-        pass.emissions(model, rows, (&tape, &own))?;
-        written.play(weights.bucket("emissions", [n, 0, 0]))?;
+        pass.emissions(model, pass.staged(rows), &tape, &head_tape)?;
+        pass.submit("emissions", [pass.n_rows, 0, 0])?;
         let start = out.len();
-        out.resize(start + own.emissions.len(), 0.0);
-        read_floats(&**kernels.machine(), own.emissions, &mut out[start..])
+        out.resize(start + head_tape.emissions.len(), 0.0);
+        download_floats(pass.gpu(), head_tape.emissions, &mut out[start..])
     }
-}
-
-fn chain(weights: &Weights, places: &[Range<usize>; 3], allowed: Span<u8>, n_tags: u32) -> Chain {
-    let [start, transitions, end] = places.each_ref().map(|place| weights.plain(place));
-    Chain { start, transitions, end, allowed, n_tags, unused: 0 }
 }
 
 impl Pass<'_> {
+    /// Computes the emissions of the tokens at `rows`.
     fn emissions(
         &self,
-        model: &OnCard<'_>,
+        model: &TaggerView<'_>,
         rows: Span<u32>,
-        (tape, own): (&Tape, &HeadTape),
+        tape: &Tape,
+        head_tape: &TaggerHeadTape,
     ) -> Result<(), Error> {
-        let (kernels, config): (&Kernels, _) = (self.kernels, self.encoder.config());
-        let n = rows.len();
+        let (config, n) = (self.config(), rows.len());
         launch!(
-            kernels,
+            self.kernels,
             GatherDropped,
-            ([n, 1, 1], 128),
-            tape.hidden(config).normed.y,
+            Grid::linear(n, 128),
+            tape.last_hidden(config).normed.y,
             rows,
-            Drop::at(&self.dropout, 0, Site::Classifier),
-            self.inputs.places,
-            own.gathered,
-            n32(config.hidden_size),
+            KernelDropout::new(&self.dropout, 0, Site::Classifier),
+            self.inputs.row_positions,
+            head_tape.gathered,
+            to_u32(config.hidden_size),
         );
         launch!(
-            kernels,
+            self.kernels,
             Classify,
-            ([n.div_ceil(4), 1, 1], 128),
-            own.gathered,
-            self.weights.plain(&model.classifier.weight),
-            self.weights.plain(&model.classifier.bias),
-            own.emissions,
-            n32(model.n_tags),
-            n32(n),
+            Grid::linear(n.div_ceil(4), 128),
+            head_tape.gathered,
+            self.weights.master(&model.classifier.weight),
+            self.weights.master(&model.classifier.bias),
+            head_tape.emissions,
+            to_u32(model.n_tags),
+            to_u32(n),
         );
         Ok(())
     }
 
+    /// Computes the losses of the CRF and the gradients of its scores and of the emissions. Returns the number of losses:
+    /// one for each sentence.
+    fn chain_loss(
+        &self,
+        chain: Chain,
+        ranges: &[Range<usize>; 3],
+        staged: &StagedTags,
+        weight: f32,
+        head_tape: &TaggerHeadTape,
+        sink: &mut GradientSink<'_>,
+    ) -> Result<usize, Error> {
+        let n_sentences = self.inputs.n_sentences;
+        let width = ranges.iter().map(Range::len).sum();
+        let partial = sink.sums.take(n_sentences, width);
+        launch!(
+            self.kernels,
+            ChainLoss,
+            Grid::linear(n_sentences, 128),
+            chain,
+            head_tape.emissions,
+            self.staged(staged.tags),
+            self.staged(staged.ends),
+            weight,
+            head_tape.origins,
+            head_tape.marginals,
+            head_tape.d_emissions,
+            partial.span,
+            head_tape.losses,
+        );
+        let mut first_column = 0;
+        for range in ranges {
+            sink.reduce(&partial, first_column, range);
+            first_column += range.len();
+        }
+        Ok(n_sentences)
+    }
+
+    /// Computes the losses of the softmax and the gradients of the emissions. Returns the number of losses: one for each
+    /// token.
+    fn softmax_loss(
+        &self,
+        model: &TaggerView<'_>,
+        staged: &StagedTags,
+        weight: f32,
+        head_tape: &TaggerHeadTape,
+    ) -> Result<usize, Error> {
+        let tags = self.staged(staged.tags);
+        let n_tokens = tags.len();
+        launch!(
+            self.kernels,
+            SoftmaxLoss,
+            Grid::linear(n_tokens.div_ceil(64), 64),
+            head_tape.emissions,
+            tags,
+            weight,
+            head_tape.d_emissions,
+            head_tape.losses,
+            to_u32(model.n_tags),
+            to_u32(n_tokens),
+        );
+        Ok(n_tokens)
+    }
+
+    /// Goes from the gradient of the emissions to that of the encoder's rows, in `tape.d_hidden`.
     fn emissions_backward(
         &self,
-        model: &OnCard<'_>,
+        model: &TaggerView<'_>,
         rows: Span<u32>,
-        (tape, own): (&Tape, &HeadTape),
-        back: &mut Back<'_>,
+        tape: &Tape,
+        head_tape: &TaggerHeadTape,
+        sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let (n, width, n_tags) = (rows.len(), self.encoder.config().hidden_size, model.n_tags);
+        let (n, width, n_tags) = (rows.len(), self.config().hidden_size, model.n_tags);
         let classifier = model.classifier;
         let n_sums = n.div_ceil(ROWS_PER_SUM);
-        let partial = back.sums.take(n_sums, n_tags);
-        let (d, span) = (own.d_emissions, partial.span);
-        let over = ([n_tags.div_ceil(64), n_sums, 1], 64);
-        launch!(self.kernels, ColumnSumsPlain, over, d, span, n32(n_tags), n32(n));
-        back.sums.finish_into(&partial, 0, (&classifier.bias, back.gradients));
-        if back.parameters.trains(&classifier.weight) {
-            let accumulates = u32::from(back.gradients.mark(&classifier.weight));
-            let out = back.gradients.card_mut().at(&classifier.weight);
-            let over = ([width.div_ceil(64), n_tags, 1], 64);
-            let x = own.gathered;
+        let partial = sink.sums.take(n_sums, n_tags);
+        let (d, span) = (head_tape.d_emissions, partial.span);
+        let grid = Grid::new([n_tags.div_ceil(64), n_sums, 1], 64);
+        launch!(self.kernels, ColumnSumsPlain, grid, d, span, to_u32(n_tags), to_u32(n));
+        sink.reduce(&partial, 0, &classifier.bias);
+        if sink.parameters.trains(&classifier.weight) {
+            let accumulates = u32::from(sink.gradients.mark(&classifier.weight));
             launch!(
                 self.kernels,
                 ClassifyWeights,
-                over,
+                Grid::new([width.div_ceil(64), n_tags, 1], 64),
                 d,
-                x,
-                out,
-                n32(n_tags),
-                n32(n),
-                accumulates
+                head_tape.gathered,
+                sink.gradients.gpu_mut().at(&classifier.weight),
+                to_u32(n_tags),
+                to_u32(n),
+                accumulates,
             );
         }
-        let weight = self.weights.plain(&classifier.weight);
-        let over = ([n, 1, 1], 128);
-        launch!(self.kernels, ClassifyBackward, over, d, weight, own.d_gathered, n32(n_tags));
-        let drop = Drop::at(&self.dropout, 0, Site::Classifier);
-        self.scatter(own.d_gathered, rows, drop, tape)
+        let weight = self.weights.master(&classifier.weight);
+        let (grid, d_gathered) = (Grid::linear(n, 128), head_tape.d_gathered);
+        launch!(self.kernels, ClassifyBackward, grid, d, weight, d_gathered, to_u32(n_tags));
+        let dropout = KernelDropout::new(&self.dropout, 0, Site::Classifier);
+        self.scatter(d_gathered, rows, dropout, tape)
     }
 }

@@ -1,26 +1,29 @@
-//! What a forward pass leaves for the way back, laid out in one block.
+//! The buffers of a pass through the encoder: activations that the backward pass reads again, and scratch space.
 
 use super::kernels::Argument;
-use super::machine::{Numbers, Span};
 use super::memory::Arena;
 use super::program::{ROWS_PER_SUM, norm_rows};
-use super::weights::Weights;
+use super::span::{FloatSpan, Span};
+use super::weights::GpuWeights;
 use crate::config::Config;
 use crate::encoder::LinearParams;
 
-/// Rows after a layer norm, and what its backward pass needs; as `norm.cu` has it.
+/// The output of a layer norm and the values that its backward pass needs (`Normed` in `norm.cu`).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Normed {
+    /// Rows of mean 0 and variance 1, before scale and shift.
     pub(super) rows: Span<f32>,
+    /// One over the standard deviation of each row.
     pub(super) scale: Span<f32>,
     pub(super) y: Span<f32>,
+    /// `y` in the type that products read.
     pub(super) y_product: Span<u16>,
 }
 
 impl Argument for Normed {}
 
-/// Scale and shift of a layer norm; as `norm.cu` has it.
+/// Scale and shift of a layer norm (`Affine` in `norm.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Affine {
@@ -33,116 +36,125 @@ pub(super) struct Affine {
 impl Argument for Affine {}
 
 impl Affine {
-    pub(super) fn of(weights: &Weights, place: &LinearParams, eps: f32) -> Self {
-        let (weight, bias) = (weights.plain(&place.weight), weights.plain(&place.bias));
+    pub(super) fn new(weights: &GpuWeights, params: &LinearParams, eps: f32) -> Self {
+        let (weight, bias) = (weights.master(&params.weight), weights.master(&params.bias));
         Self { weight, bias, eps, unused: 0 }
     }
 }
 
-/// A norm's output with the numbers that products read.
+/// The output of a layer norm, also as an operand of products.
 #[derive(Clone, Copy, Default)]
 pub(super) struct NormTape {
     pub(super) normed: Normed,
-    pub(super) y: Numbers,
+    pub(super) operand: FloatSpan,
 }
 
 impl NormTape {
     pub(super) fn lay_out(arena: &mut Arena, n_rows: usize, width: usize) -> Self {
-        let y = arena.numbers(n_rows * width);
+        let operand = arena.operand(n_rows * width);
         let normed = Normed {
             rows: arena.span(n_rows * width),
             scale: arena.span(n_rows),
             y: arena.span(n_rows * width),
-            y_product: y.span(),
+            y_product: operand.argument(),
         };
-        Self { normed, y }
+        Self { normed, operand }
     }
 }
 
-/// What one layer leaves.
+/// The activations of one layer.
 #[derive(Clone, Copy)]
 pub(super) struct LayerTape {
     pub(super) qkv: Span<f32>,
-    pub(super) context: Numbers,
-    pub(super) plain_context: Span<f32>,
+    pub(super) context: FloatSpan,
+    /// The same values as `context`, in f32; empty without a backward pass.
+    pub(super) context_f32: Span<f32>,
+    /// The logarithm of the softmax's denominator, for each row and head.
     pub(super) log_sums: Span<f32>,
     pub(super) attended: NormTape,
-    /// The feed-forward part before and after its gelu.
+    /// The feed-forward part before its gelu.
     pub(super) inner: Span<f32>,
-    pub(super) activated: Numbers,
+    /// The feed-forward part after its gelu.
+    pub(super) activated: FloatSpan,
     pub(super) output: NormTape,
 }
 
-/// Buffers of one batch.
+/// The buffers of one batch. Names with `d_` are gradients.
 pub(super) struct Tape {
     pub(super) embedded: NormTape,
     pub(super) layers: Vec<LayerTape>,
-    pub(super) narrow: Span<f32>,
-    pub(super) d: Span<f32>,
-    pub(super) dx: Numbers,
-    pub(super) d_inner: Span<f32>,
-    pub(super) du: Numbers,
+    /// The output of a linear map, `[rows, hidden]`, before its layer norm.
+    pub(super) projected: Span<f32>,
+    /// The gradient of the hidden states of the layer that the backward pass has reached.
+    pub(super) d_hidden: Span<f32>,
+    pub(super) d_projected: FloatSpan,
+    /// The gradient after the gelu.
+    pub(super) d_activated: Span<f32>,
+    /// The gradient before the gelu.
+    pub(super) d_inner: FloatSpan,
     pub(super) d_context: Span<f32>,
-    pub(super) d_qkv: Numbers,
+    pub(super) d_qkv: FloatSpan,
 }
 
 impl Tape {
-    /// With `keeps_layers` a tape that can be played back; without, two layers take turns.
+    /// Lays out the buffers for `n_rows` rows. Training keeps the activations of every layer; without it two layers
+    /// alternate, and the buffers of the backward pass are empty.
     pub(super) fn lay_out(
         arena: &mut Arena,
         config: &Config,
-        n: usize,
-        keeps_layers: bool,
+        n_rows: usize,
+        is_training: bool,
     ) -> Self {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
-        let n_kept = if keeps_layers { config.n_layers } else { 2.min(config.n_layers) };
-        let back = if keeps_layers { n } else { 0 };
+        let n_layers = if is_training { config.n_layers } else { 2.min(config.n_layers) };
+        let n_backward = if is_training { n_rows } else { 0 };
         Self {
-            embedded: NormTape::lay_out(arena, n, hidden),
-            layers: (0..n_kept)
+            embedded: NormTape::lay_out(arena, n_rows, hidden),
+            layers: (0..n_layers)
                 .map(|_| LayerTape {
-                    qkv: arena.span(n * 3 * hidden),
-                    context: arena.numbers(n * hidden),
-                    plain_context: arena.span(back * hidden),
-                    log_sums: arena.span(n * config.n_heads),
-                    attended: NormTape::lay_out(arena, n, hidden),
-                    inner: arena.span(n * inner),
-                    activated: arena.numbers(n * inner),
-                    output: NormTape::lay_out(arena, n, hidden),
+                    qkv: arena.span(n_rows * 3 * hidden),
+                    context: arena.operand(n_rows * hidden),
+                    context_f32: arena.span(n_backward * hidden),
+                    log_sums: arena.span(n_rows * config.n_heads),
+                    attended: NormTape::lay_out(arena, n_rows, hidden),
+                    inner: arena.span(n_rows * inner),
+                    activated: arena.operand(n_rows * inner),
+                    output: NormTape::lay_out(arena, n_rows, hidden),
                 })
                 .collect(),
-            narrow: arena.span(n * hidden),
-            d: arena.span(back * hidden),
-            dx: arena.numbers(back * hidden),
-            d_inner: arena.span(back * inner),
-            du: arena.numbers(back * inner),
-            d_context: arena.span(back * hidden),
-            d_qkv: arena.numbers(back * 3 * hidden),
+            projected: arena.span(n_rows * hidden),
+            d_hidden: arena.span(n_backward * hidden),
+            d_projected: arena.operand(n_backward * hidden),
+            d_activated: arena.span(n_backward * inner),
+            d_inner: arena.operand(n_backward * inner),
+            d_context: arena.span(n_backward * hidden),
+            d_qkv: arena.operand(n_backward * 3 * hidden),
         }
     }
 
-    /// The partial sums that a backward pass over `n` rows leaves.
-    pub(super) fn n_partials(config: &Config, n: usize) -> usize {
+    /// Returns the number of partial sums that a backward pass over `n_rows` rows writes.
+    pub(super) fn n_partials(config: &Config, n_rows: usize) -> usize {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
-        let (norm, columns) = (n.div_ceil(norm_rows(hidden)), n.div_ceil(ROWS_PER_SUM));
+        let (norm, columns) = (n_rows.div_ceil(norm_rows(hidden)), n_rows.div_ceil(ROWS_PER_SUM));
         3 * hidden * norm + config.n_layers * (6 * hidden * norm + (inner + 3 * hidden) * columns)
     }
 
-    /// What the products around attention read. Where gradients are wanted, numbers as they are: of all roundings to bf16
-    /// those before a softmax cost the gradients most.
-    pub(super) fn finer(&self, plain: Span<f32>, rounded: Numbers) -> Numbers {
-        if self.d.len() > 0 { Numbers::plain(plain) } else { rounded }
+    /// Chooses the operand of the products before and after attention: f32 in training, because of all roundings to bf16
+    /// those before a softmax cost the gradients most; else the rounded values.
+    pub(super) fn attention_operand(&self, exact: Span<f32>, rounded: FloatSpan) -> FloatSpan {
+        if self.d_hidden.len() > 0 { FloatSpan::from_f32(exact) } else { rounded }
     }
 
-    /// What the last layer made.
-    pub(super) fn hidden(&self, config: &Config) -> NormTape {
-        self.after(config.n_layers)
+    /// Returns the output of the last layer.
+    pub(super) fn last_hidden(&self, config: &Config) -> NormTape {
+        self.layer_input(config.n_layers)
     }
 
-    pub(super) fn after(&self, n_layers: usize) -> NormTape {
-        match n_layers.checked_sub(1) {
+    /// Returns the input of a layer: the output of the layer before it, or the embeddings.
+    pub(super) fn layer_input(&self, layer: usize) -> NormTape {
+        match layer.checked_sub(1) {
             None => self.embedded,
-            Some(layer) => self.layers[layer % self.layers.len()].output,
+            Some(before) => self.layers[before % self.layers.len()].output,
         }
     }
 }

@@ -1,140 +1,141 @@
-//! A model's parameters on a card: as they are learnt, and as products read them.
+//! The parameters of a model in GPU memory: the f32 master copy, and in bf16 the copy that products read.
 
-use super::kernels::{Kernels, launch};
-use super::machine::{Numbers, Span};
-use super::memory::{Block, read_floats, write_floats};
+use super::commands::GraphKey;
+use super::kernels::{Grid, Kernels, launch};
+use super::memory::{DeviceBuffer, download_floats, upload_floats};
 use super::program::Precision;
-use super::script::Bucket;
+use super::span::{FloatSpan, Span};
 use super::{Cuda, SPLITS};
 use crate::error::Error;
 use crate::params::Parameters;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many times a second copy must find room: later batches may be longer, and other trainings share the card. A guess.
-const ROOM: usize = 4;
+/// A duplicate is made only if this many times its size is free: later batches may be longer, and other trainings share
+/// the GPU. The number is a guess.
+const FREE_FACTOR: usize = 4;
 
-/// Parameters on a card. The table has rows of zeros after its own, so that it can be cut evenly.
-pub(crate) struct Weights {
-    values: Block,
-    /// In bf16, when products read that.
-    rounded: Option<Block>,
+/// Parameters in GPU memory. Rows of zeros pad the embedding table, so that it can be split evenly.
+pub(crate) struct GpuWeights {
+    master: DeviceBuffer,
+    /// The bf16 copy; `None` if products read f32.
+    rounded: Option<DeviceBuffer>,
     table: Range<usize>,
     width: usize,
-    /// Rows of the table, those of zeros included.
-    pub(super) n_rows: usize,
+    /// Rows of the table with its padding.
+    pub(super) n_table_rows: usize,
 }
 
-/// The table's rows, cut evenly into parts whose length suits products.
-pub(super) fn padded(vocab_size: usize) -> usize {
+/// Returns the rows of the padded table: `SPLITS` equal parts whose length suits products.
+fn padded_table_rows(vocab_size: usize) -> usize {
     vocab_size.next_multiple_of(8 * SPLITS)
 }
 
-impl Weights {
-    /// Copies the parameters to the card.
-    pub(crate) fn send(
+impl GpuWeights {
+    /// Copies the parameters to GPU memory.
+    pub(crate) fn upload(
         cuda: &Cuda,
         kernels: &Kernels,
         parameters: &Parameters,
     ) -> Result<Self, Error> {
         let table = parameters.table();
         let (vocab_size, width) = (table.shape[0], table.shape[1]);
-        let n_rows = padded(vocab_size);
-        let len = table.range.start + n_rows * width;
-        let values = Block::zeros(&cuda.machine, len * size_of::<f32>())?;
-        write_floats(&*cuda.machine, parameters.values(), values.span())?;
+        let n_table_rows = padded_table_rows(vocab_size);
+        let len = table.range.start + n_table_rows * width;
+        let master = DeviceBuffer::zeros(&cuda.gpu, len * size_of::<f32>())?;
+        upload_floats(&*cuda.gpu, parameters.values(), master.span())?;
         let rounded = match cuda.precision {
             Precision::F32 => None,
             Precision::Bf16 => {
-                let rounded = Block::zeros(&cuda.machine, len * size_of::<u16>())?;
-                let (from, to) = (values.span::<f32>(), rounded.span::<u16>());
-                launch!(kernels, RoundWeights, ([1024, 1, 1], 256), from, to);
+                let rounded = DeviceBuffer::zeros(&cuda.gpu, len * size_of::<u16>())?;
+                let (from, to) = (master.span::<f32>(), rounded.span::<u16>());
+                launch!(kernels, RoundWeights, Grid::linear(1024, 256), from, to);
                 Some(rounded)
             }
         };
-        Ok(Self { values, rounded, table: table.range.clone(), width, n_rows })
+        Ok(Self { master, rounded, table: table.range.clone(), width, n_table_rows })
     }
 
-    /// What a script over them is for.
-    pub(super) fn bucket(&self, what: &'static str, sizes: [usize; 3]) -> Bucket {
-        Bucket { what, weights: self.values.span::<f32>().address, sizes }
+    /// Returns the key of the graph that runs a pass over these weights.
+    pub(super) fn graph_key(&self, pass: &'static str, sizes: [usize; 3]) -> GraphKey {
+        GraphKey { pass, weights: self.master.span::<f32>().address, sizes }
     }
 
-    /// Whether they are on this card.
-    pub(crate) fn are_on(&self, cuda: &Cuda) -> bool {
-        Arc::ptr_eq(self.values.machine(), &cuda.machine)
+    /// Returns true if the weights are in the memory of this GPU.
+    pub(crate) fn is_on(&self, cuda: &Cuda) -> bool {
+        Arc::ptr_eq(self.master.gpu(), &cuda.gpu)
     }
 
-    /// As many numbers beside these, the same ones; none where the room may be needed for the work itself.
-    pub(crate) fn twin(&self) -> Result<Option<Self>, Error> {
-        let rounded = self.rounded.as_ref().map_or(0, Block::n_bytes);
-        let (free, _) = self.values.machine().memory()?;
-        if free < ROOM * (self.values.n_bytes() + rounded) {
+    /// Makes a second copy in GPU memory. Returns `None` if passes may need the room.
+    pub(crate) fn duplicate(&self) -> Result<Option<Self>, Error> {
+        let rounded = self.rounded.as_ref().map_or(0, DeviceBuffer::n_bytes);
+        let (free, _) = self.master.gpu().memory()?;
+        if free < FREE_FACTOR * (self.master.n_bytes() + rounded) {
             return Ok(None);
         }
-        let empty = |like: &Block| Block::zeros(like.machine(), like.n_bytes());
-        let twin = Self {
-            values: empty(&self.values)?,
-            rounded: self.rounded.as_ref().map(empty).transpose()?,
+        let zeros = |like: &DeviceBuffer| DeviceBuffer::zeros(like.gpu(), like.n_bytes());
+        let duplicate = Self {
+            master: zeros(&self.master)?,
+            rounded: self.rounded.as_ref().map(zeros).transpose()?,
             table: self.table.clone(),
             width: self.width,
-            n_rows: self.n_rows,
+            n_table_rows: self.n_table_rows,
         };
-        twin.become_as(self)?;
-        Ok(Some(twin))
+        duplicate.copy_from(self)?;
+        Ok(Some(duplicate))
     }
 
-    /// Whether [`Self::become_as`] can be: both are on one card, of one model.
-    pub(crate) fn is_like(&self, other: &Self) -> bool {
-        Arc::ptr_eq(self.values.machine(), other.values.machine())
-            && self.values.n_bytes() == other.values.n_bytes()
+    /// Returns true if [`Self::copy_from`] works: both are on one GPU and have the same size.
+    pub(crate) fn has_layout_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(self.master.gpu(), other.master.gpu())
+            && self.master.n_bytes() == other.master.n_bytes()
     }
 
-    /// Takes over the numbers of a twin.
-    pub(crate) fn become_as(&self, other: &Self) -> Result<(), Error> {
-        self.values.become_as(&other.values)?;
+    /// Takes over the values of weights with the same layout.
+    pub(crate) fn copy_from(&self, other: &Self) -> Result<(), Error> {
+        self.master.copy_from(&other.master)?;
         match (&self.rounded, &other.rounded) {
-            (Some(own), Some(others)) => own.become_as(others),
+            (Some(own), Some(others)) => own.copy_from(others),
             _ => Ok(()),
         }
     }
 
-    /// Some of the numbers as they are learnt.
-    pub(super) fn plain(&self, range: &Range<usize>) -> Span<f32> {
-        self.values.span().part(range.clone())
+    /// Returns some of the parameters in f32, as the optimiser changes them.
+    pub(super) fn master(&self, range: &Range<usize>) -> Span<f32> {
+        self.master.span().slice(range.clone())
     }
 
-    /// Some of the numbers in the type of those that they are multiplied with.
-    pub(super) fn like(&self, other: Numbers, range: &Range<usize>) -> Numbers {
-        if other.size == size_of::<f32>() {
-            return Numbers::plain(self.plain(range));
+    /// Returns some of the parameters as an operand of the same type as `other`.
+    pub(super) fn operand_like(&self, other: FloatSpan, range: &Range<usize>) -> FloatSpan {
+        if other.is_f32() {
+            return FloatSpan::from_f32(self.master(range));
         }
-        self.product(range)
+        self.operand(range)
     }
 
-    /// Some of the numbers as products read them.
-    pub(super) fn product(&self, range: &Range<usize>) -> Numbers {
+    /// Returns some of the parameters in the type that products read.
+    pub(super) fn operand(&self, range: &Range<usize>) -> FloatSpan {
         match &self.rounded {
-            None => Numbers::plain(self.plain(range)),
-            Some(rounded) => rounded.numbers(size_of::<u16>()).part(range.clone()),
+            None => FloatSpan::from_f32(self.master(range)),
+            Some(rounded) => rounded.floats(size_of::<u16>()).slice(range.clone()),
         }
     }
 
-    /// The table as products read it, with its rows of zeros.
-    pub(super) fn table_product(&self) -> Numbers {
-        self.product(&(self.table.start..self.table.start + self.n_rows * self.width))
+    /// Returns the padded table in the type that products read.
+    pub(super) fn table_operand(&self) -> FloatSpan {
+        self.operand(&(self.table.start..self.table.start + self.n_table_rows * self.width))
     }
 
-    /// The copy that products read, where it is another; to be kept up to date.
+    /// Returns some of the bf16 copy, which the optimiser keeps up to date; empty if there is none.
     pub(super) fn rounded(&self, range: &Range<usize>) -> Span<u16> {
         match &self.rounded {
             None => Span::default(),
-            Some(rounded) => rounded.span().part(range.clone()),
+            Some(rounded) => rounded.span().slice(range.clone()),
         }
     }
 
-    /// Copies numbers back.
-    pub(crate) fn read(&self, range: &Range<usize>, out: &mut [f32]) -> Result<(), Error> {
-        read_floats(&**self.values.machine(), self.plain(range), out)
+    /// Copies some of the parameters to CPU memory.
+    pub(crate) fn download(&self, range: &Range<usize>, out: &mut [f32]) -> Result<(), Error> {
+        download_floats(&**self.master.gpu(), self.master(range), out)
     }
 }

@@ -3,7 +3,7 @@
 use super::head::Head;
 use super::{AllowedPieces, MaskedLmTape, Predictions};
 use crate::config::Config;
-use crate::cuda::Masked;
+use crate::cuda::{MaskedLmView, MaskedQuery};
 use crate::device::Device;
 use crate::dropout::Dropout;
 use crate::encoder::Encoder;
@@ -108,9 +108,9 @@ impl MaskedLm {
         &self.encoder
     }
 
-    /// What a card reads of it.
-    fn masked(&self) -> Masked<'_> {
-        Masked { parameters: &self.parameters, encoder: &self.encoder, head: &self.head }
+    /// The parts of the model that a GPU pass reads.
+    fn view(&self) -> MaskedLmView<'_> {
+        MaskedLmView { parameters: &self.parameters, encoder: &self.encoder, head: &self.head }
     }
 
     /// Adds the gradient of one micro-batch: of `weight` times the sum of the negative log-likelihoods at the masked
@@ -133,7 +133,7 @@ impl MaskedLm {
         let cpu = match device {
             Device::Cpu(cpu) => cpu,
             Device::Cuda(cuda) => {
-                return cuda.train_masked(self.masked(), (batch, weight, dropout), gradients);
+                return cuda.train_masked(self.view(), batch, weight, dropout, gradients);
             }
         };
         let MaskedLmTape { encoder, head } = tape;
@@ -158,7 +158,8 @@ impl MaskedLm {
             Device::Cpu(cpu) => cpu,
             Device::Cuda(cuda) => {
                 batch.sentences.check(self.config())?;
-                return cuda.predict_masked(self.masked(), (batch, 1, None), true, out);
+                let query = MaskedQuery { batch, k: 1, allowed: None, needs_losses: true };
+                return cuda.predict_masked(self.view(), query, out);
             }
         };
         self.predict(device, batch, 1, tape, out)?;
@@ -221,7 +222,8 @@ impl MaskedLm {
         let cpu = match device {
             Device::Cpu(cpu) => cpu,
             Device::Cuda(cuda) => {
-                cuda.predict_masked(self.masked(), (batch, k, allowed), false, out)?;
+                let query = MaskedQuery { batch, k, allowed, needs_losses: false };
+                cuda.predict_masked(self.view(), query, out)?;
                 return Ok(());
             }
         };

@@ -1,7 +1,7 @@
 //! Adam and `AdamW`, exactly as torch's, the tied table included; clipping by the global norm.
 
 use crate::buffer::{Buffer, zeroed_vec};
-use crate::cuda::{Cuda, Moments};
+use crate::cuda::{Cuda, GpuMoments};
 use crate::device::{Cpu, Device};
 use crate::error::Error;
 use crate::gradients::Gradients;
@@ -48,8 +48,8 @@ pub struct Adam {
     norms: Buffer,
     /// The norm of the last step's gradients.
     norm: Option<f64>,
-    /// The moments on a card, which then are the true ones.
-    card: Option<Moments>,
+    /// The moments in GPU memory. If set, `mean` and `square` are out of date.
+    gpu: Option<GpuMoments>,
 }
 
 /// One step's numbers for the innermost loop.
@@ -99,14 +99,14 @@ impl Adam {
             square: Buffer::zeros(len)?,
             norms: Buffer::default(),
             norm: None,
-            card: None,
+            gpu: None,
         })
     }
 
-    /// The norm of all gradients of the last step before clipping, when clipping is on. A card has to be waited for.
+    /// The norm of all gradients of the last step before clipping, when clipping is on. On a GPU this waits for the step to finish.
     pub fn norm(&self) -> Result<Option<f64>, Error> {
-        match &self.card {
-            Some(card) if self.settings.max_norm.is_some() => card.norm(),
+        match &self.gpu {
+            Some(gpu) if self.settings.max_norm.is_some() => gpu.norm(),
             _ => Ok(self.norm),
         }
     }
@@ -122,17 +122,17 @@ impl Adam {
 
     /// The means of gradients and of their squares, laid out like the parameters.
     pub(crate) fn moments(&self) -> Result<[Cow<'_, [f32]>; 2], Error> {
-        let Some(card) = &self.card else {
+        let Some(gpu) = &self.gpu else {
             return Ok([Cow::Borrowed(&self.mean), Cow::Borrowed(&self.square)]);
         };
         let mut moments = [zeroed_vec(self.mean.len())?, zeroed_vec(self.square.len())?];
-        card.read(moments.each_mut().map(|moments| &mut moments[..]))?;
+        gpu.download(moments.each_mut().map(|moments| &mut moments[..]))?;
         Ok(moments.map(Cow::Owned))
     }
 
-    /// To be overwritten; what a card has is forgotten.
+    /// To be overwritten; moments in GPU memory are dropped.
     pub(crate) fn moments_mut(&mut self) -> (&mut [f32], &mut [f32]) {
-        self.card = None;
+        self.gpu = None;
         (&mut self.mean, &mut self.square)
     }
 
@@ -187,16 +187,16 @@ impl Adam {
         parameters: &mut Parameters,
         gradients: &mut Gradients,
     ) -> Result<(), Error> {
-        if self.card.as_ref().is_some_and(|card| !card.are_on(cuda)) {
+        if self.gpu.as_ref().is_some_and(|gpu| !gpu.is_on(cuda)) {
             self.bring_home()?;
         }
-        if self.card.is_none() {
-            self.card = Some(Moments::send(cuda, [&self.mean, &self.square])?);
+        if self.gpu.is_none() {
+            self.gpu = Some(GpuMoments::upload(cuda, [&self.mean, &self.square])?);
         }
         self.n_steps += 1;
-        let rule = (self.rule(rate, None), self.settings.max_norm);
-        let moments = self.card.as_mut().expect("just made");
-        match cuda.step(rule, (parameters, gradients), moments) {
+        let rule = self.rule(rate, None);
+        let moments = self.gpu.as_mut().expect("just made");
+        match cuda.adam_step(rule, self.settings.max_norm, parameters, gradients, moments) {
             Ok(true) => parameters.fall_behind(),
             Ok(false) => {}
             Err(error) => {
@@ -207,10 +207,10 @@ impl Adam {
         Ok(())
     }
 
-    /// Gets the moments from a card, for another device to go on with.
+    /// Copies the moments back from GPU memory, so that another device can continue.
     fn bring_home(&mut self) -> Result<(), Error> {
-        if let Some(card) = self.card.take() {
-            card.read([&mut self.mean, &mut self.square])?;
+        if let Some(gpu) = self.gpu.take() {
+            gpu.download([&mut self.mean, &mut self.square])?;
         }
         Ok(())
     }

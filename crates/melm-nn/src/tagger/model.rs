@@ -5,7 +5,7 @@ use super::loss::Loss;
 use super::{TaggedBatch, TaggerTape};
 use crate::config::Config;
 use crate::crf::AllowedTransitions;
-use crate::cuda::OnCard;
+use crate::cuda::TaggerView;
 use crate::device::Device;
 use crate::dropout::Dropout;
 use crate::encoder::Encoder;
@@ -82,9 +82,9 @@ impl Tagger {
         &mut self.parameters
     }
 
-    /// What a card reads of it.
-    fn on_card(&self) -> OnCard<'_> {
-        OnCard {
+    /// The parts of the tagger that a GPU pass reads.
+    fn view(&self) -> TaggerView<'_> {
+        TaggerView {
             parameters: &self.parameters,
             encoder: &self.encoder,
             classifier: &self.head.classifier,
@@ -130,7 +130,7 @@ impl Tagger {
             Device::Cpu(cpu) => cpu,
             Device::Cuda(cuda) => {
                 self.refuse_forbidden(batch)?;
-                return cuda.train_tagger(self.on_card(), (batch, weight, dropout), gradients);
+                return cuda.train_tagger(self.view(), batch, weight, dropout, gradients);
             }
         };
         let parameters = &self.parameters;
@@ -160,7 +160,7 @@ impl Tagger {
             Device::Cuda(cuda) => {
                 batch.sentences().check(self.config())?;
                 out.clear();
-                return cuda.tagger_emissions(self.on_card(), batch, out);
+                return cuda.tagger_emissions(self.view(), batch, out);
             }
         };
         let TaggerTape { encoder, head } = tape;

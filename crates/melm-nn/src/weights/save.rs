@@ -34,7 +34,7 @@ pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), E
 }
 
 impl Parameters {
-    /// Writes a model's folder; what a card has learnt is read from there.
+    /// Writes a model's folder; parameters trained on a GPU are read from there.
     pub(crate) fn save(&self, dir: &Path, config: &Config) -> Result<(), Error> {
         let values = self.read(&(0..self.table().range.end))?;
         let mut tensors = Vec::new();

@@ -11,7 +11,7 @@ use super::convert;
 use super::save::{Tensor, write_file};
 use super::shards::{Shard, Table};
 use crate::Error;
-use crate::cuda::Weights;
+use crate::cuda::GpuWeights;
 use crate::optim::Adam;
 use crate::params::{Parameter, Parameters};
 
@@ -36,13 +36,13 @@ impl Parameters {
         State::open(path)?.read_values(self)
     }
 
-    /// Copies what is trained over what was kept before: on the card while that is ahead, which is slow to give it away.
+    /// Copies the trained parameters over those kept before. Parameters in GPU memory are kept there, since downloads are slow.
     pub fn snapshot_trained(&self, kept: &mut ParameterSnapshot) -> Result<(), Error> {
-        if self.keep_on_card(&mut kept.on_card)? {
+        if self.keep_on_gpu(&mut kept.on_gpu)? {
             return Ok(());
         }
-        kept.on_card = None;
-        // In one piece, since a card is slow to give many.
+        kept.on_gpu = None;
+        // One download: many small ones from a GPU are slow.
         let last = self.list().iter().rfind(|parameter| !parameter.is_frozen);
         kept.here = self.read(&(0..last.map_or(0, |last| last.range.end)))?.into_owned();
         Ok(())
@@ -50,8 +50,8 @@ impl Parameters {
 
     /// Goes back to what [`Self::snapshot_trained`] kept of the same model, with the same tensors frozen.
     pub fn restore_snapshot(&mut self, kept: &ParameterSnapshot) -> Result<(), Error> {
-        if let Some(twin) = &kept.on_card {
-            return self.put_on_card(twin);
+        if let Some(twin) = &kept.on_gpu {
+            return self.restore_on_gpu(twin);
         }
         self.fetch()?;
         self.values_mut()[..kept.here.len()].copy_from_slice(&kept.here);
@@ -63,7 +63,7 @@ impl Parameters {
 #[derive(Default)]
 pub struct ParameterSnapshot {
     here: Vec<f32>,
-    on_card: Option<Weights>,
+    on_gpu: Option<GpuWeights>,
 }
 
 impl Adam {

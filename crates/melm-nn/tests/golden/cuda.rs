@@ -208,8 +208,8 @@ fn the_same_step_gives_the_same_bits() {
 #[test]
 fn short_memory_means_smaller_batches_and_the_same_gradients() {
     let wanted = gradients(Device::cpu(2), &batch());
-    for (most_bytes, is_enough) in [(5 << 20, true), (1 << 20, false)] {
-        let settings = CudaSettings { most_bytes: Some(most_bytes), ..settings(Precision::F32) };
+    for (max_bytes, is_enough) in [(5 << 20, true), (1 << 20, false)] {
+        let settings = CudaSettings { max_bytes: Some(max_bytes), ..settings(Precision::F32) };
         cards(&settings, |device| {
             let device = device();
             if is_enough {

@@ -82,7 +82,7 @@ fn what_is_kept_comes_back_to_the_bit() {
             seen(bench)
         };
         let peak = |bench: &Bench| match &bench.device {
-            Device::Cuda(cuda) => cuda.peak(),
+            Device::Cuda(cuda) => cuda.peak_bytes(),
             Device::Cpu(_) => 0,
         };
         trained(&mut bench);
@@ -105,7 +105,7 @@ fn what_is_kept_comes_back_to_the_bit() {
     cards(&settings(Precision::Bf16), |device| {
         let (before, after) = check(device());
         assert!(before < after, "it is kept on the card");
-        let short = CudaSettings { most_bytes: Some(after), ..settings(Precision::Bf16) };
+        let short = CudaSettings { max_bytes: Some(after), ..settings(Precision::Bf16) };
         cards(&short, |device| assert!(check(device()).1 < after, "it is kept here"));
     });
 }

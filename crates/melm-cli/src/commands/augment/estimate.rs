@@ -27,7 +27,7 @@ pub(super) fn say(job: &Job, terminal: &Terminal) {
     let speed = match &job.device {
         Device::Cpu(cpu) => speed(cpu) * OF_THE_FLOOR,
         // What cannot be measured now will be said when the work begins.
-        Device::Cuda(cuda) => cuda.speed(&layer(), 672).unwrap_or(f64::NAN) * OF_A_CARD,
+        Device::Cuda(cuda) => cuda.measure_flops(&layer(), 672).unwrap_or(f64::NAN) * OF_A_CARD,
     };
     let (mut total, mut memory) = (0.0, 0.0_f64);
     for (what, cost) in costs(job) {

@@ -1,0 +1,70 @@
+//! Gradient clipping: the norm of all gradients, with the table's, and the factor that clipping multiplies them by.
+
+use super::adam::{AdamStep, LookupsByPiece, NORM_BLOCKS};
+use super::kernels::{Grid, launch};
+use super::product::{Operand, Product, ProductSize};
+use super::span::Span;
+use super::{SPLITS, to_u32};
+use crate::error::Error;
+
+impl AdamStep<'_> {
+    /// Computes the norm of all gradients, and the factor by which [`Self::update`] multiplies them.
+    pub(super) fn clip(&mut self, max_norm: f32, lookups: &LookupsByPiece) -> Result<(), Error> {
+        let n_pieces = lookups.pieces.len();
+        let norms = self.moments.norms.span::<f64>();
+        let values = self.gradients.values.span::<f32>();
+        // The first number is the norm itself; the others are its parts.
+        let mut used = 1;
+        let mut take = |n: usize| {
+            used += n;
+            norms.slice(used - n..used)
+        };
+        for range in &self.ranges {
+            let (gradient, out) = (values.slice(range.clone()), take(NORM_BLOCKS));
+            launch!(self.kernels, SquareSums, Grid::linear(NORM_BLOCKS, 256), gradient, out);
+        }
+        if self.trains_table {
+            let (stride, n) = (self.weights.n_table_rows, self.gradients.n_states);
+            if n > 0 {
+                self.head_norm(take(NORM_BLOCKS))?;
+            }
+            let factors = self.gradients.factors(stride);
+            launch!(
+                self.kernels,
+                LookupNorm,
+                Grid::linear(n_pieces, 256),
+                lookups.lists,
+                factors.errors.argument(),
+                factors.states.argument(),
+                to_u32(n),
+                to_u32(stride),
+                take(n_pieces),
+            );
+        }
+        let (parts, norm) = (norms.slice(1..used), norms.slice(0..1));
+        let clip = self.moments.clip.span::<f32>().first(1);
+        launch!(self.kernels, FinishNorm, Grid::linear(1, 256), parts, max_norm, norm, clip);
+        Ok(())
+    }
+
+    /// Computes the squared norm of the head's part of the table's gradient, `errors^T states`. It is the inner product of
+    /// the Gram matrices of errors and of states, so that the gradient itself is not needed.
+    fn head_norm(&mut self, out: Span<f64>) -> Result<(), Error> {
+        let stride = self.weights.n_table_rows;
+        let (width, n) = (self.gradients.width, self.gradients.n_states);
+        let factors = self.gradients.factors(stride);
+        let grams = self.moments.grams.span::<f32>();
+        let (of_states, of_errors) = (grams.first(n * n), grams.slice(n * n..(SPLITS + 1) * n * n));
+        let gram = |rows: Operand, k: usize, out: Span<f32>| {
+            Product::new(ProductSize { m: n, n, k }, rows, rows.transposed(), out)
+        };
+        let states = Operand::new(factors.states, width);
+        self.kernels.product(&gram(states, width, of_states).batched(1))?;
+        let k = stride / SPLITS;
+        let errors = Operand::new(factors.errors, stride).with_batch_stride(k);
+        self.kernels.product(&gram(errors, k, of_errors).batched(SPLITS))?;
+        let (grid, parts) = (Grid::linear(NORM_BLOCKS, 256), to_u32(SPLITS));
+        launch!(self.kernels, GramDot, grid, of_errors, of_states, parts, out);
+        Ok(())
+    }
+}

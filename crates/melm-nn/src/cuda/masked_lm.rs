@@ -1,0 +1,332 @@
+//! Training of the masked language model: the head's losses and errors, and its backward pass.
+
+use super::backward::{GradientSink, NormGradient};
+use super::inputs::{NO_PIECE, n_padded_positions, pad};
+use super::kernels::{Grid, KernelDropout, launch};
+use super::memory::{Arena, Staged};
+use super::pass::{Pass, PassSetup};
+use super::product::{Operand, Product, ProductSize};
+use super::program::{ROWS_PER_SUM, SEGMENTS, norm_rows};
+use super::span::{FloatSpan, Span};
+use super::tape::{NormTape, Tape};
+use super::{Cuda, SPLITS, to_u32};
+use crate::config::Config;
+use crate::dropout::Dropout;
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::gradients::Gradients;
+use crate::mlm::{Head, MaskedBatch};
+use crate::params::Parameters;
+
+/// Masked positions whose scores are in memory at once.
+pub(super) const CHUNK: usize = 256;
+
+/// The parts of a masked language model that a GPU pass reads.
+#[derive(Clone, Copy)]
+pub(crate) struct MaskedLmView<'a> {
+    pub(crate) parameters: &'a Parameters,
+    pub(crate) encoder: &'a Encoder,
+    pub(crate) head: &'a Head,
+}
+
+/// The masked positions of a batch with their padding, in a staging buffer.
+pub(super) struct StagedPositions {
+    pub(super) n: usize,
+    pub(super) rows: Staged<u32>,
+    pub(super) originals: Staged<u32>,
+}
+
+impl StagedPositions {
+    /// Padding positions point to the first row and have no original piece.
+    pub(super) fn new(batch: &MaskedBatch, setup: &mut PassSetup<'_>) -> Self {
+        let n = n_padded_positions(batch.positions.len());
+        let rows = batch.positions.iter().map(|row| to_u32(*row));
+        let originals = batch.originals.iter().copied();
+        Self {
+            n,
+            rows: setup.stage(pad(rows, 0, n)),
+            originals: setup.stage(pad(originals, NO_PIECE, n)),
+        }
+    }
+}
+
+/// The buffers of the masked-LM head. Names with `d_` are gradients.
+pub(super) struct MlmHeadTape {
+    gathered: FloatSpan,
+    dense: Span<f32>,
+    activated: Span<f32>,
+    norm: NormTape,
+    pub(super) scores: Span<f32>,
+    pub(super) totals: Span<f32>,
+    pub(super) losses: Span<f32>,
+    /// The parts of the product of errors and table, before they are added up.
+    parts: Span<f32>,
+    d_states: Span<f32>,
+    d_dense: FloatSpan,
+    d_gathered: Span<f32>,
+}
+
+impl MlmHeadTape {
+    /// Lays out the buffers for `m` masked positions and scores `stride` wide. Without training, those of the backward
+    /// pass are empty.
+    pub(super) fn lay_out(
+        arena: &mut Arena,
+        config: &Config,
+        m: usize,
+        stride: usize,
+        is_training: bool,
+    ) -> Self {
+        let (hidden, chunk) = (config.hidden_size, m.min(CHUNK));
+        let n_backward = if is_training { m } else { 0 };
+        Self {
+            gathered: arena.operand(m * hidden),
+            dense: arena.span(m * hidden),
+            activated: arena.span(m * hidden),
+            norm: NormTape::lay_out(arena, m, hidden),
+            scores: arena.span(chunk * stride),
+            totals: arena.span(chunk * SEGMENTS * 2),
+            losses: arena.span(m),
+            parts: arena.span(SPLITS * n_backward.min(CHUNK) * hidden),
+            d_states: arena.span(n_backward * hidden),
+            d_dense: arena.operand(n_backward * hidden),
+            d_gathered: arena.span(n_backward * hidden),
+        }
+    }
+
+    /// Returns the number of partial sums that the backward pass of the head writes.
+    fn n_partials(config: &Config, m: usize) -> usize {
+        let hidden = config.hidden_size;
+        3 * hidden * m.div_ceil(norm_rows(hidden)) + hidden * m.div_ceil(ROWS_PER_SUM)
+    }
+
+    /// The rows that are multiplied with the table.
+    pub(super) fn states(&self) -> FloatSpan {
+        self.norm.operand
+    }
+}
+
+impl Cuda {
+    /// Adds the gradient of a batch as [`crate::mlm::MaskedLm::accumulate`] does; returns the loss. If GPU memory is too
+    /// short the batch is halved, which changes only the last bits of the sums.
+    pub(crate) fn train_masked(
+        &self,
+        model: MaskedLmView<'_>,
+        batch: &MaskedBatch,
+        weight: f32,
+        dropout: Dropout,
+        gradients: &mut Gradients,
+    ) -> Result<f64, Error> {
+        let result = self.try_train_masked(model, batch, weight, dropout, gradients);
+        self.retry_if_out_of_memory(result, batch.sentences.n_sentences() > 1, || {
+            let mut loss = 0.0;
+            for half in batch.halves() {
+                if !half.positions.is_empty() {
+                    loss += self.train_masked(model, &half, weight, dropout, gradients)?;
+                }
+            }
+            Ok(loss)
+        })
+    }
+
+    fn try_train_masked(
+        &self,
+        model: MaskedLmView<'_>,
+        batch: &MaskedBatch,
+        weight: f32,
+        dropout: Dropout,
+        gradients: &mut Gradients,
+    ) -> Result<f64, Error> {
+        let MaskedLmView { parameters, encoder, head } = model;
+        let config = encoder.config();
+        let mut setup = self.begin_pass(parameters, encoder, &batch.sentences, Some(gradients))?;
+        let positions = StagedPositions::new(batch, &mut setup);
+        let (m, stride) = (positions.n, setup.weights.n_table_rows);
+        let (tape, head_tape, sums) = setup
+            .lay_out_training(MlmHeadTape::n_partials(config, m), |arena| {
+                MlmHeadTape::lay_out(arena, config, m, stride, true)
+            })?;
+        setup.reserve_gradients(gradients, m)?;
+        let mut pass = setup.upload(dropout)?;
+        let (rows, originals) = (pass.staged(positions.rows), pass.staged(positions.originals));
+
+        // Later micro-batches of a step add to the gradients of earlier ones, which are other products.
+        let n_before = gradients.gpu_mut().n_states;
+        let sizes = [pass.n_rows, m, 2 * n_before + usize::from(gradients.has_any())];
+        let factors = gradients.gpu_mut().push_states(m, stride);
+        let mut sink = GradientSink { parameters, gradients, sums };
+        pass.forward(&tape)?;
+        pass.head_forward(head, tape.last_hidden(config).operand, rows, &head_tape)?;
+        let (from, to) = (head_tape.states().address, factors.states.address);
+        pass.kernels.copy(from, to, factors.states.n_bytes())?;
+        pass.scores_to_errors(head, originals, weight, &head_tape, factors.errors, &mut sink)?;
+        pass.submit("masked forward", sizes)?;
+        // The CPU waits for the losses only. While the GPU computes the backward pass, the CPU prepares the next batch.
+        let losses = head_tape.losses;
+        pass.gpu().begin_download(losses.address, losses.n_bytes())?;
+        if !parameters.trains(&head.table) {
+            sink.gradients.gpu_mut().pop_states(m);
+        }
+        pass.head_backward(head, rows, &tape, &head_tape, &mut sink)?;
+        pass.finish_backward(&tape, batch.sentences.pieces(), sink)?;
+        pass.submit("masked backward", sizes)?;
+        let mut bytes = vec![0; losses.n_bytes()];
+        pass.gpu().end_download(&mut bytes)?;
+        let losses = bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
+        Ok(losses.map(f64::from).sum())
+    }
+}
+
+impl Pass<'_> {
+    /// Computes the states of the masked rows: what the head multiplies with the table.
+    pub(super) fn head_forward(
+        &self,
+        head: &Head,
+        hidden: FloatSpan,
+        rows: Span<u32>,
+        head_tape: &MlmHeadTape,
+    ) -> Result<(), Error> {
+        launch!(
+            self.kernels,
+            Gather,
+            Grid::linear(rows.len(), 128),
+            hidden.argument(),
+            rows,
+            head_tape.gathered.argument(),
+            to_u32(self.config().hidden_size),
+        );
+        let none = Span::default();
+        let activated = head_tape.activated;
+        self.linear(head_tape.gathered, &head.dense, head_tape.dense, none)?;
+        self.gelu(&head.dense, head_tape.dense, Span::default(), activated)?;
+        let (dropout, out) = (KernelDropout::NONE, head_tape.norm.normed);
+        self.norm(activated, none, none, &head.norm, dropout, out)
+    }
+
+    /// Computes the scores of some states against the whole table, with bias, and the totals of each row's segments.
+    pub(super) fn scores(
+        &self,
+        head: &Head,
+        states: FloatSpan,
+        scores: Span<f32>,
+        totals: Span<f32>,
+    ) -> Result<(), Error> {
+        let (width, stride) = (self.config().hidden_size, self.weights.n_table_rows);
+        let m = states.len / width;
+        let table = Operand::new(self.weights.table_operand(), width).transposed();
+        let size = ProductSize { m, n: stride, k: width };
+        self.kernels.product(&Product::new(size, Operand::new(states, width), table, scores))?;
+        let bias = self.weights.master(&head.bias);
+        let (vocab, stride) = (to_u32(bias.len()), to_u32(stride));
+        let grid = Grid::new([SEGMENTS, m, 1], 256);
+        launch!(self.kernels, ScoreTotals, grid, scores, bias, totals, vocab, stride);
+        Ok(())
+    }
+
+    /// Computes losses and errors of all states, a chunk at a time, and the gradients of the bias and of the states.
+    fn scores_to_errors(
+        &self,
+        head: &Head,
+        originals: Span<u32>,
+        weight: f32,
+        head_tape: &MlmHeadTape,
+        errors: FloatSpan,
+        sink: &mut GradientSink<'_>,
+    ) -> Result<(), Error> {
+        let (width, stride) = (self.config().hidden_size, self.weights.n_table_rows);
+        let (m, vocab) = (originals.len(), head.bias.len());
+        let bias_gradient = sink.gradients.gpu_mut().at(&head.bias);
+        for start in (0..m).step_by(CHUNK) {
+            let end = m.min(start + CHUNK);
+            let states = head_tape.states().slice(start * width..end * width);
+            let scores = head_tape.scores.first((end - start) * stride);
+            self.scores(head, states, scores, head_tape.totals)?;
+            let errors = errors.slice(start * stride..end * stride);
+            launch!(
+                self.kernels,
+                ScoreErrors,
+                Grid::new([SEGMENTS, end - start, 1], 256),
+                scores,
+                head_tape.totals,
+                originals.slice(start..end),
+                weight,
+                errors.argument(),
+                head_tape.losses.slice(start..end),
+                to_u32(vocab),
+                to_u32(stride),
+            );
+            let accumulates = u32::from(sink.gradients.mark(&head.bias));
+            launch!(
+                self.kernels,
+                BiasGradient,
+                Grid::linear(vocab.div_ceil(256), 256),
+                errors.argument(),
+                bias_gradient,
+                to_u32(end - start),
+                to_u32(stride),
+                accumulates,
+            );
+            let d_states = head_tape.d_states.slice(start * width..end * width);
+            self.errors_times_table(errors, head_tape.parts, d_states)?;
+        }
+        Ok(())
+    }
+
+    /// Computes `d_states = errors table`. The sum over the vocabulary is split into parts, which keep the whole GPU busy.
+    fn errors_times_table(
+        &self,
+        errors: FloatSpan,
+        parts: Span<f32>,
+        d_states: Span<f32>,
+    ) -> Result<(), Error> {
+        let (width, stride) = (self.config().hidden_size, self.weights.n_table_rows);
+        let (m, k) = (errors.len / stride, stride / SPLITS);
+        let parts = parts.first(SPLITS * m * width);
+        let errors = Operand::new(errors, stride).with_batch_stride(k);
+        let table = Operand::new(self.weights.table_operand(), width).with_batch_stride(k * width);
+        let product = Product::new(ProductSize { m, n: width, k }, errors, table, parts);
+        self.kernels.product(&product.batched(SPLITS))?;
+        let grid = Grid::linear((m * width).div_ceil(256), 256);
+        launch!(self.kernels, AddParts, grid, parts, d_states, to_u32(SPLITS));
+        Ok(())
+    }
+
+    /// Goes from the gradient of the states to that of the encoder's rows, in `tape.d_hidden`.
+    fn head_backward(
+        &self,
+        head: &Head,
+        rows: Span<u32>,
+        tape: &Tape,
+        head_tape: &MlmHeadTape,
+        sink: &mut GradientSink<'_>,
+    ) -> Result<(), Error> {
+        let norm = NormGradient {
+            params: &head.norm,
+            normed: head_tape.norm.normed,
+            dropout: KernelDropout::NONE,
+            d: head_tape.d_states,
+            dx: FloatSpan::default(),
+            bias: None,
+        };
+        let d_dense = head_tape.d_dense;
+        self.norm_backward(&norm, sink)?;
+        self.gelu_backward(&head.dense, head_tape.dense, head_tape.d_states, d_dense, sink)?;
+        self.weight_gradient(d_dense, head_tape.gathered, &head.dense, sink)?;
+        self.linear_backward(d_dense, &head.dense, head_tape.d_gathered, false)?;
+        self.scatter(head_tape.d_gathered, rows, KernelDropout::NONE, tape)
+    }
+
+    /// Writes the gradients of some rows to `tape.d_hidden`, and zeros to the other rows.
+    pub(super) fn scatter(
+        &self,
+        d: Span<f32>,
+        rows: Span<u32>,
+        dropout: KernelDropout,
+        tape: &Tape,
+    ) -> Result<(), Error> {
+        let (width, positions) = (to_u32(self.config().hidden_size), self.inputs.row_positions);
+        self.kernels.clear(tape.d_hidden)?;
+        let grid = Grid::linear(rows.len(), 128);
+        launch!(self.kernels, Scatter, grid, d, rows, dropout, positions, tape.d_hidden, width);
+        Ok(())
+    }
+}

@@ -1,0 +1,175 @@
+//! The set-up that all passes share: kernels, weights, inputs, buffers, gradients.
+//!
+//! [`Cuda::begin_pass`] stages the sentences of a batch. The caller stages further lists, lays out the buffers and, for
+//! training, reserves room for gradients. [`PassSetup::upload`] then copies the lists to the GPU and returns the [`Pass`],
+//! which records its commands until [`Pass::submit`]. Everything that may run out of memory comes before the first
+//! command, so that a failed set-up changes nothing.
+
+use super::backward::GradientSink;
+use super::gpu::Gpu;
+use super::inputs::{Inputs, StagedInputs, n_padded_rows};
+use super::kernels::Kernels;
+use super::memory::{Arena, Staged, ToBytes};
+use super::span::Span;
+use super::sums::PartialSums;
+use super::tape::Tape;
+use super::weights::GpuWeights;
+use super::{Cuda, Workspace};
+use crate::config::Config;
+use crate::dropout::Dropout;
+use crate::encoder::Encoder;
+use crate::error::Error;
+use crate::gradients::Gradients;
+use crate::packed::Packed;
+use crate::params::Parameters;
+use std::sync::{Arc, MutexGuard};
+
+/// GPU memory for the list of a backward pass's sums, of which there are a few hundred.
+const SUMS_BYTES: usize = 1 << 16;
+
+/// A pass that is being set up.
+pub(super) struct PassSetup<'a> {
+    pub(super) weights: Arc<GpuWeights>,
+    kernels: Kernels,
+    encoder: &'a Encoder,
+    inputs: StagedInputs,
+    /// Rows of the batch with its padding.
+    pub(super) n_rows: usize,
+    operand_size: usize,
+    workspace: MutexGuard<'a, Workspace>,
+}
+
+/// One batch on its way through the model. Its commands are recorded; [`Self::submit`] runs them.
+pub(super) struct Pass<'a> {
+    pub(super) kernels: Kernels,
+    pub(super) weights: Arc<GpuWeights>,
+    pub(super) encoder: &'a Encoder,
+    pub(super) inputs: Inputs,
+    pub(super) dropout: Dropout,
+    /// Rows of the batch with its padding.
+    pub(super) n_rows: usize,
+    workspace: MutexGuard<'a, Workspace>,
+}
+
+impl Cuda {
+    /// Starts to set up a pass over `sentences`. With `gradients`, allocates them in GPU memory on first use.
+    pub(super) fn begin_pass<'a>(
+        &'a self,
+        parameters: &Parameters,
+        encoder: &'a Encoder,
+        sentences: &Packed,
+        gradients: Option<&mut Gradients>,
+    ) -> Result<PassSetup<'a>, Error> {
+        let kernels = self.kernels(encoder.config())?;
+        let weights = parameters.on(self, &kernels)?;
+        if let Some(gradients) = gradients {
+            gradients.on(self, &kernels, parameters)?;
+        }
+        let mut workspace = self.workspace();
+        workspace.staging.clear();
+        let inputs = StagedInputs::new(encoder.config(), sentences, &mut workspace.staging);
+        Ok(PassSetup {
+            weights,
+            kernels: kernels.recording(),
+            encoder,
+            inputs,
+            n_rows: n_padded_rows(sentences),
+            operand_size: self.precision.size(),
+            workspace,
+        })
+    }
+}
+
+impl<'a> PassSetup<'a> {
+    /// Stages a list; [`Pass::staged`] returns its place after the upload.
+    pub(super) fn stage<T: ToBytes>(&mut self, list: impl IntoIterator<Item = T>) -> Staged<T> {
+        self.workspace.staging.push(list)
+    }
+
+    /// Lays out the buffers of a pass without gradients: the encoder's, and those that `head` takes.
+    pub(super) fn lay_out<H>(
+        &mut self,
+        head: impl Fn(&mut Arena) -> H,
+    ) -> Result<(Tape, H), Error> {
+        let (config, n_rows) = (self.encoder.config(), self.n_rows);
+        self.workspace.arena.lay_out(self.operand_size, |arena| {
+            let tape = Tape::lay_out(arena, config, n_rows, false);
+            (tape, head(arena))
+        })
+    }
+
+    /// Lays out the buffers of a training pass: the encoder's, those that `head` takes, and the partial sums, of which
+    /// the head needs `n_head_partials`.
+    pub(super) fn lay_out_training<H>(
+        &mut self,
+        n_head_partials: usize,
+        head: impl Fn(&mut Arena) -> H,
+    ) -> Result<(Tape, H, PartialSums), Error> {
+        let (config, n_rows) = (self.encoder.config(), self.n_rows);
+        let n_partials = Tape::n_partials(config, n_rows) + n_head_partials;
+        self.workspace.arena.lay_out(self.operand_size, |arena| {
+            let tape = Tape::lay_out(arena, config, n_rows, true);
+            let head = head(arena);
+            (tape, head, PartialSums::new(arena.span(n_partials)))
+        })
+    }
+
+    /// Makes room for the gradients of the batch, with `n_states` masked positions.
+    pub(super) fn reserve_gradients(
+        &mut self,
+        gradients: &mut Gradients,
+        n_states: usize,
+    ) -> Result<(), Error> {
+        let stride = self.weights.n_table_rows;
+        gradients.gpu_mut().reserve(n_states, stride, self.n_rows)?;
+        self.workspace.sums_block.reserve(SUMS_BYTES)
+    }
+
+    /// Copies the staged lists to the GPU. The pass can start.
+    pub(super) fn upload(mut self, dropout: Dropout) -> Result<Pass<'a>, Error> {
+        let workspace = &mut *self.workspace;
+        workspace.staging.upload(&mut workspace.staging_block)?;
+        let inputs = self.inputs.uploaded(&workspace.staging_block);
+        Ok(Pass {
+            kernels: self.kernels,
+            weights: self.weights,
+            encoder: self.encoder,
+            inputs,
+            dropout,
+            n_rows: self.n_rows,
+            workspace: self.workspace,
+        })
+    }
+}
+
+impl Pass<'_> {
+    pub(super) fn config(&self) -> &Config {
+        self.encoder.config()
+    }
+
+    pub(super) fn gpu(&self) -> &dyn Gpu {
+        &**self.kernels.gpu()
+    }
+
+    /// Returns the place of a staged list in GPU memory.
+    pub(super) fn staged<T>(&self, list: Staged<T>) -> Span<T> {
+        self.workspace.staging_block.staged(list)
+    }
+
+    /// Runs the commands recorded since the last call. `pass` and `sizes` identify the CUDA graph to use.
+    pub(super) fn submit(&self, pass: &'static str, sizes: [usize; 3]) -> Result<(), Error> {
+        self.kernels.submit(self.weights.graph_key(pass, sizes))
+    }
+
+    /// Records the backward pass of the encoder, from the gradient in `tape.d_hidden`, and the last sums.
+    pub(super) fn finish_backward(
+        &mut self,
+        tape: &Tape,
+        pieces: &[u32],
+        mut sink: GradientSink<'_>,
+    ) -> Result<(), Error> {
+        self.backward(tape, pieces, &mut sink)?;
+        let values = sink.gradients.gpu_mut().values.span();
+        sink.sums.reduce(&self.kernels, &mut self.workspace.sums_block, values)
+    }
+}

@@ -1,0 +1,88 @@
+//! Ranges of values in GPU memory.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Values of type `T` in GPU memory, as kernels take them (`Span` in `common.cuh`).
+#[repr(C)]
+#[derive(Debug, PartialEq)]
+pub(super) struct Span<T> {
+    pub(super) address: u64,
+    pub(super) len: u64,
+    element: PhantomData<T>,
+}
+
+impl<T> Clone for Span<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Span<T> {}
+
+impl<T> Default for Span<T> {
+    fn default() -> Self {
+        Self::new(0, 0)
+    }
+}
+
+impl<T> Span<T> {
+    pub(super) fn new(address: u64, len: usize) -> Self {
+        Self { address, len: len as u64, element: PhantomData }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        usize::try_from(self.len).expect("made from a usize")
+    }
+
+    pub(super) fn n_bytes(&self) -> usize {
+        self.len() * size_of::<T>()
+    }
+
+    /// Returns the values of `range`. Panics if they are not inside.
+    pub(super) fn slice(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {}", self.len);
+        Self::new(self.address + (range.start * size_of::<T>()) as u64, range.len())
+    }
+
+    /// Returns the first `len` values. Panics if there are fewer.
+    pub(super) fn first(&self, len: usize) -> Self {
+        self.slice(0..len)
+    }
+}
+
+/// Floats in GPU memory whose type is known at run time only: bf16 (two bytes) or f32 (four bytes).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct FloatSpan {
+    pub(super) address: u64,
+    pub(super) len: usize,
+    /// Bytes of one float.
+    pub(super) element_size: usize,
+}
+
+impl FloatSpan {
+    pub(super) fn from_f32(span: Span<f32>) -> Self {
+        Self { address: span.address, len: span.len(), element_size: size_of::<f32>() }
+    }
+
+    pub(super) fn is_f32(&self) -> bool {
+        self.element_size == size_of::<f32>()
+    }
+
+    /// Returns the values of `range`. Panics if they are not inside.
+    pub(super) fn slice(&self, range: Range<usize>) -> Self {
+        assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
+        let address = self.address + (range.start * self.element_size) as u64;
+        Self { address, len: range.len(), element_size: self.element_size }
+    }
+
+    pub(super) fn n_bytes(&self) -> usize {
+        self.len * self.element_size
+    }
+
+    /// Returns the values as a kernel argument of type `Span<product_t>`. Kernels are compiled for one `product_t`, so the
+    /// element type given here does not matter.
+    pub(super) fn argument(&self) -> Span<u16> {
+        Span::new(self.address, self.len)
+    }
+}

@@ -66,7 +66,7 @@ pub(crate) fn size(model: &str, fetches: Option<&Terminal>) -> Result<ModelSize,
     let config = config.and_then(|text| serde_json::from_str::<serde_json::Value>(&text).ok());
     let width = config.and_then(|config| config.get("hidden_size")?.as_u64());
     let width = width.and_then(|width| usize::try_from(width).ok());
-    Ok(width.map_or(ModelSize::Full, ModelSize::of_width))
+    Ok(width.map_or(ModelSize::Full, ModelSize::from_hidden_size))
 }
 
 /// The cache where Python keeps it.

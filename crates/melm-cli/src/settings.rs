@@ -91,7 +91,7 @@ fn lay_over(
     flags: &[Flag],
 ) -> Result<(), Failure> {
     for (name, text) in files {
-        table.edit(name, text)?;
+        table.merge_toml(name, text)?;
     }
     for edit in &layers.set {
         table.set(edit)?;
@@ -99,14 +99,14 @@ fn lay_over(
     if let Some(seed) = layers.seed {
         let value =
             i64::try_from(seed).map_or_else(|_| Value::String(seed.to_string()), Value::Integer);
-        table.put_from(&format!("--seed {seed}"), "seed", value)?;
+        table.set_value(&format!("--seed {seed}"), "seed", value)?;
     }
     put(table, flags)
 }
 
 pub(crate) fn put(table: &mut PlanTable, flags: &[Flag]) -> Result<(), Failure> {
     for flag in flags {
-        table.put_from(&flag.option, flag.key, flag.value.clone())?;
+        table.set_value(&flag.option, flag.key, flag.value.clone())?;
     }
     Ok(())
 }

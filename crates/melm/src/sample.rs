@@ -1,10 +1,10 @@
-//! The draw of a low-resource training set (section 4.1): N sentences of the full set.
+//! Draws a low-resource training set (section 4.1): N sentences of the full set.
 
 use crate::random::Seed;
 
-/// Draws `size` of `n` sentences. Positions come back in order, counted from 0.
+/// Draws `size` of `n` sentences, or all of them if `size` is above `n`. Returns their indices in rising order.
 ///
-/// Draws of one seed are nested: the 100 are among the 200. All of them if `size` is at least `n`.
+/// Draws with one seed are nested: a draw of 100 is part of the draw of 200.
 ///
 /// ```
 /// use melm::{random::Seed, sample::draw};

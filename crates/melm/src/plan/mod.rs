@@ -1,7 +1,7 @@
-//! The plan: every setting of a run, in one TOML file, one type, one way in.
+//! The plan: all settings of a run, as one type and one TOML file.
 //!
-//! A preset gives a whole plan; a file, `--set` and flags edit its table key by key; then it is read into [`Plan`] and
-//! checked, once. What a run saves is the whole plan again, so that it can be rerun as it was.
+//! A preset is a complete plan. A file, `--set` and flags change single keys of its table. The table is then converted to
+//! a [`Plan`] and checked. A run saves its complete plan, so that it can be repeated.
 
 mod presets;
 mod table;
@@ -20,94 +20,94 @@ use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
 use crate::tagger::TaggerSettings;
 
-/// The version of the keys below; older plans are migrated.
+/// The version of the plan's keys. Plans with another version are refused.
 pub const VERSION: u32 = 1;
 
-/// All settings of a run.
+/// All settings of a run. Its fields are the keys and sections of the TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The version of these keys.
+    /// The version of the keys: [`VERSION`].
     pub version: u32,
-    /// The seed of everything random.
+    /// The seed of all random streams.
     pub seed: u64,
-    /// How drafts are made.
+    /// The method that makes drafts.
     pub method: Method,
-    /// Whether the augmented set begins with gold (Algorithm 1), or is the kept drafts alone.
+    /// If true, the augmented set is gold followed by the kept drafts (Algorithm 1). If false, it is the kept drafts alone.
     pub union: bool,
     /// The pretrained models.
     pub model: ModelNames,
-    /// What stands around entity tokens (section 2.1).
+    /// The markers around entity tokens (section 2.1).
     pub markers: MarkerSettings,
-    /// How the masked language model is fine-tuned (section 2.2).
+    /// The fine-tuning of the masked language model (section 2.2).
     pub finetune: FinetuneSettings,
-    /// How drafts are generated (section 2.3).
+    /// The generation of drafts (section 2.3).
     pub generate: GenerateSettings,
-    /// How mentions are replaced by the method `label-wise`, and tokens by `lwtr`.
+    /// The replacement of mentions by the method `label-wise`, and of tokens by `lwtr`.
     pub substitute: SubstituteSettings,
     /// The language model of the method `daga`.
     pub daga: DagaSettings,
     /// The encoder-decoder of the method `mulda`.
     pub mulda: MuldaSettings,
-    /// How sentences of several languages are code-mixed (section 2.5).
+    /// Code-mixing of sentences in several languages (section 2.5).
     pub codemix: CodemixSettings,
-    /// Which drafts are kept (section 2.4).
+    /// The filter that decides which drafts are kept (section 2.4).
     pub filter: FilterSettings,
-    /// The tagger: judge of the filter, and what `melm train` makes.
+    /// The tagger: the judge of the filter, and the model that `melm train` trains.
     pub tagger: TaggerSettings,
 }
 
-/// Pretrained models: folders, names on the Hugging Face hub, or `mini`, the embedded one.
+/// The pretrained models: folders, names on the Hugging Face hub, or `mini`, the embedded model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelNames {
-    /// The masked language model that is fine-tuned to write entities.
+    /// The masked language model that is fine-tuned to generate entities.
     pub masked_lm: String,
     /// The encoder of the tagger.
     pub tagger: String,
-    /// The folder of the mBART or mBART-50 that the method `mulda` fine-tunes; empty for none.
+    /// The folder of the mBART or mBART-50 that the method `mulda` fine-tunes. Empty for a new model.
     pub seq2seq: String,
 }
 
 impl Plan {
-    /// The markers of the plan's method: only `melm` itself writes them, of one language or several.
+    /// The marker settings of the plan's method. Methods that do not linearize have no markers, whatever the settings say.
     pub fn marker_settings(&self) -> MarkerSettings {
         let linearize = self.markers.linearize && self.method.linearizes();
         MarkerSettings { linearize, ..self.markers.clone() }
     }
 
-    /// Whether the masked language model is needed: to guess, for its piece vectors, or for its pieces, which a `MulDA`
-    /// without a pretrained model takes.
+    /// Returns true if the masked language model is needed: to predict pieces, for its embeddings, or for its tokenizer, which a
+    /// `MulDA` without a pretrained model uses.
     pub fn needs_masked_lm(&self) -> bool {
         let by_pieces = self.codemix.vectors == VectorKind::Pieces;
         let has_own = self.method == Method::Mulda && !self.model.seq2seq.is_empty();
         (self.method.reads_masked_lm() && !has_own) || (self.method.has_vectors() && by_pieces)
     }
 
-    /// Whether anybody judges the drafts: there has to be a filter, and something to judge.
+    /// Returns true if drafts are judged: the filter is on, and the method makes drafts.
     pub fn has_judge(&self) -> bool {
         self.filter.mode != FilterMode::Off && self.method != Method::Gold
     }
 
-    /// Refuses values that cannot be.
+    /// Fails if the version or a value is not valid. `place` says where the last edit came from.
     fn check(&self, place: &str) -> Result<(), Error> {
-        let wrong = |key: &str, expected: &str| Error::Setting {
+        let invalid = |key: &str, expected: &str| Error::Setting {
             place: place.to_owned(),
             message: format!("`{key}` must be {expected}"),
         };
         if self.version != VERSION {
-            return Err(wrong("version", "1"));
+            return Err(invalid("version", "1"));
         }
         for (section, training) in
             [("finetune", &self.finetune.training), ("tagger", &self.tagger.training)]
         {
             if let Some((key, expected)) = training.first_invalid() {
-                return Err(wrong(&format!("{section}.{key}"), expected));
+                return Err(invalid(&format!("{section}.{key}"), expected));
             }
         }
-        for (section, fault) in
+        for (section, found) in
             [("daga", self.daga.first_invalid()), ("mulda", self.mulda.first_invalid())]
         {
-            if let Some((key, expected)) = fault {
-                return Err(wrong(&format!("{section}.{key}"), &expected));
+            if let Some((key, expected)) = found {
+                return Err(invalid(&format!("{section}.{key}"), &expected));
             }
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Whole plans: the paper's, the reference code's, and what measured best.
+//! The presets: complete plans of the paper, of the reference code, and with the best measured settings.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
@@ -17,56 +17,56 @@ use crate::training::{
     Budget, CheckpointChoice, EvaluationInterval, FrozenPrefixes, ScheduleKind, TrainingSettings,
 };
 
-/// A plan by name.
+/// A complete plan by name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// What measured best.
+    /// The settings that measured best.
     #[default]
     Best,
-    /// The paper, each value with its section.
+    /// The settings of the paper.
     Paper,
-    /// The authors' public code, where it leaves the paper.
+    /// The settings of the authors' public code, where it differs from the paper.
     ReferenceCode,
 }
 
-/// How large the model is: what measured best depends on it.
+/// The size class of a model. The best settings depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelSize {
-    /// Like the embedded mini: less than half of XLM-R-base.
+    /// Smaller than XLM-R-base, such as the embedded model `mini`.
     Small,
-    /// XLM-R and larger.
+    /// XLM-R-base or larger.
     Full,
 }
 
-/// The sizes of a plan's models.
+/// The size classes of a plan's models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ModelSizes {
-    /// Of the masked language model.
+    /// The size of the masked language model.
     pub masked_lm: ModelSize,
-    /// Of the tagger.
+    /// The size of the tagger.
     pub tagger: ModelSize,
 }
 
 impl ModelSizes {
-    /// Both of one size.
+    /// The same size for both models.
     pub fn both(size: ModelSize) -> Self {
         Self { masked_lm: size, tagger: size }
     }
 }
 
 impl ModelSize {
-    /// Rows of XLM-R-base are 768 wide; anything narrower is small.
-    pub fn of_width(hidden_size: usize) -> Self {
+    /// The size class of a model with this hidden size. XLM-R-base has 768; narrower models are small.
+    pub fn from_hidden_size(hidden_size: usize) -> Self {
         if hidden_size < 768 { Self::Small } else { Self::Full }
     }
 }
 
 impl Preset {
-    /// The names, in the order of `--help`.
+    /// The presets and their names, in the order of `--help`.
     pub const NAMES: [(&'static str, Self); 3] =
         [("best", Self::Best), ("paper", Self::Paper), ("reference-code", Self::ReferenceCode)];
 
-    /// The whole plan, for models of these sizes.
+    /// The complete plan for models of these sizes.
     pub fn plan(self, sizes: ModelSizes) -> Plan {
         let (masked_lm, tagger) = match self {
             Self::Best => ("mini", "mini"),
@@ -77,9 +77,9 @@ impl Preset {
         Plan {
             version: VERSION,
             seed: 1,
-            // docs/results.md: a higher mean than the paper's method at each size.
+            // docs/results.md: its mean F1 is higher than that of the paper's method at each size.
             method: if self == Self::Best { Method::MelmBoth } else { Method::Melm },
-            // FIDELITY row 10: the public code writes its drafts alone.
+            // FIDELITY row 10: the public code writes only its drafts.
             union: !is_reference,
             model: ModelNames {
                 masked_lm: masked_lm.to_owned(),
@@ -116,7 +116,8 @@ impl Preset {
     }
 }
 
-/// Appendix: Adam at 1e-5, batch 30, 20 epochs; masks drawn afresh each epoch, loss at masked pieces.
+/// The appendix of the paper: Adam at 1e-5, batch 30, 20 epochs. Masks are redrawn each epoch; the loss is that of masked
+/// pieces.
 fn paper_finetune() -> FinetuneSettings {
     FinetuneSettings {
         mask: TrainingMask::default(),
@@ -136,17 +137,17 @@ fn paper_finetune() -> FinetuneSettings {
     }
 }
 
-/// FIDELITY rows 3 and 14: 30 masks in turn; 16 sentences twice an update, clipped.
+/// FIDELITY rows 3 and 14: 30 masks are used in turn; an update has 2 batches of 16 sentences and is clipped.
 fn reference_finetune() -> FinetuneSettings {
     let paper = paper_finetune();
-    let thirty = NonZeroU32::new(30).expect("it is not 0");
+    let thirty = NonZeroU32::new(30).expect("30 is not 0");
     FinetuneSettings {
         mask: TrainingMask { refresh: Refresh::Cycled(thirty), ..paper.mask },
         training: TrainingSettings { batch_size: size_of(32), clip: 1.0, ..paper.training },
     }
 }
 
-/// What measured best on dev for mini; `docs/log.md` has the measurements.
+/// The settings that measured best on dev for the embedded model; `docs/log.md` has the measurements.
 fn small_finetune() -> FinetuneSettings {
     let paper = paper_finetune();
     FinetuneSettings {
@@ -158,7 +159,7 @@ fn small_finetune() -> FinetuneSettings {
             schedule: ScheduleKind::Linear,
             clip: 1.0,
             evaluate_every: EvaluationInterval::Epochs(count(2)),
-            freeze: table(),
+            freeze: piece_embeddings(),
             ..paper.training
         },
         ..paper
@@ -166,7 +167,8 @@ fn small_finetune() -> FinetuneSettings {
 }
 
 /// The authors' code of DAGA and its command line: embeddings of 300, one layer of 512, dropout 0.5, batch 32, 30 epochs,
-/// stopped after 2 that are not better; tokens seen once are unknown. The rate is ours: theirs is SGD's.
+/// early stopping after 2 epochs without improvement, tokens seen once are unknown. The learning rate is ours, since the
+/// authors use SGD.
 fn paper_daga() -> DagaSettings {
     DagaSettings {
         embedding_size: size_of(300),
@@ -189,7 +191,7 @@ fn paper_daga() -> DagaSettings {
     }
 }
 
-/// Half as wide for a hundred sentences, which have most of their tokens once only: none of them is unknown.
+/// Half the width, for a hundred sentences. Most of their tokens occur only once, so none of them is unknown.
 fn small_daga() -> DagaSettings {
     let paper = paper_daga();
     DagaSettings {
@@ -202,7 +204,7 @@ fn small_daga() -> DagaSettings {
     }
 }
 
-/// The authors' code of `MulDA`: 5e-5, dropout 0.3 and 0.1, two batches of 512 pieces an update, 250 epochs, five beams.
+/// The authors' code of `MulDA`: 5e-5, dropout 0.3 and 0.1, updates of two batches of 512 pieces, 250 epochs, five beams.
 fn paper_mulda() -> MuldaSettings {
     MuldaSettings {
         language: "en_XX".to_owned(),
@@ -227,8 +229,8 @@ fn paper_mulda() -> MuldaSettings {
     }
 }
 
-/// For a small model that starts from nothing. Drawn, since a search writes gold again; the last epoch, since the best on
-/// dev, the tenth, has hardly begun to write (`docs/log.md`).
+/// For a small model without pretraining. Sentences are sampled, since a beam search repeats gold. The last epoch is kept,
+/// since the best on dev, the tenth, has hardly learnt to write (`docs/log.md`).
 fn small_mulda() -> MuldaSettings {
     let paper = paper_mulda();
     MuldaSettings {
@@ -248,7 +250,8 @@ fn small_mulda() -> MuldaSettings {
     }
 }
 
-/// FIDELITY rows 4, 5 and 17: so many pieces of each token, never the likeliest; sentences without mentions as well.
+/// FIDELITY rows 4, 5 and 17: the number of masks is drawn per token, the most probable piece is never taken, and sentences
+/// without mentions are copied.
 fn reference_generate() -> GenerateSettings {
     let paper = GenerateSettings::default();
     GenerateSettings {
@@ -259,18 +262,18 @@ fn reference_generate() -> GenerateSettings {
     }
 }
 
-/// The piece table stays as it was pretrained: a hundred sentences say little about fifty thousand pieces, and an update
-/// costs half as much.
-fn table() -> FrozenPrefixes {
+/// Freezes the piece embeddings. A hundred sentences say little about fifty thousand pieces, and an update takes half the
+/// time.
+fn piece_embeddings() -> FrozenPrefixes {
     FrozenPrefixes(vec!["roberta.embeddings.word_embeddings".to_owned()])
 }
 
 fn count(n: u64) -> NonZeroU64 {
-    NonZeroU64::new(n).expect("a preset counts from 1")
+    NonZeroU64::new(n).expect("counts in presets are not 0")
 }
 
 fn size_of(n: usize) -> NonZeroUsize {
-    NonZeroUsize::new(n).expect("a preset counts from 1")
+    NonZeroUsize::new(n).expect("counts in presets are not 0")
 }
 
 /// Section 4.1: CRF, `AdamW` at 2e-5, batch 16, 10 epochs, best on dev.
@@ -294,7 +297,7 @@ fn paper_tagger() -> TaggerSettings {
     }
 }
 
-/// What measured best on dev for mini; `docs/log.md` has the measurements.
+/// The settings that measured best on dev for the embedded model; `docs/log.md` has the measurements.
 fn small_tagger() -> TaggerSettings {
     TaggerSettings {
         head: TaggerHead::Crf,
@@ -305,7 +308,7 @@ fn small_tagger() -> TaggerSettings {
             warmup: 0.1,
             schedule: ScheduleKind::Linear,
             evaluate_every: EvaluationInterval::Epochs(count(3)),
-            freeze: table(),
+            freeze: piece_embeddings(),
             ..paper_tagger().training
         },
     }

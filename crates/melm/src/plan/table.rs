@@ -1,4 +1,4 @@
-//! A plan being put together: one table that every layer edits.
+//! The table of a plan, which files, `--set` and flags edit key by key.
 
 use serde::Deserialize;
 use toml::{Table, Value};
@@ -6,14 +6,14 @@ use toml::{Table, Value};
 use super::{ModelSizes, Plan, Preset};
 use crate::Error;
 
-/// The one place where any key may stand: words by entity type.
-const WORDS: &str = "markers.words.";
+/// The only section with free keys: related words by entity type.
+const FREE_SECTION: &str = "markers.words.";
 
-/// The table of a plan. It always holds every key, so what is not in it is no key.
+/// The table of a plan. It always holds every key, so that unknown keys can be recognised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanTable {
     table: Table,
-    /// Where the last edit came from, for messages.
+    /// The origin of the last edit, for error messages.
     place: String,
 }
 
@@ -24,8 +24,8 @@ impl PlanTable {
         Self { table, place: "the preset".to_owned() }
     }
 
-    /// Lays a TOML file over it.
-    pub fn edit(&mut self, name: &str, text: &str) -> Result<(), Error> {
+    /// Sets the keys of a TOML file with this name and text. Fails at the first unknown key or invalid value.
+    pub fn merge_toml(&mut self, name: &str, text: &str) -> Result<(), Error> {
         self.place = format!("`{name}`");
         let edits: Table = text.parse().map_err(|error: toml::de::Error| Error::Setting {
             place: self.place.clone(),
@@ -40,13 +40,13 @@ impl PlanTable {
             let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
             match value {
                 Value::Table(inner) => self.merge(inner, &key)?,
-                value => self.put(&key, value.clone())?,
+                value => self.insert(&key, value.clone())?,
             }
         }
         Ok(())
     }
 
-    /// Sets one key from `key=value`, as `--set` has it. What is no TOML value is taken as text.
+    /// Sets one key from `key=value`, the argument of `--set`. A value that is not valid TOML is taken as text.
     pub fn set(&mut self, edit: &str) -> Result<(), Error> {
         self.place = format!("`--set {edit}`");
         let Some((key, text)) = edit.split_once('=') else {
@@ -55,19 +55,19 @@ impl PlanTable {
         };
         let parsed = format!("value = {}", text.trim()).parse::<Table>();
         let parsed = parsed.ok().and_then(|mut table| table.remove("value"));
-        self.put(key.trim(), parsed.unwrap_or_else(|| Value::String(text.trim().to_owned())))?;
+        self.insert(key.trim(), parsed.unwrap_or_else(|| Value::String(text.trim().to_owned())))?;
         self.plan().map(drop)
     }
 
-    /// Sets one key; `place` says who wanted it.
-    pub fn put_from(&mut self, place: &str, key: &str, value: Value) -> Result<(), Error> {
+    /// Sets one key to a value. `place` is the origin of the edit, such as a flag, for error messages.
+    pub fn set_value(&mut self, place: &str, key: &str, value: Value) -> Result<(), Error> {
         self.place = format!("`{place}`");
-        self.put(key, value)?;
+        self.insert(key, value)?;
         self.plan().map(drop)
     }
 
-    fn put(&mut self, key: &str, value: Value) -> Result<(), Error> {
-        if let Some(words) = key.strip_prefix(WORDS)
+    fn insert(&mut self, key: &str, value: Value) -> Result<(), Error> {
+        if let Some(words) = key.strip_prefix(FREE_SECTION)
             && let Some(table) = self.table["markers"]["words"].as_table_mut()
         {
             table.insert(words.to_owned(), value);
@@ -82,7 +82,7 @@ impl PlanTable {
         match place {
             None | Some(Value::Table(_)) => Err(unknown),
             Some(place) => {
-                // `1` is a number like any other where a fraction could stand.
+                // An integer is accepted where the key holds a float.
                 *place = match (&*place, value) {
                     (Value::Float(_), Value::Integer(n)) => Value::Float(n as f64),
                     (_, value) => value,
@@ -94,14 +94,14 @@ impl PlanTable {
 
     fn unknown(&self, key: &str) -> Error {
         let mut keys = Vec::new();
-        list(&self.table, "", &mut keys);
+        list_keys(&self.table, "", &mut keys);
         let nearest = keys.iter().min_by_key(|known| distance(known, key));
         let near = nearest.filter(|known| distance(known, key) <= 2 + key.len() / 4);
         let hint = near.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default();
         Error::UnknownKey { place: self.place.clone(), key: key.to_owned(), hint }
     }
 
-    /// The plan. Every edit has been checked when it was made, so that its place can be named.
+    /// Converts the table to a plan and checks it. Every edit also does this, so that an error can name the edit's origin.
     pub fn plan(&self) -> Result<Plan, Error> {
         let plan = Plan::deserialize(self.table.clone()).map_err(|error| Error::Setting {
             place: self.place.clone(),
@@ -113,18 +113,18 @@ impl PlanTable {
 }
 
 impl Plan {
-    /// The plan as the text of a TOML file.
+    /// The plan as TOML text.
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a plan is a table")
     }
 }
 
-/// Every key that holds a value.
-fn list(table: &Table, prefix: &str, keys: &mut Vec<String>) {
+/// Lists the keys that hold a value.
+fn list_keys(table: &Table, prefix: &str, keys: &mut Vec<String>) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
         match value {
-            Value::Table(inner) => list(inner, &key, keys),
+            Value::Table(inner) => list_keys(inner, &key, keys),
             _ => keys.push(key),
         }
     }
@@ -156,25 +156,25 @@ mod tests {
     }
 
     #[test]
-    fn a_saved_plan_is_the_plan() {
+    fn a_saved_plan_is_read_back() {
         for (_, preset) in Preset::NAMES {
             for size in [ModelSize::Small, ModelSize::Full] {
                 let plan = preset.plan(ModelSizes::both(size));
                 let mut table = table();
-                table.edit("plan.toml", &plan.to_toml()).unwrap();
+                table.merge_toml("plan.toml", &plan.to_toml()).unwrap();
                 assert_eq!(table.plan().unwrap(), plan);
             }
         }
     }
 
     #[test]
-    fn later_layers_win_and_reach_any_key() {
+    fn later_edits_win_and_reach_any_key() {
         let mut table = table();
-        table.edit("plan.toml", "seed = 7\n[tagger]\nclip = 2\nhead = 'linear'\n").unwrap();
+        table.merge_toml("plan.toml", "seed = 7\n[tagger]\nclip = 2\nhead = 'linear'\n").unwrap();
         table.set("tagger.budget=300 updates").unwrap();
         table.set("tagger.freeze=[]").unwrap();
-        table.edit("words.toml", "[markers.words]\nPER = ['name']\n").unwrap();
-        table.put_from("--seed 9", "seed", Value::Integer(9)).unwrap();
+        table.merge_toml("words.toml", "[markers.words]\nPER = ['name']\n").unwrap();
+        table.set_value("--seed 9", "seed", Value::Integer(9)).unwrap();
         let plan = table.plan().unwrap();
         assert_eq!(
             (plan.seed, plan.tagger.training.budget.to_string().as_str()),
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused_with_its_place_and_the_nearest_key() {
+    fn invalid_edits_are_refused_with_their_origin_and_the_nearest_key() {
         let mut plan = table();
         for (edit, expected) in [
             ("tagger.buget=3 epochs", "did you mean `tagger.budget`?"),
@@ -209,6 +209,6 @@ mod tests {
             let error = table().set(edit).unwrap_err().to_string();
             assert!(error.contains(expected) && error.contains(edit), "{error}");
         }
-        assert!(plan.edit("a.toml", "seed = [").unwrap_err().to_string().contains("a.toml"));
+        assert!(plan.merge_toml("a.toml", "seed = [").unwrap_err().to_string().contains("a.toml"));
     }
 }

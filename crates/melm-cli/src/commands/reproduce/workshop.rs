@@ -195,7 +195,7 @@ fn plans(
     let text = |table: &toml::Table| toml::to_string(table).expect("a table is TOML");
     let layers = |sizes, variant: &str| -> Result<Plan, Failure> {
         let mut table = PlanTable::new(options.preset, sizes);
-        table.edit(&format!("{name}, [plan]"), &text(&grid.plan))?;
+        table.merge_toml(&format!("{name}, [plan]"), &text(&grid.plan))?;
         for edit in &options.set {
             table.set(edit)?;
         }
@@ -203,7 +203,7 @@ fn plans(
         let models = settings::models_of(options.model.as_ref(), options.tagger_model.as_ref());
         settings::put(&mut table, &models)?;
         if let Some(edits) = grid.variants.get(variant) {
-            table.edit(&format!("{name}, [variants.{variant}]"), &text(edits))?;
+            table.merge_toml(&format!("{name}, [variants.{variant}]"), &text(edits))?;
         }
         Ok(table.plan()?)
     };

@@ -1,4 +1,4 @@
-//! Encodes sentences for `tools/check_tokenizer.py`: one JSON array of tokens a line in, one JSON object a line out.
+//! Encodes sentences for `tools/check_tokenizer.py`. Reads a JSON array of tokens per line, writes a JSON object per line.
 //!
 //! usage: `encode_lines MODEL_FOLDER < SENTENCES`
 

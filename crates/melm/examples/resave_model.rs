@@ -1,4 +1,4 @@
-//! Saves a model again with markers added, for `tools/check_saved_model.py`: new rows of the piece table are zero.
+//! Adds markers to a model and saves it, for `tools/check_saved_model.py`. New rows of the piece table are zero.
 //!
 //! usage: `resave_model MODEL_FOLDER OUT_FOLDER MARKER...`
 

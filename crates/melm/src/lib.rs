@@ -3,7 +3,7 @@
 //! In the order of the paper: [`markers`] and [`linearize`] (2.1), [`mask`] and [`entity_lm`] (2.2), [`generate`] (2.3),
 //! [`codemix`] (2.5).
 //! Around them: named random streams ([`random`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
-//! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), long sentences in [`windows`], the one
+//! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), the one
 //! training loop ([`training`]), the [`tagger`], and all settings in one [`plan`]. The crate
 //! `melm-eval` compares methods with each other.
 
@@ -32,6 +32,6 @@ pub mod sample;
 pub mod stage;
 pub mod tagger;
 pub mod training;
-pub mod windows;
+mod windows;
 
 pub use error::Error;

@@ -2,7 +2,7 @@
 //! a marker of the token's language comes before them (section 2.5).
 //!
 //! A linearized sentence keeps the range of pieces of each token, and the mention of each entity token. A sentence that is
-//! too long for the model becomes several [`windows`](crate::windows), which never split a mention. Without markers (the
+//! too long for the model becomes several overlapping windows, which never split a mention. Without markers (the
 //! paper's ablation "`MELM` w/o linearize") everything else is the same.
 
 use std::collections::BTreeMap;

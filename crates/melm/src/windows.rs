@@ -7,11 +7,11 @@ use std::ops::Range;
 
 /// A range of tokens that the model reads at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Window {
+pub(crate) struct Window {
     /// All tokens of the window.
-    pub tokens: Range<usize>,
+    pub(crate) tokens: Range<usize>,
     /// The tokens that this window owns. The others are context, and owned by other windows.
-    pub own: Range<usize>,
+    pub(crate) own: Range<usize>,
 }
 
 /// Splits tokens into windows of at most `limit` pieces. Returns `None` if tokens that may not be separated are longer.
@@ -19,16 +19,7 @@ pub struct Window {
 /// Token `i` has `n_pieces[i]` pieces. `may_cut(i)` returns true if tokens `i - 1` and `i` may be separated. If all tokens
 /// fit, there is one window. Otherwise windows own about equal shares, of half the limit or less where cuts allow it,
 /// which leaves a quarter of the limit on each side for context.
-///
-/// ```
-/// use melm::windows::{Window, windows};
-/// let all = windows(&[3, 2, 4], 9, |_| true).unwrap();
-/// assert_eq!(all, [Window { tokens: 0..3, own: 0..3 }]);
-/// let cut = windows(&[1; 6], 4, |_| true).unwrap();
-/// assert_eq!(cut[1], Window { tokens: 1..5, own: 2..4 });
-/// assert_eq!(windows(&[3, 2, 4], 8, |_| false), None);
-/// ```
-pub fn windows(
+pub(crate) fn windows(
     n_pieces: &[usize],
     limit: usize,
     may_cut: impl Fn(usize) -> bool,
@@ -170,6 +161,15 @@ mod tests {
             let sizes = || found.iter().map(|window| window.own.len());
             prop_assert!(sizes().max().unwrap() - sizes().min().unwrap() <= 2);
         }
+    }
+
+    #[test]
+    fn tokens_that_fit_are_one_window_and_others_overlap() {
+        let all = windows(&[3, 2, 4], 9, |_| true).unwrap();
+        assert_eq!(all, [Window { tokens: 0..3, own: 0..3 }]);
+        let several = windows(&[1; 6], 4, |_| true).unwrap();
+        assert_eq!(several[1], Window { tokens: 1..5, own: 2..4 });
+        assert_eq!(windows(&[3, 2, 4], 8, |_| false), None);
     }
 
     #[test]

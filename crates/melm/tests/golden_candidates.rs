@@ -1,6 +1,7 @@
-//! What the model is asked, and what it answers, against transformers: see `tools/make_golden_candidates.py`.
+//! The linearized input and the predictions of the model compared with transformers; see
+//! `tools/make_golden_candidates.py`.
 //!
-//! As in the authors' code, which has no ban list, every piece is a candidate; mask positions are forced equal.
+//! Every piece is a candidate, as in the authors' code. The masked positions are given.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use melm_nn::mlm::{MaskedBatch, MaskedLmTape, Predictions};
 use melm_text::{Corpus, ReadOptions, Source};
 use serde::Deserialize;
 
-/// Of a log-probability, as in the engine's own golden tests.
+/// The tolerance of a log-probability, as in the golden tests of melm-nn.
 const TOLERANCE: f32 = 1e-4;
 
 #[derive(Deserialize)]
@@ -41,7 +42,7 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
     let cases: Vec<Case> = serde_json::from_str(&golden).unwrap();
     let corpus = corpus();
     let plan = Preset::ReferenceCode.plan(ModelSizes::both(ModelSize::Full));
-    // Rows of markers that hold nothing random can be made in Python too.
+    // Rows without random numbers can be computed in Python too.
     let markers = MarkerSettings { start: RowStart::RelatedWords, ..plan.markers };
     let (lm, _) = EntityLm::new(pretrained, &[&corpus], &markers, 1).unwrap();
     let linearized = lm.linearize(&corpus).unwrap();
@@ -73,12 +74,12 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
 }
 
 #[test]
-fn the_five_likeliest_pieces_of_a_tiny_model_are_those_of_transformers() {
+fn five_best_pieces_of_a_tiny_model_equal_those_of_transformers() {
     assert_equal(&Pretrained::open(&testdata("tiny")).unwrap(), "tiny.json");
 }
 
 #[test]
-fn the_five_likeliest_pieces_of_mini_are_those_of_transformers() {
+fn five_best_pieces_of_mini_equal_those_of_transformers() {
     let files = Embedded {
         config: melm_mini::CONFIG,
         tokenizer: melm_mini::TOKENIZER,

@@ -110,7 +110,7 @@ impl EntityLm {
     }
 
     /// The masker for the vocabulary of this model.
-    pub fn masker(&self) -> &Masker {
+    pub(crate) fn masker(&self) -> &Masker {
         &self.masker
     }
 }

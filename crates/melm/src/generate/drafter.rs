@@ -59,7 +59,7 @@ impl Drafter {
     }
 
     /// The settings.
-    pub fn settings(&self) -> &GenerateSettings {
+    pub(crate) fn settings(&self) -> &GenerateSettings {
         &self.settings
     }
 

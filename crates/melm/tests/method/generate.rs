@@ -1,4 +1,4 @@
-//! Section 2.3, with models that predict as badly as they can: no label ever shifts.
+//! Section 2.3 with random and adversarial models: labels never shift.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ pub(crate) fn key() -> StreamKey {
     Seed(5).stream("generate")
 }
 
-/// A tiny random model, its table padded as some are.
+/// A tiny random model. Its table is padded beyond the vocabulary, as in some published models.
 pub(crate) fn model(tokenizer: &Tokenizer, seed: u64) -> MaskedLm {
     let config = Config {
         vocab_size: tokenizer.n_pieces() + 3,
@@ -36,15 +36,15 @@ pub(crate) fn model(tokenizer: &Tokenizer, seed: u64) -> MaskedLm {
         n_heads: 2,
         intermediate_size: 8,
         max_position_embeddings: 300,
-        // Large weights: guesses depend on everything that is visible.
+        // With large weights, predictions depend on all visible pieces.
         initializer_range: 0.8,
         ..Config::default()
     };
     MaskedLm::random(&config, seed).unwrap()
 }
 
-/// Pushes the model towards all that a draft must not hold: by far the likeliest are then special pieces, markers,
-/// padding rows, bare word starts, parts of characters, and the pieces that could spell a marker.
+/// Gives the highest probabilities to what must not be in a draft: special pieces, markers, padding rows, bare word starts,
+/// parts of characters, and the pieces that could spell a marker.
 fn mislead(model: &mut MaskedLm, tokenizer: &Tokenizer) {
     let kinds = PieceKinds::new(tokenizer);
     let bias = model.parameters_mut().get_mut("lm_head.bias").unwrap();
@@ -88,7 +88,7 @@ fn settings() -> impl Strategy<Value = GenerateSettings> {
     })
 }
 
-/// The most pieces that the tiny models read.
+/// The longest input of the tiny models.
 const LIMIT: usize = 298;
 
 fn linearized(
@@ -120,8 +120,8 @@ pub(crate) fn one_round(
     drafter.round(&device, corpus, linearized, key(), round, &mut on_progress).unwrap().unwrap()
 }
 
-/// Everything that is promised of a draft, checked without the code that keeps the promise.
-fn assert_sound(
+/// Checks all guarantees about a draft, without using the code that implements them.
+fn assert_valid(
     corpus: &Corpus,
     draft: &Draft,
     tokenizer: &Tokenizer,
@@ -142,18 +142,24 @@ fn assert_sound(
         assert!(Token::new(new.as_str()).is_ok());
         let n_spaces = |token: &Token| token.as_str().matches(' ').count();
         assert_eq!(n_spaces(new), n_spaces(old), "{old} became {new}");
-        let is_odd = |c: char| c != ' ' && c.is_whitespace() || c.is_control() || c == '\u{fffd}';
-        assert!(!new.as_str().contains(is_odd), "{old} became {new:?}");
+        let is_invisible =
+            |c: char| c != ' ' && c.is_whitespace() || c.is_control() || c == '\u{fffd}';
+        assert!(!new.as_str().contains(is_invisible), "{old} became {new:?}");
         for added in tokenizer.added() {
             assert!(!new.as_str().contains(tokenizer.piece(*added)), "{old} became {new}");
         }
         assert!(!settings.banned.iter().any(|banned| banned == new.as_str()));
     }
-    assert_told(corpus, draft, tokenizer, settings);
+    assert_replacements_match(corpus, draft, tokenizer, settings);
 }
 
-/// What a draft says of its guesses is what happened.
-fn assert_told(corpus: &Corpus, draft: &Draft, tokenizer: &Tokenizer, settings: &GenerateSettings) {
+/// Checks that the replacements of a draft describe the difference from its source.
+fn assert_replacements_match(
+    corpus: &Corpus,
+    draft: &Draft,
+    tokenizer: &Tokenizer,
+    settings: &GenerateSettings,
+) {
     let source = &corpus.sentences()[draft.source.unwrap()];
     for replacement in &draft.replacements {
         let tokens = replacement.tokens.clone();
@@ -174,8 +180,8 @@ fn assert_told(corpus: &Corpus, draft: &Draft, tokenizer: &Tokenizer, settings: 
     }
 }
 
-/// Whether a corpus is read back as it was written: no row taken for a comment, none split or lost.
-fn survives_a_file(corpus: &Corpus) -> bool {
+/// Returns true if a corpus is equal after writing and reading: no row is taken for a comment, split or lost.
+fn survives_round_trip(corpus: &Corpus) -> bool {
     let mut bytes = Vec::new();
     corpus.write_conll(&mut bytes).unwrap();
     let source = Source::from_text("drafts.conll", String::from_utf8(bytes).unwrap());
@@ -194,7 +200,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn whatever_the_model_predicts_no_label_shifts(
+    fn labels_never_shift_whatever_the_model_predicts(
         corpus in corpus(), settings in settings(), seed: u64,
         (misled, marked, short) in any::<(bool, bool, bool)>(),
     ) {
@@ -215,17 +221,17 @@ proptest! {
                 prop_assert_eq!(sources, with);
             }
             for draft in &round.drafts {
-                assert_sound(&corpus, draft, &tokenizer, &settings);
+                assert_valid(&corpus, draft, &tokenizer, &settings);
             }
             let sentences: Vec<_> = corpus.sentences().iter().cloned()
                 .chain(round.drafts.into_iter().map(|draft| draft.sentence)).collect();
             let augmented = Corpus::new(corpus.types().clone(), corpus.scheme(), sentences).unwrap();
-            prop_assert!(!survives_a_file(&corpus) || survives_a_file(&augmented));
+            prop_assert!(!survives_round_trip(&corpus) || survives_round_trip(&augmented));
         }
     }
 
     #[test]
-    fn drafts_depend_on_neither_batches_nor_neighbours(corpus in corpus(), settings in settings()) {
+    fn drafts_do_not_depend_on_batches_or_other_sentences(corpus in corpus(), settings in settings()) {
         let mut tokenizer = tokenizer("unigram");
         let all = linearized(&corpus, &mut tokenizer, true, LIMIT);
         let other = GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..settings.clone() };
@@ -244,9 +250,9 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Mini's tokenizer normalises (NFKC) and has a large vocabulary: what is not masked must be copied all the same.
+    /// Mini's tokenizer normalises (NFKC) and has a large vocabulary. Tokens that are not masked must still be copied.
     #[test]
-    fn nor_with_a_real_vocabulary(corpus in corpus(), settings in settings(), seed: u64, misled: bool) {
+    fn labels_never_shift_with_the_vocabulary_of_mini(corpus in corpus(), settings in settings(), seed: u64, misled: bool) {
         let tokenizer = &*MINI;
         let linearized = linearize(&corpus, tokenizer, None, LIMIT).unwrap();
         let mut model = model(tokenizer, seed);
@@ -255,7 +261,7 @@ proptest! {
         }
         let mut drafter = drafter(model, tokenizer, &settings);
         for draft in one_round(&mut drafter, &corpus, &linearized, 1).drafts {
-            assert_sound(&corpus, &draft, tokenizer, &settings);
+            assert_valid(&corpus, &draft, tokenizer, &settings);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The guesses themselves, against the model asked directly, and the options that shape them.
+//! The chosen pieces compared with the predictions of the model, and the options of generation.
 
 use std::ops::ControlFlow;
 
@@ -17,7 +17,7 @@ use crate::support::{read, tokenizer};
 const TEXT: &str = "the/O Partyelection/B-PER Soman/I-PER in/O Lander/B-ORG and/O |/O \
                     of/O Tarin/B-ORG Sonder/I-ORG Partis/I-ORG ,/O Anders/B-PER";
 
-fn opened(name: &str) -> (Corpus, Tokenizer, LinearizedCorpus) {
+fn linearized(name: &str) -> (Corpus, Tokenizer, LinearizedCorpus) {
     let corpus = read(TEXT);
     let mut tokenizer = tokenizer(name);
     let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
@@ -30,7 +30,7 @@ fn drafter_with(tokenizer: &Tokenizer, settings: &GenerateSettings) -> Drafter {
     drafter(model(tokenizer, 17), tokenizer, settings)
 }
 
-/// All pieces that may begin, or go on with, a word at one masked position, best first: by brute force.
+/// All pieces that are not unfit at one masked position, most probable first, by brute force.
 fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usize) -> Vec<u32> {
     let mut batch = MaskedBatch::default();
     batch.sentences.push(pieces, 0);
@@ -44,7 +44,7 @@ fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usi
     place.filter(|piece| kinds.kind(*piece) != PieceKind::Unfit).collect()
 }
 
-/// Replays one window: each guess must be the piece that the model ranks there, given what was visible then.
+/// Fills one window again. Each chosen piece must have its rank among the model's predictions, given what was visible.
 fn replay(
     window: &Linearized,
     model: &MaskedLm,
@@ -69,9 +69,9 @@ fn replay(
 }
 
 #[test]
-fn guesses_are_the_models_in_both_orders() {
+fn chosen_pieces_have_their_rank_in_both_fill_orders() {
     for name in ["unigram", "byte_level"] {
-        let (corpus, tokenizer, linearized) = opened(name);
+        let (corpus, tokenizer, linearized) = linearized(name);
         for order in [FillOrder::AtOnce, FillOrder::LeftToRight] {
             let settings = GenerateSettings { order, ..GenerateSettings::default() };
             let mut drafter = drafter_with(&tokenizer, &settings);
@@ -93,8 +93,8 @@ fn guesses_are_the_models_in_both_orders() {
 }
 
 #[test]
-fn rounds_differ_and_each_can_be_made_alone() {
-    let (corpus, tokenizer, linearized) = opened("unigram");
+fn rounds_differ_and_do_not_depend_on_earlier_rounds() {
+    let (corpus, tokenizer, linearized) = linearized("unigram");
     let settings = GenerateSettings::default();
     let device = Device::cpu(2);
     let mut drafter = drafter_with(&tokenizer, &settings);
@@ -108,8 +108,8 @@ fn rounds_differ_and_each_can_be_made_alone() {
 }
 
 #[test]
-fn case_script_and_bans_are_kept() {
-    let (corpus, tokenizer, linearized) = opened("unigram");
+fn casing_and_bans_are_respected() {
+    let (corpus, tokenizer, linearized) = linearized("unigram");
     let mask = GenerationMask { scope: Scope::Whole, ..GenerationMask::default() };
     let plain = GenerateSettings { mask, ..GenerateSettings::default() };
     let settings = GenerateSettings { keep_case: true, ..plain.clone() };
@@ -140,7 +140,7 @@ fn case_script_and_bans_are_kept() {
 
 #[test]
 fn progress_is_reported_for_every_window_and_can_stop_the_round() {
-    let (corpus, tokenizer, linearized) = opened("unigram");
+    let (corpus, tokenizer, linearized) = linearized("unigram");
     let settings =
         GenerateSettings { pieces_per_batch: 1.try_into().unwrap(), ..GenerateSettings::default() };
     let device = Device::cpu(1);

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 
 use crate::support::{TINY, corpus, mini, read, tokenizer};
 
-/// The paper's sentence, literally: texts of pieces and markers in order.
-fn by_the_paper(corpus: &Corpus, sentence: &Sentence, tokenizer: &Tokenizer) -> Vec<String> {
+/// The texts of pieces and markers, by a literal reading of the paper.
+fn expected_by_paper(corpus: &Corpus, sentence: &Sentence, tokenizer: &Tokenizer) -> Vec<String> {
     let mut texts = vec!["<s>".to_owned()];
     for (token, tag) in sentence.tokens().iter().zip(sentence.tags()) {
         let marker = format!("<{}>", corpus.types().spell(*tag, corpus.scheme()));
@@ -24,7 +24,7 @@ fn by_the_paper(corpus: &Corpus, sentence: &Sentence, tokenizer: &Tokenizer) -> 
     texts
 }
 
-fn all(corpus: &Corpus, tokenizer: &mut Tokenizer, limit: usize) -> LinearizedCorpus {
+fn linearize_marked(corpus: &Corpus, tokenizer: &mut Tokenizer, limit: usize) -> LinearizedCorpus {
     let markers = Markers::from_corpora(&[corpus], tokenizer).unwrap();
     linearize(corpus, tokenizer, Some(&markers), limit).unwrap()
 }
@@ -48,17 +48,17 @@ fn unlinearized(window: &Linearized) -> Encoded {
 
 proptest! {
     #[test]
-    fn it_is_what_the_paper_says_and_unlinearizing_is_exact(corpus in corpus()) {
+    fn windows_match_the_paper_and_unlinearizing_is_exact(corpus in corpus()) {
         for name in TINY {
             let mut tokenizer = tokenizer(name);
-            let found = all(&corpus, &mut tokenizer, usize::MAX);
+            let found = linearize_marked(&corpus, &mut tokenizer, usize::MAX);
             let with: Vec<_> = (0..).zip(corpus.sentences()).filter(|(_, s)| s.mentions().count() > 0).collect();
             prop_assert_eq!(found.windows.len(), with.len());
             prop_assert_eq!(found.n_without_mentions, corpus.sentences().len() - with.len());
             prop_assert_eq!((found.n_windowed, found.n_left_out), (0, 0));
             for (linearized, (number, sentence)) in found.windows.iter().zip(with) {
                 prop_assert_eq!(linearized.sentence, number);
-                prop_assert_eq!(texts(linearized, &tokenizer), by_the_paper(&corpus, sentence, &tokenizer));
+                prop_assert_eq!(texts(linearized, &tokenizer), expected_by_paper(&corpus, sentence, &tokenizer));
                 let encoded = tokenizer.encode(sentence.tokens()).unwrap();
                 let again = unlinearized(linearized);
                 prop_assert_eq!((again.pieces, again.tokens), (encoded.pieces, encoded.tokens));
@@ -67,7 +67,7 @@ proptest! {
     }
 
     #[test]
-    fn windows_fit_and_show_every_mention_whole_exactly_once(corpus in corpus(), limit in 3usize..40, marked: bool) {
+    fn windows_fit_and_contain_every_mention_exactly_once(corpus in corpus(), limit in 3usize..40, marked: bool) {
         let mut tokenizer = tokenizer("unigram");
         let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
         let found = linearize(&corpus, &tokenizer, marked.then_some(&markers), limit).unwrap();
@@ -100,10 +100,10 @@ proptest! {
 }
 
 #[test]
-fn an_example_with_every_piece_in_its_place() {
+fn an_example_has_the_expected_pieces_and_ranges() {
     let corpus = read("near/O Bad/B-LOC Godesberg/I-LOC");
     let mut tokenizer = mini();
-    let found = all(&corpus, &mut tokenizer, 512);
+    let found = linearize_marked(&corpus, &mut tokenizer, 512);
     let window = &found.windows[0];
     assert_eq!(
         texts(window, &tokenizer).join(" "),
@@ -118,8 +118,8 @@ fn an_example_with_every_piece_in_its_place() {
 fn a_mention_that_does_not_fit_becomes_context_and_is_counted() {
     let corpus = read("a/B-X b/I-X c/I-X d/I-X e/O f/O g/B-X h/O");
     let mut tokenizer = tokenizer("byte_level");
-    // Two pieces a token, or one; four entity tokens take twelve pieces or more.
-    let found = all(&corpus, &mut tokenizer, 2 + 11);
+    // Each token has one or two pieces and two markers, so four entity tokens take at least twelve.
+    let found = linearize_marked(&corpus, &mut tokenizer, 2 + 11);
     assert_eq!((found.n_left_out, found.n_windowed), (1, 0));
     assert!(found.windows[0].entities.iter().all(|entity| entity.mention == 1));
 }

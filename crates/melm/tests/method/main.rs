@@ -1,4 +1,4 @@
-//! The method's stages against the paper's text, and the promise that no label ever shifts.
+//! The stages of the method compared with the paper's text, and the guarantee that labels never shift.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod edges;

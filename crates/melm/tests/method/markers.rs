@@ -1,4 +1,4 @@
-//! Section 2.1: markers for any tag set, their rows started from related words.
+//! Section 2.1: markers for any tag set, with rows initialised from related words.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ fn row(model: &MaskedLm, id: u32) -> Vec<f32> {
 }
 
 #[test]
-fn markers_are_spelt_as_the_corpus_spells_its_tags() {
+fn markers_are_spelled_as_the_tags_of_the_corpus() {
     for (text, expected) in [
         ("a/B-PER b/I-PER c/O", "<B-PER> <I-PER>"),
         ("a/B b/I c/O d/B", "<B> <I>"),
@@ -42,7 +42,7 @@ fn markers_are_spelt_as_the_corpus_spells_its_tags() {
 }
 
 #[test]
-fn rows_and_biases_start_as_the_mean_over_related_words() {
+fn rows_and_biases_are_initialised_as_the_mean_over_related_words() {
     let corpus = read("a/B-ORG b/I-ORG c/O d/B-Stadt");
     let mut tokenizer = mini();
     let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
@@ -54,11 +54,14 @@ fn rows_and_biases_start_as_the_mean_over_related_words() {
     let given = BTreeMap::from([("Stadt".to_owned(), vec!["city".to_owned(), "town".to_owned()])]);
     let starts =
         markers.initialise(&mut model, &tokenizer, RowStart::RelatedWords, &given).unwrap();
-    let said: Vec<_> = starts
+    let reported: Vec<_> = starts
         .iter()
         .map(|s| format!("{} {} {}", s.marker, s.words.join("+"), s.n_pieces))
         .collect();
-    assert_eq!(said, ["<B-ORG> organization 1", "<B-Stadt> city+town 2", "<I-ORG> organization 1"]);
+    assert_eq!(
+        reported,
+        ["<B-ORG> organization 1", "<B-Stadt> city+town 2", "<I-ORG> organization 1"]
+    );
 
     let id = |piece: &str| tokenizer.id(piece).unwrap();
     assert_eq!(row(&model, id("<B-ORG>")), row(&model, id("▁organization")));
@@ -73,7 +76,7 @@ fn rows_and_biases_start_as_the_mean_over_related_words() {
 }
 
 #[test]
-fn rows_can_start_at_random_or_as_in_the_authors_code() {
+fn rows_can_be_random_or_as_in_the_authors_code() {
     let corpus = read("a/B-ORG b/O");
     let mut tokenizer = mini();
     let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
@@ -96,14 +99,14 @@ fn rows_can_start_at_random_or_as_in_the_authors_code() {
 }
 
 #[test]
-fn without_a_known_piece_the_drawn_row_stays_and_that_is_said() {
+fn without_a_known_piece_the_row_stays_random_and_is_reported() {
     let corpus = read("a/B-X b/O");
     let mut tokenizer = tokenizer("unigram");
     let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
     let mut model = model(tokenizer.n_pieces());
     let (_, id) = markers.iter().next().unwrap();
     let drawn = row(&model, id);
-    // Invisible: its only piece is `<unk>`.
+    // The empty word has no visible character; its only piece is `<unk>`.
     let given = BTreeMap::from([("X".to_owned(), vec![String::new()])]);
     let starts =
         markers.initialise(&mut model, &tokenizer, RowStart::RelatedWords, &given).unwrap();

@@ -1,4 +1,4 @@
-//! Sections 2.2 and 2.3: the masks against a literal reading of the paper, and against their exact distributions.
+//! Sections 2.2 and 2.3: masks compared with a literal reading of the paper and with their exact distributions.
 
 use std::num::NonZeroU32;
 
@@ -36,8 +36,8 @@ fn key() -> StreamKey {
     Seed(11).stream("mask")
 }
 
-/// The positions between the markers of each mention that can be guessed, found by walking over the pieces.
-fn guessable(corpus: &Corpus, window: &Linearized, tokenizer: &Tokenizer) -> Vec<Vec<usize>> {
+/// The positions of each mention that can be masked, found by walking over tokens and markers.
+fn maskable(corpus: &Corpus, window: &Linearized, tokenizer: &Tokenizer) -> Vec<Vec<usize>> {
     let sentence = &corpus.sentences()[window.sentence];
     let kinds = PieceKinds::new(tokenizer);
     let mut at = 1;
@@ -58,7 +58,7 @@ fn guessable(corpus: &Corpus, window: &Linearized, tokenizer: &Tokenizer) -> Vec
 
 proptest! {
     #[test]
-    fn training_masks_are_what_the_paper_says(corpus in corpus(), eta in 0.0..=1.0, epoch in 0u64..4) {
+    fn training_masks_match_the_paper(corpus in corpus(), eta in 0.0..=1.0, epoch in 0u64..4) {
         for name in TINY {
             let mut tokenizer = tokenizer(name);
             let (windows, masker) = windows(&corpus, &mut tokenizer);
@@ -67,7 +67,7 @@ proptest! {
                 let masked = masker.for_training(window, &settings, key(), epoch);
                 // "randomly mask entity tokens in the linearized sentence X with masking ratio eta"
                 let mut generator = key().at(epoch).at(window.sentence as u64).at(0).generator();
-                let expected: Vec<_> = guessable(&corpus, window, &tokenizer).concat().into_iter()
+                let expected: Vec<_> = maskable(&corpus, window, &tokenizer).concat().into_iter()
                     .filter(|_| generator.uniform() < eta).collect();
                 prop_assert_eq!(&masked.positions, &expected);
                 prop_assert_eq!(restored(&masked), window.pieces.clone());
@@ -78,7 +78,7 @@ proptest! {
     }
 
     #[test]
-    fn generation_masks_are_what_the_paper_says(corpus in corpus(), mu in 0.0..=1.0) {
+    fn generation_masks_match_the_paper(corpus in corpus(), mu in 0.0..=1.0) {
         for name in TINY {
             let mut tokenizer = tokenizer(name);
             let (windows, masker) = windows(&corpus, &mut tokenizer);
@@ -89,7 +89,7 @@ proptest! {
                 let mut expected = Vec::new();
                 // "For each entity mention comprising of n tokens, we randomly sample a dynamic masking rate epsilon
                 // from N(mu, sigma^2), where sigma^2 is set as 1/n^2"; the source adds: a number in [1, n].
-                for mention in guessable(&corpus, window, &tokenizer).iter().filter(|m| !m.is_empty()) {
+                for mention in maskable(&corpus, window, &tokenizer).iter().filter(|m| !m.is_empty()) {
                     let n = mention.len() as f64;
                     let count = std::iter::repeat_with(|| (mu * n + generator.normal()).round())
                         .find(|count| (1.0..=n).contains(count)).unwrap();
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_tokens_are_masked_whole_or_not_at_all(corpus in corpus()) {
+    fn tokens_as_units_are_masked_completely_or_not_at_all(corpus in corpus()) {
         for name in TINY {
             let mut tokenizer = tokenizer(name);
             let (windows, masker) = windows(&corpus, &mut tokenizer);
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// One mention of `n` tokens of one piece each.
+/// A window with one mention of `n` tokens, each of one piece.
 fn mention_of(n: usize) -> (Linearized, Masker) {
     let text = "a/B-X ".to_owned() + &"a/I-X ".repeat(n - 1) + "a/O";
     let mut tokenizer = tokenizer("byte_level");
@@ -185,12 +185,12 @@ fn every_unit_is_masked_at_the_training_rate() {
                 1.0;
         }
     }
-    // 5 standard deviations of a binomial share.
+    // The tolerance is 5 standard deviations of a binomial share.
     assert!(counts.iter().all(|n: &f64| (n / 10_000.0 - 0.7).abs() < 0.023), "{counts:?}");
 }
 
 #[test]
-fn cycled_masks_come_back_and_fresh_ones_do_not() {
+fn cycled_masks_repeat_and_others_do_not() {
     let (window, masker) = mention_of(40);
     let cycled = Refresh::Cycled(NonZeroU32::new(30).unwrap());
     let draw = |refresh, epoch| {
@@ -203,7 +203,7 @@ fn cycled_masks_come_back_and_fresh_ones_do_not() {
 }
 
 #[test]
-fn scopes_differ_in_what_they_count() {
+fn scopes_draw_from_different_groups() {
     let corpus = read("Partyelection/B-X a/I-X the/O");
     let mut tokenizer = tokenizer("unigram");
     let (windows, masker) = windows(&corpus, &mut tokenizer);
@@ -213,7 +213,7 @@ fn scopes_differ_in_what_they_count() {
         masker.for_generation(window, &settings, key().at(round)).positions
     };
     let all = draw(Scope::Whole, 0);
-    assert_eq!(all, guessable(&corpus, window, &tokenizer).concat());
+    assert_eq!(all, maskable(&corpus, window, &tokenizer).concat());
     let last = window.entities[1].piece_range.end - 1;
     assert!((0..50).all(|round| draw(Scope::Token, round).contains(&last)));
     assert!((0..50).any(|round| !draw(Scope::Mention, round).contains(&last)));

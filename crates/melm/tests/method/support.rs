@@ -1,4 +1,4 @@
-//! Random corpora over every scheme, and the tokenizers to read them with.
+//! Random corpora in every scheme, and tokenizers.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ pub(crate) fn mini() -> Tokenizer {
     Tokenizer::from_files(files).unwrap()
 }
 
-/// A corpus as a file holds it: `token tag` rows.
+/// Reads a corpus from `token/tag` pairs; `|/O` ends a sentence.
 pub(crate) fn read(text: &str) -> Corpus {
     let rows: String =
         text.split_ascii_whitespace().map(|row| row.replace('/', " ") + "\n").collect();
@@ -33,7 +33,7 @@ pub(crate) fn read(text: &str) -> Corpus {
     Corpus::read(&source, &ReadOptions::default()).unwrap()
 }
 
-/// Tokens as corpora have them, and as they should not have them.
+/// Usual and unusual tokens.
 fn token() -> impl Strategy<Value = Token> {
     let texts = prop_oneof![
         6 => "[A-Z]?[a-z]{1,9}",
@@ -46,12 +46,12 @@ fn token() -> impl Strategy<Value = Token> {
     texts.prop_filter_map("no token", |text| Token::new(&text).ok())
 }
 
-/// A token, and what it does: stays outside, begins a mention of a type, or goes on with the one before.
+/// A token, and whether it is outside, begins a mention of a type, or continues the mention before it.
 fn step() -> impl Strategy<Value = (Token, Step)> {
     let step = prop_oneof![
         4 => Just(Step::Outside),
         3 => (0usize..3).prop_map(Step::Begin),
-        3 => Just(Step::GoOn),
+        3 => Just(Step::Continue),
     ];
     (token(), step)
 }
@@ -60,16 +60,16 @@ fn step() -> impl Strategy<Value = (Token, Step)> {
 enum Step {
     Outside,
     Begin(usize),
-    GoOn,
+    Continue,
 }
 
-/// Corpora of up to four sentences in any scheme, over types with and without a name.
+/// Corpora of up to four sentences in any scheme, with named or unnamed types.
 pub(crate) fn corpus() -> impl Strategy<Value = Corpus> {
     let sentences = prop::collection::vec(prop::collection::vec(step(), 1..14), 1..5);
     (prop::sample::select(Scheme::ALL.to_vec()), sentences, any::<bool>()).prop_map(
-        |(scheme, sentences, nameless)| {
+        |(scheme, sentences, is_unnamed)| {
             let mut types = EntityTypes::default();
-            let names = if nameless { [""; 3] } else { ["PER", "creative work", "ORG"] };
+            let names = if is_unnamed { [""; 3] } else { ["PER", "creative work", "ORG"] };
             let handles = names.map(|name| types.intern(name));
             let sentences = sentences.into_iter().map(|steps| {
                 let mut mentions: Vec<Mention> = Vec::new();
@@ -79,7 +79,9 @@ pub(crate) fn corpus() -> impl Strategy<Value = Corpus> {
                             let entity_type = handles[*kind];
                             mentions.push(Mention { entity_type, tokens: at..at + 1 });
                         }
-                        (Step::GoOn, Some(last)) if last.tokens.end == at => last.tokens.end += 1,
+                        (Step::Continue, Some(last)) if last.tokens.end == at => {
+                            last.tokens.end += 1;
+                        }
                         _ => {}
                     }
                 }

@@ -1,4 +1,4 @@
-//! Ids and ranges as Hugging Face gives them; see `tools/make_pieces_golden.py`.
+//! Ids and ranges compared with Hugging Face's; see `tools/make_pieces_golden.py`.
 
 use std::fs::read_to_string;
 
@@ -6,7 +6,7 @@ use melm::pieces::{Encoded, Tokenizer};
 
 use crate::{MINI, repository, testdata};
 
-/// A sentence with its encoding in full.
+/// A sentence with its complete encoding.
 #[derive(serde::Deserialize)]
 struct Golden {
     tokens: Vec<String>,
@@ -15,7 +15,7 @@ struct Golden {
     n_invisible: usize,
 }
 
-fn check_in_full(tokenizer: &Tokenizer, file: &str) -> usize {
+fn check_complete(tokenizer: &Tokenizer, file: &str) -> usize {
     let text = read_to_string(testdata(file)).unwrap();
     let golden: Vec<Golden> = serde_json::from_str(&text).unwrap();
     for Golden { tokens, pieces, words, n_invisible } in &golden {
@@ -26,13 +26,13 @@ fn check_in_full(tokenizer: &Tokenizer, file: &str) -> usize {
             assert_eq!(found.tokens[place], expected.tokens[place], "{token:?} in {tokens:?}");
         }
         assert_eq!(found, expected, "{tokens:?}");
-        // Once more, now that every token is remembered.
+        // Again, now that every token is in the cache.
         assert_eq!(tokenizer.encode(tokens).unwrap(), expected, "{tokens:?}");
     }
     golden.iter().map(|golden| golden.n_invisible).sum()
 }
 
-/// 64-bit FNV-1a over the little-endian u32s of ids and range ends, behind their counts.
+/// 64-bit FNV-1a over little-endian u32s: the number of pieces, the ids, the ends of the ranges.
 fn fingerprint(encoded: &Encoded) -> String {
     let n_pieces = u32::try_from(encoded.pieces.len()).unwrap();
     let ends = encoded.tokens.iter().map(|word| word.end);
@@ -44,7 +44,7 @@ fn fingerprint(encoded: &Encoded) -> String {
     format!("{value:016x}")
 }
 
-/// The tokens of each sentence, by the plainest reading of the format.
+/// The tokens of each sentence, by a minimal reader of the format.
 fn read_conll(name: &str) -> Vec<Vec<String>> {
     let text = read_to_string(repository().join("examples/politics").join(name)).unwrap();
     let sentences = text.split("\n\n").map(|sentence| {
@@ -55,7 +55,7 @@ fn read_conll(name: &str) -> Vec<Vec<String>> {
 }
 
 #[test]
-fn real_sentences_in_four_languages_have_the_pieces_of_hugging_face() {
+fn sentences_in_four_languages_are_encoded_as_by_hugging_face() {
     let written = read_to_string(testdata("written.txt")).unwrap();
     let written = written.lines().map(|line| line.split(' ').map(str::to_owned).collect());
     let sentences: Vec<Vec<String>> = ["train.conll", "dev.conll", "test.conll"]
@@ -73,17 +73,17 @@ fn real_sentences_in_four_languages_have_the_pieces_of_hugging_face() {
 }
 
 #[test]
-fn unicode_traps_keep_their_alignment() {
-    let n_invisible = check_in_full(&MINI, "mini_traps.json");
-    assert!(n_invisible > 20, "the traps hold tokens without any piece: {n_invisible}");
+fn unusual_unicode_keeps_its_alignment() {
+    let n_invisible = check_complete(&MINI, "mini_traps.json");
+    assert!(n_invisible > 20, "the file has tokens without any piece: {n_invisible}");
 }
 
 #[test]
-fn a_tokenizer_as_transformers_saves_it_for_xlm_r_agrees() {
-    check_in_full(&Tokenizer::open(&testdata("unigram")).unwrap(), "unigram_golden.json");
+fn a_unigram_tokenizer_saved_by_transformers_agrees() {
+    check_complete(&Tokenizer::open(&testdata("unigram")).unwrap(), "unigram_golden.json");
 }
 
 #[test]
-fn byte_level_pieces_as_roberta_has_them_agree() {
-    check_in_full(&Tokenizer::open(&testdata("byte_level")).unwrap(), "byte_level_golden.json");
+fn a_byte_level_tokenizer_as_of_roberta_agrees() {
+    check_complete(&Tokenizer::open(&testdata("byte_level")).unwrap(), "byte_level_golden.json");
 }

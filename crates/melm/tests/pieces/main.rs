@@ -1,4 +1,4 @@
-//! Pieces and alignment: equal to Hugging Face's, and true to the corpus whatever it holds.
+//! Pieces and alignment: equal to Hugging Face's, and correct for any text of a corpus.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod golden;

@@ -1,11 +1,11 @@
-//! Special pieces and markers are placed by us, never by a corpus.
+//! Special pieces and markers never come from the text of a corpus.
 
 use melm::Error;
 use melm::pieces::Tokenizer;
 
 use crate::{MINI, mini, testdata};
 
-/// All three kinds of tokenizer, each with markers.
+/// Mini's tokenizer and two tiny ones, each with markers.
 fn tokenizers() -> [Tokenizer; 3] {
     let mut all = [
         mini(),
@@ -31,7 +31,7 @@ fn markers_get_the_ids_after_the_vocabulary() {
 }
 
 #[test]
-fn a_marker_may_not_be_a_piece_already() {
+fn a_marker_that_is_already_a_piece_is_refused() {
     for taken in ["<mask>", "<s>", "", "\u{2581}de"] {
         assert!(MINI.id(taken).is_some() || taken.is_empty());
         let error = mini().add_markers(&[taken]).unwrap_err();
@@ -40,7 +40,7 @@ fn a_marker_may_not_be_a_piece_already() {
 }
 
 #[test]
-fn the_text_of_a_special_piece_or_marker_is_spelled_out() {
+fn the_text_of_a_special_piece_or_marker_becomes_ordinary_pieces() {
     for tokenizer in tokenizers() {
         let specials = tokenizer.specials();
         let placed = [specials.bos, specials.eos, specials.pad, specials.mask];
@@ -65,7 +65,7 @@ fn the_text_of_a_special_piece_or_marker_is_spelled_out() {
             }
         }
         let spelled = tokenizer.encode(&["<unk>"]).unwrap();
-        // The tiny unigram has no `<` and says so with the one piece it has for that; the others spell.
+        // The tiny unigram tokenizer has no `<`, so `<unk>` is right there.
         let lacks_characters = tokenizer.id("<").is_none();
         assert!(lacks_characters || !spelled.pieces.contains(&specials.unk));
     }

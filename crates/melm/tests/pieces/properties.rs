@@ -1,10 +1,10 @@
-//! The invariant of `Encoded`, for any text.
+//! The invariants of `Encoded` for any text.
 
 use proptest::prelude::*;
 
 use crate::MINI;
 
-/// Tokens as corpora have them, and as they should not have them.
+/// Usual and unusual tokens.
 fn token() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => any::<String>(),

@@ -16,7 +16,7 @@ table() { # TABLE GRID TITLE
 }
 echo "# Tables of the test sets"
 echo
-echo "Written by \`tables.sh\` from the ledgers beside it; how to read them: docs/results.md. In brackets the paper's value: XLM-R, ten epochs, whatever our budget."
+echo "\`tables.sh\` writes this page from the ledgers in this folder. docs/results.md explains the tables. The values in brackets are the paper's: XLM-R, ten epochs, also next to our other budgets."
 echo
 table mono mono "one language, 100 and 200 sentences"
 table mono large "one language, 400 and 800 sentences"

@@ -1,4 +1,4 @@
-// Adam over numbers in a row, the table's gradient included, and the norm of all gradients.
+// Adam's rule over consecutive parameters, and the norm of all gradients.
 
 const u32 NORM_THREADS = 256;
 
@@ -6,9 +6,9 @@ struct Rule {
     float beta1;
     float beta2;
     float eps;
-    float rate;   // learning rate over the first bias correction
-    float root;   // one over the root of the second
-    float keep;   // what weight decay leaves
+    float rate;   // learning rate divided by the first bias correction
+    float root;   // one over the square root of the second bias correction
+    float keep;   // the factor of weight decay
 };
 
 DEVICE void update(Rule rule, float g, float& value, float& mean, float& square) {
@@ -17,8 +17,8 @@ DEVICE void update(Rule rule, float g, float& value, float& mean, float& square)
     value = value * rule.keep - rule.rate * mean / (sqrtf(square) * rule.root + rule.eps);
 }
 
-// Rows that the input looked up: piece u has the rows from starts[u] to starts[u + 1] of `order`; of[piece] is u + 1, or 0
-// where there is none.
+// The table rows that the input looked up. The gradients of the u-th looked-up piece are the rows order[starts[u]] to
+// order[starts[u + 1] - 1]. of[piece] is u + 1, or 0 if the piece was not looked up.
 struct Lookups {
     Span<const u32> pieces;
     Span<const u32> starts;
@@ -33,7 +33,7 @@ DEVICE float lookup_sum(Lookups lookups, u32 u, u32 c) {
     return sum;
 }
 
-// Four numbers, or the last n.
+// Reads four numbers, or the last n < 4.
 template <class T>
 DEVICE void load4(float out[4], Span<T> from, u64 i, u32 n) {
     if (n == 4 && (u64)&from[i] % 16 == 0) {
@@ -55,14 +55,14 @@ DEVICE void store4(const float x[4], Span<float> to, u64 i, u32 n) {
     }
 }
 
-// Enters the pieces that were looked up into the list by piece, or takes them out again.
+// Enters the looked-up pieces into `of`, or removes them again.
 KERNEL list_lookups(Lookups lookups, u32 enters) {
     u32 u = blockIdx.x * blockDim.x + threadIdx.x;
     if (u < lookups.pieces.len) lookups.of[lookups.pieces[u]] = enters ? u + 1 : 0;
 }
 
-// Four numbers at once; `product` is the copy that products read, where it is another. With
-// lookups the numbers are rows of the table from `first` on, and the looked-up rows belong to their gradient.
+// Each thread changes four numbers. `product` is the bf16 copy of the weights, or empty. With lookups the numbers are
+// table rows from `first` on, and the gradients of looked-up rows are added to `gradient`.
 KERNEL adam(Span<float> values, Span<float> means, Span<float> squares, Span<const float> gradient,
             Span<product_t> product, Rule rule, Span<const float> clip, Lookups lookups, u32 first) {
     u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
@@ -97,13 +97,13 @@ KERNEL adam(Span<float> values, Span<float> means, Span<float> squares, Span<con
 #endif
 }
 
-// The looked-up rows on top of the gradient of the whole table: for looking at it.
+// Adds the gradients of looked-up rows to the gradient of the whole table: for tests.
 KERNEL add_lookups(Lookups lookups, Span<float> gradient) {
     u64 row = (u64)lookups.pieces[blockIdx.x] * HIDDEN;
     for (u32 c = threadIdx.x; c < HIDDEN; c += blockDim.x) gradient[row + c] += lookup_sum(lookups, blockIdx.x, c);
 }
 
-// Each block's share of the sum of squares.
+// The sum of squares; each block writes its part.
 KERNEL square_sums(Span<const float> x, Span<double> out) {
     double sum = 0.0;
     u64 n_quads = (u64)x.data % 16 == 0 ? x.len / 4 : 0, step = (u64)gridDim.x * NORM_THREADS;
@@ -117,7 +117,7 @@ KERNEL square_sums(Span<const float> x, Span<double> out) {
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// |P^T Z|^2 is the sum over the elements of P P^T * Z Z^T; P P^T comes in parts.
+// |P^T Z|^2 is the sum over all elements of P P^T times those of Z Z^T. P P^T is given in parts.
 KERNEL gram_dot(Span<const float> errors, Span<const float> states, u32 n_parts, Span<double> out) {
     double sum = 0.0;
     for (u64 i = (u64)blockIdx.x * NORM_THREADS + threadIdx.x; i < states.len; i += (u64)gridDim.x * NORM_THREADS) {
@@ -129,7 +129,8 @@ KERNEL gram_dot(Span<const float> errors, Span<const float> states, u32 n_parts,
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// What the looked-up rows add: their own square, and twice their product with the head's rows. A block a piece.
+// What the looked-up rows add to the squared norm: their own square, and twice their product with the head's part of the
+// gradient. One block for each piece.
 KERNEL lookup_norm(Lookups lookups, Span<const product_t> errors, Span<const product_t> states, u32 n_rows, u32 stride,
                    Span<double> out) {
     u32 piece = lookups.pieces[blockIdx.x];
@@ -145,7 +146,7 @@ KERNEL lookup_norm(Lookups lookups, Span<const product_t> errors, Span<const pro
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// The norm, and what clipping to `most` leaves of a gradient. One block.
+// The norm, and the factor that clips gradients to the norm `most`. One block.
 KERNEL finish_norm(Span<const double> parts, float most, Span<double> norm, Span<float> clip) {
     double sum = 0.0;
     for (u64 i = threadIdx.x; i < parts.len; i += NORM_THREADS) sum += parts[i];

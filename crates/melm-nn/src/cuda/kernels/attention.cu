@@ -1,19 +1,20 @@
-// Attention over packed rows: no score is ever written to memory. Plain f32 arithmetic: at the length of sentences it
-// costs less than the products around it.
+// Attention over packed rows. Scores are never written to global memory. All arithmetic is in f32: at the length of
+// sentences attention costs less than the products around it.
 //
-// A warp works on GROUP rows at once; its lanes stand for a tile of TILE rows on the other side. Forward and for the
-// gradient of queries the group is queries and the tile keys; for the gradient of keys and values it is the other way.
+// A warp works on a group of GROUP rows; each of its lanes works on one row of a tile of TILE rows. In the forward pass
+// and for the gradient of queries the group holds queries and the tile keys. For the gradients of keys and values the
+// group holds keys and the tile queries.
 
 const u32 GROUP = 4;
-// Fewer where heads are large, so that their rows fit shared memory.
+// Fewer warps for large heads, so that their rows fit into shared memory.
 const u32 WARPS = HEAD_SIZE <= 96 ? 4 : 2;
 const u32 TILE = WARP;
 const u32 HEAD_PADDED = (HEAD_SIZE + 3) / 4 * 4;
-// Rows start at different banks, and at multiples of 16 bytes.
+// Rows start in different banks of shared memory, and at multiples of 16 bytes.
 const u32 STRIDE = HEAD_PADDED + 4;
 const u32 PER_HEAD_LANE = (HEAD_SIZE + WARP - 1) / WARP;
 
-// A block's rows: rows first.. of the sentence that starts at `start`.
+// The rows of a block: from row `first` on of the sentence that starts at row `start` and has `length` rows.
 struct Task {
     u32 start;
     u32 length;
@@ -29,7 +30,7 @@ struct Heads {
     Drop drop;
 
     DEVICE u32 hidden() const { return n_heads * HEAD_SIZE; }
-    // Where row's query (0), key (1) or value (2) begins.
+    // The start of a row's query (which = 0), key (1) or value (2).
     DEVICE u64 at(u32 row, u32 which) const {
         return (u64)row * 3 * hidden() + which * hidden() + blockIdx.y * HEAD_SIZE;
     }
@@ -38,13 +39,13 @@ struct Heads {
     }
 };
 
-// Some rows of a head, zeros after their end.
+// Rows of one head in shared memory. Unused rows are zeros.
 template <u32 N>
 struct __align__(16) Rows {
     float x[N][STRIDE];
 };
 
-// Fills them from x, where row r begins at start(r). Everything is asked for before anything is waited for.
+// Copies `count` rows from x, where row r begins at start(r). All loads are issued before the first is used.
 template <u32 N, class Start>
 DEVICE void fill(Rows<N>& rows, u32 count, Span<const float> x, Start start) {
     const u32 QUADS = HEAD_PADDED / 4, PER_THREAD = (N * QUADS + WARPS * WARP - 1) / (WARPS * WARP);
@@ -71,7 +72,7 @@ DEVICE void fill(Rows<N>& rows, u32 count, Span<const float> x, Start start) {
     }
 }
 
-// The scalar products of one row with GROUP others.
+// The dot products of one row with the GROUP rows of a group.
 DEVICE void dots(const float* row, const float (*group)[STRIDE], float out[GROUP]) {
 #pragma unroll
     for (u32 g = 0; g < GROUP; g++) out[g] = 0.0f;
@@ -86,6 +87,7 @@ DEVICE void dots(const float* row, const float (*group)[STRIDE], float out[GROUP
     }
 }
 
+// Weighted sums of rows, one for each row of a group; each lane holds some columns.
 struct Sums {
     float x[GROUP][PER_HEAD_LANE];
 
@@ -95,7 +97,8 @@ struct Sums {
 #pragma unroll
             for (u32 i = 0; i < PER_HEAD_LANE; i++) x[g][i] = 0.0f;
     }
-    // x[g] += sum over the tile of weights[g] (a lane each) times the tile's rows; after `count` both are zeros.
+    // x[g] += the sum over the tile of weights[g] times the tile's rows. Each lane holds the weights of one row of the
+    // tile. Weights and rows from `count` on are zeros.
     DEVICE void add(const float weights[GROUP], const float (*tile)[STRIDE], u32 count, u32 lane) {
         for (u32 first = 0; first < count; first += 8) {
 #pragma unroll
@@ -115,7 +118,8 @@ struct Sums {
     }
 };
 
-// context, for products and plain, and for the way back the logarithm of each query's sum.
+// The context, as an operand of products and (for the backward pass) in f32, and the logarithm of each query's softmax
+// denominator. The maximum and the denominator are updated tile by tile.
 KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> context, Span<float> plain,
                          Span<float> log_sums) {
     __shared__ Rows<GROUP * WARPS> queries;
@@ -173,14 +177,15 @@ KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
     }
 }
 
-// The rows of a block on the way back: those that it finds gradients of, and a tile of the others.
+// The rows of a block in the backward pass: the group whose gradients it computes, and a tile of the other side.
 struct Shared {
     Rows<GROUP * WARPS> own[2];
     Rows<TILE> tile[2];
     float means[TILE];
 };
 
-// What the way back reads. The context is the plain one: what is left of the difference to it would drown in its rounding.
+// The inputs of the backward pass. The context is the f32 one: the backward pass subtracts nearly equal numbers, whose
+// difference would be lost in the rounding to bf16.
 struct Backward {
     Heads heads;
     Span<const Task> tasks;
@@ -189,7 +194,7 @@ struct Backward {
     Span<const float> d_context;
 };
 
-// The product of a row's context and its gradient: the mean of the slopes of its scores. By a warp.
+// The dot product of a row's context and its gradient: the mean gradient of its scores. Computed by one warp.
 DEVICE float context_dot(const Backward& in, u64 row, const float* d_context, u32 lane) {
     u64 start = row * in.heads.hidden() + blockIdx.y * HEAD_SIZE;
     float sum = 0.0f;
@@ -197,7 +202,7 @@ DEVICE float context_dot(const Backward& in, u64 row, const float* d_context, u3
     return warp_sum(sum);
 }
 
-// The gradient of queries.
+// Computes the gradients of queries.
 DEVICE void queries_backward(const Backward& in, Shared& shared, Span<product_t> d_qkv) {
     Heads heads = in.heads;
     auto &queries = shared.own[0], &d_queries = shared.own[1];
@@ -249,7 +254,7 @@ DEVICE void queries_backward(const Backward& in, Shared& shared, Span<product_t>
     }
 }
 
-// The gradients of keys and values.
+// Computes the gradients of keys and values.
 DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_qkv) {
     Heads heads = in.heads;
     auto &keys = shared.own[0], &values = shared.own[1];
@@ -306,7 +311,7 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
     }
 }
 
-// The gradients of queries, and beside them those of keys and values: neither waits for the other.
+// Computes the gradients of queries in the blocks with z = 0, and those of keys and values in the blocks with z = 1.
 KERNEL attention_backward(Backward in, Span<product_t> d_qkv) {
     __shared__ Shared shared;
     if (blockIdx.z == 0) {

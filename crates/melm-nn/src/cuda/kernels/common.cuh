@@ -1,4 +1,4 @@
-// What every kernel uses: checked memory, the type of products, dropout, sums over a warp.
+// Shared by all kernels: spans with bounds checks, the type of products, dropout, sums over warps and blocks.
 //
 // The constants HIDDEN, HEAD_SIZE, BF16 and CHECKED are set when the kernels are compiled for a model.
 
@@ -19,7 +19,7 @@ extern "C" __device__ int printf(const char*, ...);
 const u32 WARP = 32;
 const u32 EVERY_LANE = 0xffffffffu;
 
-// Numbers in device memory that know how many they are. With CHECKED set, nothing outside is read or written.
+// Values in GPU memory with their count. With CHECKED set, an index out of bounds stops the kernel.
 template <class T>
 struct Span {
     T* data;
@@ -38,7 +38,7 @@ struct Span {
     DEVICE bool is_empty() const { return len == 0; }
 };
 
-// The type that products read: bf16 as its bits, or f32.
+// The type that products read: bf16 (as its bits) or f32.
 #if BF16
 typedef u16 product_t;
 
@@ -46,7 +46,7 @@ DEVICE product_t to_product(float x) {
     u32 bits = __float_as_uint(x);
     // A NaN must not round to infinity.
     if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fc0;
-    // To the nearest, ties to even.
+    // Round to nearest, ties to even.
     return (product_t)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);
 }
 
@@ -57,20 +57,21 @@ DEVICE product_t to_product(float x) { return x; }
 DEVICE float from_product(product_t x) { return x; }
 #endif
 
-// Where a row belongs.
+// The sentence and position of a row.
 struct Place {
     u64 sentence;
     u32 position;
     u32 unused;
 };
 
-// The dropout of one site of one layer: the same hash as on the processor.
+// The dropout of one site of one layer. It uses the same hash as the CPU.
 struct Drop {
     u64 site;
     u32 threshold;
     float scale;
 };
 
+// The dropout of one row.
 struct RowMask {
     u32 low;
     u32 high;
@@ -122,7 +123,7 @@ DEVICE double warp_sum(double x) {
     return x;
 }
 
-// The sum over a block of N threads, for all of them.
+// The sum over a block of N threads; every thread gets it.
 template <u32 N, class T>
 DEVICE T sum_of_block(T x) {
     __shared__ T parts[N / WARP];

@@ -1,5 +1,5 @@
-// Stands in for a card: a block's threads take turns on one thread of the processor, each on a stack of its own. For
-// tests: what the kernels compute, and with CHECKED that they stay within their memory, without a card.
+// Emulates a GPU for tests. The threads of a block take turns on one CPU thread, each with its own stack. Tests see what
+// the kernels compute, and with CHECKED that they stay within their spans.
 
 #include <cmath>
 #include <cstdint>
@@ -28,14 +28,14 @@ struct alignas(8) ushort4 {
 
 static Dim threadIdx, blockIdx, blockDim, gridDim;
 
-// A thread's stack, and where it stopped.
+// The stack of an emulated thread, and the stack pointer where it stopped.
 struct Fiber {
     std::vector<char> stack;
     void* at;
     bool is_done;
 };
 
-// Who waits for whom: a warp's lanes, or a block's threads.
+// A barrier for the lanes of a warp or the threads of a block.
 struct Meeting {
     u32 n_members, n_waiting, n_held;
 };
@@ -48,7 +48,7 @@ static void* scheduler;
 static void (*body)();
 static u64 exchange[2048];
 
-// Saves the registers that a callee must keep, and goes on where another stopped.
+// Saves the callee-saved registers and continues where another stack stopped.
 extern "C" void switch_stacks(void** from, void* to);
 asm(R"(
 .text
@@ -109,7 +109,7 @@ static void run_block(u32 n_threads) {
         warps[t / 32].n_members++;
         uintptr_t top = (uintptr_t)(fiber.stack.data() + SIZE) & ~(uintptr_t)15;
         void** frame = (void**)(top - 64);
-        // Six registers, and the address that the first switch returns to; the stack is then as after a call.
+        // Six registers, and the address that the first switch returns to. The stack is then aligned as after a call.
         for (int i = 0; i < 6; i++) frame[i] = nullptr;
         frame[6] = (void*)run_thread;
         fiber.at = frame;
@@ -166,7 +166,7 @@ static inline float atomicAdd(float* at, float x) { return *at += x; }
 static inline u32 min(u32 a, u32 b) { return a < b ? a : b; }
 static inline void __trap() { abort(); }
 
-// Calls a kernel with arguments given by their addresses.
+// The addresses of the kernel's arguments.
 static void** arguments;
 
 template <class... T, size_t... I>
@@ -192,7 +192,7 @@ static void run_grid(void (*with_arguments)(), const u32* grid, u32 n_threads, v
             }
 }
 
-// What the test's side finds by the kernel's name.
+// Defines the function `run_<kernel>`, which runs a kernel over a grid. The Rust side looks it up by name.
 #define EMULATE(kernel)                                                                      \
     extern "C" void run_##kernel(const u32* grid, u32 n_threads, void** list) {               \
         run_grid([] { call(kernel); }, grid, n_threads, list);                                \

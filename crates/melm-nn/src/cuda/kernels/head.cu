@@ -1,11 +1,11 @@
 // The masked-LM head: from scores to errors and losses, and the best pieces.
 //
-// A row of scores is one masked position, `stride` wide; the columns from the vocabulary's size to the stride exist so
-// that products are aligned, and hold nothing. Each row is cut into SEGMENTS, a block each.
+// A row of scores belongs to one masked position and is `stride` wide. The columns after the vocabulary are padding, so
+// that products are aligned. Each row is split into SEGMENTS segments, one for each block.
 
 const u32 SEGMENTS = 8;
 const u32 THREADS = 256;
-// The original of a row that only fills a batch up, and the candidate after the last.
+// Means "no piece": the original of a padding row, and the candidate after the last one.
 const u32 NO_PIECE = 0xffffffffu;
 
 struct Segment {
@@ -14,7 +14,7 @@ struct Segment {
     u32 end;
 };
 
-// Segments begin at multiples of four; the last one ends with `end`.
+// Segments start at multiples of four; the last segment ends at `end`.
 DEVICE Segment segment(u32 end) {
     u32 size = ((end + SEGMENTS - 1) / SEGMENTS + 3) / 4 * 4;
     Segment s = {blockIdx.y, min(end, blockIdx.x * size), min(end, (blockIdx.x + 1) * size)};
@@ -31,14 +31,14 @@ DEVICE float block_max(float x) {
     return x;
 }
 
-// scores += bias, and each segment's largest score and sum of exponentials: totals[row, segment, 2]. One sweep: a new
-// largest score shrinks the sum so far.
+// scores += bias. Also computes the largest score and the sum of exponentials of each segment: totals[row, segment, 2].
+// One sweep is enough: a new largest score rescales the sum so far.
 KERNEL score_totals(Span<float> scores, Span<const float> bias, Span<float> totals, u32 vocab, u32 stride) {
     Segment s = segment(vocab);
     u64 start = (u64)s.row * stride;
     float most = -INFINITY, sum = 0.0f;
     for (u32 first = s.begin + threadIdx.x * 4; first < s.end; first += THREADS * 4) {
-        // The columns after the vocabulary exist, so that four can always be read; the bias may end before.
+        // Four scores can always be read, because the row is padded; the bias is not.
         float4 quad = *(float4*)&scores[start + first];
         float x[4] = {quad.x, quad.y, quad.z, quad.w};
         float largest = most;
@@ -65,7 +65,7 @@ KERNEL score_totals(Span<float> scores, Span<const float> bias, Span<float> tota
     }
 }
 
-// The logarithm of a row's sum of exponentials.
+// The logarithm of a row's sum of exponentials: the softmax denominator.
 DEVICE float log_total(Span<const float> totals, u32 row) {
     u64 at = (u64)row * SEGMENTS * 2;
     float most = -INFINITY;
@@ -75,8 +75,8 @@ DEVICE float log_total(Span<const float> totals, u32 row) {
     return most + (float)log(sum);
 }
 
-// errors = weight * (probability, less 1 at the original), zero in the columns that are none; and each row's loss. Both
-// are zero in rows without an original.
+// errors = weight * (probability - 1 at the original piece, probability elsewhere); 0 in the padding columns. Also
+// computes the loss of each row. Both are 0 in rows without an original.
 KERNEL score_errors(Span<const float> scores, Span<const float> totals, Span<const u32> originals, float weight,
                     Span<product_t> errors, Span<float> losses, u32 vocab, u32 stride) {
     Segment s = segment(stride);
@@ -103,7 +103,7 @@ KERNEL score_errors(Span<const float> scores, Span<const float> totals, Span<con
     if (blockIdx.x == 0 && threadIdx.x == 0) losses[s.row] = is_row ? total - scores[start + original] : 0.0f;
 }
 
-// The gradient of the output bias: the columns of the errors, row after row.
+// The gradient of the output bias: the sum of each column of the errors, in the order of the rows.
 KERNEL bias_gradient(Span<const product_t> errors, Span<float> gradient, u32 n_rows, u32 stride, u32 accumulates) {
     u32 v = blockIdx.x * blockDim.x + threadIdx.x;
     if (v >= gradient.len) return;
@@ -117,7 +117,7 @@ struct Candidate {
     u32 piece;
 };
 
-// Better first; of equal ones the lower piece.
+// The higher score is better; of equal scores the lower piece.
 DEVICE bool is_better(Candidate a, Candidate b) { return a.score > b.score || (a.score == b.score && a.piece < b.piece); }
 
 DEVICE Candidate best_of_block(Candidate own) {
@@ -134,7 +134,7 @@ DEVICE Candidate best_of_block(Candidate own) {
     return own;
 }
 
-// The k best allowed pieces of each segment, best first: one sweep over the segment for each.
+// The k best allowed pieces of each segment, best first. Each piece takes one sweep over the segment.
 KERNEL best_of_segments(Span<const float> scores, Span<const u64> sets, Span<const u32> set_of, u32 words, u32 k,
                         Span<Candidate> best, u32 vocab, u32 stride) {
     Segment s = segment(vocab);
@@ -159,7 +159,7 @@ KERNEL best_of_segments(Span<const float> scores, Span<const u64> sets, Span<con
     }
 }
 
-// The k best of all segments as log-probabilities, a thread a row; and each row's log_total.
+// The k best pieces of all segments with their log-probabilities, and each row's log_total. One thread for each row.
 KERNEL best_of_rows(Span<const Candidate> best, Span<const float> totals, u32 k, Span<Candidate> out,
                     Span<float> log_totals, u32 n_rows) {
     u32 row = blockIdx.x * blockDim.x + threadIdx.x;
@@ -185,7 +185,7 @@ KERNEL best_of_rows(Span<const Candidate> best, Span<const float> totals, u32 k,
     }
 }
 
-// Losses without errors; zero in rows without an original.
+// The losses alone, without errors; 0 in rows without an original.
 KERNEL score_losses(Span<const float> scores, Span<const float> totals, Span<const u32> originals, Span<float> losses,
                     u32 stride, u32 n_rows) {
     u32 row = blockIdx.x * blockDim.x + threadIdx.x;

@@ -1,7 +1,8 @@
-// Layer norm with what stands before and after it, a warp a row; and the first layer, which is a norm too.
+// Layer norm, fused with the operations before and after it, and the embedding layer, which ends in a norm. One warp for
+// each row.
 
 const u32 PER_LANE = (HIDDEN + WARP - 1) / WARP;
-// Rows of one block: as many as its partial sums leave shared memory for.
+// Rows of one block: as many as fit into shared memory with their partial sums.
 const u32 ROWS = HIDDEN <= 2048 ? 4 : 2;
 
 struct Affine {
@@ -18,7 +19,7 @@ struct Normed {
     Span<product_t> y_product;
 };
 
-// Lane's elements of a row: lane, lane + 32, ...
+// The elements of a row that one lane holds: lane, lane + 32, ...
 struct Row {
     float x[PER_LANE];
 };
@@ -29,7 +30,7 @@ DEVICE u32 row_of_warp() { return blockIdx.x * ROWS + threadIdx.x / WARP; }
 #define EACH_COLUMN(i, c) \
     _Pragma("unroll") for (u32 i = 0, c = lane_of_thread(); i < PER_LANE; i++, c += WARP) if (c < HIDDEN)
 
-// What every row needs is asked for before anything is waited for.
+// Loads a lane's elements. All loads are issued before the first is used.
 DEVICE void load(Row& row, Span<const float> from, u64 start) {
     EACH_COLUMN(i, c) row.x[i] = from[start + c];
 }
@@ -55,13 +56,13 @@ DEVICE void normalise(Row& row, u32 at, Affine affine, RowMask mask, Normed out)
     if (lane_of_thread() == 0) out.scale[at] = scale;
 }
 
-// Without dropout rows need no places: those of a head are others than the batch's.
+// Without dropout `places` is not read: the rows of a head are not those of the batch.
 DEVICE RowMask mask_at(Drop drop, Span<const Place> places, u32 at) {
     RowMask all = {0, 0, 0, 1.0f};
     return drop.threshold == 0 ? all : row_mask(drop, places[at].sentence, places[at].position);
 }
 
-// y = norm(residual + dropout(x + bias)); bias and residual may be missing.
+// y = norm(residual + dropout(x + bias)); bias and residual may be empty.
 KERNEL norm_forward(Span<const float> x, Span<const float> bias, Span<const float> residual, Affine affine, Drop drop,
                     Span<const Place> places, Normed out, u32 n_rows) {
     u32 at = row_of_warp();
@@ -96,7 +97,7 @@ KERNEL embed_forward(Span<const float> table, Span<const float> positions, Span<
     normalise(row, at, affine, row_mask(drop, places[at].sentence, places[at].position), out);
 }
 
-// From the gradient after a norm to that before it; `weighed` is what the norm's weight receives.
+// Goes from the gradient after a norm to that before it; `weighed` is the contribution to the gradient of the weight.
 DEVICE void denormalise(Row& d, Row& weighed, u32 at, Span<const float> weight, Span<const float> normed,
                         Span<const float> scale) {
     Row x;
@@ -114,7 +115,7 @@ DEVICE void denormalise(Row& d, Row& weighed, u32 at, Span<const float> weight, 
     EACH_COLUMN(i, c) d.x[i] = factor * (d.x[i] - mean - x.x[i] * slope);
 }
 
-// Sums `row` over the rows of a block into partial[block, part, :].
+// Adds up `row` over the rows of a block, into partial[block, part, :].
 DEVICE void block_sum(const Row& row, bool is_row, Span<float> partial, u32 part) {
     __shared__ float rows[ROWS][HIDDEN];
     u32 warp = threadIdx.x / WARP;
@@ -128,8 +129,8 @@ DEVICE void block_sum(const Row& row, bool is_row, Span<float> partial, u32 part
     __syncthreads();
 }
 
-// Back through norm_forward: `d` becomes the residual's gradient, `dx` that of x. The partial sums are those of the
-// norm's weight, its bias, and the bias of x.
+// The backward pass of norm_forward. `d` becomes the gradient of the residual, `dx` that of x. The partial sums are
+// those of the norm's weight, the norm's bias, and the bias of x.
 KERNEL norm_backward(Span<const float> weight, Span<const float> normed, Span<const float> scale, Drop drop,
                      Span<const Place> places, Span<float> d, Span<product_t> dx, Span<float> partial, u32 n_rows) {
     u32 at = row_of_warp();
@@ -151,8 +152,8 @@ KERNEL norm_backward(Span<const float> weight, Span<const float> normed, Span<co
     block_sum(row, is_row, partial, 2);
 }
 
-// Back through embed_forward: `out` is the gradient of each row's three vectors. The partial sums are those of the
-// norm's weight, its bias, and the type vector.
+// The backward pass of embed_forward. `out` is the gradient of each row's three vectors. The partial sums are those of
+// the norm's weight, the norm's bias, and the type vector.
 KERNEL embed_backward(Span<const float> weight, Span<const float> normed, Span<const float> scale, Drop drop,
                       Span<const Place> places, Span<const float> d, Span<float> out, Span<float> partial,
                       u32 n_rows) {
@@ -171,7 +172,7 @@ KERNEL embed_backward(Span<const float> weight, Span<const float> normed, Span<c
     block_sum(row, is_row, partial, 2);
 }
 
-// The gradient of the position vectors: block p sums the rows at position p, sentence after sentence.
+// The gradient of the position vectors. Block p adds up the rows at position p, sentence by sentence.
 KERNEL position_gradient(Span<const float> d, Span<const u32> starts, u32 n_sentences, u32 first_position,
                          Span<float> gradient) {
     for (u32 c = threadIdx.x; c < HIDDEN; c += blockDim.x) {

@@ -1,6 +1,6 @@
-// A plain product for shapes that cuBLASLt has no kernel for: odd sizes of small models.
+// A simple matrix product for shapes that cuBLASLt does not support: odd sizes of small models.
 
-// One factor: element (i, j) is at i * row + j * column.
+// One operand: element (i, j) is at i * row + j * column.
 template <class T> struct Factor {
     Span<const T> data;
     u64 row;
@@ -13,7 +13,7 @@ DEVICE float number(float x) { return x; }
 DEVICE float number(product_t x) { return from_product(x); }
 #endif
 
-// c[i, j] (+)= sum over k of a[i, k] b[k, j] + bias[j]. A thread an element, a z-block a batch.
+// c[i, j] (+)= sum over k of a[i, k] b[k, j] + bias[j]. One thread for each element; blocks in z are batches.
 template <class T>
 DEVICE void product(Factor<T> a, Factor<T> b, Span<float> c, u64 c_row, u64 c_batch, Span<const float> bias, u32 m, u32 n,
                     u32 k, u32 accumulates) {

@@ -1,13 +1,14 @@
-// Loops over rows and columns: gelu, gathering and scattering, sums of columns.
+// Element-wise operations and sums: gelu, gather, scatter, column sums.
 
-// Rows whose columns one block sums.
+// Rows whose columns one block adds up.
 const u32 ROWS_PER_SUM = 16;
-// Rows whose numbers a thread asks for before it waits for any.
+// Rows that a thread loads before it uses the first.
 const u32 AT_ONCE = 4;
 
 DEVICE float gelu_cumulative(float u) { return 0.5f * (1.0f + erff(u * 0.70710678118654752f)); }
 
-// u += bias; g = gelu(u). A thread a column; the plain g is written where there is room for it.
+// u += bias; g = gelu(u). One thread for each column. `g` is an operand of products, `plain` is f32; empty spans are not
+// written.
 KERNEL gelu_forward(Span<const float> bias, Span<float> u, Span<product_t> g, Span<float> plain, u32 width,
                     u32 n_rows) {
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
@@ -28,7 +29,7 @@ KERNEL gelu_forward(Span<const float> bias, Span<float> u, Span<product_t> g, Sp
     }
 }
 
-// From the gradient of gelu(u) in `d` to that of u; partial[block, :] sums it over the block's rows.
+// Goes from the gradient of gelu(u) in `d` to that of u. partial[block, :] is its sum over the rows of the block.
 KERNEL gelu_backward(Span<const float> u, Span<const float> d, Span<product_t> du, Span<float> partial, u32 width,
                      u32 n_rows) {
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
@@ -55,7 +56,7 @@ KERNEL gelu_backward(Span<const float> u, Span<const float> d, Span<product_t> d
     partial[(u64)blockIdx.y * width + c] = sum;
 }
 
-// partial[block, :] sums the columns of the block's rows.
+// partial[block, :] = the sum over the rows of the block.
 KERNEL column_sums(Span<const product_t> x, Span<float> partial, u32 width, u32 n_rows) {
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c >= width) return;
@@ -74,7 +75,7 @@ KERNEL column_sums_plain(Span<const float> x, Span<float> partial, u32 width, u3
     partial[(u64)blockIdx.y * width + c] = sum;
 }
 
-// One sum to be finished: the rows of `partial` added up, into the gradient.
+// One sum: the rows of `partial` from offset `partial` on, added up into the gradient from offset `out` on.
 struct Sum {
     u64 partial;
     u64 out;
@@ -84,7 +85,7 @@ struct Sum {
     u32 accumulates;
 };
 
-// All partial sums of a backward pass, added up in order.
+// Adds up all partial sums of a backward pass, in a fixed order.
 KERNEL finish_sums(Span<const Sum> sums, Span<const float> partial, Span<float> gradient) {
     Sum sum = sums[blockIdx.y];
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
@@ -95,7 +96,7 @@ KERNEL finish_sums(Span<const Sum> sums, Span<const float> partial, Span<float> 
     gradient[sum.out + c] = total;
 }
 
-// out[i] = x[rows[i]], as they are.
+// out[i] = x[rows[i]].
 KERNEL gather(Span<const product_t> x, Span<const u32> rows, Span<product_t> out, u32 width) {
     u64 from = (u64)rows[blockIdx.x] * width;
     for (u32 c = threadIdx.x; c < width; c += blockDim.x) out[(u64)blockIdx.x * width + c] = x[from + c];
@@ -110,7 +111,7 @@ KERNEL gather_dropped(Span<const float> x, Span<const u32> rows, Drop drop, Span
         out[(u64)blockIdx.x * width + c] = x[(u64)row * width + c] * mask.factor(c);
 }
 
-// out[rows[i]] += dropout(d[i]). Rows are hardly ever named twice, and two additions to zero do not mind their order.
+// out[rows[i]] += dropout(d[i]). A row is rarely named twice, and the order of two additions to zero does not matter.
 KERNEL scatter(Span<const float> d, Span<const u32> rows, Drop drop, Span<const Place> places, Span<float> out,
                u32 width) {
     u32 row = rows[blockIdx.x];
@@ -119,13 +120,13 @@ KERNEL scatter(Span<const float> d, Span<const u32> rows, Drop drop, Span<const 
         atomicAdd(&out[(u64)row * width + c], d[(u64)blockIdx.x * width + c] * mask.factor(c));
 }
 
-// The weights as products read them.
+// Rounds the weights to the type that products read.
 KERNEL round_weights(Span<const float> values, Span<product_t> out) {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < values.len; i += (u64)gridDim.x * blockDim.x)
         out[i] = to_product(values[i]);
 }
 
-// out = the sum of the parts, which lie one after the other.
+// out = the sum of `n_parts` consecutive parts.
 KERNEL add_parts(Span<const float> parts, Span<float> out, u32 n_parts) {
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < out.len; i += (u64)gridDim.x * blockDim.x) {
         float sum = 0.0f;

@@ -1,8 +1,8 @@
-// The tagger's linear layer over the first pieces, and its losses. Small, so in f32 whatever the products are in.
+// The tagger's linear layer over the first piece of each token, and its losses. All in f32, because they are small.
 
 const u32 MOST_TAGS = 512;
 
-// emissions = x W^T + bias, a warp a token.
+// emissions = x W^T + bias. One warp for each token.
 KERNEL classify(Span<const float> x, Span<const float> weight, Span<const float> bias, Span<float> emissions, u32 n_tags,
                 u32 n_tokens) {
     u32 token = blockIdx.x * (blockDim.x / WARP) + threadIdx.x / WARP, lane = threadIdx.x % WARP;
@@ -15,7 +15,7 @@ KERNEL classify(Span<const float> x, Span<const float> weight, Span<const float>
     }
 }
 
-// dx = d W, a block a token.
+// dx = d W. One block for each token.
 KERNEL classify_backward(Span<const float> d, Span<const float> weight, Span<float> dx, u32 n_tags) {
     for (u32 c = threadIdx.x; c < HIDDEN; c += blockDim.x) {
         float sum = 0.0f;
@@ -25,7 +25,7 @@ KERNEL classify_backward(Span<const float> d, Span<const float> weight, Span<flo
     }
 }
 
-// dW (+)= d^T x, a thread an element.
+// dW (+)= d^T x. One thread for each element.
 KERNEL classify_weights(Span<const float> d, Span<const float> x, Span<float> gradient, u32 n_tags, u32 n_tokens,
                         u32 accumulates) {
     u32 c = blockIdx.x * blockDim.x + threadIdx.x, tag = blockIdx.y;
@@ -36,7 +36,7 @@ KERNEL classify_weights(Span<const float> d, Span<const float> x, Span<float> gr
     gradient[at] = sum;
 }
 
-// The softmax's loss of every token, and its gradient. A thread a token.
+// The softmax loss of each token and its gradient. One thread for each token.
 KERNEL softmax_loss(Span<const float> emissions, Span<const u32> tags, float weight, Span<float> d, Span<double> losses,
                     u32 n_tags, u32 n_tokens) {
     u32 token = blockIdx.x * blockDim.x + threadIdx.x;
@@ -53,8 +53,8 @@ KERNEL softmax_loss(Span<const float> emissions, Span<const u32> tags, float wei
     losses[token] = log(total) + most - emissions[start + tags[token]];
 }
 
-// The scores of a chain; `allowed` is [tags + 1, tags + 1], its last row the start and its last column the end, or
-// empty where everything is.
+// The scores of a CRF. `allowed` is [tags + 1, tags + 1]; its last row is the start and its last column the end. It is
+// empty if every transition is allowed.
 struct Chain {
     Span<const float> start;
     Span<const float> transitions;  // [from, to]
@@ -74,9 +74,11 @@ struct Chain {
     }
 };
 
-// The loss of every sentence under the chain, the gradient of its emissions, and in partial[sentence, :] that of start,
-// transitions and end. A block a sentence. Sums in f64 and by shares, as on the processor: prefixes[token, tag] are
-// logarithms of sums over all sequences up to a token, origins[token, to, from] how probable `from` is before `to`.
+// The loss of each sentence under the CRF, the gradient of its emissions, and in partial[sentence, :] the gradients of
+// start, transition and end scores. One block for each sentence.
+//
+// Sums are in f64, as on the CPU. `before[tag]` is the logarithm of the sum over all tag sequences up to a token that end
+// in `tag`. origins[token, to, from] is the probability of `from` at the previous token, given `to` at this one.
 KERNEL chain_loss(Chain chain, Span<const float> emissions, Span<const u32> tags, Span<const u32> ends, float weight,
                   Span<double> origins, Span<double> marginals, Span<float> d, Span<float> partial,
                   Span<double> losses) {
@@ -109,7 +111,7 @@ KERNEL chain_loss(Chain chain, Span<const float> emissions, Span<const u32> tags
         for (u32 tag = threadIdx.x; tag < n; tag += blockDim.x) before[tag] = own[tag];
         __syncthreads();
     }
-    // Every thread sums the last token for itself.
+    // Every thread computes the sums over the last token itself.
     double most = -INFINITY, total = 0.0;
     for (u32 tag = 0; tag < n; tag++) most = fmax(most, before[tag] + chain.ends(tag));
     for (u32 tag = 0; tag < n; tag++) total += exp(before[tag] + chain.ends(tag) - most);

@@ -1,4 +1,4 @@
-//! The goldens again, on a card: a real one where there is one, else one emulated on the processor.
+//! The golden tests on a GPU: a real one if there is one, else an emulated one.
 
 use crate::support::{Bench, Device, RELATIVE, assert_close, off_by};
 use crate::{steps, tagger, tagger_invariants, tiny};
@@ -8,7 +8,7 @@ use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
 use melm_nn::mlm::{AllowedPieces, MaskedBatch, MaskedLm, PieceSets, Predictions};
 
-/// bf16 keeps eight bits.
+/// The relative tolerance in bf16, which keeps eight bits.
 const ROUGH: f32 = 2e-2;
 
 pub(crate) fn settings(precision: Precision) -> CudaSettings {
@@ -16,20 +16,21 @@ pub(crate) fn settings(precision: Precision) -> CudaSettings {
     CudaSettings { precision, is_checked: true, roots, ..CudaSettings::default() }
 }
 
-#[expect(clippy::print_stdout, reason = "what was skipped has to be said")]
-fn say(line: &str) {
+#[expect(clippy::print_stdout, reason = "a skipped test has to be reported")]
+fn print(line: &str) {
     println!("{line}");
 }
 
-/// The card, opened anew at each call; without one an emulated one, where that works.
-pub(crate) fn cards(settings: &CudaSettings, check: impl Fn(&dyn Fn() -> Device)) {
+/// Runs `check` on a GPU. Its argument opens the GPU anew at each call: a real one if there is one, else an emulated one,
+/// where the emulator works.
+pub(crate) fn on_gpu(settings: &CudaSettings, check: impl Fn(&dyn Fn() -> Device)) {
     match Cuda::open(settings) {
         Ok(cuda) => {
-            say(&format!("on {}", cuda.name()));
+            print(&format!("on {}", cuda.name()));
             check(&|| Cuda::open(settings).unwrap().into());
         }
         Err(error) => {
-            say(&format!("skipped on a card, emulated instead: {error}"));
+            print(&format!("no GPU, emulated instead: {error}"));
             if cfg!(all(target_arch = "x86_64", unix)) {
                 check(&|| Cuda::emulated(settings).unwrap().into());
             }
@@ -38,8 +39,8 @@ pub(crate) fn cards(settings: &CudaSettings, check: impl Fn(&dyn Fn() -> Device)
 }
 
 #[test]
-fn loss_and_every_gradient_equal_torchs() {
-    cards(&settings(Precision::F32), |device| {
+fn loss_and_gradients_equal_torch() {
+    on_gpu(&settings(Precision::F32), |device| {
         for name in tiny::MODELS {
             tiny::check(name, device(), RELATIVE);
         }
@@ -47,8 +48,8 @@ fn loss_and_every_gradient_equal_torchs() {
 }
 
 #[test]
-fn loss_and_every_gradient_are_near_torchs_in_bf16() {
-    cards(&settings(Precision::Bf16), |device| {
+fn loss_and_gradients_are_close_to_torch_in_bf16() {
+    on_gpu(&settings(Precision::Bf16), |device| {
         for name in tiny::MODELS {
             tiny::check(name, device(), ROUGH);
         }
@@ -56,13 +57,13 @@ fn loss_and_every_gradient_are_near_torchs_in_bf16() {
 }
 
 #[test]
-fn gradients_of_ten_batches_are_near_the_processors_in_bf16() {
-    cards(&settings(Precision::Bf16), |device| {
+fn gradients_of_ten_batches_are_close_to_the_cpu_in_bf16() {
+    on_gpu(&settings(Precision::Bf16), |device| {
         for name in tiny::MODELS {
             let batches = |device: Device| tiny::gradients(name, device);
             let (found, wanted) = (batches(device()), batches(Device::cpu(2)));
             for (number, (found, wanted)) in found.iter().zip(&wanted).enumerate() {
-                say(&format!("{name}, batch {number}: off by {:.1e}", off_by(found, wanted)));
+                print(&format!("{name}, batch {number}: off by {:.1e}", off_by(found, wanted)));
                 assert_close(&format!("{name}, batch {number}"), found, wanted, ROUGH);
             }
         }
@@ -70,9 +71,9 @@ fn gradients_of_ten_batches_are_near_the_processors_in_bf16() {
 }
 
 #[test]
-fn what_has_no_kernels_is_computed_by_the_threads_asked_for() {
+fn models_without_kernels_use_the_configured_number_of_cpu_threads() {
     let n_threads = std::num::NonZeroUsize::new(3);
-    cards(&CudaSettings { n_threads, ..settings(Precision::F32) }, |device| {
+    on_gpu(&CudaSettings { n_threads, ..settings(Precision::F32) }, |device| {
         let device = device();
         let cpu = device.to_cpu();
         assert!(matches!(&*cpu, Device::Cpu(cpu) if cpu.n_threads() == 3));
@@ -80,47 +81,47 @@ fn what_has_no_kernels_is_computed_by_the_threads_asked_for() {
 }
 
 #[test]
-fn all_candidates_carry_torchs_log_softmax() {
-    cards(&settings(Precision::F32), |device| tiny::check_candidates(device, RELATIVE));
+fn candidates_have_the_log_softmax_of_torch() {
+    on_gpu(&settings(Precision::F32), |device| tiny::check_candidates(device, RELATIVE));
 }
 
 #[test]
-fn ten_clipped_steps_equal_torchs() {
-    cards(&settings(Precision::F32), |device| {
+fn ten_clipped_steps_equal_torch() {
+    on_gpu(&settings(Precision::F32), |device| {
         steps::check(("adam", tiny::is_exactly_zero), steps::ADAM, (device, RELATIVE));
         steps::check(("adamw", |_| false), steps::ADAMW, (device, RELATIVE));
     });
 }
 
 #[test]
-fn ten_clipped_steps_are_near_torchs_in_bf16() {
-    cards(&settings(Precision::Bf16), |device| {
+fn ten_clipped_steps_are_close_to_torch_in_bf16() {
+    on_gpu(&settings(Precision::Bf16), |device| {
         steps::check(("adam", tiny::is_exactly_zero), steps::ADAM, (device, ROUGH));
         steps::check(("adamw", |_| false), steps::ADAMW, (device, ROUGH));
     });
 }
 
 #[test]
-fn the_norm_equals_that_of_all_gradients_written_out() {
-    cards(&settings(Precision::F32), |device| steps::check_norm(device(), 1e-5));
+fn the_norm_equals_that_of_the_whole_gradients() {
+    on_gpu(&settings(Precision::F32), |device| steps::check_norm(device(), 1e-5));
 }
 
 #[test]
 fn micro_batches_add_up_to_the_whole_batch() {
-    cards(&settings(Precision::F32), |device| steps::check_micro_batches(device, RELATIVE));
+    on_gpu(&settings(Precision::F32), |device| steps::check_micro_batches(device, RELATIVE));
 }
 
 #[test]
-fn what_is_frozen_stays_and_the_rest_moves() {
-    cards(&settings(Precision::F32), |device| steps::check_frozen(device()));
+fn frozen_parameters_stay_and_the_others_change() {
+    on_gpu(&settings(Precision::F32), |device| steps::check_frozen(device()));
 }
 
 #[test]
-fn taggers_equal_torchs() {
-    cards(&settings(Precision::F32), |device| tagger::check_all(device, RELATIVE));
+fn taggers_equal_torch() {
+    on_gpu(&settings(Precision::F32), |device| tagger::check_all(device, RELATIVE));
 }
 
-/// Sentences longer than a tile of attention, a table wider than a segment, dropout everywhere.
+/// A model for sentences longer than a tile of attention, with a table longer than a segment, and with dropout.
 pub(crate) fn config() -> Config {
     Config {
         vocab_size: 613,
@@ -147,7 +148,7 @@ fn batch() -> MaskedBatch {
     batch
 }
 
-/// Loss and all gradients of a batch with dropout, on a device.
+/// Returns the loss and all gradients of a batch with dropout, by name.
 fn gradients(device: Device, batch: &MaskedBatch) -> Vec<(String, Vec<f32>)> {
     let mut model = MaskedLm::random(&config(), 5).unwrap();
     for name in ["lm_head.bias", "roberta.encoder.layer.0.attention.self.key.bias"] {
@@ -155,7 +156,7 @@ fn gradients(device: Device, batch: &MaskedBatch) -> Vec<(String, Vec<f32>)> {
             *value = f32::from(index % 7) / 20.0;
         }
     }
-    // Weights as large as a trained model's, so that attention is not flat.
+    // Weights as large as those of a trained model, so that attention is not uniform.
     for layer in 0..2 {
         for kind in ["query", "key"] {
             let name = format!("roberta.encoder.layer.{layer}.attention.self.{kind}.weight");
@@ -183,19 +184,19 @@ fn assert_same(found: &[(String, Vec<f32>)], wanted: &[(String, Vec<f32>)], rela
 }
 
 #[test]
-fn dropout_long_sentences_and_all_equal_the_processors() {
+fn gradients_with_dropout_and_long_sentences_equal_the_cpu() {
     let wanted = gradients(Device::cpu(2), &batch());
-    cards(&settings(Precision::F32), |device| {
+    on_gpu(&settings(Precision::F32), |device| {
         assert_same(&gradients(device(), &batch()), &wanted, RELATIVE);
     });
-    cards(&settings(Precision::Bf16), |device| {
+    on_gpu(&settings(Precision::Bf16), |device| {
         assert_same(&gradients(device(), &batch()), &wanted, ROUGH);
     });
 }
 
 #[test]
 fn the_same_step_gives_the_same_bits() {
-    cards(&settings(Precision::Bf16), |device| {
+    on_gpu(&settings(Precision::Bf16), |device| {
         let bits = || {
             let found = gradients(device(), &batch());
             found.into_iter().flat_map(|(_, x)| x).map(f32::to_bits).collect::<Vec<_>>()
@@ -204,13 +205,13 @@ fn the_same_step_gives_the_same_bits() {
     });
 }
 
-/// With little memory the batch is halved, again and again; with too little for a sentence the message has the numbers.
+/// If memory is short the batch is halved until it fits. If it is too short for one sentence, the error has the sizes.
 #[test]
-fn short_memory_means_smaller_batches_and_the_same_gradients() {
+fn short_memory_splits_batches_and_keeps_the_gradients() {
     let wanted = gradients(Device::cpu(2), &batch());
     for (max_bytes, is_enough) in [(5 << 20, true), (1 << 20, false)] {
         let settings = CudaSettings { max_bytes: Some(max_bytes), ..settings(Precision::F32) };
-        cards(&settings, |device| {
+        on_gpu(&settings, |device| {
             let device = device();
             if is_enough {
                 assert_same(&gradients(device, &batch()), &wanted, RELATIVE);
@@ -228,7 +229,7 @@ fn short_memory_means_smaller_batches_and_the_same_gradients() {
 }
 
 #[test]
-fn the_best_allowed_pieces_are_those_of_the_processor() {
+fn the_best_allowed_pieces_equal_the_cpu() {
     let model = || MaskedLm::random(&config(), 5).unwrap();
     let mut sets = PieceSets::default();
     sets.add(613, |piece| piece % 7 == 3);
@@ -246,7 +247,7 @@ fn the_best_allowed_pieces_are_those_of_the_processor() {
         out
     };
     let wanted = predict(Device::cpu(2));
-    cards(&settings(Precision::F32), |device| {
+    on_gpu(&settings(Precision::F32), |device| {
         let found = predict(device());
         assert_eq!(found.n_rows(), wanted.n_rows());
         for row in 0..wanted.n_rows() {
@@ -259,9 +260,9 @@ fn the_best_allowed_pieces_are_those_of_the_processor() {
     });
 }
 
-/// A chain with constraints, sentences of all lengths, dropout.
+/// A CRF with forbidden transitions, sentences of several lengths, dropout.
 #[test]
-fn constrained_chains_equal_the_processors() {
+fn constrained_crfs_equal_the_cpu() {
     let train = |device: Device| {
         let mut bench = tagger_invariants::constrained(device);
         let batch = tagger_invariants::batch(&[1, 2, 3, 4, 5, 6]);
@@ -275,5 +276,5 @@ fn constrained_chains_equal_the_processors() {
         all
     };
     let wanted = train(Device::cpu(2));
-    cards(&settings(Precision::F32), |device| assert_same(&train(device()), &wanted, RELATIVE));
+    on_gpu(&settings(Precision::F32), |device| assert_same(&train(device()), &wanted, RELATIVE));
 }

@@ -1,6 +1,6 @@
-//! Work that is handed to a card at once gives the same bits as kernel by kernel, whatever batches come after each other.
+//! CUDA graphs give the same bits as single kernel launches, for any sequence of batches.
 
-use crate::cuda::{cards, settings};
+use crate::cuda::{on_gpu, settings};
 use crate::support::{Bench, Device};
 use crate::tagger::TaggerBench;
 use crate::tagger_invariants;
@@ -23,7 +23,7 @@ fn config() -> Config {
     }
 }
 
-/// Two or three sentences of other lengths at every step.
+/// Two or three sentences, whose lengths differ from step to step.
 fn batch(step: u32) -> MaskedBatch {
     let mut batch = MaskedBatch::default();
     for key in 0..2 + step % 2 {
@@ -39,82 +39,83 @@ fn batch(step: u32) -> MaskedBatch {
 fn counts(device: &Device) -> GraphCounts {
     match device {
         Device::Cuda(cuda) => cuda.graph_counts(),
-        Device::Cpu(_) => unreachable!("cards only"),
+        Device::Cpu(_) => unreachable!("a GPU test"),
     }
 }
 
-/// Steps of two micro-batches, and predictions between them: all that comes out, as bits.
-fn masked(device: Device) -> (Vec<u64>, GraphCounts) {
+/// Trains with two micro-batches a step and predicts after each step. Returns all losses and predictions as bits.
+fn train_masked_lm(device: Device) -> (Vec<u64>, GraphCounts) {
     let config = config();
     let mut bench = Bench::of(MaskedLm::random(&config, 5).unwrap(), device);
     let settings = AdamSettings { max_norm: Some(0.5), ..AdamSettings::default() };
     let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
     let mut tape = MaskedLmTape::for_prediction(&config);
-    let mut seen = Vec::new();
+    let mut bits = Vec::new();
     for step in 0..10 {
         bench.gradients.clear();
         for part in [step, step + 4] {
             let dropout = Dropout::new(&config, 3, u64::from(step));
-            seen.push(bench.accumulate(&batch(part), 0.1, dropout).to_bits());
+            bits.push(bench.accumulate(&batch(part), 0.1, dropout).to_bits());
         }
         adam.step(&bench.device, 1e-2, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
         let mut out = Predictions::default();
         bench.model.predict(&bench.device, &batch(step), 3, &mut tape, &mut out).unwrap();
         let candidates = (0..out.n_rows()).flat_map(|row| out.row(row));
-        seen.extend(
+        bits.extend(
             candidates.map(|c| u64::from(c.log_probability.to_bits()) << 32 | u64::from(c.piece)),
         );
     }
     let counts = counts(&bench.device);
-    (seen, counts)
+    (bits, counts)
 }
 
-/// The same of a tagger with a chain.
-fn tagged(device: Device) -> (Vec<u64>, GraphCounts) {
+/// The same for a tagger with a CRF.
+fn train_tagger(device: Device) -> (Vec<u64>, GraphCounts) {
     let mut bench: TaggerBench = tagger_invariants::constrained(device);
     let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
     let config = bench.model.config().clone();
     let mut tape = TaggerTape::for_prediction(&config);
-    let mut seen = Vec::new();
+    let mut bits = Vec::new();
     for step in 0..8_u64 {
         bench.gradients.clear();
         for order in [[1 + step % 2, 2, 3], [4, 5, 6 + step % 3]] {
             let dropout = Dropout::new(&config, 3, step);
             let batch = tagger_invariants::batch(&order);
-            seen.push(bench.accumulate(&batch, 0.1, dropout).to_bits());
+            bits.push(bench.accumulate(&batch, 0.1, dropout).to_bits());
         }
         adam.step(&bench.device, 1e-2, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
         let mut out = Vec::new();
         let what = &tagger_invariants::batch(&[2, 3 + step % 2]);
         bench.model.emissions(&bench.device, what, &mut tape, &mut out).unwrap();
-        seen.extend(out.into_iter().map(|x| u64::from(x.to_bits())));
+        bits.extend(out.into_iter().map(|x| u64::from(x.to_bits())));
     }
     let counts = counts(&bench.device);
-    (seen, counts)
+    (bits, counts)
 }
 
+/// Checks that `work` gives the same bits with and without graphs, and that graphs were used.
 fn check(work: fn(Device) -> (Vec<u64>, GraphCounts)) {
     for precision in [Precision::Bf16, Precision::F32] {
         let eager = std::cell::RefCell::new(Vec::new());
-        cards(&CudaSettings { is_eager: true, ..settings(precision) }, |device| {
-            let (seen, counts) = work(device());
+        on_gpu(&CudaSettings { is_eager: true, ..settings(precision) }, |device| {
+            let (bits, counts) = work(device());
             assert_eq!(counts, GraphCounts::default());
-            *eager.borrow_mut() = seen;
+            *eager.borrow_mut() = bits;
         });
-        cards(&settings(precision), |device| {
-            let (seen, counts) = work(device());
-            assert!(!seen.is_empty() && seen == *eager.borrow(), "the same bits");
+        on_gpu(&settings(precision), |device| {
+            let (bits, counts) = work(device());
+            assert!(!bits.is_empty() && bits == *eager.borrow(), "the same bits");
             assert!(counts.n_replayed > counts.n_eager && counts.n_failed == 0, "{counts:?}");
         });
     }
 }
 
 #[test]
-fn masked_models_give_the_same_bits() {
-    check(masked);
+fn masked_models_give_the_same_bits_with_graphs() {
+    check(train_masked_lm);
 }
 
 #[test]
-fn taggers_give_the_same_bits() {
-    check(tagged);
+fn taggers_give_the_same_bits_with_graphs() {
+    check(train_tagger);
 }

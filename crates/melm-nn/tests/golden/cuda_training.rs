@@ -1,6 +1,6 @@
-//! Trainings on a card: they move between devices, keep their best parameters, and freeze what they are told to.
+//! Training on a GPU: moving between devices, snapshots of the best parameters, frozen parameters.
 
-use crate::cuda::{cards, config, settings};
+use crate::cuda::{config, on_gpu, settings};
 use crate::support::{Bench, Device, Gradients, RELATIVE, assert_close};
 use melm_nn::config::Config;
 use melm_nn::cuda::{CudaSettings, Precision};
@@ -9,7 +9,7 @@ use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::weights::{Checkpoint, ParameterSnapshot};
 
-/// A few steps, each on the device that `places` gives for it; the parameters at the end.
+/// Trains one step on each of `devices`; returns the parameters at the end.
 fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec<f32> {
     let mut model = MaskedLm::random(config, 5).unwrap();
     model.parameters_mut().freeze(freezes);
@@ -53,13 +53,13 @@ fn small(hidden_size: usize) -> Config {
 }
 
 #[test]
-fn a_training_may_begin_with_nothing_and_move_between_devices() {
+fn training_can_start_without_masked_positions_and_move_between_devices() {
     let cpu = Device::cpu(2);
     let wanted = steps(&small(12), &[&cpu; 5], |_| false);
-    cards(&settings(Precision::F32), |device| {
-        let (card, other) = (device(), device());
+    on_gpu(&settings(Precision::F32), |device| {
+        let (gpu, other) = (device(), device());
         for devices in
-            [[&card; 5], [&card, &card, &cpu, &cpu, &card], [&cpu, &card, &other, &other, &cpu]]
+            [[&gpu; 5], [&gpu, &gpu, &cpu, &cpu, &gpu], [&cpu, &gpu, &other, &other, &cpu]]
         {
             let found = steps(&small(12), &devices, |_| false);
             assert_close("parameters", &found, &wanted, RELATIVE);
@@ -67,9 +67,10 @@ fn a_training_may_begin_with_nothing_and_move_between_devices() {
     });
 }
 
-/// A training keeps its best parameters, goes on, and comes back to them: on the card, and here when it has no room.
+/// A training keeps its best parameters, continues, and restores them. They are kept in GPU memory, or in CPU memory if the
+/// GPU has too little room.
 #[test]
-fn what_is_kept_comes_back_to_the_bit() {
+fn snapshots_restore_the_same_bits() {
     let check = |device: Device| {
         let mut bench = Bench::of(MaskedLm::random(&config(), 5).unwrap(), device);
         let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
@@ -94,7 +95,7 @@ fn what_is_kept_comes_back_to_the_bit() {
             bench.model.parameters_mut().restore_snapshot(&kept).unwrap();
             assert!(seen(&mut bench) == wanted);
         }
-        // Away from the card in the meantime.
+        // Changed on the CPU in the meantime.
         let wanted = seen(&mut bench);
         bench.model.parameters_mut().get_mut("lm_head.bias").unwrap().fill(1.0);
         bench.model.parameters_mut().restore_snapshot(&kept).unwrap();
@@ -102,11 +103,11 @@ fn what_is_kept_comes_back_to_the_bit() {
         (before, peak(&bench))
     };
     check(Device::cpu(2));
-    cards(&settings(Precision::Bf16), |device| {
+    on_gpu(&settings(Precision::Bf16), |device| {
         let (before, after) = check(device());
-        assert!(before < after, "it is kept on the card");
+        assert!(before < after, "kept in GPU memory");
         let short = CudaSettings { max_bytes: Some(after), ..settings(Precision::Bf16) };
-        cards(&short, |device| assert!(check(device()).1 < after, "it is kept here"));
+        on_gpu(&short, |device| assert!(check(device()).1 < after, "kept in CPU memory"));
     });
 }
 
@@ -118,7 +119,7 @@ fn small_batch() -> MaskedBatch {
     batch
 }
 
-/// The loss of a batch, and what a saved model holds.
+/// Returns the loss of a batch, and the parameters of the saved model.
 fn seen(bench: &mut Bench) -> (f64, Vec<f32>) {
     let loss = bench.accumulate(&small_batch(), 0.02, Dropout::NONE);
     let folder = tempfile::tempdir().unwrap();
@@ -129,11 +130,11 @@ fn seen(bench: &mut Bench) -> (f64, Vec<f32>) {
 }
 
 #[test]
-fn odd_widths_partly_frozen_and_large_heads_equal_the_processors() {
+fn odd_widths_frozen_parts_and_large_heads_equal_the_cpu() {
     let freezes = |name: &str| name.contains("attention.self.query");
     for config in [small(10), small(256)] {
         let wanted = steps(&config, &[&Device::cpu(2); 3], freezes);
-        cards(&settings(Precision::F32), |device| {
+        on_gpu(&settings(Precision::F32), |device| {
             let found = steps(&config, &[&device(); 3], freezes);
             assert_close("parameters", &found, &wanted, RELATIVE);
         });

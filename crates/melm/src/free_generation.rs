@@ -9,6 +9,7 @@ use melm_text::{Corpus, Scheme, Sentence, Tag, Token};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
+use crate::augment::Augmenter;
 use crate::draft::Draft;
 use crate::random::StreamKey;
 use crate::stage::Stage;
@@ -106,48 +107,63 @@ pub(crate) fn checked_sentence(
     Sentence::new(tokens, tags).map_err(|_| RejectReason::Empty)
 }
 
-/// The settings of one round of a method that writes sentences.
-#[derive(Clone, Copy)]
-pub(crate) struct WritingRound {
-    /// The number of the round, from 1.
-    pub(crate) number: u32,
-    /// The total number of rounds.
-    pub(crate) n_rounds: u64,
-    /// The maximum number of sentences written for each draft that is wanted.
-    pub(crate) tries: usize,
+/// A model that writes sentences.
+pub(crate) trait SentenceWriter {
     /// The number of sentences written in one batch.
-    pub(crate) batch_size: usize,
+    const BATCH_SIZE: usize;
+
+    /// The maximum number of sentences written for each draft that is wanted.
+    fn max_tries(&self) -> usize;
+
+    /// Writes the sentences of some tries in one batch. Each sentence depends only on its own stream, which is the number of
+    /// the try below `key`.
+    fn write(
+        &self,
+        key: StreamKey,
+        tries: Range<usize>,
+    ) -> Result<Vec<Result<Sentence, RejectReason>>, Error>;
 }
 
-/// The sentences that a batch of tries wrote, or the reasons why they were rejected.
-type Written = Result<Vec<Result<Sentence, RejectReason>>, Error>;
+/// Makes drafts from the sentences that a model writes.
+pub(crate) struct FreeGeneration<'a, W> {
+    writer: W,
+    gold: &'a Corpus,
+    /// The total number of rounds, for progress reports.
+    n_rounds: u32,
+    /// The sentences rejected in the last round.
+    rejected: RejectedCounts,
+}
 
-impl WritingRound {
-    /// Calls `write` for batches of tries until there is one draft for each gold sentence with a mention, as many as a method
-    /// that fills masks makes, or until the maximum number of tries is reached. Each try has its own stream below the key.
-    ///
-    /// Returns the drafts and the counts of rejected sentences.
-    pub(crate) fn collect(
-        self,
-        gold: &Corpus,
-        stage: &mut Stage<'_>,
-        mut write: impl FnMut(StreamKey, Range<usize>) -> Written,
-    ) -> Result<(Vec<Draft>, RejectedCounts), Error> {
-        let key = stage.key().at(self.number.into());
-        let mut collector = Collector::new(gold, self.number);
-        let most = collector.wanted.saturating_mul(self.tries);
+impl<'a, W: SentenceWriter> FreeGeneration<'a, W> {
+    pub(crate) fn new(writer: W, gold: &'a Corpus, n_rounds: u32) -> Self {
+        Self { writer, gold, n_rounds, rejected: RejectedCounts::default() }
+    }
+}
+
+impl<W: SentenceWriter> Augmenter for FreeGeneration<'_, W> {
+    /// Writes sentences until there is one draft for each gold sentence with a mention, as many as a method that fills masks
+    /// makes, or until the maximum number of tries is reached.
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        let key = stage.key().at(round.into());
+        let mut collector = Collector::new(self.gold, round);
+        let wanted = collector.wanted as u64;
+        let most = collector.wanted.saturating_mul(self.writer.max_tries());
         let mut n_tried = 0;
         while !collector.is_full() && n_tried < most {
-            let tries = n_tried..most.min(n_tried + self.batch_size);
+            let tries = n_tried..most.min(n_tried + W::BATCH_SIZE);
             n_tried = tries.end;
-            for written in write(key, tries)? {
+            for written in self.writer.write(key, tries)? {
                 collector.add(written);
             }
-            let wanted = collector.wanted as u64;
-            let done = u64::from(self.number - 1) * wanted + collector.drafts.len() as u64;
-            stage.progress(done, wanted * self.n_rounds)?;
+            let done = u64::from(round - 1) * wanted + collector.drafts.len() as u64;
+            stage.progress(done, wanted * u64::from(self.n_rounds))?;
         }
-        Ok((collector.drafts, collector.rejected))
+        self.rejected = collector.rejected;
+        Ok(collector.drafts)
+    }
+
+    fn dropped(&self) -> RejectedCounts {
+        self.rejected.clone()
     }
 }
 

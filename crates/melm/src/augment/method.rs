@@ -13,7 +13,7 @@ use crate::baselines::{Daga, Mulda, ReplaceTokens, Substitute};
 use crate::codemix::{Codemix, LexiconCounts};
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
-use crate::free_generation::RejectedCounts;
+use crate::free_generation::{FreeGeneration, RejectedCounts};
 use crate::generate::{Drafter, Progress};
 use crate::linearize::LinearizedCorpus;
 use crate::markers::MarkerStart;
@@ -156,18 +156,17 @@ pub fn prepare<'a>(
         let augmenter: Box<dyn Augmenter> = match plan.method {
             Method::LabelWise => Box::new(Substitute::new(gold.train, plan.substitute)),
             Method::Daga => {
-                let (n_rounds, stage) = (plan.generate.rounds.get(), &mut run.stage("daga"));
-                let (daga, outcome) = Daga::train(gold, &plan.daga, n_rounds, device, stage)?;
+                let stage = &mut run.stage("daga");
+                let (daga, outcome) = Daga::train(gold, &plan.daga, device, stage)?;
                 prepared.finetuned = Some(outcome);
-                Box::new(daga)
+                Box::new(FreeGeneration::new(daga, gold.train, plan.generate.rounds.get()))
             }
             Method::Mulda => {
-                let (n_rounds, stage) = (plan.generate.rounds.get(), &mut run.stage("mulda"));
-                let (model, settings) = (backbones.mulda(), &plan.mulda);
-                let (mulda, learnt) = Mulda::train(gold, model, settings, n_rounds, device, stage)?;
+                let (model, stage) = (backbones.mulda(), &mut run.stage("mulda"));
+                let (mulda, learnt) = Mulda::train(gold, model, &plan.mulda, device, stage)?;
                 prepared.finetuned = Some(learnt.outcome);
                 prepared.n_too_long = learnt.n_too_long;
-                Box::new(mulda)
+                Box::new(FreeGeneration::new(mulda, gold.train, plan.generate.rounds.get()))
             }
             Method::Lwtr => Box::new(ReplaceTokens::new(gold.train, plan.substitute)),
             Method::CodemixRandom | Method::CodemixEss => {

@@ -5,8 +5,10 @@ mod mulda;
 mod replace_tokens;
 mod substitute;
 
-pub use daga::{Daga, DagaSettings, UnknownTokens};
-pub use mulda::{Mulda, MuldaModel, MuldaSettings, NO_PRETRAINING, PretrainedSeq2Seq};
-pub use replace_tokens::ReplaceTokens;
-pub(crate) use replace_tokens::swapped;
-pub use substitute::{Substitute, SubstituteSettings, substituted};
+pub(crate) use daga::Daga;
+pub use daga::{DagaSettings, UnknownTokens};
+pub(crate) use mulda::{Mulda, MuldaModel};
+pub use mulda::{MuldaSettings, NO_PRETRAINING, PretrainedSeq2Seq};
+pub(crate) use replace_tokens::{ReplaceTokens, swapped};
+pub(crate) use substitute::Substitute;
+pub use substitute::{SubstituteSettings, substituted};

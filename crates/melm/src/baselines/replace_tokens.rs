@@ -15,7 +15,7 @@ struct TokenOccurrence {
 }
 
 /// Replaces tokens by other tokens of the same corpus, language and tag.
-pub struct ReplaceTokens<'a> {
+pub(crate) struct ReplaceTokens<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
     /// All occurrences of tokens, by language (if the corpus has several) and tag. A uniform draw chooses a token as often
@@ -25,7 +25,7 @@ pub struct ReplaceTokens<'a> {
 
 impl<'a> ReplaceTokens<'a> {
     /// Collects the tokens of a corpus.
-    pub fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
+    pub(crate) fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
         let mut occurrences: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (number, sentence) in corpus.sentences().iter().enumerate() {
             for (token, tag) in sentence.tags().iter().enumerate() {
@@ -39,7 +39,7 @@ impl<'a> ReplaceTokens<'a> {
 
     /// Makes one draft of every sentence with a mention. Each token is replaced with the settings' probability, including
     /// tokens outside mentions. The tags stay the same.
-    pub fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
+    pub(crate) fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
         let key = key.at(u64::from(round));
         let sentences = self.corpus.sentences().iter().enumerate();
         sentences

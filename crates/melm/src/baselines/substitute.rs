@@ -25,7 +25,7 @@ struct MentionOccurrence {
 }
 
 /// Replaces mentions by other mentions of the same corpus, language and type.
-pub struct Substitute<'a> {
+pub(crate) struct Substitute<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
     /// All occurrences of mentions, by language (if the corpus has several) and type.
@@ -34,7 +34,7 @@ pub struct Substitute<'a> {
 
 impl<'a> Substitute<'a> {
     /// Collects the mentions of a corpus.
-    pub fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
+    pub(crate) fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
         let mut mentions: BTreeMap<_, Vec<_>> = BTreeMap::new();
         for (number, sentence) in corpus.sentences().iter().enumerate() {
             for mention in sentence.mentions() {
@@ -47,7 +47,7 @@ impl<'a> Substitute<'a> {
     }
 
     /// Makes one draft of every sentence with a mention. At least one mention of each is replaced, possibly by an equal one.
-    pub fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
+    pub(crate) fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
         let sentences = self.corpus.sentences().iter().enumerate();
         let key = key.at(u64::from(round));
         sentences

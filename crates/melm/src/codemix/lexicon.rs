@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::MentionVectors;
 
 /// The mentions of a corpus by language and entity type. Each distinct mention is listed once, at its first occurrence.
-pub struct Lexicon {
+pub(super) struct Lexicon {
     /// By language, then by entity type.
     sets: Vec<Vec<MentionSet>>,
     counts: LexiconCounts,
@@ -31,11 +31,11 @@ pub(super) struct Entry {
 
 /// The result of a similarity search.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct NearestMention {
+pub(super) struct NearestMention {
     /// The index of the mention among those of its language and type, in the order of first occurrence.
-    pub entry: usize,
+    pub(super) entry: usize,
     /// The cosine similarity.
-    pub cosine: f32,
+    pub(super) cosine: f32,
 }
 
 /// The number of words and mentions without vectors.
@@ -64,7 +64,7 @@ pub struct LanguageCounts {
 
 impl Lexicon {
     /// Collects the mentions of a corpus, with their vectors if `vectors` is given.
-    pub fn new(corpus: &Corpus, vectors: Option<&MentionVectors>) -> Self {
+    pub(super) fn new(corpus: &Corpus, vectors: Option<&MentionVectors>) -> Self {
         let n_types = corpus.types().iter().count();
         let empty = || (0..n_types).map(|_| MentionSet::default()).collect::<Vec<_>>();
         let sets = corpus.languages().iter().map(|_| empty()).collect();
@@ -114,12 +114,12 @@ impl Lexicon {
     }
 
     /// The number of words and mentions without vectors.
-    pub fn counts(&self) -> &LexiconCounts {
+    pub(super) fn counts(&self) -> &LexiconCounts {
         &self.counts
     }
 
     /// The languages other than `language` that have mentions of a type.
-    pub fn others(&self, language: Language, entity_type: EntityType) -> Vec<Language> {
+    pub(super) fn others(&self, language: Language, entity_type: EntityType) -> Vec<Language> {
         let languages = (0..self.sets.len()).map(Language::from_index);
         let others = languages.filter(|other| *other != language);
         others.filter(|other| !self.entries(*other, entity_type).is_empty()).collect()
@@ -130,7 +130,7 @@ impl Lexicon {
     }
 
     /// The index of a mention among those of its language and type.
-    pub fn find(
+    pub(super) fn find(
         &self,
         language: Language,
         entity_type: EntityType,
@@ -142,7 +142,7 @@ impl Lexicon {
     /// Entity similarity search (equation 3): finds the mention of language `target` with the highest cosine similarity to
     /// mention `entry` of `language`. Ties go to the first. Returns `None` if `entry` or all mentions of `target` have no
     /// vector.
-    pub fn nearest(
+    pub(super) fn nearest(
         &self,
         language: Language,
         entity_type: EntityType,

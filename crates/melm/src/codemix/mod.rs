@@ -1,6 +1,6 @@
 //! Code-mixing (section 2.5): replaces mentions by mentions of the same type in another language.
 //!
-//! The [`Lexicon`] holds the mentions of every language by type, each with the mean of its words' aligned vectors.
+//! The lexicon holds the mentions of every language by type, each with the mean of its words' aligned vectors.
 //! [`Codemix`] draws a target language for every mention, uniformly among the other languages, and takes the mention with
 //! the highest cosine similarity there, or a random one.
 
@@ -8,7 +8,8 @@ mod lexicon;
 mod mix;
 mod vectors;
 
-pub use lexicon::{LanguageCounts, Lexicon, LexiconCounts, NearestMention};
+pub use lexicon::{LanguageCounts, LexiconCounts};
+use lexicon::{Lexicon, NearestMention};
 pub use mix::{Codemix, DonorChoice};
 pub use vectors::MentionVectors;
 

@@ -22,36 +22,27 @@ use melm_nn::lstm::{LstmConfig, LstmLm, LstmTape};
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
-use crate::augment::{Augmenter, Gold};
-use crate::draft::Draft;
-use crate::free_generation::{RejectReason, RejectedCounts, WritingRound};
+use crate::augment::Gold;
+use crate::free_generation::{RejectReason, SentenceWriter};
 use crate::random::{Generator, StreamKey};
 use crate::stage::Stage;
 use crate::training::{self, TrainingOutcome};
 use learn::TrainingSet;
 use vocabulary::{END, START, UNKNOWN, Vocabulary};
 
-/// The number of sentences written in one batch.
-const BATCH_SIZE: usize = 64;
-
 /// A trained language model that writes sentences.
-pub struct Daga<'a> {
+pub(crate) struct Daga<'a> {
     model: LstmLm,
     vocabulary: Vocabulary,
-    gold: &'a Corpus,
     settings: &'a DagaSettings,
-    n_rounds: u64,
     device: CpuDevice<'a>,
-    rejected: RejectedCounts,
 }
 
 impl<'a> Daga<'a> {
     /// Trains the language model on gold. Keeps the epoch with the lowest loss on dev, or the last epoch without a dev set.
-    /// `n_rounds` is the number of rounds that will be written, for progress reports.
-    pub fn train(
-        gold: Gold<'a>,
+    pub(crate) fn train(
+        gold: Gold<'_>,
         settings: &'a DagaSettings,
-        n_rounds: u32,
         device: &'a Device,
         stage: &mut Stage<'_>,
     ) -> Result<(Self, TrainingOutcome), Error> {
@@ -80,19 +71,18 @@ impl<'a> Daga<'a> {
         };
         let device = device.to_cpu();
         let outcome = training::train(&mut set, &settings.training, &device, stage)?;
-        let daga = Self {
-            model: set.model,
-            vocabulary,
-            gold: gold.train,
-            settings,
-            n_rounds: n_rounds.into(),
-            device,
-            rejected: RejectedCounts::default(),
-        };
+        let daga = Self { model: set.model, vocabulary, settings, device };
         Ok((daga, outcome))
     }
+}
 
-    /// Writes the sentences of some tries in one batch. The sentence of a try depends only on the try's own stream.
+impl SentenceWriter for Daga<'_> {
+    const BATCH_SIZE: usize = 64;
+
+    fn max_tries(&self) -> usize {
+        self.settings.tries.get()
+    }
+
     fn write(
         &self,
         key: StreamKey,
@@ -132,24 +122,5 @@ impl<'a> Daga<'a> {
             written.and_then(|ids| self.vocabulary.parse(&ids))
         };
         Ok(written.into_iter().map(parse).collect())
-    }
-}
-
-impl Augmenter for Daga<'_> {
-    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
-        let round = WritingRound {
-            number: round,
-            n_rounds: self.n_rounds,
-            tries: self.settings.tries.get(),
-            batch_size: BATCH_SIZE,
-        };
-        let write = |key, tries| self.write(key, tries);
-        let drafts;
-        (drafts, self.rejected) = round.collect(self.gold, stage, write)?;
-        Ok(drafts)
-    }
-
-    fn dropped(&self) -> RejectedCounts {
-        self.rejected.clone()
     }
 }

@@ -32,9 +32,8 @@ use melm_nn::seq2seq::{
 use melm_text::{Corpus, Sentence};
 
 use crate::Error;
-use crate::augment::{Augmenter, Gold};
-use crate::draft::Draft;
-use crate::free_generation::{RejectReason, RejectedCounts, WritingRound};
+use crate::augment::Gold;
+use crate::free_generation::{RejectReason, SentenceWriter};
 use crate::model::Pretrained;
 use crate::random::{Generator, StreamKey};
 use crate::stage::Stage;
@@ -45,14 +44,12 @@ use pieces::{LinearizedSentence, Pieces};
 /// The name of a model without pretraining in reports and tables.
 pub const NO_PRETRAINING: &str = "MulDA architecture, no pretraining";
 
-/// The number of sentences written in one batch.
-const BATCH_SIZE: usize = 32;
 /// The inner width of the feed-forward layers as a multiple of the model's width, as in mBART.
 const INNER_FACTOR: usize = 4;
 
 /// The model to start from.
 #[derive(Clone, Copy)]
-pub enum MuldaModel<'a> {
+pub(crate) enum MuldaModel<'a> {
     /// A pretrained mBART.
     Pretrained(&'a PretrainedSeq2Seq),
     /// A new model that uses the tokenizer of this masked language model.
@@ -60,34 +57,29 @@ pub enum MuldaModel<'a> {
 }
 
 /// A trained encoder-decoder that writes sentences.
-pub struct Mulda<'a> {
+pub(crate) struct Mulda<'a> {
     model: Seq2Seq,
     pieces: Pieces,
-    gold: &'a Corpus,
     /// The linearized sentences whose beginnings are completed.
-    bodies: Vec<LinearizedSentence>,
+    sentences: Vec<LinearizedSentence>,
     settings: &'a MuldaSettings,
-    n_rounds: u64,
     device: CpuDevice<'a>,
-    rejected: RejectedCounts,
 }
 
 /// The record of a training.
-pub struct MuldaTraining {
+pub(crate) struct MuldaTraining {
     /// The epochs, and which of them was kept.
-    pub outcome: TrainingOutcome,
+    pub(crate) outcome: TrainingOutcome,
     /// The number of sentences left out because they are too long for the model.
-    pub n_too_long: usize,
+    pub(crate) n_too_long: usize,
 }
 
 impl<'a> Mulda<'a> {
-    /// Trains the model on gold. Keeps the epoch with the lowest loss on dev, or the last epoch without a dev set. `n_rounds`
-    /// is the number of rounds that will be written, for progress reports.
-    pub fn train(
-        gold: Gold<'a>,
+    /// Trains the model on gold. Keeps the epoch with the lowest loss on dev, or the last epoch without a dev set.
+    pub(crate) fn train(
+        gold: Gold<'_>,
         model: MuldaModel<'_>,
         settings: &'a MuldaSettings,
-        n_rounds: u32,
         device: &'a Device,
         stage: &mut Stage<'_>,
     ) -> Result<(Self, MuldaTraining), Error> {
@@ -115,46 +107,9 @@ impl<'a> Mulda<'a> {
         let mut set = TrainingSet { model, pieces, train, dev, rates, key, tape };
         let device = device.to_cpu();
         let outcome = training::train(&mut set, &settings.training, &device, stage)?;
-        let mulda = Self {
-            model: set.model,
-            pieces: set.pieces,
-            gold: gold.train,
-            bodies: set.train,
-            settings,
-            n_rounds: n_rounds.into(),
-            device,
-            rejected: RejectedCounts::default(),
-        };
+        let mulda =
+            Self { model: set.model, pieces: set.pieces, sentences: set.train, settings, device };
         Ok((mulda, MuldaTraining { outcome, n_too_long: too_long.len() }))
-    }
-
-    /// Writes the sentences of some tries in one batch. The sentence of a try depends only on the try's own stream.
-    fn write(
-        &self,
-        key: StreamKey,
-        tries: Range<usize>,
-    ) -> Result<Vec<Result<Sentence, RejectReason>>, Error> {
-        let mut written: Vec<_> = tries.clone().map(|_| Err(RejectReason::Unfinished)).collect();
-        let body = |number: usize| &self.bodies[number % self.bodies.len()];
-        let languages: BTreeSet<_> = tries.clone().map(|number| body(number).language).collect();
-        for language in languages {
-            let own = tries.clone().filter(|number| body(*number).language == language);
-            let own: Vec<_> = own.collect();
-            let mut generators: Vec<Generator> =
-                own.iter().map(|number| key.at(*number as u64).generator()).collect();
-            let mut sources = Packed::default();
-            for (number, generator) in own.iter().zip(&mut generators) {
-                let n_shown = generator.below(body(*number).n_tokens());
-                sources.push(&self.pieces.source(body(*number), n_shown), *number as u64);
-            }
-            let rows = self.complete(language, &sources, &mut generators)?;
-            for (number, rows) in own.into_iter().zip(rows) {
-                let rows = rows.ok_or(RejectReason::Unfinished);
-                written[number - tries.start] =
-                    rows.and_then(|rows| self.pieces.parse(language, &rows));
-            }
-        }
-        Ok(written)
     }
 
     /// Completes sources in one language, by sampling or by beam search. `None` stands for a sentence that did not end.
@@ -182,6 +137,43 @@ impl<'a> Mulda<'a> {
             Ok(found.into_iter().next().map(|found| found.pieces))
         };
         (0..sources.n_sentences()).map(best).collect()
+    }
+}
+
+impl SentenceWriter for Mulda<'_> {
+    const BATCH_SIZE: usize = 32;
+
+    fn max_tries(&self) -> usize {
+        self.settings.tries.get()
+    }
+
+    fn write(
+        &self,
+        key: StreamKey,
+        tries: Range<usize>,
+    ) -> Result<Vec<Result<Sentence, RejectReason>>, Error> {
+        let mut written: Vec<_> = tries.clone().map(|_| Err(RejectReason::Unfinished)).collect();
+        let sentence = |number: usize| &self.sentences[number % self.sentences.len()];
+        let languages: BTreeSet<_> =
+            tries.clone().map(|number| sentence(number).language).collect();
+        for language in languages {
+            let own = tries.clone().filter(|number| sentence(*number).language == language);
+            let own: Vec<_> = own.collect();
+            let mut generators: Vec<Generator> =
+                own.iter().map(|number| key.at(*number as u64).generator()).collect();
+            let mut sources = Packed::default();
+            for (number, generator) in own.iter().zip(&mut generators) {
+                let n_shown = generator.below(sentence(*number).n_tokens());
+                sources.push(&self.pieces.source(sentence(*number), n_shown), *number as u64);
+            }
+            let rows = self.complete(language, &sources, &mut generators)?;
+            for (number, rows) in own.into_iter().zip(rows) {
+                let rows = rows.ok_or(RejectReason::Unfinished);
+                written[number - tries.start] =
+                    rows.and_then(|rows| self.pieces.parse(language, &rows));
+            }
+        }
+        Ok(written)
     }
 }
 
@@ -221,24 +213,5 @@ fn open(
             };
             Ok((pieces, Seq2Seq::random(&config, seed)?))
         }
-    }
-}
-
-impl Augmenter for Mulda<'_> {
-    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
-        let round = WritingRound {
-            number: round,
-            n_rounds: self.n_rounds,
-            tries: self.settings.tries.get(),
-            batch_size: BATCH_SIZE,
-        };
-        let write = |key, tries| self.write(key, tries);
-        let drafts;
-        (drafts, self.rejected) = round.collect(self.gold, stage, write)?;
-        Ok(drafts)
-    }
-
-    fn dropped(&self) -> RejectedCounts {
-        self.rejected.clone()
     }
 }

@@ -50,7 +50,6 @@ pub mod conll;
 mod corpus;
 mod error;
 mod format;
-mod hash;
 pub mod jsonl;
 mod labelled_file;
 mod language;

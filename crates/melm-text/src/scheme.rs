@@ -3,7 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::hash::FastMap;
+use rustc_hash::FxHashMap;
+
 use crate::tag::{EndLetters, Tag, TagPrefix};
 
 /// A rule for writing mentions as tags.
@@ -153,7 +154,7 @@ pub struct UnknownScheme;
 /// How often each tag follows each other tag in a file. This decides the scheme of the file.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transitions {
-    counts: FastMap<u64, (Tag, Tag, u64)>,
+    counts: FxHashMap<u64, (Tag, Tag, u64)>,
 }
 
 /// The scheme of a file, detected or given.

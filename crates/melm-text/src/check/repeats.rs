@@ -2,9 +2,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-use crate::hash::FastMap;
 use crate::record::Record;
 use crate::tag::EntityTypes;
 
@@ -58,7 +58,7 @@ const N_PLACES: usize = 5;
 #[derive(Debug, Default)]
 pub struct SeenSentences {
     files: Vec<String>,
-    by_digest: FastMap<u64, FirstOccurrence>,
+    by_digest: FxHashMap<u64, FirstOccurrence>,
     /// The repeats of the current file.
     repeats: Repeats,
 }

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use memchr::memchr_iter;
+use rustc_hash::FxHashMap;
 
 use super::layout::{Layout, Separator, is_document_start};
-use crate::hash::FastMap;
 use crate::problem::{Fault, Problems};
 use crate::record::{Record, Row};
 use crate::tag::{EntityTypes, Tag, TagFault};
@@ -19,7 +19,9 @@ pub struct ConllReader<'t> {
     at: usize,
     line: usize,
     layout: Layout,
-    known: FastMap<&'t str, Tag>,
+    /// Tags parsed so far. A lookup for each token needs a fast hasher, and a file made to cause
+    /// collisions would only be slow.
+    known_tags: FxHashMap<&'t str, Tag>,
     bare_cr: bool,
     after: Vec<&'t str>,
 }
@@ -29,7 +31,15 @@ impl<'t> ConllReader<'t> {
     pub fn new(text: &'t str, layout: Layout) -> Self {
         let bytes = text.as_bytes();
         let bare_cr = memchr_iter(b'\r', bytes).any(|at| bytes.get(at + 1) != Some(&b'\n'));
-        Self { text, at: 0, line: 0, layout, known: FastMap::default(), bare_cr, after: Vec::new() }
+        Self {
+            text,
+            at: 0,
+            line: 0,
+            layout,
+            known_tags: FxHashMap::default(),
+            bare_cr,
+            after: Vec::new(),
+        }
     }
 
     /// The columns of the file.
@@ -179,11 +189,11 @@ impl<'t> ConllReader<'t> {
         if text == "O" {
             return Ok(Tag::Outside);
         }
-        if let Some(&tag) = self.known.get(text) {
+        if let Some(&tag) = self.known_tags.get(text) {
             return Ok(tag);
         }
         let tag = types.parse(text)?;
-        self.known.insert(text, tag);
+        self.known_tags.insert(text, tag);
         Ok(tag)
     }
 }

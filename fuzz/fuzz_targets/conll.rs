@@ -1,4 +1,4 @@
-//! Any bytes: read or refused; what is read is written and read again to the same.
+//! Reads any bytes as CoNLL. If they are accepted, writing and reading again gives the same sentences.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

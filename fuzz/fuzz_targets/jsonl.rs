@@ -1,4 +1,5 @@
-//! Any bytes as JSON lines: read or refused; what is read is written and read again to the same.
+//! Reads any bytes as JSON lines. If they are accepted, writing and reading again gives the same
+//! sentences.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +8,7 @@ use melm_text::{Encoding, Format, ReadOptions, Source, Survey};
 
 type Sentences = Vec<Vec<(String, String)>>;
 
-/// The sentences of a text, and the text written anew; `None` if it is refused.
+/// Returns the sentences of a text and the text written again, or `None` if the text has problems.
 fn rewrite(source: &Source) -> Option<(Sentences, Vec<u8>)> {
     let options = ReadOptions {
         format: Some(Format::Jsonl),
@@ -20,7 +21,7 @@ fn rewrite(source: &Source) -> Option<(Sentences, Vec<u8>)> {
     let mut sentences = Vec::new();
     let survey = Survey::read(source, &options, |record, types, _| {
         let tags = record.tags.iter().map(|&tag| {
-            // One spelling, whichever letters were seen so far.
+            // The letters seen so far must not decide the spelling.
             types.spell(tag, melm_text::Scheme::Iobes).to_string()
         });
         sentences.push(record.tokens.iter().map(ToString::to_string).zip(tags).collect());
@@ -36,5 +37,5 @@ fuzz_target!(|bytes: &[u8]| {
     };
     let Some((sentences, out)) = rewrite(&source) else { return };
     let again = Source::from_bytes("again".into(), out, Encoding::Utf8).unwrap();
-    assert_eq!(rewrite(&again).expect("what we write we read").0, sentences);
+    assert_eq!(rewrite(&again).expect("our own output can be read").0, sentences);
 });

@@ -1,4 +1,4 @@
-//! Any tag sequence in any scheme: repaired once it is valid, and its mentions are the same.
+//! Repairs any tag sequence in every scheme. The result is valid and has the same mentions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
         assert_eq!(scheme.violations(&repaired).count(), 0);
         assert_eq!(repair(&mut repaired, scheme), 0);
         if scheme.violations(&tags).next().is_none() {
-            assert_eq!(n, 0, "valid tags stay as they are");
+            assert_eq!(n, 0, "valid tags must not change");
         }
         if scheme != Scheme::Io {
             assert!(mentions(&repaired).eq(mentions(&tags)));

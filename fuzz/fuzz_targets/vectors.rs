@@ -1,4 +1,4 @@
-//! Any bytes as a file of word vectors: read or refused.
+//! Reads any bytes as word vectors. Accepted vectors have the right length and finite numbers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

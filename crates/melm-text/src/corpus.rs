@@ -41,7 +41,7 @@ struct Content {
     scheme: Scheme,
     sentences: Vec<Sentence>,
     /// Comment lines after the last sentence.
-    after: Vec<String>,
+    lines_after: Vec<String>,
     languages: Vec<LanguagePart>,
 }
 
@@ -81,7 +81,7 @@ impl Corpus {
             types: survey.types,
             scheme: survey.scheme.scheme,
             sentences,
-            after: survey.after,
+            lines_after: survey.lines_after,
             languages: Vec::new(),
         });
         Ok((corpus, survey.structure))
@@ -100,7 +100,7 @@ impl Corpus {
                 types,
                 scheme,
                 sentences,
-                after: Vec::new(),
+                lines_after: Vec::new(),
                 languages: Vec::new(),
             })),
         }
@@ -136,7 +136,7 @@ impl Corpus {
             types: EntityTypes::default(),
             scheme,
             sentences: Vec::new(),
-            after: Vec::new(),
+            lines_after: Vec::new(),
             languages: Vec::new(),
         };
         for (code, corpus) in corpora {
@@ -224,7 +224,7 @@ impl Corpus {
         let mut lines = Vec::new();
         for (number, sentence) in self.sentences().iter().enumerate() {
             lines.clear();
-            for comment in sentence.before() {
+            for comment in sentence.lines_before() {
                 lines.extend_from_slice(comment.as_bytes());
                 lines.extend_from_slice(if is_document_start(comment) { b"\n\n" } else { b"\n" });
             }
@@ -240,7 +240,7 @@ impl Corpus {
             }
             out.write_all(&lines)?;
         }
-        self.content.after.iter().try_for_each(|comment| writeln!(out, "{comment}"))?;
+        self.content.lines_after.iter().try_for_each(|comment| writeln!(out, "{comment}"))?;
         out.flush()
     }
 }

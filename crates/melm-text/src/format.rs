@@ -236,9 +236,9 @@ impl<'t> Reader<'t> {
     }
 
     /// The lines after the last sentence. They are known once the whole file is read.
-    pub(crate) fn after(&self) -> &[&'t str] {
+    pub(crate) fn lines_after(&self) -> &[&'t str] {
         match self {
-            Reader::Conll(reader) => reader.after(),
+            Reader::Conll(reader) => reader.lines_after(),
             Reader::Jsonl(_) => &[],
         }
     }
@@ -276,9 +276,9 @@ impl<W: Write> Writer<W> {
     }
 
     /// Writes the lines after the last sentence. JSON lines cannot hold any: nothing is written.
-    pub fn write_after(&mut self, after: &[String]) -> io::Result<()> {
+    pub fn write_lines_after(&mut self, after: &[String]) -> io::Result<()> {
         match self {
-            Writer::Conll(writer) => writer.write_after(after),
+            Writer::Conll(writer) => writer.write_lines_after(after),
             Writer::Jsonl(_) => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ pub struct Record<'t> {
     /// The line of the first token, from 1.
     pub line: usize,
     /// The comment and `-DOCSTART-` lines before the sentence.
-    pub before: Vec<&'t str>,
+    pub lines_before: Vec<&'t str>,
     /// The tokens.
     pub tokens: Vec<Cow<'t, str>>,
     /// The tag of each token.
@@ -27,7 +27,7 @@ pub struct Record<'t> {
 
 impl<'t> Record<'t> {
     pub(crate) fn clear(&mut self) {
-        self.before.clear();
+        self.lines_before.clear();
         self.tokens.clear();
         self.tags.clear();
         self.rows.clear();
@@ -42,7 +42,7 @@ impl<'t> Record<'t> {
     /// The id of the sentence, from a comment (`# id …`, `# sent_id = …`) or the JSON key `id`.
     pub fn id(&self) -> Option<&'t str> {
         // Of several comments, the last one belongs to this sentence.
-        let from_comment = self.before.iter().rev().find_map(|line| {
+        let from_comment = self.lines_before.iter().rev().find_map(|line| {
             let rest = line.strip_prefix('#')?.trim_start();
             let rest = rest.strip_prefix("sent_").unwrap_or(rest).strip_prefix("id")?;
             let id = rest.trim_start_matches([' ', '\t', '=', ':']);
@@ -110,8 +110,9 @@ mod tests {
 
     #[test]
     fn the_id_is_read_from_the_last_comment_that_has_one() {
-        let id =
-            |before: &[&'static str]| Record { before: before.to_vec(), ..Record::default() }.id();
+        let id = |before: &[&'static str]| {
+            Record { lines_before: before.to_vec(), ..Record::default() }.id()
+        };
         assert_eq!(id(&["# id 5239d808\tdomain=en"]), Some("5239d808"));
         assert_eq!(id(&["# sent_id = s7"]), Some("s7"));
         assert_eq!(id(&["# id 1", "# id 2"]), Some("2"));

@@ -16,7 +16,7 @@ use crate::token::{Token, TokenFault};
 pub struct Sentence {
     tokens: Vec<Token>,
     tags: Vec<Tag>,
-    before: Vec<Box<str>>,
+    lines_before: Vec<Box<str>>,
     frames: Vec<Frame>,
     language: Option<Language>,
     /// The language of each token, if the language of the sentence is known. A mention may come
@@ -77,7 +77,7 @@ impl Sentence {
         Ok(Self {
             tokens,
             tags,
-            before: Vec::new(),
+            lines_before: Vec::new(),
             frames: Vec::new(),
             language: None,
             token_languages: Vec::new(),
@@ -142,10 +142,10 @@ impl Sentence {
         self
     }
 
-    /// Returns the sentence with `before` as the lines before it.
+    /// Returns the sentence with `comments` as the lines before it.
     #[must_use]
-    pub fn with_comments(mut self, before: Vec<Box<str>>) -> Self {
-        self.before = before;
+    pub fn with_comments(mut self, comments: Vec<Box<str>>) -> Self {
+        self.lines_before = comments;
         self
     }
 
@@ -168,7 +168,7 @@ impl Sentence {
         let mut result = Self {
             tokens: Vec::new(),
             tags: Vec::new(),
-            before: self.before.clone(),
+            lines_before: self.lines_before.clone(),
             frames: Vec::new(),
             language: self.language,
             token_languages: Vec::new(),
@@ -207,7 +207,7 @@ impl Sentence {
     /// Returns the sentence without the lines before it.
     #[must_use]
     pub(crate) fn without_comments(mut self) -> Self {
-        self.before.clear();
+        self.lines_before.clear();
         self
     }
 
@@ -226,7 +226,7 @@ impl Sentence {
     pub(crate) fn from_record(record: &Record<'_>) -> Result<Self, SentenceFault> {
         let tokens: Result<_, _> = record.tokens.iter().map(|t| Token::new(t)).collect();
         let mut sentence = Self::new(tokens?, record.tags.clone())?;
-        sentence.before = record.before.iter().map(|&line| line.into()).collect();
+        sentence.lines_before = record.lines_before.iter().map(|&line| line.into()).collect();
         sentence.frames = record.rows.iter().map(Frame::from_row).collect();
         Ok(sentence)
     }
@@ -258,8 +258,8 @@ impl Sentence {
     }
 
     /// The comment and `-DOCSTART-` lines before the sentence.
-    pub fn before(&self) -> &[Box<str>] {
-        &self.before
+    pub fn lines_before(&self) -> &[Box<str>] {
+        &self.lines_before
     }
 
     /// The other columns of each token. Empty unless the sentence comes from a CoNLL file.

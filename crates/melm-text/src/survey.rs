@@ -25,7 +25,7 @@ pub struct Survey {
     /// The scheme: given, or detected from the tags.
     pub scheme: DetectedScheme,
     /// The comment lines after the last sentence.
-    pub after: Vec<String>,
+    pub lines_after: Vec<String>,
     /// The places that cannot be read.
     pub problems: Problems,
     /// The tags that the scheme does not allow where they are. They can be read, and repaired.
@@ -80,8 +80,17 @@ impl Survey {
         if scheme.n_violations > 0 {
             find_violations(source, &structure, scheme.scheme, &mut violations);
         }
-        let after = reader.after().iter().map(|&line| line.to_owned()).collect();
-        Ok(Self { structure, types, n_sentences, n_tokens, scheme, after, problems, violations })
+        let lines_after = reader.lines_after().iter().map(|&line| line.to_owned()).collect();
+        Ok(Self {
+            structure,
+            types,
+            n_sentences,
+            n_tokens,
+            scheme,
+            lines_after,
+            problems,
+            violations,
+        })
     }
 
     /// The format of the file.

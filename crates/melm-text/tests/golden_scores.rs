@@ -1,4 +1,4 @@
-//! Scores equal seqeval's on random tag-sequence pairs, most of them malformed somewhere.
+//! Compares scores with those of seqeval on random pairs of tag sequences, most of them malformed.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use melm_text::score::{Counts, Rates, Reading, Weight};
@@ -14,7 +14,7 @@ struct Pair {
     strict: Expected,
 }
 
-/// Each: precision, recall, F1, support.
+/// Each array holds precision, recall, F1 and support.
 #[derive(Deserialize)]
 struct Expected {
     micro: [f64; 4],

@@ -1,4 +1,4 @@
-//! What is written is what is read: tokens, tags, columns, comments, in every format and scheme.
+//! Writing and reading again keeps tokens, tags, columns and comments, in every format and scheme.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use melm_text::conll::ConllWriter;
@@ -27,7 +27,7 @@ fn written(corpus: &Corpus) -> String {
     String::from_utf8(out).unwrap()
 }
 
-/// Tokens and tags as text, whatever the handles of the types are.
+/// Tokens and tags as text, so that corpora with different tables of types can be compared.
 fn spelled(corpus: &Corpus) -> Vec<Vec<(String, String)>> {
     let spell = |tag| corpus.types().spell(tag, corpus.scheme()).to_string();
     let sentence = |s: &Sentence| {
@@ -36,13 +36,13 @@ fn spelled(corpus: &Corpus) -> Vec<Vec<(String, String)>> {
     corpus.sentences().iter().map(sentence).collect()
 }
 
-/// Rewrites through records, as `melm convert` does.
+/// Converts record by record, as `melm convert` does.
 fn convert(source: &Source, to: Format, scheme: Option<Scheme>) -> Source {
     let mut writer = match to {
         Format::Conll => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
         Format::Jsonl => Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, "ner_tags", None)),
     };
-    // A random token may look like the start of a JSON object.
+    // A random token may look like the start of a JSON object, so detection would be wrong.
     let from = if source.name() == "random" { Some(Format::Conll) } else { None };
     let options = ReadOptions { format: from, ..ReadOptions::default() };
     let survey = Survey::read(source, &options, |record, types, _| {
@@ -57,7 +57,7 @@ fn convert(source: &Source, to: Format, scheme: Option<Scheme>) -> Source {
 }
 
 #[test]
-fn files_with_columns_comments_and_documents_come_back_byte_for_byte() {
+fn files_with_columns_comments_and_documents_are_written_byte_for_byte() {
     for name in TINY {
         let source = tiny(name);
         let mut expected = source.text().trim_end().to_owned();
@@ -90,7 +90,7 @@ fn iob1_to_iob2_to_iobes_to_iob1_is_the_identity() {
 }
 
 #[test]
-fn line_ends_marks_and_blank_lines_do_not_matter() {
+fn line_ends_byte_order_marks_and_blank_lines_do_not_matter() {
     let plain = "Ada B-PER\nsang O\n\nOslo B-LOC\n\n";
     let wanted = spelled(&read(&Source::from_text("a", plain)));
     for text in [
@@ -108,16 +108,16 @@ fn line_ends_marks_and_blank_lines_do_not_matter() {
 }
 
 #[test]
-fn a_comment_is_kept_and_a_hash_can_still_be_a_token() {
+fn comments_are_kept_and_a_hash_can_be_a_token() {
     let text = "# id 7\n# O\nmusic B-X\n\n# the end\n";
     let corpus = read(&Source::from_text("a", text));
     assert_eq!(corpus.sentences().len(), 1);
-    assert_eq!(&*corpus.sentences()[0].before()[0], "# id 7");
+    assert_eq!(&*corpus.sentences()[0].lines_before()[0], "# id 7");
     assert_eq!(corpus.sentences()[0].tokens()[0].as_str(), "#");
-    assert_eq!(written(&corpus), text, "the comment at the end too");
+    assert_eq!(written(&corpus), text, "the comment at the end is kept too");
 }
 
-/// Any token a column file can hold, odd ones more often than chance would have them.
+/// Random tokens. Unusual ones occur more often than by chance.
 fn token() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
         "#",

@@ -155,9 +155,11 @@ impl Pass {
         if let Some(failure) = failed {
             return Err(failure);
         }
-        self.writer.write_after(&survey.after).map_err(|e| Output::failed("output", e))?;
+        self.writer
+            .write_lines_after(&survey.lines_after)
+            .map_err(|e| Output::failed("output", e))?;
         if matches!(self.writer, Writer::Jsonl(_)) {
-            self.lost += survey.after.len();
+            self.lost += survey.lines_after.len();
         }
         Ok(survey)
     }
@@ -167,7 +169,11 @@ impl Pass {
             Writer::Jsonl(_) if !record.rows.is_empty() => {
                 // A comment that says nothing but the id is kept as the id.
                 let id = record.id();
-                record.before.iter().filter(|line| id.is_none_or(|id| !line.ends_with(id))).count()
+                record
+                    .lines_before
+                    .iter()
+                    .filter(|line| id.is_none_or(|id| !line.ends_with(id)))
+                    .count()
             }
             Writer::Conll(_) if record.rows.is_empty() => {
                 record.fields.len() - 2 - usize::from(record.id().is_some())

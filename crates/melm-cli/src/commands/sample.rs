@@ -82,7 +82,7 @@ fn write(
     while reader.read(&mut record, &mut types, &mut Problems::default()) {
         if drawn.next_if_eq(&at).is_some() {
             // A document boundary says nothing once its document is taken apart.
-            record.before.retain(|line| line.starts_with('#'));
+            record.lines_before.retain(|line| line.starts_with('#'));
             writer.copy(&record).map_err(failed)?;
             let id = record.id().map(|id| format!("\t{id}")).unwrap_or_default();
             numbers += &format!("{}{id}\n", at + 1);

@@ -95,7 +95,7 @@ impl Job<'_> {
             }
             progress.at(reader.position());
         }
-        writer.write_after(&self.survey.after).map_err(failed)?;
+        writer.write_lines_after(&self.survey.lines_after).map_err(failed)?;
         out.write_all(writer.out()).map_err(failed)?;
         out.finish()?;
         Ok(all)

@@ -147,7 +147,7 @@ struct TypeTally {
 impl Tally {
     fn add(&mut self, record: &Record<'_>, types: &EntityTypes) {
         self.documents +=
-            record.before.iter().filter(|line| crate::conll::is_document_start(line)).count();
+            record.lines_before.iter().filter(|line| crate::conll::is_document_start(line)).count();
         let mut any = false;
         for mention in mentions(&record.tags) {
             any = true;

@@ -23,7 +23,7 @@ pub struct ConllReader<'t> {
     /// collisions would only be slow.
     known_tags: FxHashMap<&'t str, Tag>,
     bare_cr: bool,
-    after: Vec<&'t str>,
+    lines_after: Vec<&'t str>,
 }
 
 impl<'t> ConllReader<'t> {
@@ -38,7 +38,7 @@ impl<'t> ConllReader<'t> {
             layout,
             known_tags: FxHashMap::default(),
             bare_cr,
-            after: Vec::new(),
+            lines_after: Vec::new(),
         }
     }
 
@@ -53,8 +53,8 @@ impl<'t> ConllReader<'t> {
     }
 
     /// The comment lines after the last sentence. They are known once the whole text is read.
-    pub(crate) fn after(&self) -> &[&'t str] {
-        &self.after
+    pub(crate) fn lines_after(&self) -> &[&'t str] {
+        &self.lines_after
     }
 
     /// Reads the next sentence into `record`. Returns false at the end. Skips rows with problems, and
@@ -94,11 +94,11 @@ impl<'t> ConllReader<'t> {
                     self.unread(row);
                     break;
                 }
-                record.before.push(row);
+                record.lines_before.push(row);
                 continue;
             }
             if !started && row.starts_with('#') && !self.is_row(row, &found) {
-                record.before.push(row);
+                record.lines_before.push(row);
                 continue;
             }
             if !started {
@@ -108,7 +108,7 @@ impl<'t> ConllReader<'t> {
             self.read_row(row, &found, record, types, problems);
         }
         if !started {
-            self.after = std::mem::take(&mut record.before);
+            self.lines_after = std::mem::take(&mut record.lines_before);
         }
         started
     }

@@ -97,7 +97,7 @@ impl<W: Write> ConllWriter<W> {
         {
             self.line.extend_from_slice(format!("# id {id}\n").as_bytes());
         }
-        for comment in &record.before {
+        for comment in &record.lines_before {
             // JSON lines mark a document with an object.
             let document = comment.starts_with('{');
             let text = if document { "-DOCSTART-\tO" } else { comment };
@@ -110,7 +110,7 @@ impl<W: Write> ConllWriter<W> {
     }
 
     /// Writes the comments after the last sentence.
-    pub fn write_after(&mut self, after: &[String]) -> io::Result<()> {
+    pub fn write_lines_after(&mut self, after: &[String]) -> io::Result<()> {
         after.iter().try_for_each(|comment| writeln!(self.out, "{comment}"))
     }
 

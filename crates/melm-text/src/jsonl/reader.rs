@@ -130,7 +130,7 @@ impl<'t> JsonlReader<'t> {
         self.read_tags(line, record, types)?;
 
         if record.tokens.len() == 1 && record.tokens[0] == DOCUMENT_START {
-            record.before.push(line.trim_end_matches('\r'));
+            record.lines_before.push(line.trim_end_matches('\r'));
             return Ok(false);
         }
         for token in &record.tokens {

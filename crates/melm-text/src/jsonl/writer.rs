@@ -118,7 +118,7 @@ impl<W: Write> JsonlWriter<W> {
 
 /// Appends the document marks that were read from JSON lines.
 fn push_documents(record: &Record<'_>, line: &mut Vec<u8>) {
-    for mark in record.before.iter().filter(|mark| mark.starts_with('{')) {
+    for mark in record.lines_before.iter().filter(|mark| mark.starts_with('{')) {
         line.extend_from_slice(mark.as_bytes());
         line.push(b'\n');
     }

@@ -1,14 +1,15 @@
-//! Big blocks of numbers that are allocated once.
+//! Large arrays of numbers that are allocated once.
 //!
-//! Mapped directly and with huge pages where the system has them: `malloc` would hand the memory of a step back and
-//! fault it in again, which costs `torch` a quarter of its time, and small pages cost the table a miss a row.
+//! The memory is mapped directly, with huge pages if the system has them. `malloc` would return the memory of a step to
+//! the system and fault it in again for the next step, which costs `torch` a quarter of its time. Small pages would cost
+//! one TLB miss for each row of the table.
 
 use crate::error::Error;
 use memmap2::{MmapMut, MmapOptions};
 use std::alloc::Layout;
 use std::ops::{Deref, DerefMut};
 
-/// Numbers at a fixed place, zero at first, aligned to a cache line.
+/// An array of `f32` at a fixed address, aligned to a cache line. All numbers are zero at first.
 #[derive(Default)]
 pub struct Buffer {
     map: Option<MmapMut>,
@@ -89,7 +90,7 @@ mod tests {
     use crate::error::Error;
 
     #[test]
-    fn a_buffer_starts_at_zero_keeps_what_is_written_and_stays_in_place() {
+    fn a_buffer_starts_at_zero_keeps_its_contents_and_does_not_move() {
         let mut buffer = Buffer::zeros(1_000_003).unwrap();
         assert!(buffer.iter().all(|x| *x == 0.0));
         buffer[1_000_002] = 3.0;

@@ -1,8 +1,9 @@
-//! Drawing a piece by its score: a share of the whole that the caller drew picks it, so the engine itself draws nothing.
+//! Samples a piece by its score. The caller supplies the random number; the engine itself has no random generator.
 
-/// The piece at which the cumulated probabilities of `scores / temperature` pass `share`, a number in `[0, 1)`.
+/// Returns the piece at which the cumulative probability of `softmax(scores / temperature)` exceeds `share`, a number in
+/// `[0, 1)`.
 ///
-/// Summed in f64 in the order of the pieces, so that the draw depends on the scores and the share alone.
+/// Sums in f64 and in the order of the pieces, so that the result depends on the scores and the share alone.
 ///
 /// ```
 /// use melm_nn::draw::draw;
@@ -11,7 +12,7 @@
 /// ```
 ///
 /// # Panics
-/// Without scores.
+/// If there are no scores.
 pub fn draw(scores: &[f32], temperature: f64, share: f64) -> usize {
     let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let weight = |score: &f32| ((f64::from(*score) - f64::from(largest)) / temperature).exp();
@@ -20,7 +21,7 @@ pub fn draw(scores: &[f32], temperature: f64, share: f64) -> usize {
         left -= weight(score);
         left < 0.0
     });
-    // Rounding can leave a hair of the share: it belongs to the last piece that can be drawn at all.
+    // Rounding can leave a small rest of the share. It belongs to the last piece with a probability above 0.
     let last = || scores.iter().rposition(|score| *score > f32::NEG_INFINITY);
     passed.or_else(last).expect("there are scores to draw from")
 }
@@ -30,7 +31,7 @@ mod tests {
     use super::draw;
 
     #[test]
-    fn pieces_are_drawn_as_often_as_likely() {
+    fn pieces_are_drawn_with_their_probabilities() {
         let scores = [0.3_f32, -1.0, 2.0, f32::NEG_INFINITY, 1.0];
         for temperature in [0.5, 1.0, 3.0] {
             let weights = scores.map(|score| (f64::from(score) / temperature).exp());
@@ -47,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_that_cannot_be_is_never_drawn() {
+    fn a_piece_of_probability_zero_is_never_drawn() {
         let scores = [f32::NEG_INFINITY, 0.0, f32::NEG_INFINITY];
         assert_eq!([0.0, 0.5, 1.0 - f64::EPSILON].map(|share| draw(&scores, 1.0, share)), [1; 3]);
     }

@@ -57,7 +57,7 @@ impl Gradients {
 
     /// The table's gradient written out whole: for tests, at the size of tests.
     pub fn table_gradient(&self) -> Vec<f32> {
-        self.table.whole()
+        self.table.to_dense()
     }
 
     /// The place of one tensor's gradient or of several neighbours': to be overwritten the first time, then added to.
@@ -107,7 +107,7 @@ impl Gradients {
                 gpu.download(&mut self.values)?;
                 cuda.whole_table(parameters, self)
             }
-            _ => Ok(self.table.whole()),
+            _ => Ok(self.table.to_dense()),
         }
     }
 

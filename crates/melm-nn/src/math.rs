@@ -1,16 +1,16 @@
-//! Elementary functions in plain arithmetic, so that loops over them vectorise on every instruction set.
+//! Elementary functions in plain arithmetic, so that loops over them are vectorised on every instruction set.
 #![expect(
     clippy::inline_always,
     reason = "only what is inlined is compiled for the caller's instruction set"
 )]
 
-/// Numbers summed side by side in a reduction: the same on every instruction set.
+/// The number of partial sums of a reduction. It is the same on every instruction set.
 pub(crate) const LANES: usize = 16;
 
-/// `exp(x)` for `x <= 88`, to about one unit in the last place; 0 below -87.
+/// Returns `exp(x)` for `x <= 88`, to about one unit in the last place. Returns 0 below -87.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    // ln 2 in two parts, so that x - n ln 2 is exact enough.
+    // ln 2 in two parts, so that the rounding error of x - n ln 2 is small.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
     // 1.5 * 2^23: adding it leaves the nearest integer in the low bits.
@@ -31,23 +31,23 @@ pub(crate) fn exp(x: f32) -> f32 {
     if x < -87.0 { 0.0 } else { series * power }
 }
 
-/// The logistic function.
+/// Returns the logistic function of `x`.
 #[inline(always)]
 pub(crate) fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }
 
-/// The hyperbolic tangent, to about one unit in the last place of 1.
+/// Returns the hyperbolic tangent of `x`, to about one unit in the last place of 1.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
     2.0 * sigmoid(2.0 * x) - 1.0
 }
 
-/// The normal distribution's cumulative and density functions at `x`.
+/// Returns the cumulative distribution function and the density of the standard normal distribution at `x`.
 #[inline(always)]
 fn normal(x: f32) -> (f32, f32) {
     // erfc(u) = exp(-u^2) (c1 t + ... + c6 t^6), t = 1 / (1 + P u): the form of Abramowitz and Stegun 7.1.26 with
-    // one more term, fitted to the smallest largest error (8e-9) on [0, 4.5].
+    // one more term, fitted to minimise the largest error (8e-9) on [0, 4.5].
     const P: f32 = 0.39 * std::f32::consts::FRAC_1_SQRT_2;
     const C: [f32; 6] =
         [0.235_325_3, 0.091_387_88, 0.649_560_74, -0.635_401_94, 0.886_665_4, -0.227_537_37];
@@ -60,20 +60,20 @@ fn normal(x: f32) -> (f32, f32) {
     (cumulative, bell * INVERSE_SQRT_TAU)
 }
 
-/// The exact (error-function) gelu.
+/// Returns the exact (error-function) GELU of `x`.
 #[inline(always)]
 pub(crate) fn gelu(x: f32) -> f32 {
     x * normal(x).0
 }
 
-/// The gelu and its derivative.
+/// Returns the GELU of `x` and its derivative.
 #[inline(always)]
 pub(crate) fn gelu_with_slope(x: f32) -> (f32, f32) {
     let (cumulative, density) = normal(x);
     (x * cumulative, cumulative + x * density)
 }
 
-/// The sum of `f` over neighbours, in [`LANES`] partial sums.
+/// Returns the sum of `f(x, y)` over two slices, in [`LANES`] partial sums.
 #[inline(always)]
 pub(crate) fn sum_of(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     let mut sums = [0.0_f32; LANES];
@@ -94,7 +94,7 @@ pub(crate) fn sum_of(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     sums[0] + rest
 }
 
-/// The largest of `x`, in [`LANES`] partial ones.
+/// Returns the largest number of `x`, in [`LANES`] partial maxima.
 #[inline(always)]
 pub(crate) fn largest_of(x: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
@@ -113,7 +113,7 @@ mod tests {
     use super::{exp, gelu, gelu_with_slope, sigmoid, sum_of, tanh};
 
     #[test]
-    fn sigmoid_and_tanh_equal_the_libraries() {
+    fn sigmoid_and_tanh_equal_the_standard_library() {
         for i in -2000..=2000_i16 {
             let x = f32::from(i) / 20.0;
             let wide = f64::from(x);
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn exp_equals_the_libraries() {
+    fn exp_equals_the_standard_library() {
         for i in -8700..=8800_i16 {
             let x = f32::from(i) / 100.0;
             let wanted = f64::from(x).exp();
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_takes_every_element() {
+    fn a_sum_includes_every_element() {
         let x: Vec<f32> = (0..37_u8).map(f32::from).collect();
         assert!((sum_of(&x, &x, |x, y| x + y) - 37.0 * 36.0).abs() < f32::EPSILON);
     }

@@ -1,10 +1,10 @@
-//! Batches of sentences as rows, one after the other, without padding.
+//! Batches of sentences: the rows of all sentences one after the other, without padding.
 
 use crate::config::Config;
 use crate::error::Error;
 use std::ops::Range;
 
-/// Sentences as pieces in one list; a row of every matrix is one piece.
+/// The pieces of several sentences in one list. Each piece is one row of every matrix of a pass.
 ///
 /// ```
 /// use melm_nn::packed::Packed;
@@ -17,48 +17,52 @@ use std::ops::Range;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packed {
     pieces: Vec<u32>,
-    /// Where each sentence ends.
+    /// The index after the last row of each sentence.
     ends: Vec<usize>,
     keys: Vec<u64>,
 }
 
 impl Packed {
-    /// Forgets the sentences and keeps the memory.
+    /// Removes all sentences and keeps the memory.
     pub fn clear(&mut self) {
         self.pieces.clear();
         self.ends.clear();
         self.keys.clear();
     }
 
-    /// Adds a sentence. Its `key` names it among all sentences: dropout depends on it, not on the place in the batch.
+    /// Adds a sentence. Its `key` identifies it among all sentences: dropout depends on the key, not on the position in
+    /// the batch.
     pub fn push(&mut self, pieces: &[u32], key: u64) {
         self.pieces.extend_from_slice(pieces);
         self.ends.push(self.pieces.len());
         self.keys.push(key);
     }
 
-    /// All pieces, one a row.
+    /// Returns all pieces, one for each row.
     pub fn pieces(&self) -> &[u32] {
         &self.pieces
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn n_rows(&self) -> usize {
         self.pieces.len()
     }
 
-    /// How many sentences there are.
+    /// Returns the number of sentences.
     pub fn n_sentences(&self) -> usize {
         self.ends.len()
     }
 
-    /// The rows of one sentence.
+    /// Returns the rows of one sentence.
+    ///
+    /// # Panics
+    /// If there is no such sentence.
     pub fn rows(&self, sentence: usize) -> Range<usize> {
         let start = if sentence == 0 { 0 } else { self.ends[sentence - 1] };
         start..self.ends[sentence]
     }
 
-    /// Some of the sentences.
+    /// Returns a batch of some of the sentences.
     pub(crate) fn part(&self, sentences: Range<usize>) -> Self {
         let mut part = Self::default();
         for sentence in sentences {
@@ -71,13 +75,13 @@ impl Packed {
         self.keys[sentence]
     }
 
-    /// For every row in turn: its sentence's key and its position in the sentence.
+    /// Returns the key of the sentence and the position in the sentence for each row.
     pub(crate) fn places(&self) -> impl Iterator<Item = (u64, usize)> {
         (0..self.n_sentences())
             .flat_map(move |s| (0..self.rows(s).len()).map(move |position| (self.key(s), position)))
     }
 
-    /// Refuses what the model has no row for.
+    /// Refuses pieces outside the vocabulary, empty sentences, and sentences that are too long for the model.
     pub(crate) fn check(&self, config: &Config) -> Result<(), Error> {
         if let Some(piece) = self.pieces.iter().find(|p| **p as usize >= config.vocab_size) {
             return Err(Error::PieceOutOfRange { piece: *piece, vocab_size: config.vocab_size });

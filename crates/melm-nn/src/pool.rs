@@ -1,7 +1,8 @@
-//! A fixed crew of threads that shares out numbered tasks.
+//! A pool of threads that runs numbered tasks.
 //!
-//! Tasks are cut by shape, never by the number of threads, and each writes its own part of the output: that is why
-//! one and two threads give the same bytes. `rayon` would do, but allocates in every scope.
+//! The split into tasks depends on the shape of the data, never on the number of threads, and each task writes its own
+//! part of the output. So every number of threads gives the same bytes. `rayon` allocates in every scope; this pool
+//! does not.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -9,7 +10,7 @@ use std::thread::JoinHandle;
 
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
-/// What a worker needs to join the work under way.
+/// The task closure and the number of tasks, for the workers.
 #[derive(Clone, Copy)]
 struct Job {
     task: *const Task<'static>,
@@ -27,9 +28,9 @@ struct State {
     is_closing: bool,
 }
 
-/// How often a waiting thread looks before it sleeps: some hundred microseconds, since a step has hundreds of short
-/// serial stretches, and waking a sleeper of a virtual machine takes longer than most of them.
-const N_LOOKS: usize = 3000;
+/// The number of spins of a waiting thread before it sleeps, some hundred microseconds. A step has hundreds of short
+/// serial sections, and waking a thread on a virtual machine takes longer than most of them.
+const N_SPINS: usize = 3000;
 
 #[derive(Default)]
 struct Shared {
@@ -37,31 +38,31 @@ struct Shared {
     is_posted: Condvar,
     is_done: Condvar,
     next: AtomicUsize,
-    /// Counts jobs, so that a worker joins each one once. Changed under the lock, looked at without.
+    /// The number of jobs so far, so that a worker joins each job once. Written under the lock, read without it.
     generation: AtomicUsize,
     n_working: AtomicUsize,
 }
 
-/// Looks a few times whether `is_so`, before the caller goes to sleep.
-fn look(is_so: impl Fn() -> bool) {
-    for _ in 0..N_LOOKS {
-        if is_so() {
+/// Spins until `is_ready` returns true, at most [`N_SPINS`] times.
+fn spin_until(is_ready: impl Fn() -> bool) {
+    for _ in 0..N_SPINS {
+        if is_ready() {
             return;
         }
         std::hint::spin_loop();
     }
 }
 
-/// A crew of threads; the caller is one of them.
+/// A pool of threads. The caller of [`Pool::run`] is one of them.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// One caller at a time.
+    /// Held while a job runs: one caller at a time.
     turn: Mutex<()>,
 }
 
 impl Pool {
-    /// A crew of `n_threads`, the caller included.
+    /// Starts `n_threads` threads, the caller included.
     pub(crate) fn new(n_threads: usize) -> Self {
         let shared = Arc::new(Shared::default());
         let workers = (1..n_threads.max(1))
@@ -73,14 +74,14 @@ impl Pool {
         Self { shared, workers, turn: Mutex::new(()) }
     }
 
-    /// How many threads share the work.
+    /// Returns the number of threads, the caller included.
     pub(crate) fn n_threads(&self) -> usize {
         self.workers.len() + 1
     }
 
     /// Runs `task(index, worker)` for every index below `n_tasks`, and returns when all are done.
     ///
-    /// A panic in a task is passed on to the caller. Tasks must not call back into the pool.
+    /// A panic in a task is passed on to the caller. Tasks must not call the pool.
     pub(crate) fn run(&self, n_tasks: usize, task: &Task<'_>) {
         if n_tasks <= 1 || self.workers.is_empty() {
             for index in 0..n_tasks {
@@ -94,7 +95,7 @@ impl Pool {
         let task_ptr = std::ptr::from_ref(task);
         #[expect(unsafe_code, reason = "workers outlive the borrow in the type, not in time")]
         #[expect(clippy::transmute_ptr_to_ptr, reason = "only the lifetime changes")]
-        // SAFETY: only the lifetime changes; `Leave` below waits, even in a panic, until no worker holds it.
+        // SAFETY: only the lifetime changes; `WaitForWorkers` below waits, even in a panic, until no worker holds it.
         let task_ptr =
             unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task_ptr) };
         {
@@ -105,19 +106,19 @@ impl Pool {
             state.has_panicked = false;
             shared.is_posted.notify_all();
         }
-        let leave = Leave(shared);
+        let wait = WaitForWorkers(shared);
         take_tasks(shared, n_tasks, task, 0);
-        drop(leave);
+        drop(wait);
         assert!(!lock(shared).has_panicked, "a task panicked in a worker");
     }
 }
 
-/// Waits for the workers, also when the caller's own share panics.
-struct Leave<'a>(&'a Shared);
+/// Waits for the workers when dropped, also if a task of the caller panics.
+struct WaitForWorkers<'a>(&'a Shared);
 
-impl Drop for Leave<'_> {
+impl Drop for WaitForWorkers<'_> {
     fn drop(&mut self) {
-        look(|| self.0.n_working.load(Ordering::Acquire) == 0);
+        spin_until(|| self.0.n_working.load(Ordering::Acquire) == 0);
         let mut state = lock(self.0);
         while self.0.n_working.load(Ordering::Acquire) > 0 {
             state = self.0.is_done.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -131,7 +132,7 @@ impl Drop for Pool {
         lock(&self.shared).is_closing = true;
         self.shared.is_posted.notify_all();
         for worker in self.workers.drain(..) {
-            // A worker catches every panic of its tasks: nothing to pass on here.
+            // A worker catches every panic of its tasks, so the result is always `Ok`.
             let _ = worker.join();
         }
     }
@@ -154,7 +155,7 @@ fn take_tasks(shared: &Shared, n_tasks: usize, task: &Task<'_>, worker: usize) {
 fn work(shared: &Shared, worker: usize) {
     let mut seen = 0;
     loop {
-        look(|| shared.generation.load(Ordering::Acquire) != seen);
+        spin_until(|| shared.generation.load(Ordering::Acquire) != seen);
         let job = {
             let mut state = lock(shared);
             loop {
@@ -173,7 +174,7 @@ fn work(shared: &Shared, worker: usize) {
         };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             #[expect(unsafe_code, reason = "the closure lives on the caller's stack")]
-            // SAFETY: the caller waits in `Leave` until `n_working` is 0, so the closure is alive here.
+            // SAFETY: the caller waits in `WaitForWorkers` until `n_working` is 0, so the closure is alive here.
             let task = unsafe { &*job.task };
             take_tasks(shared, job.n_tasks, task, worker);
         }));
@@ -191,7 +192,7 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     #[test]
-    fn every_task_runs_once_whatever_the_crew() {
+    fn every_task_runs_once_with_any_number_of_threads() {
         for n_threads in [1, 2, 5] {
             let pool = Pool::new(n_threads);
             for n_tasks in [0, 1, 2, 100] {
@@ -205,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panicking_task_reaches_the_caller_and_the_crew_survives() {
+    fn a_panic_in_a_task_reaches_the_caller_and_the_pool_survives() {
         let pool = Pool::new(3);
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             pool.run(8, &|index, _| assert_ne!(index, 5));

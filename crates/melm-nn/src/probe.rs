@@ -1,21 +1,22 @@
-//! What this machine can do, for the bench to compare a step with: products at a step's shapes, optimiser's bytes.
+//! Measures the speed of this machine: matrix products at the shapes of a training step, and memory traffic of an
+//! optimiser. Benchmarks compare a step with it, and the command line estimates run times from it.
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
 use crate::ops::linear::{Accumulator, Linear};
 
-/// Which of a linear map's three products.
+/// One of the three products of a linear layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Product {
-    /// `x W^T`.
+    /// The output, `x W^T`.
     Forward,
-    /// `dy W`.
+    /// The gradient of the input, `dy W`.
     Backward,
-    /// `dy^T x`.
+    /// The gradient of the weights, `dy^T x`.
     Weights,
 }
 
-/// One linear map's memory, to run its products alone.
+/// The matrices of one linear layer, to time its products.
 pub struct LinearProbe {
     linear: Linear,
     n_rows: usize,
@@ -25,7 +26,10 @@ pub struct LinearProbe {
 }
 
 impl LinearProbe {
-    /// `n_rows` rows through a map of `inputs` to `outputs`.
+    /// Allocates a layer from `inputs` to `outputs` and a batch of `n_rows` rows.
+    ///
+    /// # Panics
+    /// If the memory cannot be had.
     pub fn new(n_rows: usize, inputs: usize, outputs: usize) -> Self {
         let filled = |len: usize| {
             let mut buffer = Buffer::default();
@@ -42,12 +46,12 @@ impl LinearProbe {
         }
     }
 
-    /// Floating-point operations of one product.
+    /// Returns the number of floating-point operations of one product.
     pub fn n_operations(&self) -> f64 {
         2.0 * (self.n_rows * self.linear.inputs * self.linear.outputs) as f64
     }
 
-    /// Runs one product.
+    /// Computes one product.
     pub fn run(&mut self, cpu: &Cpu, product: Product) {
         let (linear, n) = (self.linear, self.n_rows);
         let accumulates = false;
@@ -70,13 +74,16 @@ impl LinearProbe {
     }
 }
 
-/// The bytes of an optimiser's update: four streams read, three written.
+/// The arrays of an optimiser's update, to time its memory traffic: four arrays are read, three written.
 pub struct StreamProbe {
     streams: [Buffer; 4],
 }
 
 impl StreamProbe {
-    /// Streams of `len` numbers.
+    /// Allocates arrays of `len` numbers.
+    ///
+    /// # Panics
+    /// If the memory cannot be had.
     pub fn new(len: usize) -> Self {
         let mut streams: [Buffer; 4] = Default::default();
         for stream in &mut streams {
@@ -85,12 +92,12 @@ impl StreamProbe {
         Self { streams }
     }
 
-    /// Bytes of one pass, reads and writes.
+    /// Returns the number of bytes that one pass reads and writes.
     pub fn n_bytes(&self) -> f64 {
         (7 * size_of::<f32>() * self.streams[0].len()) as f64
     }
 
-    /// One pass, with as little arithmetic as keeps every byte moving.
+    /// Runs one pass, with as little arithmetic as possible.
     pub fn run(&mut self, cpu: &Cpu) {
         const BLOCK: usize = 1 << 16;
         let [gradient, values, mean, square] = &mut self.streams;

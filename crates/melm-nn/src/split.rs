@@ -1,37 +1,37 @@
-//! Handing each task its own part of some arrays, checked once instead of at every use.
+//! Gives each task its own mutable part of one or more arrays. The bounds are checked once.
 
 use crate::device::Cpu;
 use std::marker::PhantomData;
 
-/// Where one array is cut.
+/// The places where an array is split.
 #[derive(Clone, Copy)]
-enum Cuts<'a> {
+enum Boundaries<'a> {
     Every(usize),
     At(&'a [usize]),
 }
 
-/// An array cut into one part a task.
+/// An array that is split into one part for each task.
 pub(crate) struct Split<'a> {
     data: *mut f32,
     len: usize,
-    cuts: Cuts<'a>,
+    boundaries: Boundaries<'a>,
     owner: PhantomData<&'a mut [f32]>,
 }
 
 impl<'a> Split<'a> {
-    /// Parts of `width`, the last one perhaps shorter.
+    /// Splits into parts of `width`. The last part may be shorter.
     pub(crate) fn every(data: &'a mut [f32], width: usize) -> Self {
-        Self::new(data, Cuts::Every(width))
+        Self::new(data, Boundaries::Every(width))
     }
 
-    /// Part `i` from `cuts[i]` to `cuts[i + 1]`.
-    pub(crate) fn at(data: &'a mut [f32], cuts: &'a [usize]) -> Self {
-        assert!(cuts.is_sorted() && cuts.last().is_none_or(|last| *last <= data.len()));
-        Self::new(data, Cuts::At(cuts))
+    /// Splits at `offsets`: part `i` goes from `offsets[i]` to `offsets[i + 1]`.
+    pub(crate) fn at(data: &'a mut [f32], offsets: &'a [usize]) -> Self {
+        assert!(offsets.is_sorted() && offsets.last().is_none_or(|last| *last <= data.len()));
+        Self::new(data, Boundaries::At(offsets))
     }
 
-    fn new(data: &'a mut [f32], cuts: Cuts<'a>) -> Self {
-        Self { data: data.as_mut_ptr(), len: data.len(), cuts, owner: PhantomData }
+    fn new(data: &'a mut [f32], boundaries: Boundaries<'a>) -> Self {
+        Self { data: data.as_mut_ptr(), len: data.len(), boundaries, owner: PhantomData }
     }
 }
 
@@ -39,16 +39,16 @@ impl<'a> Split<'a> {
 // SAFETY: `Cpu::each` hands out every part once, parts do not overlap, and `f32` is `Send`.
 unsafe impl Sync for Split<'_> {}
 
-/// One array or several, cut for the same tasks.
+/// One array or several, split for the same tasks.
 pub(crate) trait Parts: Sync {
-    /// What a task gets.
+    /// The type of one part.
     type Part;
 
-    /// The part of one task.
+    /// Returns the part of task `index`.
     ///
     /// # Safety
-    /// At most once for every `index`.
-    #[expect(unsafe_code, reason = "aliasing is the caller's to exclude")]
+    /// Must be called at most once for every `index`.
+    #[expect(unsafe_code, reason = "the caller excludes aliasing")]
     unsafe fn part(&self, index: usize) -> Self::Part;
 }
 
@@ -57,11 +57,13 @@ impl<'a> Parts for Split<'a> {
 
     #[expect(unsafe_code, reason = "one part of the array")]
     unsafe fn part(&self, index: usize) -> &'a mut [f32] {
-        let (start, end) = match self.cuts {
-            Cuts::Every(width) => {
-                ((index * width).min(self.len), ((index + 1) * width).min(self.len))
+        let (start, end) = match self.boundaries {
+            Boundaries::Every(width) => {
+                // Saturating: a start that wrapped around would overlap another part.
+                let start = index.saturating_mul(width).min(self.len);
+                (start, start.saturating_add(width).min(self.len))
             }
-            Cuts::At(cuts) => (cuts[index], cuts[index + 1]),
+            Boundaries::At(offsets) => (offsets[index], offsets[index + 1]),
         };
         // SAFETY: start <= end <= len by construction; the parts of different indices do not overlap.
         unsafe { std::slice::from_raw_parts_mut(self.data.wrapping_add(start), end - start) }
@@ -86,8 +88,8 @@ tuple!(A 0, B 1, C 2);
 tuple!(A 0, B 1, C 2, D 3);
 
 impl Cpu {
-    #[expect(clippy::needless_pass_by_value, reason = "parts can be handed out once only")]
-    /// Runs `task(index, worker, part)` for every index, shared out among the threads.
+    #[expect(clippy::needless_pass_by_value, reason = "each part may be given out only once")]
+    /// Runs `task(index, worker, part)` for every index below `n_tasks`, on all threads.
     pub(crate) fn each<P: Parts>(
         &self,
         n_tasks: usize,

@@ -1,8 +1,9 @@
-//! The piece table's gradient, kept as factors and never written out whole.
+//! The gradient of the piece table, stored as factors.
 //!
-//! The head gives `P^T Z`, with `P` the errors `[masked rows, vocabulary]` and `Z` the rows before the table; the input
-//! lookup adds a few rows. A block of table rows can be had at any time, which is all that Adam needs, and the norm
-//! for clipping comes from two small matrices: `|P^T Z|^2` is the sum over the elements of `P P^T * Z Z^T`.
+//! The head contributes `P^T Z`: `P` is the matrix of errors `[masked rows, vocabulary]`, `Z` the hidden rows that the
+//! table is multiplied with. The input lookup adds a few rows. The dense gradient is never stored: Adam asks for one block
+//! of table rows at a time, and the norm for clipping comes from two small matrices, since `|P^T Z|^2` is the sum over
+//! the elements of `P P^T * Z Z^T`.
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
@@ -14,25 +15,25 @@ use crate::product::{
 use crate::split::Split;
 use std::ops::Range;
 
-/// Tasks that sums over the vocabulary are cut into; fixed, so that the order of the sum is too.
+/// The number of tasks that a sum over the vocabulary is split into. Fixed, so that the order of summation is fixed too.
 const N_GROUPS: usize = 16;
-/// Table rows whose errors stay in the cache while they are multiplied with each other.
+/// The number of table rows whose errors stay in the cache while they are multiplied with each other.
 const RUN: usize = 256;
 
-/// Values and two moments: what an optimiser reads beside the gradient.
+/// The arrays that an optimiser reads in addition to the gradient: values and two moments.
 const N_STREAMS: usize = 3;
 
-/// One micro-batch of the head.
+/// The factors of the head's gradient for one micro-batch.
 #[derive(Default)]
-pub(crate) struct HeadPart {
-    /// Masked rows.
+pub(crate) struct HeadFactors {
+    /// The number of masked rows.
     pub(crate) n: usize,
     /// `[vocabulary, stride]`: `P^T`.
     pub(crate) errors: Buffer,
     pub(crate) stride: usize,
     /// `[n, hidden]`: `Z`.
     pub(crate) states: Buffer,
-    /// `Z` again, in panels of columns.
+    /// A copy of `Z` in panels of columns.
     panels: Buffer,
 }
 
@@ -43,18 +44,18 @@ struct Lookup {
     row: usize,
 }
 
-/// The table's gradient of one step.
+/// The gradient of the table for one step.
 #[derive(Default)]
 pub(crate) struct TableGradient {
     vocab_size: usize,
     width: usize,
-    heads: Vec<HeadPart>,
+    heads: Vec<HeadFactors>,
     n_heads: usize,
     lookups: Vec<Lookup>,
     lookup_rows: Vec<Buffer>,
     n_lookup_parts: usize,
     products: Buffer,
-    /// One table row's gradient: from the lookups, and from the head.
+    /// The gradient of one table row from the lookups, then from the head.
     rows: Buffer,
 }
 
@@ -69,15 +70,15 @@ impl TableGradient {
         self.lookups.clear();
     }
 
-    /// Whether this step has a gradient at all.
+    /// Returns true if this step has a gradient.
     pub(crate) fn is_written(&self) -> bool {
         self.n_heads + self.n_lookup_parts > 0
     }
 
-    /// Room for the head's factors of one more micro-batch with `n` masked rows.
-    pub(crate) fn next_head(&mut self, n: usize) -> &mut HeadPart {
+    /// Adds a micro-batch with `n` masked rows and returns its factors, to be filled in.
+    pub(crate) fn add_head(&mut self, n: usize) -> &mut HeadFactors {
         if self.heads.len() == self.n_heads {
-            self.heads.push(HeadPart::default());
+            self.heads.push(HeadFactors::default());
         }
         let part = &mut self.heads[self.n_heads];
         self.n_heads += 1;
@@ -88,13 +89,13 @@ impl TableGradient {
         part
     }
 
-    /// Drops the factors of the newest micro-batch: for a table that is not trained.
-    pub(crate) fn forget_head(&mut self) {
+    /// Removes the factors of the last micro-batch: for a table that is not trained.
+    pub(crate) fn remove_head(&mut self) {
         self.n_heads -= 1;
     }
 
-    /// Adds the gradient of the looked-up rows; the padding piece has none, as in torch.
-    pub(crate) fn look_up(&mut self, pieces: &[u32], d: &[f32], pad_id: u32) {
+    /// Adds the gradients `d` of the looked-up rows of `pieces`. The padding piece has no gradient, as in torch.
+    pub(crate) fn add_lookups(&mut self, pieces: &[u32], d: &[f32], pad_id: u32) {
         let part = self.n_lookup_parts;
         self.n_lookup_parts += 1;
         if self.lookup_rows.len() == part {
@@ -107,7 +108,7 @@ impl TableGradient {
         self.lookups.sort_unstable();
     }
 
-    /// Packs what [`Self::rows_into`] reads. Call once all micro-batches are there.
+    /// Packs the matrices that [`Self::rows_into`] reads. Call it after the last micro-batch.
     pub(crate) fn prepare(&mut self, isa: Isa) {
         let (width, columns) = (self.width, extent(isa).columns);
         for part in &mut self.heads[..self.n_heads] {
@@ -120,7 +121,8 @@ impl TableGradient {
         }
     }
 
-    /// The gradient of some rows of the table, `[rows, hidden]`; meanwhile fetches `ahead`, what it will be used on.
+    /// Writes the gradient of some rows of the table, `[rows, hidden]`, to `out`. Meanwhile it prefetches `ahead`, the
+    /// arrays that the optimiser reads next.
     pub(crate) fn rows_into(
         &self,
         isa: Isa,
@@ -145,7 +147,7 @@ impl TableGradient {
                     0 => &stream[cut(stream.len(), n_shares, turn / N_STREAMS)],
                     _ => &[],
                 };
-                small_product_ahead(isa, shape, (errors, panel), out, next);
+                small_product_ahead(isa, shape, errors, panel, out, next);
             }
         }
         let first = self.lookups.partition_point(|l| (l.piece as usize) < rows.start);
@@ -159,31 +161,27 @@ impl TableGradient {
         &self.lookup_rows[lookup.part][lookup.row * self.width..][..self.width]
     }
 
-    /// The squared norm of the whole gradient.
+    /// Returns the squared norm of the dense gradient.
     pub(crate) fn squared_norm(&mut self, cpu: &Cpu) -> f64 {
         let mut products = std::mem::take(&mut self.products);
         let mut total = 0.0;
         for first in 0..self.n_heads {
             for second in first..self.n_heads {
-                total += self.inner_product(cpu, (first, second), &mut products);
+                total += self.inner_product(cpu, first, second, &mut products);
             }
         }
         self.products = products;
         let mut rows = std::mem::take(&mut self.rows);
         rows.reserve(2 * self.width);
-        total += self.lookup_norm(cpu.isa(), rows[..2 * self.width].split_at_mut(self.width));
+        let (sum, head) = rows[..2 * self.width].split_at_mut(self.width);
+        total += self.lookup_norm(cpu.isa(), sum, head);
         self.rows = rows;
         total
     }
 
     #[expect(clippy::many_single_char_names, reason = "the letters of matrix algebra")]
-    /// The scalar product of two micro-batches' gradients, counted twice where they differ.
-    fn inner_product(
-        &self,
-        cpu: &Cpu,
-        (first, second): (usize, usize),
-        products: &mut Buffer,
-    ) -> f64 {
+    /// Returns the scalar product of the gradients of two micro-batches, doubled if they are different micro-batches.
+    fn inner_product(&self, cpu: &Cpu, first: usize, second: usize, products: &mut Buffer) -> f64 {
         let (a, b) = (&self.heads[first], &self.heads[second]);
         let is_symmetric = first == second;
         let size = a.n * b.n;
@@ -200,12 +198,12 @@ impl TableGradient {
                 let next = &next[..next.len().min(k * b.stride)];
                 for (turn, column) in (0..b.n).step_by(columns).enumerate() {
                     let n = columns.min(b.n - column);
-                    // The half under the diagonal is the mirror of the other.
+                    // The matrix is symmetric, so the half below the diagonal is not computed.
                     let m = if is_symmetric { a.n.min(column + n) } else { a.n };
                     let right = Right::rows(&b.errors[start * b.stride + column..], b.stride);
                     let out = Out { data: &mut out[column..], row: b.n, accumulates: true };
                     let ahead = &next[cut(next.len(), b.n.div_ceil(columns), turn)];
-                    small_product_ahead(cpu.isa(), Shape { m, k, n }, (left, right), out, ahead);
+                    small_product_ahead(cpu.isa(), Shape { m, k, n }, left, right, out, ahead);
                 }
             }
         });
@@ -222,12 +220,13 @@ impl TableGradient {
         total
     }
 
-    fn state<'a>(&self, part: &'a HeadPart, row: usize) -> &'a [f32] {
+    fn state<'a>(&self, part: &'a HeadFactors, row: usize) -> &'a [f32] {
         &part.states[row * self.width..(row + 1) * self.width]
     }
 
-    /// What the looked-up rows add to the squared norm: their own, and twice their product with the head's rows.
-    fn lookup_norm(&self, isa: Isa, (sum, head): (&mut [f32], &mut [f32])) -> f64 {
+    /// Returns the part of the squared norm that comes from the looked-up rows: their own squared norm, and twice their
+    /// product with the rows of the head. `sum` and `head` are working memory of one row each.
+    fn lookup_norm(&self, isa: Isa, sum: &mut [f32], head: &mut [f32]) -> f64 {
         let mut total = 0.0;
         for group in self.lookups.chunk_by(|a, b| a.piece == b.piece) {
             sum.fill(0.0);
@@ -248,8 +247,8 @@ impl TableGradient {
         total
     }
 
-    /// The gradient written out whole, summed in f64.
-    pub(crate) fn whole(&self) -> Vec<f32> {
+    /// Returns the dense gradient, summed in f64: for tests.
+    pub(crate) fn to_dense(&self) -> Vec<f32> {
         let mut sums = vec![0.0_f64; self.vocab_size * self.width];
         for part in &self.heads[..self.n_heads] {
             for (v, sums) in sums.chunks_exact_mut(self.width).enumerate() {

@@ -156,7 +156,7 @@ impl Encoder {
             add(cpu.isa(), &mut positions[at..at + hidden], d);
         }
         if parameters.trains(&self.table) {
-            gradients.table.look_up(batch.pieces(), d, self.config.pad_id);
+            gradients.table.add_lookups(batch.pieces(), d, self.config.pad_id);
         }
     }
 }

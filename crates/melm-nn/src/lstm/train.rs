@@ -160,7 +160,7 @@ impl LstmLm {
         tape.batch.drop(cpu, (0, dropout), (&mut tape.d, width));
         if self.parameters.trains(&self.embedding) {
             let no_padding = u32::MAX;
-            gradients.table.look_up(&tape.batch.inputs, &tape.d[..n * width], no_padding);
+            gradients.table.add_lookups(&tape.batch.inputs, &tape.d[..n * width], no_padding);
         }
     }
 }

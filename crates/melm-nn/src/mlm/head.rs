@@ -100,7 +100,7 @@ impl Head {
         let output = self.output(parameters);
         // Taken out, since the bias gradient is borrowed beside it.
         let mut table = std::mem::take(&mut gradients.table);
-        let part = table.next_head(n);
+        let part = table.add_head(n);
         self.forward(cpu, parameters, (tape.hidden(), positions), (head, &mut part.states));
         head.score(cpu, output, part);
         let mut loss = 0.0;
@@ -110,7 +110,7 @@ impl Head {
         }
         head.errors(cpu, output, (part, originals, weight), gradients.slot(&self.bias));
         if !parameters.trains(&self.table) {
-            table.forget_head();
+            table.remove_head();
         }
         gradients.table = table;
         self.backward(cpu, parameters, (n, head), gradients);

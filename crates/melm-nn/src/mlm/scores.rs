@@ -8,7 +8,7 @@ use crate::ops::linear::Accumulator;
 use crate::ops::{add, dot};
 use crate::product::{Left, Out, Right, Shape, extent, pack_columns, part, small_product_ahead};
 use crate::split::Split;
-use crate::table::HeadPart;
+use crate::table::HeadFactors;
 use std::ops::Range;
 
 /// Blocks of one task.
@@ -120,7 +120,7 @@ pub(super) fn score_block(
         let panel = Right::rows(&panels[start * width..], breadth);
         let out = Out { data: &mut scores[start..], row: stride, accumulates: false };
         let ahead = &next[part(next.len(), n_panels, index)];
-        small_product_ahead(isa, shape, (table, panel), out, ahead);
+        small_product_ahead(isa, shape, table, panel, out, ahead);
     }
     for (row, bias) in scores.chunks_mut(stride).zip(&output.bias[rows]) {
         add_bias(isa, *bias, &mut row[..n]);
@@ -143,7 +143,7 @@ fn errors_of(
 
 impl HeadTape {
     /// Fills `part.errors` with the exponentials of the scores, and notes each block's largest score and total.
-    pub(crate) fn score(&mut self, cpu: &Cpu, output: Output<'_>, part: &mut HeadPart) {
+    pub(crate) fn score(&mut self, cpu: &Cpu, output: Output<'_>, part: &mut HeadFactors) {
         let (n, stride, vocab_size) = (part.n, part.stride, output.bias.len());
         let n_blocks = vocab_size.div_ceil(BLOCK);
         self.panels.reserve(n * output.width);
@@ -185,7 +185,7 @@ impl HeadTape {
         &mut self,
         cpu: &Cpu,
         output: Output<'_>,
-        (part, originals, weight): (&mut HeadPart, &[u32], f32),
+        (part, originals, weight): (&mut HeadFactors, &[u32], f32),
         bias: Accumulator<'_>,
     ) {
         let (n, stride, width, vocab_size) = (part.n, part.stride, output.width, output.bias.len());
@@ -221,10 +221,11 @@ impl HeadTape {
                     }
                 }
                 let (table, next) = output.table[start * width..].split_at(k * width);
-                let factors = (Left::columns(errors, stride), Right::rows(table, width));
+                let (errors, table) = (Left::columns(errors, stride), Right::rows(table, width));
                 let out = Out { data: share, row: width, accumulates: true };
                 let next = &next[..next.len().min(RUN * width)];
-                small_product_ahead(cpu.isa(), Shape { m: n, k, n: width }, factors, out, next);
+                let shape = Shape { m: n, k, n: width };
+                small_product_ahead(cpu.isa(), shape, errors, table, out, next);
             }
         });
         self.d.reserve(n * width);

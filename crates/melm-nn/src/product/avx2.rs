@@ -9,17 +9,17 @@ use std::arch::x86_64::{
 
 const LANES: usize = 8;
 
-/// Eight lanes on, then eight off: loading at `8 - n` gives a mask of `n` lanes.
+/// Eight lanes on, then eight lanes off. Loading from index `8 - n` gives a mask of `n` lanes.
 const MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 fn first_lanes(n: usize) -> *const __m256i {
     MASKS[LANES - n..].as_ptr().cast()
 }
 
-/// Calls the copy compiled for exactly this many rows and vectors.
+/// Calls the kernel compiled for exactly this number of rows and vectors.
 ///
 /// # Safety
-/// As [`super::tile::multiply`], on a processor with AVX2 and FMA.
+/// As [`super::tile::multiply`], on a CPU with AVX2 and FMA.
 pub(crate) unsafe fn multiply(tile: &Tile) {
     macro_rules! rows {
         ($vectors:literal, $is_whole:literal) => {

@@ -17,12 +17,13 @@ const LANES: usize = 16;
 /// Transposes a square of 16: rows of `from` are `row` apart, those of `to` are `width` apart.
 ///
 /// # Safety
-/// Both squares must be valid, that of `to` for writing, on a processor with AVX-512F.
+/// Both squares must be valid, that of `to` for writing, on a CPU with AVX-512F.
 #[target_feature(enable = "avx512f")]
 pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width: usize) {
     // SAFETY: the caller vouches for the 16 rows of 16.
     let rows: [__m512; 16] = from_fn(|i| unsafe { _mm512_loadu_ps(from.add(i * row)) });
-    // Pairs of rows, then fours: vector 4 g + c then has, in its quarter q, column 4 q + c of rows 4 g to 4 g + 3.
+    // Interleaves pairs of rows, then groups of four. Quarter q of vector 4 g + c then holds column 4 q + c of rows 4 g to
+    // 4 g + 3.
     let pairs: [__m512; 16] = from_fn(|i| match i % 2 {
         0 => _mm512_unpacklo_ps(rows[i], rows[i + 1]),
         _ => _mm512_unpackhi_ps(rows[i - 1], rows[i]),
@@ -35,7 +36,7 @@ pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width
             _ => _mm512_unpackhi_pd(a, b),
         })
     });
-    // The quarters: even ones, then odd ones, of two vectors.
+    // Joins the even quarters of two vectors, then their odd quarters.
     let eights: [__m512; 16] = from_fn(|i| {
         let first = i / 8 * 8 + i % 4;
         match i / 4 % 2 {
@@ -54,10 +55,10 @@ pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width
     }
 }
 
-/// Calls the copy compiled for exactly this many rows and vectors.
+/// Calls the kernel compiled for exactly this number of rows and vectors.
 ///
 /// # Safety
-/// As [`super::tile::multiply`], on a processor with AVX-512F.
+/// As [`super::tile::multiply`], on a CPU with AVX-512F.
 pub(crate) unsafe fn multiply(tile: &Tile) {
     macro_rules! rows {
         ($vectors:literal, $in_place:literal) => {
@@ -86,17 +87,17 @@ pub(crate) unsafe fn multiply(tile: &Tile) {
     }
 }
 
-/// `IN_PLACE`: `a` is read along its rows (`a_k` is 1), otherwise across them (`a_row` is 1).
+/// Computes one tile. With `IN_PLACE`, `a` is read along its rows (`a_k` is 1), otherwise across them (`a_row` is 1).
 ///
-/// Two copies, because the address arithmetic of a general stride costs a fifth of the speed: with one pointer a
-/// row, or with constant offsets from one pointer, the loop is little more than its 24 multiply-adds.
+/// There are two copies because the address arithmetic of a general stride costs a fifth of the speed. With one pointer
+/// for each row, or with constant offsets from one pointer, the loop is little more than its 24 multiply-adds.
 // SAFETY: as `multiply`; the constants are those of the tile.
 #[target_feature(enable = "avx512f")]
 unsafe fn kernel<const ROWS: usize, const VECTORS: usize, const IN_PLACE: bool>(tile: &Tile) {
     let last = u16::MAX >> (VECTORS * LANES - tile.columns);
     let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
     let (mut across, mut b, mut ahead) = (tile.a, tile.b, tile.ahead);
-    // Hidden from the compiler, which would otherwise rebuild the pointers by a chain of additions in every step.
+    // `black_box` keeps the compiler from recomputing the pointers by a chain of additions in every step.
     let along: [*const f32; ROWS] = if IN_PLACE {
         black_box(from_fn(|row| tile.a.wrapping_add(row * tile.a_row)))
     } else {

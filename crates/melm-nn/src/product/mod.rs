@@ -1,4 +1,7 @@
-//! Matrix products: packed panels, tiles in registers, a partition that depends on the shape alone.
+//! Matrix products: packed panels, tiles in registers, and a split into tasks that depends on the shape alone.
+//!
+//! Since neither the tasks nor the order of a sum depend on the number of threads, every number of threads gives the
+//! same bits.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -17,7 +20,7 @@ use crate::device::Cpu;
 use crate::isa::Isa;
 use std::ops::Range;
 
-/// The left matrix `[m, k]`: element `(i, k)` is `data[i * row + k * step]`, with one of the strides 1.
+/// The left matrix `[m, k]`: element `(i, k)` is `data[i * row + k * step]`. One of the strides is 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Left<'a> {
     pub(crate) data: &'a [f32],
@@ -25,7 +28,7 @@ pub(crate) struct Left<'a> {
     pub(crate) step: usize,
 }
 
-/// The right matrix `[k, n]`: element `(k, j)` is `data[k * step + j * column]`, with one of the strides 1.
+/// The right matrix `[k, n]`: element `(k, j)` is `data[k * step + j * column]`. One of the strides is 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Right<'a> {
     pub(crate) data: &'a [f32],
@@ -34,30 +37,50 @@ pub(crate) struct Right<'a> {
 }
 
 impl<'a> Left<'a> {
-    /// The rows of `data`, `width` long.
+    /// A matrix stored by rows that are `width` long.
     pub(crate) fn rows(data: &'a [f32], width: usize) -> Self {
         Self { data, row: width, step: 1 }
     }
 
-    /// The columns of `data`, whose rows are `width` long: the transposed matrix.
+    /// The transpose of a matrix stored by rows that are `width` long.
     pub(crate) fn columns(data: &'a [f32], width: usize) -> Self {
         Self { data, row: 1, step: width }
+    }
+
+    /// Returns true if all elements of an `[m, k]` matrix lie inside the data.
+    fn contains(&self, m: usize, k: usize) -> bool {
+        is_inside(self.data.len(), [m, k], [self.row, self.step])
     }
 }
 
 impl<'a> Right<'a> {
-    /// `data` as it is: `k` rows, `width` long.
+    /// A matrix stored by rows that are `width` long.
     pub(crate) fn rows(data: &'a [f32], width: usize) -> Self {
         Self { data, step: width, column: 1 }
     }
 
-    /// The transposed matrix: `data` has one row, `width` long, for every output column.
+    /// The transpose of a matrix stored by rows that are `width` long: one row for every output column.
     pub(crate) fn columns(data: &'a [f32], width: usize) -> Self {
         Self { data, step: 1, column: width }
     }
+
+    /// Returns true if all elements of a `[k, n]` matrix lie inside the data.
+    fn contains(&self, k: usize, n: usize) -> bool {
+        is_inside(self.data.len(), [k, n], [self.step, self.column])
+    }
 }
 
-/// `[m, n]` with the summed dimension `k`.
+/// Returns true if the last element of a matrix of `sizes` with these `strides` lies inside `len` numbers. The sizes are
+/// not 0.
+///
+/// The kernels trust this check, so its arithmetic must not overflow.
+fn is_inside(len: usize, sizes: [usize; 2], strides: [usize; 2]) -> bool {
+    let offset = |at: usize| (sizes[at] - 1).checked_mul(strides[at]);
+    let last = offset(0).zip(offset(1)).and_then(|(a, b)| a.checked_add(b));
+    last.is_some_and(|last| last < len)
+}
+
+/// The sizes of a product: the output is `[m, n]`, and `k` is the summed dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) m: usize,
@@ -65,24 +88,24 @@ pub(crate) struct Shape {
     pub(crate) n: usize,
 }
 
-/// Where a product goes: rows `row` apart.
+/// The output of a product. Its rows are `row` numbers apart.
 pub(crate) struct Out<'a> {
     pub(crate) data: &'a mut [f32],
     pub(crate) row: usize,
     pub(crate) accumulates: bool,
 }
 
-/// Longest run of `k` summed in registers: a right panel of it (48 columns) stays in the second-level cache, and every
-/// further run would read the output once more.
+/// The longest run of `k` that is summed in registers. A right panel of this length (48 columns) stays in the
+/// second-level cache; shorter runs would read the output more often.
 const RUN: usize = 1536;
-/// Columns of a task that reads the left matrix in place: few, so that a slower thread holds the others up little.
+/// Columns of a task that reads the left matrix in place. Tasks are small, so that threads finish at about the same time.
 const COLUMNS: usize = 96;
-/// Rows of a task when the left matrix has to be packed too.
+/// Rows of a task that packs the left matrix.
 const PACKED_ROWS: usize = 384;
 /// Rows of a task that reads the left matrix in place.
 const ROWS: usize = 1024;
 
-/// Tasks come in multiples of this.
+/// The number of tasks is a multiple of this.
 const EVEN: usize = 4;
 
 #[derive(Clone, Copy)]
@@ -92,34 +115,34 @@ struct Output(*mut f32);
 unsafe impl Sync for Output {}
 
 impl Output {
-    /// A method, so that closures capture the whole and with it its `Sync`.
+    /// A method, so that closures capture the whole struct, which is `Sync`, and not the pointer.
     fn at(&self, index: usize) -> *mut f32 {
         self.0.wrapping_add(index)
     }
 }
 
-/// Part `index` of `total` cut into `n_parts` of nearly the same size.
+/// Returns part `index` of `total` split into `n_parts` of nearly the same size.
 pub(crate) fn part(total: usize, n_parts: usize, index: usize) -> Range<usize> {
     let (base, extra) = (total / n_parts, total % n_parts);
     let start = index * base + index.min(extra);
     start..start + base + usize::from(index < extra)
 }
 
-/// As [`part`], cut only between tiles of `tile`: vectors stay aligned, and only the last tile is small.
+/// Like [`part`], but splits only at multiples of `tile`: vectors stay aligned, and only the last tile is small.
 fn part_of_tiles(total: usize, tile: usize, n_parts: usize, index: usize) -> Range<usize> {
     let tiles = part(total.div_ceil(tile), n_parts, index);
     tiles.start * tile..(tiles.end * tile).min(total)
 }
 
-/// How many blocks of about `limit` make `total`: a multiple of [`EVEN`] where there is more than one, so that the
-/// last round of tasks keeps every thread busy.
+/// Returns the number of blocks of about `limit` that make up `total`: a multiple of [`EVEN`] if there is more than one,
+/// so that the last tasks keep all threads busy.
 fn n_blocks(total: usize, limit: usize, tile: usize) -> usize {
     let n = total.div_ceil(limit);
     let n = if n == 1 { 1 } else { n.next_multiple_of(EVEN) };
     n.min(total.div_ceil(tile))
 }
 
-/// `out (+)= left * right`.
+/// Computes `out (+)= left * right` on all threads.
 pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>, out: Out<'_>) {
     let Shape { m, k, n } = shape;
     let Out { data, row, accumulates } = out;
@@ -127,9 +150,8 @@ pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>,
         return;
     }
     assert!(k > 0, "an empty sum");
-    assert!((m - 1) * left.row + (k - 1) * left.step < left.data.len());
-    assert!((k - 1) * right.step + (n - 1) * right.column < right.data.len());
-    assert!(n <= row && (m - 1) * row + n <= data.len());
+    assert!(left.contains(m, k) && right.contains(k, n));
+    assert!(n <= row && is_inside(data.len(), [m, n], [row, 1]));
     let packs_left = left.step != 1;
     let (rows, columns) = if packs_left { (PACKED_ROWS, n) } else { (ROWS, COLUMNS) };
     let Extent { rows: tile_rows, columns: tile_columns } = extent(cpu.isa());
@@ -146,7 +168,7 @@ pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>,
             let run = part(k, n_runs, index);
             let accumulates = accumulates || index > 0;
             let target = Target { c: c.at(0), row, accumulates };
-            multiply_block(cpu.isa(), &block, run, (left, right), &target, &mut scratch);
+            multiply_block(cpu.isa(), &block, run, left, right, &target, &mut scratch);
         }
     });
 }
@@ -162,12 +184,13 @@ struct Target {
     accumulates: bool,
 }
 
-/// One block of the output, one run of `k`.
+/// Computes one block of the output over one run of `k`.
 fn multiply_block(
     isa: Isa,
     block: &Block,
     run: Range<usize>,
-    (left, right): (Left<'_>, Right<'_>),
+    left: Left<'_>,
+    right: Right<'_>,
     target: &Target,
     scratch: &mut Buffer,
 ) {

@@ -1,4 +1,4 @@
-//! Copies parts of a matrix into panels that the tiles read front to back.
+//! Copies parts of a matrix into panels that the tiles read sequentially.
 
 use crate::isa::{Isa, IsaKind, per_isa};
 
@@ -6,9 +6,9 @@ use crate::isa::{Isa, IsaKind, per_isa};
 const SIDE: usize = 16;
 
 per_isa! {
-    /// Panel `[k, width]` from `width` neighbours in each of the rows of `from`, which are `step` apart.
+    /// Fills the panel `[k, width]` with the first `width` numbers of each row of `from`. Rows are `step` apart.
     pub(crate) fn pack_rows(from: &[f32], step: usize, width: usize, panel: &mut [f32]) {
-        // The widths of whole tiles: a copy of known length is a few moves, any other a call.
+        // The widths of whole tiles: a copy of constant length compiles to a few moves, any other to a call.
         match width {
             48 => copy_rows::<48>(from, step, panel),
             16 => copy_rows::<16>(from, step, panel),
@@ -33,16 +33,25 @@ fn copy_rows<const WIDTH: usize>(from: &[f32], step: usize, panel: &mut [f32]) {
     }
 }
 
-/// Panel `[k, width]` from the starts of `width` rows of `from`, which are `row` apart: a transposition.
+/// Fills the panel `[k, width]` with the transpose of the first `width` rows of `from`. Rows are `row` apart.
 pub(crate) fn pack_columns(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     if isa.kind() == IsaKind::Avx512 {
         return pack_squares(isa, from, row, width, panel);
     }
-    transpose(isa, from, row, (width, width, panel.len() / width), panel);
+    let block = PanelBlock { width, breadth: width, depth: panel.len() / width };
+    transpose(isa, from, row, block, panel);
 }
 
-/// Whole squares by shuffles in registers, the rim element by element.
+/// Part of a panel that is `width` wide: the first `breadth` columns of `depth` rows.
+#[derive(Clone, Copy)]
+struct PanelBlock {
+    width: usize,
+    breadth: usize,
+    depth: usize,
+}
+
+/// Transposes whole squares by shuffles in registers, and the rest element by element.
 #[cfg(target_arch = "x86_64")]
 fn pack_squares(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f32]) {
     let n = panel.len() / width;
@@ -63,24 +72,19 @@ fn pack_squares(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f
         }
     }
     if whole_k < n {
-        transpose(
-            isa,
-            &from[whole_k..],
-            row,
-            (width, width, n - whole_k),
-            &mut panel[whole_k * width..],
-        );
+        let rest = PanelBlock { width, breadth: width, depth: n - whole_k };
+        transpose(isa, &from[whole_k..], row, rest, &mut panel[whole_k * width..]);
     }
     if whole_width < width {
-        let rim = (width, width - whole_width, whole_k);
-        transpose(isa, &from[whole_width * row..], row, rim, &mut panel[whole_width..]);
+        let rest = PanelBlock { width, breadth: width - whole_width, depth: whole_k };
+        transpose(isa, &from[whole_width * row..], row, rest, &mut panel[whole_width..]);
     }
 }
 
 per_isa! {
-    /// `breadth` columns of a panel `width` wide and `n` deep, in small squares that stay in the first cache level.
-    fn transpose(from: &[f32], row: usize, shape: (usize, usize, usize), panel: &mut [f32]) {
-        let (width, breadth, n) = shape;
+    /// Transposes one block of a panel, in small squares that stay in the first-level cache.
+    fn transpose(from: &[f32], row: usize, block: PanelBlock, panel: &mut [f32]) {
+        let PanelBlock { width, breadth, depth: n } = block;
         for k0 in (0..n).step_by(SIDE) {
             let depth = SIDE.min(n - k0);
             for j0 in (0..breadth).step_by(SIDE) {

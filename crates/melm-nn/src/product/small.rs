@@ -1,9 +1,9 @@
-//! Products small enough for the cache of one thread: nothing is packed, nothing is shared out.
+//! Products small enough for the cache of one thread. They pack nothing and run on the calling thread.
 
-use super::{Extent, Left, Out, Right, Shape, Tile, extent, multiply};
+use super::{Extent, Left, Out, Right, Shape, Tile, extent, is_inside, multiply};
 use crate::isa::Isa;
 
-/// `out (+)= left * right` on the calling thread; `right` is read row by row.
+/// Computes `out (+)= left * right` on the calling thread. `right` must be stored by rows.
 pub(crate) fn small_product(
     isa: Isa,
     shape: Shape,
@@ -11,14 +11,15 @@ pub(crate) fn small_product(
     right: Right<'_>,
     out: Out<'_>,
 ) {
-    small_product_ahead(isa, shape, (left, right), out, &[]);
+    small_product_ahead(isa, shape, left, right, out, &[]);
 }
 
-/// As [`small_product`], fetching `ahead` from memory meanwhile: what the caller will multiply next.
+/// Like [`small_product`], and prefetches `ahead`, the data that the caller will multiply next.
 pub(crate) fn small_product_ahead(
     isa: Isa,
     shape: Shape,
-    (left, right): (Left<'_>, Right<'_>),
+    left: Left<'_>,
+    right: Right<'_>,
     out: Out<'_>,
     ahead: &[f32],
 ) {
@@ -27,10 +28,9 @@ pub(crate) fn small_product_ahead(
     if m == 0 || n == 0 || k == 0 {
         return;
     }
-    assert!(right.column == 1, "a right matrix read across has to be packed first");
-    assert!((m - 1) * left.row + (k - 1) * left.step < left.data.len());
-    assert!((k - 1) * right.step + n <= right.data.len());
-    assert!(n <= c_row && (m - 1) * c_row + n <= data.len());
+    assert!(right.column == 1, "a right matrix stored by columns has to be packed first");
+    assert!(left.contains(m, k) && right.contains(k, n));
+    assert!(n <= c_row && is_inside(data.len(), [m, n], [c_row, 1]));
     let Extent { rows, columns } = extent(isa);
     let n_steps = k * n.div_ceil(columns) * m.div_ceil(rows);
     let ahead_step = ahead.len().div_ceil(n_steps);

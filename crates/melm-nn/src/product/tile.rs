@@ -1,7 +1,7 @@
-//! The innermost piece of a product: one small tile of the output, summed over one run of `k`.
+//! The innermost loop of a product: one small tile of the output, summed over one run of `k`.
 //!
-//! Every element is one chain of multiply-adds over ascending `k`, whatever the tile's size: so a value depends
-//! neither on where the tile's borders fall nor on the batch around it.
+//! Every element is one chain of multiply-adds over ascending `k`, for every size of tile. So a value depends neither on
+//! the borders of the tile nor on the other rows of the batch.
 
 use crate::isa::{Isa, IsaKind};
 
@@ -22,14 +22,14 @@ pub(crate) struct Tile {
     /// At most [`Extent::rows`] and [`Extent::columns`].
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// What will be needed soon: each step of `k` asks for the line `ahead_step` further on.
+    /// The data to prefetch: each step of `k` requests one cache line and moves on by `ahead_step`.
     pub(crate) ahead: *const f32,
     pub(crate) ahead_step: usize,
-    /// Whether to add to `c` or to overwrite it.
+    /// True to add to `c`, false to overwrite it.
     pub(crate) accumulates: bool,
 }
 
-/// The biggest tile an instruction set's registers hold.
+/// The size of the largest tile that the registers of an instruction set hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     pub(crate) rows: usize,
@@ -62,7 +62,7 @@ pub(crate) unsafe fn multiply(isa: Isa, tile: &Tile) {
             #[cfg(target_arch = "x86_64")]
             IsaKind::Avx2 => super::avx2::multiply(tile),
             #[cfg(not(target_arch = "x86_64"))]
-            IsaKind::Avx512 | IsaKind::Avx2 => unreachable!("`Isa` proves the processor has it"),
+            IsaKind::Avx512 | IsaKind::Avx2 => unreachable!("`Isa` proves that the CPU has it"),
             IsaKind::Scalar => scalar(tile),
         }
     }
@@ -70,7 +70,7 @@ pub(crate) unsafe fn multiply(isa: Isa, tile: &Tile) {
 
 const SCALAR: Extent = Extent { rows: 4, columns: 8 };
 
-/// Plain Rust. Whole tiles take a copy with fixed bounds, whose sums stay in registers.
+/// Computes one tile in plain Rust. Whole tiles use loops with constant bounds, whose sums stay in registers.
 #[expect(unsafe_code, reason = "raw tiles of strided matrices")]
 // SAFETY: as `multiply`.
 unsafe fn scalar(tile: &Tile) {

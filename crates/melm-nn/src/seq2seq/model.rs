@@ -126,7 +126,7 @@ impl Seq2Seq {
         self.forward(cpu, (batch, dropout), tape);
         let output = self.output();
         let mut table = std::mem::take(&mut gradients.table);
-        let part = table.next_head(n);
+        let part = table.add_head(n);
         part.states[..n * width].copy_from_slice(tape.decoder.made(width));
         tape.head.score(cpu, output, part);
         let states = part.states.chunks_exact(width).zip(&batch.targets);
@@ -138,7 +138,7 @@ impl Seq2Seq {
         let unused = Accumulator { data: &mut tape.d_bias, accumulates: false };
         tape.head.errors(cpu, output, (part, &batch.targets, weight), unused);
         if !self.parameters.trains(&self.encoder.table) {
-            table.forget_head();
+            table.remove_head();
         }
         gradients.table = table;
         self.backward(cpu, (batch, dropout), (tape, gradients));

@@ -200,7 +200,7 @@ impl Stack {
             for x in d.iter_mut() {
                 *x *= self.scale;
             }
-            gradients.table.look_up(batch.pieces(), d, self.pad_id);
+            gradients.table.add_lookups(batch.pieces(), d, self.pad_id);
         }
     }
 }

@@ -157,7 +157,7 @@ mod tests {
         let full = || melm_nn::Error::DeviceMemory { wanted: 5 << 20, free: 0, total: 4 << 20 };
         let none = || melm_nn::Error::NoCuda { reason: "no driver".into() };
         for (error, why) in
-            [(full(), "(no card: the CUDA device has no room"), (none(), "(no driver)")]
+            [(full(), "(no card: the CUDA device has too little memory"), (none(), "(no driver)")]
         {
             let Ok((device, said)) = without_card(&machine(DeviceChoice::Auto), error) else {
                 panic!("the processor is always there")

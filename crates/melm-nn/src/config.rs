@@ -1,6 +1,7 @@
-//! The shape of a model: what Hugging Face keeps in `config.json`.
+//! The configuration of an XLM-R model, as Hugging Face stores it in `config.json`.
 //!
-//! Only what this engine runs is accepted. Keys it does not read are kept, so that a saved model still has them.
+//! A configuration that this engine cannot run is refused. Keys that the engine does not use are kept and written back when
+//! the model is saved.
 //!
 //! ```
 //! use melm_nn::config::Config;
@@ -16,17 +17,18 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 
-/// No model has a dimension this large; a bound keeps every product of two of them far from overflow.
+/// The largest dimension of a tensor. No model has one this large. The product of two dimensions cannot overflow.
 pub(crate) const LARGEST_SIZE: usize = 1 << 24;
-/// No encoder is this deep; a bound keeps a hostile file from making us list tensors for hours.
+/// The largest number of layers. No model has as many. Without a limit, a hostile file could make us list tensors for
+/// hours.
 pub(crate) const MOST_LAYERS: usize = 1 << 10;
 
-/// The two families that share this architecture; they differ in their pieces only.
+/// The model families with this architecture. They differ only in their tokenizers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelType {
-    /// `xlm-roberta`: unigram pieces.
+    /// `xlm-roberta`, with unigram pieces.
     XlmRoberta,
-    /// `roberta`: byte-level pieces.
+    /// `roberta`, with byte-level pieces.
     Roberta,
 }
 
@@ -42,33 +44,33 @@ impl ModelType {
 /// The sizes and rates of an XLM-R model. The default is XLM-R-base.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// Which of the two families.
+    /// The model family.
     pub model_type: ModelType,
-    /// Rows of the piece table, added markers included.
+    /// The number of rows of the piece table, added markers included.
     pub vocab_size: usize,
-    /// Width of a row.
+    /// The width of a hidden row.
     pub hidden_size: usize,
-    /// Transformer layers.
+    /// The number of transformer layers.
     pub n_layers: usize,
-    /// Attention heads; divides `hidden_size`.
+    /// The number of attention heads, a divisor of `hidden_size`.
     pub n_heads: usize,
-    /// Width inside the feed-forward part.
+    /// The width inside the feed-forward part.
     pub intermediate_size: usize,
-    /// Rows of the position table; the first `pad_id + 1` are never used.
+    /// The number of rows of the position table. The first `pad_id + 1` are not used.
     pub max_position_embeddings: usize,
-    /// Rows of the token-type table; only row 0 is used.
+    /// The number of rows of the token-type table. Only row 0 is used.
     pub type_vocab_size: usize,
-    /// Added to the variance in layer norm.
+    /// The number that layer norm adds to the variance.
     pub layer_norm_eps: f32,
-    /// Rate of dropout on rows, in `[0, 1)`.
+    /// The rate of dropout on hidden rows, in `[0, 1)`.
     pub hidden_dropout: f32,
-    /// Rate of dropout on attention weights, in `[0, 1)`.
+    /// The rate of dropout on attention weights, in `[0, 1)`.
     pub attention_dropout: f32,
-    /// Standard deviation of freshly initialised weights.
+    /// The standard deviation of newly initialised weights.
     pub initializer_range: f32,
     /// The padding piece; positions count from `pad_id + 1`.
     pub pad_id: u32,
-    /// Everything else that the file held (`architectures`, `id2label` …), written back on saving.
+    /// All other keys of the file (`architectures`, `id2label` …). They are written back when the model is saved.
     pub extra: Map<String, Value>,
 }
 
@@ -94,13 +96,18 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Parses the text of a `config.json`; `path` is where it came from, for messages.
+    /// Parses the text of a `config.json`. `path` is the file it came from, for error messages.
+    ///
+    /// # Errors
+    /// [`Error::Json`] if the text is not a JSON object, [`Error::Config`] if a key is missing, has an invalid value, or
+    /// asks for an architecture that this engine does not run.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         let extra = serde_json::from_str(text)
             .map_err(|source| Error::Json { path: path.to_path_buf(), source })?;
         let mut keys = Keys { path, map: extra };
-        keys.refuse_what_we_do_not_run()?;
-        // The fall-backs are those of `transformers.XLMRobertaConfig`; the sizes have none, as its own are BERT's.
+        keys.refuse_unsupported()?;
+        // The defaults are those of `transformers.XLMRobertaConfig`. Sizes have no default, since those of transformers are
+        // the sizes of BERT.
         let config = Self {
             model_type: keys.model_type()?,
             vocab_size: keys.size("vocab_size", LARGEST_SIZE)?,
@@ -131,7 +138,7 @@ impl Config {
         Ok(config)
     }
 
-    /// The text of the `config.json` that `from_pretrained` opens.
+    /// Returns the text of a `config.json` that Python's `from_pretrained` opens.
     pub fn to_json(&self) -> String {
         let mut map = self.extra.clone();
         let known = json!({
@@ -150,7 +157,7 @@ impl Config {
             "initializer_range": shortest(self.initializer_range),
             "pad_token_id": self.pad_id,
             "tie_word_embeddings": true,
-            // We save f32 whatever we loaded, and Python believes this key rather than the tensors.
+            // Models are always saved as f32, and Python trusts this key more than the tensors.
             "dtype": "float32",
         });
         if let Value::Object(known) = known {
@@ -167,13 +174,13 @@ impl Config {
         self.max_position_embeddings - self.pad_id as usize - 1
     }
 
-    /// The rate before a tagger's linear layer: `classifier_dropout`, or else that of hidden rows, as Hugging Face
-    /// has it.
+    /// Returns the rate of dropout before the linear layer of a tagger: `classifier_dropout` if it is set, else the rate of
+    /// hidden rows, as in Hugging Face.
     pub fn classifier_dropout(&self) -> f32 {
         self.extra.get("classifier_dropout").and_then(rate_of).unwrap_or(self.hidden_dropout)
     }
 
-    /// Width of one attention head.
+    /// Returns the width of one attention head.
     pub fn head_size(&self) -> usize {
         self.hidden_size / self.n_heads
     }
@@ -190,7 +197,7 @@ impl Config {
             let expected = format!("less than `vocab_size` {}", self.vocab_size);
             return wrong("pad_token_id", self.pad_id as usize, expected);
         }
-        // One sentence is at least `<s> piece </s>`.
+        // The shortest sentence is `<s> piece </s>`.
         let least = self.pad_id as usize + 4;
         if self.max_position_embeddings < least {
             return wrong(
@@ -223,18 +230,19 @@ fn rate_of(value: &Value) -> Option<f32> {
     is_rate(f64::from(rate)).then_some(rate)
 }
 
-/// The f64 whose JSON is the shortest text of this f32: 0.1 stays 0.1.
+/// Returns the f64 whose JSON is the shortest text of this f32, so that 0.1 is written as 0.1.
 pub(crate) fn shortest(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-/// The keys not yet read.
+/// The keys of a `config.json` that are not read yet.
 pub(crate) struct Keys<'a> {
     pub(crate) path: &'a Path,
     pub(crate) map: Map<String, Value>,
 }
 
 impl Keys<'_> {
+    /// Returns the error for a key with the value `found`.
     pub(crate) fn wrong(
         &self,
         key: &'static str,
@@ -245,6 +253,7 @@ impl Keys<'_> {
         Error::Config { path: self.path.to_path_buf(), key, found, expected: expected.into() }
     }
 
+    /// Removes a key whose value is a whole number from 1 to `most`, and returns the value.
     pub(crate) fn size(&mut self, key: &'static str, most: usize) -> Result<usize, Error> {
         let value = self.map.remove(key);
         let size =
@@ -254,6 +263,7 @@ impl Keys<'_> {
         })
     }
 
+    /// Removes a key whose value is a number for which `holds` is true, and returns the value or `default`.
     #[expect(clippy::cast_possible_truncation, reason = "rates and epsilons are f32 everywhere")]
     pub(crate) fn number(
         &mut self,
@@ -265,7 +275,7 @@ impl Keys<'_> {
         let Some(value) = self.map.remove(key).filter(|value| !value.is_null()) else {
             return Ok(default as f32);
         };
-        // Checked as f32 too: 0.999999999 would round to a rate of 1.
+        // The value is checked as f32 too, since 0.999999999 would round to a rate of 1.
         let number = value
             .as_f64()
             .filter(|&v| holds(v) && holds(f64::from(v as f32)) && (v as f32).is_finite());
@@ -293,8 +303,8 @@ impl Keys<'_> {
         }
     }
 
-    /// Switches of the architecture: absent means what we run.
-    fn refuse_what_we_do_not_run(&self) -> Result<(), Error> {
+    /// Refuses variants of the architecture that this engine does not run. A missing key means the supported variant.
+    fn refuse_unsupported(&self) -> Result<(), Error> {
         let runs = [
             ("hidden_act", json!("gelu")),
             ("position_embedding_type", json!("absolute")),

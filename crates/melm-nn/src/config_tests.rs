@@ -13,7 +13,7 @@ fn parse(text: &str) -> Result<Config, Error> {
     Config::parse("config.json".as_ref(), text)
 }
 
-/// `BASE` with one key set to a JSON value.
+/// Parses `BASE` with one key set to a JSON value.
 fn with(key: &str, value: &str) -> Result<Config, Error> {
     let mut map: Map<String, Value> = serde_json::from_str(BASE).unwrap();
     map.insert(key.into(), serde_json::from_str(value).unwrap());
@@ -51,7 +51,7 @@ fn saving_keeps_unknown_keys_and_says_float32() {
 }
 
 #[test]
-fn what_the_engine_does_not_run_is_refused_by_name() {
+fn unsupported_values_are_refused_by_key() {
     for (key, value) in [
         ("model_type", "\"bert\""),
         ("model_type", "null"),
@@ -100,7 +100,7 @@ fn text_that_is_not_a_json_object_is_refused() {
 }
 
 #[test]
-fn the_classifiers_dropout_is_its_own_or_that_of_hidden_rows() {
+fn the_classifier_dropout_defaults_to_that_of_hidden_rows() {
     for (value, wanted) in [("null", 0.2), ("0", 0.0), ("0.25", 0.25)] {
         let found = with("classifier_dropout", value).unwrap().classifier_dropout();
         assert!((found - wanted).abs() < f32::EPSILON, "{value}: {found}");

@@ -1,8 +1,8 @@
-//! What can go wrong below the method: model folders we cannot run or trust.
+//! The errors of this crate.
 
 use std::path::PathBuf;
 
-/// An error of this crate. Messages name the file and, where we know it, the cure.
+/// An error of this crate. Messages name the file, and the remedy if it is known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,7 +11,7 @@ pub enum Error {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
     /// A file or folder could not be written.
@@ -19,97 +19,97 @@ pub enum Error {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// A JSON file of a model folder is not JSON, or not of the right form.
-    #[error("`{path}` is not the JSON we expect; fetch the file again")]
+    /// A JSON file of a model folder is not valid JSON or does not have the expected form.
+    #[error("`{path}` is not valid JSON of the expected form; download the file again")]
     Json {
         /// The file.
         path: PathBuf,
-        /// What the parser said, with line and column.
+        /// The error of the parser, with line and column.
         source: serde_json::Error,
     },
-    /// A key of `config.json` is missing, of the wrong type, or asks for what this engine does not do.
+    /// A key of `config.json` is missing, has an invalid value, or asks for an unsupported architecture.
     #[error("`{path}`: `{key}` is {found}, expected {expected}")]
     Config {
         /// The configuration file.
         path: PathBuf,
-        /// The key at fault.
+        /// The key.
         key: &'static str,
         /// Its value as written, or `missing`.
         found: String,
-        /// What this engine runs.
+        /// The supported values.
         expected: String,
     },
-    /// The folder holds no weights.
-    #[error("`{path}` holds no `model.safetensors`; give the folder of a Hugging Face model")]
+    /// The folder has no weights.
+    #[error("`{path}` has no `model.safetensors`; give the folder of a Hugging Face model")]
     NoWeights {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder holds weights as a Python pickle, which can run code when opened.
+    /// The folder has its weights only as a Python pickle, which can run code when it is opened.
     #[error(
-        "`{path}` holds its weights only as `pytorch_model.bin`, a pickle that runs code when opened; convert it in Python: \
+        "`{path}` has its weights only as `pytorch_model.bin`, a pickle that can run code when opened; convert it in Python: \
          `AutoModelForMaskedLM.from_pretrained(\"{path}\").save_pretrained(\"NEW\", safe_serialization=True)`"
     )]
     PickleOnly {
         /// The folder.
         path: PathBuf,
     },
-    /// The weights are a Git LFS pointer, not the file it stands for.
+    /// The weights file is a Git LFS pointer.
     #[error("`{path}` is a Git LFS pointer, not the weights; run `git lfs pull` in its folder")]
     LfsPointer {
         /// The file.
         path: PathBuf,
     },
-    /// The header of a safetensors file contradicts itself or the size of the file.
-    #[error("`{path}` is not a sound safetensors file, truncated perhaps; fetch it again")]
+    /// The header of a safetensors file is invalid or does not agree with the size of the file.
+    #[error("`{path}` is not a valid safetensors file; it may be truncated, download it again")]
     Safetensors {
         /// The file.
         path: PathBuf,
-        /// What the header's validation said.
+        /// The error of the validation.
         source: safetensors::SafeTensorError,
     },
-    /// The shard index names something that is not a `.safetensors` file of its own folder.
+    /// The shard index names a file that is not a `.safetensors` file of its own folder.
     #[error(
-        "`{path}` names the shard `{shard}`, which is not a `.safetensors` file of the same folder; fetch the model again from a source you trust"
+        "`{path}` names the shard `{shard}`, which is not a `.safetensors` file of the same folder; download the model again from a source you trust"
     )]
     ShardName {
         /// The index file.
         path: PathBuf,
-        /// The name it gives.
+        /// The name in the index.
         shard: String,
     },
     /// A shard that the index names is not in the folder.
     #[error(
-        "`{path}` is missing, though `model.safetensors.index.json` names it; fetch the model again, all shards of it"
+        "`{path}` is missing, but `model.safetensors.index.json` names it; download all shards of the model again"
     )]
     MissingShard {
-        /// The shard's file.
+        /// The file of the shard.
         path: PathBuf,
     },
-    /// The index places a tensor in a shard that does not hold it.
+    /// A shard does not have a tensor that the index assigns to it.
     #[error(
-        "`{path}` does not hold `{tensor}`, though `model.safetensors.index.json` says so; fetch the model again, all shards of it"
+        "`{path}` does not have `{tensor}`, but `model.safetensors.index.json` says so; download all shards of the model again"
     )]
     NotInShard {
-        /// The shard's file.
+        /// The file of the shard.
         path: PathBuf,
         /// The tensor.
         tensor: String,
     },
-    /// Tensors that the architecture needs are not stored.
-    #[error("`{path}` lacks {} of the tensors of its architecture, the first is `{}`; is this an XLM-R encoder?", .tensors.len(), .tensors.first().map_or("", String::as_str))]
+    /// Tensors of the architecture are not stored.
+    #[error("`{path}` lacks {} tensors of its architecture, the first is `{}`; check that this is the right kind of model", .tensors.len(), .tensors.first().map_or("", String::as_str))]
     MissingTensors {
         /// The folder.
         path: PathBuf,
-        /// The names, at least one.
+        /// The names; at least one.
         tensors: Vec<String>,
     },
     /// A tensor does not have the shape that `config.json` implies.
     #[error(
-        "`{path}`: `{tensor}` has shape {found:?}, expected {expected:?} from `config.json`; the two files are not of one model"
+        "`{path}`: `{tensor}` has shape {found:?}, expected {expected:?} from `config.json`; the two files belong to different models"
     )]
     Shape {
         /// The file.
@@ -118,10 +118,10 @@ pub enum Error {
         tensor: String,
         /// Its shape in the file.
         found: Vec<usize>,
-        /// Its shape by the configuration or the caller.
+        /// Its shape according to the configuration or the caller.
         expected: Vec<usize>,
     },
-    /// A tensor is stored in a number type that weights do not come in.
+    /// A tensor is stored in an unsupported number type.
     #[error(
         "`{path}`: `{tensor}` is stored as {dtype}, expected F32, F16, BF16, or I8 with a scale; convert it in Python with `model.float().save_pretrained(\"NEW\")`"
     )]
@@ -133,7 +133,7 @@ pub enum Error {
         /// The stored type.
         dtype: String,
     },
-    /// An int8 tensor comes without a usable `NAME.scale`.
+    /// An int8 tensor has no valid `NAME.scale`.
     #[error(
         "`{path}`: `{tensor}` is stored as I8, but `{tensor}.scale` is {problem}; quantise the model again"
     )]
@@ -142,12 +142,12 @@ pub enum Error {
         path: PathBuf,
         /// The int8 tensor.
         tensor: String,
-        /// What is wrong with its scale.
+        /// The problem of its scale.
         problem: &'static str,
     },
     /// A weight is NaN or infinite.
     #[error(
-        "`{path}`: `{tensor}` holds a number that is not finite; the file is damaged or its training diverged"
+        "`{path}`: `{tensor}` has a number that is not finite; the file is damaged or the training of the model diverged"
     )]
     NotFinite {
         /// The file.
@@ -155,9 +155,9 @@ pub enum Error {
         /// The tensor.
         tensor: String,
     },
-    /// A tensor to be saved does not have as many values as its shape says.
-    #[error("`{tensor}` has {found} values, but its shape {shape:?} does not hold that many")]
-    Length {
+    /// A tensor to be saved does not have the number of values of its shape.
+    #[error("`{tensor}` has {found} values, which does not fit its shape {shape:?}")]
+    TensorLength {
         /// The tensor.
         tensor: String,
         /// The shape given.
@@ -165,133 +165,129 @@ pub enum Error {
         /// The number of values given.
         found: usize,
     },
-    /// Two tensors to be saved have one name.
-    #[error("`{tensor}` is to be saved twice")]
-    Twice {
+    /// Two tensors to be saved have the same name.
+    #[error("two tensors to be saved are called `{tensor}`")]
+    DuplicateTensor {
         /// The tensor.
         tensor: String,
     },
-    /// A piece has no row in the table.
+    /// A piece is outside the vocabulary.
     #[error(
-        "piece {piece} has no row in a table of {vocab_size}; does the tokenizer belong to this model?"
+        "piece {piece} is outside the vocabulary of {vocab_size} pieces; check that the tokenizer belongs to this model"
     )]
     PieceOutOfRange {
         /// The piece.
         piece: u32,
-        /// Rows of the table.
+        /// The number of pieces of the vocabulary.
         vocab_size: usize,
     },
     /// A sentence is empty or has more pieces than the model has positions.
-    #[error("a sentence has {n_pieces} pieces, expected 1 to {limit}; cut it first")]
+    #[error("a sentence has {n_pieces} pieces, expected 1 to {limit}; split it first")]
     SentenceLength {
-        /// Its pieces.
+        /// The number of its pieces.
         n_pieces: usize,
-        /// The most the model takes.
+        /// The largest number that the model supports.
         limit: usize,
     },
-    /// A sequence too short to guess anything of it.
-    #[error(
-        "a sequence of {n_tokens} tokens has nothing to predict; it needs a beginning and an end"
-    )]
+    /// A sequence is too short to predict anything.
+    #[error("a sequence of {n_tokens} tokens has nothing to predict; it needs a start and an end")]
     NothingToPredict {
-        /// Its tokens.
+        /// The number of its tokens.
         n_tokens: usize,
     },
-    /// A model that only the processor can compute was given a card.
-    #[error("a card has no kernels for this model; give it the processor")]
+    /// A model without GPU kernels was run on a GPU.
+    #[error("this model has no GPU kernels; run it on the CPU")]
     NoKernels,
-    /// Masked positions are not rows of the batch, or not one original for each.
+    /// A masked position is not a row of the batch, or there is not one original piece for each.
     #[error(
         "{n_positions} masked positions with {n_originals} originals do not fit a batch of {n_rows} pieces"
     )]
     MaskedPositions {
-        /// Masked positions given.
+        /// The number of masked positions.
         n_positions: usize,
-        /// Originals given.
+        /// The number of original pieces.
         n_originals: usize,
-        /// Rows of the batch.
+        /// The number of rows of the batch.
         n_rows: usize,
     },
-    /// No parameter has such a name.
+    /// No parameter has this name.
     #[error("no parameter is called `{name}`")]
     NoParameter {
-        /// The name asked for.
+        /// The name.
         name: String,
     },
-    /// No sequence of tags is allowed for a sentence of this length.
+    /// The allowed transitions exclude every sequence of tags of this length.
     #[error(
         "no sequence of {n_tokens} tags is possible; check the allowed transitions, and that the scores are numbers"
     )]
     NoTagSequence {
-        /// Tokens of the sentence.
+        /// The number of tokens of the sentence.
         n_tokens: usize,
     },
-    /// The gold tags do what the allowed transitions exclude, so that their probability is zero.
-    #[error(
-        "tag {tag} at token {token} is not allowed there; repair the tags or lift the constraint"
-    )]
+    /// The gold tags have a transition that is not allowed, so their probability is zero.
+    #[error("tag {tag} is not allowed at token {token}; correct the tags or remove the constraint")]
     ForbiddenTag {
         /// The token, counted from 0.
         token: usize,
         /// The tag.
         tag: u32,
     },
-    /// Tokens of a batch have no row in their sentence, or not one tag each.
+    /// A token of a batch has no row in its sentence, or there is not one tag for each token.
     #[error(
-        "{n_tokens} tokens with {n_tags} tags do not fit a batch of {n_rows} pieces; a token's row lies in its own sentence"
+        "{n_tokens} tokens with {n_tags} tags do not fit a batch of {n_rows} pieces; each token needs a row in its sentence and a tag"
     )]
     TaggedTokens {
-        /// Tokens given.
+        /// The number of tokens.
         n_tokens: usize,
-        /// Tags given.
+        /// The number of tags.
         n_tags: usize,
-        /// Rows of the batch.
+        /// The number of rows of the batch.
         n_rows: usize,
     },
-    /// A tag is none of the tagger's.
-    #[error("tag {tag} is none of the {n_tags} of this tagger")]
+    /// A tag is not one of the tagger's tags.
+    #[error("tag {tag} is not one of the {n_tags} tags of this tagger")]
     TagOutOfRange {
         /// The tag.
         tag: u32,
-        /// Tags of the tagger.
+        /// The number of tags of the tagger.
         n_tags: usize,
     },
-    /// A tagger is to be saved with another number of names than it has tags.
-    #[error("{n_names} names for the {n_tags} tags of this tagger")]
+    /// A tagger is to be saved with the wrong number of tag names.
+    #[error("there are {n_names} names for the {n_tags} tags of this tagger")]
     TagNames {
-        /// Names given.
+        /// The number of names.
         n_names: usize,
-        /// Tags of the tagger.
+        /// The number of tags of the tagger.
         n_tags: usize,
     },
-    /// There is no card to compute on.
-    #[error("no CUDA device: {reason}; `--device cpu` does without one")]
+    /// There is no usable GPU.
+    #[error("no CUDA device: {reason}; pass `--device cpu` to use the CPU")]
     NoCuda {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// A card or its libraries refused something.
-    #[error("the CUDA device refused {what}: {reason}; `--device cpu` does without it")]
+    /// A call to the GPU or its libraries failed.
+    #[error("the CUDA device refused {what}: {reason}; pass `--device cpu` to use the CPU")]
     Cuda {
-        /// What was asked for.
+        /// The call.
         what: &'static str,
-        /// What it said.
+        /// The error of the driver or library.
         reason: String,
     },
-    /// A card has too little memory, even for one sentence.
+    /// A GPU has too little memory, even for one sentence.
     #[error(
-        "the CUDA device has no room: {} MiB wanted, {} of {} MiB free; stop what else runs on it, take a smaller model, or pass `--device cpu`",
+        "the CUDA device has too little memory: {} MiB wanted, {} of {} MiB free; stop other programs on it, choose a smaller model, or pass `--device cpu`",
         .wanted >> 20, .free >> 20, .total >> 20
     )]
     DeviceMemory {
-        /// Bytes wanted.
+        /// The bytes wanted.
         wanted: usize,
-        /// Bytes free.
+        /// The free bytes.
         free: usize,
-        /// All bytes of the card.
+        /// All bytes of the GPU.
         total: usize,
     },
-    /// The main memory does not hold what a model needs.
+    /// Memory could not be allocated.
     #[error(
         "cannot allocate {} MiB of memory; choose a smaller model or a machine with more memory",
         .wanted >> 20
@@ -310,8 +306,8 @@ pub enum Error {
         /// The largest value supported.
         limit: usize,
     },
-    /// A file of a training half-way is not what this training would have written.
-    #[error("`{path}` does not belong to this training; remove it to begin anew")]
+    /// A saved state does not belong to this training.
+    #[error("`{path}` does not belong to this training; remove it to start again")]
     State {
         /// The file.
         path: PathBuf,

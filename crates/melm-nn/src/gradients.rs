@@ -1,4 +1,4 @@
-//! Gradients of one step: a block laid out like the parameters, and the piece table's in factors.
+//! The gradients of one step: a block with the layout of the parameters, and the gradient of the piece table as factors.
 
 use crate::buffer::Buffer;
 use crate::cuda::{Cuda, GpuGradients, Kernels};
@@ -10,12 +10,12 @@ use crate::table::TableGradient;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Gradients, summed over the micro-batches of a step.
+/// The gradients of all parameters, summed over the micro-batches of a step.
 ///
-/// A tensor that no backward pass wrote to has no gradient, and the optimiser leaves it alone, as in torch.
+/// A tensor that no backward pass has written to has no gradient, and the optimiser skips it, as in torch.
 pub struct Gradients {
     values: Buffer,
-    /// Start of each tensor, and whether this step has written to it.
+    /// The start of each tensor, and true if this step has written to it.
     tensors: Vec<(usize, bool)>,
     pub(crate) table: TableGradient,
     /// The gradients in GPU memory, once a GPU has computed some.
@@ -23,7 +23,7 @@ pub struct Gradients {
 }
 
 impl Gradients {
-    /// Room for the gradients of every parameter except the table's, whose gradient is never whole.
+    /// Allocates gradients for all parameters except the piece table, whose gradient is stored as factors.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the memory cannot be had.
@@ -37,7 +37,7 @@ impl Gradients {
         })
     }
 
-    /// Forgets everything: the start of a step.
+    /// Removes all gradients. Call it at the start of a step.
     pub fn clear(&mut self) {
         for (_, is_written) in &mut self.tensors {
             *is_written = false;
@@ -48,25 +48,26 @@ impl Gradients {
         }
     }
 
-    /// The gradient of a tensor, when there is one; the table's has to be asked for with [`Self::table_gradient`].
+    /// Returns the gradient of a tensor, or `None` if there is none. For the table, call [`Self::table_gradient`].
     pub fn get(&self, parameters: &Parameters, name: &str) -> Option<&[f32]> {
         let range = parameters.find(name).ok()?.range.clone();
         let index = self.tensors.binary_search_by_key(&range.start, |t| t.0).ok()?;
         (self.tensors[index].1 && range.end <= self.values.len()).then(|| &self.values[range])
     }
 
-    /// The table's gradient written out whole: for tests, at the size of tests.
+    /// Returns the dense gradient of the table: for tests with small models.
     pub fn table_gradient(&self) -> Vec<f32> {
         self.table.to_dense()
     }
 
-    /// The place of one tensor's gradient or of several neighbours': to be overwritten the first time, then added to.
+    /// Returns the gradient of one tensor or of several adjacent ones, for writing. It is overwritten the first time in a
+    /// step, and added to after that.
     pub(crate) fn slot(&mut self, range: &Range<usize>) -> Accumulator<'_> {
         let accumulates = self.mark(range);
         Accumulator { data: &mut self.values[range.clone()], accumulates }
     }
 
-    /// Notes that tensors are written to; whether they were before.
+    /// Marks the tensors inside `range` as written. Returns true if all of them were written before in this step.
     pub(crate) fn mark(&mut self, range: &Range<usize>) -> bool {
         let first = self.tensors.partition_point(|t| t.0 < range.start);
         let end = self.tensors.partition_point(|t| t.0 < range.end);
@@ -111,7 +112,7 @@ impl Gradients {
         }
     }
 
-    /// Zeros a tensor whose rows are written here and there, unless this step has written to it.
+    /// Fills a tensor with zeros unless this step has written to it: for tensors of which only some rows are written.
     pub(crate) fn clear_fresh(&mut self, range: &Range<usize>) {
         let slot = self.slot(range);
         if !slot.accumulates {
@@ -119,12 +120,12 @@ impl Gradients {
         }
     }
 
-    /// Whether this step has written to any tensor.
+    /// Returns true if this step has written to any tensor.
     pub(crate) fn has_any(&self) -> bool {
         self.tensors.iter().any(|t| t.1)
     }
 
-    /// Whether this step has written to the tensor at `index`.
+    /// Returns true if this step has written to the tensor at `index`.
     pub(crate) fn is_written(&self, index: usize) -> bool {
         self.tensors[index].1
     }

@@ -1,4 +1,4 @@
-//! The numbers a network learns: one block of memory, every tensor in it reachable by its Hugging Face name.
+//! The parameters of a model: all tensors in one block of memory, found by their Hugging Face names.
 
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::config::{Config, MOST_LAYERS};
@@ -10,28 +10,28 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The name of the piece table, which is also the head's output matrix.
+/// The name of the piece table, which is also the output matrix of the masked-LM head.
 pub const TABLE: &str = "roberta.embeddings.word_embeddings.weight";
 
-/// Tensors start at multiples of this: one cache line.
+/// Tensors start at multiples of this many numbers: one cache line.
 const ALIGNMENT: usize = 16;
 
-/// A tensor and its place.
+/// A tensor: its name, shape and position in the block.
 #[derive(Clone, Debug)]
 pub struct Parameter {
     /// The Hugging Face name.
     pub name: String,
     /// Outermost dimension first.
     pub shape: Vec<usize>,
-    /// Whether the optimiser leaves it alone, and its gradient is not computed.
+    /// True if the tensor is not trained. Its gradient is not computed.
     pub is_frozen: bool,
     pub(crate) range: Range<usize>,
 }
 
 /// All parameters of a model.
 ///
-/// The piece table comes last: it has no gradient buffer, so gradients are simply a shorter block. Query, key and
-/// value lie together, so one product serves the three.
+/// The piece table is the last tensor. Its gradient is not stored, so the block of gradients has the same layout and is
+/// only shorter. Query, key and value are adjacent, so that one product computes all three.
 pub struct Parameters {
     values: Buffer,
     list: Vec<Parameter>,
@@ -44,7 +44,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Zeros, laid out for the masked language model.
+    /// Allocates zeros for the tensors of the masked language model.
     ///
     /// # Errors
     /// As [`Self::with_head`].
@@ -52,7 +52,7 @@ impl Parameters {
         Self::with_head(config, tensor_shapes(config, ModelPart::LmHead))
     }
 
-    /// Zeros, laid out for the encoder and the tensors of some head.
+    /// Allocates zeros for the tensors of the encoder and of some head.
     ///
     /// # Errors
     /// [`Error::Limit`] if the encoder has too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
@@ -68,7 +68,7 @@ impl Parameters {
         Self::from_shapes(shapes)
     }
 
-    /// Zeros for the tensors of any model, in this order; the last is its table of pieces.
+    /// Allocates zeros for the tensors of any model, in this order. The last tensor is the piece table.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the sum of the sizes overflows or the memory cannot be had.
@@ -85,12 +85,15 @@ impl Parameters {
         })
     }
 
-    /// The tensors, in the order of their places; the table is the last.
+    /// Returns the tensors in the order of their positions. The last is the piece table.
     pub fn list(&self) -> &[Parameter] {
         &self.list
     }
 
-    /// The values of a tensor.
+    /// Returns the values of a tensor.
+    ///
+    /// # Errors
+    /// [`Error::NoParameter`] if no tensor has this name.
     ///
     /// # Panics
     /// If a GPU has changed them and [`Self::fetch`] was not called since.
@@ -98,21 +101,28 @@ impl Parameters {
         Ok(self.at(&self.find(name)?.range))
     }
 
-    /// The values of a tensor, to be changed.
+    /// Returns the values of a tensor for writing. Parameters trained on a GPU are fetched first.
+    ///
+    /// # Errors
+    /// [`Error::NoParameter`] if no tensor has this name, or an error of the GPU.
     pub fn get_mut(&mut self, name: &str) -> Result<&mut [f32], Error> {
         let range = self.find(name)?.range.clone();
         self.fetch()?;
         Ok(&mut self.values_mut()[range])
     }
 
-    /// Name, shape and state of a tensor.
+    /// Returns the name, shape and state of a tensor.
+    ///
+    /// # Errors
+    /// [`Error::NoParameter`] if no tensor has this name.
     pub fn find(&self, name: &str) -> Result<&Parameter, Error> {
         let index =
             self.by_name.get(name).ok_or_else(|| Error::NoParameter { name: name.to_owned() })?;
         Ok(&self.list[*index])
     }
 
-    /// Freezes the tensors whose names `is_frozen` accepts and thaws the others; says how many are frozen.
+    /// Freezes the tensors for whose names `is_frozen` returns true, and unfreezes the others. Returns the number of frozen
+    /// tensors.
     pub fn freeze(&mut self, is_frozen: impl Fn(&str) -> bool) -> usize {
         for parameter in &mut self.list {
             parameter.is_frozen = is_frozen(&parameter.name);
@@ -120,7 +130,7 @@ impl Parameters {
         self.list.iter().filter(|parameter| parameter.is_frozen).count()
     }
 
-    /// The piece table.
+    /// Returns the piece table.
     pub(crate) fn table(&self) -> &Parameter {
         &self.list[self.table]
     }
@@ -215,24 +225,24 @@ impl Parameters {
         self.is_behind = true;
     }
 
-    /// Whether any tensor inside `range` is trained.
+    /// Returns true if any tensor inside `range` is trained.
     pub(crate) fn trains(&self, range: &Range<usize>) -> bool {
         let first = self.list.partition_point(|p| p.range.end <= range.start);
         self.list[first..].iter().take_while(|p| p.range.start < range.end).any(|p| !p.is_frozen)
     }
 
-    /// One place from the start of `first` to the end of `last`.
+    /// Returns the range from the start of tensor `first` to the end of tensor `last`.
     pub(crate) fn span(&self, first: &str, last: &str) -> Range<usize> {
-        let place = |name: &str| {
+        let range = |name: &str| {
             let index =
                 self.by_name.get(name).expect("the layout has every name of the architecture");
             self.list[*index].range.clone()
         };
-        place(first).start..place(last).end
+        range(first).start..range(last).end
     }
 }
 
-/// Gives each tensor its place, one after the other; `None` if the total size overflows.
+/// Assigns positions to the tensors, one after the other. Returns `None` if the total size overflows.
 fn lay_out(shapes: Vec<TensorShape>) -> Option<Vec<Parameter>> {
     let mut end: usize = 0;
     let mut list = Vec::with_capacity(shapes.len());
@@ -247,7 +257,7 @@ fn lay_out(shapes: Vec<TensorShape>) -> Option<Vec<Parameter>> {
     Some(list)
 }
 
-/// Query, key, value: weights together, then biases together.
+/// Reorders query, key and value: first the three weights, then the three biases.
 fn join_attention(shapes: &mut [TensorShape]) {
     let Some(first) = shapes.iter().position(|t| t.name.contains(".attention.self.")) else {
         return;

@@ -1,4 +1,4 @@
-//! Adam and `AdamW`, exactly as torch's, the tied table included; clipping by the global norm.
+//! Adam and `AdamW` exactly as in torch, also for the tied piece table, with clipping by the global norm.
 
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::cuda::{Cuda, GpuMoments};
@@ -11,23 +11,23 @@ use crate::params::Parameters;
 use crate::split::Split;
 use std::borrow::Cow;
 
-/// Numbers of one task.
+/// The number of parameters of one task.
 const BLOCK: usize = 1 << 16;
-/// Table rows of one task: their gradient stays in the second-level cache between its product and its use.
+/// The number of table rows of one task. Their gradient stays in the second-level cache until it is used.
 const TABLE_ROWS: usize = 64;
 
-/// Torch's settings, with torch's defaults.
+/// The settings of Adam, with the defaults of torch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamSettings {
-    /// Decay of the mean of gradients.
+    /// The decay of the mean of the gradients.
     pub beta1: f32,
-    /// Decay of the mean of squared gradients.
+    /// The decay of the mean of the squared gradients.
     pub beta2: f32,
-    /// Added to the root.
+    /// The number added to the square root in the denominator.
     pub eps: f32,
-    /// Decoupled weight decay on every tensor: 0 makes it Adam, anything else `AdamW`.
+    /// The decoupled weight decay of every tensor: 0 for Adam, more than 0 for `AdamW`.
     pub weight_decay: f32,
-    /// Gradients longer than this are scaled down to it.
+    /// The largest norm of all gradients. Larger gradients are scaled down to it.
     pub max_norm: Option<f32>,
 }
 
@@ -44,27 +44,27 @@ pub struct Adam {
     n_steps: u64,
     mean: Buffer,
     square: Buffer,
-    /// Each block's share of a squared norm.
+    /// The squared norm of each block.
     norms: Buffer,
-    /// The norm of the last step's gradients.
+    /// The norm of the gradients of the last step.
     norm: Option<f64>,
     /// The moments in GPU memory. If set, `mean` and `square` are out of date.
     gpu: Option<GpuMoments>,
 }
 
-/// One step's numbers for the innermost loop.
+/// The factors of one step, for the innermost loop.
 #[derive(Clone, Copy)]
 pub(crate) struct Rule {
     pub(crate) beta1: f32,
     pub(crate) beta2: f32,
     pub(crate) eps: f32,
-    /// Learning rate over the first bias correction.
+    /// The learning rate divided by the first bias correction.
     pub(crate) rate: f32,
-    /// One over the root of the second bias correction.
+    /// The inverse of the square root of the second bias correction.
     pub(crate) root: f32,
-    /// What weight decay leaves.
+    /// The factor of weight decay on a parameter.
     pub(crate) keep: f32,
-    /// What clipping leaves.
+    /// The factor of clipping on a gradient.
     clip: f32,
 }
 
@@ -86,7 +86,7 @@ per_isa! {
 }
 
 impl Adam {
-    /// An optimiser for these parameters.
+    /// Creates an optimiser for these parameters.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the memory for the moments cannot be had.
@@ -111,7 +111,7 @@ impl Adam {
         }
     }
 
-    /// How many steps were made.
+    /// Returns the number of steps so far.
     pub fn n_steps(&self) -> u64 {
         self.n_steps
     }
@@ -120,7 +120,7 @@ impl Adam {
         self.n_steps = n_steps;
     }
 
-    /// The means of gradients and of their squares, laid out like the parameters.
+    /// Returns the means of the gradients and of their squares, with the layout of the parameters.
     pub(crate) fn moments(&self) -> Result<[Cow<'_, [f32]>; 2], Error> {
         let Some(gpu) = &self.gpu else {
             return Ok([Cow::Borrowed(&self.mean), Cow::Borrowed(&self.square)]);
@@ -151,11 +151,13 @@ impl Adam {
             return self.step_on(cuda, rate, parameters, gradients);
         }
         let Device::Cpu(cpu) = device else { return Ok(()) };
-        self.bring_home()?;
+        self.fetch_moments()?;
         self.n_steps += 1;
         let trains_table = gradients.table.is_written() && !parameters.table().is_frozen;
-        let norm =
-            self.settings.max_norm.map(|_| self.length(cpu, parameters, gradients, trains_table));
+        let norm = self
+            .settings
+            .max_norm
+            .map(|_| self.gradient_norm(cpu, parameters, gradients, trains_table));
         self.norm = norm;
         let rule = self.rule(rate, norm);
         for index in 0..parameters.list().len() - 1 {
@@ -188,7 +190,7 @@ impl Adam {
         gradients: &mut Gradients,
     ) -> Result<(), Error> {
         if self.gpu.as_ref().is_some_and(|gpu| !gpu.is_on(cuda)) {
-            self.bring_home()?;
+            self.fetch_moments()?;
         }
         if self.gpu.is_none() {
             self.gpu = Some(GpuMoments::upload(cuda, [&self.mean, &self.square])?);
@@ -208,7 +210,7 @@ impl Adam {
     }
 
     /// Copies the moments back from GPU memory, so that another device can continue.
-    fn bring_home(&mut self) -> Result<(), Error> {
+    fn fetch_moments(&mut self) -> Result<(), Error> {
         if let Some(gpu) = self.gpu.take() {
             gpu.download([&mut self.mean, &mut self.square])?;
         }
@@ -217,7 +219,7 @@ impl Adam {
 
     fn rule(&self, rate: f32, norm: Option<f64>) -> Rule {
         let AdamSettings { beta1, beta2, eps, weight_decay, max_norm } = self.settings;
-        // Beyond that the correction is 1.
+        // With more steps the correction is 1.
         let n_steps = i32::try_from(self.n_steps).unwrap_or(i32::MAX);
         let corrections = [beta1, beta2].map(|beta| 1.0 - f64::from(beta).powi(n_steps));
         // torch.nn.utils.clip_grad_norm_ adds the same 1e-6.
@@ -237,8 +239,8 @@ impl Adam {
         }
     }
 
-    /// The length of all gradients.
-    fn length(
+    /// Returns the norm of all gradients.
+    fn gradient_norm(
         &mut self,
         cpu: &Cpu,
         parameters: &Parameters,
@@ -269,7 +271,7 @@ impl Adam {
         total.max(0.0).sqrt()
     }
 
-    /// The table, some rows at a time: their gradient, then their update.
+    /// Updates the table in blocks of rows: computes the gradient of a block, then applies it.
     fn step_table(
         &mut self,
         cpu: &Cpu,

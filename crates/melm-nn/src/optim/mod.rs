@@ -1,4 +1,4 @@
-//! Changing parameters by their gradients.
+//! The optimiser Adam and the schedules of its learning rate.
 
 mod adam;
 mod schedule;

@@ -1,24 +1,24 @@
-//! How the learning rate moves over the steps.
+//! Schedules of the learning rate.
 
-/// A factor on the learning rate, as Hugging Face's schedules of the same names.
+/// A schedule: a factor of the learning rate for each step, as in the Hugging Face schedules of the same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Rising over the first `n_warmup` steps, then constant.
+    /// Rises over the first `n_warmup` steps and is constant after that.
     Constant {
-        /// Steps of warm-up; 0 for none.
+        /// The number of warm-up steps; 0 for none.
         n_warmup: u64,
     },
-    /// Rising over the first `n_warmup` steps, then falling to zero at `n_steps`.
+    /// Rises over the first `n_warmup` steps, then falls to zero at `n_steps`.
     Linear {
-        /// Steps of warm-up; 0 for none.
+        /// The number of warm-up steps; 0 for none.
         n_warmup: u64,
-        /// All steps, those of the warm-up included.
+        /// The number of all steps, warm-up included.
         n_steps: u64,
     },
 }
 
 impl Schedule {
-    /// The factor at `step`, counted from 0.
+    /// Returns the factor at `step`, counted from 0.
     ///
     /// ```
     /// use melm_nn::optim::Schedule;

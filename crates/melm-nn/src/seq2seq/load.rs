@@ -116,7 +116,7 @@ fn check_shape(
 fn read(shards: &[Shard], name: &str, stored: &Stored, out: &mut [f32]) -> Result<(), Error> {
     let shard = &shards[stored.shard];
     let (path, tensor) = (shard.path.clone(), name.to_owned());
-    if !convert::floats(stored.dtype, &shard.bytes()[stored.bytes.clone()], out) {
+    if !convert::to_f32(stored.dtype, &shard.bytes()[stored.bytes.clone()], out) {
         return Err(Error::Dtype { path, tensor, dtype: format!("{:?}", stored.dtype) });
     }
     if out.iter().all(|value| value.is_finite()) {

@@ -1,4 +1,4 @@
-//! An opened model: its configuration and its tensors, on demand.
+//! An opened model folder: the configuration, and tensors that are read on demand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,17 @@ use super::shards::{self, Shard, Stored, Table};
 use crate::Error;
 use crate::config::Config;
 
-/// A tensor under our name, with the scales of the int8 form.
+/// A stored tensor, with its scales if it is stored as int8.
 struct Entry {
     stored: Stored,
     scales: Option<Stored>,
 }
 
-/// A model folder, or the embedded model: the configuration, and tensors that stay on disk until they are read.
+/// An opened model folder or embedded model: the configuration, and tensors that stay on disk until they are read.
 ///
-/// Opening checks everything that can be checked without reading the weights: the architecture, the headers, that the
-/// encoder is complete and that shapes agree with `config.json`. The masked-LM head may be absent; [`Self::missing`]
-/// lists what is.
+/// Opening checks everything that can be checked without reading the weights: that the architecture is supported, the
+/// headers are valid, the encoder is complete, and the shapes agree with `config.json`. The masked-LM head may be
+/// missing; [`Self::missing`] lists missing tensors.
 pub struct Checkpoint {
     path: PathBuf,
     config: Config,
@@ -31,6 +31,9 @@ pub struct Checkpoint {
 
 impl Checkpoint {
     /// Opens a folder with `config.json` and `model.safetensors` or its shards.
+    ///
+    /// # Errors
+    /// If a file cannot be read, is damaged, or does not hold an XLM-R encoder with the shapes of `config.json`.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path);
@@ -40,7 +43,10 @@ impl Checkpoint {
         Self::new(dir.to_path_buf(), config, shards, table)
     }
 
-    /// Opens a model that is part of the program.
+    /// Opens a model that is embedded in the program.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
     pub fn from_bytes(config_json: &str, safetensors: &'static [u8]) -> Result<Self, Error> {
         let config = Config::parse("(embedded model)/config.json".as_ref(), config_json)?;
         let shard = Shard::embedded(safetensors);
@@ -55,38 +61,43 @@ impl Checkpoint {
         Ok(checkpoint)
     }
 
-    /// The model's sizes and rates.
+    /// Returns the configuration of the model.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Whether the tensor is stored.
+    /// Returns true if the tensor is stored.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// All stored tensors in alphabetical order, also those this engine has no use for; scales are not listed.
+    /// Returns the names of all stored tensors in alphabetical order, also of those that this engine does not use. Scales
+    /// are not listed.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// The shape of a stored tensor.
+    /// Returns the shape of a tensor, or `None` if it is not stored.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.entries.get(name).map(|entry| entry.stored.shape.as_slice())
     }
 
-    /// How many numbers are stored, scales not counted.
+    /// Returns the number of stored parameters, without scales.
     pub fn n_parameters(&self) -> usize {
         self.entries.values().map(|entry| entry.stored.shape.iter().product::<usize>()).sum()
     }
 
-    /// The tensors of a part that are not stored and have to be initialised.
+    /// Returns the names of the tensors of a part that are not stored and have to be initialised.
     pub fn missing(&self, part: ModelPart) -> Vec<String> {
         let names = names::tensor_shapes(&self.config, part).into_iter().map(|tensor| tensor.name);
         names.filter(|name| !self.contains(name)).collect()
     }
 
-    /// Reads a tensor as f32 into `out`, row-major, refusing another shape than `shape` and numbers that are not finite.
+    /// Reads a tensor as f32 into `out`, in row-major order.
+    ///
+    /// # Errors
+    /// If the tensor is not stored, has another shape than `shape`, is stored in an unsupported type, or holds a number that
+    /// is not finite.
     ///
     /// # Panics
     /// If `out` does not have as many values as `shape` holds.
@@ -97,12 +108,12 @@ impl Checkpoint {
         assert_eq!(
             out.len(),
             shape.iter().product::<usize>(),
-            "the buffer of `{name}` has another length"
+            "the buffer for `{name}` has the wrong length"
         );
         let bytes = self.bytes_of(stored);
         match &entry.scales {
             Some(scales) => self.read_scaled(bytes, scales, out),
-            None if convert::floats(stored.dtype, bytes, out) => {}
+            None if convert::to_f32(stored.dtype, bytes, out) => {}
             None => return Err(self.wrong_dtype(name, stored)),
         }
         if out.iter().all(|value| value.is_finite()) {
@@ -119,7 +130,7 @@ impl Checkpoint {
         let width = out.len() / n_rows;
         let rows = out.chunks_exact_mut(width).zip(bytes.chunks_exact(width));
         for ((out, bytes), scale) in rows.zip(self.scale_values(scales)) {
-            convert::scaled(bytes, scale, out);
+            convert::dequantize_row(bytes, scale, out);
         }
     }
 
@@ -136,7 +147,8 @@ impl Checkpoint {
         self.shards[stored.shard].path.clone()
     }
 
-    /// Brings stored names to ours and scales to their tensors. A tensor under its own name wins over an alias.
+    /// Translates the stored names and attaches scales to their tensors. A tensor stored under its own name takes precedence
+    /// over one stored under an alias.
     fn resolve(&self, mut table: Table) -> Result<BTreeMap<String, Entry>, Error> {
         let quantised: Vec<String> = table
             .iter()
@@ -176,7 +188,7 @@ impl Checkpoint {
             return Err(wrong("not stored as F32"));
         }
         if scales.shape.len() != 1 || stored.shape.first() != scales.shape.first() {
-            return Err(wrong("not one number a row"));
+            return Err(wrong("not one number for each row"));
         }
         if !self.scale_values(&scales).all(f32::is_finite) {
             return Err(wrong("not finite everywhere"));
@@ -184,7 +196,7 @@ impl Checkpoint {
         Ok(scales)
     }
 
-    /// The encoder is complete, and every tensor we know has its shape and a type we read.
+    /// Checks that the encoder is complete, and that every known tensor has the expected shape and a supported type.
     fn check(&self) -> Result<(), Error> {
         let missing = self.missing(ModelPart::Encoder);
         if !missing.is_empty() {

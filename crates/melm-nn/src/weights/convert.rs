@@ -1,12 +1,12 @@
-//! Stored numbers to f32.
+//! Converts stored numbers to f32.
 
 use safetensors::Dtype;
 
-/// Converts little-endian bytes to f32; `false` if the type is none of F32, F16, BF16.
+/// Converts little-endian bytes to f32. Returns false if the type is not F32, F16 or BF16.
 ///
-/// `bytes` holds exactly `out.len()` numbers. The byte loops need no alignment, and the compiler turns the F32 one
+/// `bytes` has exactly `out.len()` numbers. The byte loops need no alignment, and the compiler turns the F32 loop
 /// into a copy.
-pub(crate) fn floats(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
+pub(crate) fn to_f32(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
     match dtype {
         Dtype::F32 => each(bytes, out, |b: [u8; 4]| f32::from_le_bytes(b)),
         Dtype::F16 => each(bytes, out, |b: [u8; 2]| f32_of_f16(u16::from_le_bytes(b))),
@@ -18,8 +18,8 @@ pub(crate) fn floats(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
     true
 }
 
-/// One row of the int8 form: weight = value * scale.
-pub(crate) fn scaled(bytes: &[u8], scale: f32, out: &mut [f32]) {
+/// Converts one row of the int8 form: weight = value * scale.
+pub(crate) fn dequantize_row(bytes: &[u8], scale: f32, out: &mut [f32]) {
     each(bytes, out, |b: [u8; 1]| f32::from(i8::from_le_bytes(b)) * scale);
 }
 
@@ -74,7 +74,7 @@ mod tests {
     fn every_type_converts_its_own_bytes() {
         let converted = |dtype, bytes: &[u8]| {
             let mut out = [0.0; 2];
-            floats(dtype, bytes, &mut out).then(|| out.map(f32::to_bits))
+            to_f32(dtype, bytes, &mut out).then(|| out.map(f32::to_bits))
         };
         let expected = Some([1.0f32, -2.0].map(f32::to_bits));
         let single = [0, 0, 0x80, 0x3f, 0, 0, 0, 0xc0];
@@ -87,7 +87,7 @@ mod tests {
     #[test]
     fn a_scaled_row_is_value_times_scale() {
         let mut out = [0.0; 2];
-        scaled(&[127, 0x80], 0.5, &mut out);
+        dequantize_row(&[127, 0x80], 0.5, &mut out);
         assert_eq!(out.map(f32::to_bits), [63.5f32, -64.0].map(f32::to_bits));
     }
 }

@@ -1,12 +1,11 @@
-//! Model folders: the Hugging Face layout, read by memory map and written without a second copy.
+//! Model folders in the Hugging Face layout: read by memory map, and written without a second copy in memory.
 //!
-//! [`Checkpoint`] opens `config.json` with `model.safetensors` (or its shards) and hands out tensors as f32,
-//! whatever they are stored in: F32, F16, BF16, or our int8 form (`NAME` as I8 with `NAME.scale`, one f32 a row).
-//! [`save`] writes what Python's `from_pretrained` opens. Files come from strangers: every claim of a header is
-//! checked before it is used.
+//! [`Checkpoint`] opens `config.json` and `model.safetensors` (or its shards) and returns tensors as f32. They may be stored
+//! as F32, F16, BF16, or in our int8 form (`NAME` as I8 with `NAME.scale`, one f32 for each row). [`save`] writes a folder
+//! that Python's `from_pretrained` opens. Files are not trusted: every value of a header is checked before it is used.
 //!
-//! Names are those of `XLMRobertaForMaskedLM`, always with the `roberta.` prefix; what older or bare encoders call
-//! them is resolved here and nowhere else.
+//! Tensors have the names of `XLMRobertaForMaskedLM`, always with the prefix `roberta.`. Other names of older checkpoints
+//! and of bare encoders are translated in this module.
 
 mod checkpoint;
 pub(crate) mod convert;

@@ -11,10 +11,10 @@ use crate::Error;
 use crate::config::Config;
 use crate::params::{Parameter, Parameters};
 
-/// Numbers are turned to bytes in blocks of this many: large enough for the system, small enough for the cache.
+/// The number of values that are converted to bytes at a time: large enough for the system, small enough for the cache.
 const BLOCK: usize = 1 << 14;
 
-/// A tensor to be saved, borrowed from wherever it lives.
+/// A tensor to be saved.
 #[derive(Clone, Copy, Debug)]
 pub struct Tensor<'a> {
     /// The Hugging Face name.
@@ -27,8 +27,11 @@ pub struct Tensor<'a> {
 
 /// Writes `config.json` and `model.safetensors` so that Python's `from_pretrained` opens the folder.
 ///
-/// The folder is created if need be; other files in it stay. Both files are written beside their final names and then
-/// renamed, so a reader, or a map of the old file, never sees half of one. Needs no memory beyond one small block.
+/// Creates the folder if necessary and keeps other files in it. Both files are written under a temporary name and then
+/// renamed, so that nobody reads an incomplete file. Needs only a small block of memory.
+///
+/// # Errors
+/// [`Error::TensorLength`] or [`Error::DuplicateTensor`] for invalid tensors, [`Error::Write`] if a file cannot be written.
 pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), Error> {
     save_folder(dir, &config.to_json(), tensors)
 }
@@ -45,7 +48,7 @@ impl Parameters {
     }
 }
 
-/// The same with the text of any model's `config.json`.
+/// Like [`save`], with the text of a `config.json`.
 pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> Result<(), Error> {
     check(tensors)?;
     std::fs::create_dir_all(dir)
@@ -59,7 +62,7 @@ pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> R
     config.finish()
 }
 
-/// Writes tensors and notes to one safetensors file, whole or not at all.
+/// Writes tensors and notes to one safetensors file. The file is complete or not changed at all.
 pub(crate) fn write_file(
     path: &Path,
     tensors: &[Tensor<'_>],
@@ -75,10 +78,10 @@ fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
         let n_values = shape.iter().try_fold(1usize, |product, &size| product.checked_mul(size));
         if n_values != Some(data.len()) {
             let (tensor, shape, found) = (name.to_owned(), shape.to_vec(), data.len());
-            return Err(Error::Length { tensor, shape, found });
+            return Err(Error::TensorLength { tensor, shape, found });
         }
         if !names.insert(name) {
-            return Err(Error::Twice { tensor: name.to_owned() });
+            return Err(Error::DuplicateTensor { tensor: name.to_owned() });
         }
     }
     Ok(())
@@ -101,7 +104,7 @@ fn write_tensors(
     Ok(())
 }
 
-/// The JSON header, padded with spaces so that the numbers behind it are aligned, as Hugging Face does it.
+/// Returns the JSON header, padded with spaces so that the numbers after it are aligned, as in Hugging Face files.
 fn header(tensors: &[Tensor<'_>], notes: &Map<String, Value>) -> String {
     let mut map = Map::new();
     let mut metadata = notes.clone();
@@ -121,7 +124,7 @@ fn header(tensors: &[Tensor<'_>], notes: &Map<String, Value>) -> String {
     text
 }
 
-/// A file under a temporary name in its final folder; removed again unless finished.
+/// A file under a temporary name in its final folder. It is removed when dropped, unless it was finished.
 struct Unfinished {
     temporary: PathBuf,
     path: PathBuf,
@@ -154,7 +157,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        // Gone already if finished; and an error here would hide the one that brought us here.
+        // A finished file has been renamed. An error here would hide the error that caused the drop.
         let _ = std::fs::remove_file(&self.temporary);
     }
 }

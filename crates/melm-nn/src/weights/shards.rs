@@ -1,4 +1,4 @@
-//! The files that hold the tensors of a model: one, or several with an index.
+//! The weight files of a model: one safetensors file, or several shards with an index.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,13 +18,13 @@ enum Bytes {
     Embedded(&'static [u8]),
 }
 
-/// One file of tensors, its header validated.
+/// One safetensors file.
 pub(crate) struct Shard {
     pub(crate) path: PathBuf,
     bytes: Bytes,
 }
 
-/// Where a tensor lies; `bytes` fits `dtype` and `shape`, and lies inside the shard.
+/// The position of a tensor in its file. `bytes` has the length for `dtype` and `shape` and lies inside the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) shard: usize,
@@ -33,7 +33,7 @@ pub(crate) struct Stored {
     pub(crate) bytes: Range<usize>,
 }
 
-/// Tensors by their name in the file.
+/// Stored tensors by their names in the file.
 pub(crate) type Table = BTreeMap<String, Stored>;
 
 impl Shard {
@@ -56,14 +56,14 @@ impl Shard {
         }
     }
 
-    /// A text among the header's notes.
+    /// Returns a text of the header's metadata.
     pub(crate) fn metadata(&self, key: &str) -> Result<Option<String>, Error> {
         let (_, metadata) = SafeTensors::read_metadata(self.bytes())
             .map_err(|source| Error::Safetensors { path: self.path.clone(), source })?;
         Ok(metadata.metadata().as_ref().and_then(|notes| notes.get(key).cloned()))
     }
 
-    /// The validated header: tensors are disjoint, inside the file, and as long as their shapes say.
+    /// Reads and validates the header: tensors do not overlap, lie inside the file, and have the length of their shapes.
     pub(crate) fn table(&self, shard: usize) -> Result<Table, Error> {
         let bytes = self.bytes();
         if bytes.starts_with(LFS_POINTER) {
@@ -87,12 +87,12 @@ impl Shard {
 )]
 fn map(file: &File) -> std::io::Result<Mmap> {
     // SAFETY: the map is read-only and private to this module, and its bytes are only ever read as plain numbers, for
-    // which every bit pattern is valid. Another process that shortens the file while we read makes the system stop us
-    // with SIGBUS; our own `save` never does, since it replaces files by renaming.
+    // which every bit pattern is valid. If another process shortens the file while it is read, the system ends this process
+    // with SIGBUS. Our own `save` never shortens a file; it replaces files by renaming.
     unsafe { Mmap::map(file) }
 }
 
-/// Opens the weights of a folder: `model.safetensors`, else the shards of `model.safetensors.index.json`.
+/// Opens the weights of a folder: `model.safetensors`, or else the shards of `model.safetensors.index.json`.
 pub(crate) fn open(dir: &Path) -> Result<(Vec<Shard>, Table), Error> {
     let single = dir.join("model.safetensors");
     if single.exists() {
@@ -140,7 +140,8 @@ fn open_index(dir: &Path, path: &Path) -> Result<(Vec<Shard>, Table), Error> {
     Ok((shards, table))
 }
 
-/// The file of a shard, which must lie in the folder itself: an index may not lead us elsewhere on the disk.
+/// Returns the path of a shard. A shard must lie in the model folder itself, so that a hostile index cannot name other
+/// files.
 fn shard_path(dir: &Path, index: &Path, name: &str) -> Result<PathBuf, Error> {
     let plain = !name.contains(['/', '\\', ':', '\0']) && name.ends_with(".safetensors");
     if !plain {

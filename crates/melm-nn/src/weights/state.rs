@@ -1,6 +1,6 @@
-//! A training half-way: trained values, the optimiser's moments and the caller's notes in one file.
+//! The state of an interrupted training in one file: trained parameters, moments of the optimiser, and a note of the caller.
 //!
-//! One file, so that what belongs together cannot come apart; frozen tensors are not in it, since nothing changes them.
+//! It is one file, so that the parts always belong together. Frozen tensors are not stored, since they do not change.
 
 use std::path::Path;
 
@@ -15,23 +15,28 @@ use crate::cuda::GpuWeights;
 use crate::optim::Adam;
 use crate::params::{Parameter, Parameters};
 
-/// Where the caller's text is in the header, and the number of the optimiser's steps.
+/// The keys of the header for the caller's note and for the number of steps.
 const NOTE: &str = "note";
 const STEPS: &str = "steps";
 
-/// The name of a tensor's values, or of one of its moments.
+/// Returns the stored name of the values of a tensor, or of one of its moments.
 fn stored_name(kind: &str, parameter: &Parameter) -> String {
     format!("{kind}/{}", parameter.name)
 }
 
 impl Parameters {
-    /// Writes the tensors that are not frozen, with a text of the caller's.
+    /// Writes the tensors that are not frozen and the caller's `note` to a file.
+    ///
+    /// # Errors
+    /// If the file cannot be written or the GPU fails.
     pub fn save_trained(&self, path: &Path, note: &str) -> Result<(), Error> {
-        write(path, note, (self, None))
+        write(path, note, self, None)
     }
 
-    /// Reads what [`Self::save_trained`] or [`Adam::save`] wrote into the tensors that are not frozen, and returns the
-    /// note.
+    /// Reads a file of [`Self::save_trained`] or [`Adam::save`] into the tensors that are not frozen, and returns the note.
+    ///
+    /// # Errors
+    /// [`Error::State`] if the file belongs to another training, or another error if it cannot be read.
     pub fn restore_trained(&mut self, path: &Path) -> Result<String, Error> {
         State::open(path)?.read_values(self)
     }
@@ -48,7 +53,10 @@ impl Parameters {
         Ok(())
     }
 
-    /// Goes back to what [`Self::snapshot_trained`] kept of the same model, with the same tensors frozen.
+    /// Restores a copy that [`Self::snapshot_trained`] made of the same model with the same tensors frozen.
+    ///
+    /// # Errors
+    /// If the GPU fails.
     pub fn restore_snapshot(&mut self, kept: &ParameterSnapshot) -> Result<(), Error> {
         if let Some(twin) = &kept.on_gpu {
             return self.restore_on_gpu(twin);
@@ -59,7 +67,7 @@ impl Parameters {
     }
 }
 
-/// A copy of what is trained, without a file.
+/// A copy of the trained parameters in memory; see [`Parameters::snapshot_trained`].
 #[derive(Default)]
 pub struct ParameterSnapshot {
     here: Vec<f32>,
@@ -67,13 +75,19 @@ pub struct ParameterSnapshot {
 }
 
 impl Adam {
-    /// Writes all that the next step depends on: the values that are not frozen, their moments, the number of steps,
-    /// and a text of the caller's.
+    /// Writes everything that the next step depends on to a file: the tensors that are not frozen, their moments, the
+    /// number of steps, and the caller's `note`.
+    ///
+    /// # Errors
+    /// If the file cannot be written or the GPU fails.
     pub fn save(&self, parameters: &Parameters, path: &Path, note: &str) -> Result<(), Error> {
-        write(path, note, (parameters, Some(self)))
+        write(path, note, parameters, Some(self))
     }
 
-    /// Goes back to where [`Self::save`] was called, with the same tensors frozen, and returns the note.
+    /// Restores the state that [`Self::save`] wrote with the same tensors frozen, and returns the note.
+    ///
+    /// # Errors
+    /// [`Error::State`] if the file belongs to another training, or another error if it cannot be read.
     pub fn restore(&mut self, parameters: &mut Parameters, path: &Path) -> Result<String, Error> {
         let state = State::open(path)?;
         let note = state.read_values(parameters)?;
@@ -83,16 +97,18 @@ impl Adam {
                 state.read(&stored_name(kind, parameter), &mut moments[parameter.range.clone()])?;
             }
         }
-        let n_steps = state.metadata(STEPS)?.parse().map_err(|_| state.unsound())?;
+        let n_steps = state.metadata(STEPS)?.parse().map_err(|_| state.mismatch())?;
         self.set_steps(n_steps);
         Ok(note)
     }
 }
 
+/// Writes a state file; without an optimiser it holds the parameters alone.
 fn write(
     path: &Path,
     note: &str,
-    (parameters, adam): (&Parameters, Option<&Adam>),
+    parameters: &Parameters,
+    adam: Option<&Adam>,
 ) -> Result<(), Error> {
     let trained: Vec<_> = parameters.list().iter().filter(|p| !p.is_frozen).collect();
     let mut kinds = vec![("value", parameters.read(&(0..parameters.table().range.end))?)];
@@ -114,7 +130,7 @@ fn write(
     write_file(path, &tensors, &notes)
 }
 
-/// An opened file of ours.
+/// An opened state file.
 struct State {
     shard: Shard,
     table: Table,
@@ -140,20 +156,20 @@ impl State {
     }
 
     fn read(&self, name: &str, out: &mut [f32]) -> Result<(), Error> {
-        let stored = self.table.get(name).ok_or_else(|| self.unsound())?;
+        let stored = self.table.get(name).ok_or_else(|| self.mismatch())?;
         let bytes = &self.shard.bytes()[stored.bytes.clone()];
         if stored.dtype != Dtype::F32 || bytes.len() != size_of_val(out) {
-            return Err(self.unsound());
+            return Err(self.mismatch());
         }
-        convert::floats(stored.dtype, bytes, out);
+        convert::to_f32(stored.dtype, bytes, out);
         Ok(())
     }
 
     fn metadata(&self, key: &str) -> Result<String, Error> {
-        self.shard.metadata(key)?.ok_or_else(|| self.unsound())
+        self.shard.metadata(key)?.ok_or_else(|| self.mismatch())
     }
 
-    fn unsound(&self) -> Error {
+    fn mismatch(&self) -> Error {
         Error::State { path: self.shard.path.clone() }
     }
 }
@@ -206,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_restored_training_goes_on_to_the_same_bytes() {
+    fn a_restored_training_continues_to_the_same_bytes() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("state.safetensors");
         for freezes in [false, true] {

@@ -101,10 +101,10 @@ fn a_tensor_that_does_not_fit_its_shape_is_not_saved() {
     let tensor = |name, shape| Tensor { name, shape, data: &[0.0; 6] };
     for shape in [&[2, 2][..], &[usize::MAX, 2], &[]] {
         let error = save(dir.path(), &config, &[tensor("x", shape)]).unwrap_err();
-        assert!(matches!(error, Error::Length { .. }), "{error}");
+        assert!(matches!(error, Error::TensorLength { .. }), "{error}");
     }
     let twice = [tensor("x", &[6]), tensor("x", &[2, 3])];
-    assert!(matches!(save(dir.path(), &config, &twice), Err(Error::Twice { .. })));
+    assert!(matches!(save(dir.path(), &config, &twice), Err(Error::DuplicateTensor { .. })));
     assert_eq!(dir.path().read_dir().unwrap().count(), 0, "nothing is written");
 }
 

@@ -60,7 +60,7 @@ fn a_header_length_that_cannot_be_is_refused() {
     for length in [0, 1, bytes.len() as u64, u64::from(u32::MAX), u64::MAX - 7, u64::MAX] {
         bytes[..8].copy_from_slice(&length.to_le_bytes());
         folder.write("model.safetensors", &bytes);
-        assert_error!(folder, Error::Safetensors { .. }, "not a sound safetensors file");
+        assert_error!(folder, Error::Safetensors { .. }, "not a valid safetensors file");
     }
 }
 
@@ -71,7 +71,7 @@ fn offsets_that_overlap_or_leave_the_file_are_refused() {
     {
         let folder = Folder::copy_of("f32");
         folder.edit_header(|header| header[TABLE]["data_offsets"] = offsets);
-        assert_error!(folder, Error::Safetensors { .. }, "fetch it again");
+        assert_error!(folder, Error::Safetensors { .. }, "download it again");
     }
 }
 
@@ -80,7 +80,7 @@ fn shapes_whose_product_overflows_are_refused() {
     for shape in [json!([u64::MAX, 6]), json!([1u64 << 33, 1u64 << 33]), json!([1u64 << 62, 6])] {
         let folder = Folder::copy_of("f32");
         folder.edit_header(|header| header[TABLE]["shape"] = shape);
-        assert_error!(folder, Error::Safetensors { .. }, "sound");
+        assert_error!(folder, Error::Safetensors { .. }, "valid");
     }
 }
 

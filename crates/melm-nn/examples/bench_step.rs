@@ -233,7 +233,7 @@ fn main() -> Result<(), Failure> {
         "scalar" => IsaKind::Scalar,
         _ => Isa::detect().kind(),
     };
-    let cpu = Cpu::with_isa(2, Isa::from_kind(kind).ok_or("this processor lacks it")?);
+    let cpu = Cpu::with_isa(2, Isa::from_kind(kind).ok_or("this CPU does not have it")?);
     let sentences = match argument(4) {
         "16" => Sentences::Varied(16),
         "32" => Sentences::Varied(32),

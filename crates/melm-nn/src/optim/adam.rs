@@ -38,7 +38,7 @@ impl Default for AdamSettings {
 }
 
 /// The optimiser's memory: two moments a parameter. Those of frozen tensors are never touched and take no memory, except
-/// on a card.
+/// on a GPU.
 pub struct Adam {
     settings: AdamSettings,
     n_steps: u64,

@@ -53,7 +53,7 @@ impl Tagger {
 
     /// Like [`Self::tag_each`], and also passes `on_judged` the log-probability of given tags: `wanted` holds the tag
     /// numbers of every sentence.
-    pub fn judge_each<T: AsRef<str>>(
+    pub(crate) fn judge_each<T: AsRef<str>>(
         &self,
         device: &Device,
         sentences: &[Vec<T>],

@@ -14,7 +14,7 @@ pub struct TagSet {
 
 impl TagSet {
     /// All tags of the corpus's scheme for its entity types, sorted by the names of the types.
-    pub fn from_corpus(corpus: &Corpus) -> Self {
+    pub(super) fn from_corpus(corpus: &Corpus) -> Self {
         let (types, scheme) = (corpus.types().clone(), corpus.scheme());
         let parts = [TagPrefix::Begin, TagPrefix::Inside, TagPrefix::End, TagPrefix::Single];
         let parts: Vec<_> = parts.into_iter().filter(|part| scheme.uses(*part)).collect();
@@ -28,7 +28,7 @@ impl TagSet {
     /// Parses tags by name, keeping their order. Guesses the scheme if none is given.
     ///
     /// Fails with an explanation if a name is not a tag of the scheme or occurs twice.
-    pub fn from_names(names: &[String], scheme: Option<Scheme>) -> Result<Self, String> {
+    pub(super) fn from_names(names: &[String], scheme: Option<Scheme>) -> Result<Self, String> {
         let mut types = EntityTypes::default();
         let mut tags = Vec::new();
         for name in names {

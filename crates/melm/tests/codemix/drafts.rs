@@ -1,4 +1,4 @@
-//! What takes the place of a mention: compared with a literal reading of the paper, by brute force.
+//! Compares the mentions chosen by code-mixing with a brute-force implementation of the paper.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ fn settings(rate: f64) -> CodemixSettings {
     CodemixSettings { rate: Rate::constant(rate), vectors: VectorKind::Words }
 }
 
-/// The label-wise entity sets: by language and type, every mention's text once.
+/// The distinct mentions of a corpus by language and entity type.
 fn sets(corpus: &Corpus) -> BTreeMap<(String, String), BTreeSet<Vec<String>>> {
     let mut sets: BTreeMap<_, BTreeSet<_>> = BTreeMap::new();
     for (at, sentence) in corpus.sentences().iter().enumerate() {
@@ -32,7 +32,7 @@ fn texts(tokens: &[Token]) -> Vec<String> {
     tokens.iter().map(ToString::to_string).collect()
 }
 
-/// What was taken for a replaced mention: source language, type, old, target language, new, cosine.
+/// A replaced mention: source language, type, old text, target language, new text, cosine.
 type Taken = (String, String, Vec<String>, String, Vec<String>, Option<f32>);
 
 fn taken(corpus: &Corpus, drafts: &[Draft]) -> Vec<Taken> {
@@ -50,7 +50,7 @@ fn taken(corpus: &Corpus, drafts: &[Draft]) -> Vec<Taken> {
     drafts.iter().flat_map(one).collect()
 }
 
-/// Equation 2: the mean over the tokens, those without a vector left out; words are looked up in lower case.
+/// Equation 2: the mean over the tokens that have a vector. Words are looked up in lower case.
 fn embedding(table: &BTreeMap<String, Vec<f32>>, mention: &[String]) -> Option<Vec<f64>> {
     let found: Vec<_> = mention.iter().filter_map(|word| table.get(&word.to_lowercase())).collect();
     let mean = |at: usize| found.iter().map(|v| f64::from(v[at])).sum::<f64>() / found.len() as f64;
@@ -63,7 +63,7 @@ fn cosine(a: &[f64], b: &[f64]) -> f64 {
 }
 
 #[test]
-fn the_most_similar_mention_is_the_one_that_brute_force_finds() {
+fn the_most_similar_mention_equals_that_of_a_brute_force_search() {
     let dir = tempfile::tempdir().unwrap();
     let corpus = corpus();
     let vectors = MentionVectors::read(&corpus, &files(dir.path()), &mut |_, _| {}).unwrap();
@@ -90,7 +90,7 @@ fn the_most_similar_mention_is_the_one_that_brute_force_finds() {
             };
             let best = set.iter().filter_map(score).fold(f64::MIN, f64::max);
             let found = score(&new).unwrap();
-            // Nothing is nearer but for the rounding of single numbers.
+            // No mention is nearer, up to rounding in single precision.
             assert!(best - found < 1e-6, "{old:?}: {new:?} has {found}, the best {best}");
             assert!((f64::from(similarity.unwrap()) - found).abs() < 1e-5);
             n_searched += 1;
@@ -131,20 +131,20 @@ fn target_languages_and_random_mentions_are_drawn_uniformly() {
         let first: Vec<_> = drafts[0].sentence.tokens()[1..].iter().map(Token::as_str).collect();
         *counts.entry(first.join(" ")).or_default() += 1;
     }
-    // Half for each language, and of that an equal share for each different mention.
+    // Each language has half of the draws, and each distinct mention of a language an equal share of them.
     let n = i32::try_from(n).unwrap();
     let expected =
         [("Bonn", n / 4), ("Bad Ems", n / 4), ("Cadiz", n / 6), ("Toledo", n / 6), ("Jaca", n / 6)];
     for (mention, expected) in expected {
         let found = counts.remove(mention).unwrap_or_default();
-        // 5 standard deviations of a binomial count at most.
+        // At most 5 standard deviations of a binomial count.
         assert!((found - expected).abs() < 240, "{mention}: {found}, expected {expected}");
     }
     assert!(counts.is_empty(), "{counts:?}");
 }
 
 #[test]
-fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
+fn only_mentions_change_and_at_the_given_rate() {
     let corpus = corpus();
     let mut mix = Codemix::new(&corpus, DonorChoice::Random, None, settings(0.3)).unwrap();
     let (mut n_replaced, mut n_could) = (0.0, 0.0);
@@ -171,7 +171,7 @@ fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
                 source.mentions().filter(|m| corpus.types().name(m.entity_type) != "ODD").count();
             if could > 1 {
                 n_replaced += draft.replacements.len() as f64;
-                // The first of two or three is forced where none was drawn.
+                // If none of the mentions is drawn, one of them is replaced anyway.
                 let none = 0.7_f64.powi(i32::try_from(could).unwrap());
                 n_could += 0.3 * could as f64 + none;
             }
@@ -181,7 +181,7 @@ fn only_mentions_change_and_at_the_rate_that_was_asked_for() {
 }
 
 #[test]
-fn one_language_is_refused() {
+fn a_corpus_with_one_language_is_refused() {
     let part = read("in O\nBonn B-LOC\n");
     for corpus in [part.clone(), Corpus::from_languages([("de", &part)])] {
         let made = Codemix::new(&corpus, DonorChoice::Random, None, settings(1.0));
@@ -190,7 +190,7 @@ fn one_language_is_refused() {
 }
 
 #[test]
-fn a_mention_from_a_file_with_other_columns_stands_in_the_columns_of_this_one() {
+fn a_mention_from_a_file_with_other_columns_takes_the_columns_of_its_new_sentence() {
     let parts = [
         read("in P x O\nNew N y B-LOC\nYork N z I-LOC\n"),
         read("in O\nBad B-LOC\nBelzig I-LOC\nMark I-LOC\n"),

@@ -1,4 +1,4 @@
-//! Language markers stand before the markers of tags, of the language that the mention is in.
+//! Language markers: each stands before a tag marker and names the language of the mention.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn pieces(corpus: &Corpus) -> Vec<String> {
         assert_eq!(window.piece_ranges.len(), plain.tokens.len());
         assert_eq!(window.pieces[0], plain.pieces[0]);
         assert_eq!(window.pieces.last(), plain.pieces.last());
-        // Two markers of the tag and one of the language for each entity token.
+        // Each entity token has two tag markers and one language marker.
         assert_eq!(window.pieces.len(), plain.pieces.len() + 3 * window.entities.len());
     }
     let spell =
@@ -58,13 +58,13 @@ fn every_entity_token_has_the_marker_of_its_own_language() {
 }
 
 #[test]
-fn one_language_needs_no_marker_and_one_that_is_taken_is_refused() {
+fn a_single_language_has_no_marker_and_a_marker_that_is_already_a_piece_is_refused() {
     let part = read("the O\nParty B-ORG\n");
     let alone = Corpus::from_languages([("en", &part)]);
     let mut own = tokenizer();
     let markers = Markers::from_corpora(&[&alone], &mut own).unwrap();
     assert_eq!(markers.iter().map(|(text, _)| text).collect::<Vec<_>>(), ["<B-ORG>"]);
-    // A dev set of one language, and a tokenizer that has its marker already.
+    // A dev set with one language, and a tokenizer that already has the language's marker.
     let both = Corpus::from_languages([("nl", &part), ("en", &part)]);
     let mut own = tokenizer();
     let markers = Markers::from_corpora(&[&both, &alone], &mut own).unwrap();
@@ -74,7 +74,7 @@ fn one_language_needs_no_marker_and_one_that_is_taken_is_refused() {
         let linearized = linearize(&alone, &own, Some(markers), 512).unwrap();
         assert_eq!(own.piece(linearized.windows[0].pieces[2]), "<en>", "{name}");
     }
-    // `<s>` is a piece already.
+    // `<s>` is already a piece.
     let taken = Corpus::from_languages([("s", &part), ("en", &part)]);
     assert!(Markers::from_corpora(&[&taken], &mut tokenizer()).is_err());
     let bare = read("the O\nParty B\n");

@@ -1,4 +1,4 @@
-//! Code-mixing, held against the words of the paper (section 2.5).
+//! Tests of code-mixing against section 2.5 of the paper.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod drafts;

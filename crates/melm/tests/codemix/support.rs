@@ -15,7 +15,7 @@ use melm_text::{Corpus, ReadOptions, Source};
 
 pub(crate) const CODES: [&str; 3] = ["aa", "bb", "cc"];
 pub(crate) const DIMENSION: usize = 12;
-/// Words of a language; every seventh has no vector.
+/// The number of words in a language. Every seventh has no vector.
 const N_WORDS: usize = 120;
 
 pub(crate) fn read(text: &str) -> Corpus {
@@ -30,8 +30,8 @@ pub(crate) fn generator(name: &str) -> Generator {
     Seed(7).stream(name).generator()
 }
 
-/// A hundred sentences a language: mentions of one to three words, of two types that all have and one that only the
-/// first has.
+/// A corpus with a hundred sentences per language. Mentions have one to three words. Two entity types occur in all languages,
+/// a third only in the first.
 pub(crate) fn corpus() -> Corpus {
     let parts = CODES.map(|code| {
         let mut generator = generator(code);
@@ -43,7 +43,7 @@ pub(crate) fn corpus() -> Corpus {
                 let name = ["PER", "LOC", "ODD"][generator.below(types)];
                 for at in 0..=generator.below(3) {
                     let part = if at == 0 { 'B' } else { 'I' };
-                    // Some words are written with a capital, which no vector is.
+                    // Some words begin with a capital letter. All vectors are of words in lower case.
                     let capital = if generator.below(2) == 0 { 'W' } else { 'w' };
                     writeln!(text, "{capital}{} {part}-{name}", generator.below(N_WORDS)).unwrap();
                 }
@@ -70,7 +70,7 @@ pub(crate) fn table(code: &str) -> BTreeMap<String, Vec<f32>> {
     table
 }
 
-/// Files of those vectors, the second of them gzip.
+/// Writes the vectors to files, the second of them compressed with gzip.
 pub(crate) fn files(dir: &Path) -> Vec<(String, PathBuf)> {
     let write = |code: &str| {
         let table = table(code);

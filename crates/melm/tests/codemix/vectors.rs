@@ -13,7 +13,7 @@ use melm_text::{Corpus, Language};
 use crate::support::{CODES, corpus, files, read, table};
 
 #[test]
-fn plain_and_gzip_files_give_the_vectors_that_were_written() {
+fn vectors_are_read_from_plain_and_gzip_files() {
     let dir = tempfile::tempdir().unwrap();
     let corpus = corpus();
     let mut last = (0, 0);
@@ -36,7 +36,7 @@ fn plain_and_gzip_files_give_the_vectors_that_were_written() {
 }
 
 #[test]
-fn files_that_do_not_fit_are_refused() {
+fn invalid_or_mismatched_files_are_refused() {
     let dir = tempfile::tempdir().unwrap();
     let parts = [read("in O\nBonn B-LOC\n"), read("in O\nBath B-LOC\n")];
     let corpus = Corpus::from_languages(["de", "en"].into_iter().zip(&parts));
@@ -59,7 +59,7 @@ fn files_that_do_not_fit_are_refused() {
         matches!(en(b"1 2\noslo 1 2\n"), Error::ForeignVectors { language, .. } if language == "en")
     );
     assert!(matches!(en(b"1 2\noslo 1 2\nbath 1\n"), Error::Text(melm_text::Error::Data { .. })));
-    // A gzip file that is cut short, and one that is none behind its first bytes.
+    // A truncated gzip file, and a file that only begins like gzip.
     for bytes in [&b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b"[..], b"\x1f\x8bxxxxxxxxxxxxxxx"]
     {
         assert!(matches!(en(bytes), Error::Text(melm_text::Error::Read { .. })));
@@ -69,7 +69,7 @@ fn files_that_do_not_fit_are_refused() {
 }
 
 #[test]
-fn piece_vectors_are_the_means_of_the_models_rows() {
+fn piece_vectors_are_means_of_the_models_embeddings() {
     let dir = tempfile::tempdir().unwrap();
     let pieces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pieces/unigram");
     let tokenizer = melm::pieces::Tokenizer::open(&pieces).unwrap();

@@ -13,7 +13,7 @@ use crate::server::{COMMIT, Server};
 
 const NAME: &str = "tiny/xlm-r";
 
-/// A tiny model, its weights in one of the forms of `testdata/weights`.
+/// The files of a tiny model, with its weights in one of the forms of `testdata/weights`.
 fn files(form: &str) -> BTreeMap<String, Vec<u8>> {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let folders = [testdata.join("weights").join(form), testdata.join("pieces/unigram")];
@@ -62,14 +62,18 @@ fn a_model_is_fetched_once_and_then_found_in_the_cache() {
 
         let n_asked = server.asked.lock().unwrap().len();
         assert_eq!(find(&hub, NAME).unwrap(), folder);
-        assert_eq!(server.asked.lock().unwrap().len(), n_asked, "the second time nobody is asked");
+        assert_eq!(
+            server.asked.lock().unwrap().len(),
+            n_asked,
+            "a cached model is not requested again"
+        );
         let offline = Hub { endpoint: Some("http://127.0.0.1:1".to_owned()), ..hub };
         assert_eq!(find(&offline, NAME).unwrap(), folder);
     }
 }
 
 #[test]
-fn a_folder_is_taken_as_it_is() {
+fn a_folder_is_used_as_it_is() {
     let folder = tempfile::tempdir().unwrap();
     let hub = hub(&folder, "http://127.0.0.1:1");
     assert_eq!(find(&hub, folder.path().to_str().unwrap()).unwrap(), folder.path());
@@ -78,9 +82,9 @@ fn a_folder_is_taken_as_it_is() {
 }
 
 #[test]
-fn without_a_network_it_says_so_at_once() {
+fn a_missing_network_is_reported_quickly() {
     let cache = tempfile::tempdir().unwrap();
-    // Nobody listens at the first address; at the second the connection is made and nothing ever comes.
+    // The first address refuses connections, the second does not exist, the third accepts connections and never answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoints = [
         "http://127.0.0.1:1".to_owned(),
@@ -120,7 +124,7 @@ fn a_model_without_safe_weights_or_tokenizer_is_refused_before_anything_is_fetch
 }
 
 #[test]
-fn weights_that_come_short_are_not_kept() {
+fn truncated_weights_are_not_kept() {
     let cache = tempfile::tempdir().unwrap();
     let server = Server::start(NAME, files("f32"), Some("model.safetensors"));
     let error = find(&hub(&cache, &server.endpoint), NAME).unwrap_err();

@@ -1,6 +1,6 @@
-//! Models by name: from a folder, from the cache, from a hub on this machine, and without any.
+//! Tests of finding models: in a folder, in the cache, on a local hub, and without a network.
 #![cfg(feature = "hub")]
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod fetching;
 mod server;

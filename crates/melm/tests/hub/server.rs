@@ -1,4 +1,4 @@
-//! A hub on this machine: just enough HTTP for a client that asks for ranges.
+//! A local hub with just enough HTTP for a client that requests ranges.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,14 +9,14 @@ pub(crate) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 pub(crate) struct Server {
     pub(crate) endpoint: String,
-    /// The paths asked for, in order.
+    /// The requested paths, in order.
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
 }
 
 struct Model {
     name: String,
     files: BTreeMap<String, Vec<u8>>,
-    /// A file of which only half is sent.
+    /// The name of a file of which only half is sent.
     cut: Option<String>,
 }
 

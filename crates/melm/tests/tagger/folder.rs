@@ -1,4 +1,4 @@
-//! Saved taggers.
+//! Saving and opening taggers.
 
 use crate::support::{TEXT, corpus, settings, train};
 use melm::Error;
@@ -7,21 +7,21 @@ use melm::tagger::{TaggedSentence, Tagger, TaggerHead};
 use melm_nn::device::Device;
 use melm_text::Tag;
 
-/// Two sentences: each with its tags as text, and how likely all are.
+/// Tags two sentences. Returns the index, the tags as text and the probabilities of each.
 fn tag(tagger: &Tagger) -> Vec<(usize, Vec<String>, Vec<f32>)> {
     let sentences = [vec!["Ada", "Zuse", "saw", "Bonn"], vec!["in", "Madrid"]];
     let mut all = Vec::new();
     let set = tagger.tags();
-    let each = &mut |at, tagged: TaggedSentence| {
+    let on_tagged = &mut |at, tagged: TaggedSentence| {
         let spell = |tag: &Tag| set.types().spell(*tag, set.scheme()).to_string();
         all.push((at, tagged.tags.iter().map(spell).collect(), tagged.probabilities));
     };
-    tagger.tag_each(&Device::cpu(1), &sentences, each).unwrap();
+    tagger.tag_each(&Device::cpu(1), &sentences, on_tagged).unwrap();
     all
 }
 
 #[test]
-fn an_opened_tagger_tags_as_the_saved_one() {
+fn a_tagger_gives_the_same_tags_after_saving_and_opening() {
     let corpus = corpus(TEXT);
     for head in [TaggerHead::Linear, TaggerHead::Crf] {
         let dir = tempfile::tempdir().unwrap();
@@ -34,14 +34,14 @@ fn an_opened_tagger_tags_as_the_saved_one() {
         let opened = Tagger::open(&out).unwrap();
         assert_eq!(tag(&opened), tag(&tagger));
         assert_eq!(opened.tags().names(), tagger.tags().names());
-        // Another program's tagger has no file of ours: the scheme is told from its tags.
+        // A tagger of another program does not have this file: the scheme is guessed from its tags.
         std::fs::remove_file(out.join("tagger.json")).unwrap();
         assert_eq!(tag(&Tagger::open(&out).unwrap()), tag(&tagger));
     }
 }
 
 #[test]
-fn a_model_without_tags_is_no_tagger() {
+fn a_model_without_tags_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     crate::support::pretrained(dir.path());
     assert!(matches!(Tagger::open(dir.path()), Err(Error::NotATagger { .. })));

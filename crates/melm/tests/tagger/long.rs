@@ -5,13 +5,13 @@ use melm::stage::Control;
 use melm::tagger::{TaggerHead, Truncation};
 use melm_nn::device::Device;
 
-/// So many tokens of one piece each, a mention every seventh.
+/// A sentence of `n` tokens of one piece each, in which every seventh token is a mention.
 fn long_text(n: usize) -> String {
     (0..n).map(|at| if at % 7 == 3 { "Bonn B-LOC\n" } else { "is O\n" }).collect()
 }
 
 #[test]
-fn long_sentences_are_learned_from_and_tagged_in_windows() {
+fn long_sentences_are_trained_on_and_tagged_in_windows() {
     let corpus = corpus(&format!("{TEXT}{}\n", long_text(100)));
     let dir = tempfile::tempdir().unwrap();
     let trained =
@@ -21,14 +21,14 @@ fn long_sentences_are_learned_from_and_tagged_in_windows() {
 
     let sentences = [vec!["is"; 5], vec!["Bonn"; 200], vec!["is", "Bonn"]];
     let mut n_tags = [0; 3];
-    let each =
+    let on_tagged =
         &mut |at: usize, tagged: melm::tagger::TaggedSentence| n_tags[at] = tagged.tags.len();
-    let truncation = trained.tagger.tag_each(&Device::cpu(1), &sentences, each).unwrap();
+    let truncation = trained.tagger.tag_each(&Device::cpu(1), &sentences, on_tagged).unwrap();
     assert_eq!((n_tags, truncation.n_windowed), ([5, 200, 2], 1));
 }
 
 #[test]
-fn a_mention_longer_than_the_model_is_left_out_and_a_giant_token_is_read_in_part() {
+fn too_long_mentions_are_left_out_and_too_long_tokens_are_cut() {
     let mention: String = (0..2 * LONGEST)
         .map(|at| format!("Bonn {}-LOC\n", if at == 0 { 'B' } else { 'I' }))
         .collect();

@@ -1,4 +1,4 @@
-//! The training loop and the tagger, on a tiny model drawn at random.
+//! Tests of the training loop and the tagger with a tiny random model.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod folder;

@@ -1,4 +1,4 @@
-//! A training stopped anywhere goes on to the same bytes.
+//! A training that is stopped at any step resumes and ends with the same bytes.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use melm::stage::{Control, Event};
 use melm::tagger::{TaggerHead, TrainedTagger};
 use melm::training::EvaluationInterval;
 
-/// Fingerprints of everything that a training leaves: its saved model and its metrics.
+/// The fingerprints of a training's files: the saved model and the metrics.
 fn bytes(dir: &Path, trained: &TrainedTagger) -> Vec<String> {
     let out = dir.join("out");
     trained.tagger.save(&out).unwrap();
@@ -20,7 +20,7 @@ fn bytes(dir: &Path, trained: &TrainedTagger) -> Vec<String> {
 }
 
 #[test]
-fn it_learns_and_keeps_the_best_epoch() {
+fn a_tagger_learns_its_corpus_and_keeps_the_best_epoch() {
     let corpus = corpus(TEXT);
     for head in [TaggerHead::Linear, TaggerHead::Crf] {
         let dir = tempfile::tempdir().unwrap();
@@ -34,16 +34,16 @@ fn it_learns_and_keeps_the_best_epoch() {
             .iter()
             .map(|s| s.tokens().iter().map(ToString::to_string).collect())
             .collect();
-        let each = &mut |at: usize, tagged: melm::tagger::TaggedSentence| {
+        let on_tagged = &mut |at: usize, tagged: melm::tagger::TaggedSentence| {
             assert_eq!(tagged.tags, corpus.sentences()[at].tags());
             assert!(tagged.log_probability <= 1e-9);
         };
-        trained.tagger.tag_each(&melm_nn::device::Device::cpu(1), &sentences, each).unwrap();
+        trained.tagger.tag_each(&melm_nn::device::Device::cpu(1), &sentences, on_tagged).unwrap();
     }
 }
 
 #[test]
-fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
+fn a_training_stopped_at_any_step_resumes_to_the_same_bytes() {
     let corpus = corpus(TEXT);
     let mut settings = settings(TaggerHead::Crf);
     settings.training.evaluate_every = EvaluationInterval::updates(4.try_into().unwrap());
@@ -70,16 +70,16 @@ fn stopped_at_any_step_it_goes_on_to_the_same_bytes() {
 }
 
 #[test]
-fn without_a_folder_it_ends_with_the_same_tagger_and_writes_nothing() {
+fn a_training_without_a_folder_gives_the_same_tagger_and_writes_nothing() {
     let corpus = corpus(TEXT);
     let mut settings = settings(TaggerHead::Linear);
     settings.training.budget = "40 updates".parse().unwrap();
     let dir = tempfile::tempdir().unwrap();
     let weights = |work: Option<&str>| {
-        let go_on = &mut |_: Event<'_>| Control::Save;
-        let trained = train_in(dir.path(), work, &corpus, &settings, go_on).unwrap();
+        let save = &mut |_: Event<'_>| Control::Save;
+        let trained = train_in(dir.path(), work, &corpus, &settings, save).unwrap();
         let scored = trained.tagger.score(&melm_nn::device::Device::cpu(1), &corpus).unwrap();
-        // What is kept is what was best on dev.
+        // The kept parameters are those that were best on dev.
         assert_eq!(Some(scored.scores.micro().rates().f1), trained.outcome.best.map(|b| b.value));
         let out = dir.path().join("out");
         trained.tagger.save(&out).unwrap();
@@ -91,7 +91,7 @@ fn without_a_folder_it_ends_with_the_same_tagger_and_writes_nothing() {
 }
 
 #[test]
-fn patience_ends_a_training_that_no_longer_improves() {
+fn a_training_that_no_longer_improves_stops_after_its_patience() {
     let corpus = corpus(TEXT);
     let mut settings = settings(TaggerHead::Linear);
     settings.training.patience = 2;

@@ -1,4 +1,4 @@
-//! A tiny model with mini's tokenizer, and a corpus it can learn by heart.
+//! A tiny model with the tokenizer of the embedded model, and a corpus that it can memorise.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use melm_nn::device::Device;
 use melm_nn::mlm::MaskedLm;
 use melm_text::{Corpus, ReadOptions, Source};
 
-/// Longest sentence of the tiny model, `<s>` and `</s>` included.
+/// The maximum length of the tiny model in pieces, including `<s>` and `</s>`.
 pub(crate) const LONGEST: usize = 32;
 
 pub(crate) fn pretrained(dir: &Path) -> Pretrained {
@@ -68,30 +68,30 @@ pub(crate) fn settings(head: TaggerHead) -> TaggerSettings {
     }
 }
 
-/// Trains in `dir/work`, telling `listener`.
+/// Trains in the folder `dir/work`.
 pub(crate) fn train(
     dir: &Path,
     corpus: &Corpus,
     settings: &TaggerSettings,
-    listener: &mut dyn FnMut(Event<'_>) -> Control,
+    on_event: &mut dyn FnMut(Event<'_>) -> Control,
 ) -> Result<TrainedTagger, melm::Error> {
-    train_in(dir, Some("work"), corpus, settings, listener)
+    train_in(dir, Some("work"), corpus, settings, on_event)
 }
 
-/// Trains in a folder within `dir`, or in memory.
+/// Trains in the folder `dir/work`, or in memory if `work` is `None`.
 pub(crate) fn train_in(
     dir: &Path,
     work: Option<&str>,
     corpus: &Corpus,
     settings: &TaggerSettings,
-    listener: &mut dyn FnMut(Event<'_>) -> Control,
+    on_event: &mut dyn FnMut(Event<'_>) -> Control,
 ) -> Result<TrainedTagger, melm::Error> {
     let model = dir.join("model");
     let pretrained =
         if model.exists() { Pretrained::open(&model).unwrap() } else { pretrained(&model) };
-    let mut hear = |_: &str, event: Event<'_>| listener(event);
+    let mut observer = |_: &str, event: Event<'_>| on_event(event);
     let mut run =
-        Run { seed: Seed(1), folder: work.map(|work| dir.join(work)), observer: &mut hear };
+        Run { seed: Seed(1), folder: work.map(|work| dir.join(work)), observer: &mut observer };
     let stage = &mut run.stage("tagger");
     Tagger::train(&pretrained, corpus, Some(corpus), settings, &Device::cpu(2), stage)
 }

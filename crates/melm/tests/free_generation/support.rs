@@ -1,4 +1,4 @@
-//! A corpus of a few patterns, and a run over it.
+//! A corpus with one sentence pattern, and runs over it.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use melm::stage::{Control, Event, Run};
 use melm_nn::device::Device;
 use melm_text::{Corpus, ReadOptions, Source};
 
-/// Sentences of one pattern, so that a model that has learnt it writes others of it.
+/// Sentences of one pattern, so that a model can learn it and write others.
 pub(crate) fn text() -> String {
     let people = ["Ada Lovelace", "Konrad Zuse", "Grace Hopper", "Alan Turing"];
     let places = ["Bonn", "Ghent", "Oslo", "Rome"];
@@ -30,7 +30,7 @@ pub(crate) fn corpus(text: &str) -> Corpus {
     Corpus::read(&Source::from_text("test", text), &ReadOptions::default()).unwrap()
 }
 
-/// A plan of a method, without a judge.
+/// The plan of a method without a judge, with some settings changed.
 pub(crate) fn plan(method: Method, edits: &[&str]) -> Plan {
     let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
     table.set(&format!("method={}", method.name())).unwrap();
@@ -41,19 +41,20 @@ pub(crate) fn plan(method: Method, edits: &[&str]) -> Plan {
     table.plan().unwrap()
 }
 
+/// Runs a plan in `dir/work`, with `corpus` as training and dev set.
 pub(crate) fn run(
     dir: &Path,
     corpus: &Corpus,
     plan: &Plan,
     backbones: Backbones<'_>,
     threads: usize,
-    hear: &mut dyn FnMut(&'static str, Event<'_>) -> Control,
+    observer: &mut dyn FnMut(&'static str, Event<'_>) -> Control,
 ) -> Result<Augmented, Error> {
-    let mut run = Run { seed: Seed(7), folder: Some(dir.join("work")), observer: hear };
+    let mut run = Run { seed: Seed(7), folder: Some(dir.join("work")), observer };
     let gold = Gold { train: corpus, dev: Some(corpus) };
     augment(gold, plan, (backbones, &Device::cpu(threads)), &mut run)
 }
 
-/// A run that needs no model.
+/// The models of a run that needs none.
 pub(crate) const NONE: Backbones<'_> =
     Backbones { masked_lm: None, tagger: None, seq2seq: None, vectors: None, judge: None };

@@ -1,4 +1,4 @@
-//! DAGA: learns to write what gold is made of, drops what is no draft, and says so.
+//! Tests of DAGA: it learns to write sentences like gold, and rejects and counts the others.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -20,22 +20,22 @@ const SMALL: [&str; 6] = [
     "generate.rounds=2",
 ];
 
-fn small(more: &[&str]) -> Plan {
+fn small_plan(more: &[&str]) -> Plan {
     plan(Method::Daga, &[&SMALL[..], more].concat())
 }
 
-fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Augmented {
+fn augment_with(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Augmented {
     run(dir, corpus, plan, NONE, threads, &mut |_, _| Control::Continue).unwrap()
 }
 
 #[test]
-fn it_writes_as_many_new_sentences_as_masks_would_be_filled_and_counts_the_rest() {
-    let (corpus, plan, dir) = (corpus(&text()), small(&[]), tempfile::tempdir().unwrap());
-    let augmented = quietly(dir.path(), &corpus, &plan, 1);
+fn each_round_has_one_new_sentence_per_gold_sentence_with_a_mention_and_the_rest_is_counted() {
+    let (corpus, plan, dir) = (corpus(&text()), small_plan(&[]), tempfile::tempdir().unwrap());
+    let augmented = augment_with(dir.path(), &corpus, &plan, 1);
     assert_eq!(augmented.records.len(), 2 * 8);
     let funnel = Funnel::of(&augmented.records, &corpus).with_dropped(&augmented.dropped);
     assert_eq!(funnel.kept + funnel.repeat_draft, 16);
-    assert!(funnel.dropped.total() > 0, "a model of eight sentences writes gold again at times");
+    assert!(funnel.dropped.total() > 0, "a model of eight sentences sometimes repeats gold");
 
     let gold: BTreeSet<_> = corpus.sentences().iter().flat_map(|s| s.tokens().to_vec()).collect();
     let mut seen = BTreeSet::new();
@@ -56,9 +56,9 @@ fn it_writes_as_many_new_sentences_as_masks_would_be_filled_and_counts_the_rest(
 }
 
 #[test]
-fn a_model_that_has_learnt_the_pattern_writes_it() {
-    let (corpus, plan, dir) = (corpus(&text()), small(&[]), tempfile::tempdir().unwrap());
-    let augmented = quietly(dir.path(), &corpus, &plan, 2);
+fn a_trained_model_writes_the_pattern_of_its_corpus() {
+    let (corpus, plan, dir) = (corpus(&text()), small_plan(&[]), tempfile::tempdir().unwrap());
+    let augmented = augment_with(dir.path(), &corpus, &plan, 2);
     let in_pattern = augmented.records.iter().filter(|record| {
         let tags: Vec<_> = record.tags.iter().map(String::as_str).collect();
         tags == ["B-PER", "I-PER", "O", "B-LOC", "O"]
@@ -67,12 +67,12 @@ fn a_model_that_has_learnt_the_pattern_writes_it() {
 }
 
 #[test]
-fn neither_threads_nor_stops_change_a_byte() {
-    let (corpus, plan) = (corpus(&text()), small(&[]));
+fn threads_and_interruptions_do_not_change_a_byte() {
+    let (corpus, plan) = (corpus(&text()), small_plan(&[]));
     let whole = tempfile::tempdir().unwrap();
-    let expected = quietly(whole.path(), &corpus, &plan, 1);
+    let expected = augment_with(whole.path(), &corpus, &plan, 1);
     let two = tempfile::tempdir().unwrap();
-    assert_eq!(quietly(two.path(), &corpus, &plan, 2).lines, expected.lines);
+    assert_eq!(augment_with(two.path(), &corpus, &plan, 2).lines, expected.lines);
     let dir = tempfile::tempdir().unwrap();
     for (stage, at) in [("daga", 7), ("daga", 33), ("generate", 9)] {
         let stopped = run(dir.path(), &corpus, &plan, NONE, 2, &mut |found, event| match event {
@@ -81,17 +81,21 @@ fn neither_threads_nor_stops_change_a_byte() {
         });
         assert!(matches!(stopped, Err(Error::Interrupted)), "{stage} {at}");
     }
-    let resumed = quietly(dir.path(), &corpus, &plan, 1);
+    let resumed = augment_with(dir.path(), &corpus, &plan, 1);
     assert_eq!((resumed.lines, resumed.dropped), (expected.lines, expected.dropped));
 }
 
 #[test]
-fn tries_come_to_an_end_and_what_was_written_is_all_accounted_for() {
+fn tries_are_limited_and_all_written_sentences_are_counted() {
     let corpus = corpus(&text());
-    let plan =
-        small(&["daga.budget=1 update", "daga.tries=3", "daga.longest=20", "generate.rounds=1"]);
+    let plan = small_plan(&[
+        "daga.budget=1 update",
+        "daga.tries=3",
+        "daga.longest=20",
+        "generate.rounds=1",
+    ]);
     let dir = tempfile::tempdir().unwrap();
-    let augmented = quietly(dir.path(), &corpus, &plan, 2);
+    let augmented = augment_with(dir.path(), &corpus, &plan, 2);
     assert!(augmented.records.len() < 8);
     assert_eq!(augmented.records.len() + augmented.dropped.total(), 3 * 8);
 }

@@ -1,4 +1,4 @@
-//! `MulDA`: goes on with beginnings of gold sentences; with an mBART folder, and with a model that starts from nothing.
+//! Tests of `MulDA`: it completes beginnings of gold sentences, with an mBART folder and with a model without pretraining.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ const SMALL: [&str; 10] = [
     "generate.rounds=2",
 ];
 
-fn small(more: &[&str]) -> Plan {
+fn small_plan(more: &[&str]) -> Plan {
     plan(Method::Mulda, &[&SMALL[..], more].concat())
 }
 
@@ -39,7 +39,7 @@ fn tokenizer() -> Tokenizer {
     Tokenizer::open(&pieces).unwrap()
 }
 
-/// A tiny XLM-R, of which only the pieces matter.
+/// A tiny XLM-R, of which only the tokenizer is used.
 fn pieces(dir: &Path) -> Pretrained {
     let tokenizer = tokenizer();
     tokenizer.save(dir).unwrap();
@@ -55,7 +55,7 @@ fn pieces(dir: &Path) -> Pretrained {
     Pretrained::open(dir).unwrap()
 }
 
-/// A tiny random mBART with these languages, as its folder.
+/// Writes the folder of a tiny random mBART with these languages, and opens it.
 fn mbart(dir: &Path, languages: &[&str]) -> PretrainedSeq2Seq {
     let mut tokenizer = tokenizer();
     tokenizer.add_markers(languages).unwrap();
@@ -78,11 +78,11 @@ fn mbart(dir: &Path, languages: &[&str]) -> PretrainedSeq2Seq {
     PretrainedSeq2Seq::open(dir).unwrap()
 }
 
-fn quietly(dir: &Path, corpus: &Corpus, plan: &Plan, backbones: Backbones<'_>) -> Augmented {
+fn augment_with(dir: &Path, corpus: &Corpus, plan: &Plan, backbones: Backbones<'_>) -> Augmented {
     run(dir, corpus, plan, backbones, 2, &mut |_, _| Control::Continue).unwrap()
 }
 
-fn assert_sound(corpus: &Corpus, augmented: &Augmented) {
+fn assert_valid(corpus: &Corpus, augmented: &Augmented) {
     assert!(augmented.kept.len() >= 8, "{:?} {:?}", augmented.dropped, augmented.records);
     for sentence in &augmented.kept {
         assert!(sentence.mentions().next().is_some());
@@ -94,31 +94,31 @@ fn assert_sound(corpus: &Corpus, augmented: &Augmented) {
 }
 
 #[test]
-fn without_pretraining_it_learns_the_pattern_and_writes_new_sentences_of_it() {
+fn a_model_without_pretraining_writes_new_sentences_in_the_pattern_of_gold() {
     let (corpus, dir) = (corpus(&text()), tempfile::tempdir().unwrap());
     let own = pieces(&dir.path().join("xlm-r"));
     let backbones = Backbones { masked_lm: Some(&own), ..NONE };
-    let augmented = quietly(dir.path(), &corpus, &small(&[]), backbones);
-    assert_sound(&corpus, &augmented);
+    let augmented = augment_with(dir.path(), &corpus, &small_plan(&[]), backbones);
+    assert_valid(&corpus, &augmented);
     let tags = ["B-PER", "I-PER", "O", "B-LOC", "O"];
     let in_pattern = augmented.records.iter().filter(|record| record.tags == tags).count();
     assert!(2 * in_pattern > augmented.records.len(), "{:#?}", augmented.records);
 }
 
 #[test]
-fn folders_of_mbart_and_mbart_50_are_fine_tuned_drawn_from_and_searched() {
+fn mbart_and_mbart_50_are_fine_tuned_and_write_by_sampling_and_beam_search() {
     let corpus = corpus(&text());
     for languages in [&["en_XX", "de_DE"][..], &["en_XX", "af_ZA"]] {
         for edit in ["mulda.beams=0", "mulda.beams=3"] {
             let dir = tempfile::tempdir().unwrap();
             let mbart = mbart(&dir.path().join("mbart"), languages);
             let backbones = Backbones { seq2seq: Some(&mbart), ..NONE };
-            let plan = small(&[edit, "mulda.tries=6", "mulda.budget=40 epochs"]);
-            let augmented = quietly(dir.path(), &corpus, &plan, backbones);
-            // A search for what was learnt by heart finds gold again.
+            let plan = small_plan(&[edit, "mulda.tries=6", "mulda.budget=40 epochs"]);
+            let augmented = augment_with(dir.path(), &corpus, &plan, backbones);
+            // The model has memorised gold, so a beam search often repeats it.
             let is_repeat =
-                |fault| matches!(fault, RejectReason::RepeatsGold | RejectReason::RepeatsDraft);
-            let repeats = augmented.dropped.iter().filter(|(fault, _)| is_repeat(*fault));
+                |reason| matches!(reason, RejectReason::RepeatsGold | RejectReason::RepeatsDraft);
+            let repeats = augmented.dropped.iter().filter(|(reason, _)| is_repeat(*reason));
             let n_sound = augmented.records.len() + repeats.map(|(_, n)| n).sum::<usize>();
             assert!(n_sound >= 2 * 8, "{languages:?} {edit}: {:?}", augmented.dropped);
         }
@@ -126,7 +126,7 @@ fn folders_of_mbart_and_mbart_50_are_fine_tuned_drawn_from_and_searched() {
 }
 
 #[test]
-fn files_of_several_languages_are_learnt_together_and_drafts_say_theirs() {
+fn one_model_learns_several_languages_and_drafts_name_their_language() {
     let (one, dir) = (corpus(&text()), tempfile::tempdir().unwrap());
     let both = Corpus::from_languages([("en", &one), ("de", &one)]);
     let own = pieces(&dir.path().join("xlm-r"));
@@ -135,8 +135,8 @@ fn files_of_several_languages_are_learnt_together_and_drafts_say_theirs() {
         ("new", Backbones { masked_lm: Some(&own), ..NONE }),
         ("mbart", Backbones { seq2seq: Some(&mbart), ..NONE }),
     ] {
-        let plan = small(&["generate.rounds=1", "mulda.budget=30 epochs"]);
-        let augmented = quietly(&dir.path().join(name), &both, &plan, backbones);
+        let plan = small_plan(&["generate.rounds=1", "mulda.budget=30 epochs"]);
+        let augmented = augment_with(&dir.path().join(name), &both, &plan, backbones);
         for code in ["en", "de"] {
             let own = |record: &&DraftRecord| record.language.as_deref() == Some(code);
             assert!(augmented.records.iter().filter(own).count() > 2, "{name} {code}");
@@ -148,12 +148,13 @@ fn files_of_several_languages_are_learnt_together_and_drafts_say_theirs() {
 }
 
 #[test]
-fn neither_threads_nor_stops_change_a_byte() {
-    let (corpus, plan) = (corpus(&text()), small(&["mulda.budget=12 epochs", "mulda.tries=4"]));
+fn threads_and_interruptions_do_not_change_a_byte() {
+    let (corpus, plan) =
+        (corpus(&text()), small_plan(&["mulda.budget=12 epochs", "mulda.tries=4"]));
     let dir = tempfile::tempdir().unwrap();
     let own = pieces(&dir.path().join("xlm-r"));
     let backbones = Backbones { masked_lm: Some(&own), ..NONE };
-    let expected = quietly(&dir.path().join("whole"), &corpus, &plan, backbones);
+    let expected = augment_with(&dir.path().join("whole"), &corpus, &plan, backbones);
     let other = dir.path().join("other");
     for (stage, at) in [("mulda", 5), ("mulda", 21), ("generate", 0)] {
         let stopped = run(&other, &corpus, &plan, backbones, 1, &mut |found, event| match event {
@@ -167,12 +168,12 @@ fn neither_threads_nor_stops_change_a_byte() {
 }
 
 #[test]
-fn a_language_that_the_model_does_not_have_is_named() {
+fn the_error_names_a_language_that_the_model_does_not_have() {
     let (corpus, dir) = (corpus(&text()), tempfile::tempdir().unwrap());
     let mbart = mbart(&dir.path().join("mbart"), &["de_DE"]);
     let backbones = Backbones { seq2seq: Some(&mbart), ..NONE };
     let refused =
-        run(dir.path(), &corpus, &small(&[]), backbones, 1, &mut |_, _| Control::Continue);
+        run(dir.path(), &corpus, &small_plan(&[]), backbones, 1, &mut |_, _| Control::Continue);
     let error = refused.err().unwrap().to_string();
     assert!(error.contains("has no language `en_XX`"), "{error}");
 }

@@ -1,31 +1,34 @@
-"""The bench on one CUDA card, one command there: python3 bench/cuda.py --ours PATH [--only base-train,…] [--json FILE]
+"""Benchmarks training and generation on one NVIDIA GPU: python3 bench/cuda.py --ours PATH [--only base-train,…] [--json FILE]
 
-Training steps and generation at the shapes of XLM-R-base, XLM-R-large and mini: 16 and 32 sentences of other lengths at
-every step, and `full` (16 x 128 pieces, the head at every one). Sides: the authors' recipe, the best eager PyTorch,
-torch.compile of it with all batches of a kind padded to one shape (bench/cuda_torch.py; `--sides` can add
-compile-dynamic, told of varying shapes) and ours (a built bench_step). Prints Markdown tables: the better of bf16 and
-tf32, and of torch.compile's two ways; FILE has all of them, kept up to date during the run.
+Runs on the machine with the GPU. Measures training steps and generation at the shapes of XLM-R-base, XLM-R-large and
+mini, with three kinds of batches: 16 and 32 sentences whose lengths change from step to step, and `full` (16 x 128
+pieces, the head at every piece). The sides are the authors' recipe, the best eager PyTorch, torch.compile of it with all
+batches of a kind padded to one shape (bench/cuda_torch.py), and ours (a built bench_step). `--sides` can add
+compile-dynamic, which expects varying shapes. Prints Markdown tables with the better of bf16 and tf32 and the better of
+torch.compile's two ways. FILE gets all results and is updated during the run.
 
-A process a side, so that the card's memory is clean. Those of torch.compile start and compile together (with `--only`
-and one part their first step is less crowded), then have the card in turn, each alone; then the others likewise, ours
-last. `--device cpu --tiny` is a smoke test for a machine without a card.
+Each side has its own process, so that it starts with free GPU memory. The processes of torch.compile start and compile
+at the same time, then measure one after the other. The other sides follow in the same way, ours last. With `--only` and
+one part fewer processes compile at once, so that their first step is faster. `--device cpu --tiny` is a smoke test for a
+machine without a GPU.
 """
 import argparse, functools, json, os, pathlib, platform, queue, re, signal, statistics, subprocess, sys, tempfile, threading, time
 
 HERE = pathlib.Path(__file__).parent
 PARTS = [f"{shape}-{what}" for shape in ("base", "large", "mini") for what in ("train", "generate")]
 BATCHES = {"16": 16, "32": 32, "full": 16}
-TORCH_SIDES = ["compile-dynamic", "compile", "authors", "eager-bf16", "eager-tf32"]  # in the order of their turns
+TORCH_SIDES = ["compile-dynamic", "compile", "authors", "eager-bf16", "eager-tf32"]  # in the order in which they measure
 ROWS = {"ours": ["ours"], "authors": ["authors"], "eager": ["eager-bf16", "eager-tf32"],
         "compile": ["compile", "compile-dynamic"]}
 LABELS = {"compile": "compile, padded to one shape"}
-N_OURS, BLOCK = 40, 10  # ours waits for the card every ten steps; the first ten are its warm-up
+N_OURS, BLOCK = 40, 10  # ours synchronizes every ten steps; the first ten are its warm-up
 TURN_S = 75
 NOTES = """
-ms: of a step (ours: mean of all but the first; PyTorch: median of three runs). best: of the runs. first s: model in
-ordinary memory to the end of the first step, at a process's first batch (16); at its later batches what the first step
-there took, compiling included. GiB: peak. of floor: the floor over ms. Padded to one shape: 16 and 32 to the longest
-sentence and the most masked rows of all batches of the kind, so that each kind compiles once; full is so already."""
+ms: time of a step (ours: mean of all but the first; PyTorch: median of three runs). best: the fastest run. first s: for
+the first kind of batch (16) the time from the model in CPU memory to the end of the first step; for later kinds the time
+of their first step, with compiling. GiB: peak memory. of floor: the floor divided by ms. Padded to one shape: 16 and 32
+are padded to the longest sentence and the most masked rows of all their batches, so that each kind compiles once; full
+always has one shape."""
 STARTED = time.monotonic()
 
 
@@ -34,14 +37,14 @@ def log(text):
 
 
 class Process:
-    """A process of PyTorch: starts at once, says `ready`, measures when it is told to."""
+    """A PyTorch process: starts at once, prints `ready`, and measures when it is told to."""
 
     def __init__(self, side, shape, what, options, n_compiling):
         self.side, self.shape, self.what = side, shape, what
         self.name = f"{shape} {what} {side}"
         self.folder = tempfile.TemporaryDirectory(prefix="melm-bench-", ignore_cleanup_errors=True)
         folder = pathlib.Path(self.folder.name)
-        # Nothing compiled before: the first step is a user's first step.
+        # Empty caches: the first step is a user's first step.
         threads = max(4, (os.cpu_count() or 4) // max(1, n_compiling))
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
                        "TRITON_CACHE_DIR": str(folder / "triton"), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
@@ -59,7 +62,7 @@ class Process:
         self.lines.put(None)
 
     def line(self, until):
-        """The next line; None at the end, or when the time is over."""
+        """Returns the next line; None at the end of the output or after the time limit."""
         try:
             return self.lines.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
@@ -68,7 +71,7 @@ class Process:
             return None
 
     def turn(self):
-        """Tells it to measure; its results, one a batch."""
+        """Tells the process to measure; returns one result for each batch."""
         found = []
         try:
             self.process.stdin.write("go\n")
@@ -85,12 +88,12 @@ class Process:
         return found
 
     def stop(self):
-        """Ends it and what it started to compile."""
+        """Kills the process and the compilers that it started."""
         if self.process.returncode is not None:
             return
         self.errors.seek(0)
         if words := self.errors.read().strip():
-            log(f"{self.name} said: …{words[-600:]}")
+            log(f"{self.name} printed: …{words[-600:]}")
         try:
             os.killpg(self.process.pid, signal.SIGKILL)
         except ProcessLookupError:
@@ -101,17 +104,17 @@ class Process:
 
 
 def ours(options, shape, what, batch):
-    """Steps of bench_step. Its training is waited for in blocks, so that only their sums mean something."""
+    """Runs bench_step. Training synchronizes after each block of steps, so that only the sum of a block is a measurement."""
     where, n = ("cpu", 1) if options.tiny else ("cuda", N_OURS)
     environment = {**os.environ}
     environment.setdefault("MELM_CUDA_ROOT", sys.prefix)  # PyTorch's own libraries
     done = subprocess.run([options.ours, "mini" if options.tiny else shape, what, str(n), where, batch],
                           env=environment, capture_output=True, text=True, timeout=TURN_S)
     if done.returncode:
-        raise RuntimeError((done.stderr.strip().splitlines() or ["failed without a word"])[-1])
+        raise RuntimeError((done.stderr.strip().splitlines() or ["failed without a message"])[-1])
     seconds = [float(s) for s in re.findall(r"^seconds (\S+)", done.stdout, re.M)]
     if not seconds:
-        raise RuntimeError(f"no line `seconds` in: {done.stdout[-200:]}")
+        raise RuntimeError(f"no line starts with `seconds` in: {done.stdout[-200:]}")
     warm = seconds[BLOCK:] or seconds
     blocks = [statistics.mean(warm[i:i + BLOCK]) for i in range(0, len(warm), BLOCK)]
     found = {"ms": 1e3 * statistics.median(blocks), "best_ms": 1e3 * min(blocks), "mean_ms": 1e3 * statistics.mean(warm),
@@ -127,7 +130,7 @@ def ours(options, shape, what, batch):
 
 
 class Results:
-    """What was found, by shape, what, side and batch; in the file after every turn."""
+    """All results by shape, what, side and batch; saved to the file after every process."""
 
     def __init__(self, path):
         self.path, self.steps, self.floors = path, {}, {}
@@ -154,7 +157,7 @@ class Results:
             pathlib.Path(self.path).write_text(text)
 
     def better(self, shape, what, row, batch):
-        """The fastest of a row's variants, and its name; an error if none has a time."""
+        """Returns the name and result of the fastest variant of a row; the result has an error if none has a time."""
         found = [(side, self.steps[shape, what, side, batch]) for side in ROWS[row]
                  if (shape, what, side, batch) in self.steps]
         return min(found, key=lambda pair: pair[1].get("ms", float("inf")), default=(row, None))
@@ -181,11 +184,11 @@ class Results:
                 print(f"| {' | '.join(cells)} |")
 
     def ceilings(self):
-        """The floors and the speeds they come from."""
+        """Prints the floors and the measured speeds that they are computed from."""
         if not self.floors:
             return
         speed = next(iter(self.floors.values()))["terabytes_a_second"]
-        print(f"\nCopy by memcpy or a kernel, the faster, read and written: {speed:.2f} TB/s. Floors, ms:\n")
+        print(f"\nBandwidth of a copy (reads plus writes; the faster of memcpy and a kernel): {speed:.2f} TB/s. Floors, ms:\n")
         print("| shape | batch | rows | masked | step | all | layers | attention | head | scores | optimiser |")
         print("|---|---|---|---|---|---|---|---|---|---|---|")
         for (shape, batch), one in self.floors.items():
@@ -193,7 +196,7 @@ class Results:
                 parts = [f"{one[what].get(name, 0):.2f}" for name in
                          ("all", "layers", "attention", "head", "scores", "optimiser")]
                 print(f"| {shape} | {batch} | {one['rows']} | {one['masked']} | {what} | {' | '.join(parts)} |")
-        print("\nbf16 products, TFLOP/s, forward / to inputs / to weights:\n")
+        print("\nbf16 products, TFLOP/s: forward / gradient of inputs / gradient of weights:\n")
         print("| shape | batch | qkv | output | up | down | dense | head |\n|---|---|---|---|---|---|---|---|")
         for (shape, batch), one in self.floors.items():
             speeds = [" / ".join(f"{speed:.0f}" for speed in three) for three in one["teraflops"].values()]
@@ -215,14 +218,14 @@ def memory(one):
 def machine():
     query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
-        card = subprocess.run(query, capture_output=True, text=True, timeout=20).stdout.strip()
+        gpu = subprocess.run(query, capture_output=True, text=True, timeout=20).stdout.strip()
     except (OSError, subprocess.TimeoutExpired):
-        card = ""
-    return card or platform.processor() or platform.machine()
+        gpu = ""
+    return gpu or platform.processor() or platform.machine()
 
 
 def take_turns(processes, options, results):
-    """Waits until all have started, then lets them measure one at a time."""
+    """Waits until all processes have started, then lets them measure one at a time."""
     try:
         until = time.monotonic() + options.compile_limit + 60
         for process in processes:
@@ -265,13 +268,13 @@ def main():
     words = lambda text: text.split(",")
     sides = ["ours", *TORCH_SIDES, "ceiling"]
     parser.add_argument("--ours", required=True, help="a built crates/melm-nn/examples/bench_step")
-    parser.add_argument("--only", type=words, default=PARTS, help=f"of {','.join(PARTS)}")
+    parser.add_argument("--only", type=words, default=PARTS, help=f"parts to run, of {','.join(PARTS)}")
     parser.add_argument("--sides", type=words, default=[side for side in sides if side != "compile-dynamic"],
-                        help=f"of {','.join(sides)}; all but compile-dynamic unless told")
-    parser.add_argument("--json", help="where to write all results")
-    parser.add_argument("--compile-limit", type=int, default=90, help="seconds for torch.compile's first steps")
+                        help=f"sides to run, of {','.join(sides)}; default: all but compile-dynamic")
+    parser.add_argument("--json", help="the file for all results")
+    parser.add_argument("--compile-limit", type=int, default=90, help="seconds that torch.compile may take for its first steps")
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--tiny", action="store_true", help="tiny shapes, one step (ours: mini on the processor)")
+    parser.add_argument("--tiny", action="store_true", help="tiny shapes, one step (ours: mini on the CPU)")
     options = parser.parse_args()
     if unknown := (set(options.only) - set(PARTS)) | (set(options.sides) - set(sides)):
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
@@ -279,7 +282,7 @@ def main():
     try:
         bench(options, results)
     finally:
-        print(f"{machine()}, {time.strftime('%Y-%m-%d %H:%M')}, {time.monotonic() - STARTED:.0f} s in all")
+        print(f"{machine()}, {time.strftime('%Y-%m-%d %H:%M')}, {time.monotonic() - STARTED:.0f} s in total")
         for part in options.only:
             results.table(*part.split("-"))
         results.ceilings()

@@ -1,16 +1,17 @@
-"""PyTorch's side of bench/cuda.py, which starts it: cuda_torch.py SIDE SHAPE WHAT [--device cpu] [--tiny] [--limit S]
+"""The PyTorch side of bench/cuda.py, which starts it: cuda_torch.py SIDE SHAPE WHAT [--device cpu] [--tiny] [--limit S]
 
 SIDE is one of
-  authors           as their public code: f32, padded to 128, head and loss at every position, clipping, torch's Adam
-  eager-bf16        the best a user could write: trimmed, SDPA, masks and places of rows made beforehand, head at the
-  eager-tf32        masked rows only, clipping, fused AdamW; under bf16 autocast (to generate: a bf16 model), or in tf32
-  compile           eager-bf16 through torch.compile, all batches of a kind padded to one shape: compiled once a kind
-  compile-dynamic   eager-bf16 through torch.compile, trimmed, told of varying shapes beforehand
-  ceiling           the card's speeds, and from them the floor of a step, for all of SHAPE (with commas)
+  authors           their public code: f32, padded to 128, head and loss at every position, clipping, torch's Adam
+  eager-bf16        the best that a user could write: trimmed, SDPA, masks and row indices prepared, head at the masked
+  eager-tf32        rows only, clipping, fused AdamW; with bf16 autocast (generation: a bf16 model), or in tf32
+  compile           eager-bf16 with torch.compile; all batches of a kind padded to one shape, so that a kind compiles once
+  compile-dynamic   eager-bf16 with torch.compile; trimmed, with dynamic shapes
+  ceiling           measures the GPU's speeds and computes the floor of a step, for each of SHAPE (separated by commas)
 WHAT is `train` or `generate`.
 
-Imports (and compiles, for S seconds at most), prints `ready`, waits for a line, measures, prints JSON a batch, `end`.
-All batches are on the device beforehand. Steps are not waited for one by one: a run of several is.
+The program imports (and compiles for at most S seconds), prints `ready`, waits for a line, measures, prints one JSON line
+for each batch, then `end`. All batches are on the device before a measurement starts. The program synchronizes after a
+run of several steps, not after each step.
 """
 import argparse, gc, itertools, json, os, signal, statistics, sys, time
 import torch, transformers
@@ -23,7 +24,7 @@ WIDTH, PAD = 128, 1
 
 
 def lengths(batch, step):
-    """As `Sentences::lengths` in bench_step.rs."""
+    """The lengths of `Sentences::lengths` in bench_step.rs."""
     if batch == "full":
         return [WIDTH] * 16
     cycled = zip(range(int(batch)), itertools.cycle(LENGTHS))
@@ -35,13 +36,13 @@ def masked_rows(batch, n_rows):
 
 
 def common_shape(batch):
-    """Width and number of masked rows that every batch of a kind fits in."""
+    """Returns the width and the number of masked rows that fit every batch of a kind."""
     steps = [lengths(batch, step) for step in range(N_DISTINCT)]
     return max(map(max, steps)), max(len(masked_rows(batch, sum(sizes))) for sizes in steps)
 
 
 def tensors(n_pieces, batch, step, side, device):
-    """The sentences of bench_step.rs as a user would give them to transformers."""
+    """Returns the sentences of bench_step.rs as a user would pass them to transformers."""
     sizes = lengths(batch, step)
     masked = masked_rows(batch, sum(sizes))
     width, n_places = common_shape(batch) if side == "compile" else (max(sizes), len(masked))
@@ -52,19 +53,19 @@ def tensors(n_pieces, batch, step, side, device):
     real = ids != PAD
     if side == "authors":
         return ids.to(device), real.long().to(device)
-    places = real.flatten().nonzero().squeeze(1)[masked]  # of masked rows, padding counted
+    places = real.flatten().nonzero().squeeze(1)[masked]  # of the masked rows in the padded batch
     originals = ids.flatten()[places]
     fill = lambda values, extra: torch.nn.functional.pad(values, (0, n_places - len(masked)), value=extra)
     square = real[:, None, None, :].expand(-1, -1, width, -1).contiguous()
-    found = ids, square, real.cumsum(1) * real + PAD, fill(places, 0), fill(originals, -100)  # no loss at -100
+    found = ids, square, real.cumsum(1) * real + PAD, fill(places, 0), fill(originals, -100)  # -100: no loss
     found = [tensor.to(device) for tensor in found]
-    if batch == "full":  # no mask: SDPA may then choose the flash kernel
+    if batch == "full":  # without a mask SDPA may choose the flash kernel
         found[1] = None
     return found
 
 
 class Side:
-    """One side at one shape: its model, and a step for every kind of batch."""
+    """One side at one shape: its model, and its step for every kind of batch."""
 
     def __init__(self, name, shape, what, device, is_tiny):
         self.name, self.what, self.device, self.is_tiny = name, what, device, is_tiny
@@ -73,14 +74,14 @@ class Side:
         with device:
             config = transformers.XLMRobertaConfig(**config, attn_implementation="sdpa")
             self.model = transformers.XLMRobertaForMaskedLM(config)
-        # In ordinary memory until the first step, whose seconds have the way to the card, as ours have.
+        # In CPU memory until the first step, whose time includes the copy to the GPU, as ours does.
         self.model = self.model.cpu().train(self.is_training)
         self.is_bf16 = "tf32" not in name and name != "authors"
         if "tf32" in name:
             torch.set_float32_matmul_precision("high")
         self.work = self.authors if name == "authors" else self.best
         if name.startswith("compile"):
-            backend = "inductor" if device.type == "cuda" else "aot_eager"  # a smoke test has no minutes for C++
+            backend = "inductor" if device.type == "cuda" else "aot_eager"  # compiling C++ takes too long for a smoke test
             self.work = torch.compile(self.best, dynamic=name == "compile-dynamic", backend=backend)
         self.optimiser, self.is_moved, self.n_steps, self.batches = None, False, 0, {}
 
@@ -117,7 +118,7 @@ class Side:
             return
         with torch.inference_mode():
             found = self.work(*b)
-        if self.name != "authors":  # a user wants them there, and ours brings them; theirs stay on the card to the end
+        if self.name != "authors":  # copied to the CPU as ours are; those of the authors stay on the GPU
             [part.cpu() for part in found]
 
     def seconds(self, batch, n):
@@ -129,7 +130,7 @@ class Side:
         return time.perf_counter() - start
 
     def first(self, batch):
-        """Seconds of the first step and of the first five; they are the warm-up."""
+        """Returns the seconds of the first step and of the first five, which are the warm-up."""
         n_distinct = 1 if batch == "full" else N_DISTINCT
         self.batches[batch] = [tensors(self.model.config.vocab_size, batch, step, self.name, self.device)
                                for step in range(n_distinct)]
@@ -148,7 +149,7 @@ class Side:
 
     def measure(self, batch):
         if self.device.type == "cuda" and self.name.startswith("compile"):
-            torch.cuda.reset_peak_memory_stats()  # the batches were compiled one after the other
+            torch.cuda.reset_peak_memory_stats()  # the kinds of batches were compiled one after the other
         one = self.seconds(batch, 1)
         n = 1 if self.is_tiny else max(2, min(RUN_STEPS, int(RUN_SECONDS / one)))
         runs = [1e3 * self.seconds(batch, n) / n for _ in range(1 if self.is_tiny else N_RUNS)]
@@ -166,7 +167,8 @@ def synchronize(device):
 
 
 def seconds_of(run, n, device):
-    """The best of five, `n` at once; replayed as a graph on a card, where launching takes longer than a small product."""
+    """Returns the best time of five, each of `n` runs. On a GPU the runs are replayed as a graph, because launching takes
+    longer than a small product."""
     for _ in range(3):
         run()
     replay, each = run, 1
@@ -188,7 +190,8 @@ def seconds_of(run, n, device):
 
 
 def products(m, inputs, outputs, device):
-    """Seconds of a linear layer's three products in bf16, f32 sums: forward, to the inputs, to the weights."""
+    """Returns the seconds of a linear layer's three products in bf16 with f32 sums: forward, gradient of the inputs, gradient
+    of the weights."""
     make = lambda *size: torch.randn(*size, device=device, dtype=torch.bfloat16)
     x, w, y = make(m, inputs), make(outputs, inputs), make(m, outputs)
     out_x, out_w = torch.empty_like(x), torch.empty_like(w)
@@ -199,7 +202,7 @@ def products(m, inputs, outputs, device):
 
 @torch.inference_mode()
 def bandwidth(device, is_tiny):
-    """Bytes a second of a copy, read and written: as a ceiling, the better of memcpy and a kernel, here times one."""
+    """Returns the bytes that a copy reads and writes a second: the better of memcpy and a kernel (multiplication by 1)."""
     source = torch.ones(1 << (20 if is_tiny else 29), device=device)
     target = torch.empty_like(source)
     ways = (lambda: target.copy_(source)), (lambda: torch.mul(source, 1.0, out=target))
@@ -208,10 +211,10 @@ def bandwidth(device, is_tiny):
 
 @torch.inference_mode()
 def floor(shape, batch, bytes_a_second, device, is_tiny):
-    """The speeds at a shape and batch, and the milliseconds that a step takes at them at least, by part."""
+    """Returns the speeds at a shape and batch, and the least milliseconds that each part of a step takes at these speeds."""
     sizes = dict(SHAPES[shape], **(TINY if is_tiny else {}))
     hidden, inner, n_layers = sizes["hidden_size"], sizes["intermediate_size"], sizes["num_hidden_layers"]
-    vocab = -(-sizes["vocab_size"] // 8) * 8  # the odd number is slower
+    vocab = -(-sizes["vocab_size"] // 8) * 8  # products of an odd size are slower
     steps = [lengths(batch, step) for step in range(N_DISTINCT)]
     rows = round(statistics.mean(sum(step) for step in steps))
     masked = round(statistics.mean(len(masked_rows(batch, sum(step))) for step in steps))
@@ -225,29 +228,29 @@ def floor(shape, batch, bytes_a_second, device, is_tiny):
               "terabytes_a_second": bytes_a_second / 1e12,
               "teraflops": {name: [2 * m * k * n / t / 1e12 for t in times[name]] for name, (m, k, n) in shapes.items()}}
     for what, n_products in (("train", 3), ("generate", 1)):
-        # Attention: two products forward and four back, at the speed of the product to its output.
+        # Attention: two products forward and four backward, at the speed of its output product.
         attention = n_layers * 4 * pairs * hidden * n_products / (2 * rows * hidden**2 / times["output"][0])
         in_layers = sum(sum(times[name][:n_products]) for name in ("qkv", "output", "up", "down"))
         parts = {
             "layers": n_layers * in_layers,
             "attention": attention,
             "head": sum(sum(times[name][:n_products]) for name in ("dense", "head")),
-            # Beyond what the products read and write, in bf16: scores read, to train their errors written.
+            # In addition to the products, in bf16: scores are read, and in training their errors are written.
             "scores": masked * vocab * (4 if what == "train" else 2) / bytes_a_second,
         }
-        if what == "train":  # f32: gradient read; value and two moments read and written; the bf16 copy written
+        if what == "train":  # in f32: reads the gradient, reads and writes value and two moments; writes the bf16 copy
             parts["optimiser"] = (28 + 2) * (vocab * hidden + rest) / bytes_a_second
         result[what] = {name: 1e3 * seconds for name, seconds in parts.items()}
         result[what]["all"] = 1e3 * sum(parts.values())
     return result
 
 
-def say(found):
+def report(found):
     print(json.dumps(found), flush=True)
 
 
 class OutOfTime(BaseException):
-    """No `Exception`, which the compiler would catch."""
+    """Not an `Exception`, which the compiler would catch."""
 
 
 def give_up(*_):
@@ -255,7 +258,7 @@ def give_up(*_):
 
 
 def guarded(kind, run):
-    """What `run` finds, or in what it failed: the other batches go on."""
+    """Returns the result of `run`, or its error, so that the other batches still run."""
     try:
         return run()
     except (Exception, OutOfTime) as error:
@@ -268,7 +271,7 @@ def guarded(kind, run):
 def wait():
     print("ready", flush=True)
     if not sys.stdin.readline():
-        sys.exit("nobody waits for the measurement any more")
+        sys.exit("bench/cuda.py has ended")
 
 
 def ceilings(shapes, device, is_tiny):
@@ -276,7 +279,7 @@ def ceilings(shapes, device, is_tiny):
     speed = bandwidth(device, is_tiny)
     for shape in shapes.split(","):
         for batch in BATCHES:
-            say({"shape": shape, "batch": batch,
+            report({"shape": shape, "batch": batch,
                  **guarded(f"{shape} {batch}", lambda: floor(shape, batch, speed, device, is_tiny))})
 
 
@@ -284,7 +287,7 @@ def bench(arguments, device):
     make = lambda: Side(arguments.side, arguments.shape, arguments.what, device, arguments.tiny)
     firsts, batches = {}, BATCHES
     is_compiled = arguments.side.startswith("compile")
-    if arguments.side == "compile":  # by weight: the limit may cut the later ones off
+    if arguments.side == "compile":  # the most important first: the time limit may cut off the later ones
         batches = ["16", "full", "32"]
     if is_compiled:
         side = make()
@@ -301,7 +304,7 @@ def bench(arguments, device):
     for batch in batches:
         first = firsts[batch] if is_compiled else guarded(batch, lambda: side.first(batch))
         found = first if "error" in first else {**first, **guarded(batch, lambda: side.measure(batch))}
-        say({"batch": batch, **found})
+        report({"batch": batch, **found})
 
 
 def main():
@@ -319,7 +322,7 @@ def main():
     else:
         bench(arguments, device)
     print("end", flush=True)
-    os._exit(0)  # without taking the compiler's processes and the card's memory apart: cuda.py ends them
+    os._exit(0)  # skips the slow clean-up of compiler processes and GPU memory; cuda.py kills them
 
 
 if __name__ == "__main__":

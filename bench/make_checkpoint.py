@@ -1,4 +1,4 @@
-"""Write a random checkpoint at a model's shape, as transformers saves it: make_checkpoint.py SHAPE OUT_FOLDER"""
+"""Writes a random checkpoint in the shape of a model, as transformers saves it: make_checkpoint.py SHAPE OUT_FOLDER"""
 import sys
 from torch_step import model_of
 

@@ -1,8 +1,9 @@
-"""What rounding the inputs of products costs the gradients of the tiny golden models: rounding.py
+"""Measures how rounding the operands of products changes the gradients of the tiny golden models: rounding.py
 
-torch in float64, but for the inputs of products: on the way back all of them in bf16; forward in bf16 too, except those of
-the named kinds, which keep tf32's eleven bits (the others cut off). Prints, for ten batches, the length of the difference of
-all gradients to those without rounding, of their own length. Needs torch, transformers and safetensors.
+Computes in torch with float64 and rounds only the operands of products. In the backward pass all are rounded to bf16. In
+the forward pass the named kinds keep eleven bits as in tf32 (the others are cut off), and the rest is rounded to bf16.
+Prints for ten batches the relative error of all gradients: the norm of the difference to the unrounded gradients,
+divided by their norm. Needs torch, transformers and safetensors.
 """
 import pathlib
 import safetensors.torch, torch, transformers
@@ -27,16 +28,18 @@ def tf32(x):
 
 
 class Linear(torch.autograd.Function):
+    """A linear layer whose operands are rounded."""
+
     @staticmethod
-    def forward(ctx, x, weight, bias, ahead, back):
-        ctx.save_for_backward(back(x), back(weight))
-        ctx.back = back
-        return ahead(x) @ ahead(weight).T + bias
+    def forward(ctx, x, weight, bias, round_forward, round_backward):
+        ctx.save_for_backward(round_backward(x), round_backward(weight))
+        ctx.round_backward = round_backward
+        return round_forward(x) @ round_forward(weight).T + bias
 
     @staticmethod
     def backward(ctx, d):
         x, weight = ctx.saved_tensors
-        rounded = ctx.back(d)
+        rounded = ctx.round_backward(d)
         return rounded @ weight, rounded.flatten(0, -2).T @ x.flatten(0, -2), d.flatten(0, -2).sum(0), None, None
 
 
@@ -44,11 +47,15 @@ def exact(x):
     return x
 
 
-def gradients(model, golden, number, ahead, back):
-    """All gradients of a batch, those of key biases aside, which are exactly zero."""
+def gradients(model, golden, number, forward_rounding, round_backward):
+    """Returns all gradients of a batch except those of key biases, which are exactly zero.
+
+    `forward_rounding` returns the rounding of a layer's forward pass, by its name.
+    """
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.Linear):
-            module.forward = lambda x, m=module, a=ahead(name): Linear.apply(x, m.weight, m.bias, a, back)
+            module.forward = lambda x, m=module, r=forward_rounding(name): Linear.apply(
+                x, m.weight, m.bias, r, round_backward)
     part = {key: golden[f"batch{number}.{key}"].long() for key in ("pieces", "lengths", "masked", "originals")}
     pieces = torch.nn.utils.rnn.pad_sequence(list(torch.split(part["pieces"], part["lengths"].tolist())),
                                              batch_first=True, padding_value=1)
@@ -66,8 +73,8 @@ for name in ("odd", "deep"):
     golden = safetensors.torch.load_file(FOLDER / f"{name}.safetensors")
     model = transformers.XLMRobertaForMaskedLM.from_pretrained(FOLDER / name, attn_implementation="eager").double().eval()
     wanted = [gradients(model, golden, number, lambda _: exact, exact) for number in range(10)]
-    for title, is_finer in KINDS.items():
-        def ahead(name):
-            return exact if is_finer is None else tf32 if is_finer(name) else bf16
-        found = [gradients(model, golden, number, ahead, bf16) for number in range(10)]
+    for title, is_tf32 in KINDS.items():
+        def forward_rounding(name):
+            return exact if is_tf32 is None else tf32 if is_tf32(name) else bf16
+        found = [gradients(model, golden, number, forward_rounding, bf16) for number in range(10)]
         print(f"{name}, {title}:", " ".join(f"{(f - w).norm() / w.norm():.1e}" for f, w in zip(found, wanted)), flush=True)

@@ -1,10 +1,10 @@
 """Trains the same tagger in PyTorch and in melm, in turns: python bench/tagger.py [SEEDS]
 
-mini with a linear head on examples/politics (100 sentences, dev 100, the whole test set), the same settings on both
-sides: AdamW, batch 16, warm-up and linear decay, clipping, the piece table frozen, best epoch by dev F1 every second
-epoch. Ours with a CRF as well. Prints test micro-F1 (seqeval's for PyTorch, ours for ours: they agree) and seconds of
-training; PyTorch's without imports and loading, ours with everything. PYTHON names a Python with torch, transformers
-and seqeval; two threads.
+Trains mini with a linear head on examples/politics (100 sentences, dev 100, the whole test set) with the same settings on
+both sides: AdamW, batch 16, warm-up and linear decay, clipping, a frozen piece table, and the best epoch by dev F1. Ours
+is also trained with a CRF. Prints test micro-F1 (by seqeval for PyTorch, by melm for ours; they agree) and the seconds
+of training: for PyTorch without imports and loading, for ours the whole command. The environment variable PYTHON names a
+Python with torch, transformers and seqeval. Two threads.
 """
 import json, os, pathlib, statistics, subprocess, sys, tempfile, time, tomllib
 

@@ -1,10 +1,10 @@
-"""Score and convert one million sentences with melm and with Python, in one run.
+"""Scores, checks and converts one million sentences with melm, and scores and converts them with Python.
 
     cargo build --release && pip install seqeval && python3 bench/text.py [--sentences N]
 
-The example is repeated to N sentences; predictions are the gold tags with one in twenty disturbed.
-melm is timed as a whole command, from start to exit, on one core, the median of three; seqeval is timed on lists that
-are parsed already, so the ratio understates ours.
+The example corpus is repeated until it has N sentences. Predictions are the gold tags with one in twenty replaced at
+random. For melm the whole command is timed, from start to exit, on one core; the median of three runs counts. For
+seqeval only the scoring of parsed lists is timed, so that the ratio understates our advantage.
 """
 import argparse
 import itertools
@@ -40,7 +40,7 @@ def write(path, sentences, times):
 
 
 def timed(command):
-    """Seconds and peak memory of a command on one core."""
+    """Returns the seconds and the peak memory of a command on one core."""
     start = time.perf_counter()
     process = subprocess.Popen(["taskset", "-c", "0", *map(str, command)],
                                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -50,7 +50,7 @@ def timed(command):
 
 
 def python_convert(source, target):
-    """IOB2 to IOBES, line by line, as a careful user would write it."""
+    """Converts IOB2 to IOBES line by line, as a careful user would write it."""
     with source.open() as lines, target.open("w") as out:
         for blank, group in itertools.groupby(lines, key=lambda line: line == "\n"):
             if blank:
@@ -74,7 +74,7 @@ def main():
     gold = example()
     predicted = disturb(gold, random.Random(1))
     times = max(1, options.sentences // len(gold))
-    # In memory where that is possible: the disk is not what is measured.
+    # In memory if possible: the disk is not measured.
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         folder = pathlib.Path(folder)
@@ -104,7 +104,7 @@ def main():
         python_seconds = time.perf_counter() - start
         same = subprocess.run(["cmp", iobes, folder / "python.conll"], check=False).returncode == 0
 
-        # Imported late: the peak memory of a child starts at that of its parent.
+        # Imported late: the peak memory of a child process starts at that of its parent.
         from seqeval.metrics import f1_score
         y_true = [[tag for _, tag in rows] for rows in gold] * times
         y_pred = [[tag for _, tag in rows] for rows in predicted] * times
@@ -123,8 +123,8 @@ def main():
           f"{size / 1e6 / check:.0f} MB/s")
     print("all runs: " + "; ".join(f"{name} {', '.join(f'{seconds:.2f}' for seconds, _ in found)}"
                                   for name, found in runs.items()))
-    print(f"same F1 ({f1:.6f}) and same converted bytes on both sides; "
-          f"this script's own peak {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB")
+    print(f"F1 ({f1:.6f}) and converted bytes are equal on both sides; "
+          f"peak memory of this script {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6:.1f} GB")
 
 
 main()

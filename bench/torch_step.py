@@ -1,12 +1,12 @@
-"""Times the same step in PyTorch: torch_step.py SHAPE WHAT N, WHAT one of
+"""Times N steps in PyTorch on the batch of bench_step.rs: torch_step.py SHAPE WHAT N. WHAT is one of
 
-train-authors     as their public code: pad to 128, head and loss at every position, torch's Adam
-train-best        trimmed, SDPA, head at the masked rows only, fused AdamW: the best a user could write
-generate-authors  as their public code: the same forward pass, loss and five best pieces at every position
+train-authors     their public code: padded to 128, head and loss at every position, torch's Adam
+train-best        the best that a user could write: trimmed, SDPA, head at the masked rows only, fused AdamW
+generate-authors  their public code: the same forward pass, loss and five best pieces at every position
 generate-best     trimmed, SDPA, the five best pieces at the masked rows only
-ceiling           products at the step's shapes
+ceiling           the products of the step alone
 
-f32, two threads, dropout and clipping on. Prints one line a measurement, for engine.py to read.
+In f32 with two threads, dropout and clipping. Prints one line for each measurement, which engine.py reads.
 """
 import sys, time
 import torch, transformers
@@ -23,7 +23,8 @@ SHAPES = {
 
 
 def batch(n_pieces, width):
-    """The sentences of bench_step.rs, padded to `width`; masked rows of the packed batch, originals there."""
+    """Returns the sentences of bench_step.rs padded to `width`, which of it is not padding, the masked rows of the packed
+    batch, and their original pieces."""
     rows = [[5 + (key * 7919 + i * 104729) % (n_pieces - 5) for i in range(n)] for key, n in enumerate(LENGTHS)]
     padded = torch.tensor([row + [1] * (width - len(row)) for row in rows])
     pieces = torch.tensor(sum(rows, []))
@@ -35,7 +36,7 @@ def timed(n, step):
     for index in range(n + 2):
         start = time.perf_counter()
         step()
-        if index > 1:  # the first ones pay for memory and kernels; the tuned allocator still grows in the second
+        if index > 1:  # the first step allocates and compiles; the tuned allocator still grows in the second
             print(f"seconds {time.perf_counter() - start:.4f}", flush=True)
 
 
@@ -56,7 +57,7 @@ def train_authors(shape, n):
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-5)
     padded, real, _, _ = batch(model.config.vocab_size, 128)
     mask = real.long()
-    # As their trainer.py calls it: the loss is over every position, padding included.
+    # As in their trainer.py: the loss is over every position, with padding.
     timed(n, lambda: finish(model, optimiser, model(padded, mask, labels=padded, output_hidden_states=True).loss))
 
 
@@ -81,8 +82,8 @@ def generate_authors(shape, n):
     model = model_of(shape).eval()
     padded, real, _, _ = batch(model.config.vocab_size, 128)
     mask = real.long()
-    # As their generate.py calls it for entities: with labels, so that the loss is computed too, and the five best at
-    # every position. (Their second pass, with another model for masked context, is not counted.)
+    # As in their generate.py for entities: with labels, so that the loss is computed too, and the five best pieces at
+    # every position. Their second pass, with another model for masked context, is not counted.
     timed(n, lambda: torch.topk(model(padded, mask, labels=padded).logits, k=5, dim=-1))
 
 

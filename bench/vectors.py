@@ -1,10 +1,10 @@
-"""Read word vectors of four languages with melm codemix, 200,000 words x 300 numbers each.
+"""Times melm codemix with word vectors of four languages, 200,000 words with 300 numbers each.
 
     cargo build --release && python3 bench/vectors.py [--words N] [--dimension D] [--folder DIR]
 
-Random vectors as text, as MUSE writes them (needs numpy), plain and gzip, and four corpora whose mentions are made of
-10,000 of the words. What is timed is the whole command, from start to exit: reading, keeping what is needed, the search
-for the most similar mention of every mention, writing. DIR is kept and used again if it is given.
+Writes random vectors as text in the format of MUSE (needs numpy), plain and compressed with gzip, and four corpora whose
+mentions use 10,000 of the words. Times the whole command, from start to exit: reading the vectors, searching for the most
+similar mention of every mention, writing. If DIR is given, it is kept and reused.
 """
 import argparse
 import os
@@ -22,7 +22,7 @@ N_NEEDED, N_TYPES, CHUNK = 10_000, 8, 1_000
 def write_vectors(path, n_words, dimension, seed):
     import numpy as np
     rng = np.random.default_rng(seed)
-    # Nine bytes a number, its space included: text that costs no formatting.
+    # Every number has nine bytes with its space, so that rows are written without formatting.
     pool = np.array([f"{x:.6f} "[:9] if x >= 0 else f"{x:.5f} " for x in rng.uniform(-1, 1, 50_000)], dtype="S9")
     with path.open("wb") as out:
         out.write(f"{n_words} {dimension}\n".encode())
@@ -34,7 +34,7 @@ def write_vectors(path, n_words, dimension, seed):
 
 
 def write_corpus(path, n_words):
-    """A mention of two words in each sentence; the words are spread over the whole file of vectors."""
+    """Writes a mention of two words in each sentence. The words are spread over the whole file of vectors."""
     words = [f"w{at * n_words // N_NEEDED}" for at in range(N_NEEDED)]
     with path.open("w") as out:
         for at in range(0, N_NEEDED, 2):
@@ -60,7 +60,7 @@ def main():
     parser.add_argument("--dimension", type=int, default=300)
     parser.add_argument("--folder", type=pathlib.Path)
     options = parser.parse_args()
-    # In memory where that is possible: the disk is not what is measured.
+    # In memory if possible: the disk is not measured.
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=memory) as temporary:
         folder = options.folder or pathlib.Path(temporary)
@@ -75,7 +75,7 @@ def main():
             runs = [timed(folder, ending) for _ in range(3)]
             seconds, cpu, memory = sorted(runs)[1]
             print(f"{ending:8} {size / 1e9:.2f} GB: {seconds:.2f} s (runs: "
-                  f"{', '.join(f'{run[0]:.2f}' for run in runs)}), {cpu:.2f} s of processor, peak {memory:.3f} GiB")
+                  f"{', '.join(f'{run[0]:.2f}' for run in runs)}), {cpu:.2f} s of CPU time, peak {memory:.3f} GiB")
 
 
 main()

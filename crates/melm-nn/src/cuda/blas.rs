@@ -1,6 +1,7 @@
 //! Matrix products by cuBLASLt. Its choice of algorithm is remembered for each shape.
 #![expect(unsafe_code, reason = "cuBLASLt is a C library")]
 
+use super::plan_key::{PlanKey, round_rows};
 use super::product::{Operand, Product};
 use super::program::Precision;
 use crate::error::Error;
@@ -16,13 +17,8 @@ use std::sync::{Mutex, PoisonError};
 
 /// Bytes of GPU memory that an algorithm may use for partial sums.
 const WORKSPACE_BYTES: usize = 32 << 20;
-/// Row counts are rounded up to a multiple of this when an algorithm is chosen, so that close counts share one.
-const ROW_MULTIPLE: usize = 64;
 /// The number of plans that are kept. Batches of ever new lengths need ever new plans.
 const MAX_PLANS: usize = 4_096;
-/// The largest alignment of addresses, in bytes, that algorithms ask for.
-const ALIGNMENT: u32 = 16;
-
 /// An open cuBLASLt library.
 pub(super) struct Blas {
     handle: sys::cublasLtHandle_t,
@@ -38,20 +34,6 @@ struct Plans {
     exact: HashMap<PlanKey, Option<Plan>>,
     /// The algorithm chosen for a rounded shape.
     chosen: HashMap<PlanKey, sys::cublasLtMatmulAlgo_t>,
-}
-
-/// Everything that the choice of an algorithm depends on.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct PlanKey {
-    sizes: [usize; 3],
-    row_strides: [usize; 3],
-    /// The number of batches and the three strides between them.
-    batches: [usize; 4],
-    is_transposed: [bool; 2],
-    element_size: usize,
-    accumulates: bool,
-    has_bias: bool,
-    alignment: u32,
 }
 
 /// How to compute a product: its description and an algorithm.
@@ -179,7 +161,7 @@ impl Blas {
     ) -> Result<Option<Plan>, CublasError> {
         let mut plan = self.describe(product)?;
         // The algorithm of the rounded shape, whatever was computed before: the same product always gives the same bits.
-        let rounded = rounded(product);
+        let rounded = round_rows(product);
         let rounded_key = PlanKey::new(&rounded);
         if let std::collections::hash_map::Entry::Vacant(entry) = chosen.entry(rounded_key) {
             match self.choose(&self.describe(&rounded)?, key.alignment) {
@@ -370,37 +352,4 @@ impl Layout {
         }
         Ok(layout)
     }
-}
-
-impl PlanKey {
-    fn new(product: &Product) -> Self {
-        let Product { a, b, .. } = product;
-        let addresses = a.values.address | b.values.address | product.out.address;
-        let addresses = addresses | product.bias.address;
-        let alignment =
-            if addresses == 0 { ALIGNMENT } else { 1 << addresses.trailing_zeros().min(4) };
-        Self {
-            sizes: [product.m, product.n, product.k],
-            row_strides: [a.row_stride, b.row_stride, product.out_row_stride],
-            batches: [product.n_batches, a.batch_stride, b.batch_stride, product.out_batch_stride],
-            is_transposed: [a.is_transposed, b.is_transposed],
-            element_size: a.values.element_size,
-            accumulates: product.accumulates,
-            has_bias: product.bias.len > 0,
-            alignment,
-        }
-    }
-}
-
-/// Returns the product with its number of rows rounded up, because rows vary from batch to batch. In the gradient of a
-/// weight the rows are the dimension `k` that is summed over.
-fn rounded(product: &Product) -> Product {
-    let mut rounded = *product;
-    if product.a.is_transposed {
-        rounded.k = product.k.next_multiple_of(ROW_MULTIPLE);
-    } else {
-        rounded.m = product.m.next_multiple_of(ROW_MULTIPLE);
-        rounded.out_batch_stride = rounded.m * product.out_row_stride;
-    }
-    rounded
 }

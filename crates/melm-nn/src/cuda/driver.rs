@@ -75,7 +75,7 @@ unsafe impl Send for DriverGpu {}
 // SAFETY: as above; mutable state is behind locks.
 unsafe impl Sync for DriverGpu {}
 
-/// Names the call that failed.
+/// Converts the result of a driver call; see [`cuda_error`].
 pub(super) fn check(what: &'static str, result: Result<(), DriverError>) -> Result<(), Error> {
     result.map_err(|error| cuda_error(what, &error))
 }
@@ -210,7 +210,9 @@ fn driver_version() -> i32 {
 /// The context must be current.
 fn copy_on(stream: sys::CUstream, from: u64, to: u64, n_bytes: usize) -> Result<(), Error> {
     // SAFETY: the caller owns as many bytes at both addresses.
-    check("a copy within it", unsafe { result::memcpy_dtod_async(to, from, n_bytes, stream) })
+    check("a copy within its memory", unsafe {
+        result::memcpy_dtod_async(to, from, n_bytes, stream)
+    })
 }
 
 /// The context must be current.
@@ -246,7 +248,8 @@ impl Gpu for DriverGpu {
     fn memory(&self) -> Result<(usize, usize), Error> {
         self.bind()?;
         let found = result::mem_get_info();
-        let (free, total) = found.map_err(|error| cuda_error("the size of its memory", &error))?;
+        let (free, total) =
+            found.map_err(|error| cuda_error("a query of its memory size", &error))?;
         let budget = self.budget();
         let left = budget.max.map_or(free, |max| max.saturating_sub(budget.used));
         Ok((free.min(left), total))
@@ -342,7 +345,7 @@ impl Gpu for DriverGpu {
         self.bind()?;
         // SAFETY: the image came from the compiler; the module is never unloaded.
         let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }
-            .map_err(|error| cuda_error("its kernels", &error))?;
+            .map_err(|error| cuda_error("the compiled kernels", &error))?;
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
         program
             .kernels
@@ -351,7 +354,7 @@ impl Gpu for DriverGpu {
                 let name = CString::new(kernel.name()).expect("names have no zeros");
                 // SAFETY: the module was just loaded.
                 let function = unsafe { result::module::get_function(module, name) }
-                    .map_err(|error| cuda_error("a kernel by its name", &error))?;
+                    .map_err(|error| cuda_error("the lookup of a kernel", &error))?;
                 functions.push(function);
                 Ok(Function(functions.len() - 1))
             })

@@ -24,7 +24,8 @@
 //! | `forward.rs`, `backward.rs` | the two passes of the encoder |
 //! | `masked_lm.rs`, `predict.rs` | the masked language model: training and prediction |
 //! | `tagger.rs` | the tagger: training and emissions |
-//! | `product.rs`, `blas.rs` | the description of a matrix product; cuBLASLt |
+//! | `product.rs` | the description of a matrix product |
+//! | `blas.rs`, `plan_key.rs` | matrix products by cuBLASLt; what its choice of algorithm depends on |
 //! | `sums.rs`, `gradients.rs` | sums over rows in a fixed order; the gradients of a step |
 //! | `commands.rs`, `graphs.rs` | recorded commands; runs them as one CUDA graph |
 //! | `adam.rs`, `clip.rs` | the optimiser; gradient clipping |
@@ -48,6 +49,7 @@ mod library;
 mod masked_lm;
 mod memory;
 mod pass;
+mod plan_key;
 mod predict;
 mod product;
 mod program;

@@ -127,5 +127,5 @@ pub(super) const MAX_HIDDEN: usize = 6_144;
 pub(super) const MAX_HEAD_SIZE: usize = 148;
 /// Blocks that share one row of scores; also in `head.cu`.
 pub(super) const SEGMENTS: usize = 8;
-/// The most tags of a CRF; also in `tagger.cu`.
+/// The most tags of a CRF; `MOST_TAGS` in `tagger.cu`.
 pub(super) const MAX_TAGS: usize = 512;

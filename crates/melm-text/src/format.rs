@@ -306,7 +306,7 @@ fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Result<Layout, F
     let from_one = |column: Option<usize>, chosen: usize| match column {
         None => Ok(chosen),
         Some(column) if (1..=n_columns).contains(&column) => Ok(column - 1),
-        Some(column) => Err(Fault::Column { column, n_columns }),
+        Some(column) => Err(Fault::NoSuchColumn { column, n_columns }),
     };
     layout.token = from_one(options.token_column, layout.token)?;
     layout.tag = from_one(options.tag_column, layout.tag)?;
@@ -315,7 +315,7 @@ fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Result<Layout, F
     }
     if layout.token == layout.tag {
         return Err(if n_columns == 1 {
-            Fault::Ragged { found: 1, expected: 2 }
+            Fault::ColumnCount { found: 1, expected: 2 }
         } else {
             Fault::SameColumn { column: layout.tag + 1 }
         });

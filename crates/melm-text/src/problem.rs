@@ -39,10 +39,10 @@ pub enum Fault {
     Binary,
     /// A carriage return is not followed by a line feed.
     #[error("carriage return without a line feed")]
-    Return,
+    CarriageReturn,
     /// A row has another number of columns than the rest of the file.
     #[error("expected {expected} columns, found {found}")]
-    Ragged {
+    ColumnCount {
         /// The columns of this row.
         found: usize,
         /// The columns of other rows.
@@ -56,7 +56,7 @@ pub enum Fault {
     Token(#[from] TokenFault),
     /// The scheme does not allow a tag after the one before it.
     #[error("{found} cannot follow {before} in {scheme}")]
-    Sequence {
+    TagSequence {
         /// The tag, or `the end of the sentence`.
         found: String,
         /// The tag before it, or `the start of a sentence`.
@@ -69,16 +69,16 @@ pub enum Fault {
     MixedLetters,
     /// A line is not JSON, or not an object.
     #[error("not a JSON object: {0}")]
-    Json(String),
+    NotJson(String),
     /// The key of the tokens or of the tags is missing.
     #[error("the object has no key `{0}`")]
     NoKey(String),
     /// The key of the tokens or of the tags occurs twice.
     #[error("the key `{0}` occurs twice")]
-    KeyTwice(String),
+    DuplicateKey(String),
     /// The value of a key has the wrong type.
     #[error("`{key}` is not a list of {expected}")]
-    Value {
+    WrongType {
         /// The key.
         key: String,
         /// The type of the elements that it should have.
@@ -86,10 +86,10 @@ pub enum Fault {
     },
     /// The list of tokens is empty.
     #[error("the sentence has no tokens")]
-    NoToken,
+    NoTokens,
     /// The numbers of tokens and tags differ.
     #[error("{n_tokens} token{} but {n_tags} tag{}", s(*n_tokens), s(*n_tags))]
-    Uneven {
+    TagCount {
         /// The number of tokens.
         n_tokens: usize,
         /// The number of tags.
@@ -97,7 +97,7 @@ pub enum Fault {
     },
     /// A tag id has no name.
     #[error("tag id {id} has no name: {n_names} names are known")]
-    TagId {
+    UnknownTagId {
         /// The tag id.
         id: i64,
         /// The number of names.
@@ -105,7 +105,7 @@ pub enum Fault {
     },
     /// A column of the options does not exist.
     #[error("column {column} does not exist: the rows have {n_columns} column{}", s(*n_columns))]
-    Column {
+    NoSuchColumn {
         /// The column, from 1.
         column: usize,
         /// The number of columns.
@@ -122,7 +122,7 @@ pub enum Fault {
     JsonArray,
     /// The file has no sentences.
     #[error("the file contains no sentences")]
-    NoSentence,
+    NoSentences,
     /// The file has no word vectors.
     #[error("the file contains no word vectors")]
     NoVectors,
@@ -152,11 +152,13 @@ impl Fault {
                 "save the file as UTF-8, for example with `iconv -f UTF-16 -t UTF-8`".into()
             }
             Fault::Binary => "pass a CoNLL or JSON lines file".into(),
-            Fault::Return => "end lines with a line feed, for example with `tr '\\r' '\\n'`".into(),
-            Fault::Ragged { found: 1, .. } => {
+            Fault::CarriageReturn => {
+                "end lines with a line feed, for example with `tr '\\r' '\\n'`".into()
+            }
+            Fault::ColumnCount { found: 1, .. } => {
                 "every row needs a token and a tag; separate sentences by an empty line".into()
             }
-            Fault::Ragged { .. } => {
+            Fault::ColumnCount { .. } => {
                 "every row needs the same columns; if tokens contain spaces, separate the columns \
                  by tabs"
                     .into()
@@ -176,32 +178,32 @@ impl Fault {
                 "remove it, or make it a sentence of its own".into()
             }
             Fault::Token(TokenFault::Break) => "split the token, or replace the character".into(),
-            Fault::Sequence { .. } => {
+            Fault::TagSequence { .. } => {
                 "correct the tag, run `melm convert --repair`, or pass the right scheme with \
                  `--scheme`"
                     .into()
             }
-            Fault::Json(_) => {
+            Fault::NotJson(_) => {
                 "write one whole JSON object on each line, for example with `jq -c .`".into()
             }
             Fault::NoKey(_) => "pass the keys with `--tokens-key` and `--tags-key`".into(),
-            Fault::KeyTwice(_) => "remove one of them".into(),
-            Fault::Value { .. } => {
+            Fault::DuplicateKey(_) => "remove one of them".into(),
+            Fault::WrongType { .. } => {
                 "write tokens as a list of strings, and tags as a list of strings or of ids".into()
             }
-            Fault::NoToken => "remove the line".into(),
-            Fault::Uneven { .. } => "give each token one tag".into(),
-            Fault::TagId { id: -100, .. } => {
+            Fault::NoTokens => "remove the line".into(),
+            Fault::TagCount { .. } => "give each token one tag".into(),
+            Fault::UnknownTagId { id: -100, .. } => {
                 "-100 marks pieces that a trainer skips: export the data before tokenizing it"
                     .into()
             }
-            Fault::TagId { .. } => {
+            Fault::UnknownTagId { .. } => {
                 "pass the names in order with `--names O,B-PER,I-PER,…` or `--names FILE`".into()
             }
             Fault::SameColumn { .. } => {
                 "pass two different columns with `--token-column` and `--tag-column`".into()
             }
-            Fault::Column { .. } => {
+            Fault::NoSuchColumn { .. } => {
                 "columns count from 1; `melm check` shows the columns of a file".into()
             }
             Fault::NoVectors => {
@@ -215,7 +217,7 @@ impl Fault {
             Fault::JsonArray => {
                 "write one object on each line, for example with `jq -c '.[]'`".into()
             }
-            Fault::NoSentence => {
+            Fault::NoSentences => {
                 "a CoNLL file has a token and its tag on each line, and an empty line after each \
                  sentence"
                     .into()

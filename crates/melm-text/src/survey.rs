@@ -62,7 +62,7 @@ impl Survey {
             on_sentence(&record, &types, reader.position());
         }
         if n_sentences == 0 && problems.is_empty() {
-            problems.push(1, 0..0, Fault::NoSentence);
+            problems.push(1, 0..0, Fault::NoSentences);
         }
         let scheme = match options.scheme {
             None => transitions.detect(types.end_letters()),
@@ -144,7 +144,7 @@ fn find_violations(
                 spell(at.checked_sub(1).map(|b| &record.tags[b]), "the start of a sentence");
             let found = spell(record.tags.get(at), "the end of the sentence");
             let span = tag_span(&record, at, &reader);
-            violations.push(record.line_of(at), span, Fault::Sequence { found, before, scheme });
+            violations.push(record.line_of(at), span, Fault::TagSequence { found, before, scheme });
         }
     }
 }

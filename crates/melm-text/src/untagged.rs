@@ -32,6 +32,7 @@ pub fn add_missing_tags(source: &Source, options: &ReadOptions) -> Option<Source
     Some(Source::from_text(source.name(), tagged))
 }
 
+/// Adds a last column of `O`, unless the text has a column of tags.
 fn add_column(text: &str, options: &ReadOptions) -> Option<String> {
     let layout = Layout::detect(text);
     if options.tag_column.is_some() || layout.n_columns > 1 && holds_tags(text, &layout) {
@@ -74,6 +75,7 @@ fn is_row(row: &str, layout: &Layout) -> bool {
         && layout.separator.split(row.trim_end_matches([' ', '\r'])).len() == layout.n_columns
 }
 
+/// Adds a key with `O` for each token to each object without tags.
 fn add_key(text: &str, options: &ReadOptions) -> Option<String> {
     type Object<'t> = std::collections::BTreeMap<String, &'t RawValue>;
     let wanted = options.tags_key.as_deref();

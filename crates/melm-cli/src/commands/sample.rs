@@ -7,9 +7,7 @@ use melm::random::Seed;
 use melm::sample::draw;
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
-use melm_text::{
-    EntityTypes, Format, Problems, ReadOptions, Reader, Record, Source, Survey, Writer,
-};
+use melm_text::{EntityTypes, Format, Problems, Reader, Record, Source, Structure, Survey, Writer};
 
 use crate::args::Sample;
 use crate::failure::Failure;
@@ -30,7 +28,8 @@ pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> 
     survey.require_sound(&source, false)?;
 
     let drawn = draw(survey.n_sentences, command.size as usize, Seed(command.seed));
-    let (numbers, uses_ids) = write(&source, &options, &drawn, Output::create(out, force)?)?;
+    let (numbers, uses_ids) =
+        write(&source, &survey.structure, &drawn, Output::create(out, force)?)?;
     if to_file {
         let head = format!(
             "# sentences of `{}` drawn by melm sample --size {} --seed {}: number, then id if any\n",
@@ -63,13 +62,13 @@ fn write_beside(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
 /// tags are ids.
 fn write(
     source: &Source,
-    options: &ReadOptions,
+    structure: &Structure,
     drawn: &[usize],
     out: Output,
 ) -> Result<(String, bool), Failure> {
     let name = out.name().to_owned();
     let failed = |error| Output::failed(&name, error);
-    let mut reader = Reader::new(source, options)?;
+    let mut reader = Reader::with_structure(source, structure);
     let mut record = Record::default();
     let mut types = EntityTypes::default();
     let mut numbers = String::new();

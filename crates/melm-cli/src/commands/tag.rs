@@ -7,8 +7,7 @@ use melm_nn::device::Device;
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
 use melm_text::{
-    EntityTypes, Format, Problems, ReadOptions, Reader, Record, Source, Survey, Writer,
-    add_missing_tags,
+    EntityTypes, Format, Problems, Reader, Record, Source, Survey, Writer, add_missing_tags,
 };
 
 use crate::args::Tag;
@@ -47,7 +46,7 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
     }
     let out = Output::create(&command.output.out, command.output.force)?;
     let mut progress = Progress::new("tagging", source.text().len(), terminal);
-    let job = Job { command, source, options: &options, survey: &survey, tagger: &tagger };
+    let job = Job { command, source, survey: &survey, tagger: &tagger };
     let said = job.run(&device, out, &mut progress)?;
     drop(progress);
     for line in cuts(said) {
@@ -59,7 +58,6 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
 struct Job<'a> {
     command: &'a Tag,
     source: &'a Source,
-    options: &'a ReadOptions,
     survey: &'a Survey,
     tagger: &'a Tagger,
 }
@@ -73,7 +71,7 @@ impl Job<'_> {
     ) -> Result<Truncation, Failure> {
         let name = out.name().to_owned();
         let failed = |error| Output::failed(&name, error);
-        let mut reader = Reader::new(self.source, self.options)?;
+        let mut reader = Reader::with_structure(self.source, &self.survey.structure);
         let mut writer = self.writer(&reader);
         let mut all = Truncation::default();
         let mut types = EntityTypes::default();

@@ -49,7 +49,7 @@ pub struct Repeats {
 }
 
 /// The number of repeats of each kind that are kept with their position.
-const N_PLACES: usize = 5;
+const N_KEPT: usize = 5;
 
 /// The sentences of all files read so far, as 64-bit digests.
 ///
@@ -63,6 +63,7 @@ pub struct SeenSentences {
     repeats: Repeats,
 }
 
+/// The first sentence with some tokens.
 #[derive(Debug, Clone, Copy)]
 struct FirstOccurrence {
     /// Index into the names of files.
@@ -93,7 +94,7 @@ impl SeenSentences {
         let same_mentions = first.mentions == mentions;
         kind.n += 1;
         kind.n_other_mentions += usize::from(!same_mentions);
-        if kind.first.len() < N_PLACES {
+        if kind.first.len() < N_KEPT {
             let name = self.files[first.file as usize].clone();
             let first = SentenceLocation { file: name, line: first.line as usize };
             kind.first.push(Repeat { line: record.line, first, same_mentions });

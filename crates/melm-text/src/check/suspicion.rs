@@ -16,7 +16,7 @@ const LONG_MENTION: usize = 15;
 /// A type with fewer mentions may be misspelt, and is too rare to learn.
 const FEW_MENTIONS: usize = 3;
 /// The number of places of each kind that are kept.
-const N_PLACES: usize = 5;
+const N_KEPT: usize = 5;
 
 /// Places that look wrong, by kind.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -84,11 +84,12 @@ impl Suspicions {
         self.0.is_empty()
     }
 
-    fn push(&mut self, kind: Suspicion, line: usize, what: impl FnOnce() -> String) {
+    /// Counts an occurrence. Calls `describe` only if the occurrence is kept.
+    fn push(&mut self, kind: Suspicion, line: usize, describe: impl FnOnce() -> String) {
         let found = self.0.entry(kind).or_default();
         found.n += 1;
-        if found.first.len() < N_PLACES {
-            found.first.push((line, what()));
+        if found.first.len() < N_KEPT {
+            found.first.push((line, describe()));
         }
     }
 

@@ -16,12 +16,15 @@ use crate::token::{Token, TokenFault};
 #[derive(Debug)]
 pub struct ConllReader<'t> {
     text: &'t str,
+    /// The byte where the next line starts.
     at: usize,
+    /// The number of the last line read, from 1.
     line: usize,
     layout: Layout,
     /// Tags parsed so far. A lookup for each token needs a fast hasher, and a file made to cause
     /// collisions would only be slow.
     known_tags: FxHashMap<&'t str, Tag>,
+    /// True if the text has a carriage return without a line feed, so that rows must be searched.
     bare_cr: bool,
     lines_after: Vec<&'t str>,
 }
@@ -155,12 +158,12 @@ impl<'t> ConllReader<'t> {
         if self.bare_cr
             && let Some(at) = memchr::memchr(b'\r', text.as_bytes())
         {
-            problems.push(self.line, at..at + 1, Fault::Return);
+            problems.push(self.line, at..at + 1, Fault::CarriageReturn);
             return;
         }
         let expected = self.layout.n_columns;
         if found.n_columns != expected {
-            let fault = Fault::Ragged { found: found.n_columns, expected };
+            let fault = Fault::ColumnCount { found: found.n_columns, expected };
             problems.push(self.line, 0..text.len(), fault);
             return;
         }

@@ -48,7 +48,7 @@ impl<W: Write> ConllWriter<W> {
         types: &EntityTypes,
     ) -> io::Result<()> {
         self.line.clear();
-        self.push_before(record);
+        self.push_lines_before(record);
         let separator = self.separator.unwrap_or(Separator::Tab);
         let scheme = self.scheme.unwrap_or(types.input_spelling());
         for (at, &tag) in tags.iter().enumerate() {
@@ -68,21 +68,22 @@ impl<W: Write> ConllWriter<W> {
             }
             self.line.push(b'\n');
         }
-        self.write_line()
+        self.write_sentence()
     }
 
     /// Writes a sentence from a CoNLL file without any change.
     pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
         self.line.clear();
-        self.push_before(record);
+        self.push_lines_before(record);
         for row in &record.rows {
             self.line.extend_from_slice(row.text.as_bytes());
             self.line.push(b'\n');
         }
-        self.write_line()
+        self.write_sentence()
     }
 
-    fn write_line(&mut self) -> io::Result<()> {
+    /// Ends the sentence with an empty line and writes it.
+    fn write_sentence(&mut self) -> io::Result<()> {
         self.line.push(b'\n');
         if !self.started {
             escape_byte_order_mark(&mut self.line);
@@ -91,7 +92,8 @@ impl<W: Write> ConllWriter<W> {
         self.out.write_all(&self.line)
     }
 
-    fn push_before(&mut self, record: &Record<'_>) {
+    /// Appends the id of a sentence from JSON lines, and the comments and document marks.
+    fn push_lines_before(&mut self, record: &Record<'_>) {
         if record.rows.is_empty()
             && let Some(id) = record.id()
         {

@@ -13,15 +13,15 @@ pub type TagNames = Vec<String>;
 /// has no names or one of them is not a tag.
 pub fn parse_names(text: &str, tags_key: &str) -> Option<TagNames> {
     let names = match serde_json::from_str::<Value>(text) {
-        Ok(Value::Array(items)) => strings(&items)?,
+        Ok(Value::Array(items)) => to_strings(&items)?,
         Ok(value) => find_feature(&value, tags_key)?,
         Err(_) => {
             let names = text.split([',', '\n']).map(|name| name.trim().to_owned());
             names.filter(|name| !name.is_empty()).collect()
         }
     };
-    let sound = !names.is_empty() && names.iter().all(|name| crate::tag::is_tag(name));
-    sound.then_some(names)
+    let is_valid = !names.is_empty() && names.iter().all(|name| crate::tag::is_tag(name));
+    is_valid.then_some(names)
 }
 
 /// Looks for tag names beside `file`: in `FILE.names`, then in the `dataset_info.json` or
@@ -41,7 +41,7 @@ fn find_feature(value: &Value, tags_key: &str) -> Option<TagNames> {
     match value {
         Value::Array(items) => items.iter().find_map(|item| find_feature(item, tags_key)),
         Value::Object(map) => match map.get(tags_key) {
-            Some(feature) => names_in(feature),
+            Some(feature) => find_names(feature),
             None => map.values().find_map(|inner| find_feature(inner, tags_key)),
         },
         _ => None,
@@ -49,18 +49,19 @@ fn find_feature(value: &Value, tags_key: &str) -> Option<TagNames> {
 }
 
 /// Finds the names in the description of a feature: an array, or an object with ids as keys.
-fn names_in(value: &Value) -> Option<TagNames> {
+fn find_names(value: &Value) -> Option<TagNames> {
     let map = value.as_object()?;
     match map.get("names") {
-        Some(Value::Array(items)) => strings(items),
+        Some(Value::Array(items)) => to_strings(items),
         Some(Value::Object(by_id)) => (0..by_id.len())
             .map(|id| Some(by_id.get(&id.to_string())?.as_str()?.to_owned()))
             .collect(),
-        _ => map.values().find_map(names_in),
+        _ => map.values().find_map(find_names),
     }
 }
 
-fn strings(items: &[Value]) -> Option<TagNames> {
+/// Returns the items as strings, or `None` if one of them is not a string.
+fn to_strings(items: &[Value]) -> Option<TagNames> {
     items.iter().map(|item| Some(item.as_str()?.to_owned())).collect()
 }
 

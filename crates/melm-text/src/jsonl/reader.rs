@@ -118,13 +118,16 @@ impl<'t> JsonlReader<'t> {
         let fields: Fields<'t> = serde_json::from_str(line).map_err(|error| {
             let at = line.floor_char_boundary(error.column().saturating_sub(1).min(line.len()));
             let span = at..line.len().min(at + 1);
-            LocatedFault { span, fault: Fault::Json(without_position(&error)) }
+            LocatedFault { span, fault: Fault::NotJson(without_position(&error)) }
         })?;
         record.fields = fields.0;
         let (tokens, span) = find_value(record, line, &self.keys.tokens)?;
         let tokens: Vec<Text<'t>> = serde_json::from_str(tokens).map_err(|_| {
             let key = self.keys.tokens.clone();
-            LocatedFault { span: span.clone(), fault: Fault::Value { key, expected: "strings" } }
+            LocatedFault {
+                span: span.clone(),
+                fault: Fault::WrongType { key, expected: "strings" },
+            }
         })?;
         record.tokens.extend(tokens.into_iter().map(|token| token.0));
         self.read_tags(line, record, types)?;
@@ -139,10 +142,10 @@ impl<'t> JsonlReader<'t> {
         }
         if record.tokens.len() != record.tags.len() {
             let (n_tokens, n_tags) = (record.tokens.len(), record.tags.len());
-            return Err(LocatedFault { span, fault: Fault::Uneven { n_tokens, n_tags } });
+            return Err(LocatedFault { span, fault: Fault::TagCount { n_tokens, n_tags } });
         }
         if record.tokens.is_empty() {
-            return Err(LocatedFault { span, fault: Fault::NoToken });
+            return Err(LocatedFault { span, fault: Fault::NoTokens });
         }
         Ok(true)
     }
@@ -166,13 +169,14 @@ impl<'t> JsonlReader<'t> {
         }
         let ids: Vec<i64> = serde_json::from_str(tags).map_err(|_| {
             let key = self.keys.tags.clone();
-            located(Fault::Value { key, expected: "strings or ids" })
+            located(Fault::WrongType { key, expected: "strings or ids" })
         })?;
         self.uses_ids = true;
         let names = self.names.as_deref().unwrap_or_default();
         for id in ids {
             let name = usize::try_from(id).ok().and_then(|id| names.get(id));
-            let name = name.ok_or_else(|| located(Fault::TagId { id, n_names: names.len() }))?;
+            let name =
+                name.ok_or_else(|| located(Fault::UnknownTagId { id, n_names: names.len() }))?;
             record.tags.push(parse(name, types)?);
         }
         Ok(())
@@ -194,11 +198,11 @@ fn find_value<'t>(
             Ok((raw, start..start + raw.len()))
         }
         (None, _) => Err(whole_line(Fault::NoKey(key.to_owned()))),
-        _ => Err(whole_line(Fault::KeyTwice(key.to_owned()))),
+        _ => Err(whole_line(Fault::DuplicateKey(key.to_owned()))),
     }
 }
 
-/// The message of `error` without the line and column, which are reported apart.
+/// The message of `error` without the line and column, which are reported separately.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()

@@ -57,7 +57,7 @@ impl Scores {
             on_progress(readers[0].position());
         }
         if n_sentences == 0 && problems[0].is_empty() {
-            problems[0].push(1, 0..0, Fault::NoSentence);
+            problems[0].push(1, 0..0, Fault::NoSentences);
         }
         for (source, problems) in sources.into_iter().zip(problems) {
             if !problems.is_empty() {
@@ -80,7 +80,8 @@ pub fn strict_scheme(gold: FileInput<'_>, predicted: FileInput<'_>) -> Result<Sc
         let mut foreign = None;
         Survey::read(source, options, |record, types, _| {
             if foreign.is_none() {
-                let is_foreign = |tag: &Tag| matches!(tag, Tag::In(part, _) if !scheme.uses(*part));
+                let is_foreign =
+                    |tag: &Tag| matches!(tag, Tag::In(prefix, _) if !scheme.uses(*prefix));
                 foreign = record.tags.iter().position(is_foreign).map(|at| {
                     let tag = types.spell(record.tags[at], types.input_spelling()).to_string();
                     (tag, source.name().to_owned(), record.line_of(at))

@@ -11,7 +11,7 @@ use std::ops::{Deref, DerefMut};
 
 /// An array of `f32` at a fixed address, aligned to a cache line. All numbers are zero at first.
 #[derive(Default)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     map: Option<MmapMut>,
     len: usize,
 }
@@ -21,7 +21,7 @@ impl Buffer {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the size in bytes overflows or the system refuses the memory.
-    pub fn zeros(len: usize) -> Result<Self, Error> {
+    pub(crate) fn zeros(len: usize) -> Result<Self, Error> {
         if len == 0 {
             return Ok(Self::default());
         }
@@ -41,7 +41,7 @@ impl Buffer {
     /// # Panics
     /// If the memory cannot be had, as `Vec::reserve`. Only activations of a pass are reserved like this; parameters,
     /// gradients and moments, which are larger, are allocated by [`Self::zeros`] before any pass.
-    pub fn reserve(&mut self, len: usize) {
+    pub(crate) fn reserve(&mut self, len: usize) {
         if self.len < len {
             *self = Self::zeros(len).unwrap_or_else(|error| panic!("{error}"));
         }

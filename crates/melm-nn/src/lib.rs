@@ -1,12 +1,36 @@
-//! The tensor engine: XLM-R forward and backward over packed rows.
+//! The tensor engine of `melm`: XLM-R, trained and run on the CPU or on an NVIDIA GPU.
 //!
-//! A batch is a list of pieces with the ends of its sentences ([`packed`]); a row of every matrix is one piece, and
-//! padding exists nowhere. [`encoder`] turns pieces into hidden rows, and gradients of hidden rows into gradients of
-//! parameters; [`mlm`] puts the tied masked-LM head on top, at the masked rows only; [`tagger`] a linear layer at the
-//! first pieces of tokens, with a softmax or a [`crf`] over it. Beside them, for baselines that write whole sentences:
-//! [`lstm`], a language model, and [`seq2seq`], an mBART; guesses are drawn by [`draw`]. Parameters lie in one block, by their Hugging Face names
-//! ([`params`]); the piece table's gradient is never written out, and [`optim`] is exact Adam all the same. Everything
-//! runs on a [`device`], in memory that the first step allocates.
+//! The crate opens Hugging Face model folders, computes predictions and gradients, updates parameters with Adam, and saves
+//! folders that Python opens again. Tests compare every number with PyTorch and transformers. Results do not depend on the
+//! number of threads.
+//!
+//! # Predict a masked piece
+//!
+//! ```
+//! use melm_nn::device::Device;
+//! use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
+//! use melm_nn::weights::Checkpoint;
+//!
+//! # let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/weights/f32");
+//! let checkpoint = Checkpoint::open(folder.as_ref())?; // config.json and model.safetensors
+//! let model = MaskedLm::open(&checkpoint, 0, 1)?; // no added pieces
+//!
+//! let mut batch = MaskedBatch::default();
+//! batch.sentences.push(&[0, 7, 4, 2], 0); // <s>, a piece, the mask, </s>
+//! batch.positions.push(2); // the row of the mask
+//!
+//! let mut tape = MaskedLmTape::for_prediction(model.config());
+//! let mut out = Predictions::default();
+//! model.predict(&Device::cpu(2), &batch, 3, &mut tape, &mut out)?;
+//! for candidate in out.row(0) {
+//!     println!("piece {} has log-probability {}", candidate.piece, candidate.log_probability);
+//! }
+//! # assert_eq!(out.row(0).len(), 3);
+//! # assert!(out.row(0).is_sorted_by(|a, b| a.log_probability >= b.log_probability));
+//! # Ok::<(), melm_nn::Error>(())
+//! ```
+//!
+//! # Train
 //!
 //! ```
 //! use melm_nn::config::Config;
@@ -19,7 +43,7 @@
 //! let config = Config { vocab_size: 50, hidden_size: 16, n_layers: 1, n_heads: 2, ..Config::default() };
 //! let mut model = MaskedLm::random(&config, 1)?;
 //! let mut batch = MaskedBatch::default();
-//! batch.sentences.push(&[0, 10, 4, 12, 2], 0); // piece 4 hides piece 11
+//! batch.sentences.push(&[0, 10, 4, 12, 2], 0); // piece 4 masks piece 11
 //! batch.positions.push(2);
 //! batch.originals.push(11);
 //!
@@ -38,16 +62,38 @@
 //! assert_eq!(out.row(0)[0].piece, 11);
 //! # Ok::<(), melm_nn::Error>(())
 //! ```
+//!
+//! # Main types
+//!
+//! | Type | Purpose |
+//! | --- | --- |
+//! | [`Device`](device::Device) | the CPU with its threads, or a GPU |
+//! | [`Checkpoint`](weights::Checkpoint), [`Config`](config::Config) | an opened model folder and its configuration |
+//! | [`MaskedLm`](mlm::MaskedLm) | XLM-R with the masked-LM head |
+//! | [`Tagger`](tagger::Tagger) | XLM-R with a linear layer at the first piece of each token, and a softmax or a CRF ([`crf`]) |
+//! | [`LstmLm`](lstm::LstmLm), [`Seq2Seq`](seq2seq::Seq2Seq) | an LSTM language model and an mBART, for baselines that write whole sentences |
+//! | [`Packed`](packed::Packed) | a batch: the pieces of all sentences one after the other, without padding |
+//! | [`Parameters`](params::Parameters), [`Gradients`](gradients::Gradients) | the tensors of a model by their Hugging Face names, and their gradients |
+//! | [`Adam`](optim::Adam) | the optimiser, exactly as in torch |
+//! | [`Error`] | the error of every fallible function |
+//!
+//! # Design
+//!
+//! - One row of a matrix is one piece. There are no padding rows.
+//! - The head is computed at the masked rows only. The gradient of the piece table is stored as factors and never as a dense
+//!   matrix; Adam reads it block by block.
+//! - A pass writes to a tape that is reused. After the first step nothing is allocated.
+//! - The split of a computation into tasks depends on its shape alone, so every number of threads gives the same bits.
 
-pub mod buffer;
+mod buffer;
 pub mod config;
 pub mod crf;
 pub mod cuda;
 pub mod device;
 pub mod draw;
 pub mod dropout;
-pub mod encoder;
-pub mod error;
+mod encoder;
+mod error;
 pub mod gradients;
 pub mod isa;
 pub mod lstm;

@@ -48,7 +48,7 @@ impl Parameters {
     ///
     /// # Errors
     /// As [`Self::with_head`].
-    pub fn zeros(config: &Config) -> Result<Self, Error> {
+    pub(crate) fn zeros(config: &Config) -> Result<Self, Error> {
         Self::with_head(config, tensor_shapes(config, ModelPart::LmHead))
     }
 
@@ -56,7 +56,7 @@ impl Parameters {
     ///
     /// # Errors
     /// [`Error::Limit`] if the encoder has too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
-    pub fn with_head(config: &Config, head: Vec<TensorShape>) -> Result<Self, Error> {
+    pub(crate) fn with_head(config: &Config, head: Vec<TensorShape>) -> Result<Self, Error> {
         Error::check_limit("num_hidden_layers", config.n_layers, MOST_LAYERS)?;
         let mut shapes = tensor_shapes(config, ModelPart::Encoder);
         shapes.extend(head);

@@ -171,7 +171,7 @@ impl Cuda {
         self.gpu.download(0, &mut [])
     }
 
-    /// Measures the speed of a product of a layer, in operations a second, as [`crate::ceiling::LinearProbe`] does for the
+    /// Measures the speed of a product of a layer, in operations a second, as [`crate::probe::LinearProbe`] does for the
     /// CPU.
     pub fn measure_flops(&self, config: &Config, n_rows: usize) -> Result<f64, Error> {
         let kernels = self.kernels(config)?;

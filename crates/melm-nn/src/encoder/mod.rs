@@ -7,7 +7,7 @@ mod backward;
 mod forward;
 mod tape;
 
-pub use tape::EncoderTape;
+pub(crate) use tape::EncoderTape;
 pub(crate) use tape::NormTape;
 
 use crate::config::Config;

@@ -15,7 +15,8 @@ pub(crate) mod shards;
 mod state;
 
 pub use checkpoint::Checkpoint;
-pub use names::{ModelPart, TensorShape, tensor_shapes};
+pub use names::ModelPart;
+pub(crate) use names::{TensorShape, tensor_shapes};
 pub(crate) use save::save_folder;
 pub use save::{Tensor, save};
 pub use state::ParameterSnapshot;

@@ -13,22 +13,15 @@ pub enum ModelPart {
 
 /// The name of a tensor and the shape that the configuration gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TensorShape {
+pub(crate) struct TensorShape {
     /// The Hugging Face name.
-    pub name: String,
+    pub(crate) name: String,
     /// Outermost dimension first.
-    pub shape: Vec<usize>,
+    pub(crate) shape: Vec<usize>,
 }
 
 /// Lists the tensors of a part, in the order of the forward pass.
-///
-/// ```
-/// use melm_nn::{config::Config, weights::{ModelPart, tensor_shapes}};
-/// let encoder = tensor_shapes(&Config::default(), ModelPart::Encoder);
-/// assert_eq!(encoder[0].name, "roberta.embeddings.word_embeddings.weight");
-/// assert_eq!(encoder[0].shape, [250_002, 768]);
-/// ```
-pub fn tensor_shapes(config: &Config, part: ModelPart) -> Vec<TensorShape> {
+pub(crate) fn tensor_shapes(config: &Config, part: ModelPart) -> Vec<TensorShape> {
     match part {
         ModelPart::Encoder => encoder(config),
         ModelPart::LmHead => lm_head(config),
@@ -117,6 +110,9 @@ mod tests {
         };
         // transformers: sum(p.numel()) of XLMRobertaForMaskedLM at this config is 278,295,186.
         assert_eq!(count(ModelPart::Encoder) + count(ModelPart::LmHead), 278_295_186);
+        let first = &tensor_shapes(&Config::default(), ModelPart::Encoder)[0];
+        assert_eq!(first.name, "roberta.embeddings.word_embeddings.weight");
+        assert_eq!(first.shape, [250_002, 768]);
     }
 
     #[test]

@@ -79,7 +79,7 @@ impl Gradients {
     }
 
     /// Allocates gradients in the memory of a GPU.
-    pub(crate) fn on(
+    pub(crate) fn allocate_on_gpu(
         &mut self,
         cuda: &Cuda,
         kernels: &Arc<Kernels>,

@@ -38,9 +38,9 @@ pub struct Parameters {
     by_name: BTreeMap<String, usize>,
     table: usize,
     /// The same values in GPU memory, once a GPU has used them.
-    mirror: Mutex<Option<Arc<GpuWeights>>>,
+    on_gpu: Mutex<Option<Arc<GpuWeights>>>,
     /// True if the GPU has changed its copy since.
-    is_behind: bool,
+    is_newer_on_gpu: bool,
 }
 
 impl Parameters {
@@ -80,8 +80,8 @@ impl Parameters {
             table: list.len() - 1,
             list,
             by_name,
-            mirror: Mutex::default(),
-            is_behind: false,
+            on_gpu: Mutex::default(),
+            is_newer_on_gpu: false,
         })
     }
 
@@ -140,89 +140,101 @@ impl Parameters {
     }
 
     pub(crate) fn values(&self) -> &[f32] {
-        assert!(!self.is_behind, "parameters trained on a GPU are fetched before they are read");
+        assert!(
+            !self.is_newer_on_gpu,
+            "parameters trained on a GPU are fetched before they are read"
+        );
         &self.values
     }
 
     pub(crate) fn values_mut(&mut self) -> &mut [f32] {
-        assert!(!self.is_behind, "parameters trained on a GPU are fetched before they are changed");
-        *self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
+        assert!(
+            !self.is_newer_on_gpu,
+            "parameters trained on a GPU are fetched before they are changed"
+        );
+        *self.on_gpu.get_mut().unwrap_or_else(PoisonError::into_inner) = None;
         &mut self.values
     }
 
     /// Returns some of the values, from GPU memory if that copy is newer.
     pub(crate) fn read(&self, range: &Range<usize>) -> Result<Cow<'_, [f32]>, Error> {
-        if !self.is_behind {
+        if !self.is_newer_on_gpu {
             return Ok(Cow::Borrowed(&self.values[range.clone()]));
         }
         let mut values = zeroed_vec(range.len())?;
-        let mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
-        mirror
+        let on_gpu = self.on_gpu.lock().unwrap_or_else(PoisonError::into_inner);
+        on_gpu
             .as_ref()
-            .expect("parameters that are behind have GPU weights")
+            .expect("parameters that are newer on a GPU have weights there")
             .download(range, &mut values)?;
         Ok(Cow::Owned(values))
     }
 
     /// Copies the parameters back from GPU memory if that copy is newer. The GPU keeps its copy.
     pub fn fetch(&mut self) -> Result<(), Error> {
-        if self.is_behind {
+        if self.is_newer_on_gpu {
             let range = 0..self.values.len();
-            let mirror = self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner);
-            let weights = mirror.as_ref().expect("parameters that are behind have GPU weights");
+            let on_gpu = self.on_gpu.get_mut().unwrap_or_else(PoisonError::into_inner);
+            let weights =
+                on_gpu.as_ref().expect("parameters that are newer on a GPU have weights there");
             weights.download(&range, &mut self.values)?;
-            self.is_behind = false;
+            self.is_newer_on_gpu = false;
         }
         Ok(())
     }
 
-    /// Copies newer parameters within GPU memory to `twin`. Returns false if the GPU has none or too little room.
-    pub(crate) fn keep_on_gpu(&self, twin: &mut Option<GpuWeights>) -> Result<bool, Error> {
-        if !self.is_behind {
+    /// Copies newer parameters within GPU memory to `copy`. Returns false if the GPU has none or too little room.
+    pub(crate) fn keep_on_gpu(&self, copy: &mut Option<GpuWeights>) -> Result<bool, Error> {
+        if !self.is_newer_on_gpu {
             return Ok(false);
         }
-        let mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
-        let weights = mirror.as_ref().expect("parameters that are behind have GPU weights");
-        if let Some(twin) = twin.as_ref().filter(|twin| twin.has_layout_of(weights)) {
-            twin.copy_from(weights)?;
+        let on_gpu = self.on_gpu.lock().unwrap_or_else(PoisonError::into_inner);
+        let weights =
+            on_gpu.as_ref().expect("parameters that are newer on a GPU have weights there");
+        if let Some(copy) = copy.as_ref().filter(|copy| copy.has_layout_of(weights)) {
+            copy.copy_from(weights)?;
             return Ok(true);
         }
-        *twin = weights.duplicate()?;
-        Ok(twin.is_some())
+        *copy = weights.duplicate()?;
+        Ok(copy.is_some())
     }
 
-    /// Restores the parameters from `twin`, in GPU memory if they still live on the same GPU.
-    pub(crate) fn restore_on_gpu(&mut self, twin: &GpuWeights) -> Result<(), Error> {
-        let mirror = self.mirror.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(weights) = mirror.as_ref().filter(|weights| weights.has_layout_of(twin)) {
-            self.is_behind = true;
-            return weights.copy_from(twin);
+    /// Restores the parameters from `copy`, in GPU memory if they still live on the same GPU.
+    pub(crate) fn restore_on_gpu(&mut self, copy: &GpuWeights) -> Result<(), Error> {
+        let on_gpu = self.on_gpu.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if let Some(weights) = on_gpu.as_ref().filter(|weights| weights.has_layout_of(copy)) {
+            self.is_newer_on_gpu = true;
+            return weights.copy_from(copy);
         }
-        *mirror = None;
-        self.is_behind = false;
-        twin.download(&(0..self.values.len()), &mut self.values)
+        *on_gpu = None;
+        self.is_newer_on_gpu = false;
+        copy.download(&(0..self.values.len()), &mut self.values)
     }
 
     /// Returns the copy in GPU memory, uploading it on first use.
-    pub(crate) fn on(&self, cuda: &Cuda, kernels: &Kernels) -> Result<Arc<GpuWeights>, Error> {
-        let mut mirror = self.mirror.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(weights) = &*mirror
+    pub(crate) fn gpu_weights(
+        &self,
+        cuda: &Cuda,
+        kernels: &Kernels,
+    ) -> Result<Arc<GpuWeights>, Error> {
+        let mut on_gpu = self.on_gpu.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(weights) = &*on_gpu
             && weights.is_on(cuda)
         {
             return Ok(Arc::clone(weights));
         }
         assert!(
-            !self.is_behind,
+            !self.is_newer_on_gpu,
             "parameters trained on one GPU are fetched before another GPU uses them"
         );
         let weights = Arc::new(GpuWeights::upload(cuda, kernels, self)?);
-        *mirror = Some(Arc::clone(&weights));
+        *on_gpu = Some(Arc::clone(&weights));
         Ok(weights)
     }
 
     /// Notes that the GPU has changed its copy.
-    pub(crate) fn fall_behind(&mut self) {
-        self.is_behind = true;
+    pub(crate) fn mark_changed_on_gpu(&mut self) {
+        self.is_newer_on_gpu = true;
     }
 
     /// Returns true if any tensor inside `range` is trained.

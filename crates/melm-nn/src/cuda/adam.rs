@@ -158,7 +158,7 @@ impl Cuda {
     ) -> Result<bool, Error> {
         let Some(gpu_gradients) = gradients.gpu() else { return Ok(false) };
         let kernels = gpu_gradients.kernels.recording();
-        let weights = parameters.on(self, &gpu_gradients.kernels)?;
+        let weights = parameters.gpu_weights(self, &gpu_gradients.kernels)?;
         let mut step = AdamStep {
             kernels: &kernels,
             weights: &weights,
@@ -362,7 +362,7 @@ impl Cuda {
         gradients: &Gradients,
     ) -> Result<Vec<f32>, Error> {
         let Some(gradients) = gradients.gpu() else { return Ok(Vec::new()) };
-        let weights = parameters.on(self, &gradients.kernels)?;
+        let weights = parameters.gpu_weights(self, &gradients.kernels)?;
         let mut moments = GpuMoments::upload(self, [&[], &[]])?;
         AdamStep {
             kernels: &gradients.kernels,

@@ -61,9 +61,9 @@ impl Cuda {
         gradients: Option<&mut Gradients>,
     ) -> Result<PassSetup<'a>, Error> {
         let kernels = self.kernels(encoder.config())?;
-        let weights = parameters.on(self, &kernels)?;
+        let weights = parameters.gpu_weights(self, &kernels)?;
         if let Some(gradients) = gradients {
-            gradients.on(self, &kernels, parameters)?;
+            gradients.allocate_on_gpu(self, &kernels, parameters)?;
         }
         let mut workspace = self.workspace();
         workspace.staging.clear();

@@ -199,7 +199,7 @@ impl Adam {
         let rule = self.rule(rate, None);
         let moments = self.gpu.as_mut().expect("just made");
         match cuda.adam_step(rule, self.settings.max_norm, parameters, gradients, moments) {
-            Ok(true) => parameters.fall_behind(),
+            Ok(true) => parameters.mark_changed_on_gpu(),
             Ok(false) => {}
             Err(error) => {
                 self.n_steps -= 1;

@@ -58,8 +58,8 @@ impl Parameters {
     /// # Errors
     /// If the GPU fails.
     pub fn restore_snapshot(&mut self, kept: &ParameterSnapshot) -> Result<(), Error> {
-        if let Some(twin) = &kept.on_gpu {
-            return self.restore_on_gpu(twin);
+        if let Some(copy) = &kept.on_gpu {
+            return self.restore_on_gpu(copy);
         }
         self.fetch()?;
         self.values_mut()[..kept.here.len()].copy_from_slice(&kept.here);

@@ -6,7 +6,7 @@ use melm_text::{Corpus, EntityType, Mention};
 
 use super::data::gathered;
 use crate::Error;
-use melm::baselines::substituted;
+use melm::baselines::substitute_mentions;
 use melm::draft::Donor;
 use melm::random::StreamKey;
 
@@ -46,7 +46,7 @@ pub(crate) fn extended(
             Some(Donor { sentence: *sentence, tokens: mention.tokens.clone() })
         });
         let donors: Vec<_> = donors.collect();
-        substituted(&both, source, 1, &donors).sentence
+        substitute_mentions(&both, source, 1, &donors).sentence
     };
     let sentences = both.sentences()[..n_gold].iter().cloned().chain(sources.map(draft)).collect();
     Ok(Corpus::new(both.types().clone(), both.scheme(), sentences).expect("tags stay valid"))

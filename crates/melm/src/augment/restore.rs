@@ -3,7 +3,7 @@
 use melm_text::{Corpus, Language, LanguagePart, Mention, Sentence, Tag, Token};
 
 use super::{DraftRecord, ReplacedRecord};
-use crate::baselines::{substituted, swapped};
+use crate::baselines::{substitute_mentions, swap_tokens};
 use crate::draft::{Donor, Draft, Replacement, Swap};
 
 impl DraftRecord {
@@ -23,7 +23,7 @@ impl DraftRecord {
         let has_donors = self.replaced.iter().any(|one| one.donor.is_some());
         let draft = match (has_donors, self.swapped.is_empty()) {
             (true, _) => self.taken(&self.replaced, place, corpus)?,
-            (false, false) => swapped(corpus, source, self.round, self.swaps(source, corpus)?),
+            (false, false) => swap_tokens(corpus, source, self.round, self.swaps(source, corpus)?),
             (false, true) => self.guessed(base, place, corpus)?,
         };
         let mixed = before.map_or(Vec::new(), |draft| draft.replacements);
@@ -103,7 +103,7 @@ impl DraftRecord {
             donors[one.mention] = Some(Donor { sentence: from, ..donor.clone() });
             similarities.push(one.similarity);
         }
-        let mut draft = substituted(corpus, source, round, &donors);
+        let mut draft = substitute_mentions(corpus, source, round, &donors);
         for (replacement, similarity) in draft.replacements.iter_mut().zip(similarities) {
             replacement.similarity = similarity;
         }

@@ -9,6 +9,6 @@ pub(crate) use daga::Daga;
 pub use daga::{DagaSettings, UnknownTokens};
 pub(crate) use mulda::{Mulda, MuldaModel};
 pub use mulda::{MuldaSettings, NO_PRETRAINING, PretrainedSeq2Seq};
-pub(crate) use replace_tokens::{ReplaceTokens, swapped};
+pub(crate) use replace_tokens::{ReplaceTokens, swap_tokens};
 pub(crate) use substitute::Substitute;
-pub use substitute::{SubstituteSettings, substituted};
+pub use substitute::{SubstituteSettings, substitute_mentions};

@@ -46,7 +46,7 @@ impl<'a> ReplaceTokens<'a> {
             .filter(|(_, sentence)| sentence.mentions().next().is_some())
             .map(|(source, sentence)| {
                 let swaps = self.draw(sentence, key.at(source as u64));
-                swapped(self.corpus, source, round, swaps)
+                swap_tokens(self.corpus, source, round, swaps)
             })
             .collect()
     }
@@ -66,7 +66,7 @@ impl<'a> ReplaceTokens<'a> {
 }
 
 /// Makes the draft of sentence `source` in which tokens are replaced, together with their columns.
-pub(crate) fn swapped(corpus: &Corpus, source: usize, round: u32, swaps: Vec<Swap>) -> Draft {
+pub(crate) fn swap_tokens(corpus: &Corpus, source: usize, round: u32, swaps: Vec<Swap>) -> Draft {
     let (sentences, own) = (corpus.sentences(), &corpus.sentences()[source]);
     let stretches = swaps.iter().map(|swap| {
         let Swap { token, sentence, from } = *swap;

@@ -72,13 +72,18 @@ impl<'a> Substitute<'a> {
             })
         });
         let donors: Vec<_> = donors.collect();
-        substituted(self.corpus, source, round, &donors)
+        substitute_mentions(self.corpus, source, round, &donors)
     }
 }
 
 /// Makes the draft of sentence `source` in which mentions are replaced by their donors. `donors` has one entry for each
 /// mention of the sentence; `None` keeps the mention.
-pub fn substituted(corpus: &Corpus, source: usize, round: u32, donors: &[Option<Donor>]) -> Draft {
+pub fn substitute_mentions(
+    corpus: &Corpus,
+    source: usize,
+    round: u32,
+    donors: &[Option<Donor>],
+) -> Draft {
     let sentences = corpus.sentences();
     let tokens_of = |sentence: usize, tokens: &Range<usize>| {
         sentences[sentence].tokens()[tokens.clone()].to_vec()

@@ -7,7 +7,7 @@ use melm_text::{Corpus, EntityType, Language, Sentence, Token};
 
 use super::{CodemixSettings, Lexicon, LexiconCounts, MentionVectors, NearestMention};
 use crate::Error;
-use crate::baselines::substituted;
+use crate::baselines::substitute_mentions;
 use crate::draft::{Donor, Draft};
 use crate::random::{Generator, StreamKey};
 
@@ -80,7 +80,7 @@ impl<'a> Codemix<'a> {
             if chosen.iter().any(Option::is_some) {
                 let donors: Vec<_> =
                     chosen.iter().map(|one| one.as_ref().map(|(donor, _)| donor.clone())).collect();
-                let mut draft = substituted(corpus, source, round, &donors);
+                let mut draft = substitute_mentions(corpus, source, round, &donors);
                 let cosines = chosen.into_iter().flatten().map(|(_, cosine)| cosine);
                 for (replacement, cosine) in draft.replacements.iter_mut().zip(cosines) {
                     replacement.similarity = cosine;

@@ -126,7 +126,7 @@ fn fetch_file(
     }
     let blob = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
     for path in [path, blob] {
-        // Where the cache has no links, the two paths are the same and the file is already gone.
+        // If the cache has no links, the two paths are the same and the file is already gone.
         let _ = std::fs::remove_file(path);
     }
     Err(Error::FetchedLength { name: name.to_owned(), file: file.to_owned(), found, expected })

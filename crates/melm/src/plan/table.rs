@@ -73,7 +73,7 @@ impl PlanTable {
             table.insert(words.to_owned(), value);
             return Ok(());
         }
-        let unknown = self.unknown(key);
+        let unknown = self.unknown_key(key);
         let mut parts = key.split('.');
         let mut place = parts.next().and_then(|part| self.table.get_mut(part));
         for part in parts {
@@ -92,7 +92,7 @@ impl PlanTable {
         }
     }
 
-    fn unknown(&self, key: &str) -> Error {
+    fn unknown_key(&self, key: &str) -> Error {
         let mut keys = Vec::new();
         list_keys(&self.table, "", &mut keys);
         let nearest = keys.iter().min_by_key(|known| distance(known, key));
@@ -130,7 +130,7 @@ fn list_keys(table: &Table, prefix: &str, keys: &mut Vec<String>) {
     }
 }
 
-/// How many letters have to be changed, added or taken away (Levenshtein).
+/// The Levenshtein distance: the number of letters to change, insert or delete.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

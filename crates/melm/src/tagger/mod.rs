@@ -1,6 +1,6 @@
 //! The tagger: a pretrained encoder that is trained on a corpus and then tags sentences.
 //!
-//! It is the judge of the filter (section 2.4) and the model whose F1 the paper reports. A tagger has one scheme, one set
+//! The tagger is the judge of the filter (section 2.4) and the model whose F1 the paper reports. A tagger has one scheme, one set
 //! of tags, and a linear head or a CRF over the first piece of every token.
 
 mod encode;

@@ -1,4 +1,4 @@
-//! What the training loop needs from a model and its examples, and the part of a step that all models share.
+//! The interface between the training loop and a model, and the part of a step that all models share.
 
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
@@ -97,7 +97,7 @@ pub(crate) struct Evaluation {
     pub(crate) value: f64,
 }
 
-/// What is measured on the dev set.
+/// The quantity that is measured on the dev set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Metric {
     /// Micro-F1 over exact mentions; higher is better.

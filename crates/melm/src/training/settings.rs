@@ -47,7 +47,7 @@ pub enum Budget {
     Updates(NonZeroU64),
 }
 
-/// How often the model is evaluated on dev.
+/// The interval between two evaluations on dev.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number of epochs, or text such as `30 updates`")]
 pub enum EvaluationInterval {
@@ -79,9 +79,9 @@ impl EvaluationInterval {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleKind {
-    /// It falls linearly to zero.
+    /// The rate falls linearly to zero.
     Linear,
-    /// It stays the same.
+    /// The rate stays the same.
     Constant,
 }
 
@@ -89,9 +89,9 @@ pub enum ScheduleKind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointChoice {
-    /// Those of the best evaluation on dev, or the last ones without a dev set.
+    /// The parameters of the best evaluation on dev, or the last ones without a dev set.
     Best,
-    /// The last ones. Evaluations on dev are still made and reported.
+    /// The last parameters. Evaluations on dev are still made and reported.
     Last,
 }
 

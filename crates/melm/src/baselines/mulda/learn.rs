@@ -6,7 +6,7 @@ use melm_nn::gradients::Gradients;
 use melm_nn::params::Parameters;
 use melm_nn::seq2seq::{Seq2Seq, Seq2SeqBatch, Seq2SeqTape};
 
-use super::pieces::{LinearizedSentence, Pieces};
+use super::vocabulary::{LinearizedSentence, Vocabulary};
 use crate::Error;
 use crate::random::StreamKey;
 use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
@@ -14,7 +14,7 @@ use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 /// The encoder-decoder and the linearized sentences it learns from.
 pub(super) struct TrainingSet {
     pub(super) model: Seq2Seq,
-    pub(super) pieces: Pieces,
+    pub(super) vocabulary: Vocabulary,
     pub(super) train: Vec<LinearizedSentence>,
     /// The dev set. The number of shown tokens is the same in every epoch.
     pub(super) dev: Vec<Example>,
@@ -35,13 +35,13 @@ pub(super) struct Example {
 impl Example {
     /// Draws the number of tokens of a sentence that are shown, from none to all but the last.
     pub(super) fn draw(
-        pieces: &Pieces,
+        vocabulary: &Vocabulary,
         sentence: &LinearizedSentence,
         number: usize,
         key: StreamKey,
     ) -> Self {
         let n_shown = key.at(number as u64).generator().below(sentence.n_tokens());
-        let (source, target) = (pieces.source(sentence, n_shown), pieces.target(sentence));
+        let (source, target) = (vocabulary.source(sentence, n_shown), vocabulary.target(sentence));
         Self { key: number as u64, source, target }
     }
 
@@ -71,7 +71,7 @@ impl Learner for TrainingSet {
 
     fn example(&self, number: usize, epoch: u64) -> Example {
         let key = self.key.then("cut").at(epoch);
-        Example::draw(&self.pieces, &self.train[number], number, key)
+        Example::draw(&self.vocabulary, &self.train[number], number, key)
     }
 
     fn n_pieces(&self, example: &Example) -> usize {

@@ -13,9 +13,9 @@
 //! in gold. Such a model is called [`NO_PRETRAINING`]; it is not the baseline of the paper's tables.
 
 mod learn;
-mod pieces;
 mod pretrained;
 mod settings;
+mod vocabulary;
 
 pub use pretrained::PretrainedSeq2Seq;
 pub use settings::MuldaSettings;
@@ -39,7 +39,7 @@ use crate::random::{Generator, StreamKey};
 use crate::stage::Stage;
 use crate::training::{self, TrainingOutcome};
 use learn::{Example, TrainingSet};
-use pieces::{LinearizedSentence, Pieces};
+use vocabulary::{LinearizedSentence, Vocabulary};
 
 /// The name of a model without pretraining in reports and tables.
 pub const NO_PRETRAINING: &str = "MulDA architecture, no pretraining";
@@ -59,7 +59,7 @@ pub(crate) enum MuldaModel<'a> {
 /// A trained encoder-decoder that writes sentences.
 pub(crate) struct Mulda<'a> {
     model: Seq2Seq,
-    pieces: Pieces,
+    vocabulary: Vocabulary,
     /// The linearized sentences whose beginnings are completed.
     sentences: Vec<LinearizedSentence>,
     settings: &'a MuldaSettings,
@@ -84,11 +84,11 @@ impl<'a> Mulda<'a> {
         stage: &mut Stage<'_>,
     ) -> Result<(Self, MuldaTraining), Error> {
         let seed = stage.key().then("weights").generator().bits();
-        let (pieces, model) = open(gold.train, model, settings, seed)?;
+        let (vocabulary, model) = open(gold.train, model, settings, seed)?;
         let longest = model.config().longest;
         let linearize = |corpus: &Corpus| -> Result<Vec<LinearizedSentence>, Error> {
             let sentences = corpus.sentences().iter();
-            sentences.map(|sentence| pieces.linearize(corpus, sentence)).collect()
+            sentences.map(|sentence| vocabulary.linearize(corpus, sentence)).collect()
         };
         let fits = |body: &LinearizedSentence| body.n_rows() < longest;
         let (train, too_long): (Vec<_>, Vec<_>) =
@@ -96,7 +96,8 @@ impl<'a> Mulda<'a> {
         let mut dev = gold.dev.map_or(Ok(Vec::new()), linearize)?;
         dev.retain(fits);
         let key = stage.key().then("dev cut");
-        let dev = dev.iter().enumerate().map(|(at, body)| Example::draw(&pieces, body, at, key));
+        let dev =
+            dev.iter().enumerate().map(|(at, body)| Example::draw(&vocabulary, body, at, key));
         let dev = dev.collect();
         #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
         let rates = DropoutRates {
@@ -104,11 +105,16 @@ impl<'a> Mulda<'a> {
             attention: settings.attention_dropout.value() as f32,
         };
         let (key, tape) = (stage.key(), Seq2SeqTape::default());
-        let mut set = TrainingSet { model, pieces, train, dev, rates, key, tape };
+        let mut set = TrainingSet { model, vocabulary, train, dev, rates, key, tape };
         let device = device.to_cpu();
         let outcome = training::train(&mut set, &settings.training, &device, stage)?;
-        let mulda =
-            Self { model: set.model, pieces: set.pieces, sentences: set.train, settings, device };
+        let mulda = Self {
+            model: set.model,
+            vocabulary: set.vocabulary,
+            sentences: set.train,
+            settings,
+            device,
+        };
         Ok((mulda, MuldaTraining { outcome, n_too_long: too_long.len() }))
     }
 
@@ -120,7 +126,7 @@ impl<'a> Mulda<'a> {
         generators: &mut [Generator],
     ) -> Result<Vec<Option<Vec<u32>>>, Error> {
         let longest = self.settings.longest.get().min(self.model.config().longest);
-        let config = self.pieces.generation_config(language, longest);
+        let config = self.vocabulary.generation_config(language, longest);
         if self.settings.beams == 0 {
             let share = &mut |at: usize| generators[at].uniform();
             let temperature = self.settings.temperature;
@@ -164,13 +170,13 @@ impl SentenceWriter for Mulda<'_> {
             let mut sources = Packed::default();
             for (number, generator) in own.iter().zip(&mut generators) {
                 let n_shown = generator.below(sentence(*number).n_tokens());
-                sources.push(&self.pieces.source(sentence(*number), n_shown), *number as u64);
+                sources.push(&self.vocabulary.source(sentence(*number), n_shown), *number as u64);
             }
             let rows = self.complete(language, &sources, &mut generators)?;
             for (number, rows) in own.into_iter().zip(rows) {
                 let rows = rows.ok_or(RejectReason::Unfinished);
                 written[number - tries.start] =
-                    rows.and_then(|rows| self.pieces.parse(language, &rows));
+                    rows.and_then(|rows| self.vocabulary.parse(language, &rows));
             }
         }
         Ok(written)
@@ -183,23 +189,24 @@ fn open(
     model: MuldaModel<'_>,
     settings: &MuldaSettings,
     seed: u64,
-) -> Result<(Pieces, Seq2Seq), Error> {
+) -> Result<(Vocabulary, Seq2Seq), Error> {
     match model {
         MuldaModel::Pretrained(pretrained) => {
             let (name, tokenizer) = (pretrained.name(), pretrained.tokenizer()?);
-            let pieces = Pieces::pretrained(tokenizer, corpus, &name, &settings.language)?;
-            let model = pretrained.model(pieces.n_rows(), seed)?;
-            Ok((pieces, model))
+            let vocabulary =
+                Vocabulary::from_pretrained(tokenizer, corpus, &name, &settings.language)?;
+            let model = pretrained.model(vocabulary.n_rows(), seed)?;
+            Ok((vocabulary, model))
         }
         MuldaModel::New(own) => {
-            let pieces = Pieces::used(own.tokenizer(), corpus, &settings.language)?;
+            let vocabulary = Vocabulary::from_corpus(own.tokenizer(), corpus, &settings.language)?;
             let width = settings.width.get();
             let (n_layers, n_heads) = (settings.layers.get(), settings.heads.get());
             let stack =
                 StackConfig { n_layers, n_heads, inner: width.saturating_mul(INNER_FACTOR) };
-            let (pad_id, eos_id) = pieces.padding_and_end();
+            let (pad_id, eos_id) = vocabulary.padding_and_end();
             let config = Seq2SeqConfig {
-                vocab_size: pieces.n_rows(),
+                vocab_size: vocabulary.n_rows(),
                 width,
                 encoder: stack,
                 decoder: stack,
@@ -211,7 +218,7 @@ fn open(
                 pad_id,
                 eos_id,
             };
-            Ok((pieces, Seq2Seq::random(&config, seed)?))
+            Ok((vocabulary, Seq2Seq::random(&config, seed)?))
         }
     }
 }

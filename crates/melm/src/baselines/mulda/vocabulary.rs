@@ -23,7 +23,7 @@ enum LanguagePosition {
 const ONLY_IN_50: &str = "af_ZA";
 
 /// The vocabulary of a model: the pieces of a tokenizer, plus a marker for each tag.
-pub(super) struct Pieces {
+pub(super) struct Vocabulary {
     tokenizer: Tokenizer,
     kinds: PieceKinds,
     by_tag: BTreeMap<Tag, u32>,
@@ -64,12 +64,12 @@ impl LinearizedSentence {
     }
 }
 
-impl Pieces {
+impl Vocabulary {
     /// The pieces of a pretrained model, followed by the markers. `model` is its name for error messages. `language` is the
     /// language of a corpus without languages. Otherwise languages are found by code: `de` matches `de_DE`.
     ///
     /// Fails if the model does not have a language.
-    pub(super) fn pretrained(
+    pub(super) fn from_pretrained(
         mut tokenizer: Tokenizer,
         corpus: &Corpus,
         model: &str,
@@ -97,7 +97,7 @@ impl Pieces {
     }
 
     /// The pieces of a tokenizer that occur in gold, for a model without pretraining.
-    pub(super) fn used(
+    pub(super) fn from_corpus(
         mut tokenizer: Tokenizer,
         corpus: &Corpus,
         language: &str,

@@ -52,6 +52,20 @@ enum MarkerMeaning {
     Language(String),
 }
 
+impl MarkerMeaning {
+    /// Returns the words whose rows a marker is initialised from. `given` has precedence over the built-in names.
+    fn related_words(&self, given: &RelatedWords) -> Vec<String> {
+        match self {
+            Self::EntityType(name) => {
+                given.get(name).cloned().unwrap_or_else(|| related_words(name))
+            }
+            Self::Language(code) => {
+                given.get(code).cloned().unwrap_or_else(|| vec![language_name(code)])
+            }
+        }
+    }
+}
+
 /// The initialisation of a marker's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerStart {
@@ -70,25 +84,23 @@ impl Markers {
     /// # Errors
     /// If the text of a marker is already a piece.
     pub fn from_corpora(corpora: &[&Corpus], tokenizer: &mut Tokenizer) -> Result<Self, Error> {
-        let mut marked = BTreeMap::new();
+        let mut meanings = BTreeMap::new();
         for corpus in corpora {
             for (tag, text) in tag_markers(corpus) {
                 let name = tag.entity_type().map_or("", |t| corpus.types().name(t));
-                marked.insert(text, MarkerMeaning::EntityType(name.to_owned()));
+                meanings.insert(text, MarkerMeaning::EntityType(name.to_owned()));
             }
         }
         for code in language_codes(corpora, tokenizer) {
             let (text, meaning) = (format!("<{code}>"), MarkerMeaning::Language(code.to_owned()));
-            if marked
-                .insert(text, meaning)
-                .is_some_and(|before| matches!(before, MarkerMeaning::EntityType(_)))
-            {
+            let before = meanings.insert(text, meaning);
+            if matches!(before, Some(MarkerMeaning::EntityType(_))) {
                 return Err(Error::MarkerTaken { marker: format!("<{code}>") });
             }
         }
-        let texts: Vec<_> = marked.keys().collect();
+        let texts: Vec<_> = meanings.keys().collect();
         let ids = tokenizer.add_markers(&texts)?;
-        let markers = marked.into_iter().zip(ids);
+        let markers = meanings.into_iter().zip(ids);
         let markers = markers.map(|((text, meaning), id)| (text, Marker { id, meaning })).collect();
         Ok(Self { markers })
     }
@@ -146,20 +158,8 @@ impl Markers {
                 starts.push(MarkerStart { marker, words, n_pieces: 0 });
                 continue;
             }
-            let words = match &marker.meaning {
-                MarkerMeaning::EntityType(name) => {
-                    given.get(name).cloned().unwrap_or_else(|| related_words(name))
-                }
-                MarkerMeaning::Language(code) => {
-                    given.get(code).cloned().unwrap_or_else(|| vec![language_name(code)])
-                }
-            };
-            let mut pieces = Vec::new();
-            let encoded = tokenizer.encode(&words)?;
-            for range in encoded.tokens {
-                pieces.extend(&encoded.pieces[range.start as usize..range.end as usize]);
-            }
-            pieces.retain(|piece| *piece != tokenizer.specials().unk);
+            let words = marker.meaning.related_words(given);
+            let pieces = known_pieces(tokenizer, &words)?;
             if !pieces.is_empty() {
                 for tensor in tensors {
                     let n_rows = model.config().vocab_size;
@@ -188,6 +188,15 @@ fn tag_markers(corpus: &Corpus) -> Vec<(Tag, String)> {
     let tags: BTreeSet<Tag> = corpus.sentences().iter().flat_map(Sentence::tags).copied().collect();
     let inside = tags.into_iter().filter(|tag| *tag != Tag::Outside);
     inside.map(|tag| (tag, format!("<{}>", corpus.types().spell(tag, corpus.scheme())))).collect()
+}
+
+/// Returns the pieces of words, without `<unk>`.
+fn known_pieces(tokenizer: &Tokenizer, words: &[String]) -> Result<Vec<u32>, Error> {
+    let encoded = tokenizer.encode(words)?;
+    let ranges = encoded.tokens.iter();
+    let pieces = ranges.flat_map(|range| &encoded.pieces[range.start as usize..range.end as usize]);
+    let unknown = tokenizer.specials().unk;
+    Ok(pieces.copied().filter(|piece| *piece != unknown).collect())
 }
 
 /// Sets a row to the mean of other rows, or adds the mean to it.

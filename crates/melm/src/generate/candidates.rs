@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 
 use melm_nn::mlm::PieceSets;
-use unicode_script::Script;
 
 use super::GenerateSettings;
 use super::casing::Casing;
@@ -16,7 +15,7 @@ use crate::pieces::PieceKind;
 pub(super) struct Constraint {
     begins_word: bool,
     casing: Option<Casing>,
-    script: Option<Script>,
+    scripts: Option<Scripts>,
 }
 
 /// The properties of a piece that a [`Constraint`] can ask for.
@@ -63,7 +62,8 @@ impl Candidates {
 
     /// Returns the constraint on what replaces `piece` (the text of the masked piece) of `token`.
     ///
-    /// The script is that of the token, or that of the sentence if the token has no letter.
+    /// With `keep_script`, the scripts are those of the token, or those of the sentence if the token has no letter. A
+    /// mixture of scripts is no constraint.
     pub(super) fn constraint(
         &self,
         begins_word: bool,
@@ -71,16 +71,13 @@ impl Candidates {
         token: &str,
         sentence_scripts: impl Fn() -> Scripts,
     ) -> Constraint {
-        let script = if self.keep_script {
-            match Scripts::from_text(token) {
-                Scripts::None => sentence_scripts().single(),
-                scripts => scripts.single(),
-            }
-        } else {
-            None
-        };
+        let scripts = self.keep_script.then(|| match Scripts::from_text(token) {
+            scripts if scripts.is_any() => sentence_scripts(),
+            scripts => scripts,
+        });
+        let scripts = scripts.filter(|scripts| !scripts.is_any() && !scripts.is_mixed());
         let casing = piece.filter(|_| self.keep_case).map(|piece| Casing::in_token(piece, token));
-        Constraint { begins_word, casing, script }
+        Constraint { begins_word, casing, scripts }
     }
 
     /// Returns the number of the set of pieces that a constraint allows. Builds the set the first time.
@@ -105,6 +102,6 @@ impl Constraint {
         let kind = if self.begins_word { PieceKind::Initial } else { PieceKind::Inner };
         piece.kind == kind
             && self.casing.is_none_or(|casing| casing.allows(piece.casing))
-            && self.script.is_none_or(|script| piece.scripts.allowed_with(script))
+            && self.scripts.is_none_or(|scripts| scripts.overlaps(piece.scripts))
     }
 }

@@ -1,18 +1,13 @@
 //! The script of a text.
 
 use melm_text::Sentence;
-use unicode_script::{Script, UnicodeScript};
+use unicode_script::{Script, ScriptExtension, UnicodeScript};
 
-/// The scripts of the letters of a text. Han stands for all scripts of Japanese, which mixes kana with Han characters.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scripts {
-    /// The text has no letter that belongs to a script.
-    None,
-    /// All letters are of one script.
-    One(Script),
-    /// The letters are of several scripts.
-    Several,
-}
+/// The scripts in which all letters of a text are used: the intersection of their Unicode property `Script_Extensions`.
+///
+/// It is empty for a text that mixes scripts. Han and the two kana scripts are one, because Japanese mixes them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Scripts(ScriptExtension);
 
 impl Scripts {
     /// Reads the scripts of the letters of a text; other characters are ignored.
@@ -26,64 +21,71 @@ impl Scripts {
     }
 
     fn from_chars(chars: impl Iterator<Item = char>) -> Self {
-        chars.filter_map(script_of_letter).fold(Self::None, |scripts, script| match scripts {
-            Self::None => Self::One(script),
-            Self::One(other) if other == script => scripts,
-            Self::One(_) | Self::Several => Self::Several,
-        })
+        let letters = chars.filter(|c| c.is_alphabetic()).map(scripts_of_letter);
+        Self(letters.fold(Script::Common.into(), ScriptExtension::intersection))
     }
 
-    /// Returns the script if there is exactly one.
-    pub(super) fn single(self) -> Option<Script> {
-        match self {
-            Self::One(script) => Some(script),
-            Self::None | Self::Several => None,
-        }
+    /// Returns true if the text has no letter, or only letters that all scripts share.
+    pub(super) fn is_any(self) -> bool {
+        self.0.is_common() || self.0.is_inherited()
     }
 
-    /// Returns true if no letter of the text is of another script than `script`.
-    pub(super) fn allowed_with(self, script: Script) -> bool {
-        match self {
-            Self::None => true,
-            Self::One(other) => other == script,
-            Self::Several => false,
-        }
+    /// Returns true if the text mixes scripts.
+    pub(super) fn is_mixed(self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns true if the letters of both texts can be of the same script.
+    pub(super) fn overlaps(self, other: Self) -> bool {
+        !self.0.intersection(other.0).is_empty()
     }
 }
 
-/// Returns the script of a letter. `None` for other characters, and for letters that several scripts share, such as
-/// modifier letters and Arabic vowel signs.
-fn script_of_letter(c: char) -> Option<Script> {
-    if !c.is_alphabetic() {
-        return None;
+fn scripts_of_letter(c: char) -> ScriptExtension {
+    let japanese = [Script::Han, Script::Hiragana, Script::Katakana].map(ScriptExtension::from);
+    let scripts = c.script_extension();
+    let is_shared_by_all = scripts.is_common() || scripts.is_inherited();
+    if !is_shared_by_all && japanese.iter().any(|one| !scripts.intersection(*one).is_empty()) {
+        return japanese.into_iter().fold(scripts, ScriptExtension::union);
     }
-    match c.script() {
-        Script::Han | Script::Hiragana | Script::Katakana => Some(Script::Han),
-        Script::Common | Script::Inherited => {
-            // The prolonged sound mark `ー` is shared, but only by the two kana scripts.
-            let shared_by = c.script_extension();
-            let is_kana = !shared_by.is_common() && shared_by.contains_script(Script::Katakana);
-            is_kana.then_some(Script::Han)
-        }
-        script => Some(script),
-    }
+    scripts
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn overlap(a: &str, b: &str) -> bool {
+        Scripts::from_text(a).overlaps(Scripts::from_text(b))
+    }
+
     #[test]
-    fn scripts_are_read_from_the_letters() {
-        let of = Scripts::from_text;
-        assert_eq!(of("Müller-5"), Scripts::One(Script::Latin));
-        assert_eq!(of("Ελλάς"), of("ώ"));
-        assert_eq!(of("日本の"), of("中"));
-        assert_eq!(of("々"), of("中"));
-        assert_eq!(of("ベー"), of("ー"));
-        assert_eq!(of("ー"), of("中"));
-        assert_ne!(of("Киев"), of("Kiev"));
-        assert_eq!((of("BRUSSEꨱ"), of("aб")), (Scripts::Several, Scripts::Several));
-        assert_eq!((of("12."), of("ˈ")), (Scripts::None, Scripts::None));
+    fn texts_of_one_script_overlap() {
+        for (a, b) in [
+            ("Müller-5", "x"),
+            ("Ελλάς", "ώ"),
+            ("日本の", "中"),
+            ("々", "中"),
+            ("ベー", "の"),
+            ("بّ", "ب"),
+            ("\u{651}", "ب"),
+        ] {
+            assert!(overlap(a, b), "{a} {b}");
+        }
+        for (a, b) in [("Киев", "Kiev"), ("ー", "x"), ("\u{651}", "x"), ("ꨱ", "x"), ("한", "中")]
+        {
+            assert!(!overlap(a, b), "{a} {b}");
+        }
+    }
+
+    #[test]
+    fn texts_without_letters_fit_any_script_and_mixed_texts_none() {
+        for text in ["12.", "", "ˈ"] {
+            assert!(Scripts::from_text(text).is_any() && overlap(text, "x"), "{text}");
+        }
+        for text in ["BRUSSEꨱ", "aб"] {
+            assert!(Scripts::from_text(text).is_mixed(), "{text}");
+            assert!(!overlap(text, "x") && !overlap(text, "б") && !overlap(text, "12."), "{text}");
+        }
     }
 }

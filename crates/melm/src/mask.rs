@@ -163,7 +163,7 @@ impl Masker {
     ///
     /// The paper does not say what happens to a sentence in which the draw masks nothing. Here it has no masked
     /// position and no loss. Masking at least one unit would raise the rate in short mentions above eta.
-    pub fn for_training(
+    pub fn mask_for_training(
         &self,
         linearized: &Linearized,
         settings: &TrainingMask,
@@ -183,7 +183,7 @@ impl Masker {
 
     /// Masks a random number of the units of every mention (section 2.3). Draws from the stream of the sentence below `key`,
     /// which is the key of the round.
-    pub fn for_generation(
+    pub fn mask_for_generation(
         &self,
         linearized: &Linearized,
         settings: &GenerationMask,
@@ -197,7 +197,7 @@ impl Masker {
         let mut masked = Vec::new();
         for mut group in groups {
             if settings.scope != Scope::Whole {
-                let count = n_masked(group.len(), settings.mean, &mut generator);
+                let count = draw_n_masked(group.len(), settings.mean, &mut generator);
                 let chosen = generator.subset(group.len(), count);
                 group = chosen.into_iter().map(|at| std::mem::take(&mut group[at])).collect();
             }
@@ -263,7 +263,7 @@ impl Masker {
 }
 
 /// Draws how many of `n` units to mask: `n` times a rate from N(`mean`, 1/n²), rounded, redrawn until it is in `1..=n`.
-fn n_masked(n: usize, mean: Rate, generator: &mut Generator) -> usize {
+fn draw_n_masked(n: usize, mean: Rate, generator: &mut Generator) -> usize {
     loop {
         // n · N(mean, 1/n²) is N(mean · n, 1), as in the authors' code.
         let count = (mean.value() * n as f64 + generator.normal()).round();

@@ -46,7 +46,7 @@ impl TrainingSet {
         let dev_key = key.then("dev mask");
         let windows = dev.map_or(Vec::new(), |dev| dev.windows);
         let draw_all = |draw| {
-            let mask = |window| lm.masker.for_training(window, &settings.mask, dev_key, draw);
+            let mask = |window| lm.masker.mask_for_training(window, &settings.mask, dev_key, draw);
             windows.iter().map(mask).collect::<Vec<_>>()
         };
         let drawn = (0..DEV_DRAWS).flat_map(draw_all);
@@ -82,7 +82,7 @@ impl Learner for TrainingSet {
 
     fn example(&self, number: usize, epoch: u64) -> MaskedWindow {
         let window = &self.train.windows[number];
-        let masked = self.lm.masker().for_training(window, &self.mask, self.key, epoch);
+        let masked = self.lm.masker().mask_for_training(window, &self.mask, self.key, epoch);
         MaskedWindow { number, masked }
     }
 

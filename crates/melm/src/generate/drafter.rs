@@ -122,7 +122,7 @@ impl Drafter {
     ) -> FillTask<'w> {
         let tokenizer = self.lm.tokenizer();
         let settings = &self.settings.mask;
-        let masked = self.lm.masker().for_generation(window, settings, key.then("mask"));
+        let masked = self.lm.masker().mask_for_generation(window, settings, key.then("mask"));
         let mut entities = window.entities.iter().peekable();
         let mut set_of = Vec::with_capacity(masked.positions.len());
         for (position, original) in masked.positions.iter().zip(&masked.originals) {

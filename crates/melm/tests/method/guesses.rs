@@ -54,7 +54,7 @@ fn replay(
 ) {
     let key = key().at(1).then("mask");
     let masked =
-        Masker::new(PieceKinds::new(tokenizer)).for_generation(window, &settings.mask, key);
+        Masker::new(PieceKinds::new(tokenizer)).mask_for_generation(window, &settings.mask, key);
     assert_eq!(masked.positions, guesses.iter().map(|guess| guess.0).collect::<Vec<_>>());
     let mut pieces = masked.pieces.clone();
     for (position, piece, rank) in guesses {

@@ -64,7 +64,7 @@ proptest! {
             let (windows, masker) = windows(&corpus, &mut tokenizer);
             for window in &windows {
                 let settings = TrainingMask { rate: rate(eta), ..TrainingMask::default() };
-                let masked = masker.for_training(window, &settings, key(), epoch);
+                let masked = masker.mask_for_training(window, &settings, key(), epoch);
                 // "randomly mask entity tokens in the linearized sentence X with masking ratio eta"
                 let mut generator = key().at(epoch).at(window.sentence as u64).at(0).generator();
                 let expected: Vec<_> = maskable(&corpus, window, &tokenizer).concat().into_iter()
@@ -84,7 +84,7 @@ proptest! {
             let (windows, masker) = windows(&corpus, &mut tokenizer);
             for window in &windows {
                 let settings = GenerationMask { mean: rate(mu), ..GenerationMask::default() };
-                let masked = masker.for_generation(window, &settings, key());
+                let masked = masker.mask_for_generation(window, &settings, key());
                 let mut generator = key().at(window.sentence as u64).at(0).generator();
                 let mut expected = Vec::new();
                 // "For each entity mention comprising of n tokens, we randomly sample a dynamic masking rate epsilon
@@ -109,7 +109,7 @@ proptest! {
             let (windows, masker) = windows(&corpus, &mut tokenizer);
             let settings = GenerationMask { unit: Unit::Token, ..GenerationMask::default() };
             for window in &windows {
-                let masked = masker.for_generation(window, &settings, key());
+                let masked = masker.mask_for_generation(window, &settings, key());
                 for entity in &window.entities {
                     let is_masked = |at: &usize| masked.positions.contains(at);
                     let is_bare = |at: &usize| ["▁", "Ġ"].contains(&tokenizer.piece(window.pieces[*at]));
@@ -146,7 +146,7 @@ fn numbers_of_masked_units_have_the_exact_distribution() {
         let (mut counts, mut places) = (vec![0.0; n + 1], vec![0.0; n]);
         for round in 0..n_draws {
             let key = key().at(u64::from(round));
-            let drawn = masker.for_generation(&window, &GenerationMask::default(), key);
+            let drawn = masker.mask_for_generation(&window, &GenerationMask::default(), key);
             counts[drawn.positions.len()] += 1.0;
             for position in drawn.positions {
                 places[window
@@ -178,7 +178,7 @@ fn every_unit_is_masked_at_the_training_rate() {
     let (window, masker) = mention_of(10);
     let mut counts = [0.0; 10];
     for epoch in 0..10_000 {
-        let drawn = masker.for_training(&window, &TrainingMask::default(), key(), epoch);
+        let drawn = masker.mask_for_training(&window, &TrainingMask::default(), key(), epoch);
         for position in drawn.positions {
             counts
                 [window.entities.iter().position(|e| e.piece_range.start == position).unwrap()] +=
@@ -195,7 +195,7 @@ fn cycled_masks_repeat_and_others_do_not() {
     let cycled = Refresh::Cycled(NonZeroU32::new(30).unwrap());
     let draw = |refresh, epoch| {
         let settings = TrainingMask { refresh, ..TrainingMask::default() };
-        masker.for_training(&window, &settings, key(), epoch).positions
+        masker.mask_for_training(&window, &settings, key(), epoch).positions
     };
     assert_eq!(draw(cycled, 3), draw(cycled, 33));
     assert_ne!(draw(cycled, 3), draw(cycled, 4));
@@ -210,7 +210,7 @@ fn scopes_draw_from_different_groups() {
     let window = &windows[0];
     let draw = |scope, round| {
         let settings = GenerationMask { scope, ..GenerationMask::default() };
-        masker.for_generation(window, &settings, key().at(round)).positions
+        masker.mask_for_generation(window, &settings, key().at(round)).positions
     };
     let all = draw(Scope::Whole, 0);
     assert_eq!(all, maskable(&corpus, window, &tokenizer).concat());

@@ -145,8 +145,12 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
         }
     }
     if let Device::Cuda(cuda) = &trainer.device {
-        let (free, total) = cuda.memory()?;
-        println!("gpu_mib {} allocated_mib {}", (total - free) >> 20, cuda.peak_bytes() >> 20);
+        let memory = cuda.memory()?;
+        println!(
+            "gpu_mib {} allocated_mib {}",
+            (memory.total - memory.free) >> 20,
+            cuda.peak_bytes() >> 20
+        );
         let graphs = cuda.graph_counts();
         println!("{graphs:?}");
     }

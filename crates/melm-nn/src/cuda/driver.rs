@@ -3,7 +3,7 @@
 
 use super::blas::Blas;
 use super::commands::{Command, CommandList, GraphKey};
-use super::gpu::{Function, Gpu, Launch};
+use super::gpu::{Function, Gpu, Launch, MemorySize};
 use super::graphs::{GraphCounts, Graphs, MIN_DRIVER_VERSION};
 use super::product::Product;
 use super::program::{KernelConfig, Precision, Program};
@@ -245,14 +245,14 @@ impl Gpu for DriverGpu {
         &self.name
     }
 
-    fn memory(&self) -> Result<(usize, usize), Error> {
+    fn memory(&self) -> Result<MemorySize, Error> {
         self.bind()?;
         let found = result::mem_get_info();
         let (free, total) =
             found.map_err(|error| cuda_error("a query of its memory size", &error))?;
         let budget = self.budget();
         let left = budget.max.map_or(free, |max| max.saturating_sub(budget.used));
-        Ok((free.min(left), total))
+        Ok(MemorySize { free: free.min(left), total })
     }
 
     fn peak_bytes(&self) -> usize {
@@ -260,7 +260,7 @@ impl Gpu for DriverGpu {
     }
 
     fn allocate(&self, n_bytes: usize) -> Result<u64, Error> {
-        let (free, total) = self.memory()?;
+        let MemorySize { free, total } = self.memory()?;
         let mut budget = self.budget();
         let refused = || Err(Error::DeviceMemory { wanted: n_bytes, free, total });
         if budget.max.is_some() && n_bytes > free {

@@ -3,7 +3,7 @@
 #![expect(clippy::cast_possible_truncation, reason = "addresses of this machine")]
 
 use super::commands::{CommandList, GraphKey};
-use super::gpu::{Function, Gpu, Launch};
+use super::gpu::{Function, Gpu, Launch, MemorySize};
 use super::graphs::GraphCounts;
 use super::product::{Operand, Product};
 use super::program::{KernelConfig, Precision, Program};
@@ -141,8 +141,9 @@ impl Gpu for EmulatedGpu {
         "emulated"
     }
 
-    fn memory(&self) -> Result<(usize, usize), Error> {
-        Ok((self.max_bytes - Self::used(&self.state()), self.max_bytes))
+    fn memory(&self) -> Result<MemorySize, Error> {
+        let free = self.max_bytes - Self::used(&self.state());
+        Ok(MemorySize { free, total: self.max_bytes })
     }
 
     fn peak_bytes(&self) -> usize {

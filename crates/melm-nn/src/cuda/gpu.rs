@@ -24,13 +24,22 @@ pub(super) struct Launch {
     pub(super) n_threads: u32,
 }
 
+/// The size of a GPU's memory, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MemorySize {
+    /// Bytes that can still be allocated.
+    pub free: usize,
+    /// All bytes of the GPU.
+    pub total: usize,
+}
+
 /// A GPU with one stream of work. Calls take effect in the order in which they are made.
 pub(super) trait Gpu: Send + Sync {
     /// The name of the device, for people.
     fn name(&self) -> &str;
 
-    /// Returns the free and the total bytes of GPU memory.
-    fn memory(&self) -> Result<(usize, usize), Error>;
+    /// Returns the size of GPU memory.
+    fn memory(&self) -> Result<MemorySize, Error>;
 
     /// The most bytes that were allocated at once.
     fn peak_bytes(&self) -> usize;

@@ -60,6 +60,7 @@ mod tagger;
 mod tape;
 mod weights;
 
+pub use gpu::MemorySize;
 pub use graphs::GraphCounts;
 pub use program::Precision;
 pub use settings::CudaSettings;
@@ -151,8 +152,8 @@ impl Cuda {
         self.precision
     }
 
-    /// Returns the free and the total bytes of GPU memory.
-    pub fn memory(&self) -> Result<(usize, usize), Error> {
+    /// Returns the size of GPU memory.
+    pub fn memory(&self) -> Result<MemorySize, Error> {
         self.gpu.memory()
     }
 

@@ -69,8 +69,7 @@ impl GpuWeights {
     /// Makes a second copy in GPU memory. Returns `None` if passes may need the room.
     pub(crate) fn duplicate(&self) -> Result<Option<Self>, Error> {
         let rounded = self.rounded.as_ref().map_or(0, DeviceBuffer::n_bytes);
-        let (free, _) = self.master.gpu().memory()?;
-        if free < FREE_FACTOR * (self.master.n_bytes() + rounded) {
+        if self.master.gpu().memory()?.free < FREE_FACTOR * (self.master.n_bytes() + rounded) {
             return Ok(None);
         }
         let zeros = |like: &DeviceBuffer| DeviceBuffer::zeros(like.gpu(), like.n_bytes());

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use flate2::read::MultiGzDecoder;
@@ -44,24 +45,7 @@ impl MentionVectors {
         };
         let codes = corpus.languages().iter().map(|part| path_of(&part.code));
         let paths: Vec<&PathBuf> = codes.collect::<Result<_, _>>()?;
-        let words = words_of_mentions(corpus);
-        let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
-        let read = std::thread::scope(|scope| {
-            let readers = paths.iter().zip(&words).map(|(path, words)| {
-                let (done, total) = (&done, &total);
-                scope.spawn(move || read_file(path, words, done, total))
-            });
-            let readers: Vec<_> = readers.collect();
-            while !readers.iter().all(std::thread::ScopedJoinHandle::is_finished) {
-                on_progress(done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
-                std::thread::sleep(PROGRESS_INTERVAL);
-            }
-            let join = |reader: std::thread::ScopedJoinHandle<'_, _>| {
-                reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            readers.into_iter().map(join).collect::<Vec<Result<WordVectors, TextError>>>()
-        });
-        let by_language = read.into_iter().collect::<Result<Vec<_>, _>>()?;
+        let by_language = read_files(&paths, &words_of_mentions(corpus), on_progress)?;
         let first = by_language.first().map_or(0, WordVectors::dimension);
         for ((vectors, path), part) in by_language.iter().zip(&paths).zip(corpus.languages()) {
             if vectors.dimension() != first {
@@ -158,6 +142,30 @@ fn words_of_mentions(corpus: &Corpus) -> Vec<BTreeSet<String>> {
         }
     }
     words
+}
+
+/// Reads the vectors of `words` from files, each in its own thread.
+fn read_files(
+    paths: &[&PathBuf],
+    words: &[BTreeSet<String>],
+    on_progress: &mut dyn FnMut(u64, u64),
+) -> Result<Vec<WordVectors>, TextError> {
+    let (done, total) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let readers = paths.iter().zip(words).map(|(path, words)| {
+            let (done, total) = (&done, &total);
+            scope.spawn(move || read_file(path, words, done, total))
+        });
+        let readers: Vec<_> = readers.collect();
+        while !readers.iter().all(ScopedJoinHandle::is_finished) {
+            on_progress(done.load(Ordering::Relaxed), total.load(Ordering::Relaxed));
+            std::thread::sleep(PROGRESS_INTERVAL);
+        }
+        let join = |reader: ScopedJoinHandle<'_, _>| {
+            reader.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        readers.into_iter().map(join).collect()
+    })
 }
 
 fn read_file(

@@ -12,7 +12,7 @@ use super::extra::{New, extended};
 use super::ledger::{F1, Line, Seconds};
 use super::{Cell, System};
 use crate::Error;
-use melm::augment::{Backbones, Funnel, Gold, Method, augment};
+use melm::augment::{Backbones, DraftSummary, Gold, Method, augment};
 use melm::files::sha256;
 use melm::plan::Plan;
 use melm::random::Seed;
@@ -37,7 +37,7 @@ struct Made {
     plan: Plan,
     method: System,
     train: Corpus,
-    funnel: Option<Funnel>,
+    funnel: Option<DraftSummary>,
     seconds: f64,
 }
 
@@ -157,10 +157,10 @@ impl<'a> Group<'a> {
                     vectors: self.bench.vectors,
                 };
                 let given = Gold { train: gold, dev: self.drawn.dev.as_ref() };
-                let augmented = augment(given, plan, (backbones, self.device), run)?;
-                let funnel = Funnel::of(&augmented.records, gold).with_dropped(&augmented.dropped);
+                let augmented = augment(given, plan, backbones, self.device, run)?;
+                let funnel = augmented.summary(gold);
                 let first = if plan.union { gold.sentences() } else { &[] };
-                let all = first.iter().cloned().chain(augmented.kept).collect();
+                let all = first.iter().cloned().chain(augmented.kept().cloned()).collect();
                 let train = Corpus::new(gold.types().clone(), gold.scheme(), all)
                     .expect("drafts are valid in the scheme of gold");
                 (train, Some(funnel))

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Cell;
 use crate::Error;
-use melm::augment::Funnel;
+use melm::augment::DraftSummary;
 use melm::tagger::TaggerScores;
 
 /// A finished cell.
@@ -33,7 +33,7 @@ pub struct Line {
     pub n_train: usize,
     /// What became of the drafts, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub drafts: Option<Funnel>,
+    pub drafts: Option<DraftSummary>,
     /// Updates of the tagger.
     pub updates: u64,
     /// Its best epoch on dev, if that was kept.

@@ -41,7 +41,7 @@ pub fn predictions(
     let mut run = Run { seed: Seed(plan.seed), folder: None, observer: listener };
     for method in MODELS {
         let plan = Plan { method, ..plan.clone() };
-        let tuned = tune(gold, &plan, (pretrained, device), &mut run)?;
+        let tuned = tune(gold, &plan, pretrained, device, &mut run)?;
         for (sentence, token, words) in of_model(&tuned.lm, shown, device)? {
             let is_it = |one: &&mut Prediction| (one.sentence, one.token) == (sentence, token);
             match all.iter_mut().find(is_it) {

@@ -9,7 +9,7 @@ use super::grid::{BASE, Block, Grid};
 use super::statistics::{Mean, Verdict};
 use super::table::{Rows, Split as Scored, Table};
 use super::{Line, Paper, System};
-use melm::augment::{Funnel, Method};
+use melm::augment::{DraftSummary, Method};
 use melm::files::sha256;
 use melm::random::Seed;
 use melm::training::Budget;
@@ -86,7 +86,7 @@ impl Trial {
         let kept_none = |method: &&System| {
             let mut own = lines.iter().filter(|line| line.cell.method == **method).peekable();
             own.peek().is_some()
-                && own.all(|line| line.drafts.as_ref().is_some_and(Funnel::judge_took_all))
+                && own.all(|line| line.drafts.as_ref().is_some_and(DraftSummary::all_rejected))
         };
         TrialResult {
             kept_none: self.methods.iter().filter(kept_none).copied().collect(),

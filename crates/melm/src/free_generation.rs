@@ -207,7 +207,7 @@ impl Collector {
             }
         });
         match checked {
-            Ok(sentence) => self.drafts.push(Draft::written(sentence, self.round)),
+            Ok(sentence) => self.drafts.push(Draft::without_source(sentence, self.round)),
             Err(reason) => self.rejected.count(reason),
         }
     }

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args as Group;
-use melm::filter::FilterMode;
+use melm::judge::FilterMode;
 use melm::rate::Rate;
 
 use super::plan::{Layers, Machine};

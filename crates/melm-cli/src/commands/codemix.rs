@@ -3,9 +3,10 @@
 use std::io::Write as _;
 use std::ops::ControlFlow;
 
-use melm::augment::{DraftRecord, Funnel, Verdict, to_lines};
+use melm::augment::DraftSummary;
 use melm::codemix::{Codemix as Mixer, DonorChoice};
-use melm::draft::Novelty;
+use melm::draft::{Novelty, Verdict, to_lines};
+use melm::free_generation::RejectedCounts;
 use melm::random::Seed;
 use melm_text::{Corpus, Sentence};
 use toml::Value;
@@ -46,19 +47,20 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
         terminal.say(&line);
     }
     let key = Seed(plan.seed).stream("codemix");
-    let (mut novelty, mut new, mut records) = (Novelty::of(corpus), Vec::new(), Vec::new());
+    let (mut novelty, mut new, mut all) = (Novelty::new(corpus), Vec::new(), Vec::new());
     for round in 1..=command.rounds.get() {
         let mut progress = Progress::of_steps("mixing languages", terminal);
         let drafts = mixer.round(key, round, &mut |done, of| {
             progress.at_step(done, of);
             ControlFlow::Continue(())
         });
-        for draft in drafts.unwrap_or_default() {
-            let verdict = novelty.look(&draft).map_or(Verdict::New, Verdict::from);
-            records.push(DraftRecord::new(&draft, corpus, plan.seed, verdict));
-            if verdict == Verdict::New {
-                new.push(named(corpus, draft.sentence));
+        for mut draft in drafts.unwrap_or_default() {
+            draft.seed = plan.seed;
+            draft.verdict = novelty.record(&draft);
+            if draft.verdict == Verdict::New {
+                new.push(named(corpus, draft.sentence.clone()));
             }
+            all.push(draft);
         }
     }
     let result = Corpus::new(corpus.types().clone(), corpus.scheme(), new)
@@ -68,11 +70,11 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
     out.finish()?;
     if let Some(mut drafts) = drafts {
         let name = drafts.name().to_owned();
-        let lines = to_lines(&records);
+        let lines = to_lines(&all, corpus);
         drafts.write_all(lines.as_bytes()).map_err(|error| Output::failed(&name, error))?;
         drafts.finish()?;
     }
-    report::say_funnel(&Funnel::of(&records, corpus), terminal);
+    report::say_summary(&DraftSummary::new(&all, &RejectedCounts::default(), corpus), terminal);
     Ok(())
 }
 

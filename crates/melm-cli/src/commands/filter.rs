@@ -3,8 +3,10 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use melm::augment::{Funnel, Judged, judge_again, read_lines, to_lines};
-use melm::filter::{FilterMode, FilterSettings, Judge};
+use melm::augment::{DraftSummary, judge_again};
+use melm::draft::{Draft, read_lines, to_lines};
+use melm::free_generation::RejectedCounts;
+use melm::judge::{FilterMode, FilterSettings, Judge};
 use melm::random::Seed;
 use melm::rate::Rate;
 use melm::stage::{Event, Run};
@@ -58,21 +60,20 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     // Judging draws nothing and keeps nothing on disk before it is done.
     let mut run = Run { seed: Seed(0), folder: None, observer: &mut hear };
     let stage = &mut run.stage("filter");
-    judge_again(corpus, &mut drafts, &judge, (command.mode, &device, stage))?;
+    judge_again(&mut drafts, &judge, corpus, &device, stage)?;
     drop(listener);
-    write(out, &to_lines(drafts.iter().map(|(record, _)| record)))?;
+    write(out, &to_lines(&drafts, corpus))?;
     if let Some(augmented) = augmented {
         write(augmented, &with_kept(&train, &drafts)?)?;
     }
-    let records: Vec<_> = drafts.into_iter().map(|(record, _)| record).collect();
-    report::say_funnel(&Funnel::of(&records, corpus), terminal);
+    report::say_summary(&DraftSummary::new(&drafts, &RejectedCounts::default(), corpus), terminal);
     Ok(())
 }
 
 /// The file that the drafts were made of, and the kept ones behind it.
-fn with_kept(train: &Labelled, drafts: &[Judged]) -> Result<String, Failure> {
-    let kept = drafts.iter().filter(|(record, _)| record.verdict.is_kept());
-    let kept: Vec<_> = kept.map(|(_, draft)| draft.sentence.clone()).collect();
+fn with_kept(train: &Labelled, drafts: &[Draft]) -> Result<String, Failure> {
+    let kept = drafts.iter().filter(|draft| draft.verdict.is_kept());
+    let kept: Vec<_> = kept.map(|draft| draft.sentence.clone()).collect();
     let texts = train.extended(&kept, true)?;
     Ok(texts.into_iter().map(|(_, text)| text).collect())
 }

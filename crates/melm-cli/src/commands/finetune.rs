@@ -26,7 +26,7 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
         });
     }
     training.run(terminal, |run, dir| {
-        let tuned = tune(gold, plan, (&training.pretrained, &training.device), run)?;
+        let tuned = tune(gold, plan, &training.pretrained, &training.device, run)?;
         tuned.lm.save(dir)?;
         let mut lines: Vec<_> = starts(&tuned.markers).into_iter().collect();
         let (n_windowed, n_left_out) = (tuned.linearized.n_windowed, tuned.linearized.n_left_out);

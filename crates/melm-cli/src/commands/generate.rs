@@ -2,8 +2,10 @@
 
 use std::io::Write as _;
 
-use melm::augment::{Funnel, Melm, generate, to_lines};
+use melm::augment::{DraftSummary, Melm, generate};
+use melm::draft::to_lines;
 use melm::entity_lm::EntityLm;
+use melm::free_generation::RejectedCounts;
 use melm::model::Pretrained;
 use melm::random::Seed;
 use melm::stage::{Event, Run};
@@ -49,11 +51,12 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     // Generating keeps nothing on disk before it is done.
     let mut run = Run { seed: Seed(plan.seed), folder: None, observer: &mut hear };
-    let records = generate(&mut melm, (corpus, &plan), &mut run)?;
+    let drafts = generate(&mut melm, corpus, &plan, &mut run)?;
     drop(listener);
     let name = out.name().to_owned();
-    out.write_all(to_lines(&records).as_bytes()).map_err(|error| Output::failed(&name, error))?;
+    out.write_all(to_lines(&drafts, corpus).as_bytes())
+        .map_err(|error| Output::failed(&name, error))?;
     out.finish()?;
-    report::say_funnel(&Funnel::of(&records, corpus), terminal);
+    report::say_summary(&DraftSummary::new(&drafts, &RejectedCounts::default(), corpus), terminal);
     Ok(())
 }

@@ -172,7 +172,10 @@ fn a_draft_that_was_changed_by_hand_is_refused() {
         (changed(&|draft| draft["replaced"][0]["start"] = 9000.into()), "are elsewhere"),
         (changed(&|draft| draft["replaced"][0]["mention"] = 7.into()), "mention 7"),
         (changed(&|draft| draft["replaced"][0]["donor"]["tokens"]["end"] = 2.into()), "is none"),
-        (changed(&|draft| draft["replaced"][0]["donor"]["sentence"] = 99.into()), "is another"),
+        (
+            changed(&|draft| draft["replaced"][0]["donor"]["sentence"] = 99.into()),
+            "has no replacement in the corpus",
+        ),
     ] {
         fs::write(path.join("changed.jsonl"), text + "\n").unwrap();
         let output = run(path, "filter changed.jsonl train.conll --tagger tagger -o o");

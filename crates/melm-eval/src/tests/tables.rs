@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{cell, corpus, grid, line};
 use crate::table::{self, Split as Scored, Table, csv, latex, markdown};
 use crate::{Cell, Line, Only, Paper, Split, System, Trial, statistics};
-use melm::augment::Funnel;
+use melm::augment::DraftSummary;
 
 /// Gold and melm on two languages: draws 1, 2, 3 with seeds 1 and 2.
 fn lines() -> Vec<Line> {
@@ -174,8 +174,11 @@ fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
                 let fold = format!("fold {}", at + 1);
                 let cell = Cell { language: fold.clone(), ..cell(method) };
                 let mut line = line(cell, 0, &[(&fold, f1)]);
-                line.drafts =
-                    (method != "gold").then(|| Funnel { disagrees: 8, kept, ..Funnel::default() });
+                line.drafts = (method != "gold").then(|| DraftSummary {
+                    disagrees: 8,
+                    kept,
+                    ..DraftSummary::default()
+                });
                 lines.push(line);
             }
         }

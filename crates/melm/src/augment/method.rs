@@ -6,8 +6,8 @@ use melm_nn::device::Device;
 use melm_text::Corpus;
 use serde::{Deserialize, Serialize};
 
+use super::algorithm::{Backbones, Gold};
 use super::sources::{self, Sources, codemix};
-use super::{Backbones, Gold};
 use crate::Error;
 use crate::baselines::{Daga, Mulda, ReplaceTokens, Substitute};
 use crate::codemix::{Codemix, LexiconCounts};
@@ -144,7 +144,8 @@ pub struct Prepared {
 pub fn prepare<'a>(
     gold: Gold<'a>,
     plan: &'a Plan,
-    (backbones, device): (Backbones<'_>, &'a Device),
+    backbones: Backbones<'_>,
+    device: &'a Device,
     run: &mut Run<'_>,
 ) -> Result<(Box<dyn Augmenter + 'a>, Prepared), Error> {
     let sentences = gold.train.sentences().iter();
@@ -183,8 +184,8 @@ pub fn prepare<'a>(
     let sources = Sources::of(gold.train, plan, backbones.vectors, run)?;
     prepared.codemix.clone_from(&sources.counts);
     let learnt = Gold { train: &sources.corpus, dev: gold.dev };
-    let tuned = tune(learnt, plan, (pretrained, device), run)?;
-    let melm = Melm::of(tuned.lm, tuned.linearized, (gold.train, sources), plan, device);
+    let tuned = tune(learnt, plan, pretrained, device, run)?;
+    let melm = Melm::with_sources(tuned.lm, tuned.linearized, gold.train, sources, plan, device);
     prepared.markers = tuned.markers;
     prepared.finetuned = tuned.outcome;
     prepared.n_windowed = melm.linearized().n_windowed;
@@ -209,7 +210,8 @@ pub struct Tuned {
 pub fn tune(
     gold: Gold<'_>,
     plan: &Plan,
-    (pretrained, device): (&Pretrained, &Device),
+    pretrained: &Pretrained,
+    device: &Device,
     run: &mut Run<'_>,
 ) -> Result<Tuned, Error> {
     let mut stage = run.stage("finetune");
@@ -245,14 +247,15 @@ impl<'a> Melm<'a> {
         device: &'a Device,
     ) -> Result<Self, Error> {
         let linearized = lm.linearize(corpus)?;
-        Ok(Self::of(lm, linearized, (corpus, Sources::gold(corpus)), plan, device))
+        Ok(Self::with_sources(lm, linearized, corpus, Sources::gold(corpus), plan, device))
     }
 
-    /// The same with code-mixed sentences among its sources; `linearized` is the corpus of these sources.
-    fn of(
+    /// Like [`Self::new`], with code-mixed sentences among the sources. `linearized` is the corpus of these sources.
+    fn with_sources(
         lm: EntityLm,
         linearized: LinearizedCorpus,
-        (gold, sources): (&'a Corpus, Sources<'a>),
+        gold: &'a Corpus,
+        sources: Sources<'a>,
         plan: &'a Plan,
         device: &'a Device,
     ) -> Self {

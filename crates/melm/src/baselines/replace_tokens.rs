@@ -87,7 +87,7 @@ pub(crate) fn swap_tokens(corpus: &Corpus, source: usize, round: u32, swaps: Vec
         })
     });
     let replacements = replaced.collect();
-    Draft { swaps, ..Draft::new(sentence, (source, round), replacements) }
+    Draft { swaps, ..Draft::new(sentence, source, round, replacements) }
 }
 
 #[cfg(test)]

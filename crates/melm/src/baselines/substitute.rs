@@ -116,7 +116,7 @@ pub fn substitute_mentions(
         mentions.push(Mention { entity_type: own.entity_type, tokens });
     }
     let sentence = sentences[source].splice(replaced, mentions, corpus.scheme());
-    Draft::new(sentence, (source, round), replacements)
+    Draft::new(sentence, source, round, replacements)
 }
 
 #[cfg(test)]

@@ -107,7 +107,7 @@ impl Drafter {
             let (sentence, replacements, n_restored) =
                 self.compose(&corpus.sentences()[source], windows);
             result.n_restored += n_restored;
-            let draft = Draft::new(sentence, (source, round), replacements);
+            let draft = Draft::new(sentence, source, round, replacements);
             result.drafts.push(Draft { n_restored, ..draft });
         }
         Ok(Some(result))

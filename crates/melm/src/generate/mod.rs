@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use melm::{draft::Novelty, entity_lm::EntityLm, markers::Markers, pieces::Tokenizer, random::Seed};
+//! use melm::{draft::{Novelty, Verdict}, entity_lm::EntityLm, markers::Markers, pieces::Tokenizer, random::Seed};
 //! use melm::generate::{Drafter, GenerateSettings};
 //! use melm_nn::{config::Config, device::Device, mlm::MaskedLm};
 //! use melm_text::{Corpus, ReadOptions, Source};
@@ -27,13 +27,14 @@
 //!
 //! let device = Device::cpu(1);
 //! let mut drafter = Drafter::new(lm, GenerateSettings::default());
-//! let mut novelty = Novelty::of(&gold);
+//! let mut novelty = Novelty::new(&gold);
 //! for round in 1..=3 {
 //!     let key = Seed(1).stream("generate");
 //!     let mut on_progress = |_| ControlFlow::Continue(());
 //!     let made = drafter.round(&device, &gold, &linearized, key, round, &mut on_progress)?;
 //!     let Some(made) = made else { break };
-//!     for draft in novelty.keep(made.drafts) {
+//!     let is_new = |draft: &_| novelty.record(draft) == Verdict::New;
+//!     for draft in made.drafts.into_iter().filter(is_new) {
 //!         assert_eq!(draft.sentence.tokens()[0].as_str(), "the");
 //!         assert_ne!(draft.sentence.tokens()[1].as_str(), "Party");
 //!     }

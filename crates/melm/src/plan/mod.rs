@@ -16,8 +16,8 @@ use crate::augment::Method;
 use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings};
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
-use crate::filter::{FilterMode, FilterSettings};
 use crate::generate::GenerateSettings;
+use crate::judge::{FilterMode, FilterSettings};
 use crate::tagger::TaggerSettings;
 
 /// The version of the plan's keys. Plans with another version are refused.

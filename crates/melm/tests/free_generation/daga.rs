@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use melm::Error;
-use melm::augment::{Augmented, Funnel, Method, Verdict, read_lines};
+use melm::augment::{Drafts, Method};
+use melm::draft::{Verdict, read_lines};
 use melm::plan::Plan;
 use melm::stage::{Control, Event};
 use melm_text::Corpus;
@@ -24,7 +25,7 @@ fn small_plan(more: &[&str]) -> Plan {
     plan(Method::Daga, &[&SMALL[..], more].concat())
 }
 
-fn augment_with(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Augmented {
+fn augment_with(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Drafts {
     run(dir, corpus, plan, NONE, threads, &mut |_, _| Control::Continue).unwrap()
 }
 
@@ -32,17 +33,17 @@ fn augment_with(dir: &Path, corpus: &Corpus, plan: &Plan, threads: usize) -> Aug
 fn each_round_has_one_new_sentence_per_gold_sentence_with_a_mention_and_the_rest_is_counted() {
     let (corpus, plan, dir) = (corpus(&text()), small_plan(&[]), tempfile::tempdir().unwrap());
     let augmented = augment_with(dir.path(), &corpus, &plan, 1);
-    assert_eq!(augmented.records.len(), 2 * 8);
-    let funnel = Funnel::of(&augmented.records, &corpus).with_dropped(&augmented.dropped);
+    assert_eq!(augmented.drafts.len(), 2 * 8);
+    let funnel = augmented.summary(&corpus);
     assert_eq!(funnel.kept + funnel.repeat_draft, 16);
     assert!(funnel.dropped.total() > 0, "a model of eight sentences sometimes repeats gold");
 
     let gold: BTreeSet<_> = corpus.sentences().iter().flat_map(|s| s.tokens().to_vec()).collect();
     let mut seen = BTreeSet::new();
     for (record, sentence) in
-        augmented.records.iter().filter(|r| r.verdict == Verdict::Kept).zip(&augmented.kept)
+        augmented.drafts.iter().filter(|r| r.verdict == Verdict::Kept).zip(augmented.kept())
     {
-        assert_eq!((record.source, record.replaced.len()), (None, 0));
+        assert_eq!((record.source, record.replacements.len()), (None, 0));
         assert!(sentence.mentions().next().is_some());
         assert!(corpus.scheme().violations(sentence.tags()).next().is_none());
         assert!(sentence.tokens().iter().all(|token| gold.contains(token)));
@@ -51,19 +52,20 @@ fn each_round_has_one_new_sentence_per_gold_sentence_with_a_mention_and_the_rest
     }
     assert!(augmented.lines.lines().all(|line| line.starts_with("{\"source\":null,")));
     let again = read_lines("drafts.jsonl".as_ref(), &augmented.lines, &corpus).unwrap();
-    let kept = again.iter().filter(|(record, _)| record.verdict.is_kept());
-    assert!(kept.map(|(_, draft)| &draft.sentence).eq(&augmented.kept));
+    let kept = again.iter().filter(|draft| draft.verdict.is_kept());
+    assert!(kept.map(|draft| &draft.sentence).eq(augmented.kept()));
 }
 
 #[test]
 fn a_trained_model_writes_the_pattern_of_its_corpus() {
     let (corpus, plan, dir) = (corpus(&text()), small_plan(&[]), tempfile::tempdir().unwrap());
     let augmented = augment_with(dir.path(), &corpus, &plan, 2);
-    let in_pattern = augmented.records.iter().filter(|record| {
-        let tags: Vec<_> = record.tags.iter().map(String::as_str).collect();
+    let in_pattern = augmented.drafts.iter().filter(|record| {
+        let spell = |tag: &_| corpus.types().spell(*tag, corpus.scheme()).to_string();
+        let tags: Vec<_> = record.sentence.tags().iter().map(spell).collect();
         tags == ["B-PER", "I-PER", "O", "B-LOC", "O"]
     });
-    assert!(in_pattern.count() >= 12, "{:#?}", augmented.records);
+    assert!(in_pattern.count() >= 12, "{:#?}", augmented.drafts);
 }
 
 #[test]
@@ -96,6 +98,6 @@ fn tries_are_limited_and_all_written_sentences_are_counted() {
     ]);
     let dir = tempfile::tempdir().unwrap();
     let augmented = augment_with(dir.path(), &corpus, &plan, 2);
-    assert!(augmented.records.len() < 8);
-    assert_eq!(augmented.records.len() + augmented.dropped.total(), 3 * 8);
+    assert!(augmented.drafts.len() < 8);
+    assert_eq!(augmented.drafts.len() + augmented.dropped.total(), 3 * 8);
 }

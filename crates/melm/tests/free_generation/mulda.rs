@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use melm::Error;
-use melm::augment::{Augmented, Backbones, DraftRecord, Method, read_lines};
+use melm::augment::{Backbones, Drafts, Method};
 use melm::baselines::PretrainedSeq2Seq;
+use melm::draft::{Draft, read_lines};
 use melm::free_generation::RejectReason;
 use melm::model::Pretrained;
 use melm::pieces::Tokenizer;
@@ -78,19 +79,19 @@ fn mbart(dir: &Path, languages: &[&str]) -> PretrainedSeq2Seq {
     PretrainedSeq2Seq::open(dir).unwrap()
 }
 
-fn augment_with(dir: &Path, corpus: &Corpus, plan: &Plan, backbones: Backbones<'_>) -> Augmented {
+fn augment_with(dir: &Path, corpus: &Corpus, plan: &Plan, backbones: Backbones<'_>) -> Drafts {
     run(dir, corpus, plan, backbones, 2, &mut |_, _| Control::Continue).unwrap()
 }
 
-fn assert_valid(corpus: &Corpus, augmented: &Augmented) {
-    assert!(augmented.kept.len() >= 8, "{:?} {:?}", augmented.dropped, augmented.records);
-    for sentence in &augmented.kept {
+fn assert_valid(corpus: &Corpus, augmented: &Drafts) {
+    assert!(augmented.kept().count() >= 8, "{:?} {:?}", augmented.dropped, augmented.drafts);
+    for sentence in augmented.kept() {
         assert!(sentence.mentions().next().is_some());
         assert!(corpus.scheme().violations(sentence.tags()).next().is_none());
         assert!(corpus.sentences().iter().all(|s| s.tokens() != sentence.tokens()));
         assert!(sentence.tokens().iter().all(|token| !token.as_str().contains(['<', '▁'])));
     }
-    assert!(augmented.records.iter().all(|record| record.source.is_none()));
+    assert!(augmented.drafts.iter().all(|record| record.source.is_none()));
 }
 
 #[test]
@@ -101,8 +102,12 @@ fn a_model_without_pretraining_writes_new_sentences_in_the_pattern_of_gold() {
     let augmented = augment_with(dir.path(), &corpus, &small_plan(&[]), backbones);
     assert_valid(&corpus, &augmented);
     let tags = ["B-PER", "I-PER", "O", "B-LOC", "O"];
-    let in_pattern = augmented.records.iter().filter(|record| record.tags == tags).count();
-    assert!(2 * in_pattern > augmented.records.len(), "{:#?}", augmented.records);
+    let spelled = |draft: &Draft| -> Vec<String> {
+        let spell = |tag: &_| corpus.types().spell(*tag, corpus.scheme()).to_string();
+        draft.sentence.tags().iter().map(spell).collect()
+    };
+    let in_pattern = augmented.drafts.iter().filter(|draft| spelled(draft) == tags).count();
+    assert!(2 * in_pattern > augmented.drafts.len(), "{:#?}", augmented.drafts);
 }
 
 #[test]
@@ -119,7 +124,7 @@ fn mbart_and_mbart_50_are_fine_tuned_and_write_by_sampling_and_beam_search() {
             let is_repeat =
                 |reason| matches!(reason, RejectReason::RepeatsGold | RejectReason::RepeatsDraft);
             let repeats = augmented.dropped.iter().filter(|(reason, _)| is_repeat(*reason));
-            let n_sound = augmented.records.len() + repeats.map(|(_, n)| n).sum::<usize>();
+            let n_sound = augmented.drafts.len() + repeats.map(|(_, n)| n).sum::<usize>();
             assert!(n_sound >= 2 * 8, "{languages:?} {edit}: {:?}", augmented.dropped);
         }
     }
@@ -138,12 +143,12 @@ fn one_model_learns_several_languages_and_drafts_name_their_language() {
         let plan = small_plan(&["generate.rounds=1", "mulda.budget=30 epochs"]);
         let augmented = augment_with(&dir.path().join(name), &both, &plan, backbones);
         for code in ["en", "de"] {
-            let own = |record: &&DraftRecord| record.language.as_deref() == Some(code);
-            assert!(augmented.records.iter().filter(own).count() > 2, "{name} {code}");
+            let own = |draft: &&Draft| draft.language(&both) == Some(code);
+            assert!(augmented.drafts.iter().filter(own).count() > 2, "{name} {code}");
         }
         let again = read_lines("drafts.jsonl".as_ref(), &augmented.lines, &both).unwrap();
-        let kept = again.iter().filter(|(record, _)| record.verdict.is_kept());
-        assert!(kept.map(|(_, draft)| &draft.sentence).eq(&augmented.kept));
+        let kept = again.iter().filter(|draft| draft.verdict.is_kept());
+        assert!(kept.map(|draft| &draft.sentence).eq(augmented.kept()));
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use melm::Error;
-use melm::augment::{Augmented, Backbones, Gold, Method, augment};
+use melm::augment::{Backbones, Drafts, Gold, Method, augment};
 use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
@@ -49,10 +49,10 @@ pub(crate) fn run(
     backbones: Backbones<'_>,
     threads: usize,
     observer: &mut dyn FnMut(&'static str, Event<'_>) -> Control,
-) -> Result<Augmented, Error> {
+) -> Result<Drafts, Error> {
     let mut run = Run { seed: Seed(7), folder: Some(dir.join("work")), observer };
     let gold = Gold { train: corpus, dev: Some(corpus) };
-    augment(gold, plan, (backbones, &Device::cpu(threads)), &mut run)
+    augment(gold, plan, backbones, &Device::cpu(threads), &mut run)
 }
 
 /// The models of a run that needs none.

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use melm::augment::{Augmented, Backbones, Funnel, Gold, Method, Sources, augment, tune};
+use melm::augment::{Backbones, DraftSummary, Drafts, Gold, Method, Sources, augment, tune};
 use melm::baselines::{NO_PRETRAINING, PretrainedSeq2Seq};
 use melm::codemix::MentionVectors;
 use melm::files::{Fingerprint, sha256, write_whole};
@@ -92,14 +92,13 @@ pub(crate) fn run(command: &Augment, terminal: &Terminal) -> Result<(), Failure>
     let mut listener = Listener::new(command.planning.save_every, terminal);
     let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
     let mut run = Run { seed: Seed(job.plan.seed), folder: Some(stages), observer: &mut hear };
-    let augmented = augment(job.gold(), &job.plan, (job.backbones(), &job.device), &mut run)?;
+    let augmented = augment(job.gold(), &job.plan, job.backbones(), &job.device, &mut run)?;
     if command.keep_model {
         job.save_model(&folder.dir().join("model"), &mut run)?;
     }
     drop(listener);
     let out = job.write(folder.dir(), &augmented)?;
-    let funnel =
-        Funnel::of(&augmented.records, job.train.corpus()).with_dropped(&augmented.dropped);
+    let funnel = augmented.summary(job.train.corpus());
     let mut record = job.record(&augmented, &funnel, started);
     record.insert("files".to_owned(), json!(fingerprints(folder.dir(), &out)?));
     folder.finish(record.clone())?;
@@ -208,9 +207,11 @@ impl Job {
     }
 
     /// Writes what others read; the names of the augmented sets, one a language.
-    fn write(&self, dir: &Path, augmented: &Augmented) -> Result<Vec<PathBuf>, Failure> {
+    fn write(&self, dir: &Path, augmented: &Drafts) -> Result<Vec<PathBuf>, Failure> {
         let mut out = Vec::new();
-        for (suffix, text) in self.train.extended(&augmented.kept, self.plan.union)? {
+        for (suffix, text) in
+            self.train.extended(&augmented.kept().cloned().collect::<Vec<_>>(), self.plan.union)?
+        {
             let path = dir.join(format!("train.augmented.{suffix}"));
             write_whole(&path, text.as_bytes())?;
             out.push(path);
@@ -231,7 +232,7 @@ impl Job {
         let gold = self.gold();
         let sources = Sources::of(gold.train, &self.plan, self.vectors.as_ref(), run)?;
         let learnt = Gold { train: &sources.corpus, ..gold };
-        let tuned = tune(learnt, &self.plan, (pretrained, &self.device), run)?;
+        let tuned = tune(learnt, &self.plan, pretrained, &self.device, run)?;
         tuned.lm.save(dir)?;
         // `melm generate` reads its settings there.
         Ok(write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?)
@@ -239,8 +240,8 @@ impl Job {
 
     fn record(
         &self,
-        augmented: &Augmented,
-        funnel: &Funnel,
+        augmented: &Drafts,
+        funnel: &DraftSummary,
         started: Instant,
     ) -> Map<String, Value> {
         let mut record = Map::new();

@@ -5,7 +5,10 @@ use std::ops::Range;
 use std::path::PathBuf;
 use std::time::Instant;
 
-use melm::augment::{Augmented, DraftRecord, Funnel, Verdict};
+use melm::augment::{DraftSummary, Drafts};
+use melm::draft::{Draft, Verdict};
+
+use melm_text::{Corpus, Tag, Token};
 
 use super::Job;
 use crate::commands::finetune::{cuts, starts};
@@ -19,7 +22,7 @@ const N_EXAMPLES: usize = 5;
 const AROUND: usize = 6;
 
 pub(super) fn say(
-    (job, augmented, funnel): (&Job, &Augmented, &Funnel),
+    (job, augmented, funnel): (&Job, &Drafts, &DraftSummary),
     (out, started): (&[PathBuf], Instant),
     terminal: &Terminal,
 ) {
@@ -39,14 +42,14 @@ pub(super) fn say(
             terminal.say(&line);
         }
     }
-    for line in crate::commands::train::cuts(augmented.judge_cuts) {
+    for line in crate::commands::train::cuts(augmented.judge_truncation) {
         terminal.say(&format!("the judge: {line}"));
     }
-    say_funnel(funnel, terminal);
-    for record in examples(&augmented.records) {
-        show(job, record, terminal);
+    say_summary(funnel, terminal);
+    for draft in examples(&augmented.drafts) {
+        show(draft, job.train.corpus(), terminal);
     }
-    if funnel.judge_took_all() {
+    if funnel.all_rejected() {
         terminal.say(
             "no draft was kept: the judge agrees with none. Train it longer with `--set 'tagger.budget=\"…\"'`, or take all \
              drafts with `--set filter.mode=off`",
@@ -64,7 +67,7 @@ pub(super) fn say(
 }
 
 /// What became of the drafts.
-pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
+pub(crate) fn say_summary(funnel: &DraftSummary, terminal: &Terminal) {
     if !funnel.dropped.is_empty() {
         let written = funnel.drafts + funnel.dropped.total();
         terminal.say(&format!("written                  {written:>6}"));
@@ -104,42 +107,39 @@ pub(crate) fn say_funnel(funnel: &Funnel, terminal: &Terminal) {
     }
 }
 
-/// Kept drafts from all over the corpus, each of another sentence.
-fn examples(records: &[DraftRecord]) -> Vec<&DraftRecord> {
+/// Kept drafts of different sentences, spread over the corpus.
+fn examples(drafts: &[Draft]) -> Vec<&Draft> {
     let mut seen = BTreeSet::new();
-    let mut kept: Vec<_> = records.iter().filter(|r| r.verdict == Verdict::Kept).collect();
-    kept.retain(|record| {
-        record.source.is_none_or(|source| seen.insert((&record.language, source)))
-    });
+    let mut kept: Vec<_> = drafts.iter().filter(|draft| draft.verdict == Verdict::Kept).collect();
+    kept.retain(|draft| draft.source.is_none_or(|source| seen.insert(source)));
     let step = (kept.len() / N_EXAMPLES).max(1);
     kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
 }
 
-/// The first replaced mention of a draft with what stands around it, in the source and in the draft; the whole draft if
-/// it has no source.
-fn show(job: &Job, record: &DraftRecord, terminal: &Terminal) {
-    let Some(number) = record.source else { return terminal.say(&with_tags(record)) };
-    let Some(replaced) = record.replaced.iter().find(|one| one.old != one.new) else { return };
-    let corpus = job.train.corpus();
-    let Some(source) = record.position(corpus).map(|at| &corpus.sentences()[at]) else { return };
-    let Some(mention) = source.mentions().nth(replaced.mention) else { return };
-    let before = around(source.tokens(), mention.tokens);
-    let after = around(&record.tokens, replaced.start..replaced.end);
-    let number = match &record.language {
-        Some(code) => format!("{code} {number}"),
-        None => number.to_string(),
+/// Prints the first replaced mention with its context, in the source and in the draft; the whole draft if it has no source.
+fn show(draft: &Draft, gold: &Corpus, terminal: &Terminal) {
+    let Some(source) = draft.source else { return terminal.say(&with_tags(draft, gold)) };
+    let Some(replaced) = draft.replacements.iter().find(|one| one.old != one.new) else { return };
+    let sentence = &gold.sentences()[source];
+    let Some(mention) = sentence.mentions().nth(replaced.mention) else { return };
+    let before = around(sentence.tokens(), mention.tokens);
+    let after = around(draft.sentence.tokens(), replaced.tokens.clone());
+    let number = match gold.locate(source) {
+        (Some(code), index) => format!("{code} {}", index + 1),
+        (None, index) => (index + 1).to_string(),
     };
     terminal.say(&format!("{number:>5}  {before}"));
-    terminal.say(&format!("    →  {after}  {}", replaced.entity_type));
+    terminal.say(&format!("    →  {after}  {}", gold.types().name(replaced.entity_type)));
 }
 
-/// A draft as one line, tags behind their tokens.
-fn with_tags(record: &DraftRecord) -> String {
-    let word = |(token, tag): (&String, &String)| match tag.as_str() {
-        "O" => token.clone(),
-        tag => format!("{token}/{tag}"),
+/// A draft as one line, with each tag after its token.
+fn with_tags(draft: &Draft, gold: &Corpus) -> String {
+    let word = |(token, tag): (&Token, &Tag)| match tag {
+        Tag::Outside => token.to_string(),
+        tag @ Tag::In(..) => format!("{token}/{}", gold.types().spell(*tag, gold.scheme())),
     };
-    let words: Vec<_> = record.tokens.iter().zip(&record.tags).map(word).collect();
+    let sentence = &draft.sentence;
+    let words: Vec<_> = sentence.tokens().iter().zip(sentence.tags()).map(word).collect();
     format!("    +  {}", words.join(" "))
 }
 

@@ -1,0 +1,211 @@
+//! Algorithm 1 of the paper: linearize, fine-tune, generate round by round, judge, keep.
+
+use melm_nn::device::Device;
+use melm_text::{Corpus, Sentence};
+
+use super::method::{Augmenter, Method, Prepared, prepare};
+use super::rounds::Rounds;
+use super::summary::DraftSummary;
+use crate::Error;
+use crate::baselines::{MuldaModel, PretrainedSeq2Seq};
+use crate::codemix::MentionVectors;
+use crate::draft::{Draft, Novelty, Verdict};
+use crate::free_generation::RejectedCounts;
+use crate::generate::WithoutMentions;
+use crate::judge::Judge;
+use crate::model::Pretrained;
+use crate::plan::Plan;
+use crate::stage::{Run, Stage};
+use crate::tagger::{Tagger, TrainedTagger, Truncation};
+use crate::training::TrainingOutcome;
+
+/// The labelled sentences of a run. A test set is never part of it.
+#[derive(Clone, Copy)]
+pub struct Gold<'a> {
+    /// The sentences to learn from and to make drafts of.
+    pub train: &'a Corpus,
+    /// The sentences that choose the best epochs.
+    pub dev: Option<&'a Corpus>,
+}
+
+/// The pretrained models and word vectors that a plan needs.
+#[derive(Clone, Copy, Default)]
+pub struct Backbones<'a> {
+    /// The masked language model. `MulDA` without a pretrained model of its own uses its tokenizer.
+    pub masked_lm: Option<&'a Pretrained>,
+    /// The encoder-decoder of `MulDA`.
+    pub seq2seq: Option<&'a PretrainedSeq2Seq>,
+    /// The model that the judge is trained from; not needed if the filter is off.
+    pub tagger: Option<&'a Pretrained>,
+    /// Word vectors, for methods that compare mentions by them.
+    pub vectors: Option<&'a MentionVectors>,
+    /// A judge that was trained on the same gold before. Without it a judge is trained.
+    pub judge: Option<&'a Tagger>,
+}
+
+impl<'a> Backbones<'a> {
+    /// The model that `MulDA` starts from.
+    pub(super) fn mulda(self) -> MuldaModel<'a> {
+        let new = || {
+            self.masked_lm.expect("a plan without an encoder-decoder has a masked language model")
+        };
+        self.seq2seq.map_or_else(|| MuldaModel::New(new()), MuldaModel::Pretrained)
+    }
+}
+
+/// The drafts of a run with their verdicts.
+#[derive(Default)]
+pub struct Drafts {
+    /// Every draft of every round, in order.
+    pub drafts: Vec<Draft>,
+    /// The same drafts as the lines of `drafts.jsonl`.
+    pub lines: String,
+    /// Sentences that a method wrote and that are not drafts, counted by reason.
+    pub dropped: RejectedCounts,
+    /// The training of the judge, if one was trained in this run.
+    pub judge: Option<TrainingOutcome>,
+    /// Sentences that the judge could not learn from in one piece.
+    pub judge_truncation: Truncation,
+    /// The preparation of the method; `None` if all rounds were on disk.
+    pub prepared: Option<Prepared>,
+}
+
+impl Drafts {
+    /// The kept drafts, as sentences of the corpus.
+    pub fn kept(&self) -> impl Iterator<Item = &Sentence> {
+        self.drafts.iter().filter(|draft| draft.verdict.is_kept()).map(|draft| &draft.sentence)
+    }
+
+    /// Counts the drafts by verdict.
+    pub fn summary(&self, gold: &Corpus) -> DraftSummary {
+        DraftSummary::new(&self.drafts, &self.dropped, gold)
+    }
+}
+
+/// Makes drafts of gold sentences and keeps those whose labels the judge agrees with. Rounds that are whole in the run's
+/// folder are not made again.
+pub fn augment(
+    gold: Gold<'_>,
+    plan: &Plan,
+    backbones: Backbones<'_>,
+    device: &Device,
+    run: &mut Run<'_>,
+) -> Result<Drafts, Error> {
+    let n_rounds = plan.generate.rounds.get();
+    let mut rounds = Rounds::resume(gold.train, n_rounds, run.folder.as_deref())?;
+    if rounds.n_done() < n_rounds {
+        // Sections 2.1 and 2.2: linearize the sentences and fine-tune the masked language model on them.
+        let (mut method, prepared) = prepare(gold, plan, backbones, device, run)?;
+        // Section 2.4: the judge is trained on gold only.
+        let trained = train_judge(gold, plan, backbones, device, run)?;
+        let tagger = backbones.judge.or(trained.as_ref().map(|trained| &trained.tagger));
+        for round in rounds.n_done() + 1..=n_rounds {
+            // Section 2.3: mask the entities and let the model fill them.
+            let mut drafts = make_round(&mut *method, round, gold.train, plan, run)?;
+            rounds.mark_repeats(&mut drafts);
+            judge_drafts(&mut drafts, tagger, gold.train, plan, device, &mut run.stage("filter"))?;
+            rounds.add(drafts, &method.dropped())?;
+        }
+        rounds.result.prepared = Some(prepared);
+        if let Some(trained) = trained {
+            rounds.result.judge_truncation = trained.truncation;
+            rounds.result.judge = Some(trained.outcome);
+        }
+    }
+    Ok(rounds.result)
+}
+
+/// Trains the judge on gold, unless the plan has no filter or a judge is given. It is the tagger that `melm train` makes of
+/// the same data.
+fn train_judge(
+    gold: Gold<'_>,
+    plan: &Plan,
+    backbones: Backbones<'_>,
+    device: &Device,
+    run: &mut Run<'_>,
+) -> Result<Option<TrainedTagger>, Error> {
+    if !plan.has_judge() || backbones.judge.is_some() {
+        return Ok(None);
+    }
+    let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
+    let stage = &mut run.stage_as("judge", "tagger");
+    Tagger::train(pretrained, gold.train, gold.dev, &plan.tagger, device, stage).map(Some)
+}
+
+/// The drafts of one round in the order of their sources. They include copies of the sentences without a mention if the
+/// plan asks for them.
+fn make_round(
+    method: &mut dyn Augmenter,
+    round: u32,
+    train: &Corpus,
+    plan: &Plan,
+    run: &mut Run<'_>,
+) -> Result<Vec<Draft>, Error> {
+    let mut drafts = method.round(round, &mut run.stage("generate"))?;
+    if plan.generate.without_mentions == WithoutMentions::Copied && plan.method != Method::Gold {
+        let sentences = train.sentences().iter().enumerate();
+        let without = sentences.filter(|(_, sentence)| sentence.mentions().next().is_none());
+        drafts.extend(
+            without
+                .map(|(source, sentence)| Draft::new(sentence.clone(), source, round, Vec::new())),
+        );
+        drafts.sort_by_key(|draft| draft.source);
+    }
+    for draft in &mut drafts {
+        draft.seed = plan.seed;
+    }
+    Ok(drafts)
+}
+
+/// Judges the new drafts; keeps all of them if the plan has no filter.
+fn judge_drafts(
+    drafts: &mut [Draft],
+    tagger: Option<&Tagger>,
+    train: &Corpus,
+    plan: &Plan,
+    device: &Device,
+    stage: &mut Stage<'_>,
+) -> Result<(), Error> {
+    if let Some(tagger) = tagger.filter(|_| plan.has_judge()) {
+        return Judge::new(tagger, plan.filter, train.types()).assess(drafts, device, stage);
+    }
+    for draft in drafts.iter_mut().filter(|draft| draft.verdict == Verdict::New) {
+        draft.verdict = Verdict::Kept;
+    }
+    Ok(())
+}
+
+/// Generates the drafts of all rounds without judging them.
+pub fn generate(
+    method: &mut dyn Augmenter,
+    train: &Corpus,
+    plan: &Plan,
+    run: &mut Run<'_>,
+) -> Result<Vec<Draft>, Error> {
+    let mut novelty = Novelty::new(train);
+    let mut all = Vec::new();
+    for round in 1..=plan.generate.rounds.get() {
+        let mut drafts = make_round(method, round, train, plan, run)?;
+        novelty.mark(&mut drafts);
+        all.extend(drafts);
+    }
+    Ok(all)
+}
+
+/// Judges drafts again. Earlier verdicts are forgotten, and repetitions are searched again because the drafts may come from
+/// several files.
+pub fn judge_again(
+    drafts: &mut [Draft],
+    judge: &Judge<'_>,
+    train: &Corpus,
+    device: &Device,
+    stage: &mut Stage<'_>,
+) -> Result<(), Error> {
+    let mut novelty = Novelty::new(train);
+    for draft in &mut *drafts {
+        draft.probability = None;
+        draft.disagreements.clear();
+        draft.verdict = novelty.record(draft);
+    }
+    judge.assess(drafts, device, stage)
+}

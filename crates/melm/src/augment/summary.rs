@@ -1,0 +1,98 @@
+//! Counts of drafts by verdict.
+
+use std::collections::{BTreeMap, HashSet};
+
+use melm_text::Corpus;
+use serde::{Deserialize, Serialize};
+
+use crate::draft::{Draft, Verdict, is_zero};
+use crate::free_generation::RejectedCounts;
+
+/// The number of drafts by verdict, and the new mentions of the kept ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DraftSummary {
+    /// Sentences that a method wrote and that are not drafts, by reason; methods that fill masks write none.
+    #[serde(default, skip_serializing_if = "RejectedCounts::is_empty")]
+    pub dropped: RejectedCounts,
+    /// All drafts.
+    pub drafts: usize,
+    /// Drafts that repeat their source.
+    pub repeat_source: usize,
+    /// Drafts that repeat another gold sentence.
+    pub repeat_gold: usize,
+    /// Drafts that repeat an earlier draft.
+    pub repeat_draft: usize,
+    /// Drafts for which the judge predicts other tags.
+    pub disagrees: usize,
+    /// Drafts whose tags the judge finds too unlikely.
+    pub unlikely: usize,
+    /// Drafts in the augmented set.
+    pub kept: usize,
+    /// Copies of sentences without a mention. They are in the augmented set too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub copied: usize,
+    /// Drafts that have not been judged.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub new: usize,
+    /// Tokens of all drafts that kept their old form because the guessed pieces spelled no valid token.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub restored_tokens: usize,
+    /// Mentions of all drafts that were drawn at random because there was no vector to compare them by.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub without_vector: usize,
+    /// Different mentions of the kept drafts that gold does not have, by entity type.
+    pub new_mentions: BTreeMap<String, usize>,
+}
+
+impl DraftSummary {
+    /// Counts drafts of a gold corpus. `dropped` counts the sentences that did not become drafts.
+    pub fn new(drafts: &[Draft], dropped: &RejectedCounts, gold: &Corpus) -> Self {
+        let count = |verdict| drafts.iter().filter(|draft| draft.verdict == verdict).count();
+        Self {
+            dropped: dropped.clone(),
+            drafts: drafts.len(),
+            repeat_source: count(Verdict::RepeatsSource),
+            repeat_gold: count(Verdict::RepeatsGold),
+            repeat_draft: count(Verdict::RepeatsDraft),
+            disagrees: count(Verdict::Disagrees),
+            unlikely: count(Verdict::Unlikely),
+            kept: count(Verdict::Kept),
+            copied: count(Verdict::Copied),
+            new: count(Verdict::New),
+            restored_tokens: drafts.iter().map(|draft| draft.n_restored).sum(),
+            without_vector: count_without_vector(drafts),
+            new_mentions: count_new_mentions(drafts, gold),
+        }
+    }
+
+    /// Returns true if there were new drafts and the judge rejected all of them.
+    pub fn all_rejected(&self) -> bool {
+        self.kept + self.copied == 0 && self.disagrees + self.unlikely > 0
+    }
+}
+
+/// Counts mentions drawn at random, but only if others were chosen by similarity: otherwise all are drawn at random.
+fn count_without_vector(drafts: &[Draft]) -> usize {
+    // `mixed` is left out: a draft made of a code-mixed sentence would count its mentions a second time.
+    let donors =
+        drafts.iter().flat_map(|draft| &draft.replacements).filter(|one| one.donor.is_some());
+    let (similar, random): (Vec<_>, Vec<_>) = donors.partition(|one| one.similarity.is_some());
+    if similar.is_empty() { 0 } else { random.len() }
+}
+
+fn count_new_mentions(drafts: &[Draft], gold: &Corpus) -> BTreeMap<String, usize> {
+    let mut known = HashSet::new();
+    for sentence in gold.sentences() {
+        for mention in sentence.mentions() {
+            known.insert((mention.entity_type, sentence.tokens()[mention.tokens].to_vec()));
+        }
+    }
+    let mut counts = BTreeMap::new();
+    let kept = drafts.iter().filter(|draft| draft.verdict == Verdict::Kept);
+    for (entity_type, tokens) in kept.flat_map(Draft::new_mentions) {
+        if known.insert((entity_type, tokens)) {
+            *counts.entry(gold.types().name(entity_type).to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}

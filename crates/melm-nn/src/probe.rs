@@ -3,6 +3,7 @@
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
+use crate::dropout::mix;
 use crate::ops::linear::{Accumulator, Linear};
 
 /// One of the three products of a linear layer.
@@ -20,29 +21,36 @@ pub enum Product {
 pub struct LinearProbe {
     linear: Linear,
     n_rows: usize,
+    /// `[n_rows, inputs]`.
     x: Buffer,
+    /// `[outputs, inputs]`.
     weight: Buffer,
-    y: Buffer,
+    /// `[n_rows, outputs]`.
+    dy: Buffer,
+    result: Buffer,
 }
 
 impl LinearProbe {
-    /// Allocates a layer from `inputs` to `outputs` and a batch of `n_rows` rows.
+    /// Allocates a layer from `inputs` to `outputs` and a batch of `n_rows` rows, and fills them with fixed numbers.
     ///
     /// # Panics
     /// If the memory cannot be had.
     pub fn new(n_rows: usize, inputs: usize, outputs: usize) -> Self {
-        let filled = |len: usize| {
+        let filled = |len: usize, seed: u64| {
             let mut buffer = Buffer::default();
             buffer.reserve(len);
-            buffer.fill(0.01);
+            for (index, value) in (0_u64..).zip(&mut *buffer) {
+                *value = (mix(seed ^ index) >> 40) as f32 / (1_u64 << 23) as f32 - 1.0;
+            }
             buffer
         };
         Self {
             linear: Linear { inputs, outputs },
             n_rows,
-            x: filled(n_rows * inputs),
-            weight: filled(outputs * inputs),
-            y: filled(n_rows * outputs),
+            x: filled(n_rows * inputs, 1 << 60),
+            weight: filled(outputs * inputs, 2 << 60),
+            dy: filled(n_rows * outputs, 3 << 60),
+            result: Buffer::default(),
         }
     }
 
@@ -51,26 +59,44 @@ impl LinearProbe {
         2.0 * (self.n_rows * self.linear.inputs * self.linear.outputs) as f64
     }
 
-    /// Computes one product.
-    pub fn run(&mut self, cpu: &Cpu, product: Product) {
+    /// Returns the input `[n_rows, inputs]`.
+    pub fn input(&self) -> &[f32] {
+        &self.x
+    }
+
+    /// Returns the weights `[outputs, inputs]`.
+    pub fn weight(&self) -> &[f32] {
+        &self.weight
+    }
+
+    /// Returns the gradient of the output `[n_rows, outputs]`.
+    pub fn output_gradient(&self) -> &[f32] {
+        &self.dy
+    }
+
+    /// Computes one product and returns the result.
+    pub fn run(&mut self, cpu: &Cpu, product: Product) -> &[f32] {
         let (linear, n) = (self.linear, self.n_rows);
+        let len = match product {
+            Product::Forward => n * linear.outputs,
+            Product::Backward => n * linear.inputs,
+            Product::Weights => linear.outputs * linear.inputs,
+        };
+        self.result.reserve(len);
+        let data = &mut self.result[..len];
         let accumulates = false;
         match product {
-            Product::Forward => linear.forward(cpu, n, (&self.x, &self.weight), &mut self.y),
+            Product::Forward => linear.forward(cpu, n, (&self.x, &self.weight), data),
             Product::Backward => {
-                let data = &mut self.x;
-                linear.backward(cpu, n, (&self.y, &self.weight), Accumulator { data, accumulates });
+                let out = Accumulator { data, accumulates };
+                linear.backward(cpu, n, (&self.dy, &self.weight), out);
             }
             Product::Weights => {
-                let data = &mut self.weight;
-                linear.weight_gradient(
-                    cpu,
-                    n,
-                    (&self.y, &self.x),
-                    Accumulator { data, accumulates },
-                );
+                let out = Accumulator { data, accumulates };
+                linear.weight_gradient(cpu, n, (&self.dy, &self.x), out);
             }
         }
+        &self.result[..len]
     }
 }
 

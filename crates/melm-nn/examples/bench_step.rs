@@ -1,11 +1,15 @@
-//! Times training steps and generation at a model's shape, on random weights: `bench_step SHAPE WHAT N [WHERE] [BATCH]`.
+//! Times training steps and predictions of a model with random weights: `bench_step SHAPE WHAT N [WHERE] [BATCH]`.
 //!
-//! SHAPE is `base`, `large` or `mini`; WHAT is `train`, `generate`, `ceiling`, or `cycle FOLDER` (open the checkpoint,
-//! one step, save). WHERE is `avx2`, `scalar`, `cuda`, `cuda-f32` or
-//! `cuda-eager` (every kernel asked for by itself); BATCH is `16` or `32` sentences of other lengths at
-//! every step, or `full`: 16 sentences of 128 pieces, the head at every one. Prints one line a measurement, for
-//! `bench/engine.py` to read.
-#![expect(clippy::print_stdout, reason = "a bench prints")]
+//! - SHAPE is `base`, `large` or `mini`.
+//! - WHAT is `train`, `generate`, `ceiling` (products and memory traffic alone), or `cycle FOLDER` (open a checkpoint, train
+//!   one step, save).
+//! - N is the number of measurements.
+//! - WHERE is `avx2`, `scalar`, `cuda`, `cuda-f32` or `cuda-eager` (every kernel is launched by itself).
+//! - BATCH is `16` or `32`, for as many sentences whose lengths change at every step, or `full`, for 16 sentences of 128
+//!   pieces that are all masked.
+//!
+//! Prints one line for each measurement. `bench/engine.py` reads them.
+#![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use melm_nn::config::Config;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
@@ -20,7 +24,7 @@ use melm_nn::weights::Checkpoint;
 use std::path::Path;
 use std::time::Instant;
 
-/// 672 pieces, as in `bench/engine.py`.
+/// The lengths of the sentences of a batch, 672 pieces in all, as in `bench/engine.py`.
 const LENGTHS: [u32; 16] = [64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 22];
 
 type Failure = Box<dyn std::error::Error>;
@@ -49,14 +53,14 @@ fn shape(name: &str) -> Result<Config, Failure> {
     }
 }
 
-/// Which sentences a step has.
+/// The sentences of a step.
 #[derive(Clone, Copy)]
 enum Sentences {
-    /// The same at every step.
+    /// The same sentences at every step.
     Same,
-    /// Of other lengths at every step.
+    /// Sentences whose lengths change at every step.
     Varied(usize),
-    /// 16 of 128 pieces, all of them masked.
+    /// 16 sentences of 128 pieces, all of them masked.
     Full,
 }
 
@@ -137,7 +141,7 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
             cuda.synchronize()?;
         }
         let seconds = before.elapsed().as_secs_f64();
-        // The first step faults the memory in; torch's is left out too.
+        // The first step allocates memory. It is left out for torch too.
         if step > 0 {
             println!("seconds {seconds:.6} loss {loss:.4}");
         } else {
@@ -172,7 +176,7 @@ fn generate(device: &Device, config: &Config, n: u64, sentences: Sentences) -> R
     Ok(())
 }
 
-/// Opens a checkpoint, trains a step, saves beside it.
+/// Opens a checkpoint, trains one step, and saves the model in a folder inside it.
 fn cycle(device: Device, folder: &Path) -> Result<(), Failure> {
     let start = Instant::now();
     let model = MaskedLm::open(&Checkpoint::open(folder)?, 0, 1)?;
@@ -188,7 +192,7 @@ fn cycle(device: Device, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Products at the shapes of a layer and of the head, and the optimiser's bytes.
+/// Times the products of a layer and of the head, and the memory traffic of the optimiser.
 fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
     let batch = batch(config, Sentences::Same, 0)?;
     let (rows, hidden, inner) =

@@ -1,4 +1,4 @@
-//! A step that has been made once takes no memory the second time.
+//! Training steps and predictions allocate memory the first time only.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -17,16 +17,16 @@ struct Counting;
 
 static N_ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call goes to the system's allocator unchanged.
+// SAFETY: every call is passed to the allocator of the system unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         N_ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller keeps the contract of the allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise, passed on.
+        // SAFETY: the caller keeps the contract of the allocator.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// What each of three steps allocates.
+/// Returns the number of allocations of each of three steps.
 fn counts_of(mut step: impl FnMut(u64)) -> [usize; 3] {
     [0, 1, 2].map(|index| {
         let before = N_ALLOCATIONS.load(Ordering::Relaxed);
@@ -110,7 +110,7 @@ fn tagger(kind: HeadKind) -> [usize; 3] {
     })
 }
 
-// One test, since the counter is one for all threads.
+// One test, since all threads share the counter.
 #[test]
 fn steps_and_predictions_after_the_first_allocate_nothing() {
     let all = [masked_lm(), tagger(HeadKind::Linear), tagger(HeadKind::Crf)];

@@ -1,4 +1,4 @@
-//! Sizes that no machine has memory for: an error, never a signal.
+//! Sizes that no machine has memory for are refused with an error; the command never ends by a signal.
 
 use std::fs;
 use std::path::Path;
@@ -11,14 +11,14 @@ use crate::support::{TRAIN, run};
 
 const FIFTH: &str = "Alan B-PER\nTuring I-PER\nlived O\nin O\nLondon B-LOC\n. O\n\n";
 
-/// A folder with a tiny model and five sentences.
+/// Returns a folder with a tiny model and five sentences.
 fn five_sentences() -> tempfile::TempDir {
     let folder = prepared();
     fs::write(folder.path().join("train.conll"), format!("{TRAIN}{FIFTH}")).unwrap();
     folder
 }
 
-/// Asserts that the command failed with an exit code of ours and a message with all of `words`.
+/// Asserts that the command failed with exit code 1 or 2, and that its message has all of `words`.
 fn assert_refused(output: &Output, words: &[&str]) {
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(matches!(output.status.code(), Some(1 | 2)), "{:?}: {said}", output.status);
@@ -68,7 +68,7 @@ fn an_mbart_configuration_that_is_not_that_of_its_weights_is_refused() {
     tokenizer.save(&dir).unwrap();
     let weights = testdata.join("seq2seq/mbart/model.safetensors");
     fs::copy(weights, dir.join("model.safetensors")).unwrap();
-    // The sizes add up to 2^62 numbers and some: their bytes wrap around.
+    // The model has slightly more than 2^62 parameters, so that its number of bytes overflows.
     let size = 1_u64 << 24;
     let config = serde_json::json!({
         "model_type": "mbart", "vocab_size": 1000, "d_model": size, "max_position_embeddings": 16,

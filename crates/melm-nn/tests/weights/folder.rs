@@ -10,7 +10,7 @@ pub(crate) struct Folder {
     dir: TempDir,
 }
 
-/// A folder made by `tools/make_weights_golden.py`.
+/// Returns the path of a folder made by `tools/make_weights_golden.py`.
 pub(crate) fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/weights").join(name)
 }
@@ -41,7 +41,7 @@ impl Folder {
         std::fs::remove_file(self.path().join(file)).unwrap();
     }
 
-    /// Changes the JSON header of `model.safetensors`, leaving its data as it is.
+    /// Changes the JSON header of `model.safetensors` and keeps its data.
     pub(crate) fn edit_header(&self, edit: impl FnOnce(&mut serde_json::Value)) {
         let bytes = self.read("model.safetensors");
         let (length, rest) = bytes.split_at(8);
@@ -64,7 +64,7 @@ impl Folder {
     }
 }
 
-/// Every tensor in alphabetical order, as bits.
+/// Returns the bits of all tensors in alphabetical order.
 pub(crate) fn all_bits(checkpoint: &Checkpoint) -> Result<Vec<u32>, Error> {
     let mut bits = Vec::new();
     for name in checkpoint.names() {

@@ -1,11 +1,11 @@
-//! Every form of a checkpoint reads as torch reads it, bit for bit; see `tools/make_weights_golden.py`.
+//! Every form of a checkpoint is read as torch reads it, bit for bit. `tools/make_weights_golden.py` made the files.
 
 use crate::folder::{Folder, all_bits, golden};
 use melm_nn::Error;
 use melm_nn::weights::{Checkpoint, ModelPart, Tensor, save};
 use safetensors::SafeTensors;
 
-/// What torch read from the folder.
+/// Returns the bits that torch read from the folder.
 fn expected(name: &str) -> Vec<u32> {
     let bytes = std::fs::read(golden(&format!("{name}.f32"))).unwrap();
     bytes.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect()
@@ -20,13 +20,13 @@ fn f32_f16_bf16_int8_and_shards_read_as_torch_reads_them() {
 }
 
 #[test]
-fn names_of_old_checkpoints_resolve() {
+fn names_of_old_checkpoints_are_translated() {
     let folder = Folder::copy_of("decoder");
     let checkpoint = folder.open().unwrap();
     assert!(checkpoint.contains("roberta.embeddings.word_embeddings.weight"));
     assert!(checkpoint.contains("lm_head.bias"));
     assert!(!checkpoint.contains("lm_head.decoder.weight"));
-    // The buffer of positions is listed but is no weight.
+    // The position ids are stored and listed, but they are not a weight.
     let positions = "roberta.embeddings.position_ids";
     let error = checkpoint.read_into(positions, &[1, 9], &mut [0.0; 9]).unwrap_err();
     assert!(matches!(error, Error::Dtype { ref dtype, .. } if dtype == "I64"), "{error}");
@@ -52,7 +52,7 @@ fn a_bare_encoder_lists_its_missing_head() {
 }
 
 #[test]
-fn bytes_in_the_program_read_like_a_folder_at_any_alignment() {
+fn an_embedded_model_reads_like_a_folder_at_any_alignment() {
     let folder = Folder::copy_of("int8");
     let config = String::from_utf8(folder.read("config.json")).unwrap();
     for offset in 0..4 {
@@ -65,7 +65,7 @@ fn bytes_in_the_program_read_like_a_folder_at_any_alignment() {
 }
 
 #[test]
-fn a_saved_model_reads_back_and_is_sound_by_the_format_itself() {
+fn a_saved_model_reads_back_and_is_valid_safetensors() {
     let original = Checkpoint::open(&golden("f16")).unwrap();
     let values: Vec<(&str, &[usize], Vec<f32>)> = original
         .names()
@@ -79,10 +79,14 @@ fn a_saved_model_reads_back_and_is_sound_by_the_format_itself() {
     let tensors: Vec<Tensor<'_>> =
         values.iter().map(|&(name, shape, ref data)| Tensor { name, shape, data }).collect();
 
-    let folder = Folder::copy_of("bare"); // saving replaces the model that is there
+    let folder = Folder::copy_of("bare"); // saving replaces the model in this folder
     let mapped = folder.open().unwrap();
     save(folder.path(), original.config(), &tensors).unwrap();
-    assert_eq!(all_bits(&mapped).unwrap(), expected("bare"), "an open map keeps the old file");
+    assert_eq!(
+        all_bits(&mapped).unwrap(),
+        expected("bare"),
+        "an open memory map keeps the old file"
+    );
 
     assert_eq!(all_bits(&folder.open().unwrap()).unwrap(), expected("f16"));
     let bytes = folder.read("model.safetensors");
@@ -91,7 +95,7 @@ fn a_saved_model_reads_back_and_is_sound_by_the_format_itself() {
     let mut files: Vec<_> =
         folder.path().read_dir().unwrap().map(|file| file.unwrap().file_name()).collect();
     files.sort();
-    assert_eq!(files, ["config.json", "model.safetensors"], "no temporary file stays");
+    assert_eq!(files, ["config.json", "model.safetensors"], "no temporary file is left");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Files come from strangers: each way a model folder can be wrong has its error, and nothing panics.
+//! Hostile and damaged model folders: each kind of damage has its error, and nothing panics.
 
 use crate::folder::{Folder, all_bits, golden};
 use melm_nn::Error;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 const TABLE: &str = "roberta.embeddings.word_embeddings.weight";
 
-/// Asserts the variant and a word that the message must contain.
+/// Asserts the variant of the error and a word of its message.
 macro_rules! assert_error {
     ($folder:expr, $variant:pat, $says:expr) => {
         let error = $folder.error();
@@ -44,7 +44,7 @@ fn a_git_lfs_pointer_is_recognised() {
 }
 
 #[test]
-fn a_file_cut_anywhere_is_refused() {
+fn a_truncated_file_is_refused() {
     let folder = Folder::copy_of("f32");
     let bytes = folder.read("model.safetensors");
     for length in (0..bytes.len()).step_by(97).chain([1, 7, 8, 9, bytes.len() - 1]) {
@@ -54,7 +54,7 @@ fn a_file_cut_anywhere_is_refused() {
 }
 
 #[test]
-fn a_header_length_that_cannot_be_is_refused() {
+fn an_impossible_header_length_is_refused() {
     let folder = Folder::copy_of("f32");
     let mut bytes = folder.read("model.safetensors");
     for length in [0, 1, bytes.len() as u64, u64::from(u32::MAX), u64::MAX - 7, u64::MAX] {
@@ -65,7 +65,7 @@ fn a_header_length_that_cannot_be_is_refused() {
 }
 
 #[test]
-fn offsets_that_overlap_or_leave_the_file_are_refused() {
+fn offsets_that_overlap_or_lie_outside_the_file_are_refused() {
     for offsets in
         [json!([0, 4]), json!([4, 0]), json!([1, 265]), json!([0, u64::MAX]), json!([-1, 3])]
     {
@@ -138,7 +138,7 @@ fn a_number_that_is_not_finite_is_found() {
 }
 
 #[test]
-fn int8_needs_one_finite_f32_scale_a_row() {
+fn int8_needs_one_finite_f32_scale_for_each_row() {
     let scale = format!("{TABLE}.scale");
     let check = |says: &str, edit: &dyn Fn(&mut Value)| {
         let folder = Folder::copy_of("int8");
@@ -168,7 +168,8 @@ fn a_scale_that_is_not_finite_is_refused() {
     assert_error!(folder, Error::Scale { .. }, "finite");
 }
 
-/// A folder with the mBART of the tests, and sizes whose sum is 2^62 numbers and some: their bytes wrap around.
+/// Returns a folder with the weights of the test mBART and a configuration of slightly more than 2^62 parameters, whose
+/// number of bytes overflows; and the text of the configuration.
 fn hostile_mbart() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let stored = golden("../seq2seq/mbart");
@@ -245,7 +246,7 @@ fn edit_index(folder: &Folder, edit: impl FnOnce(&mut Value)) {
 }
 
 #[test]
-fn an_index_may_not_lead_out_of_its_folder() {
+fn an_index_may_not_name_files_outside_its_folder() {
     let names = [
         "../model.safetensors",
         "/etc/passwd",
@@ -277,9 +278,9 @@ fn a_shard_that_is_missing_or_lacks_a_tensor_is_named() {
 }
 
 proptest! {
-    /// Damage of any kind gives an error or readable weights, never a panic or a read outside the file.
+    /// Any damage gives an error or readable weights, never a panic or a read outside the file.
     #[test]
-    fn no_damage_makes_it_panic(
+    fn no_damage_causes_a_panic(
         form in prop::sample::select(vec!["f32", "int8", "sharded", "decoder"]),
         file in any::<prop::sample::Index>(),
         edits in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
@@ -290,7 +291,7 @@ proptest! {
         names.sort();
         let name = file.get(&names).to_str().unwrap();
         let mut bytes = folder.read(name);
-        // Most of a file is numbers, where damage goes unnoticed: aim at the header.
+        // Most of a file is numbers, where damage has no effect, so only the header is damaged.
         let reach = bytes.len().min(3000);
         for (place, value) in edits {
             bytes[place.index(reach)] = value;

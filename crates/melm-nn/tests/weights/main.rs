@@ -1,5 +1,5 @@
-//! Model folders: read as Hugging Face reads them, and refused when they are damaged.
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
+//! Model folders: they are read as Hugging Face reads them, and damaged ones are refused.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod folder;
 mod golden;

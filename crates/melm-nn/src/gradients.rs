@@ -85,7 +85,7 @@ impl Gradients {
         kernels: &Arc<Kernels>,
         parameters: &Parameters,
     ) -> Result<(), Error> {
-        // A step happens on one device; on another one it begins anew.
+        // All micro-batches of a step run on one device. On another GPU the step starts again.
         if self.gpu.as_ref().is_none_or(|gpu| !gpu.is_on(cuda)) {
             self.gpu = Some(GpuGradients::new(cuda, kernels, parameters)?);
         }
@@ -97,11 +97,14 @@ impl Gradients {
     }
 
     pub(crate) fn gpu_mut(&mut self) -> &mut GpuGradients {
-        self.gpu.as_mut().expect("made before a batch begins")
+        self.gpu.as_mut().expect("GPU gradients are allocated before a batch starts")
     }
 
-    /// Copies the gradients from GPU memory, so that [`Self::get`] finds them; and returns the table's, written out whole:
-    /// for tests, at the size of tests.
+    /// Copies the gradients from GPU memory, so that [`Self::get`] finds them, and returns the dense gradient of the table:
+    /// for tests with small models.
+    ///
+    /// # Errors
+    /// If the GPU fails.
     pub fn fetch(&mut self, device: &Device, parameters: &Parameters) -> Result<Vec<f32>, Error> {
         match (device, &self.gpu) {
             (Device::Cuda(cuda), Some(gpu)) => {

@@ -10,7 +10,7 @@ use super::weights::GpuWeights;
 use super::{SPLITS, to_u32};
 use crate::error::Error;
 use crate::gradients::Gradients;
-use crate::optim::Rule;
+use crate::optim::AdamFactors;
 use crate::params::Parameters;
 use std::ops::Range;
 use std::sync::Arc;
@@ -135,22 +135,22 @@ impl Cuda {
     /// so that the CPU does not wait for it. Returns false if there are no gradients on this GPU.
     pub(crate) fn adam_step(
         &self,
-        rule: Rule,
+        factors: AdamFactors,
         max_norm: Option<f32>,
         parameters: &Parameters,
         gradients: &Gradients,
         moments: &mut GpuMoments,
     ) -> Result<bool, Error> {
-        let result = self.try_adam_step(rule, max_norm, parameters, gradients, moments);
+        let result = self.try_adam_step(factors, max_norm, parameters, gradients, moments);
         // A step that lacks memory has changed nothing yet. The memory of the passes may be enough.
         self.retry_if_out_of_memory(result, true, || {
-            self.try_adam_step(rule, max_norm, parameters, gradients, moments)
+            self.try_adam_step(factors, max_norm, parameters, gradients, moments)
         })
     }
 
     fn try_adam_step(
         &self,
-        rule: Rule,
+        factors: AdamFactors,
         max_norm: Option<f32>,
         parameters: &Parameters,
         gradients: &Gradients,
@@ -173,7 +173,7 @@ impl Cuda {
         if let Some(max_norm) = max_norm {
             step.clip(max_norm, &lookups)?;
         }
-        step.update(rule, max_norm.is_some(), &lookups)?;
+        step.update(factors, max_norm.is_some(), &lookups)?;
         let clips = usize::from(max_norm.is_some());
         let sizes = [gpu_gradients.n_states, step.ranges.len(), clips];
         kernels.submit(weights.graph_key("step", sizes))?;
@@ -266,13 +266,18 @@ impl AdamStep<'_> {
         (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(vocab_size)
     }
 
-    fn update(&mut self, rule: Rule, clips: bool, lookups: &LookupsByPiece) -> Result<(), Error> {
+    fn update(
+        &mut self,
+        factors: AdamFactors,
+        clips: bool,
+        lookups: &LookupsByPiece,
+    ) -> Result<(), Error> {
         let clip = if clips { self.moments.clip.span().first(1) } else { Span::default() };
         let gradient = self.gradients.values.span::<f32>();
         for range in self.ranges.clone() {
             let gradient = gradient.slice(range.clone());
             let lookups = LookupLists::default();
-            self.adam(rule, clip, AdamRange { range, gradient, lookups, first_row: 0 })?;
+            self.adam(factors, clip, AdamRange { range, gradient, lookups, first_row: 0 })?;
         }
         if !self.trains_table {
             return Ok(());
@@ -287,7 +292,7 @@ impl AdamStep<'_> {
             self.table_gradient(rows.clone(), gradient)?;
             let range = start + rows.start * width..start + rows.end * width;
             let lookups = lookups.lists;
-            self.adam(rule, clip, AdamRange { range, gradient, lookups, first_row })?;
+            self.adam(factors, clip, AdamRange { range, gradient, lookups, first_row })?;
         }
         self.index_lookups(lookups, false)
     }
@@ -300,8 +305,8 @@ impl AdamStep<'_> {
     }
 
     /// Applies Adam's rule to a range of parameters.
-    fn adam(&self, rule: Rule, clip: Span<f32>, part: AdamRange) -> Result<(), Error> {
-        let Rule { beta1, beta2, eps, rate, root, keep, .. } = rule;
+    fn adam(&self, factors: AdamFactors, clip: Span<f32>, part: AdamRange) -> Result<(), Error> {
+        let AdamFactors { beta1, beta2, eps, rate, root, keep, .. } = factors;
         let AdamRange { range, gradient, lookups, first_row } = part;
         // Each of the 256 threads changes four numbers.
         let n_blocks = range.len().div_ceil(1024);

@@ -54,7 +54,7 @@ pub struct Adam {
 
 /// The factors of one step, for the innermost loop.
 #[derive(Clone, Copy)]
-pub(crate) struct Rule {
+pub(crate) struct AdamFactors {
     pub(crate) beta1: f32,
     pub(crate) beta2: f32,
     pub(crate) eps: f32,
@@ -69,12 +69,12 @@ pub(crate) struct Rule {
 }
 
 per_isa! {
-    fn update(rule: Rule, gradient: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) {
+    fn update(factors: AdamFactors, gradient: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) {
         for (((p, m), v), g) in values.iter_mut().zip(mean).zip(square).zip(gradient) {
-            let g = g * rule.clip;
-            *m += (g - *m) * (1.0 - rule.beta1);
-            *v = *v * rule.beta2 + g * g * (1.0 - rule.beta2);
-            *p = *p * rule.keep - rule.rate * *m / (v.sqrt() * rule.root + rule.eps);
+            let g = g * factors.clip;
+            *m += (g - *m) * (1.0 - factors.beta1);
+            *v = *v * factors.beta2 + g * g * (1.0 - factors.beta2);
+            *p = *p * factors.keep - factors.rate * *m / (v.sqrt() * factors.root + factors.eps);
         }
     }
 }
@@ -159,7 +159,7 @@ impl Adam {
             .max_norm
             .map(|_| self.gradient_norm(cpu, parameters, gradients, trains_table));
         self.norm = norm;
-        let rule = self.rule(rate, norm);
+        let factors = self.factors(rate, norm);
         for index in 0..parameters.list().len() - 1 {
             let parameter = &parameters.list()[index];
             if parameter.is_frozen || !gradients.is_written(index) {
@@ -173,11 +173,11 @@ impl Adam {
                 Split::every(&mut self.square[range.clone()], BLOCK),
             );
             cpu.each(range.len().div_ceil(BLOCK), parts, |task, _, (values, mean, square)| {
-                update(cpu.isa(), rule, &gradient[task * BLOCK..], values, mean, square);
+                update(cpu.isa(), factors, &gradient[task * BLOCK..], values, mean, square);
             });
         }
         if trains_table {
-            self.step_table(cpu, rule, parameters, gradients);
+            self.step_table(cpu, factors, parameters, gradients);
         }
         Ok(())
     }
@@ -196,9 +196,9 @@ impl Adam {
             self.gpu = Some(GpuMoments::upload(cuda, [&self.mean, &self.square])?);
         }
         self.n_steps += 1;
-        let rule = self.rule(rate, None);
+        let factors = self.factors(rate, None);
         let moments = self.gpu.as_mut().expect("just made");
-        match cuda.adam_step(rule, self.settings.max_norm, parameters, gradients, moments) {
+        match cuda.adam_step(factors, self.settings.max_norm, parameters, gradients, moments) {
             Ok(true) => parameters.mark_changed_on_gpu(),
             Ok(false) => {}
             Err(error) => {
@@ -217,7 +217,7 @@ impl Adam {
         Ok(())
     }
 
-    fn rule(&self, rate: f32, norm: Option<f64>) -> Rule {
+    fn factors(&self, rate: f32, norm: Option<f64>) -> AdamFactors {
         let AdamSettings { beta1, beta2, eps, weight_decay, max_norm } = self.settings;
         // With more steps the correction is 1.
         let n_steps = i32::try_from(self.n_steps).unwrap_or(i32::MAX);
@@ -228,7 +228,7 @@ impl Adam {
             _ => 1.0,
         };
         #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
-        Rule {
+        AdamFactors {
             beta1,
             beta2,
             eps,
@@ -275,7 +275,7 @@ impl Adam {
     fn step_table(
         &mut self,
         cpu: &Cpu,
-        rule: Rule,
+        factors: AdamFactors,
         parameters: &mut Parameters,
         gradients: &mut Gradients,
     ) {
@@ -295,7 +295,7 @@ impl Adam {
             scratch.reserve(block);
             let out = &mut scratch[..rows.len() * width];
             gradient.rows_into(cpu.isa(), rows, out, [values, mean, square]);
-            update(cpu.isa(), rule, out, values, mean, square);
+            update(cpu.isa(), factors, out, values, mean, square);
         });
     }
 }

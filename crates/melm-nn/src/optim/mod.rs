@@ -3,6 +3,6 @@
 mod adam;
 mod schedule;
 
-pub(crate) use adam::Rule;
+pub(crate) use adam::AdamFactors;
 pub use adam::{Adam, AdamSettings};
 pub use schedule::Schedule;

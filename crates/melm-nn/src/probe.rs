@@ -84,16 +84,15 @@ impl LinearProbe {
         };
         self.result.reserve(len);
         let data = &mut self.result[..len];
-        let accumulates = false;
         match product {
-            Product::Forward => linear.forward(cpu, n, (&self.x, &self.weight), data),
+            Product::Forward => linear.forward(cpu, &self.x, &self.weight, data),
             Product::Backward => {
-                let out = Accumulator { data, accumulates };
-                linear.backward(cpu, n, (&self.dy, &self.weight), out);
+                let out = Accumulator::overwrite(data);
+                linear.backward(cpu, &self.dy, &self.weight, out);
             }
             Product::Weights => {
-                let out = Accumulator { data, accumulates };
-                linear.weight_gradient(cpu, n, (&self.dy, &self.x), out);
+                let out = Accumulator::overwrite(data);
+                linear.weight_gradient(cpu, &self.dy, &self.x, out);
             }
         }
         &self.result[..len]

@@ -1,6 +1,6 @@
-//! Which tags may start, follow each other, and end.
+//! The tags that may start a sentence, follow each other, and end it.
 
-/// A table of allowed transitions. What the tags mean is the caller's to know.
+/// A table of allowed transitions between tags. Tags are numbers; their meaning is up to the caller.
 ///
 /// ```
 /// use melm_nn::crf::AllowedTransitions;
@@ -16,24 +16,24 @@ pub struct AllowedTransitions {
 }
 
 impl AllowedTransitions {
-    /// Asks `is_allowed(from, to)` for every pair of tags; `None` stands for the start before the first token and for
-    /// the end after the last. The pair of start and end is not asked for.
+    /// Makes the table by calling `is_allowed(from, to)` for every pair of tags. `None` as `from` is the start of the
+    /// sentence, `None` as `to` its end. The pair of start and end is always allowed.
     pub fn new(n_tags: usize, is_allowed: impl Fn(Option<usize>, Option<usize>) -> bool) -> Self {
-        let place = |index| (index < n_tags).then_some(index);
+        let tag = |index| (index < n_tags).then_some(index);
         let pairs = (0..=n_tags).flat_map(|from| (0..=n_tags).map(move |to| (from, to)));
         let table = pairs
-            .map(|(from, to)| (from, to) == (n_tags, n_tags) || is_allowed(place(from), place(to)))
+            .map(|(from, to)| (from, to) == (n_tags, n_tags) || is_allowed(tag(from), tag(to)))
             .collect();
         Self { n_tags, table }
     }
 
-    /// The table as bytes, 1 where something is allowed.
+    /// The table as bytes: 1 for an allowed transition, else 0.
     pub(crate) fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
         self.table.iter().map(|is_allowed| u8::from(*is_allowed))
     }
 
-    /// The first token whose tag is not allowed where it is.
-    pub(crate) fn refused(&self, tags: &[u32]) -> Option<usize> {
+    /// Returns the first token whose tag is not allowed at its place.
+    pub(crate) fn first_violation(&self, tags: &[u32]) -> Option<usize> {
         let tag = |at: usize| tags[at] as usize;
         let follows = |at: usize| match at.checked_sub(1) {
             None => self.starts(tag(at)),
@@ -43,22 +43,22 @@ impl AllowedTransitions {
         (0..tags.len()).find(|at| !follows(*at)).or((!self.ends(tag(last))).then_some(last))
     }
 
-    /// How many tags there are.
+    /// The number of tags.
     pub fn n_tags(&self) -> usize {
         self.n_tags
     }
 
-    /// Whether the tag may be the first.
+    /// Returns true if the tag may be the first of a sentence.
     pub fn starts(&self, tag: usize) -> bool {
         self.follows(self.n_tags, tag)
     }
 
-    /// Whether `to` may come right after `from`.
+    /// Returns true if `to` may come directly after `from`.
     pub fn follows(&self, from: usize, to: usize) -> bool {
         self.table[from * (self.n_tags + 1) + to]
     }
 
-    /// Whether the tag may be the last.
+    /// Returns true if the tag may be the last of a sentence.
     pub fn ends(&self, tag: usize) -> bool {
         self.follows(tag, self.n_tags)
     }

@@ -1,51 +1,58 @@
-//! The scores of a chain, and the sum over all sequences.
+//! The scores of a chain, and the sum over all sequences (forward algorithm).
 
 use super::AllowedTransitions;
 use crate::error::Error;
 
-/// What a CRF learns.
+/// The parameters of a CRF.
 #[derive(Clone, Copy, Debug)]
 pub struct Scores<'a> {
-    /// Of each tag at the first token, `[tags]`.
+    /// The score of each tag at the first token, `[tags]`.
     pub start: &'a [f32],
-    /// Of each tag (row) before each tag (column), `[tags, tags]`.
+    /// The score of each tag (row) before each tag (column), `[tags, tags]`.
     pub transitions: &'a [f32],
-    /// Of each tag at the last token, `[tags]`.
+    /// The score of each tag at the last token, `[tags]`.
     pub end: &'a [f32],
 }
 
-/// Scores in `f64`, minus infinity where something is not allowed.
+/// The scores of a linear chain in `f64`. Transitions that are not allowed score minus infinity.
 #[derive(Clone, Debug, Default)]
 pub struct Chain {
     pub(super) n_tags: usize,
     pub(super) start: Vec<f64>,
-    /// `[to, from]`: what the sum for one tag reads lies together.
+    /// `[to, from]`: transposed, so that the sum over all tags before one tag reads consecutive elements.
     pub(super) arrivals: Vec<f64>,
     pub(super) end: Vec<f64>,
 }
 
-/// Working memory of one sentence, reused for the next.
+/// Working memory for one sentence, reused for the next.
 #[derive(Clone, Debug, Default)]
 pub struct Lattice {
-    /// `[tokens, tags]`: the logarithm of the sum over all sequences up to a token that end in a tag.
+    /// `[tokens, tags]`: the logarithm of the sum over all sequences that end in this tag at this token.
     pub(super) prefixes: Vec<f64>,
-    /// `[tokens, to, from]`: how probable each tag is before `to`, given `to` and the tokens so far.
+    /// `[tokens, to, from]`: the probability of each tag before `to`, given `to` and the tokens so far.
     pub(super) origins: Vec<f64>,
     /// `[tokens, tags]`.
     pub(super) marginals: Vec<f64>,
-    /// `[tokens, tags]`: the best tag before each.
+    /// `[tokens, tags]`: the best tag at the token before.
     pub(super) pointers: Vec<u32>,
 }
 
 impl Chain {
-    /// Takes over the scores; memory is kept.
+    /// Sets the scores. Reuses the memory.
     ///
     /// # Panics
-    /// If the scores, or what is allowed, are of different numbers of tags.
+    /// Panics if the scores and the allowed transitions are for different numbers of tags.
     pub fn set(&mut self, scores: Scores<'_>, allowed: Option<&AllowedTransitions>) {
         let n = scores.start.len();
-        assert_eq!((scores.transitions.len(), scores.end.len()), (n * n, n), "scores of {n} tags");
-        assert!(allowed.is_none_or(|allowed| allowed.n_tags() == n), "a table of {n} tags");
+        assert_eq!(
+            (scores.transitions.len(), scores.end.len()),
+            (n * n, n),
+            "expected scores of {n} tags"
+        );
+        assert!(
+            allowed.is_none_or(|allowed| allowed.n_tags() == n),
+            "expected allowed transitions of {n} tags"
+        );
         let score = |score: f32, is_allowed: &dyn Fn(&AllowedTransitions) -> bool| match allowed {
             Some(allowed) if !is_allowed(allowed) => f64::NEG_INFINITY,
             _ => f64::from(score),
@@ -62,12 +69,19 @@ impl Chain {
         }));
     }
 
-    /// How many tags there are.
+    /// The number of tags.
     pub fn n_tags(&self) -> usize {
         self.n_tags
     }
 
-    /// The logarithm of the sum over all allowed sequences; `emissions` is `[tokens, tags]`.
+    /// Returns the logarithm of the sum of the exponentials of all allowed sequences' scores. `emissions` is
+    /// `[tokens, tags]`.
+    ///
+    /// # Errors
+    /// Fails if no sequence is allowed.
+    ///
+    /// # Panics
+    /// Panics if `emissions` is not a whole number of rows, or if the scores were not set.
     pub fn log_partition(&self, emissions: &[f32], lattice: &mut Lattice) -> Result<f64, Error> {
         let (n, n_tokens) = (self.n_tags, self.n_tokens(emissions));
         if n_tokens == 0 {
@@ -96,7 +110,7 @@ impl Chain {
         Ok(total)
     }
 
-    /// The first token: nothing to sum over yet.
+    /// The scores at the first token, where there is no sum yet.
     pub(super) fn begin(&self, emissions: &[f32], prefixes: &mut [f64]) {
         for ((prefix, start), emission) in prefixes.iter_mut().zip(&self.start).zip(emissions) {
             *prefix = start + f64::from(*emission);
@@ -104,16 +118,22 @@ impl Chain {
     }
 
     /// # Panics
-    /// If `emissions` is not whole rows.
+    /// Panics if `emissions` is not a whole number of rows, or if the scores were not set.
     pub(super) fn n_tokens(&self, emissions: &[f32]) -> usize {
-        assert!(self.n_tags > 0, "a chain without tags");
-        assert!(emissions.len().is_multiple_of(self.n_tags), "rows of {} tags", self.n_tags);
+        assert!(self.n_tags > 0, "the scores of the chain were not set");
+        assert!(
+            emissions.len().is_multiple_of(self.n_tags),
+            "expected rows of {} tags",
+            self.n_tags
+        );
         emissions.len() / self.n_tags
     }
 }
 
-/// `log sum exp(x + y)`, and in `shares` each term's share of the sum. Where every term is minus infinity so is the
-/// sum, and the shares are zero: not the NaN that infinity less infinity would give.
+/// Returns `log sum exp(x + y)` and writes the share of each term in the sum to `shares`.
+///
+/// If every term is minus infinity, the sum is minus infinity and the shares are zero. Without this case they would be
+/// NaN.
 fn log_sum(x: &[f64], y: &[f64], shares: &mut [f64]) -> f64 {
     let largest = x.iter().zip(y).fold(f64::NEG_INFINITY, |most, (x, y)| most.max(x + y));
     if largest == f64::NEG_INFINITY {

@@ -1,9 +1,9 @@
-//! How likely sequences and tags are, and the gradient of it.
+//! The likelihood of sequences, the marginals of tags, and the gradient of the likelihood.
 
 use super::{Chain, Lattice};
 use crate::error::Error;
 
-/// The gradient of a [`Chain`]'s scores, summed over sentences.
+/// The gradient of the scores of a [`Chain`], summed over sentences.
 #[derive(Clone, Debug, Default)]
 pub struct ChainGradient {
     /// `[tags]`.
@@ -15,7 +15,7 @@ pub struct ChainGradient {
 }
 
 impl ChainGradient {
-    /// Zeros for so many tags; memory is kept.
+    /// Sets the gradient to zero for `n_tags` tags. Reuses the memory.
     pub fn clear(&mut self, n_tags: usize) {
         for (values, len) in [
             (&mut self.start, n_tags),
@@ -29,13 +29,13 @@ impl ChainGradient {
 }
 
 impl Chain {
-    /// The score of one sequence; minus infinity if it is not allowed.
+    /// Returns the score of one sequence, minus infinity if it is not allowed.
     ///
     /// # Panics
-    /// If there is not one tag a row of `emissions`, or a tag is none of the chain's.
+    /// Panics if `emissions` does not have one row for each tag, or if a tag is out of range.
     pub fn score(&self, emissions: &[f32], tags: &[u32]) -> f64 {
         let n = self.n_tags;
-        assert_eq!(tags.len(), self.n_tokens(emissions), "one tag a token");
+        assert_eq!(tags.len(), self.n_tokens(emissions), "expected one tag for each token");
         let (Some(first), Some(last)) = (tags.first(), tags.last()) else {
             return 0.0;
         };
@@ -51,7 +51,10 @@ impl Chain {
             + self.end[*last as usize]
     }
 
-    /// The logarithm of the probability of one sequence among all allowed ones; minus infinity if it is not allowed.
+    /// Returns the logarithm of the probability of one sequence, minus infinity if it is not allowed.
+    ///
+    /// # Errors
+    /// Fails if no sequence is allowed.
     ///
     /// # Panics
     /// As [`Self::score`].
@@ -65,27 +68,30 @@ impl Chain {
         Ok(score - self.log_partition(emissions, lattice)?)
     }
 
-    /// The probability of each tag at each token, `[tokens, tags]`, and [`Self::log_partition`] on the way.
+    /// Returns the probability of each tag at each token, `[tokens, tags]`, and the result of [`Self::log_partition`].
+    ///
+    /// # Errors
+    /// Fails if no sequence is allowed.
     pub fn marginals<'a>(
         &self,
         emissions: &[f32],
         lattice: &'a mut Lattice,
     ) -> Result<(&'a [f64], f64), Error> {
         let total = self.log_partition(emissions, lattice)?;
-        self.walk_back(self.n_tokens(emissions), lattice, |_, _, _| {});
+        self.marginals_backward(self.n_tokens(emissions), lattice, |_, _, _| {});
         Ok((&lattice.marginals[..emissions.len()], total))
     }
 
-    /// From the last token's marginals to all others: a tag's probability is shared out among the tags before it, and
-    /// `pair(from, to, probability)` is told each share.
+    /// Computes the marginals of all tokens from those of the last one: the probability of a tag is divided among the tags
+    /// before it. Calls `on_pair(from, to, probability)` for each share.
     ///
-    /// This is the forward sum differentiated, so it needs no second sum from the end, and no difference of large
-    /// logarithms.
-    fn walk_back(
+    /// This differentiates the forward sum. It needs no second sum from the end of the sentence, and no difference of
+    /// large logarithms.
+    fn marginals_backward(
         &self,
         n_tokens: usize,
         lattice: &mut Lattice,
-        mut pair: impl FnMut(usize, usize, f64),
+        mut on_pair: impl FnMut(usize, usize, f64),
     ) {
         let n = self.n_tags;
         for token in (1..n_tokens).rev() {
@@ -96,20 +102,22 @@ impl Chain {
             for ((to, probability), origins) in own[..n].iter().enumerate().zip(origins) {
                 for ((from, before), share) in before.iter_mut().enumerate().zip(origins) {
                     *before += probability * share;
-                    pair(from, to, probability * share);
+                    on_pair(from, to, probability * share);
                 }
             }
         }
     }
 
-    /// The negative log-likelihood of `tags`; `weight` times its gradient is written to `d_emissions` and added to
+    /// Returns the negative log-likelihood of `tags`. Writes `weight` times its gradient to `d_emissions` and adds it to
     /// `gradient`.
     ///
-    /// What is not allowed has probability zero, and so has its gradient. Tags that are not allowed themselves are
-    /// refused: their loss would be infinite.
+    /// Transitions that are not allowed have probability zero and gradient zero.
+    ///
+    /// # Errors
+    /// Fails if `tags` are not allowed, because their loss would be infinite.
     ///
     /// # Panics
-    /// As [`Self::score`], or if `d_emissions` or `gradient` are of another size.
+    /// As [`Self::score`], or if `d_emissions` or `gradient` have the wrong size.
     pub fn accumulate(
         &self,
         emissions: &[f32],
@@ -120,23 +128,23 @@ impl Chain {
         gradient: &mut ChainGradient,
     ) -> Result<f64, Error> {
         let n = self.n_tags;
-        assert_eq!(d_emissions.len(), emissions.len(), "one gradient an emission");
+        assert_eq!(d_emissions.len(), emissions.len(), "expected one gradient for each emission");
         let score = self.score(emissions, tags);
         if score == f64::NEG_INFINITY {
-            return Err(self.forbidden(tags));
+            return Err(self.forbidden_tag(tags));
         }
         let loss = self.log_partition(emissions, lattice)? - score;
         if tags.is_empty() {
             return Ok(loss);
         }
         let transitions = &mut gradient.transitions[..n * n];
-        self.walk_back(tags.len(), lattice, |from, to, probability| {
+        self.marginals_backward(tags.len(), lattice, |from, to, probability| {
             transitions[from * n + to] += weight * probability;
         });
         for pair in tags.windows(2) {
             transitions[pair[0] as usize * n + pair[1] as usize] -= weight;
         }
-        // What is expected less what is there: [tokens, tags].
+        // The expected count of each tag minus its actual count: [tokens, tags].
         let errors = &mut lattice.marginals[..emissions.len()];
         for (row, tag) in errors.chunks_exact_mut(n).zip(tags) {
             row[*tag as usize] -= 1.0;
@@ -151,8 +159,8 @@ impl Chain {
         Ok(loss)
     }
 
-    /// Where `tags` first do what is not allowed.
-    fn forbidden(&self, tags: &[u32]) -> Error {
+    /// The error for the first of `tags` that is not allowed.
+    fn forbidden_tag(&self, tags: &[u32]) -> Error {
         let is_forbidden = |score: f64| score == f64::NEG_INFINITY;
         let token = (0..tags.len()).find(|token| {
             let tag = tags[*token] as usize;

@@ -1,11 +1,11 @@
-//! The chain against enumeration of every sequence, difference quotients, and a case with a closed form.
+//! Compares the chain with an enumeration of all sequences, with difference quotients, and with a closed form.
 #![expect(clippy::float_cmp, reason = "zeros and infinities are exact")]
 
 use super::{AllowedTransitions, Chain, ChainGradient, Lattice, Scores};
 use crate::dropout::mix;
 use crate::error::Error;
 
-/// Random scores on a grid that `f32` holds exactly, so that sums of them are exact too.
+/// Random scores on a grid of numbers that `f32` represents exactly, so that their sums are exact too.
 struct Case {
     n_tags: usize,
     start: Vec<f32>,
@@ -36,7 +36,7 @@ impl Case {
         }
     }
 
-    /// Several sizes, gentle and steep, free and constrained, many times.
+    /// Several cases for each size, with small and large scores, with and without constraints.
     fn all() -> impl Iterator<Item = Self> {
         let sizes = [(1, 1), (4, 1), (1, 4), (2, 3), (6, 2), (5, 3), (3, 5)];
         (0..6).flat_map(move |round| {
@@ -61,7 +61,7 @@ impl Case {
         self.emissions.len() / self.n_tags
     }
 
-    /// Every allowed sequence with its score, added up from the definition.
+    /// Every allowed sequence with its score, computed from the definition.
     fn sequences(&self) -> Vec<(Vec<u32>, f64)> {
         let (n, n_tokens) = (self.n_tags, self.n_tokens());
         let all = (0..n.pow(u32::try_from(n_tokens).unwrap())).map(|code| {
@@ -95,8 +95,8 @@ fn log_total(sequences: &[(Vec<u32>, f64)]) -> f64 {
     largest + sequences.iter().map(|(_, score)| (score - largest).exp()).sum::<f64>().ln()
 }
 
-/// One kind of score.
-type Place = fn(&mut Case) -> &mut Vec<f32>;
+/// Selects one kind of score.
+type Selector = fn(&mut Case) -> &mut Vec<f32>;
 
 fn gradient_of(case: &Case, tags: &[u32], weight: f64) -> (f64, Vec<f32>, ChainGradient) {
     let mut gradient = ChainGradient::default();
@@ -150,16 +150,16 @@ fn likelihood_and_marginals_equal_enumeration() {
 }
 
 #[test]
-fn viterbi_finds_the_best_of_all_sequences() {
+fn viterbi_finds_the_best_sequence() {
     let (mut lattice, mut tags, mut n_checked) = (Lattice::default(), vec![9], 0);
     for case in Case::all() {
         let sequences = case.sequences();
-        let found = case.chain().best(&case.emissions, &mut lattice, &mut tags);
+        let found = case.chain().best_sequence(&case.emissions, &mut lattice, &mut tags);
         let Some(best) = sequences.iter().map(|(_, score)| *score).reduce(f64::max) else {
             assert!(matches!(found, Err(Error::NoTagSequence { .. })));
             continue;
         };
-        // Sums on the grid are exact: equal scores are ties, and any of them is a best one.
+        // Sums on the grid are exact, so any sequence with the best score is correct.
         assert_eq!(found.unwrap(), best);
         assert!(sequences.contains(&(tags.clone(), best)), "{tags:?}");
         n_checked += 1;
@@ -167,9 +167,9 @@ fn viterbi_finds_the_best_of_all_sequences() {
     assert!(n_checked > 100);
 }
 
-/// The gradient is how often something is expected, less how often it is there.
+/// The gradient is the expected count minus the actual count.
 #[test]
-fn the_gradient_equals_enumeration() {
+fn gradient_equals_enumeration() {
     for case in Case::all() {
         let (n, sequences) = (case.n_tags, case.sequences());
         let Some((gold, gold_score)) = sequences.get(sequences.len() / 2) else { continue };
@@ -195,25 +195,25 @@ fn the_gradient_equals_enumeration() {
 }
 
 #[test]
-fn the_gradient_equals_difference_quotients() {
+fn gradient_equals_difference_quotients() {
     const STEP: f32 = 1.0 / 512.0;
     for is_constrained in [false, true] {
         let mut case = Case::new(5, 7, 4, 2.0, is_constrained);
         let mut gold = Vec::new();
-        case.chain().best(&case.emissions, &mut Lattice::default(), &mut gold).unwrap();
+        case.chain().best_sequence(&case.emissions, &mut Lattice::default(), &mut gold).unwrap();
         let (_, d_emissions, gradient) = gradient_of(&case, &gold, 1.0);
-        let places: [(Place, Vec<f64>); 4] = [
+        let kinds: [(Selector, Vec<f64>); 4] = [
             (|case| &mut case.start, gradient.start),
             (|case| &mut case.transitions, gradient.transitions),
             (|case| &mut case.end, gradient.end),
             (|case| &mut case.emissions, d_emissions.into_iter().map(f64::from).collect()),
         ];
-        for (place, gradient) in places {
+        for (select, gradient) in kinds {
             for (index, wanted) in gradient.into_iter().enumerate() {
                 let mut loss_at = |step: f32| {
-                    place(&mut case)[index] += step;
+                    select(&mut case)[index] += step;
                     let found = gradient_of(&case, &gold, 1.0).0;
-                    place(&mut case)[index] -= step;
+                    select(&mut case)[index] -= step;
                     found
                 };
                 let quotient = (loss_at(STEP) - loss_at(-STEP)) / f64::from(2.0 * STEP);
@@ -223,7 +223,7 @@ fn the_gradient_equals_difference_quotients() {
     }
 }
 
-/// Transitions that are a sum of one score of each side leave the tokens independent: a softmax for each.
+/// If every transition score is a sum of one score per side, the tokens are independent, and each has a softmax.
 #[test]
 fn long_sentences_with_large_scores_equal_the_closed_form() {
     let (n, n_tokens) = (9, 2000);
@@ -250,7 +250,7 @@ fn long_sentences_with_large_scores_equal_the_closed_form() {
             marginals.extend(scores.iter().map(|score| (score - largest).exp() / sum));
         }
         let (chain, mut lattice, mut tags) = (case.chain(), Lattice::default(), Vec::new());
-        let found = chain.best(&case.emissions, &mut lattice, &mut tags).unwrap();
+        let found = chain.best_sequence(&case.emissions, &mut lattice, &mut tags).unwrap();
         assert_near("best", [found, chain.score(&case.emissions, &tags)], &[best; 2], 1e-12 * best);
         let (found, _) = chain.marginals(&case.emissions, &mut lattice).unwrap();
         assert_near("marginals", found.iter().copied(), &marginals, 1e-7);
@@ -261,38 +261,38 @@ fn long_sentences_with_large_scores_equal_the_closed_form() {
     }
 }
 
-/// Constraints and large scores together: what is forbidden would win by far, and leaves no trace.
+/// A forbidden transition has no probability and no gradient, even if its score is by far the largest.
 #[test]
-fn the_forbidden_has_no_probability_and_no_gradient_however_it_scores() {
+fn forbidden_transitions_have_no_probability_and_no_gradient() {
     let mut case = Case::new(1, 300, 3, 10_048.0, false);
     case.allowed =
         Some(AllowedTransitions::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2))));
     case.start[2] = 1e5;
     case.transitions[2] = 1e5; // from 0 to 2
     let mut tags = Vec::new();
-    case.chain().best(&case.emissions, &mut Lattice::default(), &mut tags).unwrap();
+    case.chain().best_sequence(&case.emissions, &mut Lattice::default(), &mut tags).unwrap();
     assert_ne!(tags[0], 2);
     assert!(tags.contains(&2) && tags.windows(2).all(|pair| pair != [0, 2]));
     let (loss, d_emissions, gradient) = gradient_of(&case, &vec![0; 300], 1.0);
     assert!(loss.is_finite() && d_emissions.iter().all(|d| d.is_finite()));
     assert_eq!((gradient.start[2], gradient.transitions[2], d_emissions[2]), (0.0, 0.0, 0.0));
 
-    assert_eq!(refusal(&case, &tags), None);
+    assert_eq!(rejection(&case, &tags), None);
     tags[7..9].copy_from_slice(&[0, 2]);
     let mut lattice = Lattice::default();
     assert_eq!(
         case.chain().log_probability(&case.emissions, &tags, &mut lattice).unwrap(),
         f64::NEG_INFINITY
     );
-    assert_eq!(refusal(&case, &tags), Some((8, 2)));
+    assert_eq!(rejection(&case, &tags), Some((8, 2)));
     tags[0] = 2;
-    assert_eq!(refusal(&case, &tags), Some((0, 2)));
+    assert_eq!(rejection(&case, &tags), Some((0, 2)));
     case.allowed = Some(AllowedTransitions::new(3, |from, to| from != Some(1) || to.is_some()));
-    assert_eq!(refusal(&case, &vec![1; 300]), Some((299, 1)));
+    assert_eq!(rejection(&case, &vec![1; 300]), Some((299, 1)));
 }
 
-/// The token and tag for which a sequence is refused as gold.
-fn refusal(case: &Case, tags: &[u32]) -> Option<(usize, u32)> {
+/// The token and tag for which a gold sequence is rejected.
+fn rejection(case: &Case, tags: &[u32]) -> Option<(usize, u32)> {
     let mut gradient = ChainGradient::default();
     gradient.clear(case.n_tags);
     let mut d_emissions = vec![0.0; case.emissions.len()];
@@ -312,10 +312,10 @@ fn refusal(case: &Case, tags: &[u32]) -> Option<(usize, u32)> {
 }
 
 #[test]
-fn a_sentence_without_tokens_is_certain_and_weighs_nothing() {
+fn an_empty_sentence_has_zero_loss_and_no_gradient() {
     let case = Case::new(1, 0, 3, 1.0, true);
     let mut tags = vec![1];
-    assert_eq!(case.chain().best(&[], &mut Lattice::default(), &mut tags).unwrap(), 0.0);
+    assert_eq!(case.chain().best_sequence(&[], &mut Lattice::default(), &mut tags).unwrap(), 0.0);
     assert!(tags.is_empty());
     let (loss, _, gradient) = gradient_of(&case, &[], 1.0);
     assert!(loss == 0.0 && gradient.start.iter().chain(&gradient.transitions).all(|d| *d == 0.0));

@@ -1,12 +1,18 @@
-//! The best sequence.
+//! The best sequence (Viterbi algorithm).
 
 use super::{Chain, Lattice};
 use crate::error::Error;
 
 impl Chain {
-    /// Writes the best allowed sequence to `tags` and returns its score; of equal ones, that with the lower tag at
-    /// the last token where they differ.
-    pub fn best(
+    /// Writes the best allowed sequence to `tags` and returns its score. Of equally good sequences, takes the one with the
+    /// lower tag at the last token where they differ.
+    ///
+    /// # Errors
+    /// Fails if no sequence is allowed.
+    ///
+    /// # Panics
+    /// Panics if `emissions` is not a whole number of rows, or if the scores were not set.
+    pub fn best_sequence(
         &self,
         emissions: &[f32],
         lattice: &mut Lattice,
@@ -43,7 +49,7 @@ impl Chain {
     }
 }
 
-/// The largest of `x + y` and its place, the first of equal ones.
+/// Returns the index of the largest element of `x + y` and its value. Of equal elements, takes the first.
 fn largest(x: &[f64], y: &[f64]) -> (u32, f64) {
     let sums = (0..).zip(x.iter().zip(y).map(|(x, y)| x + y));
     sums.fold((0, f64::NEG_INFINITY), |best, next| if next.1 > best.1 { next } else { best })

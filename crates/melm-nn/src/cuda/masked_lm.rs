@@ -15,7 +15,7 @@ use crate::dropout::Dropout;
 use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::gradients::Gradients;
-use crate::mlm::{Head, MaskedBatch};
+use crate::mlm::{LmHead, MaskedBatch};
 use crate::params::Parameters;
 
 /// Masked positions whose scores are in memory at once.
@@ -26,7 +26,7 @@ pub(super) const CHUNK: usize = 256;
 pub(crate) struct MaskedLmView<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) encoder: &'a Encoder,
-    pub(crate) head: &'a Head,
+    pub(crate) head: &'a LmHead,
 }
 
 /// The masked positions of a batch with their padding, in a staging buffer.
@@ -180,7 +180,7 @@ impl Pass<'_> {
     /// Computes the states of the masked rows: what the head multiplies with the table.
     pub(super) fn head_forward(
         &self,
-        head: &Head,
+        head: &LmHead,
         hidden: FloatSpan,
         rows: Span<u32>,
         head_tape: &MlmHeadTape,
@@ -205,7 +205,7 @@ impl Pass<'_> {
     /// Computes the scores of some states against the whole table, with bias, and the totals of each row's segments.
     pub(super) fn scores(
         &self,
-        head: &Head,
+        head: &LmHead,
         states: FloatSpan,
         scores: Span<f32>,
         totals: Span<f32>,
@@ -225,7 +225,7 @@ impl Pass<'_> {
     /// Computes losses and errors of all states, a chunk at a time, and the gradients of the bias and of the states.
     fn scores_to_errors(
         &self,
-        head: &Head,
+        head: &LmHead,
         originals: Span<u32>,
         weight: f32,
         head_tape: &MlmHeadTape,
@@ -293,7 +293,7 @@ impl Pass<'_> {
     /// Goes from the gradient of the states to that of the encoder's rows, in `tape.d_hidden`.
     fn head_backward(
         &self,
-        head: &Head,
+        head: &LmHead,
         rows: Span<u32>,
         tape: &Tape,
         head_tape: &MlmHeadTape,

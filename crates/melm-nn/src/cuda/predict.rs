@@ -11,7 +11,7 @@ use super::span::Span;
 use super::{Cuda, to_u32};
 use crate::dropout::Dropout;
 use crate::error::Error;
-use crate::mlm::{AllowedPieces, Candidate, Head, MaskedBatch, Predictions};
+use crate::mlm::{AllowedPieces, Candidate, LmHead, MaskedBatch, Predictions};
 use std::ops::Range;
 
 /// What to predict at the masked positions of a batch.
@@ -149,7 +149,7 @@ impl Pass<'_> {
     /// Finds the `k` best pieces at a chunk of masked positions.
     fn best_of_chunk(
         &self,
-        head: &Head,
+        head: &LmHead,
         head_tape: &MlmHeadTape,
         best: &BestBuffers,
         allowed: AllowedSets,

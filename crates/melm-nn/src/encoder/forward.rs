@@ -5,45 +5,47 @@ use super::{Encoder, EncoderTape, LayerParams, LinearParams};
 use crate::device::Cpu;
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
+use crate::ops::RowDropout;
 use crate::ops::attention::Attention;
 use crate::ops::embedding::{self, Tables};
 use crate::ops::gelu;
-use crate::ops::norm::{self, Affine};
+use crate::ops::norm::{self, Affine, ResidualInputs};
 use crate::packed::Packed;
 use crate::params::Parameters;
 
 impl Encoder {
-    /// Encodes a batch; the rows are in [`EncoderTape::hidden`].
+    /// Encodes a batch. The hidden states are then in [`EncoderTape::hidden`].
+    ///
+    /// # Errors
+    /// Fails if a piece is not in the vocabulary, or if a sentence is empty or too long for the model.
     pub fn forward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        (batch, dropout): (&Packed, Dropout),
+        batch: &Packed,
+        dropout: Dropout,
         tape: &mut EncoderTape,
     ) -> Result<(), Error> {
         batch.check(&self.config)?;
         tape.start(&self.config, batch, dropout);
         self.embed(cpu, parameters, batch, tape);
         for layer in 0..self.layers.len() {
-            self.forward_layer(cpu, parameters, (batch, layer), tape);
+            self.forward_layer(cpu, parameters, layer, tape);
         }
         Ok(())
     }
 
-    pub(super) fn affine<'a>(
-        &self,
-        parameters: &'a Parameters,
-        place: &LinearParams,
-    ) -> Affine<'a> {
+    fn affine<'a>(&self, parameters: &'a Parameters, norm: &LinearParams) -> Affine<'a> {
         Affine {
-            weight: parameters.at(&place.weight),
-            bias: parameters.at(&place.bias),
+            weight: parameters.at(&norm.weight),
+            bias: parameters.at(&norm.bias),
             eps: self.config.layer_norm_eps,
         }
     }
 
     pub(super) fn attention(&self, layer: usize, dropout: Dropout) -> Attention {
-        Attention { n_heads: self.config.n_heads, hidden: self.config.hidden_size, layer, dropout }
+        let (n_heads, width) = (self.config.n_heads, self.config.hidden_size);
+        Attention { n_heads, width, is_causal: false, layer, dropout }
     }
 
     fn embed(&self, cpu: &Cpu, parameters: &Parameters, batch: &Packed, tape: &mut EncoderTape) {
@@ -51,88 +53,76 @@ impl Encoder {
             pieces: parameters.at(&self.table),
             positions: parameters.at(&self.positions),
             kind: parameters.at(&self.kinds),
-            // Hugging Face counts positions from one past the padding piece's id.
+            // Hugging Face counts positions from one past the id of the padding piece.
             first_position: self.config.pad_id as usize + 1,
         };
         let affine = self.affine(parameters, &self.norm);
-        let out = tape.embedded.out(batch.n_rows(), self.config.hidden_size);
-        embedding::forward(cpu, (batch, &tape.places), (tables, affine, tape.dropout), out);
+        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
+        let out = tape.embedded.output(batch.n_rows(), self.config.hidden_size);
+        embedding::forward(cpu, batch.pieces(), tables, affine, dropout, out);
     }
 
     fn forward_layer(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        (batch, layer): (&Packed, usize),
+        layer: usize,
         tape: &mut EncoderTape,
     ) {
-        let (n, hidden) = (batch.n_rows(), self.config.hidden_size);
-        let (at, before) = (tape.slot(layer), layer.checked_sub(1).map(|layer| tape.slot(layer)));
-        let place = &self.layers[layer];
-        let mut taken = std::mem::take(&mut tape.layers[at]);
-        let own = &mut taken;
+        let (n, hidden) = (tape.n_rows, self.config.hidden_size);
+        let (slot, before) = (tape.slot(layer), layer.checked_sub(1).map(|layer| tape.slot(layer)));
+        let params = &self.layers[layer];
+        // Taken out, because the layer before is read at the same time.
+        let mut own = std::mem::take(&mut tape.layers[slot]);
         let x = match before {
             None => &tape.embedded.y[..n * hidden],
             Some(before) => &tape.layers[before].output.y[..n * hidden],
         };
         let narrow = &mut tape.narrow[..n * hidden];
-        let (dropout, places) = (tape.dropout, &tape.places);
-        let mask = |site| move |row: usize| dropout.row(layer, site, places[row].0, places[row].1);
+        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
 
         let qkv = &mut own.qkv[..n * 3 * hidden];
-        self.linear(1, 3).forward(cpu, n, (x, parameters.at(&place.qkv.weight)), qkv);
-        let probabilities = &mut own.probabilities[..tape.cuts.n_probabilities()];
+        params.qkv.linear().forward(cpu, x, parameters.at(&params.qkv.weight), qkv);
+        let probabilities = &mut own.probabilities[..tape.layout.n_probabilities()];
         let context = &mut own.context[..n * hidden];
-        let bias = parameters.at(&place.qkv.bias);
-        self.attention(layer, dropout).forward(
-            cpu,
-            (batch, &tape.cuts),
-            (qkv, bias),
-            (probabilities, context),
-        );
+        let bias = parameters.at(&params.qkv.bias);
+        let attention = self.attention(layer, tape.dropout);
+        attention.forward_joined(cpu, &tape.layout, qkv, bias, probabilities, context);
 
-        let weight = parameters.at(&place.attention_output.weight);
-        self.linear(1, 1).forward(cpu, n, (context, weight), narrow);
-        let bias = parameters.at(&place.attention_output.bias);
-        let affine = self.affine(parameters, &place.attention_norm);
-        norm::forward(
-            cpu,
-            (narrow, bias, x),
-            affine,
-            mask(Site::AttentionOutput),
-            own.attended.out(n, hidden),
-        );
+        let weight = parameters.at(&params.attention_output.weight);
+        params.attention_output.linear().forward(cpu, context, weight, narrow);
+        let bias = parameters.at(&params.attention_output.bias);
+        let inputs = ResidualInputs { x: narrow, bias, residual: x };
+        let affine = self.affine(parameters, &params.attention_norm);
+        let mask = |row| dropout.mask(layer, Site::AttentionOutput, row);
+        norm::forward(cpu, inputs, affine, mask, own.attended.output(n, hidden));
 
-        self.forward_inner(cpu, parameters, (n, place), own, (&mut tape.inner, narrow));
-        let bias = parameters.at(&place.output.bias);
-        let affine = self.affine(parameters, &place.output_norm);
-        let x = &own.attended.y[..n * hidden];
-        norm::forward(
-            cpu,
-            (narrow, bias, x),
-            affine,
-            mask(Site::Output),
-            own.output.out(n, hidden),
-        );
-        tape.layers[at] = taken;
+        self.forward_inner(cpu, parameters, params, &mut own, &mut tape.inner, narrow);
+        let bias = parameters.at(&params.output.bias);
+        let residual = &own.attended.y[..n * hidden];
+        let inputs = ResidualInputs { x: narrow, bias, residual };
+        let affine = self.affine(parameters, &params.output_norm);
+        let mask = |row| dropout.mask(layer, Site::Output, row);
+        norm::forward(cpu, inputs, affine, mask, own.output.output(n, hidden));
+        tape.layers[slot] = own;
     }
 
-    /// The two products of the feed-forward part with the gelu between them.
+    /// The two products of the feed-forward part with the gelu between them, from `own.attended` to `out`.
     fn forward_inner(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        (n, place): (usize, &LayerParams),
+        params: &LayerParams,
         own: &mut LayerTape,
-        (inner, narrow): (&mut [f32], &mut [f32]),
+        inner: &mut [f32],
+        out: &mut [f32],
     ) {
-        let (up, down) = self.feed_forward();
-        let x = &own.attended.y[..n * self.config.hidden_size];
-        let len = n * self.config.intermediate_size;
-        let before = &mut own.inner[..len];
-        let inner = &mut inner[..len];
-        up.forward(cpu, n, (x, parameters.at(&place.intermediate.weight)), before);
-        gelu::forward(cpu, parameters.at(&place.intermediate.bias), before, inner);
-        down.forward(cpu, n, (inner, parameters.at(&place.output.weight)), narrow);
+        let x = &own.attended.y[..out.len()];
+        let len = out.len() / self.config.hidden_size * self.config.intermediate_size;
+        let (before, inner) = (&mut own.inner[..len], &mut inner[..len]);
+        let weight = parameters.at(&params.intermediate.weight);
+        params.intermediate.linear().forward(cpu, x, weight, before);
+        gelu::forward(cpu, parameters.at(&params.intermediate.bias), before, inner);
+        params.output.linear().forward(cpu, inner, parameters.at(&params.output.weight), out);
     }
 }

@@ -1,6 +1,7 @@
-//! The XLM-R encoder: pieces in, hidden rows out; the gradient of hidden rows in, gradients of parameters out.
+//! The XLM-R encoder. The forward pass turns pieces into hidden states; the backward pass turns the gradient of the hidden
+//! states into gradients of the parameters.
 //!
-//! Whatever sits on top (masked-LM head, tagger) reads [`EncoderTape::hidden`] after [`Encoder::forward`], writes the gradient
+//! A head on top (masked-LM head, tagger) reads [`EncoderTape::hidden`] after [`Encoder::forward`], writes the gradient
 //! of those rows to [`EncoderTape::d_hidden`], and calls [`Encoder::backward`].
 
 mod backward;
@@ -15,7 +16,7 @@ use crate::ops::linear::Linear;
 use crate::params::{Parameters, TABLE};
 use std::ops::Range;
 
-/// Where a linear map's numbers are.
+/// Where the parameters of a linear map, or of a layer norm, are.
 #[derive(Clone, Debug)]
 pub(crate) struct LinearParams {
     pub(crate) weight: Range<usize>,
@@ -23,15 +24,24 @@ pub(crate) struct LinearParams {
 }
 
 impl LinearParams {
-    pub(crate) fn of(parameters: &Parameters, name: &str) -> Self {
-        let place =
-            |kind: &str| parameters.span(&format!("{name}.{kind}"), &format!("{name}.{kind}"));
-        Self { weight: place("weight"), bias: place("bias") }
+    pub(crate) fn new(parameters: &Parameters, name: &str) -> Self {
+        let range = |kind: &str| {
+            let name = format!("{name}.{kind}");
+            parameters.span(&name, &name)
+        };
+        Self { weight: range("weight"), bias: range("bias") }
+    }
+
+    /// The sizes of the linear map.
+    pub(crate) fn linear(&self) -> Linear {
+        let outputs = self.bias.len();
+        Linear { inputs: self.weight.len() / outputs, outputs }
     }
 }
 
-/// Where one layer's numbers are.
+/// Where the parameters of one layer are.
 pub(crate) struct LayerParams {
+    /// Query, key and value, as one linear map.
     pub(crate) qkv: LinearParams,
     pub(crate) attention_output: LinearParams,
     pub(crate) attention_norm: LinearParams,
@@ -41,25 +51,25 @@ pub(crate) struct LayerParams {
 }
 
 impl LayerParams {
-    fn of(parameters: &Parameters, layer: usize) -> Self {
+    fn new(parameters: &Parameters, layer: usize) -> Self {
         let layer = format!("roberta.encoder.layer.{layer}");
         let own = |kind: &str| format!("{layer}.attention.self.{kind}");
-        let place = |name: &str| LinearParams::of(parameters, &format!("{layer}.{name}"));
+        let linear = |name: &str| LinearParams::new(parameters, &format!("{layer}.{name}"));
         Self {
             qkv: LinearParams {
                 weight: parameters.span(&own("query.weight"), &own("value.weight")),
                 bias: parameters.span(&own("query.bias"), &own("value.bias")),
             },
-            attention_output: place("attention.output.dense"),
-            attention_norm: place("attention.output.LayerNorm"),
-            intermediate: place("intermediate.dense"),
-            output: place("output.dense"),
-            output_norm: place("output.LayerNorm"),
+            attention_output: linear("attention.output.dense"),
+            attention_norm: linear("attention.output.LayerNorm"),
+            intermediate: linear("intermediate.dense"),
+            output: linear("output.dense"),
+            output_norm: linear("output.LayerNorm"),
         }
     }
 }
 
-/// The encoder of one model: its sizes, and where in the [`Parameters`] its numbers are.
+/// The encoder of one model: its sizes, and where its tensors are in the [`Parameters`].
 pub struct Encoder {
     config: Config,
     pub(crate) table: Range<usize>,
@@ -70,32 +80,24 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// The encoder whose numbers are in `parameters`, laid out for `config`.
+    /// Makes the encoder whose tensors are in `parameters`, which are laid out for `config`.
+    ///
+    /// # Panics
+    /// Panics if `parameters` lack a tensor of the encoder.
     pub fn new(config: &Config, parameters: &Parameters) -> Self {
-        let place = |name: &str| parameters.span(name, name);
+        let range = |name: &str| parameters.span(name, name);
         Self {
             config: config.clone(),
-            table: place(TABLE),
-            positions: place("roberta.embeddings.position_embeddings.weight"),
-            kinds: place("roberta.embeddings.token_type_embeddings.weight"),
-            norm: LinearParams::of(parameters, "roberta.embeddings.LayerNorm"),
-            layers: (0..config.n_layers).map(|layer| LayerParams::of(parameters, layer)).collect(),
+            table: range(TABLE),
+            positions: range("roberta.embeddings.position_embeddings.weight"),
+            kinds: range("roberta.embeddings.token_type_embeddings.weight"),
+            norm: LinearParams::new(parameters, "roberta.embeddings.LayerNorm"),
+            layers: (0..config.n_layers).map(|layer| LayerParams::new(parameters, layer)).collect(),
         }
     }
 
-    /// The sizes and rates.
+    /// The sizes and dropout rates.
     pub fn config(&self) -> &Config {
         &self.config
-    }
-
-    fn linear(&self, inputs: usize, outputs: usize) -> Linear {
-        let hidden = self.config.hidden_size;
-        Linear { inputs: inputs * hidden, outputs: outputs * hidden }
-    }
-
-    /// The two halves of the feed-forward part.
-    fn feed_forward(&self) -> (Linear, Linear) {
-        let (hidden, inner) = (self.config.hidden_size, self.config.intermediate_size);
-        (Linear { inputs: hidden, outputs: inner }, Linear { inputs: inner, outputs: hidden })
     }
 }

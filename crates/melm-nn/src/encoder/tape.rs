@@ -1,11 +1,11 @@
-//! What the forward pass leaves for the backward pass, in memory that is allocated once.
+//! The working memory of the encoder: what the forward pass keeps for the backward pass.
 
 use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::dropout::Dropout;
-use crate::ops::ColumnSums;
-use crate::ops::attention::AttentionCuts;
-use crate::ops::norm::Normed;
+use crate::ops::attention::AttentionLayout;
+use crate::ops::norm::{NormOutput, SavedNorm};
+use crate::ops::{ColumnSums, RowDropout};
 use crate::packed::Packed;
 
 /// Rows after a layer norm, and what its backward pass needs.
@@ -23,14 +23,22 @@ impl NormTape {
         self.y.reserve(n_rows * width);
     }
 
-    pub(crate) fn out(&mut self, n_rows: usize, width: usize) -> (Normed<'_>, &mut [f32]) {
-        let normed =
-            Normed { rows: &mut self.normed[..n_rows * width], scale: &mut self.scale[..n_rows] };
-        (normed, &mut self.y[..n_rows * width])
+    /// The buffers of `n_rows` rows, for the forward pass to write to.
+    pub(crate) fn output(&mut self, n_rows: usize, width: usize) -> NormOutput<'_> {
+        NormOutput {
+            normed: &mut self.normed[..n_rows * width],
+            scale: &mut self.scale[..n_rows],
+            y: &mut self.y[..n_rows * width],
+        }
+    }
+
+    /// What the forward pass has saved of `n_rows` rows.
+    pub(crate) fn saved(&self, n_rows: usize, width: usize) -> SavedNorm<'_> {
+        SavedNorm { normed: &self.normed[..n_rows * width], scale: &self.scale[..n_rows] }
     }
 }
 
-/// What one layer leaves.
+/// What the forward pass keeps of one layer.
 #[derive(Default)]
 pub(crate) struct LayerTape {
     pub(crate) qkv: Buffer,
@@ -42,38 +50,40 @@ pub(crate) struct LayerTape {
     pub(crate) output: NormTape,
 }
 
-/// Intermediate results of one batch. Buffers grow to the largest batch seen and stay.
+/// Intermediate results of one batch. Buffers grow to the largest batch seen and are reused.
 pub struct EncoderTape {
-    /// Whether every layer is kept for a backward pass, or two take turns.
+    /// If true, every layer is kept for a backward pass; if false, two layers take turns.
     keeps_layers: bool,
     pub(crate) n_rows: usize,
     width: usize,
     n_layers: usize,
-    /// Each row's sentence and position.
+    /// The key of each row's sentence, and its position there.
     pub(crate) places: Vec<(u64, usize)>,
-    pub(crate) cuts: AttentionCuts,
+    pub(crate) layout: AttentionLayout,
     pub(crate) dropout: Dropout,
     pub(crate) embedded: NormTape,
     pub(crate) layers: Vec<LayerTape>,
-    /// `[rows, hidden]`: a product's output, or the gradient of one.
+    /// `[rows, hidden]`: the output of a product, or its gradient.
     pub(crate) narrow: Buffer,
     /// `[rows, inner]`: after the gelu.
     pub(crate) inner: Buffer,
-    /// `[rows, inner]` and `[rows, 3 hidden]`: gradients.
+    /// `[rows, inner]`.
     pub(crate) d_inner: Buffer,
+    /// `[rows, 3 hidden]`.
     pub(crate) d_qkv: Buffer,
     pub(crate) d_context: Buffer,
+    /// `[rows, hidden]`: the gradient of the rows between layers.
     pub(crate) d: Buffer,
     pub(crate) sums: ColumnSums,
 }
 
 impl EncoderTape {
-    /// A tape that can be played back: for training.
+    /// A tape that keeps every layer, for training and for prediction.
     pub fn for_training(config: &Config) -> Self {
         Self::new(config, true)
     }
 
-    /// A tape that keeps only what the next layer needs.
+    /// A tape that keeps only what the next layer needs, for prediction only.
     pub fn for_prediction(config: &Config) -> Self {
         Self::new(config, false)
     }
@@ -86,7 +96,7 @@ impl EncoderTape {
             width: config.hidden_size,
             n_layers: config.n_layers,
             places: Vec::new(),
-            cuts: AttentionCuts::default(),
+            layout: AttentionLayout::default(),
             dropout: Dropout::NONE,
             embedded: NormTape::default(),
             layers: (0..n_kept).map(|_| LayerTape::default()).collect(),
@@ -100,18 +110,18 @@ impl EncoderTape {
         }
     }
 
-    /// Makes room for a batch and notes where its rows belong.
+    /// Makes room for a batch and records the place of each row.
     pub(crate) fn start(&mut self, config: &Config, batch: &Packed, dropout: Dropout) {
         let (n, hidden, inner) = (batch.n_rows(), config.hidden_size, config.intermediate_size);
         self.n_rows = n;
         self.dropout = dropout;
         self.places.clear();
         self.places.extend(batch.places());
-        self.cuts.set(batch, config.n_heads, hidden);
+        self.layout.set(batch, batch, config.n_heads, hidden);
         self.embedded.reserve(n, hidden);
         for layer in &mut self.layers {
             layer.qkv.reserve(n * 3 * hidden);
-            layer.probabilities.reserve(self.cuts.n_probabilities());
+            layer.probabilities.reserve(self.layout.n_probabilities());
             layer.context.reserve(n * hidden);
             layer.attended.reserve(n, hidden);
             layer.inner.reserve(n * inner);
@@ -127,17 +137,22 @@ impl EncoderTape {
         }
     }
 
-    /// The slot of a layer's results.
+    /// The dropout of the rows of the batch.
+    pub(crate) fn row_dropout(&self) -> RowDropout<'_> {
+        RowDropout { dropout: self.dropout, places: &self.places }
+    }
+
+    /// The index in `layers` where a layer's results are kept.
     pub(crate) fn slot(&self, layer: usize) -> usize {
         layer % self.layers.len()
     }
 
-    /// The rows that the last layer made, `[rows, hidden]`.
+    /// The hidden states after the last layer, `[rows, hidden]`.
     pub fn hidden(&self) -> &[f32] {
         self.hidden_after(self.n_layers)
     }
 
-    /// The rows after so many layers, 0 for the embedding; every layer is there only on a training tape.
+    /// The hidden states after `n_layers` layers, 0 for the embedding. Only a training tape has those of every layer.
     pub fn hidden_after(&self, n_layers: usize) -> &[f32] {
         let tape = if n_layers == 0 {
             &self.embedded
@@ -147,12 +162,12 @@ impl EncoderTape {
         &tape.y[..self.n_rows * self.width]
     }
 
-    /// Where the gradient of [`Self::hidden`] goes before a backward pass.
+    /// The gradient of [`Self::hidden`], to be written before a backward pass.
     ///
     /// # Panics
-    /// On a tape for prediction.
+    /// Panics on a tape for prediction.
     pub fn d_hidden(&mut self) -> &mut [f32] {
-        assert!(self.keeps_layers, "a tape for prediction cannot be played back");
+        assert!(self.keeps_layers, "a backward pass needs a tape for training");
         &mut self.d[..self.n_rows * self.width]
     }
 }

@@ -1,22 +1,24 @@
-//! A batch by time: all first tokens, then all second ones, so that a step of the recurrence is a block of rows.
+//! A batch in time-major order: all first tokens, then all second tokens. A step of the recurrence is a block of rows.
 
 use crate::packed::Packed;
 use std::ops::Range;
 
-/// Rows in the order of time; within a step the sequences stand longest first, so those that still go on come first.
+/// A batch in time-major order. Within a step the longest sequence comes first, so that the sequences that continue are
+/// the first rows.
 #[derive(Default)]
-pub(super) struct ByTime {
-    /// Where each step's rows begin, and the end of the last.
+pub(super) struct TimeMajorBatch {
+    /// The first row of each step, and the end of the last step.
     starts: Vec<usize>,
     pub(super) inputs: Vec<u32>,
-    /// What follows each input.
+    /// The token after each input.
     pub(super) targets: Vec<u32>,
-    /// The key of each row's sequence and its position there: where dropout is drawn.
+    /// The key of each row's sequence, and its position there. Dropout depends on them.
     pub(super) places: Vec<(u64, usize)>,
 }
 
-impl ByTime {
-    /// Every token but a sequence's last is an input, every one but its first a target.
+impl TimeMajorBatch {
+    /// Takes over a batch. Every token of a sequence except the last is an input, and every token except the first is a
+    /// target.
     pub(super) fn set(&mut self, batch: &Packed) {
         let mut order: Vec<_> = (0..batch.n_sentences()).collect();
         order.sort_by_key(|sentence| std::cmp::Reverse(batch.rows(*sentence).len()));
@@ -53,7 +55,7 @@ impl ByTime {
         self.starts[step]..self.starts[step + 1]
     }
 
-    /// The rows of the step before that go on in this one.
+    /// The rows of the step before whose sequences continue in this step.
     pub(super) fn rows_before(&self, step: usize) -> Range<usize> {
         let start = self.starts[step - 1];
         start..start + self.rows(step).len()

@@ -1,57 +1,61 @@
-//! Guessing the next token of several sequences at once.
+//! Predicting the next token of several sequences at once.
 
 use super::LstmLm;
+use super::layer::LayerState;
 use crate::buffer::Buffer;
 use crate::device::Device;
 use crate::error::Error;
-use crate::ops::linear::Linear;
 
-/// Where sequences under way stand.
+/// The state of several sequences that are being read or generated.
 pub struct LstmState {
     n: usize,
-    /// Memory and output of each layer, `[sequences, hidden]`.
-    layers: Vec<(Vec<f32>, Vec<f32>)>,
+    layers: Vec<LayerState>,
     gates: Buffer,
     hidden: usize,
 }
 
 impl LstmState {
-    /// How many sequences are under way.
+    /// The number of sequences.
     pub fn n_sequences(&self) -> usize {
         self.n
     }
 
-    /// Goes on with these sequences only, in this order.
+    /// Keeps only the given sequences, in this order.
     ///
     /// # Panics
-    /// If there is no such sequence.
+    /// Panics if there is no such sequence.
     pub fn keep(&mut self, sequences: &[usize]) {
         let hidden = self.hidden;
         let pick = |rows: &mut Vec<f32>| {
             let kept = sequences.iter().flat_map(|at| &rows[at * hidden..(at + 1) * hidden]);
             *rows = kept.copied().collect();
         };
-        for (memory, output) in &mut self.layers {
-            pick(memory);
-            pick(output);
+        for layer in &mut self.layers {
+            pick(&mut layer.memory);
+            pick(&mut layer.output);
         }
         self.n = sequences.len();
     }
 }
 
 impl LstmLm {
-    /// The beginning of `n` sequences.
+    /// The state before the first token of `n` sequences.
     pub fn start(&self, n: usize) -> LstmState {
         let hidden = self.config.hidden_size;
         let zeros = || vec![0.0; n * hidden];
-        let layers = self.layers.iter().map(|_| (zeros(), zeros())).collect();
+        let layers = self.layers.iter();
+        let layers = layers.map(|_| LayerState { memory: zeros(), output: zeros() }).collect();
         LstmState { n, layers, gates: Buffer::default(), hidden }
     }
 
-    /// Reads one more token of every sequence; `scores` `[sequences, tokens]` are then the logits of what follows.
+    /// Reads the next token of every sequence, and writes the logits of the token after it to `scores`
+    /// `[sequences, vocabulary]`.
+    ///
+    /// # Errors
+    /// Fails on a GPU, which has no kernels for this model.
     ///
     /// # Panics
-    /// If there is not one token for each sequence, or one that the model does not have.
+    /// Panics if there is not one token for each sequence, or if a token is not in the vocabulary.
     pub fn next(
         &self,
         device: &Device,
@@ -59,18 +63,17 @@ impl LstmLm {
         state: &mut LstmState,
         scores: &mut Vec<f32>,
     ) -> Result<(), Error> {
-        assert_eq!(tokens.len(), state.n, "one token for each sequence");
+        assert_eq!(tokens.len(), state.n, "expected one token for each sequence");
         let (cpu, width) = (device.require_cpu()?, self.config.embedding_size);
         let table = self.parameters.at(&self.embedding);
         let row = |token: &u32| &table[*token as usize * width..][..width];
         let mut x: Vec<f32> = tokens.iter().flat_map(row).copied().collect();
-        for (layer, (memory, output)) in self.layers.iter().zip(&mut state.layers) {
-            layer.step(cpu, (&self.parameters, &x), (memory, output), &mut state.gates);
-            x.clone_from(output);
+        for (layer, state_of_layer) in self.layers.iter().zip(&mut state.layers) {
+            layer.step(cpu, &self.parameters, &x, state_of_layer, &mut state.gates);
+            x.clone_from(&state_of_layer.output);
         }
-        let linear = Linear { inputs: self.config.hidden_size, outputs: self.config.vocab_size };
         scores.resize(state.n * self.config.vocab_size, 0.0);
-        linear.forward(cpu, state.n, (&x, self.parameters.at(&self.output)), scores);
+        self.output_linear().forward(cpu, &x, self.parameters.at(&self.output), scores);
         Ok(())
     }
 }

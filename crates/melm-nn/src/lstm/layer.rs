@@ -1,6 +1,6 @@
-//! One layer over a whole batch: the inputs' share of the gates in one product, the recurrence step by step, and back.
+//! One LSTM layer over a whole batch: the inputs' part of the gates in one product, then the recurrence step by step.
 
-use super::batch::ByTime;
+use super::batch::TimeMajorBatch;
 use super::cell;
 use crate::buffer::Buffer;
 use crate::device::Cpu;
@@ -11,7 +11,7 @@ use crate::params::Parameters;
 use crate::product::{Left, Out, Right, Shape, product};
 use std::ops::Range;
 
-/// Where a layer's numbers are.
+/// The sizes of a layer, and where its parameters are.
 pub(super) struct Layer {
     pub(super) inputs: usize,
     pub(super) hidden: usize,
@@ -21,39 +21,54 @@ pub(super) struct Layer {
     hidden_bias: Range<usize>,
 }
 
-/// What the backward pass needs of the forward pass, `[rows, ...]`.
+/// What all layers need for one pass over a batch.
+#[derive(Clone, Copy)]
+pub(super) struct Pass<'a> {
+    pub(super) cpu: &'a Cpu,
+    pub(super) parameters: &'a Parameters,
+    pub(super) batch: &'a TimeMajorBatch,
+}
+
+/// What the forward pass keeps for the backward pass, `[rows, ...]`.
 #[derive(Default)]
 pub(super) struct LayerTape {
     gates: Buffer,
     memory: Buffer,
     pub(super) output: Buffer,
-    /// The memory's gradient, `[sequences, hidden]`.
+    /// The gradient of the memory, `[sequences, hidden]`.
     d_memory: Buffer,
-    /// Each row's output one step before.
-    before: Buffer,
+    /// The output of each row one step before.
+    previous_output: Buffer,
+    sums: ColumnSums,
+}
+
+/// The memory and the output of one layer, `[sequences, hidden]`.
+pub(super) struct LayerState {
+    pub(super) memory: Vec<f32>,
+    pub(super) output: Vec<f32>,
 }
 
 impl Layer {
-    pub(super) fn of(parameters: &Parameters, index: usize, inputs: usize, hidden: usize) -> Self {
-        let place = |name: &str| {
+    pub(super) fn new(parameters: &Parameters, index: usize, inputs: usize, hidden: usize) -> Self {
+        let range = |name: &str| {
             let name = format!("lstm.{name}_l{index}");
             parameters.span(&name, &name)
         };
         Self {
             inputs,
             hidden,
-            input_weight: place("weight_ih"),
-            hidden_weight: place("weight_hh"),
-            input_bias: place("bias_ih"),
-            hidden_bias: place("bias_hh"),
+            input_weight: range("weight_ih"),
+            hidden_weight: range("weight_hh"),
+            input_bias: range("bias_ih"),
+            hidden_bias: range("bias_hh"),
         }
     }
 
-    fn of_input(&self) -> Linear {
+    fn input_linear(&self) -> Linear {
         Linear { inputs: self.inputs, outputs: 4 * self.hidden }
     }
 
-    fn of_hidden(&self) -> Linear {
+    fn hidden_linear(&self) -> Linear {
         Linear { inputs: self.hidden, outputs: 4 * self.hidden }
     }
 
@@ -61,30 +76,25 @@ impl Layer {
         [&self.input_bias, &self.hidden_bias].map(|bias| parameters.at(bias))
     }
 
-    /// `gates += h W^T`, the recurrent share.
-    fn add_recurrence(&self, cpu: &Cpu, (h, weight): (&[f32], &[f32]), gates: &mut [f32]) {
+    /// `gates += h W^T`: the recurrent part.
+    fn add_recurrence(&self, cpu: &Cpu, h: &[f32], weight: &[f32], gates: &mut [f32]) {
         let (hidden, wide) = (self.hidden, 4 * self.hidden);
         let shape = Shape { m: h.len() / hidden, k: hidden, n: wide };
         let out = Out { data: gates, row: wide, accumulates: true };
         product(cpu, shape, Left::rows(h, hidden), Right::columns(weight, hidden), out);
     }
 
-    /// The outputs of every row, in the tape, from the inputs `x` `[rows, inputs]`.
-    pub(super) fn forward(
-        &self,
-        cpu: &Cpu,
-        parameters: &Parameters,
-        (batch, x): (&ByTime, &[f32]),
-        tape: &mut LayerTape,
-    ) {
+    /// Writes the outputs of every row to the tape, from the inputs `x` `[rows, inputs]`.
+    pub(super) fn forward(&self, pass: Pass<'_>, x: &[f32], tape: &mut LayerTape) {
+        let Pass { cpu, parameters, batch } = pass;
         let (n, hidden, wide) = (batch.n_rows(), self.hidden, 4 * self.hidden);
         tape.gates.reserve(n * wide);
         tape.memory.reserve(n * hidden);
         tape.output.reserve(n * hidden);
         let gates = &mut tape.gates[..n * wide];
-        self.of_input().forward(cpu, n, (x, parameters.at(&self.input_weight)), gates);
+        self.input_linear().forward(cpu, x, parameters.at(&self.input_weight), gates);
         let (weight, biases) = (parameters.at(&self.hidden_weight), self.biases(parameters));
-        let none = vec![0.0; hidden];
+        let zeros = vec![0.0; hidden];
         for step in 0..batch.n_steps() {
             let rows = batch.rows(step);
             let first = rows.start * hidden;
@@ -94,11 +104,11 @@ impl Layer {
             if step > 0 {
                 let from = batch.rows_before(step);
                 let h = &output_before[from.start * hidden..from.end * hidden];
-                self.add_recurrence(cpu, (h, weight), gates);
+                self.add_recurrence(cpu, h, weight, gates);
             }
             for (at, gates) in gates.chunks_exact_mut(wide).enumerate() {
                 let before = match step {
-                    0 => &none[..],
+                    0 => &zeros[..],
                     _ => &memory_before[(batch.rows_before(step).start + at) * hidden..][..hidden],
                 };
                 let own = at * hidden..(at + 1) * hidden;
@@ -108,57 +118,51 @@ impl Layer {
         }
     }
 
-    /// From the gradient of the outputs in `d`, which is used up, to that of the parameters and, in `dx`, of the inputs.
+    /// Adds the gradients of the parameters, and writes that of the inputs to `dx`, from the gradient of the outputs in
+    /// `d`. Overwrites `d`.
     pub(super) fn backward(
         &self,
-        cpu: &Cpu,
-        (parameters, batch, x): (&Parameters, &ByTime, &[f32]),
-        (tape, sums): (&mut LayerTape, &mut ColumnSums),
-        (d, dx, gradients): (&mut [f32], &mut [f32], &mut Gradients),
-    ) {
-        let (n, wide) = (batch.n_rows(), 4 * self.hidden);
-        self.through_time(cpu, (parameters.at(&self.hidden_weight), batch), tape, d);
-        let d_gates = &tape.gates[..n * wide];
-        let before = &tape.before[..n * self.hidden];
-        self.of_hidden().weight_gradient(
-            cpu,
-            n,
-            (d_gates, before),
-            gradients.slot(&self.hidden_weight),
-        );
-        self.of_input().weight_gradient(cpu, n, (d_gates, x), gradients.slot(&self.input_weight));
-        let shape = sums.of_rows(cpu, d_gates, wide);
-        sums.finish_into(cpu, shape, 0, gradients.slot(&self.input_bias));
-        sums.finish_into(cpu, shape, 0, gradients.slot(&self.hidden_bias));
-        let weight = parameters.at(&self.input_weight);
-        let dx = Accumulator { data: dx, accumulates: false };
-        self.of_input().backward(cpu, n, (d_gates, weight), dx);
-    }
-
-    /// The gates' gradient, in their place, last step first.
-    fn through_time(
-        &self,
-        cpu: &Cpu,
-        (weight, batch): (&[f32], &ByTime),
+        pass: Pass<'_>,
+        x: &[f32],
         tape: &mut LayerTape,
         d: &mut [f32],
+        dx: &mut [f32],
+        gradients: &mut Gradients,
     ) {
+        let Pass { cpu, parameters, batch } = pass;
+        let (n, wide) = (batch.n_rows(), 4 * self.hidden);
+        self.gates_backward(pass, tape, d);
+        let d_gates = &tape.gates[..n * wide];
+        let previous_output = &tape.previous_output[..n * self.hidden];
+        let slot = gradients.slot(&self.hidden_weight);
+        self.hidden_linear().weight_gradient(cpu, d_gates, previous_output, slot);
+        self.input_linear().weight_gradient(cpu, d_gates, x, gradients.slot(&self.input_weight));
+        tape.sums.sum_rows(cpu, d_gates, wide);
+        tape.sums.finish_into(cpu, 0, gradients.slot(&self.input_bias));
+        tape.sums.finish_into(cpu, 0, gradients.slot(&self.hidden_bias));
+        let weight = parameters.at(&self.input_weight);
+        self.input_linear().backward(cpu, d_gates, weight, Accumulator::overwrite(dx));
+    }
+
+    /// Replaces the gates in the tape by their gradient, from the last step to the first.
+    fn gates_backward(&self, pass: Pass<'_>, tape: &mut LayerTape, d: &mut [f32]) {
+        let Pass { cpu, parameters, batch } = pass;
         let (n, hidden, wide) = (batch.n_rows(), self.hidden, 4 * self.hidden);
-        let LayerTape { gates, memory, output, d_memory, before } = tape;
+        let LayerTape { gates, memory, output, d_memory, previous_output, .. } = tape;
         d_memory.reserve(batch.rows(0).len() * hidden);
         d_memory.fill(0.0);
-        before.reserve(n * hidden);
-        before[..batch.rows(0).len() * hidden].fill(0.0);
-        let none = vec![0.0; hidden];
+        previous_output.reserve(n * hidden);
+        previous_output[..batch.rows(0).len() * hidden].fill(0.0);
+        let zeros = vec![0.0; hidden];
         for step in (0..batch.n_steps()).rev() {
             let rows = batch.rows(step);
             let from = if step > 0 { batch.rows_before(step) } else { 0..0 };
             for (at, row) in rows.clone().enumerate() {
                 let own = row * hidden..(row + 1) * hidden;
                 let earlier = (from.start + at) * hidden..(from.start + at + 1) * hidden;
-                let memory_before = if step > 0 { &memory[earlier.clone()] } else { &none[..] };
+                let memory_before = if step > 0 { &memory[earlier.clone()] } else { &zeros[..] };
                 if step > 0 {
-                    before[own.clone()].copy_from_slice(&output[earlier]);
+                    previous_output[own.clone()].copy_from_slice(&output[earlier]);
                 }
                 cell::backward(
                     cpu.isa(),
@@ -171,29 +175,30 @@ impl Layer {
             }
             if step > 0 {
                 let d_gates = &gates[rows.start * wide..rows.end * wide];
-                let data = &mut d[from.start * hidden..from.end * hidden];
-                let earlier = Accumulator { data, accumulates: true };
-                self.of_hidden().backward(cpu, rows.len(), (d_gates, weight), earlier);
+                let earlier = Accumulator::add_to(&mut d[from.start * hidden..from.end * hidden]);
+                let weight = parameters.at(&self.hidden_weight);
+                self.hidden_linear().backward(cpu, d_gates, weight, earlier);
             }
         }
     }
 
-    /// One step from `x` `[sequences, inputs]`: memory and output, `[sequences, hidden]`, are those of the step before
-    /// and become those of this one.
+    /// Advances `state` by one step from `x` `[sequences, inputs]`.
     pub(super) fn step(
         &self,
         cpu: &Cpu,
-        (parameters, x): (&Parameters, &[f32]),
-        (memory, output): (&mut [f32], &mut [f32]),
+        parameters: &Parameters,
+        x: &[f32],
+        state: &mut LayerState,
         gates: &mut Buffer,
     ) {
         let (n, hidden, wide) = (x.len() / self.inputs, self.hidden, 4 * self.hidden);
         gates.reserve(n * wide);
         let gates = &mut gates[..n * wide];
-        self.of_input().forward(cpu, n, (x, parameters.at(&self.input_weight)), gates);
-        self.add_recurrence(cpu, (output, parameters.at(&self.hidden_weight)), gates);
+        self.input_linear().forward(cpu, x, parameters.at(&self.input_weight), gates);
+        self.add_recurrence(cpu, &state.output, parameters.at(&self.hidden_weight), gates);
         let biases = self.biases(parameters);
-        let rows = memory.chunks_exact_mut(hidden).zip(output.chunks_exact_mut(hidden));
+        let memory = state.memory.chunks_exact_mut(hidden);
+        let rows = memory.zip(state.output.chunks_exact_mut(hidden));
         for ((memory, output), gates) in rows.zip(gates.chunks_exact_mut(wide)) {
             let before = memory.to_vec();
             cell::forward(cpu.isa(), biases, &before, gates, memory, output);

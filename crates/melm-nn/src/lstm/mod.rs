@@ -1,8 +1,8 @@
-//! A language model of tokens over an LSTM, for the baseline DAGA (Ding et al. 2020): trained from scratch, then drawn
-//! from.
+//! An LSTM language model over tokens, for the baseline DAGA (Ding et al. 2020). It is trained from scratch and then
+//! sampled from.
 //!
-//! Tensors have torch's names (`nn.Embedding`, `nn.LSTM`, `nn.Linear` without a bias); dropout is on the embedded rows
-//! and on the outputs of every layer, as torch has it.
+//! Tensors have the names that torch uses (`nn.Embedding`, `nn.LSTM`, `nn.Linear` without a bias). Dropout is applied to
+//! the embedded rows and to the outputs of every layer, as in torch.
 //!
 //! ```
 //! use melm_nn::device::Device;
@@ -53,25 +53,25 @@ use crate::weights::TensorShape;
 use layer::Layer;
 use std::ops::Range;
 
-/// The name of the table of tokens.
+/// The name of the embedding table.
 pub const EMBEDDING: &str = "embedding.weight";
 /// The name of the output matrix.
 const OUTPUT: &str = "output.weight";
-/// New weights are drawn from this far on either side of 0, as DAGA's code draws them.
+/// New weights are drawn uniformly from this far on either side of 0, as in the code of DAGA.
 const SPREAD: f32 = 0.1;
 
-/// The sizes of a model and its rate of dropout.
+/// The sizes of a model and its dropout rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LstmConfig {
-    /// Different tokens.
+    /// The number of different tokens.
     pub vocab_size: usize,
-    /// Width of an embedded token.
+    /// The width of an embedded token.
     pub embedding_size: usize,
-    /// Width of memory and output.
+    /// The width of the memory and of the output.
     pub hidden_size: usize,
-    /// Layers, at least one.
+    /// The number of layers, at least one.
     pub n_layers: usize,
-    /// The rate of dropout, in `[0, 1)`.
+    /// The dropout rate, in `[0, 1)`.
     pub dropout: f32,
 }
 
@@ -104,20 +104,20 @@ pub struct LstmLm {
 }
 
 impl LstmLm {
-    /// A model of zeros.
+    /// Makes a model whose parameters are all zero.
     ///
     /// # Errors
     /// [`Error::Limit`] if there are too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
     ///
     /// # Panics
-    /// Without a layer.
+    /// Panics if the configuration has no layer.
     pub fn zeros(config: &LstmConfig) -> Result<Self, Error> {
-        assert!(config.n_layers > 0, "a model has a layer");
+        assert!(config.n_layers > 0, "a model needs at least one layer");
         Error::check_limit("n_layers", config.n_layers, MOST_LAYERS)?;
         let parameters = Parameters::from_shapes(config.tensors())?;
         let layer = |index| {
             let inputs = if index == 0 { config.embedding_size } else { config.hidden_size };
-            Layer::of(&parameters, index, inputs, config.hidden_size)
+            Layer::new(&parameters, index, inputs, config.hidden_size)
         };
         let layers = (0..config.n_layers).map(layer).collect();
         let (embedding, output) =
@@ -125,7 +125,7 @@ impl LstmLm {
         Ok(Self { config: *config, layers, embedding, output, parameters })
     }
 
-    /// A model drawn from `seed`, every number between -0.1 and 0.1.
+    /// Draws a new model from `seed`, with every number between -0.1 and 0.1.
     ///
     /// # Errors
     /// As [`Self::zeros`].
@@ -141,7 +141,7 @@ impl LstmLm {
         Ok(model)
     }
 
-    /// The sizes and the rate.
+    /// The sizes and the dropout rate.
     pub fn config(&self) -> &LstmConfig {
         &self.config
     }
@@ -151,7 +151,7 @@ impl LstmLm {
         &self.parameters
     }
 
-    /// The parameters, to be changed.
+    /// The parameters, for changing them.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
     }

@@ -1,31 +1,29 @@
-//! Learning: the likelihood of every next token, and its gradient.
+//! Training: the likelihood of every next token, and its gradient.
 
 use super::LstmLm;
-use super::batch::ByTime;
-use super::layer::LayerTape;
+use super::batch::TimeMajorBatch;
+use super::layer::{LayerTape, Pass};
 use crate::buffer::Buffer;
 use crate::device::{Cpu, Device};
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::linear::{Accumulator, Linear};
-use crate::ops::norm::drop_row;
-use crate::ops::{ColumnSums, cross_entropy};
+use crate::ops::{RowDropout, cross_entropy};
 use crate::packed::Packed;
 
-/// Working memory of a training.
+/// Working memory of an [`LstmLm`]: what the forward pass keeps for the backward pass.
 #[derive(Default)]
 pub struct LstmTape {
-    batch: ByTime,
-    /// What each layer reads, and after the last what the output matrix reads: rows after dropout.
+    batch: TimeMajorBatch,
+    /// The inputs of each layer and of the output matrix, after dropout.
     inputs: Vec<Buffer>,
     layers: Vec<LayerTape>,
-    /// Scores of every token at every row, then their gradient.
+    /// The scores of every token at every row, later their gradient.
     scores: Buffer,
     losses: Buffer,
     d: Buffer,
     dx: Buffer,
-    sums: ColumnSums,
 }
 
 impl LstmTape {
@@ -43,23 +41,15 @@ impl LstmTape {
     }
 }
 
-impl ByTime {
-    /// Applies the dropout of a layer's input to its rows, or to their gradient.
-    fn drop(
-        &self,
-        cpu: &Cpu,
-        (layer, dropout): (usize, Dropout),
-        (rows, width): (&mut [f32], usize),
-    ) {
-        for (row, (key, position)) in rows.chunks_exact_mut(width).zip(&self.places) {
-            drop_row(cpu.isa(), dropout.row(layer, Site::Output, *key, *position), row);
-        }
-    }
-}
-
 impl LstmLm {
-    /// Adds the gradient of one micro-batch: of `weight` times the sum of the negative log-likelihoods of all tokens
-    /// but the first of each sequence, which may not be shorter than two. Returns that sum, unweighted.
+    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods of all tokens
+    /// except the first of each sequence.
+    ///
+    /// The gradient is that of `weight` times the sum.
+    ///
+    /// # Errors
+    /// Fails if a token is not in the vocabulary, if a sequence has fewer than two tokens, or on a GPU, which has no
+    /// kernels for this model.
     pub fn accumulate(
         &self,
         device: &Device,
@@ -74,13 +64,16 @@ impl LstmLm {
             return Ok(0.0);
         }
         let cpu = device.require_cpu()?;
-        let loss = self.forward(cpu, (batch, weight, dropout), tape);
-        self.backward(cpu, dropout, (tape, gradients));
-        Ok(loss.iter().map(|(loss, _)| f64::from(*loss)).sum())
+        let losses = self.forward(cpu, batch, weight, dropout, tape);
+        self.backward(cpu, dropout, tape, gradients);
+        Ok(losses.iter().map(|target| f64::from(target.loss)).sum())
     }
 
-    /// The sum of the negative log-likelihoods without dropout, and of how many tokens; those that are `unscored` do not
-    /// count.
+    /// Returns the sum of the negative log-likelihoods without dropout, and the number of tokens it is the sum of. Tokens
+    /// equal to `unscored` do not count.
+    ///
+    /// # Errors
+    /// As [`Self::accumulate`].
     pub fn loss(
         &self,
         device: &Device,
@@ -92,75 +85,84 @@ impl LstmLm {
         if batch.n_sentences() == 0 {
             return Ok((0.0, 0));
         }
-        let losses = self.forward(device.require_cpu()?, (batch, 0.0, Dropout::NONE), tape);
-        let scored = losses.iter().filter(|(_, target)| Some(*target) != unscored);
-        Ok(scored.fold((0.0, 0), |(sum, n), (loss, _)| (sum + f64::from(*loss), n + 1)))
+        let targets = self.forward(device.require_cpu()?, batch, 0.0, Dropout::NONE, tape);
+        let scored = targets.iter().filter(|target| Some(target.token) != unscored);
+        Ok(scored.fold((0.0, 0), |(sum, n), target| (sum + f64::from(target.loss), n + 1)))
     }
 
-    fn to_scores(&self) -> Linear {
+    pub(super) fn output_linear(&self) -> Linear {
         Linear { inputs: self.config.hidden_size, outputs: self.config.vocab_size }
     }
 
-    /// Every target with its loss; the scores in the tape are then their gradient.
+    /// Returns every target with its loss, and leaves the gradient of the scores in the tape.
     fn forward(
         &self,
         cpu: &Cpu,
-        (batch, weight, dropout): (&Packed, f32, Dropout),
+        batch: &Packed,
+        weight: f32,
+        dropout: Dropout,
         tape: &mut LstmTape,
-    ) -> Vec<(f32, u32)> {
+    ) -> Vec<TargetLoss> {
         tape.start(self, batch);
-        let (n, width) = (tape.batch.n_rows(), self.config.embedding_size);
+        let LstmTape { batch, inputs, layers, scores, losses, .. } = tape;
+        let (n, width) = (batch.n_rows(), self.config.embedding_size);
+        let dropout = RowDropout { dropout, places: &batch.places };
         let table = self.parameters.at(&self.embedding);
-        for (row, token) in tape.inputs[0].chunks_exact_mut(width).zip(&tape.batch.inputs) {
+        for (row, token) in inputs[0].chunks_exact_mut(width).zip(&batch.inputs) {
             row.copy_from_slice(&table[*token as usize * width..][..width]);
         }
-        tape.batch.drop(cpu, (0, dropout), (&mut tape.inputs[0], width));
+        dropout.drop_rows(cpu.isa(), 0, Site::Output, &mut inputs[0], width);
+        let pass = Pass { cpu, parameters: &self.parameters, batch };
         for (index, layer) in self.layers.iter().enumerate() {
-            let x = &tape.inputs[index][..n * layer.inputs];
-            layer.forward(cpu, &self.parameters, (&tape.batch, x), &mut tape.layers[index]);
-            let output = &tape.layers[index].output[..n * layer.hidden];
-            tape.inputs[index + 1][..n * layer.hidden].copy_from_slice(output);
-            let rows = &mut tape.inputs[index + 1];
-            tape.batch.drop(cpu, (index + 1, dropout), (rows, layer.hidden));
+            layer.forward(pass, &inputs[index][..n * layer.inputs], &mut layers[index]);
+            let (output, next) = (&layers[index].output, &mut inputs[index + 1]);
+            next[..n * layer.hidden].copy_from_slice(&output[..n * layer.hidden]);
+            dropout.drop_rows(cpu.isa(), index + 1, Site::Output, next, layer.hidden);
         }
-        let last = &tape.inputs[self.layers.len()][..n * self.config.hidden_size];
-        let scores = &mut tape.scores[..n * self.config.vocab_size];
-        self.to_scores().forward(cpu, n, (last, self.parameters.at(&self.output)), scores);
-        let targets = &tape.batch.targets[..];
-        cross_entropy::backward(cpu, (targets, weight), scores, &mut tape.losses[..n]);
-        tape.losses.iter().copied().zip(targets.iter().copied()).collect()
+        let last = &inputs[self.layers.len()][..n * self.config.hidden_size];
+        let scores = &mut scores[..n * self.config.vocab_size];
+        self.output_linear().forward(cpu, last, self.parameters.at(&self.output), scores);
+        let losses = &mut losses[..n];
+        cross_entropy::backward(cpu, &batch.targets, weight, scores, losses);
+        let targets = losses.iter().zip(&batch.targets);
+        targets.map(|(loss, token)| TargetLoss { loss: *loss, token: *token }).collect()
     }
 
     fn backward(
         &self,
         cpu: &Cpu,
         dropout: Dropout,
-        (tape, gradients): (&mut LstmTape, &mut Gradients),
+        tape: &mut LstmTape,
+        gradients: &mut Gradients,
     ) {
-        let (n, hidden) = (tape.batch.n_rows(), self.config.hidden_size);
-        let scores = &tape.scores[..n * self.config.vocab_size];
-        let last = &tape.inputs[self.layers.len()][..n * hidden];
-        self.to_scores().weight_gradient(cpu, n, (scores, last), gradients.slot(&self.output));
+        let LstmTape { batch, inputs, layers, scores, d, dx, .. } = tape;
+        let (n, hidden) = (batch.n_rows(), self.config.hidden_size);
+        let dropout = RowDropout { dropout, places: &batch.places };
+        let d_scores = &scores[..n * self.config.vocab_size];
+        let last = &inputs[self.layers.len()][..n * hidden];
+        self.output_linear().weight_gradient(cpu, d_scores, last, gradients.slot(&self.output));
         let weight = self.parameters.at(&self.output);
-        let d = Accumulator { data: &mut tape.d[..n * hidden], accumulates: false };
-        self.to_scores().backward(cpu, n, (scores, weight), d);
+        let out = Accumulator::overwrite(&mut d[..n * hidden]);
+        self.output_linear().backward(cpu, d_scores, weight, out);
+        let pass = Pass { cpu, parameters: &self.parameters, batch };
         for (index, layer) in self.layers.iter().enumerate().rev() {
-            tape.batch.drop(cpu, (index + 1, dropout), (&mut tape.d, hidden));
-            let LstmTape { batch, inputs, layers, d, dx, sums, .. } = tape;
+            dropout.drop_rows(cpu.isa(), index + 1, Site::Output, d, hidden);
             let x = &inputs[index][..n * layer.inputs];
-            layer.backward(
-                cpu,
-                (&self.parameters, batch, x),
-                (&mut layers[index], sums),
-                (&mut d[..n * hidden], &mut dx[..n * layer.inputs], gradients),
-            );
+            let (d_output, d_input) = (&mut d[..n * hidden], &mut dx[..n * layer.inputs]);
+            layer.backward(pass, x, &mut layers[index], d_output, d_input, gradients);
             std::mem::swap(d, dx);
         }
         let width = self.config.embedding_size;
-        tape.batch.drop(cpu, (0, dropout), (&mut tape.d, width));
+        dropout.drop_rows(cpu.isa(), 0, Site::Output, d, width);
         if self.parameters.trains(&self.embedding) {
             let no_padding = u32::MAX;
-            gradients.table.add_lookups(&tape.batch.inputs, &tape.d[..n * width], no_padding);
+            gradients.table.add_lookups(&batch.inputs, &d[..n * width], no_padding);
         }
     }
+}
+
+/// A token to predict, and its negative log-likelihood.
+struct TargetLoss {
+    loss: f32,
+    token: u32,
 }

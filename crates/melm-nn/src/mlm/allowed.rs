@@ -1,13 +1,13 @@
-//! Which pieces may be guessed where: a handful of sets, and for each masked position the one that holds there.
+//! The pieces that may be predicted at each masked position: a few sets, and the number of one set per position.
 
-/// Sets of pieces, one bit a piece.
+/// Sets of pieces, stored as one bit per piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PieceSets {
     sets: Vec<Box<[u64]>>,
 }
 
 impl PieceSets {
-    /// Adds the set of the pieces below `vocab_size` that `is_in` accepts; its number comes back.
+    /// Adds the set of the pieces below `vocab_size` that `is_in` accepts. Returns the number of the set.
     ///
     /// ```
     /// use melm_nn::mlm::PieceSets;
@@ -24,50 +24,54 @@ impl PieceSets {
         self.sets.len() - 1
     }
 
-    /// Whether a piece is in a set.
+    /// Returns true if a piece is in a set.
     ///
     /// # Panics
-    /// If there is no such set.
+    /// Panics if there is no such set.
     pub fn contains(&self, set: usize, piece: usize) -> bool {
         self.sets[set].get(piece / 64).is_some_and(|word| word >> (piece % 64) & 1 == 1)
     }
 
-    /// How many pieces a set has.
+    /// The number of pieces in a set.
     ///
     /// # Panics
-    /// If there is no such set.
+    /// Panics if there is no such set.
     pub fn n_pieces(&self, set: usize) -> usize {
         self.sets[set].iter().map(|word| word.count_ones() as usize).sum()
     }
 }
 
-/// The sets, and the number of the one that holds at each masked position of a batch.
+/// Sets of pieces, and the number of the set that is allowed at each masked position of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct AllowedPieces<'a> {
     /// The sets.
     pub sets: &'a PieceSets,
-    /// One number for each masked position.
+    /// The number of the allowed set at each masked position.
     pub set_of: &'a [usize],
 }
 
 impl<'a> AllowedPieces<'a> {
-    /// Those of some of the positions.
+    /// The same sets for some of the positions.
     pub(crate) fn part(self, positions: std::ops::Range<usize>) -> Self {
         Self { sets: self.sets, set_of: &self.set_of[positions] }
     }
 
-    /// The bits of all sets, one set after the other.
+    /// The bits of all sets, one set after another.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> + 'a {
         self.sets.sets.iter().flatten().copied()
     }
 
     pub(super) fn check(&self, n_positions: usize) {
-        assert_eq!(self.set_of.len(), n_positions, "one set for each masked position");
+        assert_eq!(self.set_of.len(), n_positions, "expected one set for each masked position");
         let n_sets = self.sets.sets.len();
-        assert!(self.set_of.iter().all(|set| *set < n_sets), "sets that were added");
+        assert!(
+            self.set_of.iter().all(|set| *set < n_sets),
+            "expected numbers of sets that were added"
+        );
     }
 
-    pub(super) fn has(self, position: usize, piece: usize) -> bool {
+    /// Returns true if a piece is allowed at a masked position.
+    pub(super) fn contains(self, position: usize, piece: usize) -> bool {
         self.sets.contains(self.set_of[position], piece)
     }
 }

@@ -1,19 +1,19 @@
-//! The head before the table: dense, gelu, layer norm, at the masked rows only.
+//! The masked-LM head up to the table: dense layer, gelu and layer norm, at the masked rows only.
 
-use super::{HeadTape, scores::Output};
+use super::scores::Output;
+use super::{HeadTape, MaskedBatch, MaskedLmTape};
 use crate::config::Config;
 use crate::device::Cpu;
-use crate::encoder::{EncoderTape, LinearParams};
+use crate::encoder::LinearParams;
 use crate::gradients::Gradients;
-use crate::ops::linear::{Accumulator, Linear};
-use crate::ops::norm::{Affine, denormalise, normalise};
-use crate::ops::{ROWS_PER_TASK, add, gelu};
+use crate::ops::linear::Accumulator;
+use crate::ops::norm::{Affine, NormOutput, denormalise_rows, normalise_rows};
+use crate::ops::{add, gelu};
 use crate::params::{Parameters, TABLE};
-use crate::split::Split;
 use std::ops::Range;
 
-/// Where the head's numbers are.
-pub(crate) struct Head {
+/// Where the parameters of the head are.
+pub(crate) struct LmHead {
     pub(crate) dense: LinearParams,
     pub(crate) norm: LinearParams,
     pub(crate) bias: Range<usize>,
@@ -22,20 +22,16 @@ pub(crate) struct Head {
     eps: f32,
 }
 
-impl Head {
+impl LmHead {
     pub(super) fn new(config: &Config, parameters: &Parameters) -> Self {
         Self {
-            dense: LinearParams::of(parameters, "lm_head.dense"),
-            norm: LinearParams::of(parameters, "lm_head.layer_norm"),
+            dense: LinearParams::new(parameters, "lm_head.dense"),
+            norm: LinearParams::new(parameters, "lm_head.layer_norm"),
             bias: parameters.span("lm_head.bias", "lm_head.bias"),
             table: parameters.span(TABLE, TABLE),
             width: config.hidden_size,
             eps: config.layer_norm_eps,
         }
-    }
-
-    fn linear(&self) -> Linear {
-        Linear { inputs: self.width, outputs: self.width }
     }
 
     pub(super) fn output<'a>(&self, parameters: &'a Parameters) -> Output<'a> {
@@ -46,13 +42,15 @@ impl Head {
         }
     }
 
-    /// The rows that meet the table, in `states`, from the encoder's rows at the masked `positions`.
+    /// Writes the rows that are multiplied with the table to `states`, from the hidden states at the masked `positions`.
     pub(super) fn forward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        (hidden, positions): (&[f32], &[usize]),
-        (tape, states): (&mut HeadTape, &mut [f32]),
+        hidden: &[f32],
+        positions: &[usize],
+        tape: &mut HeadTape,
+        states: &mut [f32],
     ) {
         let (n, width) = (positions.len(), self.width);
         for buffer in [&mut tape.gathered, &mut tape.dense, &mut tape.activated] {
@@ -64,57 +62,43 @@ impl Head {
         }
         let dense = &mut tape.dense[..n * width];
         let x = &tape.gathered[..n * width];
-        self.linear().forward(cpu, n, (x, parameters.at(&self.dense.weight)), dense);
-        let (normed, _) = tape.norm.out(n, width);
-        gelu::forward(cpu, parameters.at(&self.dense.bias), dense, normed.rows);
+        self.dense.linear().forward(cpu, x, parameters.at(&self.dense.weight), dense);
+        let NormOutput { normed, scale, .. } = tape.norm.output(n, width);
+        gelu::forward(cpu, parameters.at(&self.dense.bias), dense, normed);
         let affine = Affine {
             weight: parameters.at(&self.norm.weight),
             bias: parameters.at(&self.norm.bias),
             eps: self.eps,
         };
-        let block = ROWS_PER_TASK * width;
-        let parts = (
-            Split::every(normed.rows, block),
-            Split::every(normed.scale, ROWS_PER_TASK),
-            Split::every(&mut states[..n * width], block),
-        );
-        cpu.each(n.div_ceil(ROWS_PER_TASK), parts, |_, _, (normed, scale, y)| {
-            for ((normed, y), scale) in
-                normed.chunks_exact_mut(width).zip(y.chunks_exact_mut(width)).zip(scale)
-            {
-                *scale = normalise(cpu.isa(), affine, normed, y);
-            }
-        });
+        normalise_rows(cpu, affine, NormOutput { normed, scale, y: states });
     }
 
-    /// Scores every piece at every masked row, and goes back to the encoder's rows: their gradient is in the tape's
-    /// [`EncoderTape::d_hidden`]. Returns the sum of the negative log-likelihoods.
+    /// Scores every piece at every masked row, and runs the backward pass down to the hidden states, whose gradient goes
+    /// to the encoder's tape. Returns the sum of the negative log-likelihoods.
     pub(super) fn train(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        (positions, originals, weight): (&[usize], &[u32], f32),
-        (tape, head, gradients): (&mut EncoderTape, &mut HeadTape, &mut Gradients),
+        batch: &MaskedBatch,
+        weight: f32,
+        tape: &mut MaskedLmTape,
+        gradients: &mut Gradients,
     ) -> f64 {
-        let (n, width) = (positions.len(), self.width);
-        let output = self.output(parameters);
-        // Taken out, since the bias gradient is borrowed beside it.
+        let (positions, width) = (&batch.positions[..], self.width);
+        let MaskedLmTape { encoder, head } = tape;
+        // Taken out, because the gradient of the bias is borrowed at the same time.
         let mut table = std::mem::take(&mut gradients.table);
-        let part = table.add_head(n);
-        self.forward(cpu, parameters, (tape.hidden(), positions), (head, &mut part.states));
-        head.score(cpu, output, part);
-        let mut loss = 0.0;
-        for (column, original) in originals.iter().enumerate() {
-            let state = &part.states[column * width..(column + 1) * width];
-            loss += f64::from(head.log_totals[column] - output.score(cpu.isa(), state, *original));
-        }
-        head.errors(cpu, output, (part, originals, weight), gradients.slot(&self.bias));
+        let part = table.add_head(positions.len());
+        let states = &mut part.states[..positions.len() * width];
+        self.forward(cpu, parameters, encoder.hidden(), positions, head, states);
+        let bias = gradients.slot(&self.bias);
+        let loss = head.train(cpu, self.output(parameters), part, &batch.originals, weight, bias);
         if !parameters.trains(&self.table) {
             table.remove_head();
         }
         gradients.table = table;
-        self.backward(cpu, parameters, (n, head), gradients);
-        let d = tape.d_hidden();
+        self.backward(cpu, parameters, positions.len(), head, gradients);
+        let d = encoder.d_hidden();
         d.fill(0.0);
         for (row, from) in positions.iter().zip(head.d_gathered.chunks_exact(width)) {
             add(cpu.isa(), &mut d[row * width..(row + 1) * width], from);
@@ -122,53 +106,31 @@ impl Head {
         loss
     }
 
-    /// From the gradient of the normed rows in `head.d` to that of the gathered rows.
+    /// The backward pass from the gradient of `n` normed rows in `head.d` to that of the gathered rows.
     fn backward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        (n, head): (usize, &mut HeadTape),
+        n: usize,
+        head: &mut HeadTape,
         gradients: &mut Gradients,
     ) {
         let width = self.width;
+        let d = &mut head.d[..n * width];
         let weight = parameters.at(&self.norm.weight);
-        let d = &mut head.d[..n * width];
-        let n_tasks = n.div_ceil(ROWS_PER_TASK);
-        let block = ROWS_PER_TASK * width;
-        let parts =
-            (Split::every(d, block), Split::every(head.sums.start(n_tasks, 2 * width), 2 * width));
-        let (normed, scale) = (&head.norm.normed, &head.norm.scale);
-        cpu.each(n_tasks, parts, |task, _, (d, sums)| {
-            for (d, row) in d.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
-                denormalise(
-                    cpu.isa(),
-                    weight,
-                    &normed[row * width..(row + 1) * width],
-                    scale[row],
-                    d,
-                    sums,
-                );
-            }
-        });
-        let shape = (n_tasks, 2 * width);
-        head.sums.finish_into(cpu, shape, 0, gradients.slot(&self.norm.weight));
-        head.sums.finish_into(cpu, shape, width, gradients.slot(&self.norm.bias));
-        let d = &mut head.d[..n * width];
-        let dense = &head.dense[..n * width];
-        let shape = gelu::backward(
-            cpu,
-            dense,
-            d,
-            &mut head.activated[..n * width],
-            (&mut head.sums, width),
-        );
-        head.sums.finish_into(cpu, shape, 0, gradients.slot(&self.dense.bias));
+        denormalise_rows(cpu, weight, head.norm.saved(n, width), d, &mut head.sums);
+        head.sums.finish_into(cpu, 0, gradients.slot(&self.norm.weight));
+        head.sums.finish_into(cpu, width, gradients.slot(&self.norm.bias));
+        let (dense, activated) = (&head.dense[..n * width], &mut head.activated[..n * width]);
+        gelu::backward(cpu, width, dense, d, activated, &mut head.sums);
+        head.sums.finish_into(cpu, 0, gradients.slot(&self.dense.bias));
         let x = &head.gathered[..n * width];
+        let linear = self.dense.linear();
         if parameters.trains(&self.dense.weight) {
-            self.linear().weight_gradient(cpu, n, (d, x), gradients.slot(&self.dense.weight));
+            linear.weight_gradient(cpu, d, x, gradients.slot(&self.dense.weight));
         }
         head.d_gathered.reserve(n * width);
-        let out = Accumulator { data: &mut head.d_gathered[..n * width], accumulates: false };
-        self.linear().backward(cpu, n, (d, parameters.at(&self.dense.weight)), out);
+        let out = Accumulator::overwrite(&mut head.d_gathered[..n * width]);
+        linear.backward(cpu, d, parameters.at(&self.dense.weight), out);
     }
 }

@@ -1,4 +1,4 @@
-//! From a checkpoint to a model, and back to a folder.
+//! Loading a model from a checkpoint, drawing a new one, and saving.
 
 use super::MaskedLm;
 use crate::config::Config;
@@ -7,13 +7,17 @@ use crate::params::{Parameters, TABLE};
 use crate::weights::Checkpoint;
 use std::path::Path;
 
-/// Tensors with one value a piece.
+/// Tensors whose first dimension is the vocabulary.
 const BY_PIECE: [&str; 2] = [TABLE, "lm_head.bias"];
 
 impl MaskedLm {
-    /// The model of a checkpoint, with `n_added` pieces after its own.
+    /// Opens the model of a checkpoint and adds `n_added` pieces after its own.
     ///
-    /// Added rows, and the head where the checkpoint has none, are drawn anew from `seed`, as Hugging Face draws them.
+    /// The rows of added pieces, and the head if the checkpoint has none, are drawn from `seed` with the distribution
+    /// that Hugging Face uses.
+    ///
+    /// # Errors
+    /// Fails if a tensor has the wrong shape or type, or cannot be read.
     pub fn open(checkpoint: &Checkpoint, n_added: usize, seed: u64) -> Result<Self, Error> {
         let mut config = checkpoint.config().clone();
         let n_stored = config.vocab_size;
@@ -30,34 +34,38 @@ impl MaskedLm {
                 n_read = shape.iter().product();
                 checkpoint.read_into(&name, &shape, &mut parameters.get_mut(&name)?[..n_read])?;
             }
-            parameters.draw(&config, &name, n_read, seed)?;
+            parameters.draw(&name, n_read, config.initializer_range, seed)?;
         }
         Ok(Self::new(&config, parameters))
     }
 
-    /// A model drawn from `seed`, as Hugging Face draws a new one.
+    /// Draws a new model from `seed` with the distribution that Hugging Face uses.
     pub fn random(config: &Config, seed: u64) -> Result<Self, Error> {
         let mut parameters = Parameters::zeros(config)?;
         for index in 0..parameters.list().len() {
             let name = parameters.list()[index].name.clone();
-            parameters.draw(config, &name, 0, seed)?;
+            parameters.draw(&name, 0, config.initializer_range, seed)?;
         }
         Ok(Self::new(config, parameters))
     }
 
-    /// Writes `config.json` and `model.safetensors`, which Python's `from_pretrained` opens.
+    /// Writes `config.json` and `model.safetensors` to a folder that `from_pretrained` in Python can open.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be written.
     pub fn save(&self, dir: &Path) -> Result<(), Error> {
         self.parameters().save(dir, self.config())
     }
 }
 
 impl Parameters {
-    /// Draws the values of a tensor from index `from` on.
+    /// Draws the values of a tensor from index `from` on: zeros for a bias, ones for the scale of a norm, else normally
+    /// distributed numbers with this standard deviation.
     pub(crate) fn draw(
         &mut self,
-        config: &Config,
         name: &str,
         from: usize,
+        standard_deviation: f32,
         seed: u64,
     ) -> Result<(), Error> {
         let n_dimensions = self.find(name)?.shape.len();
@@ -69,7 +77,7 @@ impl Parameters {
                 let stream =
                     name.bytes().fold(seed, |key, byte| crate::dropout::mix(key ^ u64::from(byte)));
                 for (index, value) in (from as u64..).zip(values) {
-                    *value = config.initializer_range * normal(stream.wrapping_add(index));
+                    *value = standard_deviation * normal(stream.wrapping_add(index));
                 }
             }
         }
@@ -77,8 +85,8 @@ impl Parameters {
     }
 }
 
-/// A nearly normal number from a counter: twelve uniform ones added, the same on every platform.
-pub(crate) fn normal(counter: u64) -> f32 {
+/// A nearly normal number from a counter: the sum of twelve uniform numbers, which is the same on every platform.
+fn normal(counter: u64) -> f32 {
     let bits = [
         crate::dropout::mix(counter),
         crate::dropout::mix(counter ^ 1 << 63),
@@ -96,7 +104,7 @@ mod tests {
     use crate::config::Config;
 
     #[test]
-    fn drawn_weights_have_hugging_faces_spread() {
+    fn drawn_weights_have_the_standard_deviation_of_hugging_face() {
         let config = Config {
             vocab_size: 5_000,
             hidden_size: 40,

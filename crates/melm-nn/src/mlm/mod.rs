@@ -1,4 +1,4 @@
-//! Masked language modelling: the encoder with its tied head, trained and asked.
+//! The masked language model: the encoder with a head that is tied to the piece table, for training and prediction.
 
 mod allowed;
 mod head;
@@ -7,10 +7,8 @@ mod model;
 mod predict;
 mod scores;
 
-pub(crate) use head::Head;
-
 pub use allowed::{AllowedPieces, PieceSets};
-pub(crate) use load::normal;
+pub(crate) use head::LmHead;
 pub use model::{MaskedBatch, MaskedLm};
 pub use predict::{Candidate, Predictions};
 pub(crate) use scores::Output;
@@ -19,12 +17,12 @@ use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::encoder::{EncoderTape, NormTape};
 
-/// Table rows scored at a time: their part of the table stays in the second-level cache.
+/// Table rows scored at a time. This part of the table stays in the second-level cache.
 const BLOCK: usize = 64;
-/// Tasks that sums over the vocabulary are cut into; fixed, so that the order of the sum is too.
+/// Tasks that a sum over the vocabulary is split into. Fixed, so that the order of summation is fixed too.
 const N_GROUPS: usize = 16;
 
-/// Table rows of one task in sums over the vocabulary.
+/// Table rows of one task in a sum over the vocabulary.
 fn rows_per_group(vocab_size: usize) -> usize {
     vocab_size.div_ceil(BLOCK).div_ceil(N_GROUPS) * BLOCK
 }
@@ -53,23 +51,24 @@ impl MaskedLmTape {
 /// Working memory of the head.
 #[derive(Default)]
 pub(crate) struct HeadTape {
-    /// Masked rows of the encoder's output, and the dense layer over them before and after its gelu.
+    /// The hidden states at the masked rows.
     gathered: Buffer,
+    /// The output of the dense layer, before and after the gelu.
     dense: Buffer,
     activated: Buffer,
     norm: NormTape,
     /// The normed rows as panels of columns, for the product with the table.
     panels: Buffer,
-    /// Largest score and sum of exponentials of each block, `[blocks, stride]`.
+    /// The largest score and the sum of exponentials of each block, `[blocks, stride]`.
     largest: Buffer,
     totals: Buffer,
     /// The logarithm of each masked row's sum of exponentials.
     pub(crate) log_totals: Buffer,
-    /// Gradients of the normed rows: each group's share, then the sum.
+    /// Gradients of the normed rows: the share of each group, then the sum.
     shares: Buffer,
     pub(crate) d: Buffer,
     d_gathered: Buffer,
     sums: crate::ops::ColumnSums,
-    /// Each group's best candidates.
+    /// The best candidates of each group.
     groups: Buffer,
 }

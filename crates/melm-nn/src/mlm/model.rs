@@ -1,6 +1,6 @@
-//! The masked language model: parameters, encoder, head.
+//! The masked language model: parameters, encoder and head.
 
-use super::head::Head;
+use super::head::LmHead;
 use super::{AllowedPieces, MaskedLmTape, Predictions};
 use crate::config::Config;
 use crate::cuda::{MaskedLmView, MaskedQuery};
@@ -12,31 +12,31 @@ use crate::gradients::Gradients;
 use crate::packed::Packed;
 use crate::params::Parameters;
 
-/// A batch with hidden pieces.
+/// A batch with masked pieces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MaskedBatch {
-    /// The sentences, with the mask piece where something is hidden.
+    /// The sentences, with the mask piece at the masked positions.
     pub sentences: Packed,
-    /// Rows of the batch where something is hidden.
+    /// The rows of the batch that are masked.
     pub positions: Vec<usize>,
-    /// The hidden pieces, one for each position; not needed to predict.
+    /// The original piece at each masked position. Not needed for prediction.
     pub originals: Vec<u32>,
 }
 
 impl MaskedBatch {
-    /// Forgets the sentences and keeps the memory.
+    /// Removes the sentences and keeps the memory.
     pub fn clear(&mut self) {
         self.sentences.clear();
         self.positions.clear();
         self.originals.clear();
     }
 
-    /// Whether the halves, one after the other, have the positions in their order.
+    /// Returns true if the positions of the two [`Self::halves`], one after the other, are in the order of this batch.
     pub(crate) fn can_be_halved(&self) -> bool {
         self.sentences.n_sentences() > 1 && self.positions.is_sorted()
     }
 
-    /// The sentences in two parts, each with its masked positions in their order.
+    /// Splits the sentences into two batches, each with its masked positions in the same order.
     pub(crate) fn halves(&self) -> [Self; 2] {
         let n = self.sentences.n_sentences();
         let middle = self.sentences.rows(n / 2).start;
@@ -73,22 +73,22 @@ impl MaskedBatch {
     }
 }
 
-/// XLM-R with its masked-LM head, the output matrix tied to the piece table.
+/// XLM-R with its masked-LM head, whose output matrix is tied to the piece table.
 pub struct MaskedLm {
     parameters: Parameters,
     encoder: Encoder,
-    head: Head,
+    head: LmHead,
 }
 
 impl MaskedLm {
-    /// The model over these parameters, which are laid out for `config`.
+    /// Makes the model from parameters that are laid out for `config`.
     pub fn new(config: &Config, parameters: Parameters) -> Self {
         let encoder = Encoder::new(config, &parameters);
-        let head = Head::new(config, &parameters);
+        let head = LmHead::new(config, &parameters);
         Self { parameters, encoder, head }
     }
 
-    /// The sizes and rates.
+    /// The sizes and dropout rates.
     pub fn config(&self) -> &Config {
         self.encoder.config()
     }
@@ -98,12 +98,12 @@ impl MaskedLm {
         &self.parameters
     }
 
-    /// The parameters, to be changed.
+    /// The parameters, for changing them.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
     }
 
-    /// The encoder alone.
+    /// The encoder without the head.
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
@@ -113,9 +113,17 @@ impl MaskedLm {
         MaskedLmView { parameters: &self.parameters, encoder: &self.encoder, head: &self.head }
     }
 
-    /// Adds the gradient of one micro-batch: of `weight` times the sum of the negative log-likelihoods at the masked
-    /// positions. Returns that sum, unweighted. With `weight` one over the masked positions of the whole step, the
-    /// gradient is that of the mean.
+    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods at the masked
+    /// positions.
+    ///
+    /// The gradient is that of `weight` times the sum. If `weight` is one over the number of masked positions of the whole
+    /// step, it is the gradient of the mean.
+    ///
+    /// # Errors
+    /// Fails if the batch does not fit the model, or if the device fails.
+    ///
+    /// # Panics
+    /// Panics if `tape` is for prediction.
     pub fn accumulate(
         &self,
         device: &Device,
@@ -136,16 +144,18 @@ impl MaskedLm {
                 return cuda.train_masked(self.view(), batch, weight, dropout, gradients);
             }
         };
-        let MaskedLmTape { encoder, head } = tape;
-        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, dropout), encoder)?;
-        let masked = (&batch.positions[..], &batch.originals[..], weight);
-        let loss = self.head.train(cpu, &self.parameters, masked, (encoder, head, gradients));
-        self.encoder.backward(cpu, &self.parameters, &batch.sentences, (encoder, gradients));
+        let (parameters, sentences) = (&self.parameters, &batch.sentences);
+        self.encoder.forward(cpu, parameters, sentences, dropout, &mut tape.encoder)?;
+        let loss = self.head.train(cpu, parameters, batch, weight, tape, gradients);
+        self.encoder.backward(cpu, parameters, sentences, &mut tape.encoder, gradients);
         Ok(loss)
     }
 
-    /// The sum of the negative log-likelihoods at the masked positions, without dropout: how well it guesses. `out`
-    /// then holds the likeliest piece of each.
+    /// Returns the sum of the negative log-likelihoods at the masked positions, without dropout. Writes the most likely
+    /// piece of each position to `out`.
+    ///
+    /// # Errors
+    /// Fails if the batch does not fit the model, or if the device fails.
     pub fn loss(
         &self,
         device: &Device,
@@ -163,16 +173,14 @@ impl MaskedLm {
             }
         };
         self.predict(device, batch, 1, tape, out)?;
-        let states = tape.head.d.chunks_exact(self.config().hidden_size);
-        let rows = states.zip(&batch.originals).zip(&out.log_totals);
         let output = self.head.output(&self.parameters);
-        let losses = rows.map(|((state, piece), log_total)| {
-            f64::from(log_total - output.score(cpu.isa(), state, *piece))
-        });
-        Ok(losses.sum())
+        Ok(output.loss(cpu.isa(), &tape.head.d, &batch.originals, &out.log_totals))
     }
 
-    /// The `k` likeliest pieces at every masked position.
+    /// Writes the `k` most likely pieces of every masked position to `out`.
+    ///
+    /// # Errors
+    /// Fails if the batch does not fit the model, or if the device fails.
     pub fn predict(
         &self,
         device: &Device,
@@ -184,12 +192,16 @@ impl MaskedLm {
         self.predict_with(device, batch, k, None, tape, out)
     }
 
-    /// The `k` likeliest of the pieces that are allowed at every masked position, or as many as there are.
+    /// As [`Self::predict`], among the pieces that are allowed at each position. A position has fewer than `k`
+    /// candidates if fewer pieces are allowed there.
     ///
-    /// Probabilities are among all pieces, as in [`Self::predict`].
+    /// Probabilities are still relative to all pieces.
+    ///
+    /// # Errors
+    /// As [`Self::predict`].
     ///
     /// # Panics
-    /// If `allowed` does not name a set for each of the masked positions.
+    /// Panics if `allowed` does not name one of its sets for each masked position.
     pub fn predict_allowed(
         &self,
         device: &Device,
@@ -228,17 +240,15 @@ impl MaskedLm {
             }
         };
         let MaskedLmTape { encoder, head } = tape;
-        self.encoder.forward(cpu, &self.parameters, (&batch.sentences, Dropout::NONE), encoder)?;
-        let mut states = std::mem::take(&mut head.d);
-        states.reserve(n * self.config().hidden_size);
-        self.head.forward(
-            cpu,
-            &self.parameters,
-            (encoder.hidden(), &batch.positions),
-            (head, &mut states),
-        );
-        head.best(cpu, self.head.output(&self.parameters), (&states, n), (k, allowed), out);
-        head.d = states;
+        let (parameters, width) = (&self.parameters, self.config().hidden_size);
+        self.encoder.forward(cpu, parameters, &batch.sentences, Dropout::NONE, encoder)?;
+        // Taken out, because the head's tape is written to at the same time.
+        let mut buffer = std::mem::take(&mut head.d);
+        buffer.reserve(n * width);
+        let states = &mut buffer[..n * width];
+        self.head.forward(cpu, parameters, encoder.hidden(), &batch.positions, head, states);
+        head.best(cpu, self.head.output(parameters), states, k, allowed, out);
+        head.d = buffer;
         Ok(())
     }
 }

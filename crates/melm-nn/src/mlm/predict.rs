@@ -1,4 +1,4 @@
-//! The best pieces at masked rows: no score lives longer than its block.
+//! The best pieces at masked rows. Scores are computed in blocks and not kept.
 
 use super::allowed::AllowedPieces;
 use super::scores::{Output, column_maxima, pack_states, score_block};
@@ -8,33 +8,36 @@ use crate::isa::per_isa;
 use crate::math::exp;
 use crate::split::Split;
 
-/// A piece and how likely it is.
+/// A piece and its probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// The piece.
     pub piece: u32,
-    /// Its log-probability among all pieces.
+    /// Its log-probability relative to all pieces.
     pub log_probability: f32,
 }
 
-/// The best candidates of every masked row, in memory that is reused.
+/// The best candidates of every masked row. The memory is reused from batch to batch.
 #[derive(Clone, Debug, Default)]
 pub struct Predictions {
     candidates: Vec<Candidate>,
-    /// Where the candidates of each masked row end.
+    /// The end of each masked row's candidates.
     ends: Vec<usize>,
-    /// The logarithm of the sum over all pieces, by which each masked row's scores become probabilities.
+    /// The logarithm of each row's sum of exponentials over all pieces: score minus this is the log-probability.
     pub(crate) log_totals: Vec<f32>,
 }
 
 impl Predictions {
-    /// The candidates of one masked row, best first; of equal ones the lower piece.
+    /// The candidates of one masked row, best first. Of equally likely pieces, the one with the lower id comes first.
+    ///
+    /// # Panics
+    /// Panics if there is no such row.
     pub fn row(&self, index: usize) -> &[Candidate] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.candidates[start..self.ends[index]]
     }
 
-    /// How many masked rows there are.
+    /// The number of masked rows.
     pub fn n_rows(&self) -> usize {
         self.ends.len()
     }
@@ -52,7 +55,7 @@ impl Predictions {
         self.log_totals.clear();
     }
 
-    /// Adds the candidates of a row; places that no piece has taken are left out.
+    /// Adds the candidates of a row without its empty places.
     fn push(&mut self, best: &Summary<'_>) {
         let log_total = best.head[1].ln() + best.head[0];
         let taken = best.scores.iter().zip(best.pieces.iter()).take_while(|(_, p)| **p >= 0.0);
@@ -81,7 +84,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// Whether any of `row` beats its bar.
+    /// Returns true if any element of `row` is above its bar.
     fn any_above(row: &[f32], bars: &[f32]) -> bool {
         let mut found = 0_u32;
         for (x, bar) in row.iter().zip(bars) {
@@ -91,9 +94,9 @@ per_isa! {
     }
 }
 
-/// What one group of table rows knows of one masked row: `[largest, total, k scores, k pieces]`.
+/// What one group of table rows contributes to one masked row: `[largest, total, k scores, k pieces]`.
 ///
-/// Pieces are stored as numbers: a vocabulary has fewer than 2^24 of them, so they are exact.
+/// Piece ids are stored as `f32`. This is exact, because a vocabulary has fewer than 2^24 pieces.
 struct Summary<'a> {
     head: &'a mut [f32],
     scores: &'a mut [f32],
@@ -101,13 +104,13 @@ struct Summary<'a> {
 }
 
 impl<'a> Summary<'a> {
-    fn of(record: &'a mut [f32], k: usize) -> Self {
+    fn new(record: &'a mut [f32], k: usize) -> Self {
         let (head, rest) = record.split_at_mut(2);
         let (scores, pieces) = rest.split_at_mut(k);
         Self { head, scores, pieces }
     }
 
-    /// Takes a candidate in, before worse ones and after equal ones.
+    /// Inserts a candidate before worse ones and after equal ones.
     fn insert(&mut self, score: f32, piece: f32) {
         let at = self.scores.partition_point(|s| *s >= score);
         if at < self.scores.len() {
@@ -118,7 +121,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// Moves the total to a new largest score.
+    /// Rescales the total to a new largest score.
     fn raise(&mut self, largest: f32) {
         if largest > self.head[0] {
             self.head[1] *= exp(self.head[0] - largest);
@@ -128,22 +131,24 @@ impl<'a> Summary<'a> {
 }
 
 impl HeadTape {
-    /// The `k` best pieces that are allowed, of each of the `n` rows in `states`.
+    /// Writes the `k` best allowed pieces of each row of `states` to `out`.
     pub(crate) fn best(
         &mut self,
         cpu: &Cpu,
         output: Output<'_>,
-        (states, n): (&[f32], usize),
-        (k, allowed): (usize, Option<AllowedPieces<'_>>),
+        states: &[f32],
+        k: usize,
+        allowed: Option<AllowedPieces<'_>>,
         out: &mut Predictions,
     ) {
         out.clear();
+        let n = states.len() / output.width;
         let vocab_size = output.bias.len();
         let k = k.min(vocab_size);
         let (group_rows, record) = (rows_per_group(vocab_size), 2 + 2 * k);
         let n_groups = vocab_size.div_ceil(group_rows);
         self.panels.reserve(n * output.width);
-        pack_states(cpu.isa(), states, (n, output.width), &mut self.panels);
+        pack_states(cpu.isa(), states, output.width, &mut self.panels);
         self.groups.reserve(n_groups * n * record);
         let groups = &mut self.groups[..n_groups * n * record];
         let panels = &self.panels;
@@ -160,15 +165,15 @@ impl HeadTape {
                 scratch.reserve((BLOCK + 3) * n);
                 let (scores, rest) = scratch[..(BLOCK + 3) * n].split_at_mut(BLOCK * n);
                 let scores = &mut scores[..block.len() * n];
-                score_block(cpu.isa(), output, block.clone(), (panels, n), (scores, n));
-                summarise(cpu, (scores, block.start), (records, k, allowed), rest);
+                score_block(cpu.isa(), output, block.clone(), panels, n, scores, n);
+                summarise(cpu, scores, block.start, records, k, allowed, rest);
             }
         });
         for row in 0..n {
             let (first, others) = self.groups.split_at_mut(n * record);
-            let mut best = Summary::of(&mut first[row * record..(row + 1) * record], k);
+            let mut best = Summary::new(&mut first[row * record..(row + 1) * record], k);
             for other in others[..(n_groups - 1) * n * record].chunks_exact_mut(n * record) {
-                let other = Summary::of(&mut other[row * record..(row + 1) * record], k);
+                let other = Summary::new(&mut other[row * record..(row + 1) * record], k);
                 best.raise(other.head[0]);
                 best.head[1] += other.head[1] * exp(other.head[0] - best.head[0]);
                 for (score, piece) in other.scores.iter().zip(other.pieces.iter()) {
@@ -180,20 +185,23 @@ impl HeadTape {
     }
 }
 
-/// Adds one block's scores `[block, n]` to the summaries of the `n` masked rows.
+/// Adds the scores of one block `[block, n]`, whose first row is `first_piece`, to the summaries of the `n` masked rows.
 fn summarise(
     cpu: &Cpu,
-    (scores, first): (&[f32], usize),
-    (records, k, allowed): (&mut [f32], usize, Option<AllowedPieces<'_>>),
-    rest: &mut [f32],
+    scores: &[f32],
+    first_piece: usize,
+    records: &mut [f32],
+    k: usize,
+    allowed: Option<AllowedPieces<'_>>,
+    scratch: &mut [f32],
 ) {
     let record = 2 + 2 * k;
     let n = records.len() / record;
-    let (largest, rest) = rest.split_at_mut(n);
+    let (largest, rest) = scratch.split_at_mut(n);
     let (totals, bars) = rest.split_at_mut(n);
     column_maxima(cpu.isa(), scores, n, largest);
     for (column, record) in records.chunks_exact_mut(record).enumerate() {
-        let mut summary = Summary::of(record, k);
+        let mut summary = Summary::new(record, k);
         summary.raise(largest[column]);
         largest[column] = summary.head[0];
         bars[column] = summary.scores[k - 1];
@@ -203,17 +211,17 @@ fn summarise(
     for (record, total) in records.chunks_exact_mut(record).zip(totals.iter()) {
         record[1] += total;
     }
-    for (row, piece) in scores.chunks_exact(n).zip(first..) {
+    for (row, piece) in scores.chunks_exact(n).zip(first_piece..) {
         if !any_above(cpu.isa(), row, bars) {
             continue;
         }
         for (column, score) in
             row.iter().enumerate().filter(|(column, score)| **score > bars[*column])
         {
-            if allowed.is_some_and(|allowed| !allowed.has(column, piece)) {
+            if allowed.is_some_and(|allowed| !allowed.contains(column, piece)) {
                 continue;
             }
-            let mut summary = Summary::of(&mut records[column * record..(column + 1) * record], k);
+            let mut summary = Summary::new(&mut records[column * record..(column + 1) * record], k);
             summary.insert(*score, piece as f32);
         }
         for (bar, record) in bars.iter_mut().zip(records.chunks_exact(record)) {

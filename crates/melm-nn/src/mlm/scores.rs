@@ -1,4 +1,4 @@
-//! Scores of masked rows against every row of the table, a block of table rows at a time.
+//! Scores of masked rows against every row of the table, one block of table rows at a time.
 
 use super::{BLOCK, HeadTape, rows_per_group};
 use crate::device::Cpu;
@@ -13,7 +13,7 @@ use std::ops::Range;
 
 /// Blocks of one task.
 const SPAN: usize = 4;
-/// Table rows summed at a time when going back: with the sum itself they stay in the second-level cache.
+/// Table rows multiplied at a time in the backward pass. With the sum they stay in the second-level cache.
 const RUN: usize = 2 * BLOCK;
 
 /// The tied table and the output bias.
@@ -30,6 +30,21 @@ impl Output<'_> {
         let at = piece as usize;
         let row = &self.table[at * self.width..(at + 1) * self.width];
         dot(isa, state, row) + self.bias[at]
+    }
+
+    /// The sum of the negative log-likelihoods of `targets`, one for each row of `states`.
+    pub(crate) fn loss(
+        &self,
+        isa: Isa,
+        states: &[f32],
+        targets: &[u32],
+        log_totals: &[f32],
+    ) -> f64 {
+        let rows = states.chunks_exact(self.width).zip(targets).zip(log_totals);
+        let losses = rows.map(|((state, target), log_total)| {
+            f64::from(log_total - self.score(isa, state, *target))
+        });
+        losses.sum()
     }
 }
 
@@ -67,7 +82,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// From exponentials to errors: the factor of each column is in `factors`. Returns their sum.
+    /// Multiplies each column by its factor. Returns the sum of the row.
     fn scale_row(row: &mut [f32], factors: &[f32]) -> f32 {
         for (x, factor) in row.iter_mut().zip(factors) {
             *x *= factor;
@@ -77,6 +92,7 @@ per_isa! {
 }
 
 per_isa! {
+    /// The factor that turns exponentials of a block into probabilities times `weight`.
     fn factors_into(largest: &[f32], log_totals: &[f32], weight: f32, out: &mut [f32]) {
         for ((out, largest), log_total) in out.iter_mut().zip(largest).zip(log_totals) {
             *out = exp(largest - log_total) * weight;
@@ -84,13 +100,9 @@ per_isa! {
     }
 }
 
-/// Packs `n` rows for [`score_block`].
-pub(super) fn pack_states(
-    isa: Isa,
-    states: &[f32],
-    (n, width): (usize, usize),
-    panels: &mut [f32],
-) {
+/// Packs rows of `width` for [`score_block`].
+pub(super) fn pack_states(isa: Isa, states: &[f32], width: usize, panels: &mut [f32]) {
+    let n = states.len() / width;
     let columns = extent(isa).columns;
     for start in (0..n).step_by(columns) {
         let breadth = columns.min(n - start);
@@ -99,18 +111,20 @@ pub(super) fn pack_states(
     }
 }
 
-/// Scores of the table's `rows`, `[rows, stride]`: product and bias.
+/// Writes the scores of some rows of the table at `n` packed states: product and bias. The rows of `scores` are
+/// `stride` apart.
 pub(super) fn score_block(
     isa: Isa,
     output: Output<'_>,
     rows: Range<usize>,
-    panels: (&[f32], usize),
-    (scores, stride): (&mut [f32], usize),
+    panels: &[f32],
+    n: usize,
+    scores: &mut [f32],
+    stride: usize,
 ) {
-    let (panels, n) = panels;
     let (width, columns) = (output.width, extent(isa).columns);
     let table = Left::rows(&output.table[rows.start * width..], width);
-    // Table rows after these, which this task or a neighbour scores next, a share with each panel.
+    // The table rows that this task or a neighbour scores next. Each panel prefetches a share of them.
     let next = &output.table[(rows.end * width).min(output.table.len())..];
     let next = &next[..next.len().min(rows.len() * width)];
     let n_panels = n.div_ceil(columns);
@@ -127,10 +141,11 @@ pub(super) fn score_block(
     }
 }
 
-/// Exponentials to errors in one block, and its share of the bias gradient.
-fn errors_of(
+/// Turns the exponentials of one block into errors, and computes its part of the bias gradient.
+fn scale_to_errors(
     isa: Isa,
-    (errors, stride): (&mut [f32], usize),
+    errors: &mut [f32],
+    stride: usize,
     factors: &[f32],
     bias: Accumulator<'_>,
 ) {
@@ -142,12 +157,31 @@ fn errors_of(
 }
 
 impl HeadTape {
-    /// Fills `part.errors` with the exponentials of the scores, and notes each block's largest score and total.
-    pub(crate) fn score(&mut self, cpu: &Cpu, output: Output<'_>, part: &mut HeadFactors) {
+    /// Scores every piece at the rows in `part.states`, and writes the gradients of the bias and, to `self.d`, of the
+    /// rows. Returns the sum of the negative log-likelihoods of `targets`.
+    pub(crate) fn train(
+        &mut self,
+        cpu: &Cpu,
+        output: Output<'_>,
+        part: &mut HeadFactors,
+        targets: &[u32],
+        weight: f32,
+        bias: Accumulator<'_>,
+    ) -> f64 {
+        self.score(cpu, output, part);
+        let loss = output.loss(cpu.isa(), &part.states, targets, &self.log_totals);
+        self.errors(cpu, output, part, targets, weight, bias);
+        loss
+    }
+
+    /// Fills `part.errors` with the exponentials of the scores, and records the largest score and the total of each
+    /// block.
+    fn score(&mut self, cpu: &Cpu, output: Output<'_>, part: &mut HeadFactors) {
         let (n, stride, vocab_size) = (part.n, part.stride, output.bias.len());
         let n_blocks = vocab_size.div_ceil(BLOCK);
         self.panels.reserve(n * output.width);
-        pack_states(cpu.isa(), &part.states, (n, output.width), &mut self.panels);
+        let states = &part.states[..n * output.width];
+        pack_states(cpu.isa(), states, output.width, &mut self.panels);
         self.largest.reserve(n_blocks * stride);
         self.totals.reserve(n_blocks * stride);
         let parts = (
@@ -161,7 +195,7 @@ impl HeadTape {
             let summaries = largest.chunks_mut(stride).zip(totals.chunks_mut(stride));
             for ((scores, (largest, totals)), block) in blocks.zip(summaries).zip(task * SPAN..) {
                 let rows = block * BLOCK..vocab_size.min((block + 1) * BLOCK);
-                score_block(cpu.isa(), output, rows, (panels, n), (scores, stride));
+                score_block(cpu.isa(), output, rows, panels, n, scores, stride);
                 column_maxima(cpu.isa(), scores, stride, &mut largest[..n]);
                 exponentiate(cpu.isa(), scores, stride, &largest[..n], &mut totals[..n]);
             }
@@ -179,13 +213,15 @@ impl HeadTape {
         }
     }
 
-    /// Turns the exponentials into errors (probability less 1 at the original, times `weight`), and gives the bias and,
-    /// in `self.d`, the normed rows their gradients.
-    pub(crate) fn errors(
+    /// Turns the exponentials in `part.errors` into errors: `weight` times the probability, less `weight` at the target.
+    /// Writes the gradients of the bias and, to `self.d`, of the rows.
+    fn errors(
         &mut self,
         cpu: &Cpu,
         output: Output<'_>,
-        (part, originals, weight): (&mut HeadFactors, &[u32], f32),
+        part: &mut HeadFactors,
+        targets: &[u32],
+        weight: f32,
         bias: Accumulator<'_>,
     ) {
         let (n, stride, width, vocab_size) = (part.n, part.stride, output.width, output.bias.len());
@@ -211,11 +247,11 @@ impl HeadTape {
                     let largest = &largest[block * stride..];
                     factors_into(cpu.isa(), largest, log_totals, weight, &mut factors[..n]);
                     let bias = Accumulator { data: bias_part, accumulates };
-                    errors_of(cpu.isa(), (errors, stride), &factors[..n], bias);
+                    scale_to_errors(cpu.isa(), errors, stride, &factors[..n], bias);
                 }
                 let k = bias_part.len();
-                for (column, original) in originals.iter().enumerate() {
-                    if let Some(at) = (*original as usize).checked_sub(start).filter(|at| *at < k) {
+                for (column, target) in targets.iter().enumerate() {
+                    if let Some(at) = (*target as usize).checked_sub(start).filter(|at| *at < k) {
                         errors[at * stride + column] -= weight;
                         bias_part[at] -= weight;
                     }

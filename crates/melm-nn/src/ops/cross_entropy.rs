@@ -1,4 +1,4 @@
-//! The cross-entropy of rows of scores, and the scores' gradient in their place.
+//! The cross-entropy of rows of scores, and the gradient of the scores in their place.
 
 use super::ROWS_PER_TASK;
 use crate::device::Cpu;
@@ -7,8 +7,8 @@ use crate::math::{exp, largest_of, sum_of};
 use crate::split::Split;
 
 per_isa! {
-    /// Turns scores into probabilities; returns the logarithm of the sum of their exponentials.
-    fn normalise(row: &mut [f32]) -> f32 {
+    /// Turns scores into probabilities. Returns the logarithm of the sum of their exponentials.
+    fn softmax(row: &mut [f32]) -> f32 {
         let largest = largest_of(row);
         for x in row.iter_mut() {
             *x = exp(*x - largest);
@@ -29,11 +29,12 @@ per_isa! {
     }
 }
 
-/// The negative log-likelihood of each row's target, in `losses`. The `scores` become the gradient of `weight` times
-/// their sum.
+/// Writes the negative log-likelihood of each row's target to `losses`, and replaces the scores by the gradient of
+/// `weight` times the sum of the losses.
 pub(crate) fn backward(
     cpu: &Cpu,
-    (targets, weight): (&[u32], f32),
+    targets: &[u32],
+    weight: f32,
     scores: &mut [f32],
     losses: &mut [f32],
 ) {
@@ -45,7 +46,7 @@ pub(crate) fn backward(
         for ((row, loss), target) in rows.zip(&targets[task * ROWS_PER_TASK..]) {
             let target = *target as usize;
             let score = row[target];
-            *loss = normalise(cpu.isa(), row) - score;
+            *loss = softmax(cpu.isa(), row) - score;
             scale(cpu.isa(), weight, row);
             row[target] -= weight;
         }

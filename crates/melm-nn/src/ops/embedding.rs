@@ -1,19 +1,22 @@
-//! The first layer: piece, position and type vectors added, normalised, dropped.
+//! The first layer: the sum of piece, position and type vectors, then layer norm, then dropout.
 
-use super::norm::{Affine, Normed, denormalise, drop_row, normalise};
-use super::{ColumnSums, ROWS_PER_TASK};
+use super::norm::{Affine, NormOutput, SavedNorm, denormalise, drop_row, normalise};
+use super::{ColumnSums, ROWS_PER_TASK, RowDropout};
 use crate::device::Cpu;
-use crate::dropout::{Dropout, RowMask, Site};
+use crate::dropout::Site;
 use crate::isa::per_isa;
-use crate::packed::Packed;
 use crate::split::Split;
 
-/// The three tables and the first row of the position table that is used.
+/// The layer whose number names the dropout of the embedding.
+const LAYER: usize = 0;
+
+/// The three embedding tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
     pub(crate) pieces: &'a [f32],
     pub(crate) positions: &'a [f32],
     pub(crate) kind: &'a [f32],
+    /// The row of the position table for the first piece of a sentence.
     pub(crate) first_position: usize,
 }
 
@@ -25,30 +28,25 @@ per_isa! {
     }
 }
 
-/// The dropout of the embedded row at `place`: its sentence's key and its position.
-pub(crate) fn mask(dropout: &Dropout, (sentence, position): (u64, usize)) -> RowMask {
-    dropout.row(0, Site::Embedding, sentence, position)
-}
-
 /// `y = dropout(norm(piece + position + type))`.
 pub(crate) fn forward(
     cpu: &Cpu,
-    (batch, places): (&Packed, &[(u64, usize)]),
-    (tables, affine, dropout): (Tables<'_>, Affine<'_>, Dropout),
-    (normed, y): (Normed<'_>, &mut [f32]),
+    pieces: &[u32],
+    tables: Tables<'_>,
+    affine: Affine<'_>,
+    dropout: RowDropout<'_>,
+    out: NormOutput<'_>,
 ) {
     let width = affine.weight.len();
     let block = width * ROWS_PER_TASK;
-    let parts = (
-        Split::every(normed.rows, block),
-        Split::every(normed.scale, ROWS_PER_TASK),
-        Split::every(y, block),
-    );
-    cpu.each(batch.n_rows().div_ceil(ROWS_PER_TASK), parts, |task, _, (normed, scale, y)| {
+    let NormOutput { normed, scale, y } = out;
+    let parts =
+        (Split::every(normed, block), Split::every(scale, ROWS_PER_TASK), Split::every(y, block));
+    cpu.each(pieces.len().div_ceil(ROWS_PER_TASK), parts, |task, _, (normed, scale, y)| {
         let rows = normed.chunks_exact_mut(width).zip(y.chunks_exact_mut(width)).zip(scale);
         for (((normed, y), scale), row) in rows.zip(task * ROWS_PER_TASK..) {
-            let piece = batch.pieces()[row] as usize;
-            let position = tables.first_position + places[row].1;
+            let piece = pieces[row] as usize;
+            let position = tables.first_position + dropout.places[row].1;
             add_vectors(
                 cpu.isa(),
                 &tables.pieces[piece * width..(piece + 1) * width],
@@ -57,19 +55,22 @@ pub(crate) fn forward(
                 normed,
             );
             *scale = normalise(cpu.isa(), affine, normed, y);
-            drop_row(cpu.isa(), mask(&dropout, places[row]), y);
+            drop_row(cpu.isa(), dropout.mask(LAYER, Site::Embedding, row), y);
         }
     });
 }
 
-/// Back through [`forward`]: `d` becomes the gradient of each row's three vectors. Returns the shape of the partial
-/// sums, in which the norm's weight and bias and the type vector follow each other.
+/// The backward pass of [`forward`]: `d` becomes the gradient of each row's three vectors.
+///
+/// The columns of `sums` are the gradients of the norm's weight, of its bias, and of the type vector.
 pub(crate) fn backward(
     cpu: &Cpu,
-    (weight, dropout, places): (&[f32], Dropout, &[(u64, usize)]),
-    (normed, scale): (&[f32], &[f32]),
-    (d, sums): (&mut [f32], &mut ColumnSums),
-) -> (usize, usize) {
+    weight: &[f32],
+    saved: SavedNorm<'_>,
+    dropout: RowDropout<'_>,
+    d: &mut [f32],
+    sums: &mut ColumnSums,
+) {
     let width = weight.len();
     let block = width * ROWS_PER_TASK;
     let n_tasks = d.len().div_ceil(block);
@@ -77,11 +78,10 @@ pub(crate) fn backward(
     cpu.each(n_tasks, parts, |task, _, (d, sums)| {
         let (norm_sums, type_sum) = sums.split_at_mut(2 * width);
         for (d, row) in d.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
-            drop_row(cpu.isa(), mask(&dropout, places[row]), d);
-            let normed = &normed[row * width..(row + 1) * width];
-            denormalise(cpu.isa(), weight, normed, scale[row], d, norm_sums);
+            drop_row(cpu.isa(), dropout.mask(LAYER, Site::Embedding, row), d);
+            let normed = &saved.normed[row * width..(row + 1) * width];
+            denormalise(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
             super::add(cpu.isa(), type_sum, d);
         }
     });
-    (n_tasks, 3 * width)
 }

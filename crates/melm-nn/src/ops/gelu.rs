@@ -1,4 +1,4 @@
-//! The gelu between the two halves of the feed-forward part, with the bias before it.
+//! The gelu of the feed-forward part, with the bias that is added before it.
 
 use super::{ColumnSums, ROWS_PER_TASK};
 use crate::device::Cpu;
@@ -39,15 +39,17 @@ pub(crate) fn forward(cpu: &Cpu, bias: &[f32], u: &mut [f32], g: &mut [f32]) {
     });
 }
 
-/// From the gradient of `g` in `d` to that of `u`, in place; `g` is computed again on the way, so that it need not be
-/// kept from the forward pass. Returns the shape of the bias gradient's partial sums.
+/// Replaces the gradient of `g` in `d` by that of `u`, and sums it by column into `sums`: the gradient of the bias.
+///
+/// Computes `g` again on the way, so that the forward pass need not keep it.
 pub(crate) fn backward(
     cpu: &Cpu,
+    width: usize,
     u: &[f32],
     d: &mut [f32],
     g: &mut [f32],
-    (sums, width): (&mut ColumnSums, usize),
-) -> (usize, usize) {
+    sums: &mut ColumnSums,
+) {
     let block = width * ROWS_PER_TASK;
     let n_tasks = u.len().div_ceil(block);
     let parts = (
@@ -63,5 +65,4 @@ pub(crate) fn backward(
             backward_row(cpu.isa(), u, d, g, sums);
         }
     });
-    (n_tasks, width)
 }

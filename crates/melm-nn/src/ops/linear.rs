@@ -1,9 +1,10 @@
-//! `y = x W^T`, with `W` as Hugging Face stores it: one row an output.
+//! `y = x W^T`, with `W` as Hugging Face stores it: one row per output.
 
+use super::add;
 use crate::device::Cpu;
 use crate::product::{Left, Out, Right, Shape, product};
 
-/// Inputs and outputs of a linear map.
+/// The numbers of inputs and outputs of a linear map. The number of rows follows from the lengths of the matrices.
 #[derive(Clone, Copy)]
 pub(crate) struct Linear {
     pub(crate) inputs: usize,
@@ -11,50 +12,59 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// `y = x W^T` over `n_rows` rows. The bias is added by whatever reads `y` next.
-    pub(crate) fn forward(
-        self,
-        cpu: &Cpu,
-        n_rows: usize,
-        (x, weight): (&[f32], &[f32]),
-        y: &mut [f32],
-    ) {
-        let shape = Shape { m: n_rows, k: self.inputs, n: self.outputs };
+    /// `y = x W^T`. The bias is added by the next operation on `y`, or by [`Self::forward_with_bias`].
+    pub(crate) fn forward(self, cpu: &Cpu, x: &[f32], weight: &[f32], y: &mut [f32]) {
+        let shape = Shape { m: x.len() / self.inputs, k: self.inputs, n: self.outputs };
         let out = Out { data: y, row: self.outputs, accumulates: false };
         product(cpu, shape, Left::rows(x, self.inputs), Right::columns(weight, self.inputs), out);
     }
 
-    /// `dx (+)= dy W`.
-    pub(crate) fn backward(
+    /// `y = x W^T + b`.
+    pub(crate) fn forward_with_bias(
         self,
         cpu: &Cpu,
-        n_rows: usize,
-        (dy, weight): (&[f32], &[f32]),
-        dx: Accumulator<'_>,
+        x: &[f32],
+        weight: &[f32],
+        bias: &[f32],
+        y: &mut [f32],
     ) {
-        let shape = Shape { m: n_rows, k: self.outputs, n: self.inputs };
+        self.forward(cpu, x, weight, y);
+        for row in y.chunks_exact_mut(self.outputs) {
+            add(cpu.isa(), row, bias);
+        }
+    }
+
+    /// `dx (+)= dy W`.
+    pub(crate) fn backward(self, cpu: &Cpu, dy: &[f32], weight: &[f32], dx: Accumulator<'_>) {
+        let shape = Shape { m: dy.len() / self.outputs, k: self.outputs, n: self.inputs };
         let Accumulator { data, accumulates } = dx;
         let out = Out { data, row: self.inputs, accumulates };
         product(cpu, shape, Left::rows(dy, self.outputs), Right::rows(weight, self.inputs), out);
     }
 
     /// `dW (+)= dy^T x`.
-    pub(crate) fn weight_gradient(
-        self,
-        cpu: &Cpu,
-        n_rows: usize,
-        (dy, x): (&[f32], &[f32]),
-        dw: Accumulator<'_>,
-    ) {
-        let shape = Shape { m: self.outputs, k: n_rows, n: self.inputs };
+    pub(crate) fn weight_gradient(self, cpu: &Cpu, dy: &[f32], x: &[f32], dw: Accumulator<'_>) {
+        let shape = Shape { m: self.outputs, k: x.len() / self.inputs, n: self.inputs };
         let Accumulator { data, accumulates } = dw;
         let out = Out { data, row: self.inputs, accumulates };
         product(cpu, shape, Left::columns(dy, self.outputs), Right::rows(x, self.inputs), out);
     }
 }
 
-/// A place to write to or to add to.
+/// A slice to write to, or to add to.
 pub(crate) struct Accumulator<'a> {
     pub(crate) data: &'a mut [f32],
     pub(crate) accumulates: bool,
+}
+
+impl<'a> Accumulator<'a> {
+    /// Overwrites `data`.
+    pub(crate) fn overwrite(data: &'a mut [f32]) -> Self {
+        Self { data, accumulates: false }
+    }
+
+    /// Adds to `data`.
+    pub(crate) fn add_to(data: &'a mut [f32]) -> Self {
+        Self { data, accumulates: true }
+    }
 }

@@ -1,6 +1,5 @@
-//! The pieces of a layer, each forward with its backward.
+//! The operations of a layer, each with its backward pass.
 
-pub(crate) mod attend;
 pub(crate) mod attention;
 pub(crate) mod cross_entropy;
 pub(crate) mod embedding;
@@ -10,7 +9,8 @@ pub(crate) mod norm;
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
-use crate::isa::per_isa;
+use crate::dropout::{Dropout, RowMask, Site};
+use crate::isa::{Isa, per_isa};
 use crate::split::Split;
 use linear::Accumulator;
 
@@ -27,29 +27,66 @@ per_isa! {
 }
 
 per_isa! {
-    /// The scalar product of two rows.
+    /// The dot product of two rows.
     pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
         crate::math::sum_of(x, y, |x, y| x * y)
     }
 }
 
-/// Sums of columns over rows, in two stages: each task sums its rows, then the tasks' sums are added in order.
+/// The dropout of the rows of a batch.
+#[derive(Clone, Copy)]
+pub(crate) struct RowDropout<'a> {
+    pub(crate) dropout: Dropout,
+    /// The key of each row's sentence, and its position there.
+    pub(crate) places: &'a [(u64, usize)],
+}
+
+impl RowDropout<'_> {
+    /// The dropout of one row at a site of a layer.
+    pub(crate) fn mask(&self, layer: usize, site: Site, row: usize) -> RowMask {
+        let (sentence, position) = self.places[row];
+        self.dropout.row(layer, site, sentence, position)
+    }
+
+    /// Applies dropout to the rows, which are `width` long. Applies it to gradients too, since it is linear.
+    pub(crate) fn drop_rows(
+        &self,
+        isa: Isa,
+        layer: usize,
+        site: Site,
+        rows: &mut [f32],
+        width: usize,
+    ) {
+        for (row, (sentence, position)) in rows.chunks_exact_mut(width).zip(self.places) {
+            let mask = self.dropout.row(layer, site, *sentence, *position);
+            norm::drop_row(isa, mask, row);
+        }
+    }
+}
+
+/// Sums of columns over rows, in two stages: each task sums its rows, then the partial sums are added in the order of
+/// the tasks.
 #[derive(Default)]
 pub(crate) struct ColumnSums {
+    /// `[tasks, width]`.
     partial: Buffer,
+    n_tasks: usize,
+    width: usize,
 }
 
 impl ColumnSums {
-    /// Zeros for `n_tasks` partial sums of `width`.
+    /// Sets `n_tasks` partial sums of `width` columns to zero and returns them.
     pub(crate) fn start(&mut self, n_tasks: usize, width: usize) -> &mut [f32] {
+        self.n_tasks = n_tasks;
+        self.width = width;
         self.partial.reserve(n_tasks * width);
         let partial = &mut self.partial[..n_tasks * width];
         partial.fill(0.0);
         partial
     }
 
-    /// Sums the rows of `data`. Returns the shape of the partial sums.
-    pub(crate) fn of_rows(&mut self, cpu: &Cpu, data: &[f32], width: usize) -> (usize, usize) {
+    /// Sums the rows of `data`, which are `width` long.
+    pub(crate) fn sum_rows(&mut self, cpu: &Cpu, data: &[f32], width: usize) {
         let block = width * ROWS_PER_TASK;
         let n_tasks = data.len().div_ceil(block);
         let parts = Split::every(self.start(n_tasks, width), width);
@@ -59,23 +96,18 @@ impl ColumnSums {
                 add(cpu.isa(), sum, row);
             }
         });
-        (n_tasks, width)
     }
 
-    /// Adds up columns of the partial sums, starting at column `from`.
-    pub(crate) fn finish_into(
-        &self,
-        cpu: &Cpu,
-        (n_tasks, width): (usize, usize),
-        from: usize,
-        out: Accumulator<'_>,
-    ) {
+    /// Adds up the partial sums of as many columns as `out` has, from `first_column` on.
+    pub(crate) fn finish_into(&self, cpu: &Cpu, first_column: usize, out: Accumulator<'_>) {
         let Accumulator { data, accumulates } = out;
         if !accumulates {
             data.fill(0.0);
         }
-        for partial in self.partial[..n_tasks * width].chunks_exact(width) {
-            add(cpu.isa(), data, &partial[from..from + data.len()]);
+        let columns = first_column..first_column + data.len();
+        let partial = &self.partial[..self.n_tasks * self.width];
+        for sums in partial.chunks_exact(self.width) {
+            add(cpu.isa(), data, &sums[columns.clone()]);
         }
     }
 }

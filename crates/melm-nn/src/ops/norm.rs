@@ -1,4 +1,4 @@
-//! Bias, dropout, residual and layer norm in one pass over a row, and back.
+//! Layer norm, alone or with bias, dropout and residual before it, and the backward passes.
 
 use super::{ColumnSums, ROWS_PER_TASK};
 use crate::device::Cpu;
@@ -15,14 +15,32 @@ pub(crate) struct Affine<'a> {
     pub(crate) eps: f32,
 }
 
-/// What the backward pass needs of the forward pass: the normalised rows and one over each standard deviation.
-pub(crate) struct Normed<'a> {
-    pub(crate) rows: &'a mut [f32],
+/// Where a layer norm writes its rows, and what its backward pass needs.
+pub(crate) struct NormOutput<'a> {
+    /// The normalised rows before scale and shift.
+    pub(crate) normed: &'a mut [f32],
+    /// One over the standard deviation of each row.
     pub(crate) scale: &'a mut [f32],
+    pub(crate) y: &'a mut [f32],
+}
+
+/// What a layer norm's forward pass has saved: see [`NormOutput`].
+#[derive(Clone, Copy)]
+pub(crate) struct SavedNorm<'a> {
+    pub(crate) normed: &'a [f32],
+    pub(crate) scale: &'a [f32],
+}
+
+/// The inputs of [`forward`].
+#[derive(Clone, Copy)]
+pub(crate) struct ResidualInputs<'a> {
+    pub(crate) x: &'a [f32],
+    pub(crate) bias: &'a [f32],
+    pub(crate) residual: &'a [f32],
 }
 
 per_isa! {
-    /// Normalises `row` in place and writes the scaled and shifted row to `y`; returns one over the deviation.
+    /// Normalises `row` in place and writes the scaled and shifted row to `y`. Returns one over the standard deviation.
     pub(crate) fn normalise(affine: Affine<'_>, row: &mut [f32], y: &mut [f32]) -> f32 {
         let n = row.len() as f32;
         let mean = sum_of(row, row, |x, _| x) / n;
@@ -37,7 +55,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// The gradient of a row before the norm, in place of that after it; sums what scale and shift receive.
+    /// Replaces the gradient of a row after the norm by that before it. Adds the gradients of scale and shift to `sums`.
     pub(crate) fn denormalise(weight: &[f32], normed: &[f32], scale: f32, d: &mut [f32], sums: &mut [f32]) {
         let width = d.len();
         let (weight_sums, rest) = sums.split_at_mut(width);
@@ -81,7 +99,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// `out = dropout(d)`, summed into `bias_sum` too.
+    /// `out = dropout(d)`. Adds `out` to `bias_sum` too.
     pub(crate) fn drop_gradient(mask: RowMask, d: &[f32], out: &mut [f32], bias_sum: &mut [f32]) {
         if mask.keeps_all() {
             out.copy_from_slice(d);
@@ -97,21 +115,20 @@ per_isa! {
     }
 }
 
-/// `y = norm(residual + dropout(x + bias))`, row by row; `mask` gives the dropout of a row.
+/// `y = norm(residual + dropout(x + bias))`, row by row. `mask` gives the dropout of a row.
 pub(crate) fn forward(
     cpu: &Cpu,
-    (x, bias, residual): (&[f32], &[f32], &[f32]),
+    inputs: ResidualInputs<'_>,
     affine: Affine<'_>,
     mask: impl Fn(usize) -> RowMask + Sync,
-    (normed, y): (Normed<'_>, &mut [f32]),
+    out: NormOutput<'_>,
 ) {
+    let ResidualInputs { x, bias, residual } = inputs;
     let width = bias.len();
     let block = width * ROWS_PER_TASK;
-    let parts = (
-        Split::every(normed.rows, block),
-        Split::every(normed.scale, ROWS_PER_TASK),
-        Split::every(y, block),
-    );
+    let NormOutput { normed, scale, y } = out;
+    let parts =
+        (Split::every(normed, block), Split::every(scale, ROWS_PER_TASK), Split::every(y, block));
     cpu.each(x.len().div_ceil(block), parts, |task, _, (normed, scale, y)| {
         let rows = normed.chunks_exact_mut(width).zip(y.chunks_exact_mut(width)).zip(scale);
         for (((normed, y), scale), row) in rows.zip(task * ROWS_PER_TASK..) {
@@ -122,15 +139,18 @@ pub(crate) fn forward(
     });
 }
 
-/// Back through [`forward`]: `d` becomes the residual's gradient, `dx` that of `x`. Returns the shape of the partial
-/// sums, in which the norm's weight, its bias and the bias of `x` follow each other.
+/// The backward pass of [`forward`]: `d` becomes the gradient of the residual, `dx` that of `x`.
+///
+/// The columns of `sums` are the gradients of the norm's weight, of its bias, and of the bias of `x`.
 pub(crate) fn backward(
     cpu: &Cpu,
     weight: &[f32],
-    (normed, scale): (&[f32], &[f32]),
+    saved: SavedNorm<'_>,
     mask: impl Fn(usize) -> RowMask + Sync,
-    (d, dx, sums): (&mut [f32], &mut [f32], &mut ColumnSums),
-) -> (usize, usize) {
+    d: &mut [f32],
+    dx: &mut [f32],
+    sums: &mut ColumnSums,
+) {
     let width = weight.len();
     let block = width * ROWS_PER_TASK;
     let n_tasks = d.len().div_ceil(block);
@@ -143,10 +163,47 @@ pub(crate) fn backward(
         let (norm_sums, bias_sum) = sums.split_at_mut(2 * width);
         let rows = d.chunks_exact_mut(width).zip(dx.chunks_exact_mut(width));
         for ((d, dx), row) in rows.zip(task * ROWS_PER_TASK..) {
-            let normed = &normed[row * width..(row + 1) * width];
-            denormalise(cpu.isa(), weight, normed, scale[row], d, norm_sums);
+            let normed = &saved.normed[row * width..(row + 1) * width];
+            denormalise(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
             drop_gradient(cpu.isa(), mask(row), d, dx, bias_sum);
         }
     });
-    (n_tasks, 3 * width)
+}
+
+/// `y = norm(x)`, row by row. The rows `x` are in `out.normed` and are normalised there.
+pub(crate) fn normalise_rows(cpu: &Cpu, affine: Affine<'_>, out: NormOutput<'_>) {
+    let width = affine.weight.len();
+    let block = width * ROWS_PER_TASK;
+    let n_tasks = out.y.len().div_ceil(block);
+    let NormOutput { normed, scale, y } = out;
+    let parts =
+        (Split::every(normed, block), Split::every(scale, ROWS_PER_TASK), Split::every(y, block));
+    cpu.each(n_tasks, parts, |_, _, (normed, scale, y)| {
+        let rows = normed.chunks_exact_mut(width).zip(y.chunks_exact_mut(width));
+        for ((normed, y), scale) in rows.zip(scale) {
+            *scale = normalise(cpu.isa(), affine, normed, y);
+        }
+    });
+}
+
+/// The backward pass of [`normalise_rows`]: `d` becomes the gradient of `x`.
+///
+/// The columns of `sums` are the gradients of the norm's weight and of its bias.
+pub(crate) fn denormalise_rows(
+    cpu: &Cpu,
+    weight: &[f32],
+    saved: SavedNorm<'_>,
+    d: &mut [f32],
+    sums: &mut ColumnSums,
+) {
+    let width = weight.len();
+    let block = width * ROWS_PER_TASK;
+    let n_tasks = d.len().div_ceil(block);
+    let parts = (Split::every(d, block), Split::every(sums.start(n_tasks, 2 * width), 2 * width));
+    cpu.each(n_tasks, parts, |task, _, (d, sums)| {
+        for (d, row) in d.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
+            let normed = &saved.normed[row * width..(row + 1) * width];
+            denormalise(cpu.isa(), weight, normed, saved.scale[row], d, sums);
+        }
+    });
 }

@@ -1,145 +1,155 @@
-//! The attention part of a layer: to its own rows, or to the encoder's.
+//! The attention part of a layer: self-attention, or cross-attention to the encoder's rows.
 
-use super::pass::{Memory, Pass, Work};
+use super::pass::{Memory, Pass, Workspace};
 use crate::buffer::Buffer;
 use crate::dropout::Site;
 use crate::encoder::{LinearParams, NormTape};
 use crate::gradients::Gradients;
 use crate::ops::add;
-use crate::ops::attend::{Attend, Cuts};
-use crate::ops::linear::{Accumulator, Linear};
+use crate::ops::attention::{Attention, AttentionGradients, AttentionInputs, AttentionLayout};
+use crate::ops::linear::Accumulator;
 use crate::params::Parameters;
 
-/// Where an attention's numbers are.
+/// Where the parameters of an attention are, and its mask.
 pub(super) struct AttentionParams {
     pub(super) norm: LinearParams,
-    pub(super) q: LinearParams,
-    pub(super) k: LinearParams,
-    pub(super) v: LinearParams,
-    pub(super) out: LinearParams,
+    pub(super) query: LinearParams,
+    pub(super) key: LinearParams,
+    pub(super) value: LinearParams,
+    pub(super) output: LinearParams,
     pub(super) n_heads: usize,
-    /// Whether a row sees only itself and those before.
+    /// If true, a row attends only to itself and to the rows before it.
     pub(super) is_causal: bool,
 }
 
+/// What the forward pass keeps for the backward pass.
 #[derive(Default)]
 pub(super) struct AttentionTape {
     norm: NormTape,
-    q: Buffer,
-    k: Buffer,
-    v: Buffer,
-    cuts: Cuts,
+    queries: Buffer,
+    keys: Buffer,
+    values: Buffer,
+    layout: AttentionLayout,
     probabilities: Buffer,
     context: Buffer,
 }
 
+impl AttentionTape {
+    fn inputs(&self) -> AttentionInputs<'_> {
+        AttentionInputs { queries: &self.queries, keys: &self.keys, values: &self.values }
+    }
+}
+
 impl AttentionParams {
-    pub(super) fn of(parameters: &Parameters, name: &str, n_heads: usize, is_causal: bool) -> Self {
-        let place = |part: &str| LinearParams::of(parameters, &format!("{name}{part}"));
+    pub(super) fn new(
+        parameters: &Parameters,
+        name: &str,
+        n_heads: usize,
+        is_causal: bool,
+    ) -> Self {
+        let linear = |part: &str| LinearParams::new(parameters, &format!("{name}{part}"));
         Self {
-            norm: place("_layer_norm"),
-            q: place(".q_proj"),
-            k: place(".k_proj"),
-            v: place(".v_proj"),
-            out: place(".out_proj"),
+            norm: linear("_layer_norm"),
+            query: linear(".q_proj"),
+            key: linear(".k_proj"),
+            value: linear(".v_proj"),
+            output: linear(".out_proj"),
             n_heads,
             is_causal,
         }
     }
 
-    fn attend(&self, pass: &Pass<'_>) -> Attend {
-        Attend {
+    fn attention(&self, pass: &Pass<'_>) -> Attention {
+        Attention {
             n_heads: self.n_heads,
-            hidden: pass.width(),
+            width: pass.width,
             is_causal: self.is_causal,
             layer: pass.layer,
-            dropout: pass.dropout,
+            dropout: pass.dropout.dropout,
         }
     }
 
-    /// Attends to the rows themselves, or to a memory, and adds what comes of it to `h`.
+    /// Attends to the rows themselves, or to `memory` if there is one, and adds the result to `h`.
     pub(super) fn forward(
         &self,
         pass: &Pass<'_>,
         memory: Option<Memory<'_>>,
         h: &mut [f32],
-        (tape, work): (&mut AttentionTape, &mut Work),
+        tape: &mut AttentionTape,
+        work: &mut Workspace,
     ) {
-        let (n, width) = (pass.n_rows(), pass.width());
-        let linear = Linear { inputs: width, outputs: width };
+        let (n, width) = (pass.n_rows(), pass.width);
         pass.norm(&self.norm, h, &mut tape.norm);
         let y = &tape.norm.y[..n * width];
         let (keys, seen) = memory.map_or((pass.batch, y), |memory| (memory.batch, memory.rows));
-        tape.q.reserve(n * width);
-        tape.k.reserve(seen.len());
-        tape.v.reserve(seen.len());
+        tape.queries.reserve(n * width);
+        tape.keys.reserve(seen.len());
+        tape.values.reserve(seen.len());
         tape.context.reserve(n * width);
-        pass.project((&self.q, linear), y, &mut tape.q[..n * width]);
-        pass.project((&self.k, linear), seen, &mut tape.k[..seen.len()]);
-        pass.project((&self.v, linear), seen, &mut tape.v[..seen.len()]);
-        let attend = self.attend(pass);
-        tape.cuts.set(pass.batch, keys, &attend);
-        tape.probabilities.reserve(tape.cuts.n_probabilities());
-        let AttentionTape { q, k, v, cuts, probabilities, context, .. } = tape;
+        pass.project(&self.query, y, &mut tape.queries[..n * width]);
+        pass.project(&self.key, seen, &mut tape.keys[..seen.len()]);
+        pass.project(&self.value, seen, &mut tape.values[..seen.len()]);
+        tape.layout.set(pass.batch, keys, self.n_heads, width);
+        tape.probabilities.reserve(tape.layout.n_probabilities());
+        let AttentionTape { queries, keys, values, layout, probabilities, context, .. } = tape;
+        let inputs = AttentionInputs { queries, keys, values };
         let context = &mut context[..n * width];
-        let out = (&mut probabilities[..], &mut *context);
-        attend.forward(pass.cpu, (pass.batch, cuts), [q, k, v], out);
-        work.made.reserve(n * width);
-        let made = &mut work.made[..n * width];
-        linear.forward(pass.cpu, n, (context, pass.parameters.at(&self.out.weight)), made);
-        pass.add(Site::AttentionOutput, (made, pass.parameters.at(&self.out.bias)), h);
+        self.attention(pass).forward(pass.cpu, layout, inputs, probabilities, context);
+        work.rows.reserve(n * width);
+        let rows = &mut work.rows[..n * width];
+        let weight = pass.parameters.at(&self.output.weight);
+        self.output.linear().forward(pass.cpu, context, weight, rows);
+        pass.add(Site::AttentionOutput, rows, pass.parameters.at(&self.output.bias), h);
     }
 
-    /// Adds to the gradient of `h` in `d`, and to that of the memory.
+    /// Adds to the gradient of `h` in `d`, and to that of `memory`.
     pub(super) fn backward(
         &self,
         pass: &Pass<'_>,
         memory: Option<(Memory<'_>, &mut [f32])>,
         d: &mut [f32],
-        (tape, work): (&AttentionTape, &mut Work),
+        tape: &AttentionTape,
+        work: &mut Workspace,
         gradients: &mut Gradients,
     ) {
-        let (n, width) = (pass.n_rows(), pass.width());
-        let linear = Linear { inputs: width, outputs: width };
+        let (n, width, cpu) = (pass.n_rows(), pass.width, pass.cpu);
         let y = &tape.norm.y[..n * width];
         let (seen, d_seen) = match memory {
             Some((memory, d_memory)) => (memory.rows, Some(d_memory)),
             None => (y, None),
         };
-        for (buffer, len) in [
-            (&mut work.made, n * width),
-            (&mut work.d_context, n * width),
-            (&mut work.d_y, n * width),
-            (&mut work.d_q, n * width),
-            (&mut work.d_k, seen.len()),
-            (&mut work.d_v, seen.len()),
-        ] {
-            buffer.reserve(len);
+        for buffer in [&mut work.rows, &mut work.d_context, &mut work.d_y, &mut work.d_queries] {
+            buffer.reserve(n * width);
         }
-        let Work { made, d_context, d_y, d_q, d_k, d_v, sums, .. } = work;
-        let (made, d_context) = (&mut made[..n * width], &mut d_context[..n * width]);
-        let site = (Site::AttentionOutput, &self.out.bias);
-        pass.add_backward(site, (d, made), (sums, gradients));
-        let context = &tape.context[..n * width];
-        let slot = gradients.slot(&self.out.weight);
-        linear.weight_gradient(pass.cpu, n, (made, context), slot);
-        let to = Accumulator { data: d_context, accumulates: false };
-        linear.backward(pass.cpu, n, (made, pass.parameters.at(&self.out.weight)), to);
-        let saved = ([&tape.q[..], &tape.k[..], &tape.v[..]], &tape.probabilities[..], &*d_context);
-        let (d_q, d_y) = (&mut d_q[..n * width], &mut d_y[..n * width]);
-        let (d_k, d_v) = (&mut d_k[..seen.len()], &mut d_v[..seen.len()]);
-        let out = [&mut *d_q, &mut *d_k, &mut *d_v];
-        self.attend(pass).backward(pass.cpu, (pass.batch, &tape.cuts), saved, out);
-        let own = Accumulator { data: &mut *d_y, accumulates: false };
-        let places = (&mut *sums, &mut *gradients);
-        pass.project_backward((&self.q, linear), (d_q, y, Some(own)), places);
+        work.d_keys.reserve(seen.len());
+        work.d_values.reserve(seen.len());
+        let Workspace { rows, d_context, d_y, d_queries, d_keys, d_values, sums, .. } = work;
+        let (d_rows, d_context) = (&mut rows[..n * width], &mut d_context[..n * width]);
+        pass.add_backward(Site::AttentionOutput, &self.output.bias, d, d_rows, sums, gradients);
+        let (context, linear) = (&tape.context[..n * width], self.output.linear());
+        linear.weight_gradient(cpu, d_rows, context, gradients.slot(&self.output.weight));
+        let weight = pass.parameters.at(&self.output.weight);
+        linear.backward(cpu, d_rows, weight, Accumulator::overwrite(d_context));
+
+        let (d_queries, d_y) = (&mut d_queries[..n * width], &mut d_y[..n * width]);
+        let (d_keys, d_values) = (&mut d_keys[..seen.len()], &mut d_values[..seen.len()]);
+        let out = AttentionGradients {
+            queries: &mut *d_queries,
+            keys: &mut *d_keys,
+            values: &mut *d_values,
+        };
+        let (layout, probabilities) = (&tape.layout, &tape.probabilities[..]);
+        let attention = self.attention(pass);
+        attention.backward(cpu, layout, tape.inputs(), probabilities, d_context, out);
+
+        let own = Accumulator::overwrite(d_y);
+        pass.project_backward(&self.query, d_queries, y, own, sums, gradients);
         let d_seen = d_seen.unwrap_or(&mut *d_y);
-        for (place, d) in [(&self.k, d_k), (&self.v, d_v)] {
-            let to = Accumulator { data: &mut *d_seen, accumulates: true };
-            let places = (&mut *sums, &mut *gradients);
-            pass.project_backward((place, linear), (d, seen, Some(to)), places);
+        for (params, d) in [(&self.key, d_keys), (&self.value, d_values)] {
+            let out = Accumulator::add_to(d_seen);
+            pass.project_backward(params, d, seen, out, sums, gradients);
         }
-        pass.norm_backward(&self.norm, (&tape.norm, d_y), (sums, gradients));
-        add(pass.cpu.isa(), d, d_y);
+        pass.norm_backward(&self.norm, &tape.norm, d_y, sums, gradients);
+        add(cpu.isa(), d, d_y);
     }
 }

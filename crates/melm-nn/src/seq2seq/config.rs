@@ -1,4 +1,4 @@
-//! The shape of an mBART, as Hugging Face keeps it in `config.json`.
+//! The configuration of an mBART, as in Hugging Face's `config.json`.
 
 use crate::config::{Keys, LARGEST_SIZE, MOST_LAYERS, RATE, is_rate, shortest};
 use crate::error::Error;
@@ -6,56 +6,59 @@ use crate::weights::TensorShape;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The name of the table that both stacks and the output share.
+/// The name of the table that both stacks and the output layer share.
 pub const SHARED: &str = "model.shared.weight";
-/// Rows of the position table before the first that is used.
+/// The number of unused rows at the start of the position table.
 pub(super) const FIRST_POSITION: usize = 2;
 
-/// One of the two stacks of layers.
+/// The sizes of the encoder or of the decoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StackConfig {
-    /// Its layers.
+    /// The number of layers.
     pub n_layers: usize,
-    /// Attention heads; a divisor of the width.
+    /// The number of attention heads, a divisor of the width.
     pub n_heads: usize,
-    /// Width inside the feed-forward part.
+    /// The width inside the feed-forward part.
     pub inner: usize,
 }
 
-/// The sizes, rates and pieces of an mBART.
+/// The sizes, dropout rates and special pieces of an mBART.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seq2SeqConfig {
-    /// Rows of the shared table.
+    /// The number of rows of the shared table.
     pub vocab_size: usize,
-    /// Width of a row.
+    /// The width of a row.
     pub width: usize,
-    /// What reads the source.
+    /// The encoder, which reads the source.
     pub encoder: StackConfig,
-    /// What writes the target.
+    /// The decoder, which writes the target.
     pub decoder: StackConfig,
-    /// The longest sequence of either.
+    /// The largest number of pieces of a source or a target.
     pub longest: usize,
-    /// Rate of dropout on rows, in `[0, 1)`.
+    /// The dropout rate on rows, in `[0, 1)`.
     pub dropout: f32,
-    /// Rate of dropout on attention weights, in `[0, 1)`.
+    /// The dropout rate on attention probabilities, in `[0, 1)`.
     pub attention_dropout: f32,
-    /// Whether looked-up rows are multiplied by the root of the width.
+    /// If true, embedded pieces are multiplied by the square root of the width.
     pub scales_embedding: bool,
-    /// Standard deviation of freshly drawn weights.
+    /// The standard deviation of newly drawn weights.
     pub init_std: f32,
-    /// The padding piece, which learns nothing where it is looked up.
+    /// The padding piece, whose embedding gets no gradient.
     pub pad_id: u32,
     /// The piece that ends a target.
     pub eos_id: u32,
 }
 
 impl Seq2SeqConfig {
-    /// Parses the text of a `config.json`; `path` is where it came from, for messages.
+    /// Parses the text of a `config.json`. `path` appears in error messages.
+    ///
+    /// # Errors
+    /// Fails if the text is not JSON, if a value is missing or out of range, or if the architecture is not supported.
     pub fn parse(path: &Path, text: &str) -> Result<Self, Error> {
         let map = serde_json::from_str(text)
             .map_err(|source| Error::Json { path: path.to_path_buf(), source })?;
         let mut keys = Keys { path, map };
-        refuse_what_we_do_not_run(&keys)?;
+        check_architecture(&keys)?;
         let stack = |keys: &mut Keys<'_>, names: [&'static str; 3]| -> Result<_, Error> {
             let [layers, heads, inner] = names;
             Ok(StackConfig {
@@ -88,7 +91,7 @@ impl Seq2SeqConfig {
         Ok(config)
     }
 
-    /// Refuses sizes that no model has, so that the list of its tensors stays short.
+    /// Fails if a stack has more layers than any real model, so that the list of tensors stays short.
     pub(super) fn check_limits(&self) -> Result<(), Error> {
         for (key, stack) in [(ENCODER[0], self.encoder), (DECODER[0], self.decoder)] {
             Error::check_limit(key, stack.n_layers, MOST_LAYERS)?;
@@ -96,7 +99,7 @@ impl Seq2SeqConfig {
         Ok(())
     }
 
-    /// The text of the `config.json` that `from_pretrained` opens.
+    /// The text of a `config.json` that `from_pretrained` can open.
     pub(super) fn to_json(&self) -> String {
         let map = json!({
             "model_type": "mbart",
@@ -125,7 +128,7 @@ impl Seq2SeqConfig {
         format!("{map:#}\n")
     }
 
-    /// Every tensor that is trained, the shared table last.
+    /// The shapes of all trained tensors, with the shared table last.
     pub(super) fn tensors(&self) -> Vec<TensorShape> {
         let mut list = Vec::new();
         let mut add = |name: String, shape: &[usize]| {
@@ -174,26 +177,30 @@ fn piece(keys: &Keys<'_>, key: &'static str, default: u32) -> Result<u32, Error>
     id.ok_or_else(|| keys.wrong(key, Some(found), "the id of a piece"))
 }
 
-/// Switches of the architecture: absent means what we run.
-fn refuse_what_we_do_not_run(keys: &Keys<'_>) -> Result<(), Error> {
+/// Fails if the configuration asks for an architecture that is not supported. A missing key means the default.
+fn check_architecture(keys: &Keys<'_>) -> Result<(), Error> {
     if keys.map.get("model_type") != Some(&json!("mbart")) {
-        let expected = "`mbart`; as an encoder-decoder this engine runs no other";
+        let expected = "`mbart`; no other encoder-decoder is supported";
         return Err(keys.wrong("model_type", keys.map.get("model_type"), expected));
     }
-    let runs = [
+    let supported = [
         ("activation_function", json!("gelu")),
         ("activation_dropout", json!(0.0)),
         ("encoder_layerdrop", json!(0.0)),
         ("decoder_layerdrop", json!(0.0)),
         ("tie_word_embeddings", json!(true)),
     ];
-    for (key, expected) in runs {
+    for (key, expected) in supported {
         let found = keys.map.get(key).filter(|found| !found.is_null());
         let is_same = |found: &Value| {
             *found == expected || (found.is_number() && found.as_f64() == expected.as_f64())
         };
         if found.is_some_and(|found| !is_same(found)) {
-            return Err(keys.wrong(key, found, format!("`{expected}`; this engine runs no other")));
+            return Err(keys.wrong(
+                key,
+                found,
+                format!("`{expected}`; no other value is supported"),
+            ));
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Writing piece by piece: keys and values of what was written stay, so that a step costs one row.
+//! Decoding piece by piece. The keys and values of earlier pieces are cached, so that a step computes one row.
 
 use super::attention::AttentionParams;
 use super::feed_forward::FeedForwardParams;
@@ -8,6 +8,7 @@ use super::stack::StackTape;
 use crate::device::Cpu;
 use crate::dropout::Dropout;
 use crate::encoder::LinearParams;
+use crate::isa::Isa;
 use crate::ops::linear::Linear;
 use crate::ops::norm::{Affine, normalise};
 use crate::ops::{add, dot, gelu};
@@ -15,23 +16,24 @@ use crate::packed::Packed;
 use crate::split::Split;
 use std::rc::Rc;
 
-/// Keys and values, `[rows, width]`.
+/// Cached keys and values of one layer, `[rows, width]`.
 #[derive(Clone, Default)]
-struct Seen {
+struct Cache {
     keys: Vec<f32>,
     values: Vec<f32>,
 }
 
-/// One sequence under way.
+/// One target that is being decoded.
 #[derive(Clone)]
 struct Hypothesis {
     n_written: usize,
-    /// By layer: what it has written itself, and its source.
-    own: Vec<Seen>,
-    source: Rc<Vec<Seen>>,
+    /// The pieces written so far, by layer.
+    own: Vec<Cache>,
+    /// The source, by layer.
+    source: Rc<Vec<Cache>>,
 }
 
-/// Several sequences under way.
+/// Several targets that are being decoded.
 pub(super) struct Decoding<'m> {
     model: &'m Seq2Seq,
     cpu: &'m Cpu,
@@ -39,51 +41,44 @@ pub(super) struct Decoding<'m> {
 }
 
 impl<'m> Decoding<'m> {
-    /// One sequence for each source, nothing written yet.
+    /// Starts one empty target for each source.
     pub(super) fn start(model: &'m Seq2Seq, cpu: &'m Cpu, sources: &Packed) -> Self {
         let (width, mut tape) = (model.config.width, StackTape::default());
-        model.encode(cpu, (sources, Dropout::NONE), &mut tape);
-        let made = tape.made(width);
+        model.encode(cpu, sources, Dropout::NONE, &mut tape);
+        let memory = tape.output(width);
         let mut decoding = Self { model, cpu, hypotheses: Vec::new() };
         for sentence in 0..sources.n_sentences() {
             let rows = sources.rows(sentence);
-            let rows = &made[rows.start * width..rows.end * width];
-            let seen = |cross: &AttentionParams| Seen {
-                keys: decoding.linear(&cross.k, (width, width), rows),
-                values: decoding.linear(&cross.v, (width, width), rows),
+            let rows = &memory[rows.start * width..rows.end * width];
+            let cache = |cross: &AttentionParams| Cache {
+                keys: decoding.linear(&cross.key, rows),
+                values: decoding.linear(&cross.value, rows),
             };
             let layers = model.decoder.layers.iter();
-            let source = layers.filter_map(|layer| layer.cross.as_ref().map(seen)).collect();
-            let own = vec![Seen::default(); model.decoder.layers.len()];
+            let source =
+                layers.filter_map(|layer| layer.cross_attention.as_ref().map(cache)).collect();
+            let own = vec![Cache::default(); model.decoder.layers.len()];
             decoding.hypotheses.push(Hypothesis { n_written: 0, own, source: Rc::new(source) });
         }
         decoding
     }
 
-    /// Goes on with these sequences only, in this order; one may come several times.
+    /// Keeps only the given targets, in this order. A target may be given several times.
     pub(super) fn keep(&mut self, chosen: &[usize]) {
         self.hypotheses = chosen.iter().map(|at| self.hypotheses[*at].clone()).collect();
     }
 
-    fn linear(
-        &self,
-        place: &LinearParams,
-        (inputs, outputs): (usize, usize),
-        x: &[f32],
-    ) -> Vec<f32> {
-        let (parameters, n) = (&self.model.parameters, x.len() / inputs);
-        let mut rows = vec![0.0; n * outputs];
-        let linear = Linear { inputs, outputs };
-        linear.forward(self.cpu, n, (x, parameters.at(&place.weight)), &mut rows);
-        for row in rows.chunks_exact_mut(outputs) {
-            add(self.cpu.isa(), row, parameters.at(&place.bias));
-        }
+    fn linear(&self, params: &LinearParams, x: &[f32]) -> Vec<f32> {
+        let (parameters, linear) = (&self.model.parameters, params.linear());
+        let (weight, bias) = (parameters.at(&params.weight), parameters.at(&params.bias));
+        let mut rows = vec![0.0; x.len() / linear.inputs * linear.outputs];
+        linear.forward_with_bias(self.cpu, x, weight, bias, &mut rows);
         rows
     }
 
-    fn norm(&self, place: &LinearParams, x: &[f32]) -> Vec<f32> {
+    fn norm(&self, params: &LinearParams, x: &[f32]) -> Vec<f32> {
         let parameters = &self.model.parameters;
-        let (weight, bias) = (parameters.at(&place.weight), parameters.at(&place.bias));
+        let (weight, bias) = (parameters.at(&params.weight), parameters.at(&params.bias));
         let affine = Affine { weight, bias, eps: NORM_EPS };
         let (mut normed, mut y) = (x.to_vec(), vec![0.0; x.len()]);
         let width = weight.len();
@@ -93,30 +88,30 @@ impl<'m> Decoding<'m> {
         y
     }
 
-    /// What each row of `q` finds among what it has seen.
-    fn attend(&self, (q, n_heads): (&[f32], usize), seen: &[&Seen]) -> Vec<f32> {
+    /// The attention of each row of `queries` to its own cache.
+    fn attend(&self, queries: &[f32], n_heads: usize, caches: &[&Cache]) -> Vec<f32> {
         let width = self.model.config.width;
-        let mut context = vec![0.0; q.len()];
+        let mut context = vec![0.0; queries.len()];
         let parts = Split::every(&mut context, width);
-        self.cpu.each(seen.len(), parts, |at, _, context| {
-            let q = &q[at * width..(at + 1) * width];
-            attend_row((self.cpu, n_heads), q, seen[at], context);
+        self.cpu.each(caches.len(), parts, |at, _, context| {
+            let query = &queries[at * width..(at + 1) * width];
+            attend_row(self.cpu.isa(), query, n_heads, caches[at], context);
         });
         context
     }
 
-    /// Reads one more piece of every sequence; the scores `[sequences, pieces]` of what follows.
+    /// Reads the next piece of every target. Returns the scores `[targets, vocabulary]` of the piece after it.
     pub(super) fn step(&mut self, pieces: &[u32]) -> Vec<f32> {
         let (model, width) = (self.model, self.model.config.width);
         let mut h = vec![0.0; pieces.len() * width];
         for ((row, piece), own) in h.chunks_exact_mut(width).zip(pieces).zip(&self.hypotheses) {
-            model.decoder.embed(&model.parameters, (*piece, own.n_written), row);
+            model.decoder.embed(&model.parameters, *piece, own.n_written, row);
         }
         h = self.norm(&model.decoder.embedding_norm, &h);
         for (index, layer) in model.decoder.layers.iter().enumerate() {
-            self.remember(&layer.own, index, &h);
-            self.add_attention(&layer.own, &mut h, |own| &own.own[index]);
-            if let Some(cross) = &layer.cross {
+            self.extend_cache(&layer.self_attention, index, &h);
+            self.add_attention(&layer.self_attention, &mut h, |own| &own.own[index]);
+            if let Some(cross) = &layer.cross_attention {
                 self.add_attention(cross, &mut h, |own| &own.source[index]);
             }
             self.add_feed_forward(&layer.feed_forward, &mut h);
@@ -128,12 +123,12 @@ impl<'m> Decoding<'m> {
         self.scores(&states)
     }
 
-    /// Adds the keys and values of the new rows to what each sequence has written.
-    fn remember(&mut self, place: &AttentionParams, layer: usize, h: &[f32]) {
+    /// Adds the keys and values of the new rows to the cache of each target.
+    fn extend_cache(&mut self, params: &AttentionParams, layer: usize, h: &[f32]) {
         let width = self.model.config.width;
-        let y = self.norm(&place.norm, h);
-        let keys = self.linear(&place.k, (width, width), &y);
-        let values = self.linear(&place.v, (width, width), &y);
+        let y = self.norm(&params.norm, h);
+        let keys = self.linear(&params.key, &y);
+        let values = self.linear(&params.value, &y);
         let rows = keys.chunks_exact(width).zip(values.chunks_exact(width));
         for (own, (key, value)) in self.hypotheses.iter_mut().zip(rows) {
             own.own[layer].keys.extend(key);
@@ -143,56 +138,52 @@ impl<'m> Decoding<'m> {
 
     fn add_attention(
         &self,
-        place: &AttentionParams,
+        params: &AttentionParams,
         h: &mut [f32],
-        seen: impl Fn(&Hypothesis) -> &Seen,
+        cache: impl Fn(&Hypothesis) -> &Cache,
     ) {
-        let width = self.model.config.width;
-        let y = self.norm(&place.norm, h);
-        let q = self.linear(&place.q, (width, width), &y);
-        let seen: Vec<_> = self.hypotheses.iter().map(seen).collect();
-        let context = self.attend((&q, place.n_heads), &seen);
-        add(self.cpu.isa(), h, &self.linear(&place.out, (width, width), &context));
+        let y = self.norm(&params.norm, h);
+        let queries = self.linear(&params.query, &y);
+        let caches: Vec<_> = self.hypotheses.iter().map(cache).collect();
+        let context = self.attend(&queries, params.n_heads, &caches);
+        add(self.cpu.isa(), h, &self.linear(&params.output, &context));
     }
 
-    fn add_feed_forward(&self, place: &FeedForwardParams, h: &mut [f32]) {
-        let (parameters, width) = (&self.model.parameters, self.model.config.width);
-        let y = self.norm(&place.norm, h);
-        let n = h.len() / width;
-        let (mut before, mut after) = (vec![0.0; n * place.inner], vec![0.0; n * place.inner]);
-        let up = Linear { inputs: width, outputs: place.inner };
-        up.forward(self.cpu, n, (&y, parameters.at(&place.up.weight)), &mut before);
-        gelu::forward(self.cpu, parameters.at(&place.up.bias), &mut before, &mut after);
-        add(self.cpu.isa(), h, &self.linear(&place.down, (place.inner, width), &after));
+    fn add_feed_forward(&self, params: &FeedForwardParams, h: &mut [f32]) {
+        let parameters = &self.model.parameters;
+        let y = self.norm(&params.norm, h);
+        let len = h.len() / self.model.config.width * params.inner;
+        let (mut before, mut after) = (vec![0.0; len], vec![0.0; len]);
+        let weight = parameters.at(&params.up.weight);
+        params.up.linear().forward(self.cpu, &y, weight, &mut before);
+        gelu::forward(self.cpu, parameters.at(&params.up.bias), &mut before, &mut after);
+        add(self.cpu.isa(), h, &self.linear(&params.down, &after));
     }
 
     fn scores(&self, states: &[f32]) -> Vec<f32> {
         let output = self.model.output();
-        let (n, vocab_size) = (states.len() / output.width, output.bias.len());
-        let mut scores = vec![0.0; n * vocab_size];
+        let vocab_size = output.bias.len();
+        let mut scores = vec![0.0; states.len() / output.width * vocab_size];
         let linear = Linear { inputs: output.width, outputs: vocab_size };
-        linear.forward(self.cpu, n, (states, output.table), &mut scores);
-        for row in scores.chunks_exact_mut(vocab_size) {
-            add(self.cpu.isa(), row, output.bias);
-        }
+        linear.forward_with_bias(self.cpu, states, output.table, output.bias, &mut scores);
         scores
     }
 }
 
-/// One row's attention, head by head.
-fn attend_row((cpu, n_heads): (&Cpu, usize), q: &[f32], seen: &Seen, context: &mut [f32]) {
-    let width = q.len();
+/// The attention of one row to its cache, head by head.
+fn attend_row(isa: Isa, query: &[f32], n_heads: usize, cache: &Cache, context: &mut [f32]) {
+    let width = query.len();
     let size = width / n_heads;
     let scale = 1.0 / (size as f32).sqrt();
     for (head, context) in context.chunks_exact_mut(size).enumerate() {
         let at = head * size..(head + 1) * size;
-        let keys = seen.keys.chunks_exact(width);
-        let scores = keys.map(|key| scale * dot(cpu.isa(), &q[at.clone()], &key[at.clone()]));
+        let keys = cache.keys.chunks_exact(width);
+        let scores = keys.map(|key| scale * dot(isa, &query[at.clone()], &key[at.clone()]));
         let scores: Vec<f32> = scores.collect();
         let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
         let weights: Vec<f32> = scores.iter().map(|score| (score - largest).exp()).collect();
         let total: f32 = weights.iter().sum();
-        for (weight, value) in weights.iter().zip(seen.values.chunks_exact(width)) {
+        for (weight, value) in weights.iter().zip(cache.values.chunks_exact(width)) {
             for (x, value) in context.iter_mut().zip(&value[at.clone()]) {
                 *x += weight / total * value;
             }

@@ -1,16 +1,15 @@
 //! The feed-forward part of a layer.
-#![expect(clippy::many_single_char_names, reason = "the letters of the engine's layers")]
 
-use super::pass::{Pass, Work};
+use super::pass::{Pass, Workspace};
 use crate::buffer::Buffer;
 use crate::dropout::Site;
 use crate::encoder::{LinearParams, NormTape};
 use crate::gradients::Gradients;
-use crate::ops::linear::{Accumulator, Linear};
+use crate::ops::linear::Accumulator;
 use crate::ops::{add, gelu};
 use crate::params::Parameters;
 
-/// Where a feed-forward part's numbers are.
+/// Where the parameters of a feed-forward part are.
 pub(super) struct FeedForwardParams {
     pub(super) norm: LinearParams,
     pub(super) up: LinearParams,
@@ -18,43 +17,41 @@ pub(super) struct FeedForwardParams {
     pub(super) inner: usize,
 }
 
+/// What the forward pass keeps for the backward pass.
 #[derive(Default)]
 pub(super) struct FeedForwardTape {
     norm: NormTape,
-    /// Before the gelu.
+    /// `[rows, inner]`: before the gelu.
     inner: Buffer,
 }
 
 impl FeedForwardParams {
-    pub(super) fn of(parameters: &Parameters, layer: &str, inner: usize) -> Self {
-        let place = |part: &str| LinearParams::of(parameters, &format!("{layer}.{part}"));
-        Self { norm: place("final_layer_norm"), up: place("fc1"), down: place("fc2"), inner }
+    pub(super) fn new(parameters: &Parameters, layer: &str, inner: usize) -> Self {
+        let linear = |part: &str| LinearParams::new(parameters, &format!("{layer}.{part}"));
+        Self { norm: linear("final_layer_norm"), up: linear("fc1"), down: linear("fc2"), inner }
     }
 
-    fn linears(&self, pass: &Pass<'_>) -> (Linear, Linear) {
-        let (width, inner) = (pass.width(), self.inner);
-        (Linear { inputs: width, outputs: inner }, Linear { inputs: inner, outputs: width })
-    }
-
+    /// Adds the result of the feed-forward part to `h`.
     pub(super) fn forward(
         &self,
         pass: &Pass<'_>,
         h: &mut [f32],
-        (tape, work): (&mut FeedForwardTape, &mut Work),
+        tape: &mut FeedForwardTape,
+        work: &mut Workspace,
     ) {
-        let (n, width, wide) = (pass.n_rows(), pass.width(), pass.n_rows() * self.inner);
-        let (up, down) = self.linears(pass);
+        let (len, wide) = (pass.n_rows() * pass.width, pass.n_rows() * self.inner);
+        let (cpu, parameters) = (pass.cpu, pass.parameters);
         pass.norm(&self.norm, h, &mut tape.norm);
         tape.inner.reserve(wide);
         work.inner.reserve(wide);
-        work.made.reserve(n * width);
-        let y = &tape.norm.y[..n * width];
-        let (u, g) = (&mut tape.inner[..wide], &mut work.inner[..wide]);
-        up.forward(pass.cpu, n, (y, pass.parameters.at(&self.up.weight)), u);
-        gelu::forward(pass.cpu, pass.parameters.at(&self.up.bias), u, g);
-        let made = &mut work.made[..n * width];
-        down.forward(pass.cpu, n, (g, pass.parameters.at(&self.down.weight)), made);
-        pass.add(Site::Output, (made, pass.parameters.at(&self.down.bias)), h);
+        work.rows.reserve(len);
+        let y = &tape.norm.y[..len];
+        let (before, after) = (&mut tape.inner[..wide], &mut work.inner[..wide]);
+        self.up.linear().forward(cpu, y, parameters.at(&self.up.weight), before);
+        gelu::forward(cpu, parameters.at(&self.up.bias), before, after);
+        let rows = &mut work.rows[..len];
+        self.down.linear().forward(cpu, after, parameters.at(&self.down.weight), rows);
+        pass.add(Site::Output, rows, parameters.at(&self.down.bias), h);
     }
 
     /// Adds to the gradient of `h` in `d`.
@@ -62,31 +59,31 @@ impl FeedForwardParams {
         &self,
         pass: &Pass<'_>,
         d: &mut [f32],
-        (tape, work): (&FeedForwardTape, &mut Work),
+        tape: &FeedForwardTape,
+        work: &mut Workspace,
         gradients: &mut Gradients,
     ) {
-        let (n, width, wide) = (pass.n_rows(), pass.width(), pass.n_rows() * self.inner);
-        let (up, down) = self.linears(pass);
-        work.made.reserve(n * width);
-        work.d_y.reserve(n * width);
+        let (len, wide) = (pass.n_rows() * pass.width, pass.n_rows() * self.inner);
+        let (cpu, parameters) = (pass.cpu, pass.parameters);
+        let (up, down) = (self.up.linear(), self.down.linear());
+        work.rows.reserve(len);
+        work.d_y.reserve(len);
         work.inner.reserve(wide);
         work.d_inner.reserve(wide);
-        let Work { made, inner, d_inner, d_y, sums, .. } = work;
-        let (made, d_y) = (&mut made[..n * width], &mut d_y[..n * width]);
-        let (g, d_inner) = (&mut inner[..wide], &mut d_inner[..wide]);
-        let site = (Site::Output, &self.down.bias);
-        pass.add_backward(site, (d, made), (sums, gradients));
-        let to = Accumulator { data: &mut *d_inner, accumulates: false };
-        down.backward(pass.cpu, n, (made, pass.parameters.at(&self.down.weight)), to);
-        let u = &tape.inner[..wide];
-        let shape = gelu::backward(pass.cpu, u, d_inner, g, (sums, self.inner));
-        sums.finish_into(pass.cpu, shape, 0, gradients.slot(&self.up.bias));
-        down.weight_gradient(pass.cpu, n, (made, g), gradients.slot(&self.down.weight));
-        let y = &tape.norm.y[..n * width];
-        up.weight_gradient(pass.cpu, n, (d_inner, y), gradients.slot(&self.up.weight));
-        let to = Accumulator { data: &mut *d_y, accumulates: false };
-        up.backward(pass.cpu, n, (d_inner, pass.parameters.at(&self.up.weight)), to);
-        pass.norm_backward(&self.norm, (&tape.norm, d_y), (sums, gradients));
-        add(pass.cpu.isa(), d, d_y);
+        let Workspace { rows, inner, d_inner, d_y, sums, .. } = work;
+        let (d_rows, d_y) = (&mut rows[..len], &mut d_y[..len]);
+        let (after, d_inner) = (&mut inner[..wide], &mut d_inner[..wide]);
+        pass.add_backward(Site::Output, &self.down.bias, d, d_rows, sums, gradients);
+        let weight = parameters.at(&self.down.weight);
+        down.backward(cpu, d_rows, weight, Accumulator::overwrite(d_inner));
+        gelu::backward(cpu, self.inner, &tape.inner[..wide], d_inner, after, sums);
+        sums.finish_into(cpu, 0, gradients.slot(&self.up.bias));
+        down.weight_gradient(cpu, d_rows, after, gradients.slot(&self.down.weight));
+        let y = &tape.norm.y[..len];
+        up.weight_gradient(cpu, d_inner, y, gradients.slot(&self.up.weight));
+        let weight = parameters.at(&self.up.weight);
+        up.backward(cpu, d_inner, weight, Accumulator::overwrite(d_y));
+        pass.norm_backward(&self.norm, &tape.norm, d_y, sums, gradients);
+        add(cpu.isa(), d, d_y);
     }
 }

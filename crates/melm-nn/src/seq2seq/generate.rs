@@ -1,4 +1,4 @@
-//! Targets written for sources, drawn or searched for; the rules are those of transformers' `generate`.
+//! Generating targets for sources, by sampling or by beam search. The rules are those of `generate` in transformers.
 
 use super::decode::Decoding;
 use super::model::Seq2Seq;
@@ -7,111 +7,119 @@ use crate::draw::draw;
 use crate::error::Error;
 use crate::packed::Packed;
 
-/// What a target begins and ends with.
+/// The start, the forced pieces and the largest length of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GenerationConfig {
-    /// What the decoder reads first (`decoder_start_token_id`).
+    /// The first piece that the decoder reads (`decoder_start_token_id`).
     pub start: u32,
-    /// What it must write first, if anything (`forced_bos_token_id`).
+    /// The piece that it must write first, if any (`forced_bos_token_id`).
     pub forced_first: Option<u32>,
-    /// What it must write last when the longest length is reached, if anything (`forced_eos_token_id`).
+    /// The piece that it must write last if the target reaches the largest length, if any (`forced_eos_token_id`).
     pub forced_last: Option<u32>,
-    /// The longest target, with what the decoder reads first (`max_length`).
+    /// The largest length of a target, including `start` (`max_length`).
     pub longest: usize,
 }
 
 impl GenerationConfig {
-    /// The piece that must stand at the next place, if any, when `n` pieces are there, the first read included.
+    /// The piece that must come next, if any, after `n` pieces including `start`.
     fn forced(&self, n: usize) -> Option<u32> {
         let last = self.forced_last.filter(|_| n + 1 == self.longest);
         last.or(self.forced_first.filter(|_| n == 1))
     }
 }
 
-/// When a search may stop before every sequence has ended (`early_stopping`).
+/// When a beam search stops before every sequence has ended (`early_stopping`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyStopping {
-    /// `False`: once the best sequence under way could not beat the worst finished one if it ended now.
+    /// `False`: stop once the best running sequence, if it ended now, would score below the worst finished one.
     Heuristic,
-    /// `True`: once there are as many finished sequences as beams.
+    /// `True`: stop once there are as many finished sequences as beams.
     WhenFull,
-    /// `"never"`: once no sequence under way could ever beat the worst finished one.
+    /// `"never"`: stop once no running sequence can still score above the worst finished one.
     Never,
 }
 
-/// A beam search.
+/// The settings of a beam search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeamSearch {
-    /// Sequences kept at every step (`num_beams`).
+    /// The number of sequences kept at every step (`num_beams`).
     pub n_beams: usize,
-    /// Scores are divided by the length to this power: above 0 prefers longer targets.
+    /// Scores are divided by the length to this power. Values above 0 prefer longer targets.
     pub length_penalty: f64,
     /// When to stop.
     pub stopping: EarlyStopping,
 }
 
-/// A target that was found.
+/// A generated target and its score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
-    /// Its pieces, without the first that the decoder read; its end included if it ended.
+    /// Its pieces, without the first piece that the decoder read. Includes the end piece if the target ended.
     pub pieces: Vec<u32>,
-    /// Its log-probability over its length to the power of the penalty.
+    /// Its log-probability, divided by its length to the power of the penalty.
     pub score: f64,
 }
 
-/// What stands for minus infinity in transformers.
-const NEVER: f64 = -1e9;
+/// The value that transformers uses for minus infinity.
+const MINUS_INFINITY: f64 = -1e9;
 
 impl Seq2Seq {
-    /// Draws a target for every source; `None` where it has not ended at the longest length. `share` gives the random
-    /// number of a source's next draw.
+    /// Samples a target for every source, `None` if it did not end before the largest length. `next_uniform` returns the
+    /// next random number in `[0, 1)` for the source with this index.
+    ///
+    /// # Errors
+    /// Fails if a piece is not in the vocabulary, if a source is empty or too long, or on a GPU, which has no kernels for
+    /// this model.
     pub fn sample(
         &self,
         device: &Device,
         sources: &Packed,
-        frame: &GenerationConfig,
+        generation: &GenerationConfig,
         temperature: f64,
-        share: &mut dyn FnMut(usize) -> f64,
+        next_uniform: &mut dyn FnMut(usize) -> f64,
     ) -> Result<Vec<Option<Vec<u32>>>, Error> {
         self.check_pieces(sources)?;
         let n = sources.n_sentences();
         let mut decoding = Decoding::start(self, device.require_cpu()?, sources);
-        let (mut running, mut pieces): (Vec<usize>, _) = ((0..n).collect(), vec![frame.start; n]);
-        let (mut texts, mut written) = (vec![Vec::new(); n], vec![None; n]);
-        for length in 1..frame.longest.min(self.config.longest + 1) {
+        let (mut running, mut pieces): (Vec<usize>, _) =
+            ((0..n).collect(), vec![generation.start; n]);
+        let (mut unfinished, mut targets) = (vec![Vec::new(); n], vec![None; n]);
+        for length in 1..generation.longest.min(self.config.longest + 1) {
             let scores = decoding.step(&pieces);
             let rows = scores.chunks_exact(self.config.vocab_size);
             let choose = |(at, row): (&usize, &[f32])| {
-                frame.forced(length).unwrap_or_else(|| {
-                    let piece = draw(row, temperature, share(*at));
+                generation.forced(length).unwrap_or_else(|| {
+                    let piece = draw(row, temperature, next_uniform(*at));
                     u32::try_from(piece).expect("pieces are u32")
                 })
             };
             pieces = running.iter().zip(rows).map(choose).collect();
             for (at, piece) in running.iter().zip(&pieces) {
-                texts[*at].push(*piece);
+                unfinished[*at].push(*piece);
                 if *piece == self.config.eos_id {
-                    written[*at] = Some(std::mem::take(&mut texts[*at]));
+                    targets[*at] = Some(std::mem::take(&mut unfinished[*at]));
                 }
             }
             let eos = self.config.eos_id;
-            let going_on: Vec<_> = (0..pieces.len()).filter(|at| pieces[*at] != eos).collect();
-            if going_on.is_empty() {
+            let continuing: Vec<_> = (0..pieces.len()).filter(|at| pieces[*at] != eos).collect();
+            if continuing.is_empty() {
                 break;
             }
-            decoding.keep(&going_on);
-            running = going_on.iter().map(|at| running[*at]).collect();
-            pieces = going_on.iter().map(|at| pieces[*at]).collect();
+            decoding.keep(&continuing);
+            running = continuing.iter().map(|at| running[*at]).collect();
+            pieces = continuing.iter().map(|at| pieces[*at]).collect();
         }
-        Ok(written)
+        Ok(targets)
     }
 
-    /// The best targets of one source, as many as there are beams, best first.
+    /// Returns the best targets of one source, best first, at most as many as there are beams.
+    ///
+    /// # Errors
+    /// As [`Self::sample`].
     pub fn search(
         &self,
         device: &Device,
         source: &[u32],
-        frame: &GenerationConfig,
+        generation: &GenerationConfig,
         beams: &BeamSearch,
     ) -> Result<Vec<Generated>, Error> {
         let mut sources = Packed::default();
@@ -119,9 +127,10 @@ impl Seq2Seq {
         self.check_pieces(&sources)?;
         let mut decoding = Decoding::start(self, device.require_cpu()?, &sources);
         decoding.keep(&vec![0; beams.n_beams]);
-        let mut search = Search::new(*frame, *beams, self.config.eos_id);
-        while search.goes_on {
-            let last: Vec<_> = search.running.iter().map(|one| one.last(frame.start)).collect();
+        let mut search = SearchState::new(*generation, *beams, self.config.eos_id);
+        while search.is_running {
+            let last: Vec<_> =
+                search.running.iter().map(|one| one.last(generation.start)).collect();
             let scores = decoding.step(&last);
             decoding.keep(&search.advance(&scores));
         }
@@ -136,38 +145,39 @@ impl Generated {
     }
 }
 
-/// A search under way.
-struct Search {
-    frame: GenerationConfig,
+/// The state of a beam search.
+struct SearchState {
+    generation: GenerationConfig,
     beams: BeamSearch,
     eos_id: u32,
-    /// Pieces of the sequences under way, the first read included.
+    /// The length of the running sequences, including the first piece that the decoder read.
     length: usize,
     running: Vec<Generated>,
-    /// The best so far, and whether each is a sequence at all.
+    /// The best finished sequences. `false` marks a place that is still empty.
     finished: Vec<(Generated, bool)>,
     can_improve: bool,
-    goes_on: bool,
+    is_running: bool,
 }
 
-impl Search {
-    fn new(frame: GenerationConfig, beams: BeamSearch, eos_id: u32) -> Self {
+impl SearchState {
+    fn new(generation: GenerationConfig, beams: BeamSearch, eos_id: u32) -> Self {
         let empty = |score| Generated { pieces: Vec::new(), score };
-        // All beams begin alike: only the first counts.
-        let running = (0..beams.n_beams).map(|at| empty(if at == 0 { 0.0 } else { NEVER }));
-        let finished = vec![(empty(NEVER), false); beams.n_beams];
+        // All beams start equal, so only the first one may be extended.
+        let running =
+            (0..beams.n_beams).map(|at| empty(if at == 0 { 0.0 } else { MINUS_INFINITY }));
+        let finished = vec![(empty(MINUS_INFINITY), false); beams.n_beams];
         let (running, length) = (running.collect(), 1);
-        let goes_on = frame.longest > 1;
-        Self { frame, beams, eos_id, length, running, finished, can_improve: true, goes_on }
+        let is_running = generation.longest > 1;
+        Self { generation, beams, eos_id, length, running, finished, can_improve: true, is_running }
     }
 
-    /// Takes the scores of what follows each sequence; which of the sequences each new one goes on from.
+    /// Extends the running sequences by one piece. Returns the index of the sequence that each new one continues.
     fn advance(&mut self, scores: &[f32]) -> Vec<usize> {
         let n = self.beams.n_beams;
         let continuations = self.continuations(scores);
         let mut ranked: Vec<_> = continuations
             .iter()
-            .map(|one| one.score + if self.ends(one) { NEVER } else { 0.0 })
+            .map(|one| one.score + if self.ends(one) { MINUS_INFINITY } else { 0.0 })
             .enumerate()
             .collect();
         ranked.sort_by(|a, b| b.1.total_cmp(&a.1));
@@ -184,15 +194,15 @@ impl Search {
         self.can_improve &= self.may_improve();
         let is_full = self.finished.iter().all(|(_, is_finished)| *is_finished);
         let stops_full = is_full && self.beams.stopping == EarlyStopping::WhenFull;
-        let all_end = self.length >= self.frame.longest;
-        self.goes_on = self.can_improve && !stops_full && !all_end;
+        let all_end = self.length >= self.generation.longest;
+        self.is_running = self.can_improve && !stops_full && !all_end;
         ranked.iter().map(|(at, _)| continuations[*at].from).collect()
     }
 
-    /// Twice as many as there are beams, the best first.
+    /// The best continuations, best first, twice as many as there are beams.
     fn continuations(&self, scores: &[f32]) -> Vec<Continuation> {
         let vocab_size = scores.len() / self.running.len();
-        let forced = self.frame.forced(self.length);
+        let forced = self.generation.forced(self.length);
         let mut all = Vec::with_capacity(scores.len());
         for ((from, before), row) in self.running.iter().enumerate().zip(scores.chunks(vocab_size))
         {
@@ -217,10 +227,10 @@ impl Search {
     }
 
     fn ends(&self, one: &Continuation) -> bool {
-        one.piece == self.eos_id || self.length + 1 >= self.frame.longest
+        one.piece == self.eos_id || self.length + 1 >= self.generation.longest
     }
 
-    /// Takes in those of the best continuations that end.
+    /// Adds the best continuations that end to the finished sequences.
     fn finish(&mut self, continuations: &[Continuation]) {
         let n = self.beams.n_beams;
         let is_full = self.finished.iter().all(|(_, is_finished)| *is_finished);
@@ -238,20 +248,20 @@ impl Search {
         self.finished.truncate(n);
     }
 
-    /// Whether the best sequence under way may still beat the worst finished one.
+    /// Returns true if the best running sequence may still score above the worst finished one.
     fn may_improve(&self) -> bool {
         let is_never =
             self.beams.stopping == EarlyStopping::Never && self.beams.length_penalty > 0.0;
-        let length = if is_never { self.frame.longest } else { self.length } - 1;
+        let length = if is_never { self.generation.longest } else { self.length } - 1;
         let best = self.running[0].score / (length as f64).powf(self.beams.length_penalty);
         let worst =
             self.finished.iter().map(|(found, _)| found.score).fold(f64::INFINITY, f64::min);
         let is_full = self.finished.iter().all(|(_, is_finished)| *is_finished);
-        best > if is_full { worst } else { NEVER }
+        best > if is_full { worst } else { MINUS_INFINITY }
     }
 }
 
-/// A sequence under way with one more piece.
+/// A running sequence extended by one piece.
 struct Continuation {
     from: usize,
     piece: u32,

@@ -1,14 +1,13 @@
-//! From a Hugging Face folder to a model; new models.
+//! Opening a Hugging Face folder, drawing a new model, and saving.
 
 use super::config::{SHARED, Seq2SeqConfig};
 use super::model::Seq2Seq;
-use crate::dropout::mix;
 use crate::error::Error;
 use crate::weights::shards::{self, Shard, Stored};
 use crate::weights::{Tensor, TensorShape, convert, save_folder};
 use std::path::Path;
 
-/// What the shared table may be called, ours first: a checkpoint holds one of them, or several that are the same.
+/// The names that the shared table may have, ours first. A checkpoint holds one of them, or several with equal values.
 const TABLE_NAMES: [&str; 4] = [
     SHARED,
     "lm_head.weight",
@@ -18,14 +17,17 @@ const TABLE_NAMES: [&str; 4] = [
 const BIAS: &str = "final_logits_bias";
 
 impl Seq2Seq {
-    /// Opens a folder with an mBART or mBART-50, with `n_added` pieces after its own, whose rows are drawn from `seed`.
+    /// Opens a folder with an mBART or mBART-50 and adds `n_added` pieces after its own, whose rows are drawn from `seed`.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be read, if it is of another architecture, or if a tensor is missing or has the wrong shape.
     pub fn open(dir: &Path, n_added: usize, seed: u64) -> Result<Self, Error> {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path)
             .map_err(|source| Error::Read { path: path.clone(), source })?;
         let mut config = Seq2SeqConfig::parse(&path, &text)?;
         let (shards, table) = shards::open(dir)?;
-        // All shapes are compared before anything is allocated: the sizes in `config.json` are not trusted until then.
+        // Compares all shapes before it allocates anything, because the sizes in `config.json` are not trusted.
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for TensorShape { name, shape } in config.tensors() {
@@ -58,7 +60,10 @@ impl Seq2Seq {
         Ok(model)
     }
 
-    /// Writes `config.json` and `model.safetensors`, which Python's `from_pretrained` opens.
+    /// Writes `config.json` and `model.safetensors` to a folder that `from_pretrained` in Python can open.
+    ///
+    /// # Errors
+    /// Fails if a file cannot be written.
     pub fn save(&self, dir: &Path) -> Result<(), Error> {
         let parameters = &self.parameters;
         let mut tensors: Vec<_> = parameters
@@ -71,27 +76,15 @@ impl Seq2Seq {
         save_folder(dir, &self.config.to_json(), &tensors)
     }
 
-    /// A model drawn from `seed` as Hugging Face draws a new one.
+    /// Draws a new model from `seed` with the distribution that Hugging Face uses.
     ///
     /// # Errors
     /// As [`Self::zeros`].
     pub fn random(config: &Seq2SeqConfig, seed: u64) -> Result<Self, Error> {
         let mut model = Self::zeros(config)?;
         for index in 0..model.parameters.list().len() {
-            let parameter = &model.parameters.list()[index];
-            let (range, n_dimensions) = (parameter.range.clone(), parameter.shape.len());
-            let is_bias = parameter.name.ends_with("bias");
-            let stream = parameter.name.bytes().fold(seed, |key, byte| mix(key ^ u64::from(byte)));
-            let values = &mut model.parameters.values_mut()[range];
-            match (n_dimensions, is_bias) {
-                (1, true) => {}
-                (1, false) => values.fill(1.0),
-                _ => {
-                    for (index, value) in (0..).zip(values) {
-                        *value = config.init_std * crate::mlm::normal(stream.wrapping_add(index));
-                    }
-                }
-            }
+            let name = model.parameters.list()[index].name.clone();
+            model.parameters.draw(&name, 0, config.init_std, seed)?;
         }
         Ok(model)
     }

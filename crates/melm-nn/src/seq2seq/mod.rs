@@ -1,8 +1,9 @@
-//! An encoder-decoder of mBART's shape, for the baseline `MulDA` (Liu et al. 2021): a source is read, a target is written.
+//! An encoder-decoder of mBART's architecture, for the baseline `MulDA` (Liu et al. 2021).
 //!
-//! Pre-norm layers, learned positions that begin at row 2, a norm after the embedding and one after each stack, one table
-//! for both stacks and the output, a stored bias on the output. [`Seq2Seq::open`] reads Hugging Face folders of mBART and
-//! mBART-50; [`Seq2Seq::sample`] and [`Seq2Seq::search`] write as transformers' `generate` does.
+//! Layers are pre-norm. Positions are learned and start at row 2 of their table. There is a norm after the embedding and
+//! one after each stack. Both stacks and the output share one table, and the output has a stored bias. [`Seq2Seq::open`]
+//! reads Hugging Face folders of mBART and mBART-50. [`Seq2Seq::sample`] and [`Seq2Seq::search`] generate as `generate` in
+//! transformers does.
 //!
 //! ```
 //! use melm_nn::device::Device;
@@ -27,9 +28,9 @@
 //!     model.accumulate(&device, &batch, 1.0 / 3.0, dropout, &mut tape, &mut gradients)?;
 //!     adam.step(&device, 1e-2, model.parameters_mut(), &mut gradients)?;
 //! }
-//! let frame = GenerationConfig { start: 2, forced_first: None, forced_last: None, longest: 10 };
+//! let generation = GenerationConfig { start: 2, forced_first: None, forced_last: None, longest: 10 };
 //! let beams = BeamSearch { n_beams: 2, length_penalty: 1.0, stopping: EarlyStopping::Heuristic };
-//! let found = model.search(&device, &[7, 8, 2], &frame, &beams)?;
+//! let found = model.search(&device, &[7, 8, 2], &generation, &beams)?;
 //! assert_eq!(found[0].pieces, [8, 7, 2]);
 //! # Ok::<(), melm_nn::Error>(())
 //! ```

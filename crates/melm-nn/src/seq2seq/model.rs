@@ -1,8 +1,8 @@
-//! The model: both stacks, the shared table, and what it learns.
+//! The model: both stacks, the shared table, and training.
 
 use super::config::{SHARED, Seq2SeqConfig};
 use super::pass::Memory;
-use super::stack::{Stack, StackTape};
+use super::stack::{Stack, StackInput, StackTape};
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::device::{Cpu, Device};
 use crate::dropout::{Dropout, DropoutRates};
@@ -13,19 +13,19 @@ use crate::ops::linear::Accumulator;
 use crate::packed::Packed;
 use crate::params::Parameters;
 
-/// Sources, and for each what the decoder reads and what it is to write.
+/// A batch of sources with their targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seq2SeqBatch {
-    /// What the encoder reads.
+    /// The inputs of the encoder.
     pub sources: Packed,
-    /// What the decoder reads, one sequence for each source.
+    /// The inputs of the decoder, one sequence for each source.
     pub inputs: Packed,
-    /// The piece that follows each row of the inputs.
+    /// The piece to predict at each row of the inputs.
     pub targets: Vec<u32>,
 }
 
 impl Seq2SeqBatch {
-    /// Adds a source and its target. The decoder reads the target one step late, beginning with its last piece, as mBART
+    /// Adds a source and its target. The decoder reads the target one step late and starts with its last piece, as mBART
     /// was trained.
     ///
     /// ```
@@ -45,33 +45,33 @@ impl Seq2SeqBatch {
     }
 }
 
-/// Working memory of a training.
+/// Working memory of a [`Seq2Seq`]: what the forward pass keeps for the backward pass.
 #[derive(Default)]
 pub struct Seq2SeqTape {
-    pub(super) encoder: StackTape,
+    encoder: StackTape,
     decoder: StackTape,
     head: HeadTape,
     d_memory: Buffer,
-    /// The gradient of the bias, which nobody trains.
+    /// The gradient of the output bias, which is not used.
     d_bias: Vec<f32>,
     predictions: Predictions,
 }
 
-/// An mBART.
+/// An encoder-decoder of mBART's architecture.
 pub struct Seq2Seq {
     pub(super) config: Seq2SeqConfig,
     pub(super) parameters: Parameters,
     pub(super) encoder: Stack,
     pub(super) decoder: Stack,
-    /// Added to the scores of all pieces; stored, never trained.
+    /// The bias of the scores. It is stored, but not trained.
     pub(super) bias: Vec<f32>,
 }
 
 impl Seq2Seq {
-    /// A model of zeros.
+    /// Makes a model whose parameters are all zero.
     ///
     /// # Errors
-    /// [`Error::Limit`] if there are too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
+    /// Fails with [`Error::Limit`] if there are too many layers, with [`Error::OutOfMemory`] if there is not enough memory.
     pub fn zeros(config: &Seq2SeqConfig) -> Result<Self, Error> {
         config.check_limits()?;
         let parameters = Parameters::from_shapes(config.tensors())?;
@@ -81,7 +81,7 @@ impl Seq2Seq {
         Ok(Self { config: config.clone(), parameters, encoder, decoder, bias })
     }
 
-    /// The sizes and rates.
+    /// The sizes and dropout rates.
     pub fn config(&self) -> &Seq2SeqConfig {
         &self.config
     }
@@ -91,7 +91,7 @@ impl Seq2Seq {
         &self.parameters
     }
 
-    /// The parameters, to be changed.
+    /// The parameters, for changing them.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
     }
@@ -107,8 +107,13 @@ impl Seq2Seq {
         Output { table: self.parameters.at(&table), bias: &self.bias, width: self.config.width }
     }
 
-    /// Adds the gradient of one micro-batch: of `weight` times the sum of the negative log-likelihoods of its targets.
-    /// Returns that sum, unweighted.
+    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods of its targets.
+    ///
+    /// The gradient is that of `weight` times the sum.
+    ///
+    /// # Errors
+    /// Fails if a piece is not in the vocabulary, if a sequence is empty or too long, or on a GPU, which has no kernels
+    /// for this model.
     pub fn accumulate(
         &self,
         device: &Device,
@@ -123,29 +128,25 @@ impl Seq2Seq {
             return Ok(0.0);
         }
         let (cpu, width, n) = (device.require_cpu()?, self.config.width, batch.targets.len());
-        self.forward(cpu, (batch, dropout), tape);
-        let output = self.output();
+        self.forward(cpu, batch, dropout, tape);
         let mut table = std::mem::take(&mut gradients.table);
         let part = table.add_head(n);
-        part.states[..n * width].copy_from_slice(tape.decoder.made(width));
-        tape.head.score(cpu, output, part);
-        let states = part.states.chunks_exact(width).zip(&batch.targets);
-        let losses = states.zip(&tape.head.log_totals[..n]).map(|((state, target), log_total)| {
-            f64::from(log_total - output.score(cpu.isa(), state, *target))
-        });
-        let loss = losses.sum();
+        part.states[..n * width].copy_from_slice(tape.decoder.output(width));
         tape.d_bias.resize(self.bias.len(), 0.0);
-        let unused = Accumulator { data: &mut tape.d_bias, accumulates: false };
-        tape.head.errors(cpu, output, (part, &batch.targets, weight), unused);
+        let d_bias = Accumulator::overwrite(&mut tape.d_bias);
+        let loss = tape.head.train(cpu, self.output(), part, &batch.targets, weight, d_bias);
         if !self.parameters.trains(&self.encoder.table) {
             table.remove_head();
         }
         gradients.table = table;
-        self.backward(cpu, (batch, dropout), (tape, gradients));
+        self.backward(cpu, batch, dropout, tape, gradients);
         Ok(loss)
     }
 
-    /// The sum of the negative log-likelihoods of the targets, without dropout.
+    /// Returns the sum of the negative log-likelihoods of the targets, without dropout.
+    ///
+    /// # Errors
+    /// As [`Self::accumulate`].
     pub fn loss(
         &self,
         device: &Device,
@@ -156,63 +157,62 @@ impl Seq2Seq {
         if batch.targets.is_empty() {
             return Ok(0.0);
         }
-        let (cpu, width, n) = (device.require_cpu()?, self.config.width, batch.targets.len());
-        self.forward(cpu, (batch, Dropout::NONE), tape);
-        let (output, states) = (self.output(), tape.decoder.made(width));
-        tape.head.best(cpu, output, (states, n), (1, None), &mut tape.predictions);
-        let rows = states.chunks_exact(width).zip(&batch.targets);
-        let losses = rows.zip(&tape.predictions.log_totals).map(|((state, target), log_total)| {
-            f64::from(log_total - output.score(cpu.isa(), state, *target))
-        });
-        Ok(losses.sum())
+        let cpu = device.require_cpu()?;
+        self.forward(cpu, batch, Dropout::NONE, tape);
+        let Seq2SeqTape { decoder, head, predictions, .. } = tape;
+        let (output, states) = (self.output(), decoder.output(self.config.width));
+        head.best(cpu, output, states, 1, None, predictions);
+        Ok(output.loss(cpu.isa(), states, &batch.targets, &predictions.log_totals))
     }
 
-    /// The rows that the encoder makes of sources, in the tape.
+    fn stack_input<'a>(
+        &'a self,
+        cpu: &'a Cpu,
+        batch: &'a Packed,
+        dropout: Dropout,
+    ) -> StackInput<'a> {
+        StackInput { cpu, parameters: &self.parameters, batch, dropout }
+    }
+
+    /// Runs the encoder and leaves its output in the tape.
     pub(super) fn encode(
         &self,
         cpu: &Cpu,
-        (sources, dropout): (&Packed, Dropout),
+        sources: &Packed,
+        dropout: Dropout,
         tape: &mut StackTape,
     ) {
-        let model = (cpu, &self.parameters);
-        self.encoder.forward(model, (sources, None), (self.config.width, dropout), tape);
+        self.encoder.forward(self.stack_input(cpu, sources, dropout), None, tape);
     }
 
-    fn forward(
-        &self,
-        cpu: &Cpu,
-        (batch, dropout): (&Seq2SeqBatch, Dropout),
-        tape: &mut Seq2SeqTape,
-    ) {
-        let width = self.config.width;
-        self.encode(cpu, (&batch.sources, dropout), &mut tape.encoder);
-        let memory = Memory { batch: &batch.sources, rows: tape.encoder.made(width) };
-        let read = (&batch.inputs, Some(memory));
-        self.decoder.forward((cpu, &self.parameters), read, (width, dropout), &mut tape.decoder);
+    fn forward(&self, cpu: &Cpu, batch: &Seq2SeqBatch, dropout: Dropout, tape: &mut Seq2SeqTape) {
+        self.encode(cpu, &batch.sources, dropout, &mut tape.encoder);
+        let rows = tape.encoder.output(self.config.width);
+        let memory = Memory { batch: &batch.sources, rows };
+        let input = self.stack_input(cpu, &batch.inputs, dropout);
+        self.decoder.forward(input, Some(memory), &mut tape.decoder);
     }
 
     fn backward(
         &self,
         cpu: &Cpu,
-        (batch, dropout): (&Seq2SeqBatch, Dropout),
-        (tape, gradients): (&mut Seq2SeqTape, &mut Gradients),
+        batch: &Seq2SeqBatch,
+        dropout: Dropout,
+        tape: &mut Seq2SeqTape,
+        gradients: &mut Gradients,
     ) {
-        let (width, model) = (self.config.width, (cpu, &self.parameters));
+        let width = self.config.width;
         let Seq2SeqTape { encoder, decoder, head, d_memory, .. } = tape;
         let len = batch.sources.n_rows() * width;
         d_memory.reserve(len);
         let d_memory = &mut d_memory[..len];
         d_memory.fill(0.0);
-        let memory = Memory { batch: &batch.sources, rows: encoder.made(width) };
-        let read = (&batch.inputs, Some((memory, &mut *d_memory)));
+        let memory = Memory { batch: &batch.sources, rows: encoder.output(width) };
         let d = &mut head.d[..batch.targets.len() * width];
-        self.decoder.backward(model, read, (dropout, decoder), (d, gradients));
-        self.encoder.backward(
-            model,
-            (&batch.sources, None),
-            (dropout, encoder),
-            (d_memory, gradients),
-        );
+        let input = self.stack_input(cpu, &batch.inputs, dropout);
+        self.decoder.backward(input, Some((memory, &mut *d_memory)), decoder, d, gradients);
+        let input = self.stack_input(cpu, &batch.sources, dropout);
+        self.encoder.backward(input, None, encoder, d_memory, gradients);
     }
 
     fn check(&self, batch: &Seq2SeqBatch) -> Result<(), Error> {

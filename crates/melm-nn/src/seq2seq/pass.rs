@@ -1,18 +1,20 @@
-//! One pass over the rows of a batch, and what every part of a pre-norm layer does: norm, do something, drop, add to what
-//! was there; each forward with its backward.
+//! One pass over the rows of a batch, and the operations that the parts of a pre-norm layer share.
+//!
+//! Every part normalises its input, computes something, applies dropout, and adds the result to its input.
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
-use crate::dropout::{Dropout, RowMask, Site};
+use crate::dropout::{RowMask, Site};
 use crate::encoder::{LinearParams, NormTape};
 use crate::gradients::Gradients;
 use crate::isa::per_isa;
-use crate::ops::linear::{Accumulator, Linear};
-use crate::ops::norm::{Affine, denormalise, drop_gradient, normalise};
-use crate::ops::{ColumnSums, ROWS_PER_TASK, add};
+use crate::ops::linear::Accumulator;
+use crate::ops::norm::{Affine, denormalise_rows, drop_gradient, normalise_rows};
+use crate::ops::{ColumnSums, ROWS_PER_TASK, RowDropout};
 use crate::packed::Packed;
 use crate::params::Parameters;
 use crate::split::Split;
+use std::ops::Range;
 
 /// One pass over the rows of a batch.
 #[derive(Clone, Copy)]
@@ -20,36 +22,21 @@ pub(super) struct Pass<'a> {
     pub(super) cpu: &'a Cpu,
     pub(super) parameters: &'a Parameters,
     pub(super) batch: &'a Packed,
-    /// Each row's sentence and position.
-    pub(super) places: &'a [(u64, usize)],
     pub(super) width: usize,
-    pub(super) dropout: Dropout,
-    /// Where dropout is drawn.
+    pub(super) dropout: RowDropout<'a>,
+    /// The number of the layer for dropout.
     pub(super) layer: usize,
 }
 
-impl Pass<'_> {
-    pub(super) fn n_rows(&self) -> usize {
-        self.places.len()
-    }
-
-    pub(super) fn width(&self) -> usize {
-        self.width
-    }
-
-    pub(super) fn at_layer(self, layer: usize) -> Self {
-        Self { layer, ..self }
-    }
-}
-
-/// What the encoder made of the sources.
+/// The encoder's output, which the decoder attends to.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a> {
+    /// The sources.
     pub(super) batch: &'a Packed,
     pub(super) rows: &'a [f32],
 }
 
-/// Hugging Face builds mBART's norms with torch's default.
+/// The epsilon of all layer norms: torch's default, which mBART in Hugging Face uses.
 pub(super) const NORM_EPS: f32 = 1e-5;
 
 per_isa! {
@@ -61,139 +48,119 @@ per_isa! {
     }
 }
 
-/// Working memory that every layer uses anew.
+/// Working memory that all layers share.
 #[derive(Default)]
-pub(super) struct Work {
-    /// `[rows, width]`: what a part has made, before it is added; or the gradient of it.
-    pub(super) made: Buffer,
-    /// `[rows, inner]`: after the gelu, and its gradient.
+pub(super) struct Workspace {
+    /// `[rows, width]`: the result of a part before it is added, or its gradient.
+    pub(super) rows: Buffer,
+    /// `[rows, inner]`: after the gelu.
     pub(super) inner: Buffer,
     pub(super) d_inner: Buffer,
-    /// Gradients of a norm's output, of contexts, queries, keys and values.
+    /// The gradient of the output of a norm.
     pub(super) d_y: Buffer,
     pub(super) d_context: Buffer,
-    pub(super) d_q: Buffer,
-    pub(super) d_k: Buffer,
-    pub(super) d_v: Buffer,
+    pub(super) d_queries: Buffer,
+    pub(super) d_keys: Buffer,
+    pub(super) d_values: Buffer,
     pub(super) sums: ColumnSums,
 }
 
 impl Pass<'_> {
-    /// `y = norm(x)`, in the tape.
-    pub(super) fn norm(&self, place: &LinearParams, x: &[f32], tape: &mut NormTape) {
-        let (n, width) = (self.n_rows(), self.width());
+    pub(super) fn n_rows(&self) -> usize {
+        self.dropout.places.len()
+    }
+
+    pub(super) fn at_layer(self, layer: usize) -> Self {
+        Self { layer, ..self }
+    }
+
+    /// Writes `norm(x)` to the tape.
+    pub(super) fn norm(&self, params: &LinearParams, x: &[f32], tape: &mut NormTape) {
+        let (n, width) = (self.n_rows(), self.width);
         tape.reserve(n, width);
         tape.normed[..n * width].copy_from_slice(&x[..n * width]);
         let affine = Affine {
-            weight: self.parameters.at(&place.weight),
-            bias: self.parameters.at(&place.bias),
+            weight: self.parameters.at(&params.weight),
+            bias: self.parameters.at(&params.bias),
             eps: NORM_EPS,
         };
-        let (normed, y) = tape.out(n, width);
-        let block = ROWS_PER_TASK * width;
-        let parts = (
-            Split::every(normed.rows, block),
-            Split::every(normed.scale, ROWS_PER_TASK),
-            Split::every(y, block),
-        );
-        self.cpu.each(n.div_ceil(ROWS_PER_TASK), parts, |_, _, (rows, scale, y)| {
-            let rows = rows.chunks_exact_mut(width).zip(y.chunks_exact_mut(width));
-            for ((row, y), scale) in rows.zip(scale) {
-                *scale = normalise(self.cpu.isa(), affine, row, y);
-            }
-        });
+        normalise_rows(self.cpu, affine, tape.output(n, width));
     }
 
-    /// The gradient of `x` in place of that of `y`.
+    /// Replaces the gradient of `norm(x)` in `d` by that of `x`, and adds the gradients of the norm.
     pub(super) fn norm_backward(
         &self,
-        place: &LinearParams,
-        (tape, d): (&NormTape, &mut [f32]),
-        (sums, gradients): (&mut ColumnSums, &mut Gradients),
+        params: &LinearParams,
+        tape: &NormTape,
+        d: &mut [f32],
+        sums: &mut ColumnSums,
+        gradients: &mut Gradients,
     ) {
-        let width = self.width();
-        let weight = self.parameters.at(&place.weight);
-        let n_tasks = self.n_rows().div_ceil(ROWS_PER_TASK);
-        let block = ROWS_PER_TASK * width;
-        let parts =
-            (Split::every(d, block), Split::every(sums.start(n_tasks, 2 * width), 2 * width));
-        self.cpu.each(n_tasks, parts, |task, _, (d, sums)| {
-            for (d, row) in d.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
-                let normed = &tape.normed[row * width..(row + 1) * width];
-                denormalise(self.cpu.isa(), weight, normed, tape.scale[row], d, sums);
-            }
-        });
-        let shape = (n_tasks, 2 * width);
-        sums.finish_into(self.cpu, shape, 0, gradients.slot(&place.weight));
-        sums.finish_into(self.cpu, shape, width, gradients.slot(&place.bias));
-    }
-
-    fn mask(&self, site: Site, row: usize) -> RowMask {
-        let (key, position) = self.places[row];
-        self.dropout.row(self.layer, site, key, position)
+        let saved = tape.saved(self.n_rows(), self.width);
+        denormalise_rows(self.cpu, self.parameters.at(&params.weight), saved, d, sums);
+        sums.finish_into(self.cpu, 0, gradients.slot(&params.weight));
+        sums.finish_into(self.cpu, self.width, gradients.slot(&params.bias));
     }
 
     /// `h += dropout(x + bias)`.
-    pub(super) fn add(&self, site: Site, (x, bias): (&[f32], &[f32]), h: &mut [f32]) {
-        let width = self.width();
+    pub(super) fn add(&self, site: Site, x: &[f32], bias: &[f32], h: &mut [f32]) {
+        let width = self.width;
         let block = ROWS_PER_TASK * width;
         let n_tasks = self.n_rows().div_ceil(ROWS_PER_TASK);
         self.cpu.each(n_tasks, Split::every(h, block), |task, _, h| {
             for (h, row) in h.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
                 let x = &x[row * width..(row + 1) * width];
-                add_dropped(self.cpu.isa(), self.mask(site, row), x, bias, h);
+                let mask = self.dropout.mask(self.layer, site, row);
+                add_dropped(self.cpu.isa(), mask, x, bias, h);
             }
         });
     }
 
-    /// `dx = dropout(d)`, and the gradient of the bias.
+    /// The backward pass of [`Self::add`]: `dx = dropout(d)`, and adds the gradient of the bias.
     pub(super) fn add_backward(
         &self,
-        (site, bias): (Site, &std::ops::Range<usize>),
-        (d, dx): (&[f32], &mut [f32]),
-        (sums, gradients): (&mut ColumnSums, &mut Gradients),
+        site: Site,
+        bias: &Range<usize>,
+        d: &[f32],
+        dx: &mut [f32],
+        sums: &mut ColumnSums,
+        gradients: &mut Gradients,
     ) {
-        let width = self.width();
+        let width = self.width;
         let block = ROWS_PER_TASK * width;
         let n_tasks = self.n_rows().div_ceil(ROWS_PER_TASK);
         let parts = (Split::every(dx, block), Split::every(sums.start(n_tasks, width), width));
         self.cpu.each(n_tasks, parts, |task, _, (dx, sum)| {
             for (dx, row) in dx.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
                 let d = &d[row * width..(row + 1) * width];
-                drop_gradient(self.cpu.isa(), self.mask(site, row), d, dx, sum);
+                let mask = self.dropout.mask(self.layer, site, row);
+                drop_gradient(self.cpu.isa(), mask, d, dx, sum);
             }
         });
-        sums.finish_into(self.cpu, (n_tasks, width), 0, gradients.slot(bias));
+        sums.finish_into(self.cpu, 0, gradients.slot(bias));
     }
 
-    /// `rows = x W^T + b`, over as many rows as `x` has.
-    pub(super) fn project(
-        &self,
-        (place, linear): (&LinearParams, Linear),
-        x: &[f32],
-        rows: &mut [f32],
-    ) {
-        let n = x.len() / linear.inputs;
-        linear.forward(self.cpu, n, (x, self.parameters.at(&place.weight)), rows);
-        let bias = self.parameters.at(&place.bias);
-        for row in rows.chunks_exact_mut(linear.outputs) {
-            add(self.cpu.isa(), row, bias);
-        }
+    /// `rows = x W^T + b`.
+    pub(super) fn project(&self, params: &LinearParams, x: &[f32], rows: &mut [f32]) {
+        let weight = self.parameters.at(&params.weight);
+        let bias = self.parameters.at(&params.bias);
+        params.linear().forward_with_bias(self.cpu, x, weight, bias, rows);
     }
 
-    /// Back through [`Self::project`]: gradients of weight and bias, and that of `x` if somebody wants it.
+    /// The backward pass of [`Self::project`]: adds the gradients of weight and bias, and writes that of `x` to `dx`.
     pub(super) fn project_backward(
         &self,
-        (place, linear): (&LinearParams, Linear),
-        (d, x, dx): (&[f32], &[f32], Option<Accumulator<'_>>),
-        (sums, gradients): (&mut ColumnSums, &mut Gradients),
+        params: &LinearParams,
+        d: &[f32],
+        x: &[f32],
+        dx: Accumulator<'_>,
+        sums: &mut ColumnSums,
+        gradients: &mut Gradients,
     ) {
-        let n = x.len() / linear.inputs;
-        linear.weight_gradient(self.cpu, n, (d, x), gradients.slot(&place.weight));
-        let shape = sums.of_rows(self.cpu, d, linear.outputs);
-        sums.finish_into(self.cpu, shape, 0, gradients.slot(&place.bias));
-        if let Some(dx) = dx {
-            linear.backward(self.cpu, n, (d, self.parameters.at(&place.weight)), dx);
-        }
+        let linear = params.linear();
+        linear.weight_gradient(self.cpu, d, x, gradients.slot(&params.weight));
+        sums.sum_rows(self.cpu, d, linear.outputs);
+        sums.finish_into(self.cpu, 0, gradients.slot(&params.bias));
+        linear.backward(self.cpu, d, self.parameters.at(&params.weight), dx);
     }
 }

@@ -1,23 +1,23 @@
-//! Sentences of pieces with the first piece of every token.
+//! Batches of sentences with the first piece of every token.
 
 use super::TaggerSettings;
 use crate::error::Error;
 use crate::packed::Packed;
 use std::ops::Range;
 
-/// A batch of sentences to be tagged or to learn from.
+/// A batch of sentences to tag, or to train on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaggedBatch {
     sentences: Packed,
     /// The row of each token's first piece, sentence after sentence.
     rows: Vec<usize>,
-    /// Where each sentence's tokens end.
+    /// The end of each sentence's tokens.
     ends: Vec<usize>,
     tags: Vec<u32>,
 }
 
 impl TaggedBatch {
-    /// Forgets the sentences and keeps the memory.
+    /// Removes the sentences and keeps the memory.
     pub fn clear(&mut self) {
         self.sentences.clear();
         self.rows.clear();
@@ -25,10 +25,11 @@ impl TaggedBatch {
         self.tags.clear();
     }
 
-    /// Adds a sentence: its pieces, where among them each token begins, and one tag a token, or none at all in a
-    /// batch to be tagged. Its `key` names it as in [`Packed::push`].
+    /// Adds a sentence: its key as in [`Packed::push`], its pieces, the position of each token's first piece, and one tag
+    /// per token. In a batch to tag, `tags` is empty.
     ///
-    /// Tokens that shall not count, such as those a window repeats, are left out: a CRF sees the others as neighbours.
+    /// Leave out tokens that should not count, such as those that overlapping windows repeat. A CRF treats the remaining
+    /// tokens as neighbours.
     pub fn push(&mut self, key: u64, pieces: &[u32], first_pieces: &[usize], tags: &[u32]) {
         let start = self.sentences.n_rows();
         self.sentences.push(pieces, key);
@@ -42,18 +43,18 @@ impl TaggedBatch {
         &self.sentences
     }
 
-    /// How many tokens there are.
+    /// The number of tokens.
     pub fn n_tokens(&self) -> usize {
         self.rows.len()
     }
 
-    /// The tokens of one sentence, among all of the batch.
+    /// The range of one sentence's tokens among the tokens of the batch.
     pub fn tokens(&self, sentence: usize) -> Range<usize> {
         let start = if sentence == 0 { 0 } else { self.ends[sentence - 1] };
         start..self.ends[sentence]
     }
 
-    /// The sentences in two parts.
+    /// Splits the sentences into two batches.
     pub(crate) fn halves(&self) -> [Self; 2] {
         let n = self.sentences.n_sentences();
         [0..n / 2, n / 2..n].map(|sentences| {

@@ -1,14 +1,14 @@
-//! The linear layer over the first pieces, forward and back.
+//! The linear layer over the first piece of each token, with its backward pass.
 
 use super::TaggerSettings;
 use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::crf::{Chain, ChainGradient, Lattice};
 use crate::device::Cpu;
-use crate::dropout::{RowMask, Site};
+use crate::dropout::Site;
 use crate::encoder::{EncoderTape, LinearParams};
 use crate::gradients::Gradients;
-use crate::ops::linear::{Accumulator, Linear};
+use crate::ops::linear::Accumulator;
 use crate::ops::norm::drop_row;
 use crate::ops::{ColumnSums, ROWS_PER_TASK, add};
 use crate::params::Parameters;
@@ -38,9 +38,9 @@ impl TaggerTape {
 /// Working memory of the head.
 #[derive(Default)]
 pub(super) struct HeadTape {
-    /// The encoder's rows at the first pieces after dropout, `[tokens, hidden]`.
+    /// The hidden states at the first pieces after dropout, `[tokens, hidden]`.
     gathered: Buffer,
-    /// `[tokens, tags]`, and their gradient.
+    /// `[tokens, tags]`.
     pub(super) emissions: Buffer,
     pub(super) d_emissions: Buffer,
     d_gathered: Buffer,
@@ -50,89 +50,83 @@ pub(super) struct HeadTape {
     pub(super) lattice: Lattice,
 }
 
-/// Where the linear layer's numbers are.
-pub(super) struct Head {
-    pub(super) classifier: LinearParams,
+/// The layer whose number names the dropout before the classifier. The site belongs to no layer.
+const LAYER: usize = 0;
+
+/// Where the parameters of the linear layer are.
+pub(super) struct Classifier {
+    pub(super) params: LinearParams,
     width: usize,
     n_tags: usize,
 }
 
-impl Head {
+impl Classifier {
     pub(super) fn new(config: &Config, settings: &TaggerSettings, parameters: &Parameters) -> Self {
         Self {
-            classifier: LinearParams::of(parameters, "classifier"),
+            params: LinearParams::new(parameters, "classifier"),
             width: config.hidden_size,
             n_tags: settings.n_tags,
         }
     }
 
-    fn linear(&self) -> Linear {
-        Linear { inputs: self.width, outputs: self.n_tags }
-    }
-
-    /// The emissions at `rows` of the encoder's output, in the head's tape.
+    /// Writes the emissions at `rows` of the encoder's output to the head's tape.
     pub(super) fn forward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
         rows: &[usize],
-        (tape, head): (&EncoderTape, &mut HeadTape),
+        encoder: &EncoderTape,
+        head: &mut HeadTape,
     ) {
         let (n, width, n_tags) = (rows.len(), self.width, self.n_tags);
         head.gathered.reserve(n * width);
         head.emissions.reserve(n * n_tags);
-        let gathered = &mut head.gathered[..n * width];
-        let hidden = tape.hidden();
-        let parts = Split::every(gathered, ROWS_PER_TASK * width);
+        let (hidden, dropout) = (encoder.hidden(), encoder.row_dropout());
+        let parts = Split::every(&mut head.gathered[..n * width], ROWS_PER_TASK * width);
         cpu.each(n.div_ceil(ROWS_PER_TASK), parts, |task, _, out| {
             let rows = &rows[task * ROWS_PER_TASK..];
             for (out, row) in out.chunks_exact_mut(width).zip(rows) {
                 out.copy_from_slice(&hidden[row * width..(row + 1) * width]);
-                drop_row(cpu.isa(), mask(tape, *row), out);
+                drop_row(cpu.isa(), dropout.mask(LAYER, Site::Classifier, *row), out);
             }
         });
+        let x = &head.gathered[..n * width];
+        let (weight, bias) = (parameters.at(&self.params.weight), parameters.at(&self.params.bias));
         let emissions = &mut head.emissions[..n * n_tags];
-        let weight = parameters.at(&self.classifier.weight);
-        self.linear().forward(cpu, n, (&head.gathered[..n * width], weight), emissions);
-        for row in emissions.chunks_exact_mut(n_tags) {
-            add(cpu.isa(), row, parameters.at(&self.classifier.bias));
-        }
+        self.params.linear().forward_with_bias(cpu, x, weight, bias, emissions);
     }
 
-    /// From the gradient of the emissions in the head's tape to that of the layer, and to that of the encoder's rows
-    /// in [`EncoderTape::d_hidden`].
+    /// The backward pass from the gradient of the emissions in the head's tape to that of the layer, and to that of the
+    /// hidden states in [`EncoderTape::d_hidden`].
     pub(super) fn backward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
         rows: &[usize],
-        (tape, head, gradients): (&mut EncoderTape, &mut HeadTape, &mut Gradients),
+        tape: &mut TaggerTape,
+        gradients: &mut Gradients,
     ) {
-        let (n, width) = (rows.len(), self.width);
+        let TaggerTape { encoder, head } = tape;
+        let (n, width, linear) = (rows.len(), self.width, self.params.linear());
         let d = &head.d_emissions[..n * self.n_tags];
-        let shape = head.sums.of_rows(cpu, d, self.n_tags);
-        head.sums.finish_into(cpu, shape, 0, gradients.slot(&self.classifier.bias));
-        if parameters.trains(&self.classifier.weight) {
-            let slot = gradients.slot(&self.classifier.weight);
-            self.linear().weight_gradient(cpu, n, (d, &head.gathered[..n * width]), slot);
+        head.sums.sum_rows(cpu, d, self.n_tags);
+        head.sums.finish_into(cpu, 0, gradients.slot(&self.params.bias));
+        if parameters.trains(&self.params.weight) {
+            let slot = gradients.slot(&self.params.weight);
+            linear.weight_gradient(cpu, d, &head.gathered[..n * width], slot);
         }
         head.d_gathered.reserve(n * width);
         let d_gathered = &mut head.d_gathered[..n * width];
-        let out = Accumulator { data: &mut *d_gathered, accumulates: false };
-        self.linear().backward(cpu, n, (d, parameters.at(&self.classifier.weight)), out);
+        let out = Accumulator::overwrite(d_gathered);
+        linear.backward(cpu, d, parameters.at(&self.params.weight), out);
+        let dropout = encoder.row_dropout();
         for (d, row) in d_gathered.chunks_exact_mut(width).zip(rows) {
-            drop_row(cpu.isa(), mask(tape, *row), d);
+            drop_row(cpu.isa(), dropout.mask(LAYER, Site::Classifier, *row), d);
         }
-        let d_hidden = tape.d_hidden();
+        let d_hidden = encoder.d_hidden();
         d_hidden.fill(0.0);
         for (d, row) in d_gathered.chunks_exact(width).zip(rows) {
             add(cpu.isa(), &mut d_hidden[row * width..(row + 1) * width], d);
         }
     }
-}
-
-/// What survives of a row of the batch. The site is in no layer, so any number will do for it.
-fn mask(tape: &EncoderTape, row: usize) -> RowMask {
-    let (sentence, position) = tape.places[row];
-    tape.dropout.row(0, Site::Classifier, sentence, position)
 }

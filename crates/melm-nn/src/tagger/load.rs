@@ -1,6 +1,6 @@
-//! From a checkpoint to a tagger, and back to a folder.
+//! Loading a tagger from a checkpoint, drawing a new one, and saving.
 
-use super::loss::Loss;
+use super::loss::TagLoss;
 use super::{HeadKind, Tagger, TaggerSettings};
 use crate::config::{Config, ModelType};
 use crate::crf::AllowedTransitions;
@@ -14,10 +14,10 @@ use std::path::Path;
 const MOST_TAGS: usize = 1 << 14;
 
 impl TaggerSettings {
-    /// The settings of a saved tagger, without constraint; `None` if the checkpoint has no classifier.
+    /// Reads the settings of a saved tagger, without allowed transitions. Returns `None` if the checkpoint has no classifier.
     pub fn from_checkpoint(checkpoint: &Checkpoint) -> Option<Self> {
         let n_tags = *checkpoint.shape("classifier.weight")?.first()?;
-        let has_crf = checkpoint.contains(Loss::NAMES[1]);
+        let has_crf = checkpoint.contains(TagLoss::NAMES[1]);
         let kind = if has_crf { HeadKind::Crf } else { HeadKind::Linear };
         Some(Self { n_tags, kind, allowed: None })
     }
@@ -38,18 +38,23 @@ impl TaggerSettings {
         ];
         if self.kind == HeadKind::Crf {
             let shapes: [&[usize]; 3] = [&[n], &[n, n], &[n]];
-            list.extend(Loss::NAMES.iter().zip(shapes).map(|(name, shape)| tensor(name, shape)));
+            list.extend(TagLoss::NAMES.iter().zip(shapes).map(|(name, shape)| tensor(name, shape)));
         }
         list
     }
 }
 
 impl Tagger {
-    /// The tagger of a checkpoint, or a new one on its encoder: a classifier that is not stored is drawn from `seed`
-    /// as Hugging Face draws it, and a CRF that is not stored starts at zero, where it is the softmax.
+    /// Opens the tagger of a checkpoint, or makes a new one on the checkpoint's encoder.
+    ///
+    /// If the checkpoint has no classifier, it is drawn from `seed` with the distribution that Hugging Face uses. If it
+    /// has no CRF, the CRF starts at zero, where it equals the softmax.
+    ///
+    /// # Errors
+    /// Fails if a tensor has the wrong shape or type, or cannot be read.
     ///
     /// # Panics
-    /// If there are no tags, or the constraint is of another number of tags.
+    /// Panics if there are no tags, or if the allowed transitions are for another number of tags.
     pub fn open(
         checkpoint: &Checkpoint,
         settings: TaggerSettings,
@@ -73,7 +78,7 @@ impl Tagger {
         })
     }
 
-    /// A tagger drawn from `seed`, encoder and all.
+    /// Draws a new tagger from `seed`, including its encoder.
     ///
     /// # Panics
     /// As [`Self::open`].
@@ -81,17 +86,20 @@ impl Tagger {
         Self::build(config, settings, seed, |_, _| Ok(false))
     }
 
-    /// Fills each tensor by `read`, which says whether it has it.
+    /// Fills each tensor by `read`, which returns false if it does not have the tensor.
     fn build(
         config: &Config,
         settings: TaggerSettings,
         seed: u64,
         read: impl Fn(&TensorShape, &mut [f32]) -> Result<bool, Error>,
     ) -> Result<Self, Error> {
-        assert!(settings.n_tags > 0, "a tagger without tags");
+        assert!(settings.n_tags > 0, "a tagger needs at least one tag");
         let n_allowed =
             settings.allowed.as_ref().map_or(settings.n_tags, AllowedTransitions::n_tags);
-        assert_eq!(n_allowed, settings.n_tags, "a constraint of as many tags");
+        assert_eq!(
+            n_allowed, settings.n_tags,
+            "the allowed transitions are for another number of tags"
+        );
         settings.check_limit()?;
         let mut parameters = Parameters::with_head(config, settings.tensors(config))?;
         for index in 0..parameters.list().len() {
@@ -99,15 +107,18 @@ impl Tagger {
             let tensor =
                 TensorShape { name: parameter.name.clone(), shape: parameter.shape.clone() };
             let is_read = read(&tensor, parameters.get_mut(&tensor.name)?)?;
-            if !is_read && !Loss::NAMES.contains(&tensor.name.as_str()) {
-                parameters.draw(config, &tensor.name, 0, seed)?;
+            if !is_read && !TagLoss::NAMES.contains(&tensor.name.as_str()) {
+                parameters.draw(&tensor.name, 0, config.initializer_range, seed)?;
             }
         }
         Ok(Self::new(config, settings, parameters))
     }
 
-    /// Writes `config.json` and `model.safetensors`, which Python's `AutoModelForTokenClassification` opens; it leaves
-    /// out the CRF, which it does not know. `names` are those of the tags.
+    /// Writes `config.json` and `model.safetensors` to a folder that `AutoModelForTokenClassification` in Python can
+    /// open, without the CRF. `names` are the names of the tags.
+    ///
+    /// # Errors
+    /// Fails if there is not one name for each tag, or if a file cannot be written.
     pub fn save(&self, dir: &Path, names: &[String]) -> Result<(), Error> {
         let n_tags = self.settings().n_tags;
         if names.len() != n_tags {

@@ -1,4 +1,4 @@
-//! From emissions to a loss and its gradient: softmax or CRF.
+//! The loss of the emissions and its gradient: softmax or CRF.
 
 use super::head::HeadTape;
 use super::{HeadKind, TaggedBatch, TaggerSettings};
@@ -9,34 +9,38 @@ use crate::ops::linear::Accumulator;
 use crate::params::Parameters;
 use std::ops::Range;
 
-/// Where the CRF's scores are, when there is one.
-pub(super) struct Loss {
+/// The loss of a tagger, and where the CRF's scores are.
+pub(super) struct TagLoss {
     settings: TaggerSettings,
-    /// Start, transitions, end.
-    pub(super) places: Option<[Range<usize>; 3]>,
-    /// Scores of transitions where there is no CRF: none is better than another.
+    /// The CRF's scores: start, transitions, end. `None` without a CRF.
+    pub(super) crf: Option<[Range<usize>; 3]>,
+    /// The scores of transitions without a CRF: all zero.
     zeros: Vec<f32>,
 }
 
-impl Loss {
+impl TagLoss {
     /// The CRF's tensors, named as `pytorch-crf` names them.
     pub(super) const NAMES: [&str; 3] =
         ["crf.start_transitions", "crf.transitions", "crf.end_transitions"];
 
     pub(super) fn new(settings: TaggerSettings, parameters: &Parameters) -> Self {
         let has_crf = settings.kind == HeadKind::Crf;
-        let places = has_crf.then(|| Self::NAMES.map(|name| parameters.span(name, name)));
-        Self { zeros: vec![0.0; settings.n_tags * settings.n_tags], settings, places }
+        let crf = has_crf.then(|| Self::NAMES.map(|name| parameters.span(name, name)));
+        Self { zeros: vec![0.0; settings.n_tags * settings.n_tags], settings, crf }
     }
 
     pub(super) fn settings(&self) -> &TaggerSettings {
         &self.settings
     }
 
-    /// Sets `chain` to the CRF's scores; without a CRF to zeros, at which it is a softmax for every token.
-    pub(super) fn set(&self, parameters: &Parameters, chain: &mut Chain) -> Result<(), Error> {
+    /// Sets `chain` to the CRF's scores. Without a CRF the scores are zero, which makes the chain a softmax per token.
+    pub(super) fn set_chain(
+        &self,
+        parameters: &Parameters,
+        chain: &mut Chain,
+    ) -> Result<(), Error> {
         let (n, allowed) = (self.settings.n_tags, self.settings.allowed.as_ref());
-        if let Some([start, transitions, end]) = &self.places {
+        if let Some([start, transitions, end]) = &self.crf {
             let [start, transitions, end] =
                 [parameters.read(start)?, parameters.read(transitions)?, parameters.read(end)?];
             let scores = Scores { start: &start, transitions: &transitions, end: &end };
@@ -48,25 +52,29 @@ impl Loss {
         Ok(())
     }
 
-    /// The sum of the negative log-likelihoods, of every token or of every sentence; the gradient of `weight` times
-    /// the sum goes to the head's tape and, for the CRF's own scores, to `gradients`, which an error leaves as it was.
+    /// Returns the sum of the negative log-likelihoods: of every token without a CRF, of every sentence with one.
+    ///
+    /// Writes the gradient of `weight` times the sum to the head's tape and, for the CRF's scores, adds it to `gradients`.
+    /// Leaves `gradients` unchanged if it fails.
     pub(super) fn train(
         &self,
         parameters: &Parameters,
-        (batch, weight): (&TaggedBatch, f32),
-        (head, gradients): (&mut HeadTape, &mut Gradients),
+        batch: &TaggedBatch,
+        weight: f32,
+        head: &mut HeadTape,
+        gradients: &mut Gradients,
     ) -> Result<f64, Error> {
         let (n, len) = (self.settings.n_tags, batch.n_tokens() * self.settings.n_tags);
         head.d_emissions.reserve(len);
         let (emissions, d_emissions) = (&head.emissions[..len], &mut head.d_emissions[..len]);
-        let Some(places) = &self.places else {
+        let Some(crf) = &self.crf else {
             let rows = emissions.chunks_exact(n).zip(d_emissions.chunks_exact_mut(n));
             return Ok(rows
                 .zip(batch.tags())
                 .map(|((x, d), tag)| softmax(x, d, *tag, weight))
                 .sum());
         };
-        self.set(parameters, &mut head.chain)?;
+        self.set_chain(parameters, &mut head.chain)?;
         head.chain_gradient.clear(n);
         let mut loss = 0.0;
         for sentence in 0..batch.sentences().n_sentences() {
@@ -83,14 +91,14 @@ impl Loss {
         }
         let gradient = &head.chain_gradient;
         let values = [&gradient.start, &gradient.transitions, &gradient.end];
-        for (place, values) in places.iter().zip(values) {
-            add_into(values, gradients.slot(place));
+        for (range, values) in crf.iter().zip(values) {
+            add_into(values, gradients.slot(range));
         }
         Ok(loss)
     }
 }
 
-/// The negative log-likelihood of `tag` under the softmax of `scores`; `weight` times its gradient goes to `d`.
+/// Returns the negative log-likelihood of `tag` under the softmax of `scores`. Writes `weight` times its gradient to `d`.
 #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
 fn softmax(scores: &[f32], d: &mut [f32], tag: u32, weight: f32) -> f64 {
     let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
@@ -103,7 +111,8 @@ fn softmax(scores: &[f32], d: &mut [f32], tag: u32, weight: f32) -> f64 {
     total.ln() + f64::from(largest) - f64::from(scores[tag as usize])
 }
 
-fn add_into(values: &[f64], Accumulator { data, accumulates }: Accumulator<'_>) {
+fn add_into(values: &[f64], out: Accumulator<'_>) {
+    let Accumulator { data, accumulates } = out;
     for (out, value) in data.iter_mut().zip(values) {
         #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
         let value = *value as f32;

@@ -1,7 +1,7 @@
-//! Tagging: the encoder with a linear layer at the first piece of every token, and a softmax or a CRF over its scores.
+//! The tagger: the encoder with a linear layer at the first piece of every token, and a softmax or a CRF over its scores.
 //!
-//! Dropout, then `classifier`, as Hugging Face's `XLMRobertaForTokenClassification`; the CRF's scores have the names
-//! that `pytorch-crf` gives them. Tags are numbers here: their names are only written down when saving.
+//! Dropout comes before the classifier, as in Hugging Face's `XLMRobertaForTokenClassification`. The tensors of the CRF
+//! have the names that `pytorch-crf` uses. Tags are numbers here; their names are only needed for saving.
 //!
 //! ```
 //! use melm_nn::config::Config;

@@ -1,7 +1,7 @@
-//! The tagger: parameters, encoder, head.
+//! The tagger: parameters, encoder, classifier and loss.
 
-use super::head::{Head, HeadTape};
-use super::loss::Loss;
+use super::head::{Classifier, HeadTape};
+use super::loss::TagLoss;
 use super::{TaggedBatch, TaggerTape};
 use crate::config::Config;
 use crate::crf::AllowedTransitions;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::params::Parameters;
 
-/// What turns emissions into probabilities.
+/// How emissions become probabilities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadKind {
     /// A softmax for each token.
@@ -22,22 +22,22 @@ pub enum HeadKind {
     Crf,
 }
 
-/// What a tagger has beyond its encoder.
+/// The settings of a tagger beyond those of its encoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaggerSettings {
-    /// How many tags there are.
+    /// The number of tags.
     pub n_tags: usize,
-    /// What turns emissions into probabilities.
+    /// How emissions become probabilities.
     pub kind: HeadKind,
-    /// The transitions to choose from. A CRF is trained under it too, and refuses gold tags that violate it; a linear
-    /// head only decodes with it.
+    /// The allowed transitions, or `None` to allow all. A CRF is also trained with them, and rejects gold tags that
+    /// violate them. A linear head uses them only to decode.
     pub allowed: Option<AllowedTransitions>,
 }
 
 /// The tags of one sentence.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Tagging {
-    /// The likeliest allowed sequence.
+    /// The most likely allowed sequence.
     pub tags: Vec<u32>,
     /// The logarithm of its probability.
     pub log_probability: f64,
@@ -45,29 +45,29 @@ pub struct Tagging {
     pub probabilities: Vec<f32>,
 }
 
-/// XLM-R with a linear layer at the first pieces, and perhaps a CRF.
+/// XLM-R with a linear layer at the first pieces of tokens, and optionally a CRF.
 pub struct Tagger {
     parameters: Parameters,
     encoder: Encoder,
-    head: Head,
-    loss: Loss,
+    classifier: Classifier,
+    loss: TagLoss,
 }
 
 impl Tagger {
-    /// The tagger over these parameters, which are laid out for `config` and `settings`.
+    /// Makes the tagger from parameters that are laid out for `config` and `settings`.
     pub(super) fn new(config: &Config, settings: TaggerSettings, parameters: Parameters) -> Self {
         let encoder = Encoder::new(config, &parameters);
-        let head = Head::new(config, &settings, &parameters);
-        let loss = Loss::new(settings, &parameters);
-        Self { parameters, encoder, head, loss }
+        let classifier = Classifier::new(config, &settings, &parameters);
+        let loss = TagLoss::new(settings, &parameters);
+        Self { parameters, encoder, classifier, loss }
     }
 
-    /// The sizes and rates.
+    /// The sizes and dropout rates.
     pub fn config(&self) -> &Config {
         self.encoder.config()
     }
 
-    /// What it has beyond its encoder.
+    /// The settings beyond those of the encoder.
     pub fn settings(&self) -> &TaggerSettings {
         self.loss.settings()
     }
@@ -77,7 +77,7 @@ impl Tagger {
         &self.parameters
     }
 
-    /// The parameters, to be changed.
+    /// The parameters, for changing them.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
     }
@@ -87,31 +87,40 @@ impl Tagger {
         TaggerView {
             parameters: &self.parameters,
             encoder: &self.encoder,
-            classifier: &self.head.classifier,
-            chain: self.loss.places.as_ref(),
+            classifier: &self.classifier.params,
+            chain: self.loss.crf.as_ref(),
             allowed: self.settings().allowed.as_ref(),
             n_tags: self.settings().n_tags,
         }
     }
 
-    /// Refuses gold tags that a chain gives no probability.
-    fn refuse_forbidden(&self, batch: &TaggedBatch) -> Result<(), Error> {
+    /// Fails if a CRF does not allow the gold tags of the batch.
+    fn check_allowed(&self, batch: &TaggedBatch) -> Result<(), Error> {
         let (Some(allowed), HeadKind::Crf) = (&self.settings().allowed, self.settings().kind)
         else {
             return Ok(());
         };
         for sentence in 0..batch.sentences().n_sentences() {
             let tags = &batch.tags()[batch.tokens(sentence)];
-            if let Some(token) = allowed.refused(tags) {
+            if let Some(token) = allowed.first_violation(tags) {
                 return Err(Error::ForbiddenTag { token, tag: tags[token] });
             }
         }
         Ok(())
     }
 
-    /// Adds the gradient of one micro-batch: of `weight` times the sum of the negative log-likelihoods, of every token
-    /// with a linear head, of every sentence with a CRF. Returns that sum, unweighted. With `weight` one over the
-    /// tokens (sentences) of the whole step, the gradient is that of the mean.
+    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods: of every token
+    /// with a linear head, of every sentence with a CRF.
+    ///
+    /// The gradient is that of `weight` times the sum. If `weight` is one over the number of tokens (sentences) of the
+    /// whole step, it is the gradient of the mean.
+    ///
+    /// # Errors
+    /// Fails if the batch does not fit the model, if a CRF does not allow its tags, or if the device fails. Leaves
+    /// `gradients` unchanged in the first two cases.
+    ///
+    /// # Panics
+    /// Panics if `tape` is for prediction.
     pub fn accumulate(
         &self,
         device: &Device,
@@ -129,24 +138,26 @@ impl Tagger {
         let cpu = match device {
             Device::Cpu(cpu) => cpu,
             Device::Cuda(cuda) => {
-                self.refuse_forbidden(batch)?;
+                self.check_allowed(batch)?;
                 return cuda.train_tagger(self.view(), batch, weight, dropout, gradients);
             }
         };
         let parameters = &self.parameters;
-        let TaggerTape { encoder, head } = tape;
-        self.encoder.forward(cpu, parameters, (batch.sentences(), dropout), encoder)?;
-        self.head.forward(cpu, parameters, batch.rows(), (encoder, head));
-        let loss = self.loss.train(parameters, (batch, weight), (head, gradients))?;
-        self.head.backward(cpu, parameters, batch.rows(), (encoder, head, gradients));
-        self.encoder.backward(cpu, parameters, batch.sentences(), (encoder, gradients));
+        self.encoder.forward(cpu, parameters, batch.sentences(), dropout, &mut tape.encoder)?;
+        self.classifier.forward(cpu, parameters, batch.rows(), &tape.encoder, &mut tape.head);
+        let loss = self.loss.train(parameters, batch, weight, &mut tape.head, gradients)?;
+        self.classifier.backward(cpu, parameters, batch.rows(), tape, gradients);
+        self.encoder.backward(cpu, parameters, batch.sentences(), &mut tape.encoder, gradients);
         Ok(loss)
     }
 
     /// Writes the emissions of every token of the batch to `out`, `[tokens, tags]`.
     ///
-    /// They are handed out rather than decoded, so that a sentence longer than the model can be put together from the
-    /// emissions of its windows.
+    /// The emissions are not decoded here, because the caller may have to join the windows of a sentence that is too long
+    /// for the model.
+    ///
+    /// # Errors
+    /// Fails if the batch does not fit the model, or if the device fails.
     pub fn emissions(
         &self,
         device: &Device,
@@ -163,18 +174,21 @@ impl Tagger {
                 return cuda.tagger_emissions(self.view(), batch, out);
             }
         };
-        let TaggerTape { encoder, head } = tape;
-        self.encoder.forward(cpu, &self.parameters, (batch.sentences(), Dropout::NONE), encoder)?;
-        self.head.forward(cpu, &self.parameters, batch.rows(), (encoder, head));
+        let (parameters, TaggerTape { encoder, head }) = (&self.parameters, tape);
+        self.encoder.forward(cpu, parameters, batch.sentences(), Dropout::NONE, encoder)?;
+        self.classifier.forward(cpu, parameters, batch.rows(), encoder, head);
         out.clear();
         out.extend_from_slice(&head.emissions[..batch.n_tokens() * self.settings().n_tags]);
         Ok(())
     }
 
-    /// The likeliest allowed tags of one sentence, and how likely all are.
+    /// Finds the most likely allowed tags of one sentence, and the probability of every tag.
+    ///
+    /// # Errors
+    /// Fails if no sequence of tags is allowed.
     ///
     /// # Panics
-    /// If `emissions` is not whole rows.
+    /// Panics if `emissions` is not a whole number of rows.
     pub fn decode(
         &self,
         emissions: &[f32],
@@ -182,8 +196,8 @@ impl Tagger {
         out: &mut Tagging,
     ) -> Result<(), Error> {
         let HeadTape { chain, lattice, .. } = &mut tape.head;
-        self.loss.set(&self.parameters, chain)?;
-        let score = chain.best(emissions, lattice, &mut out.tags)?;
+        self.loss.set_chain(&self.parameters, chain)?;
+        let score = chain.best_sequence(emissions, lattice, &mut out.tags)?;
         let (probabilities, total) = chain.marginals(emissions, lattice)?;
         out.log_probability = score - total;
         out.probabilities.clear();
@@ -192,10 +206,13 @@ impl Tagger {
         Ok(())
     }
 
-    /// The logarithm of the probability of these tags of one sentence.
+    /// Returns the logarithm of the probability of `tags` for one sentence.
+    ///
+    /// # Errors
+    /// Fails if no sequence of tags is allowed.
     ///
     /// # Panics
-    /// If `emissions` is not a whole row for each tag.
+    /// Panics if `emissions` does not have one row for each tag.
     pub fn log_probability(
         &self,
         emissions: &[f32],
@@ -203,7 +220,7 @@ impl Tagger {
         tape: &mut TaggerTape,
     ) -> Result<f64, Error> {
         let HeadTape { chain, lattice, .. } = &mut tape.head;
-        self.loss.set(&self.parameters, chain)?;
+        self.loss.set_chain(&self.parameters, chain)?;
         chain.log_probability(emissions, tags, lattice)
     }
 }

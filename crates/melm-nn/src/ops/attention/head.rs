@@ -1,0 +1,218 @@
+//! The attention of one sentence, head by head.
+
+use super::{Attention, AttentionInputs};
+use crate::buffer::Buffer;
+use crate::dropout::{RowMask, Site};
+use crate::isa::{Isa, per_isa};
+use crate::math::{exp, largest_of, sum_of};
+use crate::ops::norm::drop_row;
+use crate::product::{Left, Out, Right, Shape, pack_columns, small_product};
+
+/// The inputs of one sentence.
+#[derive(Clone, Copy)]
+pub(super) struct Sentence<'a> {
+    /// The key of its dropout.
+    pub(super) key: u64,
+    pub(super) n_queries: usize,
+    pub(super) n_keys: usize,
+    pub(super) inputs: AttentionInputs<'a>,
+    /// Elements from one row of the inputs to the next.
+    pub(super) stride: usize,
+}
+
+/// One head of one sentence.
+#[derive(Clone, Copy)]
+struct Head<'a> {
+    sentence: Sentence<'a>,
+    index: usize,
+    /// The head's first column.
+    column: usize,
+}
+
+/// One of the three projections, in the order of a joined row.
+#[derive(Clone, Copy)]
+enum Projection {
+    Query,
+    Key,
+    Value,
+}
+
+/// Where the gradients of one sentence's queries, keys and values go.
+pub(super) enum SentenceGradients<'a> {
+    /// Side by side in rows of three widths.
+    Joined(&'a mut [f32]),
+    /// In three matrices, in the order of [`Projection`].
+    Separate([&'a mut [f32]; 3]),
+}
+
+impl SentenceGradients<'_> {
+    fn out(&mut self, projection: Projection, column: usize, width: usize) -> Out<'_> {
+        let index = projection as usize;
+        let (data, row) = match self {
+            Self::Joined(rows) => (&mut rows[index * width + column..], 3 * width),
+            Self::Separate(matrices) => (&mut matrices[index][column..], width),
+        };
+        Out { data, row, accumulates: false }
+    }
+}
+
+per_isa! {
+    /// The softmax of `scale * row`, in place.
+    fn softmax(scale: f32, row: &mut [f32]) {
+        let largest = largest_of(row);
+        for x in row.iter_mut() {
+            *x = exp((*x - largest) * scale);
+        }
+        let total = sum_of(row, row, |x, _| x);
+        for x in row {
+            *x /= total;
+        }
+    }
+}
+
+per_isa! {
+    /// Replaces the gradient of the dropped probabilities by that of the products of query and key.
+    fn softmax_backward(mask: RowMask, scale: f32, probabilities: &[f32], d: &mut [f32]) {
+        if !mask.keeps_all() {
+            for (d, column) in d.iter_mut().zip(0_u32..) {
+                *d *= mask.factor(column);
+            }
+        }
+        let mean = sum_of(d, probabilities, |d, p| d * p);
+        for (d, p) in d.iter_mut().zip(probabilities) {
+            *d = scale * p * (*d - mean);
+        }
+    }
+}
+
+impl Attention {
+    fn head_size(&self) -> usize {
+        self.width / self.n_heads
+    }
+
+    fn scale(&self) -> f32 {
+        1.0 / (self.head_size() as f32).sqrt()
+    }
+
+    /// Each head draws its own dropout: position and head are combined into one number.
+    fn mask(&self, head: Head<'_>, position: usize) -> RowMask {
+        let place = position * self.n_heads + head.index;
+        self.dropout.row(self.layer, Site::Attention, head.sentence.key, place)
+    }
+
+    fn head<'a>(&self, sentence: Sentence<'a>, index: usize) -> Head<'a> {
+        Head { sentence, index, column: index * self.head_size() }
+    }
+
+    /// Writes the context of one sentence and the probabilities of all heads.
+    pub(super) fn forward_sentence(
+        &self,
+        isa: Isa,
+        sentence: Sentence<'_>,
+        probabilities: &mut [f32],
+        context: &mut [f32],
+        scratch: &mut Buffer,
+    ) {
+        let n_pairs = sentence.n_queries * sentence.n_keys;
+        scratch.reserve(self.head_size() * sentence.n_keys + n_pairs);
+        for (index, probabilities) in probabilities.chunks_exact_mut(n_pairs).enumerate() {
+            let head = self.head(sentence, index);
+            self.forward_head(isa, head, probabilities, context, scratch);
+        }
+    }
+
+    fn forward_head(
+        &self,
+        isa: Isa,
+        head: Head<'_>,
+        probabilities: &mut [f32],
+        context: &mut [f32],
+        scratch: &mut [f32],
+    ) {
+        let Sentence { n_queries, n_keys, inputs, stride, .. } = head.sentence;
+        let (size, column) = (self.head_size(), head.column);
+        let (key_columns, rest) = scratch.split_at_mut(size * n_keys);
+        let dropped = &mut rest[..n_queries * n_keys];
+        pack_columns(isa, &inputs.keys[column..], stride, n_keys, key_columns);
+        let shape = Shape { m: n_queries, k: size, n: n_keys };
+        let queries = Left::rows(&inputs.queries[column..], stride);
+        let out = Out { data: probabilities, row: n_keys, accumulates: false };
+        small_product(isa, shape, queries, Right::rows(key_columns, n_keys), out);
+        for (position, row) in probabilities.chunks_exact_mut(n_keys).enumerate() {
+            let n_seen = if self.is_causal { position + 1 } else { n_keys };
+            softmax(isa, self.scale(), &mut row[..n_seen]);
+            row[n_seen..].fill(0.0);
+        }
+        self.drop_probabilities(isa, head, probabilities, dropped);
+        let shape = Shape { m: n_queries, k: n_keys, n: size };
+        let values = Right::rows(&inputs.values[column..], stride);
+        let out = Out { data: &mut context[column..], row: self.width, accumulates: false };
+        small_product(isa, shape, Left::rows(dropped, n_keys), values, out);
+    }
+
+    /// Writes the probabilities after dropout to `out`.
+    fn drop_probabilities(&self, isa: Isa, head: Head<'_>, probabilities: &[f32], out: &mut [f32]) {
+        out.copy_from_slice(probabilities);
+        for (position, row) in out.chunks_exact_mut(head.sentence.n_keys).enumerate() {
+            drop_row(isa, self.mask(head, position), row);
+        }
+    }
+
+    /// Writes the gradients of one sentence from that of its context.
+    pub(super) fn backward_sentence(
+        &self,
+        isa: Isa,
+        sentence: Sentence<'_>,
+        probabilities: &[f32],
+        d_context: &[f32],
+        out: &mut SentenceGradients<'_>,
+        scratch: &mut Buffer,
+    ) {
+        let n_pairs = sentence.n_queries * sentence.n_keys;
+        scratch.reserve(self.head_size() * sentence.n_keys + 2 * n_pairs);
+        for (index, probabilities) in probabilities.chunks_exact(n_pairs).enumerate() {
+            let head = self.head(sentence, index);
+            self.backward_head(isa, head, probabilities, d_context, out, scratch);
+        }
+    }
+
+    fn backward_head(
+        &self,
+        isa: Isa,
+        head: Head<'_>,
+        probabilities: &[f32],
+        d_context: &[f32],
+        out: &mut SentenceGradients<'_>,
+        scratch: &mut [f32],
+    ) {
+        let Sentence { n_queries, n_keys, inputs, stride, .. } = head.sentence;
+        let (size, width, column) = (self.head_size(), self.width, head.column);
+        let (value_columns, rest) = scratch.split_at_mut(size * n_keys);
+        let (dropped, rest) = rest.split_at_mut(n_queries * n_keys);
+        let d = &mut rest[..n_queries * n_keys];
+        self.drop_probabilities(isa, head, probabilities, dropped);
+        pack_columns(isa, &inputs.values[column..], stride, n_keys, value_columns);
+        let d_head = &d_context[column..];
+        let shape = Shape { m: n_queries, k: size, n: n_keys };
+        let d_out = Out { data: &mut *d, row: n_keys, accumulates: false };
+        let values = Right::rows(value_columns, n_keys);
+        small_product(isa, shape, Left::rows(d_head, width), values, d_out);
+
+        let over_queries = Shape { m: n_keys, k: n_queries, n: size };
+        let factors = (Left::columns(dropped, n_keys), Right::rows(d_head, width));
+        let d_values = out.out(Projection::Value, column, width);
+        small_product(isa, over_queries, factors.0, factors.1, d_values);
+        let rows = d.chunks_exact_mut(n_keys).zip(probabilities.chunks_exact(n_keys));
+        for (position, (d, probabilities)) in rows.enumerate() {
+            let mask = self.mask(head, position);
+            softmax_backward(isa, mask, self.scale(), probabilities, d);
+        }
+        let shape = Shape { m: n_queries, k: n_keys, n: size };
+        let keys = Right::rows(&inputs.keys[column..], stride);
+        let d_queries = out.out(Projection::Query, column, width);
+        small_product(isa, shape, Left::rows(d, n_keys), keys, d_queries);
+        let queries = Right::rows(&inputs.queries[column..], stride);
+        let d_keys = out.out(Projection::Key, column, width);
+        small_product(isa, over_queries, Left::columns(d, n_keys), queries, d_keys);
+    }
+}

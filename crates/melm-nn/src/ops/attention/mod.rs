@@ -1,0 +1,223 @@
+//! Multi-head attention, sentence by sentence and head by head: a row never sees another sentence.
+//!
+//! The encoder keeps query, key and value side by side in the rows of one matrix. The sequence-to-sequence model keeps
+//! three matrices, because its keys and values may come from another sequence. Both use the same kernels.
+
+mod head;
+
+use crate::device::Cpu;
+use crate::dropout::Dropout;
+use crate::packed::Packed;
+use crate::split::Split;
+use head::{Sentence, SentenceGradients};
+
+/// The sizes of an attention, its mask, and the place of its dropout.
+#[derive(Clone, Copy)]
+pub(crate) struct Attention {
+    pub(crate) n_heads: usize,
+    /// The width of a query, a key, a value and a context row: all heads together.
+    pub(crate) width: usize,
+    /// If true, a row attends only to itself and to the rows before it.
+    pub(crate) is_causal: bool,
+    pub(crate) layer: usize,
+    pub(crate) dropout: Dropout,
+}
+
+/// Where the rows and probabilities of each sentence begin, in elements, and the key of its dropout.
+#[derive(Default)]
+pub(crate) struct AttentionLayout {
+    sentence_keys: Vec<u64>,
+    queries: Vec<usize>,
+    keys: Vec<usize>,
+    /// Of rows that hold query, key and value side by side.
+    joined: Vec<usize>,
+    probabilities: Vec<usize>,
+}
+
+impl AttentionLayout {
+    /// Lays out the attention of each sentence of `queries` to the same sentence of `keys`.
+    pub(crate) fn set(&mut self, queries: &Packed, keys: &Packed, n_heads: usize, width: usize) {
+        self.sentence_keys.clear();
+        for offsets in
+            [&mut self.queries, &mut self.keys, &mut self.joined, &mut self.probabilities]
+        {
+            offsets.clear();
+            offsets.push(0);
+        }
+        let mut total = 0;
+        for sentence in 0..queries.n_sentences() {
+            let (query_rows, key_rows) = (queries.rows(sentence), keys.rows(sentence));
+            self.sentence_keys.push(queries.key(sentence));
+            self.queries.push(query_rows.end * width);
+            self.keys.push(key_rows.end * width);
+            self.joined.push(query_rows.end * 3 * width);
+            total += n_heads * query_rows.len() * key_rows.len();
+            self.probabilities.push(total);
+        }
+    }
+
+    /// The number of probabilities of the whole batch.
+    pub(crate) fn n_probabilities(&self) -> usize {
+        self.probabilities.last().copied().unwrap_or(0)
+    }
+
+    fn n_sentences(&self) -> usize {
+        self.sentence_keys.len()
+    }
+}
+
+/// The part of `data` that belongs to one sentence.
+fn part<'a>(data: &'a [f32], offsets: &[usize], sentence: usize) -> &'a [f32] {
+    &data[offsets[sentence]..offsets[sentence + 1]]
+}
+
+/// Queries, keys and values in three matrices `[rows, width]`, biases included.
+#[derive(Clone, Copy)]
+pub(crate) struct AttentionInputs<'a> {
+    pub(crate) queries: &'a [f32],
+    pub(crate) keys: &'a [f32],
+    pub(crate) values: &'a [f32],
+}
+
+/// The gradients of [`AttentionInputs`].
+pub(crate) struct AttentionGradients<'a> {
+    pub(crate) queries: &'a mut [f32],
+    pub(crate) keys: &'a mut [f32],
+    pub(crate) values: &'a mut [f32],
+}
+
+impl Attention {
+    /// Writes the context of every query row and, for the backward pass, the probabilities.
+    pub(crate) fn forward(
+        &self,
+        cpu: &Cpu,
+        layout: &AttentionLayout,
+        inputs: AttentionInputs<'_>,
+        probabilities: &mut [f32],
+        context: &mut [f32],
+    ) {
+        let parts =
+            (Split::at(probabilities, &layout.probabilities), Split::at(context, &layout.queries));
+        cpu.each(layout.n_sentences(), parts, |index, worker, (probabilities, context)| {
+            let sentence = self.separate_sentence(layout, inputs, index);
+            let mut scratch = cpu.scratch(worker);
+            self.forward_sentence(cpu.isa(), sentence, probabilities, context, &mut scratch);
+        });
+    }
+
+    /// As [`Self::forward`], for self-attention over rows `qkv` `[rows, 3 width]` that hold query, key and value side
+    /// by side. Adds `bias` to them first.
+    pub(crate) fn forward_joined(
+        &self,
+        cpu: &Cpu,
+        layout: &AttentionLayout,
+        qkv: &mut [f32],
+        bias: &[f32],
+        probabilities: &mut [f32],
+        context: &mut [f32],
+    ) {
+        let parts = (
+            Split::at(qkv, &layout.joined),
+            Split::at(probabilities, &layout.probabilities),
+            Split::at(context, &layout.queries),
+        );
+        cpu.each(layout.n_sentences(), parts, |index, worker, (qkv, probabilities, context)| {
+            for row in qkv.chunks_exact_mut(3 * self.width) {
+                super::add(cpu.isa(), row, bias);
+            }
+            let sentence = self.joined_sentence(layout.sentence_keys[index], qkv);
+            let mut scratch = cpu.scratch(worker);
+            self.forward_sentence(cpu.isa(), sentence, probabilities, context, &mut scratch);
+        });
+    }
+
+    /// Writes the gradients of queries, keys and values from that of the context.
+    pub(crate) fn backward(
+        &self,
+        cpu: &Cpu,
+        layout: &AttentionLayout,
+        inputs: AttentionInputs<'_>,
+        probabilities: &[f32],
+        d_context: &[f32],
+        gradients: AttentionGradients<'_>,
+    ) {
+        let AttentionGradients { queries, keys, values } = gradients;
+        let parts = (
+            Split::at(queries, &layout.queries),
+            Split::at(keys, &layout.keys),
+            Split::at(values, &layout.keys),
+        );
+        cpu.each(layout.n_sentences(), parts, |index, worker, (queries, keys, values)| {
+            let sentence = self.separate_sentence(layout, inputs, index);
+            let probabilities = part(probabilities, &layout.probabilities, index);
+            let d_context = part(d_context, &layout.queries, index);
+            let mut out = SentenceGradients::Separate([queries, keys, values]);
+            let scratch = &mut cpu.scratch(worker);
+            self.backward_sentence(
+                cpu.isa(),
+                sentence,
+                probabilities,
+                d_context,
+                &mut out,
+                scratch,
+            );
+        });
+    }
+
+    /// As [`Self::backward`], for the rows of [`Self::forward_joined`].
+    pub(crate) fn backward_joined(
+        &self,
+        cpu: &Cpu,
+        layout: &AttentionLayout,
+        qkv: &[f32],
+        probabilities: &[f32],
+        d_context: &[f32],
+        d_qkv: &mut [f32],
+    ) {
+        let parts = Split::at(d_qkv, &layout.joined);
+        cpu.each(layout.n_sentences(), parts, |index, worker, d_qkv| {
+            let qkv = part(qkv, &layout.joined, index);
+            let sentence = self.joined_sentence(layout.sentence_keys[index], qkv);
+            let probabilities = part(probabilities, &layout.probabilities, index);
+            let d_context = part(d_context, &layout.queries, index);
+            let mut out = SentenceGradients::Joined(d_qkv);
+            let scratch = &mut cpu.scratch(worker);
+            self.backward_sentence(
+                cpu.isa(),
+                sentence,
+                probabilities,
+                d_context,
+                &mut out,
+                scratch,
+            );
+        });
+    }
+
+    fn separate_sentence<'a>(
+        &self,
+        layout: &AttentionLayout,
+        inputs: AttentionInputs<'a>,
+        index: usize,
+    ) -> Sentence<'a> {
+        let inputs = AttentionInputs {
+            queries: part(inputs.queries, &layout.queries, index),
+            keys: part(inputs.keys, &layout.keys, index),
+            values: part(inputs.values, &layout.keys, index),
+        };
+        Sentence {
+            key: layout.sentence_keys[index],
+            n_queries: inputs.queries.len() / self.width,
+            n_keys: inputs.keys.len() / self.width,
+            inputs,
+            stride: self.width,
+        }
+    }
+
+    fn joined_sentence<'a>(&self, key: u64, qkv: &'a [f32]) -> Sentence<'a> {
+        let (width, stride) = (self.width, 3 * self.width);
+        let n = qkv.len() / stride;
+        let inputs =
+            AttentionInputs { queries: qkv, keys: &qkv[width..], values: &qkv[2 * width..] };
+        Sentence { key, n_queries: n, n_keys: n, inputs, stride }
+    }
+}

@@ -1,4 +1,4 @@
-//! The best allowed pieces against brute force over all of them.
+//! Compares the best allowed pieces with a brute-force search over all pieces.
 
 use crate::support::{Bench, Cpu};
 use melm_nn::config::Config;
@@ -31,7 +31,7 @@ fn batch(n_sentences: u64) -> MaskedBatch {
     batch
 }
 
-/// Few of the pieces, the worst, all, none, one.
+/// Sets with a few pieces, the worst pieces, all, none, and one.
 fn sets(bad: &[Candidate]) -> PieceSets {
     let mut sets = PieceSets::default();
     sets.add(VOCAB, |piece| piece % 97 == 5);
@@ -43,14 +43,14 @@ fn sets(bad: &[Candidate]) -> PieceSets {
 }
 
 #[test]
-fn the_best_allowed_pieces_are_those_of_brute_force_on_every_instruction_set() {
+fn best_allowed_pieces_equal_brute_force_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         for n_threads in [1, 3] {
             let mut model = MaskedLm::random(&config(), 9).unwrap();
-            // What is not allowed is by far the likeliest: the first pieces of the vocabulary.
+            // The first pieces of the vocabulary are by far the most likely, and not allowed.
             model.parameters_mut().get_mut("lm_head.bias").unwrap()[..5].fill(30.0);
-            let mut bench = Bench::of(model, Cpu::with_isa(n_threads, isa));
+            let mut bench = Bench::new(model, Cpu::with_isa(n_threads, isa));
             for n_sentences in [1, 2, 11] {
                 check(&mut bench, &batch(n_sentences));
             }
@@ -85,8 +85,8 @@ fn check(bench: &mut Bench, batch: &MaskedBatch) {
 }
 
 #[test]
-fn nothing_masked_is_no_prediction() {
-    let mut bench = Bench::of(MaskedLm::random(&config(), 9).unwrap(), Cpu::new(1));
+fn a_batch_without_masks_has_no_predictions() {
+    let mut bench = Bench::new(MaskedLm::random(&config(), 9).unwrap(), Cpu::new(1));
     let mut batch = batch(1);
     batch.positions.clear();
     let mut found = Predictions::default();

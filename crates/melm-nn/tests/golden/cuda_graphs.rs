@@ -46,7 +46,7 @@ fn counts(device: &Device) -> GraphCounts {
 /// Trains with two micro-batches a step and predicts after each step. Returns all losses and predictions as bits.
 fn train_masked_lm(device: Device) -> (Vec<u64>, GraphCounts) {
     let config = config();
-    let mut bench = Bench::of(MaskedLm::random(&config, 5).unwrap(), device);
+    let mut bench = Bench::new(MaskedLm::random(&config, 5).unwrap(), device);
     let settings = AdamSettings { max_norm: Some(0.5), ..AdamSettings::default() };
     let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
     let mut tape = MaskedLmTape::for_prediction(&config);

@@ -72,7 +72,7 @@ fn training_can_start_without_masked_positions_and_move_between_devices() {
 #[test]
 fn snapshots_restore_the_same_bits() {
     let check = |device: Device| {
-        let mut bench = Bench::of(MaskedLm::random(&config(), 5).unwrap(), device);
+        let mut bench = Bench::new(MaskedLm::random(&config(), 5).unwrap(), device);
         let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
         let mut kept = ParameterSnapshot::default();
         let mut trained = |bench: &mut Bench| -> (f64, Vec<f32>) {

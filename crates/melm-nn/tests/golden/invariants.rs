@@ -1,4 +1,4 @@
-//! What must hold whatever the numbers are.
+//! Invariants of the masked language model that hold for any parameters.
 
 use crate::support::{Bench, Cpu, Golden, assert_close};
 use crate::tiny::is_exactly_zero;
@@ -21,7 +21,7 @@ fn config() -> Config {
     }
 }
 
-/// Sentences of several lengths in the given order; keys say which sentence it is.
+/// Sentences of several lengths, given by their keys in this order.
 fn batch(order: &[u64]) -> MaskedBatch {
     let mut batch = MaskedBatch::default();
     for key in order {
@@ -37,10 +37,10 @@ fn batch(order: &[u64]) -> MaskedBatch {
 }
 
 fn bench(cpu: Cpu) -> Bench {
-    Bench::of(MaskedLm::random(&config(), 5).unwrap(), cpu)
+    Bench::new(MaskedLm::random(&config(), 5).unwrap(), cpu)
 }
 
-/// The rows of one sentence after a training forward pass with dropout.
+/// The hidden states of one sentence after a forward pass with dropout.
 fn rows_of(order: &[u64], key: u64, dropout: Dropout) -> Vec<f32> {
     let mut bench = bench(Cpu::new(2));
     let batch = batch(order);
@@ -52,7 +52,7 @@ fn rows_of(order: &[u64], key: u64, dropout: Dropout) -> Vec<f32> {
 }
 
 #[test]
-fn a_sentence_alone_in_a_batch_or_in_another_order_is_the_same_with_dropout_too() {
+fn hidden_states_do_not_depend_on_the_rest_of_the_batch() {
     for dropout in [Dropout::NONE, Dropout::new(&config(), 11, 3)] {
         let alone = rows_of(&[4], 4, dropout);
         for order in [&[1, 2, 4, 3, 9][..], &[9, 4], &[4, 3, 2, 1]] {
@@ -62,7 +62,7 @@ fn a_sentence_alone_in_a_batch_or_in_another_order_is_the_same_with_dropout_too(
 }
 
 #[test]
-fn dropout_changes_with_the_step_and_the_seed_and_drops_something() {
+fn dropout_depends_on_the_step_and_the_seed() {
     let rows = |dropout| rows_of(&[4, 2], 4, dropout);
     let base = rows(Dropout::new(&config(), 11, 3));
     for other in [Dropout::NONE, Dropout::new(&config(), 11, 4), Dropout::new(&config(), 12, 3)] {
@@ -70,7 +70,7 @@ fn dropout_changes_with_the_step_and_the_seed_and_drops_something() {
     }
 }
 
-/// Two steps with dropout and clipping; every parameter's bits.
+/// Trains for two steps with dropout and clipping. Returns the bits of every parameter.
 fn trained(cpu: Cpu) -> Vec<u32> {
     let mut bench = bench(cpu);
     let settings =
@@ -89,7 +89,7 @@ fn trained(cpu: Cpu) -> Vec<u32> {
 }
 
 #[test]
-fn one_two_and_five_threads_train_to_the_same_bytes() {
+fn training_gives_the_same_bits_with_one_two_and_five_threads() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         let one = trained(Cpu::with_isa(1, isa));
@@ -113,14 +113,14 @@ fn every_parameter_gets_a_finite_gradient_that_is_not_zero() {
     }
 }
 
-/// With dropout torch cannot be asked, since it draws other elements: differences of the loss can.
+/// Torch drops other elements, so gradients with dropout are compared with difference quotients of the loss.
 #[test]
-fn gradients_under_dropout_are_difference_quotients() {
+fn gradients_with_dropout_equal_difference_quotients() {
     let dropout = Dropout::new(&config(), 2, 2);
     let batch = batch(&[3, 1, 6]);
     let mut bench = bench(Cpu::new(2));
     bench.model.parameters_mut().freeze(|_| false);
-    // Larger weights, so that differences rise above rounding.
+    // Larger weights make differences of the loss larger than rounding errors.
     let names: Vec<_> = bench.model.parameters().list().iter().map(|p| p.name.clone()).collect();
     for name in &names {
         if name.ends_with("dense.weight") || name.contains("self.") {
@@ -133,12 +133,12 @@ fn gradients_under_dropout_are_difference_quotients() {
         if is_exactly_zero(name) {
             continue;
         }
-        // Along the gradient's sign: the slope is the sum of its magnitudes.
+        // The step follows the sign of the gradient, so the slope is the sum of the magnitudes.
         let slope: f64 = gradient.iter().map(|g| f64::from(g.abs())).sum();
         #[expect(clippy::cast_possible_truncation, reason = "a step need not be exact")]
         let step = (0.02 / slope) as f32;
         let loss_at = |sign: f32| {
-            let mut other = Bench::of(MaskedLm::random(&config(), 5).unwrap(), Cpu::new(2));
+            let mut other = Bench::new(MaskedLm::random(&config(), 5).unwrap(), Cpu::new(2));
             for name in &names {
                 let from = bench.model.parameters().get(name).unwrap();
                 other.model.parameters_mut().get_mut(name).unwrap().copy_from_slice(from);
@@ -159,7 +159,7 @@ fn gradients_under_dropout_are_difference_quotients() {
 }
 
 #[test]
-fn the_head_and_the_embedding_stay_one_table_after_a_step() {
+fn head_and_embedding_share_one_table_after_a_step() {
     let mut bench = bench(Cpu::new(2));
     let batch = batch(&[1, 2]);
     bench.accumulate(&batch, 0.25, Dropout::NONE);
@@ -176,7 +176,7 @@ fn the_head_and_the_embedding_stay_one_table_after_a_step() {
 }
 
 #[test]
-fn what_the_model_has_no_row_for_is_refused() {
+fn batches_that_do_not_fit_the_model_are_errors() {
     let mut bench = bench(Cpu::new(1));
     for (pieces, positions, originals) in [
         (vec![301], vec![0], vec![5]),

@@ -1,4 +1,4 @@
-//! The LSTM language model held to torch; `tools/make_golden_lstm.py` made the numbers.
+//! Compares the LSTM language model with torch. `tools/make_golden_lstm.py` computed the expected numbers.
 
 use crate::support::{Cpu, Device, Golden, Gradients, RELATIVE, assert_close};
 use melm_nn::dropout::{Dropout, DropoutRates};
@@ -50,7 +50,7 @@ fn gradient(model: &LstmLm, gradients: &Gradients, name: &str) -> Vec<f32> {
 }
 
 #[test]
-fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
+fn loss_and_gradients_equal_torch_on_every_instruction_set() {
     let golden = golden();
     let kinds = [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar];
     for isa in kinds.into_iter().filter_map(Isa::from_kind) {
@@ -77,7 +77,7 @@ fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
 }
 
 #[test]
-fn four_steps_of_adam_equal_torchs_with_clipping() {
+fn four_clipped_steps_of_adam_equal_torch() {
     let (golden, device) = (golden(), Device::cpu(2));
     for n_layers in [1, 2] {
         let mut model = model(&golden, n_layers);
@@ -101,7 +101,7 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
 }
 
 #[test]
-fn guesses_token_by_token_equal_torchs_over_whole_sequences() {
+fn scores_token_by_token_equal_torch_over_whole_sequences() {
     let (golden, device) = (golden(), Device::cpu(1));
     for n_layers in [1, 2] {
         let model = model(&golden, n_layers);
@@ -110,7 +110,7 @@ fn guesses_token_by_token_equal_torchs_over_whole_sequences() {
         let (mut state, mut scores) = (model.start(sequences.len()), Vec::new());
         let mut alive: Vec<_> = (0..sequences.len()).collect();
         for time in 0.. {
-            // Whoever has said all but its last token leaves the others alone.
+            // Removes the sequences whose next token is the last one.
             let places: Vec<_> =
                 (0..alive.len()).filter(|at| time + 1 < sequences[alive[*at]].len()).collect();
             state.keep(&places);
@@ -130,7 +130,7 @@ fn guesses_token_by_token_equal_torchs_over_whole_sequences() {
 }
 
 #[test]
-fn dropout_is_drawn_by_the_sequence_and_its_gradient_is_the_difference_quotient() {
+fn dropout_depends_on_the_sequence_and_its_gradient_equals_the_difference_quotient() {
     let (golden, device) = (golden(), Device::cpu(2));
     let mut model = model(&golden, 2);
     let all = sequences(&golden, 0);

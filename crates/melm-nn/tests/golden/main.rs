@@ -1,6 +1,6 @@
-//! The engine held to what transformers and torch compute; `tools/make_golden_nn.py` made the numbers, those
-//! of the tagger `tools/make_golden_tagger.py`, of the LSTM `tools/make_golden_lstm.py`,
-//! of the encoder-decoder `tools/make_golden_seq2seq.py`.
+//! Compares the engine with transformers and torch. The expected numbers were computed by `tools/make_golden_nn.py`, those
+//! of the tagger by `tools/make_golden_tagger.py`, of the LSTM by `tools/make_golden_lstm.py`, and of the encoder-decoder
+//! by `tools/make_golden_seq2seq.py`.
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod allowed;

@@ -1,4 +1,4 @@
-//! The embedded model's int8 weights on sentences in four languages.
+//! Compares the embedded model, whose weights are int8, with transformers on sentences in four languages.
 
 use crate::support::{Device, Golden, RELATIVE, assert_close};
 use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
@@ -6,7 +6,7 @@ use melm_nn::weights::Checkpoint;
 use std::path::Path;
 
 #[test]
-fn minis_logits_and_best_five_equal_transformers_in_four_languages() {
+fn logits_and_best_five_pieces_equal_transformers_in_four_languages() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../melm-mini/model");
     let model = MaskedLm::open(&Checkpoint::open(&folder).unwrap(), 0, 0).unwrap();
     let golden = Golden::read("mini.safetensors");
@@ -26,7 +26,7 @@ fn minis_logits_and_best_five_equal_transformers_in_four_languages() {
         let found: Vec<_> = best.iter().map(|candidate| candidate.log_probability).collect();
         assert_close(&name("best"), &found, golden.floats(&name("log_probabilities")), RELATIVE);
 
-        // Logits are log-probabilities up to one constant a row: compare their differences to the first of the row.
+        // Logits equal log-probabilities up to one constant per row, so their differences to the first of the row are compared.
         let n_pieces = model.config().vocab_size;
         model.predict(&device, &batch, n_pieces, &mut tape, &mut out).unwrap();
         let n_logits = n_pieces.div_ceil(37);

@@ -1,4 +1,4 @@
-//! The encoder-decoder held to transformers' mBART; `tools/make_golden_seq2seq.py` made the numbers.
+//! Compares the encoder-decoder with mBART in transformers. `tools/make_golden_seq2seq.py` computed the expected numbers.
 
 use crate::support::{Cpu, Device, Golden, Gradients, RELATIVE, assert_close, testdata};
 use melm_nn::dropout::{Dropout, DropoutRates};
@@ -12,11 +12,11 @@ use melm_nn::seq2seq::{
 const KINDS: [&str; 2] = ["mbart", "mbart50"];
 const LONGEST: usize = 14;
 const LANGUAGE: u32 = 37;
-/// Beams, penalty, stopping, and the pieces forced first and last.
-type Kind = (usize, f64, EarlyStopping, Option<u32>, Option<u32>);
+/// Beams, length penalty, early stopping, and the pieces forced first and last.
+type Search = (usize, f64, EarlyStopping, Option<u32>, Option<u32>);
 
-/// As in the script.
-const SEARCHES: [Kind; 6] = [
+/// The searches of the script that computed the expected numbers.
+const SEARCHES: [Search; 6] = [
     (1, 1.0, EarlyStopping::Heuristic, None, None),
     (4, 1.0, EarlyStopping::Heuristic, None, None),
     (4, 1.0, EarlyStopping::WhenFull, Some(LANGUAGE), Some(2)),
@@ -65,7 +65,7 @@ fn gradient(model: &Seq2Seq, gradients: &Gradients, name: &str) -> Vec<f32> {
 
 #[test]
 #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
-fn loss_and_every_gradient_equal_transformers_on_every_instruction_set() {
+fn loss_and_gradients_equal_transformers_on_every_instruction_set() {
     let golden = golden();
     let kinds = [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar];
     for isa in kinds.into_iter().filter_map(Isa::from_kind) {
@@ -87,7 +87,7 @@ fn loss_and_every_gradient_equal_transformers_on_every_instruction_set() {
             for name in golden.under(&prefix) {
                 let wanted = golden.floats(&format!("{prefix}{name}"));
                 let found = gradient(&model, &gradients, name);
-                // The exact gradient of a key's bias is zero: rounding is compared with its weight's.
+                // The exact gradient of a key's bias is zero, so the rounding error is compared with the gradient of its weight.
                 if name.ends_with("k_proj.bias") {
                     let weight =
                         golden.floats(&format!("{prefix}{}", name.replace("bias", "weight")));
@@ -104,7 +104,7 @@ fn loss_and_every_gradient_equal_transformers_on_every_instruction_set() {
 }
 
 #[test]
-fn four_steps_of_adam_equal_torchs_with_clipping() {
+fn four_clipped_steps_of_adam_equal_torch() {
     let (golden, device) = (golden(), Device::cpu(2));
     for kind in KINDS {
         let mut model = open(kind);
@@ -116,7 +116,7 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
             gradients.clear();
             let pairs = pairs(&golden, index);
             let n: usize = pairs.iter().map(|(_, target)| target.len()).sum();
-            // Micro-batches of one: their gradients add up to the batch's.
+            // Micro-batches of one sentence, whose gradients add up to that of the batch.
             for pair in &pairs {
                 let (batch, _) = batch(std::slice::from_ref(pair));
                 let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);
@@ -135,7 +135,7 @@ fn four_steps_of_adam_equal_torchs_with_clipping() {
 }
 
 #[test]
-fn every_search_finds_what_generate_finds() {
+fn beam_searches_equal_generate() {
     let (golden, device) = (golden(), Device::cpu(2));
     for kind in KINDS {
         let model = open(kind);
@@ -143,7 +143,7 @@ fn every_search_finds_what_generate_finds() {
             SEARCHES.into_iter().enumerate()
         {
             let beams = BeamSearch { n_beams, length_penalty, stopping };
-            let frame = GenerationConfig {
+            let generation = GenerationConfig {
                 start: 2,
                 forced_first: first,
                 forced_last: last,
@@ -152,7 +152,7 @@ fn every_search_finds_what_generate_finds() {
             for at in 0..3 {
                 let name = |part: &str| format!("{kind}.search{index}.{at}.{part}");
                 let source = golden.integers(&format!("source{at}"));
-                let found = model.search(&device, source, &frame, &beams).unwrap();
+                let found = model.search(&device, source, &generation, &beams).unwrap();
                 let pieces = &found[0].pieces;
                 assert_eq!(pieces, golden.integers(&name("pieces")), "{kind} {index} {at}");
                 if n_beams > 1 {
@@ -167,7 +167,7 @@ fn every_search_finds_what_generate_finds() {
 }
 
 #[test]
-fn what_is_drawn_is_what_transformers_logits_give_for_the_same_numbers() {
+fn samples_equal_those_from_the_logits_of_transformers() {
     let (golden, device) = (golden(), Device::cpu(2));
     for kind in KINDS {
         let model = open(kind);
@@ -175,16 +175,17 @@ fn what_is_drawn_is_what_transformers_logits_give_for_the_same_numbers() {
         for at in 0..3 {
             sources.push(golden.integers(&format!("source{at}")), at);
         }
-        let frame =
+        let generation =
             GenerationConfig { start: 2, forced_first: None, forced_last: None, longest: LONGEST };
         for (index, temperature) in [1.0, 0.6].into_iter().enumerate() {
             let name = |at: usize, part: &str| format!("{kind}.draw{index}.{at}.{part}");
             let mut n_drawn = [0; 3];
-            let mut share = |at: usize| {
+            let mut next_uniform = |at: usize| {
                 n_drawn[at] += 1;
                 f64::from(golden.floats(&name(at, "shares"))[n_drawn[at] - 1])
             };
-            let written = model.sample(&device, &sources, &frame, temperature, &mut share);
+            let written =
+                model.sample(&device, &sources, &generation, temperature, &mut next_uniform);
             for (at, written) in written.unwrap().into_iter().enumerate() {
                 let wanted = golden.integers(&name(at, "pieces"));
                 let wanted = (wanted.last() == Some(&2)).then(|| wanted.to_vec());
@@ -195,7 +196,7 @@ fn what_is_drawn_is_what_transformers_logits_give_for_the_same_numbers() {
 }
 
 #[test]
-fn dropout_is_drawn_by_the_sentence_and_its_gradient_is_the_difference_quotient() {
+fn dropout_depends_on_the_sentence_and_its_gradient_equals_the_difference_quotient() {
     let (golden, device) = (golden(), Device::cpu(2));
     let mut model = open("mbart50");
     let pairs = pairs(&golden, 0);
@@ -240,7 +241,7 @@ fn dropout_is_drawn_by_the_sentence_and_its_gradient_is_the_difference_quotient(
 }
 
 #[test]
-fn a_saved_model_is_the_model() {
+fn a_saved_model_has_the_same_loss() {
     let (dir, golden, device) = (tempfile::tempdir().unwrap(), golden(), Device::cpu(1));
     let model = open("mbart50");
     model.save(dir.path()).unwrap();
@@ -254,7 +255,7 @@ fn a_saved_model_is_the_model() {
 }
 
 #[test]
-fn added_pieces_have_rows_of_their_own_and_a_foreign_model_is_refused() {
+fn added_pieces_get_rows_and_another_architecture_is_an_error() {
     let stored = open("mbart");
     let dir = testdata("../seq2seq/mbart");
     let more = Seq2Seq::open(&dir, 3, 9).unwrap();

@@ -1,4 +1,4 @@
-//! Reading golden files, and comparing.
+//! Reads golden files and compares numbers with them.
 
 use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape};
 use melm_nn::weights::Checkpoint;
@@ -9,14 +9,14 @@ use std::path::{Path, PathBuf};
 pub(crate) use melm_nn::device::{Cpu, Device};
 pub(crate) use melm_nn::gradients::Gradients;
 
-/// The tolerance of the whole suite.
+/// The relative tolerance of the whole suite.
 pub(crate) const RELATIVE: f32 = 1e-4;
 
 pub(crate) fn testdata(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/nn").join(path)
 }
 
-/// A golden file: numbers by name.
+/// A golden file: expected numbers by name.
 pub(crate) struct Golden {
     floats: BTreeMap<String, Vec<f32>>,
     integers: BTreeMap<String, Vec<u32>>,
@@ -45,7 +45,7 @@ impl Golden {
         self.integers.get(name).unwrap_or_else(|| panic!("no `{name}`"))
     }
 
-    /// Names that start with `prefix`, without it.
+    /// The names that start with `prefix`, without the prefix.
     pub(crate) fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         self.floats.keys().filter_map(move |name| name.strip_prefix(prefix))
     }
@@ -65,7 +65,7 @@ impl Golden {
     }
 }
 
-/// A model with everything a step needs.
+/// A model with everything that a training step needs.
 pub(crate) struct Bench {
     pub(crate) device: Device,
     pub(crate) model: MaskedLm,
@@ -76,16 +76,16 @@ pub(crate) struct Bench {
 impl Bench {
     pub(crate) fn open(name: &str, device: impl Into<Device>) -> Self {
         let model = MaskedLm::open(&Checkpoint::open(&testdata(name)).unwrap(), 0, 0).unwrap();
-        Self::of(model, device)
+        Self::new(model, device)
     }
 
-    pub(crate) fn of(model: MaskedLm, device: impl Into<Device>) -> Self {
+    pub(crate) fn new(model: MaskedLm, device: impl Into<Device>) -> Self {
         let tape = MaskedLmTape::for_training(model.config());
         let gradients = Gradients::new(model.parameters()).unwrap();
         Self { device: device.into(), model, tape, gradients }
     }
 
-    /// One micro-batch; returns the mean loss.
+    /// Accumulates one micro-batch. Returns the mean loss.
     pub(crate) fn accumulate(
         &mut self,
         batch: &MaskedBatch,
@@ -97,7 +97,7 @@ impl Bench {
         sum / batch.positions.len() as f64
     }
 
-    /// The gradient of a tensor, the table's written out.
+    /// The gradient of a tensor. The gradient of the table is expanded.
     pub(crate) fn gradient(&mut self, name: &str) -> Vec<f32> {
         let table = self.gradients.fetch(&self.device, self.model.parameters()).unwrap();
         if name == melm_nn::params::TABLE {
@@ -114,25 +114,25 @@ pub(crate) fn largest(values: &[f32]) -> f32 {
     values.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
-/// The length of the difference, of that of `wanted`.
-pub(crate) fn off_by(found: &[f32], wanted: &[f32]) -> f32 {
+/// The norm of the difference, relative to the norm of `wanted`.
+pub(crate) fn relative_error(found: &[f32], wanted: &[f32]) -> f32 {
     let length = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
     let error = length(&mut found.iter().zip(wanted).map(|(a, b)| a - b));
     error / length(&mut wanted.iter().copied())
 }
 
-/// Holds every element to `relative` of the largest of `wanted`; at a tolerance that bf16 needs, the length of the
-/// difference to that of `wanted`.
+/// Asserts that every element is within `relative` times the largest element of `wanted`. With the larger tolerance of
+/// bf16, asserts that the norm of the difference is within `relative` times the norm of `wanted`.
 pub(crate) fn assert_close(what: &str, found: &[f32], wanted: &[f32], relative: f32) {
     assert_eq!(found.len(), wanted.len(), "{what}");
     if relative > 100.0 * RELATIVE {
-        let error = off_by(found, wanted);
+        let error = relative_error(found, wanted);
         assert!(error <= relative, "{what}: off by {error:.1e}");
         return;
     }
     let scale = largest(wanted);
     for (index, (found, wanted)) in found.iter().zip(wanted).enumerate() {
-        // Written so that a NaN fails.
+        // The comparison is written so that NaN fails.
         let is_close = (found - wanted).abs() <= relative * scale;
         assert!(is_close, "{what}[{index}]: {found}, expected {wanted} (largest {scale})");
     }

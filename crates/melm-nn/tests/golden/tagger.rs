@@ -1,4 +1,4 @@
-//! The tagger held to transformers and pytorch-crf; `tools/make_golden_tagger.py` made the numbers.
+//! Compares the tagger with transformers and pytorch-crf. `tools/make_golden_tagger.py` computed the expected numbers.
 
 use crate::support::{Cpu, Device, Golden, Gradients, RELATIVE, assert_close, largest, testdata};
 use crate::tiny::is_exactly_zero;
@@ -30,7 +30,7 @@ fn batch(golden: &Golden, index: usize) -> TaggedBatch {
     batch
 }
 
-/// A tagger with everything a step needs.
+/// A tagger with everything that a training step needs.
 pub(crate) struct TaggerBench {
     pub(crate) device: Device,
     pub(crate) model: Tagger,
@@ -39,7 +39,7 @@ pub(crate) struct TaggerBench {
 }
 
 impl TaggerBench {
-    pub(crate) fn of(model: Tagger, device: impl Into<Device>) -> Self {
+    pub(crate) fn new(model: Tagger, device: impl Into<Device>) -> Self {
         let tape = TaggerTape::for_training(model.config());
         let gradients = Gradients::new(model.parameters()).unwrap();
         Self { device: device.into(), model, tape, gradients }
@@ -49,17 +49,17 @@ impl TaggerBench {
         let checkpoint = Checkpoint::open(&testdata("../tagger/model")).unwrap();
         let settings =
             TaggerSettings { kind, ..TaggerSettings::from_checkpoint(&checkpoint).unwrap() };
-        // Everything is stored, so the seed must not matter.
-        Self::of(Tagger::open(&checkpoint, settings, 99).unwrap(), device)
+        // All tensors are stored, so the seed must not matter.
+        Self::new(Tagger::open(&checkpoint, settings, 99).unwrap(), device)
     }
 
-    /// One micro-batch; returns the sum of the losses.
+    /// Accumulates one micro-batch. Returns the sum of the losses.
     pub(crate) fn accumulate(&mut self, batch: &TaggedBatch, weight: f32, dropout: Dropout) -> f64 {
         let Self { device, model, tape, gradients } = self;
         model.accumulate(device, batch, weight, dropout, tape, gradients).unwrap()
     }
 
-    /// One micro-batch as torch's mean over tokens or sentences; returns that mean.
+    /// Accumulates one micro-batch with the mean over tokens or sentences, as torch does. Returns that mean.
     fn mean(&mut self, batch: &TaggedBatch) -> f32 {
         let n = match self.model.settings().kind {
             HeadKind::Linear => batch.n_tokens(),
@@ -71,7 +71,7 @@ impl TaggerBench {
         mean
     }
 
-    /// The gradient of a tensor, the table's written out.
+    /// The gradient of a tensor. The gradient of the table is expanded.
     pub(crate) fn gradient(&mut self, name: &str) -> Vec<f32> {
         let table = self.gradients.fetch(&self.device, self.model.parameters()).unwrap();
         if name == TABLE {
@@ -106,7 +106,7 @@ fn check_gradients(name: &str, kind: HeadKind, device: Device, relative: f32) {
 }
 
 #[test]
-fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
+fn loss_and_gradients_equal_torch_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         for (name, head) in KINDS {
@@ -116,11 +116,11 @@ fn loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
 }
 
 #[test]
-fn emissions_and_best_tags_equal_torchs() {
+fn emissions_and_best_tags_equal_torch() {
     check_emissions(&|| Device::cpu(2), RELATIVE);
 }
 
-/// Everything of this file, on some device.
+/// Runs all checks of this file on a device.
 pub(crate) fn check_all(device: &dyn Fn() -> Device, relative: f32) {
     for (name, kind) in KINDS {
         check_gradients(name, kind, device(), relative);
@@ -151,7 +151,7 @@ fn check_emissions(device: &dyn Fn() -> Device, relative: f32) {
 }
 
 #[test]
-fn clipped_steps_of_adamw_equal_torchs() {
+fn clipped_steps_of_adamw_equal_torch() {
     check_steps(&|| Device::cpu(2), RELATIVE);
 }
 

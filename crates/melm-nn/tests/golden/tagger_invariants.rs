@@ -1,4 +1,4 @@
-//! What must hold for a tagger whatever the numbers are.
+//! Invariants of the tagger that hold for any parameters.
 
 use crate::support::{Cpu, Device, RELATIVE, assert_close};
 use crate::tagger::TaggerBench;
@@ -27,12 +27,12 @@ fn config() -> Config {
     }
 }
 
-/// O, B, I: an I needs a B or an I before it.
+/// Tags O, B, I. An I must follow a B or an I.
 fn allowed() -> AllowedTransitions {
     AllowedTransitions::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2)))
 }
 
-/// Sentences of several lengths, tags that are allowed; keys say which sentence it is.
+/// Sentences of several lengths with allowed tags, given by their keys in this order.
 pub(crate) fn batch(order: &[u64]) -> TaggedBatch {
     let mut batch = TaggedBatch::default();
     for key in order {
@@ -47,19 +47,19 @@ pub(crate) fn batch(order: &[u64]) -> TaggedBatch {
     batch
 }
 
-/// A chain under the constraint of its scheme.
+/// A CRF with allowed transitions.
 pub(crate) fn constrained(device: Device) -> TaggerBench {
     bench(HeadKind::Crf, Some(allowed()), device)
 }
 
-/// A tagger with weights large enough that differences rise above rounding, the CRF's included.
+/// A tagger with weights so large that differences of the loss are larger than rounding errors.
 fn bench(
     kind: HeadKind,
     allowed: Option<AllowedTransitions>,
     device: impl Into<Device>,
 ) -> TaggerBench {
     let settings = TaggerSettings { n_tags: 3, kind, allowed };
-    let mut bench = TaggerBench::of(Tagger::random(&config(), settings, 5).unwrap(), device);
+    let mut bench = TaggerBench::new(Tagger::random(&config(), settings, 5).unwrap(), device);
     for name in bench.names() {
         let values = bench.model.parameters_mut().get_mut(&name).unwrap();
         for (index, value) in (0_u8..).zip(values.iter_mut().take(9)) {
@@ -76,7 +76,7 @@ fn bench(
     bench
 }
 
-/// Two steps with dropout, clipping and micro-batches; every parameter's bits.
+/// Trains for two steps with dropout, clipping and micro-batches. Returns the bits of every parameter.
 fn trained(kind: HeadKind, cpu: Cpu) -> Vec<u32> {
     let mut bench = bench(kind, Some(allowed()), cpu);
     let settings =
@@ -96,7 +96,7 @@ fn trained(kind: HeadKind, cpu: Cpu) -> Vec<u32> {
 }
 
 #[test]
-fn one_two_and_five_threads_train_a_tagger_to_the_same_bytes() {
+fn training_gives_the_same_bits_with_one_two_and_five_threads() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         for head in KINDS {
@@ -107,16 +107,16 @@ fn one_two_and_five_threads_train_a_tagger_to_the_same_bytes() {
     }
 }
 
-/// With dropout and constraints no library can be asked: differences of the loss can, through the whole model.
+/// No library has the same dropout and constraints, so gradients are compared with difference quotients of the loss.
 #[test]
-fn a_taggers_gradients_under_dropout_are_difference_quotients() {
+fn gradients_with_dropout_equal_difference_quotients() {
     let (dropout, batch) = (Dropout::new(&config(), 2, 2), batch(&[3, 1, 6]));
     for (kind, allowed) in [(KINDS[0], None), (KINDS[1], None), (KINDS[1], Some(allowed()))] {
         let mut base = bench(kind, allowed.clone(), Cpu::new(2));
         base.accumulate(&batch, 1.0, dropout);
         for name in base.names().iter().filter(|name| !is_exactly_zero(name)) {
             let gradient = base.gradient(name);
-            // Along the gradient's sign: the slope is the sum of its magnitudes.
+            // The step follows the sign of the gradient, so the slope is the sum of the magnitudes.
             let slope: f64 = gradient.iter().map(|g| f64::from(g.abs())).sum();
             assert!(slope > 1e-3, "{name}: {slope}");
             #[expect(clippy::cast_possible_truncation, reason = "a step need not be exact")]
@@ -137,7 +137,7 @@ fn a_taggers_gradients_under_dropout_are_difference_quotients() {
 }
 
 #[test]
-fn the_classifiers_rate_drops_rows_before_it_and_nothing_else() {
+fn classifier_dropout_changes_only_the_inputs_of_the_classifier() {
     let mut config = Config { hidden_dropout: 0.0, attention_dropout: 0.0, ..config() };
     let batch = batch(&[1, 2]);
     let mut losses = Vec::new();
@@ -155,7 +155,7 @@ fn the_classifiers_rate_drops_rows_before_it_and_nothing_else() {
 }
 
 #[test]
-fn a_crf_at_zero_is_the_linear_head() {
+fn a_crf_with_zero_scores_equals_the_linear_head() {
     let batch = batch(&[1, 2, 5]);
     let mut benches = KINDS.map(|kind| bench(kind, None, Cpu::new(2)));
     for name in ["crf.start_transitions", "crf.transitions", "crf.end_transitions"] {
@@ -186,7 +186,7 @@ fn micro_batches_add_up_to_the_batch() {
 }
 
 #[test]
-fn a_frozen_table_stays_and_the_rest_learns() {
+fn a_frozen_table_stays_and_the_other_parameters_change() {
     for kind in KINDS {
         let mut bench = bench(kind, None, Cpu::new(2));
         assert_eq!(bench.model.parameters_mut().freeze(|name| name == TABLE), 1);
@@ -207,10 +207,10 @@ fn a_frozen_table_stays_and_the_rest_learns() {
 }
 
 #[test]
-fn decoding_keeps_to_what_is_allowed_and_probabilities_add_up() {
+fn decoded_tags_are_allowed_and_probabilities_sum_to_one() {
     for kind in KINDS {
         let mut bench = bench(kind, Some(allowed()), Cpu::new(1));
-        // Every token on its own would be an I.
+        // Without constraints every token would be an I.
         let emissions = [0.0, -1.0, 5.0].repeat(4);
         let mut out = Tagging::default();
         bench.model.decode(&emissions, &mut bench.tape, &mut out).unwrap();
@@ -224,7 +224,7 @@ fn decoding_keeps_to_what_is_allowed_and_probabilities_add_up() {
 }
 
 #[test]
-fn a_saved_tagger_opens_as_it_was() {
+fn a_saved_tagger_opens_unchanged() {
     for kind in KINDS {
         let bench = bench(kind, None, Cpu::new(1));
         let folder = tempfile::tempdir().unwrap();
@@ -252,7 +252,7 @@ fn a_saved_tagger_opens_as_it_was() {
 }
 
 #[test]
-fn what_the_tagger_has_no_place_for_is_refused_and_leaves_no_gradient() {
+fn batches_that_do_not_fit_are_errors_and_leave_no_gradient() {
     let mut bench = bench(HeadKind::Crf, Some(allowed()), Cpu::new(1));
     for (pieces, firsts, tags) in [
         (vec![101], vec![0], vec![0]),

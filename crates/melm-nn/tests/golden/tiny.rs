@@ -1,4 +1,4 @@
-//! One batch on tiny random models: hidden states, logits, loss, every gradient.
+//! Compares tiny random models with torch: hidden states, logits, loss and all gradients of one batch.
 
 use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, assert_close, largest};
 use melm_nn::dropout::Dropout;
@@ -7,7 +7,8 @@ use melm_nn::mlm::Predictions;
 
 pub(crate) const MODELS: [&str; 2] = ["odd", "deep"];
 
-/// Adding a constant to every key changes no attention: the exact gradient is zero, what is left is rounding.
+/// Returns true for the biases of keys. Adding a constant to every key changes no attention, so their exact gradient is
+/// zero, and the computed gradient is rounding error.
 pub(crate) fn is_exactly_zero(name: &str) -> bool {
     name.ends_with("attention.self.key.bias")
 }
@@ -57,7 +58,7 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
     assert_eq!(n_checked, bench.model.parameters().list().len());
 }
 
-/// All gradients of each of ten batches.
+/// The gradients of each of ten batches, all parameters in one vector.
 pub(crate) fn gradients(name: &str, device: Device) -> Vec<Vec<f32>> {
     let golden = Golden::read(&format!("{name}.safetensors"));
     let mut bench = Bench::open(name, device);
@@ -72,7 +73,7 @@ pub(crate) fn gradients(name: &str, device: Device) -> Vec<Vec<f32>> {
 }
 
 #[test]
-fn hidden_states_loss_and_every_gradient_equal_torchs_on_every_instruction_set() {
+fn hidden_states_loss_and_gradients_equal_torch_on_every_instruction_set() {
     for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         for name in MODELS {
@@ -81,9 +82,9 @@ fn hidden_states_loss_and_every_gradient_equal_torchs_on_every_instruction_set()
     }
 }
 
-/// All candidates of a small vocabulary: their log-probabilities against the log-softmax of torch's logits.
+/// Compares the log-probabilities of a whole small vocabulary with the log-softmax of torch's logits.
 #[test]
-fn all_candidates_carry_torchs_log_softmax_in_its_order() {
+fn candidates_have_the_log_softmax_of_torch() {
     check_candidates(|| Device::cpu(2), RELATIVE);
 }
 

@@ -176,13 +176,8 @@ impl Config {
 
     /// Returns the rate of dropout before the linear layer of a tagger: `classifier_dropout` if it is set, else the rate of
     /// hidden rows, as in Hugging Face.
-    pub fn classifier_dropout(&self) -> f32 {
+    pub(crate) fn classifier_dropout(&self) -> f32 {
         self.extra.get("classifier_dropout").and_then(rate_of).unwrap_or(self.hidden_dropout)
-    }
-
-    /// Returns the width of one attention head.
-    pub fn head_size(&self) -> usize {
-        self.hidden_size / self.n_heads
     }
 
     fn check_relations(&self, path: &Path) -> Result<(), Error> {

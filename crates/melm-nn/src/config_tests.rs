@@ -24,8 +24,8 @@ fn with(key: &str, value: &str) -> Result<Config, Error> {
 fn the_keys_of_xlm_r_base_are_read() {
     let config = parse(BASE).unwrap();
     assert_eq!(
-        (config.vocab_size, config.n_layers, config.n_heads, config.head_size()),
-        (250_002, 12, 12, 64)
+        (config.vocab_size, config.hidden_size, config.n_layers, config.n_heads),
+        (250_002, 768, 12, 12)
     );
     assert!(
         (config.hidden_dropout - 0.2).abs() < 1e-7 && (config.layer_norm_eps - 1e-5).abs() < 1e-12

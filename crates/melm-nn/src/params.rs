@@ -115,7 +115,7 @@ impl Parameters {
     ///
     /// # Errors
     /// [`Error::NoParameter`] if no tensor has this name.
-    pub fn find(&self, name: &str) -> Result<&Parameter, Error> {
+    pub(crate) fn find(&self, name: &str) -> Result<&Parameter, Error> {
         let index =
             self.by_name.get(name).ok_or_else(|| Error::NoParameter { name: name.to_owned() })?;
         Ok(&self.list[*index])

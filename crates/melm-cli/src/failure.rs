@@ -58,8 +58,8 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage { .. }
-            | Failure::Experiment(melm_eval::Error::Grid { .. })
             | Failure::Method(melm::Error::UnknownKey { .. } | melm::Error::Setting { .. }) => 2,
+            Failure::Experiment(error) if error.is_usage() => 2,
             Failure::Method(melm::Error::Interrupted) | Failure::Lost(_) => INTERRUPTED,
             _ => 1,
         }

@@ -1,20 +1,20 @@
-//! One tagger of the grid.
+//! One tagger of a grid.
 
 use std::fmt;
 
+use melm::training::Budget;
 use serde::{Deserialize, Serialize};
 
-use super::System;
-use melm::training::Budget;
+use crate::System;
 
-/// The coordinates of one tagger.
+/// The coordinates of one tagger in a grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// What it learns from: a language, or several joined by `+`.
+    /// The language it learns from, or several joined by `+`.
     pub language: String,
-    /// Sentences of gold a language.
+    /// The number of gold sentences for each language.
     pub size: usize,
-    /// Which draw of so many sentences: the seed of `melm sample`.
+    /// The draw of these sentences: the seed of `melm sample`.
     pub draw: u64,
     /// The seed of everything random after the draw.
     pub seed: u64,
@@ -22,23 +22,32 @@ pub struct Cell {
     pub method: System,
     /// How long it is trained.
     pub budget: Budget,
-    /// Which settings of the grid.
+    /// The name of its settings in the grid.
     pub variant: String,
 }
 
 impl Cell {
+    /// The names of the coordinates, as `--only` takes them.
+    pub const COORDINATES: [&'static str; 7] =
+        ["language", "size", "draw", "seed", "method", "budget", "variant"];
+
     /// The languages it learns from.
     pub fn languages(&self) -> impl Iterator<Item = &str> {
         self.language.split('+')
     }
 
-    /// Whether both learn from the same gold with the same seed, and can share their judge.
-    pub(crate) fn is_beside(&self, other: &Self) -> bool {
+    /// Returns true if it learns from several languages.
+    pub fn is_multilingual(&self) -> bool {
+        self.language.contains('+')
+    }
+
+    /// Returns true if both cells learn from the same gold with the same seed, so that they can share their judge.
+    pub(crate) fn shares_gold_with(&self, other: &Self) -> bool {
         (&self.language, self.size, self.draw, self.seed)
             == (&other.language, other.size, other.draw, other.seed)
     }
 
-    /// The value of a coordinate by its name.
+    /// Returns the value of a coordinate as text, or `None` if there is no coordinate of that name.
     pub fn coordinate(&self, name: &str) -> Option<String> {
         Some(match name {
             "language" => self.language.clone(),

@@ -1,63 +1,96 @@
-//! The labelled sentences of a grid, and the draws of them.
+//! The labelled sentences of a grid, and the draws that cells learn from.
 
 use std::collections::BTreeMap;
 
+use melm::files::Fingerprint;
+use melm::random::Seed;
+use melm::sample::draw;
 use melm_text::{Corpus, EntityTypes, Sentence, Tag};
 
 use crate::Error;
-use melm::random::Seed;
-use melm::sample::draw;
 
-/// A file that was read, and what stands for its content.
-pub struct Split {
-    /// Its sentences.
-    pub corpus: Corpus,
-    /// The fingerprint of everything that decides what was read.
-    pub fingerprint: String,
+/// A corpus and its fingerprint.
+pub struct Dataset {
+    corpus: Corpus,
+    fingerprint: String,
 }
 
-/// The data of one language. Without a test set nothing can be scored on it.
-pub struct Language {
-    /// What is drawn from.
-    pub train: Split,
-    /// What chooses the best epoch, cut as the training set is; without it the last is kept.
-    pub dev: Option<Split>,
-    /// What is scored at the end.
-    pub test: Option<Split>,
+impl Dataset {
+    /// Takes a corpus and computes its fingerprint: the SHA-256 of its scheme, tokens and tags.
+    pub fn new(corpus: Corpus) -> Self {
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.add(corpus.scheme().to_string().as_bytes());
+        for sentence in corpus.sentences() {
+            fingerprint.add(&(sentence.tokens().len() as u64).to_le_bytes());
+            for (token, tag) in sentence.tokens().iter().zip(sentence.tags()) {
+                fingerprint.add(AsRef::<str>::as_ref(token).as_bytes());
+                fingerprint.add(corpus.types().spell(*tag, corpus.scheme()).to_string().as_bytes());
+            }
+        }
+        Self { corpus, fingerprint: fingerprint.finish() }
+    }
+
+    /// The sentences.
+    pub fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
+    /// The fingerprint, in hexadecimal. Corpora with the same scheme, tokens and tags have the same fingerprint.
+    pub fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
 }
 
-/// All languages by their names.
-pub type Languages = BTreeMap<String, Language>;
+/// The data of one language.
+pub struct LanguageData {
+    /// The sentences that training sets are drawn from.
+    pub train: Dataset,
+    /// The sentences that choose the best epoch, drawn like the training set. Without them the last epoch is kept.
+    pub dev: Option<Dataset>,
+    /// The sentences that taggers are scored on. Without them no tagger is scored on this language.
+    pub test: Option<Dataset>,
+}
+
+/// The data of all languages, by name.
+pub type Languages = BTreeMap<String, LanguageData>;
+
+/// Returns the training sets of all languages as one corpus, in which each sentence knows its language.
+pub fn joined_training_sets(languages: &Languages) -> Corpus {
+    let corpora = languages.iter().map(|(code, one)| (code.as_str(), one.train.corpus()));
+    Corpus::from_languages(corpora)
+}
 
 /// The gold of a cell.
-pub(crate) struct Drawn {
+pub(crate) struct Draw {
     pub(crate) train: Corpus,
     pub(crate) dev: Option<Corpus>,
-    /// As much gold again that is not in `train`.
+    /// As many sentences again that are not in `train`.
     pub(crate) extra: Corpus,
 }
 
-impl Drawn {
-    /// Draw `number` of `size` sentences of each language, train and dev alike (section 4.1). Of several, sentences know
-    /// theirs.
+impl Draw {
+    /// Draws `size` sentences of each language, from train and dev alike (section 4.1). `number` is the seed of the draw.
+    ///
+    /// If there are several languages, each sentence knows its language. Fails if the languages have different schemes.
     pub(crate) fn new<'d>(
-        languages: impl Iterator<Item = (&'d str, &'d Language)>,
-        (size, number): (usize, u64),
+        languages: impl Iterator<Item = (&'d str, &'d LanguageData)>,
+        size: usize,
+        number: u64,
     ) -> Result<Self, Error> {
         let cut = |corpus: &Corpus| {
-            let drawn = draw(corpus.sentences().len(), size, Seed(number));
-            subset(corpus, &drawn)
+            let positions = draw(corpus.sentences().len(), size, Seed(number));
+            subset(corpus, &positions)
         };
         let (mut train, mut dev, mut extra) = (Vec::new(), Vec::new(), Vec::new());
         let mut codes = Vec::new();
         for (code, language) in languages {
             codes.push(code);
-            train.push(cut(&language.train.corpus));
-            extra.push(beyond(&language.train.corpus, (size, number)));
-            dev.extend(language.dev.as_ref().map(|dev| cut(&dev.corpus)));
+            train.push(cut(language.train.corpus()));
+            extra.push(extra_sentences(language.train.corpus(), size, number));
+            dev.extend(language.dev.as_ref().map(|dev| cut(dev.corpus())));
         }
         let join = |parts: &[Corpus]| match codes.len() {
-            1 => gathered(parts),
+            1 => concatenate(parts),
             _ => Ok(Corpus::from_languages(codes.iter().copied().zip(parts))),
         };
         let dev = (!dev.is_empty()).then(|| join(&dev)).transpose()?;
@@ -65,8 +98,8 @@ impl Drawn {
     }
 }
 
-/// The sentences that a draw of twice the size has more: draws are nested.
-fn beyond(corpus: &Corpus, (size, number): (usize, u64)) -> Corpus {
+/// Returns the sentences of a draw of twice the size that are not in the draw itself. Draws are nested.
+fn extra_sentences(corpus: &Corpus, size: usize, number: u64) -> Corpus {
     let n = corpus.sentences().len();
     let own = draw(n, size, Seed(number));
     let mut more = draw(n, 2 * size, Seed(number));
@@ -74,36 +107,37 @@ fn beyond(corpus: &Corpus, (size, number): (usize, u64)) -> Corpus {
     subset(corpus, &more)
 }
 
-/// The corpus that a file of these sentences would be read as: it has only the entity types that occur, in the order in
-/// which they do.
-pub fn subset(corpus: &Corpus, positions: &[usize]) -> Corpus {
+/// Returns the corpus that a file of these sentences would be read as. It has only the entity types that occur, in the
+/// order in which they first occur.
+pub(crate) fn subset(corpus: &Corpus, positions: &[usize]) -> Corpus {
     let sentences = positions.iter().map(|at| &corpus.sentences()[*at]);
     let mut types = EntityTypes::default();
-    let sentences = sentences.map(|sentence| retyped(sentence, corpus.types(), &mut types));
+    let sentences = sentences.map(|sentence| retype(sentence, corpus.types(), &mut types));
     let sentences = sentences.collect();
     Corpus::new(types, corpus.scheme(), sentences).expect("sentences of one scheme")
 }
 
-/// Corpora one after the other. They have to be in one scheme.
+/// Puts corpora one after the other. Fails if they have different schemes.
 ///
 /// # Panics
-/// If there is none.
-pub fn gathered(corpora: &[Corpus]) -> Result<Corpus, Error> {
+/// If `corpora` is empty.
+pub(crate) fn concatenate(corpora: &[Corpus]) -> Result<Corpus, Error> {
     let mut types = EntityTypes::default();
-    let scheme = corpora.first().expect("there is something to gather").scheme();
-    let all = corpora.iter().flat_map(|c| c.sentences().iter().map(move |s| (s, c.types())));
-    let all = all.map(|(sentence, from)| retyped(sentence, from, &mut types)).collect();
+    let scheme = corpora.first().expect("at least one corpus").scheme();
     if let Some(other) = corpora.iter().map(Corpus::scheme).find(|other| *other != scheme) {
         return Err(Error::Schemes { one: scheme, other });
     }
+    let all = corpora.iter().flat_map(|c| c.sentences().iter().map(move |s| (s, c.types())));
+    let all = all.map(|(sentence, from)| retype(sentence, from, &mut types)).collect();
     Ok(Corpus::new(types, scheme, all).expect("sentences of one scheme"))
 }
 
-fn retyped(sentence: &Sentence, from: &EntityTypes, types: &mut EntityTypes) -> Sentence {
-    let retype = |tag: &Tag| match *tag {
+/// Copies a sentence, with its entity types looked up in, or added to, another table.
+fn retype(sentence: &Sentence, from: &EntityTypes, types: &mut EntityTypes) -> Sentence {
+    let retyped = |tag: &Tag| match *tag {
         Tag::Outside => Tag::Outside,
         Tag::In(part, entity_type) => Tag::In(part, types.intern(from.name(entity_type))),
     };
-    let tags = sentence.tags().iter().map(retype).collect();
+    let tags = sentence.tags().iter().map(retyped).collect();
     Sentence::new(sentence.tokens().to_vec(), tags).expect("as many tags as before")
 }

@@ -18,6 +18,108 @@ pub enum Error {
         /// The mistake.
         message: String,
     },
+    /// The variants of a grid differ in something that one run cannot vary.
+    #[error(
+        "the variants of `{name}` have different {what}; run each in a folder of its own, with `{option}`"
+    )]
+    Variants {
+        /// The grid's file.
+        name: String,
+        /// What differs.
+        what: &'static str,
+        /// The option of `melm reproduce` that sets it.
+        option: &'static str,
+    },
+    /// The plan of a grid names a pretrained encoder-decoder, which grids do not support.
+    #[error(
+        "`{name}` names the model `{model}` for MulDA; grids run MulDA without pretraining: leave `model.seq2seq` out"
+    )]
+    Seq2Seq {
+        /// The grid's file.
+        name: String,
+        /// The model.
+        model: String,
+    },
+    /// A filter of cells has a value that no cell has.
+    #[error(
+        "no cell has the {coordinate} `{value}`: there are `{known}`; see `--only` in `melm reproduce --help`"
+    )]
+    FilterValue {
+        /// The coordinate.
+        coordinate: String,
+        /// The value.
+        value: String,
+        /// The values that cells have.
+        known: String,
+    },
+    /// No cell passes all filters.
+    #[error("no cell of the grid passes `--only`; list the cells of the grid with `--dry-run`")]
+    NoCells,
+    /// No line of a ledger passes all filters.
+    #[error("no line of the ledger passes `--only`; leave it out to see all lines")]
+    NoLines,
+    /// A folder has no ledger, or an empty one.
+    #[error(
+        "there is no ledger in `{dir}`, or it is empty; name the folder of a run with `-o DIR`, or run the grid without `--table-only`"
+    )]
+    NoLedger {
+        /// The folder.
+        dir: PathBuf,
+    },
+    /// A table would stay empty.
+    #[error("{message}; {hint}")]
+    EmptyTable {
+        /// Why the table would be empty.
+        message: &'static str,
+        /// What to change.
+        hint: &'static str,
+    },
+    /// A grid has no data folder.
+    #[error(
+        "the grid `{name}` needs data; name its folder with `--data DIR`, or try `--smoke` on the shipped example"
+    )]
+    NoDataFolder {
+        /// The grid's file.
+        name: String,
+    },
+    /// A file of a grid's data does not exist.
+    #[error(
+        "the grid needs `{path}`, which does not exist; `files` in the grid says where files are in `--data DIR`, and `--only language=…` leaves languages out"
+    )]
+    NoDataFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file has fewer sentences than a cell draws.
+    #[error(
+        "the grid asks for {size} sentences; `{path}` has {found}: leave the size out, for instance with `--only size=…`"
+    )]
+    TooFewSentences {
+        /// The file.
+        path: PathBuf,
+        /// The sentences that a cell needs.
+        size: usize,
+        /// The sentences of the file.
+        found: usize,
+    },
+    /// A job opened another kind of device than the one whose arithmetic the keys hold.
+    #[error(
+        "the ledger's cells are computed with {expected}, but this job would use {found}; run fewer jobs at a time with `--jobs`, or all of them with `--device cpu`"
+    )]
+    OtherDevice {
+        /// The arithmetic of the experiment.
+        expected: String,
+        /// The arithmetic of the job's device.
+        found: String,
+    },
+    /// A trial cannot be run as it was described.
+    #[error("{message}; {hint}")]
+    Trial {
+        /// The mistake.
+        message: String,
+        /// What to change.
+        hint: &'static str,
+    },
     /// A ledger could not be read.
     #[error("cannot read `{path}`")]
     Read {
@@ -26,7 +128,7 @@ pub enum Error {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A ledger could not be written.
+    /// A ledger or a table could not be written.
     #[error("cannot write `{path}`; check that the folder can be written to and the disk has room")]
     Write {
         /// The file or folder.
@@ -67,8 +169,35 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns true if the caller asked the run to stop.
+    /// Returns true if the run stopped because the caller asked it to.
     pub fn is_interruption(&self) -> bool {
         matches!(self, Self::Melm(melm::Error::Interrupted))
+    }
+
+    /// Returns true if the request was wrong, rather than a file, a device or the data.
+    pub fn is_usage(&self) -> bool {
+        match self {
+            Self::Grid { .. }
+            | Self::Variants { .. }
+            | Self::Seq2Seq { .. }
+            | Self::FilterValue { .. }
+            | Self::NoCells
+            | Self::NoLines
+            | Self::EmptyTable { .. }
+            | Self::NoDataFolder { .. }
+            | Self::Trial { .. } => true,
+            Self::Melm(error) => {
+                matches!(error, melm::Error::UnknownKey { .. } | melm::Error::Setting { .. })
+            }
+            Self::NoLedger { .. }
+            | Self::NoDataFile { .. }
+            | Self::TooFewSentences { .. }
+            | Self::OtherDevice { .. }
+            | Self::Read { .. }
+            | Self::Write { .. }
+            | Self::LedgerInUse { .. }
+            | Self::LedgerLine { .. }
+            | Self::Schemes { .. } => false,
+        }
     }
 }

@@ -1,32 +1,32 @@
-//! Line charts as SVG: a few lines of text, no library.
+//! Line charts as SVG.
 
 use std::fmt::Write as _;
 
-/// A chart of lines over places in a row.
+/// A line chart over places on the horizontal axis.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
-    /// Above it.
+    /// The title above the chart.
     pub title: String,
-    /// Below it.
+    /// The title of the horizontal axis.
     pub x: String,
-    /// Beside it.
+    /// The title of the vertical axis.
     pub y: String,
-    /// The places, from left to right.
+    /// The names of the places, from left to right.
     pub places: Vec<String>,
     /// The lines.
     pub series: Vec<Series>,
 }
 
-/// A line.
+/// A line of a chart.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Its name.
+    /// The name in the legend.
     pub name: String,
-    /// Place, height and half the length of the bar around it.
+    /// The points: index of the place, value, and half the length of the error bar.
     pub points: Vec<(usize, f64, Option<f64>)>,
 }
 
-/// The page, and what is left free around the chart.
+/// The size of the page and of the margins around the chart.
 const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 60.0;
@@ -39,7 +39,7 @@ const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000", "#999933"];
 
 impl Figure {
-    /// The chart as the text of an SVG file.
+    /// Returns the chart as the text of an SVG file.
     pub fn svg(&self) -> String {
         let (low, high, step) = self.scale();
         let (width, height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
@@ -70,7 +70,7 @@ impl Figure {
         }
         let mut tick = low;
         while tick <= high + step / 2.0 {
-            text((LEFT - 8.0, y(tick) + 4.0), "end", &trimmed(tick, step));
+            text((LEFT - 8.0, y(tick) + 4.0), "end", &format_tick(tick, step));
             tick += step;
         }
         let mut line = |(x1, y1): (f64, f64), (x2, y2): (f64, f64), colour: &str| {
@@ -88,8 +88,8 @@ impl Figure {
             let colour = COLOURS[at % COLOURS.len()];
             let row = TOP + 10.0 + 18.0 * at as f64;
             line((WIDTH - RIGHT + 10.0, row), (WIDTH - RIGHT + 28.0, row), colour);
-            let aside = self.aside(at);
-            let place = |(at, value, _): &(usize, f64, Option<f64>)| (x(*at) + aside, y(*value));
+            let shift = self.shift(at);
+            let place = |(at, value, _): &(usize, f64, Option<f64>)| (x(*at) + shift, y(*value));
             for pair in series.points.windows(2) {
                 line(place(&pair[0]), place(&pair[1]), colour);
             }
@@ -97,13 +97,13 @@ impl Figure {
                 let (at, value, bar) = *point;
                 let bar = bar.unwrap_or(0.0);
                 let (from, to) = (y(value - bar), y(value + bar));
-                line((x(at) + aside, from), (x(at) + aside, to), colour);
+                line((x(at) + shift, from), (x(at) + shift, to), colour);
             }
         }
         for (at, series) in self.series.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             for (place, value, _) in &series.points {
-                let (x, y) = (x(*place) + self.aside(at), y(*value));
+                let (x, y) = (x(*place) + self.shift(at), y(*value));
                 let _ = writeln!(
                     out,
                     "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"
@@ -113,12 +113,12 @@ impl Figure {
         out + "</svg>\n"
     }
 
-    /// Bars stand side by side, so that none hides another.
-    fn aside(&self, series: usize) -> f64 {
+    /// Returns the horizontal shift of a series. Error bars stand side by side, so that none hides another.
+    fn shift(&self, series: usize) -> f64 {
         3.0 * (series as f64 - (self.series.len() as f64 - 1.0) / 2.0)
     }
 
-    /// The ends of the scale, and a round step between its lines.
+    /// Returns the lowest and highest value of the vertical axis, and the distance of its grid lines, a round number.
     fn scale(&self) -> (f64, f64, f64) {
         let points = self.series.iter().flat_map(|series| &series.points);
         let ends = points.flat_map(|(_, value, bar)| {
@@ -139,8 +139,8 @@ impl Figure {
     }
 }
 
-/// A number with as many places as its step has.
-fn trimmed(value: f64, step: f64) -> String {
+/// Formats a number with as many decimals as its step needs.
+fn format_tick(value: f64, step: f64) -> String {
     let places = if step >= 1.0 {
         0
     } else if step >= 0.1 {
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_point_is_inside_the_chart_and_higher_values_are_higher() {
+    fn points_are_inside_the_chart_at_the_height_of_their_values() {
         let series = |name: &str, points: &[f64]| Series {
             name: name.to_owned(),
             points: points.iter().enumerate().map(|(at, value)| (at, *value, Some(0.5))).collect(),
@@ -182,7 +182,7 @@ mod tests {
         let heights: Vec<_> = dots.iter().map(|dot| number(dot, "cy")).collect();
         assert!(heights[0] > heights[1] && heights[1] > heights[2] && heights[3] > heights[0]);
         assert!(heights.iter().all(|y| (TOP..HEIGHT - BOTTOM).contains(y)));
-        // Equal distances in value are equal distances on paper.
+        // The vertical scale is linear.
         assert!((heights[0] - 2.0 * heights[1] + heights[2]).abs() < 0.2);
         assert_eq!(figure.scale(), (54.0, 64.0, 2.0));
         assert!(Figure::default().svg().contains("</svg>"));

@@ -1,59 +1,68 @@
-//! The file of a grid: which cells there are, and the settings they share.
+//! Grids: the cells of an experiment, and the settings they share.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 
+use melm::training::Budget;
 use serde::Deserialize;
 use toml::Table;
 
-use super::{Cell, System};
-use crate::Error;
-use melm::training::Budget;
+use crate::table::Table as PaperTable;
+use crate::{Cell, Error, System};
 
-/// The name of the settings that no variant changes.
+/// The name of the settings without a variant.
 pub(crate) const BASE: &str = "base";
 
-/// What a grid's file says.
+/// The grids of the paper's tables, and a small one, as files of the repository.
+macro_rules! built_in {
+    ($path:literal) => {
+        ($path, include_str!(concat!("../../../", $path)))
+    };
+}
+
+/// A grid: the cells of an experiment, and the settings they share. Written as a TOML file.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
-    /// Where files lie below the data folder: `{language}` and `{split}` (train, dev, test) are filled in.
+    /// The name of the file, for messages.
+    #[serde(skip)]
+    pub name: String,
+    /// The path of a data file below the data folder; `{language}` and `{split}` (train, dev, test) are filled in.
     pub files: String,
-    /// The data folder, if the user names none.
+    /// The data folder, unless the user names another.
     #[serde(default)]
     pub data: Option<PathBuf>,
-    /// How often a training of so many updates is evaluated on dev, whatever the size of its training set: the choice
-    /// of the best epoch is then as good for each method.
-    #[serde(default = "evaluations")]
+    /// The number of evaluations on dev of a training whose budget is in updates. It does not depend on the size of the
+    /// training set, so every method has the same choice of epochs.
+    #[serde(default = "default_evaluations")]
     pub evaluations: NonZeroU64,
-    /// Languages whose taggers are scored on the test sets of other languages too.
+    /// Languages whose taggers are also scored on the test sets of other languages.
     #[serde(default)]
     pub transfer: BTreeMap<String, Vec<String>>,
-    /// Blocks of cells; their union is the grid.
+    /// Blocks of cells. The grid is their union.
     pub grid: Vec<Block>,
-    /// Settings laid over the preset.
+    /// Plan settings that replace those of the preset.
     #[serde(default)]
     pub plan: Table,
-    /// Named settings laid over those, to be compared; without any there is one called `base`.
+    /// Named settings that replace those of `plan`, to be compared. Without any there is one variant called `base`.
     #[serde(default)]
     pub variants: BTreeMap<String, Table>,
-    /// The paper's values by size, method and column.
+    /// The F1 of the paper by size, method and column.
     #[serde(default)]
-    pub paper: Paper,
+    pub paper: PaperScores,
 }
 
-/// The paper's values by size, method and column.
-pub type Paper = BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>>;
+/// The F1 of the paper by size, method and column.
+pub type PaperScores = BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>>;
 
-/// A product of coordinates.
+/// A block of cells: every combination of these coordinates.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
-    /// Languages, or several joined by `+`.
+    /// Languages. Several joined by `+` are learnt together.
     pub languages: Vec<String>,
-    /// Sentences of gold a language.
+    /// Numbers of gold sentences for each language.
     pub sizes: Vec<usize>,
     /// Draws.
     pub draws: Vec<u64>,
@@ -69,7 +78,8 @@ pub struct Block {
 }
 
 impl Block {
-    fn fault(&self, variants: &[String]) -> Option<String> {
+    /// Returns a message if the block makes no sense. `variants` are the names that the grid defines.
+    fn find_mistake(&self, variants: &[String]) -> Option<String> {
         let lengths = [
             ("languages", self.languages.len()),
             ("sizes", self.sizes.len()),
@@ -80,16 +90,16 @@ impl Block {
             ("variants", self.variants.as_ref().map_or(1, Vec::len)),
         ];
         if let Some((name, _)) = lengths.iter().find(|(_, n)| *n == 0) {
-            return Some(format!("`{name}` of a block is empty: it would have no cell"));
+            return Some(format!("`{name}` of a block is empty: the block would have no cell"));
         }
         if self.sizes.contains(&0) {
-            return Some("`sizes` holds 0: nothing is learnt from no sentence".to_owned());
+            return Some("`sizes` has a 0: a tagger needs at least one sentence".to_owned());
         }
         for joined in &self.languages {
             let mut parts: Vec<_> = joined.split('+').collect();
             parts.sort_unstable();
             if parts.windows(2).any(|pair| pair[0] == pair[1]) || parts[0].is_empty() {
-                return Some(format!("`{joined}` names a language twice, or none"));
+                return Some(format!("`{joined}` names a language twice, or has an empty name"));
             }
         }
         let unknown = self.variants.iter().flatten().find(|variant| !variants.contains(variant))?;
@@ -97,21 +107,52 @@ impl Block {
     }
 }
 
-pub(crate) fn evaluations() -> NonZeroU64 {
-    NonZeroU64::new(10).expect("ten is not zero")
+/// The number of evaluations on dev, unless the grid sets another.
+pub(crate) const DEFAULT_EVALUATIONS: NonZeroU64 = NonZeroU64::new(10).expect("ten is not zero");
+
+fn default_evaluations() -> NonZeroU64 {
+    DEFAULT_EVALUATIONS
 }
 
 impl Grid {
-    /// Parses a grid's file; `name` is for messages.
+    /// Returns the paper's grid of a table.
+    pub fn built_in(table: PaperTable) -> Self {
+        let (name, text) = match table {
+            PaperTable::Mono => built_in!("configs/paper/mono.toml"),
+            PaperTable::Cross => built_in!("configs/paper/cross.toml"),
+            PaperTable::Multi => built_in!("configs/paper/multi.toml"),
+            PaperTable::AddEntity => built_in!("configs/paper/add-entity.toml"),
+            PaperTable::Masking => built_in!("configs/paper/masking.toml"),
+            PaperTable::Rounds => built_in!("configs/paper/rounds.toml"),
+            PaperTable::Costs => built_in!("configs/paper/costs.toml"),
+        };
+        Self::parse(name, text).expect("the built-in grids are tested")
+    }
+
+    /// Returns a small grid on the example of the repository.
+    pub fn smoke() -> Self {
+        let (name, text) = built_in!("configs/smoke.toml");
+        Self::parse(name, text).expect("the built-in grids are tested")
+    }
+
+    /// Replaces the seeds of all blocks.
+    pub fn set_seeds(&mut self, seeds: &[u64]) {
+        for block in &mut self.grid {
+            block.seeds = seeds.to_vec();
+        }
+    }
+
+    /// Parses a grid. `name` is the name of its file, for messages. Fails if the text is not a grid, or not a sensible one.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong = |message: String| Error::Grid { name: name.to_owned(), message };
         let grid: Self =
             toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
-        grid.fault().map_or(Ok(grid), |fault| Err(wrong(fault)))
+        let grid = Self { name: name.to_owned(), ..grid };
+        grid.find_mistake().map_or(Ok(grid), |mistake| Err(wrong(mistake)))
     }
 
-    /// What no run could make sense of.
-    fn fault(&self) -> Option<String> {
+    /// Returns a message if the grid makes no sense.
+    fn find_mistake(&self) -> Option<String> {
         let languages: BTreeSet<&str> = self
             .grid
             .iter()
@@ -122,54 +163,54 @@ impl Grid {
             self.transfer.values().flatten().map(String::as_str).chain(languages).collect();
         let rest = self.files.replace("{language}", "").replace("{split}", "");
         if !self.files.contains("{split}") {
-            return Some("`files` must hold `{split}`".to_owned());
+            return Some("`files` must contain `{split}`".to_owned());
         }
         if rest.contains(['{', '}']) {
             return Some(format!(
-                "`files = {:?}`: only `{{language}}` and `{{split}}` are filled in",
+                "`files = {:?}`: only `{{language}}` and `{{split}}` can be used",
                 self.files
             ));
         }
         if scored.len() > 1 && !self.files.contains("{language}") {
-            return Some("`files` must hold `{language}`: there are several".to_owned());
+            return Some("`files` must contain `{language}`: the grid has several".to_owned());
         }
         if self.grid.is_empty() {
-            return Some("it has no block: write `[[grid]]` and what it is made of".to_owned());
+            return Some("it has no block of cells: add `[[grid]]` with languages, sizes, draws, seeds, methods and budgets".to_owned());
         }
         let known = self.variants();
-        if let Some(fault) = self.grid.iter().find_map(|block| block.fault(&known)) {
-            return Some(fault);
+        if let Some(mistake) = self.grid.iter().find_map(|block| block.find_mistake(&known)) {
+            return Some(mistake);
         }
         let is_trained =
             |from: &&String| self.grid.iter().any(|block| block.languages.contains(*from));
         let from = self.transfer.keys().find(|from| !is_trained(from))?;
-        Some(format!("`transfer.{from}`: no block has a tagger of {from}"))
+        Some(format!("`transfer.{from}`: no block has a tagger for {from}"))
     }
 
-    /// The names of its variants; `base`, if it is one of them, first.
+    /// The names of the variants. `base` comes first if it is one of them.
     pub fn variants(&self) -> Vec<String> {
         let mut names: Vec<_> = self.variants.keys().cloned().collect();
         names.sort_by_key(|name| name != BASE);
         if names.is_empty() { vec![BASE.to_owned()] } else { names }
     }
 
-    /// Where a language's split lies.
+    /// The path of a language's train, dev or test file.
     pub fn file(&self, folder: &Path, language: &str, split: &str) -> PathBuf {
         folder.join(self.files.replace("{language}", language).replace("{split}", split))
     }
 
-    /// The languages whose test sets a cell's tagger is scored on.
-    pub fn tests_of<'g>(&'g self, cell: &'g Cell) -> impl Iterator<Item = &'g str> {
+    /// The languages whose test sets the tagger of a cell is scored on.
+    pub fn test_languages<'g>(&'g self, cell: &'g Cell) -> impl Iterator<Item = &'g str> {
         let others = self.transfer.get(&cell.language).into_iter().flatten();
         cell.languages().chain(others.map(String::as_str))
     }
 
-    /// All its cells, each once: those that share their gold and seed side by side, gold first among them.
+    /// Returns all cells, each once. Cells that share gold and seed are neighbours, and gold is the first of them.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells: Vec<Cell> =
-            self.grid.iter().flat_map(|block| self.cells_of(block)).collect();
+            self.grid.iter().flat_map(|block| self.block_cells(block)).collect();
         let variants = self.variants();
-        // By draw before language: whatever has been run when it is stopped is balanced.
+        // Sorted by draw before language, so that an interrupted run has cells of every language.
         cells.sort_by_cached_key(|cell| {
             let variant = variants.iter().position(|name| *name == cell.variant);
             let gold = (cell.draw, cell.seed, cell.size, cell.language.clone());
@@ -179,7 +220,7 @@ impl Grid {
         cells
     }
 
-    fn cells_of(&self, block: &Block) -> Vec<Cell> {
+    fn block_cells(&self, block: &Block) -> Vec<Cell> {
         let mut cells = vec![];
         let variants = block.variants.clone().unwrap_or_else(|| self.variants());
         for language in &block.languages {
@@ -207,84 +248,5 @@ impl Grid {
             }
         }
         cells
-    }
-}
-
-/// A coordinate and the values it may have: `method=gold,melm`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Only {
-    name: String,
-    /// As written: the name of a variant may hold commas.
-    whole: String,
-    values: Vec<String>,
-}
-
-impl Only {
-    /// Whether a cell may stay.
-    pub fn lets(&self, cell: &Cell) -> bool {
-        cell.coordinate(&self.name)
-            .is_some_and(|value| self.whole == value || self.values.contains(&value))
-    }
-
-    /// Says so if a value is that of no cell, and which there are.
-    pub fn fault<'c>(&self, cells: impl Iterator<Item = &'c Cell>) -> Option<String> {
-        let mut there: Vec<String> = Vec::new();
-        for value in cells.filter_map(|cell| cell.coordinate(&self.name)) {
-            if !there.contains(&value) {
-                there.push(value);
-            }
-        }
-        if there.contains(&self.whole) {
-            return None;
-        }
-        let unknown = self.values.iter().find(|value| !there.contains(value))?;
-        let there = there.join("`, `");
-        Some(format!("no cell has the {} `{unknown}`: there are `{there}`", self.name))
-    }
-}
-
-impl FromStr for Only {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        const NAMES: [&str; 7] =
-            ["language", "size", "draw", "seed", "method", "budget", "variant"];
-        let (name, values) = text.split_once('=').unwrap_or((text, ""));
-        if !NAMES.contains(&name) || values.is_empty() {
-            return Err(format!("expected `NAME=VALUE,VALUE` with one of {}", NAMES.join(", ")));
-        }
-        let whole = values.to_owned();
-        let values = values.split(',').map(|value| value.trim().to_owned()).collect();
-        Ok(Self { name: name.to_owned(), whole, values })
-    }
-}
-
-/// One of several machines that share a grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    /// Which, from 1.
-    pub number: usize,
-    /// Of how many.
-    pub of: usize,
-}
-
-impl Shard {
-    /// Its part of the cells; those with the same gold stay together.
-    pub fn part(self, cells: &[Cell]) -> Vec<Cell> {
-        let groups = cells.chunk_by(Cell::is_beside).enumerate();
-        let own = groups.filter(|(at, _)| at % self.of == self.number - 1);
-        own.flat_map(|(_, group)| group.to_vec()).collect()
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parsed = text.split_once('/').and_then(|(i, n)| {
-            let (number, of) = (i.parse().ok()?, n.parse().ok()?);
-            (1..=of).contains(&number).then_some(Self { number, of })
-        });
-        parsed.ok_or_else(|| format!("`{text}` is no shard: expected `1/4` for the first of four"))
     }
 }

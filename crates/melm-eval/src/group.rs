@@ -1,17 +1,8 @@
-//! The cells of one draw and seed, which share their gold, their judge and their drafts.
+//! Cells that share their gold and their seed: they share the judge, and budgets share the training set.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use melm_nn::device::Device;
-use melm_text::Corpus;
-
-use super::bench::Bench;
-use super::data::Drawn;
-use super::extra::{New, extended};
-use super::ledger::{F1, Line, Seconds};
-use super::{Cell, System};
-use crate::Error;
 use melm::augment::{Backbones, DraftSummary, Gold, Method, augment};
 use melm::files::sha256;
 use melm::plan::Plan;
@@ -19,48 +10,56 @@ use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
 use melm::tagger::{Tagger, TaggerSettings, TrainedTagger};
 use melm::training::{Budget, CheckpointChoice, EvaluationInterval};
+use melm_nn::device::Device;
+use melm_text::Corpus;
 
-/// Hears the cell under way, a stage's name and what it has to tell.
-pub(crate) type Hear<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Control;
+use crate::data::{Draw, concatenate};
+use crate::ledger::{F1, LedgerLine, Seconds};
+use crate::swap::{Added, add_swapped};
+use crate::{Cell, Error, ExperimentRunner, System};
 
-/// Gold, and what the last cells made of it: no file is written, and nothing is made twice in a row.
-pub(crate) struct Group<'a> {
-    bench: &'a Bench<'a>,
+/// Called with the cell that is being run, the name of a stage and an event of the stage.
+pub(crate) type OnEvent<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Control;
+
+/// Runs cells that share their gold. Keeps the last judge and the last training set in memory; writes no files.
+pub(crate) struct CellGroup<'a> {
+    runner: &'a ExperimentRunner,
     device: &'a Device,
-    drawn: Drawn,
+    gold: Draw,
     judge: Option<(TaggerSettings, TrainedTagger)>,
-    made: Option<Made>,
+    training_set: Option<TrainingSet>,
 }
 
-/// The training set of a method, which its budgets share.
-struct Made {
+/// The training set of a system, which the budgets of its cells share.
+struct TrainingSet {
     plan: Plan,
     method: System,
-    train: Corpus,
-    funnel: Option<DraftSummary>,
+    corpus: Corpus,
+    summary: Option<DraftSummary>,
     seconds: f64,
 }
 
-impl<'a> Group<'a> {
+impl<'a> CellGroup<'a> {
+    /// Draws the gold of a cell.
     pub(crate) fn new(
-        bench: &'a Bench<'a>,
+        runner: &'a ExperimentRunner,
         cell: &Cell,
         device: &'a Device,
     ) -> Result<Self, Error> {
-        let languages = cell.languages().map(|name| (name, &bench.languages[name]));
-        let drawn = Drawn::new(languages, (cell.size, cell.draw))?;
-        Ok(Self { bench, device, drawn, judge: None, made: None })
+        let languages = cell.languages().map(|name| (name, &runner.languages[name]));
+        let gold = Draw::new(languages, cell.size, cell.draw)?;
+        Ok(Self { runner, device, gold, judge: None, training_set: None })
     }
 
     /// Trains and scores the tagger of a cell.
-    pub(crate) fn run(&mut self, cell: &Cell, hear: Hear<'_>) -> Result<Line, Error> {
-        let plan = self.bench.plan_of(cell);
-        let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
-        let run = &mut Run { seed: Seed(cell.seed), folder: None, observer: &mut listen };
-        self.make(cell, &plan, run)?;
-        let made = self.made.as_ref().expect("it was just made");
-        let settings = self.settings(&plan, cell.budget);
-        let started = self.bench.now();
+    pub(crate) fn run(&mut self, cell: &Cell, on_event: OnEvent<'_>) -> Result<LedgerLine, Error> {
+        let plan = self.runner.plans.cell(cell);
+        let mut observer = |stage: &'static str, event: Event<'_>| on_event(cell, stage, event);
+        let run = &mut Run { seed: Seed(cell.seed), folder: None, observer: &mut observer };
+        self.make_training_set(cell, &plan, run)?;
+        let made = self.training_set.as_ref().expect("it was just made");
+        let settings = self.tagger_settings(&plan, cell.budget);
+        let started = self.runner.now();
         let judge = self
             .judge
             .as_ref()
@@ -69,34 +68,33 @@ impl<'a> Group<'a> {
         let trained = if let Some((_, trained)) = judge {
             trained
         } else {
-            own = self.train(&made.train, &settings, run)?;
+            own = self.train(&made.corpus, &settings, run)?;
             &own
         };
-        let train = self.bench.now() - started;
-        let line =
-            self.line(cell, (&plan, made), trained, Seconds { train, ..Seconds::default() })?;
-        if let Some(folder) = self.bench.keep_taggers {
+        let train_seconds = self.runner.now() - started;
+        let line = self.line(cell, &plan, made, trained, train_seconds)?;
+        if let Some(folder) = &self.runner.tagger_folder {
             trained.tagger.save(&folder.join(&line.key[..16]))?;
         }
         Ok(line)
     }
 
-    /// Train and dev of the draw.
+    /// The train and dev set of the draw.
     pub(crate) fn into_gold(self) -> (Corpus, Option<Corpus>) {
-        (self.drawn.train, self.drawn.dev)
+        (self.gold.train, self.gold.dev)
     }
 
-    /// The training set of a cell, and the gold it was made of.
+    /// Returns the training set of a cell, and the gold it was made from.
     pub(crate) fn training_set(
         &mut self,
         cell: &Cell,
-        hear: Hear<'_>,
+        on_event: OnEvent<'_>,
     ) -> Result<(&Corpus, &Corpus), Error> {
-        let plan = self.bench.plan_of(cell);
-        let mut listen = |stage: &'static str, event: Event<'_>| hear(cell, stage, event);
-        let run = &mut Run { seed: Seed(cell.seed), folder: None, observer: &mut listen };
-        self.make(cell, &plan, run)?;
-        Ok((&self.made.as_ref().expect("it was just made").train, &self.drawn.train))
+        let plan = self.runner.plans.cell(cell);
+        let mut observer = |stage: &'static str, event: Event<'_>| on_event(cell, stage, event);
+        let run = &mut Run { seed: Seed(cell.seed), folder: None, observer: &mut observer };
+        self.make_training_set(cell, &plan, run)?;
+        Ok((&self.training_set.as_ref().expect("it was just made").corpus, &self.gold.train))
     }
 
     fn train(
@@ -105,17 +103,18 @@ impl<'a> Group<'a> {
         settings: &TaggerSettings,
         run: &mut Run<'_>,
     ) -> Result<TrainedTagger, Error> {
-        let (dev, stage) = (self.drawn.dev.as_ref(), &mut run.stage("tagger"));
-        Ok(Tagger::train(self.bench.tagger, train, dev, settings, self.device, stage)?)
+        let (dev, stage) = (self.gold.dev.as_ref(), &mut run.stage("tagger"));
+        let encoder = &self.runner.models.tagger;
+        Ok(Tagger::train(encoder, train, dev, settings, self.device, stage)?)
     }
 
-    /// The settings of a tagger with this budget. A number of updates is divided by the same number of evaluations,
-    /// whatever the size of the training set.
-    fn settings(&self, plan: &Plan, budget: Budget) -> TaggerSettings {
+    /// Returns the settings of a tagger with this budget. A training whose budget is in updates has the same number of
+    /// evaluations for every size of the training set.
+    fn tagger_settings(&self, plan: &Plan, budget: Budget) -> TaggerSettings {
         let mut settings = plan.tagger.clone();
         settings.training.budget = budget;
         if let Budget::Updates(updates) = budget {
-            let between = NonZeroU64::new(updates.get() / self.bench.evaluations);
+            let between = NonZeroU64::new(updates.get() / self.runner.grid.evaluations);
             settings.training.evaluate_every =
                 EvaluationInterval::updates(between.unwrap_or(NonZeroU64::MIN));
         }
@@ -123,107 +122,140 @@ impl<'a> Group<'a> {
     }
 
     /// Makes the training set of a cell, unless the last cell had the same.
-    fn make(&mut self, cell: &Cell, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
-        // A budget of gold that is the plan's is the judge of the others.
-        if plan.has_judge()
-            || cell.method == System::GOLD && cell.budget == plan.tagger.training.budget
-        {
+    fn make_training_set(
+        &mut self,
+        cell: &Cell,
+        plan: &Plan,
+        run: &mut Run<'_>,
+    ) -> Result<(), Error> {
+        // The tagger of gold with the plan's own budget is the judge of the other cells.
+        let is_judge = cell.method == System::GOLD && cell.budget == plan.tagger.training.budget;
+        if plan.has_judge() || is_judge {
             self.make_judge(plan, run)?;
         }
-        let is_same = |made: &Made| made.plan == *plan && made.method == cell.method;
-        if self.made.as_ref().is_some_and(is_same) {
+        let is_same = |made: &TrainingSet| made.plan == *plan && made.method == cell.method;
+        if self.training_set.as_ref().is_some_and(is_same) {
             return Ok(());
         }
-        let started = self.bench.now();
-        let gold = &self.drawn.train;
-        let (train, funnel) = match cell.method {
+        let started = self.runner.now();
+        let gold = &self.gold.train;
+        let swap = |added: Added, run: &Run<'_>| {
+            add_swapped(gold, &self.gold.extra, added, run.seed.stream("extra"))
+        };
+        let (corpus, summary) = match cell.method {
             System::Method(Method::Gold) => (gold.clone(), None),
             System::GoldDuplicated => {
                 let times = 1 + plan.generate.rounds.get() as usize;
-                (super::gathered(&vec![gold.clone(); times])?, None)
+                (concatenate(&vec![gold.clone(); times])?, None)
             }
-            System::AddEntity | System::AddContext => {
-                let is_entity = cell.method == System::AddEntity;
-                let new = if is_entity { New::Entities } else { New::Contexts };
-                let key = run.seed.stream("extra");
-                (extended((gold, &self.drawn.extra), new, key)?, None)
-            }
-            System::Method(_) => {
-                let backbones = Backbones {
-                    masked_lm: self.bench.masked_lm,
-                    seq2seq: None,
-                    tagger: Some(self.bench.tagger),
-                    judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
-                    vectors: self.bench.vectors,
-                };
-                let given = Gold { train: gold, dev: self.drawn.dev.as_ref() };
-                let augmented = augment(given, plan, backbones, self.device, run)?;
-                let funnel = augmented.summary(gold);
-                let first = if plan.union { gold.sentences() } else { &[] };
-                let all = first.iter().cloned().chain(augmented.kept().cloned()).collect();
-                let train = Corpus::new(gold.types().clone(), gold.scheme(), all)
-                    .expect("drafts are valid in the scheme of gold");
-                (train, Some(funnel))
+            System::AddEntity => (swap(Added::Entities, run)?, None),
+            System::AddContext => (swap(Added::Contexts, run)?, None),
+            System::Method(
+                Method::LabelWise
+                | Method::Lwtr
+                | Method::Daga
+                | Method::Mulda
+                | Method::MlmEntity
+                | Method::MelmPlain
+                | Method::Melm
+                | Method::MelmBoth
+                | Method::CodemixRandom
+                | Method::CodemixEss
+                | Method::MelmCodemix,
+            ) => {
+                let (corpus, summary) = self.augment(plan, run)?;
+                (corpus, Some(summary))
             }
         };
-        let seconds = self.bench.now() - started;
-        self.made = Some(Made { plan: plan.clone(), method: cell.method, train, funnel, seconds });
+        let seconds = self.runner.now() - started;
+        let (plan, method) = (plan.clone(), cell.method);
+        self.training_set = Some(TrainingSet { plan, method, corpus, summary, seconds });
         Ok(())
     }
 
-    /// Trains the gold-only tagger of the plan, unless it is the last one's.
+    /// Makes and judges the drafts of a plan. Returns the augmented set, and counts of what became of the drafts.
+    fn augment(&self, plan: &Plan, run: &mut Run<'_>) -> Result<(Corpus, DraftSummary), Error> {
+        let models = &self.runner.models;
+        let backbones = Backbones {
+            masked_lm: models.masked_lm.as_ref(),
+            seq2seq: None,
+            tagger: Some(&models.tagger),
+            judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
+            vectors: models.vectors.as_ref(),
+        };
+        let train = &self.gold.train;
+        let gold = Gold { train, dev: self.gold.dev.as_ref() };
+        let augmented = augment(gold, plan, backbones, self.device, run)?;
+        let summary = augmented.summary(train);
+        let first = if plan.union { train.sentences() } else { &[] };
+        let all = first.iter().cloned().chain(augmented.kept().cloned()).collect();
+        let corpus = Corpus::new(train.types().clone(), train.scheme(), all)
+            .expect("drafts are valid in the scheme of gold");
+        Ok((corpus, summary))
+    }
+
+    /// Trains the gold-only tagger of the plan, unless the last judge has the same settings.
     fn make_judge(&mut self, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
-        let settings = self.settings(plan, plan.tagger.training.budget);
+        let settings = self.tagger_settings(plan, plan.tagger.training.budget);
         if self.judge.as_ref().is_none_or(|(known, _)| *known != settings) {
             self.judge = None;
-            let trained = self.train(&self.drawn.train, &settings, run)?;
+            let trained = self.train(&self.gold.train, &settings, run)?;
             self.judge = Some((settings, trained));
         }
         Ok(())
     }
 
+    /// Scores a tagger and writes down everything about its cell.
     fn line(
         &self,
         cell: &Cell,
-        (plan, made): (&Plan, &Made),
+        plan: &Plan,
+        made: &TrainingSet,
         trained: &TrainedTagger,
-        seconds: Seconds,
-    ) -> Result<Line, Error> {
-        let started = self.bench.now();
+        train_seconds: f64,
+    ) -> Result<LedgerLine, Error> {
+        let runner = self.runner;
+        let started = runner.now();
         let score = |corpus: &Corpus| -> Result<F1, Error> {
-            Ok(F1::of(&trained.tagger.score(self.device, corpus)?))
+            Ok(F1::from_scored(&trained.tagger.score(self.device, corpus)?))
         };
-        let dev = self.drawn.dev.as_ref().map(score).transpose()?;
+        let dev = self.gold.dev.as_ref().map(score).transpose()?;
         let mut test = BTreeMap::new();
-        for name in self.bench.tests_of(cell) {
-            if let Some(split) = &self.bench.languages[name].test {
-                test.insert(name.to_owned(), score(&split.corpus)?);
+        for name in runner.test_languages(cell) {
+            if let Some(dataset) = &runner.languages[name].test {
+                test.insert(name.to_owned(), score(dataset.corpus())?);
             }
         }
-        let score = self.bench.now() - started;
+        let score_seconds = runner.now() - started;
         let round = |seconds: f64| (seconds * 100.0).round() / 100.0;
         let kept =
             trained.outcome.best.filter(|_| plan.tagger.training.keep == CheckpointChoice::Best);
-        Ok(Line {
-            key: self.bench.key(cell),
+        let masked_lm = runner.models.masked_lm.as_ref();
+        Ok(LedgerLine {
+            key: runner.key(cell),
             melm: env!("CARGO_PKG_VERSION").to_owned(),
             cell: cell.clone(),
             dev,
             test,
-            n_train: made.train.sentences().len(),
-            drafts: made.funnel.clone(),
+            n_train: made.corpus.sentences().len(),
+            drafts: made.summary.clone(),
             updates: trained.outcome.n_steps,
             best_epoch: kept.map(|best| best.epoch),
             seconds: Seconds {
                 drafts: round(made.seconds),
-                train: round(seconds.train),
-                score: round(score),
+                train: round(train_seconds),
+                score: round(score_seconds),
             },
-            data: self.bench.fingerprints(cell),
-            plan: sha256(plan.to_toml().as_bytes())[..16].to_owned(),
+            data: runner.data_fingerprints(cell),
+            plan: plan_name(plan),
             models: [plan.model.masked_lm.clone(), plan.model.tagger.clone()],
-            n_parameters: self.bench.masked_lm.map_or(0, |lm| lm.checkpoint().n_parameters()),
-            device: self.bench.arithmetic.device.clone(),
+            n_parameters: masked_lm.map_or(0, |lm| lm.checkpoint().n_parameters()),
+            device: runner.fingerprints.arithmetic.clone(),
         })
     }
+}
+
+/// The name of a plan in ledgers, and of its file in the folder `plans`: the beginning of its SHA-256.
+pub(crate) fn plan_name(plan: &Plan) -> String {
+    sha256(plan.to_toml().as_bytes())[..16].to_owned()
 }

@@ -1,92 +1,106 @@
 //! Runs cells, several at a time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use melm::stage::{Control, Event};
 use melm_nn::device::Device;
 
-use super::bench::Bench;
-use super::group::Group;
-use super::{Cell, F1, Ledger, Line};
-use crate::Error;
-use melm::stage::{Control, Event};
+use crate::group::CellGroup;
+use crate::{Cell, Error, ExperimentRunner, F1, Ledger, LedgerLine};
 
-/// How far a grid is.
+/// An event of a grid that is being run.
 #[derive(Clone, Copy, Debug)]
-pub enum Progress<'a> {
-    /// A stage of a cell has something to tell.
+pub struct Progress<'a> {
+    /// The number of cells that are done.
+    pub n_done: usize,
+    /// The number of cells to run.
+    pub n_cells: usize,
+    /// The event.
+    pub event: CellEvent<'a>,
+}
+
+/// An event of one cell.
+#[derive(Clone, Copy, Debug)]
+pub enum CellEvent<'a> {
+    /// A stage of the cell reports an event.
     Stage(&'static str, Event<'a>),
-    /// A cell is done, with this dev F1 in percent if there is a dev set.
+    /// The cell is done. Holds its dev F1 in percent if there is a dev set.
     Done(Option<f64>),
-    /// A cell has diverged: there is no line of it.
+    /// The training of the cell has diverged. It has no line in the ledger.
     Diverged(&'a Error),
 }
 
-/// What a run of the bench did.
+/// Counts of the cells of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct RunSummary {
     /// Cells that were in the ledger already.
     pub n_known: usize,
-    /// Cells run now.
+    /// Cells that were run now.
     pub n_run: usize,
     /// Cells that diverged.
     pub n_diverged: usize,
-    /// Cells whose result another cell had, since their settings differ in nothing they read.
+    /// Cells that have the result of another cell, because they differ in no setting that they read.
     pub n_shared: usize,
 }
 
-/// Hears a cell, how many of the cells to run are done, and how far it is.
-pub type Hear<'a> = &'a (dyn Fn(&Cell, (usize, usize), Progress<'_>) -> Control + Sync);
+/// Called with a cell and an event. Returns [`Control::Stop`] to end the run.
+pub type OnProgress<'a> = &'a (dyn Fn(&Cell, Progress<'_>) -> Control + Sync);
 
 /// Opens a device, in the thread that is going to use it.
 pub type OpenDevice<'a, E> = &'a (dyn Fn() -> Result<Device, E> + Sync);
 
 /// Why a job ended early.
-enum Fault<E> {
+enum JobError<E> {
     Device(E),
     Cell(Error),
 }
 
-impl<E> From<Error> for Fault<E> {
+impl<E> From<Error> for JobError<E> {
     fn from(error: Error) -> Self {
         Self::Cell(error)
     }
 }
 
-impl Bench<'_> {
+impl ExperimentRunner {
     /// Runs the cells that the ledger does not have, `n_jobs` at a time, each job on a device of its own.
+    ///
+    /// Adds a line to the ledger for each cell as soon as it is done. Fails on the first error of a cell, except that a
+    /// training that diverges is only counted; lines that were added stay.
     pub fn run<E: From<Error> + Send>(
         &self,
         cells: &[Cell],
-        ledger: &Mutex<Ledger>,
-        (n_jobs, open): (NonZeroUsize, OpenDevice<'_, E>),
-        hear: Hear<'_>,
-    ) -> Result<Tally, E> {
-        self.share(cells, ledger)?;
+        ledger: &mut Ledger,
+        n_jobs: NonZeroUsize,
+        open_device: OpenDevice<'_, E>,
+        on_progress: OnProgress<'_>,
+    ) -> Result<RunSummary, E> {
+        self.share_lines(cells, ledger)?;
         let missing = self.missing(cells, ledger);
         let mut keys = BTreeSet::new();
         let to_run: Vec<_> =
             missing.iter().copied().filter(|cell| keys.insert(self.key(cell))).collect();
-        let jobs = Jobs::new(self, &to_run, ledger, hear);
-        let ended = std::thread::scope(|scope| {
+        let jobs = Jobs::new(self, &to_run, ledger, on_progress);
+        let results = std::thread::scope(|scope| {
             let n_jobs = n_jobs.get().min(jobs.groups.len());
-            let job = || jobs.run(open);
+            let job = || jobs.run(open_device);
             let running: Vec<_> = (0..n_jobs).map(|_| scope.spawn(job)).collect();
             let ended = running.into_iter().map(|job| job.join().expect("a job does not panic"));
             ended.collect::<Vec<_>>()
         });
-        let mut faults: Vec<_> = ended.into_iter().filter_map(Result::err).collect();
-        // Those that only stopped since another failed have nothing to say.
-        faults.sort_by_key(|fault| matches!(fault, Fault::Cell(error) if error.is_interruption()));
-        match faults.into_iter().next() {
-            Some(Fault::Device(error)) => return Err(error),
-            Some(Fault::Cell(error)) => return Err(error.into()),
-            None => self.share(cells, ledger)?,
-        }
         let n_diverged = jobs.n_diverged.load(Ordering::SeqCst);
-        Ok(Tally {
+        let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
+        // Jobs that only stopped because another one failed come last.
+        errors
+            .sort_by_key(|error| matches!(error, JobError::Cell(error) if error.is_interruption()));
+        match errors.into_iter().next() {
+            Some(JobError::Device(error)) => return Err(error),
+            Some(JobError::Cell(error)) => return Err(error.into()),
+            None => self.share_lines(cells, ledger)?,
+        }
+        Ok(RunSummary {
             n_known: cells.len() - missing.len(),
             n_run: to_run.len() - n_diverged,
             n_diverged,
@@ -95,39 +109,31 @@ impl Bench<'_> {
     }
 
     /// The cells that the ledger does not have.
-    fn missing<'c>(&self, cells: &'c [Cell], ledger: &Mutex<Ledger>) -> Vec<&'c Cell> {
-        let ledger = locked(ledger);
-        let is_missing = |cell: &&Cell| {
-            let tests: Vec<_> = self.tests_of(cell).collect();
-            ledger.find(cell, &self.key(cell), &tests).is_none()
-        };
+    fn missing<'c>(&self, cells: &'c [Cell], ledger: &Ledger) -> Vec<&'c Cell> {
+        let is_missing =
+            |cell: &&Cell| ledger.find(cell, &self.key(cell), &self.test_languages(cell)).is_none();
         cells.iter().filter(is_missing).collect()
     }
 
-    /// Puts down the cells whose result another cell of the ledger has: the same work, under other coordinates.
-    fn share(&self, cells: &[Cell], ledger: &Mutex<Ledger>) -> Result<(), Error> {
+    /// Adds a line for each cell whose key another cell of the ledger has: it would be computed to the same result.
+    fn share_lines(&self, cells: &[Cell], ledger: &mut Ledger) -> Result<(), Error> {
         for cell in self.missing(cells, ledger) {
-            let (key, tests) = (self.key(cell), self.tests_of(cell).collect::<Vec<_>>());
-            let mut ledger = locked(ledger);
-            if let Some(twin) = ledger.twin(&key, &tests).cloned() {
-                ledger.add(Line { cell: cell.clone(), ..twin })?;
+            let (key, tests) = (self.key(cell), self.test_languages(cell));
+            if let Some(twin) = ledger.find_by_key(&key, &tests).cloned() {
+                ledger.add(LedgerLine { cell: cell.clone(), ..twin })?;
             }
         }
         Ok(())
     }
 }
 
-fn locked(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// What the jobs share: cells that are still to be run, in groups of the same gold.
+/// What all jobs share: the cells that are still to be run, in groups of the same gold.
 struct Jobs<'a> {
-    bench: &'a Bench<'a>,
+    runner: &'a ExperimentRunner,
     groups: Vec<&'a [&'a Cell]>,
     n_cells: usize,
-    ledger: &'a Mutex<Ledger>,
-    hear: Hear<'a>,
+    ledger: Mutex<&'a mut Ledger>,
+    on_progress: OnProgress<'a>,
     next: AtomicUsize,
     n_done: AtomicUsize,
     n_diverged: AtomicUsize,
@@ -136,17 +142,17 @@ struct Jobs<'a> {
 
 impl<'a> Jobs<'a> {
     fn new(
-        bench: &'a Bench<'a>,
+        runner: &'a ExperimentRunner,
         to_run: &'a [&'a Cell],
-        ledger: &'a Mutex<Ledger>,
-        hear: Hear<'a>,
+        ledger: &'a mut Ledger,
+        on_progress: OnProgress<'a>,
     ) -> Self {
         Self {
-            bench,
-            groups: to_run.chunk_by(|a, b| a.is_beside(b)).collect(),
+            runner,
+            groups: to_run.chunk_by(|a, b| a.shares_gold_with(b)).collect(),
             n_cells: to_run.len(),
-            ledger,
-            hear,
+            ledger: Mutex::new(ledger),
+            on_progress,
             next: AtomicUsize::new(0),
             n_done: AtomicUsize::new(0),
             n_diverged: AtomicUsize::new(0),
@@ -154,43 +160,90 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// One job: takes group after group.
-    fn run<E>(&self, open: OpenDevice<'_, E>) -> Result<(), Fault<E>> {
-        let work = || -> Result<(), Fault<E>> {
-            let device = open().map_err(Fault::Device)?;
+    /// Runs one job, which takes group after group until none is left.
+    fn run<E>(&self, open_device: OpenDevice<'_, E>) -> Result<(), JobError<E>> {
+        let work = || -> Result<(), JobError<E>> {
+            let device = open_device().map_err(JobError::Device)?;
+            self.check_arithmetic(&device)?;
             while let Some(group) = self.groups.get(self.next.fetch_add(1, Ordering::SeqCst)) {
-                let mut shared = Group::new(self.bench, group[0], &device)?;
+                let mut shared = CellGroup::new(self.runner, group[0], &device)?;
                 for cell in *group {
                     self.run_cell(&mut shared, cell)?;
                 }
             }
             Ok(())
         };
-        let ended = work();
-        self.has_failed.fetch_or(ended.is_err(), Ordering::SeqCst);
-        ended
+        let result = work();
+        self.has_failed.fetch_or(result.is_err(), Ordering::SeqCst);
+        result
     }
 
-    fn run_cell(&self, group: &mut Group<'_>, cell: &Cell) -> Result<(), Error> {
-        let result = group.run(cell, &mut |cell, stage, event| {
-            let at = (self.n_done.load(Ordering::SeqCst), self.n_cells);
-            let wish = (self.hear)(cell, at, Progress::Stage(stage, event));
-            // One failure ends all: what is done stays, and the same command goes on.
+    /// Fails on another kind of device: its lines would have the keys of the expected one.
+    fn check_arithmetic(&self, device: &Device) -> Result<(), Error> {
+        let (expected, found) = (&self.runner.fingerprints.arithmetic, device.arithmetic());
+        if found == expected {
+            return Ok(());
+        }
+        Err(Error::OtherDevice { expected: expected.clone(), found: found.to_owned() })
+    }
+
+    fn run_cell(&self, group: &mut CellGroup<'_>, cell: &Cell) -> Result<(), Error> {
+        let report = |n_done: usize, event: CellEvent<'_>| {
+            (self.on_progress)(cell, Progress { n_done, n_cells: self.n_cells, event })
+        };
+        let result = group.run(cell, &mut |_, stage, event| {
+            let n_done = self.n_done.load(Ordering::SeqCst);
+            let wish = report(n_done, CellEvent::Stage(stage, event));
+            // A failure ends all jobs. The lines of finished cells stay, and the same command continues from them.
             if self.has_failed.load(Ordering::SeqCst) { Control::Stop } else { wish }
         });
-        let at = (self.n_done.fetch_add(1, Ordering::SeqCst) + 1, self.n_cells);
+        let n_done = self.n_done.fetch_add(1, Ordering::SeqCst) + 1;
         let wish = match result {
             Ok(line) => {
                 let dev = line.dev.as_ref().map(F1::percent);
-                locked(self.ledger).add(line)?;
-                (self.hear)(cell, at, Progress::Done(dev))
+                self.ledger().add(line)?;
+                report(n_done, CellEvent::Done(dev))
             }
             Err(error @ Error::Melm(melm::Error::Diverged { .. })) => {
                 self.n_diverged.fetch_add(1, Ordering::SeqCst);
-                (self.hear)(cell, at, Progress::Diverged(&error))
+                report(n_done, CellEvent::Diverged(&error))
             }
             Err(error) => return Err(error),
         };
         if wish == Control::Stop { Err(melm::Error::Interrupted.into()) } else { Ok(()) }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, &'a mut Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Computes how much of a grid is done while several of its cells are running.
+#[derive(Debug, Default)]
+pub struct ProgressMeter {
+    /// The percentage of each cell that is running.
+    running: BTreeMap<String, u64>,
+}
+
+impl ProgressMeter {
+    /// Records an event. Returns the work done and the work in all, in percents of a cell, or `None` if the event does not
+    /// change it.
+    pub fn record(&mut self, cell: &Cell, progress: Progress<'_>) -> Option<(u64, u64)> {
+        let name = cell.to_string();
+        match progress.event {
+            CellEvent::Stage(stage, Event::Progress { done, of }) => {
+                // Drafts, if there are any, count as half of a cell, the tagger as the rest.
+                let drafts = if cell.method.drafts().is_some() { 50 } else { 0 };
+                let (begin, share) =
+                    if stage == "tagger" { (drafts, 100 - drafts) } else { (0, drafts) };
+                self.running.insert(name, begin + share * done / of.max(1));
+            }
+            CellEvent::Stage(_, Event::Resumed { .. } | Event::Epoch(_)) => return None,
+            CellEvent::Done(_) | CellEvent::Diverged(_) => {
+                self.running.remove(&name);
+            }
+        }
+        let done = progress.n_done as u64 * 100 + self.running.values().sum::<u64>();
+        Some((done, progress.n_cells as u64 * 100))
     }
 }

@@ -1,112 +1,187 @@
-//! What stands for everything that can change the result of a cell.
+//! Keys of cells: a ledger line belongs to a cell if both have the same key.
+//!
+//! A [`CellKey`] holds everything that decides the result of a cell. Its digest is the SHA-256 of its canonical JSON:
+//! fields and settings in alphabetical order, no white space, absent fields left out.
+//!
+//! # Adding a key to the plan
+//! A new plan key must not change the keys of cells that were run before it existed. Add it to [`ADDED`] with the value at
+//! which the program behaves as it did without the key. Settings with that value are left out of the digest. Do not compare
+//! with the preset instead: when a preset changes, cells would get the key of cells with the old value. A test fails
+//! for every plan key that is neither in `tests/plan_keys.txt`, which lists the keys of the first version, nor in [`ADDED`].
 
-use super::{Cell, Languages, System};
+use std::collections::BTreeMap;
+
 use melm::augment::Method;
-use melm::files::Fingerprint;
+use melm::files::sha256;
 use melm::plan::Plan;
 use melm::training::Budget;
+use serde::Serialize;
+use serde_json::Value;
 
-/// What decides results beside data and plan.
+use crate::{Cell, System};
+
+/// Plan keys that were added after the first version, each with the value, as JSON, that behaves as if the key did not exist.
+pub(crate) const ADDED: &[AddedKey] = &[];
+
+/// A plan key that was added after the first version.
+pub(crate) struct AddedKey {
+    /// The key, for instance `tagger.head`.
+    pub(crate) key: &'static str,
+    /// The value, as JSON, at which the program behaves as it did without the key.
+    pub(crate) neutral: &'static str,
+}
+
+/// Fingerprints of everything beside data and settings that decides results.
 #[derive(Clone, Debug)]
-pub struct Arithmetic {
-    /// The device's, as [`melm_nn::device::Device::arithmetic`] says.
-    pub device: String,
-    /// The fingerprint of the masked language model.
+pub struct Fingerprints {
+    /// The arithmetic of the device, as returned by [`melm_nn::device::Device::arithmetic`].
+    pub arithmetic: String,
+    /// The fingerprint of the masked language model; empty without one.
     pub masked_lm: String,
     /// The fingerprint of the tagger's encoder.
     pub tagger: String,
-    /// The fingerprint of the vectors that mentions are compared by.
+    /// The fingerprint of the word vectors.
     pub vectors: String,
 }
 
-/// The key of a cell: of version, arithmetic, models, data, plan and coordinates. Settings that its method never reads
-/// are left out, so that variants of them share what they do not change.
-pub(crate) fn key(
-    cell: &Cell,
-    (plan, evaluations): (&Plan, u64),
-    languages: &Languages,
-    arithmetic: &Arithmetic,
-) -> String {
-    let mut fingerprint = Fingerprint::default();
-    let mut add = |text: &str| fingerprint.add(text.as_bytes());
-    add(env!("CARGO_PKG_VERSION"));
-    add(&arithmetic.device);
-    add(&arithmetic.tagger);
-    if cell.method.drafts().is_some_and(Method::reads_masked_lm) {
-        add(&arithmetic.masked_lm);
-    }
-    if cell.method.drafts().is_some_and(Method::has_vectors) {
-        add(&arithmetic.vectors);
-    }
-    add(&cell.language);
-    if cell.languages().count() > 1 && cell.method.drafts().is_some() {
-        // Not as in ledgers from before sentences knew their languages.
-        add("languages");
-    }
-    for language in cell.languages().filter_map(|name| languages.get(name)) {
-        add(&language.train.fingerprint);
-        add(language.dev.as_ref().map_or("", |dev| &dev.fingerprint));
-    }
-    let judge = Some(plan.tagger.training.budget).filter(|_| cell.method.drafts().is_some());
-    if judge.into_iter().chain([cell.budget]).any(|budget| matches!(budget, Budget::Updates(_))) {
-        // Not as in ledgers from before these were evaluated by updates rather than by whole epochs.
-        add("evaluated by updates");
-    }
-    for text in [
-        cell.size.to_string(),
-        cell.draw.to_string(),
-        cell.seed.to_string(),
-        cell.method.to_string(),
-        cell.budget.to_string(),
-        evaluations.to_string(),
-        settings_of(cell.method, plan),
-    ] {
-        add(&text);
-    }
-    fingerprint.finish()
+/// Everything that decides the result of a cell.
+///
+/// Settings that the cell's system never reads are left out, so variants of them share one result.
+#[derive(Clone, Debug, Serialize)]
+pub struct CellKey<'a> {
+    arithmetic: &'a str,
+    budget: String,
+    data: Vec<DataKey<'a>>,
+    draw: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    evaluations: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    masked_lm: Option<&'a str>,
+    melm: &'static str,
+    method: &'static str,
+    seed: u64,
+    settings: BTreeMap<String, Value>,
+    size: usize,
+    tagger: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<&'a str>,
 }
 
-/// The settings that a system reads.
-fn settings_of(system: System, plan: &Plan) -> String {
-    let mut plan = plan.clone();
-    plan.seed = 0;
-    plan.method = Method::default();
-    plan.model.masked_lm.clear();
-    plan.model.tagger.clear();
-    let tagger = || toml::to_string(&plan.tagger).expect("settings are a table");
-    // The budget of the plan is the judge's; gold has none.
-    let mut gold = plan.clone();
-    gold.tagger.training.budget = Budget::Epochs(std::num::NonZeroU64::MIN);
-    let alone = || toml::to_string(&gold.tagger).expect("settings are a table");
+/// The fingerprints of the data that a cell learns from, for one language.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct DataKey<'a> {
+    /// The fingerprint of the dev set, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dev: Option<&'a str>,
+    /// The name of the language.
+    pub language: &'a str,
+    /// The fingerprint of the training set.
+    pub train: &'a str,
+}
+
+impl<'a> CellKey<'a> {
+    /// Collects what decides the result of `cell`.
+    ///
+    /// `plan` holds the settings of the cell's variant, `evaluations` the number of evaluations of a training whose
+    /// budget is in updates, `data` the languages in the order of the cell.
+    pub fn new(
+        cell: &Cell,
+        plan: &Plan,
+        evaluations: u64,
+        data: Vec<DataKey<'a>>,
+        fingerprints: &'a Fingerprints,
+    ) -> Self {
+        let method = cell.method.drafts();
+        // The plan's budget is that of the judge, which only methods with drafts have.
+        let judge = method.map(|_| plan.tagger.training.budget);
+        let in_updates = |budget: &Budget| matches!(budget, Budget::Updates(_));
+        let has_updates = judge.iter().chain([&cell.budget]).any(in_updates);
+        Self {
+            arithmetic: &fingerprints.arithmetic,
+            budget: cell.budget.to_string(),
+            data,
+            draw: cell.draw,
+            evaluations: has_updates.then_some(evaluations),
+            masked_lm: method
+                .filter(|method| method.reads_masked_lm())
+                .map(|_| fingerprints.masked_lm.as_str()),
+            melm: env!("CARGO_PKG_VERSION"),
+            method: cell.method.name(),
+            seed: cell.seed,
+            settings: settings(cell.method, plan, ADDED),
+            size: cell.size,
+            tagger: &fingerprints.tagger,
+            vectors: method
+                .filter(|method| method.has_vectors())
+                .map(|_| fingerprints.vectors.as_str()),
+        }
+    }
+
+    /// Returns the SHA-256 of the canonical JSON, in hexadecimal.
+    pub fn digest(&self) -> String {
+        sha256(serde_json::to_string(self).expect("a key is JSON").as_bytes())
+    }
+}
+
+/// Returns the plan keys that a system reads, with their values.
+pub(crate) fn settings(system: System, plan: &Plan, added: &[AddedKey]) -> BTreeMap<String, Value> {
+    let mut all = BTreeMap::new();
+    flatten("", serde_json::to_value(plan).expect("a plan is JSON"), &mut all);
+    let is_neutral = |key: &str, value: &Value| {
+        let neutral = added.iter().find(|one| one.key == key).map(|one| one.neutral);
+        neutral.is_some_and(|text| {
+            serde_json::from_str(text).is_ok_and(|neutral: Value| neutral == *value)
+        })
+    };
+    all.retain(|key, value| reads(system, key) && !is_neutral(key, value));
+    all
+}
+
+/// Puts every value of a nested table into a flat one, under keys such as `tagger.budget`.
+pub(crate) fn flatten(prefix: &str, value: Value, flat: &mut BTreeMap<String, Value>) {
+    match value {
+        Value::Object(table) => {
+            for (name, inner) in table {
+                let key = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+                flatten(&key, inner, flat);
+            }
+        }
+        value => drop(flat.insert(prefix.to_owned(), value)),
+    }
+}
+
+/// Returns true if the result of a system depends on a plan key.
+fn reads(system: System, key: &str) -> bool {
+    // Without a judge only the cell's own budget counts.
+    let has_judge = system.drafts().is_some();
+    if key == "tagger.budget" && !has_judge {
+        return false;
+    }
+    let judging: &[&str] = if has_judge { &JUDGING } else { &[] };
+    let all = ["tagger"].iter().chain(judging).chain(own_settings(system));
+    let mut all = all.copied();
+    all.any(|name| {
+        key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    })
+}
+
+/// Settings of every method that makes drafts.
+const JUDGING: [&str; 4] = ["filter", "generate.rounds", "generate.without_mentions", "union"];
+
+/// Settings that a system reads beside those of the tagger and of judging: keys or whole sections.
+fn own_settings(system: System) -> &'static [&'static str] {
     match system {
-        System::Method(Method::Gold) | System::AddEntity | System::AddContext => alone(),
-        System::GoldDuplicated => format!("{}\n{}", alone(), plan.generate.rounds),
-        System::Method(Method::LabelWise | Method::Lwtr) => {
-            let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);
-            let rest = (plan.union, plan.substitute, plan.filter);
-            format!("{}\n{generate}\n{rest:?}", tagger())
-        }
-        System::Method(method @ (Method::CodemixRandom | Method::CodemixEss)) => {
-            let generate = format!("{} {:?}", plan.generate.rounds, plan.generate.without_mentions);
-            let vectors = method.has_vectors().then_some(plan.codemix.vectors);
-            let rest = (plan.union, plan.codemix.rate, vectors, plan.filter);
-            format!("{}\n{generate}\n{rest:?}", tagger())
-        }
-        System::Method(method) => {
-            let sections = [
-                ("codemix", method.mixes()),
-                ("daga", method == Method::Daga),
-                ("mulda", method == Method::Mulda),
-            ];
-            let unread = sections.into_iter().filter(|(_, is_read)| !is_read);
-            let text = plan.to_toml().replace("seq2seq = \"\"\n", "");
-            unread.fold(text, |text, (section, _)| without_section(&text, section))
-        }
+        System::AddEntity | System::AddContext | System::Method(Method::Gold) => &[],
+        System::GoldDuplicated => &["generate.rounds"],
+        System::Method(Method::LabelWise | Method::Lwtr) => &["substitute"],
+        System::Method(Method::Daga) => &["daga"],
+        System::Method(Method::Mulda) => &["mulda"],
+        System::Method(Method::MlmEntity) => &["generate"],
+        System::Method(Method::MelmPlain) => &["finetune", "generate"],
+        System::Method(Method::Melm) => &["finetune", "generate", "markers"],
+        System::Method(Method::MelmBoth) => &["finetune", "generate", "markers", "substitute"],
+        System::Method(Method::MelmCodemix) => &["codemix", "finetune", "generate", "markers"],
+        System::Method(Method::CodemixRandom) => &["codemix.rate"],
+        System::Method(Method::CodemixEss) => &["codemix"],
     }
-}
-
-/// A plan without one of its sections: cells that were run before there was such a section keep their keys.
-fn without_section(toml: &str, name: &str) -> String {
-    let sections = toml.split_inclusive("\n\n");
-    sections.filter(|section| !section.starts_with(&format!("[{name}]\n"))).collect()
 }

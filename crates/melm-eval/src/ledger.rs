@@ -1,71 +1,70 @@
-//! The ledger: one line a cell, with its scores and where they come from.
+//! Ledgers: files with one line for each finished cell.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use melm::augment::DraftSummary;
+use melm::tagger::TaggerScores;
 use melm_text::score::Counts;
 use serde::{Deserialize, Serialize};
 
-use super::Cell;
-use crate::Error;
-use melm::augment::DraftSummary;
-use melm::tagger::TaggerScores;
+use crate::{Cell, Error};
 
-/// A finished cell.
+/// A finished cell: its scores, and where they come from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Line {
-    /// Stands for everything that can change the result.
+pub struct LedgerLine {
+    /// The key of the cell: the digest of everything that decides its result.
     pub key: String,
-    /// The version that ran it.
+    /// The version of the program.
     pub melm: String,
-    /// Its coordinates.
+    /// The coordinates of the cell.
     #[serde(flatten)]
     pub cell: Cell,
-    /// On the dev set, which chose the epoch; none without one.
+    /// The score on the dev set, which also chose the epoch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev: Option<F1>,
-    /// On the test sets, by language; none if choices are still being made.
+    /// The scores on the test sets, by language. Empty if the test sets were not opened.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub test: BTreeMap<String, F1>,
-    /// Sentences it was trained on.
+    /// The number of sentences in the training set.
     pub n_train: usize,
-    /// What became of the drafts, if there were any.
+    /// Counts of drafts by verdict, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftSummary>,
-    /// Updates of the tagger.
+    /// The number of updates of the tagger.
     pub updates: u64,
-    /// Its best epoch on dev, if that was kept.
+    /// The best epoch on dev, if that was kept.
     pub best_epoch: Option<u64>,
-    /// What it took.
+    /// The time it took.
     pub seconds: Seconds,
     /// The fingerprints of the data, by language: train, dev, and test if it was scored.
     pub data: BTreeMap<String, Vec<String>>,
-    /// The fingerprint of the whole plan, which lies beside the ledger under this name.
+    /// The name of its plan in the folder `plans` beside the ledger: the beginning of its fingerprint.
     pub plan: String,
-    /// The models: of the masked language model and of the tagger.
+    /// The names of the masked language model and of the tagger's encoder.
     pub models: [String; 2],
-    /// Numbers of the masked language model; 0 if the grid has none.
+    /// The number of parameters of the masked language model; 0 if the grid has none.
     #[serde(default)]
     pub n_parameters: usize,
-    /// Where it ran.
+    /// The arithmetic of the device.
     pub device: String,
 }
 
-/// Mentions counted on one set.
+/// The score of a tagger on one set.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct F1 {
-    /// Micro-F1 in percent, rounded; the counts are exact.
+    /// Micro-F1 in percent, rounded. The counts below are exact.
     pub f1: f64,
-    /// By entity type: mentions in gold, predicted, and both.
+    /// The number of gold, predicted and correct mentions by entity type.
     pub by_type: BTreeMap<String, [u64; 3]>,
 }
 
-/// Seconds of a cell.
+/// The time that a cell took, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
-    /// Making and judging drafts; shared by the budgets of a cell.
+    /// Making and judging drafts. Cells that differ only in the budget share their drafts.
     pub drafts: f64,
     /// Training the tagger.
     pub train: f64,
@@ -74,8 +73,8 @@ pub struct Seconds {
 }
 
 impl F1 {
-    /// The counts of an examination.
-    pub fn of(scored: &TaggerScores) -> Self {
+    /// Takes over the counts of a scored tagger.
+    pub fn from_scored(scored: &TaggerScores) -> Self {
         let name = |t| scored.scores.types().name(t).to_owned();
         let counts = scored.scores.by_type().into_iter();
         let by_type = counts.map(|(t, c)| (name(t), [c.gold, c.predicted, c.correct])).collect();
@@ -84,32 +83,33 @@ impl F1 {
         f1
     }
 
-    /// Micro-F1 in percent, from the counts.
+    /// Micro-F1 in percent, computed from the counts.
     pub fn percent(&self) -> f64 {
         let sum = |at: usize| self.by_type.values().map(|counts| counts[at]).sum();
         100.0 * Counts { gold: sum(0), predicted: sum(1), correct: sum(2) }.rates().f1
     }
 }
 
-/// The lines of a folder, and the file that new ones go to.
+/// The lines of all ledgers in a folder, and the file that new lines are added to.
 pub struct Ledger {
     path: PathBuf,
-    lines: Vec<Line>,
-    /// None in memory.
+    lines: Vec<LedgerLine>,
+    /// `None` for a ledger in memory.
     file: Option<File>,
 }
 
 impl Ledger {
-    /// Opens the ledgers of a folder (`ledger*.jsonl`, of all shards), to add to the one called `name`.
+    /// Reads the ledgers of a folder (`ledger*.jsonl`, of all shards) and opens the one called `name` for adding lines.
     ///
-    /// What a killed run left of a line is removed from it.
+    /// Creates folder and file if they do not exist. Removes an incomplete last line, which a killed run may leave. Fails if
+    /// another process has the file open, or if a line cannot be parsed.
     pub fn open(dir: &Path, name: &str) -> Result<Self, Error> {
         fs::create_dir_all(dir).map_err(|source| Error::Write { path: dir.into(), source })?;
         let path = dir.join(name);
         let failed = |source| Error::Write { path: path.clone(), source };
         let mut file = OpenOptions::new();
         let mut file = file.create(true).read(true).append(true).open(&path).map_err(failed)?;
-        // Where a file system has no locks, two at once do the same work twice.
+        // On file systems without locks, two runs at once would only do the same work twice.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(Error::LedgerInUse { path });
         }
@@ -122,33 +122,33 @@ impl Ledger {
         Ok(Self { lines: read_all(dir)?, path, file: Some(file) })
     }
 
-    /// The lines of all ledgers in a folder; none if there is no folder. Nothing is written.
-    pub fn read(dir: &Path) -> Result<Vec<Line>, Error> {
+    /// Returns the lines of all ledgers in a folder, or no lines if there is no such folder. Writes nothing.
+    pub fn read(dir: &Path) -> Result<Vec<LedgerLine>, Error> {
         if dir.is_dir() { read_all(dir) } else { Ok(Vec::new()) }
     }
 
-    /// A ledger that nothing is kept of.
+    /// Creates a ledger that is only kept in memory.
     pub fn in_memory() -> Self {
         Self { path: PathBuf::new(), lines: Vec::new(), file: None }
     }
 
-    /// All lines; of several with the same key and cell, the one with most test sets.
-    pub fn lines(&self) -> &[Line] {
+    /// All lines. Of several with the same key and cell, only the one with the most test sets is kept.
+    pub fn lines(&self) -> &[LedgerLine] {
         &self.lines
     }
 
-    /// The line of a cell, if its key is the same and it was scored on these test sets.
-    pub fn find(&self, cell: &Cell, key: &str, tests: &[&str]) -> Option<&Line> {
+    /// Returns the line of a cell with this key that was scored on these test sets.
+    pub fn find(&self, cell: &Cell, key: &str, tests: &[&str]) -> Option<&LedgerLine> {
         self.lines.iter().find(|line| line.cell == *cell && line.has(key, tests))
     }
 
-    /// A line of any cell that has the same key: the same work, under other coordinates.
-    pub fn twin(&self, key: &str, tests: &[&str]) -> Option<&Line> {
+    /// Returns a line of any cell with this key that was scored on these test sets.
+    pub fn find_by_key(&self, key: &str, tests: &[&str]) -> Option<&LedgerLine> {
         self.lines.iter().find(|line| line.has(key, tests))
     }
 
-    /// Adds a line, whole or not at all.
-    pub fn add(&mut self, line: Line) -> Result<(), Error> {
+    /// Adds a line and writes it to the file.
+    pub fn add(&mut self, line: LedgerLine) -> Result<(), Error> {
         let text = serde_json::to_string(&line).expect("a line is JSON") + "\n";
         if let Some(file) = &mut self.file {
             let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
@@ -159,27 +159,28 @@ impl Ledger {
     }
 }
 
-impl Line {
+impl LedgerLine {
+    /// Returns true if the line has this key and scores on all of these test sets.
     pub(crate) fn has(&self, key: &str, tests: &[&str]) -> bool {
         self.key == key && tests.iter().all(|test| self.test.contains_key(*test))
     }
 }
 
-/// Adds a line as the last; one of the same cell and key gives way unless it says more.
-fn put(lines: &mut Vec<Line>, line: Line) {
+/// Adds a line at the end. Of it and an old line with the same cell and key, keeps the one with more test sets.
+fn put(lines: &mut Vec<LedgerLine>, line: LedgerLine) {
     let old = lines.iter().position(|old| old.key == line.key && old.cell == line.cell);
     let old = old.map(|at| lines.remove(at)).filter(|old| old.test.len() > line.test.len());
     lines.push(old.unwrap_or(line));
 }
 
-/// What is wrong, without a place: that of a line within itself is always the first.
+/// Returns the message of an error without its line number, which is always 1 because each line is parsed alone.
 fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |at| text[..at].to_owned())
 }
 
-/// The lines of all ledgers in a folder, in the order of their names.
-fn read_all(dir: &Path) -> Result<Vec<Line>, Error> {
+/// Returns the lines of all ledgers in a folder, in the order of the file names.
+fn read_all(dir: &Path) -> Result<Vec<LedgerLine>, Error> {
     let failed = |source| Error::Read { path: dir.to_path_buf(), source };
     let mut paths = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed)? {
@@ -193,7 +194,7 @@ fn read_all(dir: &Path) -> Result<Vec<Line>, Error> {
     let mut lines = Vec::new();
     for path in paths {
         let bytes = fs::read(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
-        // Another shard may be writing its last line right now.
+        // The last line may be incomplete: another shard may be writing it now.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         let lines_of = bytes[..whole].split(|byte| *byte == b'\n').enumerate();
         for (at, text) in lines_of.filter(|(_, text)| !text.trim_ascii().is_empty()) {

@@ -1,41 +1,90 @@
-//! The paper's comparison: a grid of cells, each one trained tagger; a ledger of their scores; tables with intervals.
+//! Experiments with `melm`: which method of augmentation makes the better tagger, and by how much?
 //!
-//! A [`Grid`] names languages, sizes, draws, seeds, systems, budgets and variants; a [`Cell`] is one of each. The
-//! [`Bench`] runs cells in any order, several at a time, and puts each down as one [`Line`] of a [`Ledger`]; cells that
-//! are in the ledger are not run again. A [`table`] is made of lines alone. Choices are made on dev: unless the bench is
-//! handed test sets, there is none to be scored.
+//! - A [`Grid`] names languages, sizes, draws, seeds, systems, budgets and variants of settings. A [`Cell`] is one
+//!   combination of them: one trained tagger. [`CellFilter`] and [`Shard`] select cells.
+//! - [`Plans`] holds the settings of each variant, [`Languages`] the data.
+//! - The [`ExperimentRunner`] runs cells in any order, several at a time, and adds one [`LedgerLine`] for each to a [`Ledger`].
+//!   A cell that the ledger has is not run again: it is found by its key, the digest of a [`CellKey`].
+//! - A [`table::Table`] is computed from ledger lines alone, with paired differences and their intervals
+//!   ([`statistics`]). A [`table::Report`] writes it to files.
+//! - A [`Trial`] answers whether a method helps on one's own data, by cross-validation.
+//!
+//! Test sets are only scored if they are in [`Languages`]: choices are made on dev sets.
+//!
+//! # Example
+//! The cells of a grid, and the table of a ledger with two of them:
+//! ```
+//! use melm_eval::table::{Split, Table, markdown};
+//! use melm_eval::{Grid, LedgerLine};
+//!
+//! let grid = Grid::parse(
+//!     "grid.toml",
+//!     r#"
+//!     files = "{language}/{split}.conll"
+//!     [[grid]]
+//!     languages = ["en"]
+//!     sizes = [100]
+//!     draws = [1, 2, 3]
+//!     seeds = [1]
+//!     methods = ["gold", "melm"]
+//!     budgets = ["300 updates"]
+//!     "#,
+//! )?;
+//! let cells = grid.cells();
+//! assert_eq!(cells.len(), 6);
+//!
+//! let line = |cell: usize, correct: u64| -> LedgerLine {
+//!     serde_json::from_value(serde_json::json!({
+//!         "key": "", "melm": "", "n_train": 100, "updates": 300, "best_epoch": null,
+//!         "language": "en", "size": 100, "draw": cells[cell].draw, "seed": 1,
+//!         "method": cells[cell].method, "budget": "300 updates", "variant": "base",
+//!         "dev": { "f1": 0.0, "by_type": { "PER": [100, 100, correct] } },
+//!         "seconds": { "drafts": 0.0, "train": 0.0, "score": 0.0 },
+//!         "data": {}, "plan": "", "models": ["", ""], "device": "",
+//!     }))
+//!     .expect("a ledger line")
+//! };
+//! let rows = Table::Mono.rows(&[line(0, 60), line(1, 63)], Split::Dev, &grid.paper);
+//! assert!(markdown(&rows).contains("| 100 | melm | 63.0 | 63.0 | +3.0"));
+//! # Ok::<(), melm_eval::Error>(())
+//! ```
 
-mod analyses;
-mod bench;
 mod cell;
 mod data;
 mod entities;
 mod error;
-mod extra;
 mod figure;
 mod grid;
 mod group;
 mod jobs;
 mod key;
 mod ledger;
+mod plans;
 mod predictions;
+mod read;
+mod runner;
+mod select;
 pub mod statistics;
+mod swap;
 mod system;
 pub mod table;
 #[cfg(test)]
 mod tests;
 mod trial;
 
-pub use bench::Bench;
 pub use cell::Cell;
-pub use data::{Language, Languages, Split, gathered, subset};
-pub use entities::Entities;
+pub use data::{Dataset, LanguageData, Languages, joined_training_sets};
+pub use entities::{Entities, EntityTable, ORACLE_BUDGET, without_budgets};
 pub use error::Error;
 pub use figure::{Figure, Series};
-pub use grid::{Block, Grid, Only, Paper, Shard};
-pub use jobs::{Hear, OpenDevice, Progress, Tally};
-pub use key::Arithmetic;
-pub use ledger::{F1, Ledger, Line, Seconds};
-pub use predictions::{MODELS, Prediction, predictions};
+pub use grid::{Block, Grid, PaperScores};
+pub use jobs::{CellEvent, OnProgress, OpenDevice, Progress, ProgressMeter, RunSummary};
+pub use key::{CellKey, DataKey, Fingerprints};
+pub use ledger::{F1, Ledger, LedgerLine, Seconds};
+pub use plans::{Needs, Plans};
+pub use predictions::PredictionTable;
+pub use read::{GridData, WholeFile};
+pub use runner::{Clock, ExperimentModels, ExperimentRunner};
+pub use select::{CellFilter, Shard};
 pub use system::System;
 pub use trial::{Difference, Trial, TrialResult};

@@ -1,68 +1,90 @@
-//! What a model puts in the place of an entity (Table 3): the likeliest five, side by side for three models.
+//! Predictions of entity tokens (Table 3): the likeliest five words of three models, side by side.
 
-use melm_nn::device::Device;
-use melm_nn::mlm::{MaskedBatch, MaskedLmTape, Predictions as Found};
-use melm_text::Corpus;
-
-use crate::Error;
 use melm::augment::{Gold, Method, tune};
 use melm::entity_lm::EntityLm;
-use melm::model::Pretrained;
 use melm::plan::Plan;
 use melm::random::Seed;
-use melm::stage::{Observer, Run};
+use melm::stage::{Event, Run};
+use melm_nn::device::Device;
+use melm_nn::mlm::{MaskedBatch, MaskedLmTape, Predictions};
+use melm_text::Corpus;
 
-/// The models of the table.
-pub const MODELS: [Method; 3] = [Method::MlmEntity, Method::MelmPlain, Method::Melm];
+use crate::data::subset;
+use crate::group::{CellGroup, OnEvent};
+use crate::{Cell, Error, ExperimentRunner};
 
-/// How many predictions are shown.
+/// The methods whose models are compared, with their titles in the table.
+const MODELS: [(Method, &str); 3] =
+    [(Method::MlmEntity, "MLM"), (Method::MelmPlain, "MELM w/o linearize"), (Method::Melm, "MELM")];
+
+/// The number of words shown for each model.
 const N_BEST: usize = 5;
 
-/// An entity token of one piece, and what the models would put there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prediction {
-    /// Its sentence, among those shown.
-    pub sentence: usize,
-    /// Its position in it.
-    pub token: usize,
-    /// The likeliest words of each of [`MODELS`].
-    pub words: Vec<Vec<String>>,
+/// The number of sentences shown.
+const N_SENTENCES: usize = 5;
+
+/// An entity token that is one piece, and the likeliest words of each model in its place.
+struct TokenPrediction {
+    sentence: usize,
+    token: usize,
+    /// The words of each of [`MODELS`].
+    words: Vec<Vec<String>>,
 }
 
-/// The predictions of the three models, fine-tuned on `gold` as the plan says, for every entity token of `shown` that
-/// is one piece. The tags of `shown` must occur in gold.
-pub fn predictions(
-    gold: Gold<'_>,
-    shown: &Corpus,
-    plan: &Plan,
-    (pretrained, device, listener): (&Pretrained, &Device, Observer<'_>),
-) -> Result<Vec<Prediction>, Error> {
-    let mut all: Vec<Prediction> = Vec::new();
-    let mut run = Run { seed: Seed(plan.seed), folder: None, observer: listener };
-    for method in MODELS {
-        let plan = Plan { method, ..plan.clone() };
-        let tuned = tune(gold, &plan, pretrained, device, &mut run)?;
-        for (sentence, token, words) in of_model(&tuned.lm, shown, device)? {
-            let is_it = |one: &&mut Prediction| (one.sentence, one.token) == (sentence, token);
-            match all.iter_mut().find(is_it) {
-                Some(known) => known.words.push(words),
-                None => all.push(Prediction { sentence, token, words: vec![words] }),
-            }
+/// The likeliest words of three models for the entity tokens of a few sentences.
+pub struct PredictionTable {
+    title: String,
+    sentences: Corpus,
+    predictions: Vec<TokenPrediction>,
+}
+
+impl ExperimentRunner {
+    /// Fine-tunes the models on the gold of a cell, by its plan, and predicts the entity tokens of the first dev sentences
+    /// of its draw that have mentions; without a dev set, of the first training sentences.
+    ///
+    /// # Panics
+    /// If the experiment has no masked language model.
+    pub fn predictions(
+        &self,
+        cell: &Cell,
+        device: &Device,
+        on_event: OnEvent<'_>,
+    ) -> Result<PredictionTable, Error> {
+        let (train, dev) = CellGroup::new(self, cell, device)?.into_gold();
+        let source = dev.as_ref().unwrap_or(&train);
+        let sentences = source.sentences().iter().enumerate();
+        let with_mentions = sentences.filter(|(_, one)| one.mentions().next().is_some());
+        let positions: Vec<_> = with_mentions.map(|(at, _)| at).take(N_SENTENCES).collect();
+        let sentences = subset(source, &positions);
+        let pretrained =
+            self.models.masked_lm.as_ref().expect("the grid has a method with a language model");
+        let gold = Gold { train: &train, dev: dev.as_ref() };
+        let plan = self.plans.cell(cell);
+        let mut observer = |stage: &'static str, event: Event<'_>| on_event(cell, stage, event);
+        let mut run = Run { seed: Seed(plan.seed), folder: None, observer: &mut observer };
+        let mut predictions: Vec<TokenPrediction> = Vec::new();
+        for (method, _) in MODELS {
+            let plan = Plan { method, ..plan.clone() };
+            let tuned = tune(gold, &plan, pretrained, device, &mut run)?;
+            add_model(&mut predictions, &tuned.lm, &sentences, device)?;
         }
+        let Cell { language, size, draw, .. } = cell;
+        let title = format!("### The likeliest five: {size} sentences of {language}, draw {draw}");
+        Ok(PredictionTable { title, sentences, predictions })
     }
-    Ok(all)
 }
 
-fn of_model(
+/// Adds the words of one model for every entity token that is one piece. Each token is masked alone.
+fn add_model(
+    predictions: &mut Vec<TokenPrediction>,
     lm: &EntityLm,
-    shown: &Corpus,
+    sentences: &Corpus,
     device: &Device,
-) -> Result<Vec<(usize, usize, Vec<String>)>, Error> {
+) -> Result<(), Error> {
     let (model, tokenizer) = (lm.model(), lm.tokenizer());
     let mut tape = MaskedLmTape::for_prediction(model.config());
-    let mut found = Found::default();
-    let mut all = Vec::new();
-    for window in lm.linearize(shown)?.windows {
+    let mut found = Predictions::default();
+    for window in lm.linearize(sentences)?.windows {
         for entity in window.entities.iter().filter(|entity| entity.piece_range.len() == 1) {
             let mut pieces = window.pieces.clone();
             pieces[entity.piece_range.start] = tokenizer.specials().mask;
@@ -73,8 +95,36 @@ fn of_model(
                 .predict(device, &batch, N_BEST, &mut tape, &mut found)
                 .map_err(melm::Error::from)?;
             let words = found.row(0).iter().map(|best| tokenizer.decode(&[best.piece])).collect();
-            all.push((window.sentence, entity.token, words));
+            let (sentence, token) = (window.sentence, entity.token);
+            let mut known = predictions.iter_mut();
+            match known.find(|one| (one.sentence, one.token) == (sentence, token)) {
+                Some(known) => known.words.push(words),
+                None => predictions.push(TokenPrediction { sentence, token, words: vec![words] }),
+            }
         }
     }
-    Ok(all)
+    Ok(())
+}
+
+impl PredictionTable {
+    /// A table for each sentence: every entity token with the words of each model.
+    pub fn markdown(&self) -> String {
+        let titles = MODELS.map(|(_, title)| title).join(" | ");
+        let mut text = format!("{}\n\n", self.title);
+        for (at, sentence) in self.sentences.sentences().iter().enumerate() {
+            let tokens: Vec<_> = sentence.tokens().iter().map(ToString::to_string).collect();
+            text += &format!(
+                "{}\n\n| token | tag | {titles} |\n| --- | --- | --- | --- | --- |\n",
+                tokens.join(" ")
+            );
+            for one in self.predictions.iter().filter(|one| one.sentence == at) {
+                let tag = sentence.tags()[one.token];
+                let tag = self.sentences.types().spell(tag, self.sentences.scheme());
+                let models: Vec<_> = one.words.iter().map(|words| words.join(", ")).collect();
+                text += &format!("| {} | {tag} | {} |\n", tokens[one.token], models.join(" | "));
+            }
+            text += "\n";
+        }
+        text + "Every entity token that is one piece is masked alone; nothing is kept from the candidates.\n"
+    }
 }

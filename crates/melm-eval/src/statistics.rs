@@ -1,19 +1,19 @@
-//! Means, spreads, and intervals of paired differences.
+//! Means, standard deviations, and intervals of paired differences.
 
-/// A mean and how far its values lie apart.
+/// A mean and the standard deviation of its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
     /// The mean.
     pub mean: f64,
-    /// The standard deviation of the sample; none of a single value.
+    /// The sample standard deviation; `None` for a single value.
     pub sd: Option<f64>,
-    /// How many values.
+    /// The number of values.
     pub n: usize,
 }
 
 impl Mean {
-    /// Of values; none of no value.
-    pub fn of(values: &[f64]) -> Option<Self> {
+    /// Computes the mean of values. Returns `None` if there are no values.
+    pub fn from_values(values: &[f64]) -> Option<Self> {
         let n = values.len();
         if n == 0 {
             return None;
@@ -24,25 +24,27 @@ impl Mean {
         Some(Self { mean, sd, n })
     }
 
-    /// Half the width of the 95 % interval of the mean, by Student's t; none of a single value.
+    /// Half the width of the 95 % interval of the mean, by Student's t; `None` for a single value.
     pub fn margin(&self) -> Option<f64> {
         Some(t_quantile(0.975, self.n - 1) * self.sd? / (self.n as f64).sqrt())
     }
 
-    /// The same for the differences of so many folds of one corpus, whose training sets overlap: Nadeau and Bengio's
-    /// correction (2003) adds what a test set is to its training set.
+    /// Half the width of the 95 % interval for differences over the folds of one corpus.
+    ///
+    /// The training sets of folds overlap. The correction of Nadeau and Bengio (2003) adds the ratio of test set to
+    /// training set to the variance.
     pub fn margin_of_folds(&self, n_folds: usize) -> Option<f64> {
         let overlap = 1.0 / (n_folds.max(2) - 1) as f64;
         let error = (1.0 / self.n as f64 + overlap).sqrt();
         Some(t_quantile(0.975, self.n - 1) * self.sd? * error)
     }
 
-    /// What the interval says of a mean difference.
+    /// Returns what the 95 % interval says about a mean difference.
     pub fn verdict(&self) -> Verdict {
         self.verdict_with(self.margin())
     }
 
-    /// What another interval says of it.
+    /// Returns what an interval of this half-width says about a mean difference.
     pub fn verdict_with(&self, margin: Option<f64>) -> Verdict {
         match margin {
             None => Verdict::Unknown,
@@ -53,21 +55,21 @@ impl Mean {
     }
 }
 
-/// What a difference and its interval say.
+/// What the interval of a difference says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The interval lies above zero.
     Better,
     /// The interval lies below zero.
     Worse,
-    /// The interval holds zero.
+    /// The interval contains zero.
     NoDifference,
-    /// There is no interval: a single pair.
+    /// There is no interval, because there is a single pair.
     Unknown,
 }
 
 impl Verdict {
-    /// In words.
+    /// The verdict in words, as in tables.
     pub fn words(self) -> &'static str {
         match self {
             Self::Better => "better",
@@ -78,13 +80,13 @@ impl Verdict {
     }
 }
 
-/// The quantile of Student's t with so many degrees of freedom; `p` from 0.5 to 1, both excluded.
+/// Returns the quantile of Student's t distribution with `degrees` of freedom, for `p` between 0.5 and 1 (both excluded).
 pub fn t_quantile(p: f64, degrees: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while t_cdf(high, degrees) < p {
         high *= 2.0;
     }
-    // 200 halvings leave nothing between two neighbouring numbers.
+    // 200 bisections reach the precision of f64.
     for _ in 0..200 {
         let middle = f64::midpoint(low, high);
         if t_cdf(middle, degrees) < p { low = middle } else { high = middle }
@@ -92,7 +94,7 @@ pub fn t_quantile(p: f64, degrees: usize) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The distribution function of Student's t at `t` of 0 or more.
+/// The distribution function of Student's t at `t`, which must not be negative.
 fn t_cdf(t: f64, degrees: usize) -> f64 {
     let v = degrees as f64;
     1.0 - 0.5 * incomplete_beta(v / 2.0, 0.5, v / (v + t * t))
@@ -107,7 +109,7 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
         + a * libm::log(x)
         + b * libm::log1p(-x);
     let front = libm::exp(logarithm);
-    // The fraction converges quickly on the near side of the mean only.
+    // The fraction converges quickly only for x below the mean of the distribution.
     if x < (a + 1.0) / (a + b + 2.0) {
         front * fraction(a, b, x) / a
     } else {
@@ -115,12 +117,12 @@ fn incomplete_beta(a: f64, b: f64, x: f64) -> f64 {
     }
 }
 
-/// The continued fraction, by Lentz's method.
+/// The continued fraction of the incomplete beta function, by Lentz's method.
 #[expect(clippy::many_single_char_names, reason = "the names of the formula")]
 fn fraction(a: f64, b: f64, x: f64) -> f64 {
     const TINY: f64 = 1e-300;
-    let away = |value: f64| if value.abs() < TINY { TINY } else { value };
-    let (mut c, mut d) = (1.0, 1.0 / away(1.0 - (a + b) * x / (a + 1.0)));
+    let nonzero = |value: f64| if value.abs() < TINY { TINY } else { value };
+    let (mut c, mut d) = (1.0, 1.0 / nonzero(1.0 - (a + b) * x / (a + 1.0)));
     let mut result = d;
     for m in 1..500 {
         let m = f64::from(m);
@@ -128,8 +130,8 @@ fn fraction(a: f64, b: f64, x: f64) -> f64 {
         let odd = -(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0));
         let mut last = 0.0;
         for step in [even, odd] {
-            d = 1.0 / away(1.0 + step * d);
-            c = away(1.0 + step / c);
+            d = 1.0 / nonzero(1.0 + step * d);
+            c = nonzero(1.0 + step / c);
             last = c * d;
             result *= last;
         }
@@ -146,7 +148,7 @@ mod tests {
 
     /// `scipy.stats.t.ppf` of scipy 1.17.1, with `p` and degrees of freedom as given.
     #[test]
-    fn quantiles_are_those_of_scipy() {
+    fn quantiles_match_scipy() {
         for (p, degrees, expected) in QUANTILES {
             let found = t_quantile(p, degrees);
             assert!((found - expected).abs() < 1e-9 * expected, "{p} {degrees}: {found}");
@@ -168,18 +170,18 @@ mod tests {
     ];
 
     #[test]
-    fn an_interval_is_the_one_worked_out_by_hand() {
+    fn intervals_match_a_calculation_by_hand() {
         // Mean 2, squares 1 + 0 + 1, sd 1, margin 4.302_652_729_749 / sqrt(3).
-        let mean = Mean::of(&[1.0, 2.0, 3.0]).unwrap();
+        let mean = Mean::from_values(&[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((mean.mean, mean.sd, mean.n), (2.0, Some(1.0), 3));
         assert!((mean.margin().unwrap() - 2.484_137_7).abs() < 1e-6);
         assert_eq!(mean.verdict(), Verdict::NoDifference);
-        assert_eq!(Mean::of(&[1.9, 2.0, 2.1]).unwrap().verdict(), Verdict::Better);
-        assert_eq!(Mean::of(&[-1.9, -2.0, -2.1]).unwrap().verdict(), Verdict::Worse);
-        assert_eq!(Mean::of(&[5.0]).unwrap().verdict(), Verdict::Unknown);
-        assert_eq!(Mean::of(&[]), None);
+        assert_eq!(Mean::from_values(&[1.9, 2.0, 2.1]).unwrap().verdict(), Verdict::Better);
+        assert_eq!(Mean::from_values(&[-1.9, -2.0, -2.1]).unwrap().verdict(), Verdict::Worse);
+        assert_eq!(Mean::from_values(&[5.0]).unwrap().verdict(), Verdict::Unknown);
+        assert_eq!(Mean::from_values(&[]), None);
         // Five folds: 1/5 + 1/4 under the root; t(0.975, 4) = 2.776445105198.
-        let folds = Mean::of(&[0.0, 1.0, 2.0, 3.0, 4.0]).unwrap();
+        let folds = Mean::from_values(&[0.0, 1.0, 2.0, 3.0, 4.0]).unwrap();
         let expected = 2.776_445_105_198 * 2.5_f64.sqrt() * 0.45_f64.sqrt();
         assert!((folds.margin_of_folds(5).unwrap() - expected).abs() < 1e-9);
     }

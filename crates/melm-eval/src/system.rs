@@ -1,75 +1,74 @@
-//! What is compared: every method, and a control that adds nothing.
+//! The systems that are compared: every method, and controls that write no drafts.
 
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Serialize};
-
 use melm::augment::Method;
 use melm::baselines::NO_PRETRAINING;
+use serde::{Deserialize, Serialize};
 
-/// A row of the paper's tables.
+/// A system of the paper's tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum System {
     /// A method of augmentation, or gold alone.
     Method(Method),
-    /// Gold as often as one draft a sentence and round would make it: the negative control.
+    /// Gold, repeated as often as if every sentence had one draft a round: the negative control.
     GoldDuplicated,
     /// Gold, and its sentences with entities of as much extra gold (Figure 1).
     AddEntity,
-    /// Gold, and the sentences of as much extra gold with its entities (Figure 1).
+    /// Gold, and the sentences of as much extra gold with the entities of gold (Figure 1).
     AddContext,
 }
 
-/// The names of what is no method.
-const OTHERS: [(&str, System); 3] = [
-    ("gold-duplicated", System::GoldDuplicated),
-    ("add-entity", System::AddEntity),
-    ("add-context", System::AddContext),
-];
-
 impl System {
-    /// Gold alone, which all others are compared with.
+    /// Gold alone, which all other systems are compared with.
     pub const GOLD: Self = Self::Method(Method::Gold);
 
-    /// Its name.
+    /// The systems that are not methods.
+    const CONTROLS: [Self; 3] = [Self::GoldDuplicated, Self::AddEntity, Self::AddContext];
+
+    /// The name, as in grids and ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Method(method) => method.name(),
-            other => {
-                let found = OTHERS.into_iter().find(|(_, system)| *system == other);
-                found.expect("every system has a name").0
-            }
+            Self::GoldDuplicated => "gold-duplicated",
+            Self::AddEntity => "add-entity",
+            Self::AddContext => "add-context",
         }
     }
 
-    /// What its row is called: its name, unless that would promise more than it is. Grids run `MulDA` without pretraining.
+    /// The title of its row in a table: the name, unless that would promise more than the system is. Grids run `MulDA`
+    /// without pretraining.
     pub fn title(self) -> &'static str {
-        match self {
-            Self::Method(Method::Mulda) => NO_PRETRAINING,
-            other => other.name(),
-        }
+        if self == Self::Method(Method::Mulda) { NO_PRETRAINING } else { self.name() }
     }
 
-    /// All of them, gold and what needs no method first.
+    /// All systems in the order of tables: gold, controls, methods.
     pub fn all() -> impl Iterator<Item = Self> {
         let methods = Method::NAMES.into_iter().map(|(_, method)| Self::Method(method));
-        let (gold, others): (Vec<_>, Vec<_>) = methods.partition(|system| *system == Self::GOLD);
-        gold.into_iter().chain(OTHERS.map(|(_, system)| system)).chain(others)
+        let methods = methods.filter(|system| *system != Self::GOLD);
+        std::iter::once(Self::GOLD).chain(Self::CONTROLS).chain(methods)
     }
 
-    /// Its place among all.
+    /// The position among all systems.
     pub(crate) fn rank(self) -> usize {
         Self::all().position(|other| other == self).unwrap_or(usize::MAX)
     }
 
-    /// The method that makes its drafts, if it has any.
+    /// Returns the method that makes its drafts, or `None` if it has no drafts.
     pub fn drafts(self) -> Option<Method> {
         match self {
-            Self::Method(Method::Gold) => None,
-            Self::Method(method) => Some(method),
-            _ => None,
+            Self::Method(method) => Some(method).filter(|method| *method != Method::Gold),
+            Self::GoldDuplicated | Self::AddEntity | Self::AddContext => None,
+        }
+    }
+
+    /// Returns the number of sentences that a cell with `size` sentences draws from each language.
+    pub(crate) fn n_drawn(self, size: usize) -> usize {
+        match self {
+            Self::AddEntity | Self::AddContext => 2 * size,
+            Self::Method(_) | Self::GoldDuplicated => size,
         }
     }
 }
@@ -86,7 +85,7 @@ impl FromStr for System {
     fn from_str(name: &str) -> Result<Self, String> {
         let names = || Self::all().map(Self::name).collect::<Vec<_>>().join(", ");
         let found = Self::all().find(|system| system.name() == name);
-        found.ok_or_else(|| format!("`{name}` is no method: expected one of {}", names()))
+        found.ok_or_else(|| format!("`{name}` is not a method: expected one of {}", names()))
     }
 }
 

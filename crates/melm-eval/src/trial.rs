@@ -1,88 +1,133 @@
-//! Does it help on my data? Folds of the user's own gold, every method with the same number of updates.
+//! Trials: does augmentation help on one's own data? Gold is cut into folds, and every method has the same number of updates.
 
 use std::collections::BTreeMap;
+use std::num::{NonZeroU16, NonZeroU64};
 
-use melm_text::Corpus;
-
-use super::data::{Language, Languages, Split, subset};
-use super::grid::{BASE, Block, Grid};
-use super::statistics::{Mean, Verdict};
-use super::table::{Rows, Split as Scored, Table};
-use super::{Line, Paper, System};
 use melm::augment::{DraftSummary, Method};
-use melm::files::sha256;
 use melm::random::Seed;
 use melm::training::Budget;
+use melm_text::Corpus;
 
-/// What is tried.
+use crate::data::subset;
+use crate::grid::{BASE, Block, DEFAULT_EVALUATIONS, Grid};
+use crate::statistics::{Mean, Verdict};
+use crate::table::{Row, Rows, Split, Table};
+use crate::{Dataset, Error, LanguageData, Languages, LedgerLine, PaperScores, System};
+
+/// A comparison of methods on one corpus by cross-validation.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// Parts that gold is cut into; each is scored by taggers of the others.
-    pub n_folds: usize,
-    /// Seeds of everything random after the cut.
-    pub seeds: Vec<u64>,
-    /// Updates of every tagger.
-    pub budget: Budget,
-    /// What is compared.
-    pub methods: Vec<System>,
+    n_folds: usize,
+    seeds: Vec<u64>,
+    budget: Budget,
+    methods: Vec<System>,
 }
 
 impl Trial {
-    /// The folds of a corpus as languages of a grid, each held out once, and the grid. `dev` chooses the best epochs.
+    /// Describes a trial that compares gold with each of `methods`.
     ///
-    /// `content` stands for the corpus; which sentences are in which fold depends on it alone.
-    pub fn prepare(
-        &self,
-        (gold, content): (&Corpus, &str),
-        dev: Option<(&Corpus, &str)>,
-    ) -> (Grid, Languages) {
-        let n = gold.sentences().len();
+    /// Gold is cut into `n_folds` folds; each is scored by taggers trained on the others, with `n_seeds` seeds and `updates`
+    /// updates each. Fails if there are fewer than two folds, no method beside gold, or a method that mixes languages.
+    pub fn new(
+        n_folds: usize,
+        n_seeds: NonZeroU16,
+        updates: NonZeroU64,
+        methods: &[System],
+    ) -> Result<Self, Error> {
+        let others = methods.iter().copied().filter(|method| *method != System::GOLD);
+        let methods: Vec<_> = std::iter::once(System::GOLD).chain(others).collect();
+        if n_folds < 2 {
+            let message = format!("a trial needs two folds or more, not {n_folds}");
+            return Err(Error::Trial { message, hint: "pass `--folds 2` or more" });
+        }
+        if methods.len() == 1 {
+            let message = "there is no method to compare gold with".to_owned();
+            let hint = "name one, as in `--methods label-wise,melm-both`";
+            return Err(Error::Trial { message, hint });
+        }
+        let mut systems = methods.iter();
+        if let Some(method) = systems.find(|system| system.drafts().is_some_and(Method::mixes)) {
+            let message = format!("{method} mixes languages, and a trial has one");
+            return Err(Error::Trial { message, hint: "compare it with `melm reproduce multi`" });
+        }
+        let seeds = (1..=u64::from(n_seeds.get())).collect();
+        Ok(Self { n_folds, seeds, budget: Budget::Updates(updates), methods })
+    }
+
+    /// The number of folds.
+    pub fn n_folds(&self) -> usize {
+        self.n_folds
+    }
+
+    /// The number of seeds.
+    pub fn n_seeds(&self) -> usize {
+        self.seeds.len()
+    }
+
+    /// The budget of every tagger.
+    pub fn budget(&self) -> Budget {
+        self.budget
+    }
+
+    /// The methods that are compared with gold. The verdict is about the last of them.
+    pub fn methods(&self) -> &[System] {
+        &self.methods[1..]
+    }
+
+    /// Cuts gold into folds. Returns a grid in which each fold is a language, held out as its test set, and the data.
+    ///
+    /// `dev` chooses the best epochs. The folds depend only on the sentences of `gold`. Fails if there are fewer than two
+    /// sentences for each fold.
+    pub fn prepare(&self, gold: &Corpus, dev: Option<&Corpus>) -> Result<(Grid, Languages), Error> {
+        let (n, n_folds) = (gold.sentences().len(), self.n_folds);
+        if n < 2 * n_folds {
+            let message = format!("{n} sentences are too few for {n_folds} folds");
+            let hint = "a fold needs two sentences or more: use fewer `--folds`, or more gold";
+            return Err(Error::Trial { message, hint });
+        }
         let order = Seed(1).stream("folds").generator().permutation(n);
         let mut languages = Languages::new();
-        for fold in 0..self.n_folds {
-            let part = |is_held: bool| {
-                let ranks = (0..n).filter(|rank| (rank % self.n_folds == fold) == is_held);
+        for fold in 0..n_folds {
+            let part = |is_held_out: bool| {
+                let ranks = (0..n).filter(|rank| (rank % n_folds == fold) == is_held_out);
                 let mut positions: Vec<_> = ranks.map(|rank| order[rank]).collect();
                 positions.sort_unstable();
-                let stands = format!("{content} {fold} {} {is_held}", self.n_folds);
-                Split { corpus: subset(gold, &positions), fingerprint: sha256(stands.as_bytes()) }
+                Dataset::new(subset(gold, &positions))
             };
-            let dev = dev.map(|(corpus, content)| Split {
-                corpus: corpus.clone(),
-                fingerprint: content.to_owned(),
-            });
-            let language = Language { train: part(false), dev, test: Some(part(true)) };
-            languages.insert(format!("fold {}", fold + 1), language);
+            let dev = dev.map(|corpus| Dataset::new(corpus.clone()));
+            let data = LanguageData { train: part(false), dev, test: Some(part(true)) };
+            languages.insert(format!("fold {}", fold + 1), data);
         }
-        let grid = Grid {
+        Ok((self.grid(n, &languages), languages))
+    }
+
+    /// The grid of all folds, seeds and methods. The judge has the same budget as the taggers.
+    fn grid(&self, size: usize, languages: &Languages) -> Grid {
+        let budget = toml::Value::String(self.budget.to_string());
+        let tagger = toml::Table::from_iter([("budget".to_owned(), budget)]);
+        Grid {
+            name: "the trial".to_owned(),
             files: String::new(),
             data: None,
-            evaluations: super::grid::evaluations(),
+            evaluations: DEFAULT_EVALUATIONS,
             transfer: BTreeMap::new(),
             grid: vec![Block {
                 languages: languages.keys().cloned().collect(),
-                sizes: vec![n],
+                sizes: vec![size],
                 draws: vec![1],
                 seeds: self.seeds.clone(),
                 methods: self.methods.clone(),
                 budgets: vec![self.budget],
                 variants: Some(vec![BASE.to_owned()]),
             }],
-            plan: toml::Table::from_iter([(
-                "tagger".to_owned(),
-                toml::Value::Table(toml::Table::from_iter([(
-                    "budget".to_owned(),
-                    toml::Value::String(self.budget.to_string()),
-                )])),
-            )]),
+            plan: toml::Table::from_iter([("tagger".to_owned(), toml::Value::Table(tagger))]),
             variants: BTreeMap::new(),
-            paper: Paper::new(),
-        };
-        (grid, languages)
+            paper: PaperScores::new(),
+        }
     }
 
-    /// What its lines say.
-    pub fn result(&self, lines: &[Line]) -> TrialResult {
+    /// Computes the result from the lines of a ledger.
+    pub fn result(&self, lines: &[LedgerLine]) -> TrialResult {
         let kept_none = |method: &&System| {
             let mut own = lines.iter().filter(|line| line.cell.method == **method).peekable();
             own.peek().is_some()
@@ -91,32 +136,32 @@ impl Trial {
         TrialResult {
             kept_none: self.methods.iter().filter(kept_none).copied().collect(),
             n_folds: self.n_folds,
-            rows: Table::Mono.rows(lines, Scored::Test, &Paper::new()),
+            rows: Table::Mono.rows(lines, Split::Test, &PaperScores::new()),
         }
     }
 }
 
-/// What a trial brought.
+/// The result of a trial.
 pub struct TrialResult {
-    /// Methods of whose drafts the judge let none pass.
+    /// Methods whose drafts the judge rejected without exception.
     kept_none: Vec<System>,
     n_folds: usize,
     rows: Rows,
 }
 
-/// A difference of a method to another over the folds.
+/// The difference in F1 between two methods, over all folds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Difference {
-    /// The mean.
+    /// The mean difference in percentage points.
     pub mean: f64,
-    /// Half the width of its 95 % interval.
+    /// Half the width of the 95 % interval of the mean; `None` for a single pair.
     pub margin: Option<f64>,
-    /// What they say.
+    /// What the interval says.
     pub verdict: Verdict,
 }
 
 impl TrialResult {
-    fn row(&self, method: System) -> Option<&super::table::Row> {
+    fn row(&self, method: System) -> Option<&Row> {
         self.rows.rows.iter().find(|row| row.method == method)
     }
 
@@ -125,13 +170,13 @@ impl TrialResult {
         Difference { mean: mean.mean, margin, verdict: mean.verdict_with(margin) }
     }
 
-    /// The difference of a method to gold.
-    pub fn to_gold(&self, method: System) -> Option<Difference> {
+    /// Returns the difference between a method and gold.
+    pub fn difference_to_gold(&self, method: System) -> Option<Difference> {
         Some(self.difference(self.row(method)?.to_gold.get("mean")?))
     }
 
-    /// The difference of a method to label-wise.
-    pub fn to_label_wise(&self, method: System) -> Option<Difference> {
+    /// Returns the difference between a method and label-wise.
+    pub fn difference_to_label_wise(&self, method: System) -> Option<Difference> {
         Some(self.difference(self.row(method)?.to_methods.get(Method::LabelWise.name())?))
     }
 
@@ -141,27 +186,34 @@ impl TrialResult {
             "| method | F1 | to gold | to label-wise |\n| --- | --- | --- | --- |\n".to_owned();
         for row in &self.rows.rows {
             let f1 = row.f1.get("mean").map_or(String::new(), |mean| format!("{:.1}", mean.mean));
-            let said = |found: Option<Difference>| found.map_or(String::new(), |d| d.to_string());
-            let (gold, label_wise) = (self.to_gold(row.method), self.to_label_wise(row.method));
-            text += &format!("| {} | {f1} | {} | {} |\n", row.method, said(gold), said(label_wise));
+            let text_of =
+                |found: Option<Difference>| found.map_or(String::new(), |d| d.to_string());
+            let (gold, label_wise) =
+                (self.difference_to_gold(row.method), self.difference_to_label_wise(row.method));
+            text += &format!(
+                "| {} | {f1} | {} | {} |\n",
+                row.method,
+                text_of(gold),
+                text_of(label_wise)
+            );
         }
         text
     }
 
-    /// The verdict, in plain words.
+    /// Returns one or two sentences that say whether to use a method.
     pub fn verdict(&self, method: System) -> String {
-        let Some(to_gold) = self.to_gold(method) else {
+        let Some(to_gold) = self.difference_to_gold(method) else {
             return "no verdict: the trial has no pairs to compare".to_owned();
         };
         if self.kept_none.contains(&method) {
             return format!(
-                "no verdict: the judge kept no draft of {method}, so that it is gold alone. Train longer with `--updates`, \
-                 or take all drafts with `--set filter.mode=off`"
+                "no verdict: the judge kept no draft of {method}, so its training sets are gold alone. Train longer with `--updates`, \
+                 or keep all drafts with `--set filter.mode=off`"
             );
         }
         let label_wise = System::Method(Method::LabelWise);
-        let simple = self.to_gold(label_wise).filter(|_| method != label_wise);
-        let to_simple = self.to_label_wise(method);
+        let simple = self.difference_to_gold(label_wise).filter(|_| method != label_wise);
+        let to_simple = self.difference_to_label_wise(method);
         match to_gold.verdict {
             Verdict::Better => match (simple, to_simple) {
                 (Some(simple), Some(to_simple))

@@ -1,12 +1,12 @@
 //! The commands that compare methods.
 
-use std::num::NonZeroUsize;
+use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 
 use clap::Args as Group;
 use melm::plan::Preset;
 use melm_eval::table::Table;
-use melm_eval::{Only, Shard, System};
+use melm_eval::{CellFilter, Shard, System};
 
 use super::plan::{Machine, preset};
 use super::{Reading, VectorInput};
@@ -15,9 +15,10 @@ use super::{Reading, VectorInput};
 ///
 /// TABLE is mono (a tagger for each language), cross (the same taggers on other languages) or
 /// multi (one tagger for all languages); add-entity is the paper's Figure 1, masking Table 4, rounds
-/// Table 5, costs Tables 6 to 8, predictions Table 3, entities Figure 4. Each cell of the grid is one tagger; DIR/ledger.jsonl
-/// keeps every one with its scores and provenance, and the same command goes on where it stopped.
-/// Scores are of the dev sets; test sets are opened with --test only, when all choices are made.
+/// Table 5, costs Tables 6 to 8, predictions Table 3, entities Figure 4. Each cell of the grid is one
+/// tagger. DIR/ledger.jsonl keeps the scores and provenance of every cell, so the same command continues
+/// where it stopped. Scores are of the dev sets. Test sets are opened only with --test: use it when all
+/// choices are made.
 #[derive(Debug, Group)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:\n  melm reproduce mono --smoke -o smoke\n  \
@@ -43,23 +44,23 @@ pub(crate) struct Reproduce {
     /// Score the test sets too: once, when all choices are made
     #[arg(long)]
     pub(crate) test: bool,
-    /// Only some cells, as in `--only method=gold,melm`; by language, size, draw, seed, method,
+    /// Run only some cells, as in `--only method=gold,melm`: by language, size, draw, seed, method,
     /// budget or variant; may be repeated
     #[arg(long, value_name = "NAME=VALUES")]
-    pub(crate) only: Vec<Only>,
+    pub(crate) only: Vec<CellFilter>,
     /// Seeds instead of the grid's, as in `--seed 1,2,3`
     #[arg(long, value_name = "SEEDS", value_delimiter = ',')]
     pub(crate) seed: Vec<u64>,
-    /// Run one part of the grid, as in `--shard 1/4`; parts may share DIR
+    /// Run one part of the grid, as in `--shard 1/4`; the parts may share DIR
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
     /// Keep every tagger, in DIR/taggers
     #[arg(long)]
     pub(crate) keep_taggers: bool,
-    /// Run nothing and read no data: make the table of the ledger as it is (of its test scores with --test)
+    /// Run nothing and read no data: make the table from the ledger as it is (with --test, print its test scores)
     #[arg(long, conflicts_with_all = ["shard", "keep_taggers", "dry_run", "seed"])]
     pub(crate) table_only: bool,
-    /// Say which cells would be run, and run none
+    /// List the cells that would be run, and run none
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
@@ -70,9 +71,8 @@ pub(crate) struct Reproduce {
 
 /// Find out whether augmentation helps on your own data, before you use it
 ///
-/// TRAIN is cut into folds; each is scored by taggers trained on the others: on gold alone, and on
-/// gold augmented by each method, with the same number of updates. The verdict is plain, and may be
-/// "do not use it".
+/// Cuts TRAIN into folds. Each fold is scored by taggers trained on the others: on gold alone, and on
+/// gold augmented by each method, with the same number of updates. Prints whether to use the method.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm trial train.conll\n  \
     melm trial train.conll --dev dev.conll --folds 10 --seeds 3 --updates 500 -o trial")]
@@ -80,23 +80,23 @@ pub(crate) struct Try {
     /// File with your gold
     #[arg(value_name = "TRAIN")]
     pub(crate) file: PathBuf,
-    /// File that chooses the best epochs, cut to as many sentences as TRAIN has [default: the
-    /// last epoch is kept]
+    /// File that chooses the best epochs, cut to as many sentences as TRAIN has [default: keep the
+    /// last epoch]
     #[arg(long)]
     pub(crate) dev: Option<PathBuf>,
-    /// Folder that keeps what is done, so that the same command goes on where it stopped
+    /// Folder that keeps finished cells, so that the same command continues where it stopped
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// Parts that TRAIN is cut into
+    /// Number of folds
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]
     pub(crate) folds: u16,
-    /// Trainings of each tagger, with different seeds
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u16).range(1..))]
-    pub(crate) seeds: u16,
-    /// Updates of every tagger
+    /// Number of seeds: each tagger is trained once with each
+    #[arg(long, value_name = "N", default_value = "2")]
+    pub(crate) seeds: NonZeroU16,
+    /// Number of updates of every tagger
     #[arg(long, value_name = "N", default_value = "300")]
-    pub(crate) updates: std::num::NonZeroU64,
-    /// Methods beside gold, the one the verdict is about last
+    pub(crate) updates: NonZeroU64,
+    /// Methods to compare with gold; the verdict is about the last
     #[arg(
         long,
         value_name = "NAMES",
@@ -113,7 +113,7 @@ pub(crate) struct Try {
     pub(crate) reading: Reading,
 }
 
-/// Settings and machine of a comparison.
+/// The settings and the machine of a comparison.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct Comparing {
@@ -127,27 +127,27 @@ pub(crate) struct Comparing {
     /// melm-codemix, repeated
     #[arg(long, value_name = "LANG=FILE")]
     pub(crate) vectors: Vec<VectorInput>,
-    /// Where settings start from: best, paper or reference-code
+    /// Preset that settings start from: best, paper or reference-code
     #[arg(long, value_parser = preset, default_value = "best")]
     pub(crate) preset: Preset,
     /// Set one key of the plan, as in `--set generate.rounds=5`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Taggers trained at a time, each with its share of the threads
+    /// Number of taggers trained at a time, each with its share of the threads
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) jobs: NonZeroUsize,
     #[command(flatten)]
     pub(crate) machine: Machine,
 }
 
-/// What is made.
+/// The thing to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject {
-    /// A table of taggers' scores.
+    /// A table of the scores of taggers.
     Table(Table),
-    /// What models put in the place of entities.
+    /// The words that models predict for entities.
     Predictions,
-    /// How many different entities methods bring.
+    /// The number of different entities that methods add.
     Entities,
 }
 

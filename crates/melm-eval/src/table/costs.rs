@@ -2,19 +2,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::statistics::Mean;
-use crate::{Line, Paper, System};
 use melm::augment::Method;
 
-/// What MELM costs, by size: dev F1 by language, seconds of making drafts and of training, parameters. None without its cells.
-pub fn costs(lines: &[Line], paper: &Paper) -> Option<String> {
+use crate::statistics::Mean;
+use crate::{LedgerLine, PaperScores, System};
+
+/// Returns a Markdown table of the costs of MELM by size: dev F1 by language, seconds of making drafts and of training,
+/// parameters. Returns `None` if the lines have no cell of MELM.
+pub fn costs(lines: &[LedgerLine], paper: &PaperScores) -> Option<String> {
     let melm = System::Method(Method::Melm);
     let lines: Vec<_> = lines.iter().filter(|line| line.cell.method == melm).collect();
     if lines.is_empty() {
         return None;
     }
     let languages: BTreeSet<_> = lines.iter().map(|line| &line.cell.language).collect();
-    let mut by_row: BTreeMap<(String, usize), Vec<&Line>> = BTreeMap::new();
+    let mut by_row: BTreeMap<(String, usize), Vec<&LedgerLine>> = BTreeMap::new();
     for line in lines {
         let budget = line.cell.budget.to_string();
         by_row.entry((budget, line.cell.size)).or_default().push(line);
@@ -26,7 +28,7 @@ pub fn costs(lines: &[Line], paper: &Paper) -> Option<String> {
         " --- |".repeat(names.len() + 6)
     );
     for ((budget, size), of) in by_row {
-        let mean = |values: Vec<f64>| Mean::of(&values).map(|mean| mean.mean);
+        let mean = |values: Vec<f64>| Mean::from_values(&values).map(|mean| mean.mean);
         let scores = languages.iter().map(|language| {
             let own = of.iter().filter(|line| line.cell.language == **language);
             let f1 = mean(own.filter_map(|line| Some(line.dev.as_ref()?.percent())).collect());

@@ -1,95 +1,92 @@
-//! Figures of a table: over sizes, and over variants whose names are axes.
+//! Figures of a table: F1 over sizes, and over variants whose names are values on axes.
+
+use std::collections::BTreeSet;
 
 use super::rows::{ALL_SIZES, MEAN, Row, Rows};
 use super::write::{budgets, title};
 use crate::figure::{Figure, Series};
 
-/// The figures of a table, each with what its file is called.
+/// Returns the figures of a table, each with the end of its file's name.
 ///
-/// Over sizes, one line a method; and where all variants are called like `eta 0.3, mu 0.5` or `R 3`, over the last
-/// of these axes, one line for each value of the first.
+/// One figure shows F1 over sizes, with one line for each method. If all variants have names such as `eta 0.3, mu 0.5` or
+/// `R 3`, another shows F1 over the last of these axes, with one line for each value of the first.
 pub fn figures(rows: &Rows) -> Vec<(String, Figure)> {
     let mut all = Vec::new();
     for budget in budgets(rows) {
-        let of: Vec<_> = rows.rows.iter().filter(|row| row.budget.to_string() == budget).collect();
+        let of_sizes = rows.rows.iter().filter(|row| row.size != ALL_SIZES);
+        let own: Vec<_> = of_sizes.filter(|row| row.budget.to_string() == budget).collect();
         let name =
             |what: &str| format!("{}-{what}-{}", rows.split.name(), budget.replace(' ', "-"));
-        let heading = format!("{}, {budget}", title(rows.table));
-        let y = format!("{} F1", rows.split.name());
-        all.extend(over_sizes(&of).map(|(places, series)| {
-            let (title, x) = (heading.clone(), "gold sentences".to_owned());
-            (name("sizes"), Figure { title, x, y: y.clone(), places, series })
-        }));
-        all.extend(over_axes(&of).map(|(x, places, series)| {
-            let (title, y) = (heading.clone(), y.clone());
-            (name("variants"), Figure { title, x, y, places, series })
-        }));
+        let figures = [("sizes", Some(over_sizes(&own))), ("variants", over_axes(&own))];
+        for (what, figure) in figures {
+            let Some(mut figure) = figure.filter(|figure| figure.places.len() > 1) else {
+                continue;
+            };
+            figure.title = format!("{}, {budget}", title(rows.table));
+            figure.y = format!("{} F1", rows.split.name());
+            all.push((name(what), figure));
+        }
     }
     all
 }
 
-type Lines = (Vec<String>, Vec<Series>);
-
-fn over_sizes(rows: &[&Row]) -> Option<Lines> {
-    let rows = rows.iter().filter(|row| row.size != ALL_SIZES);
-    let place = |row: &Row| (row.size.to_string(), format!("{} {}", row.method, row.variant));
-    let (places, mut series) = lines(rows.map(|row| (place(row), *row)));
-    let variants: std::collections::BTreeSet<_> = series
-        .iter()
-        .filter_map(|one| one.name.split_once(' ').map(|(_, v)| v.to_owned()))
-        .collect();
-    if variants.len() == 1 {
-        for one in &mut series {
-            one.name = one.name.split(' ').next().unwrap_or_default().to_owned();
-        }
+/// F1 over sizes, with one line for each method and variant.
+fn over_sizes(rows: &[&Row]) -> Figure {
+    let mut figure = Figure { x: "gold sentences".to_owned(), ..Figure::default() };
+    let variants: BTreeSet<_> = rows.iter().map(|row| &row.variant).collect();
+    for row in rows {
+        let method = row.method.to_string();
+        let several = variants.len() > 1;
+        let name = if several { format!("{method} {}", row.variant) } else { method };
+        add_point(&mut figure, row, row.size.to_string(), name);
     }
-    (places.len() > 1).then_some((places, series))
+    sort_points(&mut figure);
+    figure
 }
 
-fn over_axes(rows: &[&Row]) -> Option<(String, Vec<String>, Vec<Series>)> {
-    let axes = |row: &Row| -> Option<Vec<(String, String)>> {
-        let parts = row.variant.split(", ").map(|part| part.split_once(' '));
-        parts.map(|part| part.map(|(name, value)| (name.to_owned(), value.to_owned()))).collect()
-    };
-    let rows: Vec<_> = rows.iter().filter(|row| row.size != ALL_SIZES).collect();
+/// F1 over the last axis of the variants' names. Returns `None` if a variant's name is not made of axes and values.
+fn over_axes(rows: &[&Row]) -> Option<Figure> {
     let all: Vec<_> = rows.iter().map(|row| axes(row)).collect::<Option<_>>()?;
-    let x = all.first()?.last()?.0.clone();
-    let several = |of: &dyn Fn(&Row) -> String| {
-        rows.iter().map(|row| of(row)).collect::<std::collections::BTreeSet<_>>().len() > 1
-    };
-    let (methods, sizes) =
-        (several(&|row| row.method.to_string()), several(&|row| row.size.to_string()));
-    let points = rows.iter().zip(&all).map(|(row, axes)| {
-        let (last, first) = axes.split_last().expect("a variant has an axis");
+    let x = all.first()?.last()?.0.to_owned();
+    let mut figure = Figure { x, ..Figure::default() };
+    let has_methods = rows.iter().any(|row| row.method != rows[0].method);
+    let has_sizes = rows.iter().any(|row| row.size != rows[0].size);
+    for (row, axes) in rows.iter().zip(&all) {
+        let (last, first) = axes.split_last()?;
         let mut name: Vec<_> =
             first.iter().map(|(name, value)| format!("{name} {value}")).collect();
-        if methods || name.is_empty() {
+        if has_methods || name.is_empty() {
             name.push(row.method.to_string());
         }
-        name.extend(sizes.then(|| row.size.to_string()));
-        ((last.1.clone(), name.join(", ")), **row)
-    });
-    let (places, series) = lines(points);
-    (places.len() > 1).then_some((x, places, series))
+        name.extend(has_sizes.then(|| row.size.to_string()));
+        add_point(&mut figure, row, last.1.to_owned(), name.join(", "));
+    }
+    sort_points(&mut figure);
+    Some(figure)
 }
 
-/// Rows as points of lines: each with its place and the name of its line.
-fn lines<'r>(rows: impl Iterator<Item = ((String, String), &'r Row)>) -> Lines {
-    let (mut places, mut series): (Vec<String>, Vec<Series>) = Default::default();
-    for ((place, name), row) in rows {
-        let Some(mean) = row.f1.get(MEAN) else { continue };
-        let at = places.iter().position(|known| *known == place).unwrap_or_else(|| {
-            places.push(place);
-            places.len() - 1
-        });
-        let of = series.iter().position(|known| known.name == name).unwrap_or_else(|| {
-            series.push(Series { name, points: Vec::new() });
-            series.len() - 1
-        });
-        series[of].points.push((at, mean.mean, mean.sd));
+/// Splits the name of a row's variant, such as `eta 0.3, mu 0.5`, into axes and values.
+fn axes(row: &Row) -> Option<Vec<(&str, &str)>> {
+    row.variant.split(", ").map(|part| part.split_once(' ')).collect()
+}
+
+/// Adds the mean of a row as a point of the line called `name`.
+fn add_point(figure: &mut Figure, row: &Row, place: String, name: String) {
+    let Some(mean) = row.f1.get(MEAN) else { return };
+    let (places, series) = (&mut figure.places, &mut figure.series);
+    let at = places.iter().position(|known| *known == place).unwrap_or_else(|| {
+        places.push(place);
+        places.len() - 1
+    });
+    let line = series.iter().position(|known| known.name == name).unwrap_or_else(|| {
+        series.push(Series { name, points: Vec::new() });
+        series.len() - 1
+    });
+    series[line].points.push((at, mean.mean, mean.sd));
+}
+
+fn sort_points(figure: &mut Figure) {
+    for line in &mut figure.series {
+        line.points.sort_by_key(|(at, ..)| *at);
     }
-    for one in &mut series {
-        one.points.sort_by_key(|(at, ..)| *at);
-    }
-    (places, series)
 }

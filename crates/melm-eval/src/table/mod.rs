@@ -1,21 +1,25 @@
-//! Tables from a ledger: means, spreads, paired differences and their intervals, the paper's values beside them.
+//! Tables from the lines of a ledger: means, standard deviations, paired differences with intervals, and the paper's values.
 
 mod costs;
 mod figures;
+mod report;
 mod rows;
 mod write;
 
 pub use costs::costs;
 pub use figures::figures;
+pub use report::{Report, SelectedLines};
 pub use rows::{Row, Rows};
 pub use write::{csv, latex, markdown};
 
 use std::collections::BTreeMap;
 
-use super::{Line, System};
+use melm::augment::Method;
 use melm::training::Budget;
 
-/// Which table of the paper.
+use crate::{Cell, Error, Grid, LedgerLine, PaperScores, System};
+
+/// A table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
     /// Taggers of one language, scored on it (Table 1, left).
@@ -34,17 +38,17 @@ pub enum Table {
     Costs,
 }
 
-/// What was scored.
+/// The set that taggers were scored on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// The dev set: what choices are made by.
+    /// The dev set, which choices are based on.
     Dev,
     /// The test set.
     Test,
 }
 
 impl Split {
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dev => "dev",
@@ -53,7 +57,7 @@ impl Split {
     }
 }
 
-/// A score of one tagger on one set.
+/// The score of one tagger on one set.
 #[derive(Clone, Debug)]
 struct Observation<'l> {
     column: String,
@@ -78,29 +82,38 @@ impl Table {
         ("costs", Self::Costs),
     ];
 
-    /// Its name.
+    /// The name.
     pub fn name(self) -> &'static str {
         let found = Self::NAMES.into_iter().find(|(_, table)| *table == self);
         found.expect("every table has a name").0
     }
 
-    /// Whether the paper has dev scores for it.
-    fn is_of_dev(self) -> bool {
+    /// Returns true if the paper has dev scores for this table.
+    fn has_dev_scores_in_paper(self) -> bool {
         matches!(self, Self::Masking | Self::Rounds | Self::Costs)
     }
 
-    /// What a mean over columns is paired over. Columns that one tagger brought forth are not independent.
-    pub fn unit(self) -> &'static str {
+    /// Returns true if one tagger has scores in several columns, so that its columns are not independent.
+    pub(crate) fn shares_taggers_between_columns(self) -> bool {
         match self {
-            Self::Cross | Self::Multi => "a draw, its seeds and its columns averaged",
-            _ => "a draw of a language, its seeds averaged",
+            Self::Cross | Self::Multi => true,
+            Self::Mono | Self::AddEntity | Self::Masking | Self::Rounds | Self::Costs => false,
         }
     }
 
-    /// The scores of a line that belong to the table.
-    fn observe(self, line: &Line, split: Split) -> Vec<Observation<'_>> {
+    /// The unit of paired differences, in words.
+    pub fn unit(self) -> &'static str {
+        if self.shares_taggers_between_columns() {
+            "a draw, its seeds and its columns averaged"
+        } else {
+            "a draw of a language, its seeds averaged"
+        }
+    }
+
+    /// Returns the scores of a line that belong to the table.
+    fn observe(self, line: &LedgerLine, split: Split) -> Vec<Observation<'_>> {
         let cell = &line.cell;
-        let is_joined = cell.language.contains('+');
+        let is_joined = cell.is_multilingual();
         let own = |column: String, f1: f64| Observation {
             column,
             size: cell.size,
@@ -132,11 +145,52 @@ impl Table {
         }
     }
 
-    /// The rows of the table that these lines give. The paper's values are of test sets, or of dev sets.
-    pub fn rows(self, lines: &[Line], split: Split, paper: &super::Paper) -> Rows {
+    /// Computes the rows of the table from the lines of a ledger.
+    ///
+    /// The paper's values are added if the paper has scores of this split for the table.
+    pub fn rows(self, lines: &[LedgerLine], split: Split, paper: &PaperScores) -> Rows {
         let observations = lines.iter().flat_map(|line| self.observe(line, split)).collect();
         let empty = BTreeMap::new();
-        let has_paper = (split == Split::Dev) == self.is_of_dev();
-        Rows::new((self, split), observations, if has_paper { paper } else { &empty })
+        let has_paper = (split == Split::Dev) == self.has_dev_scores_in_paper();
+        Rows::new(self, split, observations, if has_paper { paper } else { &empty })
+    }
+    /// Fails if the table of these cells would stay empty. `with_test` says whether test sets are scored.
+    pub fn check(self, grid: &Grid, cells: &[Cell], with_test: bool) -> Result<(), Error> {
+        let is_melm = |cell: &Cell| cell.method == System::Method(Method::Melm);
+        let is_transferred = |cell: &Cell| grid.transfer.contains_key(&cell.language);
+        let (message, hint) = match self {
+            Self::Cross if !with_test => (
+                "the table `cross` scores taggers on the test sets of other languages",
+                "pass `--test` when all choices are made",
+            ),
+            Self::Cross if !cells.iter().any(is_transferred) => (
+                "no tagger of the grid is scored on another language",
+                "name languages in the grid, as in `transfer.en = [\"de\"]`",
+            ),
+            Self::Costs if !cells.iter().any(is_melm) => (
+                "the table `costs` needs cells of the method melm, and there are none",
+                "keep melm in `--only`, or add it to the grid",
+            ),
+            Self::Multi if !cells.iter().any(Cell::is_multilingual) => (
+                "the table `multi` needs taggers of several languages, and there are none",
+                "join languages in the grid, as in `languages = [\"en+de\"]`",
+            ),
+            Self::Mono | Self::AddEntity if cells.iter().all(Cell::is_multilingual) => {
+                ("all taggers of the grid are of several languages", "use `melm reproduce multi`")
+            }
+            Self::Mono
+            | Self::Cross
+            | Self::Multi
+            | Self::AddEntity
+            | Self::Masking
+            | Self::Rounds
+            | Self::Costs => return Ok(()),
+        };
+        Err(Error::EmptyTable { message, hint })
+    }
+
+    /// The beginning of the names of the table's files.
+    fn file_stem(self) -> String {
+        if self == Self::Mono { "table".to_owned() } else { format!("table-{}", self.name()) }
     }
 }

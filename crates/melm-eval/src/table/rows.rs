@@ -2,80 +2,89 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use melm::augment::Method;
+use melm::training::Budget;
+
 use super::{Observation, Split, Table};
 use crate::grid::BASE;
 use crate::statistics::Mean;
-use crate::{Paper, System};
-use melm::augment::Method;
-use melm::training::Budget;
+use crate::{PaperScores, System};
 
 /// The name of the column of means.
 pub(crate) const MEAN: &str = "mean";
 
-/// What systems that come after them are compared with, beside gold: the simplest method, and the paper's.
+/// The methods that later systems are compared with, beside gold: the simplest one, and the paper's.
 pub(crate) const REFERENCES: [Method; 2] = [Method::LabelWise, Method::Melm];
 
 /// All rows of a table.
 pub struct Rows {
-    /// Which table.
+    /// The table.
     pub table: Table,
-    /// What was scored.
+    /// The set that taggers were scored on.
     pub split: Split,
-    /// The columns, without the mean.
+    /// The names of the columns, without the mean.
     pub columns: Vec<String>,
-    /// The variants that occur.
+    /// The names of the variants that occur, `base` first.
     pub variants: Vec<String>,
-    /// By budget, size, variant and method.
+    /// The rows, sorted by budget, size, variant and method.
     pub rows: Vec<Row>,
 }
 
 /// A system at one size, budget and variant.
 pub struct Row {
-    /// Sentences of gold.
+    /// The number of gold sentences.
     pub size: usize,
     /// The system.
     pub method: System,
-    /// Its budget.
+    /// The budget of its taggers.
     pub budget: Budget,
-    /// Its settings.
+    /// The name of its settings.
     pub variant: String,
-    /// F1 over draws and seeds by column, and their mean.
+    /// The mean F1 over draws and seeds by column, and the mean over all columns.
     pub f1: BTreeMap<String, Mean>,
-    /// The difference to gold by column, and in the mean: paired, over draws.
+    /// The paired difference to gold, over draws, by column and over all columns.
     pub to_gold: BTreeMap<String, Mean>,
-    /// The differences in the mean to label-wise and to MELM, of systems that come after them.
+    /// The paired differences to label-wise and to MELM over all columns, for systems that come after them.
     pub to_methods: BTreeMap<&'static str, Mean>,
-    /// The difference to the same system of the first variant, in the mean.
+    /// The paired difference to the same system of the first variant, over all columns.
     pub to_first: Option<Mean>,
     /// The paper's F1 by column.
     pub paper: BTreeMap<String, f64>,
 }
 
-/// Where the paper's values of variants are, by variant instead of method.
+/// The size under which the paper's values are given by variant instead of by method.
 const ANY_SIZE: &str = "any";
 
-/// The size of rows over all sizes: they come last.
+/// The size of rows over all sizes, which come last.
 pub(crate) const ALL_SIZES: usize = usize::MAX;
 
-/// What identifies a row.
-type Place = (usize, System, Budget, String);
+/// The size, system, budget and variant of a row.
+#[derive(Clone, PartialEq)]
+struct RowKey {
+    size: usize,
+    method: System,
+    budget: Budget,
+    variant: String,
+}
 
 /// F1 by column, draw and seed.
 type Scores = BTreeMap<(String, u64, u64), f64>;
 
 impl Rows {
     pub(super) fn new(
-        (table, split): (Table, Split),
+        table: Table,
+        split: Split,
         observations: Vec<Observation<'_>>,
-        paper: &Paper,
+        paper: &PaperScores,
     ) -> Self {
         let columns: BTreeSet<_> = observations.iter().map(|one| one.column.clone()).collect();
-        let (mut variants, mut places): (Vec<String>, Vec<(Place, Scores)>) = Default::default();
+        let (mut variants, mut places): (Vec<String>, Vec<(RowKey, Scores)>) = Default::default();
         for one in observations {
             if !variants.iter().any(|known| known == one.variant) {
                 variants.push(one.variant.to_owned());
             }
-            let place = (one.size, one.method, one.budget, one.variant.to_owned());
+            let (size, method, budget) = (one.size, one.method, one.budget);
+            let place = RowKey { size, method, budget, variant: one.variant.to_owned() };
             let at = places.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
                 places.push((place, Scores::new()));
                 places.len() - 1
@@ -85,13 +94,16 @@ impl Rows {
         }
         variants.sort_by_cached_key(|name| (name != BASE, name.clone()));
         add_all_sizes(&mut places);
-        places.sort_by_cached_key(|((size, method, budget, variant), _)| {
-            (budget.to_string(), *size, variants.iter().position(|v| v == variant), method.rank())
+        places.sort_by_cached_key(|(key, _)| {
+            let variant = variants.iter().position(|name| *name == key.variant);
+            (key.budget.to_string(), key.size, variant, key.method.rank())
         });
-        let find = |place: &Place| places.iter().find(|(known, _)| known == place).map(|(_, s)| s);
-        let row = |((size, method, budget, variant), scores): &(Place, Scores)| {
-            let beside =
-                |method: System, variant: &String| find(&(*size, method, *budget, variant.clone()));
+        let find = |place: &RowKey| places.iter().find(|(known, _)| known == place).map(|(_, s)| s);
+        let row = |(key, scores): &(RowKey, Scores)| {
+            let RowKey { size, method, budget, variant } = key;
+            let beside = |method: System, variant: &String| {
+                find(&RowKey { method, variant: variant.clone(), ..key.clone() })
+            };
             let gold = beside(System::GOLD, variant).filter(|_| *method != System::GOLD);
             let to_method = |reference: Method| {
                 let other = System::Method(reference);
@@ -100,9 +112,9 @@ impl Rows {
             };
             let first = variants.first().filter(|first| *first != variant);
             let first = first.and_then(|first| beside(*method, first));
-            // A row that is not called what the paper's is has no value of the paper beside it.
+            // A row whose title differs from the paper's name is another system: the paper has no value for it.
             let is_papers = method.title() == method.name();
-            // The paper does not say of which size its variants are.
+            // The paper does not say which size its variants have.
             let of_size = paper.get(&size.to_string()).and_then(|of| of.get(method.name()));
             let paper = of_size.or_else(|| paper.get(ANY_SIZE).and_then(|of| of.get(variant)));
             let paper = paper.filter(|_| is_papers);
@@ -122,31 +134,34 @@ impl Rows {
         Self { table, split, columns: columns.into_iter().collect(), variants, rows }
     }
 
-    /// The names of the methods that any row is compared with.
+    /// The names of the methods that at least one row is compared with.
     pub(crate) fn references(&self) -> impl Iterator<Item = &'static str> {
         let is_used = |name: &&str| self.rows.iter().any(|row| row.to_methods.contains_key(name));
         REFERENCES.map(Method::name).into_iter().filter(is_used)
     }
 }
 
-/// Rows over all sizes, where there are several. A size is to a draw what a seed is: smaller draws are parts of larger
-/// ones, so that they count as one. Draws that lack a size are left out: sizes differ more than methods.
-fn add_all_sizes(places: &mut Vec<(Place, Scores)>) {
-    let mut all: Vec<(Place, BTreeMap<usize, Scores>)> = Vec::new();
-    for ((size, method, budget, variant), scores) in places.iter() {
-        let place = (ALL_SIZES, *method, *budget, variant.clone());
+/// Adds rows over all sizes, if there are several.
+///
+/// Smaller draws are parts of larger ones, so the sizes of a draw are averaged like its seeds. Draws without scores for all
+/// sizes are left out, because sizes differ more than methods.
+fn add_all_sizes(places: &mut Vec<(RowKey, Scores)>) {
+    let mut all: Vec<(RowKey, BTreeMap<usize, Scores>)> = Vec::new();
+    for (key, scores) in places.iter() {
+        let place = RowKey { size: ALL_SIZES, ..key.clone() };
         let at = all.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
             all.push((place, BTreeMap::new()));
             all.len() - 1
         });
-        all[at].1.insert(*size, scores.clone());
+        all[at].1.insert(key.size, scores.clone());
     }
     let sizes_of = |budget: &Budget| -> BTreeSet<usize> {
-        places.iter().filter(|(place, _)| place.2 == *budget).map(|(place, _)| place.0).collect()
+        let own = places.iter().filter(|(key, _)| key.budget == *budget);
+        own.map(|(key, _)| key.size).collect()
     };
     let mut whole = Vec::new();
     for (place, by_size) in all {
-        let sizes = sizes_of(&place.2);
+        let sizes = sizes_of(&place.budget);
         let scores_of = |size: &usize| by_size.get(size).into_iter().flatten();
         let has_all = |key: &(String, u64, u64)| {
             sizes.iter().all(|size| scores_of(size).any(|(other, _)| other == key))
@@ -167,8 +182,8 @@ fn add_all_sizes(places: &mut Vec<(Place, Scores)>) {
     places.extend(whole);
 }
 
-/// The mean of each column over draws and seeds. The mean of means has the spread of the draws and seeds that all
-/// columns have.
+/// Returns the mean of each column over draws and seeds, and the mean over all columns. The standard deviation of the
+/// latter is that of the draws and seeds that all columns have.
 fn means(scores: &Scores) -> BTreeMap<String, Mean> {
     let mut columns: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
     let mut runs: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
@@ -178,17 +193,20 @@ fn means(scores: &Scores) -> BTreeMap<String, Mean> {
     }
     let whole = runs.into_values().filter(|f1s| f1s.len() == columns.len());
     let over_columns: Vec<_> = whole.map(|f1s| average(&f1s)).collect();
-    let own = columns.iter().filter_map(|(name, f1s)| Some(((*name).clone(), Mean::of(f1s)?)));
+    let own =
+        columns.iter().filter_map(|(name, f1s)| Some(((*name).clone(), Mean::from_values(f1s)?)));
     let mut means: BTreeMap<_, _> = own.collect();
-    if let Some(spread) = Mean::of(&over_columns) {
+    if let Some(spread) = Mean::from_values(&over_columns) {
         let mean = average(&means.values().map(|mean| mean.mean).collect::<Vec<_>>());
         means.insert(MEAN.to_owned(), Mean { mean, ..spread });
     }
     means
 }
 
-/// Paired differences by column, and over all columns. A pair is what both have: the same column, draw and seed; the
-/// seeds of a draw are averaged first, since they share its sentences.
+/// Returns the paired differences by column and over all columns.
+///
+/// Scores with the same column, draw and seed are paired. The seeds of a draw are averaged first, because they share its
+/// sentences.
 fn differences(table: Table, one: &Scores, other: &Scores) -> BTreeMap<String, Mean> {
     let mut pairs: BTreeMap<(&String, u64), Vec<f64>> = BTreeMap::new();
     for (place, f1) in one {
@@ -202,13 +220,15 @@ fn differences(table: Table, one: &Scores, other: &Scores) -> BTreeMap<String, M
         columns.entry(column).or_default().push(average(seeds));
         draws.entry(*draw).or_default().push(average(seeds));
     }
-    let all: Vec<f64> = match table {
-        Table::Cross | Table::Multi => draws.into_values().map(|f1s| average(&f1s)).collect(),
-        _ => draws.into_values().flatten().collect(),
+    let all: Vec<f64> = if table.shares_taggers_between_columns() {
+        draws.into_values().map(|f1s| average(&f1s)).collect()
+    } else {
+        draws.into_values().flatten().collect()
     };
-    let own = columns.iter().filter_map(|(name, f1s)| Some(((*name).clone(), Mean::of(f1s)?)));
+    let own =
+        columns.iter().filter_map(|(name, f1s)| Some(((*name).clone(), Mean::from_values(f1s)?)));
     let mut result: BTreeMap<_, _> = own.collect();
-    if let Some(mean) = Mean::of(&all) {
+    if let Some(mean) = Mean::from_values(&all) {
         result.insert(MEAN.to_owned(), mean);
     }
     result

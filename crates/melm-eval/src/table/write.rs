@@ -4,7 +4,7 @@ use super::Table;
 use super::rows::{ALL_SIZES, MEAN, Row, Rows};
 use crate::statistics::Mean;
 
-/// The table as Markdown: one part a budget.
+/// Returns the table as Markdown, with one part for each budget.
 pub fn markdown(rows: &Rows) -> String {
     let mut text = String::new();
     for budget in budgets(rows) {
@@ -22,7 +22,7 @@ pub fn markdown(rows: &Rows) -> String {
     text + &caption(rows) + "\n"
 }
 
-/// The table as LaTeX.
+/// Returns the table as LaTeX.
 pub fn latex(rows: &Rows) -> String {
     let mut text = String::new();
     for budget in budgets(rows) {
@@ -44,7 +44,7 @@ pub fn latex(rows: &Rows) -> String {
     text
 }
 
-/// Every number of the table, one line each.
+/// Returns every number of the table as CSV, one line each.
 pub fn csv(rows: &Rows, with_header: bool) -> String {
     let mut text = String::new();
     if with_header {
@@ -77,7 +77,7 @@ pub fn csv(rows: &Rows, with_header: bool) -> String {
     text
 }
 
-/// A text that may hold a comma, as a field.
+/// Returns a text as a CSV field: in quotes if it contains a comma.
 fn quoted(text: &str) -> String {
     if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() }
 }
@@ -139,7 +139,7 @@ fn with_spread(mean: &Mean) -> String {
     }
 }
 
-/// A difference, its interval and what it says.
+/// Formats a difference, its interval and its verdict.
 fn difference(mean: &Mean) -> String {
     let words = mean.verdict().words();
     match mean.margin() {

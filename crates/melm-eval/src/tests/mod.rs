@@ -1,6 +1,7 @@
-//! Grids, keys, ledgers and tables without any training.
+//! Grids, keys, ledgers and tables, without training.
 
 mod grids;
+mod keys;
 mod ledgers;
 mod tables;
 
@@ -8,7 +9,7 @@ use std::collections::BTreeMap;
 
 use melm_text::{Corpus, ReadOptions, Source};
 
-use super::{Cell, F1, Grid, Line, Seconds};
+use crate::{Cell, F1, Grid, LedgerLine, Seconds};
 
 pub(crate) const GRID: &str = r#"
 files = "{language}/{split}.conll"
@@ -50,13 +51,13 @@ pub(crate) fn cell(method: &str) -> Cell {
     }
 }
 
-/// A line with these counts of correct mentions out of 1000 on both sides: F1 in tenths of a percent.
-pub(crate) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> Line {
+/// A line with these numbers of correct mentions, out of 1000 gold and 1000 predicted ones: F1 in tenths of a percent.
+pub(crate) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> LedgerLine {
     let f1 = |correct: u64| F1 {
         f1: correct as f64 / 10.0,
         by_type: BTreeMap::from([("X".to_owned(), [1000, 1000, correct])]),
     };
-    Line {
+    LedgerLine {
         key: cell.to_string(),
         melm: "0".to_owned(),
         dev: Some(f1(dev)),

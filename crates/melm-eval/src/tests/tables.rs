@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{cell, corpus, grid, line};
-use crate::table::{self, Split as Scored, Table, csv, latex, markdown};
-use crate::{Cell, Line, Only, Paper, Split, System, Trial, statistics};
 use melm::augment::DraftSummary;
 
+use crate::table::{self, Split, Table, csv, latex, markdown};
+use crate::{Cell, CellFilter, Dataset, LedgerLine, PaperScores, System, Trial, statistics};
+
 /// Gold and melm on two languages: draws 1, 2, 3 with seeds 1 and 2.
-fn lines() -> Vec<Line> {
+fn lines() -> Vec<LedgerLine> {
     let mut lines = Vec::new();
     for (language, base) in [("en", 600), ("de", 500)] {
         for draw in 1..=3 {
@@ -16,7 +17,7 @@ fn lines() -> Vec<Line> {
                 let at =
                     |method: &str| Cell { language: language.into(), draw, seed, ..cell(method) };
                 let f1 = base + draw * 10 + seed;
-                // English gains 1, 2, 3 points by draw, German 2, 2, 2; the seeds of a draw differ and cancel out.
+                // English gains 1, 2, 3 points by draw, German 2, 2, 2. The differences between the seeds of a draw cancel out.
                 let gain = if language == "en" { draw * 10 } else { 20 };
                 let wobble = if seed == 1 { 5 } else { 0 };
                 let others: &[(&str, u64)] = &[("en", f1), ("de", f1 / 2)];
@@ -41,7 +42,7 @@ fn lines() -> Vec<Line> {
 #[test]
 fn differences_are_paired_over_draws_with_their_seeds_averaged() {
     let paper = grid().paper;
-    let rows = Table::Mono.rows(&lines(), Scored::Dev, &paper);
+    let rows = Table::Mono.rows(&lines(), Split::Dev, &paper);
     let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
     let english = melm.to_gold["en"];
@@ -72,13 +73,13 @@ fn differences_are_paired_over_draws_with_their_seeds_averaged() {
 }
 
 #[test]
-fn sizes_of_a_draw_are_one_pair_since_the_draws_are_nested() {
+fn the_sizes_of_a_draw_count_as_one_pair() {
     let mut all = lines();
     for mut line in lines() {
         line.cell.size = 20;
         all.push(line);
     }
-    let rows = Table::Mono.rows(&all, Scored::Dev, &grid().paper);
+    let rows = Table::Mono.rows(&all, Split::Dev, &grid().paper);
     let sizes: Vec<_> = rows.rows.iter().map(|row| row.size).collect();
     assert_eq!(sizes, [10, 10, 20, 20, usize::MAX, usize::MAX]);
     let melm = rows.rows.last().unwrap();
@@ -87,16 +88,16 @@ fn sizes_of_a_draw_are_one_pair_since_the_draws_are_nested() {
     assert!((both.mean - one.mean).abs() < 1e-9);
     assert!((both.margin().unwrap() - one.margin().unwrap()).abs() < 1e-9);
     assert!(markdown(&rows).contains("| all | melm |"));
-    // A draw that lacks a size is no part of them.
+    // A draw without scores for all sizes is left out.
     all.retain(|line| (line.cell.size, line.cell.draw) != (20, 3) || line.cell.language != "en");
-    let rows = Table::Mono.rows(&all, Scored::Dev, &grid().paper);
+    let rows = Table::Mono.rows(&all, Split::Dev, &grid().paper);
     let melm = rows.rows.last().unwrap();
     assert_eq!((melm.to_gold["mean"].n, melm.f1["en"].n), (5, 8));
     assert!((melm.to_gold["en"].mean - 1.5).abs() < 1e-9);
 }
 
 #[test]
-fn methods_are_compared_with_label_wise_and_melm_if_they_come_after_them() {
+fn later_methods_are_compared_with_label_wise_and_melm() {
     let mut all = lines();
     for (name, more) in [("label-wise", 0), ("melm-both", 30), ("lwtr", 10)] {
         all.extend(lines().into_iter().filter(|line| line.cell.method == System::GOLD).map(
@@ -107,7 +108,7 @@ fn methods_are_compared_with_label_wise_and_melm_if_they_come_after_them() {
             },
         ));
     }
-    let rows = Table::Mono.rows(&all, Scored::Dev, &grid().paper);
+    let rows = Table::Mono.rows(&all, Split::Dev, &grid().paper);
     let means = |name: &str| {
         let row = rows.rows.iter().find(|row| row.method.name() == name).unwrap();
         let rounded = |(name, mean): (&&'static str, &statistics::Mean)| {
@@ -120,41 +121,40 @@ fn methods_are_compared_with_label_wise_and_melm_if_they_come_after_them() {
     assert_eq!(means("melm"), [("label-wise", 2.0)]);
     assert_eq!(means("melm-both"), [("label-wise", 3.0), ("melm", 1.0)]);
     assert!(markdown(&rows).contains("| mean | to gold | to label-wise | to melm |"));
-    let two = Table::Mono.rows(&lines(), Scored::Dev, &grid().paper);
+    let two = Table::Mono.rows(&lines(), Split::Dev, &grid().paper);
     assert!(markdown(&two).contains("| mean | to gold |\n"), "{}", markdown(&two));
 }
 
 #[test]
-fn taggers_scored_on_other_languages_are_paired_by_draw_alone() {
-    let rows = Table::Cross.rows(&lines(), Scored::Test, &grid().paper);
+fn scores_on_other_languages_are_paired_by_draw() {
+    let rows = Table::Cross.rows(&lines(), Split::Test, &grid().paper);
     assert_eq!(rows.columns, ["en→de"]);
     let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
     assert_eq!(melm.to_gold["mean"].n, 3);
-    assert!(Table::Cross.rows(&lines(), Scored::Dev, &grid().paper).rows.is_empty());
+    assert!(Table::Cross.rows(&lines(), Split::Dev, &grid().paper).rows.is_empty());
     let mut joined = lines();
     joined.retain(|line| line.cell.language == "en");
     for line in &mut joined {
         line.cell.language = "en+de".to_owned();
     }
-    assert!(Table::Mono.rows(&joined, Scored::Test, &grid().paper).rows.is_empty());
-    let rows = Table::Multi.rows(&joined, Scored::Test, &grid().paper);
+    assert!(Table::Mono.rows(&joined, Split::Test, &grid().paper).rows.is_empty());
+    let rows = Table::Multi.rows(&joined, Split::Test, &grid().paper);
     assert_eq!(rows.columns, ["de", "en"]);
     let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
-    // Two columns of one tagger are one pair.
+    // Two columns of one tagger count as one pair.
     assert_eq!(melm.to_gold["mean"].n, 3);
 }
 
 #[test]
-fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
+fn a_trial_cuts_gold_into_folds_and_gives_a_verdict() {
     let file: String = (0..11).map(|n| format!("w{n} B-X\n\n")).collect();
     let gold = corpus(&file);
-    let methods = ["gold", "label-wise", "melm"].map(|name| name.parse().unwrap()).to_vec();
-    let budget = "30 updates".parse().unwrap();
-    let trial = Trial { n_folds: 3, seeds: vec![1], budget, methods };
-    let (grid, folds) = trial.prepare((&gold, "gold"), None);
+    let methods = ["gold", "label-wise", "melm"].map(|name| name.parse().unwrap());
+    let trial = Trial::new(3, 1.try_into().unwrap(), 30.try_into().unwrap(), &methods).unwrap();
+    let (grid, folds) = trial.prepare(&gold, None).unwrap();
     assert_eq!((grid.cells().len(), folds.len()), (9, 3));
-    let words = |split: &Split| -> BTreeSet<String> {
-        split.corpus.sentences().iter().map(|s| s.tokens()[0].to_string()).collect()
+    let words = |dataset: &Dataset| -> BTreeSet<String> {
+        dataset.corpus().sentences().iter().map(|s| s.tokens()[0].to_string()).collect()
     };
     let mut held = BTreeSet::new();
     for fold in folds.values() {
@@ -163,7 +163,7 @@ fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
         held.extend(test);
     }
     assert_eq!(held.len(), 11);
-    let fingerprints: BTreeSet<_> = folds.values().map(|fold| &fold.train.fingerprint).collect();
+    let fingerprints: BTreeSet<_> = folds.values().map(|fold| fold.train.fingerprint()).collect();
     assert_eq!(fingerprints.len(), 3);
     // F1 in tenths of a percent by fold; gold first.
     let judged = |kept: usize, label_wise: [u64; 3], melm: [u64; 3]| {
@@ -174,11 +174,8 @@ fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
                 let fold = format!("fold {}", at + 1);
                 let cell = Cell { language: fold.clone(), ..cell(method) };
                 let mut line = line(cell, 0, &[(&fold, f1)]);
-                line.drafts = (method != "gold").then(|| DraftSummary {
-                    disagrees: 8,
-                    kept,
-                    ..DraftSummary::default()
-                });
+                line.drafts =
+                    (method != "gold").then(|| DraftSummary { disagrees: 8, kept, ..DraftSummary::default() });
                 lines.push(line);
             }
         }
@@ -197,7 +194,7 @@ fn a_trial_cuts_gold_into_folds_and_says_plainly_what_came_out() {
 }
 
 #[test]
-fn variants_named_by_their_axes_make_a_figure() {
+fn variants_named_by_axes_make_a_figure() {
     let mut all = Vec::new();
     for eta in ["0.3", "0.5"] {
         for (mu, f1) in [("0.3", 500), ("0.5", 510), ("0.7", 505)] {
@@ -205,17 +202,17 @@ fn variants_named_by_their_axes_make_a_figure() {
             all.push(line(Cell { variant, ..cell("melm") }, f1, &[]));
         }
     }
-    let only: Only = "variant=eta 0.3, mu 0.5".parse().unwrap();
-    assert_eq!(all.iter().filter(|line| only.lets(&line.cell)).count(), 1);
-    assert_eq!(only.fault(all.iter().map(|line| &line.cell)), None);
-    let paper = Paper::from([(
+    let filter: CellFilter = "variant=eta 0.3, mu 0.5".parse().unwrap();
+    assert_eq!(all.iter().filter(|line| filter.allows(&line.cell)).count(), 1);
+    assert!(filter.check(all.iter().map(|line| &line.cell)).is_ok());
+    let paper = PaperScores::from([(
         "any".to_owned(),
         BTreeMap::from([(
             "eta 0.5, mu 0.5".to_owned(),
             BTreeMap::from([("mean".to_owned(), 78.06)]),
         )]),
     )]);
-    let rows = Table::Masking.rows(&all, Scored::Dev, &paper);
+    let rows = Table::Masking.rows(&all, Split::Dev, &paper);
     assert!(markdown(&rows).contains("51.0 (78.06)"), "{}", markdown(&rows));
     let figures = table::figures(&rows);
     assert_eq!(figures.len(), 1);
@@ -224,13 +221,13 @@ fn variants_named_by_their_axes_make_a_figure() {
     assert_eq!(figure.places, ["0.3", "0.5", "0.7"]);
     let names: Vec<_> = figure.series.iter().map(|series| series.name.as_str()).collect();
     assert_eq!(names, ["eta 0.3", "eta 0.5"]);
-    assert_eq!(table::figures(&Table::Mono.rows(&lines(), Scored::Dev, &paper)).len(), 0);
+    assert_eq!(table::figures(&Table::Mono.rows(&lines(), Split::Dev, &paper)).len(), 0);
     let mut sizes = lines();
     sizes.extend(lines().into_iter().map(|mut line| {
         line.cell.size = 200;
         line
     }));
-    let figures = table::figures(&Table::Mono.rows(&sizes, Scored::Dev, &paper));
+    let figures = table::figures(&Table::Mono.rows(&sizes, Split::Dev, &paper));
     assert_eq!(figures[0].1.places, ["10", "200"]);
     assert_eq!(figures[0].1.series.len(), 2);
     let costs = table::costs(&sizes, &paper).unwrap();

@@ -1,36 +1,39 @@
-//! New entities against new contexts (Figure 1): what is worth more to a tagger?
+//! Gold with new entities, or in new contexts (Figure 1).
 
 use std::collections::BTreeMap;
 
-use melm_text::{Corpus, EntityType, Mention};
-
-use super::data::gathered;
-use crate::Error;
 use melm::baselines::substitute_mentions;
 use melm::draft::Donor;
 use melm::random::StreamKey;
+use melm_text::{Corpus, EntityType, Mention};
 
-/// What is new in the added sentences.
+use crate::Error;
+use crate::data::concatenate;
+
+/// The part of the added sentences that is new.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum New {
+pub(crate) enum Added {
     /// Sentences of gold with entities of extra gold.
     Entities,
     /// Sentences of extra gold with entities of gold.
     Contexts,
 }
 
-/// Gold and as many sentences again. A mention whose type the donors lack stays as it is; so do sentences without one.
-pub(crate) fn extended(
-    (gold, extra): (&Corpus, &Corpus),
-    new: New,
+/// Returns gold and as many sentences again, in which mentions are replaced by mentions of the same type drawn at random.
+///
+/// A mention whose type has no donor stays as it is; so do sentences without a mention.
+pub(crate) fn add_swapped(
+    gold: &Corpus,
+    extra: &Corpus,
+    added: Added,
     key: StreamKey,
 ) -> Result<Corpus, Error> {
-    let both = gathered(&[gold.clone(), extra.clone()])?;
+    let both = concatenate(&[gold.clone(), extra.clone()])?;
     let n_gold = gold.sentences().len();
     let all = 0..both.sentences().len();
-    let (sources, donors) = match new {
-        New::Entities => (0..n_gold, n_gold..all.end),
-        New::Contexts => (n_gold..all.end, 0..n_gold),
+    let (sources, donors) = match added {
+        Added::Entities => (0..n_gold, n_gold..all.end),
+        Added::Contexts => (n_gold..all.end, 0..n_gold),
     };
     let mut mentions: BTreeMap<EntityType, Vec<(usize, Mention)>> = BTreeMap::new();
     for at in donors {
@@ -59,21 +62,21 @@ mod tests {
     use melm_text::{ReadOptions, Source};
 
     #[test]
-    fn entities_of_one_half_stand_in_contexts_of_the_other() {
+    fn mentions_are_replaced_by_mentions_of_the_other_half() {
         let read =
             |text: &str| Corpus::read(&Source::from_text("a", text), &ReadOptions::default());
         let gold = read("in O\nBonn B-LOC\n\nhi O\nAda B-PER\n\n").unwrap();
         let extra = read("near O\nNew B-LOC\nYork I-LOC\n\n").unwrap();
-        let words = |new: New| -> Vec<String> {
-            let made = extended((&gold, &extra), new, Seed(1).stream("test")).unwrap();
+        let words = |added: Added| -> Vec<String> {
+            let made = add_swapped(&gold, &extra, added, Seed(1).stream("test")).unwrap();
             let text = |s: &melm_text::Sentence| {
                 s.tokens().iter().map(ToString::to_string).collect::<Vec<_>>().join(" ")
             };
             made.sentences().iter().map(text).collect()
         };
-        // No person among the extra sentences: Ada stays.
+        // The extra sentences have no person, so Ada stays.
         let expected = ["in Bonn", "hi Ada", "in New York", "hi Ada"];
-        assert_eq!(words(New::Entities), expected);
-        assert_eq!(words(New::Contexts), ["in Bonn", "hi Ada", "near Bonn"]);
+        assert_eq!(words(Added::Entities), expected);
+        assert_eq!(words(Added::Contexts), ["in Bonn", "hi Ada", "near Bonn"]);
     }
 }

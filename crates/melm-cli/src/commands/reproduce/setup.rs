@@ -1,0 +1,161 @@
+//! Opens what an experiment needs: plans, models, vectors, devices.
+
+use std::num::NonZeroUsize;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use melm::codemix::VectorKind;
+use melm::plan::{ModelSize, ModelSizes, PlanTable};
+use melm::stage::Control;
+use melm_eval::{
+    Cell, CellEvent, ExperimentModels, ExperimentRunner, Grid, Languages, Ledger, Plans, Progress,
+    ProgressMeter, RunSummary, joined_training_sets,
+};
+
+use crate::args::{Comparing, Machine};
+use crate::failure::Failure;
+use crate::interrupt::{self, Deferred};
+use crate::models;
+use crate::progress;
+use crate::settings;
+use crate::terminal::{Terminal, count};
+use crate::vectors;
+
+/// An experiment and the machine that the options name for it.
+pub(crate) struct Experiment<'a> {
+    pub(crate) runner: ExperimentRunner,
+    options: &'a Comparing,
+    /// The device, in words.
+    device: String,
+    started: Instant,
+}
+
+impl<'a> Experiment<'a> {
+    /// Builds the plans and opens models, vectors and device.
+    pub(crate) fn open(
+        options: &'a Comparing,
+        grid: Grid,
+        languages: Languages,
+        terminal: &Terminal,
+    ) -> Result<Self, Failure> {
+        let plans = plans(options, &grid, terminal)?;
+        let needs = plans.needs(&grid);
+        let names = plans.models();
+        let open = |name: &str| models::open(name, terminal);
+        let masked_lm = needs.masked_lm.then(|| open(&names.masked_lm)).transpose()?;
+        let tagger = open(&names.tagger)?;
+        let by_pieces = needs.vectors == Some(VectorKind::Pieces);
+        // Without any `--vectors`, cells that need vectors are refused later, by name.
+        let vectors = if needs.vectors.is_some() && (by_pieces || !options.vectors.is_empty()) {
+            let corpus = joined_training_sets(&languages);
+            vectors::open(&options.vectors, (by_pieces, &corpus), masked_lm.as_ref(), terminal)?
+        } else {
+            None
+        };
+        let (first, device) = models::device(&job_machine(options))?;
+        let models = ExperimentModels { masked_lm, tagger, vectors };
+        let started = Instant::now();
+        let runner = ExperimentRunner::new(grid, languages, plans, models, first.arithmetic())?
+            .with_clock(Box::new(move || started.elapsed().as_secs_f64()));
+        Ok(Self { runner, options, device, started })
+    }
+
+    /// One line that says how many cells are run with which model, on which test sets and device.
+    pub(crate) fn describe(&self, cells: &[Cell]) -> String {
+        let jobs = match self.options.jobs.get() {
+            1 => String::new(),
+            n => format!(", {n} at a time"),
+        };
+        let tests = match self.runner.n_test_sets() {
+            0 => "dev sets only".to_owned(),
+            n => count(n, "test set"),
+        };
+        let model = self.runner.models().tagger.name();
+        format!("{} with {model}, {tests}{jobs}; {}", count(cells.len(), "cell"), self.device)
+    }
+
+    /// Runs the cells that the ledger does not have, and shows the progress.
+    pub(crate) fn run(
+        &self,
+        cells: &[Cell],
+        ledger: &mut Ledger,
+        terminal: &Terminal,
+    ) -> Result<RunSummary, Failure> {
+        let _deferred = Deferred::begin();
+        let display = Mutex::new(Display::new(terminal));
+        let machine = job_machine(self.options);
+        let open = || models::device(&machine).map(|(device, _)| device);
+        let on_progress = |cell: &Cell, progress: Progress<'_>| {
+            display.lock().unwrap_or_else(PoisonError::into_inner).show(cell, progress);
+            if interrupt::is_requested() { Control::Stop } else { Control::Continue }
+        };
+        let summary = self.runner.run(cells, ledger, self.options.jobs, &open, &on_progress)?;
+        drop(display);
+        let passed = progress::duration(self.started.elapsed().as_secs_f64());
+        terminal.say(&format!("done in {passed}"));
+        Ok(summary)
+    }
+}
+
+/// The machine of one job: it gets its share of the threads, unless `--threads` is given.
+fn job_machine(options: &Comparing) -> Machine {
+    let available = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = NonZeroUsize::new(available / options.jobs.get()).unwrap_or(NonZeroUsize::MIN);
+    let Machine { device, threads, precision } = options.machine;
+    Machine { device, threads: Some(threads.unwrap_or(share)), precision }
+}
+
+/// The plans of the grid's variants. Options replace settings of the grid, and variants replace options.
+fn plans(options: &Comparing, grid: &Grid, terminal: &Terminal) -> Result<Plans, Failure> {
+    let edit = |table: &mut PlanTable| -> Result<(), Failure> {
+        for edit in &options.set {
+            table.set(edit)?;
+        }
+        settings::put(table, vectors::flag(&options.vectors)?.as_slice())?;
+        let models = settings::models_of(options.model.as_ref(), options.tagger_model.as_ref());
+        settings::put(table, &models)
+    };
+    // Presets depend on the sizes of the models, whose names are only known from a plan.
+    let first = Plans::new(grid, options.preset, ModelSizes::both(ModelSize::Full), &edit)?;
+    let sizes = ModelSizes {
+        masked_lm: models::size(&first.models().masked_lm, Some(terminal))?,
+        tagger: models::size(&first.models().tagger, Some(terminal))?,
+    };
+    Plans::new(grid, options.preset, sizes, &edit)
+}
+
+/// Shows the progress of all cells together.
+struct Display {
+    meter: ProgressMeter,
+    progress: progress::Progress,
+    terminal: Terminal,
+}
+
+impl Display {
+    fn new(terminal: &Terminal) -> Self {
+        let progress = progress::Progress::of_steps("cells", terminal);
+        Self { meter: ProgressMeter::default(), progress, terminal: *terminal }
+    }
+
+    fn show(&mut self, cell: &Cell, progress: Progress<'_>) {
+        match progress.event {
+            CellEvent::Stage(..) => {}
+            CellEvent::Done(dev) => {
+                let dev = dev.map(|dev| format!(": dev F1 {dev:.2}")).unwrap_or_default();
+                self.note(format!("{cell}{dev}"), self.terminal.is_verbose());
+            }
+            CellEvent::Diverged(error) => self.note(format!("{cell}: {error}"), true),
+        }
+        if let Some((done, of)) = self.meter.record(cell, progress) {
+            self.progress.at_step(done, of);
+        }
+    }
+
+    fn note(&mut self, note: String, is_printed: bool) {
+        if is_printed {
+            self.progress.clear();
+            self.terminal.say(&note);
+        }
+        self.progress.note(note);
+    }
+}

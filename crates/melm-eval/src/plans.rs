@@ -1,0 +1,111 @@
+//! The plan of each variant of a grid.
+
+use std::collections::BTreeMap;
+
+use melm::augment::Method;
+use melm::codemix::VectorKind;
+use melm::plan::{ModelNames, ModelSizes, Plan, PlanTable, Preset};
+
+use crate::{Cell, Error, Grid, System};
+
+/// The plan of each variant of a grid. All of them name the same models.
+#[derive(Clone, Debug)]
+pub struct Plans(BTreeMap<String, Plan>);
+
+/// The models and vectors that the methods of a grid read, beside the tagger's encoder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Needs {
+    /// True if a method reads the masked language model.
+    pub masked_lm: bool,
+    /// The kind of vectors that a method compares mentions by, if any method does.
+    pub vectors: Option<VectorKind>,
+}
+
+impl Plans {
+    /// Builds the plan of each variant: the preset for models of these sizes, then the grid's `[plan]`, then the edits of
+    /// the caller, then the settings of the variant.
+    ///
+    /// Fails if an edit is not valid, or if the variants have different models or vectors.
+    pub fn new<E: From<Error>>(
+        grid: &Grid,
+        preset: Preset,
+        sizes: ModelSizes,
+        edit: &dyn Fn(&mut PlanTable) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let text = |table: &toml::Table| toml::to_string(table).expect("a table is TOML");
+        let name = &grid.name;
+        let mut plans = BTreeMap::new();
+        for variant in grid.variants() {
+            let mut table = PlanTable::new(preset, sizes);
+            let place = format!("{name}, [plan]");
+            table.merge_toml(&place, &text(&grid.plan)).map_err(Error::from)?;
+            edit(&mut table)?;
+            if let Some(edits) = grid.variants.get(&variant) {
+                let place = format!("{name}, [variants.{variant}]");
+                table.merge_toml(&place, &text(edits)).map_err(Error::from)?;
+            }
+            plans.insert(variant, table.plan().map_err(Error::from)?);
+        }
+        let plans = Self(plans);
+        plans.check(name)?;
+        Ok(plans)
+    }
+
+    /// Fails if the variants differ in something that one run cannot vary.
+    fn check(&self, name: &str) -> Result<(), Error> {
+        let first = self.first();
+        let variants = |what, option| Error::Variants { name: name.to_owned(), what, option };
+        if self.0.values().any(|other| other.model != first.model) {
+            return Err(variants("models", "--model"));
+        }
+        if !first.model.seq2seq.is_empty() {
+            let model = first.model.seq2seq.clone();
+            return Err(Error::Seq2Seq { name: name.to_owned(), model });
+        }
+        if self.0.values().any(|other| other.codemix.vectors != first.codemix.vectors) {
+            return Err(variants("vectors", "--vectors"));
+        }
+        Ok(())
+    }
+
+    fn first(&self) -> &Plan {
+        self.0.values().next().expect("a grid has a variant")
+    }
+
+    /// The names of the models, which all variants share.
+    pub fn models(&self) -> &ModelNames {
+        &self.first().model
+    }
+
+    /// Returns what the methods of a grid read beside the tagger's encoder.
+    pub fn needs(&self, grid: &Grid) -> Needs {
+        let systems = grid.grid.iter().flat_map(|block| &block.methods);
+        let methods: Vec<Method> = systems.filter_map(|system| system.drafts()).collect();
+        let kind = self.first().codemix.vectors;
+        let vectors = methods.iter().any(|method| method.has_vectors()).then_some(kind);
+        let reads = methods.iter().any(|method| method.reads_masked_lm());
+        Needs { masked_lm: reads || vectors == Some(VectorKind::Pieces), vectors }
+    }
+
+    /// Returns the settings of a variant. Method and seed are not those of a cell.
+    ///
+    /// # Panics
+    /// If the grid has no such variant.
+    pub fn variant(&self, name: &str) -> &Plan {
+        &self.0[name]
+    }
+
+    /// Returns the plan of a cell.
+    ///
+    /// # Panics
+    /// If the cell is not one of the grid.
+    pub fn cell(&self, cell: &Cell) -> Plan {
+        let mut plan = self.variant(&cell.variant).clone();
+        plan.seed = cell.seed;
+        plan.method = match cell.method {
+            System::Method(method) => method,
+            System::GoldDuplicated | System::AddEntity | System::AddContext => Method::Gold,
+        };
+        plan
+    }
+}

@@ -1,0 +1,84 @@
+//! Reads the files that the cells of a grid need.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use melm_text::Corpus;
+
+use crate::{Cell, Dataset, Error, Grid, LanguageData, Languages};
+
+/// The data of some cells.
+pub struct GridData {
+    /// The data by language.
+    pub languages: Languages,
+    /// Files whose draws are all the same, because cells draw every sentence of them.
+    pub whole_files: Vec<WholeFile>,
+}
+
+/// A file that several draws take as a whole: their intervals have no meaning.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WholeFile {
+    /// The file.
+    pub path: PathBuf,
+    /// The number of its sentences.
+    pub n_sentences: usize,
+    /// The number of draws.
+    pub n_draws: usize,
+}
+
+impl Grid {
+    /// Reads the train and dev files of the cells' languages, and with `with_test` the test files that their taggers are
+    /// scored on. No test file is opened otherwise.
+    ///
+    /// `folder` replaces the grid's data folder; `read` reads one file. Fails if a file does not exist, cannot be read, or
+    /// has fewer sentences than a cell draws.
+    pub fn read_data<E: From<Error>>(
+        &self,
+        cells: &[Cell],
+        folder: Option<&Path>,
+        with_test: bool,
+        read: &mut dyn FnMut(&Path) -> Result<Corpus, E>,
+    ) -> Result<GridData, E> {
+        let folder = folder.or(self.data.as_deref());
+        let folder = folder.ok_or_else(|| Error::NoDataFolder { name: self.name.clone() })?;
+        let mut dataset = |language: &str, split: &str| -> Result<Dataset, E> {
+            let path = self.file(folder, language, split);
+            if path.try_exists().is_ok_and(|exists| !exists) {
+                return Err(Error::NoDataFile { path }.into());
+            }
+            Ok(Dataset::new(read(&path)?))
+        };
+        let tests: BTreeSet<&str> = if with_test {
+            cells.iter().flat_map(|cell| self.test_languages(cell)).collect()
+        } else {
+            BTreeSet::new()
+        };
+        let own: BTreeSet<&str> = cells.iter().flat_map(Cell::languages).collect();
+        let (mut languages, mut whole_files) = (Languages::new(), Vec::new());
+        for language in own.union(&tests) {
+            let test = tests.contains(language).then(|| dataset(language, "test")).transpose()?;
+            let (train, dev) = (dataset(language, "train")?, Some(dataset(language, "dev")?));
+            let own = cells.iter().filter(|cell| cell.languages().any(|one| one == *language));
+            let path = self.file(folder, language, "train");
+            let n_sentences = train.corpus().sentences().len();
+            whole_files.extend(check_sizes(path, n_sentences, &own.collect::<Vec<_>>())?);
+            languages.insert((*language).to_owned(), LanguageData { train, dev, test });
+        }
+        Ok(GridData { languages, whole_files })
+    }
+}
+
+/// Fails if a cell draws more sentences than there are. Returns the file if several draws take all of it.
+fn check_sizes(
+    path: PathBuf,
+    n_sentences: usize,
+    cells: &[&Cell],
+) -> Result<Option<WholeFile>, Error> {
+    let mut sizes = cells.iter().map(|cell| cell.method.n_drawn(cell.size));
+    if let Some(size) = sizes.find(|size| *size > n_sentences) {
+        return Err(Error::TooFewSentences { path, size, found: n_sentences });
+    }
+    let whole = cells.iter().filter(|cell| cell.size == n_sentences);
+    let n_draws = whole.map(|cell| cell.draw).collect::<BTreeSet<_>>().len();
+    Ok((n_draws > 1).then_some(WholeFile { path, n_sentences, n_draws }))
+}

@@ -1,0 +1,178 @@
+//! The runner of an experiment: a grid with its data, plans and models.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use melm::augment::Method;
+use melm::codemix::MentionVectors;
+use melm::files::{Fingerprint, write_shared};
+use melm::model::Pretrained;
+
+use crate::data::joined_training_sets;
+use crate::group::plan_name;
+use crate::key::{CellKey, DataKey, Fingerprints};
+use crate::{Cell, Dataset, Error, Grid, Languages, LedgerLine, Plans};
+
+/// Returns the time in seconds since any fixed moment.
+pub type Clock = Box<dyn Fn() -> f64 + Send + Sync>;
+
+/// The models and vectors of an experiment.
+pub struct ExperimentModels {
+    /// The masked language model, if a method reads one.
+    pub masked_lm: Option<Pretrained>,
+    /// The encoder of the tagger.
+    pub tagger: Pretrained,
+    /// Vectors for the words of all mentions, if a method compares mentions.
+    pub vectors: Option<MentionVectors>,
+}
+
+/// Runs the cells of a grid, and the analyses that are not tables of scores.
+pub struct ExperimentRunner {
+    pub(crate) grid: Grid,
+    pub(crate) languages: Languages,
+    pub(crate) plans: Plans,
+    pub(crate) models: ExperimentModels,
+    pub(crate) fingerprints: Fingerprints,
+    pub(crate) tagger_folder: Option<PathBuf>,
+    clock: Clock,
+}
+
+impl ExperimentRunner {
+    /// Puts an experiment together. `arithmetic` is that of the devices it will run on
+    /// ([`melm_nn::device::Device::arithmetic`]).
+    ///
+    /// Languages without a test set are not scored on it. Fails if the files of a model cannot be read.
+    pub fn new(
+        grid: Grid,
+        languages: Languages,
+        plans: Plans,
+        models: ExperimentModels,
+        arithmetic: &str,
+    ) -> Result<Self, Error> {
+        let mut vectors = Fingerprint::default();
+        if let Some(read) = &models.vectors {
+            read.add_to(&joined_training_sets(&languages), &mut vectors);
+        }
+        let masked_lm = models.masked_lm.as_ref().map(Pretrained::fingerprint).transpose()?;
+        let fingerprints = Fingerprints {
+            arithmetic: arithmetic.to_owned(),
+            masked_lm: masked_lm.unwrap_or_default(),
+            tagger: models.tagger.fingerprint()?,
+            vectors: vectors.finish(),
+        };
+        let (tagger_folder, clock): (_, Clock) = (None, Box::new(|| 0.0));
+        Ok(Self { grid, languages, plans, models, fingerprints, tagger_folder, clock })
+    }
+
+    /// Sets the clock that the seconds in ledgers are measured by. Without one they are 0.
+    #[must_use]
+    pub fn with_clock(self, clock: Clock) -> Self {
+        Self { clock, ..self }
+    }
+
+    /// Keeps every tagger, in folders below this one.
+    #[must_use]
+    pub fn with_tagger_folder(self, folder: PathBuf) -> Self {
+        Self { tagger_folder: Some(folder), ..self }
+    }
+
+    /// The grid.
+    pub fn grid(&self) -> &Grid {
+        &self.grid
+    }
+
+    /// The plans of the variants.
+    pub fn plans(&self) -> &Plans {
+        &self.plans
+    }
+
+    /// The models and vectors.
+    pub fn models(&self) -> &ExperimentModels {
+        &self.models
+    }
+
+    /// The number of languages with a test set.
+    pub fn n_test_sets(&self) -> usize {
+        self.languages.values().filter(|language| language.test.is_some()).count()
+    }
+
+    /// Returns the key of a cell: the digest of everything that decides its result.
+    pub fn key(&self, cell: &Cell) -> String {
+        let known = cell.languages().filter_map(|name| Some((name, self.languages.get(name)?)));
+        let data = known.map(|(language, data)| DataKey {
+            dev: data.dev.as_ref().map(Dataset::fingerprint),
+            language,
+            train: data.train.fingerprint(),
+        });
+        let plan = self.plans.variant(&cell.variant);
+        let evaluations = self.grid.evaluations.get();
+        CellKey::new(cell, plan, evaluations, data.collect(), &self.fingerprints).digest()
+    }
+
+    /// Returns true if a line has the cell's key and was scored on the cell's test sets. The line may be of another cell
+    /// with the same settings and data.
+    pub fn is_known(&self, cell: &Cell, lines: &[LedgerLine]) -> bool {
+        let (key, tests) = (self.key(cell), self.test_languages(cell));
+        lines.iter().any(|line| line.has(&key, &tests))
+    }
+
+    /// Keeps the lines of these cells that were run with the same settings, data and device.
+    pub fn current_lines(&self, lines: Vec<LedgerLine>, cells: &[Cell]) -> Vec<LedgerLine> {
+        let is_current =
+            |line: &LedgerLine| cells.contains(&line.cell) && line.key == self.key(&line.cell);
+        lines.into_iter().filter(is_current).collect()
+    }
+
+    /// Fails if a cell compares mentions by vectors and the experiment has none.
+    pub fn check_vectors(&self, cells: &[Cell]) -> Result<(), Error> {
+        let needs_vectors = |cell: &&Cell| cell.method.drafts().is_some_and(Method::has_vectors);
+        match cells.iter().find(needs_vectors) {
+            Some(cell) if self.models.vectors.is_none() => {
+                let language = cell.languages().next().unwrap_or_default().to_owned();
+                Err(melm::Error::NoVectorsOf { language }.into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the plan of each cell into a folder, under the name that its ledger line gives, so that it can be run again.
+    pub fn write_plans(&self, cells: &[Cell], folder: &Path) -> Result<(), Error> {
+        std::fs::create_dir_all(folder)
+            .map_err(|source| Error::Write { path: folder.to_path_buf(), source })?;
+        for cell in cells {
+            let plan = self.plans.cell(cell);
+            let path = folder.join(format!("{}.toml", plan_name(&plan)));
+            if !path.exists() {
+                write_shared(&path, plan.to_toml().as_bytes())?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The languages that a cell is scored on and that have a test set.
+    pub(crate) fn test_languages<'c>(&'c self, cell: &'c Cell) -> Vec<&'c str> {
+        let has_test = |name: &&str| self.languages.get(*name).is_some_and(|l| l.test.is_some());
+        self.grid.test_languages(cell).filter(has_test).collect()
+    }
+
+    /// The fingerprints of the data of a cell, by language: train, dev, and test if it is scored.
+    pub(crate) fn data_fingerprints(&self, cell: &Cell) -> BTreeMap<String, Vec<String>> {
+        let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        for name in cell.languages() {
+            let language = &self.languages[name];
+            let both = std::iter::once(&language.train).chain(&language.dev);
+            let fingerprints = both.map(|dataset| dataset.fingerprint().to_owned());
+            all.insert(name.to_owned(), fingerprints.collect());
+        }
+        for name in self.test_languages(cell) {
+            let test = self.languages[name].test.as_ref();
+            let fingerprint = test.map(|test| test.fingerprint().to_owned());
+            all.entry(name.to_owned()).or_default().extend(fingerprint);
+        }
+        all
+    }
+
+    pub(crate) fn now(&self) -> f64 {
+        (self.clock)()
+    }
+}

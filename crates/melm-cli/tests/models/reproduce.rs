@@ -1,4 +1,4 @@
-//! `reproduce`: a whole tiny grid.
+//! `reproduce` and `trial` on tiny grids.
 
 use std::fs;
 use std::path::Path;
@@ -28,11 +28,11 @@ budgets = ["1 epoch", "4 updates"]
 3.melm = { en = 12.34 }
 "#;
 
-/// The line of it that only fits taggers of English.
+/// The line of the grid that needs taggers of English.
 const TRANSFER: &str = r#"transfer.en = ["de"]"#;
 
 /// A folder with a tiny model, data of two languages and a grid; no test sets.
-fn workplace() -> tempfile::TempDir {
+fn experiment_folder() -> tempfile::TempDir {
     let folder = tiny_folder();
     for language in ["en", "de"] {
         fs::create_dir_all(folder.path().join("data").join(language)).unwrap();
@@ -53,7 +53,7 @@ fn ledger(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What is measured, without what differs from run to run.
+/// Keys and scores, without times, which differ between runs.
 fn scores(path: &Path) -> Vec<(String, Value, Value)> {
     let line = |line: Value| (line["key"].to_string(), line["dev"].clone(), line["test"].clone());
     let mut scores: Vec<_> = ledger(path).into_iter().map(line).collect();
@@ -62,8 +62,8 @@ fn scores(path: &Path) -> Vec<(String, Value, Value)> {
 }
 
 #[test]
-fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
-    let folder = workplace();
+fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
+    let folder = experiment_folder();
     let at = |name: &str| folder.path().join(name);
     let said = done(folder.path(), &args("one", ""));
     assert!(said.contains("32 cells with model, dev sets only"), "{said}");
@@ -71,7 +71,7 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
     let table = fs::read_to_string(at("one/table.md")).unwrap();
     assert!(table.contains("### Monolingual, dev F1, 1 epoch"), "{table}");
     assert!(table.contains("### Monolingual, dev F1, 4 updates"), "{table}");
-    // The paper's value is of a test set.
+    // The paper's value is for the test set, so it is not in the dev table.
     assert!(table.contains("| 3 | melm |") && !table.contains("12.34"), "{table}");
     let lines = ledger(&at("one/ledger.jsonl"));
     assert_eq!(lines.len(), 32);
@@ -82,7 +82,7 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
     let twice = lines.iter().find(|line| line["method"] == "gold-duplicated").unwrap();
     assert_eq!(twice["n_train"], 6);
 
-    // Nothing is run again; half a line of a killed run is.
+    // No cell is run again, except the one of an incomplete line.
     let said = done(folder.path(), &args("one", ""));
     assert!(said.contains("0 cells run, 32 known"), "{said}");
     let text = fs::read_to_string(at("one/ledger.jsonl")).unwrap();
@@ -94,11 +94,11 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
     let kept = fs::read_dir(at("killed/taggers")).unwrap().next().unwrap().unwrap().path();
     done(folder.path(), &format!("tag {} data/en/dev.conll -o tagged.conll", kept.display()));
 
-    // Shards side by side, several cells at a time: the same scores.
+    // Shards and parallel jobs give the same scores.
     done(folder.path(), &args("shards", "--shard 1/2 --jobs 2"));
     done(folder.path(), &args("shards", "--shard 2/2"));
     let both = [1, 2].map(|i| fs::read(at(&format!("shards/ledger-{i}-of-2.jsonl"))).unwrap());
-    // The table of the shard that is done last holds all of them.
+    // The table of the last shard has the cells of all shards.
     assert_eq!(fs::read(at("shards/table.md")).unwrap(), fs::read(at("one/table.md")).unwrap());
     fs::create_dir(at("joined")).unwrap();
     fs::write(at("joined/ledger.jsonl"), both.concat()).unwrap();
@@ -106,17 +106,17 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
     let said = done(folder.path(), &args("joined", ""));
     assert!(said.contains("0 cells run, 32 known"), "{said}");
 
-    // What is known is not to be run again, and the list can be counted.
+    // A dry run marks known cells, one cell a line.
     let listed = run(folder.path(), &args("shards", "--dry-run --shard 2/2"));
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert_eq!(listed.lines().count(), ledger(&at("shards/ledger-2-of-2.jsonl")).len());
     assert!(listed.lines().all(|cell| cell.ends_with(" (known)")), "{listed}");
 
-    // Other settings are other cells.
+    // Cells with other settings are run.
     let said = done(folder.path(), &args("one", "--set tagger.learning_rate=0.02 --only draw=1"));
     assert!(said.contains("16 cells run"), "{said}");
 
-    // Without test sets there is nothing to score; with them the same taggers are scored.
+    // Without test files `--test` fails; with them the same taggers are scored.
     let refused = run(folder.path(), &args("one", "--test"));
     assert_eq!(refused.status.code(), Some(1));
     for language in ["en", "de"] {
@@ -126,7 +126,7 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
     assert!(said.contains("16 cells run"), "{said}");
     let table = fs::read_to_string(at("one/table.md")).unwrap();
     assert!(table.contains("test F1, 4 updates") && table.contains("(12.34)"), "{table}");
-    // What is printed is what was asked for.
+    // Dev or test scores are printed as requested.
     let printed = |more: &str| {
         let output = run(folder.path(), &args("one", &format!("--table-only {more}")));
         String::from_utf8(output.stdout).unwrap()
@@ -142,20 +142,20 @@ fn a_grid_is_run_once_whatever_the_order_and_tests_are_scored_when_asked() {
         let n_tests = if line["language"] == "en" { 2 } else { 1 };
         assert_eq!(line["test"].as_object().unwrap().len(), n_tests);
     }
-    // English taggers on German, from the same ledger.
+    // The table of English taggers on German comes from the same ledger.
     let cross = args("one", "--test --only draw=1").replace("mono", "cross");
     let said = done(folder.path(), &cross);
     assert!(said.contains("0 cells run, 16 known"), "{said}");
     let table = fs::read_to_string(at("one/table-cross.md")).unwrap();
     assert!(table.contains("| gold | method | en→de | mean |"), "{table}");
-    // Without data, from the ledger alone.
+    // `--table-only` needs no data.
     let output = run(folder.path(), "reproduce cross --config grid.toml -o one --table-only");
     assert!(String::from_utf8(output.stdout).unwrap().contains("en→de"));
 }
 
 #[test]
-fn a_cell_is_what_the_commands_make_one_by_one() {
-    let folder = workplace();
+fn a_cell_equals_the_result_of_the_single_commands() {
+    let folder = experiment_folder();
     let grid = GRID.replace("\"1 epoch\", ", "\"25 epochs\", ");
     fs::write(folder.path().join("grid.toml"), grid).unwrap();
     let only = "--only draw=2 --only language=en --only method=gold,label-wise";
@@ -179,12 +179,12 @@ fn a_cell_is_what_the_commands_make_one_by_one() {
 }
 
 #[test]
-fn variants_share_what_they_do_not_change() {
-    let folder = workplace();
+fn variants_share_cells_that_they_do_not_change() {
+    let folder = experiment_folder();
     let grid = GRID.to_owned() + "[variants]\nfew.generate.rounds = 1\nmany.generate.rounds = 2\n";
     fs::write(folder.path().join("grid.toml"), grid).unwrap();
     let said = done(folder.path(), &args("out", "--only draw=1 --only language=en"));
-    // Of 2 x 4 x 2 cells, gold's two budgets are the same for both variants.
+    // Of 2 x 4 x 2 cells, the two budgets of gold are the same in both variants.
     assert!(said.contains("14 cells run, 2 the same as another"), "{said}");
     let table = fs::read_to_string(folder.path().join("out/table.md")).unwrap();
     assert!(table.contains("| to few |"), "{table}");
@@ -192,8 +192,8 @@ fn variants_share_what_they_do_not_change() {
 }
 
 #[test]
-fn what_cannot_be_run_is_said_first() {
-    let folder = workplace();
+fn mistakes_are_reported_before_anything_is_run() {
+    let folder = experiment_folder();
     for (args, code, expected) in [
         ("reproduce mono -o out", 2, "needs data"),
         (
@@ -208,7 +208,7 @@ fn what_cannot_be_run_is_said_first() {
         ),
         (&*args("out", "--table-only"), 1, "there is no ledger in `out`"),
         (&*args("out", "").replace("mono", "cross"), 2, "`--test`"),
-        ("reproduce rounds --smoke -o out", 2, "`--smoke` is a grid of mono"),
+        ("reproduce rounds --smoke -o out", 2, "`--smoke` is a grid for mono"),
         (&*args("out", "").replace("mono", "multi"), 2, "taggers of several languages"),
         (&*args("out", "--only method=gold").replace("mono", "costs"), 2, "the method melm"),
         (&*args("out", "--test --only language=de").replace("mono", "cross"), 2, "transfer.en"),
@@ -230,12 +230,12 @@ fn what_cannot_be_run_is_said_first() {
     }
     for (from, to, code, expected) in [
         ("sizes = [3]", "sizes = [99]", 1, "asks for 99 sentences; `data/de/train.conll` has 4"),
-        ("sizes = [3]", "sizes = [0]", 2, "`sizes` holds 0"),
+        ("sizes = [3]", "sizes = [0]", 2, "`sizes` has a 0"),
         ("draws = [1, 2]", "draws = []", 2, "`draws` of a block is empty"),
         (r#"["en", "de"]"#, r#"["en+en"]"#, 2, "`en+en` names a language twice"),
-        (r#"["en", "de"]"#, r#"["de"]"#, 2, "`transfer.en`: no block has a tagger of en"),
-        ("{language}/", "", 2, "`files` must hold `{language}`"),
-        ("{language}", "{lang}", 2, "only `{language}` and `{split}` are filled in"),
+        (r#"["en", "de"]"#, r#"["de"]"#, 2, "`transfer.en`: no block has a tagger for en"),
+        ("{language}/", "", 2, "`files` must contain `{language}`"),
+        ("{language}", "{lang}", 2, "only `{language}` and `{split}` can be used"),
     ] {
         assert!(GRID.contains(from), "{from}");
         fs::write(folder.path().join("grid.toml"), GRID.replace(from, to)).unwrap();
@@ -245,7 +245,7 @@ fn what_cannot_be_run_is_said_first() {
         assert_eq!(output.status.code(), Some(code), "{to}: {said}");
         assert!(!folder.path().join("out").exists(), "{to}");
     }
-    // As many as there are: every draw is the same.
+    // If cells draw all sentences, every draw is the same.
     fs::write(folder.path().join("grid.toml"), GRID.replace("sizes = [3]", "sizes = [4]")).unwrap();
     let said = done(folder.path(), &args("out", "--dry-run"));
     assert!(said.contains("all 4 sentences are drawn 2 times"), "{said}");
@@ -253,8 +253,8 @@ fn what_cannot_be_run_is_said_first() {
 }
 
 #[test]
-fn code_mixing_is_compared_on_languages_together() {
-    let folder = workplace();
+fn code_mixing_is_compared_on_joined_languages() {
+    let folder = experiment_folder();
     let grid = GRID
         .replace(r#"["en", "de"]"#, r#"["en+de"]"#)
         .replace(
@@ -280,13 +280,13 @@ fn code_mixing_is_compared_on_languages_together() {
     }
     let lines = ledger(&folder.path().join("out/ledger.jsonl"));
     let of = |method: &str| lines.iter().find(|line| line["method"] == method).unwrap().clone();
-    // Six sentences: each code-mixed; each guessed as it is and code-mixed.
+    // Six sentences: codemix-ess makes one draft of each, melm-codemix three.
     assert_eq!(of("codemix-ess")["drafts"]["drafts"], 6);
     assert_eq!(of("melm-codemix")["drafts"]["drafts"], 18);
 }
 
 #[test]
-fn a_trial_says_plainly_whether_it_helps_and_goes_on_where_it_stopped() {
+fn a_trial_gives_a_verdict_and_continues_where_it_stopped() {
     let folder = tiny_folder();
     let more: String = (0..3).map(|_| TRAIN).collect();
     fs::write(folder.path().join("train.conll"), more).unwrap();
@@ -324,7 +324,7 @@ fn a_trial_says_plainly_whether_it_helps_and_goes_on_where_it_stopped() {
 
 #[test]
 fn the_analyses_run_on_any_grid() {
-    let folder = workplace();
+    let folder = experiment_folder();
     let grid = GRID
         .replace("\"label-wise\", ", "\"label-wise\", \"add-entity\", \"add-context\", ")
         + "[variants]\n\"R 1\" = { generate.rounds = 1 }\n\"R 2\" = { generate.rounds = 2 }\n";
@@ -335,13 +335,13 @@ fn the_analyses_run_on_any_grid() {
     done(folder.path(), &args("rounds"));
     assert!(at("table-rounds.md").contains("| 2 | melm | R 2 |"), "{}", at("table-rounds.md"));
     assert!(at("table-rounds-dev-variants-4-updates.svg").contains("</svg>"));
-    // Its table is of dev sets, whatever is scored.
+    // The table is of dev sets even with `--test`.
     for language in ["en", "de"] {
         fs::write(folder.path().join(format!("data/{language}/test.conll")), TRAIN).unwrap();
     }
     let said = done(folder.path(), &(args("rounds") + " --test --only language=de"));
     assert!(said.contains("these are of the dev sets"), "{said}");
-    // Entities can be listed first.
+    // A dry run lists the cells.
     let listed = run(folder.path(), &(args("entities") + " --dry-run"));
     assert!(String::from_utf8(listed.stdout).unwrap().contains("melm, 1 epoch, R 1"));
     let said = done(folder.path(), &args("costs"));

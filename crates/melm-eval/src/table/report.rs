@@ -97,7 +97,7 @@ impl Report {
         };
         write(&format!("{stem}.md"), &both(&markdown))?;
         write(&format!("{stem}.tex"), &both(&latex))?;
-        write(&format!("{stem}.csv"), &(csv(dev, true) + &csv(test, false)))?;
+        write(&format!("{stem}.csv"), &csv(&tables))?;
         for (name, figure) in tables.iter().flat_map(figures) {
             write(&format!("{stem}-{name}.svg"), &figure.svg())?;
         }

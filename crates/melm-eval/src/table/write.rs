@@ -44,42 +44,59 @@ pub fn latex(rows: &Rows) -> String {
     text
 }
 
-/// Returns every number of the table as CSV, one line each.
-pub fn csv(rows: &Rows, with_header: bool) -> String {
-    let mut text = String::new();
-    if with_header {
-        text += "split,budget,size,variant,method,column,n,mean,sd,paper,pairs,difference_to_gold,\
-                 margin95,verdict\n";
-    }
-    for row in &rows.rows {
-        for (column, f1) in &row.f1 {
-            let number = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.4}"));
-            let to_gold = row.to_gold.get(column);
-            let fields = [
-                rows.split.name().to_owned(),
-                row.budget.to_string(),
-                size(row),
-                row.variant.clone(),
-                quoted(row.method.title()),
-                column.clone(),
-                f1.n.to_string(),
-                number(Some(f1.mean)),
-                number(f1.sd),
-                number(row.paper.get(column).copied()),
-                to_gold.map_or(String::new(), |mean| mean.n.to_string()),
-                number(to_gold.map(|mean| mean.mean)),
-                number(to_gold.and_then(Mean::margin)),
-                to_gold.map_or(String::new(), |mean| mean.verdict().words().to_owned()),
-            ];
-            text += &(fields.join(",") + "\n");
+/// The columns of the CSV file.
+const CSV_COLUMNS: [&str; 14] = [
+    "split",
+    "budget",
+    "size",
+    "variant",
+    "method",
+    "column",
+    "n",
+    "mean",
+    "sd",
+    "paper",
+    "pairs",
+    "difference_to_gold",
+    "margin95",
+    "verdict",
+];
+
+/// Returns every number of several tables as CSV, one line each.
+pub fn csv(tables: &[Rows]) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(CSV_COLUMNS).expect("writing to memory does not fail");
+    for rows in tables {
+        for row in &rows.rows {
+            for column in row.f1.keys() {
+                let fields = csv_fields(rows, row, column);
+                writer.write_record(fields).expect("writing to memory does not fail");
+            }
         }
     }
-    text
+    let bytes = writer.into_inner().expect("writing to memory does not fail");
+    String::from_utf8(bytes).expect("fields are text")
 }
 
-/// Returns a text as a CSV field: in quotes if it contains a comma.
-fn quoted(text: &str) -> String {
-    if text.contains(',') { format!("\"{text}\"") } else { text.to_owned() }
+fn csv_fields(rows: &Rows, row: &Row, column: &str) -> [String; 14] {
+    let number = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.4}"));
+    let (f1, to_gold) = (&row.f1[column], row.to_gold.get(column));
+    [
+        rows.split.name().to_owned(),
+        row.budget.to_string(),
+        size(row),
+        row.variant.clone(),
+        row.method.title().to_owned(),
+        column.to_owned(),
+        f1.n.to_string(),
+        number(Some(f1.mean)),
+        number(f1.sd),
+        number(row.paper.get(column).copied()),
+        to_gold.map_or(String::new(), |mean| mean.n.to_string()),
+        number(to_gold.map(|mean| mean.mean)),
+        number(to_gold.and_then(Mean::margin)),
+        to_gold.map_or(String::new(), |mean| mean.verdict().words().to_owned()),
+    ]
 }
 
 pub(crate) fn budgets(rows: &Rows) -> Vec<String> {

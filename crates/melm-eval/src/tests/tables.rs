@@ -174,8 +174,11 @@ fn a_trial_cuts_gold_into_folds_and_gives_a_verdict() {
                 let fold = format!("fold {}", at + 1);
                 let cell = Cell { language: fold.clone(), ..cell(method) };
                 let mut line = line(cell, 0, &[(&fold, f1)]);
-                line.drafts =
-                    (method != "gold").then(|| DraftSummary { disagrees: 8, kept, ..DraftSummary::default() });
+                line.drafts = (method != "gold").then(|| DraftSummary {
+                    disagrees: 8,
+                    kept,
+                    ..DraftSummary::default()
+                });
                 lines.push(line);
             }
         }

@@ -109,7 +109,7 @@ impl Gradients {
         match (device, &self.gpu) {
             (Device::Cuda(cuda), Some(gpu)) => {
                 gpu.download(&mut self.values)?;
-                cuda.whole_table(parameters, self)
+                cuda.download_table_gradient(parameters, self)
             }
             _ => Ok(self.table.to_dense()),
         }

@@ -30,7 +30,7 @@ pub(crate) struct GpuMoments {
     chunk: DeviceBuffer,
     /// The norm of all gradients, then its parts.
     pub(super) norms: DeviceBuffer,
-    /// Gram matrices; see `AdamStep::head_norm`.
+    /// Gram matrices; see `AdamStep::compute_head_norm`.
     pub(super) grams: DeviceBuffer,
     /// The factor by which clipping multiplies all gradients.
     pub(super) clip: DeviceBuffer,
@@ -168,7 +168,7 @@ impl Cuda {
             ranges: trained_ranges(parameters, gradients),
             trains_table: gpu_gradients.has_table() && !parameters.table().is_frozen,
         };
-        let lookups = step.lookups()?;
+        let lookups = step.sort_lookups()?;
         step.reserve(lookups.pieces.len())?;
         if let Some(max_norm) = max_norm {
             step.clip(max_norm, &lookups)?;
@@ -217,7 +217,8 @@ struct AdamRange {
 }
 
 impl AdamStep<'_> {
-    fn lookups(&mut self) -> Result<LookupsByPiece, Error> {
+    /// Sorts the lookups by piece and uploads them.
+    fn sort_lookups(&mut self) -> Result<LookupsByPiece, Error> {
         let mut sorted =
             if self.trains_table { self.gradients.lookups.clone() } else { Vec::new() };
         sorted.sort_unstable();
@@ -277,7 +278,7 @@ impl AdamStep<'_> {
         for range in self.ranges.clone() {
             let gradient = gradient.slice(range.clone());
             let lookups = LookupLists::default();
-            self.adam(factors, clip, AdamRange { range, gradient, lookups, first_row: 0 })?;
+            self.update_range(factors, clip, AdamRange { range, gradient, lookups, first_row: 0 })?;
         }
         if !self.trains_table {
             return Ok(());
@@ -289,10 +290,10 @@ impl AdamStep<'_> {
         for first_row in (0..vocab_size).step_by(n_rows) {
             let rows = first_row..vocab_size.min(first_row + n_rows);
             let gradient = self.moments.chunk.span().first(rows.len() * width);
-            self.table_gradient(rows.clone(), gradient)?;
+            self.compute_table_gradient(rows.clone(), gradient)?;
             let range = start + rows.start * width..start + rows.end * width;
             let lookups = lookups.lists;
-            self.adam(factors, clip, AdamRange { range, gradient, lookups, first_row })?;
+            self.update_range(factors, clip, AdamRange { range, gradient, lookups, first_row })?;
         }
         self.index_lookups(lookups, false)
     }
@@ -305,7 +306,12 @@ impl AdamStep<'_> {
     }
 
     /// Applies Adam's rule to a range of parameters.
-    fn adam(&self, factors: AdamFactors, clip: Span<f32>, part: AdamRange) -> Result<(), Error> {
+    fn update_range(
+        &self,
+        factors: AdamFactors,
+        clip: Span<f32>,
+        part: AdamRange,
+    ) -> Result<(), Error> {
         let AdamFactors { beta1, beta2, eps, rate, root, keep, .. } = factors;
         let AdamRange { range, gradient, lookups, first_row } = part;
         // Each of the 256 threads changes four numbers.
@@ -328,7 +334,7 @@ impl AdamStep<'_> {
     }
 
     /// Computes the head's part of the gradient of some table rows: `errors^T states`.
-    fn table_gradient(&self, rows: Range<usize>, out: Span<f32>) -> Result<(), Error> {
+    fn compute_table_gradient(&self, rows: Range<usize>, out: Span<f32>) -> Result<(), Error> {
         let (width, n) = (self.gradients.width, self.gradients.n_states);
         if n == 0 {
             return self.kernels.clear(out);
@@ -343,13 +349,13 @@ impl AdamStep<'_> {
     }
 
     /// Computes the whole gradient of the table and copies it to CPU memory.
-    fn whole_table(&mut self) -> Result<Vec<f32>, Error> {
-        let lookups = self.lookups()?;
+    fn download_table_gradient(&mut self) -> Result<Vec<f32>, Error> {
+        let lookups = self.sort_lookups()?;
         let table = self.parameters.table();
         let (vocab_size, width) = (table.shape[0], table.shape[1]);
         self.moments.chunk.reserve(vocab_size * width * size_of::<f32>())?;
         let gradient = self.moments.chunk.span().first(vocab_size * width);
-        self.table_gradient(0..vocab_size, gradient)?;
+        self.compute_table_gradient(0..vocab_size, gradient)?;
         let grid = Grid::linear(lookups.pieces.len(), 128);
         launch!(self.kernels, AddLookups, grid, lookups.lists, gradient);
         let mut whole = vec![0.0; vocab_size * width];
@@ -361,7 +367,7 @@ impl AdamStep<'_> {
 impl Cuda {
     /// Returns the whole gradient of the table: for tests, whose tables are small. Empty if there are no gradients on
     /// this GPU.
-    pub(crate) fn whole_table(
+    pub(crate) fn download_table_gradient(
         &self,
         parameters: &Parameters,
         gradients: &Gradients,
@@ -378,6 +384,6 @@ impl Cuda {
             ranges: Vec::new(),
             trains_table: true,
         }
-        .whole_table()
+        .download_table_gradient()
     }
 }

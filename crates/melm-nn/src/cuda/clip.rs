@@ -26,7 +26,7 @@ impl AdamStep<'_> {
         if self.trains_table {
             let (stride, n) = (self.weights.n_table_rows, self.gradients.n_states);
             if n > 0 {
-                self.head_norm(take(NORM_BLOCKS))?;
+                self.compute_head_norm(take(NORM_BLOCKS))?;
             }
             let factors = self.gradients.factors(stride);
             launch!(
@@ -49,7 +49,7 @@ impl AdamStep<'_> {
 
     /// Computes the squared norm of the head's part of the table's gradient, `errors^T states`. It is the inner product of
     /// the Gram matrices of errors and of states, so that the gradient itself is not needed.
-    fn head_norm(&mut self, out: Span<f64>) -> Result<(), Error> {
+    fn compute_head_norm(&mut self, out: Span<f64>) -> Result<(), Error> {
         let stride = self.weights.n_table_rows;
         let (width, n) = (self.gradients.width, self.gradients.n_states);
         let factors = self.gradients.factors(stride);

@@ -158,7 +158,7 @@ impl Cuda {
         pass.head_forward(head, tape.last_hidden(config).operand, rows, &head_tape)?;
         let (from, to) = (head_tape.states().address, factors.states.address);
         pass.kernels.copy(from, to, factors.states.n_bytes())?;
-        pass.scores_to_errors(head, originals, weight, &head_tape, factors.errors, &mut sink)?;
+        pass.compute_errors(head, originals, weight, &head_tape, factors.errors, &mut sink)?;
         pass.submit("masked forward", sizes)?;
         // The CPU waits for the losses only. While the GPU computes the backward pass, the CPU prepares the next batch.
         let losses = head_tape.losses;
@@ -203,7 +203,7 @@ impl Pass<'_> {
     }
 
     /// Computes the scores of some states against the whole table, with bias, and the totals of each row's segments.
-    pub(super) fn scores(
+    pub(super) fn compute_scores(
         &self,
         head: &LmHead,
         states: FloatSpan,
@@ -223,7 +223,7 @@ impl Pass<'_> {
     }
 
     /// Computes losses and errors of all states, a chunk at a time, and the gradients of the bias and of the states.
-    fn scores_to_errors(
+    fn compute_errors(
         &self,
         head: &LmHead,
         originals: Span<u32>,
@@ -239,7 +239,7 @@ impl Pass<'_> {
             let end = m.min(start + CHUNK);
             let states = head_tape.states().slice(start * width..end * width);
             let scores = head_tape.scores.first((end - start) * stride);
-            self.scores(head, states, scores, head_tape.totals)?;
+            self.compute_scores(head, states, scores, head_tape.totals)?;
             let errors = errors.slice(start * stride..end * stride);
             launch!(
                 self.kernels,

@@ -129,9 +129,9 @@ impl Cuda {
         pass.head_forward(head, tape.last_hidden(config).operand, rows, &head_tape)?;
         for start in (0..m).step_by(CHUNK) {
             let chunk = start..m.min(start + CHUNK);
-            pass.best_of_chunk(head, &head_tape, &best, allowed, chunk.clone(), k)?;
+            pass.find_best(head, &head_tape, &best, allowed, chunk.clone(), k)?;
             if needs_losses {
-                pass.losses_of_chunk(&head_tape, originals, chunk)?;
+                pass.compute_losses(&head_tape, originals, chunk)?;
             }
         }
         let needs_losses = usize::from(needs_losses);
@@ -147,7 +147,7 @@ impl Cuda {
 
 impl Pass<'_> {
     /// Finds the `k` best pieces at a chunk of masked positions.
-    fn best_of_chunk(
+    fn find_best(
         &self,
         head: &LmHead,
         head_tape: &MlmHeadTape,
@@ -160,7 +160,7 @@ impl Pass<'_> {
         let (n_rows, stride) = (chunk.len(), self.weights.n_table_rows);
         let scores = head_tape.scores.first(n_rows * stride);
         let states = head_tape.states().slice(chunk.start * width..chunk.end * width);
-        self.scores(head, states, scores, head_tape.totals)?;
+        self.compute_scores(head, states, scores, head_tape.totals)?;
         let AllowedSets { sets, set_of } = allowed;
         let set_of = if set_of.len() > 0 { set_of.slice(chunk.clone()) } else { set_of };
         launch!(
@@ -191,7 +191,7 @@ impl Pass<'_> {
     }
 
     /// Computes the losses of the original pieces at a chunk of masked positions, from the scores of the chunk.
-    fn losses_of_chunk(
+    fn compute_losses(
         &self,
         head_tape: &MlmHeadTape,
         originals: Span<u32>,

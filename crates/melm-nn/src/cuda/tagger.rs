@@ -181,14 +181,14 @@ impl Cuda {
         let sizes = [pass.n_rows, usize::from(gradients.has_any()), 0];
         let mut sink = GradientSink { parameters, gradients, sums };
         pass.forward(&tape)?;
-        pass.emissions(&model, rows, &tape, &head_tape)?;
+        pass.compute_emissions(&model, rows, &tape, &head_tape)?;
         let n_losses = match model.chain {
             Some(ranges) => {
                 let allowed = pass.staged(tags.allowed);
                 let chain = Chain::new(&pass.weights, ranges, allowed, model.n_tags);
-                pass.chain_loss(chain, ranges, &tags, weight, &head_tape, &mut sink)?
+                pass.compute_chain_loss(chain, ranges, &tags, weight, &head_tape, &mut sink)?
             }
-            None => pass.softmax_loss(&model, &tags, weight, &head_tape)?,
+            None => pass.compute_softmax_loss(&model, &tags, weight, &head_tape)?,
         };
         pass.submit("tagger forward", sizes)?;
         let mut bytes = vec![0; n_losses * size_of::<f64>()];
@@ -229,7 +229,7 @@ impl Cuda {
             setup.lay_out(|arena| TaggerHeadTape::lay_out(arena, model, batch, false))?;
         let pass = setup.upload(Dropout::NONE)?;
         pass.forward(&tape)?;
-        pass.emissions(model, pass.staged(rows), &tape, &head_tape)?;
+        pass.compute_emissions(model, pass.staged(rows), &tape, &head_tape)?;
         pass.submit("emissions", [pass.n_rows, 0, 0])?;
         let start = out.len();
         out.resize(start + head_tape.emissions.len(), 0.0);
@@ -239,7 +239,7 @@ impl Cuda {
 
 impl Pass<'_> {
     /// Computes the emissions of the tokens at `rows`.
-    fn emissions(
+    fn compute_emissions(
         &self,
         model: &TaggerView<'_>,
         rows: Span<u32>,
@@ -274,7 +274,7 @@ impl Pass<'_> {
 
     /// Computes the losses of the CRF and the gradients of its scores and of the emissions. Returns the number of losses:
     /// one for each sentence.
-    fn chain_loss(
+    fn compute_chain_loss(
         &self,
         chain: Chain,
         ranges: &[Range<usize>; 3],
@@ -311,7 +311,7 @@ impl Pass<'_> {
 
     /// Computes the losses of the softmax and the gradients of the emissions. Returns the number of losses: one for each
     /// token.
-    fn softmax_loss(
+    fn compute_softmax_loss(
         &self,
         model: &TaggerView<'_>,
         staged: &StagedTags,

@@ -73,10 +73,10 @@ pub(crate) fn data(
         lines.push(rest(&first[n_shown..], problems.len() - n_shown));
     }
     lines.push(String::new());
-    let mut cures: Vec<String> = Vec::new();
-    for cure in first.iter().filter_map(|problem| problem.fault.cure()) {
+    let mut cures: Vec<&str> = Vec::new();
+    for cure in first.iter().map(|problem| problem.fault.cure()) {
         if !cures.contains(&cure) {
-            lines.push(hint(&cure, terminal));
+            lines.push(hint(cure, terminal));
             cures.push(cure);
         }
     }

@@ -141,88 +141,77 @@ pub enum Fault {
 
 impl Fault {
     /// What the user can do about it.
-    pub fn cure(&self) -> Option<String> {
-        Some(match self {
+    pub fn cure(&self) -> &'static str {
+        match self {
             Fault::NotUtf8 { .. } => {
                 "convert the file to UTF-8, or pass `--encoding latin1` if it is Latin-1 \
                  (the original CoNLL-2002/2003 files are)"
-                    .into()
             }
             Fault::WideEncoding => {
-                "save the file as UTF-8, for example with `iconv -f UTF-16 -t UTF-8`".into()
+                "save the file as UTF-8, for example with `iconv -f UTF-16 -t UTF-8`"
             }
-            Fault::Binary => "pass a CoNLL or JSON lines file".into(),
+            Fault::Binary => "pass a CoNLL or JSON lines file",
             Fault::CarriageReturn => {
-                "end lines with a line feed, for example with `tr '\\r' '\\n'`".into()
+                "end lines with a line feed, for example with `tr '\\r' '\\n'`"
             }
             Fault::ColumnCount { found: 1, .. } => {
-                "every row needs a token and a tag; separate sentences by an empty line".into()
+                "every row needs a token and a tag; separate sentences by an empty line"
             }
             Fault::ColumnCount { .. } => {
                 "every row needs the same columns; if tokens contain spaces, separate the columns \
                  by tabs"
-                    .into()
             }
             Fault::Tag(TagFault::NotATag(_)) => {
                 "write tags as `B-TYPE` and `I-TYPE`; if the tags are in another column, pass its \
                  number with `--tag-column`"
-                    .into()
             }
-            Fault::Tag(TagFault::BadType(_)) => "rename the entity type".into(),
-            Fault::MixedLetters => {
-                "use the letters of one scheme, or run `melm convert --repair`".into()
-            }
-            Fault::Tag(TagFault::NoType(_)) => "add the entity type, as in `B-PER`".into(),
-            Fault::Token(TokenFault::Empty) => "add the token, or remove its tag too".into(),
+            Fault::Tag(TagFault::BadType(_)) => "rename the entity type",
+            Fault::MixedLetters => "use the letters of one scheme, or run `melm convert --repair`",
+            Fault::Tag(TagFault::NoType(_)) => "add the entity type, as in `B-PER`",
+            Fault::Token(TokenFault::Empty) => "add the token, or remove its tag too",
             Fault::Token(TokenFault::DocumentStart) => {
-                "remove it, or make it a sentence of its own".into()
+                "remove it, or make it a sentence of its own"
             }
-            Fault::Token(TokenFault::Break) => "split the token, or replace the character".into(),
+            Fault::Token(TokenFault::Break) => "split the token, or replace the character",
             Fault::TagSequence { .. } => {
                 "correct the tag, run `melm convert --repair`, or pass the right scheme with \
                  `--scheme`"
-                    .into()
             }
             Fault::NotJson(_) => {
-                "write one whole JSON object on each line, for example with `jq -c .`".into()
+                "write one whole JSON object on each line, for example with `jq -c .`"
             }
-            Fault::NoKey(_) => "pass the keys with `--tokens-key` and `--tags-key`".into(),
-            Fault::DuplicateKey(_) => "remove one of them".into(),
+            Fault::NoKey(_) => "pass the keys with `--tokens-key` and `--tags-key`",
+            Fault::DuplicateKey(_) => "remove one of them",
             Fault::WrongType { .. } => {
-                "write tokens as a list of strings, and tags as a list of strings or of ids".into()
+                "write tokens as a list of strings, and tags as a list of strings or of ids"
             }
-            Fault::NoTokens => "remove the line".into(),
-            Fault::TagCount { .. } => "give each token one tag".into(),
+            Fault::NoTokens => "remove the line",
+            Fault::TagCount { .. } => "give each token one tag",
             Fault::UnknownTagId { id: -100, .. } => {
                 "-100 marks pieces that a trainer skips: export the data before tokenizing it"
-                    .into()
             }
             Fault::UnknownTagId { .. } => {
-                "pass the names in order with `--names O,B-PER,I-PER,…` or `--names FILE`".into()
+                "pass the names in order with `--names O,B-PER,I-PER,…` or `--names FILE`"
             }
             Fault::SameColumn { .. } => {
-                "pass two different columns with `--token-column` and `--tag-column`".into()
+                "pass two different columns with `--token-column` and `--tag-column`"
             }
             Fault::NoSuchColumn { .. } => {
-                "columns count from 1; `melm check` shows the columns of a file".into()
+                "columns count from 1; `melm check` shows the columns of a file"
             }
             Fault::NoVectors => {
                 "pass a text file of MUSE or fastText (`.vec`, plain or gzip), with a word and its \
                  numbers on each line"
-                    .into()
             }
             Fault::VectorLength { .. } | Fault::VectorNumber => {
-                "the file may be truncated or damaged: download it again".into()
+                "the file may be truncated or damaged: download it again"
             }
-            Fault::JsonArray => {
-                "write one object on each line, for example with `jq -c '.[]'`".into()
-            }
+            Fault::JsonArray => "write one object on each line, for example with `jq -c '.[]'`",
             Fault::NoSentences => {
                 "a CoNLL file has a token and its tag on each line, and an empty line after each \
                  sentence"
-                    .into()
             }
-        })
+        }
     }
 }
 

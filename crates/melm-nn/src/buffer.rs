@@ -38,13 +38,21 @@ impl Buffer {
 
     /// Makes room for `len` numbers. The contents are lost if the buffer has to grow.
     ///
-    /// # Panics
-    /// If the memory cannot be had, as `Vec::reserve`. Only activations of a pass are reserved like this; parameters,
-    /// gradients and moments, which are larger, are allocated by [`Self::zeros`] before any pass.
-    pub(crate) fn reserve(&mut self, len: usize) {
+    /// # Errors
+    /// As [`Self::zeros`]. The buffer is unchanged then.
+    pub(crate) fn try_reserve(&mut self, len: usize) -> Result<(), Error> {
         if self.len < len {
-            *self = Self::zeros(len).unwrap_or_else(|error| panic!("{error}"));
+            *self = Self::zeros(len)?;
         }
+        Ok(())
+    }
+
+    /// Like [`Self::try_reserve`], for the small working memory of tasks, which cannot return errors.
+    ///
+    /// # Panics
+    /// If the memory cannot be had. Callers have reserved larger buffers for the same pass by [`Self::try_reserve`].
+    pub(crate) fn reserve(&mut self, len: usize) {
+        self.try_reserve(len).unwrap_or_else(|error| panic!("{error}"));
     }
 }
 
@@ -108,6 +116,9 @@ mod tests {
             let Error::OutOfMemory { wanted } = error else { panic!("{error}") };
             assert_eq!(wanted, len.saturating_mul(4));
             assert!(zeroed_vec(len).is_err());
+            let mut buffer = Buffer::zeros(3).unwrap();
+            assert!(buffer.try_reserve(len).is_err());
+            assert_eq!(buffer.len(), 3, "a buffer that cannot grow is unchanged");
         }
     }
 }

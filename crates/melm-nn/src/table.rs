@@ -7,6 +7,7 @@
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
+use crate::error::Error;
 use crate::isa::Isa;
 use crate::ops::{add, dot};
 use crate::product::{
@@ -76,17 +77,17 @@ impl TableGradient {
     }
 
     /// Adds a micro-batch with `n` masked rows and returns its factors, to be filled in.
-    pub(crate) fn add_head(&mut self, n: usize) -> &mut HeadFactors {
+    pub(crate) fn add_head(&mut self, n: usize) -> Result<&mut HeadFactors, Error> {
         if self.heads.len() == self.n_heads {
             self.heads.push(HeadFactors::default());
         }
         let part = &mut self.heads[self.n_heads];
+        let stride = n.next_multiple_of(16);
+        part.errors.try_reserve(self.vocab_size * stride)?;
+        part.states.try_reserve(n * self.width)?;
+        (part.n, part.stride) = (n, stride);
         self.n_heads += 1;
-        part.n = n;
-        part.stride = n.next_multiple_of(16);
-        part.errors.reserve(self.vocab_size * part.stride);
-        part.states.reserve(n * self.width);
-        part
+        Ok(part)
     }
 
     /// Removes the factors of the last micro-batch: for a table that is not trained.
@@ -95,17 +96,23 @@ impl TableGradient {
     }
 
     /// Adds the gradients `d` of the looked-up rows of `pieces`. The padding piece has no gradient, as in torch.
-    pub(crate) fn add_lookups(&mut self, pieces: &[u32], d: &[f32], pad_id: u32) {
+    pub(crate) fn add_lookups(
+        &mut self,
+        pieces: &[u32],
+        d: &[f32],
+        pad_id: u32,
+    ) -> Result<(), Error> {
         let part = self.n_lookup_parts;
-        self.n_lookup_parts += 1;
         if self.lookup_rows.len() == part {
             self.lookup_rows.push(Buffer::default());
         }
-        self.lookup_rows[part].reserve(d.len());
+        self.lookup_rows[part].try_reserve(d.len())?;
+        self.n_lookup_parts += 1;
         self.lookup_rows[part][..d.len()].copy_from_slice(d);
         let found = pieces.iter().enumerate().filter(|(_, piece)| **piece != pad_id);
         self.lookups.extend(found.map(|(row, piece)| Lookup { piece: *piece, part, row }));
         self.lookups.sort_unstable();
+        Ok(())
     }
 
     /// Packs the matrices that [`Self::rows_into`] reads. Call it after the last micro-batch.

@@ -3,6 +3,7 @@
 use super::{Encoder, EncoderTape, LinearParams};
 use crate::device::Cpu;
 use crate::dropout::Site;
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::embedding;
 use crate::ops::gelu;
@@ -17,6 +18,9 @@ impl Encoder {
     /// Adds the gradient of every trained parameter to `gradients`, from the gradient in [`EncoderTape::d_hidden`].
     ///
     /// `batch` and `tape` are those of the forward pass. Overwrites [`EncoderTape::d_hidden`].
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`] if the memory cannot be had.
     pub fn backward(
         &self,
         cpu: &Cpu,
@@ -24,12 +28,12 @@ impl Encoder {
         batch: &Packed,
         tape: &mut EncoderTape,
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         for layer in (0..self.layers.len()).rev() {
             self.feed_forward_backward(cpu, parameters, layer, tape, gradients);
             self.attention_backward(cpu, parameters, layer, tape, gradients);
         }
-        self.embedding_backward(cpu, parameters, batch, tape, gradients);
+        self.embedding_backward(cpu, parameters, batch, tape, gradients)
     }
 
     fn feed_forward_backward(
@@ -118,7 +122,7 @@ impl Encoder {
         batch: &Packed,
         tape: &mut EncoderTape,
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let (n, hidden) = (tape.n_rows, self.config.hidden_size);
         let d = &mut tape.d[..n * hidden];
         let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
@@ -131,8 +135,9 @@ impl Encoder {
         let first_position = self.config.pad_id as usize + 1;
         gradients.add_positions(cpu, &self.positions, first_position, &tape.places, d);
         if parameters.trains(&self.table) {
-            gradients.table.add_lookups(batch.pieces(), d, self.config.pad_id);
+            gradients.table.add_lookups(batch.pieces(), d, self.config.pad_id)?;
         }
+        Ok(())
     }
 }
 

@@ -27,7 +27,7 @@ impl Encoder {
         tape: &mut EncoderTape,
     ) -> Result<(), Error> {
         batch.check(&self.config)?;
-        tape.start(&self.config, batch, dropout);
+        tape.start(&self.config, batch, dropout)?;
         self.embed(cpu, parameters, batch, tape);
         for layer in 0..self.layers.len() {
             self.forward_layer(cpu, parameters, layer, tape);

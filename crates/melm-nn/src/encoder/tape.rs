@@ -3,6 +3,7 @@
 use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::dropout::Dropout;
+use crate::error::Error;
 use crate::ops::attention::AttentionLayout;
 use crate::ops::norm::{NormOutput, SavedNorm};
 use crate::ops::{ColumnSums, RowDropout};
@@ -17,10 +18,12 @@ pub(crate) struct NormTape {
 }
 
 impl NormTape {
-    pub(crate) fn reserve(&mut self, n_rows: usize, width: usize) {
-        self.normed.reserve(n_rows * width);
-        self.scale.reserve(n_rows);
-        self.y.reserve(n_rows * width);
+    /// Makes room for `n_rows` rows.
+    pub(crate) fn try_reserve(&mut self, n_rows: usize, width: usize) -> Result<(), Error> {
+        self.normed.try_reserve(n_rows * width)?;
+        self.scale.try_reserve(n_rows)?;
+        self.y.try_reserve(n_rows * width)?;
+        Ok(())
     }
 
     /// The buffers of `n_rows` rows, for the forward pass to write to.
@@ -111,30 +114,36 @@ impl EncoderTape {
     }
 
     /// Makes room for a batch and records the place of each row.
-    pub(crate) fn start(&mut self, config: &Config, batch: &Packed, dropout: Dropout) {
+    pub(crate) fn start(
+        &mut self,
+        config: &Config,
+        batch: &Packed,
+        dropout: Dropout,
+    ) -> Result<(), Error> {
         let (n, hidden, inner) = (batch.n_rows(), config.hidden_size, config.intermediate_size);
         self.n_rows = n;
         self.dropout = dropout;
         self.places.clear();
         self.places.extend(batch.places());
         self.layout.set(batch, batch, config.n_heads, hidden);
-        self.embedded.reserve(n, hidden);
+        self.embedded.try_reserve(n, hidden)?;
         for layer in &mut self.layers {
-            layer.qkv.reserve(n * 3 * hidden);
-            layer.probabilities.reserve(self.layout.n_probabilities());
-            layer.context.reserve(n * hidden);
-            layer.attended.reserve(n, hidden);
-            layer.inner.reserve(n * inner);
-            layer.output.reserve(n, hidden);
+            layer.qkv.try_reserve(n * 3 * hidden)?;
+            layer.probabilities.try_reserve(self.layout.n_probabilities())?;
+            layer.context.try_reserve(n * hidden)?;
+            layer.attended.try_reserve(n, hidden)?;
+            layer.inner.try_reserve(n * inner)?;
+            layer.output.try_reserve(n, hidden)?;
         }
-        self.narrow.reserve(n * hidden);
-        self.inner.reserve(n * inner);
+        self.narrow.try_reserve(n * hidden)?;
+        self.inner.try_reserve(n * inner)?;
         if self.keeps_layers {
-            self.d_inner.reserve(n * inner);
-            self.d_qkv.reserve(n * 3 * hidden);
-            self.d_context.reserve(n * hidden);
-            self.d.reserve(n * hidden);
+            self.d_inner.try_reserve(n * inner)?;
+            self.d_qkv.try_reserve(n * 3 * hidden)?;
+            self.d_context.try_reserve(n * hidden)?;
+            self.d.try_reserve(n * hidden)?;
         }
+        Ok(())
     }
 
     /// The dropout of the rows of the batch.

@@ -69,7 +69,7 @@ impl LstmLm {
         let row = |token: &u32| &table[*token as usize * width..][..width];
         let mut x: Vec<f32> = tokens.iter().flat_map(row).copied().collect();
         for (layer, state_of_layer) in self.layers.iter().zip(&mut state.layers) {
-            layer.step(cpu, &self.parameters, &x, state_of_layer, &mut state.gates);
+            layer.step(cpu, &self.parameters, &x, state_of_layer, &mut state.gates)?;
             x.clone_from(&state_of_layer.output);
         }
         scores.resize(state.n * self.config.vocab_size, 0.0);

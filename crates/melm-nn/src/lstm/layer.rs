@@ -4,6 +4,7 @@ use super::batch::TimeMajorBatch;
 use super::cell;
 use crate::buffer::Buffer;
 use crate::device::Cpu;
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::ColumnSums;
 use crate::ops::linear::{Accumulator, Linear};
@@ -85,12 +86,17 @@ impl Layer {
     }
 
     /// Writes the outputs of every row to the tape, from the inputs `x` `[rows, inputs]`.
-    pub(super) fn forward(&self, pass: Pass<'_>, x: &[f32], tape: &mut LayerTape) {
+    pub(super) fn forward(
+        &self,
+        pass: Pass<'_>,
+        x: &[f32],
+        tape: &mut LayerTape,
+    ) -> Result<(), Error> {
         let Pass { cpu, parameters, batch } = pass;
         let (n, hidden, wide) = (batch.n_rows(), self.hidden, 4 * self.hidden);
-        tape.gates.reserve(n * wide);
-        tape.memory.reserve(n * hidden);
-        tape.output.reserve(n * hidden);
+        tape.gates.try_reserve(n * wide)?;
+        tape.memory.try_reserve(n * hidden)?;
+        tape.output.try_reserve(n * hidden)?;
         let gates = &mut tape.gates[..n * wide];
         self.input_linear().forward(cpu, x, parameters.at(&self.input_weight), gates);
         let (weight, biases) = (parameters.at(&self.hidden_weight), self.biases(parameters));
@@ -116,6 +122,7 @@ impl Layer {
                 cell::forward(cpu.isa(), biases, before, gates, memory, output);
             }
         }
+        Ok(())
     }
 
     /// Adds the gradients of the parameters, and writes that of the inputs to `dx`, from the gradient of the outputs in
@@ -128,10 +135,10 @@ impl Layer {
         d: &mut [f32],
         dx: &mut [f32],
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let Pass { cpu, parameters, batch } = pass;
         let (n, wide) = (batch.n_rows(), 4 * self.hidden);
-        self.gates_backward(pass, tape, d);
+        self.gates_backward(pass, tape, d)?;
         let d_gates = &tape.gates[..n * wide];
         let previous_output = &tape.previous_output[..n * self.hidden];
         let slot = gradients.slot(&self.hidden_weight);
@@ -142,16 +149,22 @@ impl Layer {
         tape.sums.finish_into(cpu, 0, gradients.slot(&self.hidden_bias));
         let weight = parameters.at(&self.input_weight);
         self.input_linear().backward(cpu, d_gates, weight, Accumulator::overwrite(dx));
+        Ok(())
     }
 
     /// Replaces the gates in the tape by their gradient, from the last step to the first.
-    fn gates_backward(&self, pass: Pass<'_>, tape: &mut LayerTape, d: &mut [f32]) {
+    fn gates_backward(
+        &self,
+        pass: Pass<'_>,
+        tape: &mut LayerTape,
+        d: &mut [f32],
+    ) -> Result<(), Error> {
         let Pass { cpu, parameters, batch } = pass;
         let (n, hidden, wide) = (batch.n_rows(), self.hidden, 4 * self.hidden);
         let LayerTape { gates, memory, output, d_memory, previous_output, .. } = tape;
-        d_memory.reserve(batch.rows(0).len() * hidden);
+        d_memory.try_reserve(batch.rows(0).len() * hidden)?;
         d_memory.fill(0.0);
-        previous_output.reserve(n * hidden);
+        previous_output.try_reserve(n * hidden)?;
         previous_output[..batch.rows(0).len() * hidden].fill(0.0);
         let zeros = vec![0.0; hidden];
         for step in (0..batch.n_steps()).rev() {
@@ -180,6 +193,7 @@ impl Layer {
                 self.hidden_linear().backward(cpu, d_gates, weight, earlier);
             }
         }
+        Ok(())
     }
 
     /// Advances `state` by one step from `x` `[sequences, inputs]`.
@@ -190,9 +204,9 @@ impl Layer {
         x: &[f32],
         state: &mut LayerState,
         gates: &mut Buffer,
-    ) {
+    ) -> Result<(), Error> {
         let (n, hidden, wide) = (x.len() / self.inputs, self.hidden, 4 * self.hidden);
-        gates.reserve(n * wide);
+        gates.try_reserve(n * wide)?;
         let gates = &mut gates[..n * wide];
         self.input_linear().forward(cpu, x, parameters.at(&self.input_weight), gates);
         self.add_recurrence(cpu, &state.output, parameters.at(&self.hidden_weight), gates);
@@ -203,5 +217,6 @@ impl Layer {
             let before = memory.to_vec();
             cell::forward(cpu.isa(), biases, &before, gates, memory, output);
         }
+        Ok(())
     }
 }

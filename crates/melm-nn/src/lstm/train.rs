@@ -27,17 +27,18 @@ pub struct LstmTape {
 }
 
 impl LstmTape {
-    fn start(&mut self, model: &LstmLm, batch: &Packed) {
+    fn start(&mut self, model: &LstmLm, batch: &Packed) -> Result<(), Error> {
         self.batch.set(batch);
         self.inputs.resize_with(model.layers.len() + 1, Buffer::default);
         self.layers.resize_with(model.layers.len(), LayerTape::default);
         let n = self.batch.n_rows();
         let widest = model.config.embedding_size.max(model.config.hidden_size);
         for buffer in self.inputs.iter_mut().chain([&mut self.d, &mut self.dx]) {
-            buffer.reserve(n * widest);
+            buffer.try_reserve(n * widest)?;
         }
-        self.scores.reserve(n * model.config.vocab_size);
-        self.losses.reserve(n);
+        self.scores.try_reserve(n * model.config.vocab_size)?;
+        self.losses.try_reserve(n)?;
+        Ok(())
     }
 }
 
@@ -64,8 +65,8 @@ impl LstmLm {
             return Ok(0.0);
         }
         let cpu = device.require_cpu()?;
-        let losses = self.forward(cpu, batch, weight, dropout, tape);
-        self.backward(cpu, dropout, tape, gradients);
+        let losses = self.forward(cpu, batch, weight, dropout, tape)?;
+        self.backward(cpu, dropout, tape, gradients)?;
         Ok(losses.iter().map(|target| f64::from(target.loss)).sum())
     }
 
@@ -85,7 +86,7 @@ impl LstmLm {
         if batch.n_sentences() == 0 {
             return Ok((0.0, 0));
         }
-        let targets = self.forward(device.require_cpu()?, batch, 0.0, Dropout::NONE, tape);
+        let targets = self.forward(device.require_cpu()?, batch, 0.0, Dropout::NONE, tape)?;
         let scored = targets.iter().filter(|target| Some(target.token) != unscored);
         Ok(scored.fold((0.0, 0), |(sum, n), target| (sum + f64::from(target.loss), n + 1)))
     }
@@ -102,8 +103,8 @@ impl LstmLm {
         weight: f32,
         dropout: Dropout,
         tape: &mut LstmTape,
-    ) -> Vec<TargetLoss> {
-        tape.start(self, batch);
+    ) -> Result<Vec<TargetLoss>, Error> {
+        tape.start(self, batch)?;
         let LstmTape { batch, inputs, layers, scores, losses, .. } = tape;
         let (n, width) = (batch.n_rows(), self.config.embedding_size);
         let dropout = RowDropout { dropout, places: &batch.places };
@@ -114,7 +115,7 @@ impl LstmLm {
         dropout.drop_rows(cpu.isa(), 0, Site::Output, &mut inputs[0], width);
         let pass = Pass { cpu, parameters: &self.parameters, batch };
         for (index, layer) in self.layers.iter().enumerate() {
-            layer.forward(pass, &inputs[index][..n * layer.inputs], &mut layers[index]);
+            layer.forward(pass, &inputs[index][..n * layer.inputs], &mut layers[index])?;
             let (output, next) = (&layers[index].output, &mut inputs[index + 1]);
             next[..n * layer.hidden].copy_from_slice(&output[..n * layer.hidden]);
             dropout.drop_rows(cpu.isa(), index + 1, Site::Output, next, layer.hidden);
@@ -125,7 +126,7 @@ impl LstmLm {
         let losses = &mut losses[..n];
         cross_entropy::backward(cpu, &batch.targets, weight, scores, losses);
         let targets = losses.iter().zip(&batch.targets);
-        targets.map(|(loss, token)| TargetLoss { loss: *loss, token: *token }).collect()
+        Ok(targets.map(|(loss, token)| TargetLoss { loss: *loss, token: *token }).collect())
     }
 
     fn backward(
@@ -134,7 +135,7 @@ impl LstmLm {
         dropout: Dropout,
         tape: &mut LstmTape,
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let LstmTape { batch, inputs, layers, scores, d, dx, .. } = tape;
         let (n, hidden) = (batch.n_rows(), self.config.hidden_size);
         let dropout = RowDropout { dropout, places: &batch.places };
@@ -149,15 +150,16 @@ impl LstmLm {
             dropout.drop_rows(cpu.isa(), index + 1, Site::Output, d, hidden);
             let x = &inputs[index][..n * layer.inputs];
             let (d_output, d_input) = (&mut d[..n * hidden], &mut dx[..n * layer.inputs]);
-            layer.backward(pass, x, &mut layers[index], d_output, d_input, gradients);
+            layer.backward(pass, x, &mut layers[index], d_output, d_input, gradients)?;
             std::mem::swap(d, dx);
         }
         let width = self.config.embedding_size;
         dropout.drop_rows(cpu.isa(), 0, Site::Output, d, width);
         if self.parameters.trains(&self.embedding) {
             let no_padding = u32::MAX;
-            gradients.table.add_lookups(&batch.inputs, &d[..n * width], no_padding);
+            gradients.table.add_lookups(&batch.inputs, &d[..n * width], no_padding)?;
         }
+        Ok(())
     }
 }
 

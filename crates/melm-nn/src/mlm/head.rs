@@ -5,11 +5,13 @@ use super::{HeadTape, MaskedBatch, MaskedLmTape};
 use crate::config::Config;
 use crate::device::Cpu;
 use crate::encoder::LinearParams;
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::linear::Accumulator;
 use crate::ops::norm::{Affine, NormOutput, denormalise_rows, normalise_rows};
 use crate::ops::{add, gelu};
 use crate::params::{Parameters, TABLE};
+use crate::table::TableGradient;
 use std::ops::Range;
 
 /// Where the parameters of the head are.
@@ -51,12 +53,12 @@ impl LmHead {
         positions: &[usize],
         tape: &mut HeadTape,
         states: &mut [f32],
-    ) {
+    ) -> Result<(), Error> {
         let (n, width) = (positions.len(), self.width);
         for buffer in [&mut tape.gathered, &mut tape.dense, &mut tape.activated] {
-            buffer.reserve(n * width);
+            buffer.try_reserve(n * width)?;
         }
-        tape.norm.reserve(n, width);
+        tape.norm.try_reserve(n, width)?;
         for (out, row) in tape.gathered.chunks_exact_mut(width).zip(positions) {
             out.copy_from_slice(&hidden[row * width..(row + 1) * width]);
         }
@@ -71,6 +73,7 @@ impl LmHead {
             eps: self.eps,
         };
         normalise_rows(cpu, affine, NormOutput { normed, scale, y: states });
+        Ok(())
     }
 
     /// Scores every piece at every masked row, and runs the backward pass down to the hidden states, whose gradient goes
@@ -83,27 +86,33 @@ impl LmHead {
         weight: f32,
         tape: &mut MaskedLmTape,
         gradients: &mut Gradients,
-    ) -> f64 {
+    ) -> Result<f64, Error> {
         let (positions, width) = (&batch.positions[..], self.width);
         let MaskedLmTape { encoder, head } = tape;
-        // Taken out, because the gradient of the bias is borrowed at the same time.
+        // Taken out, because the gradient of the bias is borrowed at the same time. Put back also if a part fails.
         let mut table = std::mem::take(&mut gradients.table);
-        let part = table.add_head(positions.len());
-        let states = &mut part.states[..positions.len() * width];
-        self.forward(cpu, parameters, encoder.hidden(), positions, head, states);
-        let bias = gradients.slot(&self.bias);
-        let loss = head.train(cpu, self.output(parameters), part, &batch.originals, weight, bias);
-        if !parameters.trains(&self.table) {
-            table.remove_head();
-        }
+        let train = |table: &mut TableGradient, gradients: &mut Gradients, head: &mut HeadTape| {
+            let part = table.add_head(positions.len())?;
+            let states = &mut part.states[..positions.len() * width];
+            self.forward(cpu, parameters, encoder.hidden(), positions, head, states)?;
+            let bias = gradients.slot(&self.bias);
+            let output = self.output(parameters);
+            let loss = head.train(cpu, output, part, &batch.originals, weight, bias)?;
+            if !parameters.trains(&self.table) {
+                table.remove_head();
+            }
+            Ok(loss)
+        };
+        let loss = train(&mut table, gradients, head);
         gradients.table = table;
-        self.backward(cpu, parameters, positions.len(), head, gradients);
+        let loss = loss?;
+        self.backward(cpu, parameters, positions.len(), head, gradients)?;
         let d = encoder.d_hidden();
         d.fill(0.0);
         for (row, from) in positions.iter().zip(head.d_gathered.chunks_exact(width)) {
             add(cpu.isa(), &mut d[row * width..(row + 1) * width], from);
         }
-        loss
+        Ok(loss)
     }
 
     /// The backward pass from the gradient of `n` normed rows in `head.d` to that of the gathered rows.
@@ -114,7 +123,7 @@ impl LmHead {
         n: usize,
         head: &mut HeadTape,
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let width = self.width;
         let d = &mut head.d[..n * width];
         let weight = parameters.at(&self.norm.weight);
@@ -129,8 +138,9 @@ impl LmHead {
         if parameters.trains(&self.dense.weight) {
             linear.weight_gradient(cpu, d, x, gradients.slot(&self.dense.weight));
         }
-        head.d_gathered.reserve(n * width);
+        head.d_gathered.try_reserve(n * width)?;
         let out = Accumulator::overwrite(&mut head.d_gathered[..n * width]);
         linear.backward(cpu, d, parameters.at(&self.dense.weight), out);
+        Ok(())
     }
 }

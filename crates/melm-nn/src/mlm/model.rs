@@ -146,8 +146,8 @@ impl MaskedLm {
         };
         let (parameters, sentences) = (&self.parameters, &batch.sentences);
         self.encoder.forward(cpu, parameters, sentences, dropout, &mut tape.encoder)?;
-        let loss = self.head.train(cpu, parameters, batch, weight, tape, gradients);
-        self.encoder.backward(cpu, parameters, sentences, &mut tape.encoder, gradients);
+        let loss = self.head.train(cpu, parameters, batch, weight, tape, gradients)?;
+        self.encoder.backward(cpu, parameters, sentences, &mut tape.encoder, gradients)?;
         Ok(loss)
     }
 
@@ -244,10 +244,10 @@ impl MaskedLm {
         self.encoder.forward(cpu, parameters, &batch.sentences, Dropout::NONE, encoder)?;
         // Taken out, because the head's tape is written to at the same time.
         let mut buffer = std::mem::take(&mut head.d);
-        buffer.reserve(n * width);
+        buffer.try_reserve(n * width)?;
         let states = &mut buffer[..n * width];
-        self.head.forward(cpu, parameters, encoder.hidden(), &batch.positions, head, states);
-        head.best(cpu, self.head.output(parameters), states, k, allowed, out);
+        self.head.forward(cpu, parameters, encoder.hidden(), &batch.positions, head, states)?;
+        head.best(cpu, self.head.output(parameters), states, k, allowed, out)?;
         head.d = buffer;
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::allowed::AllowedPieces;
 use super::scores::{Output, column_maxima, pack_states, score_block};
 use super::{BLOCK, HeadTape, rows_per_group};
 use crate::device::Cpu;
+use crate::error::Error;
 use crate::isa::per_isa;
 use crate::math::exp;
 use crate::split::Split;
@@ -140,16 +141,16 @@ impl HeadTape {
         k: usize,
         allowed: Option<AllowedPieces<'_>>,
         out: &mut Predictions,
-    ) {
+    ) -> Result<(), Error> {
         out.clear();
         let n = states.len() / output.width;
         let vocab_size = output.bias.len();
         let k = k.min(vocab_size);
         let (group_rows, record) = (rows_per_group(vocab_size), 2 + 2 * k);
         let n_groups = vocab_size.div_ceil(group_rows);
-        self.panels.reserve(n * output.width);
+        self.panels.try_reserve(n * output.width)?;
         pack_states(cpu.isa(), states, output.width, &mut self.panels);
-        self.groups.reserve(n_groups * n * record);
+        self.groups.try_reserve(n_groups * n * record)?;
         let groups = &mut self.groups[..n_groups * n * record];
         let panels = &self.panels;
         cpu.each(n_groups, Split::every(groups, n * record), |group, worker, records| {
@@ -182,6 +183,7 @@ impl HeadTape {
             }
             out.push(&best);
         }
+        Ok(())
     }
 }
 

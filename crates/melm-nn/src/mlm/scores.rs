@@ -2,6 +2,7 @@
 
 use super::{BLOCK, HeadTape, rows_per_group};
 use crate::device::Cpu;
+use crate::error::Error;
 use crate::isa::{Isa, per_isa};
 use crate::math::{exp, sum_of};
 use crate::ops::linear::Accumulator;
@@ -167,23 +168,28 @@ impl HeadTape {
         targets: &[u32],
         weight: f32,
         bias: Accumulator<'_>,
-    ) -> f64 {
-        self.score(cpu, output, part);
+    ) -> Result<f64, Error> {
+        self.score(cpu, output, part)?;
         let loss = output.loss(cpu.isa(), &part.states, targets, &self.log_totals);
-        self.errors(cpu, output, part, targets, weight, bias);
-        loss
+        self.errors(cpu, output, part, targets, weight, bias)?;
+        Ok(loss)
     }
 
     /// Fills `part.errors` with the exponentials of the scores, and records the largest score and the total of each
     /// block.
-    fn score(&mut self, cpu: &Cpu, output: Output<'_>, part: &mut HeadFactors) {
+    fn score(
+        &mut self,
+        cpu: &Cpu,
+        output: Output<'_>,
+        part: &mut HeadFactors,
+    ) -> Result<(), Error> {
         let (n, stride, vocab_size) = (part.n, part.stride, output.bias.len());
         let n_blocks = vocab_size.div_ceil(BLOCK);
-        self.panels.reserve(n * output.width);
+        self.panels.try_reserve(n * output.width)?;
         let states = &part.states[..n * output.width];
         pack_states(cpu.isa(), states, output.width, &mut self.panels);
-        self.largest.reserve(n_blocks * stride);
-        self.totals.reserve(n_blocks * stride);
+        self.largest.try_reserve(n_blocks * stride)?;
+        self.totals.try_reserve(n_blocks * stride)?;
         let parts = (
             Split::every(&mut part.errors[..vocab_size * stride], SPAN * BLOCK * stride),
             Split::every(&mut self.largest[..n_blocks * stride], SPAN * stride),
@@ -200,7 +206,7 @@ impl HeadTape {
                 exponentiate(cpu.isa(), scores, stride, &largest[..n], &mut totals[..n]);
             }
         });
-        self.log_totals.reserve(stride);
+        self.log_totals.try_reserve(stride)?;
         for column in 0..n {
             let blocks = || (0..n_blocks).map(|block| block * stride + column);
             let largest = blocks().map(|at| self.largest[at]).fold(f32::NEG_INFINITY, f32::max);
@@ -211,6 +217,7 @@ impl HeadTape {
             let log_total = total.ln() as f32 + largest;
             self.log_totals[column] = log_total;
         }
+        Ok(())
     }
 
     /// Turns the exponentials in `part.errors` into errors: `weight` times the probability, less `weight` at the target.
@@ -223,12 +230,12 @@ impl HeadTape {
         targets: &[u32],
         weight: f32,
         bias: Accumulator<'_>,
-    ) {
+    ) -> Result<(), Error> {
         let (n, stride, width, vocab_size) = (part.n, part.stride, output.width, output.bias.len());
         let Accumulator { data, accumulates } = bias;
         let group_rows = rows_per_group(vocab_size);
         let n_groups = vocab_size.div_ceil(group_rows);
-        self.shares.reserve(n_groups * n * width);
+        self.shares.try_reserve(n_groups * n * width)?;
         let parts = (
             Split::every(&mut part.errors[..vocab_size * stride], group_rows * stride),
             Split::every(data, group_rows),
@@ -264,11 +271,12 @@ impl HeadTape {
                 small_product_ahead(cpu.isa(), shape, errors, table, out, next);
             }
         });
-        self.d.reserve(n * width);
+        self.d.try_reserve(n * width)?;
         let d = &mut self.d[..n * width];
         d.fill(0.0);
         for share in self.shares[..n_groups * n * width].chunks_exact(n * width) {
             add(cpu.isa(), d, share);
         }
+        Ok(())
     }
 }

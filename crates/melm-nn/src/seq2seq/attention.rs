@@ -4,6 +4,7 @@ use super::pass::{Memory, Pass, Workspace};
 use crate::buffer::Buffer;
 use crate::dropout::Site;
 use crate::encoder::{LinearParams, NormTape};
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::add;
 use crate::ops::attention::{Attention, AttentionGradients, AttentionInputs, AttentionLayout};
@@ -77,29 +78,30 @@ impl AttentionParams {
         h: &mut [f32],
         tape: &mut AttentionTape,
         work: &mut Workspace,
-    ) {
+    ) -> Result<(), Error> {
         let (n, width) = (pass.n_rows(), pass.width);
-        pass.norm(&self.norm, h, &mut tape.norm);
+        pass.norm(&self.norm, h, &mut tape.norm)?;
         let y = &tape.norm.y[..n * width];
         let (keys, seen) = memory.map_or((pass.batch, y), |memory| (memory.batch, memory.rows));
-        tape.queries.reserve(n * width);
-        tape.keys.reserve(seen.len());
-        tape.values.reserve(seen.len());
-        tape.context.reserve(n * width);
+        tape.queries.try_reserve(n * width)?;
+        tape.keys.try_reserve(seen.len())?;
+        tape.values.try_reserve(seen.len())?;
+        tape.context.try_reserve(n * width)?;
         pass.project(&self.query, y, &mut tape.queries[..n * width]);
         pass.project(&self.key, seen, &mut tape.keys[..seen.len()]);
         pass.project(&self.value, seen, &mut tape.values[..seen.len()]);
         tape.layout.set(pass.batch, keys, self.n_heads, width);
-        tape.probabilities.reserve(tape.layout.n_probabilities());
+        tape.probabilities.try_reserve(tape.layout.n_probabilities())?;
         let AttentionTape { queries, keys, values, layout, probabilities, context, .. } = tape;
         let inputs = AttentionInputs { queries, keys, values };
         let context = &mut context[..n * width];
         self.attention(pass).forward(pass.cpu, layout, inputs, probabilities, context);
-        work.rows.reserve(n * width);
+        work.rows.try_reserve(n * width)?;
         let rows = &mut work.rows[..n * width];
         let weight = pass.parameters.at(&self.output.weight);
         self.output.linear().forward(pass.cpu, context, weight, rows);
         pass.add(Site::AttentionOutput, rows, pass.parameters.at(&self.output.bias), h);
+        Ok(())
     }
 
     /// Adds to the gradient of `h` in `d`, and to that of `memory`.
@@ -111,7 +113,7 @@ impl AttentionParams {
         tape: &AttentionTape,
         work: &mut Workspace,
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let (n, width, cpu) = (pass.n_rows(), pass.width, pass.cpu);
         let y = &tape.norm.y[..n * width];
         let (seen, d_seen) = match memory {
@@ -119,10 +121,10 @@ impl AttentionParams {
             None => (y, None),
         };
         for buffer in [&mut work.rows, &mut work.d_context, &mut work.d_y, &mut work.d_queries] {
-            buffer.reserve(n * width);
+            buffer.try_reserve(n * width)?;
         }
-        work.d_keys.reserve(seen.len());
-        work.d_values.reserve(seen.len());
+        work.d_keys.try_reserve(seen.len())?;
+        work.d_values.try_reserve(seen.len())?;
         let Workspace { rows, d_context, d_y, d_queries, d_keys, d_values, sums, .. } = work;
         let (d_rows, d_context) = (&mut rows[..n * width], &mut d_context[..n * width]);
         pass.add_backward(Site::AttentionOutput, &self.output.bias, d, d_rows, sums, gradients);
@@ -151,5 +153,6 @@ impl AttentionParams {
         }
         pass.norm_backward(&self.norm, &tape.norm, d_y, sums, gradients);
         add(cpu.isa(), d, d_y);
+        Ok(())
     }
 }

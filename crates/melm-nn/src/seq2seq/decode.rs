@@ -8,6 +8,7 @@ use super::stack::StackTape;
 use crate::device::Cpu;
 use crate::dropout::Dropout;
 use crate::encoder::LinearParams;
+use crate::error::Error;
 use crate::isa::Isa;
 use crate::ops::linear::Linear;
 use crate::ops::norm::{Affine, normalise};
@@ -42,9 +43,9 @@ pub(super) struct Decoding<'m> {
 
 impl<'m> Decoding<'m> {
     /// Starts one empty target for each source.
-    pub(super) fn start(model: &'m Seq2Seq, cpu: &'m Cpu, sources: &Packed) -> Self {
+    pub(super) fn start(model: &'m Seq2Seq, cpu: &'m Cpu, sources: &Packed) -> Result<Self, Error> {
         let (width, mut tape) = (model.config.width, StackTape::default());
-        model.encode(cpu, sources, Dropout::NONE, &mut tape);
+        model.encode(cpu, sources, Dropout::NONE, &mut tape)?;
         let memory = tape.output(width);
         let mut decoding = Self { model, cpu, hypotheses: Vec::new() };
         for sentence in 0..sources.n_sentences() {
@@ -60,7 +61,7 @@ impl<'m> Decoding<'m> {
             let own = vec![Cache::default(); model.decoder.layers.len()];
             decoding.hypotheses.push(Hypothesis { n_written: 0, own, source: Rc::new(source) });
         }
-        decoding
+        Ok(decoding)
     }
 
     /// Keeps only the given targets, in this order. A target may be given several times.

@@ -4,6 +4,7 @@ use super::pass::{Pass, Workspace};
 use crate::buffer::Buffer;
 use crate::dropout::Site;
 use crate::encoder::{LinearParams, NormTape};
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::linear::Accumulator;
 use crate::ops::{add, gelu};
@@ -38,13 +39,13 @@ impl FeedForwardParams {
         h: &mut [f32],
         tape: &mut FeedForwardTape,
         work: &mut Workspace,
-    ) {
+    ) -> Result<(), Error> {
         let (len, wide) = (pass.n_rows() * pass.width, pass.n_rows() * self.inner);
         let (cpu, parameters) = (pass.cpu, pass.parameters);
-        pass.norm(&self.norm, h, &mut tape.norm);
-        tape.inner.reserve(wide);
-        work.inner.reserve(wide);
-        work.rows.reserve(len);
+        pass.norm(&self.norm, h, &mut tape.norm)?;
+        tape.inner.try_reserve(wide)?;
+        work.inner.try_reserve(wide)?;
+        work.rows.try_reserve(len)?;
         let y = &tape.norm.y[..len];
         let (before, after) = (&mut tape.inner[..wide], &mut work.inner[..wide]);
         self.up.linear().forward(cpu, y, parameters.at(&self.up.weight), before);
@@ -52,6 +53,7 @@ impl FeedForwardParams {
         let rows = &mut work.rows[..len];
         self.down.linear().forward(cpu, after, parameters.at(&self.down.weight), rows);
         pass.add(Site::Output, rows, parameters.at(&self.down.bias), h);
+        Ok(())
     }
 
     /// Adds to the gradient of `h` in `d`.
@@ -62,14 +64,14 @@ impl FeedForwardParams {
         tape: &FeedForwardTape,
         work: &mut Workspace,
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let (len, wide) = (pass.n_rows() * pass.width, pass.n_rows() * self.inner);
         let (cpu, parameters) = (pass.cpu, pass.parameters);
         let (up, down) = (self.up.linear(), self.down.linear());
-        work.rows.reserve(len);
-        work.d_y.reserve(len);
-        work.inner.reserve(wide);
-        work.d_inner.reserve(wide);
+        work.rows.try_reserve(len)?;
+        work.d_y.try_reserve(len)?;
+        work.inner.try_reserve(wide)?;
+        work.d_inner.try_reserve(wide)?;
         let Workspace { rows, inner, d_inner, d_y, sums, .. } = work;
         let (d_rows, d_y) = (&mut rows[..len], &mut d_y[..len]);
         let (after, d_inner) = (&mut inner[..wide], &mut d_inner[..wide]);
@@ -85,5 +87,6 @@ impl FeedForwardParams {
         up.backward(cpu, d_inner, weight, Accumulator::overwrite(d_y));
         pass.norm_backward(&self.norm, &tape.norm, d_y, sums, gradients);
         add(cpu.isa(), d, d_y);
+        Ok(())
     }
 }

@@ -79,7 +79,7 @@ impl Seq2Seq {
     ) -> Result<Vec<Option<Vec<u32>>>, Error> {
         self.check_pieces(sources)?;
         let n = sources.n_sentences();
-        let mut decoding = Decoding::start(self, device.require_cpu()?, sources);
+        let mut decoding = Decoding::start(self, device.require_cpu()?, sources)?;
         let (mut running, mut pieces): (Vec<usize>, _) =
             ((0..n).collect(), vec![generation.start; n]);
         let (mut unfinished, mut targets) = (vec![Vec::new(); n], vec![None; n]);
@@ -125,7 +125,7 @@ impl Seq2Seq {
         let mut sources = Packed::default();
         sources.push(source, 0);
         self.check_pieces(&sources)?;
-        let mut decoding = Decoding::start(self, device.require_cpu()?, &sources);
+        let mut decoding = Decoding::start(self, device.require_cpu()?, &sources)?;
         decoding.keep(&vec![0; beams.n_beams]);
         let mut search = SearchState::new(*generation, *beams, self.config.eos_id);
         while search.is_running {

@@ -128,18 +128,16 @@ impl Seq2Seq {
             return Ok(0.0);
         }
         let (cpu, width, n) = (device.require_cpu()?, self.config.width, batch.targets.len());
-        self.forward(cpu, batch, dropout, tape);
-        let mut table = std::mem::take(&mut gradients.table);
-        let part = table.add_head(n);
+        self.forward(cpu, batch, dropout, tape)?;
+        let part = gradients.table.add_head(n)?;
         part.states[..n * width].copy_from_slice(tape.decoder.output(width));
         tape.d_bias.resize(self.bias.len(), 0.0);
         let d_bias = Accumulator::overwrite(&mut tape.d_bias);
-        let loss = tape.head.train(cpu, self.output(), part, &batch.targets, weight, d_bias);
+        let loss = tape.head.train(cpu, self.output(), part, &batch.targets, weight, d_bias)?;
         if !self.parameters.trains(&self.encoder.table) {
-            table.remove_head();
+            gradients.table.remove_head();
         }
-        gradients.table = table;
-        self.backward(cpu, batch, dropout, tape, gradients);
+        self.backward(cpu, batch, dropout, tape, gradients)?;
         Ok(loss)
     }
 
@@ -158,10 +156,10 @@ impl Seq2Seq {
             return Ok(0.0);
         }
         let cpu = device.require_cpu()?;
-        self.forward(cpu, batch, Dropout::NONE, tape);
+        self.forward(cpu, batch, Dropout::NONE, tape)?;
         let Seq2SeqTape { decoder, head, predictions, .. } = tape;
         let (output, states) = (self.output(), decoder.output(self.config.width));
-        head.best(cpu, output, states, 1, None, predictions);
+        head.best(cpu, output, states, 1, None, predictions)?;
         Ok(output.loss(cpu.isa(), states, &batch.targets, &predictions.log_totals))
     }
 
@@ -181,16 +179,24 @@ impl Seq2Seq {
         sources: &Packed,
         dropout: Dropout,
         tape: &mut StackTape,
-    ) {
-        self.encoder.forward(self.stack_input(cpu, sources, dropout), None, tape);
+    ) -> Result<(), Error> {
+        self.encoder.forward(self.stack_input(cpu, sources, dropout), None, tape)?;
+        Ok(())
     }
 
-    fn forward(&self, cpu: &Cpu, batch: &Seq2SeqBatch, dropout: Dropout, tape: &mut Seq2SeqTape) {
-        self.encode(cpu, &batch.sources, dropout, &mut tape.encoder);
+    fn forward(
+        &self,
+        cpu: &Cpu,
+        batch: &Seq2SeqBatch,
+        dropout: Dropout,
+        tape: &mut Seq2SeqTape,
+    ) -> Result<(), Error> {
+        self.encode(cpu, &batch.sources, dropout, &mut tape.encoder)?;
         let rows = tape.encoder.output(self.config.width);
         let memory = Memory { batch: &batch.sources, rows };
         let input = self.stack_input(cpu, &batch.inputs, dropout);
-        self.decoder.forward(input, Some(memory), &mut tape.decoder);
+        self.decoder.forward(input, Some(memory), &mut tape.decoder)?;
+        Ok(())
     }
 
     fn backward(
@@ -200,19 +206,20 @@ impl Seq2Seq {
         dropout: Dropout,
         tape: &mut Seq2SeqTape,
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let width = self.config.width;
         let Seq2SeqTape { encoder, decoder, head, d_memory, .. } = tape;
         let len = batch.sources.n_rows() * width;
-        d_memory.reserve(len);
+        d_memory.try_reserve(len)?;
         let d_memory = &mut d_memory[..len];
         d_memory.fill(0.0);
         let memory = Memory { batch: &batch.sources, rows: encoder.output(width) };
         let d = &mut head.d[..batch.targets.len() * width];
         let input = self.stack_input(cpu, &batch.inputs, dropout);
-        self.decoder.backward(input, Some((memory, &mut *d_memory)), decoder, d, gradients);
+        self.decoder.backward(input, Some((memory, &mut *d_memory)), decoder, d, gradients)?;
         let input = self.stack_input(cpu, &batch.sources, dropout);
-        self.encoder.backward(input, None, encoder, d_memory, gradients);
+        self.encoder.backward(input, None, encoder, d_memory, gradients)?;
+        Ok(())
     }
 
     fn check(&self, batch: &Seq2SeqBatch) -> Result<(), Error> {

@@ -6,6 +6,7 @@ use crate::buffer::Buffer;
 use crate::device::Cpu;
 use crate::dropout::{RowMask, Site};
 use crate::encoder::{LinearParams, NormTape};
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::isa::per_isa;
 use crate::ops::linear::Accumulator;
@@ -75,9 +76,14 @@ impl Pass<'_> {
     }
 
     /// Writes `norm(x)` to the tape.
-    pub(super) fn norm(&self, params: &LinearParams, x: &[f32], tape: &mut NormTape) {
+    pub(super) fn norm(
+        &self,
+        params: &LinearParams,
+        x: &[f32],
+        tape: &mut NormTape,
+    ) -> Result<(), Error> {
         let (n, width) = (self.n_rows(), self.width);
-        tape.reserve(n, width);
+        tape.try_reserve(n, width)?;
         tape.normed[..n * width].copy_from_slice(&x[..n * width]);
         let affine = Affine {
             weight: self.parameters.at(&params.weight),
@@ -85,6 +91,7 @@ impl Pass<'_> {
             eps: NORM_EPS,
         };
         normalise_rows(self.cpu, affine, tape.output(n, width));
+        Ok(())
     }
 
     /// Replaces the gradient of `norm(x)` in `d` by that of `x`, and adds the gradients of the norm.

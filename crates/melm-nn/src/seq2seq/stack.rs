@@ -8,6 +8,7 @@ use crate::buffer::Buffer;
 use crate::device::Cpu;
 use crate::dropout::{Dropout, Site};
 use crate::encoder::{LinearParams, NormTape};
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::{ColumnSums, RowDropout};
 use crate::packed::Packed;
@@ -144,13 +145,13 @@ impl Stack {
         input: StackInput<'_>,
         memory: Option<Memory<'_>>,
         tape: &mut StackTape,
-    ) {
+    ) -> Result<(), Error> {
         let width = self.width;
         tape.places.clear();
         tape.places.extend(input.batch.places());
         tape.layers.resize_with(self.layers.len(), LayerTape::default);
         let n = tape.places.len();
-        tape.rows.reserve(n * width);
+        tape.rows.try_reserve(n * width)?;
         let StackTape { places, embedding, layers, last, rows, work, .. } = tape;
         let pass = input.pass(places, self);
         let h = &mut rows[..n * width];
@@ -158,19 +159,20 @@ impl Stack {
         for (row, (piece, (_, position))) in h.chunks_exact_mut(width).zip(pieces) {
             self.embed(input.parameters, *piece, *position, row);
         }
-        pass.norm(&self.embedding_norm, h, embedding);
+        pass.norm(&self.embedding_norm, h, embedding)?;
         h.copy_from_slice(&embedding.y[..n * width]);
         self.drop_embedded(&pass, h);
         for (index, (layer, tape)) in self.layers.iter().zip(layers).enumerate() {
             let pass = pass.at_layer(self.layer_number(index));
-            layer.self_attention.forward(&pass, None, h, &mut tape.self_attention, work);
+            layer.self_attention.forward(&pass, None, h, &mut tape.self_attention, work)?;
             if let Some(cross) = &layer.cross_attention {
                 let pass = pass.at_layer(self.layer_number(index) + 1);
-                cross.forward(&pass, memory, h, &mut tape.cross_attention, work);
+                cross.forward(&pass, memory, h, &mut tape.cross_attention, work)?;
             }
-            layer.feed_forward.forward(&pass, h, &mut tape.feed_forward, work);
+            layer.feed_forward.forward(&pass, h, &mut tape.feed_forward, work)?;
         }
-        pass.norm(&self.norm, h, last);
+        pass.norm(&self.norm, h, last)?;
+        Ok(())
     }
 
     /// The number of a layer for dropout. The next number is that of its cross-attention.
@@ -191,20 +193,20 @@ impl Stack {
         tape: &mut StackTape,
         d: &mut [f32],
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let StackTape { places, embedding, layers, last, work, sums, .. } = tape;
         let pass = input.pass(places, self);
         pass.norm_backward(&self.norm, last, d, sums, gradients);
         for (index, (layer, tape)) in self.layers.iter().zip(layers).enumerate().rev() {
             let pass = pass.at_layer(self.layer_number(index));
-            layer.feed_forward.backward(&pass, d, &tape.feed_forward, work, gradients);
+            layer.feed_forward.backward(&pass, d, &tape.feed_forward, work, gradients)?;
             if let (Some(cross), Some((memory, d_memory))) = (&layer.cross_attention, &mut memory) {
                 let pass = pass.at_layer(self.layer_number(index) + 1);
                 let seen = Some((*memory, &mut **d_memory));
-                cross.backward(&pass, seen, d, &tape.cross_attention, work, gradients);
+                cross.backward(&pass, seen, d, &tape.cross_attention, work, gradients)?;
             }
             let own = &layer.self_attention;
-            own.backward(&pass, None, d, &tape.self_attention, work, gradients);
+            own.backward(&pass, None, d, &tape.self_attention, work, gradients)?;
         }
         self.drop_embedded(&pass, d);
         pass.norm_backward(&self.embedding_norm, embedding, d, sums, gradients);
@@ -213,7 +215,8 @@ impl Stack {
             for x in d.iter_mut() {
                 *x *= self.scale;
             }
-            gradients.table.add_lookups(input.batch.pieces(), d, self.pad_id);
+            gradients.table.add_lookups(input.batch.pieces(), d, self.pad_id)?;
         }
+        Ok(())
     }
 }

@@ -7,6 +7,7 @@ use crate::crf::{Chain, ChainGradient, Lattice};
 use crate::device::Cpu;
 use crate::dropout::Site;
 use crate::encoder::{EncoderTape, LinearParams};
+use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::linear::Accumulator;
 use crate::ops::norm::drop_row;
@@ -77,10 +78,10 @@ impl Classifier {
         rows: &[usize],
         encoder: &EncoderTape,
         head: &mut HeadTape,
-    ) {
+    ) -> Result<(), Error> {
         let (n, width, n_tags) = (rows.len(), self.width, self.n_tags);
-        head.gathered.reserve(n * width);
-        head.emissions.reserve(n * n_tags);
+        head.gathered.try_reserve(n * width)?;
+        head.emissions.try_reserve(n * n_tags)?;
         let (hidden, dropout) = (encoder.hidden(), encoder.row_dropout());
         let parts = Split::every(&mut head.gathered[..n * width], ROWS_PER_TASK * width);
         cpu.each(n.div_ceil(ROWS_PER_TASK), parts, |task, _, out| {
@@ -94,6 +95,7 @@ impl Classifier {
         let (weight, bias) = (parameters.at(&self.params.weight), parameters.at(&self.params.bias));
         let emissions = &mut head.emissions[..n * n_tags];
         self.params.linear().forward_with_bias(cpu, x, weight, bias, emissions);
+        Ok(())
     }
 
     /// The backward pass from the gradient of the emissions in the head's tape to that of the layer, and to that of the
@@ -105,7 +107,7 @@ impl Classifier {
         rows: &[usize],
         tape: &mut TaggerTape,
         gradients: &mut Gradients,
-    ) {
+    ) -> Result<(), Error> {
         let TaggerTape { encoder, head } = tape;
         let (n, width, linear) = (rows.len(), self.width, self.params.linear());
         let d = &head.d_emissions[..n * self.n_tags];
@@ -115,7 +117,7 @@ impl Classifier {
             let slot = gradients.slot(&self.params.weight);
             linear.weight_gradient(cpu, d, &head.gathered[..n * width], slot);
         }
-        head.d_gathered.reserve(n * width);
+        head.d_gathered.try_reserve(n * width)?;
         let d_gathered = &mut head.d_gathered[..n * width];
         let out = Accumulator::overwrite(d_gathered);
         linear.backward(cpu, d, parameters.at(&self.params.weight), out);
@@ -128,5 +130,6 @@ impl Classifier {
         for (d, row) in d_gathered.chunks_exact(width).zip(rows) {
             add(cpu.isa(), &mut d_hidden[row * width..(row + 1) * width], d);
         }
+        Ok(())
     }
 }

@@ -65,7 +65,7 @@ impl TagLoss {
         gradients: &mut Gradients,
     ) -> Result<f64, Error> {
         let (n, len) = (self.settings.n_tags, batch.n_tokens() * self.settings.n_tags);
-        head.d_emissions.reserve(len);
+        head.d_emissions.try_reserve(len)?;
         let (emissions, d_emissions) = (&head.emissions[..len], &mut head.d_emissions[..len]);
         let Some(crf) = &self.crf else {
             let rows = emissions.chunks_exact(n).zip(d_emissions.chunks_exact_mut(n));

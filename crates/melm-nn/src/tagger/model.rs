@@ -144,10 +144,10 @@ impl Tagger {
         };
         let parameters = &self.parameters;
         self.encoder.forward(cpu, parameters, batch.sentences(), dropout, &mut tape.encoder)?;
-        self.classifier.forward(cpu, parameters, batch.rows(), &tape.encoder, &mut tape.head);
+        self.classifier.forward(cpu, parameters, batch.rows(), &tape.encoder, &mut tape.head)?;
         let loss = self.loss.train(parameters, batch, weight, &mut tape.head, gradients)?;
-        self.classifier.backward(cpu, parameters, batch.rows(), tape, gradients);
-        self.encoder.backward(cpu, parameters, batch.sentences(), &mut tape.encoder, gradients);
+        self.classifier.backward(cpu, parameters, batch.rows(), tape, gradients)?;
+        self.encoder.backward(cpu, parameters, batch.sentences(), &mut tape.encoder, gradients)?;
         Ok(loss)
     }
 
@@ -176,7 +176,7 @@ impl Tagger {
         };
         let (parameters, TaggerTape { encoder, head }) = (&self.parameters, tape);
         self.encoder.forward(cpu, parameters, batch.sentences(), Dropout::NONE, encoder)?;
-        self.classifier.forward(cpu, parameters, batch.rows(), encoder, head);
+        self.classifier.forward(cpu, parameters, batch.rows(), encoder, head)?;
         out.clear();
         out.extend_from_slice(&head.emissions[..batch.n_tokens() * self.settings().n_tags]);
         Ok(())

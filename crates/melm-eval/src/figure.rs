@@ -1,7 +1,5 @@
 //! Line charts as SVG.
 
-use std::fmt::Write as _;
-
 /// A line chart over places on the horizontal axis.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
@@ -33,6 +31,8 @@ const LEFT: f64 = 60.0;
 const RIGHT: f64 = 170.0;
 const TOP: f64 = 40.0;
 const BOTTOM: f64 = 50.0;
+const PLOT_WIDTH: f64 = WIDTH - LEFT - RIGHT;
+const PLOT_HEIGHT: f64 = HEIGHT - TOP - BOTTOM;
 
 /// Colours that colour-blind readers can tell apart (Okabe and Ito 2008).
 const COLOURS: [&str; 8] =
@@ -41,76 +41,61 @@ const COLOURS: [&str; 8] =
 impl Figure {
     /// Returns the chart as the text of an SVG file.
     pub fn svg(&self) -> String {
-        let (low, high, step) = self.scale();
-        let (width, height) = (WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM);
-        let x =
-            |place: usize| LEFT + width * (place as f64 + 0.5) / self.places.len().max(1) as f64;
-        let y = |value: f64| TOP + height * (high - value) / (high - low);
-        let mut out = format!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
-             font-family=\"sans-serif\" font-size=\"12\">\n\
-             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
-        );
-        let mut text = |(x, y): (f64, f64), anchor: &str, text: &str| {
-            let text = escaped(text);
-            let _ = writeln!(
-                out,
-                "<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
-            );
-        };
-        text((LEFT + width / 2.0, TOP - 18.0), "middle", &self.title);
-        text((LEFT + width / 2.0, HEIGHT - 12.0), "middle", &self.x);
-        text((LEFT - 40.0, TOP - 18.0), "start", &self.y);
-        for (at, place) in self.places.iter().enumerate() {
-            text((x(at), TOP + height + 18.0), "middle", place);
-        }
-        for (at, series) in self.series.iter().enumerate() {
-            let row = TOP + 10.0 + 18.0 * at as f64;
-            text((WIDTH - RIGHT + 32.0, row + 4.0), "start", &series.name);
-        }
-        let mut tick = low;
-        while tick <= high + step / 2.0 {
-            text((LEFT - 8.0, y(tick) + 4.0), "end", &format_tick(tick, step));
-            tick += step;
-        }
-        let mut line = |(x1, y1): (f64, f64), (x2, y2): (f64, f64), colour: &str| {
-            let _ = writeln!(
-                out,
-                "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>"
-            );
-        };
-        let mut tick = low;
-        while tick <= high + step / 2.0 {
-            line((LEFT, y(tick)), (LEFT + width, y(tick)), "#dddddd");
-            tick += step;
-        }
-        for (at, series) in self.series.iter().enumerate() {
-            let colour = COLOURS[at % COLOURS.len()];
-            let row = TOP + 10.0 + 18.0 * at as f64;
-            line((WIDTH - RIGHT + 10.0, row), (WIDTH - RIGHT + 28.0, row), colour);
-            let shift = self.shift(at);
-            let place = |(at, value, _): &(usize, f64, Option<f64>)| (x(*at) + shift, y(*value));
-            for pair in series.points.windows(2) {
-                line(place(&pair[0]), place(&pair[1]), colour);
-            }
-            for point in &series.points {
-                let (at, value, bar) = *point;
-                let bar = bar.unwrap_or(0.0);
-                let (from, to) = (y(value - bar), y(value + bar));
-                line((x(at) + shift, from), (x(at) + shift, to), colour);
-            }
-        }
+        let scale = self.scale();
+        let mut svg = Svg::new();
+        self.draw_text(&mut svg, &scale);
+        self.draw_lines(&mut svg, &scale);
         for (at, series) in self.series.iter().enumerate() {
             let colour = COLOURS[at % COLOURS.len()];
             for (place, value, _) in &series.points {
-                let (x, y) = (x(*place) + self.shift(at), y(*value));
-                let _ = writeln!(
-                    out,
-                    "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>"
-                );
+                svg.circle(self.x(*place) + self.shift(at), scale.y(*value), colour);
             }
         }
-        out + "</svg>\n"
+        svg.text + "</svg>\n"
+    }
+
+    /// Draws titles, places, legend and the numbers of the vertical axis.
+    fn draw_text(&self, svg: &mut Svg, scale: &Scale) {
+        svg.text(LEFT + PLOT_WIDTH / 2.0, TOP - 18.0, "middle", &self.title);
+        svg.text(LEFT + PLOT_WIDTH / 2.0, HEIGHT - 12.0, "middle", &self.x);
+        svg.text(LEFT - 40.0, TOP - 18.0, "start", &self.y);
+        for (at, place) in self.places.iter().enumerate() {
+            svg.text(self.x(at), TOP + PLOT_HEIGHT + 18.0, "middle", place);
+        }
+        for (at, series) in self.series.iter().enumerate() {
+            svg.text(WIDTH - RIGHT + 32.0, legend_row(at) + 4.0, "start", &series.name);
+        }
+        for tick in scale.ticks() {
+            svg.text(LEFT - 8.0, scale.y(tick) + 4.0, "end", &format_tick(tick, scale.step));
+        }
+    }
+
+    /// Draws the grid, the legend, and the lines and error bars of the series.
+    fn draw_lines(&self, svg: &mut Svg, scale: &Scale) {
+        for tick in scale.ticks() {
+            let y = scale.y(tick);
+            svg.line([LEFT, y], [LEFT + PLOT_WIDTH, y], "#dddddd");
+        }
+        for (at, series) in self.series.iter().enumerate() {
+            let colour = COLOURS[at % COLOURS.len()];
+            let row = legend_row(at);
+            svg.line([WIDTH - RIGHT + 10.0, row], [WIDTH - RIGHT + 28.0, row], colour);
+            let x = |place: usize| self.x(place) + self.shift(at);
+            for pair in series.points.windows(2) {
+                let [from, to] = [0, 1].map(|end| [x(pair[end].0), scale.y(pair[end].1)]);
+                svg.line(from, to, colour);
+            }
+            for (place, value, bar) in &series.points {
+                let bar = bar.unwrap_or(0.0);
+                let [from, to] = [value - bar, value + bar].map(|end| [x(*place), scale.y(end)]);
+                svg.line(from, to, colour);
+            }
+        }
+    }
+
+    /// Returns the horizontal position of a place.
+    fn x(&self, place: usize) -> f64 {
+        LEFT + PLOT_WIDTH * (place as f64 + 0.5) / self.places.len().max(1) as f64
     }
 
     /// Returns the horizontal shift of a series. Error bars stand side by side, so that none hides another.
@@ -118,8 +103,8 @@ impl Figure {
         3.0 * (series as f64 - (self.series.len() as f64 - 1.0) / 2.0)
     }
 
-    /// Returns the lowest and highest value of the vertical axis, and the distance of its grid lines, a round number.
-    fn scale(&self) -> (f64, f64, f64) {
+    /// Returns a vertical axis that contains all points and error bars.
+    fn scale(&self) -> Scale {
         let points = self.series.iter().flat_map(|series| &series.points);
         let ends = points.flat_map(|(_, value, bar)| {
             let bar = bar.unwrap_or(0.0);
@@ -129,13 +114,77 @@ impl Figure {
             (low.min(end), high.max(end))
         });
         if !low.is_finite() || !high.is_finite() {
-            return (0.0, 1.0, 0.5);
+            return Scale { low: 0.0, high: 1.0, step: 0.5 };
         }
         let span = (high - low).max(1e-3);
         let power = 10.0_f64.powf((span / 5.0).log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0].map(|n| n * power).into_iter();
         let step = step.into_iter().find(|step| span / step <= 6.0).unwrap_or(10.0 * power);
-        ((low / step).floor() * step, (high / step).ceil() * step, step)
+        Scale { low: (low / step).floor() * step, high: (high / step).ceil() * step, step }
+    }
+}
+
+/// The vertical axis: its lowest and highest value, and the distance of its grid lines, a round number.
+#[derive(Debug, PartialEq)]
+struct Scale {
+    low: f64,
+    high: f64,
+    step: f64,
+}
+
+impl Scale {
+    /// The values of the grid lines.
+    fn ticks(&self) -> Vec<f64> {
+        let mut ticks = Vec::new();
+        let mut tick = self.low;
+        while tick <= self.high + self.step / 2.0 {
+            ticks.push(tick);
+            tick += self.step;
+        }
+        ticks
+    }
+
+    /// Returns the vertical position of a value.
+    fn y(&self, value: f64) -> f64 {
+        TOP + PLOT_HEIGHT * (self.high - value) / (self.high - self.low)
+    }
+}
+
+/// Returns the vertical position of a row of the legend.
+fn legend_row(row: usize) -> f64 {
+    TOP + 10.0 + 18.0 * row as f64
+}
+
+/// The text of an SVG file that is being written.
+struct Svg {
+    text: String,
+}
+
+impl Svg {
+    fn new() -> Self {
+        let text = format!(
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+             font-family=\"sans-serif\" font-size=\"12\">\n\
+             <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        );
+        Self { text }
+    }
+
+    fn text(&mut self, x: f64, y: f64, anchor: &str, text: &str) {
+        let text = escaped(text);
+        self.text +=
+            &format!("<text x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>\n");
+    }
+
+    fn line(&mut self, from: [f64; 2], to: [f64; 2], colour: &str) {
+        let ([x1, y1], [x2, y2]) = (from, to);
+        self.text += &format!(
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" stroke=\"{colour}\"/>\n"
+        );
+    }
+
+    fn circle(&mut self, x: f64, y: f64, colour: &str) {
+        self.text += &format!("<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\" fill=\"{colour}\"/>\n");
     }
 }
 
@@ -184,7 +233,7 @@ mod tests {
         assert!(heights.iter().all(|y| (TOP..HEIGHT - BOTTOM).contains(y)));
         // The vertical scale is linear.
         assert!((heights[0] - 2.0 * heights[1] + heights[2]).abs() < 0.2);
-        assert_eq!(figure.scale(), (54.0, 64.0, 2.0));
+        assert_eq!(figure.scale(), Scale { low: 54.0, high: 64.0, step: 2.0 });
         assert!(Figure::default().svg().contains("</svg>"));
     }
 }

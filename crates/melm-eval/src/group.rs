@@ -138,11 +138,24 @@ impl<'a> CellGroup<'a> {
             return Ok(());
         }
         let started = self.runner.now();
-        let gold = &self.gold.train;
-        let swap = |added: Added, run: &Run<'_>| {
-            add_swapped(gold, &self.gold.extra, added, run.seed.stream("extra"))
-        };
-        let (corpus, summary) = match cell.method {
+        let (corpus, summary) = self.compose(cell.method, plan, run)?;
+        let seconds = self.runner.now() - started;
+        let (plan, method) = (plan.clone(), cell.method);
+        self.training_set = Some(TrainingSet { plan, method, corpus, summary, seconds });
+        Ok(())
+    }
+
+    /// Puts the training set of a system together. Returns counts of its drafts if it has any.
+    fn compose(
+        &self,
+        system: System,
+        plan: &Plan,
+        run: &mut Run<'_>,
+    ) -> Result<(Corpus, Option<DraftSummary>), Error> {
+        let (gold, extra) = (&self.gold.train, &self.gold.extra);
+        let swap =
+            |added: Added, run: &Run<'_>| add_swapped(gold, extra, added, run.seed.stream("extra"));
+        Ok(match system {
             System::Method(Method::Gold) => (gold.clone(), None),
             System::GoldDuplicated => {
                 let times = 1 + plan.generate.rounds.get() as usize;
@@ -166,11 +179,7 @@ impl<'a> CellGroup<'a> {
                 let (corpus, summary) = self.augment(plan, run)?;
                 (corpus, Some(summary))
             }
-        };
-        let seconds = self.runner.now() - started;
-        let (plan, method) = (plan.clone(), cell.method);
-        self.training_set = Some(TrainingSet { plan, method, corpus, summary, seconds });
-        Ok(())
+        })
     }
 
     /// Makes and judges the drafts of a plan. Returns the augmented set, and counts of what became of the drafts.
@@ -205,7 +214,26 @@ impl<'a> CellGroup<'a> {
         Ok(())
     }
 
-    /// Scores a tagger and writes down everything about its cell.
+    /// Scores a tagger on the dev set of the draw and on the test sets of its cell.
+    fn score(
+        &self,
+        cell: &Cell,
+        tagger: &Tagger,
+    ) -> Result<(Option<F1>, BTreeMap<String, F1>), Error> {
+        let score = |corpus: &Corpus| -> Result<F1, Error> {
+            Ok(F1::from_scored(&tagger.score(self.device, corpus)?))
+        };
+        let dev = self.gold.dev.as_ref().map(score).transpose()?;
+        let mut test = BTreeMap::new();
+        for name in self.runner.test_languages(cell) {
+            if let Some(dataset) = &self.runner.languages[name].test {
+                test.insert(name.to_owned(), score(dataset.corpus())?);
+            }
+        }
+        Ok((dev, test))
+    }
+
+    /// Scores a tagger and returns the ledger line of its cell.
     fn line(
         &self,
         cell: &Cell,
@@ -216,16 +244,7 @@ impl<'a> CellGroup<'a> {
     ) -> Result<LedgerLine, Error> {
         let runner = self.runner;
         let started = runner.now();
-        let score = |corpus: &Corpus| -> Result<F1, Error> {
-            Ok(F1::from_scored(&trained.tagger.score(self.device, corpus)?))
-        };
-        let dev = self.gold.dev.as_ref().map(score).transpose()?;
-        let mut test = BTreeMap::new();
-        for name in runner.test_languages(cell) {
-            if let Some(dataset) = &runner.languages[name].test {
-                test.insert(name.to_owned(), score(dataset.corpus())?);
-            }
-        }
+        let (dev, test) = self.score(cell, &trained.tagger)?;
         let score_seconds = runner.now() - started;
         let round = |seconds: f64| (seconds * 100.0).round() / 100.0;
         let kept =

@@ -70,6 +70,9 @@ struct RowKey {
 /// F1 by column, draw and seed.
 type Scores = BTreeMap<(String, u64, u64), f64>;
 
+/// The scores of all rows.
+type RowScores = Vec<(RowKey, Scores)>;
+
 impl Rows {
     pub(super) fn new(
         table: Table,
@@ -78,59 +81,18 @@ impl Rows {
         paper: &PaperScores,
     ) -> Self {
         let columns: BTreeSet<_> = observations.iter().map(|one| one.column.clone()).collect();
-        let (mut variants, mut places): (Vec<String>, Vec<(RowKey, Scores)>) = Default::default();
-        for one in observations {
-            if !variants.iter().any(|known| known == one.variant) {
-                variants.push(one.variant.to_owned());
-            }
-            let (size, method, budget) = (one.size, one.method, one.budget);
-            let place = RowKey { size, method, budget, variant: one.variant.to_owned() };
-            let at = places.iter().position(|(known, _)| *known == place).unwrap_or_else(|| {
-                places.push((place, Scores::new()));
-                places.len() - 1
-            });
-            let scores = &mut places[at].1;
-            scores.insert((one.column, one.draw, one.seed), one.f1);
-        }
-        variants.sort_by_cached_key(|name| (name != BASE, name.clone()));
-        add_all_sizes(&mut places);
-        places.sort_by_cached_key(|(key, _)| {
+        let names: BTreeSet<_> = observations.iter().map(|one| one.variant.to_owned()).collect();
+        let mut variants: Vec<String> = names.into_iter().collect();
+        variants.sort_by_key(|name| name != BASE);
+        let mut all = group(observations);
+        add_all_sizes(&mut all);
+        all.sort_by_cached_key(|(key, _)| {
             let variant = variants.iter().position(|name| *name == key.variant);
             (key.budget.to_string(), key.size, variant, key.method.rank())
         });
-        let find = |place: &RowKey| places.iter().find(|(known, _)| known == place).map(|(_, s)| s);
-        let row = |(key, scores): &(RowKey, Scores)| {
-            let RowKey { size, method, budget, variant } = key;
-            let beside = |method: System, variant: &String| {
-                find(&RowKey { method, variant: variant.clone(), ..key.clone() })
-            };
-            let gold = beside(System::GOLD, variant).filter(|_| *method != System::GOLD);
-            let to_method = |reference: Method| {
-                let other = System::Method(reference);
-                let scored = beside(other, variant).filter(|_| method.rank() > other.rank())?;
-                Some((reference.name(), differences(table, scores, scored).remove(MEAN)?))
-            };
-            let first = variants.first().filter(|first| *first != variant);
-            let first = first.and_then(|first| beside(*method, first));
-            // A row whose title differs from the paper's name is another system: the paper has no value for it.
-            let is_papers = method.title() == method.name();
-            // The paper does not say which size its variants have.
-            let of_size = paper.get(&size.to_string()).and_then(|of| of.get(method.name()));
-            let paper = of_size.or_else(|| paper.get(ANY_SIZE).and_then(|of| of.get(variant)));
-            let paper = paper.filter(|_| is_papers);
-            Row {
-                size: *size,
-                method: *method,
-                budget: *budget,
-                variant: variant.clone(),
-                f1: means(scores),
-                to_gold: gold.map(|gold| differences(table, scores, gold)).unwrap_or_default(),
-                to_methods: REFERENCES.into_iter().filter_map(to_method).collect(),
-                to_first: first.and_then(|other| differences(table, scores, other).remove(MEAN)),
-                paper: paper.cloned().unwrap_or_default(),
-            }
-        };
-        let rows = places.iter().map(row).collect();
+        let first = variants.first().map(String::as_str);
+        let rows = all.iter().map(|(key, scores)| key.row(table, scores, &all, first, paper));
+        let rows = rows.collect();
         Self { table, split, columns: columns.into_iter().collect(), variants, rows }
     }
 
@@ -141,11 +103,75 @@ impl Rows {
     }
 }
 
+/// Groups scores by row, in the order in which rows first occur.
+fn group(observations: Vec<Observation<'_>>) -> RowScores {
+    let mut all = RowScores::new();
+    for one in observations {
+        let (size, method, budget) = (one.size, one.method, one.budget);
+        let key = RowKey { size, method, budget, variant: one.variant.to_owned() };
+        let at = all.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            all.push((key, Scores::new()));
+            all.len() - 1
+        });
+        all[at].1.insert((one.column, one.draw, one.seed), one.f1);
+    }
+    all
+}
+
+impl RowKey {
+    /// Computes the row from its scores and those of the rows it is compared with. `first` is the first variant.
+    fn row(
+        &self,
+        table: Table,
+        scores: &Scores,
+        all: &RowScores,
+        first: Option<&str>,
+        paper: &PaperScores,
+    ) -> Row {
+        let find = |method: System, variant: &str| {
+            let other = Self { method, variant: variant.to_owned(), ..self.clone() };
+            all.iter().find(|(known, _)| *known == other).map(|(_, scores)| scores)
+        };
+        let gold = find(System::GOLD, &self.variant).filter(|_| self.method != System::GOLD);
+        let to_method = |reference: Method| {
+            let other = System::Method(reference);
+            let is_later = self.method.rank() > other.rank();
+            let against = find(other, &self.variant).filter(|_| is_later)?;
+            Some((reference.name(), differences(table, scores, against).remove(MEAN)?))
+        };
+        let first = first.filter(|first| *first != self.variant);
+        let first = first.and_then(|first| find(self.method, first));
+        Row {
+            size: self.size,
+            method: self.method,
+            budget: self.budget,
+            variant: self.variant.clone(),
+            f1: means(scores),
+            to_gold: gold.map(|gold| differences(table, scores, gold)).unwrap_or_default(),
+            to_methods: REFERENCES.into_iter().filter_map(to_method).collect(),
+            to_first: first.and_then(|other| differences(table, scores, other).remove(MEAN)),
+            paper: self.paper_scores(paper).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Returns the paper's values for the row.
+    fn paper_scores<'p>(&self, paper: &'p PaperScores) -> Option<&'p BTreeMap<String, f64>> {
+        // A row whose title differs from the paper's name is another system: the paper has no value for it.
+        if self.method.title() != self.method.name() {
+            return None;
+        }
+        let of_size =
+            paper.get(&self.size.to_string()).and_then(|sizes| sizes.get(self.method.name()));
+        // The paper does not say which size its variants have.
+        of_size.or_else(|| paper.get(ANY_SIZE).and_then(|variants| variants.get(&self.variant)))
+    }
+}
+
 /// Adds rows over all sizes, if there are several.
 ///
 /// Smaller draws are parts of larger ones, so the sizes of a draw are averaged like its seeds. Draws without scores for all
 /// sizes are left out, because sizes differ more than methods.
-fn add_all_sizes(places: &mut Vec<(RowKey, Scores)>) {
+fn add_all_sizes(places: &mut RowScores) {
     let mut all: Vec<(RowKey, BTreeMap<usize, Scores>)> = Vec::new();
     for (key, scores) in places.iter() {
         let place = RowKey { size: ALL_SIZES, ..key.clone() };

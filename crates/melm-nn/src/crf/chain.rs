@@ -5,18 +5,18 @@ use crate::error::Error;
 
 /// The parameters of a CRF.
 #[derive(Clone, Copy, Debug)]
-pub struct Scores<'a> {
+pub(crate) struct Scores<'a> {
     /// The score of each tag at the first token, `[tags]`.
-    pub start: &'a [f32],
+    pub(crate) start: &'a [f32],
     /// The score of each tag (row) before each tag (column), `[tags, tags]`.
-    pub transitions: &'a [f32],
+    pub(crate) transitions: &'a [f32],
     /// The score of each tag at the last token, `[tags]`.
-    pub end: &'a [f32],
+    pub(crate) end: &'a [f32],
 }
 
 /// The scores of a linear chain in `f64`. Transitions that are not allowed score minus infinity.
 #[derive(Clone, Debug, Default)]
-pub struct Chain {
+pub(crate) struct Chain {
     pub(super) n_tags: usize,
     pub(super) start: Vec<f64>,
     /// `[to, from]`: transposed, so that the sum over all tags before one tag reads consecutive elements.
@@ -26,7 +26,7 @@ pub struct Chain {
 
 /// Working memory for one sentence, reused for the next.
 #[derive(Clone, Debug, Default)]
-pub struct Lattice {
+pub(crate) struct Lattice {
     /// `[tokens, tags]`: the logarithm of the sum over all sequences that end in this tag at this token.
     pub(super) prefixes: Vec<f64>,
     /// `[tokens, to, from]`: the probability of each tag before `to`, given `to` and the tokens so far.
@@ -42,7 +42,7 @@ impl Chain {
     ///
     /// # Panics
     /// Panics if the scores and the allowed transitions are for different numbers of tags.
-    pub fn set(&mut self, scores: Scores<'_>, allowed: Option<&AllowedTransitions>) {
+    pub(crate) fn set(&mut self, scores: Scores<'_>, allowed: Option<&AllowedTransitions>) {
         let n = scores.start.len();
         assert_eq!(
             (scores.transitions.len(), scores.end.len()),
@@ -69,11 +69,6 @@ impl Chain {
         }));
     }
 
-    /// The number of tags.
-    pub fn n_tags(&self) -> usize {
-        self.n_tags
-    }
-
     /// Returns the logarithm of the sum of the exponentials of all allowed sequences' scores. `emissions` is
     /// `[tokens, tags]`.
     ///
@@ -82,7 +77,11 @@ impl Chain {
     ///
     /// # Panics
     /// Panics if `emissions` is not a whole number of rows, or if the scores were not set.
-    pub fn log_partition(&self, emissions: &[f32], lattice: &mut Lattice) -> Result<f64, Error> {
+    pub(crate) fn log_partition(
+        &self,
+        emissions: &[f32],
+        lattice: &mut Lattice,
+    ) -> Result<f64, Error> {
         let (n, n_tokens) = (self.n_tags, self.n_tokens(emissions));
         if n_tokens == 0 {
             return Ok(0.0);

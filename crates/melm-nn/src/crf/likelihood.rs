@@ -5,18 +5,18 @@ use crate::error::Error;
 
 /// The gradient of the scores of a [`Chain`], summed over sentences.
 #[derive(Clone, Debug, Default)]
-pub struct ChainGradient {
+pub(crate) struct ChainGradient {
     /// `[tags]`.
-    pub start: Vec<f64>,
+    pub(crate) start: Vec<f64>,
     /// `[tags, tags]`, from row to column as in [`super::Scores`].
-    pub transitions: Vec<f64>,
+    pub(crate) transitions: Vec<f64>,
     /// `[tags]`.
-    pub end: Vec<f64>,
+    pub(crate) end: Vec<f64>,
 }
 
 impl ChainGradient {
     /// Sets the gradient to zero for `n_tags` tags. Reuses the memory.
-    pub fn clear(&mut self, n_tags: usize) {
+    pub(crate) fn clear(&mut self, n_tags: usize) {
         for (values, len) in [
             (&mut self.start, n_tags),
             (&mut self.transitions, n_tags * n_tags),
@@ -33,7 +33,7 @@ impl Chain {
     ///
     /// # Panics
     /// Panics if `emissions` does not have one row for each tag, or if a tag is out of range.
-    pub fn score(&self, emissions: &[f32], tags: &[u32]) -> f64 {
+    pub(crate) fn score(&self, emissions: &[f32], tags: &[u32]) -> f64 {
         let n = self.n_tags;
         assert_eq!(tags.len(), self.n_tokens(emissions), "expected one tag for each token");
         let (Some(first), Some(last)) = (tags.first(), tags.last()) else {
@@ -58,7 +58,7 @@ impl Chain {
     ///
     /// # Panics
     /// As [`Self::score`].
-    pub fn log_probability(
+    pub(crate) fn log_probability(
         &self,
         emissions: &[f32],
         tags: &[u32],
@@ -72,7 +72,7 @@ impl Chain {
     ///
     /// # Errors
     /// Fails if no sequence is allowed.
-    pub fn marginals<'a>(
+    pub(crate) fn marginals<'a>(
         &self,
         emissions: &[f32],
         lattice: &'a mut Lattice,
@@ -118,7 +118,7 @@ impl Chain {
     ///
     /// # Panics
     /// As [`Self::score`], or if `d_emissions` or `gradient` have the wrong size.
-    pub fn accumulate(
+    pub(crate) fn accumulate(
         &self,
         emissions: &[f32],
         tags: &[u32],

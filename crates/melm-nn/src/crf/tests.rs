@@ -120,6 +120,21 @@ fn assert_near(what: &str, found: impl IntoIterator<Item = f64>, wanted: &[f64],
     }
 }
 
+/// Two tags and two tokens. Repeating a tag scores 2, changing it scores 0.
+#[test]
+fn a_small_chain_equals_the_sum_by_hand() {
+    let scores = Scores { start: &[0.0; 2], transitions: &[2.0, 0.0, 0.0, 2.0], end: &[0.0; 2] };
+    let (mut chain, mut lattice) = (Chain::default(), Lattice::default());
+    chain.set(scores, None);
+    let emissions = [3.0, 0.0, /* second token */ 0.0, 1.0];
+    let mut tags = Vec::new();
+    chain.best_sequence(&emissions, &mut lattice, &mut tags).unwrap();
+    assert_eq!(tags, [0, 0]);
+    let log_probability = chain.log_probability(&emissions, &tags, &mut lattice).unwrap();
+    let total = [3.0 + 2.0, 3.0 + 1.0, 0.0, 1.0 + 2.0_f64].map(f64::exp).iter().sum::<f64>();
+    assert!((log_probability - (5.0 - total.ln())).abs() < 1e-12);
+}
+
 #[test]
 fn likelihood_and_marginals_equal_enumeration() {
     let (mut lattice, mut n_impossible, mut n_checked) = (Lattice::default(), 0, 0);

@@ -12,7 +12,7 @@ impl Chain {
     ///
     /// # Panics
     /// Panics if `emissions` is not a whole number of rows, or if the scores were not set.
-    pub fn best_sequence(
+    pub(crate) fn best_sequence(
         &self,
         emissions: &[f32],
         lattice: &mut Lattice,

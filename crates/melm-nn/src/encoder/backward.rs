@@ -20,8 +20,8 @@ impl Encoder {
     /// `batch` and `tape` are those of the forward pass. Overwrites [`EncoderTape::d_hidden`].
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the memory cannot be had.
-    pub fn backward(
+    /// Fails with [`Error::OutOfMemory`] if there is not enough memory.
+    pub(crate) fn backward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,

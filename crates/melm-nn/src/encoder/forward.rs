@@ -18,7 +18,7 @@ impl Encoder {
     ///
     /// # Errors
     /// Fails if a piece is not in the vocabulary, or if a sentence is empty or too long for the model.
-    pub fn forward(
+    pub(crate) fn forward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,

@@ -70,7 +70,7 @@ impl LayerParams {
 }
 
 /// The encoder of one model: its sizes, and where its tensors are in the [`Parameters`].
-pub struct Encoder {
+pub(crate) struct Encoder {
     config: Config,
     pub(crate) table: Range<usize>,
     pub(crate) positions: Range<usize>,
@@ -84,7 +84,7 @@ impl Encoder {
     ///
     /// # Panics
     /// Panics if `parameters` lack a tensor of the encoder.
-    pub fn new(config: &Config, parameters: &Parameters) -> Self {
+    pub(crate) fn new(config: &Config, parameters: &Parameters) -> Self {
         let range = |name: &str| parameters.span(name, name);
         Self {
             config: config.clone(),
@@ -97,7 +97,7 @@ impl Encoder {
     }
 
     /// The sizes and dropout rates.
-    pub fn config(&self) -> &Config {
+    pub(crate) fn config(&self) -> &Config {
         &self.config
     }
 }

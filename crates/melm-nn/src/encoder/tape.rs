@@ -54,7 +54,7 @@ pub(crate) struct LayerTape {
 }
 
 /// Intermediate results of one batch. Buffers grow to the largest batch seen and are reused.
-pub struct EncoderTape {
+pub(crate) struct EncoderTape {
     /// If true, every layer is kept for a backward pass; if false, two layers take turns.
     keeps_layers: bool,
     pub(crate) n_rows: usize,
@@ -82,12 +82,12 @@ pub struct EncoderTape {
 
 impl EncoderTape {
     /// A tape that keeps every layer, for training and for prediction.
-    pub fn for_training(config: &Config) -> Self {
+    pub(crate) fn for_training(config: &Config) -> Self {
         Self::new(config, true)
     }
 
     /// A tape that keeps only what the next layer needs, for prediction only.
-    pub fn for_prediction(config: &Config) -> Self {
+    pub(crate) fn for_prediction(config: &Config) -> Self {
         Self::new(config, false)
     }
 
@@ -157,12 +157,12 @@ impl EncoderTape {
     }
 
     /// The hidden states after the last layer, `[rows, hidden]`.
-    pub fn hidden(&self) -> &[f32] {
+    pub(crate) fn hidden(&self) -> &[f32] {
         self.hidden_after(self.n_layers)
     }
 
     /// The hidden states after `n_layers` layers, 0 for the embedding. Only a training tape has those of every layer.
-    pub fn hidden_after(&self, n_layers: usize) -> &[f32] {
+    pub(crate) fn hidden_after(&self, n_layers: usize) -> &[f32] {
         let tape = if n_layers == 0 {
             &self.embedded
         } else {
@@ -175,7 +175,7 @@ impl EncoderTape {
     ///
     /// # Panics
     /// Panics on a tape for prediction.
-    pub fn d_hidden(&mut self) -> &mut [f32] {
+    pub(crate) fn d_hidden(&mut self) -> &mut [f32] {
         assert!(self.keeps_layers, "a backward pass needs a tape for training");
         &mut self.d[..self.n_rows * self.width]
     }

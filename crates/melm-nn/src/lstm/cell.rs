@@ -6,9 +6,9 @@ use crate::math::{sigmoid, tanh};
 
 per_isa! {
     /// Adds the biases to the gates `[4 hidden]` (input, forget, cell, output) and activates them, then computes the
-    /// memory and the output.
-    pub(super) fn forward(biases: [&[f32]; 2], before: &[f32], gates: &mut [f32], memory: &mut [f32], output: &mut [f32]) {
-        let n = memory.len();
+    /// cell state and the output.
+    pub(super) fn forward(biases: [&[f32]; 2], before: &[f32], gates: &mut [f32], cell_state: &mut [f32], output: &mut [f32]) {
+        let n = cell_state.len();
         for ((gate, a), b) in gates.iter_mut().zip(biases[0]).zip(biases[1]) {
             *gate += a + b;
         }
@@ -19,24 +19,24 @@ per_isa! {
             f[at] = sigmoid(f[at]);
             g[at] = tanh(g[at]);
             o[at] = sigmoid(o[at]);
-            memory[at] = f[at] * before[at] + i[at] * g[at];
-            output[at] = o[at] * tanh(memory[at]);
+            cell_state[at] = f[at] * before[at] + i[at] * g[at];
+            output[at] = o[at] * tanh(cell_state[at]);
         }
     }
 }
 
 per_isa! {
-    /// Replaces the gates by their gradient, and the gradient of the memory by that of the memory one step before.
+    /// Replaces the gates by their gradient, and the gradient of the cell state by that of the cell state one step before.
     ///
-    /// `d_memory` holds the part of the gradient that comes from the next step.
-    pub(super) fn backward(before: &[f32], memory: &[f32], d_output: &[f32], d_memory: &mut [f32], gates: &mut [f32]) {
-        let n = memory.len();
+    /// `d_cell_state` holds the part of the gradient that comes from the next step.
+    pub(super) fn backward(before: &[f32], cell_state: &[f32], d_output: &[f32], d_cell_state: &mut [f32], gates: &mut [f32]) {
+        let n = cell_state.len();
         let (front, back) = gates.split_at_mut(2 * n);
         let ((i, f), (g, o)) = (front.split_at_mut(n), back.split_at_mut(n));
         for at in 0..n {
-            let squashed = tanh(memory[at]);
-            let d = d_memory[at] + d_output[at] * o[at] * (1.0 - squashed * squashed);
-            d_memory[at] = d * f[at];
+            let squashed = tanh(cell_state[at]);
+            let d = d_cell_state[at] + d_output[at] * o[at] * (1.0 - squashed * squashed);
+            d_cell_state[at] = d * f[at];
             o[at] = d_output[at] * squashed * o[at] * (1.0 - o[at]);
             f[at] = d * before[at] * f[at] * (1.0 - f[at]);
             let (input, cell) = (i[at], g[at]);

@@ -15,11 +15,6 @@ pub struct LstmState {
 }
 
 impl LstmState {
-    /// The number of sequences.
-    pub fn n_sequences(&self) -> usize {
-        self.n
-    }
-
     /// Keeps only the given sequences, in this order.
     ///
     /// # Panics
@@ -31,7 +26,7 @@ impl LstmState {
             *rows = kept.copied().collect();
         };
         for layer in &mut self.layers {
-            pick(&mut layer.memory);
+            pick(&mut layer.cell_state);
             pick(&mut layer.output);
         }
         self.n = sequences.len();
@@ -44,7 +39,7 @@ impl LstmLm {
         let hidden = self.config.hidden_size;
         let zeros = || vec![0.0; n * hidden];
         let layers = self.layers.iter();
-        let layers = layers.map(|_| LayerState { memory: zeros(), output: zeros() }).collect();
+        let layers = layers.map(|_| LayerState { cell_state: zeros(), output: zeros() }).collect();
         LstmState { n, layers, gates: Buffer::default(), hidden }
     }
 

@@ -34,18 +34,18 @@ pub(super) struct Pass<'a> {
 #[derive(Default)]
 pub(super) struct LayerTape {
     gates: Buffer,
-    memory: Buffer,
+    cell_state: Buffer,
     pub(super) output: Buffer,
-    /// The gradient of the memory, `[sequences, hidden]`.
-    d_memory: Buffer,
+    /// The gradient of the cell state, `[sequences, hidden]`.
+    d_cell_state: Buffer,
     /// The output of each row one step before.
     previous_output: Buffer,
     sums: ColumnSums,
 }
 
-/// The memory and the output of one layer, `[sequences, hidden]`.
+/// The cell state and the output of one layer, `[sequences, hidden]`.
 pub(super) struct LayerState {
-    pub(super) memory: Vec<f32>,
+    pub(super) cell_state: Vec<f32>,
     pub(super) output: Vec<f32>,
 }
 
@@ -95,7 +95,7 @@ impl Layer {
         let Pass { cpu, parameters, batch } = pass;
         let (n, hidden, wide) = (batch.n_rows(), self.hidden, 4 * self.hidden);
         tape.gates.try_reserve(n * wide)?;
-        tape.memory.try_reserve(n * hidden)?;
+        tape.cell_state.try_reserve(n * hidden)?;
         tape.output.try_reserve(n * hidden)?;
         let gates = &mut tape.gates[..n * wide];
         self.input_linear().forward(cpu, x, parameters.at(&self.input_weight), gates);
@@ -104,7 +104,7 @@ impl Layer {
         for step in 0..batch.n_steps() {
             let rows = batch.rows(step);
             let first = rows.start * hidden;
-            let (memory_before, memory) = tape.memory.split_at_mut(first);
+            let (state_before, cell_state) = tape.cell_state.split_at_mut(first);
             let (output_before, output) = tape.output.split_at_mut(first);
             let gates = &mut gates[rows.start * wide..rows.end * wide];
             if step > 0 {
@@ -115,11 +115,11 @@ impl Layer {
             for (at, gates) in gates.chunks_exact_mut(wide).enumerate() {
                 let before = match step {
                     0 => &zeros[..],
-                    _ => &memory_before[(batch.rows_before(step).start + at) * hidden..][..hidden],
+                    _ => &state_before[(batch.rows_before(step).start + at) * hidden..][..hidden],
                 };
                 let own = at * hidden..(at + 1) * hidden;
-                let (memory, output) = (&mut memory[own.clone()], &mut output[own]);
-                cell::forward(cpu.isa(), biases, before, gates, memory, output);
+                let (cell_state, output) = (&mut cell_state[own.clone()], &mut output[own]);
+                cell::forward(cpu.isa(), biases, before, gates, cell_state, output);
             }
         }
         Ok(())
@@ -161,9 +161,9 @@ impl Layer {
     ) -> Result<(), Error> {
         let Pass { cpu, parameters, batch } = pass;
         let (n, hidden, wide) = (batch.n_rows(), self.hidden, 4 * self.hidden);
-        let LayerTape { gates, memory, output, d_memory, previous_output, .. } = tape;
-        d_memory.try_reserve(batch.rows(0).len() * hidden)?;
-        d_memory.fill(0.0);
+        let LayerTape { gates, cell_state, output, d_cell_state, previous_output, .. } = tape;
+        d_cell_state.try_reserve(batch.rows(0).len() * hidden)?;
+        d_cell_state.fill(0.0);
         previous_output.try_reserve(n * hidden)?;
         previous_output[..batch.rows(0).len() * hidden].fill(0.0);
         let zeros = vec![0.0; hidden];
@@ -173,16 +173,16 @@ impl Layer {
             for (at, row) in rows.clone().enumerate() {
                 let own = row * hidden..(row + 1) * hidden;
                 let earlier = (from.start + at) * hidden..(from.start + at + 1) * hidden;
-                let memory_before = if step > 0 { &memory[earlier.clone()] } else { &zeros[..] };
+                let state_before = if step > 0 { &cell_state[earlier.clone()] } else { &zeros[..] };
                 if step > 0 {
                     previous_output[own.clone()].copy_from_slice(&output[earlier]);
                 }
                 cell::backward(
                     cpu.isa(),
-                    memory_before,
-                    &memory[own.clone()],
+                    state_before,
+                    &cell_state[own.clone()],
                     &d[own],
-                    &mut d_memory[at * hidden..(at + 1) * hidden],
+                    &mut d_cell_state[at * hidden..(at + 1) * hidden],
                     &mut gates[row * wide..(row + 1) * wide],
                 );
             }
@@ -211,11 +211,11 @@ impl Layer {
         self.input_linear().forward(cpu, x, parameters.at(&self.input_weight), gates);
         self.add_recurrence(cpu, &state.output, parameters.at(&self.hidden_weight), gates);
         let biases = self.biases(parameters);
-        let memory = state.memory.chunks_exact_mut(hidden);
-        let rows = memory.zip(state.output.chunks_exact_mut(hidden));
-        for ((memory, output), gates) in rows.zip(gates.chunks_exact_mut(wide)) {
-            let before = memory.to_vec();
-            cell::forward(cpu.isa(), biases, &before, gates, memory, output);
+        let cell_state = state.cell_state.chunks_exact_mut(hidden);
+        let rows = cell_state.zip(state.output.chunks_exact_mut(hidden));
+        for ((cell_state, output), gates) in rows.zip(gates.chunks_exact_mut(wide)) {
+            let before = cell_state.to_vec();
+            cell::forward(cpu.isa(), biases, &before, gates, cell_state, output);
         }
         Ok(())
     }

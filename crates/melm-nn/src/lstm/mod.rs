@@ -67,7 +67,7 @@ pub struct LstmConfig {
     pub vocab_size: usize,
     /// The width of an embedded token.
     pub embedding_size: usize,
-    /// The width of the memory and of the output.
+    /// The width of the cell state and of the output.
     pub hidden_size: usize,
     /// The number of layers, at least one.
     pub n_layers: usize,
@@ -107,7 +107,7 @@ impl LstmLm {
     /// Makes a model whose parameters are all zero.
     ///
     /// # Errors
-    /// [`Error::Limit`] if there are too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
+    /// Fails with [`Error::Limit`] if there are too many layers, with [`Error::OutOfMemory`] if there is not enough memory.
     ///
     /// # Panics
     /// Panics if the configuration has no layer.

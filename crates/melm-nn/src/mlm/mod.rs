@@ -31,8 +31,7 @@ fn rows_per_group(vocab_size: usize) -> usize {
 ///
 /// Buffers grow to the largest batch seen and are reused.
 pub struct MaskedLmTape {
-    /// The encoder's part, with the hidden states.
-    pub encoder: EncoderTape,
+    encoder: EncoderTape,
     head: HeadTape,
 }
 
@@ -45,6 +44,16 @@ impl MaskedLmTape {
     /// A tape that keeps only what the next layer needs, for prediction only.
     pub fn for_prediction(config: &Config) -> Self {
         Self { encoder: EncoderTape::for_prediction(config), head: HeadTape::default() }
+    }
+
+    /// The hidden states of the last forward pass on a CPU, `[rows, hidden]`.
+    pub fn hidden(&self) -> &[f32] {
+        self.encoder.hidden()
+    }
+
+    /// The hidden states after `n_layers` layers, 0 for the embedding. Only a tape for training has those of every layer.
+    pub fn hidden_after(&self, n_layers: usize) -> &[f32] {
+        self.encoder.hidden_after(n_layers)
     }
 }
 

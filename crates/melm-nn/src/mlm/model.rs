@@ -82,7 +82,7 @@ pub struct MaskedLm {
 
 impl MaskedLm {
     /// Makes the model from parameters that are laid out for `config`.
-    pub fn new(config: &Config, parameters: Parameters) -> Self {
+    pub(super) fn new(config: &Config, parameters: Parameters) -> Self {
         let encoder = Encoder::new(config, &parameters);
         let head = LmHead::new(config, &parameters);
         Self { parameters, encoder, head }
@@ -101,11 +101,6 @@ impl MaskedLm {
     /// The parameters, for changing them.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
-    }
-
-    /// The encoder without the head.
-    pub fn encoder(&self) -> &Encoder {
-        &self.encoder
     }
 
     /// The parts of the model that a GPU pass reads.

@@ -79,7 +79,7 @@ impl Seq2Seq {
     /// Draws a new model from `seed` with the distribution that Hugging Face uses.
     ///
     /// # Errors
-    /// As [`Self::zeros`].
+    /// Fails with [`Error::Limit`] if there are too many layers, with [`Error::OutOfMemory`] if there is not enough memory.
     pub fn random(config: &Seq2SeqConfig, seed: u64) -> Result<Self, Error> {
         let mut model = Self::zeros(config)?;
         for index in 0..model.parameters.list().len() {
@@ -90,7 +90,7 @@ impl Seq2Seq {
     }
 }
 
-/// Refuses a stored tensor of another shape than the configuration implies.
+/// Fails if a stored tensor does not have the shape that follows from the configuration.
 fn check_shape(
     shards: &[Shard],
     name: &str,

@@ -72,7 +72,7 @@ impl Seq2Seq {
     ///
     /// # Errors
     /// Fails with [`Error::Limit`] if there are too many layers, with [`Error::OutOfMemory`] if there is not enough memory.
-    pub fn zeros(config: &Seq2SeqConfig) -> Result<Self, Error> {
+    pub(super) fn zeros(config: &Seq2SeqConfig) -> Result<Self, Error> {
         config.check_limits()?;
         let parameters = Parameters::from_shapes(config.tensors())?;
         let encoder = Stack::encoder(config, &parameters);

@@ -19,8 +19,7 @@ use crate::split::Split;
 ///
 /// Buffers grow to the largest batch seen and are reused.
 pub struct TaggerTape {
-    /// The encoder's part, with the hidden states.
-    pub encoder: EncoderTape,
+    pub(super) encoder: EncoderTape,
     pub(super) head: HeadTape,
 }
 
@@ -33,6 +32,11 @@ impl TaggerTape {
     /// A tape that keeps only what the next layer needs, for prediction only.
     pub fn for_prediction(config: &Config) -> Self {
         Self { encoder: EncoderTape::for_prediction(config), head: HeadTape::default() }
+    }
+
+    /// The hidden states of the last forward pass on a CPU, `[rows, hidden]`.
+    pub fn hidden(&self) -> &[f32] {
+        self.encoder.hidden()
     }
 }
 

@@ -10,7 +10,7 @@ use crate::weights::{Checkpoint, TensorShape};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// The most tags of a tagger; a CRF has a number for each pair of them.
+/// The largest number of tags. A CRF has a parameter for each pair of tags.
 const MOST_TAGS: usize = 1 << 14;
 
 impl TaggerSettings {
@@ -61,8 +61,8 @@ impl Tagger {
         seed: u64,
     ) -> Result<Self, Error> {
         let config = checkpoint.config();
-        // The encoder's shapes were compared when the checkpoint was opened; the head's are compared here, before anything
-        // is allocated.
+        // The shapes of the encoder were checked when the checkpoint was opened. Those of the head are checked here, before
+        // anything is allocated.
         settings.check_limit()?;
         for TensorShape { name, shape } in settings.tensors(config) {
             if checkpoint.contains(&name) {

@@ -48,7 +48,7 @@ fn rows_of(order: &[u64], key: u64, dropout: Dropout) -> Vec<f32> {
     let index = order.iter().position(|k| *k == key).unwrap();
     let width = bench.model.config().hidden_size;
     let rows = batch.sentences.rows(index);
-    bench.tape.encoder.hidden()[rows.start * width..rows.end * width].to_vec()
+    bench.tape.hidden()[rows.start * width..rows.end * width].to_vec()
 }
 
 #[test]

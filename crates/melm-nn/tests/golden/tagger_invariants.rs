@@ -145,9 +145,9 @@ fn classifier_dropout_changes_only_the_inputs_of_the_classifier() {
         config.extra.insert("classifier_dropout".to_owned(), rate.into());
         let mut bench = bench(HeadKind::Linear, None, Cpu::new(2));
         losses.push(bench.accumulate(&batch, 1.0, Dropout::NONE));
-        let hidden = bench.tape.encoder.hidden().to_vec();
+        let hidden = bench.tape.hidden().to_vec();
         losses.push(bench.accumulate(&batch, 1.0, Dropout::new(&config, 3, 1)));
-        assert_eq!(hidden, bench.tape.encoder.hidden());
+        assert_eq!(hidden, bench.tape.hidden());
     }
     let bits: Vec<_> = losses.iter().map(|loss| loss.to_bits()).collect();
     assert!(bits[..3].iter().all(|loss| *loss == bits[0]), "{losses:?}");

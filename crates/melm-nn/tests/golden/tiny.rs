@@ -31,7 +31,7 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
     };
     for layer in 0..n_hidden {
         let what = format!("hidden{layer}");
-        assert_close(&what, bench.tape.encoder.hidden_after(layer), golden.floats(&what), relative);
+        assert_close(&what, bench.tape.hidden_after(layer), golden.floats(&what), relative);
     }
     let scale = golden
         .under("gradient.")

@@ -92,6 +92,21 @@ impl Sizes {
     }
 }
 
+/// Returns the two matrices of a product.
+fn operands<'a>(
+    layer: &Layer,
+    probe: &'a LinearProbe,
+    product: Product,
+) -> (Matrix<'a>, Matrix<'a>) {
+    let Layer { inputs, outputs, .. } = *layer;
+    let (x, weight, dy) = (probe.input(), probe.weight(), probe.output_gradient());
+    match product {
+        Product::Forward => (Matrix::rows(x, inputs), Matrix::transposed(weight, inputs)),
+        Product::Backward => (Matrix::rows(dy, outputs), Matrix::rows(weight, inputs)),
+        Product::Weights => (Matrix::transposed(dy, outputs), Matrix::rows(x, inputs)),
+    }
+}
+
 /// Computes one product with `gemm`.
 fn run_gemm(
     layer: &Layer,
@@ -100,19 +115,7 @@ fn run_gemm(
     n_threads: usize,
     out: &mut [f32],
 ) {
-    let Layer { inputs, outputs, .. } = *layer;
-    let (left, right) = match product {
-        Product::Forward => {
-            (Matrix::rows(probe.input(), inputs), Matrix::transposed(probe.weight(), inputs))
-        }
-        Product::Backward => {
-            (Matrix::rows(probe.output_gradient(), outputs), Matrix::rows(probe.weight(), inputs))
-        }
-        Product::Weights => (
-            Matrix::transposed(probe.output_gradient(), outputs),
-            Matrix::rows(probe.input(), inputs),
-        ),
-    };
+    let (left, right) = operands(layer, probe, product);
     let Sizes { m, k, n } = Sizes::new(layer, product);
     assert!(left.contains(m, k) && right.contains(k, n) && out.len() == m * n);
     let parallelism =

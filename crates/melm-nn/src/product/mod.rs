@@ -203,22 +203,12 @@ fn multiply_block(
     scratch.reserve(needed);
     let (left_panels, right_panel) = scratch.split_at_mut(left_len);
     if packs_left {
-        for down in 0..n_down {
-            let rows = part(block.rows.len(), n_down, down);
-            let panel = &mut left_panels[rows.start * k..rows.end * k];
-            let from = &left.data[block.rows.start + rows.start + run.start * left.step..];
-            pack_rows(isa, from, left.step, rows.len(), panel);
-        }
+        pack_left(isa, block, &run, left, left_panels);
     }
     for start in block.columns.clone().step_by(tile_columns) {
         let width = tile_columns.min(block.columns.end - start);
         let panel = &mut right_panel[..width * k];
-        let from = &right.data[run.start * right.step + start * right.column..];
-        if right.column == 1 {
-            pack_rows(isa, from, right.step, width, panel);
-        } else {
-            pack_columns(isa, from, right.column, width, panel);
-        }
+        pack_right(isa, right, run.start, start, width, panel);
         for down in 0..n_down {
             let rows = part(block.rows.len(), n_down, down);
             let first = block.rows.start + rows.start;
@@ -248,6 +238,34 @@ fn multiply_block(
                 multiply(isa, &tile);
             }
         }
+    }
+}
+
+/// Packs the left rows of a block over one run of `k`: one panel for each tile, one after the other.
+fn pack_left(isa: Isa, block: &Block, run: &Range<usize>, left: Left<'_>, panels: &mut [f32]) {
+    let n_down = block.rows.len().div_ceil(extent(isa).rows);
+    for down in 0..n_down {
+        let rows = part(block.rows.len(), n_down, down);
+        let panel = &mut panels[rows.start * run.len()..rows.end * run.len()];
+        let from = &left.data[block.rows.start + rows.start + run.start * left.step..];
+        pack_rows(isa, from, left.step, rows.len(), panel);
+    }
+}
+
+/// Packs `width` columns of the right matrix, from the element at `(first_k, first_column)` on.
+fn pack_right(
+    isa: Isa,
+    right: Right<'_>,
+    first_k: usize,
+    first_column: usize,
+    width: usize,
+    panel: &mut [f32],
+) {
+    let from = &right.data[first_k * right.step + first_column * right.column..];
+    if right.column == 1 {
+        pack_rows(isa, from, right.step, width, panel);
+    } else {
+        pack_columns(isa, from, right.column, width, panel);
     }
 }
 

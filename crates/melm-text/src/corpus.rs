@@ -29,10 +29,21 @@ use crate::tag::EntityTypes;
 /// assert_eq!((corpus.types().name(mention.entity_type), mention.tokens), ("PER", 0..2));
 /// # Ok::<(), melm_text::Error>(())
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Corpus {
     content: Arc<Content>,
+    /// The files that the sentences were read from; empty if there are none.
+    files: Vec<Arc<LabelledFile>>,
 }
+
+/// Corpora are equal if their sentences are, wherever they were read from.
+impl PartialEq for Corpus {
+    fn eq(&self, other: &Self) -> bool {
+        self.content == other.content
+    }
+}
+
+impl Eq for Corpus {}
 
 /// The data that all clones of a corpus share.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,7 +118,18 @@ impl Corpus {
     }
 
     fn from_content(content: Content) -> Self {
-        Self { content: Arc::new(content) }
+        Self { content: Arc::new(content), files: Vec::new() }
+    }
+
+    /// Returns the corpus of one file, which keeps the file.
+    pub(crate) fn from_file(file: LabelledFile) -> Self {
+        Self { content: Arc::clone(&file.corpus().content), files: vec![Arc::new(file)] }
+    }
+
+    /// The files that the sentences were read from: one, or one for each language. Empty if the corpus was made from
+    /// sentences, or changed after reading.
+    pub fn files(&self) -> &[Arc<LabelledFile>] {
+        &self.files
     }
 
     /// Joins the corpora of several languages, each given with its language code.
@@ -139,7 +161,9 @@ impl Corpus {
             lines_after: Vec::new(),
             languages: Vec::new(),
         };
+        let mut files = Vec::new();
         for (code, corpus) in corpora {
+            files.extend(corpus.files.iter().map(Arc::clone));
             let language = Language::from_index(all.languages.len());
             let types = all.types.merge(corpus.types());
             let start = all.sentences.len();
@@ -154,7 +178,11 @@ impl Corpus {
             let (code, sentences) = (code.into(), start..all.sentences.len());
             all.languages.push(LanguagePart { code, scheme: corpus.scheme(), sentences });
         }
-        Self::from_content(all)
+        // Files are of use only if there is one for each language.
+        if files.len() != all.languages.len() {
+            files.clear();
+        }
+        Self { content: Arc::new(all), files }
     }
 
     /// Returns the corpus with `more` sentences after its own. Their tags must use the types and

@@ -65,9 +65,9 @@ impl LabelledFile {
         &self.corpus
     }
 
-    /// Returns the sentences and drops the text.
+    /// Returns the corpus of this file. It keeps the file: see [`Corpus::files`].
     pub fn into_corpus(self) -> Corpus {
-        self.corpus
+        Corpus::from_file(self)
     }
 
     /// Returns the text of the file, byte for byte, followed by `more` sentences as

@@ -49,6 +49,7 @@ pub mod check;
 pub mod conll;
 mod corpus;
 mod error;
+mod extend;
 mod format;
 pub mod jsonl;
 mod labelled_file;
@@ -68,6 +69,7 @@ mod vectors;
 
 pub use corpus::Corpus;
 pub use error::Error;
+pub use extend::LanguageText;
 pub use format::{Format, ReadOptions, Reader, Structure, Writer};
 pub use labelled_file::LabelledFile;
 pub use language::{Language, LanguagePart, is_language_code};

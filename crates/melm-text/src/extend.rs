@@ -1,0 +1,114 @@
+//! Texts of a corpus with more sentences, in the formats of its files.
+
+use crate::corpus::Corpus;
+use crate::error::Error;
+use crate::format::Format;
+use crate::sentence::Sentence;
+
+/// The text of one language of a corpus, or of a whole corpus without languages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LanguageText {
+    /// The language code; `None` for a corpus without languages.
+    pub language: Option<String>,
+    /// The format of the text.
+    pub format: Format,
+    /// The text.
+    pub text: String,
+}
+
+impl LanguageText {
+    /// The ending of a file name for this text, such as `conll` or `en.jsonl`.
+    pub fn suffix(&self) -> String {
+        let format = self.format.name();
+        match &self.language {
+            Some(language) => format!("{language}.{format}"),
+            None => format.to_owned(),
+        }
+    }
+}
+
+impl Corpus {
+    /// Returns the texts of the corpus followed by `more` sentences, one text for each language. A file that the corpus was
+    /// read from stays byte for byte; new sentences are written in its format and scheme. A corpus without files is
+    /// written as CoNLL rows. With `own` false the texts hold the new sentences alone.
+    ///
+    /// The tags of `more` use the types of this corpus. Fails if a file has tag ids and a tag has none
+    /// ([`Error::NoName`]).
+    pub fn append_sentences(
+        &self,
+        more: &[Sentence],
+        own: bool,
+    ) -> Result<Vec<LanguageText>, Error> {
+        if self.languages().is_empty() {
+            return Ok(vec![self.append_to_part(None, self.sentences(), more, own)?]);
+        }
+        let parts = self.languages().iter().enumerate().map(|(index, part)| {
+            let is_in = |sentence: &&Sentence| {
+                sentence.language().is_some_and(|language| language.index() == index)
+            };
+            let more: Vec<_> = more.iter().filter(is_in).cloned().collect();
+            self.append_to_part(Some(index), &self.sentences()[part.sentences.clone()], &more, own)
+        });
+        parts.collect()
+    }
+
+    fn append_to_part(
+        &self,
+        language: Option<usize>,
+        sentences: &[Sentence],
+        more: &[Sentence],
+        own: bool,
+    ) -> Result<LanguageText, Error> {
+        let code = language.map(|index| self.languages()[index].code.to_string());
+        let Some(file) = self.files().get(language.unwrap_or(0)) else {
+            let own = if own { sentences } else { &[] };
+            let all = own.iter().chain(more).cloned().collect();
+            let corpus = Self::new(self.types().clone(), self.scheme(), all)
+                .expect("all sentences are valid in the scheme of this corpus");
+            let mut text = Vec::new();
+            corpus.write_conll(&mut text).expect("writing to memory does not fail");
+            let text = String::from_utf8(text).expect("sentences are UTF-8");
+            return Ok(LanguageText { language: code, format: Format::Conll, text });
+        };
+        let text = if own {
+            file.append_sentences(self.types(), more)?
+        } else {
+            file.format_sentences(self.types(), more)?
+        };
+        Ok(LanguageText { language: code, format: file.format(), text })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{LabelledFile, ReadOptions, Source};
+
+    fn file(text: &str) -> Corpus {
+        let source = Source::from_text("a", text);
+        LabelledFile::read(source, &ReadOptions::default()).unwrap().into_corpus()
+    }
+
+    #[test]
+    fn each_language_keeps_its_file_and_gets_its_own_sentences() {
+        let (en, de) =
+            (file("in  O\nBonn  B-LOC\n"), file("{\"tokens\":[\"Rom\"],\"tags\":[\"B-LOC\"]}\n"));
+        let both = Corpus::from_languages([("en", &en), ("de", &de)]);
+        let texts = both.append_sentences(both.sentences(), true).unwrap();
+        let suffixes: Vec<_> = texts.iter().map(LanguageText::suffix).collect();
+        assert_eq!(suffixes, ["en.conll", "de.jsonl"]);
+        assert_eq!(texts[0].text, "in  O\nBonn  B-LOC\n\nin  O\nBonn  B-LOC\n\n");
+        assert_eq!(texts[1].text.lines().count(), 2);
+        let new = both.append_sentences(&both.sentences()[..1], false).unwrap();
+        assert_eq!((new[0].text.as_str(), new[1].text.as_str()), ("in  O\nBonn  B-LOC\n\n", ""));
+    }
+
+    #[test]
+    fn a_corpus_without_a_file_is_written_as_rows() {
+        let read = file("in O\nBonn B-LOC\n");
+        let corpus = Corpus::new(read.types().clone(), read.scheme(), read.sentences().to_vec());
+        let texts = corpus.unwrap().append_sentences(read.sentences(), true).unwrap();
+        assert_eq!(texts[0].text, "in O\nBonn B-LOC\n\nin O\nBonn B-LOC\n\n");
+        assert_eq!(texts[0].suffix(), "conll");
+    }
+}

@@ -14,6 +14,6 @@ allow() {
 allow melm-text
 allow melm-nn
 allow melm-mini
-allow melm melm-text melm-nn
+allow melm melm-text melm-nn melm-mini
 allow melm-eval melm melm-text melm-nn
-allow melm-cli melm melm-text melm-nn melm-mini melm-eval
+allow melm-cli melm melm-text melm-nn melm-eval

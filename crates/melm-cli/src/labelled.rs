@@ -1,134 +1,90 @@
-//! Labelled files, one or one a language, as the one corpus that a command works on.
+//! Reads labelled files, one or one for each language, before any long work.
 
-use melm::files::Fingerprint;
-use melm_text::{Corpus, EntityTypes, Sentence};
-use serde_json::Value;
+use std::path::Path;
+
+use melm::Corpus;
+use melm_text::LabelledFile;
 
 use crate::args::{Input, Reading};
-use crate::data::Data;
 use crate::failure::Failure;
+use crate::input;
 use crate::output::is_stdout;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, count};
 
-/// What was read.
-pub(crate) struct Labelled {
-    pub(crate) parts: Vec<(Option<String>, Data)>,
-    /// All sentences, if their languages were named.
-    merged: Option<Corpus>,
+/// Reads one file. A file without any mention is an error: there is nothing to learn from it.
+pub(crate) fn read_file(
+    path: &Path,
+    reading: &Reading,
+    terminal: &Terminal,
+) -> Result<Corpus, Failure> {
+    let options = input::options(reading, path)?;
+    let file = LabelledFile::read(input::open(path, reading)?, &options)?;
+    let mut sentences = file.corpus().sentences().iter();
+    if sentences.all(|sentence| sentence.mentions().next().is_none()) {
+        return Err(melm::Error::NoMentions { name: file.source().name().to_owned() }.into());
+    }
+    input::say_columns(file.structure().layout(), terminal);
+    Ok(file.into_corpus())
 }
 
-impl Labelled {
-    /// Reads the files. Several need their languages, each another.
-    pub(crate) fn read(
-        inputs: &[Input],
-        reading: &Reading,
-        terminal: &Terminal,
-    ) -> Result<Self, Failure> {
-        check(inputs)?;
-        let read = |input: &Input| {
-            let data = Data::read(&input.path, reading, terminal)?;
-            Ok((input.language.clone(), data))
+/// Reads the files as one corpus. Several files need their languages, each another.
+pub(crate) fn read(
+    inputs: &[Input],
+    reading: &Reading,
+    terminal: &Terminal,
+) -> Result<Corpus, Failure> {
+    check(inputs)?;
+    let mut corpora = Vec::new();
+    for input in inputs {
+        let corpus = read_file(&input.path, reading, terminal)?;
+        let Some(language) = &input.language else { return Ok(corpus) };
+        corpora.push((language.as_str(), corpus));
+    }
+    Ok(Corpus::from_languages(corpora.iter().map(|(language, corpus)| (*language, corpus))))
+}
+
+/// Reads a dev set, if there is one. Its languages must be those of the training set.
+pub(crate) fn read_dev(
+    train: &Corpus,
+    inputs: &[Input],
+    reading: &Reading,
+    terminal: &Terminal,
+) -> Result<Option<Corpus>, Failure> {
+    for Input { language, path } in inputs {
+        let is_known = match language {
+            Some(code) => train.languages().iter().any(|part| *part.code == **code),
+            None => train.languages().is_empty(),
         };
-        let parts = inputs.iter().map(read).collect::<Result<Vec<_>, Failure>>()?;
-        let named = parts.iter().filter_map(|(code, data)| Some((code.as_deref()?, data.corpus())));
-        let named: Vec<_> = named.collect();
-        let merged = (!named.is_empty()).then(|| Corpus::from_languages(named));
-        Ok(Self { parts, merged })
-    }
-
-    /// Reads a dev set, if there is one; its languages must be those of the training set.
-    pub(crate) fn read_dev(
-        &self,
-        inputs: &[Input],
-        reading: &Reading,
-        terminal: &Terminal,
-    ) -> Result<Option<Self>, Failure> {
-        for Input { language, path } in inputs {
-            if self.parts.iter().any(|(known, _)| known == language) {
-                continue;
-            }
-            return Err(match language {
-                Some(code) => Failure::Usage {
-                    message: format!("the dev set has the language `{code}`, TRAIN has not"),
-                    hint: "give both the same languages",
-                },
-                None => Failure::Usage {
-                    message: format!("the language of `{}` is not named", path.display()),
-                    hint: "TRAIN has languages: name the dev set's too, as `--dev en=FILE`",
-                },
-            });
+        if is_known {
+            continue;
         }
-        if inputs.is_empty() { Ok(None) } else { Self::read(inputs, reading, terminal).map(Some) }
+        return Err(match language {
+            Some(code) => Failure::Usage {
+                message: format!("the dev set has the language `{code}`, but TRAIN does not"),
+                hint: "give both the same languages",
+            },
+            None => Failure::Usage {
+                message: format!("the language of `{}` is not named", path.display()),
+                hint: "TRAIN has languages: name the dev set's too, as `--dev en=FILE`",
+            },
+        });
     }
+    if inputs.is_empty() { Ok(None) } else { read(inputs, reading, terminal).map(Some) }
+}
 
-    /// All sentences.
-    pub(crate) fn corpus(&self) -> &Corpus {
-        self.merged.as_ref().unwrap_or_else(|| self.parts[0].1.corpus())
+/// Describes a corpus: ``100 sentences of `file` ``, for each file.
+pub(crate) fn describe(corpus: &Corpus) -> String {
+    let one = |at: usize, n_sentences: usize| {
+        let name = corpus.files().get(at).map_or("memory", |file| file.source().name());
+        format!("{} of `{name}`", count(n_sentences, "sentence"))
+    };
+    if corpus.languages().is_empty() {
+        return one(0, corpus.sentences().len());
     }
-
-    /// `100 sentences of file`, of each.
-    pub(crate) fn described(&self) -> String {
-        let one = |(code, data): &(Option<String>, Data)| match code {
-            Some(code) => format!("{} ({code})", data.described()),
-            None => data.described(),
-        };
-        self.parts.iter().map(one).collect::<Vec<_>>().join(", ")
-    }
-
-    /// Adds everything that decides what was read.
-    pub(crate) fn add_to(&self, fingerprint: &mut Fingerprint) {
-        for (code, data) in &self.parts {
-            if let Some(code) = code {
-                fingerprint.add(code.as_bytes());
-            }
-            data.add_to(fingerprint);
-        }
-    }
-
-    /// What the record of a run says of it: of one file as it is, of languages a list.
-    pub(crate) fn record(&self) -> Value {
-        let one = |(code, data): &(Option<String>, Data)| {
-            let mut record = data.record();
-            if let Some(code) = code {
-                record["language"] = code.as_str().into();
-            }
-            record
-        };
-        match &self.parts[..] {
-            [only @ (None, _)] => one(only),
-            all => all.iter().map(one).collect(),
-        }
-    }
-
-    /// The text of every file with more sentences behind its own, or those alone: its suffix, and the text. A sentence
-    /// goes to the file of its language, in that file's own scheme.
-    pub(crate) fn extended(
-        &self,
-        more: &[Sentence],
-        union: bool,
-    ) -> Result<Vec<(String, String)>, Failure> {
-        let mut texts = Vec::new();
-        for (number, (code, data)) in self.parts.iter().enumerate() {
-            let format = data.file.format().name();
-            let write = |types: &EntityTypes, more: &[Sentence]| {
-                if union {
-                    data.file.append_sentences(types, more)
-                } else {
-                    data.file.format_sentences(types, more)
-                }
-            };
-            let (suffix, text) = match (code, &self.merged) {
-                (Some(code), Some(merged)) => {
-                    let is_own = |s: &&Sentence| s.language().is_some_and(|l| l.index() == number);
-                    let own: Vec<_> = more.iter().filter(is_own).cloned().collect();
-                    (format!("{code}.{format}"), write(merged.types(), &own)?)
-                }
-                _ => (format.to_owned(), write(data.corpus().types(), more)?),
-            };
-            texts.push((suffix, text));
-        }
-        Ok(texts)
-    }
+    let parts = corpus.languages().iter().enumerate();
+    let parts =
+        parts.map(|(at, part)| format!("{} ({})", one(at, part.sentences.len()), part.code));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn check(inputs: &[Input]) -> Result<(), Failure> {

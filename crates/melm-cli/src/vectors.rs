@@ -2,37 +2,37 @@
 
 use melm::Error;
 use melm::codemix::{LexiconCounts, MentionVectors, VectorKind};
-use melm::model::Pretrained;
-use melm::plan::Plan;
+use melm::plan::{Plan, PlanBuilder};
 use melm_text::Corpus;
 
 use crate::args::VectorInput;
 use crate::failure::Failure;
 use crate::progress::Progress;
-use crate::settings::Flag;
 use crate::terminal::{Terminal, count};
 
-/// The key that `--vectors` sets, if it names no files.
-pub(crate) fn flag(given: &[VectorInput]) -> Result<Option<Flag>, Failure> {
+/// Sets the key for `--vectors pieces`.
+pub(crate) fn set_kind(
+    builder: PlanBuilder,
+    given: &[VectorInput],
+) -> Result<PlanBuilder, Failure> {
     let is_pieces = |one: &VectorInput| *one == VectorInput::Pieces;
     if !given.iter().any(is_pieces) {
-        return Ok(None);
+        return Ok(builder);
     }
     if !given.iter().all(is_pieces) {
         return Err(Failure::Usage {
-            message: "mentions are compared by files of vectors or by pieces, not by both".into(),
+            message: "mentions are compared by vector files or by pieces, not by both".into(),
             hint: "pass `--vectors LANG=FILE` for every language, or `--vectors pieces` alone",
         });
     }
-    let value = toml::Value::String("pieces".into());
-    Ok(Some(Flag { option: "--vectors pieces".into(), key: "codemix.vectors", value }))
+    Ok(builder.set_value("--vectors pieces", "codemix.vectors", "pieces"))
 }
 
-/// The vectors that a plan's method needs.
+/// Reads the vector files that a plan's method needs; `None` if it needs none or compares mentions by pieces.
 pub(crate) fn read(
     given: &[VectorInput],
-    (plan, corpus): (&Plan, &Corpus),
-    masked_lm: Option<&Pretrained>,
+    plan: &Plan,
+    corpus: &Corpus,
     terminal: &Terminal,
 ) -> Result<Option<MentionVectors>, Failure> {
     if plan.method.mixes() && corpus.languages().len() < 2 {
@@ -46,20 +46,18 @@ pub(crate) fn read(
         }
         return Ok(None);
     }
-    let by_pieces = plan.codemix.vectors == VectorKind::Pieces;
-    open(given, (by_pieces, corpus), masked_lm, terminal)
+    match plan.codemix.vectors {
+        VectorKind::Pieces => Ok(None),
+        VectorKind::Words => read_files(given, corpus, terminal).map(Some),
+    }
 }
 
-/// The vectors of a corpus's mentions, from the model's pieces or from files.
-pub(crate) fn open(
+/// Reads vector files for the mentions of a corpus.
+pub(crate) fn read_files(
     given: &[VectorInput],
-    (by_pieces, corpus): (bool, &Corpus),
-    masked_lm: Option<&Pretrained>,
+    corpus: &Corpus,
     terminal: &Terminal,
-) -> Result<Option<MentionVectors>, Failure> {
-    if let Some(pretrained) = masked_lm.filter(|_| by_pieces) {
-        return Ok(Some(MentionVectors::from_piece_embeddings(corpus, pretrained)?));
-    }
+) -> Result<MentionVectors, Failure> {
     let mut files = Vec::new();
     for one in given {
         let VectorInput::File(code, path) = one else { continue };
@@ -96,17 +94,17 @@ pub(crate) fn open(
             terminal.say(&format!("`{path}` has {n} again: the first vector counts"));
         }
     }
-    Ok(Some(vectors))
+    Ok(vectors)
 }
 
-/// What code-mixing had no vector for, in words.
-pub(crate) fn lacks(counts: &LexiconCounts) -> Vec<String> {
+/// Describes the words and mentions without a vector.
+pub(crate) fn describe_missing(counts: &LexiconCounts) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &counts.languages {
         if one.words_without_vector > 0 {
             lines.push(format!(
-                "{} of {} in mentions of {} have no vector; {} of {} have none at all: for them any \
-                 of the type is taken",
+                "{} of {} in mentions of {} have no vector; {} of {} have none at all and are \
+                 replaced by any mention of their type",
                 one.words_without_vector,
                 count(one.words, "word"),
                 one.language,

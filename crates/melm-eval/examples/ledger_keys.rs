@@ -10,7 +10,7 @@
 
 use std::path::Path;
 
-use melm::model::Pretrained;
+use melm::models::Pretrained;
 use melm::plan::{ModelSize, ModelSizes, Preset};
 use melm_eval::{Cell, CellKey, DataKey, Dataset, Error, Fingerprints, Grid, LedgerLine, Plans};
 use melm_text::{Corpus, ReadOptions, Source};

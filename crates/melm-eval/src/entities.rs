@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use melm::augment::Gold;
 use melm::random::Seed;
 use melm::stage::{Event, Run};
-use melm::tagger::Tagger;
+use melm::tagger::TaggerModel;
 use melm::training::Budget;
 use melm_nn::device::Device;
 use melm_text::{Corpus, mentions};
@@ -35,7 +35,7 @@ impl Entities {
     pub fn count(
         train: &Corpus,
         gold: &Corpus,
-        oracle: &Tagger,
+        oracle: &TaggerModel,
         device: &Device,
     ) -> Result<Self, Error> {
         let texts: Vec<Vec<&str>> = train
@@ -104,7 +104,8 @@ impl ExperimentRunner {
             let mut run = Run { seed: Seed(1), folder: None, observer: &mut observer };
             let gold = Gold { train: &train, dev: dev.as_ref() };
             let (encoder, stage) = (&self.models.tagger, &mut run.stage("oracle"));
-            let oracle = Tagger::train(encoder, gold.train, gold.dev, &settings, device, stage)?;
+            let oracle =
+                TaggerModel::train(encoder, gold.train, gold.dev, &settings, device, stage)?;
             for group in own.chunk_by(Cell::shares_gold_with) {
                 let mut shared = CellGroup::new(self, &group[0], device)?;
                 for cell in group {

@@ -8,7 +8,7 @@ use melm::files::sha256;
 use melm::plan::Plan;
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
-use melm::tagger::{Tagger, TaggerSettings, TrainedTagger};
+use melm::tagger::{TaggerModel, TaggerSettings, TrainedTagger};
 use melm::training::{Budget, CheckpointChoice, EvaluationInterval};
 use melm_nn::device::Device;
 use melm_text::Corpus;
@@ -105,7 +105,7 @@ impl<'a> CellGroup<'a> {
     ) -> Result<TrainedTagger, Error> {
         let (dev, stage) = (self.gold.dev.as_ref(), &mut run.stage("tagger"));
         let encoder = &self.runner.models.tagger;
-        Ok(Tagger::train(encoder, train, dev, settings, self.device, stage)?)
+        Ok(TaggerModel::train(encoder, train, dev, settings, self.device, stage)?)
     }
 
     /// Returns the settings of a tagger with this budget. A training whose budget is in updates has the same number of

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use melm::augment::Method;
 use melm::codemix::MentionVectors;
 use melm::files::{Fingerprint, write_shared};
-use melm::model::Pretrained;
+use melm::models::Pretrained;
 
 use crate::data::joined_training_sets;
 use crate::group::plan_name;

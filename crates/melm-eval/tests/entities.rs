@@ -3,11 +3,11 @@
 
 use std::path::Path;
 
-use melm::model::Pretrained;
+use melm::models::Pretrained;
 use melm::pieces::{Tokenizer, TokenizerFiles};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
-use melm::tagger::{Tagger, TaggerHead, TaggerSettings, TrainedTagger};
+use melm::tagger::{TaggerHead, TaggerModel, TaggerSettings, TrainedTagger};
 use melm::training::{
     CheckpointChoice, EvaluationInterval, FrozenPrefixes, ScheduleKind, TrainingSettings,
 };
@@ -70,7 +70,7 @@ fn train(dir: &Path, gold: &Corpus) -> TrainedTagger {
     let mut run = Run { seed: Seed(1), folder: None, observer: &mut listener };
     let stage = &mut run.stage("tagger");
     let pretrained = pretrained(&dir.join("model"));
-    Tagger::train(&pretrained, gold, Some(gold), &settings, &Device::cpu(2), stage).unwrap()
+    TaggerModel::train(&pretrained, gold, Some(gold), &settings, &Device::cpu(2), stage).unwrap()
 }
 
 #[test]

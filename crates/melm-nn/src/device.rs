@@ -5,6 +5,7 @@ use crate::cuda::{Cuda, Precision};
 use crate::error::Error;
 use crate::isa::Isa;
 use crate::pool::Pool;
+use std::fmt;
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,11 @@ impl Device {
     /// Returns the CPU with `n_threads` threads and the best instruction set it has.
     pub fn cpu(n_threads: usize) -> Self {
         Self::Cpu(Cpu::new(n_threads))
+    }
+
+    /// Returns the CPU with as many threads as there are cores.
+    pub fn all_cores() -> Self {
+        Self::cpu(std::thread::available_parallelism().map_or(1, usize::from))
     }
 
     /// Returns this device if it is the CPU, or else a new CPU device with as many threads as the GPU was opened with.
@@ -49,6 +55,26 @@ impl Device {
                 Precision::Bf16 => "CUDA, bf16",
                 Precision::F32 => "CUDA, f32",
             },
+        }
+    }
+}
+
+/// Writes the kind of device, its size and its arithmetic: `cpu, 2 threads, AVX-512`.
+impl fmt::Display for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cpu(cpu) => {
+                let n = cpu.n_threads();
+                let threads = if n == 1 { "thread" } else { "threads" };
+                write!(f, "cpu, {n} {threads}, {}", cpu.isa().name())
+            }
+            Self::Cuda(cuda) => {
+                let precision = match cuda.precision() {
+                    Precision::Bf16 => "bf16",
+                    Precision::F32 => "f32",
+                };
+                write!(f, "cuda:{}, {}, {precision}", cuda.index(), cuda.name())
+            }
         }
     }
 }

@@ -194,6 +194,15 @@ impl Corpus {
         Self::from_content(all)
     }
 
+    /// Returns a corpus with the types, scheme and languages of this one, and other sentences.
+    #[must_use]
+    pub fn with_sentences(&self, sentences: impl IntoIterator<Item = Sentence>) -> Self {
+        let mut all = Content::clone(&self.content);
+        all.sentences = sentences.into_iter().collect();
+        all.lines_after = Vec::new();
+        Self::from_content(all)
+    }
+
     /// Returns the corpus with its tags rewritten in `scheme`. IO merges mentions of one type that
     /// touch; every other scheme keeps all mentions.
     #[must_use]

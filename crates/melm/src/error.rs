@@ -93,6 +93,11 @@ pub enum Error {
         /// What the rules said.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// This program was built without the embedded model.
+    #[error(
+        "this program was built without the model `mini`; give a folder with `--model DIR`, or build with the feature `mini`"
+    )]
+    NoEmbeddedModel,
     /// What was given for a model can be neither a folder nor a name.
     #[error(
         "`{name}` is neither a folder nor the name of a model such as `xlm-roberta-base`; check the path"
@@ -217,6 +222,14 @@ pub enum Error {
         /// The file.
         name: String,
     },
+    /// Fine-tuning with a method that has none.
+    #[error(
+        "the method `{method}` fine-tunes no model; set the plan's `method` to `melm` or `melm-plain`"
+    )]
+    NothingToFinetune {
+        /// The method.
+        method: &'static str,
+    },
     /// No training sentence fits the model.
     #[error("no sentence of the training set fits the model; use one that reads longer sentences")]
     NothingToLearn,
@@ -245,6 +258,14 @@ pub enum Error {
         dir: PathBuf,
         /// What is in it.
         found: &'static str,
+    },
+    /// A result file was changed after the run wrote it.
+    #[error(
+        "`{path}` was changed since it was written; move it away to keep it, or pass `--force` to start anew"
+    )]
+    ResultChanged {
+        /// The file.
+        path: PathBuf,
     },
     /// Code-mixing with nothing to mix.
     #[error(

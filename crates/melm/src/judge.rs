@@ -8,7 +8,7 @@ use crate::Error;
 use crate::draft::{Disagreement, Draft, Verdict};
 use crate::rate::Rate;
 use crate::stage::Stage;
-use crate::tagger::{TagSet, Tagger};
+use crate::tagger::{TagSet, TaggerModel};
 
 /// The condition that a draft has to meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,14 +37,14 @@ const CHUNK: usize = 256;
 
 /// A tagger that decides which drafts are kept.
 pub struct Judge<'a> {
-    tagger: &'a Tagger,
+    tagger: &'a TaggerModel,
     settings: FilterSettings,
     types: &'a EntityTypes,
 }
 
 impl<'a> Judge<'a> {
     /// A judge for drafts whose tags have these entity types.
-    pub fn new(tagger: &'a Tagger, settings: FilterSettings, types: &'a EntityTypes) -> Self {
+    pub fn new(tagger: &'a TaggerModel, settings: FilterSettings, types: &'a EntityTypes) -> Self {
         Self { tagger, settings, types }
     }
 

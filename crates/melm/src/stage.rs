@@ -41,6 +41,9 @@ pub enum Control {
 /// Receives the name of a stage and an event, and controls how the stage goes on.
 pub type Observer<'a> = &'a mut dyn FnMut(&'static str, Event<'_>) -> Control;
 
+/// An observer that a caller hands over.
+pub type OwnedObserver = Box<dyn FnMut(&'static str, Event<'_>) -> Control + Send>;
+
 /// An observer that ignores every event and never stops a stage.
 pub fn ignore_events(_stage: &'static str, _event: Event<'_>) -> Control {
     Control::Continue

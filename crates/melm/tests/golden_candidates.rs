@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use melm::entity_lm::{EntityLm, MarkerSettings};
 use melm::markers::RowStart;
-use melm::model::{Embedded, Pretrained};
+use melm::models::{EmbeddedFiles, Pretrained};
 use melm::plan::{ModelSize, ModelSizes, Preset};
 use melm_nn::device::Device;
 use melm_nn::mlm::{MaskedBatch, MaskedLmTape, Predictions};
@@ -80,7 +80,7 @@ fn five_best_pieces_of_a_tiny_model_equal_those_of_transformers() {
 
 #[test]
 fn five_best_pieces_of_mini_equal_those_of_transformers() {
-    let files = Embedded {
+    let files = EmbeddedFiles {
         config: melm_mini::CONFIG,
         tokenizer: melm_mini::TOKENIZER,
         tokenizer_config: melm_mini::TOKENIZER_CONFIG,

@@ -7,7 +7,7 @@ use clap::Args as Group;
 use melm_text::is_language_code;
 
 use super::plan::Layers;
-use super::{Reading, plan};
+use super::Reading;
 
 /// A file, perhaps with its language.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,7 +82,7 @@ pub(crate) struct Codemix {
     #[arg(long, value_name = "R", default_value = "1")]
     pub(crate) rounds: std::num::NonZeroU32,
     /// Masked language model for `--vectors pieces`: a folder, a name on the hub, or mini
-    #[arg(long, value_name = "DIR|NAME", default_value = plan::MINI)]
+    #[arg(long, value_name = "DIR|NAME", default_value = melm::models::MINI)]
     pub(crate) model: String,
     #[command(flatten)]
     pub(crate) layers: Layers,

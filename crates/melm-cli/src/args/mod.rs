@@ -10,7 +10,7 @@ mod tagger;
 pub(crate) use augment::Augment;
 pub(crate) use experiment::{Comparing, Reproduce, Subject, Try};
 pub(crate) use languages::{Codemix, Input, VectorInput};
-pub(crate) use plan::{DeviceChoice, Layers, MINI, Machine, Planning};
+pub(crate) use plan::{DeviceChoice, Layers, Machine, Planning};
 pub(crate) use stages::{Filter, Finetune, Generate};
 pub(crate) use tagger::{Config, Learning, Tag, Train};
 

@@ -6,9 +6,6 @@ use std::str::FromStr;
 use clap::Args as Group;
 use melm::plan::Preset;
 
-/// The name of the embedded model.
-pub(crate) const MINI: &str = "mini";
-
 /// Settings: preset < file < `--set` < the other options.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Settings")]

@@ -1,34 +1,34 @@
-//! `melm codemix`: mentions from other languages, in one's own sentences.
+//! `melm codemix`: replaces mentions by mentions of other languages.
 
 use std::io::Write as _;
 use std::ops::ControlFlow;
 
 use melm::augment::DraftSummary;
-use melm::codemix::{Codemix as Mixer, DonorChoice};
+use melm::codemix::{Codemix as Mixer, DonorChoice, MentionVectors};
 use melm::draft::{Novelty, Verdict, to_lines};
 use melm::free_generation::RejectedCounts;
+use melm::plan::PlanBuilder;
 use melm::random::Seed;
 use melm_text::{Corpus, Sentence};
-use toml::Value;
 
 use crate::args::Codemix;
 use crate::commands::augment::report;
 use crate::failure::Failure;
-use crate::labelled::Labelled;
-use crate::models;
+use crate::labelled;
+use crate::machine;
 use crate::output::{self, Output};
 use crate::progress::Progress;
-use crate::settings::{self, Flag};
+use crate::settings;
 use crate::terminal::Terminal;
 use crate::vectors;
 
 pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure> {
     let choice = if command.random { DonorChoice::Random } else { DonorChoice::Similar };
     let method = if command.random { "codemix-random" } else { "codemix-ess" };
-    let mut flags: Vec<_> = vectors::flag(&command.vectors)?.into_iter().collect();
-    let value = Value::String(method.into());
-    flags.push(Flag { option: format!("--method {method}"), key: "method", value });
-    let plan = settings::plan_of_layers(&command.layers, &flags)?;
+    let mut builder = settings::add_layers(PlanBuilder::default(), &command.layers)?;
+    builder = vectors::set_kind(builder, &command.vectors)?;
+    builder = builder.set_value(&format!("--method {method}"), "method", method);
+    let plan = settings::plan_without_models(&builder)?;
 
     let (out, force) = (&command.output.out, command.output.force);
     let beside = || (!output::is_final(out)).then(|| output::beside(out, ".jsonl"));
@@ -36,14 +36,15 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
     let drafts = drafts.map(|path| Output::create(&path, force)).transpose()?;
     let mut out = Output::create(out, force)?;
 
-    let train = Labelled::read(&command.files, &command.reading, terminal)?;
-    let masked_lm = plan.needs_masked_lm().then(|| models::open(&command.model, terminal));
-    let masked_lm = masked_lm.transpose()?;
-    let corpus = train.corpus();
-    let read = vectors::read(&command.vectors, (&plan, corpus), masked_lm.as_ref(), terminal)?;
+    let corpus = &labelled::read(&command.files, &command.reading, terminal)?;
+    let mut read = vectors::read(&command.vectors, &plan, corpus, terminal)?;
+    if plan.needs_masked_lm() {
+        let model = machine::models(terminal).open(&command.model)?;
+        read = Some(MentionVectors::from_piece_embeddings(corpus, &model)?);
+    }
     let mut mixer = Mixer::new(corpus, choice, read.as_ref(), plan.codemix)?;
-    terminal.say(&format!("mixing {} by {method}", train.described()));
-    for line in vectors::lacks(mixer.counts()) {
+    terminal.say(&format!("mixing {} by {method}", labelled::describe(corpus)));
+    for line in vectors::describe_missing(mixer.counts()) {
         terminal.say(&line);
     }
     let key = Seed(plan.seed).stream("codemix");

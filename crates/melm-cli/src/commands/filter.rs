@@ -1,4 +1,4 @@
-//! `melm filter`: drafts, judged by a trained tagger.
+//! `melm filter`: judges drafts with a trained tagger.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -10,23 +10,23 @@ use melm::judge::{FilterMode, FilterSettings, Judge};
 use melm::random::Seed;
 use melm::rate::Rate;
 use melm::stage::{Event, Run};
-use melm::tagger::Tagger;
-use melm_text::Encoding;
+use melm::tagger::TaggerModel;
+use melm_text::{Corpus, Encoding};
 
 use crate::args::Filter;
 use crate::commands::augment::report;
 use crate::failure::Failure;
 use crate::input;
-use crate::labelled::Labelled;
-use crate::listener::Listener;
-use crate::models;
+use crate::labelled;
+use crate::machine;
+use crate::observer::ProgressObserver;
 use crate::output::Output;
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
     if command.threshold.is_some() && command.mode != FilterMode::Probability {
         return Err(Failure::Usage {
-            message: "a threshold says nothing in the mode agreement".into(),
+            message: "the mode agreement has no threshold".into(),
             hint: "pass `--mode probability` with it",
         });
     }
@@ -34,48 +34,47 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let out = Output::create(&command.output.out, force)?;
     let augmented = command.augmented.as_deref().map(|path| Output::create(path, force));
     let augmented = augmented.transpose()?;
-    let train = Labelled::read(&command.files, &command.reading, terminal)?;
-    if augmented.is_some() && train.parts.len() > 1 {
+    let corpus = &labelled::read(&command.files, &command.reading, terminal)?;
+    if augmented.is_some() && corpus.languages().len() > 1 {
         return Err(Failure::Usage {
-            message: "`--augmented` writes one file, and there are several".into(),
-            hint: "leave it out: the verdicts stand in OUT; `melm augment` writes a file a language",
+            message: "`--augmented` writes one file, but there are several".into(),
+            hint: "leave it out: OUT has the verdicts; `melm augment` writes one file for each language",
         });
     }
-    let corpus = train.corpus();
     let text = input::open_as(&command.drafts, Encoding::Utf8)?;
     let mut drafts = read_lines(Path::new(text.name()), text.text(), corpus)?;
-    let tagger = Tagger::open(&command.tagger)?;
-    let (device, machine) = models::device(&command.machine)?;
+    let tagger = TaggerModel::open(&command.tagger)?;
+    let (device, machine) = machine::device(&command.machine)?;
     terminal.say(&format!(
         "judging {} of {} with {}; {machine}",
         count(drafts.len(), "draft"),
-        train.described(),
+        labelled::describe(corpus),
         command.tagger.display()
     ));
     let threshold = command.threshold.unwrap_or(Rate::constant(0.5));
     let settings = FilterSettings { mode: command.mode, threshold };
     let judge = Judge::new(&tagger, settings, corpus.types());
-    let mut listener = Listener::new(u64::MAX, terminal);
-    let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
-    // Judging draws nothing and keeps nothing on disk before it is done.
-    let mut run = Run { seed: Seed(0), folder: None, observer: &mut hear };
+    let mut observer = ProgressObserver::new(u64::MAX, terminal);
+    let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
+    // Judging draws no random numbers, and nothing is saved before it is done.
+    let mut run = Run { seed: Seed(0), folder: None, observer: &mut on_event };
     let stage = &mut run.stage("filter");
     judge_again(&mut drafts, &judge, corpus, &device, stage)?;
-    drop(listener);
+    drop(observer);
     write(out, &to_lines(&drafts, corpus))?;
     if let Some(augmented) = augmented {
-        write(augmented, &with_kept(&train, &drafts)?)?;
+        write(augmented, &with_kept(corpus, &drafts)?)?;
     }
     report::say_summary(&DraftSummary::new(&drafts, &RejectedCounts::default(), corpus), terminal);
     Ok(())
 }
 
-/// The file that the drafts were made of, and the kept ones behind it.
-fn with_kept(train: &Labelled, drafts: &[Draft]) -> Result<String, Failure> {
+/// The file that the drafts were made from, followed by the kept drafts.
+fn with_kept(train: &Corpus, drafts: &[Draft]) -> Result<String, Failure> {
     let kept = drafts.iter().filter(|draft| draft.verdict.is_kept());
     let kept: Vec<_> = kept.map(|draft| draft.sentence.clone()).collect();
-    let texts = train.extended(&kept, true)?;
-    Ok(texts.into_iter().map(|(_, text)| text).collect())
+    let texts = train.append_sentences(&kept, true)?;
+    Ok(texts.into_iter().map(|text| text.text).collect())
 }
 
 fn write(mut out: Output, text: &str) -> Result<(), Failure> {

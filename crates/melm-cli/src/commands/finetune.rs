@@ -1,23 +1,21 @@
 //! `melm finetune`: a masked entity language model from labelled sentences.
 
-use melm::augment::tune;
 use melm::markers::MarkerStart;
+use melm::training_job::TrainedKind;
 
 use crate::args::Finetune;
 use crate::failure::Failure;
 use crate::terminal::{Terminal, count};
-use crate::training::{Kind, Learned, Training};
+use crate::training;
 
 pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure> {
-    let training = Training::new(Kind::MaskedLm, &command.learning, terminal)?;
-    let (plan, gold) = (&training.plan, training.gold());
-    let method = plan.method;
-    let nothing = || Failure::Usage {
-        message: format!("the method `{}` fine-tunes nothing", method.name()),
-        hint: "set the plan's `method` to `melm` or `melm-plain`, or use `melm augment`",
-    };
+    let (job, machine) = training::prepare(TrainedKind::MaskedLm, &command.learning, terminal)?;
+    let method = job.plan().method;
     if !method.finetunes() {
-        return Err(nothing());
+        return Err(Failure::Usage {
+            message: format!("the method `{}` fine-tunes nothing", method.name()),
+            hint: "set the plan's `method` to `melm` or `melm-plain`, or use `melm augment`",
+        });
     }
     if method.mixes() {
         return Err(Failure::Usage {
@@ -25,19 +23,11 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
             hint: "use `melm augment`, with `--keep-model` for the fine-tuned model",
         });
     }
-    training.run(terminal, |run, dir| {
-        let tuned = tune(gold, plan, &training.pretrained, &training.device, run)?;
-        tuned.lm.save(dir)?;
-        let mut lines: Vec<_> = starts(&tuned.markers).into_iter().collect();
-        let (n_windowed, n_left_out) = (tuned.linearized.n_windowed, tuned.linearized.n_left_out);
-        lines.extend(cuts((n_windowed, n_left_out), 0));
-        let counts = vec![("windowed_sentences", n_windowed), ("left_out_mentions", n_left_out)];
-        Ok(Learned { fitted: tuned.outcome.ok_or_else(nothing)?, lines, counts })
-    })
+    training::run(TrainedKind::MaskedLm, &job, &machine, &command.learning, terminal)
 }
 
-/// Where the rows of markers started, in words.
-pub(crate) fn starts(markers: &[MarkerStart]) -> Option<String> {
+/// Describes how the rows of the markers were initialised.
+pub(crate) fn describe_markers(markers: &[MarkerStart]) -> Option<String> {
     let mut starts: Vec<String> = Vec::new();
     for start in markers {
         let tag = start.marker.trim_matches(['<', '>']);
@@ -53,16 +43,17 @@ pub(crate) fn starts(markers: &[MarkerStart]) -> Option<String> {
     (!starts.is_empty()).then(|| format!("markers start: {}", starts.join(", ")))
 }
 
-/// What did not fit the masked language model, in words.
-pub(crate) fn cuts(
-    (n_windowed, n_left_out): (usize, usize),
+/// Describes what the masked language model could not read as a whole or could not mask.
+pub(crate) fn describe_left_out(
+    n_windowed: usize,
+    n_left_out: usize,
     n_unmaskable: usize,
 ) -> impl Iterator<Item = String> {
     let lines = [
-        (n_windowed, "sentence", "read in overlapping windows: longer than the model"),
+        (n_windowed, "sentence", "longer than the model: read in overlapping windows"),
         (n_left_out, "mention", "too long for the model: left as they are"),
         (n_unmaskable, "entity token", "unknown to the model: left as they are"),
     ];
-    let said = lines.into_iter().filter(|(n, ..)| *n > 0);
-    said.map(|(n, noun, what)| format!("{} {what}", count(n, noun)))
+    let lines = lines.into_iter().filter(|(n, ..)| *n > 0);
+    lines.map(|(n, noun, what)| format!("{} {what}", count(n, noun)))
 }

@@ -1,4 +1,4 @@
-//! `melm generate`: drafts from a fine-tuned model, which nobody has judged.
+//! `melm generate`: drafts from a fine-tuned model, not judged.
 
 use std::io::Write as _;
 
@@ -6,24 +6,23 @@ use melm::augment::{DraftSummary, Melm, generate};
 use melm::draft::to_lines;
 use melm::entity_lm::EntityLm;
 use melm::free_generation::RejectedCounts;
-use melm::model::Pretrained;
+use melm::models::Pretrained;
 use melm::random::Seed;
 use melm::stage::{Event, Run};
 
 use crate::args::Generate;
 use crate::commands::augment::report;
-use crate::commands::finetune::cuts;
+use crate::commands::finetune::describe_left_out;
 use crate::failure::Failure;
-use crate::labelled::Labelled;
-use crate::listener::Listener;
-use crate::models;
+use crate::labelled;
+use crate::machine;
+use crate::observer::ProgressObserver;
 use crate::output::Output;
-use crate::settings::{self, Flag};
+use crate::settings;
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure> {
-    let rounds = command.rounds.map(Flag::rounds);
-    let plan = settings::plan_of_model(&command.model, &command.layers, rounds.as_slice())?;
+    let plan = settings::plan_of_model(&command.model, &command.layers, command.rounds)?;
     if !plan.method.has_masked_lm() {
         return Err(Failure::Usage {
             message: format!("the method `{}` makes drafts without a model", plan.method.name()),
@@ -31,28 +30,28 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
         });
     }
     let mut out = Output::create(&command.output.out, command.output.force)?;
-    let train = Labelled::read(&command.files, &command.reading, terminal)?;
-    let corpus = train.corpus();
+    let corpus = &labelled::read(&command.files, &command.reading, terminal)?;
     let pretrained = Pretrained::open(&command.model)?;
     let lm = EntityLm::open(&pretrained, corpus, plan.marker_settings().linearize)?;
-    let (device, machine) = models::device(&command.machine)?;
+    let (device, machine) = machine::device(&command.machine)?;
     let n_rounds = count(plan.generate.rounds.get() as usize, "round");
-    let described = train.described();
+    let described = labelled::describe(corpus);
     terminal.say(&format!(
         "making drafts of {described} with {}: {n_rounds}; {machine}",
         pretrained.name()
     ));
     let mut melm = Melm::new(lm, corpus, &plan, &device)?;
     let linearized = melm.linearized();
-    for line in cuts((linearized.n_windowed, linearized.n_left_out), melm.n_unmaskable()) {
+    let (n_windowed, n_left_out) = (linearized.n_windowed, linearized.n_left_out);
+    for line in describe_left_out(n_windowed, n_left_out, melm.n_unmaskable()) {
         terminal.say(&line);
     }
-    let mut listener = Listener::new(u64::MAX, terminal);
-    let mut hear = |stage: &'static str, event: Event<'_>| listener.hear(stage, event);
-    // Generating keeps nothing on disk before it is done.
-    let mut run = Run { seed: Seed(plan.seed), folder: None, observer: &mut hear };
+    let mut observer = ProgressObserver::new(u64::MAX, terminal);
+    let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
+    // Nothing is saved before all drafts are made.
+    let mut run = Run { seed: Seed(plan.seed), folder: None, observer: &mut on_event };
     let drafts = generate(&mut melm, corpus, &plan, &mut run)?;
-    drop(listener);
+    drop(observer);
     let name = out.name().to_owned();
     out.write_all(to_lines(&drafts, corpus).as_bytes())
         .map_err(|error| Output::failed(&name, error))?;

@@ -1,9 +1,9 @@
-//! `melm tag`: a file with the tags of a tagger.
+//! `melm tag`: writes a file with predicted tags.
 
 use std::io::Write as _;
 
-use melm::tagger::{TaggedSentence, Tagger, Truncation};
-use melm_nn::device::Device;
+use melm::Tagger;
+use melm::tagger::{TaggedSentence, Truncation};
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
 use melm_text::{
@@ -11,10 +11,10 @@ use melm_text::{
 };
 
 use crate::args::Tag;
-use crate::commands::train::cuts;
+use crate::commands::train::describe_truncation;
 use crate::failure::Failure;
 use crate::input;
-use crate::models;
+use crate::machine;
 use crate::output::{Output, require_free};
 use crate::progress::Progress;
 use crate::terminal::{Terminal, count};
@@ -29,10 +29,10 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
     let added = add_missing_tags(&given, &options);
     let source = added.as_ref().unwrap_or(&given);
     let survey = Survey::read(source, &options, |_, _, _| {})?;
-    // Its tags are replaced, so it does not matter whether they are valid.
+    // The tags are replaced, so they do not have to be valid.
     survey.require_sound(source, true)?;
-    let tagger = Tagger::open(&command.model)?;
-    let (device, machine) = models::device(&command.machine)?;
+    let (device, machine) = machine::device(&command.machine)?;
+    let tagger = Tagger::open(&command.model)?.with_device(device);
     let place = match (&added, survey.format()) {
         (None, Format::Conll) => "replacing its tags",
         (None, Format::Jsonl) => "replacing its tags by name",
@@ -47,9 +47,9 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
     let out = Output::create(&command.output.out, command.output.force)?;
     let mut progress = Progress::new("tagging", source.text().len(), terminal);
     let job = Job { command, source, survey: &survey, tagger: &tagger };
-    let said = job.run(&device, out, &mut progress)?;
+    let truncation = job.run(out, &mut progress)?;
     drop(progress);
-    for line in cuts(said) {
+    for line in describe_truncation(truncation) {
         terminal.say(&line);
     }
     Ok(())
@@ -63,12 +63,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn run(
-        &self,
-        device: &Device,
-        mut out: Output,
-        progress: &mut Progress,
-    ) -> Result<Truncation, Failure> {
+    fn run(&self, mut out: Output, progress: &mut Progress) -> Result<Truncation, Failure> {
         let name = out.name().to_owned();
         let failed = |error| Output::failed(&name, error);
         let mut reader = Reader::with_structure(self.source, &self.survey.structure);
@@ -81,13 +76,10 @@ impl Job<'_> {
                 break;
             }
             let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
-            let mut tagged: Vec<Option<TaggedSentence>> = vec![None; records.len()];
-            let cuts = self.tagger.tag_each(device, &sentences, &mut |at, found| {
-                tagged[at] = Some(found);
-            })?;
-            all.n_windowed += cuts.n_windowed;
-            all.n_cut_tokens += cuts.n_cut_tokens;
-            for (record, tagged) in records.iter().zip(tagged.iter().flatten()) {
+            let (tagged, truncation) = self.tagger.tag_tokens(&sentences)?;
+            all.n_windowed += truncation.n_windowed;
+            all.n_cut_tokens += truncation.n_cut_tokens;
+            for (record, tagged) in records.iter().zip(&tagged) {
                 let bytes = self.sentence(record, tagged, &mut writer);
                 bytes.and_then(|bytes| out.write_all(&bytes)).map_err(failed)?;
             }
@@ -100,7 +92,7 @@ impl Job<'_> {
     }
 
     fn writer(&self, reader: &Reader<'_>) -> Writer<Vec<u8>> {
-        let scheme = Some(self.tagger.tags().scheme());
+        let scheme = Some(self.tagger.model().tags().scheme());
         match reader {
             Reader::Conll(_) => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
             Reader::Jsonl(reader) => {
@@ -109,14 +101,14 @@ impl Job<'_> {
         }
     }
 
-    /// A sentence as it is written: its own text with other tags.
+    /// The text of a sentence with the predicted tags.
     fn sentence(
         &self,
         record: &Record<'_>,
         tagged: &TaggedSentence,
         writer: &mut Writer<Vec<u8>>,
     ) -> std::io::Result<Vec<u8>> {
-        let set = self.tagger.tags();
+        let set = self.tagger.model().tags();
         writer.write(record, &tagged.tags, set.types())?;
         let bytes = std::mem::take(writer.out());
         if !self.command.probabilities {
@@ -133,9 +125,9 @@ impl Job<'_> {
 
 /// Adds a last column to the last rows of a sentence, or a last key to its object.
 fn with_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) -> Vec<u8> {
-    let text = String::from_utf8(bytes).expect("what was read as text is written as text");
+    let text = String::from_utf8(bytes).expect("the writer writes UTF-8");
     let Some(layout) = survey.layout() else {
-        // One brace only: the last value may end with braces of its own.
+        // Strip one brace only: the last value may end with braces of its own.
         let open = text.trim_end().strip_suffix('}').unwrap_or_default();
         let list = probabilities.join(",");
         return format!("{open},\"ner_probabilities\":[{list}]}}\n").into_bytes();
@@ -149,7 +141,7 @@ fn with_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey)
     before.chain(rows).chain(["\n".to_owned()]).collect::<String>().into_bytes()
 }
 
-/// The next sentences.
+/// Reads the next sentences, at most [`CHUNK`].
 fn read<'t>(reader: &mut Reader<'t>, types: &mut EntityTypes) -> Vec<Record<'t>> {
     let mut records = Vec::new();
     let mut record = Record::default();

@@ -1,12 +1,14 @@
 //! `melm trial`: finds out whether augmentation helps on the user's own data.
 
+use std::path::Path;
+
 use melm_eval::{Ledger, System, Trial, TrialResult};
 use serde_json::{Map, json};
 
 use crate::args::Try;
 use crate::commands::reproduce::Experiment;
-use crate::data::Data;
 use crate::failure::Failure;
+use crate::labelled;
 use crate::output;
 use crate::terminal::{Terminal, count};
 
@@ -22,15 +24,15 @@ pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
     }
     let (n_folds, updates) = (usize::from(command.folds), command.updates);
     let trial = Trial::new(n_folds, command.seeds, updates, &command.methods)?;
-    let train = Data::read(&command.file, &command.reading, terminal)?;
-    let dev = command.dev.as_deref().map(|path| Data::read(path, &command.reading, terminal));
-    let dev = dev.transpose()?;
-    let (grid, folds) = trial.prepare(train.corpus(), dev.as_ref().map(Data::corpus))?;
+    let read = |path: &Path| labelled::read_file(path, &command.reading, terminal);
+    let train = read(&command.file)?;
+    let dev = command.dev.as_deref().map(read).transpose()?;
+    let (grid, folds) = trial.prepare(&train, dev.as_ref())?;
     let cells = grid.cells();
     let experiment = Experiment::open(&command.comparing, grid, folds, terminal)?;
     terminal.say(&format!(
         "trying {} in {n_folds} folds, {}, {} each: {}",
-        train.described(),
+        labelled::describe(&train),
         count(trial.n_seeds(), "seed"),
         trial.budget(),
         experiment.describe(&cells),

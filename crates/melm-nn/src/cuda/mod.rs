@@ -86,6 +86,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// An open GPU, with the kernels compiled for it and a workspace that all passes reuse.
 pub struct Cuda {
     gpu: Arc<dyn Gpu>,
+    index: u32,
     precision: Precision,
     n_threads: Option<NonZeroUsize>,
     is_checked: bool,
@@ -128,6 +129,7 @@ impl Cuda {
         };
         Self {
             gpu,
+            index: settings.index,
             precision: settings.precision,
             n_threads: settings.n_threads,
             is_checked: settings.is_checked,
@@ -140,6 +142,11 @@ impl Cuda {
     pub(crate) fn n_threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         self.n_threads.map_or_else(all, usize::from)
+    }
+
+    /// The index of the GPU among those that the driver lists.
+    pub fn index(&self) -> u32 {
+        self.index
     }
 
     /// The name of the GPU.

@@ -13,10 +13,10 @@ use crate::draft::{Draft, Novelty, Verdict};
 use crate::free_generation::RejectedCounts;
 use crate::generate::WithoutMentions;
 use crate::judge::Judge;
-use crate::model::Pretrained;
+use crate::models::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Run, Stage};
-use crate::tagger::{Tagger, TrainedTagger, Truncation};
+use crate::tagger::{TaggerModel, TrainedTagger, Truncation};
 use crate::training::TrainingOutcome;
 
 /// The labelled sentences of a run. A test set is never part of it.
@@ -40,7 +40,7 @@ pub struct Backbones<'a> {
     /// Word vectors, for methods that compare mentions by them.
     pub vectors: Option<&'a MentionVectors>,
     /// A judge that was trained on the same gold before. Without it a judge is trained.
-    pub judge: Option<&'a Tagger>,
+    pub judge: Option<&'a TaggerModel>,
 }
 
 impl<'a> Backbones<'a> {
@@ -129,7 +129,7 @@ fn train_judge(
     }
     let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
     let stage = &mut run.stage_as("judge", "tagger");
-    Tagger::train(pretrained, gold.train, gold.dev, &plan.tagger, device, stage).map(Some)
+    TaggerModel::train(pretrained, gold.train, gold.dev, &plan.tagger, device, stage).map(Some)
 }
 
 /// The drafts of one round in the order of their sources. They include copies of the sentences without a mention if the
@@ -160,7 +160,7 @@ fn make_round(
 /// Judges the new drafts; keeps all of them if the plan has no filter.
 fn judge_drafts(
     drafts: &mut [Draft],
-    tagger: Option<&Tagger>,
+    tagger: Option<&TaggerModel>,
     train: &Corpus,
     plan: &Plan,
     device: &Device,

@@ -17,7 +17,7 @@ use crate::free_generation::{FreeGeneration, RejectedCounts};
 use crate::generate::{Drafter, Progress};
 use crate::linearize::LinearizedCorpus;
 use crate::markers::MarkerStart;
-use crate::model::Pretrained;
+use crate::models::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Control, Event, Run, Stage};
 use crate::training::TrainingOutcome;

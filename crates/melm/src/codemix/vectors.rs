@@ -14,7 +14,7 @@ use melm_text::{Corpus, Error as TextError, WordVectors};
 
 use crate::Error;
 use crate::files::Fingerprint;
-use crate::model::Pretrained;
+use crate::models::Pretrained;
 
 /// The first bytes of a gzip file.
 const GZIP: [u8; 2] = [0x1f, 0x8b];

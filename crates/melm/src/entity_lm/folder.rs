@@ -8,7 +8,7 @@ use melm_text::Corpus;
 use super::EntityLm;
 use crate::Error;
 use crate::markers::Markers;
-use crate::model::Pretrained;
+use crate::models::Pretrained;
 
 impl EntityLm {
     /// Writes a model folder that Python's `AutoModelForMaskedLM` can open.

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::linearize::{LinearizedCorpus, linearize};
 use crate::markers::{MarkerStart, Markers};
 use crate::mask::Masker;
-use crate::model::Pretrained;
+use crate::models::Pretrained;
 use crate::pieces::{PieceKinds, Tokenizer};
 use crate::stage::Stage;
 use crate::training::{self, TrainingOutcome};

@@ -3,9 +3,11 @@
 //! A preset is a complete plan. A file, `--set` and flags change single keys of its table. The table is then converted to
 //! a [`Plan`] and checked. A run saves its complete plan, so that it can be repeated.
 
+mod builder;
 mod presets;
 mod table;
 
+pub use builder::PlanBuilder;
 pub use presets::{ModelSize, ModelSizes, Preset};
 pub use table::PlanTable;
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Tagger;
+use super::TaggerModel;
 use crate::Error;
 use crate::windows::windows;
 
@@ -31,7 +31,7 @@ pub struct Truncation {
     pub n_left_out: usize,
 }
 
-impl Tagger {
+impl TaggerModel {
     /// Cuts a sentence into windows, only before tokens for which `may_cut` returns true, and counts in `truncation` what
     /// did not fit. Returns no window if the sentence has to be left out.
     pub(super) fn windows(

@@ -8,7 +8,7 @@ use melm_text::Scheme;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{TagSet, Tagger};
+use super::{TagSet, TaggerModel};
 use crate::Error;
 use crate::files::write_whole;
 use crate::pieces::Tokenizer;
@@ -22,7 +22,7 @@ struct Extra {
     constrained: bool,
 }
 
-impl Tagger {
+impl TaggerModel {
     /// Writes a folder that [`Self::open`] and Python's `AutoModelForTokenClassification` can open. Python ignores the CRF.
     pub fn save(&self, dir: &Path) -> Result<(), Error> {
         self.model.save(dir, &self.tags.names())?;

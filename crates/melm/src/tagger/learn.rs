@@ -9,13 +9,13 @@ use melm_text::{Corpus, Tag};
 
 use super::encode::WindowInput;
 use super::score::EvaluationSet;
-use super::{Tagger, Truncation};
+use super::{TaggerModel, Truncation};
 use crate::Error;
 use crate::training::{Evaluation, Learner, LearnerBatch, Metric};
 
 /// A tagger and the examples it learns from.
 pub(super) struct TrainingSet {
-    tagger: Tagger,
+    tagger: TaggerModel,
     examples: Vec<Example>,
     truncation: Truncation,
     dev: Option<EvaluationSet>,
@@ -30,7 +30,11 @@ struct Example {
 }
 
 impl TrainingSet {
-    pub(super) fn new(tagger: Tagger, train: &Corpus, dev: Option<&Corpus>) -> Result<Self, Error> {
+    pub(super) fn new(
+        tagger: TaggerModel,
+        train: &Corpus,
+        dev: Option<&Corpus>,
+    ) -> Result<Self, Error> {
         let mut truncation = Truncation::default();
         let mut examples = Vec::new();
         for (at, sentence) in train.sentences().iter().enumerate() {
@@ -54,7 +58,7 @@ impl TrainingSet {
         self.truncation
     }
 
-    pub(super) fn into_tagger(self) -> Tagger {
+    pub(super) fn into_tagger(self) -> TaggerModel {
         self.tagger
     }
 }

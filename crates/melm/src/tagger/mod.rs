@@ -5,6 +5,7 @@
 
 mod encode;
 mod folder;
+mod front;
 mod learn;
 mod predict;
 mod score;
@@ -12,6 +13,7 @@ mod settings;
 mod tags;
 
 pub use encode::Truncation;
+pub use front::{Tagger, TaggerTrainer};
 pub use predict::TaggedSentence;
 pub use score::TaggerScores;
 pub use settings::{TaggerHead, TaggerSettings};
@@ -22,14 +24,14 @@ use melm_nn::tagger as nn;
 use melm_text::Corpus;
 
 use crate::Error;
-use crate::model::Pretrained;
+use crate::models::Pretrained;
 use crate::pieces::Tokenizer;
 use crate::stage::Stage;
 use crate::training::{self, TrainingOutcome};
 use learn::TrainingSet;
 
 /// A model that tags sentences.
-pub struct Tagger {
+pub struct TaggerModel {
     model: nn::Tagger,
     tokenizer: Tokenizer,
     tags: TagSet,
@@ -39,14 +41,14 @@ pub struct Tagger {
 /// A trained tagger and the record of its training.
 pub struct TrainedTagger {
     /// The tagger with the parameters that were kept.
-    pub tagger: Tagger,
+    pub tagger: TaggerModel,
     /// The epochs, and which of them was kept.
     pub outcome: TrainingOutcome,
     /// The training sentences and tokens that were too long for the model.
     pub truncation: Truncation,
 }
 
-impl Tagger {
+impl TaggerModel {
     /// Creates an untrained tagger for the tags of a corpus. Its head is drawn from `seed`.
     pub fn new(
         pretrained: &Pretrained,

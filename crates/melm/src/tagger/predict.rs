@@ -5,14 +5,14 @@ use melm_nn::tagger::{TaggedBatch, TaggerTape, Tagging};
 use melm_text::Tag;
 
 use super::encode::WindowInput;
-use super::{Tagger, Truncation};
+use super::{TaggerModel, Truncation};
 use crate::Error;
 use crate::training::MAX_BATCH_PIECES;
 
 /// The tags of one sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaggedSentence {
-    /// The most probable sequence, in the entity types of [`Tagger::tags`].
+    /// The most probable sequence, in the entity types of [`TaggerModel::tags`].
     pub tags: Vec<Tag>,
     /// The natural logarithm of the probability of `tags`.
     pub log_probability: f64,
@@ -34,7 +34,7 @@ impl TaggedSentence {
 /// Called with the index of a sentence and its emissions.
 type OnEmissions<'a> = &'a mut dyn FnMut(usize, &[f32], &mut TaggerTape) -> Result<(), Error>;
 
-impl Tagger {
+impl TaggerModel {
     /// Tags sentences given as tokens. Calls `on_tagged` once for each sentence with its index and its tags, in any order.
     /// Returns the number of sentences and tokens that were too long.
     ///

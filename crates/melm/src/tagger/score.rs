@@ -4,7 +4,7 @@ use melm_nn::device::Device;
 use melm_text::score::Reading;
 use melm_text::{Corpus, EntityTypes, Scores, Tag};
 
-use super::{Tagger, Truncation};
+use super::{TaggerModel, Truncation};
 use crate::Error;
 
 /// The scores of a tagger on a corpus.
@@ -17,7 +17,7 @@ pub struct TaggerScores {
     pub truncation: Truncation,
 }
 
-impl Tagger {
+impl TaggerModel {
     /// Tags a corpus and scores the result against its tags.
     pub fn score(&self, device: &Device, corpus: &Corpus) -> Result<TaggerScores, Error> {
         EvaluationSet::new(corpus, self.tags().types()).score(self, device)
@@ -47,7 +47,11 @@ impl EvaluationSet {
         }
     }
 
-    pub(super) fn score(&self, tagger: &Tagger, device: &Device) -> Result<TaggerScores, Error> {
+    pub(super) fn score(
+        &self,
+        tagger: &TaggerModel,
+        device: &Device,
+    ) -> Result<TaggerScores, Error> {
         let mut scores = Scores::new(Reading::Lenient, self.types.clone());
         let truncation = tagger.tag_each(device, &self.sentences, &mut |at, tagged| {
             scores.add(&self.tags[at], &tagged.tags);

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use melm::Error;
 use melm::codemix::MentionVectors;
-use melm::model::Pretrained;
+use melm::models::Pretrained;
 use melm_nn::config::Config;
 use melm_nn::mlm::MaskedLm;
 use melm_nn::params::TABLE;

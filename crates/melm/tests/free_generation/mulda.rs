@@ -7,7 +7,7 @@ use melm::augment::{Backbones, Drafts, Method};
 use melm::baselines::PretrainedSeq2Seq;
 use melm::draft::{Draft, read_lines};
 use melm::free_generation::RejectReason;
-use melm::model::Pretrained;
+use melm::models::Pretrained;
 use melm::pieces::Tokenizer;
 use melm::plan::Plan;
 use melm::stage::{Control, Event};

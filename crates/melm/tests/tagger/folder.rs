@@ -3,12 +3,12 @@
 use crate::support::{TEXT, corpus, settings, train};
 use melm::Error;
 use melm::stage::Control;
-use melm::tagger::{TaggedSentence, Tagger, TaggerHead};
+use melm::tagger::{TaggedSentence, TaggerHead, TaggerModel};
 use melm_nn::device::Device;
 use melm_text::Tag;
 
 /// Tags two sentences. Returns the index, the tags as text and the probabilities of each.
-fn tag(tagger: &Tagger) -> Vec<(usize, Vec<String>, Vec<f32>)> {
+fn tag(tagger: &TaggerModel) -> Vec<(usize, Vec<String>, Vec<f32>)> {
     let sentences = [vec!["Ada", "Zuse", "saw", "Bonn"], vec!["in", "Madrid"]];
     let mut all = Vec::new();
     let set = tagger.tags();
@@ -31,12 +31,12 @@ fn a_tagger_gives_the_same_tags_after_saving_and_opening() {
             train(dir.path(), &corpus, &settings, &mut |_| Control::Continue).unwrap().tagger;
         let out = dir.path().join("out");
         tagger.save(&out).unwrap();
-        let opened = Tagger::open(&out).unwrap();
+        let opened = TaggerModel::open(&out).unwrap();
         assert_eq!(tag(&opened), tag(&tagger));
         assert_eq!(opened.tags().names(), tagger.tags().names());
         // A tagger of another program does not have this file: the scheme is guessed from its tags.
         std::fs::remove_file(out.join("tagger.json")).unwrap();
-        assert_eq!(tag(&Tagger::open(&out).unwrap()), tag(&tagger));
+        assert_eq!(tag(&TaggerModel::open(&out).unwrap()), tag(&tagger));
     }
 }
 
@@ -44,5 +44,5 @@ fn a_tagger_gives_the_same_tags_after_saving_and_opening() {
 fn a_model_without_tags_is_refused() {
     let dir = tempfile::tempdir().unwrap();
     crate::support::pretrained(dir.path());
-    assert!(matches!(Tagger::open(dir.path()), Err(Error::NotATagger { .. })));
+    assert!(matches!(TaggerModel::open(dir.path()), Err(Error::NotATagger { .. })));
 }

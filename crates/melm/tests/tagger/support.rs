@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use melm::model::Pretrained;
+use melm::models::Pretrained;
 use melm::pieces::{Tokenizer, TokenizerFiles};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
-use melm::tagger::{Tagger, TaggerHead, TaggerSettings, TrainedTagger};
+use melm::tagger::{TaggerHead, TaggerModel, TaggerSettings, TrainedTagger};
 use melm::training::{
     CheckpointChoice, EvaluationInterval, FrozenPrefixes, ScheduleKind, TrainingSettings,
 };
@@ -93,5 +93,5 @@ pub(crate) fn train_in(
     let mut run =
         Run { seed: Seed(1), folder: work.map(|work| dir.join(work)), observer: &mut observer };
     let stage = &mut run.stage("tagger");
-    Tagger::train(&pretrained, corpus, Some(corpus), settings, &Device::cpu(2), stage)
+    TaggerModel::train(&pretrained, corpus, Some(corpus), settings, &Device::cpu(2), stage)
 }

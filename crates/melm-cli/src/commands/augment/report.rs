@@ -1,107 +1,107 @@
-//! What `melm augment` says at the end: the funnel, new mentions, examples side by side.
+//! The report at the end of `melm augment`: drafts by verdict, new mentions, examples.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
-use std::path::PathBuf;
-use std::time::Instant;
 
-use melm::augment::{DraftSummary, Drafts};
+use melm::augment::{AugmentOutcome, DraftSummary, Prepared};
 use melm::draft::{Draft, Verdict};
 
 use melm_text::{Corpus, Tag, Token};
 
-use super::Job;
-use crate::commands::finetune::{cuts, starts};
+use crate::commands::finetune::{describe_left_out, describe_markers};
+use crate::commands::train::describe_truncation;
 use crate::progress::duration;
 use crate::terminal::{Terminal, count};
 use crate::vectors;
 
-/// How many drafts are shown.
+/// The number of drafts shown.
 const N_EXAMPLES: usize = 5;
-/// Tokens shown on either side of what was replaced.
+/// Tokens shown on either side of a replaced mention.
 const AROUND: usize = 6;
 
-pub(super) fn say(
-    (job, augmented, funnel): (&Job, &Drafts, &DraftSummary),
-    (out, started): (&[PathBuf], Instant),
-    terminal: &Terminal,
-) {
-    if let Some(prepared) = &augmented.prepared {
-        if prepared.n_without_mentions > 0 && funnel.copied == 0 {
-            let n = count(prepared.n_without_mentions, "sentence");
-            terminal.say(&format!("{n} without a mention: no drafts of them"));
-        }
-        if prepared.n_too_long > 0 {
-            let n = count(prepared.n_too_long, "sentence");
-            terminal
-                .say(&format!("{n} too long for the encoder-decoder: nothing learnt from them"));
-        }
-        let cuts = cuts((prepared.n_windowed, prepared.n_left_out), prepared.n_unmaskable);
-        let lacks = prepared.codemix.as_ref().map(vectors::lacks).unwrap_or_default();
-        for line in starts(&prepared.markers).into_iter().chain(cuts).chain(lacks) {
-            terminal.say(&line);
-        }
+pub(super) fn say(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal) {
+    let augmented = &outcome.augmented;
+    let (details, summary, gold) = (augmented.details(), augmented.summary(), augmented.gold());
+    if let Some(prepared) = &details.prepared {
+        say_prepared(prepared, summary, terminal);
     }
-    for line in crate::commands::train::cuts(augmented.judge_truncation) {
+    for line in describe_truncation(details.judge_truncation) {
         terminal.say(&format!("the judge: {line}"));
     }
-    say_summary(funnel, terminal);
-    for draft in examples(&augmented.drafts) {
-        show(draft, job.train.corpus(), terminal);
+    say_summary(summary, terminal);
+    for draft in examples(augmented.drafts()) {
+        show(draft, gold, terminal);
     }
-    if funnel.all_rejected() {
+    if summary.all_rejected() {
         terminal.say(
-            "no draft was kept: the judge agrees with none. Train it longer with `--set 'tagger.budget=\"…\"'`, or take all \
+            "no draft was kept: the judge agrees with none. Train it longer with `--set 'tagger.budget=\"…\"'`, or keep all \
              drafts with `--set filter.mode=off`",
         );
     }
-    let gold = count(job.train.corpus().sentences().len(), "gold sentence");
-    let names: Vec<_> = out.iter().map(|path| format!("`{}`", path.display())).collect();
+    let n_gold = count(gold.sentences().len(), "gold sentence");
+    let names: Vec<_> = outcome.paths.iter().map(|path| format!("`{}`", path.display())).collect();
     terminal.say(&format!(
         "wrote {}: {} and {} in {}",
         names.join(", "),
-        if job.plan.union { gold } else { "no gold".to_owned() },
-        count(funnel.kept + funnel.copied, "draft"),
-        duration(started.elapsed().as_secs_f64()),
+        if augmented.plan().union { n_gold } else { "no gold".to_owned() },
+        count(summary.kept + summary.copied, "draft"),
+        duration(seconds),
     ));
 }
 
-/// What became of the drafts.
-pub(crate) fn say_summary(funnel: &DraftSummary, terminal: &Terminal) {
-    if !funnel.dropped.is_empty() {
-        let written = funnel.drafts + funnel.dropped.total();
+fn say_prepared(prepared: &Prepared, summary: &DraftSummary, terminal: &Terminal) {
+    if prepared.n_without_mentions > 0 && summary.copied == 0 {
+        let n = count(prepared.n_without_mentions, "sentence");
+        terminal.say(&format!("{n} without a mention: no drafts of them"));
+    }
+    if prepared.n_too_long > 0 {
+        let n = count(prepared.n_too_long, "sentence");
+        terminal.say(&format!("{n} too long for the encoder-decoder: not used for training"));
+    }
+    let Prepared { n_windowed, n_left_out, n_unmaskable, .. } = *prepared;
+    let left_out = describe_left_out(n_windowed, n_left_out, n_unmaskable);
+    let missing = prepared.codemix.as_ref().map(vectors::describe_missing).unwrap_or_default();
+    for line in describe_markers(&prepared.markers).into_iter().chain(left_out).chain(missing) {
+        terminal.say(&line);
+    }
+}
+
+/// Prints the number of drafts by verdict.
+pub(crate) fn say_summary(summary: &DraftSummary, terminal: &Terminal) {
+    if !summary.dropped.is_empty() {
+        let written = summary.drafts + summary.dropped.total();
         terminal.say(&format!("written                  {written:>6}"));
-        for (fault, n) in funnel.dropped.iter() {
+        for (fault, n) in summary.dropped.iter() {
             terminal.say(&format!("  {:<23}{n:>6}", fault.description()));
         }
     }
-    terminal.say(&format!("drafts                   {:>6}", funnel.drafts));
+    terminal.say(&format!("drafts                   {:>6}", summary.drafts));
     for (n, what) in [
-        (funnel.repeat_source, "repeat their source"),
-        (funnel.repeat_gold, "repeat another sentence"),
-        (funnel.repeat_draft, "repeat a draft"),
-        (funnel.disagrees, "the judge disagrees"),
-        (funnel.unlikely, "the judge doubts"),
-        (funnel.copied, "have no mention: copied"),
+        (summary.repeat_source, "repeat their source"),
+        (summary.repeat_gold, "repeat another sentence"),
+        (summary.repeat_draft, "repeat a draft"),
+        (summary.disagrees, "the judge disagrees"),
+        (summary.unlikely, "the judge doubts"),
+        (summary.copied, "have no mention: copied"),
     ] {
         if n > 0 {
             terminal.say(&format!("  {what:<23}{n:>6}"));
         }
     }
-    match funnel.new {
-        0 => terminal.say(&format!("kept                     {:>6}", funnel.kept)),
+    match summary.new {
+        0 => terminal.say(&format!("kept                     {:>6}", summary.kept)),
         n => terminal.say(&format!("new, not judged          {n:>6}")),
     }
-    if funnel.restored_tokens > 0 {
-        let n = count(funnel.restored_tokens, "token");
-        terminal.say(&format!("{n} stayed as they were: the guessed pieces spelled nothing sound"));
+    if summary.restored_tokens > 0 {
+        let n = count(summary.restored_tokens, "token");
+        terminal.say(&format!("{n} kept as they were: the guessed pieces spelled no valid token"));
     }
-    if funnel.without_vector > 0 {
-        let n = count(funnel.without_vector, "mention");
-        terminal.say(&format!("{n} replaced by any of the type: no vector to compare by"));
+    if summary.without_vector > 0 {
+        let n = count(summary.without_vector, "mention");
+        terminal.say(&format!("{n} replaced by any mention of the type: no vector to compare by"));
     }
-    let by_type: Vec<_> = funnel.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
-    let n_new: usize = funnel.new_mentions.values().sum();
+    let by_type: Vec<_> = summary.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
+    let n_new: usize = summary.new_mentions.values().sum();
     if n_new > 0 {
         terminal.say(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
     }
@@ -143,7 +143,7 @@ fn with_tags(draft: &Draft, gold: &Corpus) -> String {
     format!("    +  {}", words.join(" "))
 }
 
-/// A mention in brackets and the tokens around it.
+/// A mention in brackets with the tokens around it.
 fn around<T: AsRef<str>>(tokens: &[T], mention: Range<usize>) -> String {
     let join = |range: Range<usize>| {
         let texts: Vec<_> = tokens[range].iter().map(AsRef::as_ref).collect();

@@ -9,15 +9,17 @@ use crate::args::Reproduce;
 use crate::commands::reproduce::Experiment;
 use crate::failure::Failure;
 use crate::interrupt::{self, Deferred};
-use crate::listener::Listener;
-use crate::models;
+use crate::machine;
+use crate::observer::ProgressObserver;
 use crate::output::{self, Output};
 use crate::terminal::Terminal;
 
-/// Passes the events of cells to the listener of one run.
-fn event_handler(listener: &mut Listener) -> impl FnMut(&Cell, &'static str, Event<'_>) -> Control {
+/// Passes the events of cells to the observer of one run.
+fn event_handler(
+    observer: &mut ProgressObserver,
+) -> impl FnMut(&Cell, &'static str, Event<'_>) -> Control {
     |_: &Cell, stage: &'static str, event: Event<'_>| {
-        let control = listener.hear(stage, event);
+        let control = observer.on_event(stage, event);
         if interrupt::is_requested() { Control::Stop } else { control }
     }
 }
@@ -54,11 +56,11 @@ pub(super) fn predictions(command: &Reproduce, terminal: &Terminal) -> Result<()
     terminal.say(&format!("fine-tuning on {size} sentences of {language}, draw {draw}"));
     create_folder(command)?;
     let _deferred = Deferred::begin();
-    let (device, _) = models::device(&command.comparing.machine)?;
-    let mut listener = Listener::new(u64::MAX, terminal);
+    let (device, _) = machine::device(&command.comparing.machine)?;
+    let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let runner = &experiment.runner;
-    let table = runner.predictions(&cells[0], &device, &mut event_handler(&mut listener))?;
-    drop(listener);
+    let table = runner.predictions(&cells[0], &device, &mut event_handler(&mut observer))?;
+    drop(observer);
     let text = table.markdown();
     write_shared(&command.out.join("table-predictions.md"), text.as_bytes())?;
     output::print(&text)
@@ -78,10 +80,10 @@ pub(super) fn entities(command: &Reproduce, terminal: &Terminal) -> Result<(), F
     ));
     create_folder(command)?;
     let _deferred = Deferred::begin();
-    let (device, _) = models::device(&command.comparing.machine)?;
-    let mut listener = Listener::new(u64::MAX, terminal);
-    let table = experiment.runner.entities(&cells, &device, &mut event_handler(&mut listener))?;
-    drop(listener);
+    let (device, _) = machine::device(&command.comparing.machine)?;
+    let mut observer = ProgressObserver::new(u64::MAX, terminal);
+    let table = experiment.runner.entities(&cells, &device, &mut event_handler(&mut observer))?;
+    drop(observer);
     let text = table.markdown();
     write_shared(&command.out.join("table-entities.md"), text.as_bytes())?;
     write_shared(&command.out.join("table-entities.svg"), table.figure().svg().as_bytes())?;

@@ -9,10 +9,9 @@ use melm_eval::{
 };
 
 use crate::args::{Reproduce, Subject};
-use crate::data::Data;
 use crate::failure::Failure;
+use crate::labelled;
 use crate::output;
-use crate::settings;
 use crate::terminal::{Terminal, count};
 
 pub(crate) use setup::Experiment;
@@ -82,8 +81,9 @@ fn open_grid(command: &Reproduce) -> Result<Grid, Failure> {
     }
     let mut grid = match &command.config {
         Some(path) => {
-            let (name, text) = settings::read(path)?;
-            Grid::parse(&name, &text)?
+            let text = std::fs::read_to_string(path)
+                .map_err(|source| melm::Error::Read { path: path.clone(), source })?;
+            Grid::parse(&path.display().to_string(), &text)?
         }
         None if command.smoke => Grid::smoke(),
         None => Grid::built_in(table),
@@ -101,9 +101,7 @@ fn read_data(
     cells: &[Cell],
     terminal: &Terminal,
 ) -> Result<Languages, Failure> {
-    let mut read = |path: &std::path::Path| -> Result<_, Failure> {
-        Ok(Data::read(path, &command.reading, terminal)?.corpus().clone())
-    };
+    let mut read = |path: &std::path::Path| labelled::read_file(path, &command.reading, terminal);
     let data = grid.read_data(cells, command.data.as_deref(), command.test, &mut read);
     let data = data.map_err(|failure| match failure {
         Failure::Experiment(melm_eval::Error::NoDataFile { path })

@@ -4,8 +4,9 @@ use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use melm::codemix::VectorKind;
-use melm::plan::{ModelSize, ModelSizes, PlanTable};
+use melm::codemix::{MentionVectors, VectorKind};
+use melm::models::ModelStore;
+use melm::plan::{ModelSize, ModelSizes, PlanBuilder, PlanTable};
 use melm::stage::Control;
 use melm_eval::{
     Cell, CellEvent, ExperimentModels, ExperimentRunner, Grid, Languages, Ledger, Plans, Progress,
@@ -15,7 +16,7 @@ use melm_eval::{
 use crate::args::{Comparing, Machine};
 use crate::failure::Failure;
 use crate::interrupt::{self, Deferred};
-use crate::models;
+use crate::machine;
 use crate::progress;
 use crate::settings;
 use crate::terminal::{Terminal, count};
@@ -38,21 +39,24 @@ impl<'a> Experiment<'a> {
         languages: Languages,
         terminal: &Terminal,
     ) -> Result<Self, Failure> {
-        let plans = plans(options, &grid, terminal)?;
+        let store = machine::models(terminal);
+        let plans = plans(options, &grid, &store)?;
         let needs = plans.needs(&grid);
         let names = plans.models();
-        let open = |name: &str| models::open(name, terminal);
-        let masked_lm = needs.masked_lm.then(|| open(&names.masked_lm)).transpose()?;
-        let tagger = open(&names.tagger)?;
-        let by_pieces = needs.vectors == Some(VectorKind::Pieces);
-        // Without any `--vectors`, cells that need vectors are refused later, by name.
-        let vectors = if needs.vectors.is_some() && (by_pieces || !options.vectors.is_empty()) {
-            let corpus = joined_training_sets(&languages);
-            vectors::open(&options.vectors, (by_pieces, &corpus), masked_lm.as_ref(), terminal)?
-        } else {
-            None
+        let masked_lm = needs.masked_lm.then(|| store.open(&names.masked_lm)).transpose()?;
+        let tagger = store.open(&names.tagger)?;
+        let corpus = || joined_training_sets(&languages);
+        let vectors = match (needs.vectors, &masked_lm) {
+            (Some(VectorKind::Pieces), Some(model)) => {
+                Some(MentionVectors::from_piece_embeddings(&corpus(), model)?)
+            }
+            // Without any `--vectors`, cells that need vectors are refused later, by name.
+            (Some(VectorKind::Words), _) if !options.vectors.is_empty() => {
+                Some(vectors::read_files(&options.vectors, &corpus(), terminal)?)
+            }
+            _ => None,
         };
-        let (first, device) = models::device(&job_machine(options))?;
+        let (first, device) = machine::device(&job_machine(options))?;
         let models = ExperimentModels { masked_lm, tagger, vectors };
         let started = Instant::now();
         let runner = ExperimentRunner::new(grid, languages, plans, models, first.arithmetic())?
@@ -84,7 +88,7 @@ impl<'a> Experiment<'a> {
         let _deferred = Deferred::begin();
         let display = Mutex::new(Display::new(terminal));
         let machine = job_machine(self.options);
-        let open = || models::device(&machine).map(|(device, _)| device);
+        let open = || machine::device(&machine).map(|(device, _)| device);
         let on_progress = |cell: &Cell, progress: Progress<'_>| {
             display.lock().unwrap_or_else(PoisonError::into_inner).show(cell, progress);
             if interrupt::is_requested() { Control::Stop } else { Control::Continue }
@@ -106,20 +110,20 @@ fn job_machine(options: &Comparing) -> Machine {
 }
 
 /// The plans of the grid's variants. Options replace settings of the grid, and variants replace options.
-fn plans(options: &Comparing, grid: &Grid, terminal: &Terminal) -> Result<Plans, Failure> {
-    let edit = |table: &mut PlanTable| -> Result<(), Failure> {
-        for edit in &options.set {
-            table.set(edit)?;
-        }
-        settings::put(table, vectors::flag(&options.vectors)?.as_slice())?;
-        let models = settings::models_of(options.model.as_ref(), options.tagger_model.as_ref());
-        settings::put(table, &models)
-    };
+fn plans(options: &Comparing, grid: &Grid, models: &ModelStore) -> Result<Plans, Failure> {
+    let mut changes = PlanBuilder::new(options.preset);
+    for edit in &options.set {
+        changes = changes.set(edit);
+    }
+    changes = vectors::set_kind(changes, &options.vectors)?;
+    changes =
+        settings::set_models(changes, options.model.as_deref(), options.tagger_model.as_deref());
+    let edit = |table: &mut PlanTable| -> Result<(), Failure> { Ok(changes.apply(table)?) };
     // Presets depend on the sizes of the models, whose names are only known from a plan.
     let first = Plans::new(grid, options.preset, ModelSizes::both(ModelSize::Full), &edit)?;
     let sizes = ModelSizes {
-        masked_lm: models::size(&first.models().masked_lm, Some(terminal))?,
-        tagger: models::size(&first.models().tagger, Some(terminal))?,
+        masked_lm: models.size(&first.models().masked_lm, true)?,
+        tagger: models.size(&first.models().tagger, true)?,
     };
     Plans::new(grid, options.preset, sizes, &edit)
 }

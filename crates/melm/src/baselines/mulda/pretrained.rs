@@ -6,7 +6,7 @@ use melm_nn::seq2seq::{Seq2Seq, Seq2SeqConfig};
 
 use crate::Error;
 use crate::files::Fingerprint;
-use crate::model::weight_files;
+use crate::models::weight_files;
 use crate::pieces::Tokenizer;
 
 /// A Hugging Face folder of mBART or mBART-50.

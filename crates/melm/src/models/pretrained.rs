@@ -10,7 +10,7 @@ use crate::pieces::{Tokenizer, TokenizerFiles};
 
 /// The files of a model that is part of the program.
 #[derive(Clone, Copy)]
-pub struct Embedded {
+pub struct EmbeddedFiles {
     /// `config.json`.
     pub config: &'static str,
     /// `tokenizer.json`.
@@ -36,7 +36,7 @@ pub struct Pretrained {
 
 enum Source {
     Folder(PathBuf),
-    Embedded(Embedded),
+    Embedded(EmbeddedFiles),
 }
 
 impl Pretrained {
@@ -52,7 +52,7 @@ impl Pretrained {
     }
 
     /// Opens a model that is part of the program.
-    pub fn embedded(name: &str, embedded: Embedded) -> Result<Self, Error> {
+    pub fn embedded(name: &str, embedded: EmbeddedFiles) -> Result<Self, Error> {
         let files = TokenizerFiles {
             tokenizer: embedded.tokenizer.to_owned(),
             tokenizer_config: Some(embedded.tokenizer_config.to_owned()),

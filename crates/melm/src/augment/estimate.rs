@@ -1,64 +1,91 @@
-//! What a run will cost, before it is begun: arithmetic counted, the machine's speed measured for a moment.
+//! An estimate of time and memory: operations are counted, and the speed of the machine is measured for a moment.
 
-use std::time::{Duration, Instant};
-
-use melm::model::Pretrained;
-use melm::training::{Budget, EvaluationInterval, TrainingSettings};
 use melm_nn::config::Config;
 use melm_nn::device::{Cpu, Device};
 use melm_nn::probe::{LinearProbe, Product};
-use melm_text::{Corpus, Tag};
+use melm_text::{Corpus, Sentence, Tag};
 
-use super::Job;
-use crate::labelled::Labelled;
-use crate::progress::duration;
-use crate::terminal::Terminal;
+use super::{AugmentJob, Method};
+use crate::models::Pretrained;
+use crate::training::{Budget, EvaluationInterval, TrainingSettings};
 
-/// A step reaches about this share of the speed of its products alone: on the processor, and on a card, which waits for
-/// launches and memory rather than for products; docs/performance.md.
-const OF_THE_FLOOR: f64 = 0.7;
-const OF_A_CARD: f64 = 0.2;
-/// How long the machine's speed is measured.
-const MEASURED: Duration = Duration::from_millis(300);
-/// Pieces that are read at once.
-const MOST_PIECES: f64 = 2_048.0;
+/// The share of the speed of matrix products that a training step reaches on the CPU (docs/performance.md).
+const CPU_SHARE: f64 = 0.7;
+/// The same on a GPU, which waits for launches and memory.
+const GPU_SHARE: f64 = 0.2;
+/// How long the speed is measured.
+const MEASURED_SECONDS: f64 = 0.3;
+/// Pieces in a micro-batch.
+const MAX_PIECES: f64 = 2_048.0;
 
-pub(super) fn say(job: &Job, terminal: &Terminal) {
-    let speed = match &job.device {
-        Device::Cpu(cpu) => speed(cpu) * OF_THE_FLOOR,
-        // What cannot be measured now will be said when the work begins.
-        Device::Cuda(cuda) => cuda.measure_flops(&layer(), 672).unwrap_or(f64::NAN) * OF_A_CARD,
-    };
-    let (mut total, mut memory) = (0.0, 0.0_f64);
-    for (what, cost) in costs(job) {
-        let seconds = cost.operations / speed;
-        total += seconds;
-        memory = memory.max(cost.bytes);
-        terminal.say(&format!("  {what:<40}{:>8}", duration(seconds)));
-    }
-    terminal.say(&format!(
-        "about {} and {:.1} GiB of memory; nothing was done (--dry-run)",
-        duration(total),
-        memory / f64::from(1 << 30),
-    ));
+/// The time and memory that a run is expected to take.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Estimate {
+    /// The stages in order.
+    pub stages: Vec<StageEstimate>,
 }
 
-/// A layer such as the embedded model's.
+/// The time and memory of one stage.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StageEstimate {
+    /// What the stage does, for people.
+    pub title: &'static str,
+    /// Seconds.
+    pub seconds: f64,
+    /// Bytes of memory.
+    pub bytes: f64,
+}
+
+impl Estimate {
+    /// The seconds of all stages together.
+    pub fn seconds(&self) -> f64 {
+        self.stages.iter().map(|stage| stage.seconds).sum()
+    }
+
+    /// The most memory that a stage needs, in bytes.
+    pub fn bytes(&self) -> f64 {
+        self.stages.iter().map(|stage| stage.bytes).fold(0.0, f64::max)
+    }
+}
+
+impl AugmentJob {
+    /// Estimates the time and memory of a run from the start, without running it. `seconds` is a clock: it returns the seconds
+    /// since any fixed moment.
+    pub fn estimate(&self, seconds: &dyn Fn() -> f64) -> Estimate {
+        let speed = match &*self.device {
+            Device::Cpu(cpu) => measure_speed(cpu, seconds) * CPU_SHARE,
+            // A GPU that cannot be measured now is reported when the run starts.
+            Device::Cuda(cuda) => cuda.measure_flops(&layer(), 672).unwrap_or(f64::NAN) * GPU_SHARE,
+        };
+        let stages = costs(self).into_iter().map(|(title, cost)| StageEstimate {
+            title,
+            seconds: cost.operations / speed,
+            bytes: cost.bytes,
+        });
+        Estimate { stages: stages.collect() }
+    }
+}
+
+/// A layer with the shape of the embedded model's.
 fn layer() -> Config {
     Config { hidden_size: 512, n_heads: 8, intermediate_size: 2048, ..Config::default() }
 }
 
-/// Operations a second of a product such as a model's.
-fn speed(cpu: &Cpu) -> f64 {
+/// Measures the operations a second of matrix products.
+fn measure_speed(cpu: &Cpu, seconds: &dyn Fn() -> f64) -> f64 {
     let layer = layer();
     let mut probe = LinearProbe::new(672, layer.hidden_size, layer.intermediate_size);
     probe.run(cpu, Product::Forward);
-    let (begun, mut n) = (Instant::now(), 0.0);
-    while begun.elapsed() < MEASURED {
+    let (started, mut n) = (seconds(), 0.0);
+    loop {
         probe.run(cpu, Product::Forward);
         n += 1.0;
+        let elapsed = seconds() - started;
+        // A clock that stands still would never end the loop.
+        if elapsed >= MEASURED_SECONDS || n >= 1e6 {
+            return n * probe.n_operations() / elapsed.max(f64::MIN_POSITIVE);
+        }
     }
-    n * probe.n_operations() / begun.elapsed().as_secs_f64()
 }
 
 struct Cost {
@@ -74,14 +101,14 @@ struct Size {
     entities: f64,
 }
 
-fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
+fn costs(job: &AugmentJob) -> Vec<(&'static str, Cost)> {
     let plan = &job.plan;
     let rounds = f64::from(plan.generate.rounds.get());
-    let (train_set, dev) = (job.train.corpus(), job.dev.as_ref().map(Labelled::corpus));
+    let (train_set, dev) = (&job.train, job.dev.as_ref());
     let is_mixed = plan.method.mixes() && plan.method.has_masked_lm();
     let mut costs = Vec::new();
     if let Some(model) = job.masked_lm.as_ref().filter(|_| plan.method.has_masked_lm()) {
-        let shape = Shape::of(model);
+        let shape = ModelShape::new(model);
         let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, true));
         // Every sentence twice: as it is and code-mixed.
         let train = if is_mixed { train.doubled() } else { train };
@@ -94,20 +121,20 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
         let operations = rounds * train.pieces * 2.0 * shape.encoder + guessed * 2.0 * shape.table;
         costs.push(("generating", Cost { operations, bytes: 4.0 * shape.all }));
     }
-    if plan.method == melm::augment::Method::Daga {
+    if plan.method == Method::Daga {
         costs.push(("training the language model", language_model(job)));
     }
-    if plan.method == melm::augment::Method::Mulda {
+    if plan.method == Method::Mulda {
         costs.push(("training the encoder-decoder", encoder_decoder(job)));
     }
     if let Some(model) = &job.tagger {
-        let shape = Shape::of(model);
+        let shape = ModelShape::new(model);
         let [train, dev] = [Some(train_set), dev].map(|corpus| size(model, corpus, false));
         costs.push((
             "training the judge",
             shape.training(&plan.tagger.training, (&train, &dev), 0.0),
         ));
-        let are_twice = is_mixed || plan.method == melm::augment::Method::MelmBoth;
+        let are_twice = is_mixed || plan.method == Method::MelmBoth;
         let drafts = if are_twice { train.doubled() } else { train };
         let operations = rounds * drafts.pieces * 2.0 * shape.encoder;
         costs.push(("judging", Cost { operations, bytes: 4.0 * shape.all }));
@@ -116,20 +143,20 @@ fn costs(job: &Job) -> Vec<(&'static str, Cost)> {
 }
 
 /// A word of DAGA's language model uses every weight once.
-fn language_model(job: &Job) -> Cost {
+fn language_model(job: &AugmentJob) -> Cost {
     let daga = &job.plan.daga;
     let (embedding, hidden) = (daga.embedding_size.get() as f64, daga.hidden_size.get() as f64);
     let deeper = 2.0 * hidden * (daga.layers.get() as f64 - 1.0);
-    let (n_words, n_different) = words(job.train.corpus());
+    let (n_words, n_different) = words(&job.train);
     let weights = 4.0 * hidden * (embedding + hidden + deeper) + n_different * hidden;
     let kept = n_different + 8.0 * hidden;
     writer(job, &daga.training, n_words, (weights, n_different * embedding, kept))
 }
 
 /// A piece of `MulDA`'s encoder-decoder uses every weight of its half once; the decoder's the table too.
-fn encoder_decoder(job: &Job) -> Cost {
+fn encoder_decoder(job: &AugmentJob) -> Cost {
     let mulda = &job.plan.mulda;
-    let (n_words, n_different) = words(job.train.corpus());
+    let (n_words, n_different) = words(&job.train);
     // A token is about one and a half pieces.
     let (width, layers, rows) = match &job.seq2seq {
         Some(model) => {
@@ -151,10 +178,9 @@ fn encoder_decoder(job: &Job) -> Cost {
 /// Tokens and tags of a corpus, and how many different ones there are.
 fn words(corpus: &Corpus) -> (f64, f64) {
     let sentences = corpus.sentences().iter();
-    let n_tags =
-        sentences.clone().flat_map(melm_text::Sentence::tags).filter(|t| **t != Tag::Outside);
+    let n_tags = sentences.clone().flat_map(Sentence::tags).filter(|t| **t != Tag::Outside);
     let n_tags = n_tags.count();
-    let tokens: Vec<_> = sentences.flat_map(melm_text::Sentence::tokens).collect();
+    let tokens: Vec<_> = sentences.flat_map(Sentence::tokens).collect();
     let n_words = (tokens.len() + n_tags) as f64;
     (n_words, tokens.into_iter().collect::<std::collections::BTreeSet<_>>().len() as f64)
 }
@@ -162,17 +188,17 @@ fn words(corpus: &Corpus) -> (f64, f64) {
 /// Training a model that writes: every weight once forward and twice backward for each word; writing costs little beside
 /// it. `kept` numbers are kept of each word of a batch.
 fn writer(
-    job: &Job,
+    job: &AugmentJob,
     fit: &TrainingSettings,
     n_words: f64,
     (weights, looked_up, kept): (f64, f64, f64),
 ) -> Cost {
-    let n_sentences = job.train.corpus().sentences().len().max(1) as f64;
+    let n_sentences = job.train.sentences().len().max(1) as f64;
     let epochs = match fit.budget {
         Budget::Epochs(n) => n.get() as f64,
         Budget::Updates(n) => n.get() as f64 * fit.batch_size.get() as f64 / n_sentences,
     };
-    let rows = (fit.batch_size.get() as f64 * n_words / n_sentences).min(MOST_PIECES);
+    let rows = (fit.batch_size.get() as f64 * n_words / n_sentences).min(MAX_PIECES);
     let bytes = 4.0 * (4.0 * (weights + looked_up) + rows * kept);
     Cost { operations: epochs * 6.0 * n_words * weights, bytes }
 }
@@ -203,7 +229,7 @@ fn size(model: &Pretrained, corpus: Option<&Corpus>, with_markers: bool) -> Size
 }
 
 /// Numbers of a model.
-struct Shape {
+struct ModelShape {
     /// Weights of the layers, each used once a piece.
     encoder: f64,
     table: f64,
@@ -212,8 +238,8 @@ struct Shape {
     kept: f64,
 }
 
-impl Shape {
-    fn of(model: &Pretrained) -> Self {
+impl ModelShape {
+    fn new(model: &Pretrained) -> Self {
         let Config { hidden_size, intermediate_size, n_layers, vocab_size, .. } =
             *model.checkpoint().config();
         let (h, inner, layers) = (hidden_size as f64, intermediate_size as f64, n_layers as f64);
@@ -239,7 +265,7 @@ impl Shape {
         let is_frozen =
             |name: &str| fit.freeze.0.iter().any(|start| name.starts_with(start.as_str()));
         let frozen = if is_frozen(melm_nn::params::TABLE) { self.table } else { 0.0 };
-        let rows = (batch * train.pieces / train.sentences.max(1.0)).min(MOST_PIECES);
+        let rows = (batch * train.pieces / train.sentences.max(1.0)).min(MAX_PIECES);
         let trained = self.all - frozen;
         let numbers = self.all + 2.0 * trained + self.encoder + rows * self.kept;
         Cost { operations: epochs * (learned + evaluated), bytes: 4.0 * numbers }

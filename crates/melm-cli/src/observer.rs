@@ -1,4 +1,4 @@
-//! Hears what stages tell: shows it, and says when to write the state down and when to stop.
+//! Shows the progress of stages, and decides when they save their state and when they stop.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,10 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
-/// Writing the state may take one part in so many of the time.
-const MOST_SAVING: u32 = 20;
+/// Saving takes at most one part in this many of the time.
+const SAVE_SHARE: u32 = 20;
 
-/// What is shown of a stage.
+/// The title of a stage.
 fn title(stage: &str) -> &str {
     match stage {
         "finetune" => "fine-tuning the masked language model",
@@ -26,19 +26,20 @@ fn title(stage: &str) -> &str {
     }
 }
 
-/// What hears the stages of a run, one after the other.
-pub(crate) struct Listener {
+/// Observes the stages of a run, one after the other.
+pub(crate) struct ProgressObserver {
     stage: &'static str,
     progress: Progress,
     terminal: Terminal,
     saved: Instant,
     is_saving: bool,
-    /// The least time between two states on disk, as the user wants it and as it turned out.
+    /// The least time between two saves, as the user asks for.
     at_least: Duration,
+    /// The time between two saves; longer than asked for if saving is slow.
     every: Duration,
 }
 
-impl Listener {
+impl ProgressObserver {
     pub(crate) fn new(save_every: u64, terminal: &Terminal) -> Self {
         let at_least = Duration::from_secs(save_every);
         Self {
@@ -52,7 +53,7 @@ impl Listener {
         }
     }
 
-    pub(crate) fn hear(&mut self, stage: &'static str, event: Event<'_>) -> Control {
+    pub(crate) fn on_event(&mut self, stage: &'static str, event: Event<'_>) -> Control {
         if stage != self.stage {
             self.stage = stage;
             self.progress = Progress::of_steps(title(stage), &self.terminal);
@@ -60,7 +61,7 @@ impl Listener {
         match event {
             Event::Resumed { done, of } => {
                 self.progress.resume(done);
-                self.terminal.say(&format!("{}: going on after {done} of {of}", title(stage)));
+                self.terminal.say(&format!("{}: resuming after {done} of {of}", title(stage)));
             }
             Event::Epoch(epoch) => {
                 let dev = match (epoch.dev_f1, epoch.dev_loss) {
@@ -78,19 +79,19 @@ impl Listener {
             }
             Event::Progress { done, of } => {
                 self.progress.at_step(done, of);
-                return self.wish();
+                return self.control();
             }
         }
         Control::Continue
     }
 
-    fn wish(&mut self) -> Control {
+    fn control(&mut self) -> Control {
         if interrupt::is_requested() {
             return Control::Stop;
         }
         if std::mem::take(&mut self.is_saving) {
-            // Whoever asks for every step gets it.
-            let fair = if self.at_least.is_zero() { 0 } else { MOST_SAVING };
+            // `--save-every 0` saves at every step.
+            let fair = if self.at_least.is_zero() { 0 } else { SAVE_SHARE };
             self.every = self.at_least.max(self.saved.elapsed() * fair);
             self.saved = Instant::now();
         }

@@ -1,0 +1,67 @@
+//! The `melm` command as a library, so that other front ends can call it.
+//!
+//! [`run`] parses arguments, calls the library and prints. It is the only part of the project that reads the
+//! environment and the clock.
+
+mod args;
+mod commands;
+mod diagnose;
+mod failure;
+mod input;
+mod interrupt;
+mod labelled;
+mod machine;
+mod observer;
+mod output;
+mod progress;
+mod settings;
+mod terminal;
+mod training;
+mod vectors;
+
+use std::ffi::OsString;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use terminal::Terminal;
+
+/// Runs the command with these arguments, the first of which is the name of the program. Returns the exit code: 0 done,
+/// 1 could not be done, 2 usage, 130 interrupted.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args = match Args::try_parse_from(args) {
+        Ok(args) => args,
+        Err(error) => {
+            // Help and version are errors to clap, and go to standard output. A closed pipe is not our failure.
+            let _ = error.print();
+            return u8::try_from(error.exit_code()).unwrap_or(2);
+        }
+    };
+    interrupt::install();
+    let terminal = Terminal::new(args.loudness());
+    let done = match args.command {
+        Command::Check(command) => commands::check::run(&command, &terminal),
+        Command::Convert(command) => commands::convert::run(&command, &terminal),
+        Command::Sample(command) => commands::sample::run(&command, &terminal),
+        Command::Score(command) => commands::score::run(&command, &terminal),
+        Command::Augment(command) => commands::augment::run(&command, &terminal),
+        Command::Codemix(command) => commands::codemix::run(&command, &terminal),
+        Command::Finetune(command) => commands::finetune::run(&command, &terminal),
+        Command::Generate(command) => commands::generate::run(&command, &terminal),
+        Command::Filter(command) => commands::filter::run(&command, &terminal),
+        Command::Train(command) => commands::train::run(&command, &terminal),
+        Command::Tag(command) => commands::tag::run(&command, &terminal),
+        Command::Trial(command) => commands::trial::run(&command, &terminal),
+        Command::Reproduce(command) => commands::reproduce::run(&command, &terminal),
+        Command::Config(command) => commands::config::run(&command, &terminal),
+        Command::Completions { shell } => commands::completions::run(shell),
+    };
+    match done {
+        Ok(()) => 0,
+        Err(failure) if failure.is_closed_pipe() => 0,
+        Err(failure) => {
+            diagnose::show(&failure, &terminal);
+            failure.exit_code()
+        }
+    }
+}

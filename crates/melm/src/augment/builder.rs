@@ -1,0 +1,171 @@
+//! The front door of augmentation.
+
+use std::sync::Arc;
+
+use melm_nn::device::Device;
+use melm_text::Corpus;
+
+use super::Method;
+use super::job::AugmentJob;
+use super::result::Augmented;
+use crate::Error;
+use crate::codemix::MentionVectors;
+use crate::models::ModelStore;
+use crate::plan::{Plan, PlanBuilder};
+use crate::stage::{Control, Event, OwnedObserver, ignore_events};
+
+/// Augments a corpus.
+///
+/// Only the training corpus is required. By default the embedded model generates and judges the drafts, with the settings
+/// of the preset `best`, on all cores.
+///
+/// ```no_run
+/// use melm::{Augment, Corpus};
+///
+/// let augmented = Augment::new(Corpus::open("train.conll")?)
+///     .dev(Corpus::open("dev.conll")?)
+///     .seed(1)
+///     .run()?;
+/// println!("{} of {} drafts kept", augmented.summary().kept, augmented.summary().drafts);
+/// augmented.write("more")?;
+/// # Ok::<(), melm::Error>(())
+/// ```
+pub struct Augment {
+    train: Corpus,
+    dev: Option<Corpus>,
+    plan: PlanChoice,
+    models: ModelStore,
+    vectors: Option<MentionVectors>,
+    device: Option<Arc<Device>>,
+    observer: OwnedObserver,
+}
+
+/// A plan, or the changes that lead to it once the sizes of the models are known.
+enum PlanChoice {
+    Complete(Box<Plan>),
+    Changes(PlanBuilder),
+}
+
+impl Augment {
+    /// Augments this corpus. It needs at least one mention.
+    pub fn new(train: Corpus) -> Self {
+        Self {
+            train,
+            dev: None,
+            plan: PlanChoice::Changes(PlanBuilder::default()),
+            models: ModelStore::new(),
+            vectors: None,
+            device: None,
+            observer: Box::new(ignore_events),
+        }
+    }
+
+    /// Sets the corpus that chooses the best epochs. Without it the last epochs are kept.
+    #[must_use]
+    pub fn dev(mut self, dev: Corpus) -> Self {
+        self.dev = Some(dev);
+        self
+    }
+
+    /// Sets the seed of all random choices.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        self.set(&format!("seed={seed}"))
+    }
+
+    /// Sets the method that makes drafts.
+    #[must_use]
+    pub fn method(self, method: Method) -> Self {
+        self.set(&format!("method={}", method.name()))
+    }
+
+    /// Sets the number of drafts of each sentence.
+    #[must_use]
+    pub fn rounds(self, rounds: u32) -> Self {
+        self.set(&format!("generate.rounds={rounds}"))
+    }
+
+    /// Sets the model of generator and judge: a folder, `mini`, or a name if [`Self::models`] has a hub.
+    #[must_use]
+    pub fn model(self, model: &str) -> Self {
+        let set = |key| format!("{key}={model}");
+        self.set(&set("model.masked_lm")).set(&set("model.tagger"))
+    }
+
+    /// Sets one key of the plan from `key=value`, as `melm augment --set` does. A wrong key or value is an error of
+    /// [`Self::run`].
+    #[must_use]
+    pub fn set(mut self, edit: &str) -> Self {
+        let builder = match self.plan {
+            PlanChoice::Changes(builder) => builder,
+            PlanChoice::Complete(plan) => {
+                PlanBuilder::default().merge_toml("the plan", &plan.to_toml())
+            }
+        };
+        self.plan = PlanChoice::Changes(builder.set(edit));
+        self
+    }
+
+    /// Sets the whole plan. Later calls of [`Self::set`] and the like change it.
+    #[must_use]
+    pub fn plan(mut self, plan: Plan) -> Self {
+        self.plan = PlanChoice::Complete(Box::new(plan));
+        self
+    }
+
+    /// Sets where models are found.
+    #[must_use]
+    pub fn models(mut self, models: ModelStore) -> Self {
+        self.models = models;
+        self
+    }
+
+    /// Sets the word vectors of methods that compare mentions by them.
+    #[must_use]
+    pub fn vectors(mut self, vectors: MentionVectors) -> Self {
+        self.vectors = Some(vectors);
+        self
+    }
+
+    /// Sets the device. By default the CPU with all cores is used.
+    #[must_use]
+    pub fn device(mut self, device: impl Into<Arc<Device>>) -> Self {
+        self.device = Some(device.into());
+        self
+    }
+
+    /// Sets the observer, which receives the name of each stage and its events, and can stop the run.
+    #[must_use]
+    pub fn on_event(
+        mut self,
+        observer: impl FnMut(&'static str, Event<'_>) -> Control + Send + 'static,
+    ) -> Self {
+        self.observer = Box::new(observer);
+        self
+    }
+
+    /// Builds the plan and opens the models. For runs in a folder ([`AugmentJob::open_folder`]) and time estimates
+    /// ([`AugmentJob::estimate`]).
+    pub fn prepare(self) -> Result<AugmentJob, Error> {
+        Ok(self.into_parts()?.0)
+    }
+
+    /// Makes drafts, judges them, and returns the augmented corpus.
+    pub fn run(self) -> Result<Augmented, Error> {
+        let (job, mut observer) = self.into_parts()?;
+        job.run(&mut observer)
+    }
+
+    fn into_parts(self) -> Result<(AugmentJob, OwnedObserver), Error> {
+        let plan = match self.plan {
+            PlanChoice::Complete(plan) => *plan,
+            PlanChoice::Changes(builder) => {
+                self.models.plan(&builder, AugmentJob::needed_models)?
+            }
+        };
+        let device = self.device.unwrap_or_else(|| Arc::new(Device::all_cores()));
+        let (models, vectors) = (&self.models, self.vectors);
+        let job = AugmentJob::new(self.train, self.dev, plan, vectors, models, device)?;
+        Ok((job, self.observer))
+    }
+}

@@ -1,0 +1,182 @@
+//! A run in a folder: it resumes after an interruption, and a finished run is recognised.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value, json};
+
+use super::job::AugmentJob;
+use super::result::{Augmented, DRAFTS, augmented_name};
+use crate::Error;
+use crate::baselines::{NO_PRETRAINING, PretrainedSeq2Seq};
+use crate::files::{sha256, write_whole};
+use crate::models::Pretrained;
+use crate::random::Seed;
+use crate::run_folder::{FolderState, RunFolder, data_record};
+use crate::stage::{Observer, Run};
+
+/// The subfolder of trained models and finished rounds. It stays, so that a later run with more rounds does not repeat them.
+const STAGES: &str = ".stages";
+/// The stages that train a model, in the order of their metrics.
+const TRAINING_STAGES: [&str; 4] = ["finetune", "daga", "mulda", "judge"];
+
+/// A run in an output folder.
+pub struct AugmentFolder<'a> {
+    job: &'a AugmentJob,
+    folder: RunFolder,
+    keep_model: bool,
+}
+
+/// A run that was finished before.
+pub struct FinishedRun {
+    /// The content of `run.json`.
+    pub record: Value,
+    /// The name of a result file that was changed after it was written.
+    pub changed: Option<String>,
+}
+
+/// The outcome of a run in a folder.
+pub struct AugmentOutcome {
+    /// The drafts and the augmented corpus.
+    pub augmented: Augmented,
+    /// The paths of the augmented corpora, one for each language.
+    pub paths: Vec<PathBuf>,
+    /// The content of `run.json`.
+    pub record: Map<String, Value>,
+}
+
+impl AugmentJob {
+    /// Opens an output folder. With `force` whatever it holds is replaced; otherwise the folder has to be new, empty, or
+    /// hold this very run. Nothing is changed before [`AugmentFolder::run`]. With `keep_model` the run also writes the
+    /// fine-tuned model.
+    pub fn open_folder(
+        &self,
+        dir: &Path,
+        force: bool,
+        keep_model: bool,
+    ) -> Result<AugmentFolder<'_>, Error> {
+        let folder = RunFolder::open(dir, &self.identity()?, force)?;
+        Ok(AugmentFolder { job: self, folder, keep_model })
+    }
+
+    /// The name of the encoder-decoder, if the method has one, and whether it is pretrained.
+    pub fn seq2seq_name(&self) -> Option<String> {
+        let is_mulda = self.plan.method == super::Method::Mulda;
+        let new = || NO_PRETRAINING.to_owned();
+        is_mulda.then(|| self.seq2seq.as_ref().map_or_else(new, PretrainedSeq2Seq::name))
+    }
+}
+
+impl AugmentFolder<'_> {
+    /// The run in this folder, if it is finished with as many rounds and all its files are there.
+    ///
+    /// # Errors
+    /// If the folder has a run with more rounds, or a result that was changed since and would be overwritten.
+    pub fn finished(&self) -> Result<Option<FinishedRun>, Error> {
+        let done = (self.folder.state == FolderState::Done).then(|| self.folder.record()).flatten();
+        let Some(record) = done else { return Ok(None) };
+        let changed = self.changed_file(&record);
+        let n_rounds = u64::from(self.job.plan.generate.rounds.get());
+        let n_done = record["rounds"].as_u64().unwrap_or(0);
+        if n_done == n_rounds && !self.keep_model && self.has_results()? {
+            return Ok(Some(FinishedRun { record, changed }));
+        }
+        let dir = self.folder.dir();
+        if n_done > n_rounds {
+            return Err(Error::Occupied { dir: dir.to_path_buf(), found: "a run of more rounds" });
+        }
+        match changed {
+            Some(name) => Err(Error::ResultChanged { path: dir.join(name) }),
+            None => Ok(None),
+        }
+    }
+
+    /// Runs, or resumes the run in the folder, and writes all results. `seconds` returns the time since the start of the
+    /// program, for the record.
+    pub fn run(
+        &self,
+        observer: Observer<'_>,
+        seconds: &dyn Fn() -> f64,
+    ) -> Result<AugmentOutcome, Error> {
+        let dir = self.folder.dir();
+        let stages = dir.join(STAGES);
+        if self.folder.state == FolderState::New && stages.exists() {
+            std::fs::remove_dir_all(&stages)
+                .map_err(|source| Error::Write { path: stages.clone(), source })?;
+        }
+        self.folder.begin()?;
+        let seed = Seed(self.job.plan.seed);
+        let mut run = Run { seed, folder: Some(stages.clone()), observer };
+        let augmented = self.job.run_stages(&mut run)?;
+        if self.keep_model {
+            self.job.save_model(&dir.join("model"), &mut run)?;
+        }
+        let paths = augmented.write_into(dir)?;
+        let metrics = TRAINING_STAGES.map(|stage| {
+            std::fs::read_to_string(stages.join(stage).join("metrics.jsonl")).unwrap_or_default()
+        });
+        write_whole(&dir.join("metrics.jsonl"), metrics.concat().as_bytes())?;
+        let mut record = self.job.record(&augmented, seconds());
+        record.insert("files".to_owned(), json!(checksums(dir, &paths)?));
+        self.folder.finish(record.clone())?;
+        Ok(AugmentOutcome { augmented, paths, record })
+    }
+
+    /// Returns true if the result files are still there.
+    fn has_results(&self) -> Result<bool, Error> {
+        let texts = self.job.train.append_sentences(&[], self.job.plan.union)?;
+        let names = texts.iter().map(augmented_name).chain([DRAFTS.to_owned()]);
+        Ok(names.into_iter().all(|name| self.folder.dir().join(name).exists()))
+    }
+
+    /// The first result file whose content is not what the run wrote.
+    fn changed_file(&self, record: &Value) -> Option<String> {
+        let is_changed = |(name, wanted): &(&String, &Value)| {
+            std::fs::read(self.folder.dir().join(name))
+                .is_ok_and(|bytes| wanted.as_str() != Some(&sha256(&bytes)))
+        };
+        record["files"].as_object()?.iter().find(is_changed).map(|(name, _)| name.clone())
+    }
+}
+
+impl AugmentJob {
+    /// The content of `run.json`.
+    fn record(&self, augmented: &Augmented, seconds: f64) -> Map<String, Value> {
+        let mut record = Map::new();
+        let mut put = |key: &str, value: Value| record.insert(key.to_owned(), value);
+        put("melm", env!("CARGO_PKG_VERSION").into());
+        put("command", "augment".into());
+        put("method", self.plan.method.name().into());
+        put("rounds", self.plan.generate.rounds.get().into());
+        put("seed", self.plan.seed.into());
+        put("train", data_record(&self.train));
+        put("dev", self.dev.as_ref().map_or(Value::Null, data_record));
+        put("masked_lm", json!(self.masked_lm.as_ref().map(Pretrained::name)));
+        put("tagger", json!(self.tagger.as_ref().map(Pretrained::name)));
+        if let Some(name) = self.seq2seq_name() {
+            put("seq2seq", name.into());
+        }
+        put("device", self.device.to_string().into());
+        put("drafts", json!(augmented.summary()));
+        let details = augmented.details();
+        if let Some(counts) = details.prepared.as_ref().and_then(|p| p.codemix.as_ref()) {
+            put("codemix", json!(counts));
+        }
+        put("judge", json!(details.judge.as_ref().and_then(|judge| judge.best)));
+        put("seconds", json!((seconds * 10.0).round() / 10.0));
+        record
+    }
+}
+
+/// The SHA-256 of the result files by name.
+fn checksums(dir: &Path, paths: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
+    let drafts = dir.join(DRAFTS);
+    let checksum = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let bytes = std::fs::read(path);
+        bytes
+            .map(|bytes| (name, sha256(&bytes)))
+            .map_err(|source| Error::Read { path: path.clone(), source })
+    };
+    paths.iter().chain([&drafts]).map(checksum).collect()
+}

@@ -1,0 +1,164 @@
+//! A prepared run: data, plan, opened models and device.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use melm_nn::device::Device;
+use melm_text::Corpus;
+
+use super::algorithm::{Backbones, Gold, augment};
+use super::result::Augmented;
+use super::sources::Sources;
+use super::{Method, tune};
+use crate::Error;
+use crate::baselines::PretrainedSeq2Seq;
+use crate::codemix::{MentionVectors, VectorKind};
+use crate::files::{Fingerprint, write_whole};
+use crate::models::{ModelStore, NeededModels, Pretrained};
+use crate::plan::Plan;
+use crate::random::Seed;
+use crate::run_folder::data_fingerprint;
+use crate::stage::{Observer, Run};
+
+/// A run that is ready to start: its plan is checked, its models are open. Made by [`super::Augment::prepare`].
+pub struct AugmentJob {
+    pub(super) plan: Plan,
+    pub(super) train: Corpus,
+    pub(super) dev: Option<Corpus>,
+    pub(super) masked_lm: Option<Pretrained>,
+    pub(super) tagger: Option<Pretrained>,
+    pub(super) seq2seq: Option<PretrainedSeq2Seq>,
+    pub(super) vectors: Option<MentionVectors>,
+    pub(super) device: Arc<Device>,
+}
+
+impl AugmentJob {
+    /// The models that a plan needs to augment a corpus.
+    pub fn needed_models(plan: &Plan) -> NeededModels {
+        NeededModels { masked_lm: plan.needs_masked_lm(), tagger: plan.has_judge() }
+    }
+
+    /// Opens the models of the plan and computes mention vectors if the plan compares mentions by pieces.
+    pub(super) fn new(
+        train: Corpus,
+        dev: Option<Corpus>,
+        plan: Plan,
+        vectors: Option<MentionVectors>,
+        models: &ModelStore,
+        device: Arc<Device>,
+    ) -> Result<Self, Error> {
+        if plan.method.mixes() && train.languages().len() < 2 {
+            return Err(Error::OneLanguage);
+        }
+        let needed = Self::needed_models(&plan);
+        let open = |is_needed: bool, name: &str| is_needed.then(|| models.open(name)).transpose();
+        let masked_lm = open(needed.masked_lm, &plan.model.masked_lm)?;
+        let tagger = open(needed.tagger, &plan.model.tagger)?;
+        let seq2seq = Some(&plan.model.seq2seq)
+            .filter(|folder| plan.method == Method::Mulda && !folder.is_empty())
+            .map(|folder| PretrainedSeq2Seq::open(folder.as_ref()))
+            .transpose()?;
+        let by_pieces = plan.method.has_vectors() && plan.codemix.vectors == VectorKind::Pieces;
+        let vectors = match masked_lm.as_ref().filter(|_| by_pieces) {
+            Some(model) => Some(MentionVectors::from_piece_embeddings(&train, model)?),
+            None => vectors,
+        };
+        Ok(Self { plan, train, dev, masked_lm, tagger, seq2seq, vectors, device })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The corpus that is augmented.
+    pub fn train(&self) -> &Corpus {
+        &self.train
+    }
+
+    /// The corpus that chooses the best epochs.
+    pub fn dev(&self) -> Option<&Corpus> {
+        self.dev.as_ref()
+    }
+
+    /// The masked language model, if the plan needs one.
+    pub fn masked_lm(&self) -> Option<&Pretrained> {
+        self.masked_lm.as_ref()
+    }
+
+    /// The model that the judge is trained from, if the plan has a judge.
+    pub fn tagger(&self) -> Option<&Pretrained> {
+        self.tagger.as_ref()
+    }
+
+    /// The pretrained encoder-decoder of the method `mulda`, if there is one.
+    pub fn seq2seq(&self) -> Option<&PretrainedSeq2Seq> {
+        self.seq2seq.as_ref()
+    }
+
+    /// Runs in memory: nothing is written, and an interrupted run cannot resume.
+    pub fn run(&self, observer: Observer<'_>) -> Result<Augmented, Error> {
+        let mut run = Run { seed: Seed(self.plan.seed), folder: None, observer };
+        self.run_stages(&mut run)
+    }
+
+    pub(super) fn run_stages(&self, run: &mut Run<'_>) -> Result<Augmented, Error> {
+        let drafts = augment(self.gold(), &self.plan, self.backbones(), &self.device, run)?;
+        Ok(Augmented::new(self.train.clone(), self.plan.clone(), drafts))
+    }
+
+    fn gold(&self) -> Gold<'_> {
+        Gold { train: &self.train, dev: self.dev.as_ref() }
+    }
+
+    fn backbones(&self) -> Backbones<'_> {
+        Backbones {
+            masked_lm: self.masked_lm.as_ref(),
+            tagger: self.tagger.as_ref(),
+            seq2seq: self.seq2seq.as_ref(),
+            vectors: self.vectors.as_ref(),
+            judge: None,
+        }
+    }
+
+    /// Saves the fine-tuned masked language model, from the saved state of the run if there is one. Does nothing for methods
+    /// without a model.
+    pub(super) fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Error> {
+        let model = self.masked_lm.as_ref().filter(|_| self.plan.method.has_masked_lm());
+        let Some(model) = model else { return Ok(()) };
+        let sources = Sources::of(&self.train, &self.plan, self.vectors.as_ref(), run)?;
+        let gold = Gold { train: &sources.corpus, dev: self.dev.as_ref() };
+        tune(gold, &self.plan, model, &self.device, run)?.lm.save(dir)?;
+        // `melm generate` reads its settings there.
+        write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())
+    }
+
+    /// A hash of everything that can change the result. The number of rounds is not part of it, because more rounds only add
+    /// drafts; nor are the names of models, because their content counts.
+    pub fn identity(&self) -> Result<String, Error> {
+        let mut plan = self.plan.clone();
+        plan.generate.rounds = std::num::NonZeroU32::MIN;
+        plan.model.masked_lm.clear();
+        plan.model.tagger.clear();
+        plan.model.seq2seq.clear();
+        let mut fingerprint = Fingerprint::default();
+        for model in [self.masked_lm.as_ref(), self.tagger.as_ref()] {
+            let model = model.map(Pretrained::fingerprint).transpose()?;
+            fingerprint.add(model.unwrap_or_default().as_bytes());
+        }
+        if let Some(seq2seq) = &self.seq2seq {
+            fingerprint.add(seq2seq.fingerprint()?.as_bytes());
+        }
+        let arithmetic = self.device.arithmetic();
+        for part in ["augment", env!("CARGO_PKG_VERSION"), arithmetic, &plan.to_toml()] {
+            fingerprint.add(part.as_bytes());
+        }
+        for corpus in std::iter::once(&self.train).chain(&self.dev) {
+            fingerprint.add(data_fingerprint(corpus).as_bytes());
+        }
+        if let Some(vectors) = &self.vectors {
+            vectors.add_to(&self.train, &mut fingerprint);
+        }
+        Ok(fingerprint.finish())
+    }
+}

@@ -1,0 +1,95 @@
+//! The result of a run.
+
+use std::path::{Path, PathBuf};
+
+use melm_text::{Corpus, LanguageText, Sentence};
+
+use super::algorithm::Drafts;
+use super::summary::DraftSummary;
+use crate::Error;
+use crate::draft::Draft;
+use crate::files::write_whole;
+use crate::plan::Plan;
+use crate::run_folder::require_empty;
+
+/// The name of the file with all drafts.
+pub(super) const DRAFTS: &str = "drafts.jsonl";
+
+/// The augmented corpus, every draft with its verdict, and counts.
+pub struct Augmented {
+    gold: Corpus,
+    plan: Plan,
+    drafts: Drafts,
+    summary: DraftSummary,
+}
+
+impl Augmented {
+    pub(super) fn new(gold: Corpus, plan: Plan, drafts: Drafts) -> Self {
+        let summary = drafts.summary(&gold);
+        Self { gold, plan, drafts, summary }
+    }
+
+    /// The gold sentences followed by the kept drafts; the kept drafts alone if the plan's `union` is false.
+    pub fn corpus(&self) -> Corpus {
+        let kept = self.drafts.kept().cloned();
+        if self.plan.union { self.gold.with_more(kept) } else { self.gold.with_sentences(kept) }
+    }
+
+    /// Every draft of every round, kept or not, in order.
+    pub fn drafts(&self) -> &[Draft] {
+        &self.drafts.drafts
+    }
+
+    /// The number of drafts by verdict, and the new mentions.
+    pub fn summary(&self) -> &DraftSummary {
+        &self.summary
+    }
+
+    /// The drafts with the details of the run: how the method was prepared and the judge was trained.
+    pub fn details(&self) -> &Drafts {
+        &self.drafts
+    }
+
+    /// The gold corpus.
+    pub fn gold(&self) -> &Corpus {
+        &self.gold
+    }
+
+    /// The plan of the run.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The augmented corpus as text in the format of the gold file, one text for each language.
+    pub fn texts(&self) -> Result<Vec<LanguageText>, Error> {
+        let kept: Vec<Sentence> = self.drafts.kept().cloned().collect();
+        Ok(self.gold.append_sentences(&kept, self.plan.union)?)
+    }
+
+    /// Writes `train.augmented.*`, `drafts.jsonl` and `plan.toml` into a folder that is new or empty. Returns the paths of
+    /// the augmented corpora.
+    pub fn write(&self, dir: impl AsRef<Path>) -> Result<Vec<PathBuf>, Error> {
+        let dir = dir.as_ref();
+        require_empty(dir)?;
+        std::fs::create_dir_all(dir)
+            .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
+        self.write_into(dir)
+    }
+
+    pub(super) fn write_into(&self, dir: &Path) -> Result<Vec<PathBuf>, Error> {
+        let mut paths = Vec::new();
+        for text in self.texts()? {
+            let path = dir.join(augmented_name(&text));
+            write_whole(&path, text.text.as_bytes())?;
+            paths.push(path);
+        }
+        write_whole(&dir.join(DRAFTS), self.drafts.lines.as_bytes())?;
+        write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
+        Ok(paths)
+    }
+}
+
+/// The name of the file of an augmented corpus.
+pub(super) fn augmented_name(text: &LanguageText) -> String {
+    format!("train.augmented.{}", text.suffix())
+}

@@ -1,0 +1,133 @@
+//! Opens models by name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Pretrained;
+use crate::Error;
+use crate::hub::{DownloadProgress, Hub};
+use crate::plan::{ModelSize, ModelSizes, Plan, PlanBuilder};
+
+/// The name of the embedded model.
+pub const MINI: &str = "mini";
+
+/// Receives the name of a model and the progress of its download.
+type OnDownload = dyn Fn(&str, DownloadProgress<'_>) + Send + Sync;
+
+/// Opens models: `mini`, folders and, with a [`Hub`], names on the Hugging Face hub.
+#[derive(Clone, Default)]
+pub struct ModelStore {
+    hub: Option<Hub>,
+    on_download: Option<Arc<OnDownload>>,
+}
+
+/// The models of a plan that a program is going to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeededModels {
+    /// The masked language model.
+    pub masked_lm: bool,
+    /// The model of the tagger.
+    pub tagger: bool,
+}
+
+impl ModelStore {
+    /// Opens the embedded model and folders. Names are refused.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Looks up names in the cache of a hub, and downloads models that are not there.
+    #[must_use]
+    pub fn with_hub(mut self, hub: Hub) -> Self {
+        self.hub = Some(hub);
+        self
+    }
+
+    /// Calls `on_download` with the name of a model and the progress of its download.
+    #[must_use]
+    pub fn on_download(
+        mut self,
+        on_download: impl Fn(&str, DownloadProgress<'_>) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_download = Some(Arc::new(on_download));
+        self
+    }
+
+    /// Opens a model. Downloads it if it is a name that is not in the cache.
+    pub fn open(&self, model: &str) -> Result<Pretrained, Error> {
+        if model == MINI { mini() } else { Pretrained::open(&self.folder(model)?) }
+    }
+
+    /// The folder of a model, which is downloaded if it is not on this machine.
+    fn folder(&self, model: &str) -> Result<PathBuf, Error> {
+        let Some(hub) = &self.hub else {
+            let folder = Path::new(model);
+            let found = folder.is_dir().then(|| folder.to_path_buf());
+            return found.ok_or_else(|| Error::NotAModel { name: model.to_owned() });
+        };
+        hub.resolve(model, &mut |progress| {
+            if let Some(on_download) = &self.on_download {
+                on_download(model, progress);
+            }
+        })
+    }
+
+    /// Builds a plan whose preset fits the sizes of its models. Models in `needs` are downloaded if they are not on this
+    /// machine; any other model that is not here is taken for a full-size one.
+    pub fn plan(
+        &self,
+        builder: &PlanBuilder,
+        needs: impl Fn(&Plan) -> NeededModels,
+    ) -> Result<Plan, Error> {
+        // The names of the models do not depend on their sizes.
+        let first = builder.build(ModelSizes::both(ModelSize::Full))?;
+        let needs = needs(&first);
+        builder.build(ModelSizes {
+            masked_lm: self.size(&first.model.masked_lm, needs.masked_lm)?,
+            tagger: self.size(&first.model.tagger, needs.tagger)?,
+        })
+    }
+
+    /// The size of a model from its `config.json`. With `download` a model that is not on this machine is downloaded;
+    /// otherwise it is taken for a full-size one.
+    pub fn size(&self, model: &str, download: bool) -> Result<ModelSize, Error> {
+        if model == MINI {
+            return Ok(ModelSize::Small);
+        }
+        let folder = if download {
+            Some(self.folder(model)?)
+        } else {
+            let cached = self.hub.as_ref().and_then(|hub| hub.find_local(model));
+            cached.or_else(|| Path::new(model).is_dir().then(|| PathBuf::from(model)))
+        };
+        Ok(folder.map_or(ModelSize::Full, |folder| ModelSize::from_folder(&folder)))
+    }
+}
+
+impl ModelSize {
+    /// The size of the model in a folder; full if its `config.json` cannot be read, which opening the model reports.
+    fn from_folder(folder: &Path) -> Self {
+        let text = std::fs::read_to_string(folder.join("config.json")).ok();
+        let config: Option<serde_json::Value> = text.and_then(|t| serde_json::from_str(&t).ok());
+        let hidden_size = config.and_then(|config| config.get("hidden_size")?.as_u64());
+        let hidden_size = hidden_size.and_then(|size| usize::try_from(size).ok());
+        hidden_size.map_or(Self::Full, Self::from_hidden_size)
+    }
+}
+
+#[cfg(feature = "mini")]
+fn mini() -> Result<Pretrained, Error> {
+    let files = super::EmbeddedFiles {
+        config: melm_mini::CONFIG,
+        tokenizer: melm_mini::TOKENIZER,
+        tokenizer_config: melm_mini::TOKENIZER_CONFIG,
+        special_tokens_map: melm_mini::SPECIAL_TOKENS_MAP,
+        weights: melm_mini::WEIGHTS,
+    };
+    Pretrained::embedded(MINI, files)
+}
+
+#[cfg(not(feature = "mini"))]
+fn mini() -> Result<Pretrained, Error> {
+    Err(Error::NoEmbeddedModel)
+}

@@ -1,0 +1,206 @@
+//! The output folder of a run: new, resumed or finished, and never another run's.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use melm_text::{Corpus, LabelledFile};
+use serde_json::{Value, json};
+
+use crate::Error;
+use crate::files::{Fingerprint, sha256, write_whole};
+
+/// The subfolder with the state of an unfinished run.
+const WORK: &str = ".unfinished";
+/// The record of a finished run.
+const RECORD: &str = "run.json";
+
+/// An output folder, and its state.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunFolder {
+    dir: PathBuf,
+    identity: String,
+    /// What the folder holds of this run.
+    pub state: FolderState,
+}
+
+/// What an output folder holds of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FolderState {
+    /// Nothing: the run starts.
+    New,
+    /// An interrupted attempt: the run resumes.
+    Unfinished,
+    /// The finished run.
+    Done,
+}
+
+impl RunFolder {
+    /// Inspects `dir` for a run with this identity, a hash of everything that can change its result. With `force` the run
+    /// starts anew whatever is there. Nothing is changed before [`Self::begin`].
+    ///
+    /// # Errors
+    /// If the folder holds another run or other files.
+    pub fn open(dir: &Path, identity: &str, force: bool) -> Result<Self, Error> {
+        let state = if force { FolderState::New } else { inspect(dir, identity)? };
+        Ok(Self { dir: dir.to_path_buf(), identity: identity.to_owned(), state })
+    }
+
+    /// The path of the folder.
+    pub fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The folder for the state of the run's stages. It is removed when the run is finished.
+    pub fn work(&self) -> PathBuf {
+        self.dir.join(WORK)
+    }
+
+    /// Creates the folder and marks it as this run's.
+    pub fn begin(&self) -> Result<(), Error> {
+        let failed = |source| Error::Write { path: self.dir.clone(), source };
+        if self.state == FolderState::New {
+            for old in [self.dir.join(RECORD), self.work()] {
+                let removed =
+                    if old.is_dir() { fs::remove_dir_all(&old) } else { fs::remove_file(&old) };
+                match removed {
+                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                        return Err(failed(error));
+                    }
+                    _ => {}
+                }
+            }
+            fs::create_dir_all(self.work()).map_err(failed)?;
+            write_whole(&self.work().join("key"), self.identity.as_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Writes `run.json` and removes the state of the unfinished run.
+    pub fn finish(&self, mut record: serde_json::Map<String, Value>) -> Result<(), Error> {
+        record.insert("key".to_owned(), self.identity.clone().into());
+        let text = serde_json::to_string_pretty(&record).expect("a map of values is JSON");
+        write_whole(&self.dir.join(RECORD), (text + "\n").as_bytes())?;
+        match fs::remove_dir_all(self.work()) {
+            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::Write { path: self.work(), source })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The content of `run.json`, if the folder has one.
+    pub fn record(&self) -> Option<Value> {
+        serde_json::from_str(&fs::read_to_string(self.dir.join(RECORD)).ok()?).ok()
+    }
+}
+
+fn inspect(dir: &Path, identity: &str) -> Result<FolderState, Error> {
+    let occupied = |found| Err(Error::Occupied { dir: dir.to_path_buf(), found });
+    if let Ok(started) = fs::read_to_string(dir.join(WORK).join("key")) {
+        return if started == identity {
+            Ok(FolderState::Unfinished)
+        } else {
+            occupied("an unfinished run with other data or settings")
+        };
+    }
+    if let Ok(record) = fs::read_to_string(dir.join(RECORD)) {
+        let record: Option<Value> = serde_json::from_str(&record).ok();
+        let is_same = record.is_some_and(|record| record.get("key").is_some_and(|k| k == identity));
+        return if is_same {
+            Ok(FolderState::Done)
+        } else {
+            occupied("a run with other data or settings")
+        };
+    }
+    require_empty(dir)?;
+    Ok(FolderState::New)
+}
+
+/// Fails if a folder holds anything. A folder that does not exist is empty, and so is one with nothing but the subfolder of
+/// a run that was killed before it had written its identity.
+pub(crate) fn require_empty(dir: &Path) -> Result<(), Error> {
+    let is_ours = |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|e| e.file_name() == WORK);
+    match fs::read_dir(dir).map(|mut entries| entries.all(is_ours)) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::Occupied { dir: dir.to_path_buf(), found: "other files" }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(source) => Err(Error::Read { path: dir.to_path_buf(), source }),
+    }
+}
+
+/// A hash of the files, sentences and languages of a corpus.
+pub fn data_fingerprint(corpus: &Corpus) -> String {
+    let mut fingerprint = Fingerprint::default();
+    for part in corpus.languages() {
+        fingerprint.add(part.code.as_bytes());
+    }
+    for file in corpus.files() {
+        fingerprint.add(file.source().text().as_bytes());
+    }
+    // Another column of the same file is other data.
+    for sentence in corpus.sentences() {
+        for (token, tag) in sentence.tokens().iter().zip(sentence.tags()) {
+            fingerprint.add(token.as_str().as_bytes());
+            fingerprint.add(corpus.types().spell(*tag, corpus.scheme()).to_string().as_bytes());
+        }
+        fingerprint.add(&[]);
+    }
+    fingerprint.finish()
+}
+
+/// The entry of a corpus in `run.json`: an object, or a list with one object for each language.
+pub(crate) fn data_record(corpus: &Corpus) -> Value {
+    let record = |file: Option<&LabelledFile>, n_sentences: usize| match file {
+        Some(file) => json!({
+            "file": file.source().name(),
+            "sha256": sha256(file.source().text().as_bytes()),
+            "sentences": n_sentences,
+        }),
+        None => json!({ "sha256": data_fingerprint(corpus), "sentences": n_sentences }),
+    };
+    let file = |at: usize| corpus.files().get(at).map(AsRef::as_ref);
+    if corpus.languages().is_empty() {
+        return record(file(0), corpus.sentences().len());
+    }
+    let parts = corpus.languages().iter().enumerate().map(|(at, part)| {
+        let mut record = record(file(at), part.sentences.len());
+        record["language"] = (*part.code).into();
+        record
+    });
+    parts.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_belongs_to_one_run() {
+        let parent = tempfile::tempdir().unwrap();
+        let dir = parent.path().join("out");
+        let open = |key: &str| RunFolder::open(&dir, key, false);
+        let run = open("a").unwrap();
+        assert_eq!(run.state, FolderState::New);
+        assert!(!dir.exists());
+        run.begin().unwrap();
+        assert_eq!(open("a").unwrap().state, FolderState::Unfinished);
+        assert!(matches!(open("b"), Err(Error::Occupied { .. })));
+        run.finish(serde_json::Map::new()).unwrap();
+        assert_eq!(open("a").unwrap().state, FolderState::Done);
+        assert!(matches!(open("b"), Err(Error::Occupied { .. })));
+        let forced = RunFolder::open(&dir, "b", true).unwrap();
+        forced.begin().unwrap();
+        assert_eq!(open("b").unwrap().state, FolderState::Unfinished);
+    }
+
+    #[test]
+    fn a_folder_of_something_else_is_left_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().state, FolderState::New);
+        // What is left of a run that was killed in its first moment.
+        fs::create_dir(dir.path().join(WORK)).unwrap();
+        assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().state, FolderState::New);
+        fs::write(dir.path().join("thesis.tex"), "x").unwrap();
+        assert!(matches!(RunFolder::open(dir.path(), "a", false), Err(Error::Occupied { .. })));
+    }
+}

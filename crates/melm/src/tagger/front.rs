@@ -1,0 +1,192 @@
+//! The front door of taggers: train, open, tag, score, save.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use melm_nn::device::Device;
+use melm_text::{Corpus, Mention, Scores};
+
+use super::{TaggedSentence, TaggerModel, Truncation};
+use crate::Error;
+use crate::models::{ModelStore, NeededModels};
+use crate::plan::PlanBuilder;
+use crate::random::Seed;
+use crate::stage::{Control, Event, OwnedObserver, Run, ignore_events};
+use crate::training::TrainingOutcome;
+
+/// A tagger and the device it runs on.
+///
+/// ```no_run
+/// use melm::{Corpus, Tagger};
+///
+/// let tagger = Tagger::trainer(Corpus::open("train.conll")?).dev(Corpus::open("dev.conll")?).train()?;
+/// println!("F1 {:.2}", tagger.score(&Corpus::open("test.conll")?)?.micro().f1());
+/// tagger.save("tagger")?;
+/// # Ok::<(), melm::Error>(())
+/// ```
+pub struct Tagger {
+    model: TaggerModel,
+    device: Arc<Device>,
+    outcome: Option<TrainingOutcome>,
+}
+
+impl Tagger {
+    /// Prepares the training of a tagger on a corpus.
+    pub fn trainer(train: Corpus) -> TaggerTrainer {
+        TaggerTrainer::new(train)
+    }
+
+    /// Opens a tagger that [`Self::save`] or `melm train` has written. It runs on the CPU with all cores unless
+    /// [`Self::with_device`] sets another device.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, Error> {
+        let model = TaggerModel::open(dir.as_ref())?;
+        Ok(Self { model, device: Arc::new(Device::all_cores()), outcome: None })
+    }
+
+    /// Returns the tagger on another device.
+    #[must_use]
+    pub fn with_device(mut self, device: impl Into<Arc<Device>>) -> Self {
+        self.device = device.into();
+        self
+    }
+
+    /// Returns the corpus with the tags that the tagger predicts. Tags that the corpus has are ignored.
+    pub fn tag(&self, corpus: &Corpus) -> Result<Corpus, Error> {
+        let tokens: Vec<Vec<&str>> = corpus
+            .sentences()
+            .iter()
+            .map(|sentence| sentence.tokens().iter().map(AsRef::as_ref).collect())
+            .collect();
+        let (tagged, _) = self.tag_tokens(&tokens)?;
+        let tags = self.model.tags();
+        let sentences = corpus.sentences().iter().zip(tagged).map(|(sentence, tagged)| {
+            let mentions: Vec<Mention> = melm_text::mentions(&tagged.tags).collect();
+            sentence.clone().with_mentions(mentions, tags.scheme())
+        });
+        let sentences = sentences.collect();
+        Ok(Corpus::new(tags.types().clone(), tags.scheme(), sentences)
+            .expect("the tags were written in this scheme"))
+    }
+
+    /// Tags sentences given as tokens. Returns the tags of each with their probabilities, and what was too long to be read
+    /// in one piece.
+    pub fn tag_tokens<T: AsRef<str>>(
+        &self,
+        sentences: &[Vec<T>],
+    ) -> Result<(Vec<TaggedSentence>, Truncation), Error> {
+        let mut tagged = vec![None; sentences.len()];
+        let truncation = self.model.tag_each(&self.device, sentences, &mut |at, found| {
+            tagged[at] = Some(found);
+        })?;
+        let tagged = tagged.into_iter().map(|one| one.expect("the tagger reads every sentence"));
+        Ok((tagged.collect(), truncation))
+    }
+
+    /// Tags a gold corpus and scores the result as conlleval and seqeval do.
+    pub fn score(&self, gold: &Corpus) -> Result<Scores, Error> {
+        Ok(self.model.score(&self.device, gold)?.scores)
+    }
+
+    /// Writes a Hugging Face folder.
+    pub fn save(&self, dir: impl AsRef<Path>) -> Result<(), Error> {
+        self.model.save(dir.as_ref())
+    }
+
+    /// The model: its tags and its lower-level functions.
+    pub fn model(&self) -> &TaggerModel {
+        &self.model
+    }
+
+    /// The epochs of the training; `None` for a tagger that was opened.
+    pub fn training(&self) -> Option<&TrainingOutcome> {
+        self.outcome.as_ref()
+    }
+}
+
+/// Trains a tagger. Made by [`Tagger::trainer`].
+pub struct TaggerTrainer {
+    train: Corpus,
+    dev: Option<Corpus>,
+    plan: PlanBuilder,
+    models: ModelStore,
+    device: Option<Arc<Device>>,
+    observer: OwnedObserver,
+}
+
+impl TaggerTrainer {
+    fn new(train: Corpus) -> Self {
+        Self {
+            train,
+            dev: None,
+            plan: PlanBuilder::default(),
+            models: ModelStore::new(),
+            device: None,
+            observer: Box::new(ignore_events),
+        }
+    }
+
+    /// Sets the corpus that chooses the best epoch. Without it the last epoch is kept.
+    #[must_use]
+    pub fn dev(mut self, dev: Corpus) -> Self {
+        self.dev = Some(dev);
+        self
+    }
+
+    /// Sets the seed of all random choices.
+    #[must_use]
+    pub fn seed(self, seed: u64) -> Self {
+        self.set(&format!("seed={seed}"))
+    }
+
+    /// Sets the pretrained model: a folder, `mini`, or a name if [`Self::models`] has a hub.
+    #[must_use]
+    pub fn model(self, model: &str) -> Self {
+        self.set(&format!("model.tagger={model}"))
+    }
+
+    /// Sets one key of the plan from `key=value`, as `melm train --set` does. A wrong key or value is an error of
+    /// [`Self::train`].
+    #[must_use]
+    pub fn set(mut self, edit: &str) -> Self {
+        self.plan = self.plan.set(edit);
+        self
+    }
+
+    /// Sets where models are found.
+    #[must_use]
+    pub fn models(mut self, models: ModelStore) -> Self {
+        self.models = models;
+        self
+    }
+
+    /// Sets the device of training and tagging. By default the CPU with all cores is used.
+    #[must_use]
+    pub fn device(mut self, device: impl Into<Arc<Device>>) -> Self {
+        self.device = Some(device.into());
+        self
+    }
+
+    /// Sets the observer, which receives the events of the training and can stop it.
+    #[must_use]
+    pub fn on_event(
+        mut self,
+        observer: impl FnMut(&'static str, Event<'_>) -> Control + Send + 'static,
+    ) -> Self {
+        self.observer = Box::new(observer);
+        self
+    }
+
+    /// Trains the tagger.
+    pub fn train(mut self) -> Result<Tagger, Error> {
+        let needs = NeededModels { masked_lm: false, tagger: true };
+        let plan = self.models.plan(&self.plan, |_| needs)?;
+        let pretrained = self.models.open(&plan.model.tagger)?;
+        let device = self.device.unwrap_or_else(|| Arc::new(Device::all_cores()));
+        let seed = Seed(plan.seed);
+        let mut run = Run { seed, folder: None, observer: &mut self.observer };
+        let (stage, dev) = (&mut run.stage("tagger"), self.dev.as_ref());
+        let trained =
+            TaggerModel::train(&pretrained, &self.train, dev, &plan.tagger, &device, stage)?;
+        Ok(Tagger { model: trained.tagger, device, outcome: Some(trained.outcome) })
+    }
+}

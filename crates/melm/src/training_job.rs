@@ -1,0 +1,261 @@
+//! Training a tagger or a masked entity language model in an output folder.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use melm_nn::device::Device;
+use melm_text::Corpus;
+use serde_json::{Map, Value, json};
+
+use crate::Error;
+use crate::augment::{Gold, tune};
+use crate::files::{Fingerprint, write_whole};
+use crate::markers::MarkerStart;
+use crate::models::{ModelStore, NeededModels, Pretrained};
+use crate::plan::Plan;
+use crate::random::Seed;
+use crate::run_folder::{FolderState, RunFolder, data_fingerprint, data_record};
+use crate::stage::{Observer, Run};
+use crate::tagger::{TaggerModel, Truncation};
+use crate::training::{TrainingOutcome, TrainingSettings};
+
+/// The kind of model to train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TrainedKind {
+    /// A tagger, as `melm train` makes it.
+    Tagger,
+    /// A masked entity language model, as `melm finetune` makes it.
+    MaskedLm,
+}
+
+impl TrainedKind {
+    /// The command that trains this kind; also its entry in `run.json`.
+    fn command(self) -> &'static str {
+        match self {
+            Self::Tagger => "train",
+            Self::MaskedLm => "finetune",
+        }
+    }
+
+    /// The stage of the training. It is named like its section of the plan.
+    fn stage(self) -> &'static str {
+        match self {
+            Self::Tagger => "tagger",
+            Self::MaskedLm => "finetune",
+        }
+    }
+
+    /// The name of the pretrained model in a plan.
+    pub fn model(self, plan: &Plan) -> &str {
+        match self {
+            Self::Tagger => &plan.model.tagger,
+            Self::MaskedLm => &plan.model.masked_lm,
+        }
+    }
+
+    /// The training settings in a plan.
+    pub fn settings(self, plan: &Plan) -> &TrainingSettings {
+        match self {
+            Self::Tagger => &plan.tagger.training,
+            Self::MaskedLm => &plan.finetune.training,
+        }
+    }
+
+    /// The key of the training budget in a plan.
+    pub fn budget_key(self) -> &'static str {
+        match self {
+            Self::Tagger => "tagger.budget",
+            Self::MaskedLm => "finetune.budget",
+        }
+    }
+
+    /// The models of a plan that the training needs.
+    pub fn needed_models(self) -> NeededModels {
+        NeededModels { masked_lm: self == Self::MaskedLm, tagger: self == Self::Tagger }
+    }
+}
+
+/// A training that is ready to start.
+pub struct TrainingJob {
+    kind: TrainedKind,
+    plan: Plan,
+    train: Corpus,
+    dev: Option<Corpus>,
+    pretrained: Pretrained,
+    device: Arc<Device>,
+}
+
+/// What a training left out or initialised, by kind of model.
+pub enum TrainingDetails {
+    /// The sentences and tokens that were too long for the tagger.
+    Tagger(Truncation),
+    /// The masked language model.
+    MaskedLm {
+        /// How the rows of the markers were initialised.
+        markers: Vec<MarkerStart>,
+        /// Sentences read in several windows.
+        n_windowed: usize,
+        /// Mentions that are too long for the model.
+        n_left_out: usize,
+    },
+}
+
+/// A finished training.
+pub struct FinishedTraining {
+    /// The epochs, and which of them was kept.
+    pub outcome: TrainingOutcome,
+    /// What was left out or initialised.
+    pub details: TrainingDetails,
+    /// The content of `run.json`.
+    pub record: Map<String, Value>,
+}
+
+/// A training in an output folder.
+pub struct TrainingFolder<'a> {
+    job: &'a TrainingJob,
+    folder: RunFolder,
+}
+
+impl TrainingJob {
+    /// Opens the pretrained model of the plan.
+    pub fn new(
+        kind: TrainedKind,
+        train: Corpus,
+        dev: Option<Corpus>,
+        plan: Plan,
+        models: &ModelStore,
+        device: impl Into<Arc<Device>>,
+    ) -> Result<Self, Error> {
+        let pretrained = models.open(kind.model(&plan))?;
+        Ok(Self { kind, plan, train, dev, pretrained, device: device.into() })
+    }
+
+    /// The plan.
+    pub fn plan(&self) -> &Plan {
+        &self.plan
+    }
+
+    /// The training corpus.
+    pub fn train(&self) -> &Corpus {
+        &self.train
+    }
+
+    /// The corpus that chooses the best epoch.
+    pub fn dev(&self) -> Option<&Corpus> {
+        self.dev.as_ref()
+    }
+
+    /// A hash of everything that can change the result. The name of the model is not part of it, its content is.
+    pub fn identity(&self) -> Result<String, Error> {
+        let mut plan = self.plan.clone();
+        plan.model.masked_lm.clear();
+        plan.model.tagger.clear();
+        let (model, arithmetic) = (self.pretrained.fingerprint()?, self.device.arithmetic());
+        let version = env!("CARGO_PKG_VERSION");
+        let mut fingerprint = Fingerprint::default();
+        for part in [self.kind.command(), version, arithmetic, &model, &plan.to_toml()] {
+            fingerprint.add(part.as_bytes());
+        }
+        for corpus in std::iter::once(&self.train).chain(&self.dev) {
+            fingerprint.add(data_fingerprint(corpus).as_bytes());
+        }
+        Ok(fingerprint.finish())
+    }
+
+    /// Opens an output folder: see [`RunFolder::open`].
+    pub fn open_folder(&self, dir: &Path, force: bool) -> Result<TrainingFolder<'_>, Error> {
+        Ok(TrainingFolder { job: self, folder: RunFolder::open(dir, &self.identity()?, force)? })
+    }
+
+    /// Trains, and saves the model.
+    fn train_into(
+        &self,
+        dir: &Path,
+        run: &mut Run<'_>,
+    ) -> Result<(TrainingOutcome, TrainingDetails), Error> {
+        let (plan, device) = (&self.plan, &*self.device);
+        match self.kind {
+            TrainedKind::Tagger => {
+                let (stage, dev) = (&mut run.stage(self.kind.stage()), self.dev.as_ref());
+                let (model, train) = (&self.pretrained, &self.train);
+                let trained = TaggerModel::train(model, train, dev, &plan.tagger, device, stage)?;
+                trained.tagger.save(dir)?;
+                Ok((trained.outcome, TrainingDetails::Tagger(trained.truncation)))
+            }
+            TrainedKind::MaskedLm => {
+                let gold = Gold { train: &self.train, dev: self.dev.as_ref() };
+                let tuned = tune(gold, plan, &self.pretrained, device, run)?;
+                tuned.lm.save(dir)?;
+                let outcome =
+                    tuned.outcome.ok_or(Error::NothingToFinetune { method: plan.method.name() })?;
+                let details = TrainingDetails::MaskedLm {
+                    markers: tuned.markers,
+                    n_windowed: tuned.linearized.n_windowed,
+                    n_left_out: tuned.linearized.n_left_out,
+                };
+                Ok((outcome, details))
+            }
+        }
+    }
+
+    fn record(
+        &self,
+        outcome: &TrainingOutcome,
+        details: &TrainingDetails,
+        seconds: f64,
+    ) -> Map<String, Value> {
+        let mut record = Map::new();
+        let mut put = |key: &str, value: Value| record.insert(key.to_owned(), value);
+        put("melm", env!("CARGO_PKG_VERSION").into());
+        put("command", self.kind.command().into());
+        put("seed", self.plan.seed.into());
+        put("train", data_record(&self.train));
+        put("dev", self.dev.as_ref().map_or(Value::Null, data_record));
+        put("model", self.kind.model(&self.plan).into());
+        put("device", self.device.to_string().into());
+        put("updates", outcome.n_steps.into());
+        put("epochs", outcome.epochs.len().into());
+        put("best", json!(outcome.best));
+        match details {
+            TrainingDetails::Tagger(truncation) => {
+                put("windowed_sentences", truncation.n_windowed.into());
+                put("left_out_sentences", truncation.n_left_out.into());
+                put("cut_tokens", truncation.n_cut_tokens.into());
+            }
+            TrainingDetails::MaskedLm { n_windowed, n_left_out, .. } => {
+                put("windowed_sentences", (*n_windowed).into());
+                put("left_out_mentions", (*n_left_out).into());
+            }
+        }
+        put("seconds", json!((seconds * 10.0).round() / 10.0));
+        record
+    }
+}
+
+impl TrainingFolder<'_> {
+    /// The content of `run.json`, if this training is finished in the folder.
+    pub fn finished(&self) -> Option<Value> {
+        (self.folder.state == FolderState::Done).then(|| self.folder.record()).flatten()
+    }
+
+    /// Trains, or resumes the training in the folder, and writes all results. `seconds` returns the time since the start of
+    /// the program, for the record.
+    pub fn run(
+        &self,
+        observer: Observer<'_>,
+        seconds: &dyn Fn() -> f64,
+    ) -> Result<FinishedTraining, Error> {
+        let (job, dir) = (self.job, self.folder.dir());
+        self.folder.begin()?;
+        let seed = Seed(job.plan.seed);
+        let mut run = Run { seed, folder: Some(self.folder.work()), observer };
+        let (outcome, details) = job.train_into(dir, &mut run)?;
+        let metrics = self.folder.work().join(job.kind.stage()).join("metrics.jsonl");
+        let metrics = std::fs::read(metrics).unwrap_or_default();
+        write_whole(&dir.join("metrics.jsonl"), &metrics)?;
+        write_whole(&dir.join("plan.toml"), job.plan.to_toml().as_bytes())?;
+        let record = job.record(&outcome, &details, seconds());
+        self.folder.finish(record.clone())?;
+        Ok(FinishedTraining { outcome, details, record })
+    }
+}

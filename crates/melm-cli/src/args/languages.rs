@@ -6,8 +6,8 @@ use std::str::FromStr;
 use clap::Args as Group;
 use melm_text::is_language_code;
 
-use super::plan::Layers;
 use super::Reading;
+use super::plan::Layers;
 
 /// A file, perhaps with its language.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -218,7 +218,7 @@ impl<'a> CellGroup<'a> {
     fn score(
         &self,
         cell: &Cell,
-        tagger: &Tagger,
+        tagger: &TaggerModel,
     ) -> Result<(Option<F1>, BTreeMap<String, F1>), Error> {
         let score = |corpus: &Corpus| -> Result<F1, Error> {
             Ok(F1::from_scored(&tagger.score(self.device, corpus)?))

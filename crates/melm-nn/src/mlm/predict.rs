@@ -111,6 +111,12 @@ impl<'a> Summary<'a> {
         Self { head, scores, pieces }
     }
 
+    fn clear(&mut self) {
+        self.head.copy_from_slice(&[f32::NEG_INFINITY, 0.0]);
+        self.scores.fill(f32::NEG_INFINITY);
+        self.pieces.fill(f32::NEG_INFINITY);
+    }
+
     /// Inserts a candidate before worse ones and after equal ones.
     fn insert(&mut self, score: f32, piece: f32) {
         let at = self.scores.partition_point(|s| *s >= score);
@@ -127,6 +133,15 @@ impl<'a> Summary<'a> {
         if largest > self.head[0] {
             self.head[1] *= exp(self.head[0] - largest);
             self.head[0] = largest;
+        }
+    }
+
+    /// Adds the summary of another group.
+    fn merge(&mut self, other: &Summary<'_>) {
+        self.raise(other.head[0]);
+        self.head[1] += other.head[1] * exp(other.head[0] - self.head[0]);
+        for (score, piece) in other.scores.iter().zip(other.pieces.iter()) {
+            self.insert(*score, *piece);
         }
     }
 }
@@ -155,8 +170,7 @@ impl HeadTape {
         let panels = &self.panels;
         cpu.each(n_groups, Split::every(groups, n * record), |group, worker, records| {
             for record in records.chunks_exact_mut(record) {
-                record.fill(f32::NEG_INFINITY);
-                record[1] = 0.0;
+                Summary::new(record, k).clear();
             }
             let start = group * group_rows;
             let rows = start..vocab_size.min(start + group_rows);
@@ -174,12 +188,7 @@ impl HeadTape {
             let (first, others) = self.groups.split_at_mut(n * record);
             let mut best = Summary::new(&mut first[row * record..(row + 1) * record], k);
             for other in others[..(n_groups - 1) * n * record].chunks_exact_mut(n * record) {
-                let other = Summary::new(&mut other[row * record..(row + 1) * record], k);
-                best.raise(other.head[0]);
-                best.head[1] += other.head[1] * exp(other.head[0] - best.head[0]);
-                for (score, piece) in other.scores.iter().zip(other.pieces.iter()) {
-                    best.insert(*score, *piece);
-                }
+                best.merge(&Summary::new(&mut other[row * record..(row + 1) * record], k));
             }
             out.push(&best);
         }

@@ -142,18 +142,71 @@ pub(super) fn score_block(
     }
 }
 
-/// Turns the exponentials of one block into errors, and computes its part of the bias gradient.
-fn scale_to_errors(
-    isa: Isa,
-    errors: &mut [f32],
+/// The inputs of the backward pass through the scores.
+#[derive(Clone, Copy)]
+struct ErrorPass<'a> {
+    output: Output<'a>,
+    targets: &'a [u32],
+    weight: f32,
+    /// `[blocks, stride]`: the largest score of each block.
+    largest: &'a [f32],
+    log_totals: &'a [f32],
     stride: usize,
-    factors: &[f32],
-    bias: Accumulator<'_>,
-) {
-    let Accumulator { data, accumulates } = bias;
-    for (row, bias) in errors.chunks_mut(stride).zip(data) {
-        let sum = scale_row(isa, &mut row[..factors.len()], factors);
-        *bias = if accumulates { *bias + sum } else { sum };
+}
+
+impl ErrorPass<'_> {
+    /// Turns the exponentials of one group of table rows, from `first_row` on, into errors. Writes the gradient of their
+    /// biases, and adds their part of the gradient of the masked rows to `d_rows`.
+    fn run_group(
+        &self,
+        isa: Isa,
+        first_row: usize,
+        errors: &mut [f32],
+        bias: Accumulator<'_>,
+        factors: &mut [f32],
+        d_rows: &mut [f32],
+    ) {
+        let (stride, width) = (self.stride, self.output.width);
+        let Accumulator { data, accumulates } = bias;
+        let runs = errors.chunks_mut(RUN * stride).zip(data.chunks_mut(RUN));
+        for ((errors, bias), start) in runs.zip((first_row..).step_by(RUN)) {
+            self.scale_to_errors(isa, start, errors, bias, accumulates, factors);
+            let k = bias.len();
+            for (column, target) in self.targets.iter().enumerate() {
+                if let Some(at) = (*target as usize).checked_sub(start).filter(|at| *at < k) {
+                    errors[at * stride + column] -= self.weight;
+                    bias[at] -= self.weight;
+                }
+            }
+            let (table, next) = self.output.table[start * width..].split_at(k * width);
+            let (errors, table) = (Left::columns(errors, stride), Right::rows(table, width));
+            let out = Out { data: &mut *d_rows, row: width, accumulates: true };
+            let next = &next[..next.len().min(RUN * width)];
+            let shape = Shape { m: factors.len(), k, n: width };
+            small_product_ahead(isa, shape, errors, table, out, next);
+        }
+    }
+
+    /// Turns the exponentials of table rows from `start` on into `weight` times the probability, block by block. Writes
+    /// the sum of each row to `bias`, or adds it.
+    fn scale_to_errors(
+        &self,
+        isa: Isa,
+        start: usize,
+        errors: &mut [f32],
+        bias: &mut [f32],
+        accumulates: bool,
+        factors: &mut [f32],
+    ) {
+        let blocks = errors.chunks_mut(BLOCK * self.stride).zip(bias.chunks_mut(BLOCK));
+        for ((errors, bias), block) in blocks.zip(start / BLOCK..) {
+            let largest = &self.largest[block * self.stride..];
+            factors_into(isa, largest, self.log_totals, self.weight, factors);
+            for (row, bias) in errors.chunks_mut(self.stride).zip(bias) {
+                let sum = scale_row(isa, &mut row[..factors.len()], factors);
+                *bias = if accumulates { *bias + sum } else { sum };
+            }
+        }
     }
 }
 
@@ -241,35 +294,15 @@ impl HeadTape {
             Split::every(data, group_rows),
             Split::every(&mut self.shares[..n_groups * n * width], n * width),
         );
-        let (largest, log_totals) = (&self.largest, &self.log_totals[..n]);
-        cpu.each(n_groups, parts, |group, worker, (errors, bias_part, share)| {
+        let (largest, log_totals) = (&self.largest[..], &self.log_totals[..n]);
+        let pass = ErrorPass { output, targets, weight, largest, log_totals, stride };
+        cpu.each(n_groups, parts, |group, worker, (errors, bias, share)| {
             share.fill(0.0);
             let mut factors = cpu.scratch(worker);
             factors.reserve(n);
-            let runs = errors.chunks_mut(RUN * stride).zip(bias_part.chunks_mut(RUN));
-            for ((errors, bias_part), run) in runs.zip(0..) {
-                let start = group * group_rows + run * RUN;
-                let blocks = errors.chunks_mut(BLOCK * stride).zip(bias_part.chunks_mut(BLOCK));
-                for ((errors, bias_part), block) in blocks.zip(start / BLOCK..) {
-                    let largest = &largest[block * stride..];
-                    factors_into(cpu.isa(), largest, log_totals, weight, &mut factors[..n]);
-                    let bias = Accumulator { data: bias_part, accumulates };
-                    scale_to_errors(cpu.isa(), errors, stride, &factors[..n], bias);
-                }
-                let k = bias_part.len();
-                for (column, target) in targets.iter().enumerate() {
-                    if let Some(at) = (*target as usize).checked_sub(start).filter(|at| *at < k) {
-                        errors[at * stride + column] -= weight;
-                        bias_part[at] -= weight;
-                    }
-                }
-                let (table, next) = output.table[start * width..].split_at(k * width);
-                let (errors, table) = (Left::columns(errors, stride), Right::rows(table, width));
-                let out = Out { data: share, row: width, accumulates: true };
-                let next = &next[..next.len().min(RUN * width)];
-                let shape = Shape { m: n, k, n: width };
-                small_product_ahead(cpu.isa(), shape, errors, table, out, next);
-            }
+            let bias = Accumulator { data: bias, accumulates };
+            let first_row = group * group_rows;
+            pass.run_group(cpu.isa(), first_row, errors, bias, &mut factors[..n], share);
         });
         self.d.try_reserve(n * width)?;
         let d = &mut self.d[..n * width];

@@ -120,11 +120,7 @@ impl AttentionParams {
             Some((memory, d_memory)) => (memory.rows, Some(d_memory)),
             None => (y, None),
         };
-        for buffer in [&mut work.rows, &mut work.d_context, &mut work.d_y, &mut work.d_queries] {
-            buffer.try_reserve(n * width)?;
-        }
-        work.d_keys.try_reserve(seen.len())?;
-        work.d_values.try_reserve(seen.len())?;
+        work.reserve_attention(n * width, seen.len())?;
         let Workspace { rows, d_context, d_y, d_queries, d_keys, d_values, sums, .. } = work;
         let (d_rows, d_context) = (&mut rows[..n * width], &mut d_context[..n * width]);
         pass.add_backward(Site::AttentionOutput, &self.output.bias, d, d_rows, sums, gradients);

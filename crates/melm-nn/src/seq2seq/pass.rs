@@ -66,6 +66,17 @@ pub(super) struct Workspace {
     pub(super) sums: ColumnSums,
 }
 
+impl Workspace {
+    /// Makes room for the backward pass of an attention with `n_query` elements of queries and `n_key` of keys.
+    pub(super) fn reserve_attention(&mut self, n_query: usize, n_key: usize) -> Result<(), Error> {
+        for buffer in [&mut self.rows, &mut self.d_context, &mut self.d_y, &mut self.d_queries] {
+            buffer.try_reserve(n_query)?;
+        }
+        self.d_keys.try_reserve(n_key)?;
+        self.d_values.try_reserve(n_key)
+    }
+}
+
 impl Pass<'_> {
     pub(super) fn n_rows(&self) -> usize {
         self.dropout.places.len()

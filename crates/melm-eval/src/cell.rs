@@ -28,7 +28,7 @@ pub struct Cell {
 
 impl Cell {
     /// The names of the coordinates, as `--only` takes them.
-    pub const COORDINATES: [&'static str; 7] =
+    pub(crate) const COORDINATES: [&'static str; 7] =
         ["language", "size", "draw", "seed", "method", "budget", "variant"];
 
     /// The languages it learns from.
@@ -48,7 +48,7 @@ impl Cell {
     }
 
     /// Returns the value of a coordinate as text, or `None` if there is no coordinate of that name.
-    pub fn coordinate(&self, name: &str) -> Option<String> {
+    pub(crate) fn coordinate(&self, name: &str) -> Option<String> {
         Some(match name {
             "language" => self.language.clone(),
             "size" => self.size.to_string(),

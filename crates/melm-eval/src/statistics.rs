@@ -81,7 +81,7 @@ impl Verdict {
 }
 
 /// Returns the quantile of Student's t distribution with `degrees` of freedom, for `p` between 0.5 and 1 (both excluded).
-pub fn t_quantile(p: f64, degrees: usize) -> f64 {
+fn t_quantile(p: f64, degrees: usize) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while t_cdf(high, degrees) < p {
         high *= 2.0;

@@ -102,7 +102,7 @@ impl Table {
     }
 
     /// The unit of paired differences, in words.
-    pub fn unit(self) -> &'static str {
+    pub(crate) fn unit(self) -> &'static str {
         if self.shares_taggers_between_columns() {
             "a draw, its seeds and its columns averaged"
         } else {

@@ -1,6 +1,5 @@
 //! Batches of sentences: the rows of all sentences one after the other, without padding.
 
-use crate::config::Config;
 use crate::error::Error;
 use std::ops::Range;
 
@@ -81,18 +80,25 @@ impl Packed {
             .flat_map(move |s| (0..self.rows(s).len()).map(move |position| (self.key(s), position)))
     }
 
-    /// Refuses pieces outside the vocabulary, empty sentences, and sentences that are too long for the model.
-    pub(crate) fn check(&self, config: &Config) -> Result<(), Error> {
-        if let Some(piece) = self.pieces.iter().find(|p| **p as usize >= config.vocab_size) {
-            return Err(Error::PieceOutOfRange { piece: *piece, vocab_size: config.vocab_size });
+    /// Fails if a piece is outside the vocabulary, or if a sentence is empty or has more than `max_pieces` pieces.
+    pub(crate) fn check(&self, vocab_size: usize, max_pieces: usize) -> Result<(), Error> {
+        self.check_pieces(vocab_size)?;
+        match self.lengths().find(|n_pieces| *n_pieces == 0 || *n_pieces > max_pieces) {
+            Some(n_pieces) => Err(Error::SentenceLength { n_pieces, limit: max_pieces }),
+            None => Ok(()),
         }
-        let limit = config.max_pieces();
-        for sentence in 0..self.n_sentences() {
-            let n_pieces = self.rows(sentence).len();
-            if n_pieces == 0 || n_pieces > limit {
-                return Err(Error::SentenceLength { n_pieces, limit });
-            }
+    }
+
+    /// Fails if a piece is outside the vocabulary.
+    pub(crate) fn check_pieces(&self, vocab_size: usize) -> Result<(), Error> {
+        match self.pieces.iter().find(|piece| **piece as usize >= vocab_size) {
+            Some(piece) => Err(Error::PieceOutOfRange { piece: *piece, vocab_size }),
+            None => Ok(()),
         }
-        Ok(())
+    }
+
+    /// The number of pieces of each sentence.
+    pub(crate) fn lengths(&self) -> impl Iterator<Item = usize> {
+        (0..self.n_sentences()).map(|sentence| self.rows(sentence).len())
     }
 }

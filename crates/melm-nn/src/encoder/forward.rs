@@ -26,7 +26,7 @@ impl Encoder {
         dropout: Dropout,
         tape: &mut EncoderTape,
     ) -> Result<(), Error> {
-        batch.check(&self.config)?;
+        self.check(batch)?;
         tape.start(&self.config, batch, dropout)?;
         self.embed(cpu, parameters, batch, tape);
         for layer in 0..self.layers.len() {

@@ -12,7 +12,9 @@ pub(crate) use tape::EncoderTape;
 pub(crate) use tape::NormTape;
 
 use crate::config::Config;
+use crate::error::Error;
 use crate::ops::linear::Linear;
+use crate::packed::Packed;
 use crate::params::{Parameters, TABLE};
 use std::ops::Range;
 
@@ -94,6 +96,11 @@ impl Encoder {
             norm: LinearParams::new(parameters, "roberta.embeddings.LayerNorm"),
             layers: (0..config.n_layers).map(|layer| LayerParams::new(parameters, layer)).collect(),
         }
+    }
+
+    /// Fails if a piece is not in the vocabulary, or if a sentence is empty or too long for the model.
+    pub(crate) fn check(&self, batch: &Packed) -> Result<(), Error> {
+        batch.check(self.config.vocab_size, self.config.max_pieces())
     }
 
     /// The sizes and dropout rates.

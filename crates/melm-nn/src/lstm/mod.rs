@@ -157,12 +157,8 @@ impl LstmLm {
     }
 
     fn check(&self, batch: &Packed) -> Result<(), Error> {
-        let vocab_size = self.config.vocab_size;
-        if let Some(piece) = batch.pieces().iter().find(|piece| **piece as usize >= vocab_size) {
-            return Err(Error::PieceOutOfRange { piece: *piece, vocab_size });
-        }
-        let mut lengths = (0..batch.n_sentences()).map(|sentence| batch.rows(sentence).len());
-        match lengths.find(|n| *n < 2) {
+        batch.check_pieces(self.config.vocab_size)?;
+        match batch.lengths().find(|n_tokens| *n_tokens < 2) {
             Some(n_tokens) => Err(Error::NothingToPredict { n_tokens }),
             None => Ok(()),
         }

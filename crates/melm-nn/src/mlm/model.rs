@@ -129,7 +129,7 @@ impl MaskedLm {
         gradients: &mut Gradients,
     ) -> Result<f64, Error> {
         batch.check(self.config(), true)?;
-        batch.sentences.check(self.config())?;
+        self.encoder.check(&batch.sentences)?;
         if batch.positions.is_empty() {
             return Ok(0.0);
         }
@@ -162,7 +162,7 @@ impl MaskedLm {
         let cpu = match device {
             Device::Cpu(cpu) => cpu,
             Device::Cuda(cuda) => {
-                batch.sentences.check(self.config())?;
+                self.encoder.check(&batch.sentences)?;
                 let query = MaskedQuery { batch, k: 1, allowed: None, needs_losses: true };
                 return cuda.predict_masked(self.view(), query, out);
             }
@@ -220,7 +220,7 @@ impl MaskedLm {
         out: &mut Predictions,
     ) -> Result<(), Error> {
         batch.check(self.config(), false)?;
-        batch.sentences.check(self.config())?;
+        self.encoder.check(&batch.sentences)?;
         let n = batch.positions.len();
         if n == 0 || k == 0 {
             out.clear();

@@ -228,14 +228,6 @@ impl Seq2Seq {
     }
 
     pub(super) fn check_pieces(&self, batch: &Packed) -> Result<(), Error> {
-        let (vocab_size, limit) = (self.config.vocab_size, self.config.longest);
-        if let Some(piece) = batch.pieces().iter().find(|piece| **piece as usize >= vocab_size) {
-            return Err(Error::PieceOutOfRange { piece: *piece, vocab_size });
-        }
-        let mut lengths = (0..batch.n_sentences()).map(|sentence| batch.rows(sentence).len());
-        match lengths.find(|n| *n == 0 || *n > limit) {
-            Some(n_pieces) => Err(Error::SentenceLength { n_pieces, limit }),
-            None => Ok(()),
-        }
+        batch.check(self.config.vocab_size, self.config.longest)
     }
 }

@@ -131,7 +131,7 @@ impl Tagger {
         gradients: &mut Gradients,
     ) -> Result<f64, Error> {
         batch.check(self.settings(), true)?;
-        batch.sentences().check(self.config())?;
+        self.encoder.check(batch.sentences())?;
         if batch.n_tokens() == 0 {
             return Ok(0.0);
         }
@@ -169,7 +169,7 @@ impl Tagger {
         let cpu = match device {
             Device::Cpu(cpu) => cpu,
             Device::Cuda(cuda) => {
-                batch.sentences().check(self.config())?;
+                self.encoder.check(batch.sentences())?;
                 out.clear();
                 return cuda.tagger_emissions(self.view(), batch, out);
             }

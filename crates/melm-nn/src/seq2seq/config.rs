@@ -34,7 +34,7 @@ pub struct Seq2SeqConfig {
     /// The decoder, which writes the target.
     pub decoder: StackConfig,
     /// The largest number of pieces of a source or a target.
-    pub longest: usize,
+    pub max_pieces: usize,
     /// The dropout rate on rows, in `[0, 1)`.
     pub dropout: f32,
     /// The dropout rate on attention probabilities, in `[0, 1)`.
@@ -72,7 +72,7 @@ impl Seq2SeqConfig {
             width: keys.size("d_model", LARGEST_SIZE)?,
             encoder: stack(&mut keys, ENCODER)?,
             decoder: stack(&mut keys, DECODER)?,
-            longest: keys.size("max_position_embeddings", LARGEST_SIZE)?,
+            max_pieces: keys.size("max_position_embeddings", LARGEST_SIZE)?,
             dropout: keys.number("dropout", 0.1, RATE, is_rate)?,
             attention_dropout: keys.number("attention_dropout", 0.0, RATE, is_rate)?,
             scales_embedding: keys.map.get("scale_embedding") == Some(&Value::Bool(true)),
@@ -112,7 +112,7 @@ impl Seq2SeqConfig {
             (DECODER[0]): self.decoder.n_layers,
             (DECODER[1]): self.decoder.n_heads,
             (DECODER[2]): self.decoder.inner,
-            "max_position_embeddings": self.longest,
+            "max_position_embeddings": self.max_pieces,
             "dropout": shortest(self.dropout),
             "attention_dropout": shortest(self.attention_dropout),
             "activation_function": "gelu",
@@ -139,7 +139,7 @@ impl Seq2SeqConfig {
             ("encoder", self.encoder, &["self_attn"][..]),
             ("decoder", self.decoder, &["self_attn", "encoder_attn"][..]),
         ] {
-            let positions = self.longest.saturating_add(FIRST_POSITION);
+            let positions = self.max_pieces.saturating_add(FIRST_POSITION);
             add(format!("model.{stack}.embed_positions.weight"), &[positions, width]);
             let mut both = |name: String, outputs: usize, inputs: Option<usize>| {
                 let shape: Vec<_> = std::iter::once(outputs).chain(inputs).collect();

@@ -17,13 +17,13 @@ pub struct GenerationConfig {
     /// The piece that it must write last if the target reaches the largest length, if any (`forced_eos_token_id`).
     pub forced_last: Option<u32>,
     /// The largest length of a target, including `start` (`max_length`).
-    pub longest: usize,
+    pub max_length: usize,
 }
 
 impl GenerationConfig {
     /// The piece that must come next, if any, after `n` pieces including `start`.
     fn forced(&self, n: usize) -> Option<u32> {
-        let last = self.forced_last.filter(|_| n + 1 == self.longest);
+        let last = self.forced_last.filter(|_| n + 1 == self.max_length);
         last.or(self.forced_first.filter(|_| n == 1))
     }
 }
@@ -83,7 +83,7 @@ impl Seq2Seq {
         let (mut running, mut pieces): (Vec<usize>, _) =
             ((0..n).collect(), vec![generation.start; n]);
         let (mut unfinished, mut targets) = (vec![Vec::new(); n], vec![None; n]);
-        for length in 1..generation.longest.min(self.config.longest + 1) {
+        for length in 1..generation.max_length.min(self.config.max_pieces + 1) {
             let scores = decoding.step(&pieces);
             let rows = scores.chunks_exact(self.config.vocab_size);
             let choose = |(at, row): (&usize, &[f32])| {
@@ -167,7 +167,7 @@ impl SearchState {
             (0..beams.n_beams).map(|at| empty(if at == 0 { 0.0 } else { MINUS_INFINITY }));
         let finished = vec![(empty(MINUS_INFINITY), false); beams.n_beams];
         let (running, length) = (running.collect(), 1);
-        let is_running = generation.longest > 1;
+        let is_running = generation.max_length > 1;
         Self { generation, beams, eos_id, length, running, finished, can_improve: true, is_running }
     }
 
@@ -194,7 +194,7 @@ impl SearchState {
         self.can_improve &= self.may_improve();
         let is_full = self.finished.iter().all(|(_, is_finished)| *is_finished);
         let stops_full = is_full && self.beams.stopping == EarlyStopping::WhenFull;
-        let all_end = self.length >= self.generation.longest;
+        let all_end = self.length >= self.generation.max_length;
         self.is_running = self.can_improve && !stops_full && !all_end;
         ranked.iter().map(|(at, _)| continuations[*at].from).collect()
     }
@@ -227,7 +227,7 @@ impl SearchState {
     }
 
     fn ends(&self, one: &Continuation) -> bool {
-        one.piece == self.eos_id || self.length + 1 >= self.generation.longest
+        one.piece == self.eos_id || self.length + 1 >= self.generation.max_length
     }
 
     /// Adds the best continuations that end to the finished sequences.
@@ -252,7 +252,7 @@ impl SearchState {
     fn may_improve(&self) -> bool {
         let is_never =
             self.beams.stopping == EarlyStopping::Never && self.beams.length_penalty > 0.0;
-        let length = if is_never { self.generation.longest } else { self.length } - 1;
+        let length = if is_never { self.generation.max_length } else { self.length } - 1;
         let best = self.running[0].score / (length as f64).powf(self.beams.length_penalty);
         let worst =
             self.finished.iter().map(|(found, _)| found.score).fold(f64::INFINITY, f64::min);

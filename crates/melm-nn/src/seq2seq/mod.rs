@@ -13,7 +13,7 @@
 //!
 //! let stack = StackConfig { n_layers: 1, n_heads: 2, inner: 32 };
 //! let config = Seq2SeqConfig {
-//!     vocab_size: 20, width: 16, encoder: stack, decoder: stack, longest: 16, dropout: 0.0, attention_dropout: 0.0,
+//!     vocab_size: 20, width: 16, encoder: stack, decoder: stack, max_pieces: 16, dropout: 0.0, attention_dropout: 0.0,
 //!     scales_embedding: true, init_std: 0.1, pad_id: 1, eos_id: 2,
 //! };
 //! let mut model = Seq2Seq::random(&config, 1)?;
@@ -28,7 +28,7 @@
 //!     model.accumulate(&device, &batch, 1.0 / 3.0, dropout, &mut tape, &mut gradients)?;
 //!     adam.step(&device, 1e-2, model.parameters_mut(), &mut gradients)?;
 //! }
-//! let generation = GenerationConfig { start: 2, forced_first: None, forced_last: None, longest: 10 };
+//! let generation = GenerationConfig { start: 2, forced_first: None, forced_last: None, max_length: 10 };
 //! let beams = BeamSearch { n_beams: 2, length_penalty: 1.0, stopping: EarlyStopping::Heuristic };
 //! let found = model.search(&device, &[7, 8, 2], &generation, &beams)?;
 //! assert_eq!(found[0].pieces, [8, 7, 2]);

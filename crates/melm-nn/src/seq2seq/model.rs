@@ -228,6 +228,6 @@ impl Seq2Seq {
     }
 
     pub(super) fn check_pieces(&self, batch: &Packed) -> Result<(), Error> {
-        batch.check(self.config.vocab_size, self.config.longest)
+        batch.check(self.config.vocab_size, self.config.max_pieces)
     }
 }

@@ -10,7 +10,7 @@ use melm_nn::seq2seq::{
 };
 
 const KINDS: [&str; 2] = ["mbart", "mbart50"];
-const LONGEST: usize = 14;
+const MAX_LENGTH: usize = 14;
 const LANGUAGE: u32 = 37;
 /// Beams, length penalty, early stopping, and the pieces forced first and last.
 type Search = (usize, f64, EarlyStopping, Option<u32>, Option<u32>);
@@ -147,7 +147,7 @@ fn beam_searches_equal_generate() {
                 start: 2,
                 forced_first: first,
                 forced_last: last,
-                longest: LONGEST,
+                max_length: MAX_LENGTH,
             };
             for at in 0..3 {
                 let name = |part: &str| format!("{kind}.search{index}.{at}.{part}");
@@ -175,8 +175,12 @@ fn samples_equal_those_from_the_logits_of_transformers() {
         for at in 0..3 {
             sources.push(golden.integers(&format!("source{at}")), at);
         }
-        let generation =
-            GenerationConfig { start: 2, forced_first: None, forced_last: None, longest: LONGEST };
+        let generation = GenerationConfig {
+            start: 2,
+            forced_first: None,
+            forced_last: None,
+            max_length: MAX_LENGTH,
+        };
         for (index, temperature) in [1.0, 0.6].into_iter().enumerate() {
             let name = |at: usize, part: &str| format!("{kind}.draw{index}.{at}.{part}");
             let mut n_drawn = [0; 3];

@@ -67,7 +67,7 @@ fn mbart(dir: &Path, languages: &[&str]) -> PretrainedSeq2Seq {
         width: 32,
         encoder: stack,
         decoder: stack,
-        longest: 64,
+        max_pieces: 64,
         dropout: 0.1,
         attention_dropout: 0.0,
         scales_embedding: true,

@@ -85,7 +85,7 @@ impl<'a> Mulda<'a> {
     ) -> Result<(Self, MuldaTraining), Error> {
         let seed = stage.key().then("weights").generator().bits();
         let (vocabulary, model) = open(gold.train, model, settings, seed)?;
-        let longest = model.config().longest;
+        let longest = model.config().max_pieces;
         let linearize = |corpus: &Corpus| -> Result<Vec<LinearizedSentence>, Error> {
             let sentences = corpus.sentences().iter();
             sentences.map(|sentence| vocabulary.linearize(corpus, sentence)).collect()
@@ -125,7 +125,7 @@ impl<'a> Mulda<'a> {
         sources: &Packed,
         generators: &mut [Generator],
     ) -> Result<Vec<Option<Vec<u32>>>, Error> {
-        let longest = self.settings.longest.get().min(self.model.config().longest);
+        let longest = self.settings.longest.get().min(self.model.config().max_pieces);
         let config = self.vocabulary.generation_config(language, longest);
         if self.settings.beams == 0 {
             let share = &mut |at: usize| generators[at].uniform();
@@ -210,7 +210,7 @@ fn open(
                 width,
                 encoder: stack,
                 decoder: stack,
-                longest: settings.longest.get(),
+                max_pieces: settings.longest.get(),
                 dropout: 0.0,
                 attention_dropout: 0.0,
                 scales_embedding: true,

@@ -207,14 +207,14 @@ impl Vocabulary {
         self.with_language(body.language, body.rows.iter().copied())
     }
 
-    /// The settings of the decoder for a language, with at most `longest` pieces.
-    pub(super) fn generation_config(&self, language: usize, longest: usize) -> GenerationConfig {
+    /// The settings of the decoder for a language, with at most `max_length` pieces.
+    pub(super) fn generation_config(&self, language: usize, max_length: usize) -> GenerationConfig {
         let (language, end) = self.language_and_end(language);
         let (start, forced_first) = match self.layout {
             LanguagePosition::Before => (end, Some(language)),
             LanguagePosition::After => (language, None),
         };
-        GenerationConfig { start, forced_first, forced_last: None, longest }
+        GenerationConfig { start, forced_first, forced_last: None, max_length }
     }
 
     /// Parses the rows that the decoder wrote in a language.

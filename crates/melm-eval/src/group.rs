@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
 
-use melm::augment::{Backbones, DraftSummary, Gold, Method, augment};
+use melm::augment::{Backbones, DraftSummary, Gold, augment};
 use melm::files::sha256;
+use melm::methods::Method;
 use melm::plan::Plan;
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};

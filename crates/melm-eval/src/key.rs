@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use melm::augment::Method;
 use melm::files::sha256;
+use melm::methods::Method;
 use melm::plan::Plan;
 use melm::training::Budget;
 use serde::Serialize;

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use melm::augment::Method;
 use melm::codemix::VectorKind;
+use melm::methods::Method;
 use melm::plan::{ModelNames, ModelSizes, Plan, PlanTable, Preset};
 
 use crate::{Cell, Error, Grid, System};

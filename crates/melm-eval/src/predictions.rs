@@ -1,7 +1,8 @@
 //! Predictions of entity tokens (Table 3): the likeliest five words of three models, side by side.
 
-use melm::augment::{Gold, Method, tune};
+use melm::augment::Gold;
 use melm::entity_lm::EntityLm;
+use melm::methods::{Method, tune};
 use melm::plan::Plan;
 use melm::random::Seed;
 use melm::stage::{Event, Run};

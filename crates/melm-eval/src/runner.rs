@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use melm::augment::Method;
 use melm::codemix::MentionVectors;
 use melm::files::{Fingerprint, write_shared};
+use melm::methods::Method;
 use melm::models::Pretrained;
 
 use crate::data::joined_training_sets;

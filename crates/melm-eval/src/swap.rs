@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use melm::baselines::substitute_mentions;
 use melm::draft::Donor;
+use melm::methods::substitute_mentions;
 use melm::random::StreamKey;
 use melm_text::{Corpus, EntityType, Mention};
 

@@ -3,8 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use melm::augment::Method;
-use melm::baselines::NO_PRETRAINING;
+use melm::methods::Method;
+use melm::methods::NO_PRETRAINING;
 use serde::{Deserialize, Serialize};
 
 /// A system of the paper's tables.
@@ -46,7 +46,7 @@ impl System {
 
     /// All systems in the order of tables: gold, controls, methods.
     pub fn all() -> impl Iterator<Item = Self> {
-        let methods = Method::NAMES.into_iter().map(|(_, method)| Self::Method(method));
+        let methods = Method::ALL.into_iter().map(Self::Method);
         let methods = methods.filter(|system| *system != Self::GOLD);
         std::iter::once(Self::GOLD).chain(Self::CONTROLS).chain(methods)
     }

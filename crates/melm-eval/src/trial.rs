@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU64};
 
-use melm::augment::{DraftSummary, Method};
+use melm::augment::DraftSummary;
+use melm::methods::Method;
 use melm::random::Seed;
 use melm::training::Budget;
 use melm_text::Corpus;

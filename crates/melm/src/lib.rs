@@ -1,26 +1,75 @@
-//! The method: from labelled sentences to more labelled sentences.
+//! Data augmentation for named-entity recognition: from a hundred labelled sentences to a good tagger.
 //!
-//! In the order of the paper: [`markers`] and [`linearize`] (2.1), [`mask`] and [`entity_lm`] (2.2), [`generate`] (2.3),
-//! [`codemix`] (2.5).
-//! Around them: named random streams ([`random`]), a stage's place in a run ([`stage`]), models found by name ([`hub`]) and
-//! opened ([`model`]), tokens cut into pieces with their alignment ([`pieces`]), the one
-//! training loop ([`training`]), the [`tagger`], and all settings in one [`plan`]. The crate
-//! `melm-eval` compares methods with each other.
+//! The method is MELM (Zhou et al., ACL 2022). Labels are written into the sentence as markers. A masked language model is
+//! fine-tuned to predict entity tokens from label and context, and writes new entities into the sentences. A tagger that was
+//! trained on gold judges the drafts; those it agrees with are added to the training set.
+//!
+//! ```no_run
+//! use melm::{Augment, Corpus, Tagger};
+//!
+//! let train = Corpus::open("train.conll")?; // cheap to clone
+//! let dev = Corpus::open("dev.conll")?;
+//!
+//! let augmented = Augment::new(train)       // the embedded model, the default plan
+//!     .dev(dev.clone())
+//!     .seed(1)
+//!     .run()?;
+//! augmented.write("more")?;
+//!
+//! let tagger = Tagger::trainer(augmented.corpus()).dev(dev).train()?;
+//! let scores = tagger.score(&Corpus::open("test.conll")?)?;
+//! println!("F1 {:.2}", 100.0 * scores.micro().f1());
+//!
+//! let tagged = tagger.tag(&Corpus::open("new.conll")?)?;
+//! tagged.write_conll(std::io::stdout())?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # The main types
+//!
+//! - [`Corpus`]: labelled sentences, with the file they were read from.
+//! - [`Augment`]: settings of a run, each with a default. [`Augment::run`] runs in memory; [`Augment::prepare`] gives an
+//!   [`AugmentJob`](augment::AugmentJob) that runs in a folder, resumes after an interruption and estimates its time.
+//! - [`Augmented`]: the augmented corpus, every [`Draft`](draft::Draft) with its verdict, and counts.
+//! - [`Tagger`]: trains, opens, tags, scores, saves. Saved folders open in Hugging Face transformers.
+//! - [`Plan`](plan::Plan): all settings as one type and one TOML file.
+//! - [`ModelStore`](models::ModelStore): opens models: the embedded one, folders, names on the Hugging Face hub.
+//!
+//! # The map
+//!
+//! | section of the paper | module |
+//! | --- | --- |
+//! | Algorithm 1 | [`augment`] |
+//! | 2.1 labelled sequence linearization | [`linearize`], [`markers`] |
+//! | 2.2 fine-tuning | [`mask`], [`entity_lm`], [`training`] |
+//! | 2.3 generation | [`generate`], [`draft`] |
+//! | 2.4 filtering | [`judge`], [`tagger`] |
+//! | 2.5 code-mixing | [`codemix`] |
+//! | the systems it is compared with | [`methods`] |
+//!
+//! Around them: [`plan`] (settings), [`models`], [`hub`] and [`pieces`] (pretrained models and their tokenizers), [`random`]
+//! (named random streams), [`stage`] (progress and control), [`run_folder`] and [`training_job`] (runs on disk), [`files`].
+//!
+//! The library reads neither the environment nor the clock. Front ends pass both in.
+//!
+//! # Features
+//!
+//! - `mini` (default): the embedded model, 44 MiB.
+//! - `hub` (default): downloads models by name.
 
 pub mod augment;
-pub mod baselines;
 pub mod codemix;
 pub mod draft;
 pub mod entity_lm;
 pub mod error;
 pub mod files;
-pub mod free_generation;
 pub mod generate;
 pub mod hub;
 pub mod judge;
 pub mod linearize;
 pub mod markers;
 pub mod mask;
+pub mod methods;
 pub mod models;
 pub mod pieces;
 pub mod plan;

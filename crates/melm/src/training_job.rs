@@ -8,9 +8,10 @@ use melm_text::Corpus;
 use serde_json::{Map, Value, json};
 
 use crate::Error;
-use crate::augment::{Gold, tune};
+use crate::augment::Gold;
 use crate::files::{Fingerprint, write_whole};
 use crate::markers::MarkerStart;
+use crate::methods::tune;
 use crate::models::{ModelStore, NeededModels, Pretrained};
 use crate::plan::Plan;
 use crate::random::Seed;

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args as Group;
-use melm::augment::Method;
+use melm::methods::Method;
 
 use super::plan::Planning;
 use super::{Input, Reading, VectorInput};
@@ -64,7 +64,6 @@ pub(crate) struct Augment {
 }
 
 fn method(name: &str) -> Result<Method, String> {
-    let found = Method::NAMES.into_iter().find(|(known, _)| *known == name);
-    let names = || Method::NAMES.map(|(name, _)| name).join(", ");
-    found.map(|(_, method)| method).ok_or_else(|| format!("expected one of {}", names()))
+    let names = || Method::ALL.map(Method::name).join(", ");
+    Method::from_name(name).ok_or_else(|| format!("expected one of {}", names()))
 }

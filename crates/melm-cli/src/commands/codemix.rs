@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use melm::augment::DraftSummary;
 use melm::codemix::{Codemix as Mixer, DonorChoice, MentionVectors};
 use melm::draft::{Novelty, Verdict, to_lines};
-use melm::free_generation::RejectedCounts;
+use melm::methods::RejectedCounts;
 use melm::plan::PlanBuilder;
 use melm::random::Seed;
 use melm_text::{Corpus, Sentence};

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use melm::augment::{DraftSummary, judge_again};
 use melm::draft::{Draft, read_lines, to_lines};
-use melm::free_generation::RejectedCounts;
 use melm::judge::{FilterMode, FilterSettings, Judge};
+use melm::methods::RejectedCounts;
 use melm::random::Seed;
 use melm::rate::Rate;
 use melm::stage::{Event, Run};

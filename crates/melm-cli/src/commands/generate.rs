@@ -2,10 +2,11 @@
 
 use std::io::Write as _;
 
-use melm::augment::{DraftSummary, Melm, generate};
+use melm::augment::{DraftSummary, generate};
 use melm::draft::to_lines;
 use melm::entity_lm::EntityLm;
-use melm::free_generation::RejectedCounts;
+use melm::methods::Melm;
+use melm::methods::RejectedCounts;
 use melm::models::Pretrained;
 use melm::random::Seed;
 use melm::stage::{Event, Run};

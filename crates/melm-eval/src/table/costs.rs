@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use melm::augment::Method;
+use melm::methods::Method;
 
 use crate::statistics::Mean;
 use crate::{LedgerLine, PaperScores, System};

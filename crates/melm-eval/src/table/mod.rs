@@ -14,7 +14,7 @@ pub use write::{csv, latex, markdown};
 
 use std::collections::BTreeMap;
 
-use melm::augment::Method;
+use melm::methods::Method;
 use melm::training::Budget;
 
 use crate::{Cell, Error, Grid, LedgerLine, PaperScores, System};

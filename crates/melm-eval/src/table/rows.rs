@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use melm::augment::Method;
+use melm::methods::Method;
 use melm::training::Budget;
 
 use super::{Observation, Split, Table};

@@ -3,16 +3,16 @@
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
 
-use super::method::{Augmenter, Method, Prepared, prepare};
 use super::rounds::Rounds;
 use super::summary::DraftSummary;
 use crate::Error;
-use crate::baselines::{MuldaModel, PretrainedSeq2Seq};
 use crate::codemix::MentionVectors;
 use crate::draft::{Draft, Novelty, Verdict};
-use crate::free_generation::RejectedCounts;
 use crate::generate::WithoutMentions;
 use crate::judge::Judge;
+use crate::methods::RejectedCounts;
+use crate::methods::{Augmenter, Method, Prepared, prepare};
+use crate::methods::{MuldaModel, PretrainedSeq2Seq};
 use crate::models::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Run, Stage};
@@ -45,7 +45,7 @@ pub struct Backbones<'a> {
 
 impl<'a> Backbones<'a> {
     /// The model that `MulDA` starts from.
-    pub(super) fn mulda(self) -> MuldaModel<'a> {
+    pub(crate) fn mulda(self) -> MuldaModel<'a> {
         let new = || {
             self.masked_lm.expect("a plan without an encoder-decoder has a masked language model")
         };

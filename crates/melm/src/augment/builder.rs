@@ -5,11 +5,11 @@ use std::sync::Arc;
 use melm_nn::device::Device;
 use melm_text::Corpus;
 
-use super::Method;
 use super::job::AugmentJob;
 use super::result::Augmented;
 use crate::Error;
 use crate::codemix::MentionVectors;
+use crate::methods::Method;
 use crate::models::ModelStore;
 use crate::plan::{Plan, PlanBuilder};
 use crate::stage::{Control, Event, OwnedObserver, ignore_events};

@@ -5,7 +5,8 @@ use melm_nn::device::{Cpu, Device};
 use melm_nn::probe::{LinearProbe, Product};
 use melm_text::{Corpus, Sentence, Tag};
 
-use super::{AugmentJob, Method};
+use super::AugmentJob;
+use crate::methods::Method;
 use crate::models::Pretrained;
 use crate::training::{Budget, EvaluationInterval, TrainingSettings};
 

@@ -8,8 +8,9 @@ use serde_json::{Map, Value, json};
 use super::job::AugmentJob;
 use super::result::{Augmented, DRAFTS, augmented_name};
 use crate::Error;
-use crate::baselines::{NO_PRETRAINING, PretrainedSeq2Seq};
 use crate::files::{sha256, write_whole};
+use crate::methods::Method;
+use crate::methods::{NO_PRETRAINING, PretrainedSeq2Seq};
 use crate::models::Pretrained;
 use crate::random::Seed;
 use crate::run_folder::{FolderState, RunFolder, data_record};
@@ -61,7 +62,7 @@ impl AugmentJob {
 
     /// The name of the encoder-decoder, if the method has one, and whether it is pretrained.
     pub fn seq2seq_name(&self) -> Option<String> {
-        let is_mulda = self.plan.method == super::Method::Mulda;
+        let is_mulda = self.plan.method == Method::Mulda;
         let new = || NO_PRETRAINING.to_owned();
         is_mulda.then(|| self.seq2seq.as_ref().map_or_else(new, PretrainedSeq2Seq::name))
     }

@@ -8,12 +8,11 @@ use melm_text::Corpus;
 
 use super::algorithm::{Backbones, Gold, augment};
 use super::result::Augmented;
-use super::sources::Sources;
-use super::{Method, tune};
 use crate::Error;
-use crate::baselines::PretrainedSeq2Seq;
 use crate::codemix::{MentionVectors, VectorKind};
 use crate::files::{Fingerprint, write_whole};
+use crate::methods::PretrainedSeq2Seq;
+use crate::methods::{Method, Sources, tune};
 use crate::models::{ModelStore, NeededModels, Pretrained};
 use crate::plan::Plan;
 use crate::random::Seed;
@@ -126,7 +125,7 @@ impl AugmentJob {
     pub(super) fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Error> {
         let model = self.masked_lm.as_ref().filter(|_| self.plan.method.has_masked_lm());
         let Some(model) = model else { return Ok(()) };
-        let sources = Sources::of(&self.train, &self.plan, self.vectors.as_ref(), run)?;
+        let sources = Sources::new(&self.train, &self.plan, self.vectors.as_ref(), run)?;
         let gold = Gold { train: &sources.corpus, dev: self.dev.as_ref() };
         tune(gold, &self.plan, model, &self.device, run)?.lm.save(dir)?;
         // `melm generate` reads its settings there.

@@ -8,7 +8,7 @@ use super::algorithm::Drafts;
 use crate::Error;
 use crate::draft::{Draft, Novelty, read_lines, to_lines};
 use crate::files::{sha256, write_whole};
-use crate::free_generation::RejectedCounts;
+use crate::methods::RejectedCounts;
 
 /// The rounds made so far.
 pub(super) struct Rounds<'a> {

@@ -6,7 +6,7 @@ use melm_text::Corpus;
 use serde::{Deserialize, Serialize};
 
 use crate::draft::{Draft, Verdict, is_zero};
-use crate::free_generation::RejectedCounts;
+use crate::methods::RejectedCounts;
 
 /// The number of drafts by verdict, and the new mentions of the kept ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

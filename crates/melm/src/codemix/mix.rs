@@ -7,8 +7,8 @@ use melm_text::{Corpus, EntityType, Language, Sentence, Token};
 
 use super::{CodemixSettings, Lexicon, LexiconCounts, MentionVectors, NearestMention};
 use crate::Error;
-use crate::baselines::substitute_mentions;
 use crate::draft::{Donor, Draft};
+use crate::methods::substitute_mentions;
 use crate::random::{Generator, StreamKey};
 
 /// The choice of the mention that replaces another.

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Disagreement, Donor, Draft, GuessedPiece, Replacement, Swap, Verdict};
 use crate::Error;
-use crate::baselines::{substitute_mentions, swap_tokens};
+use crate::methods::{substitute_mentions, swap_tokens};
 
 /// The JSON form of a draft.
 #[derive(Serialize, Deserialize)]

@@ -14,12 +14,12 @@ pub use table::PlanTable;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
-use crate::augment::Method;
-use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings};
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::generate::GenerateSettings;
 use crate::judge::{FilterMode, FilterSettings};
+use crate::methods::Method;
+use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings};
 use crate::tagger::TaggerSettings;
 
 /// The version of the plan's keys. Plans with another version are refused.

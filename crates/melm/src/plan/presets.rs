@@ -3,14 +3,14 @@
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
 use super::{ModelNames, Plan, VERSION};
-use crate::augment::Method;
-use crate::baselines::{DagaSettings, MuldaSettings, SubstituteSettings, UnknownTokens};
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::generate::{GenerateSettings, Ranks, WithoutMentions};
 use crate::judge::{FilterMode, FilterSettings};
 use crate::markers::{RelatedWords, RowStart};
 use crate::mask::{GenerationMask, Refresh, Scope, TrainingMask};
+use crate::methods::Method;
+use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings, UnknownTokens};
 use crate::rate::Rate;
 use crate::tagger::{TaggerHead, TaggerSettings};
 use crate::training::{

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use melm::Error;
-use melm::augment::{Drafts, Method};
+use melm::augment::Drafts;
 use melm::draft::{Verdict, read_lines};
+use melm::methods::Method;
 use melm::plan::Plan;
 use melm::stage::{Control, Event};
 use melm_text::Corpus;

@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use melm::Error;
-use melm::augment::{Backbones, Drafts, Method};
-use melm::baselines::PretrainedSeq2Seq;
+use melm::augment::{Backbones, Drafts};
 use melm::draft::{Draft, read_lines};
-use melm::free_generation::RejectReason;
+use melm::methods::Method;
+use melm::methods::PretrainedSeq2Seq;
+use melm::methods::RejectReason;
 use melm::models::Pretrained;
 use melm::pieces::Tokenizer;
 use melm::plan::Plan;

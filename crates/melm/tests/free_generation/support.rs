@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use melm::Error;
-use melm::augment::{Backbones, Drafts, Gold, Method, augment};
+use melm::augment::{Backbones, Drafts, Gold, augment};
+use melm::methods::Method;
 use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};

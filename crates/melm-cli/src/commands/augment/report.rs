@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use melm::augment::{AugmentOutcome, DraftSummary, Prepared};
+use melm::augment::{AugmentOutcome, DraftSummary};
 use melm::draft::{Draft, Verdict};
+use melm::methods::Prepared;
 
 use melm_text::{Corpus, Tag, Token};
 

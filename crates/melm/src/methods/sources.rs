@@ -1,17 +1,18 @@
-//! What a masked language model learns from: gold, or gold and code-mixed sentences (section 2.5).
+//! The sentences that a masked language model learns from: gold, or gold and code-mixed sentences (section 2.5).
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use melm_text::Corpus;
 
+use super::Augmenter;
 use crate::Error;
 use crate::codemix::{Codemix, DonorChoice, LexiconCounts, MentionVectors};
 use crate::draft::Draft;
 use crate::plan::Plan;
 use crate::stage::{Control, Event, Run, Stage};
 
-/// The code-mixing of a plan.
+/// Prepares the code-mixing of a plan.
 pub(super) fn codemix<'a>(
     train: &'a Corpus,
     plan: &Plan,
@@ -24,8 +25,8 @@ pub(super) fn codemix<'a>(
     Codemix::new(train, choice, vectors, plan.codemix)
 }
 
-/// A round of code-mixing, as a stage tells of it.
-pub(super) fn round(
+/// Makes one round of code-mixed drafts.
+fn mix_round(
     mix: &mut Codemix<'_>,
     round: u32,
     stage: &mut Stage<'_>,
@@ -39,14 +40,14 @@ pub(super) fn round(
     drafts.ok_or(Error::Interrupted)
 }
 
-/// What a masked language model learns from and makes drafts of: gold, and behind it its code-mixed sentences if the
-/// method mixes.
+/// The sentences that a masked language model learns from and makes drafts of: gold, followed by code-mixed sentences if
+/// the method mixes languages.
 pub struct Sources<'a> {
     /// All sentences, gold first.
     pub corpus: Cow<'a, Corpus>,
-    /// The code-mixed ones.
+    /// The code-mixed sentences, as drafts.
     pub(super) mixed: Vec<Draft>,
-    /// What code-mixing found no vector for.
+    /// Words and mentions without a vector.
     pub(super) counts: Option<LexiconCounts>,
 }
 
@@ -57,7 +58,7 @@ impl<'a> Sources<'a> {
     }
 
     /// The sources of a plan's method.
-    pub fn of(
+    pub fn new(
         train: &'a Corpus,
         plan: &Plan,
         vectors: Option<&MentionVectors>,
@@ -67,8 +68,14 @@ impl<'a> Sources<'a> {
             return Ok(Self::gold(train));
         }
         let mut mix = codemix(train, plan, vectors)?;
-        let mixed = round(&mut mix, 1, &mut run.stage("codemix"))?;
+        let mixed = mix_round(&mut mix, 1, &mut run.stage("codemix"))?;
         let corpus = Cow::Owned(train.with_more(mixed.iter().map(|draft| draft.sentence.clone())));
         Ok(Self { corpus, mixed, counts: Some(mix.counts().clone()) })
+    }
+}
+
+impl Augmenter for Codemix<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        mix_round(self, round, stage)
     }
 }

@@ -6,8 +6,8 @@ use melm_nn::seq2seq::GenerationConfig;
 use melm_text::{Corpus, Language, Scheme, Sentence, Tag, Token};
 
 use crate::Error;
-use crate::free_generation::{RejectReason, checked_sentence};
 use crate::markers::Markers;
+use crate::methods::free_generation::{RejectReason, checked_sentence};
 use crate::pieces::{PieceKind, PieceKinds, Tokenizer, is_clean};
 
 /// The position of the language piece.

@@ -4,9 +4,12 @@ use std::collections::BTreeMap;
 
 use melm_text::{Corpus, Language, Sentence, Splice, Tag};
 
+use super::Augmenter;
 use super::SubstituteSettings;
+use crate::Error;
 use crate::draft::{Draft, Replacement, Swap};
 use crate::random::StreamKey;
+use crate::stage::Stage;
 
 /// The index of a sentence and of a token in it.
 struct TokenOccurrence {
@@ -88,6 +91,12 @@ pub(crate) fn swap_tokens(corpus: &Corpus, source: usize, round: u32, swaps: Vec
     });
     let replacements = replaced.collect();
     Draft { swaps, ..Draft::new(sentence, source, round, replacements) }
+}
+
+impl Augmenter for ReplaceTokens<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        Ok(ReplaceTokens::round(self, stage.key(), round))
+    }
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ use melm_text::{Corpus, Sentence};
 
 use crate::Error;
 use crate::augment::Gold;
-use crate::free_generation::{RejectReason, SentenceWriter};
+use crate::methods::free_generation::{RejectReason, SentenceWriter};
 use crate::random::{Generator, StreamKey};
 use crate::stage::Stage;
 use crate::training::{self, TrainingOutcome};

@@ -8,8 +8,8 @@ use std::ops::Range;
 use melm_text::{Corpus, Scheme, Sentence, Tag, Token};
 use serde::{Deserialize, Serialize};
 
+use super::Augmenter;
 use crate::Error;
-use crate::augment::Augmenter;
 use crate::draft::Draft;
 use crate::random::StreamKey;
 use crate::stage::Stage;

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use melm_text::{Corpus, Language, Scheme, Sentence, Tag, Token};
 
 use super::UnknownTokens;
-use crate::free_generation::{RejectReason, checked_sentence};
+use crate::methods::free_generation::{RejectReason, checked_sentence};
 
 /// The ids of the start of a sentence, its end, and an unknown token.
 pub(super) const START: u32 = 0;

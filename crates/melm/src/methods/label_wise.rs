@@ -6,9 +6,12 @@ use std::ops::Range;
 use melm_text::{Corpus, EntityType, Language, Mention, Sentence, Splice};
 use serde::{Deserialize, Serialize};
 
+use super::Augmenter;
+use crate::Error;
 use crate::draft::{Donor, Draft, Replacement};
 use crate::random::StreamKey;
 use crate::rate::Rate;
+use crate::stage::Stage;
 
 /// The settings of the methods that replace mentions (`label-wise`) or tokens (`lwtr`).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -117,6 +120,12 @@ pub fn substitute_mentions(
     }
     let sentence = sentences[source].splice(replaced, mentions, corpus.scheme());
     Draft::new(sentence, source, round, replacements)
+}
+
+impl Augmenter for Substitute<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        Ok(Substitute::round(self, stage.key(), round))
+    }
 }
 
 #[cfg(test)]

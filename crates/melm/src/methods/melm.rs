@@ -1,0 +1,144 @@
+//! MELM and its variants: drafts by a masked entity language model (sections 2.1 to 2.3).
+
+use std::ops::ControlFlow;
+
+use melm_nn::device::Device;
+use melm_text::Corpus;
+
+use super::label_wise::Substitute;
+use super::sources::Sources;
+use super::{Augmenter, Method};
+use crate::Error;
+use crate::augment::Gold;
+use crate::draft::Draft;
+use crate::entity_lm::{EntityLm, Finetuned};
+use crate::generate::{Drafter, Progress};
+use crate::linearize::LinearizedCorpus;
+use crate::markers::MarkerStart;
+use crate::models::Pretrained;
+use crate::plan::Plan;
+use crate::stage::{Control, Event, Run, Stage};
+use crate::training::TrainingOutcome;
+
+/// The masked language model of a plan, ready to generate.
+pub struct Tuned {
+    /// The model.
+    pub lm: EntityLm,
+    /// How the rows of its markers were initialised.
+    pub markers: Vec<MarkerStart>,
+    /// The fine-tuning; `None` if the method uses the pretrained model as it is.
+    pub outcome: Option<TrainingOutcome>,
+    /// The training set, linearized.
+    pub linearized: LinearizedCorpus,
+}
+
+/// Adds markers to a pretrained model, and fine-tunes it if the method does so.
+pub fn tune(
+    gold: Gold<'_>,
+    plan: &Plan,
+    pretrained: &Pretrained,
+    device: &Device,
+    run: &mut Run<'_>,
+) -> Result<Tuned, Error> {
+    let mut stage = run.stage("finetune");
+    let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
+    let seed = stage.key().then("rows").generator().bits();
+    let (lm, markers) = EntityLm::new(pretrained, &corpora, &plan.marker_settings(), seed)?;
+    if !plan.method.finetunes() {
+        let linearized = lm.linearize(gold.train)?;
+        return Ok(Tuned { lm, markers, outcome: None, linearized });
+    }
+    let Finetuned { lm, outcome, linearized } =
+        lm.finetune(gold.train, gold.dev, &plan.finetune, device, &mut stage)?;
+    Ok(Tuned { lm, markers, outcome: Some(outcome), linearized })
+}
+
+/// Drafts by a masked entity language model (section 2.3).
+pub struct Melm<'a> {
+    drafter: Drafter,
+    sources: Sources<'a>,
+    linearized: LinearizedCorpus,
+    /// The second source of drafts of the method `melm-both`. It brings gold mentions of any length into other contexts; the
+    /// model brings new mentions of the same length.
+    substitute: Option<Substitute<'a>>,
+    device: &'a Device,
+}
+
+impl<'a> Melm<'a> {
+    /// Drafts of a corpus by a fine-tuned model.
+    pub fn new(
+        lm: EntityLm,
+        corpus: &'a Corpus,
+        plan: &'a Plan,
+        device: &'a Device,
+    ) -> Result<Self, Error> {
+        let linearized = lm.linearize(corpus)?;
+        Ok(Self::with_sources(lm, linearized, corpus, Sources::gold(corpus), plan, device))
+    }
+
+    /// Like [`Self::new`], with code-mixed sentences among the sources. `linearized` is the corpus of these sources.
+    pub(super) fn with_sources(
+        lm: EntityLm,
+        linearized: LinearizedCorpus,
+        gold: &'a Corpus,
+        sources: Sources<'a>,
+        plan: &'a Plan,
+        device: &'a Device,
+    ) -> Self {
+        let has_both = plan.method == Method::MelmBoth;
+        let substitute = has_both.then(|| Substitute::new(gold, plan.substitute));
+        let drafter = Drafter::new(lm, plan.generate.clone());
+        Self { drafter, sources, linearized, substitute, device }
+    }
+
+    /// Turns drafts of code-mixed sentences into drafts of the gold sentences these were made from. In the first round the
+    /// code-mixed sentences are drafts too, each before the draft made from it.
+    fn trace_to_gold(&self, round: u32, mut drafts: Vec<Draft>) -> Vec<Draft> {
+        let mixed = &self.sources.mixed;
+        let n_gold = self.sources.corpus.sentences().len() - mixed.len();
+        for draft in &mut drafts {
+            if let Some(at) = draft.source.and_then(|source| source.checked_sub(n_gold)) {
+                draft.source = mixed[at].source;
+                draft.mixed.clone_from(&mixed[at].replacements);
+            }
+        }
+        let mut all = if round == 1 { mixed.clone() } else { Vec::new() };
+        all.extend(drafts);
+        all.sort_by_key(|draft| draft.source);
+        all
+    }
+
+    /// The linearized corpus.
+    pub fn linearized(&self) -> &LinearizedCorpus {
+        &self.linearized
+    }
+
+    /// The number of entity tokens that can never be masked because the model has no pieces for them.
+    pub fn n_unmaskable(&self) -> usize {
+        self.drafter.n_unmaskable(&self.linearized)
+    }
+}
+
+impl Augmenter for Melm<'_> {
+    fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
+        let n_rounds = u64::from(self.drafter.settings().rounds.get());
+        let key = stage.key();
+        let mut on_progress = |progress: Progress| {
+            let (done, of) = (progress.done as u64, progress.total as u64);
+            let before = u64::from(round - 1) * of;
+            match stage.report(Event::Progress { done: before + done, of: of * n_rounds }) {
+                Control::Stop => ControlFlow::Break(()),
+                Control::Continue | Control::Save => ControlFlow::Continue(()),
+            }
+        };
+        let (corpus, linearized) = (&self.sources.corpus, &self.linearized);
+        let made =
+            self.drafter.round(self.device, corpus, linearized, key, round, &mut on_progress)?;
+        let mut drafts = self.trace_to_gold(round, made.ok_or(Error::Interrupted)?.drafts);
+        if let Some(substitute) = &self.substitute {
+            drafts.extend(substitute.round(key.then("beside"), round));
+            drafts.sort_by_key(|draft| draft.source);
+        }
+        Ok(drafts)
+    }
+}

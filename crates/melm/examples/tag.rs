@@ -8,7 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args().skip(1);
     let mut next = || args.next().ok_or("expected TAGGER FILE");
     let tagger = Tagger::open(next()?)?;
-    let tagged = tagger.tag(&Corpus::open(next()?)?)?;
-    tagged.write_conll(std::io::stdout().lock())?;
+    let corpus = tagger.tag(&Corpus::open(next()?)?)?;
+    corpus.write_conll(std::io::stdout().lock())?;
     Ok(())
 }

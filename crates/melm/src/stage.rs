@@ -38,6 +38,19 @@ pub enum Control {
     Stop,
 }
 
+impl Control {
+    /// Fails with [`Error::Interrupted`] if the answer is [`Control::Stop`]. For work without state to save.
+    pub(crate) fn or_interrupted(self) -> Result<(), Error> {
+        match self {
+            Self::Continue | Self::Save => Ok(()),
+            Self::Stop => Err(Error::Interrupted),
+        }
+    }
+}
+
+/// Receives the number of steps done and their total, and controls how the work goes on.
+pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64) -> Control;
+
 /// Receives the name of a stage and an event, and controls how the stage goes on.
 pub type Observer<'a> = &'a mut dyn FnMut(&'static str, Event<'_>) -> Control;
 
@@ -105,9 +118,6 @@ impl Stage<'_> {
     /// Reports that `done` of `of` steps are done. Fails with [`Error::Interrupted`] if the observer stops the stage.
     /// For stages without state to save.
     pub fn progress(&mut self, done: u64, of: u64) -> Result<(), Error> {
-        match self.report(Event::Progress { done, of }) {
-            Control::Stop => Err(Error::Interrupted),
-            Control::Continue | Control::Save => Ok(()),
-        }
+        self.report(Event::Progress { done, of }).or_interrupted()
     }
 }

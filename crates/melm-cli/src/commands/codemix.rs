@@ -1,7 +1,6 @@
 //! `melm codemix`: replaces mentions by mentions of other languages.
 
 use std::io::Write as _;
-use std::ops::ControlFlow;
 
 use melm::augment::DraftSummary;
 use melm::codemix::{Codemix as Mixer, DonorChoice, MentionVectors};
@@ -9,6 +8,7 @@ use melm::draft::{Novelty, Verdict, to_lines};
 use melm::methods::RejectedCounts;
 use melm::plan::PlanBuilder;
 use melm::random::Seed;
+use melm::stage::Control;
 use melm_text::{Corpus, Sentence};
 
 use crate::args::Codemix;
@@ -53,9 +53,9 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
         let mut progress = Progress::of_steps("mixing languages", terminal);
         let drafts = mixer.round(key, round, &mut |done, of| {
             progress.at_step(done, of);
-            ControlFlow::Continue(())
-        });
-        for mut draft in drafts.unwrap_or_default() {
+            Control::Continue
+        })?;
+        for mut draft in drafts {
             draft.seed = plan.seed;
             draft.verdict = novelty.record(&draft);
             if draft.verdict == Verdict::New {

@@ -1,7 +1,6 @@
 //! Makes the drafts of one round of code-mixing.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 use melm_text::{Corpus, EntityType, Language, Sentence, Token};
 
@@ -10,6 +9,7 @@ use crate::Error;
 use crate::draft::{Donor, Draft};
 use crate::methods::substitute_mentions;
 use crate::random::{Generator, StreamKey};
+use crate::stage::OnProgress;
 
 /// The choice of the mention that replaces another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,21 +58,19 @@ impl<'a> Codemix<'a> {
 
     /// Makes one draft of every sentence with a mention that can be replaced, in the order of the corpus.
     ///
-    /// `on_progress` is called with the number of sentences done and their total. Returns `None` if it breaks.
+    /// `on_progress` receives the number of sentences done and their total. Fails with [`Error::Interrupted`] if it stops.
     pub fn round(
         &mut self,
         key: StreamKey,
         round: u32,
-        on_progress: &mut dyn FnMut(u64, u64) -> ControlFlow<()>,
-    ) -> Option<Vec<Draft>> {
+        on_progress: OnProgress<'_>,
+    ) -> Result<Vec<Draft>, Error> {
         let key = key.at(u64::from(round));
         let corpus = self.corpus;
         let mut drafts = Vec::new();
         for (source, sentence) in corpus.sentences().iter().enumerate() {
-            if source % PROGRESS_STRIDE == 0
-                && on_progress(source as u64, corpus.sentences().len() as u64).is_break()
-            {
-                return None;
+            if source % PROGRESS_STRIDE == 0 {
+                on_progress(source as u64, corpus.sentences().len() as u64).or_interrupted()?;
             }
             let Some(language) = sentence.language() else { continue };
             let mut generator = key.at(source as u64).generator();
@@ -88,7 +86,7 @@ impl<'a> Codemix<'a> {
                 drafts.push(draft);
             }
         }
-        Some(drafts)
+        Ok(drafts)
     }
 
     /// Chooses for each mention of a sentence the mention that replaces it, if any, with its cosine if it was searched for.

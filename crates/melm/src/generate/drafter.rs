@@ -1,7 +1,5 @@
 //! One round of generation: mask, fill, spell.
 
-use std::ops::ControlFlow;
-
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence, Token};
 
@@ -16,15 +14,7 @@ use crate::entity_lm::EntityLm;
 use crate::linearize::{EntityToken, Linearized, LinearizedCorpus};
 use crate::pieces::Tokenizer;
 use crate::random::StreamKey;
-
-/// Progress within a round.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Progress {
-    /// Windows filled so far.
-    pub done: usize,
-    /// Windows of the round that have a masked position.
-    pub total: usize,
-}
+use crate::stage::OnProgress;
 
 /// The result of a round.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -68,7 +58,7 @@ impl Drafter {
         self.lm.masker().n_unmaskable(&linearized.windows, self.settings.mask.unit)
     }
 
-    /// Generates one draft for each linearized sentence of `corpus`, or returns `None` if `on_progress` stops it.
+    /// Generates one draft for each linearized sentence of `corpus`. Fails with [`Error::Interrupted`] if `on_progress` stops it.
     ///
     /// `linearized` must be `corpus` as linearized by this drafter's model. The random draws for a sentence depend on
     /// `key`, the round and the position of the sentence, and on nothing else.
@@ -79,18 +69,18 @@ impl Drafter {
         linearized: &LinearizedCorpus,
         key: StreamKey,
         round: u32,
-        on_progress: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<Option<Round>, Error> {
+        on_progress: OnProgress<'_>,
+    ) -> Result<Round, Error> {
         let key = key.at(u64::from(round));
         let windows = linearized.windows.iter();
         let mut tasks: Vec<_> = windows
             .map(|window| self.mask(&corpus.sentences()[window.sentence], window, key))
             .collect();
-        let total = tasks.iter().filter(|task| !task.chosen.is_empty()).count();
+        let total = tasks.iter().filter(|task| !task.chosen.is_empty()).count() as u64;
         let mut done = 0;
         let mut count = |n: usize| {
-            done += n;
-            on_progress(Progress { done, total })
+            done += n as u64;
+            on_progress(done, total)
         };
         let context = FillContext {
             device,
@@ -98,9 +88,7 @@ impl Drafter {
             settings: &self.settings,
             sets: self.candidates.sets(),
         };
-        if self.filler.fill(&context, &mut tasks, &mut count)?.is_break() {
-            return Ok(None);
-        }
+        self.filler.fill(&context, &mut tasks, &mut count)?;
         let mut result = Round::default();
         for windows in tasks.chunk_by(|a, b| a.window.sentence == b.window.sentence) {
             let source = windows[0].window.sentence;
@@ -110,7 +98,7 @@ impl Drafter {
             let draft = Draft::new(sentence, source, round, replacements);
             result.drafts.push(Draft { n_restored, ..draft });
         }
-        Ok(Some(result))
+        Ok(result)
     }
 
     /// Masks a window and finds the candidates of each masked position.

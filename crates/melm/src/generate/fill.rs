@@ -1,6 +1,6 @@
 //! Filling masked positions, in batches of similar length with one forward pass for each step of the fill order.
 
-use std::ops::{ControlFlow, Range};
+use std::ops::Range;
 
 use melm_nn::config::Config;
 use melm_nn::device::Device;
@@ -13,6 +13,7 @@ use crate::Error;
 use crate::linearize::Linearized;
 use crate::mask::Masked;
 use crate::random::Generator;
+use crate::stage::Control;
 
 /// A masked window that is being filled.
 pub(super) struct FillTask<'a> {
@@ -64,8 +65,8 @@ impl Filler {
         &mut self,
         context: &FillContext<'_>,
         tasks: &mut [FillTask<'_>],
-        on_filled: &mut dyn FnMut(usize) -> ControlFlow<()>,
-    ) -> Result<ControlFlow<()>, Error> {
+        on_filled: &mut dyn FnMut(usize) -> Control,
+    ) -> Result<(), Error> {
         for batch in batches(tasks, context.settings.pieces_per_batch.get()) {
             let n_steps = match context.settings.order {
                 FillOrder::AtOnce => 1,
@@ -76,11 +77,9 @@ impl Filler {
             for step in 0..n_steps {
                 self.step(context, tasks, &batch, step)?;
             }
-            if on_filled(batch.len()).is_break() {
-                return Ok(ControlFlow::Break(()));
-            }
+            on_filled(batch.len()).or_interrupted()?;
         }
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     }
 
     /// Runs the model once over a batch and chooses a piece at each position of this step.

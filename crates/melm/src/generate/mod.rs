@@ -10,8 +10,7 @@
 //! A draft therefore has the tags and the number of tokens of its source, and the same bytes outside mentions.
 //!
 //! ```
-//! use std::ops::ControlFlow;
-//! use melm::{draft::{Novelty, Verdict}, entity_lm::EntityLm, markers::Markers, pieces::Tokenizer, random::Seed};
+//! use melm::{draft::{Novelty, Verdict}, entity_lm::EntityLm, markers::Markers, pieces::Tokenizer, random::Seed, stage::Control};
 //! use melm::generate::{Drafter, GenerateSettings};
 //! use melm_nn::{config::Config, device::Device, mlm::MaskedLm};
 //! use melm_text::{Corpus, ReadOptions, Source};
@@ -30,9 +29,8 @@
 //! let mut novelty = Novelty::new(&gold);
 //! for round in 1..=3 {
 //!     let key = Seed(1).stream("generate");
-//!     let mut on_progress = |_| ControlFlow::Continue(());
+//!     let mut on_progress = |_, _| Control::Continue;
 //!     let made = drafter.round(&device, &gold, &linearized, key, round, &mut on_progress)?;
-//!     let Some(made) = made else { break };
 //!     let is_new = |draft: &_| novelty.record(draft) == Verdict::New;
 //!     for draft in made.drafts.into_iter().filter(is_new) {
 //!         assert_eq!(draft.sentence.tokens()[0].as_str(), "the");
@@ -50,7 +48,7 @@ mod script;
 mod settings;
 mod spell;
 
-pub use drafter::{Drafter, Progress, Round};
+pub use drafter::{Drafter, Round};
 pub use settings::{
     FillOrder, GenerateSettings, InvalidRanks, InvalidSampling, InvalidTemperature, Ranks,
     Sampling, Temperature, WithoutMentions,

@@ -1,7 +1,5 @@
 //! MELM and its variants: drafts by a masked entity language model (sections 2.1 to 2.3).
 
-use std::ops::ControlFlow;
-
 use melm_nn::device::Device;
 use melm_text::Corpus;
 
@@ -12,12 +10,12 @@ use crate::Error;
 use crate::augment::Gold;
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
-use crate::generate::{Drafter, Progress};
+use crate::generate::Drafter;
 use crate::linearize::LinearizedCorpus;
 use crate::markers::MarkerStart;
 use crate::models::Pretrained;
 use crate::plan::Plan;
-use crate::stage::{Control, Event, Run, Stage};
+use crate::stage::{Event, Run, Stage};
 use crate::training::TrainingOutcome;
 
 /// The masked language model of a plan, ready to generate.
@@ -123,18 +121,15 @@ impl Augmenter for Melm<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
         let n_rounds = u64::from(self.drafter.settings().rounds.get());
         let key = stage.key();
-        let mut on_progress = |progress: Progress| {
-            let (done, of) = (progress.done as u64, progress.total as u64);
+        // A stage counts the steps of all rounds.
+        let mut on_progress = |done: u64, of: u64| {
             let before = u64::from(round - 1) * of;
-            match stage.report(Event::Progress { done: before + done, of: of * n_rounds }) {
-                Control::Stop => ControlFlow::Break(()),
-                Control::Continue | Control::Save => ControlFlow::Continue(()),
-            }
+            stage.report(Event::Progress { done: before + done, of: of * n_rounds })
         };
         let (corpus, linearized) = (&self.sources.corpus, &self.linearized);
         let made =
             self.drafter.round(self.device, corpus, linearized, key, round, &mut on_progress)?;
-        let mut drafts = self.trace_to_gold(round, made.ok_or(Error::Interrupted)?.drafts);
+        let mut drafts = self.trace_to_gold(round, made.drafts);
         if let Some(substitute) = &self.substitute {
             drafts.extend(substitute.round(key.then("beside"), round));
             drafts.sort_by_key(|draft| draft.source);

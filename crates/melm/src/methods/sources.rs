@@ -1,7 +1,6 @@
 //! The sentences that a masked language model learns from: gold, or gold and code-mixed sentences (section 2.5).
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
 
 use melm_text::Corpus;
 
@@ -10,7 +9,7 @@ use crate::Error;
 use crate::codemix::{Codemix, DonorChoice, LexiconCounts, MentionVectors};
 use crate::draft::Draft;
 use crate::plan::Plan;
-use crate::stage::{Control, Event, Run, Stage};
+use crate::stage::{Event, Run, Stage};
 
 /// Prepares the code-mixing of a plan.
 pub(super) fn codemix<'a>(
@@ -31,13 +30,8 @@ fn mix_round(
     round: u32,
     stage: &mut Stage<'_>,
 ) -> Result<Vec<Draft>, Error> {
-    let drafts = mix.round(stage.key(), round, &mut |done, of| match stage
-        .report(Event::Progress { done, of })
-    {
-        Control::Stop => ControlFlow::Break(()),
-        Control::Continue | Control::Save => ControlFlow::Continue(()),
-    });
-    drafts.ok_or(Error::Interrupted)
+    let key = stage.key();
+    mix.round(key, round, &mut |done, of| stage.report(Event::Progress { done, of }))
 }
 
 /// The sentences that a masked language model learns from and makes drafts of: gold, followed by code-mixed sentences if

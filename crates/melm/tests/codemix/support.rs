@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::Write as _;
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use flate2::Compression;
@@ -23,7 +22,7 @@ pub(crate) fn read(text: &str) -> Corpus {
 }
 
 pub(crate) fn round(mix: &mut Codemix<'_>, key: StreamKey, round: u32) -> Vec<Draft> {
-    mix.round(key, round, &mut |_, _| ControlFlow::Continue(())).unwrap()
+    mix.round(key, round, &mut |_, _| melm::stage::Control::Continue).unwrap()
 }
 
 pub(crate) fn generator(name: &str) -> Generator {

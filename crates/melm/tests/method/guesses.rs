@@ -1,12 +1,11 @@
 //! The chosen pieces compared with the predictions of the model, and the options of generation.
 
-use std::ops::ControlFlow;
-
-use melm::generate::{Drafter, FillOrder, GenerateSettings, Progress};
+use melm::generate::{Drafter, FillOrder, GenerateSettings};
 use melm::linearize::{Linearized, LinearizedCorpus, linearize};
 use melm::markers::Markers;
 use melm::mask::{GenerationMask, Masker, Scope};
 use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
+use melm::stage::Control;
 use melm_nn::device::Device;
 use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_text::Corpus;
@@ -98,9 +97,8 @@ fn rounds_differ_and_do_not_depend_on_earlier_rounds() {
     let settings = GenerateSettings::default();
     let device = Device::cpu(2);
     let mut drafter = drafter_with(&tokenizer, &settings);
-    let mut go_on = |_| ControlFlow::Continue(());
-    let mut round =
-        |n| drafter.round(&device, &corpus, &linearized, key(), n, &mut go_on).unwrap().unwrap();
+    let mut go_on = |_, _| Control::Continue;
+    let mut round = |n| drafter.round(&device, &corpus, &linearized, key(), n, &mut go_on).unwrap();
     let (first, second) = (round(1), round(2));
     assert_ne!(first.drafts[0].sentence, second.drafts[0].sentence);
     let mut another = drafter_with(&tokenizer, &settings);
@@ -146,14 +144,13 @@ fn progress_is_reported_for_every_window_and_can_stop_the_round() {
     let device = Device::cpu(1);
     let mut drafter = drafter_with(&tokenizer, &settings);
     let mut reported = Vec::new();
-    let mut record = |progress: Progress| {
-        reported.push((progress.done, progress.total));
-        ControlFlow::Continue(())
+    let mut record = |done, total| {
+        reported.push((done, total));
+        Control::Continue
     };
-    let made = drafter.round(&device, &corpus, &linearized, key(), 1, &mut record).unwrap();
-    assert!(made.is_some());
+    drafter.round(&device, &corpus, &linearized, key(), 1, &mut record).unwrap();
     assert_eq!(reported, [(1, 2), (2, 2)]);
-    let mut stop = |_| ControlFlow::Break(());
-    let made = drafter.round(&device, &corpus, &linearized, key(), 1, &mut stop).unwrap();
-    assert!(made.is_none());
+    let mut stop = |_, _| Control::Stop;
+    let stopped = drafter.round(&device, &corpus, &linearized, key(), 1, &mut stop);
+    assert!(matches!(stopped, Err(melm::Error::Interrupted)));
 }

@@ -88,3 +88,8 @@ pub use augment::{Augment, Augmented};
 pub use error::Error;
 pub use melm_text::{Corpus, Scores, score};
 pub use tagger::Tagger;
+
+/// Compiles the Rust blocks of the library guide.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/library.md")]
+struct LibraryGuide;

@@ -40,7 +40,7 @@ fn a_mistake_in_a_grid_is_named() {
             "\"melon\", ",
             "`melon` is not a method: expected one of gold, gold-duplicated",
         ),
-        ("30 updates", "30 steps", "is no budget"),
+        ("30 updates", "30 steps", "is not a valid budget"),
         ("{split}", "all", "`files` must contain `{split}`"),
         ("sizes = [10, 20]", "size = [10]", "unknown field `size`"),
         ("seeds = [1]", "seeds = [1]\nvariants = [\"x\"]", "there is no variant `x`"),

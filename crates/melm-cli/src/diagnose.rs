@@ -1,4 +1,4 @@
-//! Failures as a person reads them: what, where with an excerpt and a caret, and the cure.
+//! Prints failures: the message, the place with an excerpt and a caret, and a hint.
 
 use std::collections::BTreeSet;
 use std::error::Error as _;
@@ -7,55 +7,55 @@ use melm_text::{Error, Problem, Problems};
 use unicode_width::UnicodeWidthStr;
 
 use crate::failure::Failure;
-use crate::terminal::{Paint, Terminal};
+use crate::terminal::{Style, Terminal};
 
-/// How many problems of a file are shown with their line; `--verbose` shows all that are kept.
-const N_SHOWN: usize = 5;
-/// How much of a long line is shown, in columns, around what is wrong in it.
+/// The number of problems that are shown with their lines. `--verbose` shows all that are kept.
+const MAX_SHOWN: usize = 5;
+/// The number of characters of a long line that are shown around the problem.
 const WIDTH: usize = 90;
 
-/// Says what went wrong, on standard error.
+/// Prints a failure to standard error.
 pub(crate) fn show(failure: &Failure, terminal: &Terminal) {
-    let error = terminal.paint(Paint::Error, "error");
+    let error = terminal.style(Style::Error, "error");
     match failure {
         Failure::Text(Error::Data { name, problems, excerpts }) => {
             for line in data(name, problems, excerpts, terminal) {
-                terminal.line(&line);
+                terminal.print(&line);
             }
         }
         Failure::Text(other) => {
             let cause = other.source().map(|source| format!(": {source}")).unwrap_or_default();
-            terminal.line(&format!("{error}: {other}{cause}"));
+            terminal.print(&format!("{error}: {other}{cause}"));
         }
-        // The user asked for it: no error.
-        stopped @ (Failure::Method(melm::Error::Interrupted) | Failure::Lost(_)) => {
-            terminal.line(&stopped.to_string());
+        // The user stopped the command, so this is not an error.
+        interrupted @ (Failure::Method(melm::Error::Interrupted) | Failure::Discarded(_)) => {
+            terminal.print(&interrupted.to_string());
         }
         Failure::Method(method) => {
-            terminal.line(&format!("{error}: {method}"));
+            terminal.print(&format!("{error}: {method}"));
             let mut cause = method.source();
-            while let Some(because) = cause {
-                terminal.line(&format!("  because {because}"));
-                cause = because.source();
+            while let Some(source) = cause {
+                terminal.print(&format!("  caused by: {source}"));
+                cause = source.source();
             }
         }
-        other => terminal.line(&format!("{error}: {other}")),
+        other => terminal.print(&format!("{error}: {other}")),
     }
     if let Some(cure) = failure.hint() {
-        terminal.line(&format!("\n{}", hint(&cure, terminal)));
+        terminal.print(&format!("\n{}", hint(&cure, terminal)));
     }
 }
 
-/// The problems of a file, the first of them with their lines.
+/// Returns lines that list the problems of a file, the first of them with excerpts.
 pub(crate) fn data(
     name: &str,
     problems: &Problems,
     excerpts: &[String],
     terminal: &Terminal,
 ) -> Vec<String> {
-    let error = terminal.paint(Paint::Error, "error");
+    let error = terminal.style(Style::Error, "error");
     let first = problems.first();
-    let n_shown = if terminal.is_verbose() { first.len() } else { first.len().min(N_SHOWN) };
+    let n_shown = if terminal.is_verbose() { first.len() } else { first.len().min(MAX_SHOWN) };
     let mut lines = Vec::new();
     match first {
         [only] if problems.len() == 1 => {
@@ -70,7 +70,7 @@ pub(crate) fn data(
         }
     }
     if problems.len() > n_shown {
-        lines.push(rest(&first[n_shown..], problems.len() - n_shown));
+        lines.push(describe_rest(&first[n_shown..], problems.len() - n_shown));
     }
     lines.push(String::new());
     let mut cures: Vec<&str> = Vec::new();
@@ -84,17 +84,17 @@ pub(crate) fn data(
 }
 
 fn hint(cure: &str, terminal: &Terminal) -> String {
-    format!("{}: {cure}", terminal.paint(Paint::Hint, "hint"))
+    format!("{}: {cure}", terminal.style(Style::Hint, "hint"))
 }
 
-fn rest(unshown: &[Problem], n: usize) -> String {
+fn describe_rest(unshown: &[Problem], n: usize) -> String {
     let by_line: BTreeSet<usize> = unshown.iter().map(|problem| problem.line).collect();
     let numbers: Vec<_> = by_line.iter().take(10).map(ToString::to_string).collect();
     let more = if by_line.len() > 10 || n > unshown.len() { ", …" } else { "" };
     format!("… and {n} more, on lines {}{more}", numbers.join(", "))
 }
 
-/// `--> file:line:column`, the line, and a caret under what is wrong.
+/// Returns `--> file:line:column`, the line, and carets under the problem.
 fn excerpt(name: &str, problem: &Problem, text: &str, label: Option<&str>) -> Vec<String> {
     let start = text.floor_char_boundary(problem.span.start.min(text.len()));
     let end = text.ceil_char_boundary(problem.span.end.min(text.len())).max(start);
@@ -120,7 +120,7 @@ fn excerpt(name: &str, problem: &Problem, text: &str, label: Option<&str>) -> Ve
     ]
 }
 
-/// Which part of a long line to show: an ellipsis if its start is cut, its first and last byte.
+/// Chooses the part of a long line to show. Returns an ellipsis if the start is cut, and the range in bytes.
 fn window(before: &str, from: &str) -> (&'static str, usize, usize) {
     let half = WIDTH / 2;
     let cut_before = before.char_indices().rev().nth(half).map(|(at, _)| at);
@@ -131,8 +131,8 @@ fn window(before: &str, from: &str) -> (&'static str, usize, usize) {
     }
 }
 
-/// Tabs as four spaces, control characters and the zero-width ones that hide as a replacement
-/// character; combining marks stay, as whole scripts need them.
+/// Makes hidden characters visible: a tab becomes four spaces, and a control or zero-width character becomes a
+/// replacement character. Combining marks stay, because many scripts need them.
 fn visible(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -1,4 +1,4 @@
-//! Why a command could not do what it was asked.
+//! The reasons why a command ends early.
 
 use std::io;
 
@@ -9,76 +9,76 @@ use crate::interrupt::INTERRUPTED;
 /// Everything that ends a command early.
 #[derive(Debug, Error)]
 pub(crate) enum Failure {
-    /// A file could not be read, or there is something wrong in it.
+    /// A file could not be read or contains errors.
     #[error(transparent)]
-    Text(#[from] melm_text::Error),
-    /// The method could not do it.
+    Text(melm_text::Error),
+    /// An error of the library `melm`.
     #[error(transparent)]
     Method(#[from] melm::Error),
     /// An experiment failed.
     #[error(transparent)]
     Experiment(melm_eval::Error),
-    /// This program, or this machine, cannot do it.
+    /// This program or this machine cannot do what was asked.
     #[error("{message}")]
     Impossible {
-        /// What cannot be done.
+        /// The message.
         message: String,
-        /// What to do instead.
+        /// The advice for the user.
         hint: String,
     },
-    /// The user stopped what is not kept; says what would have kept it.
-    #[error("stopped; nothing is kept{0}")]
-    Lost(&'static str),
+    /// The user stopped a command that saves nothing. The text says how to save the work.
+    #[error("stopped; nothing was saved{0}")]
+    Discarded(&'static str),
     /// The output exists already.
     #[error("`{0}` exists already")]
     Exists(String),
     /// The output could not be written.
     #[error("cannot write `{name}`: {source}")]
     Write {
-        /// The output.
+        /// The name of the output.
         name: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The problems were reported as part of the command's own output.
     #[error("{0}")]
     Reported(String),
-    /// Options that do not go together with the data.
+    /// Options that contradict each other or the data.
     #[error("{message}")]
     Usage {
-        /// What is wrong.
+        /// The message.
         message: String,
-        /// What to do about it.
+        /// The advice for the user.
         hint: &'static str,
     },
 }
 
 impl Failure {
-    /// 1: data, file or device; 2: usage; 130: interrupted.
+    /// Returns the exit code: 1 for data, files and devices, 2 for usage, 130 if interrupted.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage { .. }
             | Failure::Method(melm::Error::UnknownKey { .. } | melm::Error::Setting { .. }) => 2,
             Failure::Experiment(error) if error.is_usage() => 2,
-            Failure::Method(melm::Error::Interrupted) | Failure::Lost(_) => INTERRUPTED,
+            Failure::Method(melm::Error::Interrupted) | Failure::Discarded(_) => INTERRUPTED,
             _ => 1,
         }
     }
 
-    /// The same, unless it is an interruption that would promise to go on.
-    pub(crate) fn lost(self, but: &'static str) -> Self {
+    /// Replaces an interruption by [`Failure::Discarded`], for a command that cannot resume.
+    pub(crate) fn without_saved_state(self, advice: &'static str) -> Self {
         match self {
-            Failure::Method(melm::Error::Interrupted) => Failure::Lost(but),
+            Failure::Method(melm::Error::Interrupted) => Failure::Discarded(advice),
             other => other,
         }
     }
 
-    /// Whether somebody closed standard output (`melm … | head`): that is no failure.
+    /// Returns true if the reader closed standard output (`melm … | head`), which is not a failure.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Failure::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
 
-    /// What the user can do about it, where we know.
+    /// Returns advice for the user, if there is any.
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Failure::Text(error) => error.cure(),
@@ -90,9 +90,19 @@ impl Failure {
             }
             Failure::Method(_)
             | Failure::Experiment(_)
-            | Failure::Lost(_)
+            | Failure::Discarded(_)
             | Failure::Write { .. }
             | Failure::Reported(_) => None,
+        }
+    }
+}
+
+impl From<melm_text::Error> for Failure {
+    fn from(error: melm_text::Error) -> Self {
+        match error {
+            // A closed pipe is an error of the output, but not a failure.
+            melm_text::Error::Write { source } => Failure::Write { name: "output".into(), source },
+            other => Failure::Text(other),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Opens what the user named.
+//! Opens input files as the options say.
 
 use std::io;
 use std::path::Path;
@@ -7,16 +7,16 @@ use melm_text::conll::Layout;
 use melm_text::jsonl::{find_names_beside, parse_names};
 use melm_text::{Encoding, ReadOptions, Source};
 
-use crate::args::Reading;
+use crate::args::InputOptions;
 use crate::failure::Failure;
 use crate::terminal::Terminal;
 
 /// Reads a file, or standard input for `-`.
-pub(crate) fn open(path: &Path, reading: &Reading) -> Result<Source, Failure> {
-    open_as(path, reading.encoding)
+pub(crate) fn open(path: &Path, options: &InputOptions) -> Result<Source, Failure> {
+    open_as(path, options.encoding)
 }
 
-/// Reads a file in an encoding, or standard input for `-`.
+/// Reads a file in the given encoding, or standard input for `-`.
 pub(crate) fn open_as(path: &Path, encoding: Encoding) -> Result<Source, Failure> {
     let source = if path == Path::new("-") {
         Source::read("standard input", io::stdin().lock(), encoding)
@@ -26,40 +26,42 @@ pub(crate) fn open_as(path: &Path, encoding: Encoding) -> Result<Source, Failure
     Ok(source?)
 }
 
-/// What the options say about the input at `path`; names of tag ids are looked for beside it.
-pub(crate) fn options(reading: &Reading, path: &Path) -> Result<ReadOptions, Failure> {
-    let key = reading.tags_key.as_deref().unwrap_or("ner_tags");
-    let names = match &reading.names {
+/// Converts the options for the input at `path`. Without `--names`, the names of tag ids are looked up next to the file.
+pub(crate) fn read_options(options: &InputOptions, path: &Path) -> Result<ReadOptions, Failure> {
+    let key = options.tags_key.as_deref().unwrap_or("ner_tags");
+    let names = match &options.names {
         None if path == Path::new("-") => None,
         None => find_names_beside(path, key),
         Some(given) => {
             let text = std::fs::read_to_string(given).unwrap_or_else(|_| given.clone());
             let names = parse_names(&text, key).ok_or_else(|| Failure::Usage {
-                message: format!("`--names {given}` is neither a list of tags nor a file of them"),
+                message: format!(
+                    "`--names {given}` is neither a list of tags nor a file with tags"
+                ),
                 hint: "write the tags in the order of their ids: `--names O,B-PER,I-PER`",
             })?;
             Some(names)
         }
     };
     Ok(ReadOptions {
-        format: reading.format,
-        scheme: reading.scheme,
-        token_column: reading.token_column,
-        tag_column: reading.tag_column,
-        tokens_key: reading.tokens_key.clone(),
-        tags_key: reading.tags_key.clone(),
+        format: options.format,
+        scheme: options.scheme,
+        token_column: options.token_column,
+        tag_column: options.tag_column,
+        tokens_key: options.tokens_key.clone(),
+        tags_key: options.tags_key.clone(),
         names,
     })
 }
 
-/// Says which of several columns of tags was taken: the wrong one would go unnoticed.
-pub(crate) fn say_columns(layout: Option<&Layout>, terminal: &Terminal) {
+/// Reports which column of tags was used if several columns look like tags. Otherwise a wrong choice would go unnoticed.
+pub(crate) fn report_tag_column(layout: Option<&Layout>, terminal: &Terminal) {
     if let Some(layout) = layout
         && !layout.also_tags.is_empty()
     {
         let others: Vec<_> = layout.also_tags.iter().map(|c| (c + 1).to_string()).collect();
-        terminal.say(&format!(
-            "tags taken from column {} (column {} looks like tags too: `--tag-column`)",
+        terminal.info(&format!(
+            "using the tags in column {} (column {} looks like tags too; choose with `--tag-column`)",
             layout.tag + 1,
             others.join(", ")
         ));

@@ -1,4 +1,4 @@
-//! Ctrl-C: unfinished files are removed, and the exit code is 130. A training writes down where it is first.
+//! Handles Ctrl-C. Removes unfinished files and exits with code 130, or lets a long stage save its state first.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,10 +8,10 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static IS_DEFERRED: AtomicBool = AtomicBool::new(false);
 static IS_REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// The shell's code for a command ended by SIGINT.
+/// The exit code of a shell for a command that SIGINT ended.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Takes over Ctrl-C. Where that is impossible the system's own handling stays.
+/// Installs the handler for Ctrl-C. If that fails, the default handler of the system stays.
 pub(crate) fn install() {
     let _ = ctrlc::set_handler(|| {
         let is_first = !IS_REQUESTED.swap(true, Ordering::SeqCst);
@@ -25,33 +25,33 @@ pub(crate) fn install() {
     });
 }
 
-/// While this lives, the first Ctrl-C only asks: see [`is_requested`]. The second does not wait.
-pub(crate) struct Deferred(());
+/// While this guard lives, the first Ctrl-C does not exit but makes [`is_requested`] true. The second one exits at once.
+pub(crate) struct DeferInterrupt(());
 
-impl Deferred {
-    pub(crate) fn begin() -> Self {
+impl DeferInterrupt {
+    pub(crate) fn new() -> Self {
         IS_DEFERRED.store(true, Ordering::SeqCst);
         Self(())
     }
 }
 
-impl Drop for Deferred {
+impl Drop for DeferInterrupt {
     fn drop(&mut self) {
         IS_DEFERRED.store(false, Ordering::SeqCst);
     }
 }
 
-/// Whether the user has asked to stop.
+/// Returns true if the user has pressed Ctrl-C.
 pub(crate) fn is_requested() -> bool {
     IS_REQUESTED.load(Ordering::SeqCst)
 }
 
-/// Has `path` removed if the command is interrupted.
-pub(crate) fn begin(path: &Path) {
+/// Marks a file as unfinished: it is removed if the command is interrupted.
+pub(crate) fn track(path: &Path) {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
 }
 
-/// `path` is finished, or gone.
-pub(crate) fn end(path: &Path) {
+/// Marks a file as finished or removed.
+pub(crate) fn untrack(path: &Path) {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|other| other != path);
 }

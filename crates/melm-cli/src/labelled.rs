@@ -1,56 +1,56 @@
-//! Reads labelled files, one or one for each language, before any long work.
+//! Reads labelled files: one file, or one for each language.
 
 use std::path::Path;
 
 use melm::Corpus;
 use melm_text::LabelledFile;
 
-use crate::args::{Input, Reading};
+use crate::args::{InputFile, InputOptions};
 use crate::failure::Failure;
 use crate::input;
 use crate::output::is_stdout;
 use crate::terminal::{Terminal, count};
 
-/// Reads one file. A file without any mention is an error: there is nothing to learn from it.
+/// Reads one file. Fails if it contains no mention, because a model cannot learn from it.
 pub(crate) fn read_file(
     path: &Path,
-    reading: &Reading,
+    options: &InputOptions,
     terminal: &Terminal,
 ) -> Result<Corpus, Failure> {
-    let options = input::options(reading, path)?;
-    let file = LabelledFile::read(input::open(path, reading)?, &options)?;
+    let read_options = input::read_options(options, path)?;
+    let file = LabelledFile::read(input::open(path, options)?, &read_options)?;
     let mut sentences = file.corpus().sentences().iter();
     if sentences.all(|sentence| sentence.mentions().next().is_none()) {
         return Err(melm::Error::NoMentions { name: file.source().name().to_owned() }.into());
     }
-    input::say_columns(file.structure().layout(), terminal);
+    input::report_tag_column(file.structure().layout(), terminal);
     Ok(file.into_corpus())
 }
 
-/// Reads the files as one corpus. Several files need their languages, each another.
+/// Reads the files as one corpus. Fails if one of several files has no language, or if two have the same.
 pub(crate) fn read(
-    inputs: &[Input],
-    reading: &Reading,
+    inputs: &[InputFile],
+    options: &InputOptions,
     terminal: &Terminal,
 ) -> Result<Corpus, Failure> {
     check(inputs)?;
     let mut corpora = Vec::new();
     for input in inputs {
-        let corpus = read_file(&input.path, reading, terminal)?;
+        let corpus = read_file(&input.path, options, terminal)?;
         let Some(language) = &input.language else { return Ok(corpus) };
         corpora.push((language.as_str(), corpus));
     }
     Ok(Corpus::from_languages(corpora.iter().map(|(language, corpus)| (*language, corpus))))
 }
 
-/// Reads a dev set, if there is one. Its languages must be those of the training set.
+/// Reads the dev set, if there is one. Fails if it has a language that the training set does not have.
 pub(crate) fn read_dev(
     train: &Corpus,
-    inputs: &[Input],
-    reading: &Reading,
+    inputs: &[InputFile],
+    options: &InputOptions,
     terminal: &Terminal,
 ) -> Result<Option<Corpus>, Failure> {
-    for Input { language, path } in inputs {
+    for InputFile { language, path } in inputs {
         let is_known = match language {
             Some(code) => train.languages().iter().any(|part| *part.code == **code),
             None => train.languages().is_empty(),
@@ -61,15 +61,15 @@ pub(crate) fn read_dev(
         return Err(match language {
             Some(code) => Failure::Usage {
                 message: format!("the dev set has the language `{code}`, but TRAIN does not"),
-                hint: "give both the same languages",
+                hint: "use the same languages for TRAIN and `--dev`",
             },
             None => Failure::Usage {
-                message: format!("the language of `{}` is not named", path.display()),
-                hint: "TRAIN has languages: name the dev set's too, as `--dev en=FILE`",
+                message: format!("`{}` has no language", path.display()),
+                hint: "TRAIN has languages, so name the language of the dev set too: `--dev en=FILE`",
             },
         });
     }
-    if inputs.is_empty() { Ok(None) } else { read(inputs, reading, terminal).map(Some) }
+    if inputs.is_empty() { Ok(None) } else { read(inputs, options, terminal).map(Some) }
 }
 
 /// Describes a corpus: ``100 sentences of `file` ``, for each file.
@@ -87,11 +87,12 @@ pub(crate) fn describe(corpus: &Corpus) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-fn check(inputs: &[Input]) -> Result<(), Failure> {
-    let is_named = |input: &Input| input.language.is_some();
+/// Checks that languages are named once each, and that standard input is named once.
+fn check(inputs: &[InputFile]) -> Result<(), Failure> {
+    let is_named = |input: &InputFile| input.language.is_some();
     if inputs.len() > 1 && !inputs.iter().all(is_named) {
         return Err(Failure::Usage {
-            message: "several files need the names of their languages".into(),
+            message: "several files need a language each".into(),
             hint: "write `en=a.conll de=b.conll`",
         });
     }
@@ -102,13 +103,13 @@ fn check(inputs: &[Input]) -> Result<(), Failure> {
         {
             return Err(Failure::Usage {
                 message: format!("the language `{code}` is given twice"),
-                hint: "give each language one file",
+                hint: "pass one file for each language",
             });
         }
         if is_stdout(&input.path) && before.iter().any(|other| is_stdout(&other.path)) {
             return Err(Failure::Usage {
                 message: "only one of the files can be standard input".into(),
-                hint: "name the others",
+                hint: "pass the other files by name",
             });
         }
     }

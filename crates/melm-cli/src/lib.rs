@@ -26,20 +26,20 @@ use clap::Parser;
 use args::{Args, Command};
 use terminal::Terminal;
 
-/// Runs the command with these arguments, the first of which is the name of the program. Returns the exit code: 0 done,
-/// 1 could not be done, 2 usage, 130 interrupted.
+/// Runs the command with these arguments. The first is the name of the program. Returns the exit code: 0 for success,
+/// 1 for a failure, 2 for wrong usage, 130 if interrupted.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(error) => {
-            // Help and version are errors to clap, and go to standard output. A closed pipe is not our failure.
+            // Clap treats help and version as errors and prints them to standard output. A closed pipe is not a failure.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }
     };
     interrupt::install();
-    let terminal = Terminal::new(args.loudness());
-    let done = match args.command {
+    let terminal = Terminal::new(args.verbosity());
+    let result = match args.command {
         Command::Check(command) => commands::check::run(&command, &terminal),
         Command::Convert(command) => commands::convert::run(&command, &terminal),
         Command::Sample(command) => commands::sample::run(&command, &terminal),
@@ -56,7 +56,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Config(command) => commands::config::run(&command, &terminal),
         Command::Completions { shell } => commands::completions::run(shell),
     };
-    match done {
+    match result {
         Ok(()) => 0,
         Err(failure) if failure.is_closed_pipe() => 0,
         Err(failure) => {

@@ -1,4 +1,4 @@
-//! Shows the progress of stages, and decides when they save their state and when they stop.
+//! Shows the progress of stages. Decides when they save their state and when they stop.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
-/// Saving takes at most one part in this many of the time.
+/// At most one part in this many of the time is spent on saving.
 const SAVE_SHARE: u32 = 20;
 
 /// The title of a stage.
@@ -26,42 +26,42 @@ fn title(stage: &str) -> &str {
     }
 }
 
-/// Observes the stages of a run, one after the other.
+/// Observes the stages of a run, which run one after the other.
 pub(crate) struct ProgressObserver {
     stage: &'static str,
     progress: Progress,
     terminal: Terminal,
-    saved: Instant,
-    is_saving: bool,
-    /// The least time between two saves, as the user asks for.
-    at_least: Duration,
-    /// The time between two saves; longer than asked for if saving is slow.
-    every: Duration,
+    last_save: Instant,
+    was_asked_to_save: bool,
+    /// The value of `--save-every`.
+    min_interval: Duration,
+    /// The time between two saves. It is longer than `min_interval` if saving is slow.
+    save_interval: Duration,
 }
 
 impl ProgressObserver {
     pub(crate) fn new(save_every: u64, terminal: &Terminal) -> Self {
-        let at_least = Duration::from_secs(save_every);
+        let min_interval = Duration::from_secs(save_every);
         Self {
             stage: "",
-            progress: Progress::of_steps("", terminal),
+            progress: Progress::for_steps("", terminal),
             terminal: *terminal,
-            saved: Instant::now(),
-            is_saving: false,
-            at_least,
-            every: at_least,
+            last_save: Instant::now(),
+            was_asked_to_save: false,
+            min_interval,
+            save_interval: min_interval,
         }
     }
 
     pub(crate) fn on_event(&mut self, stage: &'static str, event: Event<'_>) -> Control {
         if stage != self.stage {
             self.stage = stage;
-            self.progress = Progress::of_steps(title(stage), &self.terminal);
+            self.progress = Progress::for_steps(title(stage), &self.terminal);
         }
         match event {
             Event::Resumed { done, of } => {
                 self.progress.resume(done);
-                self.terminal.say(&format!("{}: resuming after {done} of {of}", title(stage)));
+                self.terminal.info(&format!("{}: resuming after {done} of {of}", title(stage)));
             }
             Event::Epoch(epoch) => {
                 let dev = match (epoch.dev_f1, epoch.dev_loss) {
@@ -73,33 +73,34 @@ impl ProgressObserver {
                 let note = format!("epoch {}: loss {:.3}{dev}{best}", epoch.epoch, epoch.loss);
                 if self.terminal.is_verbose() {
                     self.progress.clear();
-                    self.terminal.line(&note);
+                    self.terminal.print(&note);
                 }
-                self.progress.note(note);
+                self.progress.set_note(note);
             }
             Event::Progress { done, of } => {
-                self.progress.at_step(done, of);
+                self.progress.set_step(done, of);
                 return self.control();
             }
         }
         Control::Continue
     }
 
+    /// Decides whether the stage continues, saves its state or stops.
     fn control(&mut self) -> Control {
         if interrupt::is_requested() {
             return Control::Stop;
         }
-        if std::mem::take(&mut self.is_saving) {
+        if std::mem::take(&mut self.was_asked_to_save) {
             // `--save-every 0` saves at every step.
-            let fair = if self.at_least.is_zero() { 0 } else { SAVE_SHARE };
-            self.every = self.at_least.max(self.saved.elapsed() * fair);
-            self.saved = Instant::now();
+            let share = if self.min_interval.is_zero() { 0 } else { SAVE_SHARE };
+            self.save_interval = self.min_interval.max(self.last_save.elapsed() * share);
+            self.last_save = Instant::now();
         }
-        if self.saved.elapsed() < self.every {
+        if self.last_save.elapsed() < self.save_interval {
             return Control::Continue;
         }
-        self.saved = Instant::now();
-        self.is_saving = true;
+        self.last_save = Instant::now();
+        self.was_asked_to_save = true;
         Control::Save
     }
 }

@@ -1,4 +1,4 @@
-//! Writes files whole or not at all, and never over another without being told to.
+//! Writes output files completely or not at all. An existing file is replaced only with `--force`.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// An output under way: a file beside the one asked for, or a stream.
+/// An output that is being written: a temporary file in the folder of the output file, or a stream.
 pub(crate) struct Output {
     to: Target,
     name: String,
@@ -16,7 +16,7 @@ pub(crate) struct Output {
 
 enum Target {
     Stdout(BufWriter<StdoutLock<'static>>),
-    /// A device or a pipe: there is nothing to put in its place.
+    /// A device or a pipe. It is written to directly, because it cannot be replaced by a file.
     Stream(BufWriter<File>),
     File {
         out: BufWriter<File>,
@@ -25,30 +25,36 @@ enum Target {
     },
 }
 
-/// Large enough that a write costs nothing beside what is written.
+/// The size of the buffer in bytes, large enough that the calls of the system cost little.
 const BUFFER: usize = 1 << 18;
 
-/// `path` with `suffix` behind its name.
-pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+/// Returns `path` with `suffix` appended to its name.
+pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Writes a record to standard output, if that was asked for.
-pub(crate) fn print_if(is_asked: bool, record: Option<&serde_json::Value>) -> Result<(), Failure> {
-    let Some(record) = record.filter(|_| is_asked) else { return Ok(()) };
+/// Writes a record to standard output if `--json` is given.
+pub(crate) fn print_json(
+    is_wanted: bool,
+    record: Option<&serde_json::Value>,
+) -> Result<(), Failure> {
+    let Some(record) = record.filter(|_| is_wanted) else { return Ok(()) };
     print(&format!("{record:#}\n"))
 }
 
-/// Writes a text to standard output.
+/// Writes text to standard output.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
-    let mut out = Output::create("-".as_ref(), false)?;
-    out.write_all(text.as_bytes()).map_err(|error| Output::failed("standard output", error))?;
-    out.finish()
+    Output::create("-".as_ref(), false)?.write_and_finish(text)
 }
 
-/// Whether `path` is standard output.
+/// Writes a file. Fails if it exists and `force` is false.
+pub(crate) fn write(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
+    Output::create(path, force)?.write_and_finish(text)
+}
+
+/// Returns true if `path` is `-`, which is standard input or output.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     path == Path::new("-")
 }
@@ -57,13 +63,13 @@ fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Whether what is written there is gone at once: standard output, a pipe, a device.
-pub(crate) fn is_final(path: &Path) -> bool {
+/// Returns true for standard output, a pipe or a device: written bytes cannot be taken back.
+pub(crate) fn is_stream_output(path: &Path) -> bool {
     is_stdout(path) || is_stream(path)
 }
 
-/// Refuses a file that exists, unless `force`. Called before any work is done.
-pub(crate) fn require_free(path: &Path, force: bool) -> Result<(), Failure> {
+/// Fails if the file exists and `force` is false. Commands call it before any work is done.
+pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     let exists = fs::symlink_metadata(path).is_ok();
     if !is_stdout(path) && !force && exists && !is_stream(path) {
         return Err(Failure::Exists(path.display().to_string()));
@@ -72,9 +78,9 @@ pub(crate) fn require_free(path: &Path, force: bool) -> Result<(), Failure> {
 }
 
 impl Output {
-    /// Starts writing to `path`, or to standard output for `-`.
+    /// Starts writing to `path`, or to standard output for `-`. Fails if the file exists and `force` is false.
     pub(crate) fn create(path: &Path, force: bool) -> Result<Self, Failure> {
-        require_free(path, force)?;
+        refuse_existing(path, force)?;
         let name = path.display().to_string();
         if is_stdout(path) {
             let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
@@ -89,14 +95,14 @@ impl Output {
             let file = OpenOptions::new().write(true).open(path)?;
             return Ok(Target::Stream(BufWriter::with_capacity(BUFFER, file)));
         }
-        // A link stays a link: what it points to is replaced.
+        // Replace the target of a symbolic link, not the link.
         let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
         let mut hidden = OsString::from(".");
         hidden.push(path.file_name().unwrap_or_default());
         hidden.push(format!(".{}.unfinished", std::process::id()));
         let unfinished = path.with_file_name(hidden);
         let file = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
-        interrupt::begin(&unfinished);
+        interrupt::track(&unfinished);
         if let Ok(old) = fs::metadata(&path) {
             file.set_permissions(old.permissions())?;
         }
@@ -104,17 +110,23 @@ impl Output {
         Ok(Target::File { out, unfinished, path })
     }
 
-    /// The failure for an error that came up while writing here.
+    /// Converts an I/O error of the output called `name`.
     pub(crate) fn failed(name: &str, source: io::Error) -> Failure {
         Failure::Write { name: name.to_owned(), source }
     }
 
-    /// Its name, for messages.
+    /// Returns the name for messages.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Everything is written: the file takes its place.
+    /// Writes the whole text and moves the file to its place.
+    pub(crate) fn write_and_finish(mut self, text: &str) -> Result<(), Failure> {
+        self.write_all(text.as_bytes()).map_err(|source| Self::failed(&self.name, source))?;
+        self.finish()
+    }
+
+    /// Moves the complete file to its place.
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
         let flushed = self.flush();
         let done = match &self.to {
@@ -130,9 +142,9 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         if let Target::File { unfinished, .. } = &self.to {
-            // After `finish` it is gone already.
+            // This fails after `finish`, which has moved the file.
             let _ = fs::remove_file(unfinished);
-            interrupt::end(unfinished);
+            interrupt::untrack(unfinished);
         }
     }
 }

@@ -1,70 +1,71 @@
-//! How far a piece of work is, once it has taken two seconds.
+//! Shows the progress of work that takes longer than two seconds.
 
 use std::io::Write;
 use std::time::{Duration, Instant};
 
 use crate::terminal::Terminal;
 
-/// Nothing is shown before this: most files are done by then.
-const PATIENCE: Duration = Duration::from_secs(2);
-/// How often the line is drawn on a terminal.
-const EVERY: Duration = Duration::from_millis(200);
-/// How often a line is written where there is no terminal.
-const EVERY_PLAIN: Duration = Duration::from_secs(10);
-/// The clock is read after this many bytes, not for each sentence.
-const STRIDE: u64 = 1 << 20;
+/// Nothing is shown before this time, because most commands are done by then.
+const DELAY: Duration = Duration::from_secs(2);
+/// The time between two updates of the line on a terminal.
+const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
+/// The time between two lines if standard error is not a terminal.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
+/// The number of bytes between two looks at the clock. Reading it for each sentence would be slow.
+const BYTES_PER_CHECK: u64 = 1 << 20;
 
-/// Progress of one pass.
+/// The progress of one pass over data, as a line on standard error.
 pub(crate) struct Progress {
-    what: String,
+    title: String,
     note: String,
-    /// Where this pass began: what an earlier run did took no time now.
-    from: u64,
+    /// The position at which this run started. The time left is estimated from there.
+    start: u64,
     total: u64,
+    /// The least distance between two positions that are looked at.
     stride: u64,
     next: u64,
     started: Instant,
-    drawn: Option<Instant>,
+    last_drawn: Option<Instant>,
     terminal: Terminal,
 }
 
 impl Progress {
-    /// A pass over `total` bytes.
-    pub(crate) fn new(what: &str, total: usize, terminal: &Terminal) -> Self {
-        Self::with_stride(what, (total as u64, STRIDE), terminal)
+    /// Creates the progress of a pass over `total` bytes.
+    pub(crate) fn for_bytes(title: &str, total: usize, terminal: &Terminal) -> Self {
+        Self::with_stride(title, total as u64, BYTES_PER_CHECK, terminal)
     }
 
-    /// Work that takes a while for each of its steps, whose number is told with the first.
-    pub(crate) fn of_steps(what: &str, terminal: &Terminal) -> Self {
-        Self::with_stride(what, (0, 0), terminal)
+    /// Creates the progress of slow steps. Their number is passed to [`Progress::set_step`].
+    pub(crate) fn for_steps(title: &str, terminal: &Terminal) -> Self {
+        Self::with_stride(title, 0, 0, terminal)
     }
 
-    fn with_stride(what: &str, (total, stride): (u64, u64), terminal: &Terminal) -> Self {
+    fn with_stride(title: &str, total: u64, stride: u64, terminal: &Terminal) -> Self {
         Self {
-            what: what.to_owned(),
+            title: title.to_owned(),
             note: String::new(),
-            from: 0,
+            start: 0,
             total,
             stride,
             next: stride,
             started: Instant::now(),
-            drawn: None,
+            last_drawn: None,
             terminal: *terminal,
         }
     }
 
-    /// So much was done before.
-    pub(crate) fn resume(&mut self, from: u64) {
-        self.from = from;
+    /// Sets the position at which a resumed run starts.
+    pub(crate) fn resume(&mut self, start: u64) {
+        self.start = start;
     }
 
-    /// Something to show behind the time left.
-    pub(crate) fn note(&mut self, note: String) {
+    /// Sets the text after the time left.
+    pub(crate) fn set_note(&mut self, note: String) {
         self.note = note;
     }
 
-    /// `position` bytes are done.
-    pub(crate) fn at(&mut self, position: usize) {
+    /// Records that `position` bytes are done.
+    pub(crate) fn set_position(&mut self, position: usize) {
         let position = position as u64;
         if position >= self.next {
             self.next = position + self.stride;
@@ -72,27 +73,27 @@ impl Progress {
         }
     }
 
-    /// `position` of `total` steps are done.
-    pub(crate) fn at_step(&mut self, position: u64, total: u64) {
+    /// Records that `position` of `total` steps are done.
+    pub(crate) fn set_step(&mut self, position: u64, total: u64) {
         self.total = total;
         self.draw(position);
     }
 
-    /// Takes the line away, so that something else can be said.
+    /// Removes the line, so that a message can be printed.
     pub(crate) fn clear(&mut self) {
-        if self.drawn.is_some() && self.terminal.is_terminal() {
+        if self.last_drawn.is_some() && self.terminal.is_interactive() {
             let _ = write!(std::io::stderr(), "\r\u{1b}[K");
         }
     }
 
-    /// How far it is; the time left once something of it is done.
+    /// Returns the line: the percentage, the time left once this run has done something, and the note.
     fn line(&self, position: u64, passed: Duration) -> String {
         let share = 100.0 * position as f64 / self.total.max(1) as f64;
-        let mut line = format!("{}: {share:.0} %", self.what);
-        let done_now = position.saturating_sub(self.from) as f64;
+        let mut line = format!("{}: {share:.0} %", self.title);
+        let done_now = position.saturating_sub(self.start) as f64;
         if done_now > 0.0 {
-            let to_do = self.total.saturating_sub(position) as f64;
-            let left = duration(passed.as_secs_f64() * to_do / done_now);
+            let remaining = self.total.saturating_sub(position) as f64;
+            let left = duration(passed.as_secs_f64() * remaining / done_now);
             line.push_str(&format!(", {left} left"));
         }
         if !self.note.is_empty() {
@@ -103,16 +104,16 @@ impl Progress {
 
     fn draw(&mut self, position: u64) {
         let now = Instant::now();
-        let every = if self.terminal.is_terminal() { EVERY } else { EVERY_PLAIN };
+        let every = if self.terminal.is_interactive() { REDRAW_INTERVAL } else { LOG_INTERVAL };
         let passed = now - self.started;
-        let waits = self.drawn.is_some_and(|drawn| now - drawn < every);
-        if self.terminal.is_quiet() || passed < PATIENCE || waits {
+        let is_recent = self.last_drawn.is_some_and(|drawn| now - drawn < every);
+        if self.terminal.is_quiet() || passed < DELAY || is_recent {
             return;
         }
-        self.drawn = Some(now);
+        self.last_drawn = Some(now);
         let line = self.line(position, passed);
         let mut out = std::io::stderr();
-        let _ = if self.terminal.is_terminal() {
+        let _ = if self.terminal.is_interactive() {
             write!(out, "\r\u{1b}[K{line}")
         } else {
             writeln!(out, "{line}")
@@ -120,7 +121,7 @@ impl Progress {
     }
 }
 
-/// Seconds as people say them.
+/// Formats a number of seconds: `90 s`, `3 min 20 s`, `15 min`, `2.0 h`.
 pub(crate) fn duration(seconds: f64) -> String {
     if seconds < 100.0 {
         format!("{seconds:.0} s")
@@ -144,15 +145,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn time_left_is_said_once_something_is_done() {
+    fn time_left_is_shown_after_the_first_step() {
         let mut progress =
-            Progress::of_steps("cells", &Terminal::new(crate::terminal::Loudness::Quiet));
+            Progress::for_steps("cells", &Terminal::new(crate::terminal::Verbosity::Quiet));
         progress.total = 24;
         let line = |progress: &Progress, at| progress.line(at, Duration::from_secs(10));
         assert_eq!(line(&progress, 0), "cells: 0 %");
         assert_eq!(line(&progress, 6), "cells: 25 %, 30 s left");
         progress.resume(4);
-        progress.note("F1 61.0".to_owned());
+        progress.set_note("F1 61.0".to_owned());
         assert_eq!(line(&progress, 4), "cells: 17 %; F1 61.0");
         assert_eq!(line(&progress, 6), "cells: 25 %, 90 s left; F1 61.0");
     }

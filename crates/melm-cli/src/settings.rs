@@ -1,4 +1,4 @@
-//! Builds plans from options: preset < file < `--set` < the other options.
+//! Builds plans from options. Each overrides those before it: preset, file, `--set`, other options.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -6,14 +6,15 @@ use std::path::Path;
 use melm::models::ModelStore;
 use melm::plan::{ModelSize, ModelSizes, Plan, PlanBuilder, Preset};
 
-use crate::args::{Layers, Planning};
+use crate::args::{PlanOptions, PlanOverrides};
 use crate::failure::Failure;
 
-/// The plan of the options that most commands share.
-pub(crate) fn plan_builder(planning: &Planning) -> Result<PlanBuilder, Failure> {
-    let builder = add_layers(PlanBuilder::new(planning.preset), &planning.layers)?;
-    let builder = set_models(builder, planning.model.as_deref(), planning.tagger_model.as_deref());
-    Ok(match &planning.mulda_model {
+/// Returns the builder of a plan, with the options that most commands share.
+pub(crate) fn plan_builder(plan_options: &PlanOptions) -> Result<PlanBuilder, Failure> {
+    let builder = add_overrides(PlanBuilder::new(plan_options.preset), &plan_options.overrides)?;
+    let builder =
+        set_models(builder, plan_options.model.as_deref(), plan_options.tagger_model.as_deref());
+    Ok(match &plan_options.mulda_model {
         Some(dir) => {
             builder.set_value(&format!("--mulda-model {dir}"), "model.seq2seq", dir.as_str())
         }
@@ -21,10 +22,10 @@ pub(crate) fn plan_builder(planning: &Planning) -> Result<PlanBuilder, Failure> 
     })
 }
 
-/// The plan of a model's folder, changed by the options.
-pub(crate) fn plan_of_model(
+/// Returns the plan in the folder of a model, changed by the options.
+pub(crate) fn plan_from_model(
     dir: &Path,
-    layers: &Layers,
+    overrides: &PlanOverrides,
     rounds: Option<NonZeroU32>,
 ) -> Result<Plan, Failure> {
     let mut builder = PlanBuilder::new(Preset::default());
@@ -32,7 +33,7 @@ pub(crate) fn plan_of_model(
     if own.exists() {
         builder = merge_file(builder, &own)?;
     }
-    builder = add_layers(builder, layers)?;
+    builder = add_overrides(builder, overrides)?;
     if let Some(rounds) = rounds {
         builder = set_rounds(builder, rounds);
     }
@@ -40,23 +41,23 @@ pub(crate) fn plan_of_model(
     Ok(builder.build(ModelSizes::both(size))?)
 }
 
-/// The plan of a command that trains no model, so that the preset does not depend on one.
+/// Returns the plan of a command that trains no model. Then the preset does not depend on the size of a model.
 pub(crate) fn plan_without_models(builder: &PlanBuilder) -> Result<Plan, Failure> {
     Ok(builder.build(ModelSizes::both(ModelSize::Small))?)
 }
 
 /// Adds `--config`, `--set` and `--seed`.
-pub(crate) fn add_layers(
+pub(crate) fn add_overrides(
     mut builder: PlanBuilder,
-    layers: &Layers,
+    overrides: &PlanOverrides,
 ) -> Result<PlanBuilder, Failure> {
-    if let Some(path) = &layers.config {
+    if let Some(path) = &overrides.config {
         builder = merge_file(builder, path)?;
     }
-    for edit in &layers.set {
+    for edit in &overrides.set {
         builder = builder.set(edit);
     }
-    if let Some(seed) = layers.seed {
+    if let Some(seed) = overrides.seed {
         let value = i64::try_from(seed).expect("clap limits seeds to i64");
         builder = builder.set_value(&format!("--seed {seed}"), "seed", value);
     }
@@ -75,7 +76,7 @@ pub(crate) fn set_rounds(builder: PlanBuilder, rounds: NonZeroU32) -> PlanBuilde
     builder.set_value(&format!("--rounds {rounds}"), "generate.rounds", value)
 }
 
-/// Sets `--model` and `--tagger-model`. The tagger has the same model unless it has its own.
+/// Sets `--model` and `--tagger-model`. Without `--tagger-model`, the tagger uses `--model`.
 pub(crate) fn set_models(
     mut builder: PlanBuilder,
     model: Option<&str>,

@@ -1,83 +1,84 @@
-//! What goes to the person: standard error, coloured only on a terminal.
+//! Messages for the user on standard error, coloured only on a terminal.
 
 use std::io::{self, IsTerminal, Write};
 
-/// How to speak.
+/// Prints messages to standard error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
-    loudness: Loudness,
-    interactive: bool,
-    colour: bool,
+    verbosity: Verbosity,
+    is_interactive: bool,
+    has_colours: bool,
 }
 
-/// How much to say.
+/// How many messages are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Loudness {
+pub(crate) enum Verbosity {
     Quiet,
-    Usual,
+    Normal,
     Verbose,
 }
 
-/// A colour, by what it means.
+/// The colour of a word, named by its purpose.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Paint {
+pub(crate) enum Style {
     Error,
     Warning,
     Hint,
 }
 
 impl Terminal {
-    pub(crate) fn new(loudness: Loudness) -> Self {
-        let interactive = io::stderr().is_terminal();
-        let colour = interactive && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
-        Self { loudness, interactive, colour }
+    pub(crate) fn new(verbosity: Verbosity) -> Self {
+        let is_interactive = io::stderr().is_terminal();
+        let has_colours =
+            is_interactive && std::env::var_os("NO_COLOR").is_none_or(|v| v.is_empty());
+        Self { verbosity, is_interactive, has_colours }
     }
 
     pub(crate) fn is_quiet(&self) -> bool {
-        self.loudness == Loudness::Quiet
+        self.verbosity == Verbosity::Quiet
     }
 
     pub(crate) fn is_verbose(&self) -> bool {
-        self.loudness == Loudness::Verbose
+        self.verbosity == Verbosity::Verbose
     }
 
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.interactive
+    pub(crate) fn is_interactive(&self) -> bool {
+        self.is_interactive
     }
 
-    /// `text` in a colour, if there are colours.
-    pub(crate) fn paint(&self, paint: Paint, text: &str) -> String {
-        if !self.colour {
+    /// Colours `text` for standard error, if standard error shows colours.
+    pub(crate) fn style(&self, style: Style, text: &str) -> String {
+        if !self.has_colours {
             return text.to_owned();
         }
-        let code = match paint {
-            Paint::Error => "1;31",
-            Paint::Warning => "1;33",
-            Paint::Hint => "1;36",
+        let code = match style {
+            Style::Error => "1;31",
+            Style::Warning => "1;33",
+            Style::Hint => "1;36",
         };
         format!("\u{1b}[{code}m{text}\u{1b}[0m")
     }
 
-    /// `text` in a colour, if standard output shows colours.
-    pub(crate) fn paint_out(&self, paint: Paint, text: &str) -> String {
-        if io::stdout().is_terminal() { self.paint(paint, text) } else { text.to_owned() }
+    /// Colours `text` for standard output, if standard output shows colours.
+    pub(crate) fn style_stdout(&self, style: Style, text: &str) -> String {
+        if io::stdout().is_terminal() { self.style(style, text) } else { text.to_owned() }
     }
 
-    /// Says a line, unless asked to be quiet.
-    pub(crate) fn say(&self, line: &str) {
+    /// Prints a line unless `--quiet` is given.
+    pub(crate) fn info(&self, line: &str) {
         if !self.is_quiet() {
-            self.line(line);
+            self.print(line);
         }
     }
 
-    /// Says a line in any case. A standard error that nobody reads is no reason to stop.
-    #[expect(clippy::unused_self, reason = "all that is said goes through the terminal")]
-    pub(crate) fn line(&self, line: &str) {
+    /// Prints a line, also with `--quiet`. A closed standard error does not stop the command.
+    #[expect(clippy::unused_self, reason = "all messages go through the terminal")]
+    pub(crate) fn print(&self, line: &str) {
         let _ = writeln!(io::stderr(), "{line}");
     }
 }
 
-/// A number with its noun: `1 sentence`, `2 sentences`.
+/// Returns a number with its noun: `1 sentence`, `2 sentences`.
 pub(crate) fn count(n: usize, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }

@@ -1,4 +1,4 @@
-//! What `train` and `finetune` have in common: a training in a folder of its own.
+//! Trains a model in its own folder, for `melm train` and `melm finetune`.
 
 use std::time::Instant;
 
@@ -7,10 +7,10 @@ use melm::stage::Event;
 use melm::training::{BestEvaluation, TrainingOutcome};
 use melm::training_job::{TrainedKind, TrainingDetails, TrainingJob};
 
-use crate::args::Learning;
+use crate::args::TrainingOptions;
 use crate::commands::{finetune, train};
 use crate::failure::Failure;
-use crate::interrupt::Deferred;
+use crate::interrupt::DeferInterrupt;
 use crate::labelled;
 use crate::machine;
 use crate::observer::ProgressObserver;
@@ -22,41 +22,41 @@ use crate::terminal::{Terminal, count};
 /// Reads the data, builds the plan and opens the model. Also returns a line that names the device.
 pub(crate) fn prepare(
     kind: TrainedKind,
-    options: &Learning,
+    options: &TrainingOptions,
     terminal: &Terminal,
 ) -> Result<(TrainingJob, String), Failure> {
     let models = machine::models(terminal);
-    let mut builder = settings::plan_builder(&options.planning)?;
+    let mut builder = settings::plan_builder(&options.plan_options)?;
     let epochs = options.epochs.map(|n| (format!("--epochs {n}"), format!("{n} epochs")));
     let updates = options.updates.map(|n| (format!("--updates {n}"), format!("{n} updates")));
     if let Some((place, budget)) = epochs.or(updates) {
         builder = builder.set_value(&place, kind.budget_key(), budget);
     }
     let plan = models.plan(&builder, |_| kind.needed_models())?;
-    let train = labelled::read(&options.files, &options.reading, terminal)?;
-    let dev = labelled::read_dev(&train, &options.dev, &options.reading, terminal)?;
-    let (device, machine) = machine::device(&options.planning.machine)?;
+    let train = labelled::read(&options.files, &options.input, terminal)?;
+    let dev = labelled::read_dev(&train, &options.dev, &options.input, terminal)?;
+    let (device, machine) = machine::device(&options.plan_options.device_options)?;
     Ok((TrainingJob::new(kind, train, dev, plan, &models, device)?, machine))
 }
 
-/// Starts the training or resumes it, unless it is finished already.
+/// Starts or resumes the training. Does nothing if it is already finished.
 pub(crate) fn run(
     kind: TrainedKind,
     job: &TrainingJob,
     machine: &str,
-    options: &Learning,
+    options: &TrainingOptions,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     let started = Instant::now();
     let seconds = || started.elapsed().as_secs_f64();
     let folder = job.open_folder(&options.out, options.force)?;
     if let Some(record) = folder.finished() {
-        terminal.say(&format!("`{}` is done already", options.out.display()));
-        return output::print_if(options.json, Some(&record));
+        terminal.info(&format!("`{}` is already finished", options.out.display()));
+        return output::print_json(options.json, Some(&record));
     }
-    terminal.say(&describe(kind, job, machine));
-    let deferred = Deferred::begin();
-    let mut observer = ProgressObserver::new(options.planning.save_every, terminal);
+    terminal.info(&describe(kind, job, machine));
+    let deferred = DeferInterrupt::new();
+    let mut observer = ProgressObserver::new(options.plan_options.save_every, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
     let finished = folder.run(&mut on_event, &seconds)?;
     drop((observer, deferred));
@@ -69,11 +69,11 @@ pub(crate) fn run(
         }
     };
     for note in notes {
-        terminal.say(&note);
+        terminal.info(&note);
     }
     let out = options.out.display();
-    terminal.say(&format!("wrote `{out}`: {}", result(kind, &finished.outcome, seconds())));
-    output::print_if(options.json, Some(&finished.record.into()))
+    terminal.info(&format!("wrote `{out}`: {}", result(kind, &finished.outcome, seconds())));
+    output::print_json(options.json, Some(&finished.record.into()))
 }
 
 fn describe(kind: TrainedKind, job: &TrainingJob, machine: &str) -> String {
@@ -81,8 +81,8 @@ fn describe(kind: TrainedKind, job: &TrainingJob, machine: &str) -> String {
         TrainedKind::Tagger => "training",
         TrainedKind::MaskedLm => "fine-tuning",
     };
-    let dev = |dev: &Corpus| format!("the best epoch by {}", labelled::describe(dev));
-    let dev = job.dev().map_or("no dev set: the last epoch is kept".to_owned(), dev);
+    let dev = |dev: &Corpus| format!("best epoch on {}", labelled::describe(dev));
+    let dev = job.dev().map_or("no dev set, using the last epoch".to_owned(), dev);
     format!(
         "{verb} {} on {} for {}, {dev}; {machine}",
         kind.model(job.plan()),
@@ -96,7 +96,7 @@ fn result(kind: TrainedKind, outcome: &TrainingOutcome, seconds: f64) -> String 
         TrainedKind::Tagger => format!("dev F1 {:.2} in epoch {}", best.value * 100.0, best.epoch),
         TrainedKind::MaskedLm => format!("dev loss {:.3} in epoch {}", best.value, best.epoch),
     };
-    let best = outcome.best.map_or("last epoch kept".to_owned(), score);
+    let best = outcome.best.map_or("last epoch".to_owned(), score);
     let n_updates = usize::try_from(outcome.n_steps).unwrap_or(usize::MAX);
     format!("{best}, {} in {}", count(n_updates, "update"), duration(seconds))
 }

@@ -1,4 +1,4 @@
-//! Word vectors that mentions are compared by.
+//! Reads the word vectors by which mentions are compared.
 
 use melm::Error;
 use melm::codemix::{LexiconCounts, MentionVectors, VectorKind};
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::progress::Progress;
 use crate::terminal::{Terminal, count};
 
-/// Sets the key for `--vectors pieces`.
+/// Sets `codemix.vectors` for `--vectors pieces`. Fails if vector files are given too.
 pub(crate) fn set_kind(
     builder: PlanBuilder,
     given: &[VectorInput],
@@ -21,7 +21,7 @@ pub(crate) fn set_kind(
     }
     if !given.iter().all(is_pieces) {
         return Err(Failure::Usage {
-            message: "mentions are compared by vector files or by pieces, not by both".into(),
+            message: "`--vectors pieces` cannot be combined with vector files".into(),
             hint: "pass `--vectors LANG=FILE` for every language, or `--vectors pieces` alone",
         });
     }
@@ -41,8 +41,9 @@ pub(crate) fn read(
     if !plan.method.has_vectors() {
         if !given.is_empty() {
             let method = plan.method.name();
-            terminal
-                .say(&format!("the method {method} compares no mentions: vectors are not read"));
+            terminal.info(&format!(
+                "ignoring `--vectors`: the method {method} does not compare mentions"
+            ));
         }
         return Ok(None);
     }
@@ -63,20 +64,20 @@ pub(crate) fn read_files(
         let VectorInput::File(code, path) = one else { continue };
         if corpus.languages().iter().all(|part| *part.code != **code) {
             return Err(Failure::Usage {
-                message: format!("there are vectors of `{code}`, but no TRAIN in that language"),
-                hint: "name both with the same language: `en=a.conll --vectors en=a.vec`",
+                message: format!("vectors are given for `{code}`, but no TRAIN in that language"),
+                hint: "use the same language for both: `en=a.conll --vectors en=a.vec`",
             });
         }
         if files.iter().any(|(known, _)| known == code) {
             return Err(Failure::Usage {
                 message: format!("the vectors of `{code}` are given twice"),
-                hint: "give each language one file",
+                hint: "pass one file for each language",
             });
         }
         files.push((code.clone(), path.clone()));
     }
-    let mut progress = Progress::of_steps("reading vectors", terminal);
-    let vectors = MentionVectors::read(corpus, &files, &mut |done, of| progress.at_step(done, of));
+    let mut progress = Progress::for_steps("reading vectors", terminal);
+    let vectors = MentionVectors::read(corpus, &files, &mut |done, of| progress.set_step(done, of));
     drop(progress);
     let vectors = vectors.map_err(|error| match error {
         Error::Text(text) => Failure::Text(text),
@@ -87,24 +88,24 @@ pub(crate) fn read_files(
         let path = path.display();
         if let Some(promised) = read.n_promised.filter(|n| *n != read.n_words) {
             let n = count(read.n_words, "word");
-            terminal.say(&format!("`{path}` holds {n}, and promises {promised}"));
+            terminal.info(&format!("`{path}` contains {n}, but its first line says {promised}"));
         }
         if read.n_repeated > 0 {
             let n = count(read.n_repeated, "word");
-            terminal.say(&format!("`{path}` has {n} again: the first vector counts"));
+            terminal.info(&format!("`{path}` repeats {n}; the first vector of each is used"));
         }
     }
     Ok(vectors)
 }
 
-/// Describes the words and mentions without a vector.
+/// Returns lines about the words and mentions that have no vector.
 pub(crate) fn describe_missing(counts: &LexiconCounts) -> Vec<String> {
     let mut lines = Vec::new();
     for one in &counts.languages {
         if one.words_without_vector > 0 {
             lines.push(format!(
-                "{} of {} in mentions of {} have no vector; {} of {} have none at all and are \
-                 replaced by any mention of their type",
+                "{} of {} in the mentions of {} have no vector; {} of {} have no word with a vector and \
+                 are replaced by any mention of their type",
                 one.words_without_vector,
                 count(one.words, "word"),
                 one.language,
@@ -115,7 +116,7 @@ pub(crate) fn describe_missing(counts: &LexiconCounts) -> Vec<String> {
     }
     if counts.alone > 0 {
         let n = count(counts.alone, "mention");
-        lines.push(format!("{n} of a type that no other language has: left as they are"));
+        lines.push(format!("{n} unchanged: no other language has their type"));
     }
     lines
 }

@@ -274,7 +274,7 @@ fn repair_is_done_on_request_and_counted() {
     assert!(text(&done.stderr).contains("repaired 1 tag"), "{}", text(&done.stderr));
     let mixed = run(&["convert", "-", "--repair"], folder.path(), "a S-X\n\nb U-X\n\n");
     assert_eq!(text(&mixed.stdout), "a S-X\n\nb S-X\n\n");
-    assert!(text(&mixed.stderr).contains("spelt every tag in IOBES"), "{}", text(&mixed.stderr));
+    assert!(text(&mixed.stderr).contains("wrote all tags in IOBES"), "{}", text(&mixed.stderr));
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn leaks_between_splits_are_found_and_said() {
     fs::write(folder.path().join("test"), "new O\n\nOslo O\n\n").unwrap();
     let done = run(&["check", "train", "test"], folder.path(), "");
     assert!(done.status.success());
-    assert!(text(&done.stdout).contains("line 3: as train:5, with other mentions"));
+    assert!(text(&done.stdout).contains("line 3: same as train:5, with other mentions"));
     let done = run(&["check", "--json", "train", "test"], folder.path(), "");
     let json: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
     assert_eq!(json["files"][1]["repeats"]["leaks"]["n"], 1);

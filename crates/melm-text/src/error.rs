@@ -50,6 +50,12 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
+    /// The output could not be written.
+    #[error("cannot write the output: {source}")]
+    Write {
+        /// The cause.
+        source: io::Error,
+    },
     /// A column contains a space, and the output separates columns by spaces.
     #[error(
         "`{column}` in sentence {sentence} contains a space: spaces cannot separate the columns"

@@ -42,11 +42,13 @@
 //!    [`repair`] makes any tags valid in a scheme.
 //! 7. [`score()`] compares two corpora; the result is [`Scores`].
 //!
-//! [`check`] reports what is in a file and what looks wrong in it. [`WordVectors`] reads word
+//! [`check`] reports what is in a file and what looks wrong in it. [`Converter`] writes a file in another format or
+//! scheme, and [`copy_sentences`] copies some of its sentences. [`WordVectors`] reads word
 //! vectors of MUSE and fastText.
 
 pub mod check;
 pub mod conll;
+mod convert;
 mod corpus;
 mod error;
 mod extend;
@@ -59,6 +61,7 @@ mod problem;
 mod record;
 mod scheme;
 pub mod score;
+mod select;
 mod sentence;
 mod source;
 mod survey;
@@ -67,6 +70,7 @@ mod token;
 mod untagged;
 mod vectors;
 
+pub use convert::{Conversion, ConversionReport, Converter};
 pub use corpus::Corpus;
 pub use error::Error;
 pub use extend::LanguageText;
@@ -78,6 +82,7 @@ pub use problem::{Fault, Problem, Problems};
 pub use record::{Record, Row};
 pub use scheme::{DetectedScheme, Scheme, UnknownScheme};
 pub use score::{Scores, score};
+pub use select::{CopiedSentences, copy_sentences};
 pub use sentence::{Sentence, SentenceFault, Splice};
 pub use source::{Encoding, Source};
 pub use survey::Survey;

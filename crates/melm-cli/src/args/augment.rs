@@ -1,4 +1,4 @@
-//! The commands of the method.
+//! The options of `melm augment`.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -6,18 +6,20 @@ use std::path::PathBuf;
 use clap::Args as Group;
 use melm::methods::Method;
 
-use super::plan::Planning;
-use super::{Input, Reading, VectorInput};
+use super::plan::PlanOptions;
+use super::{InputFile, InputOptions, VectorInput};
 
-/// Write more labelled sentences: new entities in your own sentences, labels that cannot shift
+/// Make more labelled sentences: put new entities into your own sentences and keep the tags
 ///
-/// Fine-tunes a masked language model on TRAIN to guess entity tokens from their labels and
-/// context, lets it replace entities, and keeps what a tagger trained on TRAIN agrees with. DIR
-/// then holds train.augmented (TRAIN, untouched, and the kept drafts), drafts.jsonl (every draft
-/// with its provenance and verdict), metrics.jsonl, plan.toml, which reruns it exactly, and
-/// run.json. Interrupted or killed, the same command goes on where it stopped and ends with the
-/// same bytes; more rounds later redo nothing. Files of several languages are named LANG=FILE, and
-/// each gets its own train.augmented.LANG.
+/// Fine-tunes a masked language model on TRAIN to predict entity tokens from their tags and
+/// context, replaces entities by its predictions, and keeps the drafts that a tagger trained on
+/// TRAIN agrees with. Writes to DIR: train.augmented (TRAIN unchanged, then the kept drafts),
+/// drafts.jsonl (every draft with its source and verdict), metrics.jsonl, plan.toml (the settings,
+/// to repeat the run exactly) and run.json.
+///
+/// If the command is interrupted or killed, run it again to resume; the result has the same bytes.
+/// Run it with more rounds to add drafts to the existing ones. For several languages, pass
+/// LANG=FILE for each; DIR then contains train.augmented.LANG for each language.
 #[derive(Debug, Group)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:\n  melm augment train.conll --dev dev.conll -o more\n  \
@@ -25,45 +27,46 @@ use super::{Input, Reading, VectorInput};
     melm augment train.conll -o more --model xlm-roberta-base --preset paper --dry-run\n  \
     melm augment en=en.conll de=de.conll -o more --method melm-codemix --vectors pieces")]
 pub(crate) struct Augment {
-    /// File to augment; or files of several languages, each as LANG=FILE
+    /// File to augment; for several languages, LANG=FILE for each
     #[arg(value_name = "TRAIN", required = true)]
-    pub(crate) files: Vec<Input>,
-    /// File that chooses the best epochs [default: the last epoch is kept]; repeated, as LANG=FILE
+    pub(crate) files: Vec<InputFile>,
+    /// Dev set, which selects the best epoch [default: none, use the last epoch]; for several
+    /// languages, repeat as LANG=FILE
     #[arg(long)]
-    pub(crate) dev: Vec<Input>,
-    /// Aligned word vectors of a language, or `pieces` for those of the model; for codemix-ess and
-    /// melm-codemix, repeated
+    pub(crate) dev: Vec<InputFile>,
+    /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix; repeat for
+    /// each language, or pass `pieces` to use the embeddings of the model
     #[arg(long, value_name = "LANG=FILE")]
     pub(crate) vectors: Vec<VectorInput>,
-    /// Folder to write
+    /// Output folder
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// How drafts are made: melm-both, melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or
-    /// gold; of several languages also codemix-random, codemix-ess or melm-codemix [default: melm-both]
-    #[arg(long, value_parser = method)]
+    /// Method: melm-both, melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or gold; for
+    /// several languages also codemix-random, codemix-ess or melm-codemix [default: melm-both]
+    #[arg(long, value_parser = parse_method)]
     pub(crate) method: Option<Method>,
-    /// How many drafts each sentence gets; with melm-both twice as many
+    /// Number of rounds: each makes one draft of every sentence, or two with melm-both
     #[arg(long, value_name = "R")]
     pub(crate) rounds: Option<NonZeroU32>,
-    /// Also write the fine-tuned model, to DIR/model
+    /// Also write the fine-tuned model to DIR/model
     #[arg(long)]
     pub(crate) keep_model: bool,
-    /// Say what would be done, with an estimate of time and memory, and do nothing
+    /// Print what would be done, with an estimate of time and memory, and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Begin anew over whatever DIR holds
+    /// Start again and replace what DIR contains
     #[arg(long)]
     pub(crate) force: bool,
-    /// Write what was done to standard output as JSON
+    /// Print the record of the run (run.json) to standard output
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) planning: Planning,
+    pub(crate) plan_options: PlanOptions,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-fn method(name: &str) -> Result<Method, String> {
+fn parse_method(name: &str) -> Result<Method, String> {
     let names = || Method::ALL.map(Method::name).join(", ");
     Method::from_name(name).ok_or_else(|| format!("expected one of {}", names()))
 }

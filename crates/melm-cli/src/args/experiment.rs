@@ -1,4 +1,4 @@
-//! The commands that compare methods.
+//! The options of `melm trial` and `melm reproduce`.
 
 use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
@@ -8,17 +8,18 @@ use melm::plan::Preset;
 use melm_eval::table::Table;
 use melm_eval::{CellFilter, Shard, System};
 
-use super::plan::{Machine, preset};
-use super::{Reading, VectorInput};
+use super::plan::{DeviceOptions, parse_preset};
+use super::{InputOptions, VectorInput};
 
-/// Run the paper's comparison on your data and backbone, and print its table with intervals
+/// Repeat an experiment of the paper on your data and model, and print its table with intervals
 ///
-/// TABLE is mono (a tagger for each language), cross (the same taggers on other languages) or
-/// multi (one tagger for all languages); add-entity is the paper's Figure 1, masking Table 4, rounds
-/// Table 5, costs Tables 6 to 8, predictions Table 3, entities Figure 4. Each cell of the grid is one
-/// tagger. DIR/ledger.jsonl keeps the scores and provenance of every cell, so the same command continues
-/// where it stopped. Scores are of the dev sets. Test sets are opened only with --test: use it when all
-/// choices are made.
+/// TABLE is mono (one tagger for each language), cross (the same taggers on other languages),
+/// multi (one tagger for all languages), add-entity (Figure 1 of the paper), masking (Table 4),
+/// rounds (Table 5), costs (Tables 6 to 8), predictions (Table 3) or entities (Figure 4).
+///
+/// Each cell of the grid is one tagger. DIR/ledger.jsonl records the scores and settings of every
+/// finished cell, so the same command resumes an interrupted experiment. The scores are those of
+/// the dev sets. Test sets are read only with --test; use it after all choices are made.
 #[derive(Debug, Group)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:\n  melm reproduce mono --smoke -o smoke\n  \
@@ -27,76 +28,79 @@ use super::{Reading, VectorInput};
     melm reproduce cross --data conll -o mono --test")]
 pub(crate) struct Reproduce {
     /// Table to make: mono, cross, multi, add-entity, masking, rounds, costs, predictions or entities
-    #[arg(value_name = "TABLE", value_parser = subject)]
-    pub(crate) subject: Subject,
-    /// Grid: languages, sizes, draws, seeds, methods, budgets, settings [default: the paper's]
+    #[arg(value_name = "TABLE", value_parser = parse_target)]
+    pub(crate) target: ReproduceTarget,
+    /// Grid of the experiment, as TOML: languages, sizes, draws, seeds, methods, budgets and settings
+    /// [default: the grid of the paper]
     #[arg(long, value_name = "FILE", conflicts_with = "smoke")]
     pub(crate) config: Option<PathBuf>,
-    /// Folder of the data, as LANG/train.conll, LANG/dev.conll and LANG/test.conll
+    /// Folder with the data: LANG/train.conll, LANG/dev.conll and LANG/test.conll
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
-    /// Folder to write
+    /// Output folder
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: PathBuf,
-    /// A small grid on the shipped example, in minutes on two cores
+    /// Run a small grid on examples/politics, which takes minutes on two cores
     #[arg(long)]
     pub(crate) smoke: bool,
-    /// Score the test sets too: once, when all choices are made
+    /// Also score the test sets; use it once, after all choices are made
     #[arg(long)]
     pub(crate) test: bool,
-    /// Run only some cells, as in `--only method=gold,melm`: by language, size, draw, seed, method,
-    /// budget or variant; may be repeated
+    /// Run only some cells, as in `--only method=gold,melm`; NAME is language, size, draw, seed,
+    /// method, budget or variant; may be repeated
     #[arg(long, value_name = "NAME=VALUES")]
     pub(crate) only: Vec<CellFilter>,
-    /// Seeds instead of the grid's, as in `--seed 1,2,3`
+    /// Seeds to use in place of those of the grid, as in `--seed 1,2,3`
     #[arg(long, value_name = "SEEDS", value_delimiter = ',')]
     pub(crate) seed: Vec<u64>,
-    /// Run one part of the grid, as in `--shard 1/4`; the parts may share DIR
+    /// Run one part of the grid, as in `--shard 1/4`; all parts may use the same DIR
     #[arg(long, value_name = "I/N")]
     pub(crate) shard: Option<Shard>,
-    /// Keep every tagger, in DIR/taggers
+    /// Save every tagger to DIR/taggers
     #[arg(long)]
     pub(crate) keep_taggers: bool,
-    /// Run nothing and read no data: make the table from the ledger as it is (with --test, print its test scores)
+    /// Make the table from the ledger without running cells or reading data; with --test, print test
+    /// scores
     #[arg(long, conflicts_with_all = ["shard", "keep_taggers", "dry_run", "seed"])]
     pub(crate) table_only: bool,
-    /// List the cells that would be run, and run none
+    /// List the cells that would be run, and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
     #[command(flatten)]
-    pub(crate) comparing: Comparing,
+    pub(crate) comparison: ComparisonOptions,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-/// Find out whether augmentation helps on your own data, before you use it
+/// Measure by cross-validation whether augmentation helps on your data
 ///
-/// Cuts TRAIN into folds. Each fold is scored by taggers trained on the others: on gold alone, and on
-/// gold augmented by each method, with the same number of updates. Prints whether to use the method.
+/// Splits TRAIN into folds. Trains taggers on all folds but one, with gold only and with gold
+/// augmented by each method, and scores them on the remaining fold. All taggers get the same number
+/// of updates. Prints a table and a verdict on the last method.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm trial train.conll\n  \
     melm trial train.conll --dev dev.conll --folds 10 --seeds 3 --updates 500 -o trial")]
-pub(crate) struct Try {
-    /// File with your gold
+pub(crate) struct Trial {
+    /// File with gold sentences
     #[arg(value_name = "TRAIN")]
     pub(crate) file: PathBuf,
-    /// File that chooses the best epochs, cut to as many sentences as TRAIN has [default: keep the
-    /// last epoch]
+    /// Dev set, which selects the best epoch; at most as many sentences as TRAIN has are used
+    /// [default: none, use the last epoch]
     #[arg(long)]
     pub(crate) dev: Option<PathBuf>,
-    /// Folder that keeps finished cells, so that the same command continues where it stopped
+    /// Folder that stores the scores of finished taggers, so that the same command can resume
     #[arg(short, long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
     /// Number of folds
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]
     pub(crate) folds: u16,
-    /// Number of seeds: each tagger is trained once with each
+    /// Number of seeds; each tagger is trained once with each seed
     #[arg(long, value_name = "N", default_value = "2")]
     pub(crate) seeds: NonZeroU16,
-    /// Number of updates of every tagger
+    /// Number of training updates of each tagger
     #[arg(long, value_name = "N", default_value = "300")]
     pub(crate) updates: NonZeroU64,
-    /// Methods to compare with gold; the verdict is about the last
+    /// Methods to compare with gold, separated by commas; the verdict is about the last one
     #[arg(
         long,
         value_name = "NAMES",
@@ -104,56 +108,57 @@ pub(crate) struct Try {
         default_value = "label-wise,melm,melm-both"
     )]
     pub(crate) methods: Vec<System>,
-    /// Write the result to standard output as JSON
+    /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) comparing: Comparing,
+    pub(crate) comparison: ComparisonOptions,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-/// The settings and the machine of a comparison.
+/// The settings and the device of an experiment.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Settings")]
-pub(crate) struct Comparing {
-    /// Pretrained model: a folder, a name on the Hugging Face hub, or mini, which is built in
+pub(crate) struct ComparisonOptions {
+    /// Pretrained model: a folder, a name on the Hugging Face hub, or mini (embedded)
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) model: Option<String>,
-    /// Pretrained model of the tagger [default: the same]
+    /// Pretrained model of the tagger [default: the same as --model]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
-    /// Aligned word vectors of a language, or `pieces` for those of the model; for codemix-ess and
-    /// melm-codemix, repeated
+    /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix; repeat for
+    /// each language, or pass `pieces` to use the embeddings of the model
     #[arg(long, value_name = "LANG=FILE")]
     pub(crate) vectors: Vec<VectorInput>,
-    /// Preset that settings start from: best, paper or reference-code
-    #[arg(long, value_parser = preset, default_value = "best")]
+    /// Preset of the settings: best, paper or reference-code
+    #[arg(long, value_parser = parse_preset, default_value = "best")]
     pub(crate) preset: Preset,
-    /// Set one key of the plan, as in `--set generate.rounds=5`; may be repeated
+    /// Change one setting, as in `--set generate.rounds=5`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Number of taggers trained at a time, each with its share of the threads
+    /// Number of taggers to train in parallel; they share the threads
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) jobs: NonZeroUsize,
     #[command(flatten)]
-    pub(crate) machine: Machine,
+    pub(crate) device_options: DeviceOptions,
 }
 
-/// The thing to make.
+/// A result that `melm reproduce` can make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Subject {
+pub(crate) enum ReproduceTarget {
     /// A table of the scores of taggers.
     Table(Table),
-    /// The words that models predict for entities.
+    /// A table of the words that models predict for entities.
     Predictions,
-    /// The number of different entities that methods add.
+    /// A table of the number of different entities that methods add.
     Entities,
 }
 
-fn subject(name: &str) -> Result<Subject, String> {
-    let tables = Table::NAMES.map(|(name, table)| (name, Subject::Table(table)));
-    let others = [("predictions", Subject::Predictions), ("entities", Subject::Entities)];
+fn parse_target(name: &str) -> Result<ReproduceTarget, String> {
+    let tables = Table::NAMES.map(|(name, table)| (name, ReproduceTarget::Table(table)));
+    let others =
+        [("predictions", ReproduceTarget::Predictions), ("entities", ReproduceTarget::Entities)];
     let all = || tables.into_iter().chain(others);
     let names = || all().map(|(name, _)| name).collect::<Vec<_>>().join(", ");
     let found = all().find(|(known, _)| *known == name);

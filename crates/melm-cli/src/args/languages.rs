@@ -1,4 +1,4 @@
-//! Files of several languages: `LANG=FILE`.
+//! Files with their languages (`LANG=FILE`), and the options of `melm codemix`.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,20 +6,20 @@ use std::str::FromStr;
 use clap::Args as Group;
 use melm_text::is_language_code;
 
-use super::Reading;
-use super::plan::Layers;
+use super::InputOptions;
+use super::plan::PlanOverrides;
 
-/// A file, perhaps with its language.
+/// An input file, with its language if it is given.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Input {
+pub(crate) struct InputFile {
     pub(crate) language: Option<String>,
     pub(crate) path: PathBuf,
 }
 
-impl FromStr for Input {
+impl FromStr for InputFile {
     type Err = std::convert::Infallible;
 
-    /// What stands before `=` is a language if it could be one: `./a=b` is a file.
+    /// The part before `=` is a language only if it is a language code: `./a=b` is a file.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let pair = text.split_once('=').filter(|(code, _)| is_language_code(code));
         Ok(match pair {
@@ -29,12 +29,12 @@ impl FromStr for Input {
     }
 }
 
-/// What mentions of two languages are compared by.
+/// The vectors by which mentions of two languages are compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum VectorInput {
-    /// A file of a language's word vectors.
+    /// A file of word vectors of one language.
     File(String, PathBuf),
-    /// The masked language model's own.
+    /// The piece embeddings of the masked language model.
     Pieces,
 }
 
@@ -52,12 +52,12 @@ impl FromStr for VectorInput {
     }
 }
 
-/// Replace entities by entities of the same type from your data in other languages
+/// Replace each entity by the most similar entity of the same type in another language
 ///
-/// Every mention gives way to one of another language, drawn at random, that is most like it:
-/// the highest cosine between the means of their words' aligned vectors. OUT is a CoNLL file of
-/// the code-mixed sentences, a comment before each naming its language; OUT.jsonl says for each
-/// where every mention came from, and how similar it is.
+/// For each mention, another language is drawn at random. The mention is replaced by the mention
+/// of that language with the highest cosine similarity, computed from the mean of the aligned
+/// vectors of the words. OUT is a CoNLL file of the code-mixed sentences, each with its language in
+/// a comment. OUT.jsonl records the origin and the similarity of every replacement.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm codemix en=en.conll de=de.conll \
     --vectors en=wiki.multi.en.vec --vectors de=wiki.multi.de.vec.gz -o mixed.conll\n  \
@@ -66,26 +66,27 @@ impl FromStr for VectorInput {
 pub(crate) struct Codemix {
     /// Files to mix, each with its language
     #[arg(value_name = "LANG=TRAIN", required = true)]
-    pub(crate) files: Vec<Input>,
-    /// Aligned word vectors of a language, or `pieces` for those of the model; repeat for each
+    pub(crate) files: Vec<InputFile>,
+    /// Aligned word vectors of a language; repeat for each language, or pass `pieces` to use the
+    /// embeddings of the model
     #[arg(long, value_name = "LANG=FILE", conflicts_with = "random")]
     pub(crate) vectors: Vec<VectorInput>,
-    /// Take any entity of the type instead of the most similar one
+    /// Use a random entity of the type instead of the most similar one
     #[arg(long)]
     pub(crate) random: bool,
     #[command(flatten)]
-    pub(crate) output: super::Output,
-    /// Where to write what was replaced [default: OUT.jsonl; nothing if OUT is standard output]
+    pub(crate) output: super::OutputOptions,
+    /// File that records the replacements [default: OUT.jsonl, or none if OUT is standard output]
     #[arg(long, value_name = "FILE")]
     pub(crate) drafts: Option<PathBuf>,
-    /// How many drafts each sentence gets
+    /// Number of rounds; each makes one draft of every sentence
     #[arg(long, value_name = "R", default_value = "1")]
     pub(crate) rounds: std::num::NonZeroU32,
-    /// Masked language model for `--vectors pieces`: a folder, a name on the hub, or mini
+    /// Model for `--vectors pieces`: a folder, a name on the Hugging Face hub, or mini (embedded)
     #[arg(long, value_name = "DIR|NAME", default_value = melm::models::MINI)]
     pub(crate) model: String,
     #[command(flatten)]
-    pub(crate) layers: Layers,
+    pub(crate) overrides: PlanOverrides,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }

@@ -1,4 +1,4 @@
-//! What can be typed. Nothing is done here.
+//! The commands and options. Their doc comments are the help texts.
 
 mod augment;
 mod experiment;
@@ -8,11 +8,11 @@ mod stages;
 mod tagger;
 
 pub(crate) use augment::Augment;
-pub(crate) use experiment::{Comparing, Reproduce, Subject, Try};
-pub(crate) use languages::{Codemix, Input, VectorInput};
-pub(crate) use plan::{DeviceChoice, Layers, Machine, Planning};
+pub(crate) use experiment::{ComparisonOptions, Reproduce, ReproduceTarget, Trial};
+pub(crate) use languages::{Codemix, InputFile, VectorInput};
+pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides};
 pub(crate) use stages::{Filter, Finetune, Generate};
-pub(crate) use tagger::{Config, Learning, Tag, Train};
+pub(crate) use tagger::{Config, Tag, Train, TrainingOptions};
 
 use std::path::PathBuf;
 
@@ -21,34 +21,34 @@ use clap_complete::Shell;
 use melm_text::conll::Separator;
 use melm_text::{Encoding, Format, Scheme};
 
-use crate::terminal::Loudness;
+use crate::terminal::Verbosity;
 
-/// More labelled sentences for named-entity recognition, from the few you have.
+/// Data augmentation for named-entity recognition: makes more labelled sentences from the ones you have
 ///
-/// Files are CoNLL (one token and its tag a line, an empty line after each sentence) or JSON
-/// lines as Hugging Face datasets write them (`tokens`, `ner_tags`); which of the two, its columns
-/// and its tag scheme are told from the file, and said. `-` is standard input or output.
+/// Input files are CoNLL (a token and its tag on each line, an empty line after each sentence) or
+/// JSON lines as Hugging Face datasets write them (`tokens`, `ner_tags`). The format, the columns
+/// and the tag scheme are detected. The file name `-` means standard input or output.
 #[derive(Debug, Parser)]
 #[command(name = "melm", version, max_term_width = 100, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done, 1 could not be done (data, file, device), 2 usage, \
+#[command(after_help = "Exit codes: 0 success, 1 failure (data, file or device), 2 wrong usage, \
                         130 interrupted")]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,
-    /// Say only what is wrong
+    /// Print only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Say more: the first 200 problems of a file, not five
+    /// Print more: every epoch of a training, and up to 200 problems of a file instead of 5
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
 
 impl Args {
-    pub(crate) fn loudness(&self) -> Loudness {
+    pub(crate) fn verbosity(&self) -> Verbosity {
         match (self.quiet, self.verbose) {
-            (true, _) => Loudness::Quiet,
-            (false, true) => Loudness::Verbose,
-            (false, false) => Loudness::Usual,
+            (true, _) => Verbosity::Quiet,
+            (false, true) => Verbosity::Verbose,
+            (false, false) => Verbosity::Normal,
         }
     }
 }
@@ -66,25 +66,25 @@ pub(crate) enum Command {
     Filter(Filter),
     Train(Train),
     Tag(Tag),
-    Trial(Try),
+    Trial(Trial),
     Reproduce(Reproduce),
     #[command(subcommand)]
     Config(Config),
-    /// Write the completions of a shell to standard output
+    /// Print a completion script for a shell
     #[command(
         after_help = "Example:\n  melm completions bash > ~/.local/share/bash-completion/completions/melm"
     )]
     Completions {
-        /// The shell
+        /// Shell to complete for
         shell: Shell,
     },
 }
 
-/// Count what is in files, and say everything that is wrong or suspicious, with its line
+/// Count sentences, tokens and mentions, and report errors and suspicious places with their lines
 ///
-/// Given several splits, sentences of a later file that stand in an earlier one are reported as
-/// leaks. Problems (what could not be read, tags that break the scheme) end with exit code 1;
-/// suspicions do not.
+/// If several files are given, a sentence that also occurs in an earlier file is reported as a
+/// leak. Errors (unreadable rows, tags that break the scheme) cause exit code 1. Leaks and
+/// suspicious places do not.
 #[derive(Debug, Group)]
 #[command(
     after_help = "Examples:\n  melm check train.conll dev.conll test.conll\n  melm check --json data.jsonl"
@@ -93,16 +93,17 @@ pub(crate) struct Check {
     /// Files to check, in the order train, dev, test; `-` for standard input
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Write the report as JSON
+    /// Print the report as JSON
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-/// Rewrite a file in another format or tag scheme, keeping all its other columns or keys
+/// Convert a file to another format or tag scheme
 ///
-/// The whole file is checked before the first byte is written.
+/// Other columns, JSON keys and comments are kept if the output format has a place for them. The
+/// number of those left out is reported. If the input has an error, no output is written.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm convert train.conll -o train.jsonl\n  \
     melm convert train.conll --to-scheme iobes -o train.iobes.conll\n  \
@@ -112,30 +113,30 @@ pub(crate) struct Convert {
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) output: Output,
-    /// Format to write [default: by the name of the output, else as the input]
+    pub(crate) output: OutputOptions,
+    /// Output format: conll or jsonl [default: the extension of OUT, or else the format of IN]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
-    /// Scheme to write: io, iob1, iob2, iobes, bilou, ioe1, ioe2 [default: as the input]
+    /// Output tag scheme: io, iob1, iob2, iobes, bilou, ioe1 or ioe2 [default: the scheme of IN]
     #[arg(long, value_name = "SCHEME")]
     pub(crate) to_scheme: Option<Scheme>,
-    /// Correct tags that the scheme does not allow; how many is said
+    /// Correct tags that the scheme does not allow, and report how many
     #[arg(long)]
     pub(crate) repair: bool,
-    /// CoNLL: what to write between columns, tab or space [default: as the input]
+    /// CoNLL: separator of the columns in the output, tab or space [default: the separator of IN]
     #[arg(long)]
     pub(crate) separator: Option<Separator>,
-    /// JSON lines: write tags as ids, their names beside the output in OUT.names
+    /// JSON lines: write tags as ids, and their names to OUT.names
     #[arg(long)]
     pub(crate) tag_ids: bool,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-/// Draw sentences at random: the same seed draws the same ones, and draws are nested
+/// Draw a random sample of sentences, repeatable by its seed
 ///
-/// The 100 sentences of a seed are among its 200. They are written in the order of the file, and
-/// their numbers in it beside the output, in OUT.ids.
+/// A smaller sample is part of a larger one with the same seed: 100 sentences are among the 200.
+/// The sentences keep the order of the file. Their numbers in the file are written to OUT.ids.
 #[derive(Debug, Group)]
 #[command(
     after_help = "Example:\n  melm sample train.conll --size 100 --seed 1 -o train-100.conll"
@@ -144,55 +145,56 @@ pub(crate) struct Sample {
     /// File to draw from; `-` for standard input
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
-    /// How many sentences to draw
+    /// Number of sentences to draw
     #[arg(long, short = 'n', value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) size: u32,
-    /// Seed of the draw
+    /// Seed of the random draw
     #[arg(long, default_value_t = 1)]
     pub(crate) seed: u64,
     #[command(flatten)]
-    pub(crate) output: Output,
+    pub(crate) output: OutputOptions,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-/// Score predicted tags: precision, recall and F1 over exact mentions
+/// Score predicted tags: precision, recall and F1 of exact mentions
 ///
-/// The default counts as conlleval and seqeval do; `--strict` as seqeval's strict mode, where a
-/// malformed mention does not count. Sentences and tokens of both files must agree.
+/// The scores equal those of conlleval and seqeval. With `--strict` they equal those of seqeval's
+/// strict mode, which ignores malformed mentions. Both files must have the same sentences and
+/// tokens in the same order.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm score test.conll predicted.conll\n  \
     melm score --strict --scheme iobes --json test.conll predicted.conll")]
 pub(crate) struct Score {
-    /// File with the right tags; `-` for standard input
+    /// File with the gold tags; `-` for standard input
     pub(crate) gold: PathBuf,
     /// File with the predicted tags; `-` for standard input
     #[arg(value_name = "PRED")]
     pub(crate) predicted: PathBuf,
-    /// Count only mentions that are well formed in the scheme
+    /// Count only mentions that are well-formed in the tag scheme
     #[arg(long)]
     pub(crate) strict: bool,
-    /// Write the scores as JSON, as fractions
+    /// Print the scores as JSON, as fractions from 0 to 1
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-/// How input is read; all of it is told from the file unless given.
+/// The format of input files. Everything that is not given is detected.
 #[derive(Debug, Group)]
-#[command(next_help_heading = "Reading")]
-pub(crate) struct Reading {
-    /// Format of the input: conll or jsonl
+#[command(next_help_heading = "Input format (detected if not given)")]
+pub(crate) struct InputOptions {
+    /// Format: conll or jsonl
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Scheme of the input: io, iob1, iob2, iobes, bilou, ioe1, ioe2
+    /// Tag scheme: io, iob1, iob2, iobes, bilou, ioe1 or ioe2
     #[arg(long)]
     pub(crate) scheme: Option<Scheme>,
-    /// CoNLL: column of the token, from 1
+    /// CoNLL: number of the token column, counted from 1
     #[arg(long, value_name = "N")]
     pub(crate) token_column: Option<usize>,
-    /// CoNLL: column of the tag, from 1
+    /// CoNLL: number of the tag column, counted from 1
     #[arg(long, value_name = "N")]
     pub(crate) tag_column: Option<usize>,
     /// JSON lines: key of the tokens
@@ -201,18 +203,18 @@ pub(crate) struct Reading {
     /// JSON lines: key of the tags
     #[arg(long, value_name = "KEY")]
     pub(crate) tags_key: Option<String>,
-    /// JSON lines: names behind tag ids, as `O,B-PER,…` or a file [default: found beside IN]
+    /// JSON lines: names of tag ids, as `O,B-PER,…` or a file [default: a file next to the input]
     #[arg(long)]
     pub(crate) names: Option<String>,
-    /// Encoding of the input: utf-8 or latin1
+    /// Character encoding: utf-8 or latin1
     #[arg(long, default_value = "utf-8")]
     pub(crate) encoding: Encoding,
 }
 
-/// Where output goes.
+/// The output file.
 #[derive(Debug, Group)]
-pub(crate) struct Output {
-    /// File to write; `-` for standard output
+pub(crate) struct OutputOptions {
+    /// Output file; `-` for standard output
     #[arg(short, long, value_name = "OUT", default_value = "-")]
     pub(crate) out: PathBuf,
     /// Overwrite OUT if it exists

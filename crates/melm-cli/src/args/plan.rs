@@ -1,4 +1,4 @@
-//! Options of every command that uses a model: what makes up the plan, and where it runs.
+//! The options of commands that use a model: settings of the plan, and the device.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -6,66 +6,66 @@ use std::str::FromStr;
 use clap::Args as Group;
 use melm::plan::Preset;
 
-/// Settings: preset < file < `--set` < the other options.
+/// The settings. Each overrides those before it: preset, file, `--set`, other options.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Settings")]
-pub(crate) struct Planning {
-    /// Pretrained model: a folder, a name on the Hugging Face hub, or mini, which is built in
+pub(crate) struct PlanOptions {
+    /// Pretrained model: a folder, a name on the Hugging Face hub, or mini (embedded)
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) model: Option<String>,
-    /// Pretrained model of the tagger [default: the same]
+    /// Pretrained model of the tagger [default: the same as --model]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
-    /// Pretrained mBART or mBART-50 of the method mulda: a folder [default: none, a small new model]
+    /// Folder with a pretrained mBART or mBART-50 for the method mulda [default: train a small model]
     #[arg(long, value_name = "DIR")]
     pub(crate) mulda_model: Option<String>,
-    /// Where settings start from: best, paper or reference-code
-    #[arg(long, value_parser = preset, default_value = "best")]
+    /// Preset of the settings: best, paper or reference-code
+    #[arg(long, value_parser = parse_preset, default_value = "best")]
     pub(crate) preset: Preset,
     #[command(flatten)]
-    pub(crate) layers: Layers,
-    /// Seconds between two states on disk, from which a killed run goes on
+    pub(crate) overrides: PlanOverrides,
+    /// Seconds between two checkpoints, from which an interrupted run resumes
     #[arg(long, value_name = "SECONDS", default_value_t = 30)]
     pub(crate) save_every: u64,
     #[command(flatten)]
-    pub(crate) machine: Machine,
+    pub(crate) device_options: DeviceOptions,
 }
 
-/// What is laid over a preset, or over the plan of a model.
+/// Options that override the settings of a preset or of a model.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Settings")]
-pub(crate) struct Layers {
-    /// Plan to lay over the preset or the model's own, such as the plan.toml of an earlier run
+pub(crate) struct PlanOverrides {
+    /// File with settings, as TOML, such as the plan.toml of an earlier run
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Set one key of the plan, as in `--set tagger.budget="300 updates"`; may be repeated
+    /// Change one setting, as in `--set tagger.budget="300 updates"`; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// Seed of everything random
+    /// Seed of all random numbers
     #[arg(long, value_parser = clap::value_parser!(u64).range(..=i64::MAX.cast_unsigned()))]
     pub(crate) seed: Option<u64>,
 }
 
-/// Where it runs.
+/// The device that computes.
 #[derive(Debug, Group)]
-#[command(next_help_heading = "Machine")]
-pub(crate) struct Machine {
-    /// Where to compute: auto, cpu, cuda or cuda:N
+#[command(next_help_heading = "Device")]
+pub(crate) struct DeviceOptions {
+    /// Device: auto (the first GPU, or else the CPU), cpu, cuda or cuda:N
     #[arg(long, default_value = "auto")]
-    pub(crate) device: DeviceChoice,
-    /// Threads [default: as many as there are cores]; the result does not depend on it
+    pub(crate) device: DeviceOption,
+    /// Number of threads [default: the number of cores]; it does not change the result
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<std::num::NonZeroUsize>,
-    /// What a CUDA device computes products in: bf16, or f32 for exactness
+    /// Number type of matrix products on a GPU: bf16 (fast) or f32 (precise)
     #[arg(long, default_value = "bf16", value_name = "TYPE")]
-    pub(crate) precision: PrecisionChoice,
+    pub(crate) precision: PrecisionOption,
 }
 
-/// What a CUDA device computes products in.
+/// The number type of matrix products on a GPU.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct PrecisionChoice(pub(crate) melm_nn::cuda::Precision);
+pub(crate) struct PrecisionOption(pub(crate) melm_nn::cuda::Precision);
 
-impl FromStr for PrecisionChoice {
+impl FromStr for PrecisionOption {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -77,15 +77,15 @@ impl FromStr for PrecisionChoice {
     }
 }
 
-/// Where to compute.
+/// The device that the user chose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum DeviceChoice {
+pub(crate) enum DeviceOption {
     Auto,
     Cpu,
     Cuda(u32),
 }
 
-impl FromStr for DeviceChoice {
+impl FromStr for DeviceOption {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -100,7 +100,7 @@ impl FromStr for DeviceChoice {
     }
 }
 
-pub(super) fn preset(name: &str) -> Result<Preset, String> {
+pub(super) fn parse_preset(name: &str) -> Result<Preset, String> {
     let found = Preset::NAMES.into_iter().find(|(known, _)| *known == name);
     found.map(|(_, preset)| preset).ok_or("expected best, paper or reference-code".into())
 }

@@ -1,4 +1,4 @@
-//! The stages of the method, one at a time: each reads what the one before it wrote.
+//! The options of `melm finetune`, `generate` and `filter`, which run the stages of `augment` one at a time.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -7,52 +7,54 @@ use clap::Args as Group;
 use melm::judge::FilterMode;
 use melm::rate::Rate;
 
-use super::plan::{Layers, Machine};
-use super::tagger::Learning;
-use super::{Input, Output, Reading};
+use super::plan::{DeviceOptions, PlanOverrides};
+use super::tagger::TrainingOptions;
+use super::{InputFile, InputOptions, OutputOptions};
 
-/// Fine-tune a masked language model to guess entity tokens: the first stage of `augment`
+/// Fine-tune a masked language model to predict entity tokens (first stage of `augment`)
 ///
-/// MODEL is a Hugging Face folder that `melm generate` and Python's `AutoModelForMaskedLM` open,
-/// with a marker for every tag, and plan.toml, metrics.jsonl and run.json beside. Interrupted or
-/// killed, the same command goes on where it stopped and ends with the same bytes.
+/// Writes MODEL, a Hugging Face folder for `melm generate` and Python's `AutoModelForMaskedLM`. Its
+/// tokenizer has a marker for every tag. The folder also contains plan.toml (the settings),
+/// metrics.jsonl and run.json. If the command is interrupted or killed, run it again to resume; the
+/// result has the same bytes.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm finetune train.conll --dev dev.conll -o lm\n  \
     melm finetune train.conll -o lm --set method=melm-plain")]
 pub(crate) struct Finetune {
     #[command(flatten)]
-    pub(crate) learning: Learning,
+    pub(crate) training: TrainingOptions,
 }
 
-/// Make drafts with a fine-tuned model: the second stage of `augment`
+/// Make drafts with a fine-tuned model (second stage of `augment`)
 ///
-/// Settings are those that MODEL was fine-tuned with unless given. Each line of OUT is a draft
-/// with its provenance; its verdict is `new`, or what it repeats. `melm filter` judges them.
+/// The default settings are those of the fine-tuning. Each line of OUT is one draft with its source
+/// and a verdict: `new`, or the kind of sentence that the draft repeats. Use `melm filter` to judge
+/// the new drafts.
 #[derive(Debug, Group)]
 #[command(after_help = "Example:\n  melm generate lm train.conll -o drafts.jsonl --rounds 5")]
 pub(crate) struct Generate {
-    /// Folder that `melm finetune` wrote
+    /// Model folder, written by `melm finetune`
     pub(crate) model: PathBuf,
-    /// File to make drafts of; or files of several languages, each as LANG=FILE
+    /// File to make drafts of; for several languages, LANG=FILE for each
     #[arg(value_name = "TRAIN", required = true)]
-    pub(crate) files: Vec<Input>,
+    pub(crate) files: Vec<InputFile>,
     #[command(flatten)]
-    pub(crate) output: Output,
-    /// How many drafts each sentence gets; with melm-both twice as many
+    pub(crate) output: OutputOptions,
+    /// Number of rounds: each makes one draft of every sentence, or two with melm-both
     #[arg(long, value_name = "R")]
     pub(crate) rounds: Option<NonZeroU32>,
     #[command(flatten)]
-    pub(crate) layers: Layers,
+    pub(crate) overrides: PlanOverrides,
     #[command(flatten)]
-    pub(crate) machine: Machine,
+    pub(crate) device_options: DeviceOptions,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-/// Judge drafts with a trained tagger: the last stage of `augment`
+/// Judge drafts with a trained tagger (last stage of `augment`)
 ///
-/// Every draft gets its verdict anew, with the tagger's probability of its tags and the tags it
-/// would give instead; what repeats a sentence stays so.
+/// Writes every draft with a new verdict, the probability that the tagger gives to its tags, and the
+/// tags on which the tagger disagrees. Drafts that repeat a sentence keep their verdict.
 #[derive(Debug, Group)]
 #[command(
     after_help = "Examples:\n  melm filter drafts.jsonl train.conll --tagger tagger -o judged.jsonl\n  \
@@ -60,32 +62,32 @@ pub(crate) struct Generate {
     -o judged.jsonl --augmented more.conll"
 )]
 pub(crate) struct Filter {
-    /// File of drafts, from `generate` or `augment`; `-` for standard input
+    /// Drafts, written by `melm generate` or `melm augment`; `-` for standard input
     pub(crate) drafts: PathBuf,
-    /// File that the drafts were made of; or files of several languages, each as LANG=FILE
+    /// File that the drafts were made from; for several languages, LANG=FILE for each
     #[arg(value_name = "TRAIN", required = true)]
-    pub(crate) files: Vec<Input>,
-    /// Folder of the tagger that judges, trained on TRAIN
+    pub(crate) files: Vec<InputFile>,
+    /// Folder of the tagger, trained on TRAIN by `melm train`
     #[arg(long, value_name = "DIR")]
     pub(crate) tagger: PathBuf,
     #[command(flatten)]
-    pub(crate) output: Output,
-    /// What a draft must pass: agreement (the tagger's tags are its own) or probability
-    #[arg(long, value_parser = mode, default_value = "agreement")]
+    pub(crate) output: OutputOptions,
+    /// Keep a draft by agreement (the tagger predicts all its tags) or by the probability of its tags
+    #[arg(long, value_parser = parse_mode, default_value = "agreement")]
     pub(crate) mode: FilterMode,
-    /// The least probability of a draft's tags, all together, in the mode probability [default: 0.5]
-    #[arg(long, value_name = "P", value_parser = rate)]
+    /// Least probability of the tags of a draft, for `--mode probability` [default: 0.5]
+    #[arg(long, value_name = "P", value_parser = parse_rate)]
     pub(crate) threshold: Option<Rate>,
-    /// Also write TRAIN, untouched, and the kept drafts, in the format of TRAIN
+    /// Also write TRAIN and the kept drafts to this file, in the format of TRAIN
     #[arg(long, value_name = "FILE")]
     pub(crate) augmented: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) machine: Machine,
+    pub(crate) device_options: DeviceOptions,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-fn mode(name: &str) -> Result<FilterMode, String> {
+fn parse_mode(name: &str) -> Result<FilterMode, String> {
     match name {
         "agreement" => Ok(FilterMode::Agreement),
         "probability" => Ok(FilterMode::Probability),
@@ -93,7 +95,7 @@ fn mode(name: &str) -> Result<FilterMode, String> {
     }
 }
 
-fn rate(text: &str) -> Result<Rate, String> {
+fn parse_rate(text: &str) -> Result<Rate, String> {
     let number = text.parse::<f64>().map_err(|_| "expected a number from 0 to 1")?;
     Rate::try_from(number).map_err(|error| error.to_string())
 }

@@ -1,60 +1,61 @@
-//! The commands around taggers, and what training a model asks for.
+//! The options of `melm train`, `tag` and `config`.
 
 use std::path::PathBuf;
 
 use clap::Args as Group;
 
-use super::plan::{Machine, Planning};
-use super::{Input, Output, Reading};
+use super::plan::{DeviceOptions, PlanOptions};
+use super::{InputFile, InputOptions, OutputOptions};
 
-/// Train a tagger: a pretrained model that learns the tags of a file
+/// Train a tagger: fine-tune a pretrained model on labelled sentences
 ///
-/// MODEL is a Hugging Face folder that `melm tag` and Python's
-/// `AutoModelForTokenClassification` open, with plan.toml, metrics.jsonl and run.json beside.
-/// Interrupted or killed, the same command goes on where it stopped and ends with the same bytes.
+/// Writes MODEL, a Hugging Face folder for `melm tag` and Python's `AutoModelForTokenClassification`.
+/// The folder also contains plan.toml (the settings), metrics.jsonl and run.json. If the command is
+/// interrupted or killed, run it again to resume; the result has the same bytes.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm train train.conll --dev dev.conll -o tagger\n  \
     melm train train.conll --dev dev.conll -o tagger --model xlm-roberta-base \
     --set tagger.head=linear")]
 pub(crate) struct Train {
     #[command(flatten)]
-    pub(crate) learning: Learning,
+    pub(crate) training: TrainingOptions,
 }
 
-/// What every command has that trains a model.
+/// The options of commands that train a model.
 #[derive(Debug, Group)]
-pub(crate) struct Learning {
-    /// File to learn from; or files of several languages, each as LANG=FILE
+pub(crate) struct TrainingOptions {
+    /// Training file; for several languages, LANG=FILE for each
     #[arg(value_name = "TRAIN", required = true)]
-    pub(crate) files: Vec<Input>,
-    /// File that chooses the best epoch [default: the last epoch is kept]; repeated, as LANG=FILE
+    pub(crate) files: Vec<InputFile>,
+    /// Dev set, which selects the best epoch [default: none, use the last epoch]; for several
+    /// languages, repeat as LANG=FILE
     #[arg(long)]
-    pub(crate) dev: Vec<Input>,
-    /// Folder to write
+    pub(crate) dev: Vec<InputFile>,
+    /// Output folder
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) out: PathBuf,
-    /// Passes over the file
+    /// Number of epochs (passes over TRAIN)
     #[arg(long, value_name = "N", conflicts_with = "updates")]
     pub(crate) epochs: Option<std::num::NonZeroU64>,
-    /// Updates of the model, however many passes that is
+    /// Number of training updates, in place of --epochs
     #[arg(long, value_name = "N")]
     pub(crate) updates: Option<std::num::NonZeroU64>,
-    /// Begin anew over whatever MODEL holds
+    /// Start again and replace what MODEL contains
     #[arg(long)]
     pub(crate) force: bool,
-    /// Write what was done to standard output as JSON
+    /// Print the record of the run (run.json) to standard output
     #[arg(long)]
     pub(crate) json: bool,
     #[command(flatten)]
-    pub(crate) planning: Planning,
+    pub(crate) plan_options: PlanOptions,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
 /// Tag a file with a trained tagger
 ///
-/// Everything in the file stays as it is (line ends become LF); its tags are replaced, or added as a last column (or as
-/// the key `ner_tags`) where it has none.
+/// Replaces the tags of the file. If it has none, adds them as a last column, or as the key
+/// `ner_tags` in JSON lines. Everything else stays as it is, except that line ends become LF.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm tag tagger test.conll -o predicted.conll\n  \
     melm tag tagger --probabilities untagged.jsonl -o tagged.jsonl")]
@@ -65,21 +66,21 @@ pub(crate) struct Tag {
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
-    pub(crate) output: Output,
-    /// Also write how likely each tag is: a last column, or the key `ner_probabilities`
+    pub(crate) output: OutputOptions,
+    /// Also write the probability of each tag, as a last column or as the key `ner_probabilities`
     #[arg(long)]
     pub(crate) probabilities: bool,
     #[command(flatten)]
-    pub(crate) machine: Machine,
+    pub(crate) device_options: DeviceOptions,
     #[command(flatten)]
-    pub(crate) reading: Reading,
+    pub(crate) input: InputOptions,
 }
 
-/// Look at settings
+/// Show settings
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Config {
-    /// Write the whole plan that the options give, as TOML
+    /// Print all settings that the options result in, as TOML
     #[command(after_help = "Examples:\n  melm config show\n  \
         melm config show --preset paper > plan.toml")]
-    Show(Planning),
+    Show(PlanOptions),
 }

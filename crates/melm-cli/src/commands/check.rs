@@ -1,4 +1,4 @@
-//! `melm check`: what is in the files, and what is wrong or suspicious in them.
+//! `melm check`: counts what is in files, and reports errors and suspicious places.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::failure::Failure;
 use crate::input;
 use crate::output::{Output, is_stdout};
 use crate::progress::Progress;
-use crate::terminal::{Paint, Terminal, count};
+use crate::terminal::{Style, Terminal, count};
 
 #[derive(Serialize)]
 struct Json {
@@ -39,7 +39,7 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
     if command.files.iter().filter(|path| is_stdout(path)).count() > 1 {
         return Err(Failure::Usage {
             message: "only one of the files can be standard input".into(),
-            hint: "name the others",
+            hint: "pass the other files by name",
         });
     }
     let mut seen = SeenSentences::default();
@@ -47,7 +47,7 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
     let mut n_problems = 0;
     let mut out = Output::create("-".as_ref(), false)?;
     for path in &command.files {
-        // A file that cannot be read is no reason not to look at the next.
+        // Check the other files also if one cannot be read.
         match check(path, command, &mut seen, terminal) {
             Ok((report, found)) => {
                 if !command.json {
@@ -74,11 +74,11 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
     }
     match n_problems {
         0 => Ok(()),
-        n => Err(Failure::Reported(format!("{} in all", count(n, "problem")))),
+        n => Err(Failure::Reported(format!("{} in total", count(n, "problem")))),
     }
 }
 
-/// A report that nobody reads to its end (`| head`) does not stop the check.
+/// Prints a part of the report. A closed pipe (`| head`) does not stop the check, so that all problems are counted.
 fn print(out: &mut Output, text: &str) -> Result<(), Failure> {
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match printed.map_err(|error| Output::failed("standard output", error)) {
@@ -87,17 +87,18 @@ fn print(out: &mut Output, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// The report on a file, and the problems in it.
+/// Returns the report on a file, and the failure that lists its problems, if there are any.
 fn check(
     path: &Path,
     command: &Check,
     seen: &mut SeenSentences,
     terminal: &Terminal,
 ) -> Result<(Report, Option<Failure>), Failure> {
-    let options = input::options(&command.reading, path)?;
-    let source = input::open(path, &command.reading)?;
-    let mut progress = Progress::new("checking", source.text().len(), terminal);
-    let (report, survey) = Report::read(&source, &options, seen, |position| progress.at(position))?;
+    let options = input::read_options(&command.input, path)?;
+    let source = input::open(path, &command.input)?;
+    let mut progress = Progress::for_bytes("checking", source.text().len(), terminal);
+    let (report, survey) =
+        Report::read(&source, &options, seen, |position| progress.set_position(position))?;
     Ok((report, survey.require_sound(&source, false).err().map(Failure::from)))
 }
 
@@ -140,15 +141,15 @@ fn text(report: &Report, terminal: &Terminal) -> String {
         .collect();
     row("longest", longest.join(", "));
     let repeats = &report.repeats;
-    row("duplicates", repeated(&repeats.duplicates, "of an earlier sentence here"));
+    row("duplicates", repeated(&repeats.duplicates, "an earlier sentence of this file"));
     text += &places(&repeats.duplicates);
     if repeats.leaks.n > 0 {
-        let leaks = terminal.paint_out(Paint::Warning, "leaks");
-        let rest = repeated(&repeats.leaks, "of a sentence in an earlier file");
+        let leaks = terminal.style_stdout(Style::Warning, "leaks");
+        let rest = repeated(&repeats.leaks, "a sentence of an earlier file");
         text += &format!("  {leaks}{:6} {rest}\n{}", "", places(&repeats.leaks));
     }
     for (kind, found) in report.suspicions.iter() {
-        let warning = terminal.paint_out(Paint::Warning, "suspicious");
+        let warning = terminal.style_stdout(Style::Warning, "suspicious");
         text += &format!("  {warning}  {} × {}\n", found.n, kind.text());
         for (line, what) in &found.first {
             text += &format!("{:14}line {line}: {what}\n", "");
@@ -176,31 +177,33 @@ fn scheme(report: &Report) -> String {
     let upper = |names: &[&str]| names.join(", ").to_uppercase();
     match report.also_valid_as.as_slice() {
         [] => upper(&[report.scheme]),
-        also => format!("{} (just as valid as {})", upper(&[report.scheme]), upper(also)),
+        also => format!("{} (also valid as {})", upper(&[report.scheme]), upper(also)),
     }
 }
 
 fn repeated(repeated: &RepeatCounts, what: &str) -> String {
     match (repeated.n, repeated.n_other_mentions) {
         (0, _) => "none".into(),
-        (n, 0) => format!("{n} × the tokens {what}"),
-        (n, other) => format!("{n} × the tokens {what}, {other} with other mentions"),
+        (n, 0) => format!("{n} × the same tokens as {what}"),
+        (n, other) => format!("{n} × the same tokens as {what}, {other} with other mentions"),
     }
 }
 
-/// How many repeats are shown with their place.
-const N_PLACES: usize = 3;
+/// The number of repeated sentences that are shown with their lines.
+const MAX_PLACES: usize = 3;
 
 fn places(repeated: &RepeatCounts) -> String {
     let mut text = String::new();
-    for repeat in repeated.first.iter().take(N_PLACES) {
+    for repeat in repeated.first.iter().take(MAX_PLACES) {
         let other = if repeat.same_mentions { "" } else { ", with other mentions" };
         let first = &repeat.first;
-        text +=
-            &format!("{:14}line {}: as {}:{}{other}\n", "", repeat.line, first.file, first.line);
+        text += &format!(
+            "{:14}line {}: same as {}:{}{other}\n",
+            "", repeat.line, first.file, first.line
+        );
     }
-    if repeated.n > N_PLACES {
-        text += &format!("{:14}… and {} more\n", "", repeated.n - N_PLACES);
+    if repeated.n > MAX_PLACES {
+        text += &format!("{:14}… and {} more\n", "", repeated.n - MAX_PLACES);
     }
     text
 }

@@ -25,34 +25,34 @@ use crate::vectors;
 pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure> {
     let choice = if command.random { DonorChoice::Random } else { DonorChoice::Similar };
     let method = if command.random { "codemix-random" } else { "codemix-ess" };
-    let mut builder = settings::add_layers(PlanBuilder::default(), &command.layers)?;
+    let mut builder = settings::add_overrides(PlanBuilder::default(), &command.overrides)?;
     builder = vectors::set_kind(builder, &command.vectors)?;
     builder = builder.set_value(&format!("--method {method}"), "method", method);
     let plan = settings::plan_without_models(&builder)?;
 
     let (out, force) = (&command.output.out, command.output.force);
-    let beside = || (!output::is_final(out)).then(|| output::beside(out, ".jsonl"));
+    let beside = || (!output::is_stream_output(out)).then(|| output::with_suffix(out, ".jsonl"));
     let drafts = command.drafts.clone().or_else(beside);
     let drafts = drafts.map(|path| Output::create(&path, force)).transpose()?;
     let mut out = Output::create(out, force)?;
 
-    let corpus = &labelled::read(&command.files, &command.reading, terminal)?;
+    let corpus = &labelled::read(&command.files, &command.input, terminal)?;
     let mut read = vectors::read(&command.vectors, &plan, corpus, terminal)?;
     if plan.needs_masked_lm() {
         let model = machine::models(terminal).open(&command.model)?;
         read = Some(MentionVectors::from_piece_embeddings(corpus, &model)?);
     }
     let mut mixer = Mixer::new(corpus, choice, read.as_ref(), plan.codemix)?;
-    terminal.say(&format!("mixing {} by {method}", labelled::describe(corpus)));
+    terminal.info(&format!("mixing {} by {method}", labelled::describe(corpus)));
     for line in vectors::describe_missing(mixer.counts()) {
-        terminal.say(&line);
+        terminal.info(&line);
     }
     let key = Seed(plan.seed).stream("codemix");
     let (mut novelty, mut new, mut all) = (Novelty::new(corpus), Vec::new(), Vec::new());
     for round in 1..=command.rounds.get() {
-        let mut progress = Progress::of_steps("mixing languages", terminal);
+        let mut progress = Progress::for_steps("mixing languages", terminal);
         let drafts = mixer.round(key, round, &mut |done, of| {
-            progress.at_step(done, of);
+            progress.set_step(done, of);
             Control::Continue
         })?;
         for mut draft in drafts {
@@ -75,7 +75,7 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
         drafts.write_all(lines.as_bytes()).map_err(|error| Output::failed(&name, error))?;
         drafts.finish()?;
     }
-    report::say_summary(&DraftSummary::new(&all, &RejectedCounts::default(), corpus), terminal);
+    report::print_summary(&DraftSummary::new(&all, &RejectedCounts::default(), corpus), terminal);
     Ok(())
 }
 

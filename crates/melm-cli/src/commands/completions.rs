@@ -1,4 +1,4 @@
-//! `melm completions`: what a shell needs to complete our options.
+//! `melm completions`: prints a completion script for a shell.
 
 use clap::CommandFactory;
 use clap_complete::Shell;

@@ -1,23 +1,18 @@
-//! `melm config`: shows the plan that the options give.
-
-use std::io::Write as _;
+//! `melm config`: shows the settings that the options result in.
 
 use melm::models::NeededModels;
 
 use crate::args::Config;
 use crate::failure::Failure;
 use crate::machine;
-use crate::output::Output;
+use crate::output;
 use crate::settings;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(command: &Config, terminal: &Terminal) -> Result<(), Failure> {
-    let Config::Show(planning) = command;
+    let Config::Show(options) = command;
     // Showing a plan downloads nothing.
     let needs = NeededModels { masked_lm: false, tagger: false };
-    let plan = machine::models(terminal).plan(&settings::plan_builder(planning)?, |_| needs)?;
-    let mut out = Output::create("-".as_ref(), false)?;
-    out.write_all(plan.to_toml().as_bytes())
-        .map_err(|error| Output::failed("standard output", error))?;
-    out.finish()
+    let plan = machine::models(terminal).plan(&settings::plan_builder(options)?, |_| needs)?;
+    output::print(&plan.to_toml())
 }

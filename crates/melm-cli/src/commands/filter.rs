@@ -1,6 +1,5 @@
 //! `melm filter`: judges drafts with a trained tagger.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use melm::augment::{DraftSummary, judge_again};
@@ -26,26 +25,26 @@ use crate::terminal::{Terminal, count};
 pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
     if command.threshold.is_some() && command.mode != FilterMode::Probability {
         return Err(Failure::Usage {
-            message: "the mode agreement has no threshold".into(),
-            hint: "pass `--mode probability` with it",
+            message: "`--threshold` needs `--mode probability`".into(),
+            hint: "add `--mode probability`, or leave out `--threshold`",
         });
     }
     let force = command.output.force;
     let out = Output::create(&command.output.out, force)?;
     let augmented = command.augmented.as_deref().map(|path| Output::create(path, force));
     let augmented = augmented.transpose()?;
-    let corpus = &labelled::read(&command.files, &command.reading, terminal)?;
+    let corpus = &labelled::read(&command.files, &command.input, terminal)?;
     if augmented.is_some() && corpus.languages().len() > 1 {
         return Err(Failure::Usage {
-            message: "`--augmented` writes one file, but there are several".into(),
-            hint: "leave it out: OUT has the verdicts; `melm augment` writes one file for each language",
+            message: "`--augmented` cannot write several languages to one file".into(),
+            hint: "leave it out and use the verdicts in OUT, or use `melm augment`, which writes a file for each language",
         });
     }
     let text = input::open_as(&command.drafts, Encoding::Utf8)?;
     let mut drafts = read_lines(Path::new(text.name()), text.text(), corpus)?;
     let tagger = TaggerModel::open(&command.tagger)?;
-    let (device, machine) = machine::device(&command.machine)?;
-    terminal.say(&format!(
+    let (device, machine) = machine::device(&command.device_options)?;
+    terminal.info(&format!(
         "judging {} of {} with {}; {machine}",
         count(drafts.len(), "draft"),
         labelled::describe(corpus),
@@ -56,29 +55,26 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let judge = Judge::new(&tagger, settings, corpus.types());
     let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
-    // Judging draws no random numbers, and nothing is saved before it is done.
+    // Judging uses no random numbers and saves no state.
     let mut run = Run { seed: Seed(0), folder: None, observer: &mut on_event };
     let stage = &mut run.stage("filter");
     judge_again(&mut drafts, &judge, corpus, &device, stage)?;
     drop(observer);
-    write(out, &to_lines(&drafts, corpus))?;
+    out.write_and_finish(&to_lines(&drafts, corpus))?;
     if let Some(augmented) = augmented {
-        write(augmented, &with_kept(corpus, &drafts)?)?;
+        augmented.write_and_finish(&with_kept(corpus, &drafts)?)?;
     }
-    report::say_summary(&DraftSummary::new(&drafts, &RejectedCounts::default(), corpus), terminal);
+    report::print_summary(
+        &DraftSummary::new(&drafts, &RejectedCounts::default(), corpus),
+        terminal,
+    );
     Ok(())
 }
 
-/// The file that the drafts were made from, followed by the kept drafts.
+/// Returns the text of the training file with the kept drafts added.
 fn with_kept(train: &Corpus, drafts: &[Draft]) -> Result<String, Failure> {
     let kept = drafts.iter().filter(|draft| draft.verdict.is_kept());
     let kept: Vec<_> = kept.map(|draft| draft.sentence.clone()).collect();
     let texts = train.append_sentences(&kept, true)?;
     Ok(texts.into_iter().map(|text| text.text).collect())
-}
-
-fn write(mut out: Output, text: &str) -> Result<(), Failure> {
-    let name = out.name().to_owned();
-    out.write_all(text.as_bytes()).map_err(|error| Output::failed(&name, error))?;
-    out.finish()
 }

@@ -1,6 +1,4 @@
-//! `melm generate`: drafts from a fine-tuned model, not judged.
-
-use std::io::Write as _;
+//! `melm generate`: makes drafts with a fine-tuned model, without judging them.
 
 use melm::augment::{DraftSummary, generate};
 use melm::draft::to_lines;
@@ -23,21 +21,21 @@ use crate::settings;
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure> {
-    let plan = settings::plan_of_model(&command.model, &command.layers, command.rounds)?;
+    let plan = settings::plan_from_model(&command.model, &command.overrides, command.rounds)?;
     if !plan.method.has_masked_lm() {
         return Err(Failure::Usage {
-            message: format!("the method `{}` makes drafts without a model", plan.method.name()),
+            message: format!("the method `{}` does not use a fine-tuned model", plan.method.name()),
             hint: "use `melm augment`, or set the plan's `method` to `melm`",
         });
     }
-    let mut out = Output::create(&command.output.out, command.output.force)?;
-    let corpus = &labelled::read(&command.files, &command.reading, terminal)?;
+    let out = Output::create(&command.output.out, command.output.force)?;
+    let corpus = &labelled::read(&command.files, &command.input, terminal)?;
     let pretrained = Pretrained::open(&command.model)?;
     let lm = EntityLm::open(&pretrained, corpus, plan.marker_settings().linearize)?;
-    let (device, machine) = machine::device(&command.machine)?;
+    let (device, machine) = machine::device(&command.device_options)?;
     let n_rounds = count(plan.generate.rounds.get() as usize, "round");
     let described = labelled::describe(corpus);
-    terminal.say(&format!(
+    terminal.info(&format!(
         "making drafts of {described} with {}: {n_rounds}; {machine}",
         pretrained.name()
     ));
@@ -45,18 +43,18 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     let linearized = melm.linearized();
     let (n_windowed, n_left_out) = (linearized.n_windowed, linearized.n_left_out);
     for line in describe_left_out(n_windowed, n_left_out, melm.n_unmaskable()) {
-        terminal.say(&line);
+        terminal.info(&line);
     }
     let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
-    // Nothing is saved before all drafts are made.
+    // No state is saved before all drafts are made.
     let mut run = Run { seed: Seed(plan.seed), folder: None, observer: &mut on_event };
     let drafts = generate(&mut melm, corpus, &plan, &mut run)?;
     drop(observer);
-    let name = out.name().to_owned();
-    out.write_all(to_lines(&drafts, corpus).as_bytes())
-        .map_err(|error| Output::failed(&name, error))?;
-    out.finish()?;
-    report::say_summary(&DraftSummary::new(&drafts, &RejectedCounts::default(), corpus), terminal);
+    out.write_and_finish(&to_lines(&drafts, corpus))?;
+    report::print_summary(
+        &DraftSummary::new(&drafts, &RejectedCounts::default(), corpus),
+        terminal,
+    );
     Ok(())
 }

@@ -1,7 +1,6 @@
-//! `melm score`: predicted tags against the right ones.
+//! `melm score`: compares predicted tags with gold tags.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::Path;
 
 use melm_text::Scores;
@@ -11,7 +10,7 @@ use serde::Serialize;
 use crate::args::Score;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::Output;
+use crate::output;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
@@ -19,13 +18,13 @@ pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
     if command.gold == command.predicted && command.gold == Path::new("-") {
         return Err(Failure::Usage {
             message: "only one of the two files can be standard input".into(),
-            hint: "name the other file",
+            hint: "pass the other file by name",
         });
     }
-    let options = input::options(&command.reading, &command.gold)?;
-    let predicted_options = input::options(&command.reading, &command.predicted)?;
-    let gold = input::open(&command.gold, &command.reading)?;
-    let predicted = input::open(&command.predicted, &command.reading)?;
+    let options = input::read_options(&command.input, &command.gold)?;
+    let predicted_options = input::read_options(&command.input, &command.predicted)?;
+    let gold = input::open(&command.gold, &command.input)?;
+    let predicted = input::open(&command.predicted, &command.input)?;
     let gold = FileInput { source: &gold, options: &options };
     let predicted = FileInput { source: &predicted, options: &predicted_options };
     let reading = if command.strict {
@@ -33,14 +32,12 @@ pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
     } else {
         Reading::Lenient
     };
-    let mut progress = Progress::new("scoring", gold.source.text().len(), terminal);
-    let scores = Scores::from_files(gold, predicted, reading, |position| progress.at(position))?;
+    let mut progress = Progress::for_bytes("scoring", gold.source.text().len(), terminal);
+    let scores =
+        Scores::from_files(gold, predicted, reading, |position| progress.set_position(position))?;
     drop(progress);
 
-    let mut out = Output::create("-".as_ref(), false)?;
-    let text = if command.json { json(&scores) } else { table(&scores, reading) };
-    out.write_all(text.as_bytes()).map_err(|error| Output::failed("standard output", error))?;
-    out.finish()
+    output::print(&if command.json { json(&scores) } else { table(&scores, reading) })
 }
 
 #[derive(Serialize)]
@@ -113,8 +110,8 @@ fn table(scores: &Scores, reading: Reading) -> String {
     row("macro", scores.mean(Weight::Equal), micro.gold);
     row("weighted", scores.mean(Weight::Support), micro.gold);
     let how = match reading {
-        Reading::Lenient => "exact mentions, read as conlleval and seqeval do".to_owned(),
-        Reading::Strict(scheme) => format!("exact mentions, strictly {scheme}"),
+        Reading::Lenient => "exact mentions, counted as in conlleval and seqeval".to_owned(),
+        Reading::Strict(scheme) => format!("exact mentions, strict {scheme}"),
     };
     text + &format!("\n{how}\n")
 }

@@ -15,7 +15,7 @@ use crate::commands::train::describe_truncation;
 use crate::failure::Failure;
 use crate::input;
 use crate::machine;
-use crate::output::{Output, require_free};
+use crate::output::{Output, refuse_existing};
 use crate::progress::Progress;
 use crate::terminal::{Terminal, count};
 
@@ -23,15 +23,15 @@ use crate::terminal::{Terminal, count};
 const CHUNK: usize = 512;
 
 pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
-    require_free(&command.output.out, command.output.force)?;
-    let options = input::options(&command.reading, &command.file)?;
-    let given = input::open(&command.file, &command.reading)?;
+    refuse_existing(&command.output.out, command.output.force)?;
+    let options = input::read_options(&command.input, &command.file)?;
+    let given = input::open(&command.file, &command.input)?;
     let added = add_missing_tags(&given, &options);
     let source = added.as_ref().unwrap_or(&given);
     let survey = Survey::read(source, &options, |_, _, _| {})?;
     // The tags are replaced, so they do not have to be valid.
     survey.require_sound(source, true)?;
-    let (device, machine) = machine::device(&command.machine)?;
+    let (device, machine) = machine::device(&command.device_options)?;
     let tagger = Tagger::open(&command.model)?.with_device(device);
     let place = match (&added, survey.format()) {
         (None, Format::Conll) => "replacing its tags",
@@ -40,17 +40,17 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
         (Some(_), Format::Jsonl) => "adding the tags",
     };
     let n = count(survey.n_sentences, "sentence");
-    terminal.say(&format!("tagging {n} of `{}`, {place}; {machine}", source.name()));
+    terminal.info(&format!("tagging {n} of `{}`, {place}; {machine}", source.name()));
     if added.is_none() {
-        input::say_columns(survey.layout(), terminal);
+        input::report_tag_column(survey.layout(), terminal);
     }
     let out = Output::create(&command.output.out, command.output.force)?;
-    let mut progress = Progress::new("tagging", source.text().len(), terminal);
+    let mut progress = Progress::for_bytes("tagging", source.text().len(), terminal);
     let job = Job { command, source, survey: &survey, tagger: &tagger };
     let truncation = job.run(out, &mut progress)?;
     drop(progress);
     for line in describe_truncation(truncation) {
-        terminal.say(&line);
+        terminal.info(&line);
     }
     Ok(())
 }
@@ -83,7 +83,7 @@ impl Job<'_> {
                 let bytes = self.sentence(record, tagged, &mut writer);
                 bytes.and_then(|bytes| out.write_all(&bytes)).map_err(failed)?;
             }
-            progress.at(reader.position());
+            progress.set_position(reader.position());
         }
         writer.write_lines_after(&self.survey.lines_after).map_err(failed)?;
         out.write_all(writer.out()).map_err(failed)?;

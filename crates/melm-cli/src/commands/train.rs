@@ -1,4 +1,4 @@
-//! `melm train`: a tagger from labelled sentences.
+//! `melm train`: trains a tagger on labelled sentences.
 
 use melm::tagger::Truncation;
 use melm::training_job::TrainedKind;
@@ -9,17 +9,17 @@ use crate::terminal::{Terminal, count};
 use crate::training;
 
 pub(crate) fn run(command: &Train, terminal: &Terminal) -> Result<(), Failure> {
-    let (job, machine) = training::prepare(TrainedKind::Tagger, &command.learning, terminal)?;
-    training::run(TrainedKind::Tagger, &job, &machine, &command.learning, terminal)
+    let (job, machine) = training::prepare(TrainedKind::Tagger, &command.training, terminal)?;
+    training::run(TrainedKind::Tagger, &job, &machine, &command.training, terminal)
 }
 
-/// Describes what was too long for the model.
+/// Returns lines about sentences and tokens that are too long for the model.
 pub(crate) fn describe_truncation(truncation: Truncation) -> Vec<String> {
     let Truncation { n_windowed, n_left_out, n_cut_tokens } = truncation;
     let lines = [
-        (n_windowed, "sentence", "longer than the model: read in overlapping windows"),
-        (n_left_out, "sentence", "left out: a mention is longer than the model"),
-        (n_cut_tokens, "token", "read in part: more pieces than a quarter of the model"),
+        (n_windowed, "sentence", "longer than the model's input: split into overlapping windows"),
+        (n_left_out, "sentence", "left out: a mention is longer than the model's input"),
+        (n_cut_tokens, "token", "truncated: more pieces than a quarter of the model's input"),
     ];
     let lines = lines.into_iter().filter(|(n, ..)| *n > 0);
     lines.map(|(n, noun, what)| format!("{} {what}", count(n, noun))).collect()

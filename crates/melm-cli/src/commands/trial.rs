@@ -1,37 +1,37 @@
-//! `melm trial`: finds out whether augmentation helps on the user's own data.
+//! `melm trial`: measures by cross-validation whether augmentation helps.
 
 use std::path::Path;
 
 use melm_eval::{Ledger, System, Trial, TrialResult};
 use serde_json::{Map, json};
 
-use crate::args::Try;
+use crate::args;
 use crate::commands::reproduce::Experiment;
 use crate::failure::Failure;
 use crate::labelled;
 use crate::output;
 use crate::terminal::{Terminal, count};
 
-pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(command: &args::Trial, terminal: &Terminal) -> Result<(), Failure> {
     if !command.file.exists() && command.file.to_string_lossy().contains('=') {
         return Err(Failure::Usage {
             message: format!(
-                "`{}` is not a file, and a trial has one language",
+                "`{}` does not exist, and `melm trial` reads one language only",
                 command.file.display()
             ),
-            hint: "name the file alone",
+            hint: "pass the file without `LANG=`",
         });
     }
     let (n_folds, updates) = (usize::from(command.folds), command.updates);
     let trial = Trial::new(n_folds, command.seeds, updates, &command.methods)?;
-    let read = |path: &Path| labelled::read_file(path, &command.reading, terminal);
+    let read = |path: &Path| labelled::read_file(path, &command.input, terminal);
     let train = read(&command.file)?;
     let dev = command.dev.as_deref().map(read).transpose()?;
     let (grid, folds) = trial.prepare(&train, dev.as_ref())?;
     let cells = grid.cells();
-    let experiment = Experiment::open(&command.comparing, grid, folds, terminal)?;
-    terminal.say(&format!(
-        "trying {} in {n_folds} folds, {}, {} each: {}",
+    let experiment = Experiment::open(&command.comparison, grid, folds, terminal)?;
+    terminal.info(&format!(
+        "cross-validating {} with {n_folds} folds, {}, {} each: {}",
         labelled::describe(&train),
         count(trial.n_seeds(), "seed"),
         trial.budget(),
@@ -41,9 +41,13 @@ pub(crate) fn run(command: &Try, terminal: &Terminal) -> Result<(), Failure> {
         Some(dir) => Ledger::open(dir, "ledger.jsonl")?,
         None => Ledger::in_memory(),
     };
-    let is_kept = command.out.is_some();
+    let is_saved = command.out.is_some();
     experiment.run(&cells, &mut ledger, terminal).map_err(|failure| {
-        if is_kept { failure } else { failure.lost(": `-o DIR` would keep finished cells") }
+        if is_saved {
+            failure
+        } else {
+            failure.without_saved_state("; pass `-o DIR` to save finished cells")
+        }
     })?;
     let lines = experiment.runner.current_lines(ledger.lines().to_vec(), &cells);
     print_result(&trial, &trial.result(&lines), command.json)
@@ -62,7 +66,7 @@ fn print_result(trial: &Trial, result: &TrialResult, as_json: bool) -> Result<()
             record.insert(method.to_string(), json!(difference));
         }
         record.insert("verdict".to_owned(), verdict.into());
-        return output::print_if(true, Some(&record.into()));
+        return output::print_json(true, Some(&record.into()));
     }
     output::print(&format!(
         "{}\nMicro-F1 in percent over {} folds, seeds averaged. Differences are paired by fold, with their 95 % \

@@ -84,12 +84,12 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
 
     // No cell is run again, except the one of an incomplete line.
     let said = done(folder.path(), &args("one", ""));
-    assert!(said.contains("0 cells run, 32 known"), "{said}");
+    assert!(said.contains("0 cells run, 32 already in the ledger"), "{said}");
     let text = fs::read_to_string(at("one/ledger.jsonl")).unwrap();
     fs::create_dir(at("killed")).unwrap();
     fs::write(at("killed/ledger.jsonl"), &text[..text.len() - 100]).unwrap();
     let said = done(folder.path(), &args("killed", "--jobs 2 --keep-taggers"));
-    assert!(said.contains("1 cell run, 31 known"), "{said}");
+    assert!(said.contains("1 cell run, 31 already in the ledger"), "{said}");
     assert_eq!(scores(&at("one/ledger.jsonl")), scores(&at("killed/ledger.jsonl")));
     let kept = fs::read_dir(at("killed/taggers")).unwrap().next().unwrap().unwrap().path();
     done(folder.path(), &format!("tag {} data/en/dev.conll -o tagged.conll", kept.display()));
@@ -104,13 +104,13 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     fs::write(at("joined/ledger.jsonl"), both.concat()).unwrap();
     assert_eq!(scores(&at("joined/ledger.jsonl")), scores(&at("one/ledger.jsonl")));
     let said = done(folder.path(), &args("joined", ""));
-    assert!(said.contains("0 cells run, 32 known"), "{said}");
+    assert!(said.contains("0 cells run, 32 already in the ledger"), "{said}");
 
-    // A dry run marks known cells, one cell a line.
+    // A dry run lists one cell on each line, and marks cells in the ledger.
     let listed = run(folder.path(), &args("shards", "--dry-run --shard 2/2"));
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert_eq!(listed.lines().count(), ledger(&at("shards/ledger-2-of-2.jsonl")).len());
-    assert!(listed.lines().all(|cell| cell.ends_with(" (known)")), "{listed}");
+    assert!(listed.lines().all(|cell| cell.ends_with(" (in the ledger)")), "{listed}");
 
     // Cells with other settings are run.
     let said = done(folder.path(), &args("one", "--set tagger.learning_rate=0.02 --only draw=1"));
@@ -145,7 +145,7 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     // The table of English taggers on German comes from the same ledger.
     let cross = args("one", "--test --only draw=1").replace("mono", "cross");
     let said = done(folder.path(), &cross);
-    assert!(said.contains("0 cells run, 16 known"), "{said}");
+    assert!(said.contains("0 cells run, 16 already in the ledger"), "{said}");
     let table = fs::read_to_string(at("one/table-cross.md")).unwrap();
     assert!(table.contains("| gold | method | en→de | mean |"), "{table}");
     // `--table-only` needs no data.
@@ -185,7 +185,7 @@ fn variants_share_cells_that_they_do_not_change() {
     fs::write(folder.path().join("grid.toml"), grid).unwrap();
     let said = done(folder.path(), &args("out", "--only draw=1 --only language=en"));
     // Of 2 x 4 x 2 cells, the two budgets of gold are the same in both variants.
-    assert!(said.contains("14 cells run, 2 the same as another"), "{said}");
+    assert!(said.contains("14 cells run, 2 the same as another cell"), "{said}");
     let table = fs::read_to_string(folder.path().join("out/table.md")).unwrap();
     assert!(table.contains("| to few |"), "{table}");
     assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 16);
@@ -208,7 +208,11 @@ fn mistakes_are_reported_before_anything_is_run() {
         ),
         (&*args("out", "--table-only"), 1, "there is no ledger in `out`"),
         (&*args("out", "").replace("mono", "cross"), 2, "`--test`"),
-        ("reproduce rounds --smoke -o out", 2, "`--smoke` is a grid for mono"),
+        (
+            "reproduce rounds --smoke -o out",
+            2,
+            "`--smoke` supports only mono and costs, not rounds",
+        ),
         (&*args("out", "").replace("mono", "multi"), 2, "taggers of several languages"),
         (&*args("out", "--only method=gold").replace("mono", "costs"), 2, "the method melm"),
         (&*args("out", "--test --only language=de").replace("mono", "cross"), 2, "transfer.en"),
@@ -218,7 +222,7 @@ fn mistakes_are_reported_before_anything_is_run() {
             2,
             "mixes languages",
         ),
-        ("trial en=train.conll --model model", 2, "name the file alone"),
+        ("trial en=train.conll --model model", 2, "pass the file without `LANG=`"),
         (&*args("out", "--set tagger.buget=3"), 2, "did you mean `tagger.budget`?"),
         ("reproduce table1 -o out", 2, "expected one of mono, cross, multi"),
     ] {
@@ -248,7 +252,7 @@ fn mistakes_are_reported_before_anything_is_run() {
     // If cells draw all sentences, every draw is the same.
     fs::write(folder.path().join("grid.toml"), GRID.replace("sizes = [3]", "sizes = [4]")).unwrap();
     let said = done(folder.path(), &args("out", "--dry-run"));
-    assert!(said.contains("all 4 sentences are drawn 2 times"), "{said}");
+    assert!(said.contains("each of the 2 draws contains all of them"), "{said}");
     assert!(!folder.path().join("out").exists());
 }
 
@@ -273,7 +277,7 @@ fn code_mixing_is_compared_on_joined_languages() {
     assert!(said.contains("there are no vectors for the language `en`"), "{said}");
     done(folder.path(), &format!("{args} --only method=gold,codemix-random"));
     let said = done(folder.path(), &format!("{args} --vectors pieces"));
-    assert!(said.contains("8 cells run, 4 known"), "{said}");
+    assert!(said.contains("8 cells run, 4 already in the ledger"), "{said}");
     let table = fs::read_to_string(folder.path().join("out/table-multi.md")).unwrap();
     for method in ["lwtr", "codemix-random", "codemix-ess", "melm-codemix"] {
         assert!(table.contains(&format!("| {method} |")), "{table}");
@@ -303,7 +307,7 @@ fn a_trial_gives_a_verdict_and_continues_where_it_stopped() {
     let (said, out) = trial();
     assert!(
         said.contains(
-            "trying 12 sentences of `train.conll` in 3 folds, 1 seed, 3 updates each: 12 cells"
+            "cross-validating 12 sentences of `train.conll` with 3 folds, 1 seed, 3 updates each: 12 cells"
         ),
         "{said}"
     );
@@ -340,7 +344,7 @@ fn the_analyses_run_on_any_grid() {
         fs::write(folder.path().join(format!("data/{language}/test.conll")), TRAIN).unwrap();
     }
     let said = done(folder.path(), &(args("rounds") + " --test --only language=de"));
-    assert!(said.contains("these are of the dev sets"), "{said}");
+    assert!(said.contains("showing scores of the dev sets"), "{said}");
     // A dry run lists the cells.
     let listed = run(folder.path(), &(args("entities") + " --dry-run"));
     assert!(String::from_utf8(listed.stdout).unwrap().contains("melm, 1 epoch, R 1"));

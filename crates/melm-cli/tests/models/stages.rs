@@ -21,7 +21,7 @@ fn one_after_the_other_they_write_what_augment_writes() {
     done(path, &augment_into("all", "--keep-model"));
     let said = done(path, &format!("finetune {LEARN} -o lm"));
     assert!(said.contains("fine-tuning model on 4 sentences of `train.conll`"), "{said}");
-    assert!(said.contains("markers start: LOC at location, PER at person"), "{said}");
+    assert!(said.contains("markers initialised: LOC as `location`, PER as `person`"), "{said}");
     assert!(said.contains("wrote `lm`: dev loss "), "{said}");
     for file in ["config.json", "model.safetensors", "tokenizer.json", "plan.toml"] {
         let (alone, kept) = (path.join("lm").join(file), path.join("all/model").join(file));
@@ -61,7 +61,7 @@ fn a_model_without_markers_makes_drafts_too() {
     let path = folder.path();
     done(path, &augment_into("all", "--method melm-plain --set filter.mode=off --rounds 2"));
     let said = done(path, &format!("finetune {LEARN} -o lm --set method=melm-plain"));
-    assert!(!said.contains("markers start"), "{said}");
+    assert!(!said.contains("markers initialised"), "{said}");
     done(path, "generate lm train.conll -o drafts.jsonl --rounds 2");
     let judged = text(path, "all/drafts.jsonl").replace("\"kept\"", "\"new\"");
     assert_eq!(text(path, "drafts.jsonl"), judged);
@@ -85,7 +85,7 @@ fn a_killed_fine_tuning_goes_on_to_the_same_bytes() {
     assert!(said.contains("going on after"), "{said}");
     assert_same(&folder.path().join("whole"), &folder.path().join("killed"));
     let said = done(folder.path(), &finetune("killed"));
-    assert!(said.contains("`killed` is done already"), "{said}");
+    assert!(said.contains("`killed` is already finished"), "{said}");
 }
 
 #[test]
@@ -104,7 +104,11 @@ fn what_does_not_fit_together_is_refused_with_its_cure() {
         ("generate nowhere train.conll -o o", 1, "cannot read `nowhere/config.json`"),
         ("generate lm train.conll -o drafts.jsonl", 1, "`drafts.jsonl` exists already"),
         ("generate lm train.conll -o o --set method=label-wise", 2, "without a model"),
-        ("finetune train.conll -o o --model model --set method=gold", 2, "fine-tunes nothing"),
+        (
+            "finetune train.conll -o o --model model --set method=gold",
+            2,
+            "does not fine-tune a model",
+        ),
         ("filter drafts.jsonl other.conll --tagger tagger -o o", 1, "`drafts.jsonl`:1: "),
         ("filter train.conll train.conll --tagger tagger -o o", 1, "`train.conll`:1: "),
         ("filter drafts.jsonl gpe.conll --tagger tagger -o o", 1, "`drafts.jsonl`:1: mention "),

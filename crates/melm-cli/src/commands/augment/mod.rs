@@ -1,4 +1,4 @@
-//! `melm augment`: the whole method, from labelled sentences to more of them.
+//! `melm augment`: runs all stages of the method.
 
 pub(crate) mod report;
 
@@ -13,7 +13,7 @@ use melm_nn::device::Device;
 
 use crate::args;
 use crate::failure::Failure;
-use crate::interrupt::Deferred;
+use crate::interrupt::DeferInterrupt;
 use crate::labelled;
 use crate::machine;
 use crate::observer::ProgressObserver;
@@ -29,32 +29,35 @@ pub(crate) fn run(command: &args::Augment, terminal: &Terminal) -> Result<(), Fa
     let (job, machine) = prepare(command, terminal)?;
     let folder = job.open_folder(&command.out, command.force, command.keep_model)?;
     if let Some(finished) = folder.finished()? {
-        let changed = finished.changed.map(|name| format!("; `{name}` was changed since"));
+        let changed = finished.changed.map(|name| format!(", but `{name}` has changed since"));
         let changed = changed.unwrap_or_default();
-        terminal.say(&format!("`{}` is done already{changed}", command.out.display()));
-        return output::print_if(command.json, Some(&finished.record));
+        terminal.info(&format!("`{}` is already finished{changed}", command.out.display()));
+        return output::print_json(command.json, Some(&finished.record));
     }
-    terminal.say(&describe(&job, &machine));
+    terminal.info(&describe(&job, &machine));
     if command.keep_model && !job.plan().method.has_masked_lm() {
-        terminal.say(&format!("the method {} has no model to keep", job.plan().method.name()));
+        terminal.info(&format!(
+            "ignoring `--keep-model`: the method {} fine-tunes no model",
+            job.plan().method.name()
+        ));
     }
     if command.dry_run {
-        say_estimate(&job.estimate(&seconds), terminal);
+        print_estimate(&job.estimate(&seconds), terminal);
         return Ok(());
     }
-    let deferred = Deferred::begin();
-    let mut observer = ProgressObserver::new(command.planning.save_every, terminal);
+    let deferred = DeferInterrupt::new();
+    let mut observer = ProgressObserver::new(command.plan_options.save_every, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
     let outcome = folder.run(&mut on_event, &seconds)?;
     drop((observer, deferred));
-    report::say(&outcome, seconds(), terminal);
-    output::print_if(command.json, Some(&outcome.record.into()))
+    report::print(&outcome, seconds(), terminal);
+    output::print_json(command.json, Some(&outcome.record.into()))
 }
 
 /// Reads the data, builds the plan and opens the models. Also returns a line that names the device.
 fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, String), Failure> {
     let models = machine::models(terminal);
-    let mut builder = settings::plan_builder(&command.planning)?;
+    let mut builder = settings::plan_builder(&command.plan_options)?;
     if let Some(rounds) = command.rounds {
         builder = settings::set_rounds(builder, rounds);
     }
@@ -64,10 +67,10 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
         builder = builder.set_value(&format!("--method {name}"), "method", name);
     }
     let plan = models.plan(&builder, AugmentJob::needed_models)?;
-    let train = labelled::read(&command.files, &command.reading, terminal)?;
-    let dev = labelled::read_dev(&train, &command.dev, &command.reading, terminal)?;
+    let train = labelled::read(&command.files, &command.input, terminal)?;
+    let dev = labelled::read_dev(&train, &command.dev, &command.input, terminal)?;
     let vectors = vectors::read(&command.vectors, &plan, &train, terminal)?;
-    let (device, machine) = machine::device(&command.planning.machine)?;
+    let (device, machine) = machine::device(&command.plan_options.device_options)?;
     let mut augment =
         Augment::new(train).plan(plan).models(models).device(Arc::<Device>::new(device));
     if let Some(dev) = dev {
@@ -89,19 +92,19 @@ fn describe(job: &AugmentJob, machine: &str) -> String {
         (None, Some(tagger)) => format!(", judged by {tagger}"),
         (None, None) => ", not judged".to_owned(),
     };
-    let dev = |dev: &Corpus| format!("best epochs by {}", labelled::describe(dev));
-    let dev = job.dev().map_or("no dev set: last epochs are kept".to_owned(), dev);
+    let dev = |dev: &Corpus| format!("best epochs on {}", labelled::describe(dev));
+    let dev = job.dev().map_or("no dev set, using the last epochs".to_owned(), dev);
     let rounds = count(job.plan().generate.rounds.get() as usize, "round");
     let (train, method) = (labelled::describe(job.train()), job.plan().method.name());
     format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {machine}")
 }
 
-fn say_estimate(estimate: &Estimate, terminal: &Terminal) {
+fn print_estimate(estimate: &Estimate, terminal: &Terminal) {
     for stage in &estimate.stages {
-        terminal.say(&format!("  {:<40}{:>8}", stage.title, duration(stage.seconds)));
+        terminal.info(&format!("  {:<40}{:>8}", stage.title, duration(stage.seconds)));
     }
-    terminal.say(&format!(
-        "about {} and {:.1} GiB of memory; nothing was done (--dry-run)",
+    terminal.info(&format!(
+        "about {} and {:.1} GiB of memory; stopped because of `--dry-run`",
         duration(estimate.seconds()),
         estimate.bytes() / f64::from(1 << 30),
     ));

@@ -15,100 +15,101 @@ use crate::progress::duration;
 use crate::terminal::{Terminal, count};
 use crate::vectors;
 
-/// The number of drafts shown.
+/// The number of drafts that are shown.
 const N_EXAMPLES: usize = 5;
-/// Tokens shown on either side of a replaced mention.
-const AROUND: usize = 6;
+/// The number of tokens shown on each side of a replaced mention.
+const CONTEXT: usize = 6;
 
-pub(super) fn say(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal) {
+/// Prints the report on a finished run.
+pub(super) fn print(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal) {
     let augmented = &outcome.augmented;
     let (details, summary, gold) = (augmented.details(), augmented.summary(), augmented.gold());
     if let Some(prepared) = &details.prepared {
-        say_prepared(prepared, summary, terminal);
+        print_prepared(prepared, summary, terminal);
     }
     for line in describe_truncation(details.judge_truncation) {
-        terminal.say(&format!("the judge: {line}"));
+        terminal.info(&format!("the judge: {line}"));
     }
-    say_summary(summary, terminal);
+    print_summary(summary, terminal);
     for draft in examples(augmented.drafts()) {
-        show(draft, gold, terminal);
+        print_example(draft, gold, terminal);
     }
     if summary.all_rejected() {
-        terminal.say(
-            "no draft was kept: the judge agrees with none. Train it longer with `--set 'tagger.budget=\"…\"'`, or keep all \
+        terminal.info(
+            "no draft was kept: the judge rejects all of them. Train it longer with `--set 'tagger.budget=\"…\"'`, or keep all \
              drafts with `--set filter.mode=off`",
         );
     }
     let n_gold = count(gold.sentences().len(), "gold sentence");
     let names: Vec<_> = outcome.paths.iter().map(|path| format!("`{}`", path.display())).collect();
-    terminal.say(&format!(
+    terminal.info(&format!(
         "wrote {}: {} and {} in {}",
         names.join(", "),
-        if augmented.plan().union { n_gold } else { "no gold".to_owned() },
+        if augmented.plan().union { n_gold } else { "no gold sentences".to_owned() },
         count(summary.kept + summary.copied, "draft"),
         duration(seconds),
     ));
 }
 
-fn say_prepared(prepared: &Prepared, summary: &DraftSummary, terminal: &Terminal) {
+fn print_prepared(prepared: &Prepared, summary: &DraftSummary, terminal: &Terminal) {
     if prepared.n_without_mentions > 0 && summary.copied == 0 {
         let n = count(prepared.n_without_mentions, "sentence");
-        terminal.say(&format!("{n} without a mention: no drafts of them"));
+        terminal.info(&format!("{n} without a mention: no drafts made"));
     }
     if prepared.n_too_long > 0 {
         let n = count(prepared.n_too_long, "sentence");
-        terminal.say(&format!("{n} too long for the encoder-decoder: not used for training"));
+        terminal.info(&format!("{n} too long for the encoder-decoder: not used for training"));
     }
     let Prepared { n_windowed, n_left_out, n_unmaskable, .. } = *prepared;
     let left_out = describe_left_out(n_windowed, n_left_out, n_unmaskable);
     let missing = prepared.codemix.as_ref().map(vectors::describe_missing).unwrap_or_default();
     for line in describe_markers(&prepared.markers).into_iter().chain(left_out).chain(missing) {
-        terminal.say(&line);
+        terminal.info(&line);
     }
 }
 
 /// Prints the number of drafts by verdict.
-pub(crate) fn say_summary(summary: &DraftSummary, terminal: &Terminal) {
+pub(crate) fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
     if !summary.dropped.is_empty() {
         let written = summary.drafts + summary.dropped.total();
-        terminal.say(&format!("written                  {written:>6}"));
+        terminal.info(&format!("written                  {written:>6}"));
         for (fault, n) in summary.dropped.iter() {
-            terminal.say(&format!("  {:<23}{n:>6}", fault.description()));
+            terminal.info(&format!("  {:<23}{n:>6}", fault.description()));
         }
     }
-    terminal.say(&format!("drafts                   {:>6}", summary.drafts));
+    terminal.info(&format!("drafts                   {:>6}", summary.drafts));
     for (n, what) in [
         (summary.repeat_source, "repeat their source"),
-        (summary.repeat_gold, "repeat another sentence"),
-        (summary.repeat_draft, "repeat a draft"),
+        (summary.repeat_gold, "repeat a gold sentence"),
+        (summary.repeat_draft, "repeat another draft"),
         (summary.disagrees, "the judge disagrees"),
-        (summary.unlikely, "the judge doubts"),
-        (summary.copied, "have no mention: copied"),
+        (summary.unlikely, "too improbable"),
+        (summary.copied, "copied, no mentions"),
     ] {
         if n > 0 {
-            terminal.say(&format!("  {what:<23}{n:>6}"));
+            terminal.info(&format!("  {what:<23}{n:>6}"));
         }
     }
     match summary.new {
-        0 => terminal.say(&format!("kept                     {:>6}", summary.kept)),
-        n => terminal.say(&format!("new, not judged          {n:>6}")),
+        0 => terminal.info(&format!("kept                     {:>6}", summary.kept)),
+        n => terminal.info(&format!("new, not judged          {n:>6}")),
     }
     if summary.restored_tokens > 0 {
         let n = count(summary.restored_tokens, "token");
-        terminal.say(&format!("{n} kept as they were: the guessed pieces spelled no valid token"));
+        terminal.info(&format!("{n} not replaced: the predicted pieces do not form a valid token"));
     }
     if summary.without_vector > 0 {
         let n = count(summary.without_vector, "mention");
-        terminal.say(&format!("{n} replaced by any mention of the type: no vector to compare by"));
+        terminal.info(&format!("{n} without a vector: replaced by any mention of the type"));
     }
     let by_type: Vec<_> = summary.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
     let n_new: usize = summary.new_mentions.values().sum();
     if n_new > 0 {
-        terminal.say(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
+        terminal.info(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
     }
 }
 
-/// Kept drafts of different sentences, spread over the corpus.
+/// Selects kept drafts of different sentences, spread over the corpus.
 fn examples(drafts: &[Draft]) -> Vec<&Draft> {
     let mut seen = BTreeSet::new();
     let mut kept: Vec<_> = drafts.iter().filter(|draft| draft.verdict == Verdict::Kept).collect();
@@ -117,23 +118,24 @@ fn examples(drafts: &[Draft]) -> Vec<&Draft> {
     kept.into_iter().step_by(step).take(N_EXAMPLES).collect()
 }
 
-/// Prints the first replaced mention with its context, in the source and in the draft; the whole draft if it has no source.
-fn show(draft: &Draft, gold: &Corpus, terminal: &Terminal) {
-    let Some(source) = draft.source else { return terminal.say(&with_tags(draft, gold)) };
+/// Prints the first replaced mention with its context, in the source and in the draft. Prints the whole draft if it has
+/// no source.
+fn print_example(draft: &Draft, gold: &Corpus, terminal: &Terminal) {
+    let Some(source) = draft.source else { return terminal.info(&with_tags(draft, gold)) };
     let Some(replaced) = draft.replacements.iter().find(|one| one.old != one.new) else { return };
     let sentence = &gold.sentences()[source];
     let Some(mention) = sentence.mentions().nth(replaced.mention) else { return };
-    let before = around(sentence.tokens(), mention.tokens);
-    let after = around(draft.sentence.tokens(), replaced.tokens.clone());
+    let before = with_context(sentence.tokens(), mention.tokens);
+    let after = with_context(draft.sentence.tokens(), replaced.tokens.clone());
     let number = match gold.locate(source) {
         (Some(code), index) => format!("{code} {}", index + 1),
         (None, index) => (index + 1).to_string(),
     };
-    terminal.say(&format!("{number:>5}  {before}"));
-    terminal.say(&format!("    →  {after}  {}", gold.types().name(replaced.entity_type)));
+    terminal.info(&format!("{number:>5}  {before}"));
+    terminal.info(&format!("    →  {after}  {}", gold.types().name(replaced.entity_type)));
 }
 
-/// A draft as one line, with each tag after its token.
+/// Returns a draft as one line, with each tag after its token.
 fn with_tags(draft: &Draft, gold: &Corpus) -> String {
     let word = |(token, tag): (&Token, &Tag)| match tag {
         Tag::Outside => token.to_string(),
@@ -144,14 +146,14 @@ fn with_tags(draft: &Draft, gold: &Corpus) -> String {
     format!("    +  {}", words.join(" "))
 }
 
-/// A mention in brackets with the tokens around it.
-fn around<T: AsRef<str>>(tokens: &[T], mention: Range<usize>) -> String {
+/// Returns a mention in brackets with the tokens around it.
+fn with_context<T: AsRef<str>>(tokens: &[T], mention: Range<usize>) -> String {
     let join = |range: Range<usize>| {
         let texts: Vec<_> = tokens[range].iter().map(AsRef::as_ref).collect();
         texts.join(" ")
     };
-    let start = mention.start.saturating_sub(AROUND);
-    let end = (mention.end + AROUND).min(tokens.len());
+    let start = mention.start.saturating_sub(CONTEXT);
+    let end = (mention.end + CONTEXT).min(tokens.len());
     let dots = if start > 0 { "…" } else { "" };
     let parts = [
         dots.to_owned(),

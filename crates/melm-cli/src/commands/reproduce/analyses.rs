@@ -1,4 +1,4 @@
-//! The analyses that are not tables of scores: predictions side by side (Table 3), unique valid entities (Figure 4).
+//! The analyses without scores: predictions of models (Table 3) and the number of valid entities (Figure 4).
 
 use melm::files::write_shared;
 use melm::stage::{Control, Event};
@@ -8,7 +8,7 @@ use super::{open_grid, read_data};
 use crate::args::Reproduce;
 use crate::commands::reproduce::Experiment;
 use crate::failure::Failure;
-use crate::interrupt::{self, Deferred};
+use crate::interrupt::{self, DeferInterrupt};
 use crate::machine;
 use crate::observer::ProgressObserver;
 use crate::output::{self, Output};
@@ -33,7 +33,7 @@ fn create_folder(command: &Reproduce) -> Result<(), Failure> {
         .map_err(|source| Output::failed(&command.out.display().to_string(), source))
 }
 
-/// Opens the experiment of an analysis, which scores no test set.
+/// Opens the experiment of an analysis.
 fn open<'a>(
     command: &'a Reproduce,
     grid: Grid,
@@ -41,7 +41,7 @@ fn open<'a>(
     terminal: &Terminal,
 ) -> Result<Experiment<'a>, Failure> {
     let languages = read_data(command, &grid, cells, terminal)?;
-    Experiment::open(&command.comparing, grid, languages, terminal)
+    Experiment::open(&command.comparison, grid, languages, terminal)
 }
 
 pub(super) fn predictions(command: &Reproduce, terminal: &Terminal) -> Result<(), Failure> {
@@ -53,10 +53,10 @@ pub(super) fn predictions(command: &Reproduce, terminal: &Terminal) -> Result<()
     }
     let experiment = open(command, grid, &cells, terminal)?;
     let Cell { language, size, draw, .. } = &cells[0];
-    terminal.say(&format!("fine-tuning on {size} sentences of {language}, draw {draw}"));
+    terminal.info(&format!("fine-tuning on {size} sentences of {language}, draw {draw}"));
     create_folder(command)?;
-    let _deferred = Deferred::begin();
-    let (device, _) = machine::device(&command.comparing.machine)?;
+    let _deferred = DeferInterrupt::new();
+    let (device, _) = machine::device(&command.comparison.device_options)?;
     let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let runner = &experiment.runner;
     let table = runner.predictions(&cells[0], &device, &mut event_handler(&mut observer))?;
@@ -74,13 +74,13 @@ pub(super) fn entities(command: &Reproduce, terminal: &Terminal) -> Result<(), F
         return print_cells(&cells);
     }
     let experiment = open(command, grid, &cells, terminal)?;
-    terminal.say(&experiment.describe(&cells));
-    terminal.say(&format!(
-        "training an oracle on all gold of each language for {ORACLE_BUDGET}, then counting entities"
+    terminal.info(&experiment.describe(&cells));
+    terminal.info(&format!(
+        "training a tagger on all gold of each language for {ORACLE_BUDGET}, to decide which entities are valid"
     ));
     create_folder(command)?;
-    let _deferred = Deferred::begin();
-    let (device, _) = machine::device(&command.comparing.machine)?;
+    let _deferred = DeferInterrupt::new();
+    let (device, _) = machine::device(&command.comparison.device_options)?;
     let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let table = experiment.runner.entities(&cells, &device, &mut event_handler(&mut observer))?;
     drop(observer);

@@ -8,7 +8,7 @@ use melm_eval::{
     Cell, CellFilter, Grid, Languages, Ledger, LedgerLine, PaperScores, RunSummary, Shard,
 };
 
-use crate::args::{Reproduce, Subject};
+use crate::args::{Reproduce, ReproduceTarget};
 use crate::failure::Failure;
 use crate::labelled;
 use crate::output;
@@ -19,17 +19,18 @@ pub(crate) use setup::Experiment;
 pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failure> {
     let has_table_options =
         command.table_only || command.shard.is_some() || command.keep_taggers || command.test;
-    match command.subject {
-        Subject::Table(table) => make_table(command, table, terminal),
-        Subject::Predictions | Subject::Entities if has_table_options => Err(Failure::Usage {
-            message: "predictions and entities have no ledger, and open no test set".into(),
-            hint: "leave `--table-only`, `--shard`, `--keep-taggers` and `--test` out",
-        }),
-        Subject::Predictions => {
-            analyses::predictions(command, terminal).map_err(|failure| failure.lost(""))
+    match command.target {
+        ReproduceTarget::Table(table) => make_table(command, table, terminal),
+        ReproduceTarget::Predictions | ReproduceTarget::Entities if has_table_options => {
+            Err(Failure::Usage {
+                message: "predictions and entities do not support `--table-only`, `--shard`, `--keep-taggers` and `--test`".into(),
+                hint: "leave these options out",
+            })
         }
-        Subject::Entities => {
-            analyses::entities(command, terminal).map_err(|failure| failure.lost(""))
+        ReproduceTarget::Predictions => analyses::predictions(command, terminal)
+            .map_err(|failure| failure.without_saved_state("")),
+        ReproduceTarget::Entities => {
+            analyses::entities(command, terminal).map_err(|failure| failure.without_saved_state(""))
         }
     }
 }
@@ -43,17 +44,18 @@ fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<
     let cells = CellFilter::select(&command.only, grid.cells())?;
     table.check(&grid, &cells, command.test || command.dry_run)?;
     let languages = read_data(command, &grid, &cells, terminal)?;
-    let mut experiment = Experiment::open(&command.comparing, grid, languages, terminal)?;
+    let mut experiment = Experiment::open(&command.comparison, grid, languages, terminal)?;
     if command.keep_taggers {
         experiment.runner = experiment.runner.with_tagger_folder(command.out.join("taggers"));
     }
     let runner = &experiment.runner;
     runner.check_vectors(&cells)?;
     let own = command.shard.map_or_else(|| cells.clone(), |shard| shard.cells(&cells));
-    terminal.say(&experiment.describe(&own));
+    terminal.info(&experiment.describe(&own));
     if command.dry_run {
         let known = Ledger::read(&command.out)?;
-        let state = |cell: &Cell| if runner.is_known(cell, &known) { " (known)" } else { "" };
+        let state =
+            |cell: &Cell| if runner.is_known(cell, &known) { " (in the ledger)" } else { "" };
         let lines = own.iter().map(|cell| format!("{cell}{}\n", state(cell)));
         return output::print(&lines.collect::<String>());
     }
@@ -67,16 +69,16 @@ fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<
     write_table(command, table, &lines, &runner.grid().paper, terminal)
 }
 
-/// The grid that the options name.
+/// Returns the grid that the options name.
 fn open_grid(command: &Reproduce) -> Result<Grid, Failure> {
-    let table = match command.subject {
-        Subject::Table(table) => table,
-        Subject::Predictions | Subject::Entities => Table::Mono,
+    let table = match command.target {
+        ReproduceTarget::Table(table) => table,
+        ReproduceTarget::Predictions | ReproduceTarget::Entities => Table::Mono,
     };
     if command.smoke && !matches!(table, Table::Mono | Table::Costs) {
         return Err(Failure::Usage {
-            message: format!("`--smoke` is a grid for mono, not for {}", table.name()),
-            hint: "write a small grid of your own for `--config`: docs/guides/experiments.md",
+            message: format!("`--smoke` supports only mono and costs, not {}", table.name()),
+            hint: "write a small grid and pass it with `--config` (see docs/guides/experiments.md)",
         });
     }
     let mut grid = match &command.config {
@@ -101,7 +103,7 @@ fn read_data(
     cells: &[Cell],
     terminal: &Terminal,
 ) -> Result<Languages, Failure> {
-    let mut read = |path: &std::path::Path| labelled::read_file(path, &command.reading, terminal);
+    let mut read = |path: &std::path::Path| labelled::read_file(path, &command.input, terminal);
     let data = grid.read_data(cells, command.data.as_deref(), command.test, &mut read);
     let data = data.map_err(|failure| match failure {
         Failure::Experiment(melm_eval::Error::NoDataFile { path })
@@ -109,16 +111,16 @@ fn read_data(
         {
             Failure::Impossible {
                 message: format!("the grid needs `{}`, which does not exist", path.display()),
-                hint: "the example is part of melm's repository: run the command there, or name a copy of examples/politics with `--data DIR`".into(),
+                hint: "run the command in the repository of melm, or pass a copy of examples/politics with `--data DIR`".into(),
             }
         }
         other => other,
     })?;
     for file in &data.whole_files {
-        terminal.say(&format!(
-            "`{}`: all {} sentences are drawn {} times; these draws are all the same, and their intervals have no meaning",
+        terminal.info(&format!(
+            "`{}` has {}, and each of the {} draws contains all of them: the draws are equal, and their intervals mean nothing",
             file.path.display(),
-            file.n_sentences,
+            count(file.n_sentences, "sentence"),
             file.n_draws
         ));
     }
@@ -128,16 +130,17 @@ fn read_data(
 fn print_summary(summary: RunSummary, terminal: &Terminal) {
     let RunSummary { n_run, n_known, n_shared, n_diverged } = summary;
     let mut parts = vec![format!("{} run", count(n_run, "cell"))];
-    parts.extend((n_known > 0).then(|| format!("{n_known} known")));
-    parts
-        .extend((n_shared > 0).then(|| {
-            format!("{n_shared} the same as another, since no setting they read differs")
-        }));
+    parts.extend((n_known > 0).then(|| format!("{n_known} already in the ledger")));
+    parts.extend((n_shared > 0).then(|| {
+        format!(
+            "{n_shared} the same as another cell, because they differ in no setting that they use"
+        )
+    }));
     parts.extend((n_diverged > 0).then(|| format!("{n_diverged} diverged")));
-    terminal.say(&parts.join(", "));
+    terminal.info(&parts.join(", "));
 }
 
-/// The lines of the ledger that `--only` selects.
+/// Returns the lines of the ledger that `--only` selects.
 fn select_lines(
     command: &Reproduce,
     grid: &Grid,
@@ -146,13 +149,12 @@ fn select_lines(
     let selected = SelectedLines::read(&command.out, &command.only, &grid.cells())?;
     if selected.devices.len() > 1 {
         let all = selected.devices.into_iter().collect::<Vec<_>>().join(" and ");
-        terminal.say(&format!("the table mixes cells computed on {all}"));
+        terminal.info(&format!("the table mixes cells that were computed on {all}"));
     }
     if selected.n_superseded > 0 {
         let n = count(selected.n_superseded, "older line");
-        terminal.say(&format!(
-            "{n} of the same cells, with other data, settings or device: the last line of a cell counts"
-        ));
+        terminal
+            .info(&format!("ignoring {n} of the same cells, with other data, settings or device"));
     }
     Ok(selected.lines)
 }
@@ -176,16 +178,17 @@ fn write_table(
             let hint = "run the grid without `--table-only`; with `--test` for test scores".into();
             return Err(Failure::Impossible { message, hint });
         }
-        // A shard may have nothing to show yet.
-        terminal.say(&format!("no table yet: {message}"));
+        // The cells of other shards may be missing.
+        terminal.info(&format!("no table yet: {message}"));
         return Ok(());
     };
     let wants_test = command.test || table == Table::Cross;
     if report.shown == Split::Dev && wants_test && table != Table::Costs {
-        terminal.say("there are no test scores for this table: these are of the dev sets");
+        terminal
+            .info("the ledger has no test scores for this table; showing scores of the dev sets");
     } else if report.shown == Split::Dev && report.has_test {
         let file = report.file.display();
-        terminal.say(&format!("`{file}` has test scores too; `--test` prints them"));
+        terminal.info(&format!("`{file}` also contains test scores; pass `--test` to print them"));
     }
     output::print(&report.markdown)
 }

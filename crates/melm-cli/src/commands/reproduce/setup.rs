@@ -1,4 +1,4 @@
-//! Opens what an experiment needs: plans, models, vectors, devices.
+//! Opens the plans, models, vectors and devices of an experiment.
 
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, PoisonError};
@@ -13,9 +13,9 @@ use melm_eval::{
     ProgressMeter, RunSummary, joined_training_sets,
 };
 
-use crate::args::{Comparing, Machine};
+use crate::args::{ComparisonOptions, DeviceOptions};
 use crate::failure::Failure;
-use crate::interrupt::{self, Deferred};
+use crate::interrupt::{self, DeferInterrupt};
 use crate::machine;
 use crate::progress;
 use crate::settings;
@@ -25,8 +25,8 @@ use crate::vectors;
 /// An experiment and the machine that the options name for it.
 pub(crate) struct Experiment<'a> {
     pub(crate) runner: ExperimentRunner,
-    options: &'a Comparing,
-    /// The device, in words.
+    options: &'a ComparisonOptions,
+    /// The name of the device.
     device: String,
     started: Instant,
 }
@@ -34,7 +34,7 @@ pub(crate) struct Experiment<'a> {
 impl<'a> Experiment<'a> {
     /// Builds the plans and opens models, vectors and device.
     pub(crate) fn open(
-        options: &'a Comparing,
+        options: &'a ComparisonOptions,
         grid: Grid,
         languages: Languages,
         terminal: &Terminal,
@@ -50,13 +50,13 @@ impl<'a> Experiment<'a> {
             (Some(VectorKind::Pieces), Some(model)) => {
                 Some(MentionVectors::from_piece_embeddings(&corpus(), model)?)
             }
-            // Without any `--vectors`, cells that need vectors are refused later, by name.
+            // Without `--vectors`, `ExperimentRunner::check_vectors` names the cells that need vectors.
             (Some(VectorKind::Words), _) if !options.vectors.is_empty() => {
                 Some(vectors::read_files(&options.vectors, &corpus(), terminal)?)
             }
             _ => None,
         };
-        let (first, device) = machine::device(&job_machine(options))?;
+        let (first, device) = machine::device(&job_device_options(options))?;
         let models = ExperimentModels { masked_lm, tagger, vectors };
         let started = Instant::now();
         let runner = ExperimentRunner::new(grid, languages, plans, models, first.arithmetic())?
@@ -64,7 +64,7 @@ impl<'a> Experiment<'a> {
         Ok(Self { runner, options, device, started })
     }
 
-    /// One line that says how many cells are run with which model, on which test sets and device.
+    /// Returns one line with the number of cells, the model, the test sets and the device.
     pub(crate) fn describe(&self, cells: &[Cell]) -> String {
         let jobs = match self.options.jobs.get() {
             1 => String::new(),
@@ -78,16 +78,16 @@ impl<'a> Experiment<'a> {
         format!("{} with {model}, {tests}{jobs}; {}", count(cells.len(), "cell"), self.device)
     }
 
-    /// Runs the cells that the ledger does not have, and shows the progress.
+    /// Runs the cells that are not in the ledger, and shows the progress.
     pub(crate) fn run(
         &self,
         cells: &[Cell],
         ledger: &mut Ledger,
         terminal: &Terminal,
     ) -> Result<RunSummary, Failure> {
-        let _deferred = Deferred::begin();
+        let _deferred = DeferInterrupt::new();
         let display = Mutex::new(Display::new(terminal));
-        let machine = job_machine(self.options);
+        let machine = job_device_options(self.options);
         let open = || machine::device(&machine).map(|(device, _)| device);
         let on_progress = |cell: &Cell, progress: Progress<'_>| {
             display.lock().unwrap_or_else(PoisonError::into_inner).show(cell, progress);
@@ -96,21 +96,21 @@ impl<'a> Experiment<'a> {
         let summary = self.runner.run(cells, ledger, self.options.jobs, &open, &on_progress)?;
         drop(display);
         let passed = progress::duration(self.started.elapsed().as_secs_f64());
-        terminal.say(&format!("done in {passed}"));
+        terminal.info(&format!("done in {passed}"));
         Ok(summary)
     }
 }
 
-/// The machine of one job: it gets its share of the threads, unless `--threads` is given.
-fn job_machine(options: &Comparing) -> Machine {
+/// Returns the device options of one job. It gets its share of the threads, unless `--threads` is given.
+fn job_device_options(options: &ComparisonOptions) -> DeviceOptions {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let share = NonZeroUsize::new(available / options.jobs.get()).unwrap_or(NonZeroUsize::MIN);
-    let Machine { device, threads, precision } = options.machine;
-    Machine { device, threads: Some(threads.unwrap_or(share)), precision }
+    let DeviceOptions { device, threads, precision } = options.device_options;
+    DeviceOptions { device, threads: Some(threads.unwrap_or(share)), precision }
 }
 
-/// The plans of the grid's variants. Options replace settings of the grid, and variants replace options.
-fn plans(options: &Comparing, grid: &Grid, models: &ModelStore) -> Result<Plans, Failure> {
+/// Returns the plans of the variants of a grid. Options override settings of the grid, and variants override options.
+fn plans(options: &ComparisonOptions, grid: &Grid, models: &ModelStore) -> Result<Plans, Failure> {
     let mut changes = PlanBuilder::new(options.preset);
     for edit in &options.set {
         changes = changes.set(edit);
@@ -119,7 +119,7 @@ fn plans(options: &Comparing, grid: &Grid, models: &ModelStore) -> Result<Plans,
     changes =
         settings::set_models(changes, options.model.as_deref(), options.tagger_model.as_deref());
     let edit = |table: &mut PlanTable| -> Result<(), Failure> { Ok(changes.apply(table)?) };
-    // Presets depend on the sizes of the models, whose names are only known from a plan.
+    // A preset depends on the sizes of the models. Their names are only known from a plan.
     let first = Plans::new(grid, options.preset, ModelSizes::both(ModelSize::Full), &edit)?;
     let sizes = ModelSizes {
         masked_lm: models.size(&first.models().masked_lm, true)?,
@@ -137,7 +137,7 @@ struct Display {
 
 impl Display {
     fn new(terminal: &Terminal) -> Self {
-        let progress = progress::Progress::of_steps("cells", terminal);
+        let progress = progress::Progress::for_steps("cells", terminal);
         Self { meter: ProgressMeter::default(), progress, terminal: *terminal }
     }
 
@@ -151,15 +151,15 @@ impl Display {
             CellEvent::Diverged(error) => self.note(format!("{cell}: {error}"), true),
         }
         if let Some((done, of)) = self.meter.record(cell, progress) {
-            self.progress.at_step(done, of);
+            self.progress.set_step(done, of);
         }
     }
 
     fn note(&mut self, note: String, is_printed: bool) {
         if is_printed {
             self.progress.clear();
-            self.terminal.say(&note);
+            self.terminal.info(&note);
         }
-        self.progress.note(note);
+        self.progress.set_note(note);
     }
 }

@@ -21,10 +21,15 @@ mod vectors;
 
 use std::ffi::OsString;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use args::{Args, Command};
 use terminal::Terminal;
+
+/// Returns the description of the command line, from which completions and man pages are made.
+pub fn command() -> clap::Command {
+    Args::command()
+}
 
 /// Runs the command with these arguments. The first is the name of the program. Returns the exit code: 0 for success,
 /// 1 for a failure, 2 for wrong usage, 130 if interrupted.

@@ -305,6 +305,17 @@ fn leaks_between_splits_are_found_and_said() {
 }
 
 #[test]
+fn every_command_has_a_man_page() {
+    let folder = tempfile::tempdir().unwrap();
+    clap_mangen::generate_to(melm_cli::command(), folder.path()).unwrap();
+    for command in melm_cli::command().get_subcommands() {
+        let path = folder.path().join(format!("melm-{}.1", command.get_name()));
+        let page = fs::read_to_string(&path).unwrap();
+        assert!(page.contains(".SH DESCRIPTION"), "{}", path.display());
+    }
+}
+
+#[test]
 fn help_and_completions_know_every_command() {
     let folder = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {

@@ -183,24 +183,24 @@ pub(crate) struct Score {
 
 /// The format of input files. Everything that is not given is detected.
 #[derive(Debug, Group)]
-#[command(next_help_heading = "Input format (detected if not given)")]
+#[command(next_help_heading = "Input format")]
 pub(crate) struct InputOptions {
-    /// Format: conll or jsonl
+    /// Format: conll or jsonl [default: detected]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
-    /// Tag scheme: io, iob1, iob2, iobes, bilou, ioe1 or ioe2
+    /// Tag scheme: io, iob1, iob2, iobes, bilou, ioe1 or ioe2 [default: detected]
     #[arg(long)]
     pub(crate) scheme: Option<Scheme>,
-    /// CoNLL: number of the token column, counted from 1
+    /// CoNLL: number of the token column, counted from 1 [default: detected]
     #[arg(long, value_name = "N")]
     pub(crate) token_column: Option<usize>,
-    /// CoNLL: number of the tag column, counted from 1
+    /// CoNLL: number of the tag column, counted from 1 [default: detected]
     #[arg(long, value_name = "N")]
     pub(crate) tag_column: Option<usize>,
-    /// JSON lines: key of the tokens
+    /// JSON lines: key of the tokens [default: detected]
     #[arg(long, value_name = "KEY")]
     pub(crate) tokens_key: Option<String>,
-    /// JSON lines: key of the tags
+    /// JSON lines: key of the tags [default: detected]
     #[arg(long, value_name = "KEY")]
     pub(crate) tags_key: Option<String>,
     /// JSON lines: names of tag ids, as `O,B-PER,…` or a file [default: a file next to the input]

@@ -1,6 +1,7 @@
 //! The table of a plan, which files, `--set` and flags edit key by key.
 
 use serde::Deserialize;
+use strsim::levenshtein;
 use toml::{Table, Value};
 
 use super::{ModelSizes, Plan, Preset};
@@ -95,9 +96,10 @@ impl PlanTable {
     fn unknown_key(&self, key: &str) -> Error {
         let mut keys = Vec::new();
         list_keys(&self.table, "", &mut keys);
-        let nearest = keys.iter().min_by_key(|known| distance(known, key));
-        let near = nearest.filter(|known| distance(known, key) <= 2 + key.len() / 4);
-        let hint = near.map(|known| format!("; did you mean `{known}`?")).unwrap_or_default();
+        let with_distance = keys.iter().map(|known| (levenshtein(known, key), known));
+        let nearest = with_distance.min_by_key(|(distance, _)| *distance);
+        let similar = nearest.filter(|(distance, _)| *distance <= 2 + key.len() / 4);
+        let hint = similar.map(|(_, known)| format!("; did you mean `{known}`?")).unwrap_or_default();
         Error::UnknownKey { place: self.place.clone(), key: key.to_owned(), hint }
     }
 
@@ -128,22 +130,6 @@ fn list_keys(table: &Table, prefix: &str, keys: &mut Vec<String>) {
             _ => keys.push(key),
         }
     }
-}
-
-/// The Levenshtein distance: the number of letters to change, insert or delete.
-fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.iter().enumerate() {
-            let changed = before + usize::from(x != *y);
-            before = row[j + 1];
-            row[j + 1] = changed.min(row[j] + 1).min(before + 1);
-        }
-    }
-    row[b.len()]
 }
 
 #[cfg(test)]

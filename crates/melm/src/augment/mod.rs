@@ -2,6 +2,7 @@
 
 mod algorithm;
 mod builder;
+mod cost;
 mod estimate;
 mod folder;
 mod job;

@@ -1,0 +1,158 @@
+//! Counts the operations and the memory of training and running a model.
+
+use melm_text::{Corpus, Tag};
+
+use crate::models::Pretrained;
+use crate::training::{Budget, EvaluationInterval, TrainingSettings};
+
+/// The largest number of pieces in a micro-batch.
+const MAX_MICRO_BATCH_PIECES: f64 = 2_048.0;
+/// The same for a training step. The backward pass costs twice as much as the forward pass.
+const FORWARD_AND_BACKWARD: f64 = 6.0;
+/// The operations of one weight for one piece in a forward pass: a multiplication and an addition.
+pub(super) const FORWARD: f64 = 2.0;
+/// The bytes of a number in memory.
+pub(super) const BYTES: f64 = 4.0;
+
+/// The operations and the memory of a stage.
+pub(super) struct Cost {
+    pub(super) operations: f64,
+    pub(super) bytes: f64,
+}
+
+/// The sizes of a model that generates whole sentences, in numbers.
+pub(super) struct GeneratorSize {
+    /// The weights that one token uses in a forward pass.
+    pub(super) used_weights: f64,
+    /// The weights of the embedding. Looking up its rows takes memory but almost no time.
+    pub(super) embedding: f64,
+    /// The activations of one token that the backward pass needs.
+    pub(super) activations: f64,
+}
+
+impl GeneratorSize {
+    /// The cost of training on a corpus of `n_tokens` tokens or pieces. Generating is cheap in comparison and left out.
+    pub(super) fn training_cost(
+        &self,
+        settings: &TrainingSettings,
+        train: &Corpus,
+        n_tokens: f64,
+    ) -> Cost {
+        let n_sentences = train.sentences().len().max(1) as f64;
+        let batch_size = settings.batch_size.get() as f64;
+        let epochs = in_epochs(settings.budget, batch_size, n_sentences);
+        let batch_tokens = (batch_size * n_tokens / n_sentences).min(MAX_MICRO_BATCH_PIECES);
+        // Adam keeps two moments for each weight, beside the weight and its gradient.
+        let weights = 4.0 * (self.used_weights + self.embedding);
+        let bytes = BYTES * (weights + batch_tokens * self.activations);
+        Cost { operations: epochs * FORWARD_AND_BACKWARD * n_tokens * self.used_weights, bytes }
+    }
+}
+
+/// Converts a budget to epochs over a training set.
+fn in_epochs(budget: Budget, batch_size: f64, n_sentences: f64) -> f64 {
+    match budget {
+        Budget::Epochs(n) => n.get() as f64,
+        Budget::Updates(n) => n.get() as f64 * batch_size / n_sentences,
+    }
+}
+
+/// The size of a corpus, split by the tokenizer of a model.
+pub(super) struct CorpusSize {
+    pub(super) sentences: f64,
+    pub(super) pieces: f64,
+    /// The pieces of tokens that belong to a mention.
+    pub(super) entity_pieces: f64,
+}
+
+/// Says if the markers of linearized sentences count as pieces.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Markers {
+    Counted,
+    Absent,
+}
+
+impl CorpusSize {
+    /// Counts the pieces of a corpus. All counts are 0 without a corpus. Leaves out sentences that cannot be split.
+    pub(super) fn new(model: &Pretrained, corpus: Option<&Corpus>, markers: Markers) -> Self {
+        let mut size = Self { sentences: 0.0, pieces: 0.0, entity_pieces: 0.0 };
+        let markers_per_token = if markers == Markers::Counted { 2.0 } else { 0.0 };
+        for sentence in corpus.iter().flat_map(|corpus| corpus.sentences()) {
+            let Ok(encoded) = model.tokenizer().encode(sentence.tokens()) else { continue };
+            size.sentences += 1.0;
+            size.pieces += encoded.pieces.len() as f64;
+            for (pieces, tag) in encoded.tokens.iter().zip(sentence.tags()) {
+                if *tag != Tag::Outside {
+                    size.entity_pieces += pieces.len() as f64;
+                    size.pieces += markers_per_token;
+                }
+            }
+        }
+        size
+    }
+
+    /// The size of two copies of the corpus.
+    pub(super) fn doubled(&self) -> Self {
+        Self {
+            sentences: 2.0 * self.sentences,
+            pieces: 2.0 * self.pieces,
+            entity_pieces: 2.0 * self.entity_pieces,
+        }
+    }
+}
+
+/// The sizes of an encoder model, in numbers.
+pub(super) struct EncoderSize {
+    /// The weights of the layers. Every piece uses each once in a forward pass.
+    pub(super) encoder: f64,
+    /// The weights of the embedding, which also predicts masked pieces.
+    pub(super) embedding: f64,
+    /// All weights.
+    pub(super) all: f64,
+    /// The activations of one piece that the backward pass needs.
+    pub(super) activations: f64,
+}
+
+impl EncoderSize {
+    pub(super) fn new(model: &Pretrained) -> Self {
+        let config = model.checkpoint().config();
+        let hidden = config.hidden_size as f64;
+        let intermediate = config.intermediate_size as f64;
+        let layers = config.n_layers as f64;
+        let encoder = layers * (4.0 * hidden * hidden + 2.0 * hidden * intermediate);
+        let embedding = config.vocab_size as f64 * hidden;
+        let activations = layers * (9.0 * hidden + intermediate);
+        Self { encoder, embedding, all: encoder + embedding, activations }
+    }
+
+    /// The cost of training on `train`, with `masked_per_sentence` predictions of pieces in each sentence, and of the
+    /// evaluations on `dev`.
+    pub(super) fn training_cost(
+        &self,
+        settings: &TrainingSettings,
+        train: &CorpusSize,
+        dev: &CorpusSize,
+        masked_per_sentence: f64,
+    ) -> Cost {
+        let batch_size = settings.batch_size.get() as f64;
+        let n_sentences = train.sentences.max(1.0);
+        let epochs = in_epochs(settings.budget, batch_size, n_sentences);
+        let evaluation_interval = match settings.evaluate_every {
+            EvaluationInterval::Epochs(n) => n.get() as f64,
+            EvaluationInterval::Other(budget) => in_epochs(budget, batch_size, n_sentences),
+        };
+        let predictions = train.sentences * masked_per_sentence * self.embedding;
+        let training = FORWARD_AND_BACKWARD * (train.pieces * self.encoder + predictions);
+        let evaluation = FORWARD * dev.pieces * self.encoder / evaluation_interval;
+        let operations = epochs * (training + evaluation);
+
+        let mut frozen_prefixes = settings.freeze.0.iter();
+        let is_embedding_frozen =
+            frozen_prefixes.any(|prefix| melm_nn::params::TABLE.starts_with(prefix.as_str()));
+        let frozen = if is_embedding_frozen { self.embedding } else { 0.0 };
+        let trained = self.all - frozen;
+        let batch_pieces = (batch_size * train.pieces / n_sentences).min(MAX_MICRO_BATCH_PIECES);
+        let numbers = self.all + 2.0 * trained + self.encoder + batch_pieces * self.activations;
+        Cost { operations, bytes: BYTES * numbers }
+    }
+}

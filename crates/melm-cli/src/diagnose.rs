@@ -27,6 +27,9 @@ pub(crate) fn show(failure: &Failure, terminal: &Terminal) {
             let cause = other.source().map(|source| format!(": {source}")).unwrap_or_default();
             terminal.print(&format!("{error}: {other}{cause}"));
         }
+        Failure::Method(
+            file @ (melm::Error::Read { source, .. } | melm::Error::Write { source, .. }),
+        ) => terminal.print(&format!("{error}: {file}: {source}")),
         // The user stopped the command, so this is not an error.
         interrupted @ (Failure::Method(melm::Error::Interrupted) | Failure::Discarded(_)) => {
             terminal.print(&interrupted.to_string());

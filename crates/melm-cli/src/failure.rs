@@ -14,7 +14,7 @@ pub(crate) enum Failure {
     Text(melm_text::Error),
     /// An error of the library `melm`.
     #[error(transparent)]
-    Method(#[from] melm::Error),
+    Method(melm::Error),
     /// An experiment failed.
     #[error(transparent)]
     Experiment(melm_eval::Error),
@@ -82,14 +82,14 @@ impl Failure {
     pub(crate) fn hint(&self) -> Option<String> {
         match self {
             Failure::Text(error) => error.cure(),
+            Failure::Method(error) => error.cure(),
             Failure::Exists(_) => Some("pass `--force` to overwrite it".into()),
             Failure::Usage { hint, .. } => Some((*hint).into()),
             Failure::Impossible { hint, .. } => Some(hint.clone()),
             Failure::Write { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 Some("create the folder first".into())
             }
-            Failure::Method(_)
-            | Failure::Experiment(_)
+            Failure::Experiment(_)
             | Failure::Discarded(_)
             | Failure::Write { .. }
             | Failure::Reported(_) => None,
@@ -107,10 +107,20 @@ impl From<melm_text::Error> for Failure {
     }
 }
 
+impl From<melm::Error> for Failure {
+    fn from(error: melm::Error) -> Self {
+        match error {
+            // Problems in a file are shown with their lines.
+            melm::Error::Text(error) => error.into(),
+            other => Failure::Method(other),
+        }
+    }
+}
+
 impl From<melm_eval::Error> for Failure {
     fn from(error: melm_eval::Error) -> Self {
         match error {
-            melm_eval::Error::Melm(error) => Failure::Method(error),
+            melm_eval::Error::Melm(error) => error.into(),
             other => Failure::Experiment(other),
         }
     }

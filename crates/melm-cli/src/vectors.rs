@@ -79,10 +79,7 @@ pub(crate) fn read_files(
     let mut progress = Progress::for_steps("reading vectors", terminal);
     let vectors = MentionVectors::read(corpus, &files, &mut |done, of| progress.set_step(done, of));
     drop(progress);
-    let vectors = vectors.map_err(|error| match error {
-        Error::Text(text) => Failure::Text(text),
-        other => other.into(),
-    })?;
+    let vectors = vectors?;
     for (code, path) in &files {
         let Some(read) = vectors.by_language().get(code) else { continue };
         let path = path.display();

@@ -1,6 +1,5 @@
 //! Errors of experiments.
 
-use std::io;
 use std::path::PathBuf;
 
 /// An error of an experiment. Messages name the file and, where it is known, what to do.
@@ -120,22 +119,6 @@ pub enum Error {
         /// What to change.
         hint: &'static str,
     },
-    /// A ledger could not be read.
-    #[error("cannot read `{path}`")]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// A ledger or a table could not be written.
-    #[error("cannot write `{path}`; check that the folder can be written to and the disk has room")]
-    Write {
-        /// The file or folder.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
     /// Another process is writing to the ledger.
     #[error(
         "another run is writing to `{path}`; wait for it to end, or use a folder for each run (shards of a grid may share one)"
@@ -193,8 +176,6 @@ impl Error {
             | Self::NoDataFile { .. }
             | Self::TooFewSentences { .. }
             | Self::OtherDevice { .. }
-            | Self::Read { .. }
-            | Self::Write { .. }
             | Self::LedgerInUse { .. }
             | Self::LedgerLine { .. }
             | Self::Schemes { .. } => false,

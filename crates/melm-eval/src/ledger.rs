@@ -104,9 +104,10 @@ impl Ledger {
     /// Creates folder and file if they do not exist. Removes an incomplete last line, which a killed run may leave. Fails if
     /// another process has the file open, or if a line cannot be parsed.
     pub fn open(dir: &Path, name: &str) -> Result<Self, Error> {
-        fs::create_dir_all(dir).map_err(|source| Error::Write { path: dir.into(), source })?;
+        fs::create_dir_all(dir)
+            .map_err(|source| melm::Error::Write { path: dir.into(), source })?;
         let path = dir.join(name);
-        let failed = |source| Error::Write { path: path.clone(), source };
+        let failed = |source| melm::Error::Write { path: path.clone(), source };
         let mut file = OpenOptions::new();
         let mut file = file.create(true).read(true).append(true).open(&path).map_err(failed)?;
         // On file systems without locks, two runs at once would only do the same work twice.
@@ -152,7 +153,7 @@ impl Ledger {
         let text = serde_json::to_string(&line).expect("a line is JSON") + "\n";
         if let Some(file) = &mut self.file {
             let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
-            written.map_err(|source| Error::Write { path: self.path.clone(), source })?;
+            written.map_err(|source| melm::Error::Write { path: self.path.clone(), source })?;
         }
         put(&mut self.lines, line);
         Ok(())
@@ -181,7 +182,7 @@ fn message(error: &serde_json::Error) -> String {
 
 /// Returns the lines of all ledgers in a folder, in the order of the file names.
 fn read_all(dir: &Path) -> Result<Vec<LedgerLine>, Error> {
-    let failed = |source| Error::Read { path: dir.to_path_buf(), source };
+    let failed = |source| melm::Error::Read { path: dir.to_path_buf(), source };
     let mut paths = Vec::new();
     for entry in fs::read_dir(dir).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
@@ -193,7 +194,8 @@ fn read_all(dir: &Path) -> Result<Vec<LedgerLine>, Error> {
     paths.sort();
     let mut lines = Vec::new();
     for path in paths {
-        let bytes = fs::read(&path).map_err(|source| Error::Read { path: path.clone(), source })?;
+        let bytes =
+            fs::read(&path).map_err(|source| melm::Error::Read { path: path.clone(), source })?;
         // The last line may be incomplete: another shard may be writing it now.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         let lines_of = bytes[..whole].split(|byte| *byte == b'\n').enumerate();

@@ -138,7 +138,7 @@ impl ExperimentRunner {
     /// Writes the plan of each cell into a folder, under the name that its ledger line gives, so that it can be run again.
     pub fn write_plans(&self, cells: &[Cell], folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder)
-            .map_err(|source| Error::Write { path: folder.to_path_buf(), source })?;
+            .map_err(|source| melm::Error::Write { path: folder.to_path_buf(), source })?;
         for cell in cells {
             let plan = self.plans.cell(cell);
             let path = folder.join(format!("{}.toml", plan_name(&plan)));

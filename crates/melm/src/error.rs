@@ -1,50 +1,54 @@
-//! What can go wrong in the method.
+//! The errors of this crate.
 
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
-/// An error of this crate. Messages name the file and, where we know it, the cure.
+/// An error of this crate. A message names the file or value, says what is wrong with it and, if known, what to do.
+///
+/// For [`Error::Read`], [`Error::Write`] and [`Error::Text`], [`Error::cure`] says what to do. The cause of an error is its
+/// [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A file or folder could not be read.
+    /// A file or folder could not be read. Errors of `melm-nn` and `melm-text` while reading a file become this one.
     #[error("cannot read `{path}`")]
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A file or folder could not be written.
-    #[error("cannot write `{path}`; check that the folder can be written to and the disk has room")]
+    /// A file or folder could not be written. Errors of `melm-nn` while writing a file become this one.
+    #[error("cannot write `{path}`")]
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// The folder has no `tokenizer.json`.
     #[error(
-        "`{dir}` holds no `tokenizer.json`; make one in Python: \
+        "`{dir}` has no `tokenizer.json`; make one in Python: \
          `AutoTokenizer.from_pretrained(\"{dir}\").save_pretrained(\"{dir}\")`"
     )]
     NoTokenizer {
         /// The folder.
         dir: PathBuf,
     },
-    /// A `tokenizer.json` is not JSON, or not of the form Hugging Face writes.
-    #[error("`{path}` is not a tokenizer as Hugging Face writes it; fetch the file again")]
+    /// A `tokenizer.json` is not valid JSON, or does not have the form that Hugging Face writes.
+    #[error("`{path}` is not a valid Hugging Face tokenizer; download the file again")]
     TokenizerJson {
         /// The file.
         path: PathBuf,
-        /// What the parser said, with line and column.
+        /// The error of the parser, with line and column.
         source: serde_json::Error,
     },
-    /// The tokenizer is of a kind whose alignment we have not tested.
+    /// The tokenizer is of an unsupported kind: aligning its pieces with tokens is not tested.
     #[error("`{path}`: {found} is not supported; use the tokenizer of an XLM-R or RoBERTa model")]
     TokenizerKind {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// The kind of the tokenizer.
         found: String,
     },
     /// A special piece that the model needs is not in the vocabulary.
@@ -55,9 +59,9 @@ pub enum Error {
         /// The piece.
         piece: &'static str,
     },
-    /// An added piece contradicts the vocabulary or leaves a gap after it.
+    /// An added piece has the id of another piece, or its id leaves a gap after the vocabulary.
     #[error(
-        "`{path}`: the added piece `{piece}` has the id {id}, which does not fit the vocabulary; save the tokenizer again in Python"
+        "`{path}`: the added piece `{piece}` has the id {id}, which is taken or leaves a gap in the vocabulary; save the tokenizer again in Python"
     )]
     AddedPiece {
         /// The file.
@@ -67,9 +71,9 @@ pub enum Error {
         /// Its id.
         id: u32,
     },
-    /// A special piece could be produced by ordinary text.
+    /// The tokenizer would turn ordinary text into a special piece.
     #[error(
-        "`{path}`: the text `{piece}` in a corpus would become the special piece; use the tokenizer of an XLM-R or RoBERTa model"
+        "`{path}`: the text `{piece}` in a corpus would become a special piece; use the tokenizer of an XLM-R or RoBERTa model"
     )]
     SpecialInText {
         /// The file.
@@ -77,38 +81,40 @@ pub enum Error {
         /// The piece.
         piece: String,
     },
-    /// A marker is empty or has the text of an ordinary or special piece.
+    /// A marker is empty, or the vocabulary already has a piece with its text.
     #[error(
-        "`{marker}` cannot be a marker, as the vocabulary has it as a piece already; rename the tag or language"
+        "`{marker}` cannot be a marker: the vocabulary already has this piece; rename the tag or language"
     )]
     MarkerTaken {
         /// The marker.
         marker: String,
     },
-    /// The tokenizer's own rules fail on a token.
-    #[error("the tokenizer's rules fail on the token `{token}`")]
+    /// The rules of the tokenizer fail on a token.
+    #[error(
+        "the tokenizer cannot split the token `{token}`; remove the token, or use another model"
+    )]
     Segment {
         /// The token.
         token: String,
-        /// What the rules said.
+        /// The error of the rules.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// This program was built without the embedded model.
     #[error(
-        "this program was built without the model `mini`; give a folder with `--model DIR`, or build with the feature `mini`"
+        "this program was built without the model `mini`; pass a folder with `--model DIR`, or build with the feature `mini`"
     )]
     NoEmbeddedModel,
-    /// What was given for a model can be neither a folder nor a name.
+    /// The model is neither a folder nor a valid name on the hub.
     #[error(
-        "`{name}` is neither a folder nor the name of a model such as `xlm-roberta-base`; check the path"
+        "`{name}` is neither a folder nor a model name such as `xlm-roberta-base`; check the path"
     )]
     NotAModel {
-        /// What was given.
+        /// The name as given.
         name: String,
     },
-    /// The model is not in the cache, and this program cannot fetch it.
+    /// The model is not in the cache, and this program cannot download it.
     #[error(
-        "the model `{name}` is not in the cache `{cache}`, and this program was built without the feature `hub` to fetch it; give a folder with `--model DIR`"
+        "the model `{name}` is not in the cache `{cache}`, and this program was built without the feature `hub`, which downloads models; pass a folder with `--model DIR`"
     )]
     NotCached {
         /// The model.
@@ -118,19 +124,19 @@ pub enum Error {
     },
     /// The model is not in the cache, and the hub cannot be reached.
     #[error(
-        "the model `{name}` is not in the cache `{cache}`, and the Hugging Face hub cannot be reached; give a folder with `--model DIR`, or try again with a network"
+        "the model `{name}` is not in the cache `{cache}`, and the Hugging Face hub cannot be reached; pass a folder with `--model DIR`, or try again when the network works"
     )]
     Offline {
         /// The model.
         name: String,
         /// The cache that was searched.
         cache: PathBuf,
-        /// What the network said.
+        /// The error of the network.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// The hub answered that it has no such model for us.
+    /// The hub refuses access to the model, or does not have it.
     #[error(
-        "the Hugging Face hub answers {status} for the model `{name}`; check its name, or log in with `hf auth login` if it is private"
+        "the Hugging Face hub answers with status {status} for the model `{name}`; check the name, or log in with `hf auth login` if it is private"
     )]
     Refused {
         /// The model.
@@ -138,17 +144,17 @@ pub enum Error {
         /// The HTTP status.
         status: u16,
     },
-    /// The hub's answer about the model is not what a hub answers.
+    /// The hub's description of the model cannot be parsed.
     #[error(
-        "the Hugging Face hub's answer about the model `{name}` makes no sense; check the endpoint"
+        "the Hugging Face hub sent an invalid description of the model `{name}`; check the endpoint"
     )]
     HubAnswer {
         /// The model.
         name: String,
     },
-    /// The model on the hub lacks a file that we need.
+    /// The model on the hub lacks a required file.
     #[error(
-        "the model `{name}` has no `{file}` on the Hugging Face hub; convert it in Python with `save_pretrained` and give the folder with `--model DIR`"
+        "the model `{name}` has no `{file}` on the Hugging Face hub; convert it in Python with `save_pretrained` and pass the folder with `--model DIR`"
     )]
     NotOnHub {
         /// The model.
@@ -156,133 +162,135 @@ pub enum Error {
         /// The file.
         file: &'static str,
     },
-    /// Fetching a file failed half-way.
+    /// The download of a file failed.
     #[error(
-        "fetching `{file}` of the model `{name}` failed; run the command again to go on where it stopped"
+        "the download of `{file}` of the model `{name}` failed; run the command again to continue it"
     )]
     Fetch {
         /// The model.
         name: String,
         /// The file.
         file: String,
-        /// What the network or the disk said.
+        /// The error of the network or the disk.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// A fetched file is not as long as the hub says.
+    /// A downloaded file does not have the length that the hub states.
     #[error(
-        "fetching `{file}` of the model `{name}` gave {found} bytes, expected {expected}; it was removed, run the command again"
+        "the downloaded file `{file}` of the model `{name}` has {found} bytes, expected {expected}; the file was removed: run the command again"
     )]
     FetchedLength {
         /// The model.
         name: String,
         /// The file.
         file: String,
-        /// Bytes on disk.
+        /// The number of bytes downloaded.
         found: u64,
-        /// Bytes by the hub.
+        /// The number of bytes that the hub states.
         expected: u64,
     },
-    /// The engine could not do it.
+    /// The engine failed for a reason other than reading or writing a file.
     #[error(transparent)]
-    Engine(#[from] melm_nn::Error),
-    /// The listener asked to stop; the state is on disk.
-    #[error("stopped; the same command goes on from here")]
+    Engine(melm_nn::Error),
+    /// The observer stopped the run. The state of a run in a folder is on disk.
+    #[error("stopped; run the same command again to continue")]
     Interrupted,
-    /// A tokenizer has more pieces than the model has rows for.
+    /// The tokenizer has more pieces than the embedding of the model has rows.
     #[error(
-        "`{model}`: the tokenizer has {n_pieces} pieces and the model rows for {n_rows}; they do not belong together"
+        "`{model}`: the tokenizer has {n_pieces} pieces, but the model only {n_rows}; use the tokenizer and the weights of one model"
     )]
     TooManyPieces {
         /// The model.
         model: String,
-        /// Pieces of the tokenizer.
+        /// The number of pieces of the tokenizer.
         n_pieces: usize,
-        /// Rows of the piece table.
+        /// The number of rows of the model's embedding.
         n_rows: usize,
     },
-    /// A folder holds no tagger.
+    /// The folder has a model that is not a tagger.
     #[error(
-        "`{dir}` holds a model, but no tagger (no `classifier.weight`); train one with `melm train`"
+        "the model in `{dir}` is not a tagger (it has no `classifier.weight`); train one with `melm train`"
     )]
     NotATagger {
         /// The folder.
         dir: PathBuf,
     },
-    /// The names of a tagger's tags are missing or wrong.
-    #[error("`{dir}/config.json`: {what}; a tagger's `id2label` names each tag, as `B-PER`")]
+    /// The tag names of a tagger are missing or invalid.
+    #[error("`{dir}/config.json`: {what}; `id2label` must give each id a tag such as `B-PER`")]
     TagNames {
         /// The folder.
         dir: PathBuf,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// Training data without any mention.
-    #[error("`{name}` has no mention to learn from")]
+    /// The training data has no mentions.
+    #[error("`{name}` has no mentions to learn from; use a file with tags such as `B-PER`")]
     NoMentions {
         /// The file.
         name: String,
     },
-    /// Fine-tuning with a method that has none.
+    /// The method does not fine-tune a model.
     #[error(
-        "the method `{method}` fine-tunes no model; set the plan's `method` to `melm` or `melm-plain`"
+        "the method `{method}` does not fine-tune a model; set the plan's `method` to `melm` or `melm-plain`"
     )]
     NothingToFinetune {
         /// The method.
         method: &'static str,
     },
-    /// No training sentence fits the model.
-    #[error("no sentence of the training set fits the model; use one that reads longer sentences")]
+    /// Every training sentence has more pieces than the model can read.
+    #[error(
+        "every sentence of the training set is too long for the model; split the sentences, or use a model for longer ones"
+    )]
     NothingToLearn,
-    /// A key of the plan that does not exist.
-    #[error("{place} has the key `{key}`, which no plan has{hint}")]
+    /// A plan has no such key.
+    #[error("{place}: a plan has no key `{key}`{hint}")]
     UnknownKey {
-        /// The file or option.
+        /// The origin of the setting: a file or an option.
         place: String,
         /// The key.
         key: String,
-        /// The nearest key there is, as a sentence.
+        /// A suggestion of a similar key, such as `; did you mean …?`, or nothing.
         hint: String,
     },
-    /// A value of the plan that cannot be.
+    /// A value of the plan is invalid.
     #[error("{place}: {message}")]
     Setting {
-        /// The file or option.
+        /// The origin of the setting: a file or an option.
         place: String,
-        /// What is wrong.
+        /// The problem.
         message: String,
     },
-    /// The output folder holds something else.
-    #[error("`{dir}` holds {found}; name another folder, or pass `--force` to begin anew")]
+    /// The output folder has other content.
+    #[error("`{dir}` has {found}; choose another folder, or pass `--force` to start again")]
     Occupied {
         /// The folder.
         dir: PathBuf,
-        /// What is in it.
+        /// The content of the folder.
         found: &'static str,
     },
     /// A result file was changed after the run wrote it.
     #[error(
-        "`{path}` was changed since it was written; move it away to keep it, or pass `--force` to start anew"
+        "`{path}` was changed after the run wrote it; move it away to keep it, or pass `--force` to start again"
     )]
     ResultChanged {
         /// The file.
         path: PathBuf,
     },
-    /// Code-mixing with nothing to mix.
+    /// The corpus has only one language, and code-mixing needs two.
     #[error(
-        "code-mixing needs sentences in two languages or more; name them: `en=a.conll de=b.conll`"
+        "code-mixing needs sentences in at least two languages; pass a file for each: `en=a.conll de=b.conll`"
     )]
     OneLanguage,
-    /// No file of vectors for a language.
+    /// A language has no vector file.
     #[error(
-        "there are no vectors for the language `{language}`; name their file with `--vectors {language}=FILE`, or compare by the model's pieces with `--vectors pieces`"
+        "the language `{language}` has no word vectors; pass a file with `--vectors {language}=FILE`, or use the piece embeddings of the model with `--vectors pieces`"
     )]
     NoVectorsOf {
         /// The language.
         language: String,
     },
-    /// Vectors of which no word of a language's mentions has one.
+    /// A vector file has no word of the mentions of its language.
     #[error(
-        "`{path}` has a vector for no word of the mentions in `{language}`; check that it is of that language"
+        "`{path}` has no vector for any word of the mentions in `{language}`; check that its language is `{language}`"
     )]
     ForeignVectors {
         /// The file.
@@ -290,34 +298,32 @@ pub enum Error {
         /// The language.
         language: String,
     },
-    /// Vectors of two languages with different dimensions.
+    /// The vectors of two languages have different dimensions.
     #[error(
-        "the vectors of `{path}` have {found} numbers, those of `{other}` {expected}; vectors to compare must be aligned in one space"
+        "the vectors of `{path}` have {found} dimensions, those of `{other}` have {expected}; use vectors that are aligned in one space"
     )]
     VectorDimensions {
-        /// One file.
+        /// A file.
         path: PathBuf,
-        /// Its dimension.
+        /// The dimension of its vectors.
         found: usize,
-        /// Another.
+        /// Another file.
         other: PathBuf,
-        /// The other's.
+        /// The dimension of its vectors.
         expected: usize,
     },
-    /// A file of text or vectors could not be read, or there is something wrong in it.
+    /// The contents of a file of text or vectors are invalid.
     #[error(transparent)]
-    Text(#[from] melm_text::Error),
-    /// A corpus has a tag that no marker was made for.
-    #[error(
-        "the tag `{tag}` has no marker; make the markers from every corpus that is to be linearized"
-    )]
+    Text(melm_text::Error),
+    /// A corpus has a tag without a marker.
+    #[error("the tag `{tag}` has no marker; make the markers from all corpora that are linearized")]
     NoMarker {
         /// The tag.
         tag: String,
     },
-    /// An encoder-decoder does not know a language.
+    /// A multilingual encoder-decoder has no piece for a language.
     #[error(
-        "`{model}` has no language `{language}`; name one that it has, as `--set mulda.language=de_DE`"
+        "`{model}` does not know the language `{language}`; set one that it knows, for example `--set mulda.language=de_DE`"
     )]
     NoLanguage {
         /// The model.
@@ -327,7 +333,7 @@ pub enum Error {
     },
     /// A fine-tuned model has no marker for a tag of the corpus.
     #[error(
-        "`{model}` has no marker for the tag `{tag}`; fine-tune it on data that has the tag, with `melm finetune`"
+        "`{model}` has no marker for the tag `{tag}`; fine-tune it with `melm finetune` on data that has the tag"
     )]
     NotFinetunedFor {
         /// The model.
@@ -335,40 +341,84 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
-    /// A draft has a tag that its judge does not know.
+    /// A draft has a tag that the judge does not know.
     #[error(
-        "the judge does not know the tag `{tag}`; train it on the data that the drafts come from"
+        "the judge does not know the tag `{tag}`; train the judge on the data that the drafts were made from"
     )]
     UnknownTag {
         /// The tag.
         tag: String,
     },
-    /// A line of a file of drafts is not a draft of this corpus.
-    #[error("`{path}`:{line}: {what}; give the file that the drafts were made from")]
+    /// A line of a drafts file is not a draft of this corpus.
+    #[error("`{path}`:{line}: {what}; pass the corpus that the drafts were made from")]
     NotADraft {
         /// The file.
         path: PathBuf,
-        /// Its line, from 1.
+        /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The problem.
         what: String,
     },
-    /// A loss is no number any more.
+    /// The loss of a training became infinite or NaN.
     #[error(
-        "the training `{stage}` has diverged at update {step}; lower its `learning_rate`, and begin anew with `--force`"
+        "the training `{stage}` diverged at update {step}: its loss is not finite; lower its `learning_rate`, and start again with `--force`"
     )]
     Diverged {
-        /// The stage.
+        /// The stage of the training.
         stage: &'static str,
         /// The update.
         step: u64,
     },
-    /// A name to freeze that no tensor begins with.
+    /// The plan freezes tensors, but none has a name with this prefix.
     #[error(
-        "no tensor's name begins with `{start}`, which the plan wants to freeze; names are those of Hugging Face"
+        "the plan freezes `{start}`, but no tensor name starts with it; use the names of Hugging Face"
     )]
     NothingToFreeze {
-        /// The beginning.
+        /// The prefix.
         start: String,
     },
+}
+
+impl Error {
+    /// What the user can do about an error whose message does not say it.
+    pub fn cure(&self) -> Option<String> {
+        match self {
+            Error::Read { source, .. } => match source.kind() {
+                ErrorKind::NotFound => Some("check the path".into()),
+                ErrorKind::IsADirectory => Some("pass a file in the folder".into()),
+                ErrorKind::PermissionDenied => Some("check the permissions of the file".into()),
+                ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
+                    Some("the file is truncated or damaged: download it again".into())
+                }
+                _ => None,
+            },
+            Error::Write { source, .. } if source.kind() == ErrorKind::NotFound => {
+                Some("create the folder first".into())
+            }
+            Error::Write { .. } => {
+                Some("check that the folder can be written to and the disk has room".into())
+            }
+            Error::Text(error) => error.cure(),
+            _ => None,
+        }
+    }
+}
+
+impl From<melm_nn::Error> for Error {
+    fn from(error: melm_nn::Error) -> Self {
+        match error {
+            melm_nn::Error::Read { path, source } => Error::Read { path, source },
+            melm_nn::Error::Write { path, source } => Error::Write { path, source },
+            other => Error::Engine(other),
+        }
+    }
+}
+
+impl From<melm_text::Error> for Error {
+    fn from(error: melm_text::Error) -> Self {
+        match error {
+            melm_text::Error::Read { name, source } => Error::Read { path: name.into(), source },
+            other => Error::Text(other),
+        }
+    }
 }

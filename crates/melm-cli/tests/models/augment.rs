@@ -233,7 +233,7 @@ fn more_rounds_redo_nothing() {
     assert_eq!(more.status.code(), Some(1));
     let said = String::from_utf8(more.stderr).unwrap();
     assert!(
-        said.contains("was changed since it was written") && said.contains("--force"),
+        said.contains("was changed after the run wrote it") && said.contains("--force"),
         "{said}"
     );
     assert_eq!(fs::read_to_string(&path).unwrap(), edited);

@@ -67,7 +67,7 @@ fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
     let stopped = child.wait_with_output().unwrap();
     assert_eq!(stopped.status.code(), Some(130));
     let said = String::from_utf8(stopped.stderr).unwrap();
-    assert!(said.contains("the same command goes on"), "{said}");
+    assert!(said.contains("run the same command again to continue"), "{said}");
     let said = done(folder.path(), &augment_into("stopped", ""));
     assert!(said.contains("fine-tuning the masked language model: going on after"), "{said}");
     assert_same(&folder.path().join("whole"), &dir);

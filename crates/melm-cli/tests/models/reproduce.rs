@@ -274,7 +274,7 @@ fn code_mixing_is_compared_on_joined_languages() {
     let refused = run(folder.path(), args);
     assert_eq!(refused.status.code(), Some(1));
     let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("there are no vectors for the language `en`"), "{said}");
+    assert!(said.contains("the language `en` has no word vectors"), "{said}");
     done(folder.path(), &format!("{args} --only method=gold,codemix-random"));
     let said = done(folder.path(), &format!("{args} --vectors pieces"));
     assert!(said.contains("8 cells run, 4 already in the ledger"), "{said}");

@@ -113,7 +113,7 @@ fn what_does_not_fit_together_is_refused_with_its_cure() {
         ("filter train.conll train.conll --tagger tagger -o o", 1, "`train.conll`:1: "),
         ("filter drafts.jsonl gpe.conll --tagger tagger -o o", 1, "`drafts.jsonl`:1: mention "),
         ("filter gpe.jsonl gpe.conll --tagger tagger -o o", 1, "does not know the tag `GPE`"),
-        ("filter drafts.jsonl train.conll --tagger lm -o o", 1, "but no tagger"),
+        ("filter drafts.jsonl train.conll --tagger lm -o o", 1, "is not a tagger"),
         (
             "filter drafts.jsonl train.conll --tagger tagger -o o --mode off",
             2,

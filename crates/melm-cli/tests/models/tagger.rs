@@ -129,7 +129,7 @@ fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
     let stopped = child.wait_with_output().unwrap();
     assert_eq!(stopped.status.code(), Some(130));
     let said = String::from_utf8(stopped.stderr).unwrap();
-    assert!(said.contains("the same command goes on"), "{said}");
+    assert!(said.contains("run the same command again to continue"), "{said}");
     assert!(folder.path().join("tagger/.unfinished/tagger/state.safetensors").exists());
 }
 
@@ -183,8 +183,11 @@ fn a_training_that_diverges_is_no_success() {
     let output = run(folder.path(), &train_into("tagger", more));
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("has diverged at update"), "{said}");
+    assert!(said.contains("diverged at update"), "{said}");
     let slip = run(folder.path(), &train_into("t", "--set tagger.freeze=['encoder.layer']"));
     let said = String::from_utf8(slip.stderr).unwrap();
-    assert!(said.contains("no tensor's name begins with `encoder.layer`"), "{said}");
+    assert!(
+        said.contains("the plan freezes `encoder.layer`, but no tensor name starts with it"),
+        "{said}"
+    );
 }

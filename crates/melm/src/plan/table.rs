@@ -99,7 +99,8 @@ impl PlanTable {
         let with_distance = keys.iter().map(|known| (levenshtein(known, key), known));
         let nearest = with_distance.min_by_key(|(distance, _)| *distance);
         let similar = nearest.filter(|(distance, _)| *distance <= 2 + key.len() / 4);
-        let hint = similar.map(|(_, known)| format!("; did you mean `{known}`?")).unwrap_or_default();
+        let hint =
+            similar.map(|(_, known)| format!("; did you mean `{known}`?")).unwrap_or_default();
         Error::UnknownKey { place: self.place.clone(), key: key.to_owned(), hint }
     }
 
@@ -178,9 +179,9 @@ mod tests {
         let mut plan = table();
         for (edit, expected) in [
             ("tagger.buget=3 epochs", "did you mean `tagger.budget`?"),
-            ("tagger=3", "`tagger`, which no plan has"),
+            ("tagger=3", "a plan has no key `tagger`"),
             ("seed", "expected `key=value`"),
-            ("zzzzzz=1", "which no plan has"),
+            ("zzzzzz=1", "a plan has no key"),
         ] {
             let error = plan.set(edit).unwrap_err().to_string();
             assert!(error.contains(expected) && error.contains(edit), "{error}");

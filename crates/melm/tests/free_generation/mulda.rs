@@ -181,5 +181,5 @@ fn the_error_names_a_language_that_the_model_does_not_have() {
     let refused =
         run(dir.path(), &corpus, &small_plan(&[]), backbones, 1, &mut |_, _| Control::Continue);
     let error = refused.err().unwrap().to_string();
-    assert!(error.contains("has no language `en_XX`"), "{error}");
+    assert!(error.contains("does not know the language `en_XX`"), "{error}");
 }

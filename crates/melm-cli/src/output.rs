@@ -5,6 +5,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
+use melm_nn::files::UnfinishedFile;
+
 use crate::failure::Failure;
 use crate::interrupt;
 
@@ -18,10 +20,10 @@ enum Target {
     Stdout(BufWriter<StdoutLock<'static>>),
     /// A device or a pipe. It is written to directly, because it cannot be replaced by a file.
     Stream(BufWriter<File>),
+    /// `out` comes first, so that it is dropped first: the file is removed before Ctrl-C forgets it.
     File {
-        out: BufWriter<File>,
-        unfinished: PathBuf,
-        path: PathBuf,
+        out: BufWriter<UnfinishedFile>,
+        _removal: RemovalOnInterrupt,
     },
 }
 
@@ -101,13 +103,13 @@ impl Output {
         hidden.push(path.file_name().unwrap_or_default());
         hidden.push(format!(".{}.unfinished", std::process::id()));
         let unfinished = path.with_file_name(hidden);
-        let file = OpenOptions::new().write(true).create_new(true).open(&unfinished)?;
-        interrupt::track(&unfinished);
+        let file = UnfinishedFile::create_at(&path, unfinished.clone())?;
+        let removal = RemovalOnInterrupt::new(unfinished);
         if let Ok(old) = fs::metadata(&path) {
             file.set_permissions(old.permissions())?;
         }
         let out = BufWriter::with_capacity(BUFFER, file);
-        Ok(Target::File { out, unfinished, path })
+        Ok(Target::File { out, _removal: removal })
     }
 
     /// Converts an I/O error of the output called `name`.
@@ -126,26 +128,33 @@ impl Output {
         self.finish()
     }
 
-    /// Moves the complete file to its place.
-    pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        let flushed = self.flush();
-        let done = match &self.to {
-            Target::File { unfinished, path, .. } => {
-                flushed.and_then(|()| fs::rename(unfinished, path))
-            }
-            _ => flushed,
+    /// Writes what is buffered, and gives a file its final name.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let finished = match self.to {
+            Target::Stdout(mut out) => out.flush(),
+            Target::Stream(mut out) => out.flush(),
+            Target::File { out, _removal } => out
+                .into_inner()
+                .map_err(io::IntoInnerError::into_error)
+                .and_then(UnfinishedFile::finish),
         };
-        done.map_err(|source| Self::failed(&self.name, source))
+        finished.map_err(|source| Self::failed(&self.name, source))
     }
 }
 
-impl Drop for Output {
+/// Removes a file if the command is interrupted while this value lives.
+struct RemovalOnInterrupt(PathBuf);
+
+impl RemovalOnInterrupt {
+    fn new(path: PathBuf) -> Self {
+        interrupt::track(&path);
+        Self(path)
+    }
+}
+
+impl Drop for RemovalOnInterrupt {
     fn drop(&mut self) {
-        if let Target::File { unfinished, .. } = &self.to {
-            // This fails after `finish`, which has moved the file.
-            let _ = fs::remove_file(unfinished);
-            interrupt::untrack(unfinished);
-        }
+        interrupt::untrack(&self.0);
     }
 }
 
@@ -153,14 +162,16 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match &mut self.to {
             Target::Stdout(out) => out.write(bytes),
-            Target::Stream(out) | Target::File { out, .. } => out.write(bytes),
+            Target::Stream(out) => out.write(bytes),
+            Target::File { out, .. } => out.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match &mut self.to {
             Target::Stdout(out) => out.flush(),
-            Target::Stream(out) | Target::File { out, .. } => out.flush(),
+            Target::Stream(out) => out.flush(),
+            Target::File { out, .. } => out.flush(),
         }
     }
 }

@@ -94,6 +94,7 @@ pub mod draw;
 pub mod dropout;
 mod encoder;
 mod error;
+pub mod files;
 pub mod gradients;
 pub mod isa;
 pub mod lstm;

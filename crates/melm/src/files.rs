@@ -1,66 +1,49 @@
-//! Files written whole or not at all, and their fingerprints.
+//! Writes files completely or not at all, and computes their hashes.
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::path::Path;
 
+use melm_nn::files::UnfinishedFile;
 use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// Writes a file beside its final name and renames it: a reader never sees half of one.
+/// Writes a file that only this process writes. A reader sees the old file or the new one, never a part.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    // Always the same name: what a killed run leaves behind, the next one takes away.
-    let temporary = with_suffix(path, ".part");
-    fill(path, &temporary, File::create(&temporary), bytes)
+    write_and_finish(UnfinishedFile::create(path), path, bytes)
 }
 
-/// The same for a file that several processes, of several machines too, may write at once: the last one wins, none fails. What a
-/// killed run leaves behind stays.
+/// Writes a file that several processes, also of several machines, may write at once. The last one wins, and none fails.
 pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    loop {
-        let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let temporary = with_suffix(path, &format!(".{process}-{count}.part"));
-        match File::create_new(&temporary) {
-            // Another machine has a process of that number.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            file => return fill(path, &temporary, file, bytes),
-        }
-    }
+    write_and_finish(UnfinishedFile::create_shared(path), path, bytes)
 }
 
-fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
-    let mut name = path.as_os_str().to_owned();
-    name.push(suffix);
-    name.into()
-}
-
-fn fill(path: &Path, temporary: &Path, file: io::Result<File>, bytes: &[u8]) -> Result<(), Error> {
+fn write_and_finish(
+    file: io::Result<UnfinishedFile>,
+    path: &Path,
+    bytes: &[u8],
+) -> Result<(), Error> {
     let written = file.and_then(|mut file| {
         file.write_all(bytes)?;
-        file.sync_all()
+        file.sync()?;
+        file.finish()
     });
-    written.and_then(|()| fs::rename(temporary, path)).map_err(|source| {
-        // An error here would hide the one that brought us here.
-        let _ = fs::remove_file(temporary);
-        Error::Write { path: path.to_path_buf(), source }
-    })
+    written.map_err(|source| Error::Write { path: path.to_path_buf(), source })
 }
 
-/// SHA-256 of several texts or files in turn, as people compare it: in hexadecimal.
+/// The SHA-256 hash of several texts or files, one after the other.
 #[derive(Clone, Default)]
 pub struct Fingerprint(Sha256);
 
 impl Fingerprint {
-    /// Takes in bytes, with their length, so that neighbours cannot be cut differently.
+    /// Adds bytes and their length. With the length, `ab` and `c` give another hash than `a` and `bc`.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
     }
 
-    /// Takes in a file.
+    /// Adds the content of a file.
     pub fn add_file(&mut self, path: &Path) -> Result<(), Error> {
         let failed = |source: io::Error| Error::Read { path: path.to_path_buf(), source };
         let mut file = File::open(path).map_err(failed)?;
@@ -73,29 +56,31 @@ impl Fingerprint {
         }
     }
 
-    /// The fingerprint in hexadecimal.
+    /// Returns the hash in hexadecimal.
     pub fn finish(self) -> String {
         self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// SHA-256 of a text, the number that `sha256sum` prints.
+/// Returns the SHA-256 hash of bytes in hexadecimal, as `sha256sum` prints it.
 pub fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
-    fn the_fingerprint_of_a_text_is_the_one_of_sha256sum() {
+    fn sha256_agrees_with_sha256sum() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256(b"abc"), expected);
     }
 
     #[test]
-    fn a_file_is_replaced_whole_and_leaves_nothing_beside_it() {
+    fn writing_replaces_a_file_and_removes_the_temporary_file() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         for text in ["long text", "short"] {
@@ -107,14 +92,14 @@ mod tests {
     }
 
     #[test]
-    fn many_may_write_one_file_at_once_and_a_reader_sees_it_whole() {
+    fn several_threads_can_write_one_file_and_readers_see_it_complete() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let text = |writer: u8| vec![writer; 10_000];
-        // As if another machine's process of this number were writing.
-        let taken: Vec<_> = (0..64)
-            .map(|count| with_suffix(&path, &format!(".{}-{count}.part", std::process::id())))
-            .collect();
+        // The temporary files of a process of another machine that has the same id.
+        let process = std::process::id();
+        let taken: Vec<_> =
+            (0..64).map(|count| dir.path().join(format!("a.{process}-{count}.part"))).collect();
         for other in &taken {
             fs::write(other, "theirs").unwrap();
         }

@@ -3,11 +3,12 @@
 
 use super::program::{KernelConfig, Program};
 use crate::error::Error;
+use crate::files::UnfinishedFile;
 use cudarc::nvrtc::{result, sys};
 use std::ffi::CString;
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Returns the machine code of a program: from the folder `cache`, or compiled and then cached there.
 pub(super) fn load_or_compile(
@@ -56,21 +57,15 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |key, byte| crate::dropout::mix(key ^ u64::from(*byte)))
 }
 
-/// Writes a file and renames it, so that another process never sees half of it. Errors are ignored: without the cache the
-/// next run compiles again.
+/// Writes a kernel to the cache. Errors are ignored: without the cache the next run compiles again.
 fn write_cached(path: &Path, image: &[u8]) {
-    static COUNT: AtomicUsize = AtomicUsize::new(0);
-    let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-    let temporary = path.with_extension(format!("{process}-{count}.part"));
-    let image = [image, &hash(0, image).to_le_bytes()].concat();
-    let recording = path
-        .parent()
-        .map_or(Ok(()), std::fs::create_dir_all)
-        .and_then(|()| std::fs::write(&temporary, image))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    if recording.is_err() {
-        let _ = std::fs::remove_file(&temporary);
-    }
+    let write = || {
+        path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+        let mut file = UnfinishedFile::create_shared(path)?;
+        file.write_all(&[image, &hash(0, image).to_le_bytes()].concat())?;
+        file.finish()
+    };
+    let _: std::io::Result<()> = write();
 }
 
 fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>, Error> {

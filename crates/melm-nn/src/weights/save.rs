@@ -1,14 +1,14 @@
 //! Writing a model folder.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::config::Config;
+use crate::files::UnfinishedFile;
 use crate::params::{Parameter, Parameters};
 
 /// The number of values that are converted to bytes at a time: large enough for the system, small enough for the cache.
@@ -51,15 +51,19 @@ impl Parameters {
 /// Like [`save`], with the text of a `config.json`.
 pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> Result<(), Error> {
     check(tensors)?;
-    std::fs::create_dir_all(dir)
-        .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
-    let weights = Unfinished::write(dir.join("model.safetensors"), |file| {
-        write_tensors(file, tensors, &Map::new())
-    })?;
-    let config =
-        Unfinished::write(dir.join("config.json"), |file| file.write_all(config.as_bytes()))?;
-    weights.finish()?;
-    config.finish()
+    let failed = |path: &Path| {
+        let path = path.to_path_buf();
+        move |source| Error::Write { path, source }
+    };
+    std::fs::create_dir_all(dir).map_err(failed(dir))?;
+    let weights_path = dir.join("model.safetensors");
+    let config_path = dir.join("config.json");
+    let weights = write_unfinished(&weights_path, |file| write_tensors(file, tensors, &Map::new()))
+        .map_err(failed(&weights_path))?;
+    let config = write_unfinished(&config_path, |file| file.write_all(config.as_bytes()))
+        .map_err(failed(&config_path))?;
+    weights.finish().map_err(failed(&weights_path))?;
+    config.finish().map_err(failed(&config_path))
 }
 
 /// Writes tensors and notes to one safetensors file. The file is complete or not changed at all.
@@ -69,7 +73,9 @@ pub(crate) fn write_file(
     notes: &Map<String, Value>,
 ) -> Result<(), Error> {
     check(tensors)?;
-    Unfinished::write(path.to_path_buf(), |file| write_tensors(file, tensors, notes))?.finish()
+    write_unfinished(path, |file| write_tensors(file, tensors, notes))
+        .and_then(UnfinishedFile::finish)
+        .map_err(|source| Error::Write { path: path.to_path_buf(), source })
 }
 
 fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
@@ -124,40 +130,14 @@ fn header(tensors: &[Tensor<'_>], notes: &Map<String, Value>) -> String {
     text
 }
 
-/// A file under a temporary name in its final folder. It is removed when dropped, unless it was finished.
-struct Unfinished {
-    temporary: PathBuf,
-    path: PathBuf,
-}
-
-impl Unfinished {
-    fn write(
-        path: PathBuf,
-        content: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
-    ) -> Result<Self, Error> {
-        let mut temporary = path.clone().into_os_string();
-        temporary.push(".part");
-        let unfinished = Self { temporary: temporary.into(), path };
-        let written = File::create(&unfinished.temporary).and_then(|file| {
-            let mut file = BufWriter::new(file);
-            content(&mut file)?;
-            file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()
-        });
-        match written {
-            Ok(()) => Ok(unfinished),
-            Err(source) => Err(Error::Write { path: unfinished.path.clone(), source }),
-        }
-    }
-
-    fn finish(self) -> Result<(), Error> {
-        std::fs::rename(&self.temporary, &self.path)
-            .map_err(|source| Error::Write { path: self.path.clone(), source })
-    }
-}
-
-impl Drop for Unfinished {
-    fn drop(&mut self) {
-        // A finished file has been renamed. An error here would hide the error that caused the drop.
-        let _ = std::fs::remove_file(&self.temporary);
-    }
+/// Writes a file and waits until it is on the disk. It has its final name only after [`UnfinishedFile::finish`].
+fn write_unfinished(
+    path: &Path,
+    content: impl FnOnce(&mut BufWriter<UnfinishedFile>) -> io::Result<()>,
+) -> io::Result<UnfinishedFile> {
+    let mut buffered = BufWriter::new(UnfinishedFile::create(path)?);
+    content(&mut buffered)?;
+    let file = buffered.into_inner().map_err(io::IntoInnerError::into_error)?;
+    file.sync()?;
+    Ok(file)
 }

@@ -1,0 +1,103 @@
+//! Files that are written completely or not at all.
+
+use std::fs::{self, File, Permissions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A file that is written under a temporary name in its final folder. [`Self::finish`] renames it, so that a reader never
+/// sees an incomplete file. Dropping it removes the temporary file.
+///
+/// Writes are not buffered. Wrap it in a [`BufWriter`](io::BufWriter) for small ones.
+#[derive(Debug)]
+pub struct UnfinishedFile {
+    file: File,
+    temporary: PathBuf,
+    path: PathBuf,
+}
+
+impl UnfinishedFile {
+    /// Starts a file that only this process writes. The temporary name is always the same, so that the next run overwrites
+    /// what a killed run leaves behind.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be created.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let temporary = with_suffix(path, ".part");
+        let file = File::create(&temporary)?;
+        Ok(Self { file, temporary, path: path.to_path_buf() })
+    }
+
+    /// Starts a file that several processes, also of several machines, may write at once. The last one to finish wins, and
+    /// none fails. The temporary file of a killed run is never removed.
+    ///
+    /// # Errors
+    /// If the temporary file cannot be created.
+    pub fn create_shared(path: &Path) -> io::Result<Self> {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        loop {
+            let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
+            match Self::create_at(path, with_suffix(path, &format!(".{process}-{count}.part"))) {
+                // A process of another machine has the same id.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                created => return created,
+            }
+        }
+    }
+
+    /// Starts a file under the given temporary path, which must be in the same folder.
+    ///
+    /// # Errors
+    /// If the temporary file exists or cannot be created.
+    pub fn create_at(path: &Path, temporary: PathBuf) -> io::Result<Self> {
+        let file = File::create_new(&temporary)?;
+        Ok(Self { file, temporary, path: path.to_path_buf() })
+    }
+
+    /// Sets the permissions that the finished file will have.
+    ///
+    /// # Errors
+    /// If the system refuses.
+    pub fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
+        self.file.set_permissions(permissions)
+    }
+
+    /// Waits until the content is on the disk, so that a finished file is complete even after a power failure.
+    ///
+    /// # Errors
+    /// If the content cannot be written.
+    pub fn sync(&self) -> io::Result<()> {
+        self.file.sync_all()
+    }
+
+    /// Gives the file its final name. Replaces a file of this name.
+    ///
+    /// # Errors
+    /// If the file cannot be renamed. The temporary file is then removed.
+    pub fn finish(self) -> io::Result<()> {
+        fs::rename(&self.temporary, &self.path)
+    }
+}
+
+impl Write for UnfinishedFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for UnfinishedFile {
+    fn drop(&mut self) {
+        // A finished file has been renamed. An error here would hide the error that caused the drop.
+        let _ = fs::remove_file(&self.temporary);
+    }
+}
+
+fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

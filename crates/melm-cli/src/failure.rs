@@ -73,6 +73,14 @@ impl Failure {
         }
     }
 
+    /// Sets the name of the output in a failure to write.
+    pub(crate) fn with_output_name(self, name: &str) -> Self {
+        match self {
+            Failure::Write { source, .. } => Failure::Write { name: name.to_owned(), source },
+            other => other,
+        }
+    }
+
     /// Returns true if the reader closed standard output (`melm … | head`), which is not a failure.
     pub(crate) fn is_closed_pipe(&self) -> bool {
         matches!(self, Failure::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)

@@ -123,8 +123,8 @@ impl Output {
     }
 
     /// Writes the whole text and moves the file to its place.
-    pub(crate) fn write_and_finish(mut self, text: &str) -> Result<(), Failure> {
-        self.write_all(text.as_bytes()).map_err(|source| Self::failed(&self.name, source))?;
+    pub(crate) fn write_and_finish(mut self, text: impl AsRef<[u8]>) -> Result<(), Failure> {
+        self.write_all(text.as_ref()).map_err(|source| Self::failed(&self.name, source))?;
         self.finish()
     }
 

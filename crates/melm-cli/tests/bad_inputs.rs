@@ -1,4 +1,4 @@
-//! Every row of `docs/reference/bad-inputs.md`: run, and compared with what the page promises.
+//! Runs every row of `docs/reference/bad-inputs.md` and compares the messages with the page.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
@@ -27,7 +27,7 @@ fn rows() -> Vec<Row<'static>> {
         .collect()
 }
 
-/// The text between back-ticks.
+/// Returns the text between back-ticks.
 fn code(cell: &str) -> &str {
     cell.trim_matches('`').trim()
 }
@@ -65,16 +65,16 @@ fn run(row: &Row<'_>, folder: &Path) -> Result<(), String> {
         .stdin(Stdio::null())
         .output()
         .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
     if output.status.code() != Some(row.exit) {
-        return Err(format!("{}: exit {:?}\n{said}", row.what, output.status.code()));
+        return Err(format!("{}: exit {:?}\n{messages}", row.what, output.status.code()));
     }
-    let missing = row.lines.iter().find(|line| !said.lines().any(|l| l.trim() == **line));
-    missing.map_or(Ok(()), |line| Err(format!("{}: no line `{line}` in\n{said}", row.what)))
+    let missing = row.lines.iter().find(|line| !messages.lines().any(|l| l.trim() == **line));
+    missing.map_or(Ok(()), |line| Err(format!("{}: no line `{line}` in\n{messages}", row.what)))
 }
 
 #[test]
-fn every_row_of_the_page_is_true() {
+fn every_row_of_the_page_is_correct() {
     let rows = rows();
     assert!(rows.len() >= 25, "only {} rows", rows.len());
     let failures: Vec<String> = rows

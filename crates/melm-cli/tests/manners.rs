@@ -1,4 +1,4 @@
-//! How the command behaves among others: pipes, files, signals, help.
+//! How the command treats pipes, files, signals and options for help.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -22,7 +22,7 @@ fn run(args: &[&str], folder: &Path, input: &str) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // A command that refuses at once may be gone before it was given anything.
+    // A command that fails at once may end before it reads its input.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
 }
@@ -40,7 +40,7 @@ fn names_in(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_pipe_carries_data_and_nothing_else() {
+fn standard_output_contains_only_data() {
     let folder = tempfile::tempdir().unwrap();
     let json = run(&["convert", "-", "--to", "jsonl"], folder.path(), TEXT);
     assert!(json.status.success());
@@ -51,7 +51,7 @@ fn a_pipe_carries_data_and_nothing_else() {
 }
 
 #[test]
-fn quiet_says_nothing_but_errors() {
+fn quiet_prints_only_errors() {
     let folder = tempfile::tempdir().unwrap();
     let done = run(&["-q", "convert", "-"], folder.path(), TEXT);
     assert_eq!((text(&done.stdout), text(&done.stderr)), (TEXT, ""));
@@ -60,7 +60,7 @@ fn quiet_says_nothing_but_errors() {
 }
 
 #[test]
-fn a_bad_file_leaves_no_output_behind() {
+fn a_bad_input_leaves_no_output() {
     let folder = tempfile::tempdir().unwrap();
     let mut input = TEXT.repeat(20_000);
     input += "Oslo LOC\n";
@@ -72,7 +72,7 @@ fn a_bad_file_leaves_no_output_behind() {
 }
 
 #[test]
-fn nothing_is_overwritten_unless_forced() {
+fn files_are_overwritten_only_with_force() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out.conll");
     fs::write(&out, "mine").unwrap();
@@ -85,7 +85,7 @@ fn nothing_is_overwritten_unless_forced() {
 }
 
 #[test]
-fn a_closed_pipe_is_no_failure() {
+fn a_closed_pipe_is_not_a_failure() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("big.conll"), TEXT.repeat(50_000)).unwrap();
     let mut child = melm(&["convert", "big.conll"], folder.path())
@@ -101,7 +101,7 @@ fn a_closed_pipe_is_no_failure() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_command_exits_with_130_and_leaves_nothing() {
+fn an_interrupted_command_exits_with_130_and_leaves_no_file() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("big.conll"), TEXT.repeat(2_000_000)).unwrap();
     let mut child = melm(&["-q", "convert", "big.conll", "-o", "out.conll"], folder.path())
@@ -110,8 +110,8 @@ fn an_interrupted_command_exits_with_130_and_leaves_nothing() {
         .unwrap();
     let started = Instant::now();
     while !names_in(folder.path()).iter().any(|name| name.ends_with(".unfinished")) {
-        assert!(started.elapsed() < Duration::from_secs(20), "it never began to write");
-        assert!(child.try_wait().unwrap().is_none(), "it ended before it could be interrupted");
+        assert!(started.elapsed() < Duration::from_secs(20), "no file was written");
+        assert!(child.try_wait().unwrap().is_none(), "the command ended before the signal");
         std::thread::sleep(Duration::from_millis(1));
     }
     let kill = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -122,7 +122,7 @@ fn an_interrupted_command_exits_with_130_and_leaves_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn links_stay_links_devices_stay_devices_and_foreign_files_stay() {
+fn output_keeps_links_pipes_and_other_files() {
     use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
     let folder = tempfile::tempdir().unwrap();
     let at = |name: &str| folder.path().join(name);
@@ -154,7 +154,7 @@ fn tiny(name: &str) -> String {
 }
 
 #[test]
-fn names_of_tag_ids_are_found_beside_the_file_and_travel_with_a_draw() {
+fn names_of_tag_ids_are_found_next_to_the_file_and_copied_by_sample() {
     let folder = tempfile::tempdir().unwrap();
     let done = run(&["-q", "convert", &tiny("hf-ids.jsonl"), "--to", "conll"], folder.path(), "");
     let wanted = "# id 0\nOslo\tB-LOC\nand\tO\nBergen\tB-LOC\n\n\
@@ -169,7 +169,7 @@ fn names_of_tag_ids_are_found_beside_the_file_and_travel_with_a_draw() {
 }
 
 #[test]
-fn other_keys_stay_as_they_were_and_what_has_no_place_is_counted() {
+fn other_keys_are_kept_and_values_left_out_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let strings = fs::read_to_string(tiny("hf-strings.jsonl")).unwrap();
     let same = run(&["-q", "convert", "-"], folder.path(), &strings);
@@ -194,7 +194,7 @@ fn other_keys_stay_as_they_were_and_what_has_no_place_is_counted() {
 }
 
 #[test]
-fn another_separator_keeps_every_column() {
+fn changing_the_separator_keeps_every_column() {
     let folder = tempfile::tempdir().unwrap();
     let tabbed = "Ada\t\tB-PER\nsang\tN P\tO\n\n";
     let same = run(&["-q", "convert", "-", "--separator", "tab"], folder.path(), tabbed);
@@ -208,7 +208,7 @@ fn another_separator_keeps_every_column() {
 }
 
 #[test]
-fn a_report_cut_short_by_head_still_counts_the_problems() {
+fn a_report_into_a_closed_pipe_still_counts_the_problems() {
     let folder = tempfile::tempdir().unwrap();
     let many: String = (0..20_000).map(|n| format!("w B-T{n}\n\n")).collect();
     fs::write(folder.path().join("many"), many + "w BAD\n").unwrap();
@@ -224,7 +224,7 @@ fn a_report_cut_short_by_head_still_counts_the_problems() {
 }
 
 #[test]
-fn draws_are_nested_and_their_numbers_are_beside_them() {
+fn samples_are_nested_and_list_their_sentences() {
     let folder = tempfile::tempdir().unwrap();
     let sentences: String = (1..=50).map(|n| format!("# id s{n}\nword{n} B-X\n\n")).collect();
     let numbers = |size: &str, out: &str| -> Vec<String> {
@@ -247,7 +247,7 @@ fn draws_are_nested_and_their_numbers_are_beside_them() {
 }
 
 #[test]
-fn tag_ids_come_back_as_the_tags_they_were() {
+fn tag_ids_are_read_back_as_the_same_tags() {
     let folder = tempfile::tempdir().unwrap();
     let args = ["convert", "-", "-o", "a.jsonl", "--tag-ids"];
     assert!(run(&args, folder.path(), TEXT).status.success());
@@ -258,7 +258,7 @@ fn tag_ids_come_back_as_the_tags_they_were() {
 }
 
 #[test]
-fn latin1_is_read_when_asked_for() {
+fn latin1_is_read_with_the_option() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("l1"), b"K\xf6ln B-LOC\n").unwrap();
     let done = run(&["-q", "convert", "l1", "--encoding", "latin1"], folder.path(), "");
@@ -266,7 +266,7 @@ fn latin1_is_read_when_asked_for() {
 }
 
 #[test]
-fn repair_is_done_on_request_and_counted() {
+fn repair_corrects_tags_and_counts_them() {
     let folder = tempfile::tempdir().unwrap();
     let slip = "Ada B-PER\n\nin O\nOslo I-LOC\n\nNew B-LOC\nYork I-LOC\n\n";
     let done = run(&["convert", "-", "--repair"], folder.path(), slip);
@@ -292,7 +292,7 @@ fn scores_as_json_have_the_micro_rates_at_the_top() {
 }
 
 #[test]
-fn leaks_between_splits_are_found_and_said() {
+fn leaks_between_splits_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("train"), TEXT).unwrap();
     fs::write(folder.path().join("test"), "new O\n\nOslo O\n\n").unwrap();
@@ -316,7 +316,7 @@ fn every_command_has_a_man_page() {
 }
 
 #[test]
-fn help_and_completions_know_every_command() {
+fn help_and_completions_contain_every_command() {
     let folder = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let done = run(&["completions", shell], folder.path(), "");

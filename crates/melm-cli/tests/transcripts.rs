@@ -1,8 +1,11 @@
-//! The `console` blocks of the README and the guides, run as a reader would run them.
+//! Runs the `console` blocks of the README and the guides, and compares their output with the pages.
 //!
-//! A block is commands (`$ melm …`) with what they print, standard output and error together, in
-//! a folder that holds `examples/`. `…` stands for any text within a line, and alone on a line for
-//! any lines. Blocks that start with another command than `melm` are prose.
+//! A block contains commands (`$ melm …`), each followed by its standard output and error. It runs in a folder with
+//! `examples/`. `…` stands for any text within a line; alone on a line it stands for any lines. Other commands than `melm`
+//! are not run.
+//!
+//! `trycmd` was considered and not used: it runs commands without a shell, needs a folder beside each page, and writes
+//! wildcards and exit codes in a syntax (`[..]`, `? 1`) that readers of the pages would see.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs::{self, File};
@@ -36,7 +39,7 @@ fn steps(page: &str) -> Vec<Step> {
     steps
 }
 
-/// Runs a command line in a shell of its own, with our `melm` first on the path.
+/// Runs a command line in a new shell, with the tested `melm` first in PATH. Returns the lines of its output.
 fn run(command: &str, folder: &Path) -> Vec<String> {
     let out = folder.join(".out");
     let file = File::create(&out).unwrap();
@@ -70,7 +73,7 @@ fn matches_line(expected: &str, actual: &str) -> bool {
     parts.last().is_some_and(|last| last.is_empty()) || rest.is_empty()
 }
 
-fn link_examples(folder: &Path) {
+fn copy_examples(folder: &Path) {
     for example in ["examples/politics", "examples/languages"] {
         let to = folder.join(example);
         fs::create_dir_all(&to).unwrap();
@@ -82,7 +85,7 @@ fn link_examples(folder: &Path) {
 }
 
 #[test]
-fn the_pages_say_what_happens() {
+fn console_blocks_print_what_the_pages_show() {
     let mut pages = vec![root().join("README.md")];
     let guides = fs::read_dir(root().join("docs/guides")).unwrap();
     pages.extend(guides.map(|entry| entry.unwrap().path()));
@@ -91,7 +94,7 @@ fn the_pages_say_what_happens() {
     let mut n = 0;
     for page in pages {
         let folder = tempfile::tempdir().unwrap();
-        link_examples(folder.path());
+        copy_examples(folder.path());
         for step in steps(&fs::read_to_string(&page).unwrap()) {
             n += 1;
             let actual = run(&step.command, folder.path());
@@ -114,7 +117,7 @@ fn the_pages_say_what_happens() {
 }
 
 #[test]
-fn the_matcher_can_fail() {
+fn the_matcher_rejects_wrong_output() {
     let lines = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
     assert!(matches(&lines("a … c\n…\nz"), &lines("a b c\nx\ny\nz")));
     assert!(!matches(&lines("a … c\nz"), &lines("a b c\nx\nz")));

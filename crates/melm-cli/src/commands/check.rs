@@ -68,9 +68,7 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
         }
     }
     if command.json {
-        let json = Json { files, problems: n_problems };
-        let text = serde_json::to_string_pretty(&json).expect("plain numbers and strings");
-        print(&mut out, &(text + "\n"))?;
+        print(&mut out, &Json { files, problems: n_problems }.to_text())?;
     }
     match n_problems {
         0 => Ok(()),
@@ -102,6 +100,12 @@ fn check(
     Ok((report, survey.require_sound(&source, false).err().map(Failure::from)))
 }
 
+impl Json {
+    fn to_text(&self) -> String {
+        serde_json::to_string_pretty(self).expect("plain numbers and strings") + "\n"
+    }
+}
+
 impl FileJson {
     fn new(report: Report, found: Option<&Failure>) -> Self {
         let (problems, n_problems) = match found {
@@ -122,13 +126,7 @@ fn text(report: &Report, terminal: &Terminal) -> String {
     let mut row = |name: &str, value: String| text += &format!("  {name:<11} {value}\n");
     row("format", format(report));
     row("scheme", scheme(report));
-    row("sentences", {
-        let documents = report.documents;
-        let none = report.sentences_without_mention;
-        let documents =
-            if documents > 0 { format!(", {documents} documents") } else { String::new() };
-        format!("{}, {none} of them without a mention{documents}", report.sentences)
-    });
+    row("sentences", sentences(report));
     row("tokens", report.tokens.to_string());
     let by_type: Vec<_> = report.mentions.iter().map(|(name, n)| format!("{name} {n}")).collect();
     let by_type =
@@ -159,6 +157,15 @@ fn text(report: &Report, terminal: &Terminal) -> String {
         }
     }
     text
+}
+
+fn sentences(report: &Report) -> String {
+    let documents = match report.documents {
+        0 => String::new(),
+        n => format!(", {}", count(n, "document")),
+    };
+    let n_without = report.sentences_without_mention;
+    format!("{}, {n_without} of them without a mention{documents}", report.sentences)
 }
 
 fn format(report: &Report) -> String {

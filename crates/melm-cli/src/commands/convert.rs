@@ -34,7 +34,10 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
     }
     let mut file = Output::create(out, force)?;
     let mut progress = Progress::for_bytes("converting", source.text().len(), terminal);
-    let report = converter.write(&mut file, |position| progress.set_position(position))?;
+    let name = file.name().to_owned();
+    let report = converter
+        .write(&mut file, |position| progress.set_position(position))
+        .map_err(|error| Failure::from(error).with_output_name(&name))?;
     drop(progress);
     file.finish()?;
     if let (Some(path), Some(names)) = (names_path, converter.names()) {

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use melm::augment::{DraftSummary, judge_again};
+use melm::augment::judge_again;
 use melm::draft::{Draft, read_lines, to_lines};
 use melm::judge::{FilterMode, FilterSettings, Judge};
-use melm::methods::RejectedCounts;
 use melm::random::Seed;
 use melm::rate::Rate;
 use melm::stage::{Event, Run};
@@ -42,6 +41,22 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     }
     let text = input::open_as(&command.drafts, Encoding::Utf8)?;
     let mut drafts = read_lines(Path::new(text.name()), text.text(), corpus)?;
+    judge(command, &mut drafts, corpus, terminal)?;
+    out.write_and_finish(to_lines(&drafts, corpus))?;
+    if let Some(augmented) = augmented {
+        augmented.write_and_finish(&with_kept(corpus, &drafts)?)?;
+    }
+    report::print_drafts(&drafts, corpus, terminal);
+    Ok(())
+}
+
+/// Judges the drafts again with the tagger.
+fn judge(
+    command: &Filter,
+    drafts: &mut [Draft],
+    corpus: &Corpus,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     let tagger = TaggerModel::open(&command.tagger)?;
     let (device, machine) = machine::device(&command.device_options)?;
     terminal.info(&format!(
@@ -58,17 +73,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     // Judging uses no random numbers and saves no state.
     let mut run = Run { seed: Seed(0), folder: None, observer: &mut on_event };
     let stage = &mut run.stage("filter");
-    judge_again(&mut drafts, &judge, corpus, &device, stage)?;
-    drop(observer);
-    out.write_and_finish(&to_lines(&drafts, corpus))?;
-    if let Some(augmented) = augmented {
-        augmented.write_and_finish(&with_kept(corpus, &drafts)?)?;
-    }
-    report::print_summary(
-        &DraftSummary::new(&drafts, &RejectedCounts::default(), corpus),
-        terminal,
-    );
-    Ok(())
+    Ok(judge_again(drafts, &judge, corpus, &device, stage)?)
 }
 
 /// Returns the text of the training file with the kept drafts added.

@@ -1,10 +1,9 @@
 //! `melm generate`: makes drafts with a fine-tuned model, without judging them.
 
-use melm::augment::{DraftSummary, generate};
+use melm::augment::generate;
 use melm::draft::to_lines;
 use melm::entity_lm::EntityLm;
 use melm::methods::Melm;
-use melm::methods::RejectedCounts;
 use melm::models::Pretrained;
 use melm::random::Seed;
 use melm::stage::{Event, Run};
@@ -51,10 +50,7 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     let mut run = Run { seed: Seed(plan.seed), folder: None, observer: &mut on_event };
     let drafts = generate(&mut melm, corpus, &plan, &mut run)?;
     drop(observer);
-    out.write_and_finish(&to_lines(&drafts, corpus))?;
-    report::print_summary(
-        &DraftSummary::new(&drafts, &RejectedCounts::default(), corpus),
-        terminal,
-    );
+    out.write_and_finish(to_lines(&drafts, corpus))?;
+    report::print_drafts(&drafts, corpus, terminal);
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `augment`: what it writes, and what it refuses.
+//! `melm augment`: its output, and the inputs it refuses.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use crate::drafts::{
-    assert_explained, assert_labels_stand, content, kept, read, sentences, to_text,
+    assert_explained, assert_tags_unchanged, content, kept, read, sentences, to_text,
 };
 use crate::support::{TRAIN, assert_same, done, melm, results, run, tiny_folder};
 
-/// A judge that learns the few sentences by heart, in no time.
+/// A judge that fits the few sentences perfectly, within a second.
 pub(crate) const FAST: &str = "\
 [finetune]\nbudget = '4 epochs'\nbatch_size = 2\nlearning_rate = 0.01\n\
 [tagger]\nbudget = '40 epochs'\nbatch_size = 4\nlearning_rate = 0.02\nevaluate_every = 20\n";
@@ -28,7 +28,7 @@ pub(crate) fn augment_into(out: &str, more: &str) -> String {
     )
 }
 
-/// Without fine-tuning and judging: only the files matter.
+/// Options that skip fine-tuning and judging, for tests of the files alone.
 fn guess_into(out: &str, file: &str) -> String {
     format!(
         "augment {file} -o {out} --model model --config fast.toml --method mlm-entity \
@@ -46,12 +46,12 @@ fn funnel(dir: &Path) -> Value {
 }
 
 #[test]
-fn gold_comes_first_then_what_the_judge_agrees_with_and_every_verdict_is_explained() {
+fn the_output_is_gold_then_kept_drafts_and_verdicts_are_explained() {
     let folder = prepared();
     let plain = "Nobody O\nspoke O\n\n";
     fs::write(folder.path().join("train.conll"), format!("{TRAIN}{plain}")).unwrap();
-    let said = done(folder.path(), &augment_into("out", "--method melm --rounds 4"));
-    assert!(said.contains("1 sentence without a mention: no drafts made"), "{said}");
+    let messages = done(folder.path(), &augment_into("out", "--method melm --rounds 4"));
+    assert!(messages.contains("1 sentence without a mention: no drafts made"), "{messages}");
     let dir = folder.path().join("out");
     let mut names: Vec<_> = results(&dir).into_iter().map(|(name, _)| name).collect();
     names.retain(|name| !name.starts_with(".stages/"));
@@ -61,7 +61,7 @@ fn gold_comes_first_then_what_the_judge_agrees_with_and_every_verdict_is_explain
     let drafts = read(&dir.join("drafts.jsonl"));
     assert_eq!(drafts.len(), 4 * 4);
     assert_explained(&drafts, &gold);
-    assert_labels_stand(&drafts, &gold);
+    assert_tags_unchanged(&drafts, &gold);
     let kept = kept(&drafts);
     assert!(!kept.is_empty() && kept.len() < drafts.len(), "{drafts:?}");
     let expected = format!("{TRAIN}{plain}{}", to_text(&kept));
@@ -72,7 +72,7 @@ fn gold_comes_first_then_what_the_judge_agrees_with_and_every_verdict_is_explain
     assert_eq!((n("drafts"), n("kept")), (drafts.len(), kept.len()));
     let repeats = n("repeat_source") + n("repeat_gold") + n("repeat_draft");
     assert_eq!(n("drafts"), repeats + n("disagrees") + n("unlikely") + n("kept"));
-    assert!(said.contains(&format!("kept {:>26}", n("kept"))), "{said}");
+    assert!(messages.contains(&format!("kept {:>26}", n("kept"))), "{messages}");
     for stage in ["finetune", "judge"] {
         let metrics = augmented(&dir, "metrics.jsonl");
         assert!(metrics.contains(&format!("\"stage\":\"{stage}\"")), "{metrics}");
@@ -88,7 +88,7 @@ fn every_method_makes_drafts_of_its_kind() {
         let drafts = read(&folder.path().join(method).join("drafts.jsonl"));
         assert_eq!(drafts.len(), 3 * 4, "{method}");
         assert_explained(&drafts, &gold);
-        assert_labels_stand(&drafts, &gold);
+        assert_tags_unchanged(&drafts, &gold);
     }
     assert!(!folder.path().join("mlm-entity/.stages/finetune").exists());
 
@@ -129,16 +129,16 @@ fn every_method_makes_drafts_of_its_kind() {
     }
     assert!(n_outside > 0);
 
-    let said = done(folder.path(), &augment_into("gold", "--method gold"));
+    let messages = done(folder.path(), &augment_into("gold", "--method gold"));
     assert_eq!(augmented(folder.path(), "gold/train.augmented.conll"), TRAIN);
     assert_eq!(augmented(folder.path(), "gold/drafts.jsonl"), "");
-    // Nobody is trained to judge nothing.
-    assert!(said.contains("by gold, not judged: "), "{said}");
+    // No judge is trained if there is nothing to judge.
+    assert!(messages.contains("by gold, not judged: "), "{messages}");
     assert!(!folder.path().join("gold/.stages/judge").exists());
 }
 
 #[test]
-fn the_augmented_set_has_the_form_of_the_file() {
+fn the_augmented_file_has_the_format_of_the_input() {
     let folder = prepared();
     let path = folder.path();
     let columns = "# id 7\nAda\tNNP\tx\tB-PER\nsang\tVBD\ty\tO\n\nBonn\tNNP\tz\tB-LOC\n";
@@ -195,46 +195,46 @@ fn the_same_plan_and_seed_give_the_same_bytes_with_any_number_of_threads() {
     assert_same(&dir("one"), &dir("again"));
 }
 
-/// Files with their bytes and when they were written.
+/// Returns the files with their bytes and times of modification.
 fn written(dir: &Path) -> Vec<(String, Vec<u8>, SystemTime)> {
     let when = |name: &str| fs::metadata(dir.join(name)).unwrap().modified().unwrap();
     results(dir).into_iter().map(|(name, bytes)| (name.clone(), bytes, when(&name))).collect()
 }
 
 #[test]
-fn more_rounds_redo_nothing() {
+fn more_rounds_reuse_finished_work() {
     let folder = prepared();
     done(folder.path(), &augment_into("whole", "--rounds 3"));
     done(folder.path(), &augment_into("grown", "--rounds 2"));
     let stages = folder.path().join("grown/.stages");
     let before = written(&stages);
-    let said = done(folder.path(), &augment_into("grown", "--rounds 3"));
-    assert!(said.contains("wrote `grown/train.augmented.conll`"), "{said}");
+    let messages = done(folder.path(), &augment_into("grown", "--rounds 3"));
+    assert!(messages.contains("wrote `grown/train.augmented.conll`"), "{messages}");
     let mut after = written(&stages);
     after.retain(|(name, ..)| !name.starts_with("rounds/round-3."));
     assert_eq!(before, after);
     assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
-    let said = done(folder.path(), &augment_into("grown", "--rounds 3"));
-    assert!(said.contains("`grown` is already finished"), "{said}");
-    // What was taken away since is written again.
+    let messages = done(folder.path(), &augment_into("grown", "--rounds 3"));
+    assert!(messages.contains("`grown` is already finished"), "{messages}");
+    // A deleted output is written again.
     fs::remove_file(folder.path().join("grown/train.augmented.conll")).unwrap();
     done(folder.path(), &augment_into("grown", "--rounds 3"));
     assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
-    // What somebody has worked on since is neither taken for the result nor overwritten.
+    // A changed output is neither accepted as the result nor overwritten.
     let path = folder.path().join("grown/train.augmented.conll");
     let edited = format!("{}Ada B-PER\n\n", fs::read_to_string(&path).unwrap());
     fs::write(&path, &edited).unwrap();
-    let said = done(folder.path(), &augment_into("grown", "--rounds 3"));
+    let messages = done(folder.path(), &augment_into("grown", "--rounds 3"));
     assert!(
-        said.contains("already finished, but `train.augmented.conll` has changed since"),
-        "{said}"
+        messages.contains("already finished, but `train.augmented.conll` has changed since"),
+        "{messages}"
     );
     let more = run(folder.path(), &augment_into("grown", "--rounds 4"));
     assert_eq!(more.status.code(), Some(1));
-    let said = String::from_utf8(more.stderr).unwrap();
+    let messages = String::from_utf8(more.stderr).unwrap();
     assert!(
-        said.contains("was changed after the run wrote it") && said.contains("--force"),
-        "{said}"
+        messages.contains("was changed after the run wrote it") && messages.contains("--force"),
+        "{messages}"
     );
     assert_eq!(fs::read_to_string(&path).unwrap(), edited);
     fs::remove_file(&path).unwrap();
@@ -246,7 +246,7 @@ fn more_rounds_redo_nothing() {
     assert_eq!(fewer.status.code(), Some(1));
     assert!(String::from_utf8(fewer.stderr).unwrap().contains("holds a run of more rounds"));
 
-    // A round that is not what was written is made again.
+    // A damaged round is made again.
     fs::write(stages.join("rounds/round-2.jsonl"), "").unwrap();
     done(folder.path(), &augment_into("grown", "--rounds 4"));
     done(folder.path(), &augment_into("four", "--rounds 4"));
@@ -256,8 +256,8 @@ fn more_rounds_redo_nothing() {
 #[test]
 fn a_dry_run_writes_nothing_and_another_plan_needs_force() {
     let folder = prepared();
-    let said = done(folder.path(), &augment_into("out", "--dry-run"));
-    assert!(said.contains("GiB of memory; stopped because of `--dry-run`"), "{said}");
+    let messages = done(folder.path(), &augment_into("out", "--dry-run"));
+    assert!(messages.contains("GiB of memory; stopped because of `--dry-run`"), "{messages}");
     assert!(!folder.path().join("out").exists());
 
     done(folder.path(), &augment_into("out", "--method label-wise"));
@@ -272,7 +272,7 @@ fn a_dry_run_writes_nothing_and_another_plan_needs_force() {
 }
 
 #[test]
-fn another_column_of_the_same_file_is_other_data() {
+fn another_tag_column_counts_as_other_data() {
     let folder = prepared();
     fs::write(folder.path().join("two.conll"), "Ada B-PER B-ART\nsang O O\n\n").unwrap();
     let args = "augment two.conll -o out --method gold --tag-column";
@@ -282,7 +282,7 @@ fn another_column_of_the_same_file_is_other_data() {
 }
 
 #[test]
-fn the_record_goes_to_standard_output_and_the_model_is_kept_if_asked() {
+fn options_print_the_record_and_keep_the_model() {
     let folder = prepared();
     let output = melm(folder.path(), &augment_into("out", "--json --keep-model")).output().unwrap();
     assert!(output.status.success());
@@ -294,7 +294,7 @@ fn the_record_goes_to_standard_output_and_the_model_is_kept_if_asked() {
 }
 
 #[test]
-fn by_default_a_draft_by_label_wise_stands_beside_each_of_the_models() {
+fn the_default_method_adds_a_label_wise_draft_to_each_draft_of_the_model() {
     let folder = prepared();
     done(folder.path(), &augment_into("both", "--rounds 2"));
     done(folder.path(), &augment_into("melm", "--rounds 2 --method melm"));
@@ -312,14 +312,15 @@ fn by_default_a_draft_by_label_wise_stands_beside_each_of_the_models() {
 }
 
 #[test]
-fn gold_and_sentences_without_mentions_are_keys_of_the_plan() {
+fn the_plan_can_leave_out_gold_and_copy_sentences_without_mentions() {
     let folder = prepared();
     let plain = "Nobody O\nspoke O\n\n";
     fs::write(folder.path().join("train.conll"), format!("{plain}{TRAIN}")).unwrap();
     let copied = "--method melm --set generate.without_mentions=copied --rounds 2";
-    let said = done(folder.path(), &augment_into("out", &format!("{copied} --set union=false")));
-    assert!(said.contains("copied, no mentions"), "{said}");
-    assert!(said.contains("no gold sentences and "), "{said}");
+    let messages =
+        done(folder.path(), &augment_into("out", &format!("{copied} --set union=false")));
+    assert!(messages.contains("copied, no mentions"), "{messages}");
+    assert!(messages.contains("no gold sentences and "), "{messages}");
     let dir = folder.path().join("out");
     let drafts = read(&dir.join("drafts.jsonl"));
     assert_explained(&drafts, &sentences(&format!("{plain}{TRAIN}")));
@@ -332,23 +333,23 @@ fn gold_and_sentences_without_mentions_are_keys_of_the_plan() {
 }
 
 #[test]
-fn tokens_that_cannot_be_guessed_are_counted_and_said() {
+fn tokens_that_cannot_be_predicted_are_reported() {
     let folder = prepared();
     fs::write(folder.path().join("odd.conll"), "in O\nBonn B-LOC\n\nin O\n𓀀𓀁 B-LOC\n\n").unwrap();
-    let said = done(folder.path(), &guess_into("out", "odd.conll"));
-    assert!(said.contains("1 entity token unknown to the model: not replaced"), "{said}");
-    assert!(said.contains("repeat their source         2"), "{said}");
+    let messages = done(folder.path(), &guess_into("out", "odd.conll"));
+    assert!(messages.contains("1 entity token unknown to the model: not replaced"), "{messages}");
+    assert!(messages.contains("repeat their source         2"), "{messages}");
 }
 
 #[test]
-fn examples_show_the_source_as_it_is_beside_its_draft() {
+fn examples_show_the_source_and_its_draft() {
     let folder = prepared();
-    let said = done(folder.path(), &guess_into("out", "train.conll"));
-    assert!(said.contains("    1  [Ada Lovelace] wrote in London .\n    →  ["), "{said}");
-    assert_eq!(said.matches("    1  ").count(), 1, "{said}");
-    let said = done(folder.path(), &augment_into("other", "--method label-wise --keep-model"));
+    let messages = done(folder.path(), &guess_into("out", "train.conll"));
+    assert!(messages.contains("    1  [Ada Lovelace] wrote in London .\n    →  ["), "{messages}");
+    assert_eq!(messages.matches("    1  ").count(), 1, "{messages}");
+    let messages = done(folder.path(), &augment_into("other", "--method label-wise --keep-model"));
     assert!(
-        said.contains("ignoring `--keep-model`: the method label-wise fine-tunes no model"),
-        "{said}"
+        messages.contains("ignoring `--keep-model`: the method label-wise fine-tunes no model"),
+        "{messages}"
     );
 }

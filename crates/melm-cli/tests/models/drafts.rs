@@ -1,4 +1,4 @@
-//! Corpora and `drafts.jsonl`, read as somebody else would read them.
+//! Reads corpora and `drafts.jsonl` without the library.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// A sentence: tokens and tags.
 pub(crate) type Sentence = (Vec<String>, Vec<String>);
 
-/// The sentences of a two-column text.
+/// Parses a two-column text.
 pub(crate) fn sentences(text: &str) -> Vec<Sentence> {
     let rows = |block: &str| {
         let rows = block.lines().map(|row| row.split_once(' ').unwrap());
@@ -40,7 +40,7 @@ pub(crate) fn kept(drafts: &[Value]) -> Vec<Sentence> {
     drafts.iter().filter(|draft| draft["verdict"] == "kept").map(content).collect()
 }
 
-/// Every draft is a draft of its source, and its verdict follows from what stands beside it.
+/// Asserts that every verdict follows from the other values of the draft and from its source.
 pub(crate) fn assert_explained(drafts: &[Value], gold: &[Sentence]) {
     let mut before: Vec<Sentence> = Vec::new();
     for draft in drafts {
@@ -63,14 +63,14 @@ pub(crate) fn assert_explained(drafts: &[Value], gold: &[Sentence]) {
                 continue;
             }
             "repeats-draft" => assert!(before.contains(&own), "{draft}"),
-            other => panic!("no verdict of a finished run: {other}"),
+            other => panic!("unexpected verdict: {other}"),
         }
         before.push(own);
     }
 }
 
-/// Tags and tokens outside mentions are the source's.
-pub(crate) fn assert_labels_stand(drafts: &[Value], gold: &[Sentence]) {
+/// Asserts that tags, and tokens outside mentions, are those of the source.
+pub(crate) fn assert_tags_unchanged(drafts: &[Value], gold: &[Sentence]) {
     for draft in drafts {
         let (tokens, tags) = &gold[usize::try_from(draft["source"].as_u64().unwrap()).unwrap() - 1];
         let own = content(draft);

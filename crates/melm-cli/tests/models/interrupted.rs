@@ -1,4 +1,4 @@
-//! `augment`, stopped and gone on with.
+//! Interrupted and resumed runs of `melm augment`.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::augment::{FAST, augment_into, prepared};
 use crate::support::{assert_same, done, melm};
 
-/// A moment of a run: so many lines in a file that it writes; none for a file that is no text.
+/// A moment of a run: a file exists and has this many lines. The number is 0 for a file that is not text.
 type Moment = (&'static str, usize);
 
-/// From the very beginning to the last file.
+/// The moments from the start to the last file.
 const MOMENTS: [Moment; 10] = [
     (".unfinished/key", 0),
     (".stages/finetune/state.safetensors", 0),
@@ -25,13 +25,13 @@ const MOMENTS: [Moment; 10] = [
     ("train.augmented.conll", 0),
 ];
 
-fn has_come(dir: &Path, (file, n_lines): Moment) -> bool {
+fn has_reached(dir: &Path, (file, n_lines): Moment) -> bool {
     fs::read(dir.join(file))
         .is_ok_and(|bytes| n_lines == 0 || bytes.split(|byte| *byte == b'\n').count() > n_lines)
 }
 
 #[test]
-fn killed_at_ten_moments_it_ends_with_the_same_bytes() {
+fn a_run_killed_at_ten_moments_ends_with_the_same_bytes() {
     let folder = prepared();
     let more = "--save-every 0 --threads 1";
     done(folder.path(), &augment_into("whole", more));
@@ -39,36 +39,36 @@ fn killed_at_ten_moments_it_ends_with_the_same_bytes() {
     let mut n_killed = 0;
     for moment in MOMENTS {
         let mut child = melm(folder.path(), &augment_into("killed", more)).spawn().unwrap();
-        while !has_come(&dir, moment) && child.try_wait().unwrap().is_none() {
+        while !has_reached(&dir, moment) && child.try_wait().unwrap().is_none() {
             std::thread::sleep(Duration::from_micros(200));
         }
         child.kill().unwrap();
         n_killed += usize::from(child.wait().unwrap().code().is_none());
     }
-    // It may be done before the last moments are seen.
-    assert!(n_killed >= 8, "only {n_killed} kills hit it");
+    // The run may end before the last moments are noticed.
+    assert!(n_killed >= 8, "only {n_killed} of the runs were killed");
     done(folder.path(), &augment_into("killed", more));
     assert_same(&folder.path().join("whole"), &dir);
 }
 
 #[cfg(unix)]
 #[test]
-fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
+fn ctrl_c_exits_with_130_and_the_same_command_resumes() {
     let folder = prepared();
     let long = FAST.replace("'4 epochs'", "'400 epochs'");
     fs::write(folder.path().join("fast.toml"), long).unwrap();
     done(folder.path(), &augment_into("whole", ""));
     let child = melm(folder.path(), &augment_into("stopped", "")).spawn().unwrap();
     let dir = folder.path().join("stopped");
-    while !has_come(&dir, (".stages/finetune/metrics.jsonl", 2)) {
+    while !has_reached(&dir, (".stages/finetune/metrics.jsonl", 2)) {
         std::thread::sleep(Duration::from_millis(1));
     }
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let stopped = child.wait_with_output().unwrap();
     assert_eq!(stopped.status.code(), Some(130));
-    let said = String::from_utf8(stopped.stderr).unwrap();
-    assert!(said.contains("run the same command again to continue"), "{said}");
-    let said = done(folder.path(), &augment_into("stopped", ""));
-    assert!(said.contains("fine-tuning the masked language model: going on after"), "{said}");
+    let messages = String::from_utf8(stopped.stderr).unwrap();
+    assert!(messages.contains("run the same command again to continue"), "{messages}");
+    let messages = done(folder.path(), &augment_into("stopped", ""));
+    assert!(messages.contains("fine-tuning the masked language model: resuming after"), "{messages}");
     assert_same(&folder.path().join("whole"), &dir);
 }

@@ -1,4 +1,4 @@
-//! Several languages: `LANG=FILE`, code-mixing, and what is written for each.
+//! Several languages: `LANG=FILE`, code-mixing, and the output for each language.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::support::{assert_same, done, run};
 /// Three columns, IOB2.
 const EN: &str = "Ada x B-PER\nLovelace x I-PER\nwrote y O\nin y O\nLondon z B-LOC\n. y O\n\n\
     Grace x B-PER\nspoke y O\n. y O\n\nNobody y O\nspoke y O\n\n";
-/// Two columns, IOB1: the second of two that touch begins with `B`.
+/// Two columns, IOB1: the second of two adjacent mentions begins with `B`.
 const DE: &str = "Konrad I-PER\nZuse I-PER\nging O\nnach O\nBerlin I-LOC\nBonn B-LOC\n. O\n\n\
     Ems I-LOC\nliegt O\n. O\n\n";
 
@@ -46,23 +46,23 @@ fn number(value: &Value) -> usize {
 }
 
 #[test]
-fn each_language_gets_its_own_file_in_its_own_form_and_mentions_come_from_the_other() {
+fn each_language_gets_a_file_in_its_format_with_mentions_of_the_other() {
     let folder = folder();
     let all = format!("--method codemix-ess {VECTORS} --set filter.mode=off --rounds 2");
-    let said = done(folder.path(), &augment("out", &all));
+    let messages = done(folder.path(), &augment("out", &all));
     assert!(
-        said.contains("`out/train.augmented.en.conll`, `out/train.augmented.de.conll`"),
-        "{said}"
+        messages.contains("`out/train.augmented.en.conll`, `out/train.augmented.de.conll`"),
+        "{messages}"
     );
     assert!(
-        said.contains("2 of 5 words in mentions of de have no vector; 1 of 4 mentions"),
-        "{said}"
+        messages.contains("2 of 5 words in the mentions of de have no vector; 1 of 4 mentions"),
+        "{messages}"
     );
     let drafts = read(&folder.path().join("out/drafts.jsonl"));
     let first: Vec<_> = drafts.iter().take(4).collect();
     let languages: Vec<_> = first.iter().map(|draft| draft["language"].as_str().unwrap()).collect();
     assert_eq!(languages, ["en", "en", "de", "de"]);
-    // The nearest by the vectors above; Ems has none, so any place of the other language will do, and there is one.
+    // The nearest mentions by the vectors above. Ems has no vector and gets the only location of the other language.
     let expected = [
         "Konrad Zuse wrote in Berlin .",
         "Konrad Zuse spoke .",
@@ -75,7 +75,7 @@ fn each_language_gets_its_own_file_in_its_own_form_and_mentions_come_from_the_ot
         assert_eq!(replaced["similarity"].is_null(), replaced["old"][0] == "Ems", "{replaced}");
     }
     assert_eq!(first[0]["replaced"][0]["language"], "de");
-    // Another language cannot be drawn in the second round: its drafts repeat those of the first.
+    // There is only one other language, so the drafts of the second round repeat those of the first.
     assert!(drafts[4..].iter().all(|draft| draft["verdict"] == "repeats-draft"));
 
     let en = text(folder.path(), "out/train.augmented.en.conll");
@@ -91,7 +91,7 @@ fn each_language_gets_its_own_file_in_its_own_form_and_mentions_come_from_the_ot
     assert_eq!(record["codemix"]["languages"][1]["words_without_vector"], 2);
     assert_eq!(record["drafts"]["without_vector"], 2);
 
-    // Other vectors are other data.
+    // Changed vectors count as changed data.
     fs::write(folder.path().join("de.vec"), DE_VECTORS.replace("0.1 1", "0.2 1")).unwrap();
     let other = run(folder.path(), &augment("out", &all));
     assert!(String::from_utf8(other.stderr).unwrap().contains("pass `--force`"));
@@ -104,7 +104,8 @@ fn multilingual_melm_makes_drafts_of_gold_and_of_code_mixed_sentences() {
     done(folder.path(), &augment("whole", &format!("{method} --rounds 2")));
     let drafts = read(&folder.path().join("whole/drafts.jsonl"));
     let round = |n: usize| drafts.iter().filter(move |draft| number(&draft["round"]) == n);
-    // Four sentences with mentions: code-mixed once, guessed in every round as they are and code-mixed.
+    // Four sentences have mentions. Each is code-mixed once. In every round, the original and the code-mixed sentence get
+    // a draft.
     assert_eq!((round(1).count(), round(2).count()), (3 * 4, 2 * 4));
     let gold = [EN, DE].map(|text| {
         let rows = |block: &str| {
@@ -127,7 +128,7 @@ fn multilingual_melm_makes_drafts_of_gold_and_of_code_mixed_sentences() {
         if draft["replaced"].as_array().unwrap().iter().any(|one| !one["donor"].is_null()) {
             mixed.insert(key, tokens.len());
         } else if !draft["mixed"].is_null() {
-            // A guessed draft of a code-mixed sentence has as many tokens as that.
+            // A draft of a code-mixed sentence has as many tokens as that sentence.
             n_mixed += 1;
             assert_eq!(mixed[&key], tokens.len(), "{draft}");
             assert_ne!(draft["mixed"][0]["language"], draft["language"], "{draft}");
@@ -137,7 +138,7 @@ fn multilingual_melm_makes_drafts_of_gold_and_of_code_mixed_sentences() {
     }
     assert_eq!(n_mixed, 2 * 4);
 
-    // More rounds redo nothing: the first is read from disk again.
+    // More rounds reuse the first one, which is read from disk.
     done(folder.path(), &augment("grown", &format!("{method} --rounds 1")));
     done(folder.path(), &augment("grown", &format!("{method} --rounds 2 --keep-model")));
     fs::rename(folder.path().join("grown/model"), folder.path().join("lm")).unwrap();
@@ -145,7 +146,7 @@ fn multilingual_melm_makes_drafts_of_gold_and_of_code_mixed_sentences() {
     let tokenizer = text(folder.path(), "lm/tokenizer.json");
     assert!(tokenizer.contains("\"<en>\"") && tokenizer.contains("\"<de>\""));
 
-    // The judge of the run, as a tagger of its own, says the same.
+    // A tagger trained alone gives the same verdicts as the judge of the run.
     let files = "en=en.conll de=de.conll";
     done(
         folder.path(),
@@ -165,8 +166,8 @@ fn multilingual_melm_makes_drafts_of_gold_and_of_code_mixed_sentences() {
         fs::write(folder.path().join("changed.jsonl"), judged.replacen(old, new, 1)).unwrap();
         let changed = format!("filter changed.jsonl {files} --tagger tagger -o no.jsonl");
         let output = run(folder.path(), &changed);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.code() == Some(1) && said.contains(why), "{said}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(1) && messages.contains(why), "{messages}");
     }
 }
 
@@ -175,10 +176,10 @@ fn melm_reads_the_languages_as_one_corpus_with_their_markers() {
     let folder = folder();
     done(folder.path(), &augment("out", "--rounds 1 --keep-model"));
     let drafts = read(&folder.path().join("out/drafts.jsonl"));
-    // Two of each sentence: by the model, and by `label-wise`.
+    // Two drafts of each sentence: by the model and by `label-wise`.
     assert_eq!(drafts.len(), 2 * 4);
     assert!(text(folder.path(), "out/model/tokenizer.json").contains("\"<de>\""));
-    // The stages alone do the same.
+    // The single stages give the same result.
     let files = "en=en.conll de=de.conll";
     done(
         folder.path(),
@@ -197,7 +198,7 @@ fn label_wise_methods_stay_within_a_language() {
         let more =
             format!("--method {method} --set substitute.rate=1 --set filter.mode=off --rounds 3");
         done(folder.path(), &augment(method, &more));
-        // Read back, and one round more.
+        // The first round is read back, and another is made.
         done(folder.path(), &augment(method, &more.replace("rounds 3", "rounds 4")));
         for draft in read(&folder.path().join(method).join("drafts.jsonl")) {
             let own = if draft["language"] == "en" { EN } else { DE };
@@ -211,11 +212,11 @@ fn label_wise_methods_stay_within_a_language() {
 }
 
 #[test]
-fn codemix_alone_writes_the_sentences_and_where_their_mentions_came_from() {
+fn codemix_writes_sentences_and_the_origin_of_their_mentions() {
     let folder = folder();
     let files = "codemix en=en.conll de=de.conll";
-    let said = done(folder.path(), &format!("{files} {VECTORS} -o mixed.conll"));
-    assert!(said.contains("new, not judged               4"), "{said}");
+    let messages = done(folder.path(), &format!("{files} {VECTORS} -o mixed.conll"));
+    assert!(messages.contains("new, not judged               4"), "{messages}");
     let mixed = text(folder.path(), "mixed.conll");
     let first =
         "# language = en\nKonrad\tB-PER\nZuse\tI-PER\nwrote\tO\nin\tO\nBerlin\tB-LOC\n.\tO\n\n";

@@ -1,4 +1,4 @@
-//! The commands that use a model as a user meets them, on a tiny model drawn at random.
+//! Runs the commands that use a model, with a tiny random model.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod augment;

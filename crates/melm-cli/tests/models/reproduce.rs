@@ -65,9 +65,9 @@ fn scores(path: &Path) -> Vec<(String, Value, Value)> {
 fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     let folder = experiment_folder();
     let at = |name: &str| folder.path().join(name);
-    let said = done(folder.path(), &args("one", ""));
-    assert!(said.contains("32 cells with model, dev sets only"), "{said}");
-    assert!(said.contains("32 cells run"), "{said}");
+    let messages = done(folder.path(), &args("one", ""));
+    assert!(messages.contains("32 cells with model, dev sets only"), "{messages}");
+    assert!(messages.contains("32 cells run"), "{messages}");
     let table = fs::read_to_string(at("one/table.md")).unwrap();
     assert!(table.contains("### Monolingual, dev F1, 1 epoch"), "{table}");
     assert!(table.contains("### Monolingual, dev F1, 4 updates"), "{table}");
@@ -83,13 +83,13 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     assert_eq!(twice["n_train"], 6);
 
     // No cell is run again, except the one of an incomplete line.
-    let said = done(folder.path(), &args("one", ""));
-    assert!(said.contains("0 cells run, 32 already in the ledger"), "{said}");
+    let messages = done(folder.path(), &args("one", ""));
+    assert!(messages.contains("0 cells run, 32 already in the ledger"), "{messages}");
     let text = fs::read_to_string(at("one/ledger.jsonl")).unwrap();
     fs::create_dir(at("killed")).unwrap();
     fs::write(at("killed/ledger.jsonl"), &text[..text.len() - 100]).unwrap();
-    let said = done(folder.path(), &args("killed", "--jobs 2 --keep-taggers"));
-    assert!(said.contains("1 cell run, 31 already in the ledger"), "{said}");
+    let messages = done(folder.path(), &args("killed", "--jobs 2 --keep-taggers"));
+    assert!(messages.contains("1 cell run, 31 already in the ledger"), "{messages}");
     assert_eq!(scores(&at("one/ledger.jsonl")), scores(&at("killed/ledger.jsonl")));
     let kept = fs::read_dir(at("killed/taggers")).unwrap().next().unwrap().unwrap().path();
     done(folder.path(), &format!("tag {} data/en/dev.conll -o tagged.conll", kept.display()));
@@ -103,8 +103,8 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     fs::create_dir(at("joined")).unwrap();
     fs::write(at("joined/ledger.jsonl"), both.concat()).unwrap();
     assert_eq!(scores(&at("joined/ledger.jsonl")), scores(&at("one/ledger.jsonl")));
-    let said = done(folder.path(), &args("joined", ""));
-    assert!(said.contains("0 cells run, 32 already in the ledger"), "{said}");
+    let messages = done(folder.path(), &args("joined", ""));
+    assert!(messages.contains("0 cells run, 32 already in the ledger"), "{messages}");
 
     // A dry run lists one cell on each line, and marks cells in the ledger.
     let listed = run(folder.path(), &args("shards", "--dry-run --shard 2/2"));
@@ -113,8 +113,9 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     assert!(listed.lines().all(|cell| cell.ends_with(" (in the ledger)")), "{listed}");
 
     // Cells with other settings are run.
-    let said = done(folder.path(), &args("one", "--set tagger.learning_rate=0.02 --only draw=1"));
-    assert!(said.contains("16 cells run"), "{said}");
+    let messages =
+        done(folder.path(), &args("one", "--set tagger.learning_rate=0.02 --only draw=1"));
+    assert!(messages.contains("16 cells run"), "{messages}");
 
     // Without test files `--test` fails; with them the same taggers are scored.
     let refused = run(folder.path(), &args("one", "--test"));
@@ -122,8 +123,8 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     for language in ["en", "de"] {
         fs::write(at(&format!("data/{language}/test.conll")), TRAIN).unwrap();
     }
-    let said = done(folder.path(), &args("one", "--test --only draw=1"));
-    assert!(said.contains("16 cells run"), "{said}");
+    let messages = done(folder.path(), &args("one", "--test --only draw=1"));
+    assert!(messages.contains("16 cells run"), "{messages}");
     let table = fs::read_to_string(at("one/table.md")).unwrap();
     assert!(table.contains("test F1, 4 updates") && table.contains("(12.34)"), "{table}");
     // Dev or test scores are printed as requested.
@@ -144,8 +145,8 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     }
     // The table of English taggers on German comes from the same ledger.
     let cross = args("one", "--test --only draw=1").replace("mono", "cross");
-    let said = done(folder.path(), &cross);
-    assert!(said.contains("0 cells run, 16 already in the ledger"), "{said}");
+    let messages = done(folder.path(), &cross);
+    assert!(messages.contains("0 cells run, 16 already in the ledger"), "{messages}");
     let table = fs::read_to_string(at("one/table-cross.md")).unwrap();
     assert!(table.contains("| gold | method | en→de | mean |"), "{table}");
     // `--table-only` needs no data.
@@ -183,9 +184,9 @@ fn variants_share_cells_that_they_do_not_change() {
     let folder = experiment_folder();
     let grid = GRID.to_owned() + "[variants]\nfew.generate.rounds = 1\nmany.generate.rounds = 2\n";
     fs::write(folder.path().join("grid.toml"), grid).unwrap();
-    let said = done(folder.path(), &args("out", "--only draw=1 --only language=en"));
+    let messages = done(folder.path(), &args("out", "--only draw=1 --only language=en"));
     // Of 2 x 4 x 2 cells, the two budgets of gold are the same in both variants.
-    assert!(said.contains("14 cells run, 2 the same as another cell"), "{said}");
+    assert!(messages.contains("14 cells run, 2 the same as another cell"), "{messages}");
     let table = fs::read_to_string(folder.path().join("out/table.md")).unwrap();
     assert!(table.contains("| to few |"), "{table}");
     assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 16);
@@ -216,7 +217,7 @@ fn mistakes_are_reported_before_anything_is_run() {
         (&*args("out", "").replace("mono", "multi"), 2, "taggers of several languages"),
         (&*args("out", "--only method=gold").replace("mono", "costs"), 2, "the method melm"),
         (&*args("out", "--test --only language=de").replace("mono", "cross"), 2, "transfer.en"),
-        (&*args("out", "--test").replace("mono", "entities"), 2, "open no test set"),
+        (&*args("out", "--test").replace("mono", "entities"), 2, "do not support"),
         (
             "trial train.conll --model model --folds 2 --methods codemix-random",
             2,
@@ -227,9 +228,9 @@ fn mistakes_are_reported_before_anything_is_run() {
         ("reproduce table1 -o out", 2, "expected one of mono, cross, multi"),
     ] {
         let output = run(folder.path(), args);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(expected), "{args}: {said}");
-        assert_eq!(output.status.code(), Some(code), "{args}: {said}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(messages.contains(expected), "{args}: {messages}");
+        assert_eq!(output.status.code(), Some(code), "{args}: {messages}");
         assert!(!folder.path().join("out").exists(), "{args}");
     }
     for (from, to, code, expected) in [
@@ -244,15 +245,15 @@ fn mistakes_are_reported_before_anything_is_run() {
         assert!(GRID.contains(from), "{from}");
         fs::write(folder.path().join("grid.toml"), GRID.replace(from, to)).unwrap();
         let output = run(folder.path(), &args("out", ""));
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(expected), "{to}: {said}");
-        assert_eq!(output.status.code(), Some(code), "{to}: {said}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(messages.contains(expected), "{to}: {messages}");
+        assert_eq!(output.status.code(), Some(code), "{to}: {messages}");
         assert!(!folder.path().join("out").exists(), "{to}");
     }
     // If cells draw all sentences, every draw is the same.
     fs::write(folder.path().join("grid.toml"), GRID.replace("sizes = [3]", "sizes = [4]")).unwrap();
-    let said = done(folder.path(), &args("out", "--dry-run"));
-    assert!(said.contains("each of the 2 draws contains all of them"), "{said}");
+    let messages = done(folder.path(), &args("out", "--dry-run"));
+    assert!(messages.contains("each of the 2 draws contains all of them"), "{messages}");
     assert!(!folder.path().join("out").exists());
 }
 
@@ -273,11 +274,11 @@ fn code_mixing_is_compared_on_joined_languages() {
     let args = "reproduce multi --config multi.toml --data data --model model -o out";
     let refused = run(folder.path(), args);
     assert_eq!(refused.status.code(), Some(1));
-    let said = String::from_utf8(refused.stderr).unwrap();
-    assert!(said.contains("the language `en` has no word vectors"), "{said}");
+    let messages = String::from_utf8(refused.stderr).unwrap();
+    assert!(messages.contains("the language `en` has no word vectors"), "{messages}");
     done(folder.path(), &format!("{args} --only method=gold,codemix-random"));
-    let said = done(folder.path(), &format!("{args} --vectors pieces"));
-    assert!(said.contains("8 cells run, 4 already in the ledger"), "{said}");
+    let messages = done(folder.path(), &format!("{args} --vectors pieces"));
+    assert!(messages.contains("8 cells run, 4 already in the ledger"), "{messages}");
     let table = fs::read_to_string(folder.path().join("out/table-multi.md")).unwrap();
     for method in ["lwtr", "codemix-random", "codemix-ess", "melm-codemix"] {
         assert!(table.contains(&format!("| {method} |")), "{table}");
@@ -300,16 +301,16 @@ fn a_trial_gives_a_verdict_and_continues_where_it_stopped() {
     let trial = || {
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_melm"));
         let output = command.args(&args).current_dir(folder.path()).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{said}");
-        (said, String::from_utf8(output.stdout).unwrap())
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{messages}");
+        (messages, String::from_utf8(output.stdout).unwrap())
     };
-    let (said, out) = trial();
+    let (messages, out) = trial();
     assert!(
-        said.contains(
+        messages.contains(
             "cross-validating 12 sentences of `train.conll` with 3 folds, 1 seed, 3 updates each: 12 cells"
         ),
-        "{said}"
+        "{messages}"
     );
     assert!(out.contains("| gold |") && out.contains("| melm-both |"), "{out}");
     assert!(
@@ -343,13 +344,13 @@ fn the_analyses_run_on_any_grid() {
     for language in ["en", "de"] {
         fs::write(folder.path().join(format!("data/{language}/test.conll")), TRAIN).unwrap();
     }
-    let said = done(folder.path(), &(args("rounds") + " --test --only language=de"));
-    assert!(said.contains("showing scores of the dev sets"), "{said}");
+    let messages = done(folder.path(), &(args("rounds") + " --test --only language=de"));
+    assert!(messages.contains("showing scores of the dev sets"), "{messages}");
     // A dry run lists the cells.
     let listed = run(folder.path(), &(args("entities") + " --dry-run"));
     assert!(String::from_utf8(listed.stdout).unwrap().contains("melm, 1 epoch, R 1"));
-    let said = done(folder.path(), &args("costs"));
-    assert!(said.contains("0 cells run"), "{said}");
+    let messages = done(folder.path(), &args("costs"));
+    assert!(messages.contains("0 cells run"), "{messages}");
     assert!(at("table-costs.md").contains("| 4 updates | 2 |"), "{}", at("table-costs.md"));
     done(folder.path(), &args("add-entity"));
     let table = at("table-add-entity.md");

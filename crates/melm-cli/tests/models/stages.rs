@@ -1,4 +1,4 @@
-//! `finetune`, `generate` and `filter`: the stages of `augment`, one at a time.
+//! `melm finetune`, `generate` and `filter`: the stages of `augment`, one at a time.
 
 use std::fs;
 use std::path::Path;
@@ -15,14 +15,17 @@ fn text(folder: &Path, name: &str) -> String {
 }
 
 #[test]
-fn one_after_the_other_they_write_what_augment_writes() {
+fn single_stages_give_the_output_of_augment() {
     let folder = prepared();
     let path = folder.path();
     done(path, &augment_into("all", "--keep-model"));
-    let said = done(path, &format!("finetune {LEARN} -o lm"));
-    assert!(said.contains("fine-tuning model on 4 sentences of `train.conll`"), "{said}");
-    assert!(said.contains("markers initialised: LOC as `location`, PER as `person`"), "{said}");
-    assert!(said.contains("wrote `lm`: dev loss "), "{said}");
+    let messages = done(path, &format!("finetune {LEARN} -o lm"));
+    assert!(messages.contains("fine-tuning model on 4 sentences of `train.conll`"), "{messages}");
+    assert!(
+        messages.contains("markers initialised: LOC as `location`, PER as `person`"),
+        "{messages}"
+    );
+    assert!(messages.contains("wrote `lm`: dev loss "), "{messages}");
     for file in ["config.json", "model.safetensors", "tokenizer.json", "plan.toml"] {
         let (alone, kept) = (path.join("lm").join(file), path.join("all/model").join(file));
         assert!(fs::read(alone).unwrap() == fs::read(kept).unwrap(), "{file}");
@@ -30,8 +33,8 @@ fn one_after_the_other_they_write_what_augment_writes() {
     assert!(text(path, "lm/metrics.jsonl").contains("dev_loss"));
     assert!(text(path, "lm/run.json").contains("\"command\": \"finetune\""));
 
-    let said = done(path, "generate lm train.conll -o drafts.jsonl");
-    assert!(said.contains("making drafts of 4 sentences of `train.conll` with lm: 3 rounds"));
+    let messages = done(path, "generate lm train.conll -o drafts.jsonl");
+    assert!(messages.contains("making drafts of 4 sentences of `train.conll` with lm: 3 rounds"));
     let drafts = read(&path.join("drafts.jsonl"));
     for draft in &drafts {
         let verdict = draft["verdict"].as_str().unwrap();
@@ -43,7 +46,7 @@ fn one_after_the_other_they_write_what_augment_writes() {
     assert_eq!(text(path, "judged.jsonl"), text(path, "all/drafts.jsonl"));
     assert_eq!(text(path, "more.conll"), text(path, "all/train.augmented.conll"));
 
-    // What was judged once can be judged again, by another measure.
+    // Judged drafts can be judged again in another mode.
     done(path, &format!("filter all/drafts.jsonl {judge} again.jsonl"));
     assert_eq!(text(path, "again.jsonl"), text(path, "judged.jsonl"));
     let likely = "--mode probability --threshold";
@@ -60,8 +63,8 @@ fn a_model_without_markers_makes_drafts_too() {
     let folder = prepared();
     let path = folder.path();
     done(path, &augment_into("all", "--method melm-plain --set filter.mode=off --rounds 2"));
-    let said = done(path, &format!("finetune {LEARN} -o lm --set method=melm-plain"));
-    assert!(!said.contains("markers initialised"), "{said}");
+    let messages = done(path, &format!("finetune {LEARN} -o lm --set method=melm-plain"));
+    assert!(!messages.contains("markers initialised"), "{messages}");
     done(path, "generate lm train.conll -o drafts.jsonl --rounds 2");
     let judged = text(path, "all/drafts.jsonl").replace("\"kept\"", "\"new\"");
     assert_eq!(text(path, "drafts.jsonl"), judged);
@@ -70,7 +73,7 @@ fn a_model_without_markers_makes_drafts_too() {
 }
 
 #[test]
-fn a_killed_fine_tuning_goes_on_to_the_same_bytes() {
+fn a_killed_fine_tuning_resumes_to_the_same_bytes() {
     let folder = prepared();
     let finetune = |out: &str| format!("finetune {LEARN} --epochs 20 --save-every 0 -o {out}");
     done(folder.path(), &finetune("whole"));
@@ -81,15 +84,15 @@ fn a_killed_fine_tuning_goes_on_to_the_same_bytes() {
     }
     child.kill().unwrap();
     child.wait().unwrap();
-    let said = done(folder.path(), &finetune("killed"));
-    assert!(said.contains("going on after"), "{said}");
+    let messages = done(folder.path(), &finetune("killed"));
+    assert!(messages.contains("resuming after"), "{messages}");
     assert_same(&folder.path().join("whole"), &folder.path().join("killed"));
-    let said = done(folder.path(), &finetune("killed"));
-    assert!(said.contains("`killed` is already finished"), "{said}");
+    let messages = done(folder.path(), &finetune("killed"));
+    assert!(messages.contains("`killed` is already finished"), "{messages}");
 }
 
 #[test]
-fn what_does_not_fit_together_is_refused_with_its_cure() {
+fn contradicting_inputs_are_refused_with_a_hint() {
     let folder = prepared();
     let path = folder.path();
     fs::write(path.join("other.conll"), "Oslo B-GPE\nis O\ncold O\n").unwrap();
@@ -123,9 +126,9 @@ fn what_does_not_fit_together_is_refused_with_its_cure() {
         ("filter drafts.jsonl train.conll --tagger tagger -o o --threshold 1", 2, "--mode prob"),
     ] {
         let output = run(path, args);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(expected), "{args}: {said}");
-        assert_eq!(output.status.code(), Some(code), "{args}: {said}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(messages.contains(expected), "{args}: {messages}");
+        assert_eq!(output.status.code(), Some(code), "{args}: {messages}");
         assert!(!path.join("o").exists(), "{args}");
     }
 }
@@ -138,7 +141,7 @@ fn a_judge_of_another_scheme_judges_the_same_mentions() {
     done(path, &format!("train {LEARN} -o tagger").replace("train.conll", "iobes.conll"));
     done(path, "augment train.conll -o lw --method label-wise --set filter.mode=off");
     done(path, "filter lw/drafts.jsonl train.conll --tagger tagger -o judged.jsonl");
-    // Spelt in the draft's scheme, no mention would ever agree.
+    // Compared in the scheme of the draft, no mention would ever agree.
     assert!(!kept(&read(&path.join("judged.jsonl"))).is_empty());
 }
 
@@ -183,8 +186,8 @@ fn a_draft_that_was_changed_by_hand_is_refused() {
     ] {
         fs::write(path.join("changed.jsonl"), text + "\n").unwrap();
         let output = run(path, "filter changed.jsonl train.conll --tagger tagger -o o");
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(expected), "{expected}: {said}");
-        assert_eq!(output.status.code(), Some(1), "{said}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(messages.contains(expected), "{expected}: {messages}");
+        assert_eq!(output.status.code(), Some(1), "{messages}");
     }
 }

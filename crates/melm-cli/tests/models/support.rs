@@ -1,4 +1,4 @@
-//! A folder with a tiny model and a corpus, and the command run in it.
+//! Folders with a tiny model and a corpus, and functions that run the command in them.
 
 use std::fs;
 use std::path::Path;
@@ -14,19 +14,21 @@ Bonn B-LOC\nis O\nnot O\nBerlin B-LOC\n. O\n\n\
 Konrad B-PER\nZuse I-PER\nlived O\nin O\nBerlin B-LOC\n. O\n\n\
 Grace B-PER\nHopper I-PER\nspoke O\n. O\n\n";
 
-/// A folder with a tiny model, which has the tokenizer of mini, and a corpus.
+/// Returns a folder with a corpus and a tiny model, which has the tokenizer of mini.
 pub(crate) fn folder() -> tempfile::TempDir {
     let tokenizer = include_str!("../../../melm-mini/model/tokenizer.json").to_owned();
-    with(&Tokenizer::from_files(TokenizerFiles { tokenizer, ..TokenizerFiles::default() }).unwrap())
+    folder_with(
+        &Tokenizer::from_files(TokenizerFiles { tokenizer, ..TokenizerFiles::default() }).unwrap(),
+    )
 }
 
-/// The same with a tokenizer of some hundred pieces: commands start at once.
+/// Returns the same with a tokenizer of a few hundred pieces, so that commands start fast.
 pub(crate) fn tiny_folder() -> tempfile::TempDir {
     let pieces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pieces/unigram");
-    with(&Tokenizer::open(&pieces).unwrap())
+    folder_with(&Tokenizer::open(&pieces).unwrap())
 }
 
-fn with(tokenizer: &Tokenizer) -> tempfile::TempDir {
+fn folder_with(tokenizer: &Tokenizer) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let model = folder.path().join("model");
     tokenizer.save(&model).unwrap();
@@ -56,15 +58,15 @@ pub(crate) fn run(folder: &Path, args: &str) -> Output {
     melm(folder, args).output().unwrap()
 }
 
-/// What the command printed; it must have succeeded.
+/// Runs the command and returns its messages. Panics if it fails.
 pub(crate) fn done(folder: &Path, args: &str) -> String {
     let output = run(folder, args);
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert!(output.status.success(), "{args}: {said}");
-    said
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{args}: {messages}");
+    messages
 }
 
-/// Every file but the record, which tells the time, by its path in the folder.
+/// Returns every file by its path in the folder, except the record, which contains times.
 pub(crate) fn results(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {
@@ -82,7 +84,7 @@ pub(crate) fn results(dir: &Path) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// The folders hold the same files, byte for byte.
+/// Asserts that the folders contain the same files, byte for byte.
 pub(crate) fn assert_same(one: &Path, other: &Path) {
     let (one, other) = (results(one), results(other));
     let names = |files: &[(String, Vec<u8>)]| -> Vec<_> {
@@ -90,6 +92,6 @@ pub(crate) fn assert_same(one: &Path, other: &Path) {
     };
     assert_eq!(names(&one), names(&other));
     for ((name, one), (_, other)) in one.iter().zip(&other) {
-        assert!(one == other, "`{name}` has other bytes");
+        assert!(one == other, "the bytes of `{name}` differ");
     }
 }

@@ -1,4 +1,4 @@
-//! `train` and `tag`.
+//! `melm train` and `melm tag`.
 
 use std::fs;
 use std::process::Command;
@@ -14,14 +14,14 @@ fn train_into(out: &str, more: &str) -> String {
 }
 
 #[test]
-fn a_tagger_is_trained_tags_and_scores() {
+fn a_tagger_is_trained_then_tags_a_file_that_is_scored() {
     let folder = folder();
-    let said = done(folder.path(), &train_into("tagger", "--epochs 30"));
+    let messages = done(folder.path(), &train_into("tagger", "--epochs 30"));
     assert!(
-        said.contains("training model on 4 sentences of `train.conll` for 30 epochs"),
-        "{said}"
+        messages.contains("training model on 4 sentences of `train.conll` for 30 epochs"),
+        "{messages}"
     );
-    assert!(said.contains("wrote `tagger`: dev F1"), "{said}");
+    assert!(messages.contains("wrote `tagger`: dev F1"), "{messages}");
     let dir = folder.path().join("tagger");
     let names: Vec<_> = results(&dir).into_iter().map(|(name, _)| name).collect();
     let expected =
@@ -37,8 +37,8 @@ fn a_tagger_is_trained_tags_and_scores() {
 
     let plain = TRAIN.lines().map(|line| line.split(' ').next().unwrap().to_owned() + "\n");
     fs::write(folder.path().join("plain.txt"), plain.collect::<String>()).unwrap();
-    let said = done(folder.path(), "tag tagger plain.txt --probabilities -o likely.conll");
-    assert!(said.contains("adding a last column"), "{said}");
+    let messages = done(folder.path(), "tag tagger plain.txt --probabilities -o likely.conll");
+    assert!(messages.contains("adding the tags as a last column"), "{messages}");
     let likely = fs::read_to_string(folder.path().join("likely.conll")).unwrap();
     for (row, gold) in likely.lines().zip(TRAIN.lines()) {
         let columns: Vec<_> = row.split('\t').collect();
@@ -57,18 +57,18 @@ fn a_tagger_is_trained_tags_and_scores() {
 }
 
 #[test]
-fn finished_work_is_recognised_and_never_overwritten_without_being_told_to() {
+fn finished_training_is_recognised_and_overwritten_only_with_force() {
     let folder = folder();
     done(folder.path(), &train_into("tagger", "--updates 2"));
-    let said = done(folder.path(), &train_into("tagger", "--updates 2"));
-    assert!(said.contains("`tagger` is already finished"), "{said}");
+    let messages = done(folder.path(), &train_into("tagger", "--updates 2"));
+    assert!(messages.contains("`tagger` is already finished"), "{messages}");
     let other = run(folder.path(), &train_into("tagger", "--updates 3"));
     assert_eq!(other.status.code(), Some(1));
     assert!(String::from_utf8(other.stderr).unwrap().contains("pass `--force`"));
     done(folder.path(), &train_into("tagger", "--updates 3 --force"));
     let plan = fs::read_to_string(folder.path().join("tagger/plan.toml")).unwrap();
     assert!(plan.contains("budget = \"3 updates\""), "{plan}");
-    // The saved plan reruns it exactly.
+    // The saved plan repeats the run exactly.
     fs::write(folder.path().join("plan.toml"), plan).unwrap();
     done(folder.path(), "train train.conll --dev train.conll -o again --config plan.toml");
     assert_same(&folder.path().join("again"), &folder.path().join("tagger"));
@@ -77,8 +77,8 @@ fn finished_work_is_recognised_and_never_overwritten_without_being_told_to() {
 #[test]
 fn the_last_epoch_is_kept_if_the_plan_says_so() {
     let folder = folder();
-    let said = done(folder.path(), &train_into("last", "--updates 6 --set tagger.keep=last"));
-    assert!(said.contains("wrote `last`: last epoch, "), "{said}");
+    let messages = done(folder.path(), &train_into("last", "--updates 6 --set tagger.keep=last"));
+    assert!(messages.contains("wrote `last`: last epoch, "), "{messages}");
     let without = train_into("without", "--updates 6").replace(" --dev train.conll", "");
     done(folder.path(), &without);
     let weights =
@@ -89,7 +89,7 @@ fn the_last_epoch_is_kept_if_the_plan_says_so() {
 }
 
 #[test]
-fn killed_at_ten_moments_it_ends_with_the_same_bytes() {
+fn a_training_killed_ten_times_ends_with_the_same_bytes() {
     let folder = folder();
     let more = "--updates 400 --save-every 0 --threads 1";
     let begun = std::time::Instant::now();
@@ -98,7 +98,7 @@ fn killed_at_ten_moments_it_ends_with_the_same_bytes() {
     let mut n_killed = 0;
     for kill in 1..40_u32 {
         let mut child = melm(folder.path(), &train_into("killed", more)).spawn().unwrap();
-        // Anywhere from before the first step to after several; starting takes its time each time anew.
+        // Kill it between the start and the first steps. The time to start differs from run to run.
         std::thread::sleep(whole / 8 + whole * (kill * 7919 % 100) / 400);
         child.kill().unwrap();
         let status = child.wait().unwrap();
@@ -128,13 +128,13 @@ fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     let stopped = child.wait_with_output().unwrap();
     assert_eq!(stopped.status.code(), Some(130));
-    let said = String::from_utf8(stopped.stderr).unwrap();
-    assert!(said.contains("run the same command again to continue"), "{said}");
+    let messages = String::from_utf8(stopped.stderr).unwrap();
+    assert!(messages.contains("run the same command again to continue"), "{messages}");
     assert!(folder.path().join("tagger/.unfinished/tagger/state.safetensors").exists());
 }
 
 #[test]
-fn what_cannot_be_done_is_said_before_any_work() {
+fn errors_are_reported_before_training() {
     let folder = folder();
     for (args, code, expected) in [
         ("train train.conll -o t --model model --device cuda", 1, "no CUDA device"),
@@ -155,15 +155,15 @@ fn what_cannot_be_done_is_said_before_any_work() {
         ("tag nowhere train.conll", 1, "cannot read `nowhere/config.json`"),
     ] {
         let output = run(folder.path(), args);
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(said.contains(expected), "{args}: {said}");
-        assert_eq!(output.status.code(), Some(code), "{args}: {said}");
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(messages.contains(expected), "{args}: {messages}");
+        assert_eq!(output.status.code(), Some(code), "{args}: {messages}");
         assert!(!folder.path().join("t").exists(), "{args}");
     }
 }
 
 #[test]
-fn probabilities_stand_beside_whatever_an_object_ends_with() {
+fn probabilities_are_added_after_nested_json_values() {
     let folder = folder();
     done(folder.path(), &train_into("tagger", "--updates 1"));
     let line = r#"{"tokens": ["Bonn"], "ner_tags": ["O"], "meta": {"a": {"b": 1}}}"#;
@@ -176,18 +176,18 @@ fn probabilities_stand_beside_whatever_an_object_ends_with() {
 }
 
 #[test]
-fn a_training_that_diverges_is_no_success() {
+fn a_diverging_training_fails() {
     let folder = folder();
     let more =
         "--updates 20 --set tagger.learning_rate=1e30 --set tagger.clip=0 --set tagger.head=linear";
     let output = run(folder.path(), &train_into("tagger", more));
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("diverged at update"), "{said}");
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("diverged at update"), "{messages}");
     let slip = run(folder.path(), &train_into("t", "--set tagger.freeze=['encoder.layer']"));
-    let said = String::from_utf8(slip.stderr).unwrap();
+    let messages = String::from_utf8(slip.stderr).unwrap();
     assert!(
-        said.contains("the plan freezes `encoder.layer`, but no tensor name starts with it"),
-        "{said}"
+        messages.contains("the plan freezes `encoder.layer`, but no tensor name starts with it"),
+        "{messages}"
     );
 }

@@ -1,4 +1,4 @@
-//! Methods that write sentences from nothing: what the command says of them and leaves behind.
+//! Methods that write whole sentences, `daga` and `mulda`: their report and their output.
 
 use std::fs;
 use std::path::Path;
@@ -20,13 +20,13 @@ fn record(dir: &Path) -> Value {
 }
 
 #[test]
-fn what_was_written_is_all_counted_and_drafts_say_that_they_have_no_source() {
+fn all_written_sentences_are_counted_and_drafts_have_no_source() {
     let folder = prepared();
     for (method, edits) in [("daga", DAGA), ("mulda", MULDA)] {
-        let said = done(folder.path(), &augment_into(method, edits));
+        let messages = done(folder.path(), &augment_into(method, edits));
         let dir = folder.path().join(method);
         let drafts = read(&dir.join("drafts.jsonl"));
-        assert!(!drafts.is_empty(), "{said}");
+        assert!(!drafts.is_empty(), "{messages}");
         assert!(drafts.iter().all(|draft| draft["source"].is_null()));
         let expected = format!("{TRAIN}{}", to_text(&kept(&drafts)));
         assert_eq!(fs::read_to_string(dir.join("train.augmented.conll")).unwrap(), expected);
@@ -34,7 +34,7 @@ fn what_was_written_is_all_counted_and_drafts_say_that_they_have_no_source() {
         let dropped = record["drafts"]["dropped"].as_object().unwrap();
         let n_dropped: u64 = dropped.values().map(|n| n.as_u64().unwrap()).sum();
         let n_written = n_dropped + drafts.len() as u64;
-        assert!(said.contains(&format!("written {n_written:>23}")), "{said}");
+        assert!(messages.contains(&format!("written {n_written:>23}")), "{messages}");
         let metrics = fs::read_to_string(dir.join("metrics.jsonl")).unwrap();
         assert!(metrics.contains(&format!("\"stage\":\"{method}\"")), "{metrics}");
     }
@@ -43,7 +43,7 @@ fn what_was_written_is_all_counted_and_drafts_say_that_they_have_no_source() {
 }
 
 #[test]
-fn more_rounds_later_are_the_rounds_of_one_run() {
+fn rounds_added_later_equal_the_rounds_of_one_run() {
     let folder = prepared();
     let [one, two] = ["--rounds 1", "--rounds 2"].map(|n| DAGA.replace("--rounds 2", n));
     done(folder.path(), &augment_into("step", &one));

@@ -6,9 +6,9 @@ use melm_text::{Corpus, EntityType, Language, Sentence, Token};
 
 use super::{CodemixSettings, Lexicon, LexiconCounts, MentionVectors, NearestMention};
 use crate::Error;
-use crate::draft::{Donor, Draft};
+use crate::draft::{Donor, Draft, Novelty, Verdict};
 use crate::methods::substitute_mentions;
-use crate::random::{Generator, StreamKey};
+use crate::random::{Generator, Seed, StreamKey};
 use crate::stage::OnProgress;
 
 /// The choice of the mention that replaces another.
@@ -22,6 +22,19 @@ pub enum DonorChoice {
 
 /// The number of sentences between two progress reports.
 const PROGRESS_STRIDE: usize = 32;
+
+/// Returns the new drafts of a corpus as a corpus. Each sentence has the columns token and tag, and a comment
+/// `# language = …`.
+pub fn new_sentences(corpus: &Corpus, drafts: &[Draft]) -> Corpus {
+    let new = drafts.iter().filter(|draft| draft.verdict == Verdict::New).map(|draft| {
+        let sentence = draft.sentence.clone().without_columns();
+        let language = sentence.language().map(|language| &corpus.languages()[language.index()]);
+        let comment = language.map(|part| format!("# language = {}", part.code).into());
+        sentence.with_comments(comment.into_iter().collect())
+    });
+    Corpus::new(corpus.types().clone(), corpus.scheme(), new.collect())
+        .expect("drafts are valid in the scheme of their corpus")
+}
 
 /// Makes code-mixed drafts of a corpus of several languages.
 pub struct Codemix<'a> {
@@ -54,6 +67,33 @@ impl<'a> Codemix<'a> {
     /// The number of words and mentions without vectors.
     pub fn counts(&self) -> &LexiconCounts {
         self.lexicon.counts()
+    }
+
+    /// Makes the drafts of several rounds. Marks those that repeat a sentence of the corpus or an earlier draft.
+    ///
+    /// `on_progress` receives the number of sentences done and their total, over all rounds. Fails with
+    /// [`Error::Interrupted`] if it stops.
+    pub fn rounds(
+        &mut self,
+        seed: Seed,
+        n_rounds: u32,
+        on_progress: OnProgress<'_>,
+    ) -> Result<Vec<Draft>, Error> {
+        let key = seed.stream("codemix");
+        let mut novelty = Novelty::new(self.corpus);
+        let mut all = Vec::new();
+        for round in 1..=n_rounds {
+            let drafts = self.round(key, round, &mut |done, n_sentences| {
+                let before = u64::from(round - 1) * n_sentences;
+                on_progress(before + done, u64::from(n_rounds) * n_sentences)
+            })?;
+            for mut draft in drafts {
+                draft.seed = seed.0;
+                draft.verdict = novelty.record(&draft);
+                all.push(draft);
+            }
+        }
+        Ok(all)
     }
 
     /// Makes one draft of every sentence with a mention that can be replaced, in the order of the corpus.

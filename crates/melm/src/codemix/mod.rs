@@ -10,7 +10,7 @@ mod vectors;
 
 pub use lexicon::{LanguageCounts, LexiconCounts};
 use lexicon::{Lexicon, NearestMention};
-pub use mix::{Codemix, DonorChoice};
+pub use mix::{Codemix, DonorChoice, new_sentences};
 pub use vectors::MentionVectors;
 
 use serde::{Deserialize, Serialize};

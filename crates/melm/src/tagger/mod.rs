@@ -4,6 +4,7 @@
 //! of tags, and a linear head or a CRF over the first piece of every token.
 
 mod encode;
+mod file;
 mod folder;
 mod front;
 mod learn;
@@ -13,6 +14,7 @@ mod settings;
 mod tags;
 
 pub use encode::Truncation;
+pub use file::FileToTag;
 pub use front::{Tagger, TaggerTrainer};
 pub use predict::TaggedSentence;
 pub use score::TaggerScores;

@@ -5,8 +5,7 @@ use std::ops::Range;
 
 use melm::augment::{AugmentOutcome, DraftSummary};
 use melm::draft::{Draft, Verdict};
-use melm::methods::Prepared;
-
+use melm::methods::{Prepared, RejectedCounts};
 use melm_text::{Corpus, Tag, Token};
 
 use crate::commands::finetune::{describe_left_out, describe_markers};
@@ -68,8 +67,13 @@ fn print_prepared(prepared: &Prepared, summary: &DraftSummary, terminal: &Termin
     }
 }
 
+/// Prints the number of drafts by verdict, for drafts that were made or judged alone.
+pub(crate) fn print_drafts(drafts: &[Draft], gold: &Corpus, terminal: &Terminal) {
+    print_summary(&DraftSummary::new(drafts, &RejectedCounts::default(), gold), terminal);
+}
+
 /// Prints the number of drafts by verdict.
-pub(crate) fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
+fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
     if !summary.dropped.is_empty() {
         let written = summary.drafts + summary.dropped.total();
         terminal.info(&format!("written                  {written:>6}"));

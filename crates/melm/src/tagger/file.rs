@@ -1,0 +1,145 @@
+//! Tags files: replaces the tags, or adds them, and keeps everything else.
+
+use std::io::Write;
+
+use melm_text::conll::ConllWriter;
+use melm_text::jsonl::JsonlWriter;
+use melm_text::{
+    EntityTypes, Problems, ReadOptions, Reader, Record, Source, Survey, Writer, add_missing_tags,
+};
+
+use super::{TaggedSentence, Tagger, Truncation};
+use crate::Error;
+use crate::stage::OnProgress;
+
+/// The number of sentences that are tagged and written at a time.
+const CHUNK: usize = 512;
+
+/// A file to tag. It may have tags of its own, which are replaced.
+pub struct FileToTag {
+    source: Source,
+    survey: Survey,
+    has_tags: bool,
+}
+
+impl FileToTag {
+    /// Reads a file. Its tags do not have to be valid in a scheme. Fails if the file has other problems.
+    pub fn new(source: Source, options: &ReadOptions) -> Result<Self, Error> {
+        let with_tags = add_missing_tags(&source, options);
+        let has_tags = with_tags.is_none();
+        let source = with_tags.unwrap_or(source);
+        let survey = Survey::read(&source, options, |_, _, _| {})?;
+        survey.require_sound(&source, true)?;
+        Ok(Self { source, survey, has_tags })
+    }
+
+    /// Returns true if the file has tags, which are replaced. Otherwise tags are added.
+    pub fn has_tags(&self) -> bool {
+        self.has_tags
+    }
+
+    /// The text, with a tag `O` for every token if the file has no tags.
+    pub fn source(&self) -> &Source {
+        &self.source
+    }
+
+    /// The format and the counts of the file.
+    pub fn survey(&self) -> &Survey {
+        &self.survey
+    }
+}
+
+impl Tagger {
+    /// Writes a file with predicted tags to `out`, in the format of the file. All other columns, keys and comments stay.
+    /// If `with_probabilities` is true, adds the probability of each tag as a last column or as the key
+    /// `ner_probabilities`. Returns what was too long for the model.
+    ///
+    /// `on_progress` receives the number of bytes read and their total. Fails with [`Error::Interrupted`] if it stops, and with
+    /// [`melm_text::Error::Write`] if `out` fails.
+    pub fn tag_file(
+        &self,
+        file: &FileToTag,
+        with_probabilities: bool,
+        mut out: impl Write,
+        on_progress: OnProgress<'_>,
+    ) -> Result<Truncation, Error> {
+        let write_error = |source| Error::Text(melm_text::Error::Write { source });
+        let mut reader = Reader::with_structure(&file.source, &file.survey.structure);
+        let mut writer = self.file_writer(&reader);
+        let mut truncation = Truncation::default();
+        let mut types = EntityTypes::default();
+        loop {
+            let records = read_chunk(&mut reader, &mut types);
+            if records.is_empty() {
+                break;
+            }
+            let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
+            let (tagged, of_chunk) = self.tag_tokens(&sentences)?;
+            truncation.n_windowed += of_chunk.n_windowed;
+            truncation.n_cut_tokens += of_chunk.n_cut_tokens;
+            for (record, tagged) in records.iter().zip(&tagged) {
+                writer
+                    .write(record, &tagged.tags, self.model().tags().types())
+                    .map_err(write_error)?;
+                let mut bytes = std::mem::take(writer.out());
+                if with_probabilities {
+                    bytes = add_probabilities(bytes, &self.probabilities(tagged), &file.survey);
+                }
+                out.write_all(&bytes).map_err(write_error)?;
+            }
+            on_progress(reader.position() as u64, file.source.text().len() as u64)
+                .or_interrupted()?;
+        }
+        writer.write_lines_after(&file.survey.lines_after).map_err(write_error)?;
+        out.write_all(writer.out()).map_err(write_error)?;
+        Ok(truncation)
+    }
+
+    /// Returns a writer in the format of the file and the scheme of the tagger.
+    fn file_writer(&self, reader: &Reader<'_>) -> Writer<Vec<u8>> {
+        let scheme = Some(self.model().tags().scheme());
+        match reader {
+            Reader::Conll(_) => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
+            Reader::Jsonl(reader) => {
+                Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, &reader.keys().tags, None))
+            }
+        }
+    }
+
+    /// Returns the probability of each predicted tag, with four decimals.
+    fn probabilities(&self, tagged: &TaggedSentence) -> Vec<String> {
+        let tags = self.model().tags();
+        let numbers = tagged.tags.iter().map(|tag| tags.number(*tag).unwrap_or_default());
+        let probabilities = numbers.enumerate().map(|(token, tag)| tagged.probability(token, tag));
+        probabilities.map(|probability| format!("{probability:.4}")).collect()
+    }
+}
+
+/// Adds a last column to the rows of a sentence, or a last key to its JSON object.
+fn add_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) -> Vec<u8> {
+    let text = String::from_utf8(bytes).expect("the writer writes UTF-8");
+    let Some(layout) = survey.layout() else {
+        // Strip one brace only: the last value may end with braces of its own.
+        let open = text.trim_end().strip_suffix('}').unwrap_or_default();
+        let list = probabilities.join(",");
+        return format!("{open},\"ner_probabilities\":[{list}]}}\n").into_bytes();
+    };
+    let separator = layout.separator.text();
+    let lines: Vec<_> = text.trim_end_matches('\n').split('\n').collect();
+    // Comments come before the rows.
+    let n_before = lines.len() - probabilities.len();
+    let before = lines[..n_before].iter().map(|line| format!("{line}\n"));
+    let rows = lines[n_before..].iter().zip(probabilities);
+    let rows = rows.map(|(row, p)| format!("{}{separator}{p}\n", row.trim_end_matches(' ')));
+    before.chain(rows).chain(["\n".to_owned()]).collect::<String>().into_bytes()
+}
+
+/// Reads the next sentences, at most [`CHUNK`].
+fn read_chunk<'t>(reader: &mut Reader<'t>, types: &mut EntityTypes) -> Vec<Record<'t>> {
+    let mut records = Vec::new();
+    let mut record = Record::default();
+    while records.len() < CHUNK && reader.read(&mut record, types, &mut Problems::default()) {
+        records.push(std::mem::take(&mut record));
+    }
+    records
+}

@@ -111,7 +111,7 @@ fn a_training_killed_ten_times_ends_with_the_same_bytes() {
         }
     }
     done(folder.path(), &train_into("killed", more));
-    assert!(n_killed > 2, "only {n_killed} kills hit it");
+    assert!(n_killed > 2, "only {n_killed} of the runs were killed");
     assert_same(&folder.path().join("whole"), &folder.path().join("killed"));
 }
 

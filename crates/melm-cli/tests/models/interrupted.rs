@@ -69,6 +69,9 @@ fn ctrl_c_exits_with_130_and_the_same_command_resumes() {
     let messages = String::from_utf8(stopped.stderr).unwrap();
     assert!(messages.contains("run the same command again to continue"), "{messages}");
     let messages = done(folder.path(), &augment_into("stopped", ""));
-    assert!(messages.contains("fine-tuning the masked language model: resuming after"), "{messages}");
+    assert!(
+        messages.contains("fine-tuning the masked language model: resuming after"),
+        "{messages}"
+    );
     assert_same(&folder.path().join("whole"), &dir);
 }

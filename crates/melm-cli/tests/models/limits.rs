@@ -20,11 +20,11 @@ fn five_sentences() -> tempfile::TempDir {
 
 /// Asserts that the command failed with exit code 1 or 2, and that its message has all of `words`.
 fn assert_refused(output: &Output, words: &[&str]) {
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(matches!(output.status.code(), Some(1 | 2)), "{:?}: {said}", output.status);
-    assert!(said.contains("error: "), "{said}");
+    let messages = String::from_utf8_lossy(&output.stderr);
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{:?}: {messages}", output.status);
+    assert!(messages.contains("error: "), "{messages}");
     for word in words {
-        assert!(said.contains(word), "no {word} in: {said}");
+        assert!(messages.contains(word), "no {word} in: {messages}");
     }
 }
 

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::Error;
 
 /// Writes a file that only this process writes. A reader sees the old file or the new one, never a part.
-pub fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_and_finish(UnfinishedFile::create(path), path, bytes)
 }
 
@@ -44,7 +44,7 @@ impl Fingerprint {
     }
 
     /// Adds the content of a file.
-    pub fn add_file(&mut self, path: &Path) -> Result<(), Error> {
+    pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), Error> {
         let failed = |source: io::Error| Error::Read { path: path.to_path_buf(), source };
         let mut file = File::open(path).map_err(failed)?;
         let mut block = vec![0; 1 << 20];

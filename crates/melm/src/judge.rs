@@ -49,7 +49,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Gives every draft with the verdict [`Verdict::New`] its final verdict.
-    pub fn assess(
+    pub(crate) fn assess(
         &self,
         drafts: &mut [Draft],
         device: &Device,

@@ -48,7 +48,7 @@
 //! | the systems it is compared with | [`methods`] |
 //!
 //! Around them: [`plan`] (settings), [`models`], [`hub`] and [`pieces`] (pretrained models and their tokenizers), [`random`]
-//! (named random streams), [`stage`] (progress and control), [`run_folder`] and [`training_job`] (runs on disk), [`files`].
+//! (named random streams), [`stage`] (progress and control), [`training_job`] (trainings in a folder), [`files`] (writing and hashing files).
 //!
 //! The library reads neither the environment nor the clock. Front ends pass both in.
 //!
@@ -61,7 +61,7 @@ pub mod augment;
 pub mod codemix;
 pub mod draft;
 pub mod entity_lm;
-pub mod error;
+mod error;
 pub mod files;
 pub mod generate;
 pub mod hub;
@@ -76,7 +76,7 @@ pub mod plan;
 pub mod random;
 pub mod rate;
 mod related;
-pub mod run_folder;
+mod run_folder;
 pub mod sample;
 pub mod stage;
 pub mod tagger;

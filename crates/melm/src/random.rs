@@ -100,7 +100,7 @@ impl Generator {
     }
 
     /// 64 random bits: the seed of a stream that is not ours, such as dropout's.
-    pub fn bits(&mut self) -> u64 {
+    pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 

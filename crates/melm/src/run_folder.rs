@@ -16,7 +16,7 @@ const RECORD: &str = "run.json";
 
 /// An output folder, and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunFolder {
+pub(crate) struct RunFolder {
     dir: PathBuf,
     identity: String,
     /// What the folder holds of this run.
@@ -25,7 +25,7 @@ pub struct RunFolder {
 
 /// What an output folder holds of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FolderState {
+pub(crate) enum FolderState {
     /// Nothing: the run starts.
     New,
     /// An interrupted attempt: the run resumes.
@@ -40,23 +40,23 @@ impl RunFolder {
     ///
     /// # Errors
     /// If the folder holds another run or other files.
-    pub fn open(dir: &Path, identity: &str, force: bool) -> Result<Self, Error> {
+    pub(crate) fn open(dir: &Path, identity: &str, force: bool) -> Result<Self, Error> {
         let state = if force { FolderState::New } else { inspect(dir, identity)? };
         Ok(Self { dir: dir.to_path_buf(), identity: identity.to_owned(), state })
     }
 
     /// The path of the folder.
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// The folder for the state of the run's stages. It is removed when the run is finished.
-    pub fn work(&self) -> PathBuf {
+    pub(crate) fn work(&self) -> PathBuf {
         self.dir.join(WORK)
     }
 
     /// Creates the folder and marks it as this run's.
-    pub fn begin(&self) -> Result<(), Error> {
+    pub(crate) fn begin(&self) -> Result<(), Error> {
         let failed = |source| Error::Write { path: self.dir.clone(), source };
         if self.state == FolderState::New {
             for old in [self.dir.join(RECORD), self.work()] {
@@ -76,7 +76,7 @@ impl RunFolder {
     }
 
     /// Writes `run.json` and removes the state of the unfinished run.
-    pub fn finish(&self, mut record: serde_json::Map<String, Value>) -> Result<(), Error> {
+    pub(crate) fn finish(&self, mut record: serde_json::Map<String, Value>) -> Result<(), Error> {
         record.insert("key".to_owned(), self.identity.clone().into());
         let text = serde_json::to_string_pretty(&record).expect("a map of values is JSON");
         write_whole(&self.dir.join(RECORD), (text + "\n").as_bytes())?;
@@ -89,7 +89,7 @@ impl RunFolder {
     }
 
     /// The content of `run.json`, if the folder has one.
-    pub fn record(&self) -> Option<Value> {
+    pub(crate) fn record(&self) -> Option<Value> {
         serde_json::from_str(&fs::read_to_string(self.dir.join(RECORD)).ok()?).ok()
     }
 }
@@ -129,7 +129,7 @@ pub(crate) fn require_empty(dir: &Path) -> Result<(), Error> {
 }
 
 /// A hash of the files, sentences and languages of a corpus.
-pub fn data_fingerprint(corpus: &Corpus) -> String {
+pub(crate) fn data_fingerprint(corpus: &Corpus) -> String {
     let mut fingerprint = Fingerprint::default();
     for part in corpus.languages() {
         fingerprint.add(part.code.as_bytes());

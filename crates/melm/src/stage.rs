@@ -79,7 +79,7 @@ impl Run<'_> {
     }
 
     /// Starts a stage that uses the random stream of the stage called `stream`, because both do the same work.
-    pub fn stage_as(&mut self, name: &'static str, stream: &str) -> Stage<'_> {
+    pub(crate) fn stage_as(&mut self, name: &'static str, stream: &str) -> Stage<'_> {
         let folder = self.folder.as_ref().map(|folder| folder.join(name));
         let key = self.seed.stream(stream);
         Stage { name, key, folder, observer: &mut *self.observer }
@@ -96,28 +96,28 @@ pub struct Stage<'a> {
 
 impl Stage<'_> {
     /// The name of the stage in metrics and messages.
-    pub fn name(&self) -> &'static str {
+    pub(crate) fn name(&self) -> &'static str {
         self.name
     }
 
     /// The key of the stage's random stream.
-    pub fn key(&self) -> StreamKey {
+    pub(crate) fn key(&self) -> StreamKey {
         self.key
     }
 
     /// The folder of the stage's saved state, if the run saves state.
-    pub fn folder(&self) -> Option<&Path> {
+    pub(crate) fn folder(&self) -> Option<&Path> {
         self.folder.as_deref()
     }
 
     /// Reports an event to the observer and returns its answer.
-    pub fn report(&mut self, event: Event<'_>) -> Control {
+    pub(crate) fn report(&mut self, event: Event<'_>) -> Control {
         (self.observer)(self.name, event)
     }
 
     /// Reports that `done` of `of` steps are done. Fails with [`Error::Interrupted`] if the observer stops the stage.
     /// For stages without state to save.
-    pub fn progress(&mut self, done: u64, of: u64) -> Result<(), Error> {
+    pub(crate) fn progress(&mut self, done: u64, of: u64) -> Result<(), Error> {
         self.report(Event::Progress { done, of }).or_interrupted()
     }
 }

@@ -147,7 +147,7 @@ impl TrainingJob {
     }
 
     /// A hash of everything that can change the result. The name of the model is not part of it, its content is.
-    pub fn identity(&self) -> Result<String, Error> {
+    pub(crate) fn identity(&self) -> Result<String, Error> {
         let mut plan = self.plan.clone();
         plan.model.masked_lm.clear();
         plan.model.tagger.clear();
@@ -163,7 +163,11 @@ impl TrainingJob {
         Ok(fingerprint.finish())
     }
 
-    /// Opens an output folder: see [`RunFolder::open`].
+    /// Opens an output folder. With `force`, the training replaces what is there. Changes nothing before
+    /// [`TrainingFolder::run`].
+    ///
+    /// # Errors
+    /// Without `force`, if the folder has another run or other files.
     pub fn open_folder(&self, dir: &Path, force: bool) -> Result<TrainingFolder<'_>, Error> {
         Ok(TrainingFolder { job: self, folder: RunFolder::open(dir, &self.identity()?, force)? })
     }

@@ -90,11 +90,6 @@ impl AugmentJob {
         self.tagger.as_ref()
     }
 
-    /// The pretrained encoder-decoder of the method `mulda`, if there is one.
-    pub fn seq2seq(&self) -> Option<&PretrainedSeq2Seq> {
-        self.seq2seq.as_ref()
-    }
-
     /// Runs in memory: nothing is written, and an interrupted run cannot resume.
     pub fn run(&self, observer: Observer<'_>) -> Result<Augmented, Error> {
         let mut run = Run { seed: Seed(self.plan.seed), folder: None, observer };
@@ -134,7 +129,7 @@ impl AugmentJob {
 
     /// A hash of everything that can change the result. The number of rounds is not part of it, because more rounds only add
     /// drafts; nor are the names of models, because their content counts.
-    pub fn identity(&self) -> Result<String, Error> {
+    pub(crate) fn identity(&self) -> Result<String, Error> {
         let mut plan = self.plan.clone();
         plan.generate.rounds = std::num::NonZeroU32::MIN;
         plan.model.masked_lm.clear();

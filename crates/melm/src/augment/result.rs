@@ -61,7 +61,7 @@ impl Augmented {
     }
 
     /// The augmented corpus as text in the format of the gold file, one text for each language.
-    pub fn texts(&self) -> Result<Vec<LanguageText>, Error> {
+    pub(crate) fn texts(&self) -> Result<Vec<LanguageText>, Error> {
         let kept: Vec<Sentence> = self.drafts.kept().cloned().collect();
         Ok(self.gold.append_sentences(&kept, self.plan.union)?)
     }

@@ -104,7 +104,7 @@ impl MentionVectors {
     }
 
     /// The dimension of the vectors.
-    pub fn dimension(&self) -> usize {
+    pub(crate) fn dimension(&self) -> usize {
         self.by_language.values().next().map_or(0, WordVectors::dimension)
     }
 

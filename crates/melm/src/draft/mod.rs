@@ -147,7 +147,7 @@ pub struct GuessedPiece {
 
 impl Draft {
     /// A new draft of the gold sentence at index `source`.
-    pub fn new(
+    pub(crate) fn new(
         sentence: Sentence,
         source: usize,
         round: u32,
@@ -157,7 +157,7 @@ impl Draft {
     }
 
     /// A new draft that a model wrote as a whole.
-    pub fn without_source(sentence: Sentence, round: u32) -> Self {
+    pub(crate) fn without_source(sentence: Sentence, round: u32) -> Self {
         Self {
             sentence,
             source: None,
@@ -174,7 +174,7 @@ impl Draft {
     }
 
     /// The mentions that its source does not have: the replaced ones, or all mentions of a draft without a source.
-    pub fn new_mentions(&self) -> Vec<(EntityType, Vec<Token>)> {
+    pub(crate) fn new_mentions(&self) -> Vec<(EntityType, Vec<Token>)> {
         if self.source.is_some() {
             let replaced = self.replacements.iter();
             return replaced.map(|one| (one.entity_type, one.new.clone())).collect();

@@ -43,7 +43,7 @@ impl<'a> Novelty<'a> {
     }
 
     /// Gives each draft its verdict before judging.
-    pub fn mark(&mut self, drafts: &mut [Draft]) {
+    pub(crate) fn mark(&mut self, drafts: &mut [Draft]) {
         for draft in drafts {
             draft.verdict = self.record(draft);
         }

@@ -12,7 +12,7 @@ use crate::models::Pretrained;
 
 impl EntityLm {
     /// Writes a model folder that Python's `AutoModelForMaskedLM` can open.
-    pub fn save(&self, dir: &Path) -> Result<(), Error> {
+    pub(crate) fn save(&self, dir: &Path) -> Result<(), Error> {
         self.model.save(dir)?;
         self.tokenizer.save(dir)
     }

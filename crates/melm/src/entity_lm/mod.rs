@@ -83,7 +83,7 @@ impl EntityLm {
 
     /// Fine-tunes the model to predict the masked entity pieces of `train`. Keeps the epoch with the lowest loss on `dev`, or
     /// the last epoch without a dev set.
-    pub fn finetune(
+    pub(crate) fn finetune(
         self,
         train: &Corpus,
         dev: Option<&Corpus>,

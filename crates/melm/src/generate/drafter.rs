@@ -54,7 +54,7 @@ impl Drafter {
     }
 
     /// Returns the number of entity tokens that no round can mask, because the model has no pieces for them.
-    pub fn n_unmaskable(&self, linearized: &LinearizedCorpus) -> usize {
+    pub(crate) fn n_unmaskable(&self, linearized: &LinearizedCorpus) -> usize {
         self.lm.masker().n_unmaskable(&linearized.windows, self.settings.mask.unit)
     }
 

@@ -21,7 +21,7 @@ pub struct InvalidRanks(usize, usize);
 
 impl Ranks {
     /// The first rank, from 1.
-    pub fn first(self) -> usize {
+    pub(crate) fn first(self) -> usize {
         self.first
     }
 

@@ -36,7 +36,7 @@ pub struct DownloadProgress<'a> {
 
 impl Hub {
     /// The default timeout: a slow network answers within a second or two.
-    pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
+    pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
     /// Uses a cache and the public hub.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
@@ -58,7 +58,7 @@ impl Hub {
     }
 
     /// Returns the folder of a model, given as a folder or by name, if it is on this machine.
-    pub fn find_local(&self, model: &str) -> Option<PathBuf> {
+    pub(crate) fn find_local(&self, model: &str) -> Option<PathBuf> {
         if Path::new(model).is_dir() {
             return Some(PathBuf::from(model));
         }

@@ -65,12 +65,12 @@ pub struct RejectedCounts(BTreeMap<RejectReason, usize>);
 
 impl RejectedCounts {
     /// Counts one rejected sentence.
-    pub fn count(&mut self, reason: RejectReason) {
+    pub(crate) fn count(&mut self, reason: RejectReason) {
         *self.0.entry(reason).or_default() += 1;
     }
 
     /// Adds the counts of another round.
-    pub fn add(&mut self, other: &Self) {
+    pub(crate) fn add(&mut self, other: &Self) {
         for (reason, n) in other.iter() {
             *self.0.entry(reason).or_default() += n;
         }

@@ -127,7 +127,7 @@ impl Method {
     }
 
     /// Returns true if the masked language model reads markers.
-    pub fn linearizes(self) -> bool {
+    pub(crate) fn linearizes(self) -> bool {
         self.properties().linearizes
     }
 

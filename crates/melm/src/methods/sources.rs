@@ -52,7 +52,7 @@ impl<'a> Sources<'a> {
     }
 
     /// The sources of a plan's method.
-    pub fn new(
+    pub(crate) fn new(
         train: &'a Corpus,
         plan: &Plan,
         vectors: Option<&MentionVectors>,

@@ -86,7 +86,7 @@ impl Pretrained {
     }
 
     /// A tokenizer of its own for whoever asks, since markers may be added to it.
-    pub fn tokenizer(&self) -> Tokenizer {
+    pub(crate) fn tokenizer(&self) -> Tokenizer {
         self.tokenizer.clone()
     }
 

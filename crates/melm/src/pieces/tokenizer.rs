@@ -211,7 +211,7 @@ impl Tokenizer {
     }
 
     /// Returns the text that a piece adds to its word, or `None` for a piece that is only part of a character.
-    pub fn text(&self, id: u32) -> Option<String> {
+    pub(crate) fn text(&self, id: u32) -> Option<String> {
         self.segmenter.text(self.piece(id))
     }
 

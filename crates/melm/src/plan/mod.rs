@@ -23,12 +23,12 @@ use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings};
 use crate::tagger::TaggerSettings;
 
 /// The version of the plan's keys. Plans with another version are refused.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 
 /// All settings of a run. Its fields are the keys and sections of the TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// The version of the keys: [`VERSION`].
+    /// The version of the keys. There is one version so far: 1.
     pub version: u32,
     /// The seed of all random streams.
     pub seed: u64,

@@ -56,7 +56,7 @@ impl ModelSizes {
 
 impl ModelSize {
     /// The size class of a model with this hidden size. XLM-R-base has 768; narrower models are small.
-    pub fn from_hidden_size(hidden_size: usize) -> Self {
+    pub(crate) fn from_hidden_size(hidden_size: usize) -> Self {
         if hidden_size < 768 { Self::Small } else { Self::Full }
     }
 }

@@ -61,7 +61,7 @@ impl PlanTable {
     }
 
     /// Sets one key to a value. `place` is the origin of the edit, such as a flag, for error messages.
-    pub fn set_value(&mut self, place: &str, key: &str, value: Value) -> Result<(), Error> {
+    pub(crate) fn set_value(&mut self, place: &str, key: &str, value: Value) -> Result<(), Error> {
         self.place = format!("`{place}`");
         self.insert(key, value)?;
         self.plan().map(drop)

@@ -52,7 +52,7 @@ pub struct TrainedTagger {
 
 impl TaggerModel {
     /// Creates an untrained tagger for the tags of a corpus. Its head is drawn from `seed`.
-    pub fn new(
+    pub(crate) fn new(
         pretrained: &Pretrained,
         corpus: &Corpus,
         settings: &TaggerSettings,

@@ -46,13 +46,8 @@ impl TagSet {
     }
 
     /// The number of tags.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.tags.len()
-    }
-
-    /// Returns true if there are no tags.
-    pub fn is_empty(&self) -> bool {
-        self.tags.is_empty()
     }
 
     /// The entity types of the tags.
@@ -69,7 +64,7 @@ impl TagSet {
     ///
     /// # Panics
     /// If there is no tag with this number.
-    pub fn tag(&self, number: u32) -> Tag {
+    pub(crate) fn tag(&self, number: u32) -> Tag {
         self.tags[number as usize]
     }
 
@@ -85,7 +80,7 @@ impl TagSet {
     }
 
     /// The transitions between tags that the scheme allows.
-    pub fn allowed(&self) -> AllowedTransitions {
+    pub(crate) fn allowed(&self) -> AllowedTransitions {
         let tag = |at: Option<usize>| at.map_or(Tag::Outside, |at| self.tags[at]);
         AllowedTransitions::new(self.tags.len(), |from, to| self.scheme.allows(tag(from), tag(to)))
     }

@@ -31,12 +31,12 @@ impl PretrainedSeq2Seq {
     }
 
     /// The name for messages: the path of the folder.
-    pub fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.dir.display().to_string()
     }
 
     /// The configuration of the model.
-    pub fn config(&self) -> &Seq2SeqConfig {
+    pub(crate) fn config(&self) -> &Seq2SeqConfig {
         &self.config
     }
 
@@ -51,7 +51,7 @@ impl PretrainedSeq2Seq {
     }
 
     /// The fingerprint of all files that decide what the model computes.
-    pub fn fingerprint(&self) -> Result<String, Error> {
+    pub(crate) fn fingerprint(&self) -> Result<String, Error> {
         let mut fingerprint = Fingerprint::default();
         for name in ["tokenizer.json", "config.json"] {
             fingerprint.add_file(&self.dir.join(name))?;

@@ -1,4 +1,4 @@
-//! The filter (section 2.4): a tagger trained on gold reads every draft; a draft is kept if the tagger agrees with its tags.
+//! The filter (section 2.4): a tagger trained on gold predicts the tags of each draft. Drafts whose tags it predicts are kept.
 
 use melm_nn::device::Device;
 use melm_text::{EntityTypes, Mention, Tag, mentions, write_tags};
@@ -18,21 +18,21 @@ pub enum FilterMode {
     Agreement,
     /// The judge's probability of the draft's tags reaches the threshold.
     Probability,
-    /// None: every new draft is kept, and no judge is trained.
+    /// There is no condition: every new draft is kept, and no judge is trained.
     Off,
 }
 
-/// How drafts are filtered.
+/// The settings of the filter.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FilterSettings {
     /// The condition: `"agreement"`, `"probability"` or `"off"`.
     pub mode: FilterMode,
-    /// The least probability of a draft's tags, all together, in the mode `"probability"`.
+    /// The smallest joint probability of a draft's tags in the mode `"probability"`.
     pub threshold: Rate,
 }
 
-/// Drafts judged between two reports of progress.
+/// The number of drafts judged between two progress reports.
 const CHUNK: usize = 256;
 
 /// A tagger that decides which drafts are kept.
@@ -43,7 +43,7 @@ pub struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// A judge for drafts whose tags have these entity types.
+    /// Creates a judge for drafts whose tags have these entity types.
     pub fn new(tagger: &'a TaggerModel, settings: FilterSettings, types: &'a EntityTypes) -> Self {
         Self { tagger, settings, types }
     }
@@ -110,7 +110,7 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// The numbers of a draft's tags in the tagger's set. Types are matched by name and mentions are written in the tagger's
+    /// Returns the ids of a draft's tags in the tag set of the tagger. Types are matched by name and mentions are written in the tagger's
     /// scheme, because a tagger from a folder may have another order of types and another scheme.
     fn tag_numbers(&self, tags: &[Tag]) -> Result<Vec<u32>, Error> {
         let set = self.tagger.tags();

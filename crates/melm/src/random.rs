@@ -1,7 +1,7 @@
-//! One seed for a run, and a random stream of its own for everything that draws.
+//! Named random streams: one seed for a run, and a stream for each purpose.
 //!
-//! A stream is found by its path (`stage / purpose / epoch or round / sentence`), not by when it
-//! is asked for: what a sentence draws depends on neither thread count, batch order nor resumption.
+//! The path of a stream (`stage / purpose / epoch or round / sentence`) and the seed determine its numbers. They do not
+//! depend on the number of threads, the order of the batches or an interruption.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -11,30 +11,30 @@ use rand_chacha::rand_core::{Rng, SeedableRng};
 pub struct Seed(pub u64);
 
 impl Seed {
-    /// The key of the stream called `name`.
+    /// Returns the key of the stream called `name`.
     pub fn stream(self, name: &str) -> StreamKey {
         StreamKey([self.0, 0, 0, 0]).then(name)
     }
 }
 
-/// The name of a stream: absorbs one path component after another.
+/// The key of a stream: a hash of the seed and the components of the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamKey([u64; 4]);
 
 impl StreamKey {
-    /// The stream `name` below this one.
+    /// Returns the key of the stream `name` below this one.
     #[must_use]
     pub fn then(self, name: &str) -> Self {
         name.bytes().fold(self.absorb(name.len() as u64), |key, byte| key.absorb(u64::from(byte)))
     }
 
-    /// The stream `number` below this one: an epoch, a round, a sentence.
+    /// Returns the key of the stream with a number below this one, such as that of an epoch, round or sentence.
     #[must_use]
     pub fn at(self, number: u64) -> Self {
         self.absorb(u64::MAX).absorb(number)
     }
 
-    /// The generator of this stream.
+    /// Returns the generator of this stream, at its start.
     pub fn generator(self) -> Generator {
         let mut seed = [0; 32];
         for (bytes, word) in seed.chunks_exact_mut(8).zip(self.0) {
@@ -43,7 +43,7 @@ impl StreamKey {
         Generator(ChaCha8Rng::from_seed(seed))
     }
 
-    /// Four lanes of SplitMix64 (Steele et al. 2014), each also fed by its neighbour.
+    /// Mixes a number into the key with four lanes of SplitMix64 (Steele et al. 2014). Each lane also reads its neighbour.
     fn absorb(self, value: u64) -> Self {
         let mut lanes = self.0;
         for lane in 0..4 {
@@ -61,19 +61,19 @@ fn mix(mut z: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Random numbers that are the same on every platform and with every version of `rand`.
+/// A random number generator. Its numbers are the same on every platform and do not depend on the version of `rand`.
 #[derive(Debug, Clone)]
 pub struct Generator(ChaCha8Rng);
 
 impl Generator {
-    /// A number from 0 to `n - 1`, each equally likely.
+    /// Draws a number from 0 to `n - 1`, each with the same probability.
     ///
     /// # Panics
     /// If `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         let n = n as u64;
         assert!(n > 0, "no number is below 0");
-        // Rejecting the incomplete last stretch of u64 keeps the draw exactly uniform.
+        // In general `n` does not divide the range of u64. Rejecting the remainder keeps the draw exactly uniform.
         let limit = u64::MAX - u64::MAX % n;
         loop {
             let draw = self.0.next_u64();
@@ -83,13 +83,13 @@ impl Generator {
         }
     }
 
-    /// The numbers from 0 to `n - 1` in an order of which each is equally likely.
+    /// Shuffles the numbers from 0 to `n - 1`. Each order has the same probability.
     pub fn permutation(&mut self, n: usize) -> Vec<usize> {
         self.first_of(n, n)
     }
 
-    /// The first `size` of the numbers below `n` in a random order, which do not depend on how many follow: Fisher and
-    /// Yates from the front.
+    /// Returns the first `size` numbers of [`Self::permutation`], with the shuffle of Fisher and Yates from the front. They
+    /// are the same for each larger `size`.
     fn first_of(&mut self, n: usize, size: usize) -> Vec<usize> {
         let mut numbers: Vec<usize> = (0..n).collect();
         for at in 0..size {
@@ -99,26 +99,26 @@ impl Generator {
         numbers
     }
 
-    /// 64 random bits: the seed of a stream that is not ours, such as dropout's.
+    /// Draws 64 random bits, for example as the seed of another generator.
     pub(crate) fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A number in [0, 1), in steps of 2^-53.
+    /// Draws a number from [0, 1), in steps of 2^-53.
     pub fn uniform(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// A number from the standard normal distribution (Box and Muller 1958).
+    /// Draws a number from the standard normal distribution (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
-        // One less a uniform number is never 0, whose logarithm there is none.
+        // The uniform number can be 0 but not 1. Its difference to 1 therefore always has a logarithm.
         let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
         radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
-    /// `size` of the numbers below `n` in rising order, each set of them equally likely.
+    /// Draws `size` of the numbers below `n`, and returns them in ascending order. Each subset has the same probability.
     ///
-    /// Of one state of the generator, smaller subsets are parts of larger ones.
+    /// From the same state of the generator, a smaller subset is part of a larger one.
     ///
     /// # Panics
     /// If `size` is above `n`.
@@ -166,7 +166,7 @@ mod tests {
         let mut generator = Seed(3).stream("test").generator();
         let n = 100_000;
         let draws: Vec<f64> = (0..n).map(|_| generator.normal()).collect();
-        // The distribution function at six places, from a table; 5 standard deviations of a share at most.
+        // Values of the distribution function from a table. The tolerance is at least 5 standard deviations.
         for (at, share) in [
             (-2.0, 0.022_750),
             (-1.0, 0.158_655),

@@ -1,4 +1,4 @@
-//! The output folder of a run: new, resumed or finished, and never another run's.
+//! The output folder of a run: starts, resumes or recognises the run, and refuses folders with other content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,27 +19,27 @@ const RECORD: &str = "run.json";
 pub(crate) struct RunFolder {
     dir: PathBuf,
     identity: String,
-    /// What the folder holds of this run.
+    /// The state of this run in the folder.
     pub state: FolderState,
 }
 
-/// What an output folder holds of a run.
+/// The state of a run in its output folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FolderState {
-    /// Nothing: the run starts.
+    /// The run has not started.
     New,
-    /// An interrupted attempt: the run resumes.
+    /// The run was interrupted and will resume.
     Unfinished,
-    /// The finished run.
+    /// The run is finished.
     Done,
 }
 
 impl RunFolder {
     /// Inspects `dir` for a run with this identity, a hash of everything that can change its result. With `force` the run
-    /// starts anew whatever is there. Nothing is changed before [`Self::begin`].
+    /// starts from the beginning, whatever is there. Changes nothing before [`Self::begin`].
     ///
     /// # Errors
-    /// If the folder holds another run or other files.
+    /// Without `force`, if the folder has another run or other files.
     pub(crate) fn open(dir: &Path, identity: &str, force: bool) -> Result<Self, Error> {
         let state = if force { FolderState::New } else { inspect(dir, identity)? };
         Ok(Self { dir: dir.to_path_buf(), identity: identity.to_owned(), state })
@@ -55,7 +55,7 @@ impl RunFolder {
         self.dir.join(WORK)
     }
 
-    /// Creates the folder and marks it as this run's.
+    /// Creates the folder and stores the identity of the run in it.
     pub(crate) fn begin(&self) -> Result<(), Error> {
         let failed = |source| Error::Write { path: self.dir.clone(), source };
         if self.state == FolderState::New {
@@ -116,8 +116,8 @@ fn inspect(dir: &Path, identity: &str) -> Result<FolderState, Error> {
     Ok(FolderState::New)
 }
 
-/// Fails if a folder holds anything. A folder that does not exist is empty, and so is one with nothing but the subfolder of
-/// a run that was killed before it had written its identity.
+/// Fails if a folder has content. A folder that does not exist counts as empty. So does a folder with only the subfolder
+/// of a run that was killed before it wrote its identity.
 pub(crate) fn require_empty(dir: &Path) -> Result<(), Error> {
     let is_ours = |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|e| e.file_name() == WORK);
     match fs::read_dir(dir).map(|mut entries| entries.all(is_ours)) {
@@ -137,7 +137,7 @@ pub(crate) fn data_fingerprint(corpus: &Corpus) -> String {
     for file in corpus.files() {
         fingerprint.add(file.source().text().as_bytes());
     }
-    // Another column of the same file is other data.
+    // Two columns of one file are different data.
     for sentence in corpus.sentences() {
         for (token, tag) in sentence.tokens().iter().zip(sentence.tags()) {
             fingerprint.add(token.as_str().as_bytes());
@@ -197,7 +197,7 @@ mod tests {
     fn a_folder_of_something_else_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().state, FolderState::New);
-        // What is left of a run that was killed in its first moment.
+        // A run that was killed before it wrote its identity.
         fs::create_dir(dir.path().join(WORK)).unwrap();
         assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().state, FolderState::New);
         fs::write(dir.path().join("thesis.tex"), "x").unwrap();

@@ -2,7 +2,7 @@
 
 use crate::random::Seed;
 
-/// Draws `size` of `n` sentences, or all of them if `size` is above `n`. Returns their indices in rising order.
+/// Draws `size` of `n` sentences, or all of them if `size` is above `n`. Returns their indices in ascending order.
 ///
 /// Draws with one seed are nested: a draw of 100 is part of the draw of 200.
 ///

@@ -30,7 +30,7 @@ pub enum TrainedKind {
 }
 
 impl TrainedKind {
-    /// The command that trains this kind; also its entry in `run.json`.
+    /// The name of the command that trains this kind. `run.json` also has it.
     fn command(self) -> &'static str {
         match self {
             Self::Tagger => "train",
@@ -86,7 +86,7 @@ pub struct TrainingJob {
     device: Arc<Device>,
 }
 
-/// What a training left out or initialised, by kind of model.
+/// Details of a training by kind of model: data left out, rows initialised.
 pub enum TrainingDetails {
     /// The sentences and tokens that were too long for the tagger.
     Tagger(Truncation),
@@ -103,9 +103,9 @@ pub enum TrainingDetails {
 
 /// A finished training.
 pub struct FinishedTraining {
-    /// The epochs, and which of them was kept.
+    /// The epochs, and the epoch that was kept.
     pub outcome: TrainingOutcome,
-    /// What was left out or initialised.
+    /// Data left out and rows initialised.
     pub details: TrainingDetails,
     /// The content of `run.json`.
     pub record: Map<String, Value>,

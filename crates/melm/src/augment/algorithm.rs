@@ -35,7 +35,7 @@ pub struct Backbones<'a> {
     pub masked_lm: Option<&'a Pretrained>,
     /// The encoder-decoder of `MulDA`.
     pub seq2seq: Option<&'a PretrainedSeq2Seq>,
-    /// The model that the judge is trained from; not needed if the filter is off.
+    /// The model from which the judge is trained. Not needed if the filter is off.
     pub tagger: Option<&'a Pretrained>,
     /// Word vectors, for methods that compare mentions by them.
     pub vectors: Option<&'a MentionVectors>,
@@ -64,7 +64,7 @@ pub struct Drafts {
     pub dropped: RejectedCounts,
     /// The training of the judge, if one was trained in this run.
     pub judge: Option<TrainingOutcome>,
-    /// Sentences that the judge could not learn from in one piece.
+    /// The sentences that were too long for the judge in training.
     pub judge_truncation: Truncation,
     /// The preparation of the method; `None` if all rounds were on disk.
     pub prepared: Option<Prepared>,
@@ -82,8 +82,8 @@ impl Drafts {
     }
 }
 
-/// Makes drafts of gold sentences and keeps those whose labels the judge agrees with. Rounds that are whole in the run's
-/// folder are not made again.
+/// Makes drafts of gold sentences and keeps those whose tags the judge predicts. Reads rounds that are complete in the
+/// folder of the run instead of making them again.
 pub fn augment(
     gold: Gold<'_>,
     plan: &Plan,
@@ -192,8 +192,8 @@ pub fn generate(
     Ok(all)
 }
 
-/// Judges drafts again. Earlier verdicts are forgotten, and repetitions are searched again because the drafts may come from
-/// several files.
+/// Judges drafts again, without regard to their verdicts. Also searches for repetitions again, because the drafts may come
+/// from several files.
 pub fn judge_again(
     drafts: &mut [Draft],
     judge: &Judge<'_>,

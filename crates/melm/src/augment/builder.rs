@@ -1,4 +1,4 @@
-//! The front door of augmentation.
+//! The settings of a run and their defaults.
 
 use std::sync::Arc;
 
@@ -40,14 +40,14 @@ pub struct Augment {
     observer: OwnedObserver,
 }
 
-/// A plan, or the changes that lead to it once the sizes of the models are known.
+/// A complete plan, or changes to a preset. The preset depends on the sizes of the models.
 enum PlanChoice {
     Complete(Box<Plan>),
     Changes(PlanBuilder),
 }
 
 impl Augment {
-    /// Augments this corpus. It needs at least one mention.
+    /// Starts with the default settings for a corpus. The corpus needs at least one mention.
     pub fn new(train: Corpus) -> Self {
         Self {
             train,

@@ -7,10 +7,10 @@ use crate::training::{Budget, EvaluationInterval, TrainingSettings};
 
 /// The largest number of pieces in a micro-batch.
 const MAX_MICRO_BATCH_PIECES: f64 = 2_048.0;
-/// The same for a training step. The backward pass costs twice as much as the forward pass.
-const FORWARD_AND_BACKWARD: f64 = 6.0;
 /// The operations of one weight for one piece in a forward pass: a multiplication and an addition.
 pub(super) const FORWARD: f64 = 2.0;
+/// The operations of one weight for one piece in a training step. The backward pass costs twice as much as the forward pass.
+const FORWARD_AND_BACKWARD: f64 = 6.0;
 /// The bytes of a number in memory.
 pub(super) const BYTES: f64 = 4.0;
 

@@ -47,8 +47,8 @@ pub struct AugmentOutcome {
 }
 
 impl AugmentJob {
-    /// Opens an output folder. With `force` whatever it holds is replaced; otherwise the folder has to be new, empty, or
-    /// hold this very run. Nothing is changed before [`AugmentFolder::run`]. With `keep_model` the run also writes the
+    /// Opens an output folder. With `force`, the run replaces what is there. Otherwise the folder must be new, empty, or the
+    /// folder of this run. Changes nothing before [`AugmentFolder::run`]. With `keep_model` the run also writes the
     /// fine-tuned model.
     pub fn open_folder(
         &self,
@@ -72,7 +72,7 @@ impl AugmentFolder<'_> {
     /// The run in this folder, if it is finished with as many rounds and all its files are there.
     ///
     /// # Errors
-    /// If the folder has a run with more rounds, or a result that was changed since and would be overwritten.
+    /// If the folder has a run with more rounds, or if a result that would be overwritten was changed after the run wrote it.
     pub fn finished(&self) -> Result<Option<FinishedRun>, Error> {
         let done = (self.folder.state == FolderState::Done).then(|| self.folder.record()).flatten();
         let Some(record) = done else { return Ok(None) };
@@ -130,7 +130,7 @@ impl AugmentFolder<'_> {
         Ok(names.into_iter().all(|name| self.folder.dir().join(name).exists()))
     }
 
-    /// The first result file whose content is not what the run wrote.
+    /// The first result file that was changed after the run wrote it.
     fn changed_file(&self, record: &Value) -> Option<String> {
         let is_changed = |(name, wanted): &(&String, &Value)| {
             std::fs::read(self.folder.dir().join(name))

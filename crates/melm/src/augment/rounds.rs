@@ -21,7 +21,7 @@ pub(super) struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// Loads the rounds that an earlier run has saved below `run_folder`: the first ones that are whole, at most `n_rounds`.
+    /// Loads the rounds that an earlier run has saved below `run_folder`: the first ones that are complete, at most `n_rounds`.
     pub(super) fn resume(
         gold: &'a Corpus,
         n_rounds: u32,
@@ -48,8 +48,8 @@ impl<'a> Rounds<'a> {
         self.novelty.mark(drafts);
     }
 
-    /// Adds the drafts of the next round and saves them. `dropped` counts what the method wrote in this round that is not a
-    /// draft.
+    /// Adds the drafts of the next round and saves them. `dropped` counts the sentences of this round that did not become
+    /// drafts.
     pub(super) fn add(
         &mut self,
         drafts: Vec<Draft>,
@@ -97,12 +97,12 @@ fn lines_path(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.jsonl"))
 }
 
-/// The file that counts what a round wrote that is not a draft. It exists only if there is something to count.
+/// The file with the number of sentences of a round that did not become drafts. It exists only if there are any.
 fn dropped_path(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.dropped.toml"))
 }
 
-/// The checksum of a round's lines. It is written last: a round without it is not whole.
+/// The file with the checksum of a round's lines. It is written last: a round without it is not complete.
 fn checksum_path(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.sha256"))
 }

@@ -1,4 +1,4 @@
-//! A draft: a generated sentence, how it was made, and what the filter decided about it.
+//! A draft: a generated sentence, how it was made, and the decision of the filter.
 //!
 //! [`Draft`] is the only representation of a draft. [`to_lines`] writes drafts as the lines of `drafts.jsonl`;
 //! [`read_lines`] reads them back and checks them against the gold corpus.
@@ -37,7 +37,7 @@ pub struct Draft {
     pub swaps: Vec<Swap>,
     /// The number of tokens that kept their old form because the guessed pieces spelled no valid token.
     pub n_restored: usize,
-    /// What the filter decided.
+    /// The decision of the filter.
     pub verdict: Verdict,
     /// The judge's probability of the tags, all together; `None` if no judge has read the draft.
     pub probability: Option<f64>,

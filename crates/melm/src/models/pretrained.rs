@@ -23,13 +23,13 @@ pub struct EmbeddedFiles {
     pub weights: &'static [u8],
 }
 
-/// A model as it came, not yet in memory.
+/// An opened model. Its weights are not in memory yet.
 pub struct Pretrained {
     name: String,
     checkpoint: Checkpoint,
-    /// `tokenizer.json` as it came.
+    /// The text of `tokenizer.json`.
     tokenizer_json: String,
-    /// Parsed once: that takes longer than a short training.
+    /// Parsed only once, because parsing takes longer than a short training.
     tokenizer: Tokenizer,
     source: Source,
 }
@@ -75,22 +75,22 @@ impl Pretrained {
         Ok(self)
     }
 
-    /// What it is called in messages.
+    /// The name of the model in messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its weights.
+    /// The weights and the configuration.
     pub fn checkpoint(&self) -> &Checkpoint {
         &self.checkpoint
     }
 
-    /// A tokenizer of its own for whoever asks, since markers may be added to it.
+    /// Returns a copy of the tokenizer, to which the caller may add markers.
     pub(crate) fn tokenizer(&self) -> Tokenizer {
         self.tokenizer.clone()
     }
 
-    /// The fingerprint of everything that decides what the model computes.
+    /// Returns a hash of all files that determine the output of the model.
     pub fn fingerprint(&self) -> Result<String, Error> {
         let mut fingerprint = Fingerprint::default();
         fingerprint.add(self.tokenizer_json.as_bytes());

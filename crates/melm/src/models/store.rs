@@ -21,7 +21,7 @@ pub struct ModelStore {
     on_download: Option<Arc<OnDownload>>,
 }
 
-/// The models of a plan that a program is going to use.
+/// The models of a plan that a run needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededModels {
     /// The masked language model.
@@ -72,8 +72,8 @@ impl ModelStore {
         })
     }
 
-    /// Builds a plan whose preset fits the sizes of its models. Models in `needs` are downloaded if they are not on this
-    /// machine; any other model that is not here is taken for a full-size one.
+    /// Builds a plan whose preset fits the sizes of its models. Downloads models in `needs` that are not on this
+    /// machine. Assumes that any other model that is not here has full size.
     pub fn plan(
         &self,
         builder: &PlanBuilder,
@@ -88,8 +88,8 @@ impl ModelStore {
         })
     }
 
-    /// The size of a model from its `config.json`. With `download` a model that is not on this machine is downloaded;
-    /// otherwise it is taken for a full-size one.
+    /// The size of a model from its `config.json`. With `download`, downloads a model that is not on this machine.
+    /// Otherwise assumes that it has full size.
     pub fn size(&self, model: &str, download: bool) -> Result<ModelSize, Error> {
         if model == MINI {
             return Ok(ModelSize::Small);
@@ -105,7 +105,7 @@ impl ModelStore {
 }
 
 impl ModelSize {
-    /// The size of the model in a folder; full if its `config.json` cannot be read, which opening the model reports.
+    /// The size of the model in a folder. Full if its `config.json` cannot be read: opening the model will report that.
     fn from_folder(folder: &Path) -> Self {
         let text = std::fs::read_to_string(folder.join("config.json")).ok();
         let config: Option<serde_json::Value> = text.and_then(|t| serde_json::from_str(&t).ok());

@@ -116,7 +116,7 @@ impl Plan {
     }
 }
 
-/// Returns the first of `(key, value, limit)` whose value is above its limit, with what is expected of it.
+/// Returns the first of `(key, value, limit)` whose value is above its limit, with the expected values.
 ///
 /// Models are allocated from these sizes, so they are bounded before any of them is used.
 pub(crate) fn check_limits(

@@ -11,7 +11,7 @@ const DELAY: Duration = Duration::from_secs(2);
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// The time between two lines if standard error is not a terminal.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
-/// The number of bytes between two looks at the clock. Reading it for each sentence would be slow.
+/// The number of bytes after which the clock is read. Reading it for each sentence would be slow.
 const BYTES_PER_CHECK: u64 = 1 << 20;
 
 /// The progress of one pass over data, as a line on standard error.
@@ -21,7 +21,7 @@ pub(crate) struct Progress {
     /// The position at which this run started. The time left is estimated from there.
     start: u64,
     total: u64,
-    /// The least distance between two positions that are looked at.
+    /// The least distance between two positions at which the line may be redrawn.
     stride: u64,
     next: u64,
     started: Instant,

@@ -35,15 +35,15 @@ pub(crate) fn prepare(
     let plan = models.plan(&builder, |_| kind.needed_models())?;
     let train = labelled::read(&options.files, &options.input, terminal)?;
     let dev = labelled::read_dev(&train, &options.dev, &options.input, terminal)?;
-    let (device, machine) = machine::device(&options.plan_options.device_options)?;
-    Ok((TrainingJob::new(kind, train, dev, plan, &models, device)?, machine))
+    let (device, device_name) = machine::device(&options.plan_options.device_options)?;
+    Ok((TrainingJob::new(kind, train, dev, plan, &models, device)?, device_name))
 }
 
 /// Starts or resumes the training. Does nothing if it is already finished.
 pub(crate) fn run(
     kind: TrainedKind,
     job: &TrainingJob,
-    machine: &str,
+    device_name: &str,
     options: &TrainingOptions,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
@@ -54,7 +54,7 @@ pub(crate) fn run(
         terminal.info(&format!("`{}` is already finished", options.out.display()));
         return output::print_json(options.json, Some(&record));
     }
-    terminal.info(&describe(kind, job, machine));
+    terminal.info(&describe(kind, job, device_name));
     let deferred = DeferInterrupt::new();
     let mut observer = ProgressObserver::new(options.plan_options.save_every, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
@@ -76,7 +76,7 @@ pub(crate) fn run(
     output::print_json(options.json, Some(&finished.record.into()))
 }
 
-fn describe(kind: TrainedKind, job: &TrainingJob, machine: &str) -> String {
+fn describe(kind: TrainedKind, job: &TrainingJob, device_name: &str) -> String {
     let verb = match kind {
         TrainedKind::Tagger => "training",
         TrainedKind::MaskedLm => "fine-tuning",
@@ -84,7 +84,7 @@ fn describe(kind: TrainedKind, job: &TrainingJob, machine: &str) -> String {
     let dev = |dev: &Corpus| format!("best epoch on {}", labelled::describe(dev));
     let dev = job.dev().map_or("no dev set, using the last epoch".to_owned(), dev);
     format!(
-        "{verb} {} on {} for {}, {dev}; {machine}",
+        "{verb} {} on {} for {}, {dev}; {device_name}",
         kind.model(job.plan()),
         labelled::describe(job.train()),
         kind.settings(job.plan()).budget,

@@ -34,7 +34,7 @@ pub(crate) struct TrainingOptions {
     /// Output folder
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) out: PathBuf,
-    /// Number of epochs (passes over TRAIN)
+    /// Number of epochs (passes over TRAIN) [default: the budget of the settings]
     #[arg(long, value_name = "N", conflicts_with = "updates")]
     pub(crate) epochs: Option<std::num::NonZeroU64>,
     /// Number of training updates, in place of --epochs

@@ -58,9 +58,9 @@ fn judge(
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     let tagger = TaggerModel::open(&command.tagger)?;
-    let (device, machine) = machine::device(&command.device_options)?;
+    let (device, device_name) = machine::device(&command.device_options)?;
     terminal.info(&format!(
-        "judging {} of {} with {}; {machine}",
+        "judging {} of {} with {}; {device_name}",
         count(drafts.len(), "draft"),
         labelled::describe(corpus),
         command.tagger.display()

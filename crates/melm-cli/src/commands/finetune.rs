@@ -9,7 +9,7 @@ use crate::terminal::{Terminal, count};
 use crate::training;
 
 pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure> {
-    let (job, machine) = training::prepare(TrainedKind::MaskedLm, &command.training, terminal)?;
+    let (job, device_name) = training::prepare(TrainedKind::MaskedLm, &command.training, terminal)?;
     let method = job.plan().method;
     if !method.finetunes() {
         return Err(Failure::Usage {
@@ -26,7 +26,7 @@ pub(crate) fn run(command: &Finetune, terminal: &Terminal) -> Result<(), Failure
             hint: "use `melm augment --keep-model`, which also writes the fine-tuned model",
         });
     }
-    training::run(TrainedKind::MaskedLm, &job, &machine, &command.training, terminal)
+    training::run(TrainedKind::MaskedLm, &job, &device_name, &command.training, terminal)
 }
 
 /// Describes how the embeddings of the markers were initialised.

@@ -31,11 +31,11 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     let corpus = &labelled::read(&command.files, &command.input, terminal)?;
     let pretrained = Pretrained::open(&command.model)?;
     let lm = EntityLm::open(&pretrained, corpus, plan.marker_settings().linearize)?;
-    let (device, machine) = machine::device(&command.device_options)?;
+    let (device, device_name) = machine::device(&command.device_options)?;
     let n_rounds = count(plan.generate.rounds.get() as usize, "round");
     let described = labelled::describe(corpus);
     terminal.info(&format!(
-        "making drafts of {described} with {}: {n_rounds}; {machine}",
+        "making drafts of {described} with {}: {n_rounds}; {device_name}",
         pretrained.name()
     ));
     let mut melm = Melm::new(lm, corpus, &plan, &device)?;

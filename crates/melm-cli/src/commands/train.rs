@@ -9,8 +9,8 @@ use crate::terminal::{Terminal, count};
 use crate::training;
 
 pub(crate) fn run(command: &Train, terminal: &Terminal) -> Result<(), Failure> {
-    let (job, machine) = training::prepare(TrainedKind::Tagger, &command.training, terminal)?;
-    training::run(TrainedKind::Tagger, &job, &machine, &command.training, terminal)
+    let (job, device_name) = training::prepare(TrainedKind::Tagger, &command.training, terminal)?;
+    training::run(TrainedKind::Tagger, &job, &device_name, &command.training, terminal)
 }
 
 /// Returns lines about sentences and tokens that are too long for the model.

@@ -3,6 +3,7 @@
 
 mod augment;
 mod drafts;
+mod free_generation;
 mod interrupted;
 mod languages;
 mod limits;
@@ -10,4 +11,3 @@ mod reproduce;
 mod stages;
 mod support;
 mod tagger;
-mod written;

@@ -26,7 +26,7 @@ use crate::vectors;
 pub(crate) fn run(command: &args::Augment, terminal: &Terminal) -> Result<(), Failure> {
     let started = Instant::now();
     let seconds = || started.elapsed().as_secs_f64();
-    let (job, machine) = prepare(command, terminal)?;
+    let (job, device_name) = prepare(command, terminal)?;
     let folder = job.open_folder(&command.out, command.force, command.keep_model)?;
     if let Some(finished) = folder.finished()? {
         let changed = finished.changed.map(|name| format!(", but `{name}` has changed since"));
@@ -34,7 +34,7 @@ pub(crate) fn run(command: &args::Augment, terminal: &Terminal) -> Result<(), Fa
         terminal.info(&format!("`{}` is already finished{changed}", command.out.display()));
         return output::print_json(command.json, Some(&finished.record));
     }
-    terminal.info(&describe(&job, &machine));
+    terminal.info(&describe(&job, &device_name));
     if command.keep_model && !job.plan().method.has_masked_lm() {
         terminal.info(&format!(
             "ignoring `--keep-model`: the method {} fine-tunes no model",
@@ -70,7 +70,7 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
     let train = labelled::read(&command.files, &command.input, terminal)?;
     let dev = labelled::read_dev(&train, &command.dev, &command.input, terminal)?;
     let vectors = vectors::read(&command.vectors, &plan, &train, terminal)?;
-    let (device, machine) = machine::device(&command.plan_options.device_options)?;
+    let (device, device_name) = machine::device(&command.plan_options.device_options)?;
     let mut augment =
         Augment::new(train).plan(plan).models(models).device(Arc::<Device>::new(device));
     if let Some(dev) = dev {
@@ -79,10 +79,10 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
     if let Some(vectors) = vectors {
         augment = augment.vectors(vectors);
     }
-    Ok((augment.prepare()?, machine))
+    Ok((augment.prepare()?, device_name))
 }
 
-fn describe(job: &AugmentJob, machine: &str) -> String {
+fn describe(job: &AugmentJob, device_name: &str) -> String {
     let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
     let generator = job.seq2seq_name().or(name(job.masked_lm()));
     let models = match (generator, name(job.tagger())) {
@@ -96,7 +96,7 @@ fn describe(job: &AugmentJob, machine: &str) -> String {
     let dev = job.dev().map_or("no dev set, using the last epochs".to_owned(), dev);
     let rounds = count(job.plan().generate.rounds.get() as usize, "round");
     let (train, method) = (labelled::describe(job.train()), job.plan().method.name());
-    format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {machine}")
+    format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {device_name}")
 }
 
 fn print_estimate(estimate: &Estimate, terminal: &Terminal) {

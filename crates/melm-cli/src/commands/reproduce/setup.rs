@@ -22,7 +22,7 @@ use crate::settings;
 use crate::terminal::{Terminal, count};
 use crate::vectors;
 
-/// An experiment and the machine that the options name for it.
+/// An experiment and its options.
 pub(crate) struct Experiment<'a> {
     pub(crate) runner: ExperimentRunner,
     options: &'a ComparisonOptions,

@@ -1,4 +1,4 @@
-//! How the command treats pipes, files, signals and options for help.
+//! How the data commands treat files, pipes, signals and `--help`.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;

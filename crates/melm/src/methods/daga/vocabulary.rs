@@ -85,21 +85,16 @@ impl Vocabulary {
 
     /// Parses the words that were written between the start and the end of a sentence.
     pub(super) fn parse(&self, ids: &[u32]) -> Result<Sentence, RejectReason> {
+        let (language, ids) = self.split_language(ids)?;
         let (mut tokens, mut tags, mut n_unknown) = (Vec::new(), Vec::new(), 0);
-        let (language, ids) =
-            match ids.split_first().map(|(id, rest)| (&self.words[*id as usize], rest)) {
-                Some((Word::Language(language), rest)) => (Some(*language), rest),
-                _ if !self.languages.is_empty() => return Err(RejectReason::NoLanguage),
-                _ => (None, ids),
-            };
-        let mut before = Tag::Outside;
+        let mut next_tag = Tag::Outside;
         for id in ids {
             let token = match &self.words[*id as usize] {
-                Word::Tag(_) if before != Tag::Outside => {
+                Word::Tag(_) if next_tag != Tag::Outside => {
                     return Err(RejectReason::TagWithoutToken);
                 }
                 Word::Tag(tag) => {
-                    before = *tag;
+                    next_tag = *tag;
                     continue;
                 }
                 Word::Token(token) => token.clone(),
@@ -110,16 +105,16 @@ impl Vocabulary {
                 Word::Start | Word::End | Word::Language(_) => return Err(RejectReason::NotAToken),
             };
             tokens.push(token);
-            tags.push(std::mem::replace(&mut before, Tag::Outside));
+            tags.push(std::mem::replace(&mut next_tag, Tag::Outside));
         }
-        if before != Tag::Outside {
+        if next_tag != Tag::Outside {
             return Err(RejectReason::TagWithoutToken);
         }
-        let most = match self.unknown {
+        let max_unknown = match self.unknown {
             UnknownTokens::Kept => tokens.len().saturating_sub(1),
             UnknownTokens::Dropped => 0,
         };
-        if n_unknown > most {
+        if n_unknown > max_unknown {
             return Err(RejectReason::UnknownToken);
         }
         let sentence = checked_sentence(tokens, tags, self.scheme)?;
@@ -127,6 +122,18 @@ impl Vocabulary {
             Some(language) => sentence.with_language(language),
             None => sentence,
         })
+    }
+
+    /// Splits off the language at the start of a written sentence. `None` if the corpus has no languages.
+    fn split_language<'i>(
+        &self,
+        ids: &'i [u32],
+    ) -> Result<(Option<Language>, &'i [u32]), RejectReason> {
+        match ids.split_first().map(|(id, rest)| (&self.words[*id as usize], rest)) {
+            Some((Word::Language(language), rest)) => Ok((Some(*language), rest)),
+            _ if !self.languages.is_empty() => Err(RejectReason::NoLanguage),
+            _ => Ok((None, ids)),
+        }
     }
 }
 

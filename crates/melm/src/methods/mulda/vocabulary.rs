@@ -228,19 +228,32 @@ impl Vocabulary {
             }
             LanguagePosition::After => body,
         };
+        let words = self.group_pieces(body)?;
+        let tags = words.iter().map(|(tag, _)| *tag).collect();
+        let tokens =
+            words.iter().map(|(_, pieces)| self.spell(pieces)).collect::<Result<_, _>>()?;
+        let sentence = checked_sentence(tokens, tags, self.scheme)?;
+        Ok(match &self.languages.codes[..] {
+            [] => sentence,
+            _ => sentence.with_language(Language::from_index(language)),
+        })
+    }
+
+    /// Groups pieces into tokens, each with the tag of the marker before it.
+    fn group_pieces(&self, body: &[u32]) -> Result<Vec<(Tag, Vec<u32>)>, RejectReason> {
         let mut words: Vec<(Tag, Vec<u32>)> = Vec::new();
         for piece in body {
-            let is_waiting = words.last().is_some_and(|(_, pieces)| pieces.is_empty());
+            let needs_token = words.last().is_some_and(|(_, pieces)| pieces.is_empty());
             match (self.by_marker.get(piece), self.kinds.kind(*piece)) {
-                (Some(_), _) if is_waiting => return Err(RejectReason::TagWithoutToken),
+                (Some(_), _) if needs_token => return Err(RejectReason::TagWithoutToken),
                 (Some(tag), _) => words.push((*tag, Vec::new())),
                 (None, _) if *piece == self.kinds.unk => return Err(RejectReason::UnknownToken),
                 (None, PieceKind::Unfit) => return Err(RejectReason::NotAToken),
                 (None, PieceKind::Initial | PieceKind::Bare) => {
-                    if !is_waiting {
+                    if !needs_token {
                         words.push((Tag::Outside, Vec::new()));
                     }
-                    words.last_mut().expect("a word was begun above").1.push(*piece);
+                    words.last_mut().expect("a token was started above").1.push(*piece);
                 }
                 (None, PieceKind::Inner | PieceKind::Partial) => match words.last_mut() {
                     Some((_, pieces)) if !pieces.is_empty() => pieces.push(*piece),
@@ -251,14 +264,7 @@ impl Vocabulary {
         if words.last().is_some_and(|(_, pieces)| pieces.is_empty()) {
             return Err(RejectReason::TagWithoutToken);
         }
-        let tags = words.iter().map(|(tag, _)| *tag).collect();
-        let tokens =
-            words.iter().map(|(_, pieces)| self.spell(pieces)).collect::<Result<_, _>>()?;
-        let sentence = checked_sentence(tokens, tags, self.scheme)?;
-        Ok(match &self.languages.codes[..] {
-            [] => sentence,
-            _ => sentence.with_language(Language::from_index(language)),
-        })
+        Ok(words)
     }
 
     fn spell(&self, pieces: &[u32]) -> Result<Token, RejectReason> {

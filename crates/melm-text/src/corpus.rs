@@ -19,7 +19,8 @@ use crate::tag::EntityTypes;
 
 /// Sentences with their entity types and the scheme of their tags.
 ///
-/// A corpus never changes. Clones share the sentences, so cloning is cheap.
+/// A corpus never changes. Clones share the sentences, so cloning is cheap. A corpus that was read from a file keeps the
+/// file ([`Self::files`]), and [`Self::append_sentences`] writes more sentences in its format.
 ///
 /// ```
 /// use melm_text::{Corpus, ReadOptions, Source};

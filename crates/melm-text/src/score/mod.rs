@@ -71,7 +71,17 @@ impl Counts {
         Rates { precision, recall, f1 }
     }
 
-    /// F1, as a fraction.
+    /// Precision, from 0 to 1.
+    pub fn precision(self) -> f64 {
+        self.rates().precision
+    }
+
+    /// Recall, from 0 to 1.
+    pub fn recall(self) -> f64 {
+        self.rates().recall
+    }
+
+    /// F1, from 0 to 1.
     pub fn f1(self) -> f64 {
         self.rates().f1
     }

@@ -16,19 +16,28 @@ use crate::stage::{Control, Event, OwnedObserver, ignore_events};
 
 /// Augments a corpus.
 ///
-/// Only the training corpus is required. By default the embedded model generates and judges the drafts, with the settings
-/// of the preset `best`, on all cores.
+/// Only the training corpus is required. By default the embedded model `mini` generates and judges the drafts, with the
+/// settings of the preset `best`, seed 1, on all cores. A run prints nothing; [`Self::on_event`] shows its progress.
 ///
 /// ```no_run
-/// use melm::{Augment, Corpus};
+/// use melm::stage::{Control, Event};
+/// use melm::{Augment, Corpus, Method};
 ///
+/// # fn main() -> Result<(), melm::Error> {
 /// let augmented = Augment::new(Corpus::open("train.conll")?)
 ///     .dev(Corpus::open("dev.conll")?)
-///     .seed(1)
+///     .method(Method::Melm)
+///     .set("finetune.budget=20 epochs") // any key of the plan
+///     .on_event(|stage, event| {
+///         if let Event::Progress { done, of } = event {
+///             println!("{stage}: {done} of {of}");
+///         }
+///         Control::Continue
+///     })
 ///     .run()?;
 /// println!("{} of {} drafts kept", augmented.summary().kept, augmented.summary().drafts);
-/// augmented.write("more")?;
-/// # Ok::<(), melm::Error>(())
+/// # Ok(())
+/// # }
 /// ```
 pub struct Augment {
     train: Corpus,
@@ -67,33 +76,34 @@ impl Augment {
         self
     }
 
-    /// Sets the seed of all random choices.
+    /// Sets the seed of all random choices; 1 by default. The same seed gives the same result.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         self.set(&format!("seed={seed}"))
     }
 
-    /// Sets the method that makes drafts.
+    /// Sets the method that makes drafts; [`Method::MelmBoth`] by default.
     #[must_use]
     pub fn method(self, method: Method) -> Self {
         self.set(&format!("method={}", method.name()))
     }
 
-    /// Sets the number of drafts of each sentence.
+    /// Sets the number of rounds; 3 by default. A round makes one draft of each sentence, two with [`Method::MelmBoth`].
     #[must_use]
     pub fn rounds(self, rounds: u32) -> Self {
         self.set(&format!("generate.rounds={rounds}"))
     }
 
-    /// Sets the model of generator and judge: a folder, `mini`, or a name if [`Self::models`] has a hub.
+    /// Sets the model of generator and judge: `mini` (default), a folder, or a name on the Hugging Face hub. Names need a
+    /// [`ModelStore`] with a hub: see [`Self::models`].
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         let set = |key| format!("{key}={model}");
         self.set(&set("model.masked_lm")).set(&set("model.tagger"))
     }
 
-    /// Sets one key of the plan from `key=value`, as `melm augment --set` does. A wrong key or value is an error of
-    /// [`Self::run`].
+    /// Sets one key of the plan from `key=value`; keys of sections are written `section.key`. [`Plan`] documents the keys.
+    /// A wrong key or value is an error of [`Self::run`].
     #[must_use]
     pub fn set(mut self, edit: &str) -> Self {
         let builder = match self.plan {
@@ -113,7 +123,7 @@ impl Augment {
         self
     }
 
-    /// Sets where models are found.
+    /// Sets the store that opens models. By default it opens `mini` and folders only.
     #[must_use]
     pub fn models(mut self, models: ModelStore) -> Self {
         self.models = models;

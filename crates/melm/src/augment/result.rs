@@ -29,7 +29,8 @@ impl Augmented {
         Self { gold, plan, drafts, summary }
     }
 
-    /// The gold sentences followed by the kept drafts; the kept drafts alone if the plan's `union` is false.
+    /// The gold sentences followed by the kept drafts. These are the gold sentences alone if the judge rejected every draft
+    /// ([`DraftSummary::all_rejected`]), and the kept drafts alone if the plan's `union` is false.
     pub fn corpus(&self) -> Corpus {
         let kept = self.drafts.kept().cloned();
         if self.plan.union { self.gold.with_more(kept) } else { self.gold.with_sentences(kept) }

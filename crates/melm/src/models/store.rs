@@ -15,6 +15,18 @@ pub const MINI: &str = "mini";
 type OnDownload = dyn Fn(&str, DownloadProgress<'_>) + Send + Sync;
 
 /// Opens models: `mini`, folders and, with a [`Hub`], names on the Hugging Face hub.
+///
+/// ```no_run
+/// use melm::hub::Hub;
+/// use melm::{Augment, Corpus, ModelStore};
+///
+/// # fn main() -> Result<(), melm::Error> {
+/// // The library reads no environment variables: the path of the cache is an argument.
+/// let models = ModelStore::new().with_hub(Hub::new("/home/me/.cache/huggingface/hub"));
+/// let augment = Augment::new(Corpus::open("train.conll")?).models(models).model("xlm-roberta-base");
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone, Default)]
 pub struct ModelStore {
     hub: Option<Hub>,

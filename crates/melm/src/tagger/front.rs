@@ -19,10 +19,13 @@ use crate::training::TrainingOutcome;
 /// ```no_run
 /// use melm::{Corpus, Tagger};
 ///
+/// # fn main() -> Result<(), melm::Error> {
 /// let tagger = Tagger::trainer(Corpus::open("train.conll")?).dev(Corpus::open("dev.conll")?).train()?;
 /// println!("F1 {:.2}", tagger.score(&Corpus::open("test.conll")?)?.micro().f1());
 /// tagger.save("tagger")?;
-/// # Ok::<(), melm::Error>(())
+/// let tagged = Tagger::open("tagger")?.tag(&Corpus::open("new.conll")?)?;
+/// # Ok(())
+/// # }
 /// ```
 pub struct Tagger {
     model: TaggerModel,
@@ -82,7 +85,8 @@ impl Tagger {
         Ok((tagged.collect(), truncation))
     }
 
-    /// Tags a gold corpus and scores the result as conlleval and seqeval do.
+    /// Tags a gold corpus and scores the result as conlleval and seqeval do. Types are compared by name; the scheme of the
+    /// corpus may be another one. A gold type that the tagger does not know counts as missed.
     pub fn score(&self, gold: &Corpus) -> Result<Scores, Error> {
         Ok(self.model.score(&self.device, gold)?.scores)
     }
@@ -103,7 +107,8 @@ impl Tagger {
     }
 }
 
-/// Trains a tagger. Made by [`Tagger::trainer`].
+/// Trains a tagger. Made by [`Tagger::trainer`]. By default it starts from the embedded model `mini`, with the settings of
+/// the preset `best` and seed 1.
 pub struct TaggerTrainer {
     train: Corpus,
     dev: Option<Corpus>,
@@ -132,19 +137,20 @@ impl TaggerTrainer {
         self
     }
 
-    /// Sets the seed of all random choices.
+    /// Sets the seed of all random choices; 1 by default. The same seed gives the same tagger.
     #[must_use]
     pub fn seed(self, seed: u64) -> Self {
         self.set(&format!("seed={seed}"))
     }
 
-    /// Sets the pretrained model: a folder, `mini`, or a name if [`Self::models`] has a hub.
+    /// Sets the pretrained model: `mini` (default), a folder, or a name on the Hugging Face hub. Names need a
+    /// [`ModelStore`] with a hub: see [`Self::models`].
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         self.set(&format!("model.tagger={model}"))
     }
 
-    /// Sets one key of the plan from `key=value`, as `melm train --set` does. A wrong key or value is an error of
+    /// Sets one key of the plan from `key=value`, such as `tagger.budget=300 updates`. A wrong key or value is an error of
     /// [`Self::train`].
     #[must_use]
     pub fn set(mut self, edit: &str) -> Self {
@@ -152,7 +158,7 @@ impl TaggerTrainer {
         self
     }
 
-    /// Sets where models are found.
+    /// Sets the store that opens models. By default it opens `mini` and folders only.
     #[must_use]
     pub fn models(mut self, models: ModelStore) -> Self {
         self.models = models;

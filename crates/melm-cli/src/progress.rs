@@ -65,8 +65,7 @@ impl Progress {
     }
 
     /// Records that `position` bytes are done.
-    pub(crate) fn set_position(&mut self, position: usize) {
-        let position = position as u64;
+    pub(crate) fn set_position(&mut self, position: u64) {
         if position >= self.next {
             self.next = position + self.stride;
             self.draw(position);

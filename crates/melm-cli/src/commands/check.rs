@@ -96,7 +96,7 @@ fn check(
     let source = input::open(path, &command.input)?;
     let mut progress = Progress::for_bytes("checking", source.text().len(), terminal);
     let (report, survey) =
-        Report::read(&source, &options, seen, |position| progress.set_position(position))?;
+        Report::read(&source, &options, seen, |position| progress.set_position(position as u64))?;
     Ok((report, survey.require_sound(&source, false).err().map(Failure::from)))
 }
 

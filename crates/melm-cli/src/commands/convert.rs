@@ -36,7 +36,7 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
     let mut progress = Progress::for_bytes("converting", source.text().len(), terminal);
     let name = file.name().to_owned();
     let report = converter
-        .write(&mut file, |position| progress.set_position(position))
+        .write(&mut file, |position| progress.set_position(position as u64))
         .map_err(|error| Failure::from(error).with_output_name(&name))?;
     drop(progress);
     file.finish()?;

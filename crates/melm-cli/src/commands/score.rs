@@ -33,8 +33,9 @@ pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
         Reading::Lenient
     };
     let mut progress = Progress::for_bytes("scoring", gold.source.text().len(), terminal);
-    let scores =
-        Scores::from_files(gold, predicted, reading, |position| progress.set_position(position))?;
+    let scores = Scores::from_files(gold, predicted, reading, |position| {
+        progress.set_position(position as u64);
+    })?;
     drop(progress);
 
     output::print(&if command.json { json(&scores) } else { table(&scores, reading) })

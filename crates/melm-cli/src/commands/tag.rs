@@ -25,7 +25,7 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
         (true, Format::Conll) => "replacing its tags",
         (true, Format::Jsonl) => "replacing its tags by tag names",
         (false, Format::Conll) => "adding the tags as a last column",
-        (false, Format::Jsonl) => "adding the tags as the key `ner_tags`",
+        (false, Format::Jsonl) => "adding the tags",
     };
     let n = count(survey.n_sentences, "sentence");
     terminal.info(&format!("tagging {n} of `{}`, {change}; {device_name}", source.name()));
@@ -33,11 +33,11 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
         input::report_tag_column(survey.layout(), terminal);
     }
     let mut out = Output::create(&command.output.out, command.output.force)?;
-    let mut progress = Progress::for_steps("tagging", terminal);
+    let mut progress = Progress::for_bytes("tagging", source.text().len(), terminal);
     let name = out.name().to_owned();
     let truncation = tagger
-        .tag_file(&file, command.probabilities, &mut out, &mut |done, total| {
-            progress.set_step(done, total);
+        .tag_file(&file, command.probabilities, &mut out, &mut |done, _| {
+            progress.set_position(done);
             Control::Continue
         })
         .map_err(|error| Failure::from(error).with_output_name(&name))?;

@@ -101,3 +101,36 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.push(suffix);
     name.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_dropped_file_leaves_the_old_one_and_no_temporary_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        let mut first = UnfinishedFile::create(&path).unwrap();
+        first.write_all(b"first").unwrap();
+        assert!(!path.exists());
+        first.finish().unwrap();
+        for create in [UnfinishedFile::create, UnfinishedFile::create_shared] {
+            let mut second = create(&path).unwrap();
+            second.write_all(b"second").unwrap();
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+            drop(second);
+            assert_eq!(fs::read(&path).unwrap(), b"first");
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        }
+    }
+
+    #[test]
+    fn a_temporary_file_of_another_process_is_not_overwritten() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, temporary) = (dir.path().join("a"), dir.path().join(".a.1.unfinished"));
+        fs::write(&temporary, "theirs").unwrap();
+        let error = UnfinishedFile::create_at(&path, temporary.clone()).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::AlreadyExists);
+        assert_eq!(fs::read(&temporary).unwrap(), b"theirs");
+    }
+}

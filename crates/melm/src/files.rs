@@ -43,6 +43,11 @@ impl Fingerprint {
         self.0.update(bytes);
     }
 
+    /// Adds the content of a file that is in memory, as [`Self::add_file`] does for a file on disk.
+    pub(crate) fn add_content(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
     /// Adds the content of a file.
     pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), Error> {
         let failed = |source: io::Error| Error::Read { path: path.to_path_buf(), source };

@@ -96,8 +96,8 @@ impl Pretrained {
         fingerprint.add(self.tokenizer_json.as_bytes());
         match &self.source {
             Source::Embedded(embedded) => {
-                fingerprint.add(embedded.config.as_bytes());
-                fingerprint.add(embedded.weights);
+                fingerprint.add_content(embedded.config.as_bytes());
+                fingerprint.add_content(embedded.weights);
             }
             Source::Folder(dir) => {
                 fingerprint.add_file(&dir.join("config.json"))?;

@@ -143,3 +143,15 @@ fn mini() -> Result<Pretrained, Error> {
 fn mini() -> Result<Pretrained, Error> {
     Err(Error::NoEmbeddedModel)
 }
+
+#[cfg(all(test, feature = "mini"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_embedded_model_has_the_fingerprint_of_its_folder() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../melm-mini/model");
+        let open = |model: &str| ModelStore::new().open(model).unwrap().fingerprint().unwrap();
+        assert_eq!(open(MINI), open(folder));
+    }
+}

@@ -244,7 +244,7 @@ fn more_rounds_reuse_finished_work() {
     assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
     let fewer = run(folder.path(), &augment_into("grown", "--rounds 1"));
     assert_eq!(fewer.status.code(), Some(1));
-    assert!(String::from_utf8(fewer.stderr).unwrap().contains("holds a run of more rounds"));
+    assert!(String::from_utf8(fewer.stderr).unwrap().contains("has a run of more rounds"));
 
     // A damaged round is made again.
     fs::write(stages.join("rounds/round-2.jsonl"), "").unwrap();

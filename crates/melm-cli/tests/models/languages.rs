@@ -161,7 +161,11 @@ fn multilingual_melm_makes_drafts_of_gold_and_of_code_mixed_sentences() {
     for (old, new, why) in [
         ("\"language\":\"en\"", "\"language\":\"fr\"", "there is no sentence 1 in `fr`"),
         ("\"language\":\"en\",", "", "there is no sentence 1;"),
-        ("\"language\":\"de\"", "\"language\":\"en\"", "its tokens and tags are not its source"),
+        (
+            "\"language\":\"de\"",
+            "\"language\":\"en\"",
+            "the tokens and tags are not those of the source",
+        ),
     ] {
         fs::write(folder.path().join("changed.jsonl"), judged.replacen(old, new, 1)).unwrap();
         let changed = format!("filter changed.jsonl {files} --tagger tagger -o no.jsonl");

@@ -106,7 +106,11 @@ fn contradicting_inputs_are_refused_with_a_hint() {
         ("generate lm other.conll -o o", 1, "`lm` has no marker for the tag `B-GPE`"),
         ("generate nowhere train.conll -o o", 1, "cannot read `nowhere/config.json`"),
         ("generate lm train.conll -o drafts.jsonl", 1, "`drafts.jsonl` exists already"),
-        ("generate lm train.conll -o o --set method=label-wise", 2, "without a model"),
+        (
+            "generate lm train.conll -o o --set method=label-wise",
+            2,
+            "does not use a fine-tuned model",
+        ),
         (
             "finetune train.conll -o o --model model --set method=gold",
             2,
@@ -176,9 +180,15 @@ fn a_draft_that_was_changed_by_hand_is_refused() {
     for (text, expected) in [
         (changed(&|draft| draft["source"] = 0.into()), "there is no sentence 0"),
         (changed(&|draft| draft["tags"][0] = "B-ORG".into()), "tokens and tags"),
-        (changed(&|draft| draft["replaced"][0]["start"] = 9000.into()), "are elsewhere"),
+        (
+            changed(&|draft| draft["replaced"][0]["start"] = 9000.into()),
+            "the replaced mentions are at",
+        ),
         (changed(&|draft| draft["replaced"][0]["mention"] = 7.into()), "mention 7"),
-        (changed(&|draft| draft["replaced"][0]["donor"]["tokens"]["end"] = 2.into()), "is none"),
+        (
+            changed(&|draft| draft["replaced"][0]["donor"]["tokens"]["end"] = 2.into()),
+            "has no replacement",
+        ),
         (
             changed(&|draft| draft["replaced"][0]["donor"]["sentence"] = 99.into()),
             "has no replacement in the corpus",

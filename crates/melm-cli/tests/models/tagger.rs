@@ -148,10 +148,10 @@ fn errors_are_reported_before_training() {
             2,
             "unknown variant `tree`",
         ),
-        ("train train.conll -o t --model ./nowhere", 1, "neither a folder nor the name"),
-        ("train train.conll -o model --model model", 1, "holds other files"),
+        ("train train.conll -o t --model ./nowhere", 1, "neither a folder nor a model name"),
+        ("train train.conll -o model --model model", 1, "has other files"),
         ("train nowhere.conll -o t --model model", 1, "cannot read `nowhere.conll`"),
-        ("tag model train.conll", 1, "no tagger (no `classifier.weight`)"),
+        ("tag model train.conll", 1, "is not a tagger (it has no `classifier.weight`)"),
         ("tag nowhere train.conll", 1, "cannot read `nowhere/config.json`"),
     ] {
         let output = run(folder.path(), args);

@@ -34,7 +34,8 @@ impl Ranks {
 impl TryFrom<(usize, usize)> for Ranks {
     type Error = InvalidRanks;
 
-    fn try_from((first, last): (usize, usize)) -> Result<Self, InvalidRanks> {
+    fn try_from(ranks: (usize, usize)) -> Result<Self, InvalidRanks> {
+        let (first, last) = ranks;
         let in_order = 1 <= first && first <= last;
         if in_order { Ok(Self { first, last }) } else { Err(InvalidRanks(first, last)) }
     }

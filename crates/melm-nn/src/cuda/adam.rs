@@ -1,4 +1,5 @@
-//! Adam on the GPU. The table's gradient is computed a chunk at a time, so that it is never stored whole.
+//! Adam on the GPU. The gradient of the embedding table (called "the table" below) is computed a few rows at a time, so
+//! that it is never stored whole.
 
 use super::Cuda;
 use super::gradients::GpuGradients;
@@ -15,31 +16,33 @@ use crate::params::Parameters;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Numbers of the table's gradient that are stored at once: about what the L2 cache of a GPU holds.
+/// The number of values of the table's gradient that are stored at once. They take 24 MiB, about the size of the L2
+/// cache of a GPU.
 const CHUNK_NUMBERS: usize = 6 << 20;
-/// Table rows of a chunk are a multiple of this, so that chunks are aligned.
+/// The number of table rows in a chunk is a multiple of this, so that the addresses of all chunks are aligned.
 const ROW_ALIGNMENT: usize = 16;
-/// Thread blocks that share a sum of squares.
+/// The number of thread blocks that compute one sum of squares together.
 pub(super) const NORM_BLOCKS: usize = 512;
 
-/// The state of the optimiser in GPU memory: two moments for each parameter, and scratch space.
+/// The state of Adam in GPU memory: the two moments of each parameter, and scratch buffers.
 pub(crate) struct GpuMoments {
     mean: DeviceBuffer,
     square: DeviceBuffer,
-    /// Some rows of the table's gradient.
+    /// The gradient of the table rows that are being updated.
     chunk: DeviceBuffer,
-    /// The norm of all gradients, then its parts.
+    /// The norm of all gradients, followed by the partial sums of squares from which it is computed.
     pub(super) norms: DeviceBuffer,
     /// Gram matrices; see `AdamStep::compute_head_norm`.
     pub(super) grams: DeviceBuffer,
     /// The factor by which clipping multiplies all gradients.
     pub(super) clip: DeviceBuffer,
-    /// For each piece of the vocabulary, its position in the list of looked-up pieces plus one; 0 if it was not looked up.
+    /// For each piece of the vocabulary, its index in the list of looked-up pieces plus one; 0 if the piece was not
+    /// looked up.
     piece_index: DeviceBuffer,
     staging_block: DeviceBuffer,
 }
 
-/// The numbers of Adam's rule (`Rule` in `adam.cu`).
+/// The factors of Adam's update rule (`Rule` in `adam.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct AdamRule {
@@ -53,7 +56,7 @@ struct AdamRule {
 
 impl Argument for AdamRule {}
 
-/// The lookups of a step in GPU memory (`Lookups` in `adam.cu`).
+/// The embedding lookups of a step, in GPU memory (`Lookups` in `adam.cu`).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct LookupLists {
@@ -67,7 +70,7 @@ pub(super) struct LookupLists {
 impl Argument for LookupLists {}
 
 impl GpuMoments {
-    /// Copies moments from CPU memory.
+    /// Copies the two moments from CPU memory to the GPU.
     pub(crate) fn upload(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
         let result = Self::try_upload(cuda, moments);
         cuda.retry_if_out_of_memory(result, true, || Self::try_upload(cuda, moments))
@@ -98,7 +101,7 @@ impl GpuMoments {
         })
     }
 
-    /// Returns the norm of the last step's gradients before clipping; `None` before the first step.
+    /// Returns the norm of the gradients of the last step, before clipping; `None` before the first step.
     pub(crate) fn norm(&self) -> Result<Option<f64>, Error> {
         let norms = self.norms.span::<f64>();
         if norms.len() == 0 {
@@ -118,21 +121,21 @@ impl GpuMoments {
     }
 }
 
-/// One step of the optimiser.
+/// One optimiser step.
 pub(super) struct AdamStep<'a> {
     pub(super) kernels: &'a Kernels,
     pub(super) weights: &'a GpuWeights,
     pub(super) parameters: &'a Parameters,
     pub(super) gradients: &'a GpuGradients,
     pub(super) moments: &'a mut GpuMoments,
-    /// The parameters to change, without the table; neighbouring tensors share a range.
+    /// The ranges of the parameters to update, without the table. Neighbouring tensors share one range.
     pub(super) ranges: Vec<Range<usize>>,
     pub(super) trains_table: bool,
 }
 
 impl Cuda {
-    /// Changes the trained parameters as [`crate::optim::Adam::step`] does. The GPU computes the norm for clipping itself,
-    /// so that the CPU does not wait for it. Returns false if there are no gradients on this GPU.
+    /// Updates the trained parameters as [`crate::optim::Adam::step`] does. The GPU computes the norm for clipping
+    /// itself, so that the CPU does not wait for the norm. Returns false if there are no gradients on this GPU.
     pub(crate) fn adam_step(
         &self,
         factors: AdamFactors,
@@ -142,7 +145,8 @@ impl Cuda {
         moments: &mut GpuMoments,
     ) -> Result<bool, Error> {
         let result = self.try_adam_step(factors, max_norm, parameters, gradients, moments);
-        // A step that lacks memory has changed nothing yet. The memory of the passes may be enough.
+        // A step that runs out of memory has not changed any parameter. It is tried again after the memory of the
+        // passes is freed.
         self.retry_if_out_of_memory(result, true, || {
             self.try_adam_step(factors, max_norm, parameters, gradients, moments)
         })
@@ -181,8 +185,8 @@ impl Cuda {
     }
 }
 
-/// Returns the ranges of the tensors that this step changes, without the table. Neighbouring tensors are joined over the
-/// alignment gap between them.
+/// Returns the ranges of the tensors that this step updates, without the table. Ranges of neighbouring tensors are
+/// joined, including the alignment gap between them.
 fn trained_ranges(parameters: &Parameters, gradients: &Gradients) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut is_joined = false;
@@ -198,21 +202,21 @@ fn trained_ranges(parameters: &Parameters, gradients: &Gradients) -> Vec<Range<u
     ranges
 }
 
-/// The lookups of a step, sorted by piece.
+/// The embedding lookups of a step, sorted by piece.
 pub(super) struct LookupsByPiece {
-    /// The looked-up pieces, each once.
+    /// The looked-up pieces, each listed once.
     pub(super) pieces: Vec<u32>,
-    /// The same in GPU memory.
+    /// The lookups in GPU memory.
     pub(super) lists: LookupLists,
 }
 
-/// A range of parameters with its gradient.
+/// A range of parameters and its gradient.
 struct AdamRange {
     range: Range<usize>,
     gradient: Span<f32>,
-    /// The lookups to add to the gradient; empty outside the table.
+    /// The lookups whose gradients are added; empty outside the table.
     lookups: LookupLists,
-    /// The first table row of the range; 0 outside the table.
+    /// The table row where the range starts; 0 outside the table.
     first_row: usize,
 }
 
@@ -233,7 +237,7 @@ impl AdamStep<'_> {
         let starts = staging.push(std::iter::once(0).chain(ends));
         let order = staging.push(sorted.iter().map(|lookup| lookup.row));
         staging.upload(&mut self.moments.staging_block)?;
-        // The index starts as zeros; every step removes again what it has entered.
+        // The index is filled with zeros when it is allocated. Every step removes its own entries again.
         let n_bytes = self.parameters.table().shape[0] * size_of::<u32>();
         self.moments.piece_index.reserve(n_bytes)?;
         let buffer = &self.moments.staging_block;
@@ -247,7 +251,7 @@ impl AdamStep<'_> {
         Ok(LookupsByPiece { pieces, lists })
     }
 
-    /// Allocates all memory of the step, before anything is changed.
+    /// Allocates all memory that the step needs, before any parameter is updated.
     fn reserve(&mut self, n_pieces: usize) -> Result<(), Error> {
         let n_parts = NORM_BLOCKS * (self.ranges.len() + 1) + n_pieces;
         self.moments.norms.reserve((n_parts + 1) * size_of::<f64>())?;
@@ -298,14 +302,14 @@ impl AdamStep<'_> {
         self.index_lookups(lookups, false)
     }
 
-    /// Enters the looked-up pieces into the index, or removes them.
+    /// Writes the looked-up pieces to the piece index if `enters` is true, else removes them from it.
     fn index_lookups(&self, lookups: &LookupsByPiece, enters: bool) -> Result<(), Error> {
         let grid = Grid::linear(lookups.pieces.len().div_ceil(128), 128);
         launch!(self.kernels, ListLookups, grid, lookups.lists, u32::from(enters));
         Ok(())
     }
 
-    /// Applies Adam's rule to a range of parameters.
+    /// Applies Adam's update rule to a range of parameters.
     fn update_range(
         &self,
         factors: AdamFactors,
@@ -314,7 +318,7 @@ impl AdamStep<'_> {
     ) -> Result<(), Error> {
         let AdamFactors { beta1, beta2, eps, rate, root, keep, .. } = factors;
         let AdamRange { range, gradient, lookups, first_row } = part;
-        // Each of the 256 threads changes four numbers.
+        // Each block has 256 threads, and each thread updates four numbers.
         let n_blocks = range.len().div_ceil(1024);
         launch!(
             self.kernels,
@@ -333,7 +337,7 @@ impl AdamStep<'_> {
         Ok(())
     }
 
-    /// Computes the head's part of the gradient of some table rows: `errors^T states`.
+    /// Computes the gradient of some table rows that comes from the masked-LM head: `errors^T states`.
     fn compute_table_gradient(&self, rows: Range<usize>, out: Span<f32>) -> Result<(), Error> {
         let (width, n) = (self.gradients.width, self.gradients.n_states);
         if n == 0 {
@@ -365,8 +369,8 @@ impl AdamStep<'_> {
 }
 
 impl Cuda {
-    /// Returns the whole gradient of the table: for tests, whose tables are small. Empty if there are no gradients on
-    /// this GPU.
+    /// Returns the whole gradient of the table, or an empty list if there are no gradients on this GPU. Only for tests,
+    /// which use small tables.
     pub(crate) fn download_table_gradient(
         &self,
         parameters: &Parameters,

@@ -17,22 +17,22 @@ use crate::gradients::Gradients;
 use crate::params::Parameters;
 use std::ops::Range;
 
-/// Collects the gradients of a backward pass.
+/// Collects the gradients that a backward pass computes.
 pub(super) struct GradientSink<'a> {
-    /// Says which parameters are trained.
+    /// The parameters of the model, which also define which of them are trained.
     pub(super) parameters: &'a Parameters,
     pub(super) gradients: &'a mut Gradients,
     pub(super) sums: PartialSums,
 }
 
 impl GradientSink<'_> {
-    /// Adds up the columns of partial sums from `first_column` on into the gradient of `range`.
+    /// Schedules a sum over `rows`: the columns from `first_column` on are added up into the gradient of `range`.
     pub(super) fn reduce(&mut self, rows: &PartialRows, first_column: usize, range: &Range<usize>) {
         self.sums.reduce_into(rows, first_column, range, self.gradients);
     }
 }
 
-/// The arguments of attention's backward kernel (`Backward` in `attention.cu`).
+/// The arguments of the backward kernel of attention (`Backward` in `attention.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct AttentionBackward {
@@ -45,22 +45,22 @@ struct AttentionBackward {
 
 impl Argument for AttentionBackward {}
 
-/// A layer norm whose gradient is computed.
+/// The arguments of [`Pass::norm_backward`].
 pub(super) struct NormGradient<'a> {
     pub(super) params: &'a LinearParams,
-    /// The output of the forward pass.
+    /// The output of the layer norm in the forward pass.
     pub(super) normed: Normed,
     pub(super) dropout: KernelDropout,
-    /// The gradient of the output; becomes that of the residual.
+    /// On entry the gradient of the layer norm's output; on return the gradient of its residual input.
     pub(super) d: Span<f32>,
-    /// The gradient of `x`, as an operand; may be empty.
+    /// Receives the gradient of `x` in the type that products read; not written if empty.
     pub(super) dx: FloatSpan,
     /// The bias that was added to `x`, if there was one.
     pub(super) bias: Option<&'a Range<usize>>,
 }
 
 impl Pass<'_> {
-    /// Goes from the gradient in `tape.d_hidden` to those of all trained parameters.
+    /// Computes the gradients of all trained parameters from `tape.d_hidden`, the gradient of the hidden states.
     pub(super) fn backward(
         &self,
         tape: &Tape,
@@ -124,7 +124,7 @@ impl Pass<'_> {
             log_sums: layer.log_sums,
             d_context: tape.d_context,
         };
-        // In z: blocks for the gradients of queries, and blocks for those of keys and values.
+        // The grid has two blocks in z: one for the gradients of queries, one for the gradients of keys and values.
         let blocks = [self.inputs.tiles.len(), self.config().n_heads, 2];
         let grid = Grid::new(blocks, self.attention_threads());
         launch!(self.kernels, AttentionBackward, grid, arguments, tape.d_qkv.argument());
@@ -174,7 +174,7 @@ impl Pass<'_> {
             partial.span,
             to_u32(self.n_rows),
         );
-        // Only some rows of these two are written below.
+        // The backward pass writes only some rows of these two tables. The other rows must be zero.
         for range in [&encoder.kinds, &encoder.positions] {
             if !sink.gradients.mark(range) {
                 self.kernels.clear(sink.gradients.gpu_mut().at(range))?;
@@ -198,7 +198,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes the gradients of [`Self::norm`].
+    /// Computes the gradients of the inputs and parameters of [`Self::norm`].
     pub(super) fn norm_backward(
         &self,
         norm: &NormGradient<'_>,
@@ -230,7 +230,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Goes from the gradient of `gelu(u)` in `d` to that of `u` in `du`, and to that of the bias of `params`.
+    /// Computes the gradient of `u` (in `du`) and of the bias of `params` from `d`, the gradient of `gelu(u)`.
     pub(super) fn gelu_backward(
         &self,
         params: &LinearParams,
@@ -258,7 +258,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes `dx (+)= dy W`.
+    /// Computes `dx = dy W`, or adds the product to `dx`.
     pub(super) fn linear_backward(
         &self,
         dy: FloatSpan,
@@ -273,7 +273,7 @@ impl Pass<'_> {
         self.kernels.product(&product.accumulating(accumulates))
     }
 
-    /// Computes `dW (+)= dy^T x`, unless the weight is frozen.
+    /// Computes `dW = dy^T x` or adds the product to `dW`. Does nothing if the weight is not trained.
     pub(super) fn weight_gradient(
         &self,
         dy: FloatSpan,

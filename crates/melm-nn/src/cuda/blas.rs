@@ -1,4 +1,4 @@
-//! Matrix products by cuBLASLt. Its choice of algorithm is remembered for each shape.
+//! Matrix products by cuBLASLt. The algorithm that cuBLASLt chooses for a shape is cached.
 #![expect(unsafe_code, reason = "cuBLASLt is a C library")]
 
 use super::plan_key::{PlanKey, round_rows};
@@ -15,11 +15,11 @@ use std::collections::HashMap;
 use std::ffi::c_void;
 use std::sync::{Mutex, PoisonError};
 
-/// Bytes of GPU memory that an algorithm may use for partial sums.
+/// The number of bytes of GPU memory that an algorithm may use for partial sums.
 const WORKSPACE_BYTES: usize = 32 << 20;
-/// The number of plans that are kept. Batches of ever new lengths need ever new plans.
+/// The maximum number of cached plans. Batches of new lengths need new plans.
 const MAX_PLANS: usize = 4_096;
-/// An open cuBLASLt library.
+/// An open cuBLASLt handle with its workspace and its cached plans.
 pub(super) struct Blas {
     handle: sys::cublasLtHandle_t,
     workspace: u64,
@@ -27,16 +27,16 @@ pub(super) struct Blas {
     plans: Mutex<Plans>,
 }
 
-/// The plans made so far.
+/// The cached plans and algorithms.
 #[derive(Default)]
 struct Plans {
-    /// The plan of each shape; `None` if cuBLASLt does not support it.
+    /// The plan for each product shape; `None` if cuBLASLt does not support the shape.
     exact: HashMap<PlanKey, Option<Plan>>,
-    /// The algorithm chosen for a rounded shape.
+    /// The algorithm chosen for each rounded shape; see [`round_rows`].
     chosen: HashMap<PlanKey, sys::cublasLtMatmulAlgo_t>,
 }
 
-/// How to compute a product: its description and an algorithm.
+/// The cuBLASLt descriptors of a product, and the algorithm that computes it.
 struct Plan {
     operation: sys::cublasLtMatmulDesc_t,
     layouts: [sys::cublasLtMatrixLayout_t; 3],
@@ -45,7 +45,7 @@ struct Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        // SAFETY: made in `describe`, and used nowhere else.
+        // SAFETY: the descriptors were created in `describe`, and only this plan uses them.
         unsafe {
             let _ = result::destroy_matmul_desc(self.operation);
             for layout in self.layouts {
@@ -60,21 +60,21 @@ fn blas_error(error: &CublasError) -> Error {
 }
 
 impl Blas {
-    /// A context must be current.
+    /// Opens cuBLASLt. A CUDA context must be current.
     pub(super) fn open(precision: Precision) -> Result<Self, Error> {
         let handle = result::create_handle().map_err(|error| blas_error(&error))?;
-        // SAFETY: a context is current; freed in `close`.
+        // SAFETY: a context is current. `close` frees the memory.
         let workspace = unsafe { cudarc::driver::result::malloc_sync(WORKSPACE_BYTES) }
             .map_err(|error| Error::Cuda { what: "memory", reason: error.to_string() })?;
         Ok(Self { handle, workspace, precision, plans: Mutex::default() })
     }
 
-    /// Frees the library's memory.
+    /// Frees the handle and the workspace.
     ///
     /// # Safety
-    /// No product is under way, and no other method is called afterwards.
+    /// No product is running, and no other method is called afterwards.
     pub(super) unsafe fn close(&self) {
-        // SAFETY: made in `open`.
+        // SAFETY: handle and workspace were created in `open`.
         unsafe {
             let _ = result::destroy_handle(self.handle);
             let _ = cudarc::driver::result::free_sync(self.workspace);
@@ -87,7 +87,7 @@ impl Blas {
         Ok(self.find_plan(product, &mut plans)?.is_some())
     }
 
-    /// Returns the plan of a product, made on first use; `None` if cuBLASLt does not support it.
+    /// Returns the plan for a product, created on first use; `None` if cuBLASLt does not support the product.
     fn find_plan<'a>(
         &self,
         product: &Product,
@@ -105,7 +105,7 @@ impl Blas {
         Ok(plans.exact[&key].as_ref())
     }
 
-    /// Enqueues a product. Fails if [`Self::has`] is false for it.
+    /// Enqueues a product on `stream`. Fails if [`Self::has`] returns false for the product.
     pub(super) fn product(
         &self,
         product: &Product,
@@ -118,9 +118,10 @@ impl Blas {
         };
         let (alpha, beta) = (1.0_f32, if product.accumulates { 1.0_f32 } else { 0.0 });
         let at = |address: u64| address as *mut c_void;
-        // Our matrices are stored by rows, those of cuBLASLt by columns. It therefore computes the transposed product, with
-        // the operands exchanged.
-        // SAFETY: the plan is of this shape, and `Product::check` has shown that the product stays within its spans.
+        // cuBLASLt stores matrices by columns, we store them by rows. cuBLASLt therefore computes the transposed
+        // product, with the operands exchanged.
+        // SAFETY: the plan was made for this shape, and `Product::check` ensures that the product stays within its
+        // spans.
         unsafe {
             if product.bias.len > 0 {
                 set(
@@ -152,7 +153,7 @@ impl Blas {
         }
     }
 
-    /// Makes the plan of a product; `None` if cuBLASLt does not support it.
+    /// Creates the plan for a product; `None` if cuBLASLt does not support the product.
     fn make_plan(
         &self,
         product: &Product,
@@ -160,7 +161,8 @@ impl Blas {
         chosen: &mut HashMap<PlanKey, sys::cublasLtMatmulAlgo_t>,
     ) -> Result<Option<Plan>, CublasError> {
         let mut plan = self.describe(product)?;
-        // The algorithm of the rounded shape, whatever was computed before: the same product always gives the same bits.
+        // The algorithm depends only on the rounded shape, not on earlier products. The same product therefore always
+        // gives the same bits.
         let rounded = round_rows(product);
         let rounded_key = PlanKey::new(&rounded);
         if let std::collections::hash_map::Entry::Vacant(entry) = chosen.entry(rounded_key) {
@@ -172,7 +174,7 @@ impl Blas {
         }
         if let Some(algorithm) = chosen.get(&rounded_key) {
             let mut report = std::mem::MaybeUninit::uninit();
-            // SAFETY: descriptions and algorithm are valid, and the answer has its variable.
+            // SAFETY: the handle, the descriptors and the algorithm are valid, and `report` has room for the result.
             let answer = unsafe {
                 sys::cublasLtMatmulAlgoCheck(
                     self.handle,
@@ -185,7 +187,7 @@ impl Blas {
                     report.as_mut_ptr(),
                 )
             };
-            // SAFETY: the report is written if the call succeeds.
+            // SAFETY: cuBLASLt has initialised the report if the call succeeded.
             if answer == Status::CUBLAS_STATUS_SUCCESS
                 && unsafe { report.assume_init() }.workspaceSize <= WORKSPACE_BYTES
             {
@@ -203,7 +205,7 @@ impl Blas {
         }
     }
 
-    /// Describes a product to cuBLASLt. The algorithm is still to be chosen.
+    /// Creates the cuBLASLt descriptors of a product. The algorithm is set later.
     fn describe(&self, product: &Product) -> Result<Plan, CublasError> {
         use sys::cublasComputeType_t::{CUBLAS_COMPUTE_32F, CUBLAS_COMPUTE_32F_FAST_TF32};
         use sys::cudaDataType_t::{CUDA_R_16BF, CUDA_R_32F};
@@ -234,12 +236,13 @@ impl Blas {
             operand(&product.a, product.m, product.k)?,
             out.create()?,
         ];
-        // SAFETY: an algorithm is plain bytes, and this one is replaced before it is used.
+        // SAFETY: an algorithm is a plain C struct, for which zero bytes are valid. The caller replaces it before use.
         let algorithm = unsafe { std::mem::zeroed() };
         let plan = Plan { operation, layouts, algorithm };
-        // CUBLAS_OP_N is 0 and CUBLAS_OP_T is 1; cuBLASLt's own header does not name them.
+        // CUBLAS_OP_N is 0 and CUBLAS_OP_T is 1. The header of cuBLASLt does not define these names.
         let transposition = |operand: &Operand| i32::from(operand.is_transposed);
-        // SAFETY: the operation was just made, and each attribute has its type.
+        // SAFETY: the descriptor was created above, and each value has the type that cuBLASLt documents for its
+        // attribute.
         unsafe {
             set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSA, &transposition(&product.b))?;
             set(operation, Attribute::CUBLASLT_MATMUL_DESC_TRANSB, &transposition(&product.a))?;
@@ -253,7 +256,7 @@ impl Blas {
         Ok(plan)
     }
 
-    /// Asks cuBLASLt for the best algorithm for a description.
+    /// Returns the algorithm that cuBLASLt recommends for the descriptors of a plan.
     fn choose(
         &self,
         plan: &Plan,
@@ -261,7 +264,7 @@ impl Blas {
     ) -> Result<sys::cublasLtMatmulAlgo_t, CublasError> {
         let preferences = result::create_matmul_pref()?;
         let prefer = |what, value: *const c_void, size| {
-            // SAFETY: the preferences were just made, and the value has `size` bytes.
+            // SAFETY: the preferences were created above, and the value has `size` bytes.
             unsafe { result::set_matmul_pref_attribute(preferences, what, value, size) }
         };
         let set = || {
@@ -282,7 +285,7 @@ impl Blas {
             }
             Ok(())
         };
-        // SAFETY: all descriptions are valid.
+        // SAFETY: the handle, the plan's descriptors and the preferences were created before and are not destroyed yet.
         let found = set().and_then(|()| unsafe {
             result::get_matmul_algo_heuristic(
                 self.handle,
@@ -294,27 +297,27 @@ impl Blas {
                 preferences,
             )
         });
-        // SAFETY: made above.
+        // SAFETY: the preferences were created above and are not used again.
         unsafe { result::destroy_matmul_pref(preferences)? };
         Ok(found?.algo)
     }
 }
 
-/// Sets an attribute of a description.
+/// Sets an attribute of a product descriptor.
 ///
 /// # Safety
-/// The attribute's value has the type `T`.
+/// `T` is the type that cuBLASLt documents for the attribute.
 unsafe fn set<T>(
     operation: sys::cublasLtMatmulDesc_t,
     attribute: Attribute,
     value: &T,
 ) -> Result<(), CublasError> {
     let value = std::ptr::from_ref(value).cast();
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller guarantees the type of the value.
     unsafe { result::set_matmul_desc_attribute(operation, attribute, value, size_of::<T>()) }
 }
 
-/// A matrix stored by rows.
+/// The shape and strides of a row-major matrix.
 struct Layout {
     kind: sys::cudaDataType_t,
     rows: usize,
@@ -325,7 +328,7 @@ struct Layout {
 }
 
 impl Layout {
-    /// Describes the matrix to cuBLASLt: as its transpose, since cuBLASLt stores matrices by columns.
+    /// Creates the cuBLASLt layout of the transposed matrix, because cuBLASLt stores matrices column by column.
     fn create(&self) -> Result<sys::cublasLtMatrixLayout_t, CublasError> {
         let signed = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         let (rows, columns) = (self.columns as u64, self.rows as u64);
@@ -334,7 +337,8 @@ impl Layout {
         if self.n_batches > 1 {
             let count = i32::try_from(self.n_batches).unwrap_or(i32::MAX);
             let stride = signed(self.batch_stride);
-            // SAFETY: the layout was just made, and the values have the types of the attributes.
+            // SAFETY: the layout was created above, and the values have the types that cuBLASLt documents for the
+            // attributes.
             unsafe {
                 result::set_matrix_layout_attribute(
                     layout,

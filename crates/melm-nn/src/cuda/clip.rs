@@ -1,4 +1,4 @@
-//! Gradient clipping: the norm of all gradients, with the table's, and the factor that clipping multiplies them by.
+//! Gradient clipping: computes the norm of all gradients, including the embedding table's, and the clipping factor.
 
 use super::adam::{AdamStep, LookupsByPiece, NORM_BLOCKS};
 use super::kernels::{Grid, launch};
@@ -8,12 +8,12 @@ use super::{SPLITS, to_u32};
 use crate::error::Error;
 
 impl AdamStep<'_> {
-    /// Computes the norm of all gradients, and the factor by which [`Self::update`] multiplies them.
+    /// Computes the norm of all gradients and the clipping factor, by which [`Self::update`] multiplies them.
     pub(super) fn clip(&mut self, max_norm: f32, lookups: &LookupsByPiece) -> Result<(), Error> {
         let n_pieces = lookups.pieces.len();
         let norms = self.moments.norms.span::<f64>();
         let values = self.gradients.values.span::<f32>();
-        // The first number is the norm itself; the others are its parts.
+        // The first element of `norms` is the norm itself. Partial sums of squares follow.
         let mut used = 1;
         let mut take = |n: usize| {
             used += n;
@@ -47,8 +47,8 @@ impl AdamStep<'_> {
         Ok(())
     }
 
-    /// Computes the squared norm of the head's part of the table's gradient, `errors^T states`. It is the inner product of
-    /// the Gram matrices of errors and of states, so that the gradient itself is not needed.
+    /// Computes the squared norm of `errors^T states`, the masked-LM head's part of the table's gradient. This norm is
+    /// the inner product of the Gram matrices of errors and states, so that the gradient itself need not be computed.
     fn compute_head_norm(&mut self, out: Span<f64>) -> Result<(), Error> {
         let stride = self.weights.n_table_rows;
         let (width, n) = (self.gradients.width, self.gradients.n_states);

@@ -1,4 +1,5 @@
-//! Recorded commands: the launches, products, copies and clears of a pass, collected before the GPU runs them.
+//! Recorded commands: kernel launches, matrix products, copies and clears of a pass, collected before the GPU runs
+//! them.
 //!
 //! Recording lets the GPU run a whole pass as one CUDA graph; see `graphs.rs`.
 
@@ -10,7 +11,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// A borrowed kernel argument without its type: pointer and size.
+/// A kernel argument as pointer and size, without its type.
 #[derive(Clone, Copy)]
 pub(super) struct ArgumentRef<'a> {
     at: *const c_void,
@@ -28,22 +29,22 @@ impl<'a> ArgumentRef<'a> {
     }
 }
 
-/// Identifies the CUDA graph that runs a command list. Lists with the same key usually differ only in the arguments of
-/// their kernels, so that one captured graph serves them all.
+/// Identifies the CUDA graph that runs a command list. Command lists with the same key usually differ only in the
+/// arguments of their kernels, so that they can share one captured graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct GraphKey {
     /// The name of the pass.
     pub(super) pass: &'static str,
-    /// The address of the model's weights.
+    /// The GPU address of the model's weights.
     pub(super) weights: u64,
-    /// The sizes of the batch that decide which products the pass computes.
+    /// The sizes of the batch on which the shapes of the pass's matrix products depend.
     pub(super) sizes: [usize; 3],
 }
 
 /// One recorded command.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Command {
-    /// A kernel launch, and which arguments of the list the kernel takes.
+    /// A kernel launch, and the indices of its arguments in the list of all arguments.
     Launch(Launch, Range<usize>),
     /// A matrix product.
     Product(Product),
@@ -53,12 +54,12 @@ pub(super) enum Command {
     Clear { at: u64, n_bytes: usize },
 }
 
-/// A kernel launch whose grid or arguments differ from those of a list with the same structure.
+/// A kernel launch whose grid or arguments differ from the launch at the same index in another command list.
 pub(super) struct ChangedLaunch {
-    /// The position in the list.
+    /// The index of the launch in the command list.
     pub(super) index: usize,
     pub(super) launch: Launch,
-    /// Pointers to the new arguments, which the list owns.
+    /// Pointers to the new arguments. The command list owns the arguments.
     pub(super) arguments: Vec<*mut c_void>,
 }
 
@@ -66,9 +67,9 @@ pub(super) struct ChangedLaunch {
 #[derive(Default)]
 pub(super) struct CommandList {
     commands: Vec<Command>,
-    /// The bytes of all kernel arguments. Each argument starts at a word of its own.
+    /// The bytes of all kernel arguments. Each argument starts in a new word.
     words: Vec<u64>,
-    /// The first word of each argument.
+    /// The index in `words` where each argument starts.
     starts: Vec<usize>,
 }
 
@@ -89,7 +90,8 @@ impl CommandList {
             self.starts.push(start);
             self.words.resize(start + argument.size.div_ceil(size_of::<u64>()), 0);
             #[expect(unsafe_code, reason = "arguments of all types are stored as bytes")]
-            // SAFETY: the argument has `size` bytes, by `Argument` none of them padding, and the words just added have room.
+            // SAFETY: the argument has `size` bytes without padding, as `Argument` requires, and the words added above
+            // have room.
             unsafe {
                 let to = self.words[start..].as_mut_ptr().cast::<u8>();
                 std::ptr::copy_nonoverlapping(argument.at.cast::<u8>(), to, argument.size);
@@ -98,19 +100,19 @@ impl CommandList {
         self.commands.push(Command::Launch(launch, first..self.starts.len()));
     }
 
-    /// Returns the bytes of some arguments.
+    /// Returns the words that store the given arguments.
     fn words_of(&self, arguments: &Range<usize>) -> &[u64] {
         let at = |index: usize| self.starts.get(index).copied().unwrap_or(self.words.len());
         &self.words[at(arguments.start)..at(arguments.end)]
     }
 
-    /// Returns pointers to some arguments.
+    /// Returns a pointer to each of the given arguments.
     pub(super) fn pointers(&self, arguments: &Range<usize>) -> Vec<*mut c_void> {
         let at = |start: &usize| self.words[*start..].as_ptr().cast_mut().cast();
         self.starts[arguments.clone()].iter().map(at).collect()
     }
 
-    /// Returns true if the lists differ only in the grids and arguments of their kernels.
+    /// Returns true if the two lists differ only in the grids and arguments of their kernels.
     pub(super) fn has_structure_of(&self, other: &Self) -> bool {
         let matches = |(own, others): (&Command, &Command)| match (own, others) {
             (Command::Launch(own, _), Command::Launch(others, _)) => {
@@ -123,7 +125,7 @@ impl CommandList {
             && self.commands.iter().zip(&other.commands).all(matches)
     }
 
-    /// Returns the launches that differ from those of `other`, a list with the same structure.
+    /// Returns the launches whose grid or arguments differ from those in `other`, a list with the same structure.
     pub(super) fn changed_launches<'a>(
         &'a self,
         other: &'a Self,
@@ -140,7 +142,7 @@ impl CommandList {
         })
     }
 
-    /// Takes over the grids and arguments of `other`, a list with the same structure.
+    /// Copies the grids and arguments of `other`, a list with the same structure.
     #[cfg(feature = "emulated")]
     pub(super) fn update_launches(&mut self, other: &Self) {
         let changed: Vec<_> = other.changed_launches(self).map(|change| change.index).collect();

@@ -1,4 +1,4 @@
-//! Compiles kernels with NVRTC, and caches the machine code in a folder.
+//! Compiles kernels with NVRTC and caches the machine code in a folder.
 #![expect(unsafe_code, reason = "the compiler is a C library")]
 
 use super::program::{KernelConfig, Program};
@@ -10,7 +10,8 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 use std::path::Path;
 
-/// Returns the machine code of a program: from the folder `cache`, or compiled and then cached there.
+/// Returns the machine code of a program. Reads the code from the folder `cache`, or compiles the program and writes
+/// the code there.
 pub(super) fn load_or_compile(
     program: &Program,
     config: KernelConfig,
@@ -31,10 +32,10 @@ pub(super) fn load_or_compile(
     Ok(image)
 }
 
-/// Returns a name that depends on the source, the options and the version of the compiler.
+/// Returns the cache file name, a hash of the source, the options and the compiler version.
 fn file_name(text: &str, options: &[String]) -> String {
     let (mut major, mut minor) = (0, 0);
-    // SAFETY: both pointers are to variables of the right type.
+    // SAFETY: both pointers point to variables of the right type.
     unsafe { sys::nvrtcVersion(&raw mut major, &raw mut minor) };
     let all = format!("{major}.{minor} {options:?} {text}");
     let mut name = String::new();
@@ -44,7 +45,8 @@ fn file_name(text: &str, options: &[String]) -> String {
     name + ".cubin"
 }
 
-/// Reads a file of [`write_cached`]. Returns `None` if it is damaged: the driver does not check the code that it loads.
+/// Reads a file written by [`write_cached`]. Returns `None` if the file is missing or damaged. This check is needed
+/// because the driver does not validate the code that it loads.
 fn read_cached(path: &Path) -> Option<Vec<u8>> {
     let mut image = std::fs::read(path).ok()?;
     let end = image.len().checked_sub(size_of::<u64>())?;
@@ -57,7 +59,7 @@ fn hash(seed: u64, bytes: &[u8]) -> u64 {
     bytes.iter().fold(start, |key, byte| crate::dropout::mix(key ^ u64::from(*byte)))
 }
 
-/// Writes a kernel to the cache. Errors are ignored: without the cache the next run compiles again.
+/// Writes machine code to the cache. Errors are ignored, because without the file the next run compiles again.
 fn write_cached(path: &Path, image: &[u8]) {
     let write = || {
         path.parent().map_or(Ok(()), std::fs::create_dir_all)?;
@@ -73,7 +75,7 @@ fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>, Error>
     let failed = |reason: String| Error::Cuda { what: "a kernel's compilation", reason };
     let program = result::create_program(&c_string(text), Some(&c_string(name)))
         .map_err(|error| failed(format!("{error:?}")))?;
-    // SAFETY: the program was just made, and is destroyed once below.
+    // SAFETY: the program was created here, and is destroyed once below.
     unsafe {
         let compiled = result::compile_program(program, options);
         let image = match compiled {
@@ -96,7 +98,7 @@ fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>, Error>
 /// The program is compiled.
 unsafe fn image_of(program: sys::nvrtcProgram) -> Result<Vec<u8>, result::NvrtcError> {
     let mut len = 0;
-    // SAFETY: the first call writes the length, the second as many bytes.
+    // SAFETY: the first call writes the size of the code. The second call writes that many bytes.
     unsafe {
         sys::nvrtcGetCUBINSize(program, &raw mut len).result()?;
         let mut image = vec![0_u8; len];

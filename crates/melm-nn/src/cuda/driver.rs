@@ -1,4 +1,4 @@
-//! An NVIDIA GPU, through the CUDA driver.
+//! An NVIDIA GPU, used through the CUDA driver.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use super::blas::Blas;
@@ -27,15 +27,15 @@ pub(super) struct DriverGpu {
     blas: Blas,
     functions: Mutex<Vec<sys::CUfunction>>,
     budget: Mutex<MemoryBudget>,
-    /// CPU memory that the GPU writes downloads to.
+    /// CPU memory into which the GPU copies downloads.
     pinned: Mutex<PinnedBuffer>,
-    /// Recorded when a download is done.
+    /// The event that the GPU records when a download is done.
     download_done: sys::CUevent,
-    /// `None` if every kernel is launched by itself.
+    /// The CUDA graphs; `None` if every kernel is launched on its own.
     graphs: Option<Mutex<Graphs>>,
 }
 
-/// Page-locked CPU memory, which the GPU can write to while the CPU goes on.
+/// Page-locked CPU memory, to which the GPU can copy while the CPU continues.
 struct PinnedBuffer {
     at: *mut c_void,
     n_bytes: usize,
@@ -55,14 +55,14 @@ impl PinnedBuffer {
 
     fn release(&mut self) {
         if self.n_bytes > 0 {
-            // SAFETY: from `reserve`, and no copy is under way.
+            // SAFETY: the memory was allocated in `reserve`, and no copy to it is running.
             let _ = unsafe { result::free_host(self.at) };
             self.n_bytes = 0;
         }
     }
 }
 
-/// The bytes allocated so far, and the limit.
+/// The number of bytes allocated so far, and the limit.
 struct MemoryBudget {
     used: usize,
     peak: usize,
@@ -70,9 +70,9 @@ struct MemoryBudget {
     sizes: std::collections::HashMap<u64, usize>,
 }
 
-// SAFETY: handles of the driver may be used from any thread on which the context is current.
+// SAFETY: driver handles may be used from any thread on which the context is current.
 unsafe impl Send for DriverGpu {}
-// SAFETY: as above; mutable state is behind locks.
+// SAFETY: as for `Send`. Mutable state is behind locks.
 unsafe impl Sync for DriverGpu {}
 
 /// Converts the result of a driver call; see [`cuda_error`].
@@ -80,7 +80,7 @@ pub(super) fn check(what: &'static str, result: Result<(), DriverError>) -> Resu
     result.map_err(|error| cuda_error(what, &error))
 }
 
-/// Converts an error of the driver. `what` names the thing that was refused.
+/// Converts a driver error. `what` names the operation or object that the driver refused.
 pub(super) fn cuda_error(what: &'static str, error: &DriverError) -> Error {
     let name = |text: Result<&std::ffi::CStr, DriverError>| {
         text.map_or_else(|_| format!("{:?}", error.0), |text| text.to_string_lossy().into_owned())
@@ -107,9 +107,9 @@ impl DriverGpu {
         }
         let device = result::device::get(index).map_err(refused)?;
         let name = result::device::get_name(device).map_err(refused)?;
-        // SAFETY: the device is valid; the context is released on drop.
+        // SAFETY: the device is valid. `drop` releases the context.
         let context = unsafe { result::primary_ctx::retain(device) }.map_err(refused)?;
-        // SAFETY: the context was just made.
+        // SAFETY: the context was created above.
         unsafe { result::ctx::set_current(context) }.map_err(refused)?;
         let number = |attribute| {
             // SAFETY: the device is valid.
@@ -154,7 +154,7 @@ impl DriverGpu {
         })
     }
 
-    /// Enqueues one command of a list on a stream. The context must be current.
+    /// Enqueues one command of a command list on a stream. The context must be current.
     pub(super) fn enqueue(
         &self,
         stream: sys::CUstream,
@@ -183,7 +183,7 @@ impl DriverGpu {
         arguments: &mut [*mut c_void],
     ) -> Result<(), Error> {
         let (grid, block) = (launch.grid.into(), (launch.n_threads, 1, 1));
-        // SAFETY: the arguments have the types that the kernel takes; the tests launch every kernel.
+        // SAFETY: the arguments have the types that the kernel takes. Tests launch every kernel to check this.
         check("a kernel launch", unsafe {
             result::launch_kernel(self.function(launch), grid, block, 0, stream, arguments)
         })
@@ -203,28 +203,28 @@ impl DriverGpu {
 /// Returns the CUDA version that the driver supports, for example 12030 for 12.3; 0 if unknown.
 fn driver_version() -> i32 {
     let mut version = 0;
-    // SAFETY: the pointer is to a variable of the right type.
+    // SAFETY: the pointer points to a variable of the right type.
     unsafe { sys::cuDriverGetVersion(&raw mut version) }.result().map_or(0, |()| version)
 }
 
-/// The context must be current.
+/// Enqueues a copy within GPU memory. The context must be current.
 fn copy_on(stream: sys::CUstream, from: u64, to: u64, n_bytes: usize) -> Result<(), Error> {
-    // SAFETY: the caller owns as many bytes at both addresses.
+    // SAFETY: the caller owns `n_bytes` bytes at both addresses.
     check("a copy within its memory", unsafe {
         result::memcpy_dtod_async(to, from, n_bytes, stream)
     })
 }
 
-/// The context must be current.
+/// Enqueues filling GPU memory with zeros. The context must be current.
 fn clear_on(stream: sys::CUstream, at: u64, n_bytes: usize) -> Result<(), Error> {
-    // SAFETY: the caller owns as many bytes there.
+    // SAFETY: the caller owns `n_bytes` bytes at this address.
     check("clearing memory", unsafe { result::memset_d8_async(at, 0, n_bytes, stream) })
 }
 
 impl Drop for DriverGpu {
     fn drop(&mut self) {
         if self.bind().is_ok() {
-            // SAFETY: nothing uses stream or context after this.
+            // SAFETY: the stream is idle after `synchronize`, and nothing uses the handles afterwards.
             unsafe {
                 let _ = result::stream::synchronize(self.stream);
                 if let Some(graphs) = &mut self.graphs {
@@ -285,20 +285,21 @@ impl Gpu for DriverGpu {
         let n_bytes = budget.sizes.remove(&address).unwrap_or(0);
         budget.used -= n_bytes;
         if self.bind().is_ok() {
-            // SAFETY: the address came from `allocate`; the driver waits for work that is under way.
+            // SAFETY: the address came from `allocate`. The driver waits for running work before it frees the memory.
             let _ = unsafe { result::free_sync(address) };
         }
     }
 
     fn upload(&self, bytes: &[u8], to: u64) -> Result<(), Error> {
         self.bind()?;
-        // SAFETY: the caller owns as many bytes there. The driver copies memory that is not pinned before it returns.
+        // SAFETY: the caller owns this many bytes at `to`. The driver has read `bytes` when the call returns, because
+        // `bytes` is not pinned.
         check("a copy to it", unsafe { result::memcpy_htod_async(to, bytes, self.stream) })
     }
 
     fn download(&self, from: u64, out: &mut [u8]) -> Result<(), Error> {
         self.bind()?;
-        // SAFETY: the caller owns as many bytes there.
+        // SAFETY: the caller owns this many bytes at `from`.
         unsafe {
             check("a copy from it", result::memcpy_dtoh_async(out, from, self.stream))?;
             check("the work before a copy", result::stream::synchronize(self.stream))
@@ -309,7 +310,8 @@ impl Gpu for DriverGpu {
         self.bind()?;
         let mut pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
         pinned.reserve(n_bytes)?;
-        // SAFETY: the caller owns as many bytes there, and the pinned buffer is not read before the event.
+        // SAFETY: the caller owns `n_bytes` bytes at `from`. `end_download` reads the pinned buffer only after the
+        // event.
         unsafe {
             let out = std::slice::from_raw_parts_mut(pinned.at.cast::<u8>(), n_bytes);
             check("a copy from it", result::memcpy_dtoh_async(out, from, self.stream))?;
@@ -321,7 +323,8 @@ impl Gpu for DriverGpu {
         self.bind()?;
         let pinned = self.pinned.lock().unwrap_or_else(PoisonError::into_inner);
         assert!(out.len() <= pinned.n_bytes, "no more bytes than `begin_download` asked for");
-        // SAFETY: after the event the copy is done, and nothing writes there until the next download begins.
+        // SAFETY: the copy is done after the event, and nothing writes to the pinned buffer until the next download
+        // starts.
         unsafe {
             check("the work before a copy", result::event::synchronize(self.download_done))?;
             out.copy_from_slice(std::slice::from_raw_parts(pinned.at.cast::<u8>(), out.len()));
@@ -343,7 +346,7 @@ impl Gpu for DriverGpu {
         let image =
             compile::load_or_compile(program, config, &self.architecture, self.cache.as_deref())?;
         self.bind()?;
-        // SAFETY: the image came from the compiler; the module is never unloaded.
+        // SAFETY: the image is valid output of the compiler. The module is never unloaded.
         let module = unsafe { result::module::load_data(image.as_ptr().cast::<c_void>()) }
             .map_err(|error| cuda_error("the compiled kernels", &error))?;
         let mut functions = self.functions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -352,7 +355,7 @@ impl Gpu for DriverGpu {
             .iter()
             .map(|kernel| {
                 let name = CString::new(kernel.name()).expect("names have no zeros");
-                // SAFETY: the module was just loaded.
+                // SAFETY: the module was loaded above.
                 let function = unsafe { result::module::get_function(module, name) }
                     .map_err(|error| cuda_error("the lookup of a kernel", &error))?;
                 functions.push(function);

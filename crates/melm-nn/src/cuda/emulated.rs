@@ -1,4 +1,4 @@
-//! An emulated GPU: kernels compiled for the CPU, products computed by three loops.
+//! An emulated GPU, which runs the kernels compiled for the CPU. Matrix products are computed by three nested loops.
 #![expect(unsafe_code, reason = "it calls into a library that it just compiled")]
 #![expect(clippy::cast_possible_truncation, reason = "addresses of this machine")]
 
@@ -17,7 +17,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// The function that the macro `EMULATE` makes of a kernel.
+/// The C function that the macro `EMULATE` defines for a kernel.
 type Run = unsafe extern "C" fn(*const u32, u32, *mut *mut c_void);
 
 /// A GPU whose memory is CPU memory.
@@ -30,20 +30,20 @@ pub(super) struct EmulatedGpu {
 
 #[derive(Default)]
 struct State {
-    /// Allocations by address, as `u128` for alignment.
+    /// The allocated blocks by address. `u128` ensures their alignment.
     blocks: HashMap<u64, Vec<u128>>,
-    /// The most bytes that were allocated at once.
+    /// The highest number of bytes that were allocated at the same time.
     peak_bytes: usize,
     functions: Vec<Run>,
-    /// The bytes of the download that has begun.
+    /// The bytes copied by `begin_download`.
     download: Vec<u8>,
-    /// The last command list of each key.
+    /// The last command list for each graph key.
     graphs: HashMap<GraphKey, CommandList>,
     counts: GraphCounts,
 }
 
-/// The kernels compiled in this process. Locked while a kernel runs, because the library keeps the emulated threads in
-/// global variables.
+/// The kernels compiled in this process. The lock is held while a kernel runs, because the compiled library stores the
+/// emulated threads in global variables.
 static COMPILED: Mutex<BTreeMap<String, Vec<Run>>> = Mutex::new(BTreeMap::new());
 
 const UNIT: usize = size_of::<u128>();
@@ -66,7 +66,7 @@ impl EmulatedGpu {
         state.blocks.values().map(|block| block.len() * UNIT).sum()
     }
 
-    /// Reads an operand of one product of a batch, row by row.
+    /// Reads one operand of product number `batch`, row by row.
     fn read(&self, operand: &Operand, batch: usize, rows: usize, columns: usize) -> Vec<f32> {
         let Operand { values, row_stride, .. } = *operand;
         let (row_stride, column_stride) =
@@ -75,7 +75,8 @@ impl EmulatedGpu {
             let at = batch * operand.batch_stride + row * row_stride + column * column_stride;
             assert!(at < values.len, "a product reads beyond its operand");
             let address = values.address as usize + at * values.element_size;
-            // SAFETY: inside the operand, which is an allocation of ours.
+            // SAFETY: the address is inside the operand, as checked above, and the operand is part of one of our
+            // allocations.
             let bits = unsafe {
                 match values.element_size {
                     2 => u32::from(std::ptr::read(address as *const u16)) << 16,
@@ -84,7 +85,7 @@ impl EmulatedGpu {
             };
             match self.precision {
                 Precision::F32 => f32::from_bits(bits),
-                // The worst case of tf32: the bits that it does not keep are cut off.
+                // The worst case of tf32: the lowest bits are cut off instead of rounded.
                 Precision::Bf16 => f32::from_bits(bits & !0x1fff),
             }
         };
@@ -111,7 +112,7 @@ fn compile(program: &Program, config: KernelConfig) -> Result<Vec<Run>, Error> {
     prepared.map_err(|error| failed(error.to_string()))?;
     let compiled = Command::new("c++")
         .args(["-std=c++17", "-O1", "-shared", "-fPIC", "-w", "-DEMULATED=1"])
-        // Libraries for other models have shared memory of the same names but other sizes.
+        // Kernels compiled for other models define shared memory of the same name but a different size.
         .arg("-fno-gnu-unique")
         .args(config.definitions())
         .arg(&source)
@@ -122,13 +123,13 @@ fn compile(program: &Program, config: KernelConfig) -> Result<Vec<Run>, Error> {
     if !compiled.status.success() {
         return Err(failed(String::from_utf8_lossy(&compiled.stderr).into_owned()));
     }
-    // SAFETY: the library was just compiled; it has no initialisation code.
+    // SAFETY: the library was compiled above and has no initialisation code.
     let loaded = unsafe { libloading::Library::new(&library) };
     let _ = std::fs::remove_dir_all(&dir);
     let loaded = loaded.map_err(|error| failed(error.to_string()))?;
     let runs = program.kernels.iter().map(|kernel| {
         let name = format!("run_{}", kernel.name());
-        // SAFETY: `EMULATE` defines the function with this type.
+        // SAFETY: the macro `EMULATE` defines the function with this type.
         *unsafe { loaded.get::<Run>(name.as_bytes()) }.expect("every kernel")
     });
     let runs = runs.collect();
@@ -168,14 +169,14 @@ impl Gpu for EmulatedGpu {
     }
 
     fn upload(&self, bytes: &[u8], to: u64) -> Result<(), Error> {
-        // SAFETY: the caller owns as many bytes there.
+        // SAFETY: the caller owns this many bytes at `to`.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
         Ok(())
     }
 
     fn download(&self, from: u64, out: &mut [u8]) -> Result<(), Error> {
         if !out.is_empty() {
-            // SAFETY: the caller owns as many bytes there.
+            // SAFETY: the caller owns this many bytes at `from`.
             unsafe {
                 std::ptr::copy_nonoverlapping(from as *const u8, out.as_mut_ptr(), out.len());
             }
@@ -196,13 +197,13 @@ impl Gpu for EmulatedGpu {
     }
 
     fn copy(&self, from: u64, to: u64, n_bytes: usize) -> Result<(), Error> {
-        // SAFETY: the caller owns as many bytes at both addresses.
+        // SAFETY: the caller owns `n_bytes` bytes at both addresses.
         unsafe { std::ptr::copy(from as *const u8, to as *mut u8, n_bytes) };
         Ok(())
     }
 
     fn clear(&self, at: u64, n_bytes: usize) -> Result<(), Error> {
-        // SAFETY: the caller owns as many bytes there.
+        // SAFETY: the caller owns `n_bytes` bytes at this address.
         unsafe { std::ptr::write_bytes(at as *mut u8, 0, n_bytes) };
         Ok(())
     }
@@ -230,12 +231,13 @@ impl Gpu for EmulatedGpu {
         Ok(())
     }
 
-    /// Refuses products of odd size, so that tests reach the kernel that replaces cuBLASLt.
+    /// Returns false for products of odd size, so that tests also run the kernel that replaces cuBLASLt.
     fn has_product(&self, product: &Product) -> Result<bool, Error> {
         Ok((product.n * product.k).is_multiple_of(2))
     }
 
-    /// Updates the last command list of the key where a real GPU would update its graph, and runs that.
+    /// Runs a command list. If a real GPU would update the graph captured for this key, updates the stored list instead
+    /// and runs it.
     fn submit(&self, key: GraphKey, commands: CommandList) -> Result<(), Error> {
         if self.is_eager {
             return commands.run(self);
@@ -281,7 +283,7 @@ impl Gpu for EmulatedGpu {
                 let start = batch * product.out_batch_stride + i * product.out_row_stride;
                 assert!(start + n <= product.out.len(), "a product writes beyond its output");
                 for (j, sum) in sums.into_iter().enumerate() {
-                    // SAFETY: inside the output, and the bias is as long as a row.
+                    // SAFETY: the address is inside the output, and the bias is as long as a row.
                     unsafe {
                         let bias = (product.bias.address as usize + 4 * j) as *const f32;
                         let sum = if product.bias.len() > 0 { sum + *bias } else { sum };

@@ -23,14 +23,14 @@ pub(super) struct Heads {
 
 impl Argument for Heads {}
 
-/// Returns the input and output widths of a linear map.
+/// Returns the input width and the output width of a linear layer.
 pub(super) fn widths(params: &LinearParams) -> (usize, usize) {
     let n_outputs = params.bias.len();
     (params.weight.len() / n_outputs, n_outputs)
 }
 
 impl Pass<'_> {
-    /// Returns the grid of the kernels that use one warp for each of `n_rows` rows.
+    /// Returns the grid for kernels that use one warp per row.
     pub(super) fn warp_per_row(&self, n_rows: usize) -> Grid {
         let rows = norm_rows(self.config().hidden_size);
         Grid::linear(n_rows.div_ceil(rows), 32 * rows)
@@ -94,7 +94,7 @@ impl Pass<'_> {
         self.norm(tape.projected, bias, layer.attended.normed.y, norm, dropout, out)
     }
 
-    /// Returns the threads of one block of attention.
+    /// Returns the number of threads in one block of the attention kernels.
     pub(super) fn attention_threads(&self) -> usize {
         32 * attention_block(self.config().hidden_size / self.config().n_heads).0
     }
@@ -152,7 +152,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes `u += bias; g = gelu(u)`. Writes `g` as an operand, in f32, or both; an empty span is not written.
+    /// Computes `u += bias; g = gelu(u)`. Writes `g` in the type that products read, in f32, or in both. Empty spans
+    /// are not written.
     pub(super) fn gelu(
         &self,
         params: &LinearParams,

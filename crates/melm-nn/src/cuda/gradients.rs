@@ -1,4 +1,5 @@
-//! Gradients in GPU memory: one buffer laid out like the parameters, and the gradient of the embedding table in factors.
+//! Gradients in GPU memory: one buffer with the layout of the parameters, and the two factors of the embedding table's
+//! gradient.
 
 use super::Cuda;
 use super::kernels::Kernels;
@@ -10,36 +11,37 @@ use crate::params::Parameters;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The gradients of one step.
+/// The gradients of one optimiser step.
 ///
-/// The table's gradient is never stored whole. Its masked-LM part is the product of two factors, and its lookup part is a
-/// list of rows.
+/// The gradient of the embedding table is never stored whole. The part from the masked-LM head is stored as two
+/// factors, whose product it is. The part from the lookups is stored as a list of rows.
 pub(crate) struct GpuGradients {
     pub(super) kernels: Arc<Kernels>,
     pub(super) values: DeviceBuffer,
-    /// The errors of the masked-LM head: a row for each masked position, as wide as the padded table is long.
+    /// The gradients of the masked-LM scores: one row for each masked position, one column for each row of the padded
+    /// table.
     errors: DeviceBuffer,
-    /// The hidden states that the head multiplies with the table: a row for each masked position.
+    /// The hidden states that the head multiplies by the table: one row for each masked position.
     states: DeviceBuffer,
     pub(super) n_states: usize,
-    /// The gradients of looked-up rows, in the order of the batches.
+    /// The gradients of the looked-up table rows, batch after batch.
     lookup_rows: DeviceBuffer,
     n_lookup_rows: usize,
-    /// The lookups of the step, in the order of the batches.
+    /// The lookups of the step, batch after batch.
     pub(super) lookups: Vec<Lookup>,
     pub(super) width: usize,
     operand_size: usize,
 }
 
-/// One lookup in the embedding table. Sorts by piece.
+/// One lookup in the embedding table. Lookups are ordered by piece.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lookup {
     pub(super) piece: u32,
-    /// The row of its gradient.
+    /// The index of the lookup's gradient in `lookup_rows`.
     pub(super) row: u32,
 }
 
-/// The two factors of the table's gradient: it is `errors^T states`.
+/// The two factors of the table's gradient from the masked-LM head, which is `errors^T states`.
 #[derive(Clone, Copy)]
 pub(super) struct TableFactors {
     pub(super) errors: FloatSpan,
@@ -78,7 +80,7 @@ impl GpuGradients {
         self.values.span().slice(range.clone())
     }
 
-    /// Forgets the table's gradient, for a new step. The other gradients are overwritten by the first batch.
+    /// Removes the table's gradient, for a new step. The first batch of the step overwrites the other gradients.
     pub(crate) fn clear(&mut self) {
         self.n_states = 0;
         self.n_lookup_rows = 0;
@@ -90,8 +92,8 @@ impl GpuGradients {
         self.n_states + self.n_lookup_rows > 0
     }
 
-    /// Makes room for `n_states` more masked positions with errors `stride` wide, and for `n_lookups` more looked-up rows.
-    /// Called before a batch starts, so that a lack of memory is noticed before anything is computed.
+    /// Allocates room for `n_states` more masked positions with `stride` errors each, and for `n_lookups` more
+    /// looked-up rows. Call this before a batch, so that running out of memory is noticed before anything is computed.
     pub(super) fn reserve(
         &mut self,
         n_states: usize,
@@ -106,14 +108,15 @@ impl GpuGradients {
         self.lookup_rows.grow(start * width * size_of::<f32>(), end * width * size_of::<f32>())
     }
 
-    /// Adds `n` masked positions, for which [`Self::reserve`] made room. Returns the factors to write.
+    /// Adds `n` masked positions, for which [`Self::reserve`] allocated room. Returns the factors of these positions,
+    /// for the caller to write.
     pub(super) fn push_states(&mut self, n: usize, stride: usize) -> TableFactors {
         let (start, end) = (self.n_states, self.n_states + n);
         self.n_states = end;
         self.factors_of(start..end, stride)
     }
 
-    /// Drops the last `n` masked positions: for a table that is not trained.
+    /// Removes the last `n` masked positions. Used if the table is not trained.
     pub(super) fn pop_states(&mut self, n: usize) {
         self.n_states -= n;
     }
@@ -130,8 +133,9 @@ impl GpuGradients {
         TableFactors { errors: part(&self.errors, stride), states: part(&self.states, self.width) }
     }
 
-    /// Adds the lookups of a batch, for which [`Self::reserve`] made room. Returns the gradients to write: `n_rows` rows,
-    /// which include the rows that pad the batch. The padding piece gets no gradient, as in torch.
+    /// Adds the lookups of a batch, for which [`Self::reserve`] allocated room. Returns the gradients of the `n_rows`
+    /// rows of the batch, including padding rows, for the caller to write. The padding piece gets no gradient, as in
+    /// torch.
     pub(super) fn push_lookups(&mut self, pieces: &[u32], n_rows: usize, pad_id: u32) -> Span<f32> {
         let (start, end) = (self.n_lookup_rows, self.n_lookup_rows + n_rows);
         self.n_lookup_rows = end;

@@ -1,7 +1,8 @@
-//! CUDA graphs: runs a list of recorded commands with one call to the driver.
+//! CUDA graphs: each runs a list of recorded commands with one call to the driver.
 //!
-//! The first list of a key runs command by command. The second is captured as a graph. Later lists usually differ from it
-//! in the arguments of their kernels only; then the graph is updated and launched again.
+//! The first command list with a given [`GraphKey`] runs command by command. The second list with this key is captured
+//! as a graph. Later lists with this key usually differ only in the arguments of their kernels. For them the graph is
+//! updated and launched again.
 #![expect(unsafe_code, reason = "the driver is a C library")]
 
 use super::commands::{ChangedLaunch, Command, CommandList, GraphKey};
@@ -13,31 +14,33 @@ use cudarc::driver::sys::{self, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELA
 use std::collections::HashMap;
 use std::ffi::c_void;
 
-/// The number of graphs that are kept. A training whose batches have one length uses about ten keys.
+/// The maximum number of stored graphs. A training run whose batches all have the same length uses about ten keys.
 const MAX_GRAPHS: usize = 128;
-/// After this many failures no more graphs are captured.
+/// After this many failures, no further graphs are captured.
 const MAX_FAILURES: usize = 3;
-/// The first driver that reports the node captured last.
+/// The first driver version that can report the node captured last.
 pub(super) const MIN_DRIVER_VERSION: i32 = 12_030;
 
-/// How recorded commands were run.
+/// Counts how recorded command lists were run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct GraphCounts {
-    /// Command lists that were launched as a graph.
+    /// The number of command lists that were launched as a graph.
     pub n_replayed: usize,
-    /// Graphs that were captured: one for each key, and one more whenever the products of a key change.
+    /// The number of captured graphs: one for each key, and one more whenever the products of a key change.
     pub n_captured: usize,
-    /// Command lists that ran command by command: the first of each key, and those whose graph failed.
+    /// The number of command lists that ran command by command: the first list of each key, and lists whose graph
+    /// failed.
     pub n_eager: usize,
-    /// Graphs that the driver refused to capture or to update. After a few, no more are tried.
+    /// The number of graphs that the driver refused to capture or update. After a few failures, no further graphs are
+    /// tried.
     pub n_failed: usize,
 }
 
 /// The captured graphs of a GPU.
 pub(super) struct Graphs {
-    /// The stream that graphs are captured on. Nothing else uses it, so that nothing else is captured.
+    /// The stream on which graphs are captured. No other work uses this stream, because it would be captured too.
     stream: sys::CUstream,
-    /// The graph of each key; `None` after its first list.
+    /// The graph of each key; `None` if only the first command list with this key has run.
     known: HashMap<GraphKey, Option<Graph>>,
     pub(super) counts: GraphCounts,
 }
@@ -53,7 +56,7 @@ struct Graph {
 
 impl Drop for Graph {
     fn drop(&mut self) {
-        // SAFETY: both were made in `capture`; destroying them does not disturb a launch that is under way.
+        // SAFETY: both handles were created in `capture`. Destroying them does not affect a running launch.
         unsafe {
             let _ = graph::exec_destroy(self.exec);
             let _ = graph::destroy(self.captured);
@@ -62,7 +65,7 @@ impl Drop for Graph {
 }
 
 impl Graphs {
-    /// A context must be current.
+    /// Creates an empty set of graphs. A CUDA context must be current.
     pub(super) fn new() -> Result<Self, Error> {
         let stream = stream::create(stream::StreamKind::NonBlocking)
             .map_err(|error| cuda_error("a stream", &error))?;
@@ -76,7 +79,7 @@ impl Graphs {
     /// No graph is running, and no other method is called afterwards.
     pub(super) unsafe fn close(&mut self) {
         self.known.clear();
-        // SAFETY: made in `new`.
+        // SAFETY: the stream was created in `new`.
         let _ = unsafe { stream::destroy(self.stream) };
     }
 
@@ -95,7 +98,8 @@ impl Graphs {
             let mut list = commands.commands().iter();
             list.try_for_each(|command| gpu.enqueue(stream, commands, command))
         };
-        // The driver loads a kernel when it is first launched, which is not allowed during a capture.
+        // The first list with a key is never captured: the driver loads a kernel at its first launch, and loading is
+        // not allowed during a capture.
         let is_new = !self.known.contains_key(&key);
         if is_new || self.counts.n_failed >= MAX_FAILURES {
             self.make_room(key);
@@ -104,7 +108,7 @@ impl Graphs {
             return run(&commands);
         }
         let known = self.known.get_mut(&key).expect("checked above");
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller guarantees that the context is current. `update` runs only if the structure is the same.
         let ready = match known.take() {
             Some(graph) if commands.has_structure_of(&graph.commands) => unsafe {
                 graph.update(commands, gpu)
@@ -116,7 +120,7 @@ impl Graphs {
             Ok(graph) => {
                 let exec = known.insert(graph).exec;
                 self.counts.n_replayed += 1;
-                // SAFETY: the graph is valid, and the stream is the caller's.
+                // SAFETY: the graph is valid, and the caller guarantees that the stream is.
                 check("a graph", unsafe { graph::launch(exec, stream) })
             }
             Err(commands) => {
@@ -127,7 +131,7 @@ impl Graphs {
         }
     }
 
-    /// If there are too many graphs, drops those of other models, and all if that is not enough.
+    /// If there are too many graphs, removes those of other models. If there are still too many, removes all.
     fn make_room(&mut self, key: GraphKey) {
         if self.known.len() >= MAX_GRAPHS {
             self.known.retain(|known, _| known.weights == key.weights);
@@ -139,7 +143,8 @@ impl Graphs {
 }
 
 impl Graph {
-    /// Updates the kernels whose grid or arguments have changed. Returns the commands as the error if the driver refuses.
+    /// Updates the kernels whose grid or arguments have changed. If the driver refuses, returns the commands as the
+    /// error.
     ///
     /// # Safety
     /// The context is current, and `commands` has the structure of the captured list.
@@ -151,8 +156,8 @@ impl Graph {
         let mut changes = commands.changed_launches(&self.commands);
         let is_updated = changes.all(|ChangedLaunch { index, launch, mut arguments }| {
             let params = kernel_params(gpu.function(launch), launch, &mut arguments);
-            // SAFETY: the node is a kernel of this graph with arguments of these types. The driver copies the arguments; a
-            // launch under way keeps those that it started with.
+            // SAFETY: the node is a launch of this kernel in this graph, and the arguments have the right types. The
+            // driver copies the arguments. A running launch keeps its old arguments.
             let answer = unsafe {
                 sys::cuGraphExecKernelNodeSetParams_v2(
                     self.exec,
@@ -192,16 +197,17 @@ fn kernel_params(
     }
 }
 
-/// Captures a command list as a graph. Returns the commands as the error if the driver refuses; nothing has run then.
+/// Captures a command list as a graph. If the driver refuses, nothing has run, and the commands are returned as the
+/// error.
 ///
 /// # Safety
-/// The context is current, and nobody else uses the stream.
+/// The context is current, and nothing else uses the stream.
 unsafe fn capture(
     stream: sys::CUstream,
     commands: CommandList,
     gpu: &DriverGpu,
 ) -> Result<Graph, CommandList> {
-    // SAFETY: the caller's promise; a capture that begins is ended.
+    // SAFETY: the caller guarantees that the stream can be used. Every capture that begins is also ended.
     let captured = unsafe {
         check("a capture", stream::begin_capture(stream, RELAXED)).and_then(|()| {
             let nodes: Result<Vec<_>, Error> = commands
@@ -227,25 +233,25 @@ unsafe fn capture(
         })
     };
     let Ok((nodes, captured)) = captured else { return Err(commands) };
-    // SAFETY: the graph was just captured.
+    // SAFETY: the graph was captured above.
     let made = unsafe { graph::instantiate(captured, sys::CUgraphInstantiate_flags(0)) };
     if let Ok(exec) = made {
         return Ok(Graph { commands, nodes, captured, exec });
     }
-    // SAFETY: as above.
+    // SAFETY: the graph was captured above and is not used again.
     let _ = unsafe { graph::destroy(captured) };
     Err(commands)
 }
 
-/// Returns the node that was captured last: the one that the next command will wait for.
+/// Returns the node captured last, on which the next command will depend.
 ///
 /// # Safety
-/// The stream is capturing.
+/// A capture is running on the stream.
 unsafe fn last_node(stream: sys::CUstream) -> Result<sys::CUgraphNode, Error> {
     use std::ptr::{null, null_mut};
     let mut status = sys::CUstreamCaptureStatus::CU_STREAM_CAPTURE_STATUS_NONE;
     let (mut nodes, mut edges, mut n_nodes) = (null(), null(), 0);
-    // SAFETY: the caller's promise; every output has its variable.
+    // SAFETY: the caller guarantees that a capture is running. All pointers point to variables of the right type.
     let answer = unsafe {
         sys::cuStreamGetCaptureInfo_v3(
             stream,
@@ -262,6 +268,6 @@ unsafe fn last_node(stream: sys::CUstream) -> Result<sys::CUgraphNode, Error> {
         let reason = format!("{n_nodes} nodes at its end, 1 expected");
         return Err(Error::Cuda { what: "a capture", reason });
     }
-    // SAFETY: `nodes` points to `n_nodes` nodes, valid until the next call.
+    // SAFETY: `nodes` points to `n_nodes` nodes, which are valid until the next call on this stream.
     Ok(unsafe { *nodes })
 }

@@ -1,4 +1,4 @@
-//! The lists that kernels read of a batch: pieces, positions, attention tiles.
+//! The lists of a batch that kernels read: pieces, positions and attention tiles.
 
 use super::memory::{DeviceBuffer, Staged, StagingBuffer, ToBytes};
 use super::program::attention_block;
@@ -7,7 +7,7 @@ use super::to_u32;
 use crate::config::Config;
 use crate::packed::Packed;
 
-/// The sentence and position of a row (`Place` in `common.cuh`).
+/// The sentence of a row, and the row's position in the sentence (`Place` in `common.cuh`).
 #[derive(Clone, Copy)]
 pub(super) struct RowPosition {
     sentence: u64,
@@ -21,7 +21,7 @@ impl ToBytes for RowPosition {
     }
 }
 
-/// The queries or keys that one thread block of attention works on (`Task` in `attention.cu`).
+/// The queries or keys that one thread block of attention processes (`Task` in `attention.cu`).
 #[derive(Clone, Copy)]
 pub(super) struct AttentionTile {
     start: u32,
@@ -39,23 +39,24 @@ impl ToBytes for AttentionTile {
     }
 }
 
-/// Batches are padded to a multiple of this many rows, so that batches of about one length have the same products.
+/// The number of rows of a batch is padded to a multiple of this, so that batches of similar size have products of the
+/// same shape.
 const ROW_MULTIPLE: usize = 32;
-/// Masked positions are padded to a multiple of the first number. Below it the second is used, because the errors of
-/// every position are stored.
+/// The number of masked positions is padded to a multiple of the first number, or of the second if there are fewer
+/// positions than the first number. The second is smaller, because the errors of padding positions take memory too.
 const POSITION_MULTIPLES: [usize; 2] = [32, 8];
-/// The key of the sentence that pads a batch. It has no loss, so its gradient is zero.
+/// The key of the sentence made of padding rows. This sentence has no loss, so its gradient is zero.
 const PADDING_KEY: u64 = u64::MAX;
 
-/// The piece number that means "no piece", as in `head.cu`.
+/// The piece id that means "no piece" (also in `head.cu`).
 pub(super) const NO_PIECE: u32 = u32::MAX;
 
-/// Returns the number of rows of a batch with its padding.
+/// Returns the number of rows of a batch, including padding.
 pub(super) fn n_padded_rows(batch: &Packed) -> usize {
     batch.n_rows().next_multiple_of(ROW_MULTIPLE)
 }
 
-/// Returns the number of masked positions with their padding.
+/// Returns the number of masked positions, including padding.
 pub(super) fn n_padded_positions(n_positions: usize) -> usize {
     let multiple = POSITION_MULTIPLES[usize::from(n_positions < POSITION_MULTIPLES[0])];
     n_positions.next_multiple_of(multiple)
@@ -70,7 +71,7 @@ pub(super) fn pad<T: Copy>(
     list.chain(std::iter::repeat(filler)).take(len)
 }
 
-/// A batch in GPU memory.
+/// The lists of a batch, in GPU memory.
 #[derive(Clone, Copy)]
 pub(super) struct Inputs {
     pub(super) pieces: Span<u32>,
@@ -78,11 +79,11 @@ pub(super) struct Inputs {
     pub(super) sentence_starts: Span<u32>,
     pub(super) tiles: Span<AttentionTile>,
     pub(super) n_sentences: usize,
-    /// Rows of the longest sentence.
+    /// The number of rows of the longest sentence.
     pub(super) max_length: usize,
 }
 
-/// A batch in a staging buffer.
+/// The lists of a batch, in a staging buffer.
 pub(super) struct StagedInputs {
     pieces: Staged<u32>,
     row_positions: Staged<RowPosition>,
@@ -93,7 +94,7 @@ pub(super) struct StagedInputs {
 }
 
 impl StagedInputs {
-    /// Adds a padded batch to a staging buffer.
+    /// Pads the batch and appends its lists to a staging buffer.
     pub(super) fn new(config: &Config, batch: &Packed, staging: &mut StagingBuffer) -> Self {
         let (n_sentences, n_rows) = (batch.n_sentences(), n_padded_rows(batch));
         let padding_rows = batch.n_rows()..n_rows;
@@ -125,7 +126,7 @@ impl StagedInputs {
         }
     }
 
-    /// Returns the batch after the staging buffer was uploaded to `buffer`.
+    /// Returns the addresses of the lists, after the staging buffer was uploaded to `buffer`.
     pub(super) fn uploaded(&self, buffer: &DeviceBuffer) -> Inputs {
         Inputs {
             pieces: buffer.staged(self.pieces),

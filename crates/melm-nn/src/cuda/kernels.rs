@@ -1,4 +1,4 @@
-//! The compiled kernels of a model, and how they are launched or recorded.
+//! The compiled kernels of a model. Launches them or records the launches.
 
 use super::commands::{ArgumentRef, Command, CommandList, GraphKey};
 use super::gpu::{Function, Gpu, Launch};
@@ -10,7 +10,7 @@ use crate::dropout::{Dropout, Site};
 use crate::error::Error;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The kernels compiled for one kind of model. They run at once, or are recorded for [`Self::submit`].
+/// The kernels compiled for one model configuration. Launches run at once, or are recorded until [`Self::submit`].
 pub(crate) struct Kernels {
     gpu: Arc<dyn Gpu>,
     functions: [Function; Kernel::COUNT],
@@ -18,9 +18,9 @@ pub(crate) struct Kernels {
     recorded: Option<Mutex<CommandList>>,
 }
 
-/// A type that kernels take by value.
+/// A type that kernels take as an argument by value.
 ///
-/// Implement it only for types with the layout of the C type and without padding.
+/// Implement it only for types that have the layout of the corresponding C type and no padding bytes.
 pub(super) trait Argument: Copy {}
 
 impl Argument for u32 {}
@@ -28,12 +28,12 @@ impl Argument for u64 {}
 impl Argument for f32 {}
 impl<T> Argument for Span<T> {}
 
-/// The thread blocks that a kernel runs on.
+/// The grid of thread blocks that a kernel runs on.
 #[derive(Clone, Copy)]
 pub(super) struct Grid {
-    /// Thread blocks in x, y and z.
+    /// The number of thread blocks in x, y and z.
     pub(super) blocks: [usize; 3],
-    /// Threads of each block.
+    /// The number of threads in each block.
     pub(super) n_threads: usize,
 }
 
@@ -42,13 +42,13 @@ impl Grid {
         Self { blocks, n_threads }
     }
 
-    /// A grid with blocks in x only.
+    /// Returns a grid with `n_blocks` blocks in x.
     pub(super) fn linear(n_blocks: usize, n_threads: usize) -> Self {
         Self::new([n_blocks, 1, 1], n_threads)
     }
 }
 
-/// Launches a kernel: `launch!(kernels, Name, grid, arguments in the kernel's order)`.
+/// Launches a kernel: `launch!(kernels, Name, grid, arguments in the order of the kernel's parameters)`.
 macro_rules! launch {
     ($kernels:expr, $kernel:ident, $grid:expr, $($argument:expr),+ $(,)?) => {
         $kernels.launch(
@@ -61,7 +61,7 @@ macro_rules! launch {
 pub(super) use launch;
 
 impl Kernels {
-    /// Compiles every source file, each on a thread of its own.
+    /// Compiles all source files, each on its own thread.
     pub(super) fn load(gpu: &Arc<dyn Gpu>, config: KernelConfig) -> Result<Self, Error> {
         let loaded: Vec<_> = std::thread::scope(|scope| {
             let threads: Vec<_> = PROGRAMS
@@ -83,13 +83,13 @@ impl Kernels {
         &self.gpu
     }
 
-    /// Returns the same kernels in recording mode: commands run only when [`Self::submit`] is called.
+    /// Returns these kernels in recording mode, in which commands run only when [`Self::submit`] is called.
     pub(super) fn recording(&self) -> Self {
         let recorded = Some(Mutex::default());
         Self { gpu: Arc::clone(&self.gpu), functions: self.functions, recorded }
     }
 
-    /// Runs the commands recorded since the last call. Panics if the kernels do not record.
+    /// Runs the commands recorded since the last call. Panics if the kernels are not in recording mode.
     pub(super) fn submit(&self, key: GraphKey) -> Result<(), Error> {
         let recorded = self.recorded.as_ref().expect("made by `recording`");
         let commands =
@@ -97,7 +97,7 @@ impl Kernels {
         self.gpu.submit(key, commands)
     }
 
-    /// Runs a command, or records it.
+    /// Runs a command, or records it in recording mode.
     fn run_or_record(
         &self,
         run: impl FnOnce(&dyn Gpu) -> Result<(), Error>,
@@ -148,7 +148,7 @@ impl Kernels {
         self.run_or_record(|gpu| gpu.clear(at, n_bytes), record)
     }
 
-    /// Computes a matrix product: by the GPU's library if it supports the product, else by our own kernel.
+    /// Computes a matrix product with cuBLASLt if it supports the product, else with the kernel in `product.cu`.
     pub(super) fn product(&self, product: &Product) -> Result<(), Error> {
         product.check();
         if product.m == 0 || product.n == 0 {
@@ -179,7 +179,7 @@ impl Kernels {
     }
 }
 
-/// An operand as `product.cu` takes it.
+/// An operand in the form that `product.cu` takes.
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Strided {
@@ -204,7 +204,7 @@ impl Strided {
     }
 }
 
-/// The dropout of one site, as kernels take it (`Drop` in `common.cuh`).
+/// The dropout at one place of the model, in the form that kernels take (`Drop` in `common.cuh`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct KernelDropout {
@@ -216,7 +216,7 @@ pub(super) struct KernelDropout {
 impl Argument for KernelDropout {}
 
 impl KernelDropout {
-    /// Keeps every value.
+    /// No dropout.
     pub(super) const NONE: Self = Self { site: 0, threshold: 0, scale: 1.0 };
 
     pub(super) fn new(dropout: &Dropout, layer: usize, site: Site) -> Self {

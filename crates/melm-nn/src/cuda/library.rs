@@ -1,11 +1,11 @@
-//! Finds CUDA's libraries: by their names, or in the folders where toolkits and Python packages keep them.
+//! Finds the CUDA libraries: by name, or in the folders where toolkits and Python packages install them.
 
 use crate::error::Error;
 use cudarc::{cublaslt, driver, nvrtc};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Loads the driver and the libraries on the first call. `roots` are further folders to search.
+/// Loads the driver and the libraries on the first call. `roots` are additional folders to search.
 pub(super) fn load(roots: &[PathBuf]) -> Result<(), Error> {
     static LOADED: OnceLock<()> = OnceLock::new();
     if LOADED.get().is_none() {
@@ -17,15 +17,15 @@ pub(super) fn load(roots: &[PathBuf]) -> Result<(), Error> {
 
 #[expect(unsafe_code, reason = "loading a library runs its initialisation code")]
 fn find_all(roots: &[PathBuf]) -> Result<(), String> {
-    // SAFETY: NVIDIA's libraries may be loaded by any program.
+    // SAFETY: the initialisation code of NVIDIA's libraries may run in any program.
     let has_driver = unsafe { driver::sys::is_culib_present() };
     if !has_driver {
         return Err("no NVIDIA driver is installed".into());
     }
     for (name, is_present) in [
-        // SAFETY: as above.
+        // SAFETY: the initialisation code of NVIDIA's libraries may run in any program.
         ("nvrtc", (|| unsafe { nvrtc::sys::is_culib_present() }) as fn() -> bool),
-        // SAFETY: as above.
+        // SAFETY: the initialisation code of NVIDIA's libraries may run in any program.
         ("cublasLt", || unsafe { cublaslt::sys::is_culib_present() }),
     ] {
         if !is_present() {
@@ -46,25 +46,26 @@ fn find_all(roots: &[PathBuf]) -> Result<(), String> {
     Ok(())
 }
 
-/// Loads a library and never unloads it, so that it can be found by its name from then on.
+/// Loads a library and never unloads it, so that later calls find the library by name.
 #[expect(unsafe_code, reason = "loading a library runs its initialisation code")]
 fn load_permanently(path: &Path) {
     #[cfg(unix)]
     {
         use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-        // SAFETY: as in `find_all`.
+        // SAFETY: the initialisation code of NVIDIA's libraries may run in any program.
         if let Ok(library) = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) } {
             std::mem::forget(library);
         }
     }
     #[cfg(not(unix))]
-    // SAFETY: as in `find_all`.
+    // SAFETY: the initialisation code of NVIDIA's libraries may run in any program.
     if let Ok(library) = unsafe { libloading::Library::new(path) } {
         std::mem::forget(library);
     }
 }
 
-/// Returns the files in the folders of each root that may be the library. Files that the library itself needs come first.
+/// Returns the files below each root whose name matches the library. A library's `-builtins` file comes before the
+/// library, which needs it.
 fn candidates(name: &str, roots: &[PathBuf]) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for folder in roots.iter().flat_map(|root| folders(root)) {
@@ -83,7 +84,8 @@ fn candidates(name: &str, roots: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the folders of a root that may hold libraries: the root, those of a toolkit, those of Python packages.
+/// Returns the folders below a root that may contain libraries: the root itself, folders of a toolkit, folders of
+/// Python packages.
 fn folders(root: &Path) -> Vec<PathBuf> {
     let mut folders = vec![root.to_path_buf(), root.join("lib64"), root.join("lib")];
     let pythons = entries(&root.join("lib")).into_iter().filter(|path| {
@@ -99,7 +101,7 @@ fn folders(root: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// Returns the files of a folder, sorted; none if it cannot be read.
+/// Returns the sorted paths in a folder; empty if the folder cannot be read.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<_> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();

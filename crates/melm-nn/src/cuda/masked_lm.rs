@@ -1,4 +1,4 @@
-//! Training of the masked language model: the head's losses and errors, and its backward pass.
+//! Training of the masked language model: losses, gradients of the scores, and the backward pass of the head.
 
 use super::backward::{GradientSink, NormGradient};
 use super::inputs::{NO_PIECE, n_padded_positions, pad};
@@ -18,7 +18,7 @@ use crate::gradients::Gradients;
 use crate::mlm::{LmHead, MaskedBatch};
 use crate::params::Parameters;
 
-/// Masked positions whose scores are in memory at once.
+/// The number of masked positions whose scores are in memory at the same time.
 pub(super) const CHUNK: usize = 256;
 
 /// The parts of a masked language model that a GPU pass reads.
@@ -29,7 +29,7 @@ pub(crate) struct MaskedLmView<'a> {
     pub(crate) head: &'a LmHead,
 }
 
-/// The masked positions of a batch with their padding, in a staging buffer.
+/// The masked positions of a batch, including padding, in a staging buffer.
 pub(super) struct StagedPositions {
     pub(super) n: usize,
     pub(super) rows: Staged<u32>,
@@ -37,7 +37,7 @@ pub(super) struct StagedPositions {
 }
 
 impl StagedPositions {
-    /// Padding positions point to the first row and have no original piece.
+    /// Stages the masked positions. Padding positions point to the first row and have no original piece.
     pub(super) fn new(batch: &MaskedBatch, setup: &mut PassSetup<'_>) -> Self {
         let n = n_padded_positions(batch.positions.len());
         let rows = batch.positions.iter().map(|row| to_u32(*row));
@@ -50,7 +50,7 @@ impl StagedPositions {
     }
 }
 
-/// The buffers of the masked-LM head. Names with `d_` are gradients.
+/// The buffers of the masked-LM head. Buffers whose name starts with `d_` are gradients.
 pub(super) struct MlmHeadTape {
     gathered: FloatSpan,
     dense: Span<f32>,
@@ -59,7 +59,7 @@ pub(super) struct MlmHeadTape {
     pub(super) scores: Span<f32>,
     pub(super) totals: Span<f32>,
     pub(super) losses: Span<f32>,
-    /// The parts of the product of errors and table, before they are added up.
+    /// The partial products of errors and table, before they are added up.
     parts: Span<f32>,
     d_states: Span<f32>,
     d_dense: FloatSpan,
@@ -67,8 +67,8 @@ pub(super) struct MlmHeadTape {
 }
 
 impl MlmHeadTape {
-    /// Lays out the buffers for `m` masked positions and scores `stride` wide. Without training, those of the backward
-    /// pass are empty.
+    /// Lays out the buffers for `m` masked positions and `stride` scores per position. Without training, the buffers of
+    /// the backward pass are empty.
     pub(super) fn lay_out(
         arena: &mut Arena,
         config: &Config,
@@ -93,21 +93,21 @@ impl MlmHeadTape {
         }
     }
 
-    /// Returns the number of partial sums that the backward pass of the head writes.
+    /// Returns the length of the buffer for the partial sums that the backward pass of the head writes.
     fn n_partials(config: &Config, m: usize) -> usize {
         let hidden = config.hidden_size;
         3 * hidden * m.div_ceil(norm_rows(hidden)) + hidden * m.div_ceil(ROWS_PER_SUM)
     }
 
-    /// The rows that are multiplied with the table.
+    /// Returns the hidden states that are multiplied by the table.
     pub(super) fn states(&self) -> FloatSpan {
         self.norm.operand
     }
 }
 
 impl Cuda {
-    /// Adds the gradient of a batch as [`crate::mlm::MaskedLm::accumulate`] does; returns the loss. If GPU memory is too
-    /// short the batch is halved, which changes only the last bits of the sums.
+    /// Adds the gradient of a batch as [`crate::mlm::MaskedLm::accumulate`] does, and returns the loss. If GPU memory
+    /// does not suffice, the batch is split in halves. This changes only the last bits of the sums.
     pub(crate) fn train_masked(
         &self,
         model: MaskedLmView<'_>,
@@ -149,7 +149,8 @@ impl Cuda {
         let mut pass = setup.upload(dropout)?;
         let (rows, originals) = (pass.staged(positions.rows), pass.staged(positions.originals));
 
-        // Later micro-batches of a step add to the gradients of earlier ones, which are other products.
+        // The sizes include the number of earlier states: later micro-batches of a step add to the gradients of earlier
+        // ones, so their products differ and need their own graph.
         let n_before = gradients.gpu_mut().n_states;
         let sizes = [pass.n_rows, m, 2 * n_before + usize::from(gradients.has_any())];
         let factors = gradients.gpu_mut().push_states(m, stride);
@@ -160,7 +161,7 @@ impl Cuda {
         pass.kernels.copy(from, to, factors.states.n_bytes())?;
         pass.compute_errors(head, originals, weight, &head_tape, factors.errors, &mut sink)?;
         pass.submit("masked forward", sizes)?;
-        // The CPU waits for the losses only. While the GPU computes the backward pass, the CPU prepares the next batch.
+        // The CPU waits only for the losses. While the GPU computes the backward pass, the CPU prepares the next batch.
         let losses = head_tape.losses;
         pass.gpu().begin_download(losses.address, losses.n_bytes())?;
         if !parameters.trains(&head.table) {
@@ -177,7 +178,7 @@ impl Cuda {
 }
 
 impl Pass<'_> {
-    /// Computes the states of the masked rows: what the head multiplies with the table.
+    /// Computes the hidden states of the masked rows that the head multiplies by the table.
     pub(super) fn head_forward(
         &self,
         head: &LmHead,
@@ -202,7 +203,8 @@ impl Pass<'_> {
         self.norm(activated, none, none, &head.norm, dropout, out)
     }
 
-    /// Computes the scores of some states against the whole table, with bias, and the totals of each row's segments.
+    /// Computes the scores of some states for the whole vocabulary, including the bias, and the softmax totals of each
+    /// row's segments.
     pub(super) fn compute_scores(
         &self,
         head: &LmHead,
@@ -222,7 +224,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes losses and errors of all states, a chunk at a time, and the gradients of the bias and of the states.
+    /// Computes the losses of all states and the gradients of scores (errors), bias and states, one chunk of states
+    /// after another.
     fn compute_errors(
         &self,
         head: &LmHead,
@@ -271,7 +274,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes `d_states = errors table`. The sum over the vocabulary is split into parts, which keep the whole GPU busy.
+    /// Computes `d_states = errors table`. The sum over the vocabulary is split into parts, so that the whole GPU is
+    /// busy.
     fn errors_times_table(
         &self,
         errors: FloatSpan,
@@ -290,7 +294,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Goes from the gradient of the states to that of the encoder's rows, in `tape.d_hidden`.
+    /// Computes the gradient of the encoder's hidden states (in `tape.d_hidden`) from the gradient of the head's
+    /// states.
     fn head_backward(
         &self,
         head: &LmHead,
@@ -315,7 +320,7 @@ impl Pass<'_> {
         self.scatter(head_tape.d_gathered, rows, KernelDropout::NONE, tape)
     }
 
-    /// Writes the gradients of some rows to `tape.d_hidden`, and zeros to the other rows.
+    /// Writes the given gradients to their rows of `tape.d_hidden`, and zeros to the other rows.
     pub(super) fn scatter(
         &self,
         d: Span<f32>,

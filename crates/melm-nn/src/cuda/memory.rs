@@ -1,17 +1,17 @@
-//! GPU memory: buffers that free themselves, an arena that a pass lays its buffers out in, and a staging buffer for
-//! uploads.
+//! GPU memory: buffers that are freed on drop, an arena that divides a buffer among the arrays of a pass, and a staging
+//! buffer for uploads.
 
 use super::gpu::Gpu;
 use super::span::{FloatSpan, Span};
 use crate::error::Error;
 use std::sync::Arc;
 
-/// Every buffer starts at a multiple of this many bytes.
+/// The address of every buffer is a multiple of this many bytes.
 const ALIGNMENT: usize = 256;
-/// Staging memory grows in steps of this many bytes.
+/// The size of staging memory is a multiple of this many bytes.
 const STAGING_STEP: usize = 1 << 16;
 
-/// Bytes of GPU memory, freed on drop.
+/// A block of GPU memory, freed on drop.
 pub(super) struct DeviceBuffer {
     gpu: Arc<dyn Gpu>,
     address: u64,
@@ -19,19 +19,19 @@ pub(super) struct DeviceBuffer {
 }
 
 impl DeviceBuffer {
-    /// A buffer without memory.
+    /// Returns a buffer without memory.
     pub(super) fn empty(gpu: &Arc<dyn Gpu>) -> Self {
         Self { gpu: Arc::clone(gpu), address: 0, n_bytes: 0 }
     }
 
-    /// `n_bytes` zeros.
+    /// Allocates `n_bytes` zeros.
     pub(super) fn zeros(gpu: &Arc<dyn Gpu>, n_bytes: usize) -> Result<Self, Error> {
         let mut buffer = Self::empty(gpu);
         buffer.reserve(n_bytes)?;
         Ok(buffer)
     }
 
-    /// Makes room for `n_bytes`. If the buffer has to grow, its content is lost and becomes zeros.
+    /// Ensures that the buffer has at least `n_bytes`. If it has to grow, its content is replaced by zeros.
     pub(super) fn reserve(&mut self, n_bytes: usize) -> Result<(), Error> {
         if self.n_bytes < n_bytes {
             self.release();
@@ -41,7 +41,7 @@ impl DeviceBuffer {
         Ok(())
     }
 
-    /// Makes room for `n_bytes` and keeps the first `n_kept` bytes.
+    /// Ensures that the buffer has at least `n_bytes`. If it has to grow, the first `n_kept` bytes are kept.
     pub(super) fn grow(&mut self, n_kept: usize, n_bytes: usize) -> Result<(), Error> {
         if self.n_bytes < n_bytes {
             let address = self.gpu.allocate(n_bytes)?;
@@ -54,8 +54,9 @@ impl DeviceBuffer {
         Ok(())
     }
 
-    /// Makes room for the buffers that `lay_out` takes from an arena, and lays them out in this memory. `lay_out` runs
-    /// twice: once to add up the sizes, once for the addresses. Operands of products have `operand_size` bytes a number.
+    /// Lays out arrays in this buffer, which grows if necessary. `lay_out` takes the arrays from an arena. It is called
+    /// twice: first to add up the sizes, then to get the addresses. Each number in an operand of a product has
+    /// `operand_size` bytes.
     pub(super) fn lay_out<T>(
         &mut self,
         operand_size: usize,
@@ -67,7 +68,7 @@ impl DeviceBuffer {
         Ok(lay_out(&mut Arena { start: self.address, used: 0, operand_size }))
     }
 
-    /// Frees the memory now.
+    /// Frees the memory before the buffer is dropped.
     pub(super) fn release(&mut self) {
         if self.n_bytes > 0 {
             self.gpu.free(self.address);
@@ -104,7 +105,7 @@ impl Drop for DeviceBuffer {
     }
 }
 
-/// Hands out consecutive parts of one buffer; see [`DeviceBuffer::lay_out`].
+/// Divides one buffer into consecutive arrays; see [`DeviceBuffer::lay_out`].
 pub(super) struct Arena {
     start: u64,
     used: usize,
@@ -116,7 +117,7 @@ impl Arena {
         Span::new(self.take(len * size_of::<T>()), len)
     }
 
-    /// Floats of the type that products read.
+    /// Returns an array of `len` floats in the type that products read.
     pub(super) fn operand(&mut self, len: usize) -> FloatSpan {
         let element_size = self.operand_size;
         FloatSpan { address: self.take(len * element_size), len, element_size }
@@ -129,15 +130,15 @@ impl Arena {
     }
 }
 
-/// Lists that are collected in CPU memory and then copied to the GPU in one upload.
+/// Lists that are collected in CPU memory and then copied to the GPU with one upload.
 #[derive(Default)]
 pub(super) struct StagingBuffer {
     bytes: Vec<u8>,
 }
 
-/// A list in a [`StagingBuffer`]; [`DeviceBuffer::staged`] returns its place after the upload.
+/// A list in a [`StagingBuffer`]; [`DeviceBuffer::staged`] returns its GPU address after the upload.
 pub(super) struct Staged<T> {
-    /// The list, its address counted from the start of the staging buffer.
+    /// The list. Its address is relative to the start of the staging buffer.
     offset: Span<T>,
 }
 
@@ -149,9 +150,9 @@ impl<T> Clone for Staged<T> {
 
 impl<T> Copy for Staged<T> {}
 
-/// A type that kernels read byte by byte as [`Self::append`] writes it.
+/// A type with a fixed byte layout for kernels, which [`Self::append`] writes.
 pub(super) trait ToBytes: Copy {
-    /// Appends the bytes, in the layout of the C struct.
+    /// Appends the bytes of the value, in the layout of the C struct.
     fn append(&self, bytes: &mut Vec<u8>);
 }
 
@@ -178,7 +179,7 @@ impl StagingBuffer {
         self.bytes.clear();
     }
 
-    /// Adds a list.
+    /// Appends a list.
     pub(super) fn push<T: ToBytes>(&mut self, list: impl IntoIterator<Item = T>) -> Staged<T> {
         let start = self.bytes.len().next_multiple_of(ALIGNMENT);
         self.bytes.resize(start, 0);
@@ -190,7 +191,7 @@ impl StagingBuffer {
         Staged { offset: Span::new(start as u64, len) }
     }
 
-    /// Copies all lists to `buffer`, which grows if it has to.
+    /// Copies all lists to `buffer`, which grows if necessary.
     pub(super) fn upload(&self, buffer: &mut DeviceBuffer) -> Result<(), Error> {
         if self.bytes.is_empty() {
             return Ok(());
@@ -201,7 +202,7 @@ impl StagingBuffer {
 }
 
 impl DeviceBuffer {
-    /// Returns the place of a list that [`StagingBuffer::upload`] copied to this buffer.
+    /// Returns the GPU address of a list that [`StagingBuffer::upload`] copied to this buffer.
     pub(super) fn staged<T>(&self, list: Staged<T>) -> Span<T> {
         Span::new(self.address + list.offset.address, list.offset.len())
     }
@@ -213,7 +214,7 @@ pub(super) fn upload_floats(gpu: &dyn Gpu, values: &[f32], to: Span<f32>) -> Res
     gpu.upload(bytes(values), to.address)
 }
 
-/// Copies floats from GPU memory; waits until all earlier work is done.
+/// Copies floats from GPU memory to CPU memory. Waits until all earlier work is done.
 pub(super) fn download_floats(
     gpu: &dyn Gpu,
     from: Span<f32>,
@@ -225,12 +226,12 @@ pub(super) fn download_floats(
 
 #[expect(unsafe_code, reason = "floats viewed as bytes")]
 fn bytes(values: &[f32]) -> &[u8] {
-    // SAFETY: every f32 is four bytes without padding, and bytes need no alignment.
+    // SAFETY: every f32 has four bytes and no padding, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
 #[expect(unsafe_code, reason = "floats viewed as bytes")]
 fn bytes_mut(values: &mut [f32]) -> &mut [u8] {
-    // SAFETY: as in `bytes`, and any four bytes are a valid f32.
+    // SAFETY: as in `bytes`. Any four bytes are a valid f32.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

@@ -1,10 +1,10 @@
-//! NVIDIA GPUs: the same models as on the CPU, trained and run in GPU memory.
+//! NVIDIA GPUs: trains and runs the same models as the CPU code, in GPU memory.
 //!
-//! Weights, moments, gradients and activations live in GPU memory. The CPU sends pieces and receives losses and
-//! predictions; it copies the weights back when a training is saved. Matrix products are computed by cuBLASLt, everything
-//! else by the kernels in `kernels/`, which are compiled for a model when it is first used. No result depends on the order
-//! in which thread blocks run, so that the same step gives the same bits. Driver and libraries are loaded when a GPU is
-//! opened; the program builds and starts without them.
+//! Weights, moments, gradients and activations are stored in GPU memory. The CPU sends pieces and receives losses and
+//! predictions. When a model is saved, its weights are copied to the CPU. cuBLASLt computes the matrix products. The
+//! kernels in `kernels/` compute everything else; they are compiled for a model when it is first used. No result
+//! depends on the order in which thread blocks run, so that the same step always gives the same bits. The driver and
+//! the libraries are loaded when a GPU is opened. The program can be built and started without them.
 //!
 //! The files, in the order in which a training step uses them:
 //!
@@ -12,23 +12,23 @@
 //! | --- | --- |
 //! | `mod.rs`, `settings.rs` | [`Cuda`]: an open GPU with its kernels and workspace; [`CudaSettings`] |
 //! | `library.rs` | finds and loads the driver, NVRTC and cuBLASLt |
-//! | `gpu.rs` | the trait `Gpu`: memory, launches, products |
-//! | `driver.rs` | `Gpu` on the CUDA driver |
-//! | `emulated.rs` | `Gpu` on the CPU, for tests without a GPU |
-//! | `program.rs`, `compile.rs` | the kernel sources; compiles them with NVRTC and caches the result |
-//! | `kernels.rs` | launches kernels, or records the launches |
+//! | `gpu.rs` | the trait `Gpu`: memory, kernel launches, matrix products |
+//! | `driver.rs` | implements `Gpu` with the CUDA driver |
+//! | `emulated.rs` | implements `Gpu` on the CPU, for tests without a GPU |
+//! | `program.rs`, `compile.rs` | the kernel sources; their compilation with NVRTC and the cache of compiled kernels |
+//! | `kernels.rs` | launches kernels or records the launches |
 //! | `span.rs`, `memory.rs` | ranges of GPU memory; buffers, arena, staging buffer |
 //! | `weights.rs` | a model's parameters in GPU memory |
-//! | `inputs.rs`, `tape.rs` | the lists that kernels read of a batch; the buffers of a pass |
-//! | `pass.rs` | sets up a pass: weights, inputs, buffers, gradients |
-//! | `forward.rs`, `backward.rs` | the two passes of the encoder |
+//! | `inputs.rs`, `tape.rs` | the lists of a batch that kernels read; the activation buffers of a pass |
+//! | `pass.rs` | prepares a pass: weights, inputs, buffers, gradients |
+//! | `forward.rs`, `backward.rs` | the forward and the backward pass of the encoder |
 //! | `masked_lm.rs`, `predict.rs` | the masked language model: training and prediction |
 //! | `tagger.rs` | the tagger: training and emissions |
 //! | `product.rs` | the description of a matrix product |
-//! | `blas.rs`, `plan_key.rs` | matrix products by cuBLASLt; what its choice of algorithm depends on |
+//! | `blas.rs`, `plan_key.rs` | matrix products by cuBLASLt; the cache key of its algorithms |
 //! | `sums.rs`, `gradients.rs` | sums over rows in a fixed order; the gradients of a step |
-//! | `commands.rs`, `graphs.rs` | recorded commands; runs them as one CUDA graph |
-//! | `adam.rs`, `clip.rs` | the optimiser; gradient clipping |
+//! | `commands.rs`, `graphs.rs` | recorded commands; CUDA graphs that run them |
+//! | `adam.rs`, `clip.rs` | the Adam optimiser; gradient clipping |
 
 mod adam;
 mod backward;
@@ -94,27 +94,28 @@ pub struct Cuda {
     workspace: Mutex<Workspace>,
 }
 
-/// The memory of the current pass.
+/// The GPU memory of the current pass.
 struct Workspace {
     arena: DeviceBuffer,
     staging: StagingBuffer,
-    /// Where the staged lists are uploaded to.
+    /// The buffer to which the staged lists are uploaded.
     staging_block: DeviceBuffer,
-    /// Where the list of a backward pass's sums is uploaded to.
+    /// The buffer to which the list of the backward pass's sums is uploaded.
     sums_block: DeviceBuffer,
 }
 
 impl Cuda {
     /// Opens a GPU.
     ///
-    /// Fails with [`Error::NoCuda`] if there is no such GPU, driver or library, and with [`Error::Cuda`] if the driver
-    /// refuses a call.
+    /// Fails with [`Error::NoCuda`] if the GPU, the driver or a library is not found, and with [`Error::Cuda`] if the
+    /// driver refuses a call.
     pub fn open(settings: &CudaSettings) -> Result<Self, Error> {
         let gpu: Arc<dyn Gpu> = Arc::new(driver::DriverGpu::open(settings)?);
         Ok(Self::with_gpu(gpu, settings))
     }
 
-    /// Runs the kernels on the CPU, one thread after the other: for tests on machines without a GPU.
+    /// Opens an emulated GPU, which runs the kernels on the CPU, one thread after another. Only for tests on machines
+    /// without a GPU.
     #[cfg(feature = "emulated")]
     pub fn emulated(settings: &CudaSettings) -> Result<Self, Error> {
         Ok(Self::with_gpu(Arc::new(emulated::EmulatedGpu::new(settings)), settings))
@@ -138,7 +139,7 @@ impl Cuda {
         }
     }
 
-    /// The number of CPU threads for models without kernels.
+    /// The number of CPU threads for models that have no GPU kernels.
     pub(crate) fn n_threads(&self) -> usize {
         let all = || std::thread::available_parallelism().map_or(1, usize::from);
         self.n_threads.map_or_else(all, usize::from)
@@ -164,7 +165,7 @@ impl Cuda {
         self.gpu.memory()
     }
 
-    /// The most bytes of GPU memory that were allocated at once.
+    /// The highest number of bytes of GPU memory that were allocated at the same time.
     pub fn peak_bytes(&self) -> usize {
         self.gpu.peak_bytes()
     }
@@ -179,8 +180,8 @@ impl Cuda {
         self.gpu.download(0, &mut [])
     }
 
-    /// Measures the speed of a product of a layer, in operations a second, as [`crate::probe::LinearProbe`] does for the
-    /// CPU.
+    /// Measures the speed of one matrix product of a layer, in operations per second, as [`crate::probe::LinearProbe`]
+    /// does for the CPU.
     pub fn measure_flops(&self, config: &Config, n_rows: usize) -> Result<f64, Error> {
         let kernels = self.kernels(config)?;
         let (m, n, k) = (n_rows, config.intermediate_size, config.hidden_size);
@@ -201,7 +202,7 @@ impl Cuda {
         Ok(operations / begun.elapsed().as_secs_f64())
     }
 
-    /// Returns the kernels for a model, compiled on first use.
+    /// Returns the kernels for a model. Compiles them on first use.
     fn kernels(&self, config: &Config) -> Result<Arc<Kernels>, Error> {
         let config = KernelConfig {
             hidden: config.hidden_size,
@@ -227,8 +228,8 @@ impl Cuda {
         self.workspace.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns `result`, unless it says that GPU memory is too short and `can_retry` is true. Then frees the memory of the
-    /// passes and returns the result of `retry`.
+    /// Returns `result`, unless it is an out-of-memory error and `can_retry` is true. In that case, frees the memory of
+    /// the passes and returns the result of `retry`.
     fn retry_if_out_of_memory<T>(
         &self,
         result: Result<T, Error>,
@@ -245,10 +246,10 @@ impl Cuda {
     }
 }
 
-/// The number of parts that long sums over the vocabulary are split into: enough to keep a whole GPU busy.
+/// The number of parts into which long sums over the vocabulary are split: enough to keep a whole GPU busy.
 const SPLITS: usize = 32;
 
-/// The number of products by which the speed of a GPU is measured.
+/// The number of products that are timed to measure the speed of a GPU.
 const N_PROBES: u32 = 50;
 
 /// Converts a count to the type that kernels take.

@@ -1,9 +1,9 @@
-//! The set-up that all passes share: kernels, weights, inputs, buffers, gradients.
+//! The preparation that all passes share: kernels, weights, inputs, buffers and gradients.
 //!
 //! [`Cuda::begin_pass`] stages the sentences of a batch. The caller stages further lists, lays out the buffers and, for
-//! training, reserves room for gradients. [`PassSetup::upload`] then copies the lists to the GPU and returns the [`Pass`],
-//! which records its commands until [`Pass::submit`]. Everything that may run out of memory comes before the first
-//! command, so that a failed set-up changes nothing.
+//! training, reserves room for gradients. [`PassSetup::upload`] then copies the lists to the GPU and returns the
+//! [`Pass`], which records its commands until [`Pass::submit`]. All allocations come before the first command, so that
+//! running out of memory leaves gradients and weights unchanged.
 
 use super::backward::GradientSink;
 use super::gpu::Gpu;
@@ -24,35 +24,37 @@ use crate::packed::Packed;
 use crate::params::Parameters;
 use std::sync::{Arc, MutexGuard};
 
-/// GPU memory for the list of a backward pass's sums, of which there are a few hundred.
+/// The number of bytes of GPU memory for the list of a backward pass's sums. A pass has a few hundred sums.
 const SUMS_BYTES: usize = 1 << 16;
 
-/// A pass that is being set up.
+/// A pass that is being prepared.
 pub(super) struct PassSetup<'a> {
     pub(super) weights: Arc<GpuWeights>,
     kernels: Kernels,
     encoder: &'a Encoder,
     inputs: StagedInputs,
-    /// Rows of the batch with its padding.
+    /// The number of rows of the batch, including padding.
     pub(super) n_rows: usize,
     operand_size: usize,
     workspace: MutexGuard<'a, Workspace>,
 }
 
-/// One batch on its way through the model. Its commands are recorded; [`Self::submit`] runs them.
+/// A forward pass over one batch, and its backward pass in training. Commands are recorded until [`Self::submit`] runs
+/// them.
 pub(super) struct Pass<'a> {
     pub(super) kernels: Kernels,
     pub(super) weights: Arc<GpuWeights>,
     pub(super) encoder: &'a Encoder,
     pub(super) inputs: Inputs,
     pub(super) dropout: Dropout,
-    /// Rows of the batch with its padding.
+    /// The number of rows of the batch, including padding.
     pub(super) n_rows: usize,
     workspace: MutexGuard<'a, Workspace>,
 }
 
 impl Cuda {
-    /// Starts to set up a pass over `sentences`. With `gradients`, allocates them in GPU memory on first use.
+    /// Starts to prepare a pass over `sentences`. If `gradients` is given, allocates the gradients in GPU memory on
+    /// first use.
     pub(super) fn begin_pass<'a>(
         &'a self,
         parameters: &Parameters,
@@ -81,12 +83,13 @@ impl Cuda {
 }
 
 impl<'a> PassSetup<'a> {
-    /// Stages a list; [`Pass::staged`] returns its place after the upload.
+    /// Stages a list; [`Pass::staged`] returns its GPU address after the upload.
     pub(super) fn stage<T: ToBytes>(&mut self, list: impl IntoIterator<Item = T>) -> Staged<T> {
         self.workspace.staging.push(list)
     }
 
-    /// Lays out the buffers of a pass without gradients: the encoder's, and those that `head` takes.
+    /// Lays out the buffers of a pass without gradients: those of the encoder and those that `head` takes from the
+    /// arena.
     pub(super) fn lay_out<H>(
         &mut self,
         head: impl Fn(&mut Arena) -> H,
@@ -98,8 +101,8 @@ impl<'a> PassSetup<'a> {
         })
     }
 
-    /// Lays out the buffers of a training pass: the encoder's, those that `head` takes, and the partial sums, of which
-    /// the head needs `n_head_partials`.
+    /// Lays out the buffers of a training pass: those of the encoder, those that `head` takes from the arena, and the
+    /// partial sums. The head needs `n_head_partials` numbers for its partial sums.
     pub(super) fn lay_out_training<H>(
         &mut self,
         n_head_partials: usize,
@@ -114,7 +117,7 @@ impl<'a> PassSetup<'a> {
         })
     }
 
-    /// Makes room for the gradients of the batch, with `n_states` masked positions.
+    /// Reserves room for the gradients of the batch, which has `n_states` masked positions.
     pub(super) fn reserve_gradients(
         &mut self,
         gradients: &mut Gradients,
@@ -125,7 +128,7 @@ impl<'a> PassSetup<'a> {
         self.workspace.sums_block.reserve(SUMS_BYTES)
     }
 
-    /// Copies the staged lists to the GPU. The pass can start.
+    /// Copies the staged lists to the GPU and returns the pass, ready to record commands.
     pub(super) fn upload(mut self, dropout: Dropout) -> Result<Pass<'a>, Error> {
         let workspace = &mut *self.workspace;
         workspace.staging.upload(&mut workspace.staging_block)?;
@@ -151,17 +154,17 @@ impl Pass<'_> {
         &**self.kernels.gpu()
     }
 
-    /// Returns the place of a staged list in GPU memory.
+    /// Returns the GPU address of a staged list.
     pub(super) fn staged<T>(&self, list: Staged<T>) -> Span<T> {
         self.workspace.staging_block.staged(list)
     }
 
-    /// Runs the commands recorded since the last call. `pass` and `sizes` identify the CUDA graph to use.
+    /// Runs the commands recorded since the last call. `pass` and `sizes` are the key of the CUDA graph.
     pub(super) fn submit(&self, pass: &'static str, sizes: [usize; 3]) -> Result<(), Error> {
         self.kernels.submit(self.weights.graph_key(pass, sizes))
     }
 
-    /// Records the backward pass of the encoder, from the gradient in `tape.d_hidden`, and the last sums.
+    /// Records the backward pass of the encoder, which starts from the gradient in `tape.d_hidden`, and the final sums.
     pub(super) fn finish_backward(
         &mut self,
         tape: &Tape,

@@ -1,24 +1,25 @@
-//! What the choice of a cuBLASLt algorithm depends on.
+//! The cache key of cuBLASLt algorithms.
 
 use super::product::Product;
 
-/// Row counts are rounded up to a multiple of this when an algorithm is chosen, so that close counts share one.
+/// When an algorithm is chosen, the number of rows is rounded up to a multiple of this, so that similar numbers of rows
+/// use the same algorithm.
 const ROW_MULTIPLE: usize = 64;
-/// The largest alignment of addresses, in bytes, that algorithms ask for.
+/// The strictest alignment of addresses, in bytes, that an algorithm may require.
 const ALIGNMENT: u32 = 16;
 
-/// Everything that the choice of an algorithm depends on.
+/// All properties of a product on which the choice of an algorithm depends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PlanKey {
     sizes: [usize; 3],
     row_strides: [usize; 3],
-    /// The number of batches and the three strides between them.
+    /// The number of batches, and the batch strides of `a`, `b` and the output.
     batches: [usize; 4],
     is_transposed: [bool; 2],
     element_size: usize,
     accumulates: bool,
     has_bias: bool,
-    /// The alignment of all addresses, in bytes.
+    /// The alignment that all addresses of the product have, in bytes.
     pub(super) alignment: u32,
 }
 
@@ -42,8 +43,8 @@ impl PlanKey {
     }
 }
 
-/// Returns the product with its number of rows rounded up, because rows vary from batch to batch. In the gradient of a
-/// weight the rows are the dimension `k` that is summed over.
+/// Returns the product with its number of rows rounded up, because the number of rows varies between batches. If the
+/// product is the gradient of a weight, the rows are the dimension `k`, over which the product sums.
 pub(super) fn round_rows(product: &Product) -> Product {
     let mut rounded = *product;
     if product.a.is_transposed {

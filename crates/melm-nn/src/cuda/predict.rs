@@ -1,4 +1,4 @@
-//! Prediction with the masked language model: the best pieces and the losses at masked positions.
+//! Prediction with the masked language model: the best pieces at masked positions, and the losses there.
 
 use super::gpu::Gpu;
 use super::inputs::{NO_PIECE, pad};
@@ -14,15 +14,15 @@ use crate::error::Error;
 use crate::mlm::{AllowedPieces, Candidate, LmHead, MaskedBatch, Predictions};
 use std::ops::Range;
 
-/// What to predict at the masked positions of a batch.
+/// A batch, and what to predict at its masked positions.
 #[derive(Clone, Copy)]
 pub(crate) struct MaskedQuery<'a> {
     pub(crate) batch: &'a MaskedBatch,
-    /// The number of pieces wanted at each position.
+    /// The number of pieces to predict at each position.
     pub(crate) k: usize,
-    /// The pieces that are allowed; all if `None`.
+    /// The pieces that may be predicted; all pieces if `None`.
     pub(crate) allowed: Option<AllowedPieces<'a>>,
-    /// True if the losses of the original pieces are wanted too.
+    /// True if the losses of the original pieces are also computed.
     pub(crate) needs_losses: bool,
 }
 
@@ -40,9 +40,9 @@ impl ToBytes for ScoredPiece {
     }
 }
 
-/// The buffers of the best pieces.
+/// The buffers for the best pieces.
 struct BestBuffers {
-    /// The `k` best pieces of each segment of each row of a chunk.
+    /// The `k` best pieces of each segment, for each row of a chunk.
     segments: Span<ScoredPiece>,
     /// The `k` best pieces of each row.
     rows: Span<ScoredPiece>,
@@ -50,18 +50,18 @@ struct BestBuffers {
     log_totals: Span<f32>,
 }
 
-/// The sets of allowed pieces in GPU memory; empty if all are allowed.
+/// The sets of allowed pieces, in GPU memory; empty if all pieces are allowed.
 #[derive(Clone, Copy)]
 struct AllowedSets {
     sets: Span<u64>,
-    /// The set of each masked position.
+    /// The index of the allowed set, for each masked position.
     set_of: Span<u32>,
 }
 
 impl Cuda {
-    /// Writes the `k` best allowed pieces at every masked position to `out`, as [`crate::mlm::MaskedLm::predict`] does.
-    /// Returns the sum of the negative log-likelihoods of the original pieces if the query asks for it, else 0. If GPU
-    /// memory is too short the batch is halved.
+    /// Writes the `k` best allowed pieces for every masked position to `out`, as [`crate::mlm::MaskedLm::predict`]
+    /// does. Returns the sum of the negative log-likelihoods of the original pieces if the query asks for losses, else
+    /// 0. If GPU memory does not suffice, the batch is split in halves.
     pub(crate) fn predict_masked(
         &self,
         model: MaskedLmView<'_>,
@@ -136,7 +136,7 @@ impl Cuda {
         }
         let needs_losses = usize::from(needs_losses);
         pass.submit("predict", [pass.n_rows, m, 2 * k + needs_losses])?;
-        // Without the padding.
+        // The number of masked positions without padding.
         let m = batch.positions.len();
         best.first(m, k).download(pass.gpu(), k, out)?;
         let mut losses = vec![0.0; needs_losses * m];
@@ -146,7 +146,7 @@ impl Cuda {
 }
 
 impl Pass<'_> {
-    /// Finds the `k` best pieces at a chunk of masked positions.
+    /// Finds the `k` best allowed pieces for a chunk of masked positions.
     fn find_best(
         &self,
         head: &LmHead,
@@ -190,7 +190,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes the losses of the original pieces at a chunk of masked positions, from the scores of the chunk.
+    /// Computes the losses of the original pieces for a chunk of masked positions, whose scores are already computed.
     fn compute_losses(
         &self,
         head_tape: &MlmHeadTape,
@@ -214,7 +214,7 @@ impl Pass<'_> {
 }
 
 impl BestBuffers {
-    /// Returns the buffers of the first `m` rows.
+    /// Returns the part of the buffers that belongs to the first `m` rows.
     fn first(&self, m: usize, k: usize) -> Self {
         Self {
             segments: self.segments,

@@ -2,14 +2,14 @@
 
 use super::span::{FloatSpan, Span};
 
-/// One of the two matrices that a product reads. Both have the same element type.
+/// One of the two input matrices of a product. Both inputs have the same element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Operand {
     pub(super) values: FloatSpan,
-    /// Elements from one row to the next.
+    /// The number of elements from the start of one row to the start of the next.
     pub(super) row_stride: usize,
     pub(super) is_transposed: bool,
-    /// Elements from one product of a batch to the next.
+    /// The number of elements from the matrix of one product in a batch to the matrix of the next.
     pub(super) batch_stride: usize,
 }
 
@@ -27,9 +27,9 @@ impl Operand {
     }
 }
 
-/// `out[m, n] (+)= a[m, k] b[k, n] + bias[n]`, `n_batches` times.
+/// A batch of `n_batches` products `out[m, n] = a[m, k] b[k, n] + bias[n]`. The result can also be added to `out`.
 ///
-/// A GPU opened for bf16 multiplies f32 operands in tf32, which keeps eleven bits.
+/// With bf16 precision, f32 operands are multiplied in tf32, whose significand has eleven bits.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Product {
     pub(super) m: usize,
@@ -42,7 +42,7 @@ pub(super) struct Product {
     pub(super) out_batch_stride: usize,
     /// True if the product is added to `out`, false if it overwrites `out`.
     pub(super) accumulates: bool,
-    /// Empty if there is no bias.
+    /// The bias; empty if there is none.
     pub(super) bias: Span<f32>,
     pub(super) n_batches: usize,
 }
@@ -56,7 +56,7 @@ pub(super) struct ProductSize {
 }
 
 impl Product {
-    /// One product that overwrites `out`, whose rows follow each other without gaps. No bias.
+    /// Creates a single product without bias that overwrites `out`. The rows of `out` are contiguous.
     pub(super) fn new(size: ProductSize, a: Operand, b: Operand, out: Span<f32>) -> Self {
         let ProductSize { m, n, k } = size;
         Self {
@@ -74,7 +74,7 @@ impl Product {
         }
     }
 
-    /// Adds to the output if `accumulates` is true.
+    /// Returns the product, changed to add to its output if `accumulates` is true.
     pub(super) fn accumulating(self, accumulates: bool) -> Self {
         Self { accumulates, ..self }
     }
@@ -83,12 +83,12 @@ impl Product {
         Self { bias, ..self }
     }
 
-    /// `n_batches` products, whose outputs follow each other without gaps.
+    /// Returns a batch of `n_batches` products whose outputs are contiguous.
     pub(super) fn batched(self, n_batches: usize) -> Self {
         Self { n_batches, out_batch_stride: self.m * self.n, ..self }
     }
 
-    /// Panics if the operands differ in type, or if the product reads or writes beyond its spans.
+    /// Panics if the operands differ in type, or if the product would read or write outside its spans.
     pub(super) fn check(&self) {
         let Self { m, n, k, a, b, n_batches, .. } = *self;
         assert_eq!(a.values.element_size, b.values.element_size, "operands of one type");

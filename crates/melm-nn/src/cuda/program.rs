@@ -1,12 +1,12 @@
-//! The kernel sources, and the constants that they are compiled with.
+//! The kernel sources, and the constants defined when they are compiled.
 
 use std::fmt::Write as _;
 
 /// The precision of matrix products.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Precision {
-    /// bf16 operands with f32 sums and f32 master weights: fast. In training, the products before and after attention
-    /// read f32 operands in tf32, which keeps eleven bits.
+    /// Operands of products in bf16; sums and master weights in f32. Fast. In training, the products before and after
+    /// attention use tf32 instead, whose significand has eleven bits.
     #[default]
     Bf16,
     /// f32 throughout, as on the CPU.
@@ -14,7 +14,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Bytes of one number of an operand.
+    /// Returns the size of one number of an operand, in bytes.
     pub(super) fn size(self) -> usize {
         match self {
             Self::Bf16 => 2,
@@ -23,7 +23,7 @@ impl Precision {
     }
 }
 
-/// What a set of kernels is compiled for.
+/// The model sizes and settings for which kernels are compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct KernelConfig {
     pub(super) hidden: usize,
@@ -34,7 +34,7 @@ pub(super) struct KernelConfig {
 }
 
 impl KernelConfig {
-    /// Returns the compiler options that define the constants of the sources.
+    /// Returns the compiler options that define the constants used in the sources.
     pub(super) fn definitions(&self) -> [String; 4] {
         [
             format!("-DHIDDEN={}", self.hidden),
@@ -45,7 +45,7 @@ impl KernelConfig {
     }
 }
 
-/// One source file with its kernels.
+/// A source file and the kernels that it defines.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
@@ -56,7 +56,7 @@ pub(super) struct Program {
 const COMMON: &str = include_str!("kernels/common.cuh");
 
 impl Program {
-    /// Returns the source with the common header before it.
+    /// Returns the source text, preceded by the common header.
     pub(super) fn text(&self) -> String {
         let mut text = String::with_capacity(COMMON.len() + self.source.len());
         let _ = write!(text, "{COMMON}\n#line 1 \"{}\"\n{}", self.name, self.source);
@@ -66,20 +66,20 @@ impl Program {
 
 macro_rules! programs {
     ($($file:literal: $($kernel:ident $name:literal),+;)+) => {
-        /// A kernel.
+        /// A kernel of one of the source files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kernel { $($($kernel,)+)+ }
 
         impl Kernel {
             pub(super) const COUNT: usize = [$($($name,)+)+].len();
 
-            /// The name of the kernel in its source.
+            /// The name of the kernel function in the source.
             pub(super) fn name(self) -> &'static str {
                 match self { $($(Self::$kernel => $name,)+)+ }
             }
         }
 
-        /// Every source file.
+        /// All source files.
         pub(super) const PROGRAMS: &[Program] = &[$(Program {
             name: $file,
             source: include_str!(concat!("kernels/", $file)),
@@ -104,7 +104,7 @@ programs! {
     "product.cu": RoundedProduct "rounded_product", PlainProduct "plain_product";
 }
 
-/// Rows of one block of the norm's kernels; `ROWS` in `norm.cu`.
+/// Returns the number of rows that one block of the layer norm kernels processes (`ROWS` in `norm.cu`).
 pub(super) fn norm_rows(hidden: usize) -> usize {
     match hidden {
         0..=2048 => 4,
@@ -112,20 +112,21 @@ pub(super) fn norm_rows(hidden: usize) -> usize {
     }
 }
 
-/// Rows whose columns one block adds up; also in `rows.cu`.
+/// The number of rows that one block adds up, column by column (the same constant is in `rows.cu`).
 pub(super) const ROWS_PER_SUM: usize = 16;
 
-/// Returns the warps of one block of attention, and its queries; `WARPS` and `GROUP * WARPS` in `attention.cu`.
+/// Returns the numbers of warps and of queries of one block of attention (`WARPS` and `GROUP * WARPS` in
+/// `attention.cu`).
 pub(super) fn attention_block(head_size: usize) -> (usize, usize) {
     let warps = if head_size <= 96 { 4 } else { 2 };
     (warps, 4 * warps)
 }
 
-/// The largest hidden size whose rows fit the shared memory of a block.
+/// The largest hidden size for which a row fits into the shared memory of a block.
 pub(super) const MAX_HIDDEN: usize = 6_144;
-/// The largest attention head whose rows fit the shared memory of a block.
+/// The largest size of an attention head for which the rows of a block fit into its shared memory.
 pub(super) const MAX_HEAD_SIZE: usize = 148;
-/// Blocks that share one row of scores; also in `head.cu`.
+/// The number of blocks that process one row of scores together (the same constant is in `head.cu`).
 pub(super) const SEGMENTS: usize = 8;
-/// The most tags of a CRF; `MOST_TAGS` in `tagger.cu`.
+/// The maximum number of tags of a CRF (`MOST_TAGS` in `tagger.cu`).
 pub(super) const MAX_TAGS: usize = 512;

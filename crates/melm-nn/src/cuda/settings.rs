@@ -1,26 +1,26 @@
-//! The settings of a GPU.
+//! The settings with which a GPU is opened.
 
 use super::program::Precision;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-/// How a GPU is opened.
+/// The settings with which a GPU is opened.
 #[derive(Clone, Debug, Default)]
 pub struct CudaSettings {
-    /// The number of the GPU, from 0.
+    /// The index of the GPU, starting at 0.
     pub index: u32,
     /// The precision of matrix products.
     pub precision: Precision,
-    /// CPU threads for models that have no kernels; all cores if `None`.
+    /// The number of CPU threads for models that have no GPU kernels; all cores if `None`.
     pub n_threads: Option<NonZeroUsize>,
     /// The folder where compiled kernels are cached; no cache if `None`.
     pub cache: Option<PathBuf>,
-    /// Further folders to search for CUDA's libraries: Python environments, CUDA toolkits.
+    /// Additional folders to search for the CUDA libraries: Python environments or CUDA toolkits.
     pub roots: Vec<PathBuf>,
-    /// True if kernels check every memory access: slow, for tests.
+    /// True if kernels check every memory access. Slow; only for tests.
     pub is_checked: bool,
-    /// True if every kernel is launched by itself instead of in a CUDA graph: for tests and benchmarks.
+    /// True if every kernel is launched on its own instead of as part of a CUDA graph. Only for tests and benchmarks.
     pub is_eager: bool,
-    /// The most bytes of GPU memory to use: for tests of short memory.
+    /// The maximum number of bytes of GPU memory to use. Only for tests of out-of-memory behaviour.
     pub max_bytes: Option<usize>,
 }

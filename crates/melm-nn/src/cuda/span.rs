@@ -1,9 +1,9 @@
-//! Ranges of values in GPU memory.
+//! Arrays in GPU memory, given by address and length.
 
 use std::marker::PhantomData;
 use std::ops::Range;
 
-/// Values of type `T` in GPU memory, as kernels take them (`Span` in `common.cuh`).
+/// An array of `T` in GPU memory, in the form that kernels take (`Span` in `common.cuh`).
 #[repr(C)]
 #[derive(Debug, PartialEq)]
 pub(super) struct Span<T> {
@@ -39,24 +39,24 @@ impl<T> Span<T> {
         self.len() * size_of::<T>()
     }
 
-    /// Returns the values of `range`. Panics if they are not inside.
+    /// Returns the elements in `range`. Panics if the range is not inside the span.
     pub(super) fn slice(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len(), "{range:?} of {}", self.len);
         Self::new(self.address + (range.start * size_of::<T>()) as u64, range.len())
     }
 
-    /// Returns the first `len` values. Panics if there are fewer.
+    /// Returns the first `len` elements. Panics if there are fewer.
     pub(super) fn first(&self, len: usize) -> Self {
         self.slice(0..len)
     }
 }
 
-/// Floats in GPU memory whose type is known at run time only: bf16 (two bytes) or f32 (four bytes).
+/// An array of floats in GPU memory whose type is known only at run time: bf16 (two bytes) or f32 (four bytes).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct FloatSpan {
     pub(super) address: u64,
     pub(super) len: usize,
-    /// Bytes of one float.
+    /// The size of one float, in bytes.
     pub(super) element_size: usize,
 }
 
@@ -69,7 +69,7 @@ impl FloatSpan {
         self.element_size == size_of::<f32>()
     }
 
-    /// Returns the values of `range`. Panics if they are not inside.
+    /// Returns the elements in `range`. Panics if the range is not inside the span.
     pub(super) fn slice(&self, range: Range<usize>) -> Self {
         assert!(range.start <= range.end && range.end <= self.len, "{range:?} of {}", self.len);
         let address = self.address + (range.start * self.element_size) as u64;
@@ -80,8 +80,8 @@ impl FloatSpan {
         self.len * self.element_size
     }
 
-    /// Returns the values as a kernel argument of type `Span<product_t>`. Kernels are compiled for one `product_t`, so the
-    /// element type given here does not matter.
+    /// Returns the span as a kernel argument of type `Span<product_t>`. Each kernel is compiled for one `product_t`, so
+    /// the element type `u16` of the returned span is not used.
     pub(super) fn argument(&self) -> Span<u16> {
         Span::new(self.address, self.len)
     }

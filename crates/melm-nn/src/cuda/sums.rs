@@ -1,7 +1,7 @@
 //! Sums over the rows of a batch.
 //!
-//! Thread blocks write partial sums; one last kernel adds them up in a fixed order, so that the result does not depend on
-//! the order in which blocks run.
+//! Thread blocks write partial sums. A final kernel adds up the partial sums in a fixed order, so that the result does
+//! not depend on the order in which blocks run.
 
 use super::kernels::{Grid, Kernels, launch};
 use super::memory::{DeviceBuffer, StagingBuffer, ToBytes};
@@ -11,14 +11,14 @@ use crate::error::Error;
 use crate::gradients::Gradients;
 use std::ops::Range;
 
-/// The partial sums of a backward pass, and where their totals go.
+/// The partial sums of a backward pass, and the gradients to which their totals are written.
 pub(super) struct PartialSums {
     partial: Span<f32>,
     used: usize,
     list: Vec<Sum>,
 }
 
-/// Adds up the rows of one partial sum into a gradient (`Sum` in `rows.cu`).
+/// One scheduled sum: adds up rows of partial sums into a gradient (`Sum` in `rows.cu`).
 #[derive(Clone, Copy)]
 struct Sum {
     partial: u64,
@@ -40,7 +40,7 @@ impl ToBytes for Sum {
     }
 }
 
-/// Rows of partial sums that a kernel fills.
+/// Memory for rows of partial sums, which a kernel writes.
 pub(super) struct PartialRows {
     pub(super) span: Span<f32>,
     start: usize,
@@ -49,12 +49,13 @@ pub(super) struct PartialRows {
 }
 
 impl PartialSums {
-    /// Partial sums in the memory of `partial`.
+    /// Creates an empty list of sums. `partial` is the memory for the partial sums.
     pub(super) fn new(partial: Span<f32>) -> Self {
         Self { partial, used: 0, list: Vec::new() }
     }
 
-    /// Returns room for `n_partials` rows of `width` numbers, for a kernel to fill. Pass it to [`Self::reduce_into`].
+    /// Returns memory for `n_partials` rows of `width` numbers, which a kernel writes and [`Self::reduce_into`] then
+    /// takes.
     pub(super) fn take(&mut self, n_partials: usize, width: usize) -> PartialRows {
         let start = self.used;
         self.used += n_partials * width;
@@ -62,7 +63,7 @@ impl PartialSums {
         PartialRows { span, start, n_partials, width }
     }
 
-    /// Notes that the columns from `first_column` on are to be added up into the gradient of `range`.
+    /// Schedules a sum: [`Self::reduce`] will add up the columns from `first_column` on into the gradient of `range`.
     pub(super) fn reduce_into(
         &mut self,
         rows: &PartialRows,
@@ -81,7 +82,7 @@ impl PartialSums {
         });
     }
 
-    /// Adds up all partial sums into `gradient`. The list of sums is uploaded to `buffer`.
+    /// Runs all scheduled sums and writes the totals to `gradient`. The list of sums is uploaded to `buffer`.
     pub(super) fn reduce(
         &self,
         kernels: &Kernels,

@@ -1,4 +1,4 @@
-//! The tagger: emissions, the losses of softmax or CRF, and the backward pass of its head.
+//! The tagger: emissions, the loss of softmax or CRF, and the backward pass of the head.
 
 use super::backward::GradientSink;
 use super::kernels::{Argument, Grid, KernelDropout, launch};
@@ -24,14 +24,14 @@ pub(crate) struct TaggerView<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) encoder: &'a Encoder,
     pub(crate) classifier: &'a LinearParams,
-    /// Start, transition and end scores of the CRF, if the tagger has one.
+    /// The start, transition and end scores of the CRF; `None` if the tagger has no CRF.
     pub(crate) chain: Option<&'a [Range<usize>; 3]>,
     pub(crate) allowed: Option<&'a crf::AllowedTransitions>,
     pub(crate) n_tags: usize,
 }
 
 impl TaggerView<'_> {
-    /// Refuses a CRF with more tags than the kernel has shared memory for.
+    /// Fails if the CRF has more tags than fit into the shared memory of the kernel.
     fn check_tags(&self) -> Result<(), Error> {
         if self.chain.is_some() && self.n_tags > MAX_TAGS {
             let reason = format!("its CRF has {} tags, the kernel takes {MAX_TAGS}", self.n_tags);
@@ -41,7 +41,7 @@ impl TaggerView<'_> {
     }
 }
 
-/// The scores of a CRF (`Chain` in `tagger.cu`).
+/// The scores of a CRF, in the form that kernels take (`Chain` in `tagger.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Chain {
@@ -70,7 +70,7 @@ impl Chain {
 /// The gold tags of a batch and the transitions that the CRF allows, in a staging buffer.
 struct StagedTags {
     tags: Staged<u32>,
-    /// The end of each sentence's tokens.
+    /// For each sentence, the index after its last token.
     ends: Staged<u32>,
     allowed: Staged<u8>,
 }
@@ -86,7 +86,7 @@ impl StagedTags {
     }
 }
 
-/// The buffers of the tagger's head. Names with `d_` are gradients.
+/// The buffers of the tagger's head. Buffers whose name starts with `d_` are gradients.
 struct TaggerHeadTape {
     gathered: Span<f32>,
     emissions: Span<f32>,
@@ -98,7 +98,7 @@ struct TaggerHeadTape {
 }
 
 impl TaggerHeadTape {
-    /// Without training, the buffers of the backward pass are empty.
+    /// Lays out the buffers. Without training, the buffers of the backward pass are empty.
     fn lay_out(
         arena: &mut Arena,
         model: &TaggerView<'_>,
@@ -120,7 +120,7 @@ impl TaggerHeadTape {
         }
     }
 
-    /// Returns the number of partial sums that the backward pass of the head writes.
+    /// Returns the length of the buffer for the partial sums that the backward pass of the head writes.
     fn n_partials(model: &TaggerView<'_>, batch: &TaggedBatch) -> usize {
         let n = model.n_tags;
         let n_chains = if model.chain.is_some() { batch.sentences().n_sentences() } else { 0 };
@@ -128,14 +128,14 @@ impl TaggerHeadTape {
     }
 }
 
-/// Stages the rows whose emissions are wanted: the first piece of every token.
+/// Stages the rows for which emissions are computed: the first piece of every token.
 fn stage_rows(batch: &TaggedBatch, setup: &mut PassSetup<'_>) -> Staged<u32> {
     setup.stage(batch.rows().iter().map(|row| to_u32(*row)))
 }
 
 impl Cuda {
-    /// Adds the gradient of a batch as [`crate::tagger::Tagger::accumulate`] does; returns the loss. If GPU memory is too
-    /// short the batch is halved.
+    /// Adds the gradient of a batch as [`crate::tagger::Tagger::accumulate`] does, and returns the loss. If GPU memory
+    /// does not suffice, the batch is split in halves.
     pub(crate) fn train_tagger(
         &self,
         model: TaggerView<'_>,
@@ -177,7 +177,8 @@ impl Cuda {
         let mut pass = setup.upload(dropout)?;
         let rows = pass.staged(rows);
 
-        // Later micro-batches of a step add to the gradients of earlier ones, which are other products.
+        // The sizes tell whether there are earlier gradients: later micro-batches of a step add to them, so their
+        // products differ and need their own graph.
         let sizes = [pass.n_rows, usize::from(gradients.has_any()), 0];
         let mut sink = GradientSink { parameters, gradients, sums };
         pass.forward(&tape)?;
@@ -203,7 +204,8 @@ impl Cuda {
         Ok(losses.sum())
     }
 
-    /// Appends the emissions of every token of a batch to `out`. If GPU memory is too short the batch is halved.
+    /// Appends the emissions of every token of a batch to `out`. If GPU memory does not suffice, the batch is split in
+    /// halves.
     pub(crate) fn tagger_emissions(
         &self,
         model: TaggerView<'_>,
@@ -238,7 +240,7 @@ impl Cuda {
 }
 
 impl Pass<'_> {
-    /// Computes the emissions of the tokens at `rows`.
+    /// Computes the emissions of the tokens whose first pieces are at `rows`.
     fn compute_emissions(
         &self,
         model: &TaggerView<'_>,
@@ -272,8 +274,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes the losses of the CRF and the gradients of its scores and of the emissions. Returns the number of losses:
-    /// one for each sentence.
+    /// Computes the loss of the CRF for each sentence, and the gradients of the CRF's scores and of the emissions.
+    /// Returns the number of losses, which is the number of sentences.
     fn compute_chain_loss(
         &self,
         chain: Chain,
@@ -309,8 +311,8 @@ impl Pass<'_> {
         Ok(n_sentences)
     }
 
-    /// Computes the losses of the softmax and the gradients of the emissions. Returns the number of losses: one for each
-    /// token.
+    /// Computes the softmax loss of each token, and the gradients of the emissions. Returns the number of losses, which
+    /// is the number of tokens.
     fn compute_softmax_loss(
         &self,
         model: &TaggerView<'_>,
@@ -335,7 +337,7 @@ impl Pass<'_> {
         Ok(n_tokens)
     }
 
-    /// Goes from the gradient of the emissions to that of the encoder's rows, in `tape.d_hidden`.
+    /// Computes the gradient of the encoder's hidden states (in `tape.d_hidden`) from the gradient of the emissions.
     fn emissions_backward(
         &self,
         model: &TaggerView<'_>,

@@ -1,4 +1,4 @@
-//! The buffers of a pass through the encoder: activations that the backward pass reads again, and scratch space.
+//! The buffers of a pass through the encoder: activations for the backward pass, and scratch buffers.
 
 use super::kernels::Argument;
 use super::memory::Arena;
@@ -12,9 +12,9 @@ use crate::encoder::LinearParams;
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 pub(super) struct Normed {
-    /// Rows of mean 0 and variance 1, before scale and shift.
+    /// The normalised rows (mean 0, variance 1), before scale and shift.
     pub(super) rows: Span<f32>,
-    /// One over the standard deviation of each row.
+    /// The reciprocal of the standard deviation of each row.
     pub(super) scale: Span<f32>,
     pub(super) y: Span<f32>,
     /// `y` in the type that products read.
@@ -23,7 +23,7 @@ pub(super) struct Normed {
 
 impl Argument for Normed {}
 
-/// Scale and shift of a layer norm (`Affine` in `norm.cu`).
+/// The scale and the shift of a layer norm (`Affine` in `norm.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Affine {
@@ -42,7 +42,7 @@ impl Affine {
     }
 }
 
-/// The output of a layer norm, also as an operand of products.
+/// The buffers of a layer norm: its output in f32, and in the type that products read.
 #[derive(Clone, Copy, Default)]
 pub(super) struct NormTape {
     pub(super) normed: Normed,
@@ -67,38 +67,38 @@ impl NormTape {
 pub(super) struct LayerTape {
     pub(super) qkv: Span<f32>,
     pub(super) context: FloatSpan,
-    /// The same values as `context`, in f32; empty without a backward pass.
+    /// `context` in f32; empty if there is no backward pass.
     pub(super) context_f32: Span<f32>,
-    /// The logarithm of the softmax's denominator, for each row and head.
+    /// The logarithm of the softmax denominator, for each row and attention head.
     pub(super) log_sums: Span<f32>,
     pub(super) attended: NormTape,
-    /// The feed-forward part before its gelu.
+    /// The inner layer of the feed-forward block, before gelu.
     pub(super) inner: Span<f32>,
-    /// The feed-forward part after its gelu.
+    /// The inner layer of the feed-forward block, after gelu.
     pub(super) activated: FloatSpan,
     pub(super) output: NormTape,
 }
 
-/// The buffers of one batch. Names with `d_` are gradients.
+/// The buffers of one batch. Buffers whose name starts with `d_` are gradients.
 pub(super) struct Tape {
     pub(super) embedded: NormTape,
     pub(super) layers: Vec<LayerTape>,
-    /// The output of a linear map, `[rows, hidden]`, before its layer norm.
+    /// The output of a linear layer, `[rows, hidden]`, before the layer norm that follows it.
     pub(super) projected: Span<f32>,
-    /// The gradient of the hidden states of the layer that the backward pass has reached.
+    /// The gradient of the hidden states that the backward pass has reached.
     pub(super) d_hidden: Span<f32>,
     pub(super) d_projected: FloatSpan,
-    /// The gradient after the gelu.
+    /// The gradient of the inner layer after gelu.
     pub(super) d_activated: Span<f32>,
-    /// The gradient before the gelu.
+    /// The gradient of the inner layer before gelu.
     pub(super) d_inner: FloatSpan,
     pub(super) d_context: Span<f32>,
     pub(super) d_qkv: FloatSpan,
 }
 
 impl Tape {
-    /// Lays out the buffers for `n_rows` rows. Training keeps the activations of every layer; without it two layers
-    /// alternate, and the buffers of the backward pass are empty.
+    /// Lays out the buffers for `n_rows` rows. In training, the activations of every layer are kept. Otherwise, the
+    /// layers share two sets of buffers in turn, and the buffers of the backward pass are empty.
     pub(super) fn lay_out(
         arena: &mut Arena,
         config: &Config,
@@ -132,15 +132,16 @@ impl Tape {
         }
     }
 
-    /// Returns the number of partial sums that a backward pass over `n_rows` rows writes.
+    /// Returns the length of the buffer for the partial sums that a backward pass over `n_rows` rows writes.
     pub(super) fn n_partials(config: &Config, n_rows: usize) -> usize {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
         let (norm, columns) = (n_rows.div_ceil(norm_rows(hidden)), n_rows.div_ceil(ROWS_PER_SUM));
         3 * hidden * norm + config.n_layers * (6 * hidden * norm + (inner + 3 * hidden) * columns)
     }
 
-    /// Chooses the operand of the products before and after attention: f32 in training, because of all roundings to bf16
-    /// those before a softmax cost the gradients most; else the rounded values.
+    /// Returns the operand for the products before and after attention. In training this is the f32 array, because
+    /// rounding to bf16 before a softmax harms the gradients more than any other rounding. Otherwise it is the rounded
+    /// array.
     pub(super) fn attention_operand(&self, exact: Span<f32>, rounded: FloatSpan) -> FloatSpan {
         if self.d_hidden.len() > 0 { FloatSpan::from_f32(exact) } else { rounded }
     }

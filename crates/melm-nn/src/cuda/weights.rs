@@ -1,4 +1,5 @@
-//! The parameters of a model in GPU memory: the f32 master copy, and in bf16 the copy that products read.
+//! The parameters of a model in GPU memory: the f32 master copy, and with bf16 precision also a bf16 copy, which
+//! products read.
 
 use super::commands::GraphKey;
 use super::kernels::{Grid, Kernels, launch};
@@ -11,22 +12,24 @@ use crate::params::Parameters;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A duplicate is made only if this many times its size is free: later batches may be longer, and other trainings share
-/// the GPU. The number is a guess.
+/// A duplicate is made only if the free memory is at least this many times its size, because later batches may be
+/// longer and other training runs may share the GPU. The number is a guess.
 const FREE_FACTOR: usize = 4;
 
-/// Parameters in GPU memory. Rows of zeros pad the embedding table, so that it can be split evenly.
+/// Parameters in GPU memory. Rows of zeros are appended to the embedding table, so that its rows can be split into
+/// equal parts.
 pub(crate) struct GpuWeights {
     master: DeviceBuffer,
     /// The bf16 copy; `None` if products read f32.
     rounded: Option<DeviceBuffer>,
     table: Range<usize>,
     width: usize,
-    /// Rows of the table with its padding.
+    /// The number of rows of the embedding table, including padding.
     pub(super) n_table_rows: usize,
 }
 
-/// Returns the rows of the padded table: `SPLITS` equal parts whose length suits products.
+/// Returns the number of rows of the padded embedding table, which has `SPLITS` equal parts of a length suitable for
+/// products.
 fn padded_table_rows(vocab_size: usize) -> usize {
     vocab_size.next_multiple_of(8 * SPLITS)
 }
@@ -56,7 +59,7 @@ impl GpuWeights {
         Ok(Self { master, rounded, table: table.range.clone(), width, n_table_rows })
     }
 
-    /// Returns the key of the graph that runs a pass over these weights.
+    /// Returns the key of the CUDA graph that runs a pass with these weights.
     pub(super) fn graph_key(&self, pass: &'static str, sizes: [usize; 3]) -> GraphKey {
         GraphKey { pass, weights: self.master.span::<f32>().address, sizes }
     }
@@ -66,7 +69,7 @@ impl GpuWeights {
         Arc::ptr_eq(self.master.gpu(), &cuda.gpu)
     }
 
-    /// Makes a second copy in GPU memory. Returns `None` if passes may need the room.
+    /// Makes a second copy in GPU memory. Returns `None` if too little memory would remain for passes.
     pub(crate) fn duplicate(&self) -> Result<Option<Self>, Error> {
         let rounded = self.rounded.as_ref().map_or(0, DeviceBuffer::n_bytes);
         if self.master.gpu().memory()?.free < FREE_FACTOR * (self.master.n_bytes() + rounded) {
@@ -84,13 +87,13 @@ impl GpuWeights {
         Ok(Some(duplicate))
     }
 
-    /// Returns true if [`Self::copy_from`] works: both are on one GPU and have the same size.
+    /// Returns true if [`Self::copy_from`] can be used: both are on the same GPU and have the same size.
     pub(crate) fn has_layout_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(self.master.gpu(), other.master.gpu())
             && self.master.n_bytes() == other.master.n_bytes()
     }
 
-    /// Takes over the values of weights with the same layout.
+    /// Copies the values of `other`, which must have the same layout.
     pub(crate) fn copy_from(&self, other: &Self) -> Result<(), Error> {
         self.master.copy_from(&other.master)?;
         match (&self.rounded, &other.rounded) {
@@ -99,12 +102,12 @@ impl GpuWeights {
         }
     }
 
-    /// Returns some of the parameters in f32, as the optimiser changes them.
+    /// Returns the f32 master copy of the parameters in `range`, which the optimiser updates.
     pub(super) fn master(&self, range: &Range<usize>) -> Span<f32> {
         self.master.span().slice(range.clone())
     }
 
-    /// Returns some of the parameters as an operand of the same type as `other`.
+    /// Returns the parameters in `range` as an operand of the same type as `other`.
     pub(super) fn operand_like(&self, other: FloatSpan, range: &Range<usize>) -> FloatSpan {
         if other.is_f32() {
             return FloatSpan::from_f32(self.master(range));
@@ -112,7 +115,7 @@ impl GpuWeights {
         self.operand(range)
     }
 
-    /// Returns some of the parameters in the type that products read.
+    /// Returns the parameters in `range` in the type that products read.
     pub(super) fn operand(&self, range: &Range<usize>) -> FloatSpan {
         match &self.rounded {
             None => FloatSpan::from_f32(self.master(range)),
@@ -120,12 +123,13 @@ impl GpuWeights {
         }
     }
 
-    /// Returns the padded table in the type that products read.
+    /// Returns the padded embedding table in the type that products read.
     pub(super) fn table_operand(&self) -> FloatSpan {
         self.operand(&(self.table.start..self.table.start + self.n_table_rows * self.width))
     }
 
-    /// Returns some of the bf16 copy, which the optimiser keeps up to date; empty if there is none.
+    /// Returns the bf16 copy of the parameters in `range`, which the optimiser also updates; empty if there is no bf16
+    /// copy.
     pub(super) fn rounded(&self, range: &Range<usize>) -> Span<u16> {
         match &self.rounded {
             None => Span::default(),
@@ -133,7 +137,7 @@ impl GpuWeights {
         }
     }
 
-    /// Copies some of the parameters to CPU memory.
+    /// Copies the parameters in `range` to CPU memory.
     pub(crate) fn download(&self, range: &Range<usize>, out: &mut [f32]) -> Result<(), Error> {
         download_floats(&**self.master.gpu(), self.master(range), out)
     }

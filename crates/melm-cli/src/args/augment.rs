@@ -12,10 +12,10 @@ use super::{InputFile, InputOptions, VectorInput};
 /// Make more labelled sentences: put new entities into your own sentences and keep the tags
 ///
 /// Fine-tunes a masked language model on TRAIN to predict entity tokens from their tags and
-/// context, replaces entities by its predictions, and keeps the drafts that a tagger trained on
-/// TRAIN agrees with. Writes to DIR: train.augmented (TRAIN unchanged, then the kept drafts),
-/// drafts.jsonl (every draft with its source and verdict), metrics.jsonl, plan.toml (the settings,
-/// to repeat the run exactly) and run.json.
+/// context, replaces entities by predictions of the model, and keeps the drafts whose tags are
+/// confirmed by a tagger trained on TRAIN. Writes to DIR: train.augmented (TRAIN unchanged, then
+/// the kept drafts), drafts.jsonl (every draft with its source and verdict), metrics.jsonl,
+/// plan.toml (the settings, to repeat the run exactly) and run.json.
 ///
 /// If the command is interrupted or killed, run it again to resume; the result has the same bytes.
 /// Run it with more rounds to add drafts to the existing ones. For several languages, pass
@@ -31,7 +31,7 @@ pub(crate) struct Augment {
     #[arg(value_name = "TRAIN", required = true)]
     pub(crate) files: Vec<InputFile>,
     /// Dev set, which selects the best epoch [default: none, use the last epoch]; for several
-    /// languages, repeat as LANG=FILE
+    /// languages, repeat --dev LANG=FILE
     #[arg(long)]
     pub(crate) dev: Vec<InputFile>,
     /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix; repeat for
@@ -45,7 +45,7 @@ pub(crate) struct Augment {
     /// several languages also codemix-random, codemix-ess or melm-codemix [default: melm-both]
     #[arg(long, value_parser = parse_method)]
     pub(crate) method: Option<Method>,
-    /// Number of rounds: each makes one draft of every sentence, or two with melm-both
+    /// Number of rounds: each round makes one draft of every sentence, or two with melm-both
     #[arg(long, value_name = "R")]
     pub(crate) rounds: Option<NonZeroU32>,
     /// Also write the fine-tuned model to DIR/model
@@ -54,7 +54,7 @@ pub(crate) struct Augment {
     /// Print what would be done, with an estimate of time and memory, and stop
     #[arg(long)]
     pub(crate) dry_run: bool,
-    /// Start again and replace what DIR contains
+    /// Start from the beginning and overwrite the contents of DIR
     #[arg(long)]
     pub(crate) force: bool,
     /// Print the record of the run (run.json) to standard output

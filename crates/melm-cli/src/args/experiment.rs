@@ -11,7 +11,8 @@ use melm_eval::{CellFilter, Shard, System};
 use super::plan::{DeviceOptions, parse_preset};
 use super::{InputOptions, VectorInput};
 
-/// Repeat an experiment of the paper on your data and model, and print its table with intervals
+/// Repeat an experiment of the paper on your data and model, and print its table with confidence
+/// intervals
 ///
 /// TABLE is mono (one tagger for each language), cross (the same taggers on other languages),
 /// multi (one tagger for all languages), add-entity (Figure 1 of the paper), masking (Table 4),
@@ -46,11 +47,11 @@ pub(crate) struct Reproduce {
     /// Also score the test sets; use it once, after all choices are made
     #[arg(long)]
     pub(crate) test: bool,
-    /// Run only some cells, as in `--only method=gold,melm`; NAME is language, size, draw, seed,
-    /// method, budget or variant; may be repeated
+    /// Run only cells with these values, as in `--only method=gold,melm`; NAME is language, size,
+    /// draw, seed, method, budget or variant; may be repeated
     #[arg(long, value_name = "NAME=VALUES")]
     pub(crate) only: Vec<CellFilter>,
-    /// Seeds to use in place of those of the grid, as in `--seed 1,2,3`
+    /// Seeds to use instead of those in the grid, as in `--seed 1,2,3`
     #[arg(long, value_name = "SEEDS", value_delimiter = ',')]
     pub(crate) seed: Vec<u64>,
     /// Run one part of the grid, as in `--shard 1/4`; all parts may use the same DIR
@@ -84,8 +85,8 @@ pub(crate) struct Trial {
     /// File with gold sentences
     #[arg(value_name = "TRAIN")]
     pub(crate) file: PathBuf,
-    /// Dev set, which selects the best epoch; at most as many sentences as TRAIN has are used
-    /// [default: none, use the last epoch]
+    /// Dev set, which selects the best epoch; if it has more sentences than TRAIN, only as many as
+    /// TRAIN has are used [default: none, use the last epoch]
     #[arg(long)]
     pub(crate) dev: Option<PathBuf>,
     /// Folder that stores the scores of finished taggers, so that the same command can resume

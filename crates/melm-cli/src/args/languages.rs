@@ -29,7 +29,7 @@ impl FromStr for InputFile {
     }
 }
 
-/// The vectors by which mentions of two languages are compared.
+/// The vectors that are used to compare mentions of two languages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum VectorInput {
     /// A file of word vectors of one language.
@@ -54,10 +54,10 @@ impl FromStr for VectorInput {
 
 /// Replace each entity by the most similar entity of the same type in another language
 ///
-/// For each mention, another language is drawn at random. The mention is replaced by the mention
-/// of that language with the highest cosine similarity, computed from the mean of the aligned
-/// vectors of the words. OUT is a CoNLL file of the code-mixed sentences, each with its language in
-/// a comment. OUT.jsonl records the origin and the similarity of every replacement.
+/// For each mention, another language is drawn at random. The mention is replaced by the mention of
+/// that language with the highest cosine similarity. The vector of a mention is the mean of the
+/// aligned vectors of its words. OUT is a CoNLL file of the code-mixed sentences, each with its
+/// language in a comment. OUT.jsonl records the origin and the similarity of every replacement.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm codemix en=en.conll de=de.conll \
     --vectors en=wiki.multi.en.vec --vectors de=wiki.multi.de.vec.gz -o mixed.conll\n  \
@@ -79,7 +79,7 @@ pub(crate) struct Codemix {
     /// File that records the replacements [default: OUT.jsonl, or none if OUT is standard output]
     #[arg(long, value_name = "FILE")]
     pub(crate) drafts: Option<PathBuf>,
-    /// Number of rounds; each makes one draft of every sentence
+    /// Number of rounds; each round makes one draft of every sentence
     #[arg(long, value_name = "R", default_value = "1")]
     pub(crate) rounds: std::num::NonZeroU32,
     /// Model for `--vectors pieces`: a folder, a name on the Hugging Face hub, or mini (embedded)

@@ -1,4 +1,4 @@
-//! The commands and options. Their doc comments are the help texts.
+//! The commands and options of `melm`. Clap prints the doc comments as help texts.
 
 mod augment;
 mod experiment;
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Print only errors
     #[arg(short, long, global = true, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
-    /// Print more: every epoch of a training, and up to 200 problems of a file instead of 5
+    /// Print more: every training epoch, and up to 200 problems of a file instead of 5
     #[arg(short, long, global = true)]
     pub(crate) verbose: bool,
 }
@@ -102,8 +102,8 @@ pub(crate) struct Check {
 
 /// Convert a file to another format or tag scheme
 ///
-/// Other columns, JSON keys and comments are kept if the output format has a place for them. The
-/// number of those left out is reported. If the input has an error, no output is written.
+/// Other columns, JSON keys and comments are preserved if the output format has a place for them.
+/// If some are left out, their number is reported. If the input has an error, no output is written.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm convert train.conll -o train.jsonl\n  \
     melm convert train.conll --to-scheme iobes -o train.iobes.conll\n  \
@@ -126,17 +126,18 @@ pub(crate) struct Convert {
     /// CoNLL: separator of the columns in the output, tab or space [default: the separator of IN]
     #[arg(long)]
     pub(crate) separator: Option<Separator>,
-    /// JSON lines: write tags as ids, and their names to OUT.names
+    /// JSON lines: write tags as integer ids, and the tag names to OUT.names
     #[arg(long)]
     pub(crate) tag_ids: bool,
     #[command(flatten)]
     pub(crate) input: InputOptions,
 }
 
-/// Draw a random sample of sentences, repeatable by its seed
+/// Draw a random sample of sentences; the same seed draws the same sentences
 ///
-/// A smaller sample is part of a larger one with the same seed: 100 sentences are among the 200.
-/// The sentences keep the order of the file. Their numbers in the file are written to OUT.ids.
+/// With the same seed, a smaller sample is part of a larger one: a sample of 100 sentences is part
+/// of the sample of 200. The sentences are written in the order of the file. The numbers of the
+/// drawn sentences in IN are written to OUT.ids.
 #[derive(Debug, Group)]
 #[command(
     after_help = "Example:\n  melm sample train.conll --size 100 --seed 1 -o train-100.conll"
@@ -181,7 +182,7 @@ pub(crate) struct Score {
     pub(crate) input: InputOptions,
 }
 
-/// The format of input files. Everything that is not given is detected.
+/// Options for the format of input files. Options that are not given are detected.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Input format")]
 pub(crate) struct InputOptions {
@@ -203,7 +204,8 @@ pub(crate) struct InputOptions {
     /// JSON lines: key of the tags [default: detected]
     #[arg(long, value_name = "KEY")]
     pub(crate) tags_key: Option<String>,
-    /// JSON lines: names of tag ids, as `O,B-PER,…` or a file [default: a file next to the input]
+    /// JSON lines: tag names in the order of their ids, as `O,B-PER,…` or a file [default: a file
+    /// next to the input]
     #[arg(long)]
     pub(crate) names: Option<String>,
     /// Character encoding: utf-8 or latin1

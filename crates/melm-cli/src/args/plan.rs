@@ -6,14 +6,15 @@ use std::str::FromStr;
 use clap::Args as Group;
 use melm::plan::Preset;
 
-/// The settings. Each overrides those before it: preset, file, `--set`, other options.
+/// Options that choose the settings. Later ones override earlier ones in this order: preset, file,
+/// `--set`, other options.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Settings")]
 pub(crate) struct PlanOptions {
     /// Pretrained model: a folder, a name on the Hugging Face hub, or mini (embedded)
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) model: Option<String>,
-    /// Pretrained model of the tagger [default: the same as --model]
+    /// Pretrained model of the tagger [default: the value of --model]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
     /// Folder with a pretrained mBART or mBART-50 for the method mulda [default: train a small model]
@@ -46,7 +47,7 @@ pub(crate) struct PlanOverrides {
     pub(crate) seed: Option<u64>,
 }
 
-/// The device that computes.
+/// Options for the device that runs the computation.
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Device")]
 pub(crate) struct DeviceOptions {

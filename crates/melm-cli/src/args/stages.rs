@@ -13,10 +13,10 @@ use super::{InputFile, InputOptions, OutputOptions};
 
 /// Fine-tune a masked language model to predict entity tokens (first stage of `augment`)
 ///
-/// Writes MODEL, a Hugging Face folder for `melm generate` and Python's `AutoModelForMaskedLM`. Its
-/// tokenizer has a marker for every tag. The folder also contains plan.toml (the settings),
-/// metrics.jsonl and run.json. If the command is interrupted or killed, run it again to resume; the
-/// result has the same bytes.
+/// Writes MODEL, a Hugging Face folder for `melm generate` and Python's `AutoModelForMaskedLM`. The
+/// tokenizer in MODEL has a marker for every tag. The folder also contains plan.toml (the
+/// settings), metrics.jsonl and run.json. If the command is interrupted or killed, run it again to
+/// resume; the result has the same bytes.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm finetune train.conll --dev dev.conll -o lm\n  \
     melm finetune train.conll -o lm --set method=melm-plain")]
@@ -27,20 +27,20 @@ pub(crate) struct Finetune {
 
 /// Make drafts with a fine-tuned model (second stage of `augment`)
 ///
-/// The default settings are those of the fine-tuning. Each line of OUT is one draft with its source
-/// and a verdict: `new`, or the kind of sentence that the draft repeats. Use `melm filter` to judge
-/// the new drafts.
+/// The default settings are those that MODEL was fine-tuned with. Each line of OUT is one draft
+/// with its source and a verdict: `new`, or which sentence it repeats (its source, another gold
+/// sentence, or an earlier draft). Use `melm filter` to judge the new drafts.
 #[derive(Debug, Group)]
 #[command(after_help = "Example:\n  melm generate lm train.conll -o drafts.jsonl --rounds 5")]
 pub(crate) struct Generate {
     /// Model folder, written by `melm finetune`
     pub(crate) model: PathBuf,
-    /// File to make drafts of; for several languages, LANG=FILE for each
+    /// File with the sentences to make drafts from; for several languages, LANG=FILE for each
     #[arg(value_name = "TRAIN", required = true)]
     pub(crate) files: Vec<InputFile>,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
-    /// Number of rounds: each makes one draft of every sentence, or two with melm-both
+    /// Number of rounds: each round makes one draft of every sentence, or two with melm-both
     #[arg(long, value_name = "R")]
     pub(crate) rounds: Option<NonZeroU32>,
     #[command(flatten)]
@@ -53,8 +53,9 @@ pub(crate) struct Generate {
 
 /// Judge drafts with a trained tagger (last stage of `augment`)
 ///
-/// Writes every draft with a new verdict, the probability that the tagger gives to its tags, and the
-/// tags on which the tagger disagrees. Drafts that repeat a sentence keep their verdict.
+/// Writes every draft with a new verdict, the probability that the tagger gives to the tags of the
+/// draft, and the tags on which the tagger disagrees. Drafts that repeat a sentence are not judged;
+/// their verdict does not change.
 #[derive(Debug, Group)]
 #[command(
     after_help = "Examples:\n  melm filter drafts.jsonl train.conll --tagger tagger -o judged.jsonl\n  \
@@ -72,10 +73,12 @@ pub(crate) struct Filter {
     pub(crate) tagger: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
-    /// Keep a draft by agreement (the tagger predicts all its tags) or by the probability of its tags
+    /// When to keep a draft: agreement (the tagger predicts exactly the tags of the draft) or
+    /// probability (the probability of the tags reaches --threshold)
     #[arg(long, value_parser = parse_mode, default_value = "agreement")]
     pub(crate) mode: FilterMode,
-    /// Least probability of the tags of a draft, for `--mode probability` [default: 0.5]
+    /// Smallest joint probability of the tags of a draft to keep it, for `--mode probability`
+    /// [default: 0.5]
     #[arg(long, value_name = "P", value_parser = parse_rate)]
     pub(crate) threshold: Option<Rate>,
     /// Also write TRAIN and the kept drafts to this file, in the format of TRAIN

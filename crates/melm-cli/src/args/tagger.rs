@@ -28,19 +28,19 @@ pub(crate) struct TrainingOptions {
     #[arg(value_name = "TRAIN", required = true)]
     pub(crate) files: Vec<InputFile>,
     /// Dev set, which selects the best epoch [default: none, use the last epoch]; for several
-    /// languages, repeat as LANG=FILE
+    /// languages, repeat --dev LANG=FILE
     #[arg(long)]
     pub(crate) dev: Vec<InputFile>,
     /// Output folder
     #[arg(short, long, value_name = "MODEL")]
     pub(crate) out: PathBuf,
-    /// Number of epochs (passes over TRAIN) [default: the budget of the settings]
+    /// Number of epochs (passes over TRAIN) [default: the budget in the settings]
     #[arg(long, value_name = "N", conflicts_with = "updates")]
     pub(crate) epochs: Option<std::num::NonZeroU64>,
-    /// Number of training updates, in place of --epochs
+    /// Number of training updates, instead of --epochs
     #[arg(long, value_name = "N")]
     pub(crate) updates: Option<std::num::NonZeroU64>,
-    /// Start again and replace what MODEL contains
+    /// Start from the beginning and overwrite the contents of MODEL
     #[arg(long)]
     pub(crate) force: bool,
     /// Print the record of the run (run.json) to standard output
@@ -54,7 +54,7 @@ pub(crate) struct TrainingOptions {
 
 /// Tag a file with a trained tagger
 ///
-/// Replaces the tags of the file. If it has none, adds them as a last column, or as the key
+/// Replaces the tags of the file. If the file has no tags, adds a last column, or the key
 /// `ner_tags` in JSON lines. Everything else stays as it is, except that line ends become LF.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm tag tagger test.conll -o predicted.conll\n  \
@@ -79,7 +79,7 @@ pub(crate) struct Tag {
 /// Show settings
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum Config {
-    /// Print all settings that the options result in, as TOML
+    /// Print all settings as TOML, with the given options applied
     #[command(after_help = "Examples:\n  melm config show\n  \
         melm config show --preset paper > plan.toml")]
     Show(PlanOptions),

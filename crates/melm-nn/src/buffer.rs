@@ -1,8 +1,8 @@
 //! Large arrays of numbers that are allocated once.
 //!
-//! The memory is mapped directly, with huge pages if the system has them. `malloc` would return the memory of a step to
-//! the system and fault it in again for the next step, which costs `torch` a quarter of its time. Small pages would cost
-//! one TLB miss for each row of the table.
+//! The memory is mapped directly from the operating system, in huge pages if they are available. `malloc` would return
+//! the memory of a step to the operating system, and the next step would fault it in again; `torch` loses a quarter of
+//! its time this way. Small pages would cost one TLB miss for each row of the piece table.
 
 use crate::error::Error;
 use memmap2::{MmapMut, MmapOptions};
@@ -20,7 +20,7 @@ impl Buffer {
     /// Allocates `len` zeros. Pages that are never written take no memory.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the size in bytes overflows or the system refuses the memory.
+    /// [`Error::OutOfMemory`] if the size in bytes overflows or the memory cannot be allocated.
     pub(crate) fn zeros(len: usize) -> Result<Self, Error> {
         if len == 0 {
             return Ok(Self::default());
@@ -30,16 +30,16 @@ impl Buffer {
         let map = map.map_err(|_| Error::out_of_memory(len))?;
         #[cfg(target_os = "linux")]
         if layout.size() >= HUGE_PAGE {
-            // Only a hint: a kernel without huge pages runs the same program, slower.
+            // This is only a hint. Without huge pages the program runs too, but slower.
             let _ = map.advise(memmap2::Advice::HugePage);
         }
         Ok(Self { map: Some(map), len })
     }
 
-    /// Makes room for `len` numbers. The contents are lost if the buffer has to grow.
+    /// Grows the buffer to at least `len` numbers. If it has to grow, its contents are lost.
     ///
     /// # Errors
-    /// As [`Self::zeros`]. The buffer is unchanged then.
+    /// As [`Self::zeros`]. The buffer is unchanged after an error.
     pub(crate) fn try_reserve(&mut self, len: usize) -> Result<(), Error> {
         if self.len < len {
             *self = Self::zeros(len)?;
@@ -47,10 +47,12 @@ impl Buffer {
         Ok(())
     }
 
-    /// Like [`Self::try_reserve`], for the small working memory of tasks, which cannot return errors.
+    /// Like [`Self::try_reserve`], but panics instead of returning an error: for the small working memory of tasks,
+    /// which cannot return errors.
     ///
     /// # Panics
-    /// If the memory cannot be had. Callers have reserved larger buffers for the same pass by [`Self::try_reserve`].
+    /// If the memory cannot be allocated. This is unlikely, because callers have already reserved larger buffers for
+    /// the same pass by [`Self::try_reserve`].
     pub(crate) fn reserve(&mut self, len: usize) {
         self.try_reserve(len).unwrap_or_else(|error| panic!("{error}"));
     }
@@ -59,7 +61,7 @@ impl Buffer {
 /// Allocates a vector of zeros.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`] if the memory cannot be had.
+/// [`Error::OutOfMemory`] if the memory cannot be allocated.
 pub(crate) fn zeroed_vec(len: usize) -> Result<Vec<f32>, Error> {
     let mut values = Vec::new();
     values.try_reserve_exact(len).map_err(|_| Error::out_of_memory(len))?;
@@ -76,7 +78,7 @@ impl Deref for Buffer {
     #[expect(unsafe_code, reason = "bytes of a mapping as numbers")]
     fn deref(&self) -> &[f32] {
         self.map.as_ref().map_or(&[], |map| {
-            // SAFETY: the mapping is page-aligned, `len` numbers long, and any bits are an `f32`.
+            // SAFETY: the mapping is page-aligned and holds `len` numbers, and every bit pattern is a valid `f32`.
             unsafe { std::slice::from_raw_parts(map.as_ptr().cast(), self.len) }
         })
     }
@@ -86,7 +88,7 @@ impl DerefMut for Buffer {
     #[expect(unsafe_code, reason = "bytes of a mapping as numbers")]
     fn deref_mut(&mut self) -> &mut [f32] {
         self.map.as_mut().map_or(&mut [], |map| {
-            // SAFETY: as in `deref`, and the mapping is private and borrowed mutably.
+            // SAFETY: as in `deref`. The mapping is private and borrowed mutably.
             unsafe { std::slice::from_raw_parts_mut(map.as_mut_ptr().cast(), self.len) }
         })
     }
@@ -110,7 +112,8 @@ mod tests {
 
     #[test]
     fn sizes_that_overflow_or_cannot_be_had_are_errors() {
-        // The first wraps to 4 bytes, the second to none, the third exceeds `isize::MAX`; no machine has the last.
+        // The sizes in bytes: the first wraps around to 4, the second to 0, the third exceeds `isize::MAX`, the fourth
+        // overflows, and the fifth is more memory than any machine has.
         for len in [(1 << 62) + 1, 1 << 62, 1 << 61, usize::MAX, 1 << 50] {
             let error = Buffer::zeros(len).err().expect("no machine has this memory");
             let Error::OutOfMemory { wanted } = error else { panic!("{error}") };

@@ -1,7 +1,7 @@
 //! The configuration of an XLM-R model, as Hugging Face stores it in `config.json`.
 //!
-//! A configuration that this engine cannot run is refused. Keys that the engine does not use are kept and written back when
-//! the model is saved.
+//! The parser rejects a configuration that this engine cannot run. It keeps the keys that the engine does not use, and
+//! they are written back when the model is saved.
 //!
 //! ```
 //! use melm_nn::config::Config;
@@ -17,10 +17,11 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 
-/// The largest dimension of a tensor. No model has one this large. The product of two dimensions cannot overflow.
+/// The upper limit for a dimension of a tensor. Real models stay far below it. Because of this limit, the product of
+/// two dimensions cannot overflow.
 pub(crate) const LARGEST_SIZE: usize = 1 << 24;
-/// The largest number of layers. No model has as many. Without a limit, a hostile file could make us list tensors for
-/// hours.
+/// The upper limit for the number of layers. Real models stay far below it. Without a limit, a malicious file could
+/// make this crate list tensors for hours.
 pub(crate) const MOST_LAYERS: usize = 1 << 10;
 
 /// The model families with this architecture. They differ only in their tokenizers.
@@ -46,7 +47,7 @@ impl ModelType {
 pub struct Config {
     /// The model family.
     pub model_type: ModelType,
-    /// The number of rows of the piece table, added markers included.
+    /// The number of rows of the piece table, including added markers.
     pub vocab_size: usize,
     /// The width of a hidden row.
     pub hidden_size: usize,
@@ -54,13 +55,13 @@ pub struct Config {
     pub n_layers: usize,
     /// The number of attention heads, a divisor of `hidden_size`.
     pub n_heads: usize,
-    /// The width inside the feed-forward part.
+    /// The inner width of the feed-forward layers.
     pub intermediate_size: usize,
-    /// The number of rows of the position table. The first `pad_id + 1` are not used.
+    /// The number of rows of the position table. The first `pad_id + 1` rows are not used.
     pub max_position_embeddings: usize,
     /// The number of rows of the token-type table. Only row 0 is used.
     pub type_vocab_size: usize,
-    /// The number that layer norm adds to the variance.
+    /// The epsilon that layer norm adds to the variance.
     pub layer_norm_eps: f32,
     /// The rate of dropout on hidden rows, in `[0, 1)`.
     pub hidden_dropout: f32,
@@ -68,7 +69,7 @@ pub struct Config {
     pub attention_dropout: f32,
     /// The standard deviation of newly initialised weights.
     pub initializer_range: f32,
-    /// The padding piece; positions count from `pad_id + 1`.
+    /// The id of the padding piece. The first piece of a sequence has position `pad_id + 1`.
     pub pad_id: u32,
     /// All other keys of the file (`architectures`, `id2label` …). They are written back when the model is saved.
     pub extra: Map<String, Value>,
@@ -96,7 +97,7 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Parses the text of a `config.json`. `path` is the file it came from, for error messages.
+    /// Parses the text of a `config.json`. `path` is the path of that file, used in error messages.
     ///
     /// # Errors
     /// [`Error::Json`] if the text is not a JSON object, [`Error::Config`] if a key is missing, has an invalid value, or
@@ -106,8 +107,8 @@ impl Config {
             .map_err(|source| Error::Json { path: path.to_path_buf(), source })?;
         let mut keys = Keys { path, map: extra };
         keys.refuse_unsupported()?;
-        // The defaults are those of `transformers.XLMRobertaConfig`. Sizes have no default, since those of transformers are
-        // the sizes of BERT.
+        // Missing keys get the defaults of `transformers.XLMRobertaConfig`. Sizes have no default here, because the
+        // default sizes of transformers are those of BERT.
         let config = Self {
             model_type: keys.model_type()?,
             vocab_size: keys.size("vocab_size", LARGEST_SIZE)?,
@@ -157,7 +158,7 @@ impl Config {
             "initializer_range": shortest(self.initializer_range),
             "pad_token_id": self.pad_id,
             "tie_word_embeddings": true,
-            // Models are always saved as f32, and Python trusts this key more than the tensors.
+            // Models are always saved as f32. Python relies on this key rather than on the types of the tensors.
             "dtype": "float32",
         });
         if let Value::Object(known) = known {
@@ -169,13 +170,14 @@ impl Config {
         text
     }
 
-    /// Returns the largest number of pieces of a sequence, `<s>` and `</s>` included. Positions count from `pad_id + 1`.
+    /// Returns the largest number of pieces of a sequence, including `<s>` and `</s>`. The first `pad_id + 1` positions
+    /// are not used.
     pub fn max_pieces(&self) -> usize {
         self.max_position_embeddings - self.pad_id as usize - 1
     }
 
-    /// Returns the rate of dropout before the linear layer of a tagger: `classifier_dropout` if it is set, else the rate of
-    /// hidden rows, as in Hugging Face.
+    /// Returns the dropout rate before the linear layer of a tagger: `classifier_dropout` if it is set, otherwise
+    /// `hidden_dropout`, as in Hugging Face.
     pub(crate) fn classifier_dropout(&self) -> f32 {
         self.extra.get("classifier_dropout").and_then(rate_of).unwrap_or(self.hidden_dropout)
     }
@@ -192,7 +194,7 @@ impl Config {
             let expected = format!("less than `vocab_size` {}", self.vocab_size);
             return wrong("pad_token_id", self.pad_id as usize, expected);
         }
-        // The shortest sentence is `<s> piece </s>`.
+        // The shortest sentence is `<s> piece </s>`: three positions after the `pad_id + 1` unused ones.
         let least = self.pad_id as usize + 4;
         if self.max_position_embeddings < least {
             return wrong(
@@ -225,12 +227,12 @@ fn rate_of(value: &Value) -> Option<f32> {
     is_rate(f64::from(rate)).then_some(rate)
 }
 
-/// Returns the f64 whose JSON is the shortest text of this f32, so that 0.1 is written as 0.1.
+/// Converts to the f64 that JSON prints as the shortest decimal form of the f32, so that 0.1 is written as 0.1.
 pub(crate) fn shortest(value: f32) -> f64 {
     value.to_string().parse().unwrap_or(f64::from(value))
 }
 
-/// The keys of a `config.json` that are not read yet.
+/// The keys of a `config.json` that have not been read yet.
 pub(crate) struct Keys<'a> {
     pub(crate) path: &'a Path,
     pub(crate) map: Map<String, Value>,
@@ -248,7 +250,7 @@ impl Keys<'_> {
         Error::Config { path: self.path.to_path_buf(), key, found, expected: expected.into() }
     }
 
-    /// Removes a key whose value is a whole number from 1 to `most`, and returns the value.
+    /// Removes `key` and returns its value. Fails unless the value is a whole number from 1 to `most`.
     pub(crate) fn size(&mut self, key: &'static str, most: usize) -> Result<usize, Error> {
         let value = self.map.remove(key);
         let size =
@@ -258,7 +260,8 @@ impl Keys<'_> {
         })
     }
 
-    /// Removes a key whose value is a number for which `holds` is true, and returns the value or `default`.
+    /// Removes `key` and returns its value, or `default` if it is missing or null. Fails unless the value is a number
+    /// for which `holds` returns true.
     #[expect(clippy::cast_possible_truncation, reason = "rates and epsilons are f32 everywhere")]
     pub(crate) fn number(
         &mut self,
@@ -270,7 +273,7 @@ impl Keys<'_> {
         let Some(value) = self.map.remove(key).filter(|value| !value.is_null()) else {
             return Ok(default as f32);
         };
-        // The value is checked as f32 too, since 0.999999999 would round to a rate of 1.
+        // The value is also checked after conversion to f32, because a rate of 0.999999999 would be rounded to 1.
         let number = value
             .as_f64()
             .filter(|&v| holds(v) && holds(f64::from(v as f32)) && (v as f32).is_finite());
@@ -298,7 +301,7 @@ impl Keys<'_> {
         }
     }
 
-    /// Refuses variants of the architecture that this engine does not run. A missing key means the supported variant.
+    /// Fails for variants of the architecture that this engine does not run. A missing key means the supported variant.
     fn refuse_unsupported(&self) -> Result<(), Error> {
         let runs = [
             ("hidden_act", json!("gelu")),

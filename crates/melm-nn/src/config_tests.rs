@@ -13,7 +13,7 @@ fn parse(text: &str) -> Result<Config, Error> {
     Config::parse("config.json".as_ref(), text)
 }
 
-/// Parses `BASE` with one key set to a JSON value.
+/// Parses `BASE` with the value of one key replaced by a JSON value.
 fn with(key: &str, value: &str) -> Result<Config, Error> {
     let mut map: Map<String, Value> = serde_json::from_str(BASE).unwrap();
     map.insert(key.into(), serde_json::from_str(value).unwrap());

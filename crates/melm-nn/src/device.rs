@@ -28,9 +28,10 @@ impl Device {
         Self::cpu(std::thread::available_parallelism().map_or(1, usize::from))
     }
 
-    /// Returns this device if it is the CPU, or else a new CPU device with as many threads as the GPU was opened with.
+    /// Returns this device if it is the CPU, otherwise a new CPU device with as many threads as the GPU was opened
+    /// with.
     ///
-    /// For models without GPU kernels. Their results do not depend on the number of threads.
+    /// Use it for models without GPU kernels. Their results do not depend on the number of threads.
     pub fn to_cpu(&self) -> CpuDevice<'_> {
         match self {
             Self::Cpu(_) => CpuDevice::Borrowed(self),
@@ -38,7 +39,7 @@ impl Device {
         }
     }
 
-    /// Returns the CPU, or [`Error::NoKernels`] on a GPU: for models without GPU kernels.
+    /// Returns the CPU, for models without GPU kernels. Fails with [`Error::NoKernels`] if the device is a GPU.
     pub(crate) fn require_cpu(&self) -> Result<&Cpu, Error> {
         match self {
             Self::Cpu(cpu) => Ok(cpu),
@@ -46,8 +47,8 @@ impl Device {
         }
     }
 
-    /// Returns the name of the arithmetic in use: the instruction set, or the GPU's precision. Results of different
-    /// arithmetic differ in their last bits.
+    /// Returns the name of the arithmetic in use: the instruction set of the CPU or the precision of the GPU. Results
+    /// computed with different arithmetic differ in their last bits.
     pub fn arithmetic(&self) -> &'static str {
         match self {
             Self::Cpu(cpu) => cpu.isa().name(),
@@ -59,7 +60,7 @@ impl Device {
     }
 }
 
-/// Writes the kind of device, its size and its arithmetic: `cpu, 2 threads, AVX-512`.
+/// Writes the kind of device, its size and its arithmetic, such as `cpu, 2 threads, AVX-512`.
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -83,7 +84,7 @@ impl fmt::Display for Device {
 pub enum CpuDevice<'a> {
     /// The device of the caller.
     Borrowed(&'a Device),
-    /// A device made for a caller whose own is a GPU.
+    /// A new CPU device, because the device of the caller is a GPU.
     Owned(Box<Device>),
 }
 
@@ -114,7 +115,7 @@ impl From<Cuda> for Device {
 pub struct Cpu {
     pool: Pool,
     isa: Isa,
-    /// One buffer for each thread: panels of products, or the attention of one sentence.
+    /// One buffer for each thread. It holds the panels of a matrix product or the attention of one sentence.
     scratch: Vec<Mutex<Buffer>>,
 }
 
@@ -145,7 +146,7 @@ impl Cpu {
         &self.pool
     }
 
-    /// Locks the buffer of one worker. It grows on demand and never shrinks.
+    /// Locks the buffer of one worker. The buffer grows on demand and never shrinks.
     pub(crate) fn scratch(&self, worker: usize) -> MutexGuard<'_, Buffer> {
         self.scratch[worker].lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,9 +1,10 @@
-//! Samples a piece by its score. The caller supplies the random number; the engine itself has no random generator.
+//! Samples a piece according to the scores. The caller supplies the random number; the engine itself has no random
+//! generator.
 
 /// Returns the piece at which the cumulative probability of `softmax(scores / temperature)` exceeds `share`, a number in
 /// `[0, 1)`.
 ///
-/// Sums in f64 and in the order of the pieces, so that the result depends on the scores and the share alone.
+/// The sum is computed in f64 and in the order of the pieces, so that the result depends only on the arguments.
 ///
 /// ```
 /// use melm_nn::draw::draw;
@@ -21,7 +22,8 @@ pub fn draw(scores: &[f32], temperature: f64, share: f64) -> usize {
         left -= weight(score);
         left < 0.0
     });
-    // Rounding can leave a small rest of the share. It belongs to the last piece with a probability above 0.
+    // Because of rounding, the probabilities can sum to less than the share. Then the last piece with a probability
+    // above 0 is returned.
     let last = || scores.iter().rposition(|score| *score > f32::NEG_INFINITY);
     passed.or_else(last).expect("there are scores to draw from")
 }

@@ -1,7 +1,7 @@
-//! Dropout from counters.
+//! Counter-based dropout.
 //!
-//! A hash of an element's position decides if the element is dropped. No mask has to be stored, and the result depends
-//! neither on the number of threads nor on the order of a batch.
+//! A hash of the position of an element decides if the element is dropped. No mask has to be stored, and the result
+//! depends neither on the number of threads nor on the order of the sentences in a batch.
 #![expect(
     clippy::inline_always,
     reason = "only what is inlined is compiled for the caller's instruction set"
@@ -42,7 +42,8 @@ impl Dropout {
     /// No dropout: for prediction.
     pub const NONE: Self = Self { key: 0, hidden: 0.0, attention: 0.0, classifier: 0.0 };
 
-    /// Returns the dropout of training step `step` with the rates of `config`, drawn from `seed`.
+    /// Returns the dropout of training step `step` with the rates of `config`. `seed` and `step` determine which
+    /// elements are dropped.
     pub fn new(config: &Config, seed: u64, step: u64) -> Self {
         Self {
             key: mix(mix(seed).wrapping_add(step)),
@@ -52,14 +53,15 @@ impl Dropout {
         }
     }
 
-    /// Returns the dropout of training step `step` with the given rates, drawn from `seed`: for models other than XLM-R.
+    /// Returns the dropout of training step `step` with the given rates, for models other than XLM-R. `seed` and `step`
+    /// determine which elements are dropped.
     pub fn with_rates(rates: DropoutRates, seed: u64, step: u64) -> Self {
         let DropoutRates { hidden, attention } = rates;
         Self { key: mix(mix(seed).wrapping_add(step)), hidden, attention, classifier: hidden }
     }
 
-    /// Returns the hash of a site of a layer, the threshold below which elements are dropped, and the factor of the
-    /// elements that are kept.
+    /// Returns three values for a site of a layer: the hash of the site, the threshold below which the hash of an
+    /// element means that it is dropped, and the factor that the other elements are multiplied by.
     pub(crate) fn site(&self, layer: usize, site: Site) -> (u64, u32, f32) {
         let place = (layer as u64) << 8 | site as u64;
         let rate = match site {
@@ -76,7 +78,8 @@ impl Dropout {
         (mix(self.key ^ place), threshold, 1.0 / (1.0 - rate))
     }
 
-    /// Returns the mask of one row: at a site of a layer, at a position of a sentence (for attention: of a head).
+    /// Returns the mask of the row at `position` of a sentence, at a site of a layer. In attention, `position` also
+    /// encodes the head.
     pub(crate) fn row(&self, layer: usize, site: Site, sentence: u64, position: usize) -> RowMask {
         let (site, threshold, scale) = self.site(layer, site);
         let key = mix(mix(site ^ sentence) ^ position as u64);
@@ -109,10 +112,11 @@ impl RowMask {
         self.threshold == 0
     }
 
-    /// Returns the factor of one element: 0 if it is dropped, else 1 / (1 - rate).
+    /// Returns the factor of one element: 0 if it is dropped, otherwise 1 / (1 - rate).
     #[inline(always)]
     pub(crate) fn factor(&self, column: u32) -> f32 {
-        // Two rounds of a multiply-xorshift hash (constants of Chris Wellons' lowbias32), 32 bits wide to vectorise.
+        // Two rounds of a multiply-xorshift hash with the constants of Chris Wellons' lowbias32. It uses 32 bits, so
+        // that the loop is vectorised.
         let x = self.low ^ column.wrapping_mul(0x9e37_79b9);
         let x = (x ^ (x >> 16)).wrapping_mul(0x7feb_352d) ^ self.high;
         let x = (x ^ (x >> 15)).wrapping_mul(0x846c_a68b);
@@ -142,7 +146,7 @@ mod tests {
         let dropout = Dropout::new(&Config::default(), 1, 0);
         let rows: Vec<_> = (0..400).map(|p| dropped(&dropout, 3, Site::Output, 9, p)).collect();
         let rate = rows.iter().flatten().filter(|d| **d).count() as f64 / (400.0 * 768.0);
-        // Three standard deviations of 307,200 draws at 0.1.
+        // The tolerance is three standard deviations for 307,200 elements at rate 0.1.
         assert!((rate - 0.1).abs() < 3.0 * (0.09_f64 / 307_200.0).sqrt(), "{rate}");
         let row = dropout.row(0, Site::Output, 0, 0);
         assert!((0..768).all(|c| [0.0, 1.0 / 0.9].contains(&row.factor(c))));
@@ -162,7 +166,8 @@ mod tests {
             dropped(&Dropout::new(&config, 2, 0), 3, Site::Output, 9, 4),
         ] {
             let same = base.iter().zip(&other).filter(|(a, b)| a == b).count();
-            // Independent rows at 0.1 agree in 82 % of places; 768 draws, five standard deviations.
+            // Two independent masks at rate 0.1 agree in 82 % of the elements. The tolerance is five standard
+            // deviations for 768 elements.
             assert!(
                 (f64::from(u32::try_from(same).unwrap()) / 768.0 - 0.82).abs() < 0.07,
                 "{same}"

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// An error of this crate. Messages name the file, and the remedy if it is known.
+/// An error of this crate. Messages name the file, and tell the user what to do if this is known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -11,7 +11,7 @@ pub enum Error {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// The error of the system.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// A file or folder could not be written.
@@ -19,7 +19,7 @@ pub enum Error {
     Write {
         /// The file or folder.
         path: PathBuf,
-        /// The error of the system.
+        /// The I/O error.
         source: std::io::Error,
     },
     /// A JSON file of a model folder is not valid JSON or does not have the expected form.
@@ -37,7 +37,7 @@ pub enum Error {
         path: PathBuf,
         /// The key.
         key: &'static str,
-        /// Its value as written, or `missing`.
+        /// The value in the file, or `missing`.
         found: String,
         /// The supported values.
         expected: String,
@@ -48,7 +48,7 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// The folder has its weights only as a Python pickle, which can run code when it is opened.
+    /// The folder contains the weights only as a Python pickle. Opening a pickle can run code.
     #[error(
         "`{path}` has its weights only as `pytorch_model.bin`, a pickle that can run code when opened; convert it in Python: \
          `AutoModelForMaskedLM.from_pretrained(\"{path}\").save_pretrained(\"NEW\", safe_serialization=True)`"
@@ -68,10 +68,10 @@ pub enum Error {
     Safetensors {
         /// The file.
         path: PathBuf,
-        /// The error of the validation.
+        /// The error from the safetensors library.
         source: safetensors::SafeTensorError,
     },
-    /// The shard index names a file that is not a `.safetensors` file of its own folder.
+    /// The shard index names a file that is not a `.safetensors` file in the folder of the index.
     #[error(
         "`{path}` names the shard `{shard}`, which is not a `.safetensors` file of the same folder; download the model again from a source you trust"
     )]
@@ -81,7 +81,7 @@ pub enum Error {
         /// The name in the index.
         shard: String,
     },
-    /// A shard that the index names is not in the folder.
+    /// A shard that is named in the index is not in the folder.
     #[error(
         "`{path}` is missing, but `model.safetensors.index.json` names it; download all shards of the model again"
     )]
@@ -89,7 +89,7 @@ pub enum Error {
         /// The file of the shard.
         path: PathBuf,
     },
-    /// A shard does not have a tensor that the index assigns to it.
+    /// A shard does not contain a tensor that the index assigns to it.
     #[error(
         "`{path}` does not have `{tensor}`, but `model.safetensors.index.json` says so; download all shards of the model again"
     )]
@@ -99,12 +99,12 @@ pub enum Error {
         /// The tensor.
         tensor: String,
     },
-    /// Tensors of the architecture are not stored.
+    /// Some tensors of the architecture are missing in the folder.
     #[error("`{path}` lacks {} tensors of its architecture, the first is `{}`; check that this is the right kind of model", .tensors.len(), .tensors.first().map_or("", String::as_str))]
     MissingTensors {
         /// The folder.
         path: PathBuf,
-        /// The names; at least one.
+        /// The names of the missing tensors. There is at least one.
         tensors: Vec<String>,
     },
     /// A tensor does not have the shape that `config.json` implies.
@@ -116,12 +116,12 @@ pub enum Error {
         path: PathBuf,
         /// The tensor.
         tensor: String,
-        /// Its shape in the file.
+        /// The shape in the file.
         found: Vec<usize>,
-        /// Its shape according to the configuration or the caller.
+        /// The shape that follows from the configuration or that the caller asked for.
         expected: Vec<usize>,
     },
-    /// A tensor is stored in an unsupported number type.
+    /// A tensor is stored in a number type that is not supported.
     #[error(
         "`{path}`: `{tensor}` is stored as {dtype}, expected F32, F16, BF16, or I8 with a scale; convert it in Python with `model.float().save_pretrained(\"NEW\")`"
     )]
@@ -130,10 +130,10 @@ pub enum Error {
         path: PathBuf,
         /// The tensor.
         tensor: String,
-        /// The stored type.
+        /// The number type in the file.
         dtype: String,
     },
-    /// An int8 tensor has no valid `NAME.scale`.
+    /// An int8 tensor has no valid tensor of scales, `NAME.scale`.
     #[error(
         "`{path}`: `{tensor}` is stored as I8, but `{tensor}.scale` is {problem}; quantise the model again"
     )]
@@ -142,7 +142,7 @@ pub enum Error {
         path: PathBuf,
         /// The int8 tensor.
         tensor: String,
-        /// The problem of its scale.
+        /// What is wrong with the scales.
         problem: &'static str,
     },
     /// A weight is NaN or infinite.
@@ -155,7 +155,7 @@ pub enum Error {
         /// The tensor.
         tensor: String,
     },
-    /// A tensor to be saved does not have the number of values of its shape.
+    /// The number of values of a tensor to be saved does not match its shape.
     #[error("`{tensor}` has {found} values, which does not fit its shape {shape:?}")]
     TensorLength {
         /// The tensor.
@@ -178,27 +178,28 @@ pub enum Error {
     PieceOutOfRange {
         /// The piece.
         piece: u32,
-        /// The number of pieces of the vocabulary.
+        /// The number of pieces in the vocabulary.
         vocab_size: usize,
     },
     /// A sentence is empty or has more pieces than the model has positions.
     #[error("a sentence has {n_pieces} pieces, expected 1 to {limit}; split it first")]
     SentenceLength {
-        /// The number of its pieces.
+        /// The number of pieces in the sentence.
         n_pieces: usize,
-        /// The largest number that the model supports.
+        /// The largest number of pieces that the model supports.
         limit: usize,
     },
     /// A sequence is too short to predict anything.
     #[error("a sequence of {n_tokens} tokens has nothing to predict; it needs a start and an end")]
     NothingToPredict {
-        /// The number of its tokens.
+        /// The number of tokens in the sequence.
         n_tokens: usize,
     },
     /// A model without GPU kernels was run on a GPU.
     #[error("this model has no GPU kernels; run it on the CPU")]
     NoKernels,
-    /// A masked position is not a row of the batch, or there is not one original piece for each.
+    /// A masked position is not a row of the batch, or the number of masked positions differs from the number of
+    /// original pieces.
     #[error(
         "{n_positions} masked positions with {n_originals} originals do not fit a batch of {n_rows} pieces"
     )]
@@ -216,7 +217,7 @@ pub enum Error {
         /// The name.
         name: String,
     },
-    /// The allowed transitions exclude every sequence of tags of this length.
+    /// No sequence of tags of this length is allowed by the transitions.
     #[error(
         "no sequence of {n_tokens} tags is possible; check the allowed transitions, and that the scores are numbers"
     )]
@@ -224,7 +225,7 @@ pub enum Error {
         /// The number of tokens of the sentence.
         n_tokens: usize,
     },
-    /// The gold tags have a transition that is not allowed, so their probability is zero.
+    /// The gold tags contain a transition that is not allowed, so their probability is zero.
     #[error("tag {tag} is not allowed at token {token}; correct the tags or remove the constraint")]
     ForbiddenTag {
         /// The token, counted from 0.
@@ -232,7 +233,8 @@ pub enum Error {
         /// The tag.
         tag: u32,
     },
-    /// A token of a batch has no row in its sentence, or there is not one tag for each token.
+    /// A token of a batch points to a row outside its sentence, or the number of tokens differs from the number of
+    /// tags.
     #[error(
         "{n_tokens} tokens with {n_tags} tags do not fit a batch of {n_rows} pieces; each token needs a row in its sentence and a tag"
     )]
@@ -252,7 +254,7 @@ pub enum Error {
         /// The number of tags of the tagger.
         n_tags: usize,
     },
-    /// A tagger is to be saved with the wrong number of tag names.
+    /// A tagger was to be saved with a wrong number of tag names.
     #[error("there are {n_names} names for the {n_tags} tags of this tagger")]
     TagNames {
         /// The number of names.
@@ -263,28 +265,28 @@ pub enum Error {
     /// There is no usable GPU.
     #[error("no CUDA device: {reason}; pass `--device cpu` to use the CPU")]
     NoCuda {
-        /// The reason.
+        /// Why no GPU can be used.
         reason: String,
     },
     /// A call to the GPU or its libraries failed.
     #[error("the CUDA device refused {what}: {reason}; pass `--device cpu` to use the CPU")]
     Cuda {
-        /// The call.
+        /// The call that failed.
         what: &'static str,
         /// The error of the driver or library.
         reason: String,
     },
-    /// A GPU has too little memory, even for one sentence.
+    /// The GPU has too little memory for even one sentence.
     #[error(
         "the CUDA device has too little memory: {} MiB wanted, {} of {} MiB free; stop other programs on it, choose a smaller model, or pass `--device cpu`",
         .wanted >> 20, .free >> 20, .total >> 20
     )]
     DeviceMemory {
-        /// The bytes wanted.
+        /// The number of bytes wanted.
         wanted: usize,
-        /// The free bytes.
+        /// The number of free bytes.
         free: usize,
-        /// All bytes of the GPU.
+        /// The total memory of the GPU in bytes.
         total: usize,
     },
     /// Memory could not be allocated.
@@ -293,20 +295,20 @@ pub enum Error {
         .wanted >> 20
     )]
     OutOfMemory {
-        /// The bytes wanted; `usize::MAX` if the number overflows.
+        /// The number of bytes wanted, or `usize::MAX` if this number overflows.
         wanted: usize,
     },
-    /// A size of a model exceeds what this engine supports.
+    /// A size of a model exceeds the limit of this engine.
     #[error("`{key}` is {found}, more than the limit of {limit}")]
     Limit {
-        /// The name of the size.
+        /// The name of the size in the configuration.
         key: &'static str,
-        /// Its value.
+        /// The value of the size.
         found: usize,
         /// The largest value supported.
         limit: usize,
     },
-    /// A saved state does not belong to this training.
+    /// A saved state does not belong to this training run.
     #[error("`{path}` does not belong to this training; remove it to start again")]
     State {
         /// The file.
@@ -315,12 +317,12 @@ pub enum Error {
 }
 
 impl Error {
-    /// The error for an allocation of `len` numbers that failed.
+    /// Returns the error for a failed allocation of `len` numbers.
     pub(crate) fn out_of_memory(len: usize) -> Self {
         Self::OutOfMemory { wanted: len.saturating_mul(size_of::<f32>()) }
     }
 
-    /// Refuses a size above `limit`.
+    /// Fails if `found` is larger than `limit`.
     pub(crate) fn check_limit(key: &'static str, found: usize, limit: usize) -> Result<(), Self> {
         if found > limit { Err(Self::Limit { key, found, limit }) } else { Ok(()) }
     }

@@ -5,10 +5,10 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A file that is written under a temporary name in its final folder. [`Self::finish`] renames it, so that a reader never
-/// sees an incomplete file. Dropping it removes the temporary file.
+/// A file that is written under a temporary name in its final folder. [`Self::finish`] renames it, so that a reader
+/// never sees an incomplete file. If the value is dropped without `finish`, the temporary file is removed.
 ///
-/// Writes are not buffered. Wrap it in a [`BufWriter`](io::BufWriter) for small ones.
+/// Writes are not buffered. Wrap the file in a [`BufWriter`](io::BufWriter) for small writes.
 #[derive(Debug)]
 pub struct UnfinishedFile {
     file: File,
@@ -17,8 +17,8 @@ pub struct UnfinishedFile {
 }
 
 impl UnfinishedFile {
-    /// Starts a file that only this process writes. The temporary name is always the same, so that the next run overwrites
-    /// what a killed run leaves behind.
+    /// Creates a file that only this process writes. The temporary name is always the same, so that a new run
+    /// overwrites the temporary file of a killed run.
     ///
     /// # Errors
     /// If the temporary file cannot be created.
@@ -28,8 +28,9 @@ impl UnfinishedFile {
         Ok(Self { file, temporary, path: path.to_path_buf() })
     }
 
-    /// Starts a file that several processes, also of several machines, may write at once. The last one to finish wins, and
-    /// none fails. The temporary file of a killed run is never removed.
+    /// Creates a file that several processes may write at the same time, also from several machines. The process that
+    /// finishes last determines the content, and none of them fails. If a run is killed, its temporary file stays on
+    /// the disk.
     ///
     /// # Errors
     /// If the temporary file cannot be created.
@@ -38,14 +39,14 @@ impl UnfinishedFile {
         loop {
             let (process, count) = (std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
             match Self::create_at(path, with_suffix(path, &format!(".{process}-{count}.part"))) {
-                // A process of another machine has the same id.
+                // A process on another machine can have the same process id.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
                 created => return created,
             }
         }
     }
 
-    /// Starts a file under the given temporary path, which must be in the same folder.
+    /// Creates a file that is written under the path `temporary`, which must be in the folder of `path`.
     ///
     /// # Errors
     /// If the temporary file exists or cannot be created.
@@ -57,12 +58,12 @@ impl UnfinishedFile {
     /// Sets the permissions that the finished file will have.
     ///
     /// # Errors
-    /// If the system refuses.
+    /// If the permissions cannot be set.
     pub fn set_permissions(&self, permissions: Permissions) -> io::Result<()> {
         self.file.set_permissions(permissions)
     }
 
-    /// Waits until the content is on the disk, so that a finished file is complete even after a power failure.
+    /// Waits until the content is on the disk, so that the finished file is complete even after a power failure.
     ///
     /// # Errors
     /// If the content cannot be written.
@@ -70,7 +71,7 @@ impl UnfinishedFile {
         self.file.sync_all()
     }
 
-    /// Gives the file its final name. Replaces a file of this name.
+    /// Renames the file to its final name. Replaces an existing file of this name.
     ///
     /// # Errors
     /// If the file cannot be renamed. The temporary file is then removed.
@@ -91,7 +92,8 @@ impl Write for UnfinishedFile {
 
 impl Drop for UnfinishedFile {
     fn drop(&mut self) {
-        // A finished file has been renamed. An error here would hide the error that caused the drop.
+        // After `finish` there is nothing to remove. Errors are ignored here, because they would hide the error that
+        // caused the drop.
         let _ = fs::remove_file(&self.temporary);
     }
 }

@@ -1,4 +1,5 @@
-//! The gradients of one step: a block with the layout of the parameters, and the gradient of the piece table as factors.
+//! The gradients of one step. The gradient of the piece table is stored as factors (see `table.rs`). The gradients of
+//! all other parameters are stored in a block with the layout of the parameters.
 
 use crate::buffer::Buffer;
 use crate::cuda::{Cuda, GpuGradients, Kernels};
@@ -12,13 +13,13 @@ use std::sync::Arc;
 
 /// The gradients of all parameters, summed over the micro-batches of a step.
 ///
-/// A tensor that no backward pass has written to has no gradient, and the optimiser skips it, as in torch.
+/// If no backward pass has written to a tensor, the tensor has no gradient, and the optimiser skips it, as in torch.
 pub struct Gradients {
     values: Buffer,
-    /// The start of each tensor, and true if this step has written to it.
+    /// For each tensor, its start in the block, and true if this step has written to its gradient.
     tensors: Vec<(usize, bool)>,
     pub(crate) table: TableGradient,
-    /// The gradients in GPU memory, once a GPU has computed some.
+    /// The gradients in GPU memory, if a GPU has computed some.
     gpu: Option<GpuGradients>,
 }
 
@@ -26,7 +27,7 @@ impl Gradients {
     /// Allocates gradients for all parameters except the piece table, whose gradient is stored as factors.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the memory cannot be had.
+    /// [`Error::OutOfMemory`] if the memory cannot be allocated.
     pub fn new(parameters: &Parameters) -> Result<Self, Error> {
         let table = parameters.table();
         Ok(Self {
@@ -48,20 +49,21 @@ impl Gradients {
         }
     }
 
-    /// Returns the gradient of a tensor, or `None` if there is none. For the table, call [`Self::table_gradient`].
+    /// Returns the gradient of a tensor, or `None` if this step has computed none. For the piece table, call
+    /// [`Self::table_gradient`].
     pub fn get(&self, parameters: &Parameters, name: &str) -> Option<&[f32]> {
         let range = parameters.find(name).ok()?.range.clone();
         let index = self.tensors.binary_search_by_key(&range.start, |t| t.0).ok()?;
         (self.tensors[index].1 && range.end <= self.values.len()).then(|| &self.values[range])
     }
 
-    /// Returns the dense gradient of the table: for tests with small models.
+    /// Returns the dense gradient of the piece table: for tests with small models.
     pub fn table_gradient(&self) -> Vec<f32> {
         self.table.to_dense()
     }
 
-    /// Returns the gradient of one tensor or of several adjacent ones, for writing. It is overwritten the first time in a
-    /// step, and added to after that.
+    /// Returns the gradient of one tensor or of several adjacent tensors for writing. The first write in a step
+    /// overwrites the gradient, later writes add to it.
     pub(crate) fn slot(&mut self, range: &Range<usize>) -> Accumulator<'_> {
         let accumulates = self.mark(range);
         Accumulator { data: &mut self.values[range.clone()], accumulates }
@@ -78,14 +80,14 @@ impl Gradients {
         were_written
     }
 
-    /// Allocates gradients in the memory of a GPU.
+    /// Allocates gradients in GPU memory, unless they exist already on this GPU.
     pub(crate) fn allocate_on_gpu(
         &mut self,
         cuda: &Cuda,
         kernels: &Arc<Kernels>,
         parameters: &Parameters,
     ) -> Result<(), Error> {
-        // All micro-batches of a step run on one device. On another GPU the step starts again.
+        // All micro-batches of a step run on one device. After a change of the GPU, gradients start at zero.
         if self.gpu.as_ref().is_none_or(|gpu| !gpu.is_on(cuda)) {
             self.gpu = Some(GpuGradients::new(cuda, kernels, parameters)?);
         }
@@ -100,8 +102,8 @@ impl Gradients {
         self.gpu.as_mut().expect("GPU gradients are allocated before a batch starts")
     }
 
-    /// Copies the gradients from GPU memory, so that [`Self::get`] finds them, and returns the dense gradient of the table:
-    /// for tests with small models.
+    /// Copies the gradients from GPU memory, so that [`Self::get`] returns them. Returns the dense gradient of the
+    /// piece table: for tests with small models.
     ///
     /// # Errors
     /// If the GPU fails.
@@ -115,7 +117,8 @@ impl Gradients {
         }
     }
 
-    /// Fills a tensor with zeros unless this step has written to it: for tensors of which only some rows are written.
+    /// Fills the gradient of a tensor with zeros unless this step has written to it: for tensors of which a step writes
+    /// only some rows.
     pub(crate) fn clear_fresh(&mut self, range: &Range<usize>) {
         let slot = self.slot(range);
         if !slot.accumulates {

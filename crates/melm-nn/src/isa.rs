@@ -1,4 +1,4 @@
-//! The instruction set of the loops: detected at run time, or chosen for tests and repeatable runs.
+//! The instruction set of the vectorised loops: detected at run time, or chosen for tests and reproducible runs.
 
 /// The supported instruction sets, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub enum IsaKind {
 
 /// An instruction set that this CPU has.
 ///
-/// A value of this type is the proof that the `target_feature` functions of its kind may be called.
+/// A value of this type proves that the `target_feature` functions for its kind may be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Isa(IsaKind);
 
@@ -47,7 +47,7 @@ impl Isa {
         is_supported.then_some(Self(kind))
     }
 
-    /// Returns the usual name, for messages.
+    /// Returns the name for messages, such as `AVX2`.
     pub fn name(self) -> &'static str {
         match self.0 {
             IsaKind::Avx512 => "AVX-512",
@@ -56,16 +56,16 @@ impl Isa {
         }
     }
 
-    /// Returns the kind.
+    /// Returns the kind of the instruction set.
     pub fn kind(self) -> IsaKind {
         self.0
     }
 }
 
-/// Compiles one plain loop three times, once for each instruction set, and calls the copy for the given [`Isa`].
+/// Compiles one loop three times, once for each instruction set, and calls the version for the given [`Isa`].
 ///
-/// The loops are written so that the compiler vectorises them: fixed lanes, no early exit. Only the matrix product
-/// needs intrinsics.
+/// The loops are written so that the compiler can vectorise them: with a fixed number of lanes and without early exit.
+/// Only the matrix product needs intrinsics.
 macro_rules! per_isa {
     ($(#[$meta:meta])* $vis:vis fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $out:ty)? $body:block) => {
         $(#[$meta])*

@@ -1,8 +1,8 @@
 //! The tensor engine of `melm`: XLM-R, trained and run on the CPU or on an NVIDIA GPU.
 //!
-//! The crate opens Hugging Face model folders, computes predictions and gradients, updates parameters with Adam, and saves
-//! folders that Python opens again. Tests compare every number with PyTorch and transformers. Results do not depend on the
-//! number of threads.
+//! The crate opens Hugging Face model folders, computes predictions and gradients, updates parameters with Adam, and
+//! saves folders that Python can open. Tests compare its results with those of PyTorch and transformers. Results do not
+//! depend on the number of threads.
 //!
 //! # Predict a masked piece
 //!
@@ -79,11 +79,12 @@
 //!
 //! # Design
 //!
-//! - One row of a matrix is one piece. There are no padding rows.
-//! - The head is computed at the masked rows only. The gradient of the piece table is stored as factors and never as a dense
-//!   matrix; Adam reads it block by block.
-//! - A pass writes to a tape that is reused. After the first step nothing is allocated.
-//! - The split of a computation into tasks depends on its shape alone, so every number of threads gives the same bits.
+//! - Each row of a matrix belongs to one piece. There are no padding rows.
+//! - The masked-LM head is computed only at the masked rows. The gradient of the piece table is stored as factors and
+//!   never as a dense matrix; Adam reads it block by block.
+//! - A pass writes its intermediate results to a tape, which is reused. After the first step no memory is allocated.
+//! - The split of a computation into tasks depends only on the shape of the data, so every number of threads gives the
+//!   same bits.
 
 mod buffer;
 pub mod config;

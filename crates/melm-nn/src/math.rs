@@ -4,7 +4,7 @@
     reason = "only what is inlined is compiled for the caller's instruction set"
 )]
 
-/// The number of partial sums of a reduction. It is the same on every instruction set.
+/// The number of partial sums of a reduction. It is the same on every instruction set, so that results agree.
 pub(crate) const LANES: usize = 16;
 
 /// Returns `exp(x)` for `x <= 88`, to about one unit in the last place. Returns 0 below -87.
@@ -13,13 +13,13 @@ pub(crate) fn exp(x: f32) -> f32 {
     // ln 2 in two parts, so that the rounding error of x - n ln 2 is small.
     const LN2_HIGH: f32 = 0.693_359_4;
     const LN2_LOW: f32 = -2.121_944_4e-4;
-    // 1.5 * 2^23: adding it leaves the nearest integer in the low bits.
+    // 1.5 * 2^23. Adding this number rounds to an integer, which is then in the low bits.
     const ROUND: f32 = 12_582_912.0;
     let clamped = x.clamp(-87.0, 88.0);
     let shifted = clamped * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
     let r = clamped - n * LN2_HIGH - n * LN2_LOW;
-    // Taylor's series: |r| <= ln(2)/2, the first term left out is below 5e-9.
+    // Taylor series with |r| <= ln(2)/2. The first omitted term is below 5e-9.
     let series = 1.0 / 5040.0_f32;
     let series = series * r + 1.0 / 720.0;
     let series = series * r + 1.0 / 120.0;
@@ -73,7 +73,7 @@ pub(crate) fn gelu_with_slope(x: f32) -> (f32, f32) {
     (x * cumulative, cumulative + x * density)
 }
 
-/// Returns the sum of `f(x, y)` over two slices, in [`LANES`] partial sums.
+/// Returns the sum of `f(x, y)` over two slices, computed in [`LANES`] partial sums.
 #[inline(always)]
 pub(crate) fn sum_of(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     let mut sums = [0.0_f32; LANES];
@@ -94,7 +94,7 @@ pub(crate) fn sum_of(x: &[f32], y: &[f32], f: impl Fn(f32, f32) -> f32) -> f32 {
     sums[0] + rest
 }
 
-/// Returns the largest number of `x`, in [`LANES`] partial maxima.
+/// Returns the largest number of `x`, computed in [`LANES`] partial maxima.
 #[inline(always)]
 pub(crate) fn largest_of(x: &[f32]) -> f32 {
     let larger = |a: f32, b: f32| if b > a { b } else { a };
@@ -132,7 +132,7 @@ mod tests {
         assert_eq!((exp(-100.0), exp(f32::NEG_INFINITY)), (0.0, 0.0));
     }
 
-    /// Values of x Phi(x) from Python's `math.erf` in double precision.
+    /// The expected values of x Phi(x) were computed with Python's `math.erf` in double precision.
     #[test]
     fn gelu_equals_pythons_erf() {
         for (x, wanted) in [

@@ -1,4 +1,4 @@
-//! Batches of sentences: the rows of all sentences one after the other, without padding.
+//! Batches of sentences. The rows of the sentences follow one another without padding.
 
 use crate::error::Error;
 use std::ops::Range;
@@ -22,15 +22,15 @@ pub struct Packed {
 }
 
 impl Packed {
-    /// Removes all sentences and keeps the memory.
+    /// Removes all sentences. The allocated memory is reused.
     pub fn clear(&mut self) {
         self.pieces.clear();
         self.ends.clear();
         self.keys.clear();
     }
 
-    /// Adds a sentence. Its `key` identifies it among all sentences: dropout depends on the key, not on the position in
-    /// the batch.
+    /// Adds a sentence. `key` identifies the sentence among all sentences of the data: dropout depends on this key, not
+    /// on the position in the batch.
     pub fn push(&mut self, pieces: &[u32], key: u64) {
         self.pieces.extend_from_slice(pieces);
         self.ends.push(self.pieces.len());
@@ -61,7 +61,7 @@ impl Packed {
         start..self.ends[sentence]
     }
 
-    /// Returns a batch of some of the sentences.
+    /// Returns a new batch with a range of the sentences.
     pub(crate) fn part(&self, sentences: Range<usize>) -> Self {
         let mut part = Self::default();
         for sentence in sentences {
@@ -74,7 +74,7 @@ impl Packed {
         self.keys[sentence]
     }
 
-    /// Returns the key of the sentence and the position in the sentence for each row.
+    /// Returns, for each row, the key of its sentence and its position in the sentence.
     pub(crate) fn places(&self) -> impl Iterator<Item = (u64, usize)> {
         (0..self.n_sentences())
             .flat_map(move |s| (0..self.rows(s).len()).map(move |position| (self.key(s), position)))
@@ -97,7 +97,7 @@ impl Packed {
         }
     }
 
-    /// The number of pieces of each sentence.
+    /// Returns the number of pieces of each sentence.
     pub(crate) fn lengths(&self) -> impl Iterator<Item = usize> {
         (0..self.n_sentences()).map(|sentence| self.rows(sentence).len())
     }

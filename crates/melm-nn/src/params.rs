@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The name of the piece table, which is also the output matrix of the masked-LM head.
+/// The name of the piece table (input embeddings), which is also the output matrix of the masked-LM head.
 pub const TABLE: &str = "roberta.embeddings.word_embeddings.weight";
 
 /// Tensors start at multiples of this many numbers: one cache line.
@@ -21,7 +21,7 @@ const ALIGNMENT: usize = 16;
 pub struct Parameter {
     /// The Hugging Face name.
     pub name: String,
-    /// Outermost dimension first.
+    /// The shape, outermost dimension first.
     pub shape: Vec<usize>,
     /// True if the tensor is not trained. Its gradient is not computed.
     pub is_frozen: bool,
@@ -30,16 +30,16 @@ pub struct Parameter {
 
 /// All parameters of a model.
 ///
-/// The piece table is the last tensor. Its gradient is not stored, so the block of gradients has the same layout and is
-/// only shorter. Query, key and value are adjacent, so that one product computes all three.
+/// The piece table is the last tensor. The block of gradients has the same layout without the table. The weights of
+/// query, key and value are adjacent, so that one matrix product computes all three.
 pub struct Parameters {
     values: Buffer,
     list: Vec<Parameter>,
     by_name: BTreeMap<String, usize>,
     table: usize,
-    /// The same values in GPU memory, once a GPU has used them.
+    /// A copy of the values in GPU memory, if a GPU has used them.
     on_gpu: Mutex<Option<Arc<GpuWeights>>>,
-    /// True if the GPU has changed its copy since.
+    /// True if the GPU copy is newer than `values`.
     is_newer_on_gpu: bool,
 }
 
@@ -55,7 +55,7 @@ impl Parameters {
     /// Allocates zeros for the tensors of the encoder and of some head.
     ///
     /// # Errors
-    /// [`Error::Limit`] if the encoder has too many layers, [`Error::OutOfMemory`] if the memory cannot be had.
+    /// [`Error::Limit`] if the encoder has too many layers, [`Error::OutOfMemory`] if the memory cannot be allocated.
     pub(crate) fn with_head(config: &Config, head: Vec<TensorShape>) -> Result<Self, Error> {
         Error::check_limit("num_hidden_layers", config.n_layers, MOST_LAYERS)?;
         let mut shapes = tensor_shapes(config, ModelPart::Encoder);
@@ -68,10 +68,10 @@ impl Parameters {
         Self::from_shapes(shapes)
     }
 
-    /// Allocates zeros for the tensors of any model, in this order. The last tensor is the piece table.
+    /// Allocates zeros for the tensors of any model, in the order of `shapes`. The last tensor must be the piece table.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the sum of the sizes overflows or the memory cannot be had.
+    /// [`Error::OutOfMemory`] if the sum of the sizes overflows or the memory cannot be allocated.
     pub(crate) fn from_shapes(shapes: Vec<TensorShape>) -> Result<Self, Error> {
         let list = lay_out(shapes).ok_or(Error::OutOfMemory { wanted: usize::MAX })?;
         let by_name = list.iter().enumerate().map(|(i, p)| (p.name.clone(), i)).collect();
@@ -85,7 +85,7 @@ impl Parameters {
         })
     }
 
-    /// Returns the tensors in the order of their positions. The last is the piece table.
+    /// Returns the tensors in the order of their positions in the block. The last is the piece table.
     pub fn list(&self) -> &[Parameter] {
         &self.list
     }
@@ -96,12 +96,12 @@ impl Parameters {
     /// [`Error::NoParameter`] if no tensor has this name.
     ///
     /// # Panics
-    /// If a GPU has changed them and [`Self::fetch`] was not called since.
+    /// If a GPU has changed the values and [`Self::fetch`] has not been called since then.
     pub fn get(&self, name: &str) -> Result<&[f32], Error> {
         Ok(self.at(&self.find(name)?.range))
     }
 
-    /// Returns the values of a tensor for writing. Parameters trained on a GPU are fetched first.
+    /// Returns the values of a tensor for writing. Values that were trained on a GPU are fetched first.
     ///
     /// # Errors
     /// [`Error::NoParameter`] if no tensor has this name, or an error of the GPU.
@@ -156,7 +156,7 @@ impl Parameters {
         &mut self.values
     }
 
-    /// Returns some of the values, from GPU memory if that copy is newer.
+    /// Returns a range of the values, read from GPU memory if that copy is newer.
     pub(crate) fn read(&self, range: &Range<usize>) -> Result<Cow<'_, [f32]>, Error> {
         if !self.is_newer_on_gpu {
             return Ok(Cow::Borrowed(&self.values[range.clone()]));
@@ -170,7 +170,7 @@ impl Parameters {
         Ok(Cow::Owned(values))
     }
 
-    /// Copies the parameters back from GPU memory if that copy is newer. The GPU keeps its copy.
+    /// Copies the parameters from GPU memory if that copy is newer. The copy in GPU memory stays valid.
     pub fn fetch(&mut self) -> Result<(), Error> {
         if self.is_newer_on_gpu {
             let range = 0..self.values.len();
@@ -183,7 +183,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Copies newer parameters within GPU memory to `copy`. Returns false if the GPU has none or too little room.
+    /// If the GPU copy is newer, copies it to `copy`, which is also in GPU memory. Returns false if the GPU copy is not
+    /// newer or GPU memory does not suffice.
     pub(crate) fn keep_on_gpu(&self, copy: &mut Option<GpuWeights>) -> Result<bool, Error> {
         if !self.is_newer_on_gpu {
             return Ok(false);
@@ -199,7 +200,8 @@ impl Parameters {
         Ok(copy.is_some())
     }
 
-    /// Restores the parameters from `copy`, in GPU memory if they still live on the same GPU.
+    /// Restores the parameters from `copy`: in GPU memory if the parameters are still on the same GPU, otherwise on the
+    /// CPU.
     pub(crate) fn restore_on_gpu(&mut self, copy: &GpuWeights) -> Result<(), Error> {
         let on_gpu = self.on_gpu.get_mut().unwrap_or_else(PoisonError::into_inner);
         if let Some(weights) = on_gpu.as_ref().filter(|weights| weights.has_layout_of(copy)) {
@@ -211,7 +213,7 @@ impl Parameters {
         copy.download(&(0..self.values.len()), &mut self.values)
     }
 
-    /// Returns the copy in GPU memory, uploading it on first use.
+    /// Returns the copy in GPU memory. Uploads it on first use.
     pub(crate) fn gpu_weights(
         &self,
         cuda: &Cuda,
@@ -232,7 +234,7 @@ impl Parameters {
         Ok(weights)
     }
 
-    /// Notes that the GPU has changed its copy.
+    /// Records that the GPU has changed its copy.
     pub(crate) fn mark_changed_on_gpu(&mut self) {
         self.is_newer_on_gpu = true;
     }
@@ -254,7 +256,7 @@ impl Parameters {
     }
 }
 
-/// Assigns positions to the tensors, one after the other. Returns `None` if the total size overflows.
+/// Assigns consecutive positions to the tensors. Returns `None` if the total size overflows.
 fn lay_out(shapes: Vec<TensorShape>) -> Option<Vec<Parameter>> {
     let mut end: usize = 0;
     let mut list = Vec::with_capacity(shapes.len());
@@ -269,7 +271,7 @@ fn lay_out(shapes: Vec<TensorShape>) -> Option<Vec<Parameter>> {
     Some(list)
 }
 
-/// Reorders query, key and value: first the three weights, then the three biases.
+/// Reorders the tensors of query, key and value: first the three weights, then the three biases.
 fn join_attention(shapes: &mut [TensorShape]) {
     let Some(first) = shapes.iter().position(|t| t.name.contains(".attention.self.")) else {
         return;

@@ -1,8 +1,8 @@
 //! A pool of threads that runs numbered tasks.
 //!
 //! The split into tasks depends on the shape of the data, never on the number of threads, and each task writes its own
-//! part of the output. So every number of threads gives the same bytes. `rayon` allocates in every scope; this pool
-//! does not.
+//! part of the output. Therefore the results are identical for every number of threads. Unlike `rayon`, this pool
+//! allocates no memory when it runs tasks.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
-/// The task closure and the number of tasks, for the workers.
+/// The task closure and the number of tasks, as the workers receive them.
 #[derive(Clone, Copy)]
 struct Job {
     task: *const Task<'static>,
@@ -18,7 +18,7 @@ struct Job {
 }
 
 #[expect(unsafe_code, reason = "the pointer crosses to the workers")]
-// SAFETY: `Pool::run` keeps the closure alive until every worker has left it, and the closure is `Sync`.
+// SAFETY: `Pool::run` keeps the closure alive until no worker runs it any more, and the closure is `Sync`.
 unsafe impl Send for Job {}
 
 #[derive(Default)]
@@ -28,8 +28,8 @@ struct State {
     is_closing: bool,
 }
 
-/// The number of spins of a waiting thread before it sleeps, some hundred microseconds. A step has hundreds of short
-/// serial sections, and waking a thread on a virtual machine takes longer than most of them.
+/// How many times a waiting thread spins before it sleeps, which takes some hundred microseconds. A step has hundreds
+/// of short serial sections, and waking a thread on a virtual machine takes longer than most of them.
 const N_SPINS: usize = 3000;
 
 #[derive(Default)]
@@ -38,7 +38,8 @@ struct Shared {
     is_posted: Condvar,
     is_done: Condvar,
     next: AtomicUsize,
-    /// The number of jobs so far, so that a worker joins each job once. Written under the lock, read without it.
+    /// The number of jobs started so far. Workers compare it with the last job they joined, so that they join each job
+    /// once. It is written while `state` is locked, and read without the lock.
     generation: AtomicUsize,
     n_working: AtomicUsize,
 }
@@ -57,12 +58,12 @@ fn spin_until(is_ready: impl Fn() -> bool) {
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// Held while a job runs: one caller at a time.
+    /// Locked while a job runs, so that callers run their jobs one at a time.
     turn: Mutex<()>,
 }
 
 impl Pool {
-    /// Starts `n_threads` threads, the caller included.
+    /// Starts a pool of `n_threads` threads, including the caller.
     pub(crate) fn new(n_threads: usize) -> Self {
         let shared = Arc::new(Shared::default());
         let workers = (1..n_threads.max(1))
@@ -74,14 +75,14 @@ impl Pool {
         Self { shared, workers, turn: Mutex::new(()) }
     }
 
-    /// Returns the number of threads, the caller included.
+    /// Returns the number of threads, including the caller.
     pub(crate) fn n_threads(&self) -> usize {
         self.workers.len() + 1
     }
 
-    /// Runs `task(index, worker)` for every index below `n_tasks`, and returns when all are done.
+    /// Runs `task(index, worker)` for every index below `n_tasks`, and returns when all tasks are done.
     ///
-    /// A panic in a task is passed on to the caller. Tasks must not call the pool.
+    /// A panic in a task is passed on to the caller. Tasks must not call the pool themselves.
     pub(crate) fn run(&self, n_tasks: usize, task: &Task<'_>) {
         if n_tasks <= 1 || self.workers.is_empty() {
             for index in 0..n_tasks {
@@ -95,7 +96,8 @@ impl Pool {
         let task_ptr = std::ptr::from_ref(task);
         #[expect(unsafe_code, reason = "workers outlive the borrow in the type, not in time")]
         #[expect(clippy::transmute_ptr_to_ptr, reason = "only the lifetime changes")]
-        // SAFETY: only the lifetime changes; `WaitForWorkers` below waits, even in a panic, until no worker holds it.
+        // SAFETY: only the lifetime changes. `WaitForWorkers` below waits until no worker uses the closure, even after
+        // a panic.
         let task_ptr =
             unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task_ptr) };
         {
@@ -113,7 +115,7 @@ impl Pool {
     }
 }
 
-/// Waits for the workers when dropped, also if a task of the caller panics.
+/// Waits for the workers when it is dropped, even if a task panics in the calling thread.
 struct WaitForWorkers<'a>(&'a Shared);
 
 impl Drop for WaitForWorkers<'_> {
@@ -174,7 +176,7 @@ fn work(shared: &Shared, worker: usize) {
         };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             #[expect(unsafe_code, reason = "the closure lives on the caller's stack")]
-            // SAFETY: the caller waits in `WaitForWorkers` until `n_working` is 0, so the closure is alive here.
+            // SAFETY: the caller waits in `WaitForWorkers` until `n_working` is 0, so the closure is still alive here.
             let task = unsafe { &*job.task };
             take_tasks(shared, job.n_tasks, task, worker);
         }));

@@ -1,5 +1,6 @@
-//! Measures the speed of this machine: matrix products at the shapes of a training step, and memory traffic of an
-//! optimiser. Benchmarks compare a step with it, and the command line estimates run times from it.
+//! Measures how fast this machine computes matrix products with the shapes of a training step, and how fast it reads
+//! and writes the memory of an optimiser. Benchmarks compare the time of a step with these speeds, and the command line
+//! estimates run times from them.
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
@@ -17,7 +18,7 @@ pub enum Product {
     Weights,
 }
 
-/// The matrices of one linear layer, to time its products.
+/// The matrices of one linear layer, used to measure the speed of its products.
 pub struct LinearProbe {
     linear: Linear,
     n_rows: usize,
@@ -34,7 +35,7 @@ impl LinearProbe {
     /// Allocates a layer from `inputs` to `outputs` and a batch of `n_rows` rows, and fills them with fixed numbers.
     ///
     /// # Panics
-    /// If the memory cannot be had.
+    /// If the memory cannot be allocated.
     pub fn new(n_rows: usize, inputs: usize, outputs: usize) -> Self {
         let filled = |len: usize, seed: u64| {
             let mut buffer = Buffer::default();
@@ -99,7 +100,7 @@ impl LinearProbe {
     }
 }
 
-/// The arrays of an optimiser's update, to time its memory traffic: four arrays are read, three written.
+/// The arrays of an optimiser update, used to measure memory traffic. One pass reads four arrays and writes three.
 pub struct StreamProbe {
     streams: [Buffer; 4],
 }
@@ -108,7 +109,7 @@ impl StreamProbe {
     /// Allocates arrays of `len` numbers.
     ///
     /// # Panics
-    /// If the memory cannot be had.
+    /// If the memory cannot be allocated.
     pub fn new(len: usize) -> Self {
         let mut streams: [Buffer; 4] = Default::default();
         for stream in &mut streams {
@@ -122,7 +123,7 @@ impl StreamProbe {
         (7 * size_of::<f32>() * self.streams[0].len()) as f64
     }
 
-    /// Runs one pass, with as little arithmetic as possible.
+    /// Runs one pass with as little arithmetic as possible.
     pub fn run(&mut self, cpu: &Cpu) {
         const BLOCK: usize = 1 << 16;
         let [gradient, values, mean, square] = &mut self.streams;

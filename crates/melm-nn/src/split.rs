@@ -1,9 +1,9 @@
-//! Gives each task its own mutable part of one or more arrays. The bounds are checked once.
+//! Splits one or more arrays into mutable parts, one for each task. The bounds are checked once.
 
 use crate::device::Cpu;
 use std::marker::PhantomData;
 
-/// The places where an array is split.
+/// The boundaries between the parts of an array.
 #[derive(Clone, Copy)]
 enum Boundaries<'a> {
     Every(usize),
@@ -36,10 +36,10 @@ impl<'a> Split<'a> {
 }
 
 #[expect(unsafe_code, reason = "parts go to different threads")]
-// SAFETY: `Cpu::each` hands out every part once, parts do not overlap, and `f32` is `Send`.
+// SAFETY: `Cpu::each` requests every part once, parts do not overlap, and `f32` is `Send`.
 unsafe impl Sync for Split<'_> {}
 
-/// One array or several, split for the same tasks.
+/// One or more arrays that are split for the same tasks.
 pub(crate) trait Parts: Sync {
     /// The type of one part.
     type Part;
@@ -59,13 +59,13 @@ impl<'a> Parts for Split<'a> {
     unsafe fn part(&self, index: usize) -> &'a mut [f32] {
         let (start, end) = match self.boundaries {
             Boundaries::Every(width) => {
-                // Saturating: a start that wrapped around would overlap another part.
+                // Saturating, because a product that wraps around would give a part that overlaps another one.
                 let start = index.saturating_mul(width).min(self.len);
                 (start, start.saturating_add(width).min(self.len))
             }
             Boundaries::At(offsets) => (offsets[index], offsets[index + 1]),
         };
-        // SAFETY: start <= end <= len by construction; the parts of different indices do not overlap.
+        // SAFETY: start <= end <= len by construction, and the parts of different indices do not overlap.
         unsafe { std::slice::from_raw_parts_mut(self.data.wrapping_add(start), end - start) }
     }
 }
@@ -77,7 +77,7 @@ macro_rules! tuple {
 
             #[expect(unsafe_code, reason = "passes the promise on")]
             unsafe fn part(&self, index: usize) -> Self::Part {
-                // SAFETY: the caller's promise.
+                // SAFETY: the caller calls this at most once for every index.
                 unsafe { ($(self.$index.part(index),)*) }
             }
         }

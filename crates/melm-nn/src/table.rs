@@ -1,9 +1,9 @@
 //! The gradient of the piece table, stored as factors.
 //!
-//! The head contributes `P^T Z`: `P` is the matrix of errors `[masked rows, vocabulary]`, `Z` the hidden rows that the
-//! table is multiplied with. The input lookup adds a few rows. The dense gradient is never stored: Adam asks for one block
-//! of table rows at a time, and the norm for clipping comes from two small matrices, since `|P^T Z|^2` is the sum over
-//! the elements of `P P^T * Z Z^T`.
+//! The masked-LM head contributes `P^T Z`. `P` is the gradient of the scores `[masked rows, vocabulary]`, and `Z` holds
+//! the hidden rows that the table is multiplied by. The lookup of the input embeddings adds a few rows. The dense
+//! gradient is never stored: Adam requests one block of table rows at a time. The norm for clipping is computed from
+//! two small matrices, because `|P^T Z|^2` is the sum over the elements of `P P^T * Z Z^T`.
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
@@ -16,12 +16,13 @@ use crate::product::{
 use crate::split::Split;
 use std::ops::Range;
 
-/// The number of tasks that a sum over the vocabulary is split into. Fixed, so that the order of summation is fixed too.
+/// The number of tasks that a sum over the vocabulary is split into. It is fixed, so that the order of summation is
+/// fixed too.
 const N_GROUPS: usize = 16;
-/// The number of table rows whose errors stay in the cache while they are multiplied with each other.
+/// The number of table rows whose score gradients stay in the cache while they are multiplied by each other.
 const RUN: usize = 256;
 
-/// The arrays that an optimiser reads in addition to the gradient: values and two moments.
+/// The number of arrays that an optimiser reads in addition to the gradient: the values and two moments.
 const N_STREAMS: usize = 3;
 
 /// The factors of the head's gradient for one micro-batch.
@@ -29,10 +30,10 @@ const N_STREAMS: usize = 3;
 pub(crate) struct HeadFactors {
     /// The number of masked rows.
     pub(crate) n: usize,
-    /// `[vocabulary, stride]`: `P^T`.
+    /// `P^T`, of shape `[vocabulary, stride]`.
     pub(crate) errors: Buffer,
     pub(crate) stride: usize,
-    /// `[n, hidden]`: `Z`.
+    /// `Z`, of shape `[n, hidden]`.
     pub(crate) states: Buffer,
     /// A copy of `Z` in panels of columns.
     panels: Buffer,
@@ -56,7 +57,7 @@ pub(crate) struct TableGradient {
     lookup_rows: Vec<Buffer>,
     n_lookup_parts: usize,
     products: Buffer,
-    /// The gradient of one table row from the lookups, then from the head.
+    /// Working memory for two rows: the gradient of one table row from the lookups, and that from the head.
     rows: Buffer,
 }
 
@@ -95,7 +96,8 @@ impl TableGradient {
         self.n_heads -= 1;
     }
 
-    /// Adds the gradients `d` of the looked-up rows of `pieces`. The padding piece has no gradient, as in torch.
+    /// Adds the gradients `d` of the embeddings that were looked up for `pieces`. The padding piece gets no gradient,
+    /// as in torch.
     pub(crate) fn add_lookups(
         &mut self,
         pieces: &[u32],
@@ -115,7 +117,7 @@ impl TableGradient {
         Ok(())
     }
 
-    /// Packs the matrices that [`Self::rows_into`] reads. Call it after the last micro-batch.
+    /// Packs the matrices that [`Self::rows_into`] reads. Must be called after the last micro-batch.
     pub(crate) fn prepare(&mut self, isa: Isa) {
         let (width, columns) = (self.width, extent(isa).columns);
         for part in &mut self.heads[..self.n_heads] {
@@ -128,8 +130,8 @@ impl TableGradient {
         }
     }
 
-    /// Writes the gradient of some rows of the table, `[rows, hidden]`, to `out`. Meanwhile it prefetches `ahead`, the
-    /// arrays that the optimiser reads next.
+    /// Writes the gradient of some rows of the table, `[rows, hidden]`, to `out`. While it computes, it prefetches
+    /// `ahead`, the arrays that the optimiser reads next.
     pub(crate) fn rows_into(
         &self,
         isa: Isa,
@@ -187,7 +189,7 @@ impl TableGradient {
     }
 
     #[expect(clippy::many_single_char_names, reason = "the letters of matrix algebra")]
-    /// Returns the scalar product of the gradients of two micro-batches, doubled if they are different micro-batches.
+    /// Returns the dot product of the gradients of two micro-batches, doubled if they are different micro-batches.
     fn inner_product(&self, cpu: &Cpu, first: usize, second: usize, products: &mut Buffer) -> f64 {
         let (a, b) = (&self.heads[first], &self.heads[second]);
         let is_symmetric = first == second;
@@ -231,8 +233,8 @@ impl TableGradient {
         &part.states[row * self.width..(row + 1) * self.width]
     }
 
-    /// Returns the part of the squared norm that comes from the looked-up rows: their own squared norm, and twice their
-    /// product with the rows of the head. `sum` and `head` are working memory of one row each.
+    /// Returns the part of the squared norm that comes from the lookups: the squared norm of their rows, plus twice the
+    /// dot product of these rows with the rows from the head. `sum` and `head` are working memory of one row each.
     fn lookup_norm(&self, isa: Isa, sum: &mut [f32], head: &mut [f32]) -> f64 {
         let mut total = 0.0;
         for group in self.lookups.chunk_by(|a, b| a.piece == b.piece) {

@@ -1,6 +1,6 @@
-//! The tags that may start a sentence, follow each other, and end it.
+//! Which tags may start a sentence, which may follow each other, and which may end a sentence.
 
-/// A table of allowed transitions between tags. Tags are numbers; their meaning is up to the caller.
+/// A table of allowed transitions between tags. Tags are numbers whose meaning is defined by the caller.
 ///
 /// ```
 /// use melm_nn::crf::AllowedTransitions;
@@ -11,13 +11,13 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AllowedTransitions {
     n_tags: usize,
-    /// `[n_tags + 1, n_tags + 1]`: the last row is the start, the last column the end.
+    /// `[n_tags + 1, n_tags + 1]`. The last row stands for the start of the sentence, the last column for its end.
     table: Vec<bool>,
 }
 
 impl AllowedTransitions {
-    /// Makes the table by calling `is_allowed(from, to)` for every pair of tags. `None` as `from` is the start of the
-    /// sentence, `None` as `to` its end. The pair of start and end is always allowed.
+    /// Creates the table by calling `is_allowed(from, to)` for every pair of tags. `None` for `from` means the start of
+    /// the sentence, and `None` for `to` its end. The transition from start to end is always allowed.
     pub fn new(n_tags: usize, is_allowed: impl Fn(Option<usize>, Option<usize>) -> bool) -> Self {
         let tag = |index| (index < n_tags).then_some(index);
         let pairs = (0..=n_tags).flat_map(|from| (0..=n_tags).map(move |to| (from, to)));
@@ -27,12 +27,12 @@ impl AllowedTransitions {
         Self { n_tags, table }
     }
 
-    /// The table as bytes: 1 for an allowed transition, else 0.
+    /// Returns the table as bytes: 1 for an allowed transition, otherwise 0.
     pub(crate) fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
         self.table.iter().map(|is_allowed| u8::from(*is_allowed))
     }
 
-    /// Returns the first token whose tag is not allowed at its place.
+    /// Returns the index of the first token whose tag is not allowed there.
     pub(crate) fn first_violation(&self, tags: &[u32]) -> Option<usize> {
         let tag = |at: usize| tags[at] as usize;
         let follows = |at: usize| match at.checked_sub(1) {
@@ -43,22 +43,22 @@ impl AllowedTransitions {
         (0..tags.len()).find(|at| !follows(*at)).or((!self.ends(tag(last))).then_some(last))
     }
 
-    /// The number of tags.
+    /// Returns the number of tags.
     pub fn n_tags(&self) -> usize {
         self.n_tags
     }
 
-    /// Returns true if the tag may be the first of a sentence.
+    /// Returns true if the tag may be the first tag of a sentence.
     pub fn starts(&self, tag: usize) -> bool {
         self.follows(self.n_tags, tag)
     }
 
-    /// Returns true if `to` may come directly after `from`.
+    /// Returns true if `to` may directly follow `from`.
     pub fn follows(&self, from: usize, to: usize) -> bool {
         self.table[from * (self.n_tags + 1) + to]
     }
 
-    /// Returns true if the tag may be the last of a sentence.
+    /// Returns true if the tag may be the last tag of a sentence.
     pub fn ends(&self, tag: usize) -> bool {
         self.follows(tag, self.n_tags)
     }

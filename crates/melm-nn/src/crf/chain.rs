@@ -1,4 +1,4 @@
-//! The scores of a chain, and the sum over all sequences (forward algorithm).
+//! The scores of a linear chain, and the sum over all tag sequences (forward algorithm).
 
 use super::AllowedTransitions;
 use crate::error::Error;
@@ -8,40 +8,42 @@ use crate::error::Error;
 pub(crate) struct Scores<'a> {
     /// The score of each tag at the first token, `[tags]`.
     pub(crate) start: &'a [f32],
-    /// The score of each tag (row) before each tag (column), `[tags, tags]`.
+    /// The score of a transition from each tag (row) to each tag (column), `[tags, tags]`.
     pub(crate) transitions: &'a [f32],
     /// The score of each tag at the last token, `[tags]`.
     pub(crate) end: &'a [f32],
 }
 
-/// The scores of a linear chain in `f64`. Transitions that are not allowed score minus infinity.
+/// The scores of a linear chain in `f64`. Transitions that are not allowed have a score of minus infinity.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Chain {
     pub(super) n_tags: usize,
     pub(super) start: Vec<f64>,
-    /// `[to, from]`: transposed, so that the sum over all tags before one tag reads consecutive elements.
+    /// The transition scores `[to, from]`. They are transposed, so that the sum over all previous tags reads
+    /// consecutive elements.
     pub(super) arrivals: Vec<f64>,
     pub(super) end: Vec<f64>,
 }
 
-/// Working memory for one sentence, reused for the next.
+/// Working memory for one sentence. It is reused for the next sentence.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lattice {
-    /// `[tokens, tags]`: the logarithm of the sum over all sequences that end in this tag at this token.
+    /// `[tokens, tags]`: the logarithm of the sum over all sequences up to this token that end in this tag.
     pub(super) prefixes: Vec<f64>,
-    /// `[tokens, to, from]`: the probability of each tag before `to`, given `to` and the tokens so far.
+    /// `[tokens, to, from]`: the probability that the previous tag is `from`, given the tag `to` at this token and the
+    /// emissions up to this token.
     pub(super) origins: Vec<f64>,
-    /// `[tokens, tags]`.
+    /// `[tokens, tags]`: the probability of each tag at each token.
     pub(super) marginals: Vec<f64>,
-    /// `[tokens, tags]`: the best tag at the token before.
+    /// `[tokens, tags]`: the best tag of the previous token, given this tag.
     pub(super) pointers: Vec<u32>,
 }
 
 impl Chain {
-    /// Sets the scores. Reuses the memory.
+    /// Sets the scores. Reuses allocated memory.
     ///
     /// # Panics
-    /// Panics if the scores and the allowed transitions are for different numbers of tags.
+    /// Panics if the scores and the allowed transitions have different numbers of tags.
     pub(crate) fn set(&mut self, scores: Scores<'_>, allowed: Option<&AllowedTransitions>) {
         let n = scores.start.len();
         assert_eq!(
@@ -69,14 +71,14 @@ impl Chain {
         }));
     }
 
-    /// Returns the logarithm of the sum of the exponentials of all allowed sequences' scores. `emissions` is
-    /// `[tokens, tags]`.
+    /// Returns the log-partition function: the logarithm of the sum of `exp(score)` over all allowed sequences. The
+    /// shape of `emissions` is `[tokens, tags]`.
     ///
     /// # Errors
     /// Fails if no sequence is allowed.
     ///
     /// # Panics
-    /// Panics if `emissions` is not a whole number of rows, or if the scores were not set.
+    /// Panics if the length of `emissions` is not a multiple of the number of tags, or if the scores were not set.
     pub(crate) fn log_partition(
         &self,
         emissions: &[f32],
@@ -109,15 +111,17 @@ impl Chain {
         Ok(total)
     }
 
-    /// The scores at the first token, where there is no sum yet.
+    /// Writes the scores of the first token: start score plus emission.
     pub(super) fn begin(&self, emissions: &[f32], prefixes: &mut [f64]) {
         for ((prefix, start), emission) in prefixes.iter_mut().zip(&self.start).zip(emissions) {
             *prefix = start + f64::from(*emission);
         }
     }
 
+    /// Returns the number of tokens.
+    ///
     /// # Panics
-    /// Panics if `emissions` is not a whole number of rows, or if the scores were not set.
+    /// Panics if the length of `emissions` is not a multiple of the number of tags, or if the scores were not set.
     pub(super) fn n_tokens(&self, emissions: &[f32]) -> usize {
         assert!(self.n_tags > 0, "the scores of the chain were not set");
         assert!(
@@ -131,8 +135,7 @@ impl Chain {
 
 /// Returns `log sum exp(x + y)` and writes the share of each term in the sum to `shares`.
 ///
-/// If every term is minus infinity, the sum is minus infinity and the shares are zero. Without this case they would be
-/// NaN.
+/// If every term is minus infinity, returns minus infinity and sets the shares to zero. Otherwise they would be NaN.
 fn log_sum(x: &[f64], y: &[f64], shares: &mut [f64]) -> f64 {
     let largest = x.iter().zip(y).fold(f64::NEG_INFINITY, |most, (x, y)| most.max(x + y));
     if largest == f64::NEG_INFINITY {

@@ -1,4 +1,4 @@
-//! The likelihood of sequences, the marginals of tags, and the gradient of the likelihood.
+//! The likelihood of tag sequences, the marginal probabilities of tags, and the gradient of the likelihood.
 
 use super::{Chain, Lattice};
 use crate::error::Error;
@@ -6,16 +6,16 @@ use crate::error::Error;
 /// The gradient of the scores of a [`Chain`], summed over sentences.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ChainGradient {
-    /// `[tags]`.
+    /// The gradient of the start scores, `[tags]`.
     pub(crate) start: Vec<f64>,
-    /// `[tags, tags]`, from row to column as in [`super::Scores`].
+    /// The gradient of the transition scores `[tags, tags]`, from row to column as in [`super::Scores`].
     pub(crate) transitions: Vec<f64>,
-    /// `[tags]`.
+    /// The gradient of the end scores, `[tags]`.
     pub(crate) end: Vec<f64>,
 }
 
 impl ChainGradient {
-    /// Sets the gradient to zero for `n_tags` tags. Reuses the memory.
+    /// Sets the gradient to zero for `n_tags` tags. Reuses allocated memory.
     pub(crate) fn clear(&mut self, n_tags: usize) {
         for (values, len) in [
             (&mut self.start, n_tags),
@@ -29,10 +29,10 @@ impl ChainGradient {
 }
 
 impl Chain {
-    /// Returns the score of one sequence, minus infinity if it is not allowed.
+    /// Returns the score of one tag sequence, or minus infinity if it is not allowed.
     ///
     /// # Panics
-    /// Panics if `emissions` does not have one row for each tag, or if a tag is out of range.
+    /// Panics if the number of rows of `emissions` is not the number of tags in `tags`, or if a tag is out of range.
     pub(crate) fn score(&self, emissions: &[f32], tags: &[u32]) -> f64 {
         let n = self.n_tags;
         assert_eq!(tags.len(), self.n_tokens(emissions), "expected one tag for each token");
@@ -51,7 +51,7 @@ impl Chain {
             + self.end[*last as usize]
     }
 
-    /// Returns the logarithm of the probability of one sequence, minus infinity if it is not allowed.
+    /// Returns the logarithm of the probability of one tag sequence, or minus infinity if it is not allowed.
     ///
     /// # Errors
     /// Fails if no sequence is allowed.
@@ -68,7 +68,8 @@ impl Chain {
         Ok(score - self.log_partition(emissions, lattice)?)
     }
 
-    /// Returns the probability of each tag at each token, `[tokens, tags]`, and the result of [`Self::log_partition`].
+    /// Returns the marginal probability of each tag at each token, `[tokens, tags]`, and the result of
+    /// [`Self::log_partition`].
     ///
     /// # Errors
     /// Fails if no sequence is allowed.
@@ -82,11 +83,10 @@ impl Chain {
         Ok((&lattice.marginals[..emissions.len()], total))
     }
 
-    /// Computes the marginals of all tokens from those of the last one: the probability of a tag is divided among the tags
-    /// before it. Calls `on_pair(from, to, probability)` for each share.
+    /// Computes the marginals of all tokens from those of the last token, going backwards: the probability of each tag
+    /// is distributed over the possible previous tags. Calls `on_pair(from, to, probability)` for each transition.
     ///
-    /// This differentiates the forward sum. It needs no second sum from the end of the sentence, and no difference of
-    /// large logarithms.
+    /// This is the derivative of the forward sum. It needs no backward sum and no difference of large logarithms.
     fn marginals_backward(
         &self,
         n_tokens: usize,
@@ -108,16 +108,16 @@ impl Chain {
         }
     }
 
-    /// Returns the negative log-likelihood of `tags`. Writes `weight` times its gradient to `d_emissions` and adds it to
-    /// `gradient`.
+    /// Returns the negative log-likelihood of `tags`. Its gradient times `weight` is written to `d_emissions` for the
+    /// emissions, and added to `gradient` for the scores of the chain.
     ///
     /// Transitions that are not allowed have probability zero and gradient zero.
     ///
     /// # Errors
-    /// Fails if `tags` are not allowed, because their loss would be infinite.
+    /// Fails if `tags` is not an allowed sequence, because its loss would be infinite.
     ///
     /// # Panics
-    /// As [`Self::score`], or if `d_emissions` or `gradient` have the wrong size.
+    /// As [`Self::score`], or if `d_emissions` or `gradient` has the wrong size.
     pub(crate) fn accumulate(
         &self,
         emissions: &[f32],
@@ -159,7 +159,7 @@ impl Chain {
         Ok(loss)
     }
 
-    /// The error for the first of `tags` that is not allowed.
+    /// Returns the error for the first tag of `tags` that is not allowed.
     fn forbidden_tag(&self, tags: &[u32]) -> Error {
         let is_forbidden = |score: f64| score == f64::NEG_INFINITY;
         let token = (0..tags.len()).find(|token| {

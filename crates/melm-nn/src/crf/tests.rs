@@ -1,11 +1,12 @@
-//! Compares the chain with an enumeration of all sequences, with difference quotients, and with a closed form.
+//! Compares the CRF with an enumeration of all sequences, with difference quotients, and with a closed form.
 #![expect(clippy::float_cmp, reason = "zeros and infinities are exact")]
 
 use super::{AllowedTransitions, Chain, ChainGradient, Lattice, Scores};
 use crate::dropout::mix;
 use crate::error::Error;
 
-/// Random scores on a grid of numbers that `f32` represents exactly, so that their sums are exact too.
+/// A CRF with random scores. The scores lie on a grid of numbers that `f32` represents exactly, so that their sums are
+/// exact too.
 struct Case {
     n_tags: usize,
     start: Vec<f32>,
@@ -36,7 +37,7 @@ impl Case {
         }
     }
 
-    /// Several cases for each size, with small and large scores, with and without constraints.
+    /// Returns several cases for each size, with small and large scores, with and without constraints.
     fn all() -> impl Iterator<Item = Self> {
         let sizes = [(1, 1), (4, 1), (1, 4), (2, 3), (6, 2), (5, 3), (3, 5)];
         (0..6).flat_map(move |round| {
@@ -61,7 +62,7 @@ impl Case {
         self.emissions.len() / self.n_tags
     }
 
-    /// Every allowed sequence with its score, computed from the definition.
+    /// Returns every allowed sequence with its score, computed from the definition.
     fn sequences(&self) -> Vec<(Vec<u32>, f64)> {
         let (n, n_tokens) = (self.n_tags, self.n_tokens());
         let all = (0..n.pow(u32::try_from(n_tokens).unwrap())).map(|code| {
@@ -95,7 +96,7 @@ fn log_total(sequences: &[(Vec<u32>, f64)]) -> f64 {
     largest + sequences.iter().map(|(_, score)| (score - largest).exp()).sum::<f64>().ln()
 }
 
-/// Selects one kind of score.
+/// Selects one kind of scores of a case.
 type Selector = fn(&mut Case) -> &mut Vec<f32>;
 
 fn gradient_of(case: &Case, tags: &[u32], weight: f64) -> (f64, Vec<f32>, ChainGradient) {
@@ -114,7 +115,7 @@ fn assert_near(what: &str, found: impl IntoIterator<Item = f64>, wanted: &[f64],
     let found: Vec<_> = found.into_iter().collect();
     assert_eq!(found.len(), wanted.len(), "{what}");
     for (index, (found, wanted)) in found.iter().zip(wanted).enumerate() {
-        // Written so that a NaN fails.
+        // This form of the comparison also fails for NaN.
         let is_near = (found - wanted).abs() <= tolerance;
         assert!(is_near, "{what}[{index}]: {found}, expected {wanted}");
     }
@@ -174,7 +175,7 @@ fn viterbi_finds_the_best_sequence() {
             assert!(matches!(found, Err(Error::NoTagSequence { .. })));
             continue;
         };
-        // Sums on the grid are exact, so any sequence with the best score is correct.
+        // Sums of numbers on the grid are exact, so any sequence with the best score is correct.
         assert_eq!(found.unwrap(), best);
         assert!(sequences.contains(&(tags.clone(), best)), "{tags:?}");
         n_checked += 1;
@@ -238,7 +239,8 @@ fn gradient_equals_difference_quotients() {
     }
 }
 
-/// If every transition score is a sum of one score per side, the tokens are independent, and each has a softmax.
+/// If every transition score is the sum of a score for the first tag and a score for the second tag, the tokens are
+/// independent, and the probabilities of each token are a softmax.
 #[test]
 fn long_sentences_with_large_scores_equal_the_closed_form() {
     let (n, n_tokens) = (9, 2000);
@@ -306,7 +308,7 @@ fn forbidden_transitions_have_no_probability_and_no_gradient() {
     assert_eq!(rejection(&case, &vec![1; 300]), Some((299, 1)));
 }
 
-/// The token and tag for which a gold sequence is rejected.
+/// Returns the token and the tag for which a gold sequence is rejected.
 fn rejection(case: &Case, tags: &[u32]) -> Option<(usize, u32)> {
     let mut gradient = ChainGradient::default();
     gradient.clear(case.n_tags);

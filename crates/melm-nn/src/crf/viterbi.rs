@@ -1,17 +1,17 @@
-//! The best sequence (Viterbi algorithm).
+//! Finds the best tag sequence (Viterbi algorithm).
 
 use super::{Chain, Lattice};
 use crate::error::Error;
 
 impl Chain {
-    /// Writes the best allowed sequence to `tags` and returns its score. Of equally good sequences, takes the one with the
-    /// lower tag at the last token where they differ.
+    /// Writes the best allowed sequence to `tags` and returns its score. If several sequences are equally good, the one
+    /// with the lower tag at the last differing token is chosen.
     ///
     /// # Errors
     /// Fails if no sequence is allowed.
     ///
     /// # Panics
-    /// Panics if `emissions` is not a whole number of rows, or if the scores were not set.
+    /// Panics if the length of `emissions` is not a multiple of the number of tags, or if the scores were not set.
     pub(crate) fn best_sequence(
         &self,
         emissions: &[f32],
@@ -49,7 +49,8 @@ impl Chain {
     }
 }
 
-/// Returns the index of the largest element of `x + y` and its value. Of equal elements, takes the first.
+/// Returns the index and the value of the largest element of `x + y`. If several elements are equal, the first is
+/// chosen.
 fn largest(x: &[f64], y: &[f64]) -> (u32, f64) {
     let sums = (0..).zip(x.iter().zip(y).map(|(x, y)| x + y));
     sums.fold((0, f64::NEG_INFINITY), |best, next| if next.1 > best.1 { next } else { best })

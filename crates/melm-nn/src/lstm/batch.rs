@@ -1,24 +1,25 @@
-//! A batch in time-major order: all first tokens, then all second tokens. A step of the recurrence is a block of rows.
+//! A batch in time-major order: the first tokens of all sequences, then the second tokens of all sequences, and so on.
+//! Each step of the recurrence is one block of rows.
 
 use crate::packed::Packed;
 use std::ops::Range;
 
-/// A batch in time-major order. Within a step the longest sequence comes first, so that the sequences that continue are
-/// the first rows.
+/// A batch in time-major order. Within a step, longer sequences come first. So the sequences that continue in the next
+/// step are the first rows of a step.
 #[derive(Default)]
 pub(super) struct TimeMajorBatch {
     /// The first row of each step, and the end of the last step.
     starts: Vec<usize>,
     pub(super) inputs: Vec<u32>,
-    /// The token after each input.
+    /// The token after each input, which is to be predicted.
     pub(super) targets: Vec<u32>,
-    /// The key of each row's sequence, and its position there. Dropout depends on them.
+    /// The key of the sequence and the position in the sequence, for each row. Dropout depends on them.
     pub(super) places: Vec<(u64, usize)>,
 }
 
 impl TimeMajorBatch {
-    /// Takes over a batch. Every token of a sequence except the last is an input, and every token except the first is a
-    /// target.
+    /// Replaces the contents by the sequences of `batch`. Every token of a sequence except the last is an input, and
+    /// every token except the first is a target.
     pub(super) fn set(&mut self, batch: &Packed) {
         let mut order: Vec<_> = (0..batch.n_sentences()).collect();
         order.sort_by_key(|sentence| std::cmp::Reverse(batch.rows(*sentence).len()));
@@ -50,12 +51,12 @@ impl TimeMajorBatch {
         self.starts.len() - 1
     }
 
-    /// The rows of a step.
+    /// Returns the rows of a step.
     pub(super) fn rows(&self, step: usize) -> Range<usize> {
         self.starts[step]..self.starts[step + 1]
     }
 
-    /// The rows of the step before whose sequences continue in this step.
+    /// Returns the rows of the previous step whose sequences continue in this step.
     pub(super) fn rows_before(&self, step: usize) -> Range<usize> {
         let start = self.starts[step - 1];
         start..start + self.rows(step).len()

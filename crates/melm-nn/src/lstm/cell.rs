@@ -1,12 +1,12 @@
-//! One step of the recurrence for one row, with the gates in the order that torch uses.
+//! One step of the recurrence for one row. The order of the gates is that of torch.
 #![expect(clippy::many_single_char_names, reason = "the letters of torch's documentation")]
 
 use crate::isa::per_isa;
 use crate::math::{sigmoid, tanh};
 
 per_isa! {
-    /// Adds the biases to the gates `[4 hidden]` (input, forget, cell, output) and activates them, then computes the
-    /// cell state and the output.
+    /// Adds the biases to the gates `[4 hidden]` (input, forget, cell, output) and applies the activation functions.
+    /// Then computes the new cell state and the output. `before` is the previous cell state.
     pub(super) fn forward(biases: [&[f32]; 2], before: &[f32], gates: &mut [f32], cell_state: &mut [f32], output: &mut [f32]) {
         let n = cell_state.len();
         for ((gate, a), b) in gates.iter_mut().zip(biases[0]).zip(biases[1]) {
@@ -26,9 +26,10 @@ per_isa! {
 }
 
 per_isa! {
-    /// Replaces the gates by their gradient, and the gradient of the cell state by that of the cell state one step before.
+    /// Replaces the gates by their gradient, and the gradient of the cell state in `d_cell_state` by the gradient of
+    /// the previous cell state.
     ///
-    /// `d_cell_state` holds the part of the gradient that comes from the next step.
+    /// On entry, `d_cell_state` contains the part of the gradient that comes from the next step.
     pub(super) fn backward(before: &[f32], cell_state: &[f32], d_output: &[f32], d_cell_state: &mut [f32], gates: &mut [f32]) {
         let n = cell_state.len();
         let (front, back) = gates.split_at_mut(2 * n);

@@ -1,4 +1,4 @@
-//! Predicting the next token of several sequences at once.
+//! Predicts the next token of several sequences at once.
 
 use super::LstmLm;
 use super::layer::LayerState;
@@ -15,10 +15,10 @@ pub struct LstmState {
 }
 
 impl LstmState {
-    /// Keeps only the given sequences, in this order.
+    /// Keeps only the given sequences, in the given order.
     ///
     /// # Panics
-    /// Panics if there is no such sequence.
+    /// Panics if an index is out of range.
     pub fn keep(&mut self, sequences: &[usize]) {
         let hidden = self.hidden;
         let pick = |rows: &mut Vec<f32>| {
@@ -34,7 +34,7 @@ impl LstmState {
 }
 
 impl LstmLm {
-    /// The state before the first token of `n` sequences.
+    /// Returns the state of `n` sequences before their first token.
     pub fn start(&self, n: usize) -> LstmState {
         let hidden = self.config.hidden_size;
         let zeros = || vec![0.0; n * hidden];
@@ -43,14 +43,14 @@ impl LstmLm {
         LstmState { n, layers, gates: Buffer::default(), hidden }
     }
 
-    /// Reads the next token of every sequence, and writes the logits of the token after it to `scores`
-    /// `[sequences, vocabulary]`.
+    /// Reads the next token of every sequence. Writes the logits of the token after it to `scores`, `[sequences,
+    /// vocabulary]`.
     ///
     /// # Errors
-    /// Fails on a GPU, which has no kernels for this model.
+    /// Fails on a GPU, because this model has no GPU kernels.
     ///
     /// # Panics
-    /// Panics if there is not one token for each sequence, or if a token is not in the vocabulary.
+    /// Panics if the number of tokens differs from the number of sequences, or if a token is not in the vocabulary.
     pub fn next(
         &self,
         device: &Device,

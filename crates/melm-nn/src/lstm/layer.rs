@@ -1,4 +1,5 @@
-//! One LSTM layer over a whole batch: the inputs' part of the gates in one product, then the recurrence step by step.
+//! One LSTM layer over a whole batch. The contribution of the inputs to the gates is computed in one product, then the
+//! recurrence runs step by step.
 
 use super::batch::TimeMajorBatch;
 use super::cell;
@@ -12,7 +13,7 @@ use crate::params::Parameters;
 use crate::product::{Left, Out, Right, Shape, product};
 use std::ops::Range;
 
-/// The sizes of a layer, and where its parameters are.
+/// The sizes of a layer and the ranges of its parameters.
 pub(super) struct Layer {
     pub(super) inputs: usize,
     pub(super) hidden: usize,
@@ -22,7 +23,7 @@ pub(super) struct Layer {
     hidden_bias: Range<usize>,
 }
 
-/// What all layers need for one pass over a batch.
+/// The arguments that all layers need for one pass over a batch.
 #[derive(Clone, Copy)]
 pub(super) struct Pass<'a> {
     pub(super) cpu: &'a Cpu,
@@ -30,7 +31,7 @@ pub(super) struct Pass<'a> {
     pub(super) batch: &'a TimeMajorBatch,
 }
 
-/// What the forward pass keeps for the backward pass, `[rows, ...]`.
+/// Results of the forward pass that the backward pass needs, `[rows, ...]`.
 #[derive(Default)]
 pub(super) struct LayerTape {
     gates: Buffer,
@@ -38,7 +39,7 @@ pub(super) struct LayerTape {
     pub(super) output: Buffer,
     /// The gradient of the cell state, `[sequences, hidden]`.
     d_cell_state: Buffer,
-    /// The output of each row one step before.
+    /// The output of the previous step for each row.
     previous_output: Buffer,
     sums: ColumnSums,
 }
@@ -77,7 +78,7 @@ impl Layer {
         [&self.input_bias, &self.hidden_bias].map(|bias| parameters.at(bias))
     }
 
-    /// `gates += h W^T`: the recurrent part.
+    /// Adds the recurrent part to the gates: `gates += h W^T`.
     fn add_recurrence(&self, cpu: &Cpu, h: &[f32], weight: &[f32], gates: &mut [f32]) {
         let (hidden, wide) = (self.hidden, 4 * self.hidden);
         let shape = Shape { m: h.len() / hidden, k: hidden, n: wide };
@@ -85,7 +86,7 @@ impl Layer {
         product(cpu, shape, Left::rows(h, hidden), Right::columns(weight, hidden), out);
     }
 
-    /// Writes the outputs of every row to the tape, from the inputs `x` `[rows, inputs]`.
+    /// Computes the outputs of all rows from the inputs `x` `[rows, inputs]`, and writes them to the tape.
     pub(super) fn forward(
         &self,
         pass: Pass<'_>,
@@ -125,8 +126,8 @@ impl Layer {
         Ok(())
     }
 
-    /// Adds the gradients of the parameters, and writes that of the inputs to `dx`, from the gradient of the outputs in
-    /// `d`. Overwrites `d`.
+    /// Takes the gradient of the outputs in `d`, and overwrites it. Adds the gradients of the parameters to `gradients`
+    /// and writes the gradient of the inputs to `dx`.
     pub(super) fn backward(
         &self,
         pass: Pass<'_>,
@@ -152,7 +153,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Replaces the gates in the tape by their gradient, from the last step to the first.
+    /// Replaces the gates in the tape by their gradients, from the last step to the first.
     fn gates_backward(
         &self,
         pass: Pass<'_>,
@@ -196,7 +197,7 @@ impl Layer {
         Ok(())
     }
 
-    /// Advances `state` by one step from `x` `[sequences, inputs]`.
+    /// Advances `state` by one step with the inputs `x` `[sequences, inputs]`.
     pub(super) fn step(
         &self,
         cpu: &Cpu,

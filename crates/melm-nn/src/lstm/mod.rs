@@ -1,5 +1,5 @@
-//! An LSTM language model over tokens, for the baseline DAGA (Ding et al. 2020). It is trained from scratch and then
-//! sampled from.
+//! An LSTM language model over tokens, for the baseline DAGA (Ding et al. 2020). The model is trained from scratch.
+//! Then sentences are sampled from it.
 //!
 //! Tensors have the names that torch uses (`nn.Embedding`, `nn.LSTM`, `nn.Linear` without a bias). Dropout is applied to
 //! the embedded rows and to the outputs of every layer, as in torch.
@@ -57,7 +57,7 @@ use std::ops::Range;
 pub const EMBEDDING: &str = "embedding.weight";
 /// The name of the output matrix.
 const OUTPUT: &str = "output.weight";
-/// New weights are drawn uniformly from this far on either side of 0, as in the code of DAGA.
+/// New weights are drawn uniformly from `[-SPREAD, SPREAD]`, as in the code of DAGA.
 const SPREAD: f32 = 0.1;
 
 /// The sizes of a model and its dropout rate.
@@ -65,7 +65,7 @@ const SPREAD: f32 = 0.1;
 pub struct LstmConfig {
     /// The number of different tokens.
     pub vocab_size: usize,
-    /// The width of an embedded token.
+    /// The width of a token embedding.
     pub embedding_size: usize,
     /// The width of the cell state and of the output.
     pub hidden_size: usize,
@@ -104,10 +104,11 @@ pub struct LstmLm {
 }
 
 impl LstmLm {
-    /// Makes a model whose parameters are all zero.
+    /// Creates a model whose parameters are all zero.
     ///
     /// # Errors
-    /// Fails with [`Error::Limit`] if there are too many layers, with [`Error::OutOfMemory`] if there is not enough memory.
+    /// Fails with [`Error::Limit`] if there are too many layers, and with [`Error::OutOfMemory`] if there is not enough
+    /// memory.
     ///
     /// # Panics
     /// Panics if the configuration has no layer.
@@ -125,7 +126,7 @@ impl LstmLm {
         Ok(Self { config: *config, layers, embedding, output, parameters })
     }
 
-    /// Draws a new model from `seed`, with every number between -0.1 and 0.1.
+    /// Creates a model with random parameters between -0.1 and 0.1. `seed` determines them.
     ///
     /// # Errors
     /// As [`Self::zeros`].
@@ -141,17 +142,17 @@ impl LstmLm {
         Ok(model)
     }
 
-    /// The sizes and the dropout rate.
+    /// Returns the sizes and the dropout rate.
     pub fn config(&self) -> &LstmConfig {
         &self.config
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// The parameters, for changing them.
+    /// Returns the parameters for modification.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
     }

@@ -1,4 +1,4 @@
-//! Training: the likelihood of every next token, and its gradient.
+//! Training: the log-likelihood of every token given the tokens before it, and the gradient.
 
 use super::LstmLm;
 use super::batch::TimeMajorBatch;
@@ -12,14 +12,14 @@ use crate::ops::linear::{Accumulator, Linear};
 use crate::ops::{RowDropout, cross_entropy};
 use crate::packed::Packed;
 
-/// Working memory of an [`LstmLm`]: what the forward pass keeps for the backward pass.
+/// Working memory of an [`LstmLm`]: results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub struct LstmTape {
     batch: TimeMajorBatch,
     /// The inputs of each layer and of the output matrix, after dropout.
     inputs: Vec<Buffer>,
     layers: Vec<LayerTape>,
-    /// The scores of every token at every row, later their gradient.
+    /// The scores of the vocabulary at every row, later replaced by their gradient.
     scores: Buffer,
     losses: Buffer,
     d: Buffer,
@@ -43,14 +43,14 @@ impl LstmTape {
 }
 
 impl LstmLm {
-    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods of all tokens
-    /// except the first of each sequence.
+    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods of all
+    /// tokens except the first of each sequence.
     ///
-    /// The gradient is that of `weight` times the sum.
+    /// The added gradient is that of `weight` times this sum.
     ///
     /// # Errors
-    /// Fails if a token is not in the vocabulary, if a sequence has fewer than two tokens, or on a GPU, which has no
-    /// kernels for this model.
+    /// Fails if a token is not in the vocabulary, if a sequence has fewer than two tokens, or if the device is a GPU,
+    /// because this model has no GPU kernels.
     pub fn accumulate(
         &self,
         device: &Device,
@@ -70,8 +70,8 @@ impl LstmLm {
         Ok(losses.iter().map(|target| f64::from(target.loss)).sum())
     }
 
-    /// Returns the sum of the negative log-likelihoods without dropout, and the number of tokens it is the sum of. Tokens
-    /// equal to `unscored` do not count.
+    /// Returns the sum of the negative log-likelihoods without dropout, and the number of tokens in this sum. Tokens
+    /// equal to `unscored` are left out.
     ///
     /// # Errors
     /// As [`Self::accumulate`].
@@ -95,7 +95,7 @@ impl LstmLm {
         Linear { inputs: self.config.hidden_size, outputs: self.config.vocab_size }
     }
 
-    /// Returns every target with its loss, and leaves the gradient of the scores in the tape.
+    /// Returns the loss of every target, and writes the gradient of the scores to the tape.
     fn forward(
         &self,
         cpu: &Cpu,

@@ -1,4 +1,5 @@
-//! Adam and `AdamW` exactly as in torch, also for the tied piece table, with clipping by the global norm.
+//! Adam and `AdamW` exactly as in torch, with clipping by the global norm. The piece table, whose gradient is stored as
+//! factors, is updated block by block.
 
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::cuda::{Cuda, GpuMoments};
@@ -11,23 +12,23 @@ use crate::params::Parameters;
 use crate::split::Split;
 use std::borrow::Cow;
 
-/// The number of parameters of one task.
+/// The number of parameters that one task updates.
 const BLOCK: usize = 1 << 16;
-/// The number of table rows of one task. Their gradient stays in the second-level cache until it is used.
+/// The number of table rows that one task updates. Their gradient stays in the second-level cache until it is used.
 const TABLE_ROWS: usize = 64;
 
 /// The settings of Adam, with the defaults of torch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdamSettings {
-    /// The decay of the mean of the gradients.
+    /// The decay rate of the mean of the gradients.
     pub beta1: f32,
-    /// The decay of the mean of the squared gradients.
+    /// The decay rate of the mean of the squared gradients.
     pub beta2: f32,
-    /// The number added to the square root in the denominator.
+    /// The epsilon that is added to the square root in the denominator.
     pub eps: f32,
-    /// The decoupled weight decay of every tensor: 0 for Adam, more than 0 for `AdamW`.
+    /// The decoupled weight decay, applied to every tensor: 0 for Adam, more than 0 for `AdamW`.
     pub weight_decay: f32,
-    /// The largest norm of all gradients. Larger gradients are scaled down to it.
+    /// The largest allowed norm of all gradients together. If the norm is larger, the gradients are scaled down.
     pub max_norm: Option<f32>,
 }
 
@@ -37,22 +38,22 @@ impl Default for AdamSettings {
     }
 }
 
-/// The optimiser's memory: two moments a parameter. Those of frozen tensors are never touched and take no memory, except
-/// on a GPU.
+/// The optimiser. It stores two moments for each parameter. On the CPU, the moments of frozen tensors are never touched
+/// and take no memory.
 pub struct Adam {
     settings: AdamSettings,
     n_steps: u64,
     mean: Buffer,
     square: Buffer,
-    /// The squared norm of each block.
+    /// The squared norm of each block of gradients.
     norms: Buffer,
-    /// The norm of the gradients of the last step.
+    /// The norm of all gradients in the last step.
     norm: Option<f64>,
-    /// The moments in GPU memory. If set, `mean` and `square` are out of date.
+    /// The moments in GPU memory. If set, they are newer than `mean` and `square`.
     gpu: Option<GpuMoments>,
 }
 
-/// The factors of one step, for the innermost loop.
+/// The factors of one step that the innermost loop uses.
 #[derive(Clone, Copy)]
 pub(crate) struct AdamFactors {
     pub(crate) beta1: f32,
@@ -62,9 +63,9 @@ pub(crate) struct AdamFactors {
     pub(crate) rate: f32,
     /// The inverse of the square root of the second bias correction.
     pub(crate) root: f32,
-    /// The factor of weight decay on a parameter.
+    /// The factor that weight decay multiplies each parameter by.
     pub(crate) keep: f32,
-    /// The factor of clipping on a gradient.
+    /// The factor that clipping multiplies each gradient by.
     clip: f32,
 }
 
@@ -89,7 +90,7 @@ impl Adam {
     /// Creates an optimiser for these parameters.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] if the memory for the moments cannot be had.
+    /// [`Error::OutOfMemory`] if the memory for the moments cannot be allocated.
     pub fn new(parameters: &Parameters, settings: AdamSettings) -> Result<Self, Error> {
         let len = parameters.table().range.end;
         Ok(Self {
@@ -103,7 +104,8 @@ impl Adam {
         })
     }
 
-    /// The norm of all gradients of the last step before clipping, when clipping is on. On a GPU this waits for the step to finish.
+    /// Returns the norm of all gradients of the last step before clipping, if clipping is on. On a GPU, this waits
+    /// until the step is finished.
     pub fn norm(&self) -> Result<Option<f64>, Error> {
         match &self.gpu {
             Some(gpu) if self.settings.max_norm.is_some() => gpu.norm(),
@@ -120,7 +122,7 @@ impl Adam {
         self.n_steps = n_steps;
     }
 
-    /// Returns the means of the gradients and of their squares, with the layout of the parameters.
+    /// Returns the first and second moments, with the layout of the parameters.
     pub(crate) fn moments(&self) -> Result<[Cow<'_, [f32]>; 2], Error> {
         let Some(gpu) = &self.gpu else {
             return Ok([Cow::Borrowed(&self.mean), Cow::Borrowed(&self.square)]);
@@ -130,7 +132,7 @@ impl Adam {
         Ok(moments.map(Cow::Owned))
     }
 
-    /// To be overwritten; moments in GPU memory are dropped.
+    /// Returns the moments for overwriting. Moments in GPU memory are dropped.
     pub(crate) fn moments_mut(&mut self) -> (&mut [f32], &mut [f32]) {
         self.gpu = None;
         (&mut self.mean, &mut self.square)
@@ -139,7 +141,7 @@ impl Adam {
     /// Updates the trained parameters with the gradients of a step, at learning rate `rate`.
     ///
     /// # Errors
-    /// If the GPU fails; the CPU does not.
+    /// If the GPU fails. There are no errors on the CPU.
     pub fn step(
         &mut self,
         device: &Device,
@@ -209,7 +211,7 @@ impl Adam {
         Ok(())
     }
 
-    /// Copies the moments back from GPU memory, so that another device can continue.
+    /// Moves the moments from GPU memory to the CPU, so that another device can continue.
     fn fetch_moments(&mut self) -> Result<(), Error> {
         if let Some(gpu) = self.gpu.take() {
             gpu.download([&mut self.mean, &mut self.square])?;
@@ -219,10 +221,10 @@ impl Adam {
 
     fn factors(&self, rate: f32, norm: Option<f64>) -> AdamFactors {
         let AdamSettings { beta1, beta2, eps, weight_decay, max_norm } = self.settings;
-        // With more steps the correction is 1.
+        // For more steps than `i32::MAX`, the bias correction is 1 anyway.
         let n_steps = i32::try_from(self.n_steps).unwrap_or(i32::MAX);
         let corrections = [beta1, beta2].map(|beta| 1.0 - f64::from(beta).powi(n_steps));
-        // torch.nn.utils.clip_grad_norm_ adds the same 1e-6.
+        // The 1e-6 is that of `torch.nn.utils.clip_grad_norm_`.
         let clip = match (max_norm, norm) {
             (Some(most), Some(norm)) => (f64::from(most) / (norm + 1e-6)).min(1.0),
             _ => 1.0,
@@ -271,7 +273,7 @@ impl Adam {
         total.max(0.0).sqrt()
     }
 
-    /// Updates the table in blocks of rows: computes the gradient of a block, then applies it.
+    /// Updates the piece table in blocks of rows: computes the gradient of a block, then applies it.
     fn step_table(
         &mut self,
         cpu: &Cpu,

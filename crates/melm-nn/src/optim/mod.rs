@@ -1,4 +1,4 @@
-//! The optimiser Adam and the schedules of its learning rate.
+//! The Adam optimiser and schedules of the learning rate.
 
 mod adam;
 mod schedule;

@@ -1,6 +1,7 @@
 //! Schedules of the learning rate.
 
-/// A schedule: a factor of the learning rate for each step, as in the Hugging Face schedules of the same names.
+/// A schedule: the factor that the learning rate is multiplied by at each step, as in the Hugging Face schedules of the
+/// same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
     /// Rises over the first `n_warmup` steps and is constant after that.
@@ -12,7 +13,7 @@ pub enum Schedule {
     Linear {
         /// The number of warm-up steps; 0 for none.
         n_warmup: u64,
-        /// The number of all steps, warm-up included.
+        /// The total number of steps, including warm-up.
         n_steps: u64,
     },
 }

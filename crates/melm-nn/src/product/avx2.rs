@@ -1,4 +1,4 @@
-//! The tile in 256-bit registers: up to 6 rows of 2 vectors, 12 sums in flight.
+//! Computes a tile in 256-bit registers: up to 6 rows of 2 vectors, so 12 independent sums.
 #![expect(unsafe_code, reason = "intrinsics on raw tiles")]
 
 use super::tile::Tile;
@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 
 const LANES: usize = 8;
 
-/// Eight lanes on, then eight lanes off. Loading from index `8 - n` gives a mask of `n` lanes.
+/// Eight enabled lanes, then eight disabled lanes. Loading from index `8 - n` gives a mask with `n` enabled lanes.
 const MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 
 fn first_lanes(n: usize) -> *const __m256i {
@@ -33,7 +33,7 @@ pub(crate) unsafe fn multiply(tile: &Tile) {
             }
         };
     }
-    // SAFETY: the caller vouches for the tile and the features.
+    // SAFETY: the caller guarantees that the tile is valid and the CPU has the features.
     unsafe {
         match (tile.columns.div_ceil(LANES), tile.columns.is_multiple_of(LANES)) {
             (1, true) => rows!(1, true),
@@ -44,13 +44,14 @@ pub(crate) unsafe fn multiply(tile: &Tile) {
     }
 }
 
-// SAFETY: as `multiply`; the constants are those of the tile.
+// SAFETY: as for `multiply`. The constants must match the size of the tile.
 #[target_feature(enable = "avx2,fma")]
 unsafe fn kernel<const ROWS: usize, const VECTORS: usize, const IS_WHOLE: bool>(tile: &Tile) {
     let n_last = tile.columns - (VECTORS - 1) * LANES;
     let mut sums = [[_mm256_setzero_ps(); VECTORS]; ROWS];
     let (mut a, mut b) = (tile.a, tile.b);
-    // SAFETY: every address is an element of the tile, which the caller vouches for; masked lanes are not touched.
+    // SAFETY: every address is an element of the tile, which the caller guarantees to be valid. Masked lanes are not
+    // accessed.
     unsafe {
         let mask = _mm256_loadu_si256(first_lanes(n_last));
         for _ in 0..tile.k {

@@ -1,4 +1,4 @@
-//! The tile in 512-bit registers: up to 8 rows of 3 vectors, 24 sums in flight.
+//! Computes a tile in 512-bit registers: up to 8 rows of 3 vectors, so 24 independent sums.
 #![expect(unsafe_code, reason = "intrinsics on raw tiles")]
 
 use super::tile::Tile;
@@ -14,16 +14,16 @@ use std::hint::black_box;
 
 const LANES: usize = 16;
 
-/// Transposes a square of 16: rows of `from` are `row` apart, those of `to` are `width` apart.
+/// Transposes a 16 x 16 square. The rows of `from` are `row` numbers apart, those of `to` are `width` numbers apart.
 ///
 /// # Safety
-/// Both squares must be valid, that of `to` for writing, on a CPU with AVX-512F.
+/// Both squares must be valid, `to` also for writing, and the CPU must have AVX-512F.
 #[target_feature(enable = "avx512f")]
 pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width: usize) {
-    // SAFETY: the caller vouches for the 16 rows of 16.
+    // SAFETY: the caller guarantees that the 16 rows of 16 numbers are valid.
     let rows: [__m512; 16] = from_fn(|i| unsafe { _mm512_loadu_ps(from.add(i * row)) });
-    // Interleaves pairs of rows, then groups of four. Quarter q of vector 4 g + c then holds column 4 q + c of rows 4 g to
-    // 4 g + 3.
+    // Interleaves pairs of rows, then groups of four rows. After that, quarter q of vector 4 g + c holds column 4 q + c
+    // of rows 4 g to 4 g + 3.
     let pairs: [__m512; 16] = from_fn(|i| match i % 2 {
         0 => _mm512_unpacklo_ps(rows[i], rows[i + 1]),
         _ => _mm512_unpackhi_ps(rows[i - 1], rows[i]),
@@ -36,7 +36,7 @@ pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width
             _ => _mm512_unpackhi_pd(a, b),
         })
     });
-    // Joins the even quarters of two vectors, then their odd quarters.
+    // Joins the even quarters of two vectors, then the odd quarters.
     let eights: [__m512; 16] = from_fn(|i| {
         let first = i / 8 * 8 + i % 4;
         match i / 4 % 2 {
@@ -47,7 +47,7 @@ pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width
     for i in 0..8 {
         let low = _mm512_shuffle_f32x4::<0x88>(eights[i], eights[i + 8]);
         let high = _mm512_shuffle_f32x4::<0xdd>(eights[i], eights[i + 8]);
-        // SAFETY: the caller vouches for the 16 rows of 16.
+        // SAFETY: the caller guarantees that the 16 rows of 16 numbers are valid for writing.
         unsafe {
             _mm512_storeu_ps(to.add(i * width), low);
             _mm512_storeu_ps(to.add((i + 8) * width), high);
@@ -74,7 +74,7 @@ pub(crate) unsafe fn multiply(tile: &Tile) {
             }
         };
     }
-    // SAFETY: the caller vouches for the tile and the features.
+    // SAFETY: the caller guarantees that the tile is valid and the CPU has the features.
     unsafe {
         match (tile.columns.div_ceil(LANES), tile.a_k == 1) {
             (1, true) => rows!(1, true),
@@ -87,24 +87,26 @@ pub(crate) unsafe fn multiply(tile: &Tile) {
     }
 }
 
-/// Computes one tile. With `IN_PLACE`, `a` is read along its rows (`a_k` is 1), otherwise across them (`a_row` is 1).
+/// Computes one tile. If `IN_PLACE` is true, `a` is read along its rows (`a_k` is 1), otherwise across them (`a_row` is
+/// 1).
 ///
-/// There are two copies because the address arithmetic of a general stride costs a fifth of the speed. With one pointer
-/// for each row, or with constant offsets from one pointer, the loop is little more than its 24 multiply-adds.
-// SAFETY: as `multiply`; the constants are those of the tile.
+/// The two cases are compiled separately, because the address arithmetic of a general stride would cost a fifth of the
+/// speed. The first case uses one pointer for each row, the second constant offsets from one pointer. The loop then
+/// consists of little more than its 24 multiply-adds.
+// SAFETY: as for `multiply`. The constants must match the size of the tile.
 #[target_feature(enable = "avx512f")]
 unsafe fn kernel<const ROWS: usize, const VECTORS: usize, const IN_PLACE: bool>(tile: &Tile) {
     let last = u16::MAX >> (VECTORS * LANES - tile.columns);
     let mut sums = [[_mm512_setzero_ps(); VECTORS]; ROWS];
     let (mut across, mut b, mut ahead) = (tile.a, tile.b, tile.ahead);
-    // `black_box` keeps the compiler from recomputing the pointers by a chain of additions in every step.
+    // `black_box` keeps the compiler from recomputing the pointers by additions in every iteration.
     let along: [*const f32; ROWS] = if IN_PLACE {
         black_box(from_fn(|row| tile.a.wrapping_add(row * tile.a_row)))
     } else {
         [tile.a; ROWS]
     };
-    // SAFETY: every address is an element of the tile, which the caller vouches for; the masked lanes of the last
-    // vector are never touched.
+    // SAFETY: every address is an element of the tile, which the caller guarantees to be valid. The masked lanes of the
+    // last vector are not accessed.
     unsafe {
         for row in 0..ROWS {
             for vector in 0..VECTORS {

@@ -1,7 +1,7 @@
-//! Matrix products: packed panels, tiles in registers, and a split into tasks that depends on the shape alone.
+//! Matrix products. The matrices are packed into panels, and tiles of the output are summed in registers.
 //!
-//! Since neither the tasks nor the order of a sum depend on the number of threads, every number of threads gives the
-//! same bits.
+//! The split into tasks and the order of each sum depend only on the shape, so every number of threads gives the same
+//! bits.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
@@ -20,7 +20,7 @@ use crate::device::Cpu;
 use crate::isa::Isa;
 use std::ops::Range;
 
-/// The left matrix `[m, k]`: element `(i, k)` is `data[i * row + k * step]`. One of the strides is 1.
+/// The left matrix `[m, k]`. Element `(i, k)` is `data[i * row + k * step]`. One of the two strides is 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Left<'a> {
     pub(crate) data: &'a [f32],
@@ -28,7 +28,7 @@ pub(crate) struct Left<'a> {
     pub(crate) step: usize,
 }
 
-/// The right matrix `[k, n]`: element `(k, j)` is `data[k * step + j * column]`. One of the strides is 1.
+/// The right matrix `[k, n]`. Element `(k, j)` is `data[k * step + j * column]`. One of the two strides is 1.
 #[derive(Clone, Copy)]
 pub(crate) struct Right<'a> {
     pub(crate) data: &'a [f32],
@@ -37,12 +37,12 @@ pub(crate) struct Right<'a> {
 }
 
 impl<'a> Left<'a> {
-    /// A matrix stored by rows that are `width` long.
+    /// Describes a matrix that is stored in rows of `width` numbers.
     pub(crate) fn rows(data: &'a [f32], width: usize) -> Self {
         Self { data, row: width, step: 1 }
     }
 
-    /// The transpose of a matrix stored by rows that are `width` long.
+    /// Describes the transpose of a matrix that is stored in rows of `width` numbers.
     pub(crate) fn columns(data: &'a [f32], width: usize) -> Self {
         Self { data, row: 1, step: width }
     }
@@ -54,12 +54,13 @@ impl<'a> Left<'a> {
 }
 
 impl<'a> Right<'a> {
-    /// A matrix stored by rows that are `width` long.
+    /// Describes a matrix that is stored in rows of `width` numbers.
     pub(crate) fn rows(data: &'a [f32], width: usize) -> Self {
         Self { data, step: width, column: 1 }
     }
 
-    /// The transpose of a matrix stored by rows that are `width` long: one row for every output column.
+    /// Describes the transpose of a matrix that is stored in rows of `width` numbers. Each stored row is a column of
+    /// the right matrix.
     pub(crate) fn columns(data: &'a [f32], width: usize) -> Self {
         Self { data, step: 1, column: width }
     }
@@ -70,10 +71,10 @@ impl<'a> Right<'a> {
     }
 }
 
-/// Returns true if the last element of a matrix of `sizes` with these `strides` lies inside `len` numbers. The sizes are
-/// not 0.
+/// Returns true if the last element of a matrix with these `sizes` and `strides` lies inside `len` numbers. The sizes
+/// must not be 0.
 ///
-/// The kernels trust this check, so its arithmetic must not overflow.
+/// The unsafe kernels rely on this check, so its arithmetic must not overflow.
 fn is_inside(len: usize, sizes: [usize; 2], strides: [usize; 2]) -> bool {
     let offset = |at: usize| (sizes[at] - 1).checked_mul(strides[at]);
     let last = offset(0).zip(offset(1)).and_then(|(a, b)| a.checked_add(b));
@@ -88,61 +89,64 @@ pub(crate) struct Shape {
     pub(crate) n: usize,
 }
 
-/// The output of a product. Its rows are `row` numbers apart.
+/// The output of a product. The starts of its rows are `row` numbers apart.
 pub(crate) struct Out<'a> {
     pub(crate) data: &'a mut [f32],
     pub(crate) row: usize,
     pub(crate) accumulates: bool,
 }
 
-/// The longest run of `k` that is summed in registers. A right panel of this length (48 columns) stays in the
-/// second-level cache; shorter runs would read the output more often.
+/// The largest part of `k` that is summed in registers at a time. A right panel of this length (48 columns) stays in
+/// the second-level cache. Shorter parts would read the output more often.
 const RUN: usize = 1536;
-/// Columns of a task that reads the left matrix in place. Tasks are small, so that threads finish at about the same time.
+/// The number of output columns of a task that reads the left matrix in place. Tasks are small, so that all threads
+/// finish at about the same time.
 const COLUMNS: usize = 96;
-/// Rows of a task that packs the left matrix.
+/// The number of output rows of a task that packs the left matrix.
 const PACKED_ROWS: usize = 384;
-/// Rows of a task that reads the left matrix in place.
+/// The number of output rows of a task that reads the left matrix in place.
 const ROWS: usize = 1024;
 
-/// The number of tasks is a multiple of this.
+/// If a dimension is split into several blocks, their number is a multiple of this where possible.
 const EVEN: usize = 4;
 
 #[derive(Clone, Copy)]
 struct Output(*mut f32);
 #[expect(unsafe_code, reason = "tasks write disjoint blocks of one matrix")]
-// SAFETY: the pointer is only used for the blocks of `blocks`, which do not overlap.
+// SAFETY: the pointer is only used to write the blocks of the tasks, which do not overlap.
 unsafe impl Sync for Output {}
 
 impl Output {
-    /// A method, so that closures capture the whole struct, which is `Sync`, and not the pointer.
+    /// Returns the address of an element. This is a method, so that closures capture the struct, which is `Sync`, and
+    /// not the pointer.
     fn at(&self, index: usize) -> *mut f32 {
         self.0.wrapping_add(index)
     }
 }
 
-/// Returns part `index` of `total` split into `n_parts` of nearly the same size.
+/// Splits `total` into `n_parts` ranges of nearly the same size and returns range `index`.
 pub(crate) fn part(total: usize, n_parts: usize, index: usize) -> Range<usize> {
     let (base, extra) = (total / n_parts, total % n_parts);
     let start = index * base + index.min(extra);
     start..start + base + usize::from(index < extra)
 }
 
-/// Like [`part`], but splits only at multiples of `tile`: vectors stay aligned, and only the last tile is small.
+/// Like [`part`], but splits only at multiples of `tile`, so that vectors stay aligned and only the last tile can be
+/// smaller.
 fn part_of_tiles(total: usize, tile: usize, n_parts: usize, index: usize) -> Range<usize> {
     let tiles = part(total.div_ceil(tile), n_parts, index);
     tiles.start * tile..(tiles.end * tile).min(total)
 }
 
-/// Returns the number of blocks of about `limit` that make up `total`: a multiple of [`EVEN`] if there is more than one,
-/// so that the last tasks keep all threads busy.
+/// Returns the number of blocks of about `limit` elements that `total` is split into. It is a multiple of [`EVEN`] if
+/// there is more than one block, so that the last tasks keep all threads busy.
 fn n_blocks(total: usize, limit: usize, tile: usize) -> usize {
     let n = total.div_ceil(limit);
     let n = if n == 1 { 1 } else { n.next_multiple_of(EVEN) };
     n.min(total.div_ceil(tile))
 }
 
-/// Computes `out (+)= left * right` on all threads.
+/// Computes `out = left * right` or `out += left * right` on all threads.
 pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>, out: Out<'_>) {
     let Shape { m, k, n } = shape;
     let Out { data, row, accumulates } = out;
@@ -184,7 +188,7 @@ struct Target {
     accumulates: bool,
 }
 
-/// Computes one block of the output over one run of `k`.
+/// Computes one block of the output for one range of `k`.
 fn multiply_block(
     isa: Isa,
     block: &Block,
@@ -233,7 +237,7 @@ fn multiply_block(
                 accumulates: target.accumulates,
             };
             #[expect(unsafe_code, reason = "the tile is raw")]
-            // SAFETY: `product` checked both matrices and the output against the shape, and blocks are disjoint.
+            // SAFETY: `product` checked both matrices and the output against the shape, and blocks do not overlap.
             unsafe {
                 multiply(isa, &tile);
             }
@@ -241,7 +245,7 @@ fn multiply_block(
     }
 }
 
-/// Packs the left rows of a block over one run of `k`: one panel for each tile, one after the other.
+/// Packs the left rows of a block for one range of `k` into consecutive panels, one for each tile.
 fn pack_left(isa: Isa, block: &Block, run: &Range<usize>, left: Left<'_>, panels: &mut [f32]) {
     let n_down = block.rows.len().div_ceil(extent(isa).rows);
     for down in 0..n_down {
@@ -252,7 +256,7 @@ fn pack_left(isa: Isa, block: &Block, run: &Range<usize>, left: Left<'_>, panels
     }
 }
 
-/// Packs `width` columns of the right matrix, from the element at `(first_k, first_column)` on.
+/// Packs `width` columns of the right matrix, starting at the element `(first_k, first_column)`.
 fn pack_right(
     isa: Isa,
     right: Right<'_>,

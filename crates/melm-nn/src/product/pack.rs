@@ -2,13 +2,15 @@
 
 use crate::isa::{Isa, IsaKind, per_isa};
 
-/// Side of the squares in which a block is transposed.
+/// The side of the squares in which a block is transposed.
 const SIDE: usize = 16;
 
 per_isa! {
-    /// Fills the panel `[k, width]` with the first `width` numbers of each row of `from`. Rows are `step` apart.
+    /// Fills the panel `[k, width]` with the first `width` numbers of each row of `from`. The rows of `from` are `step`
+    /// apart.
     pub(crate) fn pack_rows(from: &[f32], step: usize, width: usize, panel: &mut [f32]) {
-        // The widths of whole tiles: a copy of constant length compiles to a few moves, any other to a call.
+        // The constants are the widths of whole tiles. A copy of constant length compiles to a few moves, any other
+        // copy to a call.
         match width {
             48 => copy_rows::<48>(from, step, panel),
             16 => copy_rows::<16>(from, step, panel),
@@ -33,7 +35,8 @@ fn copy_rows<const WIDTH: usize>(from: &[f32], step: usize, panel: &mut [f32]) {
     }
 }
 
-/// Fills the panel `[k, width]` with the transpose of the first `width` rows of `from`. Rows are `row` apart.
+/// Fills the panel `[k, width]` with the transpose of the first `width` rows of `from`. The rows of `from` are `row`
+/// apart.
 pub(crate) fn pack_columns(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f32]) {
     #[cfg(target_arch = "x86_64")]
     if isa.kind() == IsaKind::Avx512 {
@@ -43,7 +46,7 @@ pub(crate) fn pack_columns(isa: Isa, from: &[f32], row: usize, width: usize, pan
     transpose(isa, from, row, block, panel);
 }
 
-/// Part of a panel that is `width` wide: the first `breadth` columns of `depth` rows.
+/// A part of a panel that is `width` wide: the first `breadth` columns of `depth` rows.
 #[derive(Clone, Copy)]
 struct PanelBlock {
     width: usize,
@@ -51,7 +54,7 @@ struct PanelBlock {
     depth: usize,
 }
 
-/// Transposes whole squares by shuffles in registers, and the rest element by element.
+/// Transposes whole squares by shuffles in registers, and the remaining elements one by one.
 #[cfg(target_arch = "x86_64")]
 fn pack_squares(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f32]) {
     let n = panel.len() / width;
@@ -64,8 +67,8 @@ fn pack_squares(isa: Isa, from: &[f32], row: usize, width: usize, panel: &mut [f
         for k in (0..whole_k).step_by(SIDE) {
             let to = panel[k * width + j..].as_mut_ptr();
             #[expect(unsafe_code, reason = "intrinsics on raw squares")]
-            // SAFETY: the square lies inside both matrices, whose extents are checked above; the instruction set is
-            // AVX-512, as `isa` says.
+            // SAFETY: the square lies inside both matrices, whose extents are checked above, and `isa` guarantees
+            // AVX-512.
             unsafe {
                 super::avx512::transpose(from[j * row + k..].as_ptr(), row, to, width);
             }

@@ -1,9 +1,10 @@
-//! Products small enough for the cache of one thread. They pack nothing and run on the calling thread.
+//! Matrix products that are small enough for the cache of one thread. They pack no panels and run on the calling
+//! thread.
 
 use super::{Extent, Left, Out, Right, Shape, Tile, extent, is_inside, multiply};
 use crate::isa::Isa;
 
-/// Computes `out (+)= left * right` on the calling thread. `right` must be stored by rows.
+/// Computes `out = left * right` or `out += left * right` on the calling thread. `right` must be stored in rows.
 pub(crate) fn small_product(
     isa: Isa,
     shape: Shape,
@@ -14,7 +15,7 @@ pub(crate) fn small_product(
     small_product_ahead(isa, shape, left, right, out, &[]);
 }
 
-/// Like [`small_product`], and prefetches `ahead`, the data that the caller will multiply next.
+/// Like [`small_product`], but also prefetches `ahead`, the data that the caller multiplies next.
 pub(crate) fn small_product_ahead(
     isa: Isa,
     shape: Shape,

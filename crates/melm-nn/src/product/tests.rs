@@ -18,7 +18,7 @@ fn transposed(data: &[f32], rows: usize, columns: usize) -> Vec<f32> {
     (0..columns).flat_map(|j| (0..rows).map(move |i| data[i * columns + j])).collect()
 }
 
-/// All four layouts of one product, against sums in f64.
+/// Compares a product in all four layouts with sums in f64.
 fn check(cpu: &Cpu, Shape { m, k, n }: Shape) {
     let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
     let (a_t, b_t) = (transposed(&a, m, k), transposed(&b, k, n));

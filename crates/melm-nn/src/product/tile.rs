@@ -1,15 +1,15 @@
-//! The innermost loop of a product: one small tile of the output, summed over one run of `k`.
+//! The innermost loop of a product: one small tile of the output, summed over one range of `k`.
 //!
-//! Every element is one chain of multiply-adds over ascending `k`, for every size of tile. So a value depends neither on
-//! the borders of the tile nor on the other rows of the batch.
+//! Every element is summed by multiply-adds in the order of `k`, whatever the size of the tile. So a value depends
+//! neither on the borders of the tile nor on the other rows of the batch.
 
 use crate::isa::{Isa, IsaKind};
 
-/// One tile: `c[i, j] (+)= sum over k of a[i, k] * b[k, j]`.
+/// One tile: `c[i, j]` is set to, or increased by, the sum over `k` of `a[i, k] * b[k, j]`.
 #[derive(Clone, Copy)]
 pub(crate) struct Tile {
     pub(crate) k: usize,
-    /// `a[i, k]` is at `a + i * a_row + k * a_k`; one of the two is 1.
+    /// `a[i, k]` is at `a + i * a_row + k * a_k`. Either `a_row` or `a_k` is 1.
     pub(crate) a: *const f32,
     pub(crate) a_row: usize,
     pub(crate) a_k: usize,
@@ -19,17 +19,17 @@ pub(crate) struct Tile {
     /// `c[i, j]` is at `c + i * c_row + j`.
     pub(crate) c: *mut f32,
     pub(crate) c_row: usize,
-    /// At most [`Extent::rows`] and [`Extent::columns`].
+    /// The numbers of rows and columns, at most [`Extent::rows`] and [`Extent::columns`].
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// The data to prefetch: each step of `k` requests one cache line and moves on by `ahead_step`.
+    /// The data to prefetch. Each step of `k` prefetches one cache line and moves on by `ahead_step`.
     pub(crate) ahead: *const f32,
     pub(crate) ahead_step: usize,
     /// True to add to `c`, false to overwrite it.
     pub(crate) accumulates: bool,
 }
 
-/// The size of the largest tile that the registers of an instruction set hold.
+/// The size of the largest tile that fits into the registers of an instruction set.
 #[derive(Clone, Copy)]
 pub(crate) struct Extent {
     pub(crate) rows: usize,
@@ -47,14 +47,14 @@ pub(crate) fn extent(isa: Isa) -> Extent {
 /// Computes one tile.
 ///
 /// # Safety
-/// All elements `tile` describes must be valid, those of `c` for writing and not shared with another thread, and
-/// `rows` and `columns` between 1 and the instruction set's [`extent`].
+/// All elements that `tile` describes must be valid. Those of `c` must also be writable and not shared with another
+/// thread. `rows` and `columns` must be between 1 and the [`extent`] for the instruction set.
 #[expect(unsafe_code, reason = "raw tiles of strided matrices")]
 pub(crate) unsafe fn multiply(isa: Isa, tile: &Tile) {
     debug_assert!(tile.a_row == 1 || tile.a_k == 1);
     debug_assert!((1..=extent(isa).rows).contains(&tile.rows));
     debug_assert!((1..=extent(isa).columns).contains(&tile.columns));
-    // SAFETY: the caller vouches for the tile, `Isa` for the features.
+    // SAFETY: the caller guarantees that the tile is valid, and `isa` guarantees that the CPU has the features.
     unsafe {
         match isa.kind() {
             #[cfg(target_arch = "x86_64")]
@@ -70,16 +70,16 @@ pub(crate) unsafe fn multiply(isa: Isa, tile: &Tile) {
 
 const SCALAR: Extent = Extent { rows: 4, columns: 8 };
 
-/// Computes one tile in plain Rust. Whole tiles use loops with constant bounds, whose sums stay in registers.
+/// Computes one tile in plain Rust. Whole tiles use loops with constant bounds, so that the sums stay in registers.
 #[expect(unsafe_code, reason = "raw tiles of strided matrices")]
-// SAFETY: as `multiply`.
+// SAFETY: as for `multiply`.
 unsafe fn scalar(tile: &Tile) {
     let is_whole = tile.rows == SCALAR.rows && tile.columns == SCALAR.columns;
     let mut sums = [[0.0_f32; SCALAR.columns]; SCALAR.rows];
     for k in 0..tile.k {
         let mut right = [0.0; SCALAR.columns];
         let mut left = [0.0; SCALAR.rows];
-        // SAFETY: the caller vouches for the elements.
+        // SAFETY: the caller guarantees that the elements are valid.
         unsafe {
             let b = tile.b.add(k * tile.b_k);
             let a = tile.a.add(k * tile.a_k);
@@ -100,7 +100,7 @@ unsafe fn scalar(tile: &Tile) {
         }
     }
     for (i, row) in sums.iter().enumerate().take(tile.rows) {
-        // SAFETY: the caller vouches for the elements.
+        // SAFETY: the caller guarantees that the elements are valid.
         let c = unsafe { std::slice::from_raw_parts_mut(tile.c.add(i * tile.c_row), tile.columns) };
         for (c, sum) in c.iter_mut().zip(row) {
             *c = if tile.accumulates { *c + sum } else { *sum };

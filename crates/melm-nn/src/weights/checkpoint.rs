@@ -1,4 +1,4 @@
-//! An opened model folder: the configuration, and tensors that are read on demand.
+//! An opened model folder: the configuration, and the tensors, which are read on demand.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,8 @@ struct Entry {
     scales: Option<Stored>,
 }
 
-/// An opened model folder or embedded model: the configuration, and tensors that stay on disk until they are read.
+/// An opened model folder or embedded model: the configuration, and the tensors, which stay on disk until they are
+/// read.
 ///
 /// Opening checks everything that can be checked without reading the weights: that the architecture is supported, the
 /// headers are valid, the encoder is complete, and the shapes agree with `config.json`. The masked-LM head may be
@@ -33,7 +34,7 @@ impl Checkpoint {
     /// Opens a folder with `config.json` and `model.safetensors` or its shards.
     ///
     /// # Errors
-    /// If a file cannot be read, is damaged, or does not hold an XLM-R encoder with the shapes of `config.json`.
+    /// If a file cannot be read, is damaged, or does not contain an XLM-R encoder with the shapes of `config.json`.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path);
@@ -66,28 +67,28 @@ impl Checkpoint {
         &self.config
     }
 
-    /// Returns true if the tensor is stored.
+    /// Returns true if the tensor is stored in the checkpoint.
     pub fn contains(&self, name: &str) -> bool {
         self.entries.contains_key(name)
     }
 
-    /// Returns the names of all stored tensors in alphabetical order, also of those that this engine does not use. Scales
-    /// are not listed.
+    /// Returns the names of all stored tensors in alphabetical order, including those that this engine does not use.
+    /// Scales are not listed.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.entries.keys().map(String::as_str)
     }
 
-    /// Returns the shape of a tensor, or `None` if it is not stored.
+    /// Returns the shape of a stored tensor, or `None` if it is not stored.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
         self.entries.get(name).map(|entry| entry.stored.shape.as_slice())
     }
 
-    /// Returns the number of stored parameters, without scales.
+    /// Returns the number of stored parameters, not counting scales.
     pub fn n_parameters(&self) -> usize {
         self.entries.values().map(|entry| entry.stored.shape.iter().product::<usize>()).sum()
     }
 
-    /// Returns the names of the tensors of a part that are not stored and have to be initialised.
+    /// Returns the names of the tensors of a part that are not stored and therefore have to be initialised.
     pub fn missing(&self, part: ModelPart) -> Vec<String> {
         let names = names::tensor_shapes(&self.config, part).into_iter().map(|tensor| tensor.name);
         names.filter(|name| !self.contains(name)).collect()
@@ -96,11 +97,11 @@ impl Checkpoint {
     /// Reads a tensor as f32 into `out`, in row-major order.
     ///
     /// # Errors
-    /// If the tensor is not stored, has another shape than `shape`, is stored in an unsupported type, or holds a number that
-    /// is not finite.
+    /// If the tensor is not stored, has another shape than `shape`, has an unsupported number type, or contains a
+    /// number that is not finite.
     ///
     /// # Panics
-    /// If `out` does not have as many values as `shape` holds.
+    /// If the length of `out` is not the product of `shape`.
     pub fn read_into(&self, name: &str, shape: &[usize], out: &mut [f32]) -> Result<(), Error> {
         let entry = self.entry(name)?;
         let stored = &entry.stored;
@@ -147,8 +148,8 @@ impl Checkpoint {
         self.shards[stored.shard].path.clone()
     }
 
-    /// Translates the stored names and attaches scales to their tensors. A tensor stored under its own name takes precedence
-    /// over one stored under an alias.
+    /// Translates the stored names to those of this crate and joins scales with their tensors. If a tensor is stored
+    /// under our name and under an alias, the one under our name is used.
     fn resolve(&self, mut table: Table) -> Result<BTreeMap<String, Entry>, Error> {
         let quantised: Vec<String> = table
             .iter()
@@ -196,7 +197,8 @@ impl Checkpoint {
         Ok(scales)
     }
 
-    /// Checks that the encoder is complete, and that every known tensor has the expected shape and a supported type.
+    /// Checks that the encoder is complete and that every known tensor has the expected shape and a supported number
+    /// type.
     fn check(&self) -> Result<(), Error> {
         let missing = self.missing(ModelPart::Encoder);
         if !missing.is_empty() {
@@ -219,7 +221,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// Refuses a stored tensor of another shape than `expected`, without reading it.
+    /// Fails if the shape of a stored tensor is not `expected`. Does not read the values.
     ///
     /// # Errors
     /// [`Error::Shape`] for another shape, [`Error::MissingTensors`] if the tensor is not stored.

@@ -6,8 +6,8 @@ use safetensors::Dtype;
 
 /// Converts little-endian bytes to f32. Returns false if the type is not F32, F16 or BF16.
 ///
-/// `bytes` has exactly `out.len()` numbers. The byte loops need no alignment, and the compiler turns the F32 loop
-/// into a copy.
+/// `bytes` must contain exactly `out.len()` numbers. The loops read single bytes and so need no alignment. The compiler
+/// turns the F32 loop into a copy.
 pub(crate) fn to_f32(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
     match dtype {
         Dtype::F32 => each(bytes, out, |b: [u8; 4]| f32::from_le_bytes(b)),
@@ -18,8 +18,8 @@ pub(crate) fn to_f32(dtype: Dtype, bytes: &[u8], out: &mut [f32]) -> bool {
     true
 }
 
-/// Converts 16-bit floats in blocks: `half` converts aligned slices with vector instructions, but `bytes` need not be
-/// aligned.
+/// Converts 16-bit floats in blocks. `half` converts aligned slices with vector instructions, but `bytes` need not be
+/// aligned, so each block is copied first.
 fn halves<H: Copy + Default>(bytes: &[u8], out: &mut [f32], from_le_bytes: fn([u8; 2]) -> H)
 where
     [H]: HalfFloatSliceExt,
@@ -37,7 +37,7 @@ where
     }
 }
 
-/// Converts one row of the int8 form: weight = value * scale.
+/// Converts one row of an int8 tensor: weight = value * scale.
 pub(crate) fn dequantize_row(bytes: &[u8], scale: f32, out: &mut [f32]) {
     each(bytes, out, |b: [u8; 1]| f32::from(i8::from_le_bytes(b)) * scale);
 }
@@ -54,7 +54,7 @@ fn each<const N: usize>(bytes: &[u8], out: &mut [f32], convert: impl Fn([u8; N])
 mod tests {
     use super::*;
 
-    /// Returns the value by the definition of IEEE 754, in f64, where it is exact.
+    /// Computes the value of an f16 from its definition in IEEE 754. The result is exact in f64.
     fn defined(half: u16) -> f64 {
         let sign = if half >> 15 == 1 { -1.0 } else { 1.0 };
         let (exponent, fraction) = (i32::from(half >> 10 & 31), f64::from(half & 1023) / 1024.0);
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn not_a_number_keeps_its_sign_and_payload() {
-        // Conversion sets the quiet bit, as the instructions of the CPU do.
+        // Converting a NaN sets its quiet bit, as the instructions of the CPU do.
         for (dtype, infinity, shift) in [(Dtype::F16, 0x7c00, 13), (Dtype::BF16, 0x7f80, 16)] {
             let found = all_patterns(dtype);
             for half in (0..=u16::MAX).filter(|half| half & 0x7fff > infinity) {

@@ -2,21 +2,21 @@
 
 use crate::config::Config;
 
-/// A part of the model that a checkpoint has or lacks as a whole.
+/// A part of the model. A checkpoint contains either the whole part or nothing of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelPart {
-    /// Embeddings and layers, `roberta.*` without the pooler.
+    /// The embeddings and layers: `roberta.*` without the pooler.
     Encoder,
-    /// The masked-LM head, `lm_head.*`; its output matrix is the tied piece table, and so not listed.
+    /// The masked-LM head, `lm_head.*`. The output matrix is not listed here, because it is tied to the piece table.
     LmHead,
 }
 
-/// The name of a tensor and the shape that the configuration gives it.
+/// The name of a tensor and the shape that follows from the configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TensorShape {
     /// The Hugging Face name.
     pub(crate) name: String,
-    /// Outermost dimension first.
+    /// The shape, outermost dimension first.
     pub(crate) shape: Vec<usize>,
 }
 
@@ -81,10 +81,10 @@ impl List {
     }
 }
 
-/// Returns the name that this crate uses for a stored tensor, or `None` if it is the stored name.
+/// Returns the name that this crate uses for a stored tensor, or `None` if the names are equal.
 ///
-/// A checkpoint saved from `XLMRobertaModel` has no prefix. One saved from an old `XLMRobertaForMaskedLM` stores the
-/// tied output matrix and its bias as `lm_head.decoder.*` too, or under that name only.
+/// A checkpoint saved from `XLMRobertaModel` has no prefix `roberta.`. A checkpoint saved from an old
+/// `XLMRobertaForMaskedLM` contains the tied output matrix and its bias also, or only, as `lm_head.decoder.*`.
 pub(super) fn alias(stored: &str) -> Option<String> {
     match stored {
         "lm_head.decoder.weight" => Some("roberta.embeddings.word_embeddings.weight".to_owned()),
@@ -108,7 +108,7 @@ mod tests {
                 .map(|t| t.shape.iter().product::<usize>())
                 .sum()
         };
-        // transformers: sum(p.numel()) of XLMRobertaForMaskedLM at this config is 278,295,186.
+        // In transformers, sum(p.numel()) of XLMRobertaForMaskedLM with this configuration is 278,295,186.
         assert_eq!(count(ModelPart::Encoder) + count(ModelPart::LmHead), 278_295_186);
         let first = &tensor_shapes(&Config::default(), ModelPart::Encoder)[0];
         assert_eq!(first.name, "roberta.embeddings.word_embeddings.weight");

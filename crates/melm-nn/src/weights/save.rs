@@ -1,4 +1,4 @@
-//! Writing a model folder.
+//! Writes model folders.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufWriter, Write};
@@ -11,7 +11,8 @@ use crate::config::Config;
 use crate::files::UnfinishedFile;
 use crate::params::{Parameter, Parameters};
 
-/// The number of values that are converted to bytes at a time: large enough for the system, small enough for the cache.
+/// The number of values that are converted to bytes at a time: large enough for efficient writes, small enough for the
+/// cache.
 const BLOCK: usize = 1 << 14;
 
 /// A tensor to be saved.
@@ -19,16 +20,16 @@ const BLOCK: usize = 1 << 14;
 pub struct Tensor<'a> {
     /// The Hugging Face name.
     pub name: &'a str,
-    /// Outermost dimension first.
+    /// The shape, outermost dimension first.
     pub shape: &'a [usize],
-    /// The values, row-major.
+    /// The values in row-major order.
     pub data: &'a [f32],
 }
 
-/// Writes `config.json` and `model.safetensors` so that Python's `from_pretrained` opens the folder.
+/// Writes `config.json` and `model.safetensors`, so that Python's `from_pretrained` can open the folder.
 ///
-/// Creates the folder if necessary and keeps other files in it. Both files are written under a temporary name and then
-/// renamed, so that nobody reads an incomplete file. Needs only a small block of memory.
+/// Creates the folder if necessary and does not touch other files in it. Both files are written under a temporary name
+/// and then renamed, so that nobody reads an incomplete file. Only a small block of memory is needed.
 ///
 /// # Errors
 /// [`Error::TensorLength`] or [`Error::DuplicateTensor`] for invalid tensors, [`Error::Write`] if a file cannot be written.
@@ -37,7 +38,7 @@ pub fn save(dir: &Path, config: &Config, tensors: &[Tensor<'_>]) -> Result<(), E
 }
 
 impl Parameters {
-    /// Writes a model's folder; parameters trained on a GPU are read from there.
+    /// Writes the folder of a model. Parameters that were trained on a GPU are read from GPU memory.
     pub(crate) fn save(&self, dir: &Path, config: &Config) -> Result<(), Error> {
         let values = self.read(&(0..self.table().range.end))?;
         let mut tensors = Vec::new();
@@ -48,7 +49,7 @@ impl Parameters {
     }
 }
 
-/// Like [`save`], with the text of a `config.json`.
+/// Like [`save`], but takes the text of `config.json`.
 pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> Result<(), Error> {
     check(tensors)?;
     let failed = |path: &Path| {
@@ -66,7 +67,7 @@ pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> R
     config.finish().map_err(failed(&config_path))
 }
 
-/// Writes tensors and notes to one safetensors file. The file is complete or not changed at all.
+/// Writes tensors and notes to one safetensors file. If this fails, an existing file is not changed.
 pub(crate) fn write_file(
     path: &Path,
     tensors: &[Tensor<'_>],
@@ -110,11 +111,11 @@ fn write_tensors(
     Ok(())
 }
 
-/// Returns the JSON header, padded with spaces so that the numbers after it are aligned, as in Hugging Face files.
+/// Returns the JSON header, padded with spaces so that the tensor data after it is aligned, as in Hugging Face files.
 fn header(tensors: &[Tensor<'_>], notes: &Map<String, Value>) -> String {
     let mut map = Map::new();
     let mut metadata = notes.clone();
-    // Without this, transformers refuses to open the file.
+    // Without this entry, transformers refuses to open the file.
     metadata.insert("format".to_owned(), json!("pt"));
     map.insert("__metadata__".to_owned(), Value::Object(metadata));
     let mut start = 0;
@@ -130,7 +131,7 @@ fn header(tensors: &[Tensor<'_>], notes: &Map<String, Value>) -> String {
     text
 }
 
-/// Writes a file and waits until it is on the disk. It has its final name only after [`UnfinishedFile::finish`].
+/// Writes a file and waits until it is on the disk. The file gets its final name only by [`UnfinishedFile::finish`].
 fn write_unfinished(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<UnfinishedFile>) -> io::Result<()>,

@@ -1,4 +1,4 @@
-//! The weight files of a model: one safetensors file, or several shards with an index.
+//! The weight files of a model: either one safetensors file, or several shards with an index.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +24,8 @@ pub(crate) struct Shard {
     bytes: Bytes,
 }
 
-/// The position of a tensor in its file. `bytes` has the length for `dtype` and `shape` and lies inside the file.
+/// The position of a stored tensor in its file. The length of `bytes` matches `dtype` and `shape`, and `bytes` lies
+/// inside the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Stored {
     pub(crate) shard: usize,
@@ -33,7 +34,7 @@ pub(crate) struct Stored {
     pub(crate) bytes: Range<usize>,
 }
 
-/// Stored tensors by their names in the file.
+/// Stored tensors by name, as named in the file.
 pub(crate) type Table = BTreeMap<String, Stored>;
 
 impl Shard {
@@ -56,14 +57,15 @@ impl Shard {
         }
     }
 
-    /// Returns a text of the header's metadata.
+    /// Returns the value of `key` in the metadata of the header, or `None` if there is none.
     pub(crate) fn metadata(&self, key: &str) -> Result<Option<String>, Error> {
         let (_, metadata) = SafeTensors::read_metadata(self.bytes())
             .map_err(|source| Error::Safetensors { path: self.path.clone(), source })?;
         Ok(metadata.metadata().as_ref().and_then(|notes| notes.get(key).cloned()))
     }
 
-    /// Reads and validates the header: tensors do not overlap, lie inside the file, and have the length of their shapes.
+    /// Reads and validates the header. Tensors must not overlap, must lie inside the file, and their lengths must match
+    /// their shapes.
     pub(crate) fn table(&self, shard: usize) -> Result<Table, Error> {
         let bytes = self.bytes();
         if bytes.starts_with(LFS_POINTER) {
@@ -86,13 +88,14 @@ impl Shard {
     reason = "a memory map is how a 1 GB model opens in milliseconds and is never held twice"
 )]
 fn map(file: &File) -> std::io::Result<Mmap> {
-    // SAFETY: the map is read-only and private to this module, and its bytes are only ever read as plain numbers, for
-    // which every bit pattern is valid. If another process shortens the file while it is read, the system ends this process
-    // with SIGBUS. Our own `save` never shortens a file; it replaces files by renaming.
+    // SAFETY: the map is read-only and private to this module. Its bytes are only read as plain numbers, for which
+    // every bit pattern is valid. If another process shortens the file while it is read, the operating system ends this
+    // process with SIGBUS. Our own `save` never shortens a file; it replaces files by renaming.
     unsafe { Mmap::map(file) }
 }
 
-/// Opens the weights of a folder: `model.safetensors`, or else the shards of `model.safetensors.index.json`.
+/// Opens the weights of a folder: `model.safetensors` if it exists, otherwise the shards listed in
+/// `model.safetensors.index.json`.
 pub(crate) fn open(dir: &Path) -> Result<(Vec<Shard>, Table), Error> {
     let single = dir.join("model.safetensors");
     if single.exists() {
@@ -140,7 +143,7 @@ fn open_index(dir: &Path, path: &Path) -> Result<(Vec<Shard>, Table), Error> {
     Ok((shards, table))
 }
 
-/// Returns the path of a shard. A shard must lie in the model folder itself, so that a hostile index cannot name other
+/// Returns the path of a shard. A shard must be in the model folder itself, so that a malicious index cannot name other
 /// files.
 fn shard_path(dir: &Path, index: &Path, name: &str) -> Result<PathBuf, Error> {
     let plain = !name.contains(['/', '\\', ':', '\0']) && name.ends_with(".safetensors");

@@ -1,6 +1,8 @@
-//! The state of an interrupted training in one file: trained parameters, moments of the optimiser, and a note of the caller.
+//! Stores the state of an interrupted training run in one file: the trained parameters, the moments of the optimiser,
+//! and a note of the caller.
 //!
-//! It is one file, so that the parts always belong together. Frozen tensors are not stored, since they do not change.
+//! The state is in one file, so that its parts always belong together. Frozen tensors are not stored, because they do
+//! not change.
 
 use std::path::Path;
 
@@ -15,17 +17,17 @@ use crate::cuda::GpuWeights;
 use crate::optim::Adam;
 use crate::params::{Parameter, Parameters};
 
-/// The keys of the header for the caller's note and for the number of steps.
+/// The metadata keys of the caller's note and of the number of steps.
 const NOTE: &str = "note";
 const STEPS: &str = "steps";
 
-/// Returns the stored name of the values of a tensor, or of one of its moments.
+/// Returns the name under which the values of a tensor, or one of its moments, are stored.
 fn stored_name(kind: &str, parameter: &Parameter) -> String {
     format!("{kind}/{}", parameter.name)
 }
 
 impl Parameters {
-    /// Writes the tensors that are not frozen and the caller's `note` to a file.
+    /// Writes all tensors that are not frozen, and the caller's `note`, to a file.
     ///
     /// # Errors
     /// If the file cannot be written or the GPU fails.
@@ -33,27 +35,29 @@ impl Parameters {
         write(path, note, self, None)
     }
 
-    /// Reads a file of [`Self::save_trained`] or [`Adam::save`] into the tensors that are not frozen, and returns the note.
+    /// Reads the tensors that are not frozen from a file that [`Self::save_trained`] or [`Adam::save`] wrote. Returns
+    /// the note.
     ///
     /// # Errors
-    /// [`Error::State`] if the file belongs to another training, or another error if it cannot be read.
+    /// [`Error::State`] if the file belongs to another training run, or another error if it cannot be read.
     pub fn restore_trained(&mut self, path: &Path) -> Result<String, Error> {
         State::open(path)?.read_values(self)
     }
 
-    /// Copies the trained parameters over those kept before. Parameters in GPU memory are kept there, since downloads are slow.
+    /// Copies the trained parameters to `kept`. Parameters in GPU memory are copied within GPU memory if it suffices,
+    /// because downloads are slow.
     pub fn snapshot_trained(&self, kept: &mut ParameterSnapshot) -> Result<(), Error> {
         if self.keep_on_gpu(&mut kept.on_gpu)? {
             return Ok(());
         }
         kept.on_gpu = None;
-        // One download: many small ones from a GPU are slow.
+        // All values are downloaded at once, because many small downloads from a GPU are slow.
         let last = self.list().iter().rfind(|parameter| !parameter.is_frozen);
         kept.here = self.read(&(0..last.map_or(0, |last| last.range.end)))?.into_owned();
         Ok(())
     }
 
-    /// Restores a copy that [`Self::snapshot_trained`] made of the same model with the same tensors frozen.
+    /// Restores a copy made by [`Self::snapshot_trained`]. The model and the frozen tensors must be the same as then.
     ///
     /// # Errors
     /// If the GPU fails.
@@ -84,10 +88,10 @@ impl Adam {
         write(path, note, parameters, Some(self))
     }
 
-    /// Restores the state that [`Self::save`] wrote with the same tensors frozen, and returns the note.
+    /// Restores the state that [`Self::save`] wrote and returns the note. The frozen tensors must be the same as then.
     ///
     /// # Errors
-    /// [`Error::State`] if the file belongs to another training, or another error if it cannot be read.
+    /// [`Error::State`] if the file belongs to another training run, or another error if it cannot be read.
     pub fn restore(&mut self, parameters: &mut Parameters, path: &Path) -> Result<String, Error> {
         let state = State::open(path)?;
         let note = state.read_values(parameters)?;
@@ -103,7 +107,7 @@ impl Adam {
     }
 }
 
-/// Writes a state file; without an optimiser it holds the parameters alone.
+/// Writes a state file. Without an optimiser, the file contains only the parameters.
 fn write(
     path: &Path,
     note: &str,

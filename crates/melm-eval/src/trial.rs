@@ -230,23 +230,34 @@ impl TrialResult {
             },
             Verdict::Worse => format!("do not use {method}: it hurts on this data, {to_gold}"),
             Verdict::NoDifference => format!(
-                "do not use {method} yet: no difference to gold alone was found, {to_gold}. More folds, seeds or gold \
-                 would narrow the interval"
+                "do not use {method} yet: no difference from gold alone was found ({}). More folds, seeds or gold would \
+                 narrow the interval",
+                to_gold.interval()
             ),
             Verdict::Unknown => "no verdict: a single fold has no interval".to_owned(),
         }
     }
 }
 
-impl std::fmt::Display for Difference {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let words = self.verdict.words();
+impl Difference {
+    /// Returns the mean and, if there is one, its interval. Leaves out the verdict.
+    fn interval(&self) -> String {
         match self.margin {
-            None => write!(f, "{:+.1} ({words})", self.mean),
+            None => format!("{:+.1}", self.mean),
             Some(margin) => {
                 let (low, high) = (self.mean - margin, self.mean + margin);
-                write!(f, "{:+.1} [{low:+.1}, {high:+.1}] {words}", self.mean)
+                format!("{:+.1} [{low:+.1}, {high:+.1}]", self.mean)
             }
+        }
+    }
+}
+
+impl std::fmt::Display for Difference {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (interval, words) = (self.interval(), self.verdict.words());
+        match self.margin {
+            None => write!(f, "{interval} ({words})"),
+            Some(_) => write!(f, "{interval} {words}"),
         }
     }
 }

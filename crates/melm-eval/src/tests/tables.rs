@@ -192,6 +192,7 @@ fn a_trial_cuts_gold_into_folds_and_gives_a_verdict() {
     assert!(verdict([500, 511, 519], [450, 461, 471]).starts_with("do not use melm: it hurts"));
     let said = verdict([500, 511, 519], [490, 561, 501]);
     assert!(said.starts_with("do not use melm yet: no difference"), "{said}");
+    assert_eq!(said.matches("no difference").count(), 1, "{said}");
     let said = judged(0, [500, 510, 520], [500, 510, 520]);
     assert!(said.starts_with("no verdict: the judge kept no draft of melm"), "{said}");
 }

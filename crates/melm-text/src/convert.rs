@@ -20,11 +20,11 @@ pub struct Conversion {
     pub format: Option<Format>,
     /// The output scheme; `None` for the scheme of the input.
     pub scheme: Option<Scheme>,
-    /// Corrects tags that the scheme does not allow. Without it they are errors.
+    /// Corrects tags that the scheme does not allow. If false, such tags are errors.
     pub repair: bool,
     /// CoNLL output: the separator of columns; `None` for the separator of the input.
     pub separator: Option<Separator>,
-    /// JSON lines output: writes tags as ids. [`Converter::names`] returns the tags of the ids.
+    /// JSON lines output: writes tags as ids. [`Converter::names`] returns the tag of each id.
     pub tag_ids: bool,
 }
 
@@ -60,11 +60,12 @@ pub struct ConversionReport {
     pub format: Format,
     /// The output scheme.
     pub scheme: Scheme,
-    /// The number of mentions that the scheme IO joined with the mention before.
+    /// The number of mentions that were joined with the mention before, because the scheme IO cannot separate them.
     pub n_merged: usize,
-    /// The number of tags that differ from the input, if tags were written in a given scheme.
+    /// The number of tags that differ from the input. Always 0 if tags were not rewritten in a scheme.
     pub n_changed_tags: usize,
-    /// The number of comments (JSON lines output) or values (CoNLL output) that the output format has no place for.
+    /// The number of comments (JSON lines output) or values (CoNLL output) that were left out, because the output
+    /// format cannot store them.
     pub n_left_out: usize,
 }
 
@@ -102,10 +103,11 @@ impl<'a> Converter<'a> {
         self.names.as_ref()
     }
 
-    /// Reads the whole file without writing. Use it if the output cannot be taken back, as with a pipe.
+    /// Reads and checks the whole file without writing. Call this before [`Self::write`] if written bytes cannot be
+    /// removed again, as with a pipe.
     ///
-    /// Fails if the file has problems, or if a column with a space would be separated by spaces
-    /// ([`Error::Unwritable`]).
+    /// Fails if the file has problems. Also fails if columns would be separated by spaces and one of them contains a
+    /// space ([`Error::Unwritable`]).
     pub fn check(&self) -> Result<(), Error> {
         if !self.is_checked {
             self.read_checked()?;
@@ -115,8 +117,8 @@ impl<'a> Converter<'a> {
 
     /// Writes the converted file to `out`. Calls `on_progress` with the number of bytes read so far.
     ///
-    /// Fails as [`Self::check`] does, and with [`Error::Write`] if `out` fails. After a failure `out` contains a part of the
-    /// file: throw it away.
+    /// Fails as [`Self::check`] does, and with [`Error::Write`] if `out` fails. After a failure, `out` contains only a
+    /// part of the file and must be discarded.
     pub fn write(
         &self,
         out: impl Write,
@@ -142,7 +144,7 @@ impl<'a> Converter<'a> {
             }
             on_progress(position);
         })?;
-        // Problems of the file come first: they may be the cause of the failure.
+        // Report problems of the file first, because they may be the cause of the failure.
         survey.require_sound(self.source, self.conversion.repair)?;
         if let Some(failure) = failure {
             return Err(failure);
@@ -219,7 +221,7 @@ struct Pass<W> {
     n_merged: usize,
     n_changed_tags: usize,
     n_left_out: usize,
-    /// The tags of the current sentence, kept to reuse the memory.
+    /// The tags of the current sentence. A field, so that its memory is reused.
     tags: Vec<Tag>,
 }
 
@@ -246,11 +248,12 @@ impl<W: Write> Pass<W> {
         self.writer.write(record, &self.tags, types)
     }
 
-    /// Counts what the output format cannot hold: comments in JSON lines, other values in CoNLL.
+    /// Counts the parts of a sentence that the output format cannot store: comments in JSON lines, other values in
+    /// CoNLL.
     fn count_left_out(&self, record: &Record<'_>) -> usize {
         let id = record.id();
         match &self.writer {
-            // A comment that contains only the id is kept as the key `id`.
+            // A comment that contains only the id is not lost: it becomes the key `id`.
             Writer::Jsonl(_) if !record.rows.is_empty() => {
                 let is_lost = |line: &&&str| id.is_none_or(|id| !line.ends_with(id));
                 record.lines_before.iter().filter(is_lost).count()

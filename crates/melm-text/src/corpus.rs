@@ -19,8 +19,9 @@ use crate::tag::EntityTypes;
 
 /// Sentences with their entity types and the scheme of their tags.
 ///
-/// A corpus never changes. Clones share the sentences, so cloning is cheap. A corpus that was read from a file keeps the
-/// file ([`Self::files`]), and [`Self::append_sentences`] writes more sentences in its format.
+/// A corpus is immutable. Clones share the sentences, so cloning is cheap. A corpus that was read from a file stores
+/// the text and format of the file ([`Self::files`]), so that [`Self::append_sentences`] can write more sentences in
+/// the same format.
 ///
 /// ```
 /// use melm_text::{Corpus, ReadOptions, Source};
@@ -37,7 +38,7 @@ pub struct Corpus {
     files: Vec<Arc<LabelledFile>>,
 }
 
-/// Corpora are equal if their sentences are, wherever they were read from.
+/// Compares corpora by their sentences, types and scheme. The files that they were read from do not matter.
 impl PartialEq for Corpus {
     fn eq(&self, other: &Self) -> bool {
         self.content == other.content
@@ -61,8 +62,8 @@ impl Corpus {
     /// Opens a UTF-8 file and reads it. Format, columns or keys, and scheme are detected; names of
     /// tag ids are looked for beside the file ([`ReadOptions::with_names_beside`]).
     ///
-    /// Fails if the file cannot be read, or as [`Self::read`] does. [`LabelledFile`] keeps the text
-    /// of the file too, and [`Source::open`] with [`Self::read`] takes an encoding and options.
+    /// Fails if the file cannot be read, or as [`Self::read`] does. To set an encoding or
+    /// options, use [`Source::open`] and [`Self::read`]. To store the text of the file too, use [`LabelledFile`].
     ///
     /// ```no_run
     /// let corpus = melm_text::Corpus::open("train.conll")?;
@@ -99,8 +100,8 @@ impl Corpus {
         Ok((corpus, survey.structure))
     }
 
-    /// Makes a corpus from sentences. Fails with the index of the first sentence whose tags are not
-    /// valid in `scheme`.
+    /// Makes a corpus from sentences. If the tags of a sentence are not valid in `scheme`, fails with the index of the
+    /// first such sentence.
     pub fn new(
         types: EntityTypes,
         scheme: Scheme,
@@ -122,7 +123,7 @@ impl Corpus {
         Self { content: Arc::new(content), files: Vec::new() }
     }
 
-    /// Returns the corpus of one file, which keeps the file.
+    /// Returns the corpus of one file. The corpus stores the file: see [`Self::files`].
     pub(crate) fn from_file(file: LabelledFile) -> Self {
         Self { content: Arc::clone(&file.corpus().content), files: vec![Arc::new(file)] }
     }
@@ -179,15 +180,15 @@ impl Corpus {
             let (code, sentences) = (code.into(), start..all.sentences.len());
             all.languages.push(LanguagePart { code, scheme: corpus.scheme(), sentences });
         }
-        // Files are of use only if there is one for each language.
+        // Keep the files only if there is one for each language.
         if files.len() != all.languages.len() {
             files.clear();
         }
         Self { content: Arc::new(all), files }
     }
 
-    /// Returns the corpus with `more` sentences after its own. Their tags must use the types and
-    /// the scheme of this corpus.
+    /// Returns the corpus with the sentences of `more` added at the end. The tags of `more` must use the types and the
+    /// scheme of this corpus.
     #[must_use]
     pub fn with_more(&self, more: impl IntoIterator<Item = Sentence>) -> Self {
         let mut all = Content::clone(&self.content);
@@ -204,8 +205,8 @@ impl Corpus {
         Self::from_content(all)
     }
 
-    /// Returns the corpus with its tags rewritten in `scheme`. IO merges mentions of one type that
-    /// touch; every other scheme keeps all mentions.
+    /// Returns the corpus with its tags rewritten in `scheme`. IO merges adjacent mentions of the same type; every
+    /// other scheme keeps all mentions.
     #[must_use]
     pub fn with_scheme(&self, scheme: Scheme) -> Self {
         let mut all = Content::clone(&self.content);
@@ -221,8 +222,8 @@ impl Corpus {
         &self.content.languages
     }
 
-    /// Returns the language code of a sentence and its index in the corpus of that language. For a
-    /// corpus without languages: no code and the index itself.
+    /// Returns the language code of a sentence and its index in the corpus of that language. For a corpus without
+    /// languages, returns no code and the index itself.
     pub fn locate(&self, sentence: usize) -> (Option<&str>, usize) {
         let part = self.languages().iter().find(|part| part.sentences.contains(&sentence));
         let index_in = |part: &LanguagePart| sentence - part.sentences.start;

@@ -26,7 +26,7 @@ pub enum Error {
         name: String,
         /// All problems, by line.
         problems: Problems,
-        /// For each kept problem, the part of its line around it.
+        /// For each stored problem, the part of the line around it.
         excerpts: Vec<String>,
     },
     /// Two files or corpora do not have the same sentences. The text says where they differ.
@@ -37,9 +37,9 @@ pub enum Error {
     ForeignTag {
         /// The tag.
         tag: String,
-        /// The name of its file.
+        /// The name of the file that contains the tag.
         name: String,
-        /// Its line, from 1.
+        /// The line of the tag, from 1.
         line: usize,
         /// The scheme.
         scheme: Scheme,
@@ -88,8 +88,8 @@ impl Error {
         Error::Data { name: name.to_owned(), problems, excerpts }
     }
 
-    /// What the user can do about it. For [`Error::Data`] it is `None`: see [`crate::Fault::cure`] of
-    /// each problem.
+    /// Returns advice for the user. It is `None` for [`Error::Data`], because each problem has its own advice: see
+    /// [`crate::Fault::cure`].
     pub fn cure(&self) -> Option<String> {
         match self {
             Error::Read { source, .. } if source.kind() == io::ErrorKind::NotFound => {
@@ -122,7 +122,7 @@ impl Error {
     }
 }
 
-/// The bytes of a line that are kept on either side of a problem.
+/// The number of bytes of a line that an excerpt contains on each side of a problem.
 const KEPT_AROUND: usize = 400;
 
 /// Cuts out the part of a line around a problem. Sets the column of the problem, and makes its span

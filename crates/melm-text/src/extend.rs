@@ -1,4 +1,4 @@
-//! Texts of a corpus with more sentences, in the formats of its files.
+//! Writes a corpus followed by more sentences, in the formats of the files that the corpus was read from.
 
 use crate::corpus::Corpus;
 use crate::error::Error;
@@ -28,12 +28,12 @@ impl LanguageText {
 }
 
 impl Corpus {
-    /// Returns the texts of the corpus followed by `more` sentences, one text for each language. A file that the corpus was
-    /// read from stays byte for byte; new sentences are written in its format and scheme. A corpus without files is
-    /// written as CoNLL rows. With `own` false the texts hold the new sentences alone.
+    /// Returns the texts of the corpus followed by `more` sentences, one text for each language. A file that the corpus
+    /// was read from is copied byte for byte, and the new sentences are written in the format and scheme of this file.
+    /// A corpus without files is written as CoNLL rows. If `own` is false, the texts contain only the new sentences.
     ///
-    /// The tags of `more` use the types of this corpus. Fails if a file has tag ids and a tag has none
-    /// ([`Error::NoName`]).
+    /// The tags of `more` must use the types of this corpus. Fails with [`Error::NoName`] if a file has tag ids and a
+    /// tag of `more` has no id.
     pub fn append_sentences(
         &self,
         more: &[Sentence],

@@ -44,7 +44,7 @@ impl Format {
         }
     }
 
-    /// The format that the extension of a file name stands for, or `None` if it is not a usual one.
+    /// Returns the format for the extension of a file name, or `None` if the extension is not known.
     pub fn from_file_name(name: &str) -> Option<Self> {
         let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
         match extension.to_lowercase().as_str() {
@@ -100,8 +100,7 @@ pub struct ReadOptions {
 }
 
 impl ReadOptions {
-    /// Fills [`Self::names`], if it is empty, from a file of tag names beside `path`: see
-    /// [`find_names_beside`].
+    /// Sets [`Self::names`], unless they are given, from a file of tag names beside `path`: see [`find_names_beside`].
     #[must_use]
     pub fn with_names_beside(mut self, path: &Path) -> Self {
         if self.names.is_none() {
@@ -112,9 +111,9 @@ impl ReadOptions {
     }
 }
 
-/// How a file stores its sentences: its format, and where a row or an object keeps token and tag.
+/// How a file stores its sentences: its format, and the columns or keys of tokens and tags.
 ///
-/// [`Structure::detect`] looks at a file once. Every later pass over the file reuses the result.
+/// [`Structure::detect`] examines a file once. Every later pass over the file reuses the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Structure {
     /// CoNLL rows with these columns.
@@ -129,7 +128,7 @@ pub enum Structure {
 }
 
 impl Structure {
-    /// Detects the structure of `source`, except for what `options` state.
+    /// Detects the structure of `source`. Settings that `options` contain are not detected but used.
     ///
     /// Fails if a column of `options` does not exist, if token and tag are in the same column, or
     /// if the file is a single JSON array.
@@ -206,7 +205,7 @@ impl<'t> Reader<'t> {
 
     /// Reads the next sentence into `record`. Returns false at the end of the file.
     ///
-    /// Adds new entity types to `types`, and what is wrong with the lines read to `problems`.
+    /// Adds new entity types to `types`, and the problems of the lines to `problems`.
     pub fn read(
         &mut self,
         record: &mut Record<'t>,
@@ -267,7 +266,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes a sentence of the same format without any change.
+    /// Writes a sentence without any change. The sentence must come from a file of the same format.
     pub fn copy(&mut self, record: &Record<'_>) -> io::Result<()> {
         match self {
             Writer::Conll(writer) => writer.copy(record),
@@ -275,7 +274,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Writes the lines after the last sentence. JSON lines cannot hold any: nothing is written.
+    /// Writes the lines after the last sentence. Writes nothing to JSON lines, which cannot contain such lines.
     pub fn write_lines_after(&mut self, after: &[String]) -> io::Result<()> {
         match self {
             Writer::Conll(writer) => writer.write_lines_after(after),
@@ -291,7 +290,7 @@ impl<W: Write> Writer<W> {
         }
     }
 
-    /// Returns the output. It is not flushed.
+    /// Returns the output without flushing it.
     pub fn finish(self) -> W {
         match self {
             Writer::Conll(writer) => writer.finish(),
@@ -300,7 +299,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Sets the columns that `options` name. Fails if a column does not exist or is named twice.
+/// Sets the columns that `options` name. Fails if a column does not exist, or if token and tag are in the same column.
 fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Result<Layout, Fault> {
     let n_columns = layout.n_columns;
     let from_one = |column: Option<usize>, chosen: usize| match column {

@@ -1,5 +1,4 @@
-//! A labelled file: its text, its structure and its corpus, so that more sentences can be written
-//! in its own format.
+//! A labelled file: its text, its structure and its corpus. More sentences can be written in the format of the file.
 
 use std::path::Path;
 
@@ -39,7 +38,7 @@ impl LabelledFile {
         Self::read(source, &ReadOptions::default().with_names_beside(path))
     }
 
-    /// Reads a text and keeps it. Fails as [`Corpus::read`] does.
+    /// Reads a text and stores it. Fails as [`Corpus::read`] does.
     pub fn read(source: Source, options: &ReadOptions) -> Result<Self, Error> {
         let (corpus, structure) = Corpus::read_with_structure(&source, options)?;
         Ok(Self { source, structure, corpus })
@@ -65,7 +64,7 @@ impl LabelledFile {
         &self.corpus
     }
 
-    /// Returns the corpus of this file. It keeps the file: see [`Corpus::files`].
+    /// Returns the corpus of this file. The corpus stores the file: see [`Corpus::files`].
     pub fn into_corpus(self) -> Corpus {
         Corpus::from_file(self)
     }
@@ -90,14 +89,13 @@ impl LabelledFile {
         Ok(text)
     }
 
-    /// Returns `sentences` as text in the format, scheme and line ends of the file. Their tags use
-    /// `types`.
+    /// Returns `sentences` as text in the format, scheme and line ends of the file. The tags must use `types`.
     ///
-    /// CoNLL: a sentence keeps its columns; a sentence without columns gets those of the file,
-    /// filled with `_`. JSON lines: tokens and tags under the keys of the file, as tag ids if the
-    /// file has ids. Comments are left out, since they describe the sentence they were written for.
+    /// CoNLL: a sentence keeps its columns. A sentence without columns gets the columns of the file, filled with `_`.
+    /// JSON lines: tokens and tags are written under the keys of the file, and tags are written as ids if the file has
+    /// ids. Comments are left out, because they describe the original sentence.
     ///
-    /// Fails if the file has tag ids and a tag has none ([`Error::NoName`]).
+    /// Fails with [`Error::NoName`] if the file has tag ids and a tag has no id.
     pub fn format_sentences(
         &self,
         types: &EntityTypes,
@@ -188,7 +186,7 @@ mod tests {
         LabelledFile::read(Source::from_text("a", text), options).unwrap()
     }
 
-    /// The text that is added to `text` for its first sentence with another first token.
+    /// Appends a copy of the first sentence of `text`, with another first token. Returns only the appended text.
     fn append(text: &str, options: &ReadOptions) -> String {
         let file = read(text, options);
         let corpus = file.corpus();

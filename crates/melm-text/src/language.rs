@@ -28,9 +28,9 @@ impl Language {
 pub struct LanguagePart {
     /// The language code, such as `en`.
     pub code: Box<str>,
-    /// The scheme of the file of this language.
+    /// The tag scheme of the file of this language.
     pub scheme: Scheme,
-    /// The sentences of this language in the corpus.
+    /// The indices of the sentences of this language in the corpus.
     pub sentences: Range<usize>,
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The crate reads CoNLL files and JSON lines without losing a column, a key or a comment, detects
 //! the tag scheme, reports every problem with its line, and scores as conlleval and seqeval do. It
-//! knows no models, draws no random numbers and reads nothing but the files it is given.
+//! contains no models, uses no random numbers and reads only the files that it is given.
 //!
 //! ```
 //! use melm_text::{Corpus, ReadOptions, Scheme, Source, score};
@@ -32,18 +32,18 @@
 //!
 //! 1. [`Source`] is the text of a file, with its encoding checked.
 //! 2. [`Structure`] says how the file stores sentences: its [`Format`], its columns or keys. It is
-//!    detected once, as far as [`ReadOptions`] leave it open.
+//!    detected once, except for what [`ReadOptions`] set.
 //! 3. [`Reader`] reads one sentence at a time into a [`Record`] that borrows from the source. It
 //!    collects everything that is wrong in [`Problems`].
 //! 4. [`Survey`] is one pass over a whole file: counts, [`Scheme`], problems.
 //! 5. [`Corpus`] owns the sentences of a file without problems. It is cheap to clone.
-//!    [`LabelledFile`] keeps the text beside it, to write more sentences in the same format.
+//!    [`LabelledFile`] stores the text too, to write more sentences in the same format.
 //! 6. [`Sentence::mentions`] turns tags into spans, [`write_tags`] turns spans into tags, and
 //!    [`repair`] makes any tags valid in a scheme.
 //! 7. [`score()`] compares two corpora; the result is [`Scores`].
 //!
 //! [`check`] reports what is in a file and what looks wrong in it. [`Converter`] writes a file in another format or
-//! scheme, and [`copy_sentences`] copies some of its sentences. [`WordVectors`] reads word
+//! scheme, and [`copy_sentences`] copies some sentences of a file. [`WordVectors`] reads word
 //! vectors of MUSE and fastText.
 
 pub mod check;

@@ -16,9 +16,9 @@ pub struct Mention {
 
 /// Returns the mentions of a tag sequence, in order.
 ///
-/// All schemes are read by the rule of conlleval and seqeval: a mention starts at `B` or `S`, after
-/// `O`, after `E` or `S`, and where the type changes. For tags that are valid in their scheme, this
-/// is what the scheme means. Other tags are read leniently.
+/// All schemes are read by the rule of conlleval and seqeval: a mention starts at `B` or `S`, after `O`, after `E` or
+/// `S`, and where the type changes. For tags that are valid in their scheme, this rule gives exactly the mentions that
+/// the scheme defines. Invalid tags are read leniently.
 ///
 /// ```
 /// use melm_text::{EntityTypes, mentions};
@@ -82,8 +82,8 @@ pub fn repair(tags: &mut [Tag], scheme: Scheme) -> usize {
     old.iter().zip(tags.iter()).filter(|(a, b)| a != b).count()
 }
 
-/// Returns the number of mentions lost if `tags` are written in IO, where touching mentions of one
-/// type become one.
+/// Returns the number of mentions that are lost if `tags` are written in IO, where adjacent mentions of the same type
+/// become one mention.
 pub fn count_merged_by_io(tags: &[Tag]) -> usize {
     let mut before: Option<Mention> = None;
     let mut merged = 0;
@@ -105,7 +105,7 @@ mod tests {
     use crate::tag::EntityTypes;
     use proptest::prelude::*;
 
-    /// Random mentions with random gaps. Touching mentions of one type are common.
+    /// Generates random mentions with random gaps. Adjacent mentions of the same type are common.
     fn sentence() -> impl Strategy<Value = (usize, Vec<Mention>)> {
         let piece = (0usize..3, 1usize..4, 0usize..2);
         prop::collection::vec(piece, 0..8).prop_map(|pieces| {

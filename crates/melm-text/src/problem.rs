@@ -15,7 +15,7 @@ pub struct Problem {
     pub line: usize,
     /// The character in the line, from 1. It is set by [`crate::Error::data`].
     pub column: usize,
-    /// The bytes of the line that are wrong.
+    /// The part of the line that is wrong, as a range of bytes.
     pub span: Range<usize>,
     /// What is wrong.
     pub fault: Fault,
@@ -43,9 +43,9 @@ pub enum Fault {
     /// A row has another number of columns than the rest of the file.
     #[error("expected {expected} columns, found {found}")]
     ColumnCount {
-        /// The columns of this row.
+        /// The number of columns of this row.
         found: usize,
-        /// The columns of other rows.
+        /// The number of columns of the other rows.
         expected: usize,
     },
     /// The tag column does not contain a tag.
@@ -54,12 +54,12 @@ pub enum Fault {
     /// The token column does not contain a token.
     #[error(transparent)]
     Token(#[from] TokenFault),
-    /// The scheme does not allow a tag after the one before it.
+    /// The scheme does not allow a tag after the previous tag.
     #[error("{found} cannot follow {before} in {scheme}")]
     TagSequence {
-        /// The tag, or `the end of the sentence`.
+        /// The tag that is not allowed, or `the end of the sentence`.
         found: String,
-        /// The tag before it, or `the start of a sentence`.
+        /// The previous tag, or `the start of a sentence`.
         before: String,
         /// The scheme of the file.
         scheme: Scheme,
@@ -81,7 +81,7 @@ pub enum Fault {
     WrongType {
         /// The key.
         key: String,
-        /// The type of the elements that it should have.
+        /// The expected type of the list elements.
         expected: &'static str,
     },
     /// The list of tokens is empty.
@@ -103,7 +103,7 @@ pub enum Fault {
         /// The number of names.
         n_names: usize,
     },
-    /// A column of the options does not exist.
+    /// A column given in the options does not exist.
     #[error("column {column} does not exist: the rows have {n_columns} column{}", s(*n_columns))]
     NoSuchColumn {
         /// The column, from 1.
@@ -129,7 +129,7 @@ pub enum Fault {
     /// A vector does not have the dimension of the file.
     #[error("expected {expected} numbers, found {found}")]
     VectorLength {
-        /// The numbers on this line.
+        /// The count of numbers on this line.
         found: usize,
         /// The dimension of the file.
         expected: usize,
@@ -140,7 +140,7 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// What the user can do about it.
+    /// Returns advice for the user.
     pub fn cure(&self) -> &'static str {
         match self {
             Fault::NotUtf8 { .. } => {
@@ -215,7 +215,7 @@ impl Fault {
     }
 }
 
-/// A fault with the bytes of its line that are wrong.
+/// A fault, and the part of its line that is wrong, as a range of bytes.
 pub(crate) struct LocatedFault {
     pub(crate) span: Range<usize>,
     pub(crate) fault: Fault,
@@ -226,10 +226,10 @@ fn s(n: usize) -> &'static str {
     if n == 1 { "" } else { "s" }
 }
 
-/// The number of problems that are kept. Further problems are only counted.
+/// The number of problems that are stored. Further problems are only counted.
 const MAX_KEPT: usize = 200;
 
-/// The problems of one file. The first 200 are kept, all are counted.
+/// The problems of one file. The first 200 are stored; all are counted.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
     first: Vec<Problem>,
@@ -245,7 +245,7 @@ impl Problems {
         }
     }
 
-    /// The number of problems, kept or not.
+    /// The number of all problems, including those that are only counted.
     pub fn len(&self) -> usize {
         self.n
     }
@@ -262,7 +262,7 @@ impl Problems {
         self.first.extend(others.first.iter().take(room).cloned());
     }
 
-    /// Sorts the kept problems by line.
+    /// Sorts the stored problems by line.
     pub(crate) fn sort(&mut self) {
         self.first.sort_by_key(|p| (p.line, p.span.start));
     }
@@ -271,7 +271,7 @@ impl Problems {
         &mut self.first
     }
 
-    /// The problems that are kept.
+    /// The stored problems.
     pub fn first(&self) -> &[Problem] {
         &self.first
     }

@@ -1,4 +1,4 @@
-//! One sentence as its file spells it, borrowed from the text: readers fill it, writers take it.
+//! One sentence as its file spells it, borrowed from the text. Readers fill a record, and writers write it.
 //!
 //! A pass over a file reuses one `Record` for all sentences and copies nothing. To own sentences,
 //! read a [`crate::Corpus`].
@@ -21,7 +21,7 @@ pub struct Record<'t> {
     pub tags: Vec<Tag>,
     /// CoNLL: the row of each token, with all its columns. Empty for JSON lines.
     pub rows: Vec<Row<'t>>,
-    /// JSON lines: every key of the object with its value as it was written. Empty for CoNLL.
+    /// JSON lines: every key of the object, with its value as spelt in the file. Empty for CoNLL.
     pub fields: Vec<(Cow<'t, str>, &'t str)>,
 }
 
@@ -57,7 +57,7 @@ impl<'t> Record<'t> {
     }
 }
 
-/// A row of a CoNLL file, and where its token and its tag are.
+/// A row of a CoNLL file, and the positions of token and tag in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row<'t> {
     /// The line in the file, from 1.
@@ -71,7 +71,7 @@ pub struct Row<'t> {
 }
 
 impl<'t> Row<'t> {
-    /// Splits off the text around token and tag.
+    /// Returns the text around token and tag.
     pub(crate) fn frame(&self) -> RowFrame<'t> {
         let tag_first = self.tag.start < self.token.start;
         let (first, second) =
@@ -95,10 +95,10 @@ pub(crate) struct RowFrame<'t> {
 }
 
 impl<'t> RowFrame<'t> {
-    /// The frame of a row that holds nothing but `token TAB tag`.
+    /// The frame of a row that contains only `token TAB tag`.
     pub(crate) const TOKEN_TAB_TAG: RowFrame<'static> = RowFrame::separated_by("\t");
 
-    /// The frame of a row that holds the token, `separator` and the tag.
+    /// The frame of a row that contains only the token, `separator` and the tag.
     pub(crate) const fn separated_by(separator: &'t str) -> Self {
         Self { before: "", between: separator, after: "", tag_first: false }
     }

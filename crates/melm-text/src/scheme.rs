@@ -10,9 +10,9 @@ use crate::tag::{EndLetters, Tag, TagPrefix};
 /// A rule for writing mentions as tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Scheme {
-    /// `I` for every token of a mention. Touching mentions of one type cannot be told apart.
+    /// `I` for every token of a mention. Adjacent mentions of the same type cannot be told apart.
     Io,
-    /// `I`, but `B` where a mention follows directly on another one of the same type.
+    /// `I`, but `B` for the first token of a mention that directly follows another one of the same type.
     Iob1,
     /// `B` for the first token, `I` for the others. Most files use it.
     Iob2,
@@ -20,14 +20,14 @@ pub enum Scheme {
     Iobes,
     /// IOBES with `L` for `E` and `U` for `S`.
     Bilou,
-    /// `I`, but `E` where another mention of the same type follows directly.
+    /// `I`, but `E` for the last token of a mention that another one of the same type directly follows.
     Ioe1,
     /// `E` for the last token, `I` for the others.
     Ioe2,
 }
 
 impl Scheme {
-    /// All schemes, in the order in which detection prefers them.
+    /// All schemes. If several fit a file equally well, detection chooses the first one in this list.
     pub const ALL: [Scheme; 7] = [
         Scheme::Iob2,
         Scheme::Io,
@@ -51,7 +51,7 @@ impl Scheme {
         }
     }
 
-    /// The letter of a prefix.
+    /// Returns the letter that the scheme uses for a prefix.
     pub fn letter(self, prefix: TagPrefix) -> char {
         match (prefix, self) {
             (TagPrefix::Begin, _) => 'B',
@@ -63,9 +63,9 @@ impl Scheme {
         }
     }
 
-    /// The prefix for the `first`, `last` or an inner token of a mention. `touches` is true if
-    /// another mention of the same type ends where this one starts. (IOE1 marks that other mention:
-    /// see `write_tags`.)
+    /// Returns the prefix of a token of a mention. `first` and `last` say whether the token is the first or last one of
+    /// the mention. `touches` is true if another mention of the same type ends directly before this mention. (IOE1
+    /// marks that other mention: see `write_tags`.)
     pub(crate) fn prefix(self, first: bool, last: bool, touches: bool) -> TagPrefix {
         match self {
             Scheme::Iob1 if first && touches => TagPrefix::Begin,
@@ -93,7 +93,7 @@ impl Scheme {
         }
     }
 
-    /// Returns true if `tag` may follow `before`. Before and after a sentence there is an `O`.
+    /// Returns true if `tag` may follow `before`. The start and the end of a sentence count as `O`.
     pub fn allows(self, before: Tag, tag: Tag) -> bool {
         use TagPrefix::{Begin, End, Inside, Single};
         if let Tag::In(prefix, _) = tag
@@ -117,8 +117,8 @@ impl Scheme {
         }
     }
 
-    /// The positions of the tags that may not follow the tag before them. `tags.len()` is one of
-    /// them if the sentence may not end there. Valid tags have none.
+    /// Returns the positions of the tags that may not follow the previous tag. Includes `tags.len()` if the sentence
+    /// may not end with its last tag. Returns no positions for valid tags.
     pub fn violations(self, tags: &[Tag]) -> impl Iterator<Item = usize> {
         (0..=tags.len()).filter(move |&at| {
             let before = if at == 0 { Tag::Outside } else { tags[at - 1] };
@@ -151,7 +151,7 @@ impl FromStr for Scheme {
 #[error("unknown scheme: expected io, iob1, iob2 (bio), iobes (bioes), bilou, ioe1 or ioe2")]
 pub struct UnknownScheme;
 
-/// How often each tag follows each other tag in a file. This decides the scheme of the file.
+/// How often each tag follows each other tag in a file. The scheme is detected from these counts.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Transitions {
     counts: FxHashMap<u64, (Tag, Tag, u64)>,
@@ -162,7 +162,7 @@ pub(crate) struct Transitions {
 pub struct DetectedScheme {
     /// The scheme with the fewest violations. On a tie, the first one of [`Scheme::ALL`].
     pub scheme: Scheme,
-    /// The number of tags that violate it.
+    /// The number of tags that violate the scheme.
     pub n_violations: u64,
     /// Other schemes with the same number of violations.
     pub also_valid: Vec<Scheme>,
@@ -173,7 +173,7 @@ impl Transitions {
     pub(crate) fn add(&mut self, tags: &[Tag]) {
         let mut before = Tag::Outside;
         for &tag in tags.iter().chain([&Tag::Outside]) {
-            // Every scheme allows `O O`, and it is the most frequent transition by far.
+            // Skip `O O`: every scheme allows it, and it is the most frequent transition by far.
             if before != Tag::Outside || tag != Tag::Outside {
                 let key = code(before) << 32 | code(tag);
                 self.counts.entry(key).or_insert((before, tag, 0)).2 += 1;
@@ -209,14 +209,14 @@ impl Transitions {
         }
         let mut best = best.expect("IOB2 or BILOU is always a candidate");
         if self.counts.is_empty() {
-            // Tags that are all `O` are valid in every scheme: listing them would not help.
+            // If all tags are `O`, every scheme is valid, and a list of all schemes would not help.
             best.also_valid.clear();
         }
         best
     }
 }
 
-/// A number for each tag. It is 0 for `O`.
+/// Encodes a tag as a number, which is 0 for `O`.
 fn code(tag: Tag) -> u64 {
     match tag {
         Tag::Outside => 0,

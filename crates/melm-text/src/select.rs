@@ -15,14 +15,14 @@ use crate::tag::EntityTypes;
 pub struct CopiedSentences {
     /// The index of each sentence in its file, and its id if it has one.
     pub sentences: Vec<(usize, Option<String>)>,
-    /// True if the tags are ids, so that the copy needs the names of the ids too.
+    /// True if the tags are ids. The copy then needs the names of the ids too.
     pub uses_tag_ids: bool,
 }
 
-/// Copies the sentences with these indices, byte for byte, with their comments. Document marks are left out, because a
-/// copy does not contain whole documents.
+/// Copies the sentences with these indices, byte for byte, with their comments. The lines that mark the start of a
+/// document are left out, because a copy does not contain whole documents.
 ///
-/// `indices` must be in rising order. Indices beyond the end of the file are ignored. Fails if `out` fails.
+/// `indices` must be in ascending order. Indices beyond the end of the file are ignored. Fails if `out` fails.
 pub fn copy_sentences(
     source: &Source,
     structure: &Structure,

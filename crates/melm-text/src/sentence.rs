@@ -19,8 +19,8 @@ pub struct Sentence {
     lines_before: Vec<Box<str>>,
     frames: Vec<Frame>,
     language: Option<Language>,
-    /// The language of each token, if the language of the sentence is known. A mention may come
-    /// from another language.
+    /// The language of each token; empty if the language of the sentence is not known. The tokens of a mention may come
+    /// from another language than the sentence.
     token_languages: Vec<Language>,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Frame {
     tag_first: bool,
 }
 
-/// One replacement of [`Sentence::splice`]: some tokens give way to tokens of another sentence.
+/// One replacement of [`Sentence::splice`]: some tokens are replaced by tokens of another sentence.
 #[derive(Debug, Clone)]
 pub struct Splice<'s> {
     /// The tokens that are replaced.
@@ -65,8 +65,8 @@ pub enum SentenceFault {
 }
 
 impl Sentence {
-    /// Makes a sentence from tokens and their tags. Fails if there are no tokens, or not as many
-    /// tags as tokens.
+    /// Makes a sentence from tokens and their tags. Fails if there are no tokens, or if the numbers of tokens and tags
+    /// differ.
     pub fn new(tokens: Vec<Token>, tags: Vec<Tag>) -> Result<Self, SentenceFault> {
         if tokens.len() != tags.len() {
             return Err(SentenceFault::Uneven { n_tokens: tokens.len(), n_tags: tags.len() });
@@ -116,7 +116,7 @@ impl Sentence {
         self
     }
 
-    /// Returns the sentence with other mentions: its tags are rewritten in `scheme`.
+    /// Returns the sentence with `mentions` in place of its own. The tags are written in `scheme`.
     ///
     /// # Panics
     /// If a mention is not inside the sentence.
@@ -149,12 +149,11 @@ impl Sentence {
         self
     }
 
-    /// Returns the sentence with spans of its tokens replaced by spans of other sentences, together
-    /// with their columns. Comments stay. The tags are written for `mentions`, in `scheme`.
+    /// Returns the sentence with some spans of tokens replaced by spans of other sentences. The new tokens keep their
+    /// columns. Comments stay. The tags of the result are those of `mentions` in `scheme`.
     ///
-    /// The `splices` are in order and do not overlap. A span from a sentence of another language
-    /// gets the columns of the tokens it replaces, since files of other languages may have other
-    /// columns.
+    /// `splices` must be in order and must not overlap. A span from a sentence of another language gets the columns of
+    /// the tokens it replaces, because files of other languages may have other columns.
     ///
     /// # Panics
     /// If a span is not inside its sentence, or a mention is not inside the result.
@@ -211,8 +210,8 @@ impl Sentence {
         self
     }
 
-    /// Returns the sentence with the columns of `frame` for each token, filled with `_`. A sentence
-    /// that has columns keeps them.
+    /// Returns the sentence with the columns of `frame`, filled with `_`, for each token. A sentence that already has
+    /// columns is not changed.
     #[must_use]
     pub(crate) fn with_empty_columns(mut self, frame: &Frame) -> Self {
         if self.frames.is_empty() {
@@ -221,8 +220,8 @@ impl Sentence {
         self
     }
 
-    /// Copies a sentence from a reader, with its columns and comments. Fails if the tokens and tags
-    /// of `record` are not a sentence; those that a reader fills always are.
+    /// Copies a sentence from a reader, with its columns and comments. Fails if the tokens and tags of `record` are not
+    /// a sentence. This does not happen if a reader filled `record`.
     pub(crate) fn from_record(record: &Record<'_>) -> Result<Self, SentenceFault> {
         let tokens: Result<_, _> = record.tokens.iter().map(|t| Token::new(t)).collect();
         let mut sentence = Self::new(tokens?, record.tags.clone())?;
@@ -274,7 +273,7 @@ impl Frame {
         Self { before: before.into(), between: between.into(), after: after.into(), tag_first }
     }
 
-    /// Returns the same columns with `_` in each.
+    /// Returns a frame with the same columns, each filled with `_`.
     fn emptied(&self) -> Self {
         let emptied = |part: &str| -> Box<str> {
             let mut text = String::new();

@@ -28,7 +28,7 @@ pub struct Survey {
     pub lines_after: Vec<String>,
     /// The places that cannot be read.
     pub problems: Problems,
-    /// The tags that the scheme does not allow where they are. They can be read, and repaired.
+    /// Tags that the scheme does not allow after the previous tag. Such tags can be read and repaired.
     pub violations: Problems,
 }
 
@@ -54,7 +54,7 @@ impl Survey {
         while reader.read(&mut record, &mut types, &mut problems) {
             n_sentences += 1;
             n_tokens += record.tokens.len();
-            // A sentence with a row left out has transitions that are not in the file.
+            // Count only sentences without problems: a skipped row would give transitions that are not in the file.
             if problems.len() == n_problems {
                 transitions.add(&record.tags);
             }
@@ -103,8 +103,8 @@ impl Survey {
         self.structure.layout()
     }
 
-    /// Fails with [`Error::Data`] if there are problems. Tags that break the scheme are problems
-    /// too, unless the caller will `repair` them.
+    /// Fails with [`Error::Data`] if there are problems. If `repair` is false, tags that violate the scheme are
+    /// problems too.
     pub fn require_sound(&self, source: &Source, repair: bool) -> Result<(), Error> {
         let mut problems = self.problems.clone();
         if !repair {
@@ -118,7 +118,7 @@ impl Survey {
     }
 }
 
-/// Reads the file again, to find the lines of the tags that break the scheme.
+/// Reads the file again, to find the lines of the tags that violate the scheme.
 fn find_violations(
     source: &Source,
     structure: &Structure,
@@ -149,7 +149,7 @@ fn find_violations(
     }
 }
 
-/// The bytes of a line that hold the tag of a token. For JSON lines: the whole list of tags.
+/// Returns the byte range of the tag of a token in its line. For JSON lines, returns that of the whole list of tags.
 fn tag_span<'t>(record: &Record<'t>, token: usize, reader: &Reader<'t>) -> Range<usize> {
     match (record.rows.get(token).or(record.rows.last()), reader) {
         (Some(row), _) => row.tag.clone(),

@@ -15,7 +15,7 @@ use crate::scheme::Scheme;
 pub struct EntityType(u32);
 
 impl EntityType {
-    /// The position in its [`EntityTypes`], which are in order of first appearance.
+    /// The index of the type in its [`EntityTypes`]. Types are numbered in order of first appearance.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -68,13 +68,13 @@ impl Tag {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum TagFault {
-    /// It does not start with a prefix that a scheme uses.
+    /// The text does not start with a prefix that a scheme uses.
     #[error("`{0}` is not a tag: expected `O`, or one of B I E S L U, a hyphen and an entity type")]
     NotATag(String),
     /// There is nothing after the hyphen, as in `B-`.
     #[error("`{0}` is not a tag: no entity type after the hyphen")]
     NoType(String),
-    /// The entity type has a character that a CoNLL column cannot hold.
+    /// The entity type has a character that a CoNLL column cannot contain.
     #[error(
         "`{0}` is not a tag: its entity type contains a tab, line break or NUL, or starts or ends with a space"
     )]
@@ -84,14 +84,14 @@ pub enum TagFault {
 /// The number of characters of a bad tag that a message shows.
 const LONGEST_SHOWN: usize = 60;
 
-/// Shortens `text` for a message, and escapes characters that a terminal would obey.
+/// Shortens `text` for a message, and escapes control characters.
 fn quoted(text: &str) -> String {
     let shown: String = text.chars().take(LONGEST_SHOWN).flat_map(char::escape_debug).collect();
     if text.chars().count() > LONGEST_SHOWN { shown + "…" } else { shown }
 }
 
-/// Which letters a file uses for the last and the only token of a mention: those of IOBES or those
-/// of BILOU. They mean the same.
+/// Which letters a file uses for the last token of a mention and for a mention of one token: `E` and `S` (IOBES), or
+/// `L` and `U` (BILOU). The two pairs have the same meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EndLetters {
     /// True if the file has `E` or `S`.
@@ -117,8 +117,8 @@ pub struct EntityTypes {
 }
 
 impl EntityTypes {
-    /// Parses a tag, and adds its type if it is new. A prefix alone (`B`) is a tag of the type
-    /// without a name.
+    /// Parses a tag, and adds its type if it is new. A prefix alone (`B`) is parsed as a tag of the type with an empty
+    /// name.
     pub fn parse(&mut self, text: &str) -> Result<Tag, TagFault> {
         let Some((prefix, name)) = split(text)? else {
             return Ok(Tag::Outside);
@@ -153,13 +153,12 @@ impl EntityTypes {
         self.by_name.get(name).copied()
     }
 
-    /// The name of a type. It is empty for tags without a type, such as `B`.
+    /// The name of a type. The name is empty for tags without a type, such as `B`.
     pub fn name(&self, entity_type: EntityType) -> &str {
         &self.names[entity_type.index()]
     }
 
-    /// The name to show: `_`, as in seqeval, for the type without a name, unless another type is
-    /// called `_`.
+    /// The name of a type in reports. As in seqeval, an empty name becomes `_`, unless another type is called `_`.
     pub fn display_name(&self, entity_type: EntityType) -> &str {
         match self.name(entity_type) {
             "" if !self.by_name.contains_key("_") => "_",
@@ -179,12 +178,12 @@ impl EntityTypes {
         types
     }
 
-    /// The letters parsed so far for the last and the only token of a mention.
+    /// The letters parsed so far for the last token of a mention and for mentions of one token.
     pub fn end_letters(&self) -> EndLetters {
         self.end_letters
     }
 
-    /// A scheme that spells tags with the letters they were parsed from.
+    /// Returns a scheme that spells tags with the letters they were parsed from.
     pub fn input_spelling(&self) -> Scheme {
         let letters = self.end_letters;
         if letters.bilou && !letters.iobes { Scheme::Bilou } else { Scheme::Iobes }
@@ -229,7 +228,7 @@ impl fmt::Display for SpelledTag<'_> {
     }
 }
 
-/// Characters that a column cannot hold.
+/// Characters that a column cannot contain.
 pub(crate) const BREAKS: [char; 4] = ['\t', '\n', '\r', '\0'];
 
 /// Returns true if `text` has the form of a tag.

@@ -11,13 +11,13 @@ pub struct Token(Box<str>);
 /// The reason why a text cannot be a token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum TokenFault {
-    /// It is empty, or contains only ASCII spaces.
+    /// The text is empty, or contains only ASCII spaces.
     #[error("the token is empty")]
     Empty,
-    /// It contains a character that a CoNLL column cannot hold.
+    /// The text contains a character that a CoNLL column cannot contain.
     #[error("the token contains a tab, a line break or a NUL")]
     Break,
-    /// It is the mark of a new document in the CoNLL shared tasks.
+    /// The text is `-DOCSTART-`, which marks the start of a document in the CoNLL shared tasks.
     #[error("`-DOCSTART-` marks the start of a document and cannot be a token")]
     DocumentStart,
 }
@@ -38,7 +38,7 @@ impl Token {
         Ok(Self(text.into()))
     }
 
-    /// Does the checks of [`Self::new`] without copying the text.
+    /// Makes the same checks as [`Self::new`], without copying the text.
     pub(crate) fn check(text: &str) -> Result<(), TokenFault> {
         let mut blank = true;
         for byte in text.bytes() {

@@ -57,7 +57,7 @@ fn add_column(text: &str, options: &ReadOptions) -> Option<String> {
     Some(out)
 }
 
-/// Returns true if most of the first rows have a tag in the column of the tags.
+/// Returns true if most of the first rows have a tag in the tag column.
 fn holds_tags(text: &str, layout: &Layout) -> bool {
     let rows = text.lines().filter(|row| is_row(row, layout));
     let (mut n, mut n_tags) = (0_usize, 0_usize);
@@ -69,13 +69,13 @@ fn holds_tags(text: &str, layout: &Layout) -> bool {
     n_tags * 2 > n
 }
 
-/// Returns true if `row` is not blank and has the columns of the file.
+/// Returns true if `row` is not blank and has as many columns as the file.
 fn is_row(row: &str, layout: &Layout) -> bool {
     !row.trim_ascii().is_empty()
         && layout.separator.split(row.trim_end_matches([' ', '\r'])).len() == layout.n_columns
 }
 
-/// Adds a key with `O` for each token to each object without tags.
+/// Adds a key to each object without tags. Its value has an `O` for each token.
 fn add_key(text: &str, options: &ReadOptions) -> Option<String> {
     type Object<'t> = std::collections::BTreeMap<String, &'t RawValue>;
     let wanted = options.tags_key.as_deref();

@@ -1,8 +1,8 @@
 //! Word vectors in the text format of MUSE and fastText: a word and its numbers on each line, with an
 //! optional first line `count dimension`.
 //!
-//! Such files have gigabytes. They are read as a stream, and only the vectors of needed words are
-//! checked and kept.
+//! Such files can be several gigabytes large. They are read as streams, and only the vectors of needed words are
+//! checked and stored.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read};
@@ -11,7 +11,7 @@ use std::ops::Range;
 use crate::error::Error;
 use crate::problem::{Fault, LocatedFault, Problems};
 
-/// The most bytes of a line. More than 20,000 numbers fit.
+/// The maximum length of a line in bytes, enough for more than 20,000 numbers.
 const LONGEST_LINE: usize = 1 << 20;
 /// The size of the read buffer, in bytes.
 const BUFFER: usize = 1 << 18;
@@ -24,14 +24,14 @@ pub struct WordVectors {
     values: Vec<f32>,
     /// The number of words in the file, needed or not.
     pub n_words: usize,
-    /// The number of words that the first line of the file states, if it does.
+    /// The number of words that the first line of the file states, if there is such a line.
     pub n_promised: Option<usize>,
-    /// The number of repeated lines of needed words. The first line of a word counts.
+    /// The number of lines that were ignored because their needed word already had a vector.
     pub n_repeated: usize,
 }
 
 impl WordVectors {
-    /// Makes a table from words and vectors. If a word occurs twice, its first vector counts.
+    /// Makes a table from words and vectors. If a word occurs twice, its first vector is used.
     ///
     /// # Panics
     /// If a vector does not have `dimension` numbers.
@@ -46,8 +46,8 @@ impl WordVectors {
 
     /// Reads the vectors of the `needed` words. `name` is used in messages.
     ///
-    /// Fails if the stream cannot be read, is not a file of vectors, or has a needed vector of
-    /// another length or with a component that is not a finite number.
+    /// Fails if the stream cannot be read or is not a file of vectors. Also fails if a needed vector has the wrong
+    /// length, or a component that is not a finite number.
     ///
     /// ```
     /// use melm_text::WordVectors;
@@ -157,8 +157,8 @@ fn parse_header(line: &[u8]) -> Option<(usize, usize)> {
     numbers.next().is_none().then_some(pair)
 }
 
-/// Parses the numbers of a line. Fails if there are not `dimension` of them, where it is known.
-/// Returns `None` if the word contains a space: it cannot be a needed word.
+/// Parses the numbers of a line. If `dimension` is known, fails if the line has another number of components. Returns
+/// `None` if the word contains a space, because no needed word does.
 fn parse_line(line: &[u8], dimension: Option<usize>) -> Result<Option<Vec<f32>>, LocatedFault> {
     let mut at = 0;
     let mut fields = Vec::new();
@@ -223,7 +223,7 @@ impl<R: Read> Lines<'_, R> {
         Ok(true)
     }
 
-    /// Makes the error for a span of the current line.
+    /// Makes an error for a span of the current line.
     fn error_at(&self, span: Range<usize>, fault: Fault) -> Error {
         let head =
             String::from_utf8_lossy(&self.line[..span.start.min(self.line.len())]).into_owned();

@@ -117,7 +117,7 @@ fn comments_are_kept_and_a_hash_can_be_a_token() {
     assert_eq!(written(&corpus), text, "the comment at the end is kept too");
 }
 
-/// Random tokens. Unusual ones occur more often than by chance.
+/// Generates random tokens, of which many are unusual.
 fn token() -> impl Strategy<Value = String> {
     let odd = prop::sample::select(vec![
         "#",

@@ -1,4 +1,4 @@
-//! The report of `melm check`: what is in a file, and what in it looks wrong.
+//! The report of `melm check`: counts of the contents of a file, and places that look wrong.
 
 mod repeats;
 mod suspicion;
@@ -33,7 +33,7 @@ pub struct Report {
     pub columns: Option<Columns>,
     /// The name of the scheme.
     pub scheme: &'static str,
-    /// The names of other schemes in which the tags are as valid.
+    /// The names of other schemes in which the tags have equally few violations.
     pub also_valid_as: Vec<&'static str>,
     /// The number of `-DOCSTART-` lines.
     pub documents: usize,
@@ -47,7 +47,7 @@ pub struct Report {
     pub mentions: BTreeMap<String, usize>,
     /// The longest sentences, longest first.
     pub longest: Vec<LongSentence>,
-    /// Sentences that also occur earlier in this file or in a file before it.
+    /// Sentences that also occur earlier in this file or in a file that was read before.
     pub repeats: Repeats,
     /// Places that look wrong but are not errors, by kind.
     pub suspicions: Suspicions,
@@ -71,13 +71,13 @@ pub struct Columns {
 pub struct LongSentence {
     /// The number of tokens.
     pub tokens: usize,
-    /// The line of its first token, from 1.
+    /// The line of the first token of the sentence, from 1.
     pub line: usize,
 }
 
 impl Report {
-    /// Reads `source` and reports on it. `seen` remembers sentences from one file to the next, to
-    /// find repeats. Calls `on_progress` with the number of bytes read so far.
+    /// Reads `source` and reports on it. `seen` contains the sentences of the files read before, to find repeated
+    /// sentences. The sentences of this file are added. Calls `on_progress` with the number of bytes read so far.
     ///
     /// Fails as [`Survey::read`] does. Problems of single lines are in the returned survey.
     pub fn read(
@@ -137,7 +137,7 @@ struct Tally {
     suspicions: Suspicions,
 }
 
-/// The mentions of one entity type.
+/// The number of mentions of one entity type, and the line of the first one.
 struct TypeTally {
     n_mentions: usize,
     /// The line of the first mention.
@@ -161,7 +161,7 @@ impl Tally {
         self.keep_if_long(LongSentence { tokens: record.tokens.len(), line: record.line });
     }
 
-    /// Keeps the sentence if it is one of the longest so far. Of equally long ones the first is kept.
+    /// Keeps the sentence if it is one of the longest so far. Of equally long sentences, the earlier one is kept.
     fn keep_if_long(&mut self, long: LongSentence) {
         let full = self.longest.len() == N_LONGEST;
         if full && self.longest.last().is_some_and(|last| last.tokens >= long.tokens) {

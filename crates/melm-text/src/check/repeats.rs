@@ -22,7 +22,7 @@ pub struct SentenceLocation {
 pub struct Repeat {
     /// The line of the sentence.
     pub line: usize,
-    /// The first sentence with these tokens.
+    /// The position of the first sentence with these tokens.
     pub first: SentenceLocation,
     /// True if the mentions are the same too.
     pub same_mentions: bool,
@@ -33,9 +33,9 @@ pub struct Repeat {
 pub struct RepeatCounts {
     /// The number of repeated sentences.
     pub n: usize,
-    /// The number of those whose mentions differ from the first time.
+    /// The number of repeated sentences whose mentions differ from those of the first occurrence.
     pub n_other_mentions: usize,
-    /// The first few of them.
+    /// The first few repeated sentences.
     pub first: Vec<Repeat>,
 }
 
@@ -44,17 +44,17 @@ pub struct RepeatCounts {
 pub struct Repeats {
     /// Sentences that occur earlier in the same file.
     pub duplicates: RepeatCounts,
-    /// Sentences that occur in a file before it: leaks from one split into another.
+    /// Sentences that occur in a file that was read before: leaks from one split into another.
     pub leaks: RepeatCounts,
 }
 
-/// The number of repeats of each kind that are kept with their position.
+/// The number of repeats of each kind whose positions are stored.
 const N_KEPT: usize = 5;
 
 /// The sentences of all files read so far, as 64-bit digests.
 ///
-/// Among a million sentences, the chance of one collision is below 1 in 10 million. The table takes
-/// about 55 bytes for each distinct sentence (measured with 1.5 million), whatever its length.
+/// Among a million sentences, the chance of one collision is below 1 in 10 million. The table takes about 55 bytes for
+/// each distinct sentence of any length (measured with 1.5 million sentences).
 #[derive(Debug, Default)]
 pub struct SeenSentences {
     files: Vec<String>,
@@ -63,23 +63,23 @@ pub struct SeenSentences {
     repeats: Repeats,
 }
 
-/// The first sentence with some tokens.
+/// The first occurrence of a sequence of tokens.
 #[derive(Debug, Clone, Copy)]
 struct FirstOccurrence {
-    /// Index into the names of files.
+    /// The index of the file in the list of file names.
     file: u32,
     line: u32,
-    /// The digest of its mentions.
+    /// The digest of the mentions of the sentence.
     mentions: u32,
 }
 
 impl SeenSentences {
-    /// Starts another file. The sentences added next belong to it.
+    /// Starts the next file. Sentences added from now on belong to this file.
     pub(super) fn start_file(&mut self, name: &str) {
         self.files.push(name.to_owned());
     }
 
-    /// Counts a sentence as a repeat if it was added before, and remembers it.
+    /// Adds a sentence. Counts it as a repeat if a sentence with the same tokens was added before.
     pub(super) fn add(&mut self, record: &Record<'_>, types: &EntityTypes) {
         let file = u32::try_from(self.files.len() - 1).expect("fewer than 2^32 files");
         let line = u32::try_from(record.line).unwrap_or(u32::MAX);
@@ -101,7 +101,7 @@ impl SeenSentences {
         }
     }
 
-    /// Returns the repeats of the current file.
+    /// Returns the repeats of the current file, and forgets them.
     pub(super) fn take_repeats(&mut self) -> Repeats {
         std::mem::take(&mut self.repeats)
     }
@@ -113,7 +113,7 @@ fn digest_tokens(record: &Record<'_>) -> u64 {
     hasher.finish()
 }
 
-/// Digests spans and type names, which do not depend on the scheme of the file.
+/// Returns a digest of the spans and type names of all mentions. It does not depend on the tag scheme of the file.
 fn digest_mentions(record: &Record<'_>, types: &EntityTypes) -> u32 {
     let mut hasher = DefaultHasher::new();
     for mention in crate::mention::mentions(&record.tags) {

@@ -9,13 +9,13 @@ use crate::mention::Mention;
 use crate::record::Record;
 use crate::tag::{EntityType, EntityTypes};
 
-/// A longer sentence has probably lost an empty line.
+/// If a sentence has more tokens, an empty line is probably missing in it.
 const LONG_SENTENCE: usize = 200;
-/// A longer mention is probably an annotation error.
+/// If a mention has more tokens, it is probably an annotation error.
 const LONG_MENTION: usize = 15;
-/// A type with fewer mentions may be misspelt, and is too rare to learn.
+/// If a type has fewer mentions, its name may be misspelt, or it is too rare to learn.
 const FEW_MENTIONS: usize = 3;
-/// The number of places of each kind that are kept.
+/// The number of places of each kind that are stored.
 const N_KEPT: usize = 5;
 
 /// Places that look wrong, by kind.
@@ -74,7 +74,7 @@ impl Suspicion {
 }
 
 impl Suspicions {
-    /// All kinds that occur.
+    /// Returns all kinds that occur, with their occurrences.
     pub fn iter(&self) -> impl Iterator<Item = (Suspicion, &Occurrences)> {
         self.0.iter().map(|(&kind, found)| (kind, found))
     }
@@ -84,7 +84,7 @@ impl Suspicions {
         self.0.is_empty()
     }
 
-    /// Counts an occurrence. Calls `describe` only if the occurrence is kept.
+    /// Counts an occurrence. Calls `describe` only if the occurrence is also stored.
     fn push(&mut self, kind: Suspicion, line: usize, describe: impl FnOnce() -> String) {
         let found = self.0.entry(kind).or_default();
         found.n += 1;
@@ -163,7 +163,7 @@ impl Suspicions {
     }
 }
 
-/// Returns true for characters that are invisible, or that replace a broken one.
+/// Returns true for invisible characters and for U+FFFD, which decoders write for invalid bytes.
 fn is_odd(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}' | '\u{feff}' | '\u{ad}' | '\u{fffd}')
         || c.is_control()
@@ -181,7 +181,7 @@ fn is_mojibake(token: &str) -> bool {
     false
 }
 
-/// Punctuation that no mention starts with.
+/// Punctuation marks with which no correct mention starts.
 const NEVER_FIRST: [&str; 7] = [",", ".", ";", ":", "!", "?", ")"];
-/// Punctuation that no mention ends with. A full stop may belong to an abbreviation.
+/// Punctuation marks with which no correct mention ends. A full stop may belong to an abbreviation.
 const NEVER_LAST: [&str; 4] = [",", ";", ":", "("];

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use crate::tag::is_tag;
 use crate::token::DOCUMENT_START;
 
-/// The separator of columns.
+/// The separator between columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Separator {
     /// One tab. Tokens may contain spaces.
@@ -29,7 +29,7 @@ impl FromStr for Separator {
 /// The layout of a CoNLL file. Columns count from 0 here, and from 1 in options and messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
-    /// The separator of columns.
+    /// The separator between columns.
     pub separator: Separator,
     /// The number of columns of a row.
     pub n_columns: usize,
@@ -37,13 +37,13 @@ pub struct Layout {
     pub token: usize,
     /// The column of the tag.
     pub tag: usize,
-    /// Other columns that look like tags, so that the user can be told about the choice.
+    /// Other columns that also look like tags. Commands report them, so that the user notices a wrong choice.
     pub also_tags: Vec<usize>,
     /// True if there are tags without a type, such as `B`.
     pub bare_tags: bool,
 }
 
-/// The number of rows that decide the layout.
+/// The number of rows from which the layout is detected.
 const SAMPLE: usize = 2_000;
 
 /// A column holds tags if more than this share of the sampled rows have a tag in it.
@@ -64,8 +64,8 @@ impl Layout {
         let tags_in = |column: usize| regular.iter().filter(|row| is_tag(row[column])).count();
         let looks_like_tags =
             |&column: &usize| tags_in(column) as f64 > MOST * regular.len() as f64;
-        // Take the last column with tags, as in every CoNLL shared task. In numbered files take the
-        // first one: the second layer of GermEval holds only mentions inside mentions.
+        // Use the last column with tags, as in every CoNLL shared task. In files with token numbers use the first one,
+        // because the second tag column of GermEval contains only nested mentions.
         let mut candidates: Vec<usize> =
             (token + 1..n_columns).rev().filter(looks_like_tags).collect();
         if numbered {
@@ -98,8 +98,8 @@ impl Separator {
     }
 }
 
-/// Returns the first rows. Lines that start with `#` may be comments: they are used only if there
-/// are no other lines.
+/// Returns the first rows of a text. Lines that start with `#` may be comments, so they are used only if there are no
+/// other lines.
 fn sample(text: &str) -> Vec<&str> {
     let lines = || {
         let lines = text.lines().map(|line| line.trim_end_matches([' ', '\r']));
@@ -113,22 +113,22 @@ fn sample(text: &str) -> Vec<&str> {
     }
 }
 
-/// Returns true if a line that starts with `#` may be a row: its last column is a tag.
+/// Returns true if the last column of a line is a tag. A line that starts with `#` may then be a row, not a comment.
 fn ends_in_tag(line: &str) -> bool {
     let last = line.rsplit('\t').next().filter(|_| line.contains('\t'));
     is_tag(last.or(line.rsplit(' ').next()).unwrap_or(""))
 }
 
-/// Returns true if a row marks the start of a document, whatever its other columns are. A token of a
-/// file with tabs may start with `-DOCSTART- `: such a row is not a mark.
+/// Returns true if a row marks the start of a document, whatever its other columns are. In a tab-separated file, a
+/// token may itself start with `-DOCSTART-` and a space. Such a row is an ordinary row.
 pub(crate) fn is_document_start(row: &str) -> bool {
     row.strip_prefix(DOCUMENT_START).is_some_and(|rest| {
         rest.is_empty() || rest.starts_with('\t') || rest.starts_with(' ') && !rest.contains('\t')
     })
 }
 
-/// Returns true if the first column numbers the tokens, as in GermEval and CoNLL-U files: it holds
-/// numbers, and most of them are 1 or one more than the number before.
+/// Returns true if the first column numbers the tokens, as in GermEval and CoNLL-U files: it contains numbers, and most
+/// of them are 1 or one more than the number in the row before.
 fn is_numbered(rows: &[Vec<&str>]) -> bool {
     let numbers: Vec<Option<u64>> = rows.iter().map(|row| row[0].parse().ok()).collect();
     let counts_on = numbers
@@ -152,7 +152,8 @@ fn most_frequent(values: impl Iterator<Item = usize>) -> Option<usize> {
     for value in values {
         *counts.entry(value).or_default() += 1;
     }
-    // Take the smaller count on a tie: a row is more often too long than too short.
+    // If two values are equally frequent, take the smaller one: broken rows more often have too many columns than too
+    // few.
     counts.into_iter().rev().max_by_key(|&(_, n)| n).map(|(value, _)| value)
 }
 

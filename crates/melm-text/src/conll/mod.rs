@@ -1,8 +1,6 @@
-//! CoNLL files: one row for each token, the tag in one of its columns, an empty line after each
-//! sentence.
+//! CoNLL files: one row for each token, with the tag in one column, and an empty line after each sentence.
 //!
-//! All other columns, and the separators, are kept as they are: writing replaces only the token and
-//! the tag inside the text of the row.
+//! Other columns and separators do not change: a writer replaces only token and tag in the text of a row.
 
 mod layout;
 mod reader;

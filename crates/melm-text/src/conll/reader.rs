@@ -21,10 +21,10 @@ pub struct ConllReader<'t> {
     /// The number of the last line read, from 1.
     line: usize,
     layout: Layout,
-    /// Tags parsed so far. A lookup for each token needs a fast hasher, and a file made to cause
-    /// collisions would only be slow.
+    /// The tags parsed so far, by their text. There is one lookup for each token, so the hasher is fast. It does not
+    /// resist collisions: a file that is made to cause them is only read slowly.
     known_tags: FxHashMap<&'t str, Tag>,
-    /// True if the text has a carriage return without a line feed, so that rows must be searched.
+    /// True if the text has a carriage return without a line feed. Only then must each row be searched for one.
     bare_cr: bool,
     lines_after: Vec<&'t str>,
 }
@@ -55,13 +55,13 @@ impl<'t> ConllReader<'t> {
         self.at
     }
 
-    /// The comment lines after the last sentence. They are known once the whole text is read.
+    /// The comment lines after the last sentence. They are known only after the whole text was read.
     pub(crate) fn lines_after(&self) -> &[&'t str] {
         &self.lines_after
     }
 
-    /// Reads the next sentence into `record`. Returns false at the end. Skips rows with problems, and
-    /// sentences without other rows, and adds the problems to `problems`.
+    /// Reads the next sentence into `record`. Returns false at the end of the text. Skips rows with problems and adds
+    /// the problems to `problems`. Skips a sentence if all its rows have problems.
     pub fn read(
         &mut self,
         record: &mut Record<'t>,
@@ -130,13 +130,14 @@ impl<'t> ConllReader<'t> {
         Some((row.trim_end_matches('\r'), found))
     }
 
-    /// Goes back to the start of `row`, the last line read.
+    /// Goes back to the start of `row`, which must be the last line read.
     fn unread(&mut self, row: &str) {
         self.at = row.as_ptr().addr() - self.text.as_ptr().addr();
         self.line -= 1;
     }
 
-    /// Returns true if a line that starts with `#` is a row: it has the columns of the file and a tag.
+    /// Returns true if a line that starts with `#` is a row, not a comment: it has as many columns as the other rows,
+    /// and a tag.
     fn is_row(&self, row: &str, found: &RowColumns) -> bool {
         if found.n_columns != self.layout.n_columns {
             return false;
@@ -187,7 +188,7 @@ impl<'t> ConllReader<'t> {
         }
     }
 
-    /// Parses a tag. Most rows have a tag that was parsed before.
+    /// Parses a tag, or returns the cached result if the same text was parsed before.
     fn parse_tag(&mut self, text: &'t str, types: &mut EntityTypes) -> Result<Tag, TagFault> {
         if text == "O" {
             return Ok(Tag::Outside);
@@ -201,8 +202,8 @@ impl<'t> ConllReader<'t> {
     }
 }
 
-/// Does what [`Token::check`] does, but faster: a column contains no tab or line break, so most tokens
-/// pass by their first byte.
+/// Same as [`Token::check`], but faster. A column contains no tab or line break, so for most tokens the first byte is
+/// enough to see that they are valid.
 fn check_token(token: &str) -> Result<(), TokenFault> {
     match token.as_bytes().first() {
         Some(&byte) if byte != b' ' && byte != b'-' => Ok(()),
@@ -210,7 +211,7 @@ fn check_token(token: &str) -> Result<(), TokenFault> {
     }
 }
 
-/// The number of columns of a row, and the bytes of the two that matter.
+/// The number of columns of a row, and the byte ranges of token and tag.
 struct RowColumns {
     n_columns: usize,
     token: Range<usize>,
@@ -221,7 +222,8 @@ fn is_blank(row: &str) -> bool {
     row.as_bytes().first().is_none_or(|&first| first <= b' ') && row.trim_ascii().is_empty()
 }
 
-/// Finds the end of the first line of `bytes`, the number of its columns, and its token and tag.
+/// Splits the first line of `bytes` into columns. Returns their number, the byte ranges of token and tag, and the
+/// position where the line ends.
 fn find_columns(bytes: &[u8], layout: &Layout) -> (RowColumns, usize) {
     let tabs_only = layout.separator == Separator::Tab;
     let mut found = RowColumns { n_columns: 0, token: 0..0, tag: 0..0 };
@@ -259,14 +261,14 @@ fn find_columns(bytes: &[u8], layout: &Layout) -> (RowColumns, usize) {
 
 /// Returns the position of the next byte that is a space or a control character, from `at` on.
 ///
-/// It looks at eight bytes at a time. A loop over single bytes would pay a mispredicted branch for
-/// each token, since tokens are short and of varying length.
+/// Compares eight bytes at a time. A loop over single bytes would mispredict a branch for each token, because tokens
+/// are short and vary in length.
 fn next_separator(bytes: &[u8], mut at: usize) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
     while let Some(word) = bytes.get(at..).and_then(|rest| rest.first_chunk::<8>()) {
         let word = u64::from_le_bytes(*word);
-        // Sets the high bit of each byte below 0x21. A borrow can set wrong bits only in bytes after
-        // the first such byte.
+        // Set the high bit of each byte below 0x21. A borrow of the subtraction may also set wrong bits, but only in
+        // bytes after the first such byte. Only the first one is used.
         let low = word.wrapping_sub(ONES * 0x21) & !word & (ONES * 0x80);
         if low != 0 {
             return at + low.trailing_zeros() as usize / 8;

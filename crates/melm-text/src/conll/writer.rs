@@ -13,14 +13,15 @@ pub struct ConllWriter<W> {
     out: W,
     scheme: Option<Scheme>,
     separator: Option<Separator>,
-    /// The separator of the rows read, for replacing it.
+    /// The separator of the input rows, which is replaced by `separator`.
     from: Separator,
     line: Vec<u8>,
     started: bool,
 }
 
 impl<W: Write> ConllWriter<W> {
-    /// Writes to `out`. Tags are spelt in `scheme`, or with the letters of the input if it is `None`.
+    /// Writes to `out`. Tags are spelt with the letters of `scheme`. If `scheme` is `None`, tags are spelt as in the
+    /// input.
     pub fn new(out: W, scheme: Option<Scheme>) -> Self {
         let from = Separator::Space;
         Self { out, scheme, separator: None, from, line: Vec::new(), started: false }
@@ -82,7 +83,7 @@ impl<W: Write> ConllWriter<W> {
         self.write_sentence()
     }
 
-    /// Ends the sentence with an empty line and writes it.
+    /// Adds an empty line after the sentence, and writes the sentence.
     fn write_sentence(&mut self) -> io::Result<()> {
         self.line.push(b'\n');
         if !self.started {
@@ -92,7 +93,8 @@ impl<W: Write> ConllWriter<W> {
         self.out.write_all(&self.line)
     }
 
-    /// Appends the id of a sentence from JSON lines, and the comments and document marks.
+    /// Appends the lines before a sentence: comments and `-DOCSTART-` lines, and the id if the sentence comes from JSON
+    /// lines.
     fn push_lines_before(&mut self, record: &Record<'_>) {
         if record.rows.is_empty()
             && let Some(id) = record.id()
@@ -100,7 +102,7 @@ impl<W: Write> ConllWriter<W> {
             self.line.extend_from_slice(format!("# id {id}\n").as_bytes());
         }
         for comment in &record.lines_before {
-            // JSON lines mark a document with an object.
+            // In JSON lines, an object marks the start of a document.
             let document = comment.starts_with('{');
             let text = if document { "-DOCSTART-\tO" } else { comment };
             self.line.extend_from_slice(text.as_bytes());
@@ -121,7 +123,7 @@ impl<W: Write> ConllWriter<W> {
         &mut self.out
     }
 
-    /// Returns the output. It is not flushed.
+    /// Returns the output without flushing it.
     pub fn finish(self) -> W {
         self.out
     }
@@ -135,7 +137,7 @@ fn replace_separators(line: &mut Vec<u8>, start: usize, from: Separator, to: Sep
     line.extend_from_slice(columns.join(to.text()).as_bytes());
 }
 
-/// Doubles a U+FEFF at the start of a file. Readers remove the first one as a byte order mark.
+/// Doubles a U+FEFF at the start of a file, because readers remove the first one as a byte order mark.
 pub(crate) fn escape_byte_order_mark(start: &mut Vec<u8>) {
     const MARK: &[u8] = "\u{feff}".as_bytes();
     if start.starts_with(MARK) {
@@ -151,7 +153,7 @@ fn push_retagged(row: &Row<'_>, tag: SpelledTag<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&text[row.tag.end..]);
 }
 
-/// Appends a row: `frame` with `token` and `tag` in it.
+/// Appends a row: the separators and other columns of `frame`, with `token` and `tag` in their places.
 pub(crate) fn push_row(frame: RowFrame<'_>, token: &str, tag: SpelledTag<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(frame.before.as_bytes());
     if frame.tag_first {

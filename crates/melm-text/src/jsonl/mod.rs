@@ -1,7 +1,7 @@
 //! JSON lines as Hugging Face `datasets` writes NER data: one object on each line with `tokens` and
 //! `ner_tags`. Tags are strings, or ids into a list of names.
 //!
-//! All other keys are kept as they are.
+//! Other keys do not change.
 
 mod names;
 mod reader;

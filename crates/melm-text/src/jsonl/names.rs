@@ -8,9 +8,9 @@ use serde_json::Value;
 /// Tags in the order of their ids.
 pub type TagNames = Vec<String>;
 
-/// Parses the names of tag ids: a list `O,B-PER,…`, one name on each line, a JSON array, or the
-/// features of the key `tags_key` in a `dataset_info.json` of Hugging Face. Returns `None` if the text
-/// has no names or one of them is not a tag.
+/// Parses the names of tag ids: a list `O,B-PER,…`, one name on each line, a JSON array, or the names of the feature
+/// `tags_key` in a `dataset_info.json` of Hugging Face. Returns `None` if the text has no names or one of them is not a
+/// tag.
 pub fn parse_names(text: &str, tags_key: &str) -> Option<TagNames> {
     let names = match serde_json::from_str::<Value>(text) {
         Ok(Value::Array(items)) => to_strings(&items)?,
@@ -35,8 +35,8 @@ pub fn find_names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {
         .find_map(|path| parse_names(&fs::read_to_string(path).ok()?, tags_key))
 }
 
-/// Finds the names of a feature anywhere in a dataset description. Versions of `datasets` nest them
-/// in different ways.
+/// Finds the names of the feature `tags_key` at any depth of a dataset description, because versions of `datasets` nest
+/// features in different ways.
 fn find_feature(value: &Value, tags_key: &str) -> Option<TagNames> {
     match value {
         Value::Array(items) => items.iter().find_map(|item| find_feature(item, tags_key)),

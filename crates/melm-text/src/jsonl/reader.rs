@@ -29,7 +29,7 @@ pub struct JsonlKeys {
 }
 
 impl JsonlKeys {
-    /// Detects the keys from the first object of `text`, except for those that are given.
+    /// Detects the keys from the first object of `text`. A key that is given is not detected but used.
     pub(crate) fn detect(text: &str, tokens: Option<&str>, tags: Option<&str>) -> Self {
         let first = text.lines().find(|line| !line.trim_ascii().is_empty()).unwrap_or("");
         let fields = serde_json::from_str::<Fields<'_>>(first).map_or(Vec::new(), |f| f.0);
@@ -73,7 +73,7 @@ impl<'t> JsonlReader<'t> {
         &self.keys
     }
 
-    /// The bytes of the line of `record` that are the list of tags.
+    /// Returns the byte range of the list of tags in the line of `record`.
     pub(crate) fn tags_span(&self, record: &Record<'t>) -> Range<usize> {
         let field = record.fields.iter().find(|(key, _)| *key == self.keys.tags);
         let Some((_, raw)) = field else { return 0..0 };
@@ -82,8 +82,8 @@ impl<'t> JsonlReader<'t> {
         at - line..at - line + raw.len()
     }
 
-    /// Reads the next sentence into `record`. Returns false at the end. Skips lines with problems,
-    /// and adds the problems to `problems`.
+    /// Reads the next sentence into `record`. Returns false at the end of the text. Skips lines with problems, and adds
+    /// the problems to `problems`.
     pub fn read(
         &mut self,
         record: &mut Record<'t>,
@@ -183,8 +183,7 @@ impl<'t> JsonlReader<'t> {
     }
 }
 
-/// Returns the raw value of a key and its bytes in the line. Fails if the key is missing or occurs
-/// twice.
+/// Returns the raw value of a key and its byte range in the line. Fails if the key is missing or occurs twice.
 fn find_value<'t>(
     record: &Record<'t>,
     line: &'t str,
@@ -202,7 +201,7 @@ fn find_value<'t>(
     }
 }
 
-/// The message of `error` without the line and column, which are reported separately.
+/// Returns the message of `error` without line and column, which are reported separately.
 fn without_position(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.split(" at line ").next().unwrap_or(&text).to_owned()

@@ -8,8 +8,8 @@ use crate::record::Record;
 use crate::scheme::Scheme;
 use crate::tag::{EntityTypes, Tag};
 
-/// Writes one object for each sentence: with the keys it was read with, or with `id`, `tokens` and
-/// `ner_tags`.
+/// Writes one object for each sentence. Sentences from JSON lines keep their keys. Other sentences get the keys `id`,
+/// `tokens` and `ner_tags`.
 #[derive(Debug)]
 pub struct JsonlWriter<W> {
     out: W,
@@ -20,8 +20,8 @@ pub struct JsonlWriter<W> {
 }
 
 impl<W: Write> JsonlWriter<W> {
-    /// Writes to `out`. Tags are spelt in `scheme`, or with the letters of the input if it is `None`.
-    /// With `names`, tags are written as ids: their positions in `names`.
+    /// Writes to `out`. Tags are spelt with the letters of `scheme`. If `scheme` is `None`, tags are spelt as in the
+    /// input. With `names`, tags are written as ids: their positions in `names`.
     pub fn new(out: W, scheme: Option<Scheme>, tags_key: &str, names: Option<TagNames>) -> Self {
         let ids = names.map(|names| names.into_iter().enumerate().map(|(id, n)| (n, id)).collect());
         Self { out, scheme, tags_key: tags_key.to_owned(), ids, line: Vec::new() }
@@ -89,7 +89,7 @@ impl<W: Write> JsonlWriter<W> {
         &mut self.out
     }
 
-    /// Returns the output. It is not flushed.
+    /// Returns the output without flushing it.
     pub fn finish(self) -> W {
         self.out
     }
@@ -116,7 +116,7 @@ impl<W: Write> JsonlWriter<W> {
     }
 }
 
-/// Appends the document marks that were read from JSON lines.
+/// Appends the objects that mark the start of a document, if the sentence was read from JSON lines.
 fn push_documents(record: &Record<'_>, line: &mut Vec<u8>) {
     for mark in record.lines_before.iter().filter(|mark| mark.starts_with('{')) {
         line.extend_from_slice(mark.as_bytes());

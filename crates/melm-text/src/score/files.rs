@@ -1,4 +1,4 @@
-//! Scores of two files, which are read in parallel and not kept in memory as sentences.
+//! Scores two files. Reads both sentence by sentence, without storing the sentences in memory.
 
 use super::{Reading, Scores};
 use crate::error::Error;
@@ -68,7 +68,7 @@ impl Scores {
     }
 }
 
-/// Returns the scheme for a strict reading of two files: that of `gold`.
+/// Returns the scheme of `gold`, which strict scoring uses for both files.
 ///
 /// Fails with [`Error::Data`] if `gold` has problems, and with [`Error::ForeignTag`] if a tag of
 /// either file has a prefix that the scheme does not use.
@@ -95,8 +95,8 @@ pub fn strict_scheme(gold: FileInput<'_>, predicted: FileInput<'_>) -> Result<Sc
     Ok(scheme)
 }
 
-/// Describes the first difference between the tokens of two sentences. `has_sentence` is false for
-/// a file that has no more sentences. Returns `None` if the tokens are the same.
+/// Describes the first difference between the tokens of two sentences. `has_sentence` is false for a file that has
+/// ended. Returns `None` if the tokens are the same.
 fn describe_mismatch(
     sources: [&Source; 2],
     records: &[Record<'_>; 2],

@@ -3,8 +3,8 @@
 //! [`score()`] compares two corpora, [`Scores::from_files`] two files, and [`Scores::add`] counts
 //! one sentence at a time.
 //!
-//! Mentions are read leniently by default, as conlleval and seqeval do. [`Reading::Strict`] reads
-//! them as seqeval's strict mode does: a mention that is malformed in its scheme does not count.
+//! Mentions are read leniently by default, as conlleval and seqeval do. [`Reading::Strict`] reads mentions as the
+//! strict mode of seqeval does: a mention that is malformed in its scheme does not count.
 
 mod corpora;
 mod files;
@@ -20,9 +20,9 @@ use crate::tag::{EntityType, EntityTypes, Tag};
 /// How mentions are read from tags.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reading {
-    /// As conlleval and seqeval's default mode: every tag sequence has a meaning.
+    /// As in conlleval and the default mode of seqeval: every tag sequence can be read.
     Lenient,
-    /// As seqeval's strict mode: only mentions that are well formed in the scheme count.
+    /// As in the strict mode of seqeval: only mentions that are well formed in the scheme count.
     Strict(Scheme),
 }
 
@@ -102,20 +102,20 @@ impl Counts {
 pub struct Scores {
     reading: Reading,
     types: EntityTypes,
-    /// By the index of the type; types without mentions may be missing at the end.
+    /// The counts of each type, by the index of the type. Types without mentions may be missing at the end.
     by_type: Vec<Counts>,
-    /// Buffers of [`Self::add`], kept to save allocations.
+    /// Buffers of [`Self::add`]. They are fields, so that their memory is reused.
     gold: Vec<Mention>,
     predicted: Vec<Mention>,
 }
 
 impl Scores {
-    /// Starts with nothing counted. The tags given to [`Self::add`] use `types`.
+    /// Creates scores with all counts 0. The tags passed to [`Self::add`] must use `types`.
     pub fn new(reading: Reading, types: EntityTypes) -> Self {
         Self { reading, types, by_type: Vec::new(), gold: Vec::new(), predicted: Vec::new() }
     }
 
-    /// Counts one sentence. Both tag sequences have the same length.
+    /// Counts the mentions of one sentence. Both tag sequences must have the same length.
     pub fn add(&mut self, gold: &[Tag], predicted: &[Tag]) {
         debug_assert_eq!(gold.len(), predicted.len());
         self.reading.read(gold, &mut self.gold);
@@ -158,7 +158,7 @@ impl Scores {
         })
     }
 
-    /// The mean over the types with a gold or predicted mention.
+    /// Returns the mean over the types that have a gold or predicted mention.
     pub fn mean(&self, weight: Weight) -> Rates {
         let mut sum = Rates::default();
         let mut total = 0.0;
@@ -183,9 +183,9 @@ impl Scores {
 /// The weight of a type in a mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Weight {
-    /// The macro average: the same weight for every type.
+    /// The same weight for every type (macro average).
     Equal,
-    /// The weighted average: the number of gold mentions.
+    /// The number of gold mentions of the type (weighted average).
     Support,
 }
 

@@ -7,7 +7,7 @@ use crate::mention::Mention;
 use crate::scheme::Scheme;
 use crate::tag::{Tag, TagPrefix};
 
-/// The prefix of a tag as a bit, so that a pattern can allow several.
+/// The prefixes of tags as bits, so that a pattern can allow several prefixes.
 const O: u8 = 1;
 const B: u8 = 2;
 const I: u8 = 4;
@@ -15,7 +15,7 @@ const E: u8 = 8;
 const S: u8 = 16;
 const ALL: u8 = O | B | I | E | S;
 
-/// The condition of a pattern on the two entity types.
+/// The condition of a pattern on the entity types of two neighbouring tags.
 #[derive(Clone, Copy)]
 enum Types {
     Same,
@@ -24,7 +24,7 @@ enum Types {
 }
 use Types::{Any, Differ, Same};
 
-/// The prefixes allowed before and here, and the condition on the types.
+/// The prefixes allowed for the previous tag and for the current tag, and the condition on their entity types.
 type Pattern = (u8, u8, Types);
 
 struct Table {

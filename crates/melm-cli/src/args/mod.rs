@@ -204,8 +204,8 @@ pub(crate) struct InputOptions {
     /// JSON lines: key of the tags [default: detected]
     #[arg(long, value_name = "KEY")]
     pub(crate) tags_key: Option<String>,
-    /// JSON lines: tag names in the order of their ids, as `O,B-PER,…` or a file [default: a file
-    /// next to the input]
+    /// JSON lines: tag names of the ids, as a list `O,B-PER,…` or a file [default: a file next to
+    /// the input]
     #[arg(long)]
     pub(crate) names: Option<String>,
     /// Character encoding: utf-8 or latin1

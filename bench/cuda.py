@@ -1,27 +1,33 @@
 """Benchmarks training and generation on one NVIDIA GPU: python3 bench/cuda.py --ours PATH [--only base-train,…] [--json FILE]
 
-Runs on the machine with the GPU. Measures training steps and generation at the shapes of XLM-R-base, XLM-R-large and
-mini, with three kinds of batches: 16 and 32 sentences whose lengths change from step to step, and `full` (16 x 128
-pieces, the head at every piece). The sides are the authors' recipe, the best eager PyTorch, torch.compile of it with all
-batches of a kind padded to one shape (bench/cuda_torch.py), and ours (a built bench_step). `--sides` can add
-compile-dynamic, which expects varying shapes. Prints Markdown tables with the better of bf16 and tf32 and the better of
-torch.compile's two ways. FILE gets all results and is updated during the run.
+Run this on the machine with the GPU. It measures training steps and generation for models of the sizes of XLM-R-base,
+XLM-R-large and mini, with three kinds of batches: 16 or 32 sentences whose lengths change from step to step, and `full`
+(16 sentences of 128 pieces, with the head applied to every piece).
 
-Each side has its own process, so that it starts with free GPU memory. The processes of torch.compile start and compile
-at the same time, then measure one after the other. The other sides follow in the same way, ours last. With `--only` and
-one part fewer processes compile at once, so that their first step is faster. `--device cpu --tiny` is a smoke test for a
-machine without a GPU.
+These implementations (called sides) are compared:
+- the authors' code,
+- the best eager PyTorch,
+- the best eager PyTorch with torch.compile, where all batches of a kind are padded to one shape,
+- torch.compile with dynamic shapes (compile-dynamic; only if `--sides` names it),
+- ours (a built bench_step).
+The PyTorch sides are in bench/cuda_torch.py. Prints Markdown tables, which show only the faster of bf16 and tf32 and
+the faster of the two variants of torch.compile. All results are written to FILE, which is updated during the run.
+
+Each side runs in its own process, so that it starts with free GPU memory. The torch.compile processes start and compile
+at the same time, then measure one after another. Then the other sides measure, ours last. If `--only` selects a single
+part, fewer processes compile at the same time, and their first step is faster. `--device cpu --tiny` is a smoke test
+for machines without a GPU.
 """
 import argparse, functools, json, os, pathlib, platform, queue, re, signal, statistics, subprocess, sys, tempfile, threading, time
 
 HERE = pathlib.Path(__file__).parent
 PARTS = [f"{shape}-{what}" for shape in ("base", "large", "mini") for what in ("train", "generate")]
 BATCHES = {"16": 16, "32": 32, "full": 16}
-TORCH_SIDES = ["compile-dynamic", "compile", "authors", "eager-bf16", "eager-tf32"]  # in the order in which they measure
+TORCH_SIDES = ["compile-dynamic", "compile", "authors", "eager-bf16", "eager-tf32"]  # in measuring order
 ROWS = {"ours": ["ours"], "authors": ["authors"], "eager": ["eager-bf16", "eager-tf32"],
         "compile": ["compile", "compile-dynamic"]}
 LABELS = {"compile": "compile, padded to one shape"}
-N_OURS, BLOCK = 40, 10  # ours synchronizes every ten steps; the first ten are its warm-up
+N_OURS, BLOCK = 40, 10  # our side synchronizes every ten steps; the first ten steps are the warm-up
 TURN_S = 75
 NOTES = """
 ms: time of a step (ours: mean of all but the first; PyTorch: median of three runs). best: the fastest run. first s: for
@@ -37,14 +43,14 @@ def log(text):
 
 
 class Process:
-    """A PyTorch process: starts at once, prints `ready`, and measures when it is told to."""
+    """A PyTorch process. It starts at once, prints `ready`, and waits until it is told to measure."""
 
     def __init__(self, side, shape, what, options, n_compiling):
         self.side, self.shape, self.what = side, shape, what
         self.name = f"{shape} {what} {side}"
         self.folder = tempfile.TemporaryDirectory(prefix="melm-bench-", ignore_cleanup_errors=True)
         folder = pathlib.Path(self.folder.name)
-        # Empty caches: the first step is a user's first step.
+        # The compiler caches are empty, so that the first step is as slow as a user's first step.
         threads = max(4, (os.cpu_count() or 4) // max(1, n_compiling))
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
                        "TRITON_CACHE_DIR": str(folder / "triton"), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
@@ -62,7 +68,7 @@ class Process:
         self.lines.put(None)
 
     def line(self, until):
-        """Returns the next line; None at the end of the output or after the time limit."""
+        """Returns the next line of output; None at the end of the output or after the time limit."""
         try:
             return self.lines.get(timeout=max(0.0, until - time.monotonic()))
         except queue.Empty:
@@ -71,7 +77,7 @@ class Process:
             return None
 
     def turn(self):
-        """Tells the process to measure; returns one result for each batch."""
+        """Tells the process to measure. Returns one result for each kind of batch."""
         found = []
         try:
             self.process.stdin.write("go\n")
@@ -88,7 +94,7 @@ class Process:
         return found
 
     def stop(self):
-        """Kills the process and the compilers that it started."""
+        """Kills the process and the compiler processes that it started."""
         if self.process.returncode is not None:
             return
         self.errors.seek(0)
@@ -104,10 +110,10 @@ class Process:
 
 
 def ours(options, shape, what, batch):
-    """Runs bench_step. Training synchronizes after each block of steps, so that only the sum of a block is a measurement."""
+    """Runs bench_step. In training it synchronizes and takes the time only after each block of steps."""
     where, n = ("cpu", 1) if options.tiny else ("cuda", N_OURS)
     environment = {**os.environ}
-    environment.setdefault("MELM_CUDA_ROOT", sys.prefix)  # PyTorch's own libraries
+    environment.setdefault("MELM_CUDA_ROOT", sys.prefix)  # use the CUDA libraries of PyTorch
     done = subprocess.run([options.ours, "mini" if options.tiny else shape, what, str(n), where, batch],
                           env=environment, capture_output=True, text=True, timeout=TURN_S)
     if done.returncode:
@@ -130,7 +136,7 @@ def ours(options, shape, what, batch):
 
 
 class Results:
-    """All results by shape, what, side and batch; saved to the file after every process."""
+    """All results by model shape, task (train or generate), side and batch. The file is updated after every process."""
 
     def __init__(self, path):
         self.path, self.steps, self.floors = path, {}, {}
@@ -157,7 +163,7 @@ class Results:
             pathlib.Path(self.path).write_text(text)
 
     def better(self, shape, what, row, batch):
-        """Returns the name and result of the fastest variant of a row; the result has an error if none has a time."""
+        """Returns the name and result of the fastest side in a table row; a result with an error if all failed."""
         found = [(side, self.steps[shape, what, side, batch]) for side in ROWS[row]
                  if (shape, what, side, batch) in self.steps]
         return min(found, key=lambda pair: pair[1].get("ms", float("inf")), default=(row, None))
@@ -184,7 +190,7 @@ class Results:
                 print(f"| {' | '.join(cells)} |")
 
     def ceilings(self):
-        """Prints the floors and the measured speeds that they are computed from."""
+        """Prints the floors (lower bounds of the step time) and the measured speeds from which they are computed."""
         if not self.floors:
             return
         speed = next(iter(self.floors.values()))["terabytes_a_second"]
@@ -225,7 +231,7 @@ def machine():
 
 
 def take_turns(processes, options, results):
-    """Waits until all processes have started, then lets them measure one at a time."""
+    """Waits until all processes have started, then lets them measure one after another."""
     try:
         until = time.monotonic() + options.compile_limit + 60
         for process in processes:

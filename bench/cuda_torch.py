@@ -1,17 +1,21 @@
 """The PyTorch side of bench/cuda.py, which starts it: cuda_torch.py SIDE SHAPE WHAT [--device cpu] [--tiny] [--limit S]
 
 SIDE is one of
-  authors           their public code: f32, padded to 128, head and loss at every position, clipping, torch's Adam
-  eager-bf16        the best that a user could write: trimmed, SDPA, masks and row indices prepared, head at the masked
-  eager-tf32        rows only, clipping, fused AdamW; with bf16 autocast (generation: a bf16 model), or in tf32
-  compile           eager-bf16 with torch.compile; all batches of a kind padded to one shape, so that a kind compiles once
-  compile-dynamic   eager-bf16 with torch.compile; trimmed, with dynamic shapes
-  ceiling           measures the GPU's speeds and computes the floor of a step, for each of SHAPE (separated by commas)
+  authors           the authors' public code: f32, padded to 128, head and loss at every position, clipping, Adam
+  eager-bf16        the best that a user could write: padded to the longest sentence only, SDPA, masks and row indices
+                    computed in advance, head at the masked rows only, clipping, fused AdamW; with bf16 autocast
+                    (generation: a bf16 model)
+  eager-tf32        as eager-bf16, but in tf32
+  compile           eager-bf16 with torch.compile; all batches of a kind padded to one shape, so that each kind is
+                    compiled once
+  compile-dynamic   eager-bf16 with torch.compile and dynamic shapes; padded to the longest sentence of the batch
+  ceiling           measures the speeds of the GPU and computes the floor (lower bound) of the step time, for every
+                    SHAPE in a comma-separated list
 WHAT is `train` or `generate`.
 
-The program imports (and compiles for at most S seconds), prints `ready`, waits for a line, measures, prints one JSON line
-for each batch, then `end`. All batches are on the device before a measurement starts. The program synchronizes after a
-run of several steps, not after each step.
+The program imports torch (and compiles for at most S seconds), prints `ready` and waits for a line of input. Then it
+measures and prints one JSON line for each kind of batch, and finally `end`. All batches are on the device before a
+measurement starts. The program synchronizes after a run of several steps, not after each step.
 """
 import argparse, gc, itertools, json, os, signal, statistics, sys, time
 import torch, transformers
@@ -24,7 +28,7 @@ WIDTH, PAD = 128, 1
 
 
 def lengths(batch, step):
-    """The lengths of `Sentences::lengths` in bench_step.rs."""
+    """Returns the sentence lengths of a batch, the same as `Sentences::lengths` in bench_step.rs."""
     if batch == "full":
         return [WIDTH] * 16
     cycled = zip(range(int(batch)), itertools.cycle(LENGTHS))
@@ -36,7 +40,7 @@ def masked_rows(batch, n_rows):
 
 
 def common_shape(batch):
-    """Returns the width and the number of masked rows that fit every batch of a kind."""
+    """Returns the largest sentence length and the largest number of masked rows of all batches of a kind."""
     steps = [lengths(batch, step) for step in range(N_DISTINCT)]
     return max(map(max, steps)), max(len(masked_rows(batch, sum(sizes))) for sizes in steps)
 
@@ -53,19 +57,19 @@ def tensors(n_pieces, batch, step, side, device):
     real = ids != PAD
     if side == "authors":
         return ids.to(device), real.long().to(device)
-    places = real.flatten().nonzero().squeeze(1)[masked]  # of the masked rows in the padded batch
+    places = real.flatten().nonzero().squeeze(1)[masked]  # indices of the masked rows in the padded batch
     originals = ids.flatten()[places]
     fill = lambda values, extra: torch.nn.functional.pad(values, (0, n_places - len(masked)), value=extra)
     square = real[:, None, None, :].expand(-1, -1, width, -1).contiguous()
-    found = ids, square, real.cumsum(1) * real + PAD, fill(places, 0), fill(originals, -100)  # -100: no loss
+    found = ids, square, real.cumsum(1) * real + PAD, fill(places, 0), fill(originals, -100)  # label -100: no loss
     found = [tensor.to(device) for tensor in found]
-    if batch == "full":  # without a mask SDPA may choose the flash kernel
+    if batch == "full":  # SDPA can choose the flash kernel only without a mask
         found[1] = None
     return found
 
 
 class Side:
-    """One side at one shape: its model, and its step for every kind of batch."""
+    """One side for one model shape: the model, and a step for every kind of batch."""
 
     def __init__(self, name, shape, what, device, is_tiny):
         self.name, self.what, self.device, self.is_tiny = name, what, device, is_tiny
@@ -74,7 +78,8 @@ class Side:
         with device:
             config = transformers.XLMRobertaConfig(**config, attn_implementation="sdpa")
             self.model = transformers.XLMRobertaForMaskedLM(config)
-        # In CPU memory until the first step, whose time includes the copy to the GPU, as ours does.
+        # The model stays in CPU memory until the first step. The time of the first step includes the copy to the GPU,
+        # as ours does.
         self.model = self.model.cpu().train(self.is_training)
         self.is_bf16 = "tf32" not in name and name != "authors"
         if "tf32" in name:
@@ -118,7 +123,7 @@ class Side:
             return
         with torch.inference_mode():
             found = self.work(*b)
-        if self.name != "authors":  # copied to the CPU as ours are; those of the authors stay on the GPU
+        if self.name != "authors":  # results are copied to the CPU, as ours are; the authors' code does not
             [part.cpu() for part in found]
 
     def seconds(self, batch, n):
@@ -130,7 +135,7 @@ class Side:
         return time.perf_counter() - start
 
     def first(self, batch):
-        """Returns the seconds of the first step and of the first five, which are the warm-up."""
+        """Runs five warm-up steps. Returns the seconds of the first step and of all five."""
         n_distinct = 1 if batch == "full" else N_DISTINCT
         self.batches[batch] = [tensors(self.model.config.vocab_size, batch, step, self.name, self.device)
                                for step in range(n_distinct)]
@@ -149,7 +154,7 @@ class Side:
 
     def measure(self, batch):
         if self.device.type == "cuda" and self.name.startswith("compile"):
-            torch.cuda.reset_peak_memory_stats()  # the kinds of batches were compiled one after the other
+            torch.cuda.reset_peak_memory_stats()  # peaks during compilation do not count
         one = self.seconds(batch, 1)
         n = 1 if self.is_tiny else max(2, min(RUN_STEPS, int(RUN_SECONDS / one)))
         runs = [1e3 * self.seconds(batch, n) / n for _ in range(1 if self.is_tiny else N_RUNS)]
@@ -167,8 +172,8 @@ def synchronize(device):
 
 
 def seconds_of(run, n, device):
-    """Returns the best time of five, each of `n` runs. On a GPU the runs are replayed as a graph, because launching takes
-    longer than a small product."""
+    """Returns the best of five measurements of `n` runs each. On a GPU the runs are replayed as a CUDA graph, because
+    launching a small product takes longer than computing it."""
     for _ in range(3):
         run()
     replay, each = run, 1
@@ -190,8 +195,8 @@ def seconds_of(run, n, device):
 
 
 def products(m, inputs, outputs, device):
-    """Returns the seconds of a linear layer's three products in bf16 with f32 sums: forward, gradient of the inputs, gradient
-    of the weights."""
+    """Returns the seconds of the three products of a linear layer, in bf16 with f32 sums: forward pass, gradient of the
+    inputs, gradient of the weights."""
     make = lambda *size: torch.randn(*size, device=device, dtype=torch.bfloat16)
     x, w, y = make(m, inputs), make(outputs, inputs), make(m, outputs)
     out_x, out_w = torch.empty_like(x), torch.empty_like(w)
@@ -202,7 +207,7 @@ def products(m, inputs, outputs, device):
 
 @torch.inference_mode()
 def bandwidth(device, is_tiny):
-    """Returns the bytes that a copy reads and writes a second: the better of memcpy and a kernel (multiplication by 1)."""
+    """Returns the bytes that a copy reads and writes per second: by memcpy or a kernel, whichever is faster."""
     source = torch.ones(1 << (20 if is_tiny else 29), device=device)
     target = torch.empty_like(source)
     ways = (lambda: target.copy_(source)), (lambda: torch.mul(source, 1.0, out=target))
@@ -211,10 +216,10 @@ def bandwidth(device, is_tiny):
 
 @torch.inference_mode()
 def floor(shape, batch, bytes_a_second, device, is_tiny):
-    """Returns the speeds at a shape and batch, and the least milliseconds that each part of a step takes at these speeds."""
+    """Returns the speeds for a model shape and batch, and the floor of each part of a step in milliseconds."""
     sizes = dict(SHAPES[shape], **(TINY if is_tiny else {}))
     hidden, inner, n_layers = sizes["hidden_size"], sizes["intermediate_size"], sizes["num_hidden_layers"]
-    vocab = -(-sizes["vocab_size"] // 8) * 8  # products of an odd size are slower
+    vocab = -(-sizes["vocab_size"] // 8) * 8  # products are slower if the size is odd
     steps = [lengths(batch, step) for step in range(N_DISTINCT)]
     rows = round(statistics.mean(sum(step) for step in steps))
     masked = round(statistics.mean(len(masked_rows(batch, sum(step))) for step in steps))
@@ -228,17 +233,18 @@ def floor(shape, batch, bytes_a_second, device, is_tiny):
               "terabytes_a_second": bytes_a_second / 1e12,
               "teraflops": {name: [2 * m * k * n / t / 1e12 for t in times[name]] for name, (m, k, n) in shapes.items()}}
     for what, n_products in (("train", 3), ("generate", 1)):
-        # Attention: two products forward and four backward, at the speed of its output product.
+        # Attention has two products forward and four backward. They are assumed to run at the speed of its output
+        # product.
         attention = n_layers * 4 * pairs * hidden * n_products / (2 * rows * hidden**2 / times["output"][0])
         in_layers = sum(sum(times[name][:n_products]) for name in ("qkv", "output", "up", "down"))
         parts = {
             "layers": n_layers * in_layers,
             "attention": attention,
             "head": sum(sum(times[name][:n_products]) for name in ("dense", "head")),
-            # In addition to the products, in bf16: scores are read, and in training their errors are written.
+            # Besides the products, the bf16 scores are read and, in training, their gradients are written.
             "scores": masked * vocab * (4 if what == "train" else 2) / bytes_a_second,
         }
-        if what == "train":  # in f32: reads the gradient, reads and writes value and two moments; writes the bf16 copy
+        if what == "train":  # f32 gradient read; f32 value and two moments read and written; bf16 copy written
             parts["optimiser"] = (28 + 2) * (vocab * hidden + rest) / bytes_a_second
         result[what] = {name: 1e3 * seconds for name, seconds in parts.items()}
         result[what]["all"] = 1e3 * sum(parts.values())
@@ -250,7 +256,7 @@ def report(found):
 
 
 class OutOfTime(BaseException):
-    """Not an `Exception`, which the compiler would catch."""
+    """The time limit was reached. Not a subclass of `Exception`, because the compiler would catch that."""
 
 
 def give_up(*_):
@@ -258,7 +264,7 @@ def give_up(*_):
 
 
 def guarded(kind, run):
-    """Returns the result of `run`, or its error, so that the other batches still run."""
+    """Returns the result of `run`, or its error, so that an error does not stop the other batches."""
     try:
         return run()
     except (Exception, OutOfTime) as error:
@@ -287,7 +293,7 @@ def bench(arguments, device):
     make = lambda: Side(arguments.side, arguments.shape, arguments.what, device, arguments.tiny)
     firsts, batches = {}, BATCHES
     is_compiled = arguments.side.startswith("compile")
-    if arguments.side == "compile":  # the most important first: the time limit may cut off the later ones
+    if arguments.side == "compile":  # most important first, because the time limit may cut off later ones
         batches = ["16", "full", "32"]
     if is_compiled:
         side = make()
@@ -322,7 +328,7 @@ def main():
     else:
         bench(arguments, device)
     print("end", flush=True)
-    os._exit(0)  # skips the slow clean-up of compiler processes and GPU memory; cuda.py kills them
+    os._exit(0)  # skips the slow clean-up; cuda.py kills the compiler processes
 
 
 if __name__ == "__main__":

@@ -1,10 +1,11 @@
 """Benchmarks the engine on the CPU: python bench/engine.py [base-train] [base-generate] [mini-train]
 
-Runs the authors' recipe, the best PyTorch (with default settings, and with glibc told to keep its memory) and ours on the
-same batch (16 sentences, 672 pieces, 101 masked), in turns, each in its own process. The environment variable PYTHON
-names a Python with torch and transformers. Prints median and best times, pieces a second, ratios, peak memory and the
-fraction of the floor. The floor is the time of the step's products at the better of torch's and our speed at each shape,
-plus the time of the optimiser's memory traffic at the measured bandwidth.
+Compares the authors' code, the best PyTorch code (once with default settings, once with glibc set to keep freed memory)
+and ours on the same batch (16 sentences, 672 pieces, 101 masked). The variants run in turns, each in its own process.
+The environment variable PYTHON names a Python with torch and transformers. Prints median and best times, pieces per
+second, ratios, peak memory and the floor as a fraction of the time. The floor is a lower bound of the step time: the
+time of the step's matrix products, each at the faster of torch's and our speed for its shape, plus the time of the
+optimiser's memory traffic at the measured bandwidth.
 """
 import os, pathlib, re, statistics, subprocess, sys, time
 
@@ -34,8 +35,8 @@ def theirs(shape, what, n, tuned=False):
 
 
 def variants(shape, what, n):
-    """Returns for each variant: its name, how to run it, and True if it runs in every round (the authors' recipe takes a
-    minute a step)."""
+    """Returns for each variant its name, how to run it, and True if it runs in every round. The authors' code does not,
+    because it takes a minute per step."""
     return [
         ("ours", lambda: ours(shape, what, 2 * n), True),
         ("torch best", lambda: theirs(shape, f"{what}-best", n), True),
@@ -45,7 +46,7 @@ def variants(shape, what, n):
 
 
 def speeds(outputs):
-    """Returns the better speed at every shape: (median, best) of all runs."""
+    """Returns for every product shape the speed of the faster side: (median, best) of all runs."""
     found = {}
     for source, output in enumerate(outputs):
         for what, product, speed in re.findall(r"gflops (\S+) (\S+) (\S+)", output):
@@ -54,7 +55,7 @@ def speeds(outputs):
 
 
 def floor(shape, outputs):
-    """Returns the least seconds of a training step and of its forward pass: (median, best) each."""
+    """Returns the floor in seconds of a training step and of its forward pass: (median, best) for each."""
     n_layers, hidden, inner, vocab, n_positions = SIZES[shape]
     gflops = speeds(outputs)
     bytes_found = [float(x) for x in re.findall(r"gbytes (\S+)", "".join(outputs))]
@@ -69,7 +70,7 @@ def floor(shape, outputs):
     result = {}
     for name, products in (("train", ("Forward", "Backward", "Weights")), ("generate", ("Forward",))):
         seconds = [sum(2 * n / gflops[what, p][i] / 1e9 for what, n in work for p in products) for i in (0, 1)]
-        if name == "train":  # reads and writes values and two moments; the table's gradient is never stored
+        if name == "train":  # values and two moments read and written; no gradient of the table
             seconds = [s + (28 * rest + 24 * table) / bandwidth[i] / 1e9 for i, s in enumerate(seconds)]
         result[name] = seconds
     print(f"ceilings at {shape}, median (best): " + ", ".join(
@@ -91,7 +92,7 @@ def bench(shape, what, ceilings):
             times.setdefault(name, []).extend(float(s) for s in re.findall(r"seconds (\S+)", output))
             peaks[name] = max(peaks.get(name, 0), int(re.search(r"peak_kib (\d+)", output)[1]))
             print(f"  {shape} {what} {name}: {times[name]}", file=sys.stderr, flush=True)
-    # Ceilings alternate between ours and torch: merge the rounds of each.
+    # The outputs alternate between ours and torch. Joins the rounds of each.
     floors = floor(shape, ["".join(ceilings[0::2]), "".join(ceilings[1::2])])[what]
     reference = statistics.median(times["ours"])
     print(f"\n| {shape}, {what} | s, median | best | runs | pieces/s | ours is faster by | peak GiB | of the floor |")

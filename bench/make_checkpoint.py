@@ -1,4 +1,4 @@
-"""Writes a random checkpoint in the shape of a model, as transformers saves it: make_checkpoint.py SHAPE OUT_FOLDER"""
+"""Saves a randomly initialised model of the given size with transformers: make_checkpoint.py SHAPE OUT_FOLDER"""
 import sys
 from torch_step import model_of
 

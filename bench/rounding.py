@@ -1,9 +1,10 @@
 """Measures how rounding the operands of products changes the gradients of the tiny golden models: rounding.py
 
-Computes in torch with float64 and rounds only the operands of products. In the backward pass all are rounded to bf16. In
-the forward pass the named kinds keep eleven bits as in tf32 (the others are cut off), and the rest is rounded to bf16.
-Prints for ten batches the relative error of all gradients: the norm of the difference to the unrounded gradients,
-divided by their norm. Needs torch, transformers and safetensors.
+Computes in torch with float64 and rounds only the operands of matrix products. In the backward pass, all operands are
+rounded to bf16. In the forward pass, the operands of the kinds of layers named in the output are truncated to the
+eleven significant bits of tf32, and all other operands are rounded to bf16. For ten batches, prints the relative error
+of all gradients: the norm of the difference from the unrounded gradients, divided by the norm of the unrounded
+gradients. Needs torch, transformers and safetensors.
 """
 import pathlib
 import safetensors.torch, torch, transformers
@@ -48,9 +49,9 @@ def exact(x):
 
 
 def gradients(model, golden, number, forward_rounding, round_backward):
-    """Returns all gradients of a batch except those of key biases, which are exactly zero.
+    """Returns all gradients of a batch except those of key biases, whose exact value is zero.
 
-    `forward_rounding` returns the rounding of a layer's forward pass, by its name.
+    `forward_rounding` takes the name of a layer and returns the rounding function for its forward pass.
     """
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.Linear):

@@ -2,9 +2,10 @@
 
     cargo build --release && pip install seqeval && python3 bench/text.py [--sentences N]
 
-The example corpus is repeated until it has N sentences. Predictions are the gold tags with one in twenty replaced at
-random. For melm the whole command is timed, from start to exit, on one core; the median of three runs counts. For
-seqeval only the scoring of parsed lists is timed, so that the ratio understates our advantage.
+The example corpus is repeated until it has N sentences (default: one million). In the predictions, one gold tag in
+twenty is replaced at random. For melm, the whole command is timed from start to exit on one core, and the median of
+three runs is printed. For seqeval, only the scoring of lists that are already parsed is timed, so the ratio understates
+our advantage.
 """
 import argparse
 import itertools
@@ -50,7 +51,7 @@ def timed(command):
 
 
 def python_convert(source, target):
-    """Converts IOB2 to IOBES line by line, as a careful user would write it."""
+    """Converts IOB2 to IOBES line by line, with code that a careful user would write."""
     with source.open() as lines, target.open("w") as out:
         for blank, group in itertools.groupby(lines, key=lambda line: line == "\n"):
             if blank:
@@ -74,7 +75,7 @@ def main():
     gold = example()
     predicted = disturb(gold, random.Random(1))
     times = max(1, options.sentences // len(gold))
-    # In memory if possible: the disk is not measured.
+    # Uses a folder in memory if possible, so that the speed of the disk is not measured.
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         folder = pathlib.Path(folder)
@@ -104,7 +105,8 @@ def main():
         python_seconds = time.perf_counter() - start
         same = subprocess.run(["cmp", iobes, folder / "python.conll"], check=False).returncode == 0
 
-        # Imported late: the peak memory of a child process starts at that of its parent.
+        # Imported only here, because the peak memory of a child process is at least the memory of its parent when it
+        # starts.
         from seqeval.metrics import f1_score
         y_true = [[tag for _, tag in rows] for rows in gold] * times
         y_pred = [[tag for _, tag in rows] for rows in predicted] * times

@@ -1,12 +1,13 @@
 """Times N steps in PyTorch on the batch of bench_step.rs: torch_step.py SHAPE WHAT N. WHAT is one of
 
-train-authors     their public code: padded to 128, head and loss at every position, torch's Adam
-train-best        the best that a user could write: trimmed, SDPA, head at the masked rows only, fused AdamW
-generate-authors  their public code: the same forward pass, loss and five best pieces at every position
-generate-best     trimmed, SDPA, the five best pieces at the masked rows only
-ceiling           the products of the step alone
+train-authors     the authors' public code: padded to 128, head and loss at every position, torch's Adam
+train-best        the best that a user could write: padded to the longest sentence only, SDPA, head at the masked rows
+                  only, fused AdamW
+generate-authors  the authors' public code: padded to 128, loss and five best pieces at every position
+generate-best     padded to the longest sentence only, SDPA, five best pieces at the masked rows only
+ceiling           only the matrix products of a step
 
-In f32 with two threads, dropout and clipping. Prints one line for each measurement, which engine.py reads.
+Runs in f32 with two threads, dropout and clipping. Prints one line for each measurement, which engine.py reads.
 """
 import sys, time
 import torch, transformers
@@ -23,8 +24,8 @@ SHAPES = {
 
 
 def batch(n_pieces, width):
-    """Returns the sentences of bench_step.rs padded to `width`, which of it is not padding, the masked rows of the packed
-    batch, and their original pieces."""
+    """Returns the sentences of bench_step.rs padded to `width`, the attention mask, the indices of the masked rows
+    among the rows that are not padding, and the original pieces of the masked rows."""
     rows = [[5 + (key * 7919 + i * 104729) % (n_pieces - 5) for i in range(n)] for key, n in enumerate(LENGTHS)]
     padded = torch.tensor([row + [1] * (width - len(row)) for row in rows])
     pieces = torch.tensor(sum(rows, []))
@@ -36,7 +37,7 @@ def timed(n, step):
     for index in range(n + 2):
         start = time.perf_counter()
         step()
-        if index > 1:  # the first step allocates and compiles; the tuned allocator still grows in the second
+        if index > 1:  # the first step allocates and compiles; in the second, the tuned allocator still grows
             print(f"seconds {time.perf_counter() - start:.4f}", flush=True)
 
 
@@ -57,7 +58,7 @@ def train_authors(shape, n):
     optimiser = torch.optim.Adam(model.parameters(), lr=1e-5)
     padded, real, _, _ = batch(model.config.vocab_size, 128)
     mask = real.long()
-    # As in their trainer.py: the loss is over every position, with padding.
+    # As in the authors' trainer.py, the loss covers every position, including padding.
     timed(n, lambda: finish(model, optimiser, model(padded, mask, labels=padded, output_hidden_states=True).loss))
 
 
@@ -82,8 +83,8 @@ def generate_authors(shape, n):
     model = model_of(shape).eval()
     padded, real, _, _ = batch(model.config.vocab_size, 128)
     mask = real.long()
-    # As in their generate.py for entities: with labels, so that the loss is computed too, and the five best pieces at
-    # every position. Their second pass, with another model for masked context, is not counted.
+    # As in the authors' generate.py for entities: labels are passed, so that the loss is computed too, and the five
+    # best pieces are found at every position. The authors' second pass, which masks context, is not measured.
     timed(n, lambda: torch.topk(model(padded, mask, labels=padded).logits, k=5, dim=-1))
 
 

@@ -1,10 +1,11 @@
-"""Times melm codemix with word vectors of four languages, 200,000 words with 300 numbers each.
+"""Times melm codemix with the word vectors of four languages: 200,000 words per language, 300 numbers per word.
 
     cargo build --release && python3 bench/vectors.py [--words N] [--dimension D] [--folder DIR]
 
-Writes random vectors as text in the format of MUSE (needs numpy), plain and compressed with gzip, and four corpora whose
-mentions use 10,000 of the words. Times the whole command, from start to exit: reading the vectors, searching for the most
-similar mention of every mention, writing. If DIR is given, it is kept and reused.
+Needs numpy. Writes random vectors in the text format of MUSE, both plain and compressed with gzip, and four corpora
+whose mentions consist of 10,000 of the words. Times the whole command from start to exit: it reads the vectors, finds
+the most similar mention for every mention, and writes the result. If DIR is given, the files are kept there and reused
+by later runs.
 """
 import argparse
 import os
@@ -22,7 +23,7 @@ N_NEEDED, N_TYPES, CHUNK = 10_000, 8, 1_000
 def write_vectors(path, n_words, dimension, seed):
     import numpy as np
     rng = np.random.default_rng(seed)
-    # Every number has nine bytes with its space, so that rows are written without formatting.
+    # Every number takes nine bytes including a space, so that rows can be written without formatting.
     pool = np.array([f"{x:.6f} "[:9] if x >= 0 else f"{x:.5f} " for x in rng.uniform(-1, 1, 50_000)], dtype="S9")
     with path.open("wb") as out:
         out.write(f"{n_words} {dimension}\n".encode())
@@ -34,7 +35,7 @@ def write_vectors(path, n_words, dimension, seed):
 
 
 def write_corpus(path, n_words):
-    """Writes a mention of two words in each sentence. The words are spread over the whole file of vectors."""
+    """Writes a corpus with one mention of two words in each sentence. The words occur all over the vector file."""
     words = [f"w{at * n_words // N_NEEDED}" for at in range(N_NEEDED)]
     with path.open("w") as out:
         for at in range(0, N_NEEDED, 2):
@@ -60,7 +61,7 @@ def main():
     parser.add_argument("--dimension", type=int, default=300)
     parser.add_argument("--folder", type=pathlib.Path)
     options = parser.parse_args()
-    # In memory if possible: the disk is not measured.
+    # Uses a folder in memory if possible, so that the speed of the disk is not measured.
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
     with tempfile.TemporaryDirectory(dir=memory) as temporary:
         folder = options.folder or pathlib.Path(temporary)

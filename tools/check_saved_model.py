@@ -1,8 +1,8 @@
-"""Check a model saved by melm with transformers: same tensors, same logits, and each marker is a single piece.
+"""Open a model saved by melm in transformers. Check its tensors and logits, and that each marker is one piece.
 
 usage: check_saved_model.py MODEL_FOLDER      (needs torch and transformers; run in the repository)
 
-MODEL_FOLDER is an XLM-R folder with the masked-LM head that transformers can open, or such a model in our int8 format.
+MODEL_FOLDER contains an XLM-R with masked-LM head, in the format of transformers or in our int8 format.
 """
 import pathlib, subprocess, sys, tempfile
 import torch
@@ -16,7 +16,7 @@ SENTENCES = ["EU rejects German call to boycott British lamb .", "Der Bundeskanz
 
 
 def plain_folder(model, out):
-    """Return a plain Hugging Face folder: converts the int8 format with torch, returns any other folder unchanged."""
+    """Return a folder that transformers can open: `model` itself, or a converted copy if it is in our int8 format."""
     stored = load_file(model / "model.safetensors") if (model / "model.safetensors").exists() else {}
     if not any(name.endswith(".scale") for name in stored):
         return model
@@ -59,7 +59,8 @@ def main(model):
             with torch.no_grad():
                 difference = before(**ids).logits - after(**ids).logits[..., :n_old]
             worst = max(worst, difference.abs().max().item())
-        # A longer table splits the product into different blocks, so the last bits may differ.
+        # The table is longer with markers. Its product is then split into different blocks, so the last bits may
+        # differ.
         assert worst < 1e-4, worst
 
         expected = list(range(len(old_words), len(old_words) + len(MARKERS)))

@@ -23,8 +23,8 @@ def main(folder, paths):
     failed = False
     for path in paths:
         sentences = list(read_conll(path))
-        # Text that looks like a special piece: we read it as text, Hugging Face as the special piece. This difference is
-        # documented, so it is counted separately.
+        # If a text looks like a special piece, Hugging Face reads it as the special piece, but we read it as text. This
+        # difference is documented, so such sentences are counted separately.
         plain = [s for s in sentences if not any(special in token for token in s for special in SPECIAL)]
         expected, found = [reference(tokenizer, s) for s in plain], ours(folder, plain)
         assert len(expected) == len(found)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Count things that make the code hard to read, for each crate and in total.
+"""Print figures about the readability of the code, for each crate and in total.
 
-    python3 tools/code_figures.py [--check]
+    python3 tools/code_figures.py [--list] [--check]
 
-Functions, functions whose arguments are packed into tuples, public items, functions over 40 lines, lines of Rust.
-Tests count as code. With --check the exit code is 1 if any function packs its arguments into a tuple.
+Counts functions, functions with arguments packed into tuples, public items, functions over 40 lines, and lines of Rust.
+Test code is included. --list also prints the functions that pack arguments into tuples. --check prints them too and exits
+with 1 if there are any.
 """
 import pathlib
 import re
@@ -26,7 +27,7 @@ def signature(lines, start):
 
 
 def body_length(lines, start, indent):
-    """Return the number of lines from `fn` to the closing brace. Relies on rustfmt's indentation."""
+    """Return the number of lines from `fn` to the closing brace. Works only on code indented by rustfmt."""
     if lines[start].rstrip().endswith(("}", ";")):
         return 1
     for offset, line in enumerate(lines[start:]):

@@ -1,22 +1,22 @@
-"""Make testdata/candidates: the five most likely pieces at masked positions of linearized sentences, by transformers.
+"""Make testdata/candidates: by transformers, the five most likely pieces at masked positions of linearized sentences.
 
 usage: make_golden_candidates.py OUT_FOLDER UNIGRAM_FOLDER MINI_FOLDER      (needs torch, transformers)
 
 OUT_FOLDER contains sentences.conll. UNIGRAM_FOLDER is testdata/pieces/unigram. MINI_FOLDER is the output of
-crates/melm-mini/model/dequantize.py. A marker is an added token. Its embedding and bias start as the mean over the
-pieces of a word (section 2.1 of the paper). The tokenizer gets the sentences with their markers as words. All pieces
-are candidates, as in the authors' code. Everything is computed in float64.
+crates/melm-mini/model/dequantize.py. Markers are added tokens. The embedding and bias of a marker are initialised with
+the mean over the pieces of a word (section 2.1 of the paper). The tokenizer gets sentences in which markers are words.
+All pieces are candidates, as in the authors' code. Everything is computed in float64.
 
 tiny/                    a tiny random XLM-R without markers, with the tokenizer of UNIGRAM_FOLDER
-tiny.json, mini.json     for each sentence with mentions: ids with markers, masked positions, five best ids and
-                         log-probabilities at each of them
+tiny.json, mini.json     for each sentence with mentions: ids including markers, masked positions, and the five best ids
+                         with their log-probabilities at each masked position
 """
 import hashlib, json, pathlib, random, shutil, sys
 import torch, transformers
 from tokenizers import AddedToken
 
 WORDS = {"PER": "person", "ORG": "organization", "LOC": "location"}
-RATE = 0.6  # the share of entity pieces that are masked, at least one
+RATE = 0.6  # the fraction of entity pieces that are masked; at least one piece is masked
 N_BEST = 5
 # Ranks are compared exactly, so neighbouring scores must differ by more than the engine's rounding errors.
 LEAST_GAP = 1e-4
@@ -35,7 +35,7 @@ def make_tiny(folder, unigram):
         max_position_embeddings=130, type_vocab_size=1, layer_norm_eps=1e-5, pad_token_id=1)
     model = transformers.XLMRobertaForMaskedLM(config)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():  # zeros and ones would hide errors
+        for name, parameter in model.named_parameters():  # initial values of 0 and 1 would hide errors
             parameter.normal_(1.0 if name.endswith("orm.weight") else 0.0, 0.6)
     model.save_pretrained(folder)
     for name in ("tokenizer.json", "tokenizer_config.json"):

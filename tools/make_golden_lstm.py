@@ -2,9 +2,9 @@
 
 usage: make_golden_lstm.py OUT_FOLDER      (needs torch, safetensors)
 
-Everything is computed in float64 on weights that are exact in float32. The output has, for one layer and for two: the
-parameters, the batches, all scores of the first batch, its loss (mean over tokens), every gradient, and all parameters
-after four steps of torch's Adam with clip_grad_norm_.
+Everything is computed in float64 from weights that float32 represents exactly. The output contains the batches. For
+models with one and with two layers it contains the initial parameters, all scores of the first batch, its loss (mean
+over tokens), all gradients, and the parameters after four steps of torch's Adam with clip_grad_norm_.
 """
 import hashlib, importlib.metadata, json, pathlib, sys
 import torch
@@ -13,9 +13,9 @@ from safetensors.torch import save_file
 VOCAB, EMBEDDING, HIDDEN = 23, 6, 9
 # The number of tokens of each sequence, including its start and end.
 LENGTHS = [[7, 2, 12, 3], [5, 9, 5], [2, 11], [8, 6, 4]]
-# Large enough that tiny gradients do not turn rounding errors into steps.
+# eps is so large that Adam does not amplify rounding errors of tiny gradients.
 ADAM = dict(lr=5e-3, eps=1e-3)
-# Between the smallest and the largest gradient norm, so that only some steps are clipped.
+# Lies between the smallest and the largest gradient norm, so that some steps are clipped and others are not.
 MAX_NORM = 0.33
 
 

@@ -2,10 +2,10 @@
 
 usage: make_golden_nn.py OUT_FOLDER MINI_FOLDER      (needs torch, transformers, safetensors)
 
-MINI_FOLDER is the output of crates/melm-mini/model/dequantize.py. Everything is computed in float64 on weights that are
-exact in float32, so that all differences come from the engine. Each tiny model has a file NAME.safetensors beside its
-folder, with inputs, hidden states, logits at the masked positions, loss, every gradient, and all parameters after ten
-steps of torch's Adam and AdamW with clip_grad_norm_.
+MINI_FOLDER is the output of crates/melm-mini/model/dequantize.py. Everything is computed in float64 from weights that
+float32 represents exactly, so that all differences are rounding errors of our engine. For each tiny model there is a
+folder NAME and a file NAME.safetensors. The file contains inputs, hidden states, logits at the masked positions, loss,
+all gradients, and the parameters after ten steps of torch's Adam and of AdamW, both with clip_grad_norm_.
 """
 import hashlib, json, pathlib, sys
 import safetensors, torch, transformers
@@ -18,8 +18,8 @@ MODELS = {
                  max_position_embeddings=15, type_vocab_size=2, layer_norm_eps=1e-6),
 }
 LENGTHS = [[7, 1, 12, 3], [5, 9], [2, 2, 2, 11, 4], [12], [6, 8, 3], [1, 4], [10, 10, 2], [3], [9, 5, 7], [4, 12]]
-# Adam uses torch's eps. AdamW uses a larger one, so that parameters whose exact gradient is zero (the biases of the keys)
-# do not follow rounding errors.
+# Adam uses torch's default eps. AdamW uses a larger eps, so that rounding errors do not change parameters whose exact
+# gradient is zero (the biases of the keys).
 OPTIMISERS = {
     "adam": (lambda p: torch.optim.Adam(p, lr=1e-3), 10.0),
     "adamw": (lambda p: torch.optim.AdamW(p, lr=2e-3, eps=1e-3, weight_decay=0.1), 8.0),
@@ -37,20 +37,20 @@ def tiny(sizes, seed):
     config = transformers.XLMRobertaConfig(**sizes, pad_token_id=1)
     model = transformers.XLMRobertaForMaskedLM(config)
     with torch.no_grad():
-        for name, parameter in model.named_parameters():  # zeros and ones would hide errors
+        for name, parameter in model.named_parameters():  # initial values of 0 and 1 would hide errors
             parameter.normal_(1.0 if name.endswith("orm.weight") else 0.0, 0.3)
     return model.eval()
 
 
 def named(model):
-    """Return the parameters by their names in the saved file. The tied table has the name of the embedding."""
+    """Return the parameters by their names in the saved file. The shared table has the embedding's name."""
     assert model.lm_head.decoder.weight is model.roberta.embeddings.word_embeddings.weight
     for name, parameter in model.named_parameters():
         yield name.replace("lm_head.decoder.weight", "roberta.embeddings.word_embeddings.weight"), parameter
 
 
 def batch_of(lengths, vocab_size, generator):
-    """Return sentences of pieces without padding, masked positions as rows of the packed batch, and the original pieces."""
+    """Return sentences of pieces, the masked rows of the concatenated sentences, and the original pieces."""
     draw = lambda n: torch.randint(2, vocab_size, (n,), generator=generator)
     sentences = [draw(n) for n in lengths]
     n_rows = sum(lengths)
@@ -59,7 +59,7 @@ def batch_of(lengths, vocab_size, generator):
 
 
 def run(model, sentences, masked, originals):
-    """Return the loss of Hugging Face on the padded batch, and the hidden states of the real pieces."""
+    """Return the loss of transformers on the padded batch, and the hidden states of all pieces except padding."""
     padded = torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True, padding_value=1)
     real = padded != 1
     labels = torch.full_like(padded, -100)
@@ -130,7 +130,7 @@ def make_mini(out, folder):
         best = logits.log_softmax(-1).topk(5)
         tensors[f"{language}.pieces"], tensors[f"{language}.masked"] = pieces[0].int(), masked.int()
         tensors[f"{language}.best"], tensors[f"{language}.log_probabilities"] = best.indices.int(), best.values
-        tensors[f"{language}.logits"] = logits[:, ::37]  # every 37th logit: all of them would take 200 kB for each row
+        tensors[f"{language}.logits"] = logits[:, ::37]  # every 37th logit, because all would take 200 kB per row
         print(language, tokenizer.convert_ids_to_tokens(best.indices[0].tolist()))
     save_file(single(tensors), out / "mini.safetensors")
 

@@ -2,12 +2,12 @@
 
     pip install seqeval && python tools/make_golden_scores.py
 
-Each line has the scheme, gold and predicted sentences. For the default and the strict mode it has the
-micro, macro and weighted averages and every type as [precision, recall, f1, support].
+Each line contains the scheme, the gold sentences and the predicted sentences. For the default and the strict mode it
+contains [precision, recall, f1, support] of the micro, macro and weighted averages and of every entity type.
 
-seqeval's default mode does not know L and U. It joins `U-X U-X` and loses the mention before `L-X B-X`.
-We read L as E and U as S. For BILOU pairs, the default scores are therefore those of seqeval for the
-same tags in IOBES.
+The default mode of seqeval does not know the letters L and U. It joins `U-X U-X` into one mention, and it misses a
+mention whose last tag `L-X` is directly followed by `B-X`. We read L as E and U as S. For BILOU pairs, the stored
+default scores are therefore those of seqeval for the same tags in IOBES.
 """
 import hashlib
 import json
@@ -30,7 +30,7 @@ TO_IOBES = str.maketrans("LU", "ES")
 
 
 def sentence(rng, length, letters, types):
-    """Return random tags with runs, so that valid and invalid mentions are both common."""
+    """Return random tags. Neighbouring tags are often related, so that valid and invalid mentions are both common."""
     tags = []
     for _ in range(length):
         again = tags and tags[-1] != "O" and rng.random() < 0.5
@@ -44,13 +44,13 @@ def sentence(rng, length, letters, types):
 
 
 def disturb(rng, tags, letters, types):
-    """Return a prediction that is mostly the gold tag."""
+    """Return predicted tags, most of which are the gold tags."""
     other = sentence(rng, len(tags), letters, types)
     return [tag if rng.random() < 0.7 else noise for tag, noise in zip(tags, other)]
 
 
 def row(*values):
-    """Round to nine digits. seqeval's weighted average is nan without support; return 0, as for its other rates."""
+    """Round to nine digits. Replace nan by 0: seqeval returns nan for the weighted average without support."""
     rates = [0 if math.isnan(value) else round(float(value), 9) for value in values[:3]]
     return [int(rate) if rate in (0, 1) else rate for rate in rates] + [int(values[3])]
 
@@ -87,11 +87,11 @@ def main():
                 gold = [sentence(rng, n, letters, types) for n in lengths]
                 predicted = [disturb(rng, tags, letters, types) for tags in gold]
                 if not has_mention(gold) and not has_mention(predicted):
-                    continue  # seqeval divides by the number of types, which is zero
+                    continue  # seqeval would divide by the number of types, which is 0
                 try:
                     strict = scores(strict_scores, gold, predicted, scheme=scheme)
                 except (ValueError, ZeroDivisionError):
-                    continue  # no valid mention on either side: the same division
+                    continue  # seqeval divided by 0: neither side has a valid mention
                 lenient = (gold, predicted) if name != "bilou" else (as_iobes(gold), as_iobes(predicted))
                 default = scores(precision_recall_fscore_support, *lenient)
                 pair = {"scheme": name, "gold": [" ".join(t) for t in gold],

@@ -2,10 +2,11 @@
 
 usage: make_golden_seq2seq.py OUT_FOLDER      (needs torch, transformers, safetensors)
 
-Everything is computed in float64 on weights that are exact in float32. There is one model like mBART and one like mBART-50
-(scaled embeddings). The output has for each: the checkpoint; the logits and the loss of the first batch (mean over target
-pieces); every gradient; all parameters after four steps of torch's Adam with clip_grad_norm_; the output and scores of
-`generate` with several kinds of beam search; and targets sampled from transformers' logits with given random numbers.
+Everything is computed in float64 from weights that float32 represents exactly. There is one model like mBART and one
+like mBART-50 (with scaled embeddings). The output contains for each model: the checkpoint; the logits of the first
+batch, its loss (mean over target pieces) and all gradients; the parameters after four steps of torch's Adam with
+clip_grad_norm_; the output and scores of `generate` with several settings of beam search; and targets sampled from
+transformers' logits with given random numbers.
 """
 import hashlib, importlib.metadata, json, pathlib, sys
 import torch, transformers
@@ -14,7 +15,7 @@ from safetensors.torch import save_file
 SIZES = dict(vocab_size=41, d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=2,
              decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=20, max_position_embeddings=24,
              dropout=0.0, attention_dropout=0.0, activation_dropout=0.0, pad_token_id=1, bos_token_id=0, eos_token_id=2)
-# The number of pieces of each source and of its target.
+# For each batch, the numbers of pieces of every source and its target.
 LENGTHS = [[(5, 7), (1, 3), (12, 2)], [(4, 9), (9, 4)], [(7, 6)], [(3, 3), (8, 11)]]
 ADAM = dict(lr=5e-3, eps=1e-3)
 MAX_NORM = 13.0
@@ -104,7 +105,7 @@ def main(out):
             for name, parameter in model.named_parameters():
                 parameter.normal_(1.0 if "norm" in name and name.endswith("weight") else 0.0, 0.5)
             model.final_logits_bias.normal_(0.0, 0.3)
-            model.final_logits_bias[0, 2] += 4.0  # so that targets end
+            model.final_logits_bias[0, 2] += 4.0  # makes the end piece likely, so that generated targets end
         model.save_pretrained(out / kind)
         (out / kind / "generation_config.json").unlink(missing_ok=True)
         model = model.double().eval()

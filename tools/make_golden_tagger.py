@@ -2,10 +2,10 @@
 
 usage: make_golden_tagger.py OUT_FOLDER      (needs torch, transformers, safetensors, pytorch-crf)
 
-Everything is computed in float64 on weights that are exact in float32. OUT_FOLDER/model is an
-XLMRobertaForTokenClassification with the scores of the CRF stored beside it. golden.safetensors contains the batches. For
-the linear head (loss by transformers) and for the CRF (mean over sentences) it contains emissions, loss, every gradient,
-best tags, and all parameters after four steps of torch's AdamW with clip_grad_norm_.
+Everything is computed in float64 from weights that float32 represents exactly. OUT_FOLDER/model contains an
+XLMRobertaForTokenClassification and, as additional tensors, the scores of the CRF. golden.safetensors contains the
+batches. For the linear head (loss by transformers) and for the CRF (mean loss over sentences) it contains emissions,
+loss, all gradients, best tags, and the parameters after four steps of torch's AdamW with clip_grad_norm_.
 """
 import hashlib, importlib.metadata, json, pathlib, sys
 import torch, transformers
@@ -17,14 +17,15 @@ SIZES = dict(vocab_size=43, hidden_size=16, num_hidden_layers=2, num_attention_h
              max_position_embeddings=17, type_vocab_size=1, layer_norm_eps=1e-5, num_labels=N_TAGS)
 # The number of pieces of each sentence. One sentence has a single piece.
 LENGTHS = [[7, 1, 12, 3], [5, 9, 14], [2, 11], [8, 6, 4]]
-# Large enough that the biases of the keys, whose exact gradient is zero, do not follow rounding errors.
+# eps is so large that rounding errors do not change the biases of the keys, whose exact gradient is zero.
 ADAMW = dict(lr=2e-3, eps=1e-3, weight_decay=0.1)
-# Between the smallest and the largest gradient norm of each head, so that only some steps are clipped.
+# For each head, lies between the smallest and the largest gradient norm, so that some steps are clipped and others are
+# not.
 MAX_NORM = {"linear": 3.8, "crf": 19.0}
 
 
 def batch_of(lengths, generator):
-    """Return sentences of pieces without padding, the start of each token, and the tags."""
+    """Return sentences of pieces without padding, the index of the first piece of each token, and the tags."""
     draw = lambda low, high, n: torch.randint(low, high, (n,), generator=generator)
     sentences = [draw(2, SIZES["vocab_size"], n) for n in lengths]
     firsts = [torch.randperm(n, generator=generator)[: (2 * n + 2) // 3].sort().values for n in lengths]
@@ -41,7 +42,7 @@ def emissions_and_loss(model, sentences, firsts, tags):
 
 
 def run(kind, model, crf, batch):
-    """Return the emissions at the first pieces, the loss and the best tags."""
+    """Return the emissions at the first piece of each token, the loss and the best tags."""
     emissions, loss = emissions_and_loss(model, *batch)
     if kind == "linear":
         return torch.cat(emissions), loss, torch.cat(emissions).argmax(-1)
@@ -87,7 +88,7 @@ def main(out):
     model = transformers.XLMRobertaForTokenClassification(transformers.XLMRobertaConfig(**SIZES, pad_token_id=1))
     crf = CRF(N_TAGS, batch_first=True)
     with torch.no_grad():
-        for name, parameter in parameters_of("crf", model, crf):  # zeros and ones would hide errors
+        for name, parameter in parameters_of("crf", model, crf):  # initial values of 0 and 1 would hide errors
             spread = 1.0 if name.startswith("crf.") else 0.3
             parameter.normal_(1.0 if name.endswith("orm.weight") else 0.0, spread)
     model.save_pretrained(out / "model")

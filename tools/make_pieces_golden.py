@@ -1,11 +1,12 @@
-"""Make testdata/pieces: pieces and alignment by Hugging Face for real sentences and for difficult Unicode.
+"""Make testdata/pieces: the pieces and alignment that Hugging Face computes for real sentences and difficult Unicode.
 
 usage: make_pieces_golden.py REPOSITORY       (needs transformers and tokenizers)
 
-mini.txt                one fingerprint for each sentence of examples/politics/{train,dev,test}.conll and written.txt, in that order
+mini.txt                one hash for each sentence of examples/politics/{train,dev,test}.conll and written.txt, in this
+                        order
 mini_traps.json         tokens, ids and ranges of each difficult text, for the tokenizer of mini
-byte_level/, unigram/   tiny tokenizers like those of RoBERTa and XLM-R, as saved by transformers
-*_golden.json           the same as mini_traps.json, with some real sentences, for the tiny tokenizers
+byte_level/, unigram/   tiny tokenizers of the kinds used by RoBERTa and XLM-R, saved by transformers
+*_golden.json           like mini_traps.json, but for the tiny tokenizers and with some real sentences
 """
 import hashlib, json, pathlib, random, sys
 import tokenizers, transformers
@@ -47,7 +48,8 @@ def dump(path, rows):
 
 def byte_level(out, text):
     rules = tokenizers.Tokenizer(models.BPE())
-    # As in RoBERTa's own file. For tokens that are already split, Python adds the space, and so do we.
+    # add_prefix_space is false, as in RoBERTa's tokenizer.json. For text that is already split into tokens, Python adds
+    # the space before each token, and so do we.
     rules.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     rules.decoder = decoders.ByteLevel()
     rules.train_from_iterator(text, trainers.BpeTrainer(

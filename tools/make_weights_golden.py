@@ -2,8 +2,8 @@
 
 usage: make_weights_golden.py OUT_FOLDER      (needs torch, transformers, safetensors)
 
-Each folder NAME has a file NAME.f32 beside it, with the values that torch reads from the folder. They are little-endian
-f32, with the tensors of XLMRobertaForMaskedLM in alphabetical order. The tests compare bit for bit.
+For each folder NAME there is a file NAME.f32 with the values that torch reads from the folder: the tensors of
+XLMRobertaForMaskedLM in alphabetical order, as little-endian f32. The tests compare them bit for bit.
 """
 import hashlib, json, pathlib, shutil, sys
 import safetensors, torch, transformers
@@ -16,7 +16,7 @@ SIZES = dict(vocab_size=11, hidden_size=6, num_hidden_layers=2, num_attention_he
 def tiny():
     torch.manual_seed(20220522)
     model = transformers.XLMRobertaForMaskedLM(transformers.XLMRobertaConfig(**SIZES))
-    for parameter in model.parameters():  # also biases and layer norms: zeros and ones would hide errors
+    for parameter in model.parameters():  # also biases and layer norms, whose initial values 0 and 1 would hide errors
         torch.nn.init.normal_(parameter, std=0.5)
     return model
 
@@ -33,7 +33,7 @@ def replace_weights(folder, weights):
 
 
 def quantise(weights):
-    """Write the format of the embedded model: matrices as int8 with one f32 scale for each row, the rest as f16."""
+    """Write the format of the embedded model: matrices as int8 with one f32 scale per row, all other tensors as f16."""
     stored, expected = {}, {}
     for name, value in weights.items():
         if value.dim() == 2:
@@ -61,7 +61,8 @@ def main(out):
     model.roberta.save_pretrained(out / "bare")
     write_expected(out / "bare.f32", {k: v for k, v in weights.items() if k.startswith("roberta.")})
 
-    # As saved by transformers 2: the tied matrix only under the name of the decoder, its bias twice, a buffer of positions.
+    # As saved by transformers 2: the shared matrix is stored only under the name of the decoder, its bias is stored
+    # twice, and the position ids are stored too.
     shutil.copytree(out / "f32", out / "decoder", dirs_exist_ok=True)
     old = dict(weights)
     old["lm_head.decoder.weight"] = old.pop("roberta.embeddings.word_embeddings.weight")

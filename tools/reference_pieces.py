@@ -1,10 +1,10 @@
-"""Pieces and alignment by Hugging Face, in the format of our tests. Used by check_tokenizer.py and make_pieces_golden.py."""
+"""Compute pieces and alignment with Hugging Face, in the format of our tests. Imported by two other scripts."""
 
 
 def reference(tokenizer, tokens):
-    """Return ids, word ranges and the number of tokens without any piece, from Hugging Face's ids and word_ids().
+    """Return piece ids, the range of pieces of each token, and the number of tokens without a piece in Hugging Face.
 
-    A token without a piece gets one <unk>. This is a documented difference to Hugging Face, computed here by position.
+    A token without a piece gets one <unk>. This is a documented difference from Hugging Face, inserted here.
     """
     encoding = tokenizer(list(tokens), is_split_into_words=True, truncation=False)
     ids, word_ids = encoding["input_ids"], encoding.word_ids()
@@ -34,7 +34,7 @@ def fingerprint(encoded):
 
 
 def read_conll(path):
-    """Return the tokens (first column) of each sentence, with a minimal reader."""
+    """Read a CoNLL file with a minimal reader. Return the tokens (first column) of each sentence."""
     sentence = []
     for line in open(path, encoding="utf-8", newline="\n"):
         line = line.rstrip("\n")

@@ -1,10 +1,11 @@
-//! Reads any bytes as CoNLL. If they are accepted, writing and reading again gives the same sentences.
+//! Reads arbitrary bytes as CoNLL. If they are accepted, writing the sentences and reading them again must give the
+//! same sentences.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use melm_text::{Corpus, Encoding, Format, ReadOptions, Source};
 
-/// Tokens and tags, as text.
+/// Returns the tokens and tags of each sentence as text.
 fn spelled(corpus: &Corpus) -> Vec<Vec<(String, String)>> {
     let spell = |tag| corpus.types().spell(tag, corpus.scheme()).to_string();
     let sentences = corpus.sentences().iter();

@@ -1,5 +1,5 @@
-//! Reads any bytes as JSON lines. If they are accepted, writing and reading again gives the same
-//! sentences.
+//! Reads arbitrary bytes as JSON lines. If they are accepted, writing the sentences and reading them again must give
+//! the same sentences.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -8,7 +8,7 @@ use melm_text::{Encoding, Format, ReadOptions, Source, Survey};
 
 type Sentences = Vec<Vec<(String, String)>>;
 
-/// Returns the sentences of a text and the text written again, or `None` if the text has problems.
+/// Returns the sentences of a file and the file as our writer writes it, or `None` if the file has problems.
 fn rewrite(source: &Source) -> Option<(Sentences, Vec<u8>)> {
     let options = ReadOptions {
         format: Some(Format::Jsonl),
@@ -21,7 +21,7 @@ fn rewrite(source: &Source) -> Option<(Sentences, Vec<u8>)> {
     let mut sentences = Vec::new();
     let survey = Survey::read(source, &options, |record, types, _| {
         let tags = record.tags.iter().map(|&tag| {
-            // The letters seen so far must not decide the spelling.
+            // Always IOBES, so that the text of a tag does not depend on the scheme of the records read so far.
             types.spell(tag, melm_text::Scheme::Iobes).to_string()
         });
         sentences.push(record.tokens.iter().map(ToString::to_string).zip(tags).collect());

@@ -1,4 +1,4 @@
-//! Repairs any tag sequence in every scheme. The result is valid and has the same mentions.
+//! Repairs arbitrary tag sequences in every scheme. The result must be valid and, except in IO, have the same mentions.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,4 @@
-//! Reads any bytes as word vectors. Accepted vectors have the right length and finite numbers.
+//! Reads arbitrary bytes as word vectors. Accepted vectors must have the right length and finite numbers.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

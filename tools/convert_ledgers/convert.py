@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Give the ledgers under results/ the keys and data fingerprints of crate melm-eval. Was run once, on 2026-11-16.
+"""Replace keys and data fingerprints in the ledgers under results/ by those of melm-eval. Was run once, on 2026-11-16.
 
     git worktree add /tmp/old 399eea7
     mkdir /tmp/old/crates/melm/examples && cp tools/convert_ledgers/old_*.rs /tmp/old/crates/melm/examples/
@@ -7,13 +7,14 @@
     cargo build -p melm-eval --example ledger_keys
     python3 tools/convert_ledgers/convert.py /tmp/old/target/debug/examples target/debug/examples VECTORS CONLL DEV
 
-Up to commit 399eea7, keys were hashes of texts, among them Debug output, and the fingerprint of a data file was a hash of
-its text and of Debug output. A line gets a new key if the old program computes exactly its old key from the grid beside
-the ledger (GRID.toml for GRID.jsonl.gz) and the data, models and vectors of today. Other lines keep their key: the old
-program did not find them either. Fingerprints of known data files are replaced in all lines. Scores are not touched.
+Up to commit 399eea7, keys and fingerprints of data files were hashes of texts that included Debug output. A ledger line
+gets a new key if the old program computes the line's old key from the grid next to the ledger (GRID.toml for
+GRID.jsonl.gz) and from the current data, models and vectors. All other lines keep their old key, because the old
+program could not find them either. Fingerprints of known data files are replaced in all lines. Scores are not changed.
 
-VECTORS is a folder of europarl.LANG.vec.gz, CONLL the data as LANG/train.conll, LANG/dev.conll and LANG/test.conll, and
-DEV the same with split dev sets (docs/results.md, "How melm-both was found") and politics.
+VECTORS is a folder with the files europarl.LANG.vec.gz. CONLL is a folder with LANG/train.conll, LANG/dev.conll and
+LANG/test.conll. DEV is a folder of the same form, with split dev sets (docs/results.md, "How melm-both was found") and
+politics.
 """
 import collections
 import gzip
@@ -26,7 +27,7 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODEL = ROOT / "crates/melm-mini/model"
-# Debug output of the default options for reading.
+# The Debug output of the default `ReadOptions`.
 OPTIONS = (
     b"ReadOptions { format: None, scheme: None, token_column: None, tag_column: None, tokens_key: None, "
     b"tags_key: None, names: None }"
@@ -38,7 +39,7 @@ def run(*command):
 
 
 def old_fingerprint(path):
-    """The fingerprint that commit 399eea7 computes for a data file."""
+    """Return the fingerprint that commit 399eea7 computes for a data file."""
     hash = hashlib.sha256()
     for part in path.read_bytes(), OPTIONS:
         hash.update(len(part).to_bytes(8, "little"))
@@ -47,7 +48,7 @@ def old_fingerprint(path):
 
 
 def fingerprints(new, folders):
-    """The old and new fingerprint of each data file."""
+    """Return the old and the new fingerprint of each data file."""
     paths = [path for folder in folders for path in sorted(folder.glob("*/*.conll"))]
     return dict(zip(map(old_fingerprint, paths), run(new / "ledger_keys", "data", *paths), strict=True))
 
@@ -70,7 +71,7 @@ def write(path, text):
 
 
 def check(name, lines):
-    """Lines with one key were computed from the same settings and data: their scores must be the same."""
+    """Check that lines with the same key have the same scores, because they have the same settings and data."""
     scores = collections.defaultdict(set)
     for line in map(json.loads, lines):
         scores[line["key"]].add(json.dumps([line.get("dev"), line["n_train"], line["updates"]]))

@@ -1,22 +1,22 @@
 //! The embedded model `mini`: a masked language model for English, German, Spanish and Dutch, compiled into the program.
 //!
 //! This crate contains only data. It lets the program run from any folder and without a network. [`CARD`] describes the
-//! model, its training data and its quality. The scripts `model/*.py` made it. The licence of the weights is Apache-2.0,
-//! see `LICENSE`.
+//! model, its training data and its quality. The scripts `model/*.py` built the model. The weights are licensed under
+//! Apache-2.0; see `LICENSE`.
 
-/// `config.json`.
+/// The file `config.json` of the model.
 pub const CONFIG: &str = include_str!("../model/config.json");
 
-/// `tokenizer.json`.
+/// The file `tokenizer.json` of the model.
 pub static TOKENIZER: &str = include_str!("../model/tokenizer.json");
 
-/// `tokenizer_config.json`. Python needs it to open a saved fine-tuned model.
+/// The file `tokenizer_config.json`, which transformers needs to open a saved fine-tuned model.
 pub const TOKENIZER_CONFIG: &str = include_str!("../model/tokenizer_config.json");
 
-/// `special_tokens_map.json`. Older Python versions need it.
+/// The file `special_tokens_map.json`, which older versions of transformers need.
 pub const SPECIAL_TOKENS_MAP: &str = include_str!("../model/special_tokens_map.json");
 
-/// `model.safetensors`: matrices as int8 with one f32 scale for each row, everything else as f16.
+/// The file `model.safetensors`: matrices as int8 with one f32 scale per row, all other tensors as f16.
 pub static WEIGHTS: &[u8] = include_bytes!("../model/model.safetensors");
 
 /// The model card.

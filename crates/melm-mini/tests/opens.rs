@@ -1,4 +1,4 @@
-//! The embedded bytes are the model that torch reads from the same file.
+//! Checks that the embedded weights are the values that torch reads from the same file.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 use melm_nn::weights::{Checkpoint, ModelPart};
@@ -16,7 +16,8 @@ fn mini_opens_whole_and_reads_as_torch_reads_it() {
     assert_eq!((mini.config().vocab_size, mini.config().hidden_size), (50_960, 512));
     assert_eq!(mini.missing(ModelPart::LmHead), [""; 0]);
 
-    // Sums of absolute values in f64, from `(value.float() * scale[:, None]).double().abs().sum()`.
+    // The expected values are sums of absolute values, computed by torch with `(value.float() * scale[:,
+    // None]).double().abs().sum()`.
     for (name, expected) in [
         ("roberta.embeddings.word_embeddings.weight", 1_508_995.828_832_710_9),
         ("roberta.encoder.layer.5.output.dense.weight", 39_288.996_506_743_366),

@@ -1,4 +1,4 @@
-//! Training steps and predictions allocate memory the first time only.
+//! Checks that training steps and predictions allocate memory only the first time.
 #![expect(unsafe_code, reason = "an allocator that counts")]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -17,16 +17,16 @@ struct Counting;
 
 static N_ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
 
-// SAFETY: every call is passed to the allocator of the system unchanged.
+// SAFETY: every call is forwarded unchanged to the system allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         N_ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of the allocator.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        // SAFETY: the caller keeps the contract of the allocator.
+        // SAFETY: the caller fulfils the contract of `GlobalAlloc::dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
@@ -34,7 +34,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Returns the number of allocations of each of three steps.
+/// Runs `step` three times. Returns the number of allocations in each run.
 fn counts_of(mut step: impl FnMut(u64)) -> [usize; 3] {
     [0, 1, 2].map(|index| {
         let before = N_ALLOCATIONS.load(Ordering::Relaxed);
@@ -110,7 +110,7 @@ fn tagger(kind: HeadKind) -> [usize; 3] {
     })
 }
 
-// One test, since all threads share the counter.
+// All cases are in one test, because tests run in parallel and share the counter.
 #[test]
 fn steps_and_predictions_after_the_first_allocate_nothing() {
     let all = [masked_lm(), tagger(HeadKind::Linear), tagger(HeadKind::Crf)];

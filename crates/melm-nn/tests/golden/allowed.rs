@@ -31,7 +31,7 @@ fn batch(n_sentences: u64) -> MaskedBatch {
     batch
 }
 
-/// Sets with a few pieces, the worst pieces, all, none, and one.
+/// Returns five sets of allowed pieces: a few pieces, the pieces in `bad`, all pieces, no piece, and one piece.
 fn sets(bad: &[Candidate]) -> PieceSets {
     let mut sets = PieceSets::default();
     sets.add(VOCAB, |piece| piece % 97 == 5);
@@ -48,7 +48,7 @@ fn best_allowed_pieces_equal_brute_force_on_every_instruction_set() {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         for n_threads in [1, 3] {
             let mut model = MaskedLm::random(&config(), 9).unwrap();
-            // The first pieces of the vocabulary are by far the most likely, and not allowed.
+            // Makes the first pieces of the vocabulary by far the most likely. Most sets do not allow them.
             model.parameters_mut().get_mut("lm_head.bias").unwrap()[..5].fill(30.0);
             let mut bench = Bench::new(model, Cpu::with_isa(n_threads, isa));
             for n_sentences in [1, 2, 11] {

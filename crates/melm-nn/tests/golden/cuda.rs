@@ -1,4 +1,4 @@
-//! The golden tests on a GPU: a real one if there is one, else an emulated one.
+//! Runs the golden tests on a real GPU if there is one, else on an emulated GPU.
 
 use crate::support::{Bench, Device, RELATIVE, assert_close, relative_error};
 use crate::{steps, tagger, tagger_invariants, tiny};
@@ -8,7 +8,7 @@ use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
 use melm_nn::mlm::{AllowedPieces, MaskedBatch, MaskedLm, PieceSets, Predictions};
 
-/// The relative tolerance in bf16, which keeps eight bits.
+/// The relative tolerance for bf16, whose significand has eight bits.
 const ROUGH: f32 = 2e-2;
 
 pub(crate) fn settings(precision: Precision) -> CudaSettings {
@@ -21,8 +21,8 @@ fn print(line: &str) {
     println!("{line}");
 }
 
-/// Runs `check` on a GPU. Its argument opens the GPU anew at each call: a real one if there is one, else an emulated one,
-/// where the emulator works.
+/// Runs `check` with a function that opens the GPU anew at each call. The GPU is a real one if there is one, else an
+/// emulated one. Does nothing if there is no GPU and the emulator does not support this platform.
 pub(crate) fn on_gpu(settings: &CudaSettings, check: impl Fn(&dyn Fn() -> Device)) {
     match Cuda::open(settings) {
         Ok(cuda) => {
@@ -124,7 +124,7 @@ fn taggers_equal_torch() {
     on_gpu(&settings(Precision::F32), |device| tagger::check_all(device, RELATIVE));
 }
 
-/// A model for sentences longer than a tile of attention, with a table longer than a segment, and with dropout.
+/// A model with room for sentences longer than one attention tile, a vocabulary larger than one segment, and dropout.
 pub(crate) fn config() -> Config {
     Config {
         vocab_size: 613,
@@ -151,7 +151,7 @@ fn batch() -> MaskedBatch {
     batch
 }
 
-/// Returns the loss and all gradients of a batch with dropout, by name.
+/// Returns the loss and all gradients of a batch with dropout, each with its name.
 fn gradients(device: Device, batch: &MaskedBatch) -> Vec<(String, Vec<f32>)> {
     let mut model = MaskedLm::random(&config(), 5).unwrap();
     for name in ["lm_head.bias", "roberta.encoder.layer.0.attention.self.key.bias"] {
@@ -159,7 +159,7 @@ fn gradients(device: Device, batch: &MaskedBatch) -> Vec<(String, Vec<f32>)> {
             *value = f32::from(index % 7) / 20.0;
         }
     }
-    // Weights as large as those of a trained model, so that attention is not uniform.
+    // Makes the weights as large as in a trained model, so that attention is not uniform.
     for layer in 0..2 {
         for kind in ["query", "key"] {
             let name = format!("roberta.encoder.layer.{layer}.attention.self.{kind}.weight");
@@ -208,7 +208,8 @@ fn the_same_step_gives_the_same_bits() {
     });
 }
 
-/// If memory is short the batch is halved until it fits. If it is too short for one sentence, the error has the sizes.
+/// If memory does not suffice, the batch is split in halves until they fit. If not even one sentence fits, the error
+/// contains the sizes.
 #[test]
 fn short_memory_splits_batches_and_keeps_the_gradients() {
     let wanted = gradients(Device::cpu(2), &batch());
@@ -263,7 +264,7 @@ fn the_best_allowed_pieces_equal_the_cpu() {
     });
 }
 
-/// A CRF with forbidden transitions, sentences of several lengths, dropout.
+/// Tests a CRF with forbidden transitions, sentences of several lengths, and dropout.
 #[test]
 fn constrained_crfs_equal_the_cpu() {
     let train = |device: Device| {

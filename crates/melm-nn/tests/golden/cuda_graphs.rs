@@ -1,4 +1,4 @@
-//! CUDA graphs give the same bits as single kernel launches, for any sequence of batches.
+//! Checks that CUDA graphs give the same bits as single kernel launches, for any sequence of batches.
 
 use crate::cuda::{on_gpu, settings};
 use crate::support::{Bench, Device};
@@ -23,7 +23,7 @@ fn config() -> Config {
     }
 }
 
-/// Two or three sentences, whose lengths differ from step to step.
+/// Returns two or three sentences. Their lengths depend on `step`.
 fn batch(step: u32) -> MaskedBatch {
     let mut batch = MaskedBatch::default();
     for key in 0..2 + step % 2 {
@@ -43,7 +43,7 @@ fn counts(device: &Device) -> GraphCounts {
     }
 }
 
-/// Trains with two micro-batches a step and predicts after each step. Returns all losses and predictions as bits.
+/// Trains with two micro-batches per step and predicts after each step. Returns the bits of all losses and predictions.
 fn train_masked_lm(device: Device) -> (Vec<u64>, GraphCounts) {
     let config = config();
     let mut bench = Bench::new(MaskedLm::random(&config, 5).unwrap(), device);
@@ -69,7 +69,7 @@ fn train_masked_lm(device: Device) -> (Vec<u64>, GraphCounts) {
     (bits, counts)
 }
 
-/// The same for a tagger with a CRF.
+/// Trains a tagger with a CRF in the same way as [`train_masked_lm`].
 fn train_tagger(device: Device) -> (Vec<u64>, GraphCounts) {
     let mut bench: TaggerBench = tagger_invariants::constrained(device);
     let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();

@@ -1,4 +1,4 @@
-//! Training on a GPU: moving between devices, snapshots of the best parameters, frozen parameters.
+//! Training on a GPU: a change of device, snapshots of the best parameters, and frozen parameters.
 
 use crate::cuda::{config, on_gpu, settings};
 use crate::support::{Bench, Device, Gradients, RELATIVE, assert_close};
@@ -9,7 +9,7 @@ use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape};
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::weights::{Checkpoint, ParameterSnapshot};
 
-/// Trains one step on each of `devices`; returns the parameters at the end.
+/// Trains one step on each of `devices`. Returns the final parameters.
 fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec<f32> {
     let mut model = MaskedLm::random(config, 5).unwrap();
     model.parameters_mut().freeze(freezes);
@@ -23,7 +23,7 @@ fn steps(config: &Config, devices: &[&Device], freezes: fn(&str) -> bool) -> Vec
             let pieces: Vec<_> = (0..length).map(|i| 2 + (i * i + key) % 30).collect();
             batch.sentences.push(&pieces, u64::from(key));
         }
-        // Nothing is masked in the first step.
+        // The first step has no masked positions.
         if step > 0 {
             batch.positions.extend([1, 4, 9, 20]);
             batch.originals.extend([7, 8, 9, 10]);
@@ -67,8 +67,8 @@ fn training_can_start_without_masked_positions_and_move_between_devices() {
     });
 }
 
-/// A training keeps its best parameters, continues, and restores them. They are kept in GPU memory, or in CPU memory if the
-/// GPU has too little room.
+/// Takes a snapshot of the parameters, trains further, and restores the snapshot. The snapshot is stored in GPU memory,
+/// or in CPU memory if too little GPU memory is free.
 #[test]
 fn snapshots_restore_the_same_bits() {
     let check = |device: Device| {
@@ -95,7 +95,7 @@ fn snapshots_restore_the_same_bits() {
             bench.model.parameters_mut().restore_snapshot(&kept).unwrap();
             assert!(seen(&mut bench) == wanted);
         }
-        // Changed on the CPU in the meantime.
+        // The snapshot is also restored if the parameters were changed on the CPU in the meantime.
         let wanted = seen(&mut bench);
         bench.model.parameters_mut().get_mut("lm_head.bias").unwrap().fill(1.0);
         bench.model.parameters_mut().restore_snapshot(&kept).unwrap();
@@ -119,7 +119,7 @@ fn small_batch() -> MaskedBatch {
     batch
 }
 
-/// Returns the loss of a batch, and the parameters of the saved model.
+/// Returns the loss of a batch, and the parameters after saving and reopening the model.
 fn seen(bench: &mut Bench) -> (f64, Vec<f32>) {
     let loss = bench.accumulate(&small_batch(), 0.02, Dropout::NONE);
     let folder = tempfile::tempdir().unwrap();

@@ -21,7 +21,7 @@ fn config() -> Config {
     }
 }
 
-/// Sentences of several lengths, given by their keys in this order.
+/// Returns a batch with one sentence for each key in `order`. The key determines length and pieces of the sentence.
 fn batch(order: &[u64]) -> MaskedBatch {
     let mut batch = MaskedBatch::default();
     for key in order {
@@ -40,7 +40,7 @@ fn bench(cpu: Cpu) -> Bench {
     Bench::new(MaskedLm::random(&config(), 5).unwrap(), cpu)
 }
 
-/// The hidden states of one sentence after a forward pass with dropout.
+/// Returns the hidden states of the sentence `key` in the batch `order`, after a forward pass with dropout.
 fn rows_of(order: &[u64], key: u64, dropout: Dropout) -> Vec<f32> {
     let mut bench = bench(Cpu::new(2));
     let batch = batch(order);
@@ -70,7 +70,7 @@ fn dropout_depends_on_the_step_and_the_seed() {
     }
 }
 
-/// Trains for two steps with dropout and clipping. Returns the bits of every parameter.
+/// Trains for two steps with dropout and clipping. Returns the bits of all parameters.
 fn trained(cpu: Cpu) -> Vec<u32> {
     let mut bench = bench(cpu);
     let settings =
@@ -113,14 +113,15 @@ fn every_parameter_gets_a_finite_gradient_that_is_not_zero() {
     }
 }
 
-/// Torch drops other elements, so gradients with dropout are compared with difference quotients of the loss.
+/// Dropout in torch drops other elements. Gradients with dropout are therefore compared with finite differences of the
+/// loss.
 #[test]
 fn gradients_with_dropout_equal_difference_quotients() {
     let dropout = Dropout::new(&config(), 2, 2);
     let batch = batch(&[3, 1, 6]);
     let mut bench = bench(Cpu::new(2));
     bench.model.parameters_mut().freeze(|_| false);
-    // Larger weights make differences of the loss larger than rounding errors.
+    // Larger weights make the finite differences larger than the rounding errors.
     let names: Vec<_> = bench.model.parameters().list().iter().map(|p| p.name.clone()).collect();
     for name in &names {
         if name.ends_with("dense.weight") || name.contains("self.") {
@@ -133,7 +134,7 @@ fn gradients_with_dropout_equal_difference_quotients() {
         if is_exactly_zero(name) {
             continue;
         }
-        // The step follows the sign of the gradient, so the slope is the sum of the magnitudes.
+        // The step goes along the sign of the gradient, so the slope is the sum of the gradient's absolute values.
         let slope: f64 = gradient.iter().map(|g| f64::from(g.abs())).sum();
         #[expect(clippy::cast_possible_truncation, reason = "a step need not be exact")]
         let step = (0.02 / slope) as f32;

@@ -110,7 +110,7 @@ fn scores_token_by_token_equal_torch_over_whole_sequences() {
         let (mut state, mut scores) = (model.start(sequences.len()), Vec::new());
         let mut alive: Vec<_> = (0..sequences.len()).collect();
         for time in 0.. {
-            // Removes the sequences whose next token is the last one.
+            // Keeps only the sequences that still have a next token to predict.
             let places: Vec<_> =
                 (0..alive.len()).filter(|at| time + 1 < sequences[alive[*at]].len()).collect();
             state.keep(&places);

@@ -1,6 +1,6 @@
-//! Compares the engine with transformers and torch. The expected numbers were computed by `tools/make_golden_nn.py`, those
-//! of the tagger by `tools/make_golden_tagger.py`, of the LSTM by `tools/make_golden_lstm.py`, and of the encoder-decoder
-//! by `tools/make_golden_seq2seq.py`.
+//! Compares the engine with transformers and torch. The expected numbers were computed by `tools/make_golden_nn.py`
+//! (masked language model), `tools/make_golden_tagger.py` (tagger), `tools/make_golden_lstm.py` (LSTM) and
+//! `tools/make_golden_seq2seq.py` (encoder-decoder).
 #![expect(clippy::unwrap_used, reason = "a test")]
 
 mod allowed;

@@ -1,4 +1,4 @@
-//! Compares the embedded model, whose weights are int8, with transformers on sentences in four languages.
+//! Compares the embedded model, which has int8 weights, with transformers on sentences in four languages.
 
 use crate::support::{Device, Golden, RELATIVE, assert_close};
 use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
@@ -26,7 +26,8 @@ fn logits_and_best_five_pieces_equal_transformers_in_four_languages() {
         let found: Vec<_> = best.iter().map(|candidate| candidate.log_probability).collect();
         assert_close(&name("best"), &found, golden.floats(&name("log_probabilities")), RELATIVE);
 
-        // Logits equal log-probabilities up to one constant per row, so their differences to the first of the row are compared.
+        // Logits and log-probabilities of a row differ by a constant. The first value of each row is therefore
+        // subtracted before they are compared.
         let n_pieces = model.config().vocab_size;
         model.predict(&device, &batch, n_pieces, &mut tape, &mut out).unwrap();
         let n_logits = n_pieces.div_ceil(37);

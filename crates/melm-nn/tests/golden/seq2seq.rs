@@ -12,10 +12,10 @@ use melm_nn::seq2seq::{
 const KINDS: [&str; 2] = ["mbart", "mbart50"];
 const MAX_LENGTH: usize = 14;
 const LANGUAGE: u32 = 37;
-/// Beams, length penalty, early stopping, and the pieces forced first and last.
+/// The number of beams, the length penalty, the early stopping, the forced first piece and the forced last piece.
 type Search = (usize, f64, EarlyStopping, Option<u32>, Option<u32>);
 
-/// The searches of the script that computed the expected numbers.
+/// The settings of beam search in `tools/make_golden_seq2seq.py`.
 const SEARCHES: [Search; 6] = [
     (1, 1.0, EarlyStopping::Heuristic, None, None),
     (4, 1.0, EarlyStopping::Heuristic, None, None),
@@ -33,7 +33,7 @@ fn open(kind: &str) -> Seq2Seq {
     Seq2Seq::open(&testdata(&format!("../seq2seq/{kind}")), 0, 9).unwrap()
 }
 
-/// Sources with their targets.
+/// Returns the sources of a batch with their targets.
 fn pairs(golden: &Golden, index: usize) -> Vec<(Vec<u32>, Vec<u32>)> {
     let side = |name: &str| {
         let mut pieces = golden.integers(&format!("batch{index}.{name}"));
@@ -87,7 +87,8 @@ fn loss_and_gradients_equal_transformers_on_every_instruction_set() {
             for name in golden.under(&prefix) {
                 let wanted = golden.floats(&format!("{prefix}{name}"));
                 let found = gradient(&model, &gradients, name);
-                // The exact gradient of a key's bias is zero, so the rounding error is compared with the gradient of its weight.
+                // The exact gradient of a key's bias is zero. Its rounding error must be small in comparison with the
+                // gradient of the key's weight.
                 if name.ends_with("k_proj.bias") {
                     let weight =
                         golden.floats(&format!("{prefix}{}", name.replace("bias", "weight")));
@@ -116,7 +117,8 @@ fn four_clipped_steps_of_adam_equal_torch() {
             gradients.clear();
             let pairs = pairs(&golden, index);
             let n: usize = pairs.iter().map(|(_, target)| target.len()).sum();
-            // Micro-batches of one sentence, whose gradients add up to that of the batch.
+            // Each micro-batch has one sentence pair. The gradients of the micro-batches add up to the gradient of the
+            // batch.
             for pair in &pairs {
                 let (batch, _) = batch(std::slice::from_ref(pair));
                 let (weight, dropout) = (1.0 / n as f32, Dropout::NONE);

@@ -1,4 +1,4 @@
-//! Ten optimiser steps with clipping, and accumulation over micro-batches.
+//! Compares ten optimiser steps with torch, with clipping and with accumulation over micro-batches.
 
 use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, assert_close};
 use crate::tiny::is_exactly_zero;
@@ -6,19 +6,19 @@ use melm_nn::dropout::Dropout;
 use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::params::TABLE;
 
-/// An optimiser whose parameters after ten steps are in the golden files.
+/// Settings of an optimiser. The golden files contain the parameters that torch computes after ten steps with them.
 #[derive(Clone, Copy)]
 pub(crate) struct GoldenRun {
-    /// The prefix of the tensors in the files.
+    /// The prefix of the names of these parameters in the golden files.
     prefix: &'static str,
     learning_rate: f32,
     settings: AdamSettings,
-    /// Parameters that are not compared.
+    /// Returns true for the names of parameters that are not compared.
     skips: fn(&str) -> bool,
 }
 
-/// The biases of keys are skipped. Their exact gradient is zero, so with a tiny epsilon Adam follows rounding errors, in
-/// torch too.
+/// Adam with a tiny epsilon. The biases of keys are not compared: their exact gradient is zero, so Adam follows
+/// rounding errors, in torch too.
 pub(crate) const ADAM: GoldenRun = GoldenRun {
     prefix: "adam",
     learning_rate: 1e-3,
@@ -44,7 +44,7 @@ pub(crate) const ADAMW: GoldenRun = GoldenRun {
     skips: |_| false,
 };
 
-/// Trains for ten steps. Returns the norms before clipping and the losses.
+/// Trains for ten steps. Returns the gradient norms before clipping and the losses.
 fn train(
     bench: &mut Bench,
     golden: &Golden,
@@ -68,7 +68,7 @@ fn train(
     (norms, losses)
 }
 
-/// Compares ten steps with torch.
+/// Compares ten steps on `device` with the golden files.
 pub(crate) fn check(run: GoldenRun, device: &dyn Fn() -> Device, relative: f32) {
     let GoldenRun { prefix, learning_rate, settings, skips } = run;
     for name in ["odd", "deep"] {

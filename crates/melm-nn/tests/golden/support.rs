@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use melm_nn::device::{Cpu, Device};
 pub(crate) use melm_nn::gradients::Gradients;
 
-/// The relative tolerance of the whole suite.
+/// The relative tolerance in all tests, except those with bf16.
 pub(crate) const RELATIVE: f32 = 1e-4;
 
 pub(crate) fn testdata(path: &str) -> PathBuf {
@@ -45,7 +45,7 @@ impl Golden {
         self.integers.get(name).unwrap_or_else(|| panic!("no `{name}`"))
     }
 
-    /// The names that start with `prefix`, without the prefix.
+    /// Returns the names that start with `prefix`, without the prefix.
     pub(crate) fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = &'a str> {
         self.floats.keys().filter_map(move |name| name.strip_prefix(prefix))
     }
@@ -65,7 +65,7 @@ impl Golden {
     }
 }
 
-/// A model with everything that a training step needs.
+/// A model, its device, and the buffers that a training step needs.
 pub(crate) struct Bench {
     pub(crate) device: Device,
     pub(crate) model: MaskedLm,
@@ -85,7 +85,7 @@ impl Bench {
         Self { device: device.into(), model, tape, gradients }
     }
 
-    /// Accumulates one micro-batch. Returns the mean loss.
+    /// Accumulates the gradient of one micro-batch. Returns the mean loss.
     pub(crate) fn accumulate(
         &mut self,
         batch: &MaskedBatch,
@@ -97,7 +97,8 @@ impl Bench {
         sum / batch.positions.len() as f64
     }
 
-    /// The gradient of a tensor. The gradient of the table is expanded.
+    /// Returns the gradient of a tensor. The gradient of the embedding table, which is not stored as one matrix, is
+    /// computed in full.
     pub(crate) fn gradient(&mut self, name: &str) -> Vec<f32> {
         let table = self.gradients.fetch(&self.device, self.model.parameters()).unwrap();
         if name == melm_nn::params::TABLE {
@@ -114,15 +115,15 @@ pub(crate) fn largest(values: &[f32]) -> f32 {
     values.iter().fold(0.0, |most, x| most.max(x.abs()))
 }
 
-/// The norm of the difference, relative to the norm of `wanted`.
+/// Returns the norm of the difference, divided by the norm of `wanted`.
 pub(crate) fn relative_error(found: &[f32], wanted: &[f32]) -> f32 {
     let length = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
     let error = length(&mut found.iter().zip(wanted).map(|(a, b)| a - b));
     error / length(&mut wanted.iter().copied())
 }
 
-/// Asserts that every element is within `relative` times the largest element of `wanted`. With the larger tolerance of
-/// bf16, asserts that the norm of the difference is within `relative` times the norm of `wanted`.
+/// Asserts that every element differs by at most `relative` times the largest element of `wanted`. With the larger
+/// tolerance of bf16, asserts only that the norm of the difference is at most `relative` times the norm of `wanted`.
 pub(crate) fn assert_close(what: &str, found: &[f32], wanted: &[f32], relative: f32) {
     assert_eq!(found.len(), wanted.len(), "{what}");
     if relative > 100.0 * RELATIVE {
@@ -132,7 +133,7 @@ pub(crate) fn assert_close(what: &str, found: &[f32], wanted: &[f32], relative: 
     }
     let scale = largest(wanted);
     for (index, (found, wanted)) in found.iter().zip(wanted).enumerate() {
-        // The comparison is written so that NaN fails.
+        // Written as `<=`, so that NaN fails.
         let is_close = (found - wanted).abs() <= relative * scale;
         assert!(is_close, "{what}[{index}]: {found}, expected {wanted} (largest {scale})");
     }

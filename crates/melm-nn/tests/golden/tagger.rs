@@ -30,7 +30,7 @@ fn batch(golden: &Golden, index: usize) -> TaggedBatch {
     batch
 }
 
-/// A tagger with everything that a training step needs.
+/// A tagger, its device, and the buffers that a training step needs.
 pub(crate) struct TaggerBench {
     pub(crate) device: Device,
     pub(crate) model: Tagger,
@@ -49,17 +49,18 @@ impl TaggerBench {
         let checkpoint = Checkpoint::open(&testdata("../tagger/model")).unwrap();
         let settings =
             TaggerSettings { kind, ..TaggerSettings::from_checkpoint(&checkpoint).unwrap() };
-        // All tensors are stored, so the seed must not matter.
+        // The checkpoint contains all tensors, so the seed must have no effect.
         Self::new(Tagger::open(&checkpoint, settings, 99).unwrap(), device)
     }
 
-    /// Accumulates one micro-batch. Returns the sum of the losses.
+    /// Accumulates the gradient of one micro-batch. Returns the sum of the losses.
     pub(crate) fn accumulate(&mut self, batch: &TaggedBatch, weight: f32, dropout: Dropout) -> f64 {
         let Self { device, model, tape, gradients } = self;
         model.accumulate(device, batch, weight, dropout, tape, gradients).unwrap()
     }
 
-    /// Accumulates one micro-batch with the mean over tokens or sentences, as torch does. Returns that mean.
+    /// Accumulates the gradient of the mean loss over tokens (softmax) or sentences (CRF), as torch does. Returns the
+    /// mean loss.
     fn mean(&mut self, batch: &TaggedBatch) -> f32 {
         let n = match self.model.settings().kind {
             HeadKind::Linear => batch.n_tokens(),
@@ -71,7 +72,8 @@ impl TaggerBench {
         mean
     }
 
-    /// The gradient of a tensor. The gradient of the table is expanded.
+    /// Returns the gradient of a tensor. The gradient of the embedding table, which is not stored as one matrix, is
+    /// computed in full.
     pub(crate) fn gradient(&mut self, name: &str) -> Vec<f32> {
         let table = self.gradients.fetch(&self.device, self.model.parameters()).unwrap();
         if name == TABLE {

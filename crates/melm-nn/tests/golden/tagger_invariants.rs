@@ -27,12 +27,12 @@ fn config() -> Config {
     }
 }
 
-/// Tags O, B, I. An I must follow a B or an I.
+/// The transitions between the tags O, B and I: an I must follow a B or an I.
 fn allowed() -> AllowedTransitions {
     AllowedTransitions::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2)))
 }
 
-/// Sentences of several lengths with allowed tags, given by their keys in this order.
+/// Returns a batch with one sentence for each key in `order`. Lengths differ, and all tag sequences are allowed.
 pub(crate) fn batch(order: &[u64]) -> TaggedBatch {
     let mut batch = TaggedBatch::default();
     for key in order {
@@ -47,12 +47,12 @@ pub(crate) fn batch(order: &[u64]) -> TaggedBatch {
     batch
 }
 
-/// A CRF with allowed transitions.
+/// Returns a CRF tagger that allows only the transitions of [`allowed`].
 pub(crate) fn constrained(device: Device) -> TaggerBench {
     bench(HeadKind::Crf, Some(allowed()), device)
 }
 
-/// A tagger with weights so large that differences of the loss are larger than rounding errors.
+/// Returns a tagger whose weights are so large that finite differences of the loss exceed the rounding errors.
 fn bench(
     kind: HeadKind,
     allowed: Option<AllowedTransitions>,
@@ -76,7 +76,7 @@ fn bench(
     bench
 }
 
-/// Trains for two steps with dropout, clipping and micro-batches. Returns the bits of every parameter.
+/// Trains for two steps with dropout, clipping and micro-batches. Returns the bits of all parameters.
 fn trained(kind: HeadKind, cpu: Cpu) -> Vec<u32> {
     let mut bench = bench(kind, Some(allowed()), cpu);
     let settings =
@@ -107,7 +107,8 @@ fn training_gives_the_same_bits_with_one_two_and_five_threads() {
     }
 }
 
-/// No library has the same dropout and constraints, so gradients are compared with difference quotients of the loss.
+/// No library implements the same dropout and constraints. Gradients are therefore compared with finite differences of
+/// the loss.
 #[test]
 fn gradients_with_dropout_equal_difference_quotients() {
     let (dropout, batch) = (Dropout::new(&config(), 2, 2), batch(&[3, 1, 6]));
@@ -116,7 +117,7 @@ fn gradients_with_dropout_equal_difference_quotients() {
         base.accumulate(&batch, 1.0, dropout);
         for name in base.names().iter().filter(|name| !is_exactly_zero(name)) {
             let gradient = base.gradient(name);
-            // The step follows the sign of the gradient, so the slope is the sum of the magnitudes.
+            // The step goes along the sign of the gradient, so the slope is the sum of the gradient's absolute values.
             let slope: f64 = gradient.iter().map(|g| f64::from(g.abs())).sum();
             assert!(slope > 1e-3, "{name}: {slope}");
             #[expect(clippy::cast_possible_truncation, reason = "a step need not be exact")]
@@ -210,7 +211,7 @@ fn a_frozen_table_stays_and_the_other_parameters_change() {
 fn decoded_tags_are_allowed_and_probabilities_sum_to_one() {
     for kind in KINDS {
         let mut bench = bench(kind, Some(allowed()), Cpu::new(1));
-        // Without constraints every token would be an I.
+        // Without constraints, I would be the best tag of every token.
         let emissions = [0.0, -1.0, 5.0].repeat(4);
         let mut out = Tagging::default();
         bench.model.decode(&emissions, &mut bench.tape, &mut out).unwrap();

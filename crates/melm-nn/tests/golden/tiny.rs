@@ -1,4 +1,4 @@
-//! Compares tiny random models with torch: hidden states, logits, loss and all gradients of one batch.
+//! Compares tiny random models with torch: the hidden states, logits, loss and gradients of one batch.
 
 use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, assert_close, largest};
 use melm_nn::dropout::Dropout;
@@ -7,8 +7,8 @@ use melm_nn::mlm::Predictions;
 
 pub(crate) const MODELS: [&str; 2] = ["odd", "deep"];
 
-/// Returns true for the biases of keys. Adding a constant to every key changes no attention, so their exact gradient is
-/// zero, and the computed gradient is rounding error.
+/// Returns true for the biases of keys. Adding a constant to every key does not change attention. The exact gradient of
+/// these biases is therefore zero, and the computed gradient is only rounding error.
 pub(crate) fn is_exactly_zero(name: &str) -> bool {
     name.ends_with("attention.self.key.bias")
 }
@@ -58,7 +58,7 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
     assert_eq!(n_checked, bench.model.parameters().list().len());
 }
 
-/// The gradients of each of ten batches, all parameters in one vector.
+/// Returns the gradients of ten batches. Each vector contains the gradients of all parameters for one batch.
 pub(crate) fn gradients(name: &str, device: Device) -> Vec<Vec<f32>> {
     let golden = Golden::read(&format!("{name}.safetensors"));
     let mut bench = Bench::open(name, device);
@@ -82,7 +82,7 @@ fn hidden_states_loss_and_gradients_equal_torch_on_every_instruction_set() {
     }
 }
 
-/// Compares the log-probabilities of a whole small vocabulary with the log-softmax of torch's logits.
+/// Compares the log-probabilities of all pieces of a small vocabulary with the log-softmax of torch's logits.
 #[test]
 fn candidates_have_the_log_softmax_of_torch() {
     check_candidates(|| Device::cpu(2), RELATIVE);

@@ -1,4 +1,4 @@
-//! A model folder that a test may damage.
+//! A copy of a model folder that a test may damage.
 
 use std::path::{Path, PathBuf};
 
@@ -41,7 +41,7 @@ impl Folder {
         std::fs::remove_file(self.path().join(file)).unwrap();
     }
 
-    /// Changes the JSON header of `model.safetensors` and keeps its data.
+    /// Edits the JSON header of `model.safetensors` and leaves the tensor data unchanged.
     pub(crate) fn edit_header(&self, edit: impl FnOnce(&mut serde_json::Value)) {
         let bytes = self.read("model.safetensors");
         let (length, rest) = bytes.split_at(8);

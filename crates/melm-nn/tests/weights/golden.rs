@@ -1,11 +1,12 @@
-//! Every form of a checkpoint is read as torch reads it, bit for bit. `tools/make_weights_golden.py` made the files.
+//! Checks that every checkpoint format is read as torch reads it, bit for bit. The files were made by
+//! `tools/make_weights_golden.py`.
 
 use crate::folder::{Folder, all_bits, golden};
 use melm_nn::Error;
 use melm_nn::weights::{Checkpoint, ModelPart, Tensor, save};
 use safetensors::SafeTensors;
 
-/// Returns the bits that torch read from the folder.
+/// Returns the bits that torch reads from the folder.
 fn expected(name: &str) -> Vec<u32> {
     let bytes = std::fs::read(golden(&format!("{name}.f32"))).unwrap();
     bytes.as_chunks().0.iter().map(|&bytes| u32::from_le_bytes(bytes)).collect()
@@ -26,7 +27,7 @@ fn names_of_old_checkpoints_are_translated() {
     assert!(checkpoint.contains("roberta.embeddings.word_embeddings.weight"));
     assert!(checkpoint.contains("lm_head.bias"));
     assert!(!checkpoint.contains("lm_head.decoder.weight"));
-    // The position ids are stored and listed, but they are not a weight.
+    // The position ids are stored in the file and listed, but cannot be read as a weight.
     let positions = "roberta.embeddings.position_ids";
     let error = checkpoint.read_into(positions, &[1, 9], &mut [0.0; 9]).unwrap_err();
     assert!(matches!(error, Error::Dtype { ref dtype, .. } if dtype == "I64"), "{error}");

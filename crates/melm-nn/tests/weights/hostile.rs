@@ -1,4 +1,4 @@
-//! Hostile and damaged model folders: each kind of damage has its error, and nothing panics.
+//! Hostile and damaged model folders. Checks that each kind of damage causes its own error and never a panic.
 
 use crate::folder::{Folder, all_bits, golden};
 use melm_nn::Error;
@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 
 const TABLE: &str = "roberta.embeddings.word_embeddings.weight";
 
-/// Asserts the variant of the error and a word of its message.
+/// Asserts that opening a folder fails with the given variant of the error, and that the message contains the given
+/// text.
 macro_rules! assert_error {
     ($folder:expr, $variant:pat, $says:expr) => {
         let error = $folder.error();
@@ -168,8 +169,8 @@ fn a_scale_that_is_not_finite_is_refused() {
     assert_error!(folder, Error::Scale { .. }, "finite");
 }
 
-/// Returns a folder with the weights of the test mBART and a configuration of slightly more than 2^62 parameters, whose
-/// number of bytes overflows; and the text of the configuration.
+/// Returns a folder and the text of its `config.json`. The folder contains the weights of the test mBART. The
+/// configuration has slightly more than 2^62 parameters, so that their size in bytes overflows.
 fn hostile_mbart() -> (tempfile::TempDir, String) {
     let folder = tempfile::tempdir().unwrap();
     let stored = golden("../seq2seq/mbart");
@@ -278,7 +279,8 @@ fn a_shard_that_is_missing_or_lacks_a_tensor_is_named() {
 }
 
 proptest! {
-    /// Any damage gives an error or readable weights, never a panic or a read outside the file.
+    /// Whatever bytes are damaged, the folder gives an error or readable weights, never a panic or a read outside the
+    /// file.
     #[test]
     fn no_damage_causes_a_panic(
         form in prop::sample::select(vec!["f32", "int8", "sharded", "decoder"]),
@@ -291,7 +293,8 @@ proptest! {
         names.sort();
         let name = file.get(&names).to_str().unwrap();
         let mut bytes = folder.read(name);
-        // Most of a file is numbers, where damage has no effect, so only the header is damaged.
+        // Most bytes of a file are tensor data, where any value is valid. Only the first bytes, which contain the
+        // header, are damaged.
         let reach = bytes.len().min(3000);
         for (place, value) in edits {
             bytes[place.index(reach)] = value;

@@ -1,4 +1,4 @@
-//! Model folders: they are read as Hugging Face reads them, and damaged ones are refused.
+//! Checks that model folders are read as Hugging Face reads them, and that damaged folders are refused.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod folder;

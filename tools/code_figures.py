@@ -4,8 +4,8 @@
     python3 tools/code_figures.py [--list] [--check]
 
 Counts functions, functions with arguments packed into tuples, public items, functions over 40 lines, and lines of Rust.
-Test code is included. --list also prints the functions that pack arguments into tuples. --check prints them too and exits
-with 1 if there are any.
+Test code is included. --list also prints the functions that pack arguments into tuples. --check prints them too and
+exits with 1 if there are any.
 """
 import pathlib
 import re

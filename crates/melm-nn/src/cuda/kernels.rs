@@ -20,7 +20,7 @@ pub(crate) struct Kernels {
 
 /// A type that kernels take as an argument by value.
 ///
-/// Implement it only for types that have the layout of the corresponding C type and no padding bytes.
+/// Implement the trait only for types that have the layout of the corresponding C type and no padding bytes.
 pub(super) trait Argument: Copy {}
 
 impl Argument for u32 {}
@@ -204,7 +204,7 @@ impl Strided {
     }
 }
 
-/// The dropout at one place of the model, in the form that kernels take (`Drop` in `common.cuh`).
+/// The dropout at one site in the model, in the form that kernels take (`Drop` in `common.cuh`).
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct KernelDropout {

@@ -1,8 +1,8 @@
-//! NVIDIA GPUs: trains and runs the same models as the CPU code, in GPU memory.
+//! Trains and runs the models on NVIDIA GPUs.
 //!
 //! Weights, moments, gradients and activations are stored in GPU memory. The CPU sends pieces and receives losses and
 //! predictions. When a model is saved, its weights are copied to the CPU. cuBLASLt computes the matrix products. The
-//! kernels in `kernels/` compute everything else; they are compiled for a model when it is first used. No result
+//! kernels in `kernels/` compute everything else; they are compiled when a model is first used. No result
 //! depends on the order in which thread blocks run, so that the same step always gives the same bits. The driver and
 //! the libraries are loaded when a GPU is opened. The program can be built and started without them.
 //!

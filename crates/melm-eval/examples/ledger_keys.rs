@@ -3,9 +3,9 @@
 //!     cargo run --example ledger_keys -- GRID.toml LEDGER.jsonl MODEL VECTORS > keys.txt
 //!     cargo run --example ledger_keys -- data FILE… > fingerprints.txt
 //!
-//! The first form prints one key a line of the ledger, or `-` if the grid has no such cell. MODEL is the folder of the
-//! model, VECTORS the fingerprint of the word vectors. The fingerprints of the data are taken from the ledger. The
-//! second form prints the fingerprint of each labelled file.
+//! The first form prints one key for each line of the ledger, or `-` if the grid has no such cell. MODEL is the folder
+//! of the model, VECTORS the fingerprint of the word vectors. The fingerprints of the data are taken from the ledger.
+//! The second form prints the fingerprint of each labelled file.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool for developers")]
 
 use std::path::Path;
@@ -41,7 +41,7 @@ fn main() {
     }
 }
 
-/// The key of a line's cell, with the data and the device of the line.
+/// Returns the key of the cell of a ledger line, computed with the data and the device that the line states.
 fn key(line: &LedgerLine, grid: &Grid, plans: &Plans, model: &str, vectors: &str) -> String {
     let fingerprints = Fingerprints {
         arithmetic: line.device.clone(),

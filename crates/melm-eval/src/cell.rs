@@ -1,4 +1,4 @@
-//! One tagger of a grid.
+//! A cell of a grid: one trained tagger.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::System;
 /// The coordinates of one tagger in a grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cell {
-    /// The language it learns from, or several joined by `+`.
+    /// The language that the tagger learns from, or several joined by `+`.
     pub language: String,
     /// The number of gold sentences for each language.
     pub size: usize,
@@ -18,11 +18,11 @@ pub struct Cell {
     pub draw: u64,
     /// The seed of everything random after the draw.
     pub seed: u64,
-    /// How its training set is made.
+    /// How the training set is made.
     pub method: System,
-    /// How long it is trained.
+    /// How long the tagger is trained.
     pub budget: Budget,
-    /// The name of its settings in the grid.
+    /// The name of the settings in the grid.
     pub variant: String,
 }
 
@@ -31,17 +31,17 @@ impl Cell {
     pub(crate) const COORDINATES: [&'static str; 7] =
         ["language", "size", "draw", "seed", "method", "budget", "variant"];
 
-    /// The languages it learns from.
+    /// The languages that the tagger learns from.
     pub fn languages(&self) -> impl Iterator<Item = &str> {
         self.language.split('+')
     }
 
-    /// Returns true if it learns from several languages.
+    /// Returns true if the tagger learns from several languages.
     pub fn is_multilingual(&self) -> bool {
         self.language.contains('+')
     }
 
-    /// Returns true if both cells learn from the same gold with the same seed, so that they can share their judge.
+    /// Returns true if both cells learn from the same gold with the same seed, so that they can share a judge.
     pub(crate) fn shares_gold_with(&self, other: &Self) -> bool {
         (&self.language, self.size, self.draw, self.seed)
             == (&other.language, other.size, other.draw, other.seed)

@@ -45,33 +45,36 @@ impl Dataset {
 pub struct LanguageData {
     /// The sentences that training sets are drawn from.
     pub train: Dataset,
-    /// The sentences that choose the best epoch, drawn like the training set. Without them the last epoch is kept.
+    /// The sentences on which the best epoch is chosen, drawn like the training set. Without a dev set, the last epoch
+    /// is used.
     pub dev: Option<Dataset>,
-    /// The sentences that taggers are scored on. Without them no tagger is scored on this language.
+    /// The sentences that taggers are scored on. Without a test set, no tagger is scored on this language.
     pub test: Option<Dataset>,
 }
 
 /// The data of all languages, by name.
 pub type Languages = BTreeMap<String, LanguageData>;
 
-/// Returns the training sets of all languages as one corpus, in which each sentence knows its language.
+/// Joins the training sets of all languages into one corpus. Each sentence of this corpus stores its language.
 pub fn joined_training_sets(languages: &Languages) -> Corpus {
     let corpora = languages.iter().map(|(code, one)| (code.as_str(), one.train.corpus()));
     Corpus::from_languages(corpora)
 }
 
-/// The gold of a cell.
+/// The gold sentences that a cell learns from.
 pub(crate) struct Draw {
     pub(crate) train: Corpus,
     pub(crate) dev: Option<Corpus>,
-    /// As many sentences again that are not in `train`.
+    /// As many further sentences as `train` has. None of them is in `train`.
     pub(crate) extra: Corpus,
 }
 
 impl Draw {
-    /// Draws `size` sentences of each language, from train and dev alike (section 4.1). `number` is the seed of the draw.
+    /// Draws `size` sentences of each language from the training set, and as many from the dev set (section 4.1 of the
+    /// paper). `number` is the seed of the draw.
     ///
-    /// If there are several languages, each sentence knows its language. Fails if the languages have different schemes.
+    /// If there are several languages, each sentence stores its language. Fails if the languages have different
+    /// schemes.
     pub(crate) fn new<'d>(
         languages: impl Iterator<Item = (&'d str, &'d LanguageData)>,
         size: usize,
@@ -98,7 +101,8 @@ impl Draw {
     }
 }
 
-/// Returns the sentences of a draw of twice the size that are not in the draw itself. Draws are nested.
+/// Draws twice as many sentences, and returns those that the draw of `size` sentences does not contain. A draw contains
+/// all smaller draws with the same number.
 fn extra_sentences(corpus: &Corpus, size: usize, number: u64) -> Corpus {
     let n = corpus.sentences().len();
     let own = draw(n, size, Seed(number));
@@ -107,8 +111,8 @@ fn extra_sentences(corpus: &Corpus, size: usize, number: u64) -> Corpus {
     subset(corpus, &more)
 }
 
-/// Returns the corpus that a file of these sentences would be read as. It has only the entity types that occur, in the
-/// order in which they first occur.
+/// Returns the sentences at these positions as a corpus, as if they had been read from a file of their own: the corpus
+/// has only the entity types that occur, in the order in which they first occur.
 pub(crate) fn subset(corpus: &Corpus, positions: &[usize]) -> Corpus {
     let sentences = positions.iter().map(|at| &corpus.sentences()[*at]);
     let mut types = EntityTypes::default();
@@ -117,7 +121,7 @@ pub(crate) fn subset(corpus: &Corpus, positions: &[usize]) -> Corpus {
     Corpus::new(types, corpus.scheme(), sentences).expect("sentences of one scheme")
 }
 
-/// Puts corpora one after the other. Fails if they have different schemes.
+/// Concatenates corpora. Fails if they have different schemes.
 ///
 /// # Panics
 /// If `corpora` is empty.
@@ -132,7 +136,7 @@ pub(crate) fn concatenate(corpora: &[Corpus]) -> Result<Corpus, Error> {
     Ok(Corpus::new(types, scheme, all).expect("sentences of one scheme"))
 }
 
-/// Copies a sentence, with its entity types looked up in, or added to, another table.
+/// Copies a sentence for use with another table of entity types. Adds types that `types` does not have.
 fn retype(sentence: &Sentence, from: &EntityTypes, types: &mut EntityTypes) -> Sentence {
     let retyped = |tag: &Tag| match *tag {
         Tag::Outside => Tag::Outside,

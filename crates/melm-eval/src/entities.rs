@@ -1,4 +1,5 @@
-//! Unique valid entities (Figure 4): the different mentions of a training set that an oracle agrees with.
+//! Unique valid entities (Figure 4): the distinct mentions of a training set that an oracle, a tagger trained on all
+//! gold, also predicts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,17 +17,19 @@ use crate::group::{CellGroup, OnEvent};
 use crate::statistics::Mean;
 use crate::{Cell, Dataset, Error, ExperimentRunner, Figure, Series};
 
-/// The budget of the oracle, which learns from all gold of a language.
+/// The budget of the oracle. The oracle learns from all gold of a language.
 pub const ORACLE_BUDGET: &str = "3 epochs";
 
-/// Counts of the different mentions of a training set, by words and entity type.
+/// Counts of the distinct mentions of a training set. Two mentions are distinct if their words or their entity types
+/// differ.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Entities {
-    /// The number of different mentions.
+    /// The number of distinct mentions.
     pub unique: usize,
-    /// The number of those that the oracle finds too, with the same entity type, in at least one sentence.
+    /// The number of distinct mentions that the oracle also predicts, with the same entity type, in at least one
+    /// sentence.
     pub valid: usize,
-    /// The number of valid ones that gold does not have.
+    /// The number of valid mentions that do not occur in gold.
     pub valid_new: usize,
 }
 
@@ -64,7 +67,7 @@ impl Entities {
     }
 }
 
-/// Returns the different mentions of a corpus, each as the name of its type and its words.
+/// Returns the distinct mentions of a corpus, each as the name of its type and its words.
 fn unique_mentions(corpus: &Corpus) -> BTreeSet<(&str, Vec<&str>)> {
     let mut all = BTreeSet::new();
     for sentence in corpus.sentences() {
@@ -129,7 +132,8 @@ impl ExperimentRunner {
     }
 }
 
-/// Returns the cells that differ in more than the budget of the tagger, which does not change the training set.
+/// Removes cells that differ from the cell before only in the budget of the tagger, which does not change the training
+/// set.
 pub fn without_budgets(cells: &[Cell]) -> Vec<Cell> {
     let mut cells = cells.to_vec();
     cells.dedup_by(|a, b| Cell { budget: b.budget, ..a.clone() } == *b);
@@ -192,7 +196,7 @@ impl EntityTable {
                 the mention with the same label.\n"
     }
 
-    /// The valid entities over sizes, one line for each method.
+    /// Returns a figure of the number of valid entities over sizes, with one line for each method.
     pub fn figure(&self) -> Figure {
         let (mut places, mut series): (Vec<String>, BTreeMap<String, Series>) = Default::default();
         for row in self.rows() {

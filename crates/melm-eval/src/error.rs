@@ -24,9 +24,9 @@ pub enum Error {
     Variants {
         /// The grid's file.
         name: String,
-        /// What differs.
+        /// The setting that differs.
         what: &'static str,
-        /// The option of `melm reproduce` that sets it.
+        /// The option of `melm reproduce` for this setting.
         option: &'static str,
     },
     /// The plan of a grid names a pretrained encoder-decoder, which grids do not support.
@@ -96,12 +96,12 @@ pub enum Error {
     TooFewSentences {
         /// The file.
         path: PathBuf,
-        /// The sentences that a cell needs.
+        /// The number of sentences that a cell needs.
         size: usize,
-        /// The sentences of the file.
+        /// The number of sentences in the file.
         found: usize,
     },
-    /// A job opened another kind of device than the one whose arithmetic the keys hold.
+    /// The device of a job has another arithmetic than the one in the keys of the cells.
     #[error(
         "the ledger's cells are computed with {expected}, but this job would use {found}; run fewer jobs at a time with `--jobs`, or all of them with `--device cpu`"
     )]
@@ -111,7 +111,7 @@ pub enum Error {
         /// The arithmetic of the job's device.
         found: String,
     },
-    /// A trial cannot be run as it was described.
+    /// A trial cannot be run with these settings.
     #[error("{message}; {hint}")]
     Trial {
         /// The mistake.
@@ -157,7 +157,7 @@ impl Error {
         matches!(self, Self::Melm(melm::Error::Interrupted))
     }
 
-    /// Returns true if the request was wrong, rather than a file, a device or the data.
+    /// Returns true if the caller made a mistake. Returns false if a file, a device or the data caused the error.
     pub fn is_usage(&self) -> bool {
         match self {
             Self::Grid { .. }

@@ -1,6 +1,6 @@
 //! Line charts as SVG.
 
-/// A line chart over places on the horizontal axis.
+/// A line chart. The horizontal axis has named places, which are equally far apart.
 #[derive(Clone, Debug, Default)]
 pub struct Figure {
     /// The title above the chart.
@@ -20,7 +20,7 @@ pub struct Figure {
 pub struct Series {
     /// The name in the legend.
     pub name: String,
-    /// The points: index of the place, value, and half the length of the error bar.
+    /// The points. Each has the index of its place, its value, and half the length of its error bar.
     pub points: Vec<(usize, f64, Option<f64>)>,
 }
 
@@ -98,7 +98,7 @@ impl Figure {
         LEFT + PLOT_WIDTH * (place as f64 + 0.5) / self.places.len().max(1) as f64
     }
 
-    /// Returns the horizontal shift of a series. Error bars stand side by side, so that none hides another.
+    /// Returns the horizontal shift of a series. Series are shifted so that their error bars do not cover each other.
     fn shift(&self, series: usize) -> f64 {
         3.0 * (series as f64 - (self.series.len() as f64 - 1.0) / 2.0)
     }
@@ -124,7 +124,7 @@ impl Figure {
     }
 }
 
-/// The vertical axis: its lowest and highest value, and the distance of its grid lines, a round number.
+/// The vertical axis: its lowest and highest value, and the distance between grid lines, which is a round number.
 #[derive(Debug, PartialEq)]
 struct Scale {
     low: f64,

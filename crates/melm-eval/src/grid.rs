@@ -11,33 +11,33 @@ use toml::Table;
 use crate::table::Table as PaperTable;
 use crate::{Cell, Error, System};
 
-/// The name of the settings without a variant.
+/// The name of the only variant of a grid that defines no variants.
 pub(crate) const BASE: &str = "base";
 
-/// The grids of the paper's tables, and a small one, as files of the repository.
+/// Returns the path and the text of a grid file of the repository.
 macro_rules! built_in {
     ($path:literal) => {
         ($path, include_str!(concat!("../../../", $path)))
     };
 }
 
-/// A grid: the cells of an experiment, and the settings they share. Written as a TOML file.
+/// A grid: the cells of an experiment, and the settings they share. Grids are TOML files.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Grid {
     /// The name of the file, for messages.
     #[serde(skip)]
     pub name: String,
-    /// The path of a data file below the data folder; `{language}` and `{split}` (train, dev, test) are filled in.
+    /// The path of a data file in the data folder. `{language}` and `{split}` (train, dev, test) are replaced.
     pub files: String,
-    /// The data folder, unless the user names another.
+    /// The data folder, unless the user gives another one.
     #[serde(default)]
     pub data: Option<PathBuf>,
-    /// The number of evaluations on dev of a training whose budget is in updates. It does not depend on the size of the
-    /// training set, so every method has the same choice of epochs.
+    /// The number of dev evaluations of a training run whose budget is in updates. It does not depend on the size of
+    /// the training set, so that all methods choose the best epoch among equally many evaluations.
     #[serde(default = "default_evaluations")]
     pub evaluations: NonZeroU64,
-    /// Languages whose taggers are also scored on the test sets of other languages.
+    /// Languages whose taggers are also scored on other languages, each with the list of these other languages.
     #[serde(default)]
     pub transfer: BTreeMap<String, Vec<String>>,
     /// Blocks of cells. The grid is their union.
@@ -45,7 +45,8 @@ pub struct Grid {
     /// Plan settings that replace those of the preset.
     #[serde(default)]
     pub plan: Table,
-    /// Named settings that replace those of `plan`, to be compared. Without any there is one variant called `base`.
+    /// Variants to compare: named settings that replace those of `plan`. Without any, the grid has one variant called
+    /// `base`.
     #[serde(default)]
     pub variants: BTreeMap<String, Table>,
     /// The F1 of the paper by size, method and column.
@@ -60,7 +61,7 @@ pub type PaperScores = BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>>
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Block {
-    /// Languages. Several joined by `+` are learnt together.
+    /// Languages. For languages joined by `+`, one tagger is trained on all of them.
     pub languages: Vec<String>,
     /// Numbers of gold sentences for each language.
     pub sizes: Vec<usize>,
@@ -78,7 +79,7 @@ pub struct Block {
 }
 
 impl Block {
-    /// Returns a message if the block makes no sense. `variants` are the names that the grid defines.
+    /// Returns a message if the block is not valid. `variants` are the names that the grid defines.
     fn find_mistake(&self, variants: &[String]) -> Option<String> {
         let lengths = [
             ("languages", self.languages.len()),
@@ -129,7 +130,7 @@ impl Grid {
         Self::parse(name, text).expect("the built-in grids are tested")
     }
 
-    /// Returns a small grid on the example of the repository.
+    /// Returns a small grid for the example data of the repository.
     pub fn smoke() -> Self {
         let (name, text) = built_in!("configs/smoke.toml");
         Self::parse(name, text).expect("the built-in grids are tested")
@@ -142,7 +143,7 @@ impl Grid {
         }
     }
 
-    /// Parses a grid. `name` is the name of its file, for messages. Fails if the text is not a grid, or not a sensible one.
+    /// Parses a grid. `name` is the name of its file, for messages. Fails if the text is not a valid grid.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong = |message: String| Error::Grid { name: name.to_owned(), message };
         let grid: Self =
@@ -151,7 +152,7 @@ impl Grid {
         grid.find_mistake().map_or(Ok(grid), |mistake| Err(wrong(mistake)))
     }
 
-    /// Returns a message if the grid makes no sense.
+    /// Returns a message if the grid is not valid.
     fn find_mistake(&self) -> Option<String> {
         let languages: BTreeSet<&str> = self
             .grid
@@ -205,12 +206,13 @@ impl Grid {
         cell.languages().chain(others.map(String::as_str))
     }
 
-    /// Returns all cells, each once. Cells that share gold and seed are neighbours, and gold is the first of them.
+    /// Returns all cells, each once. Cells with the same gold and seed are next to each other, and the system `gold` is
+    /// the first of them.
     pub fn cells(&self) -> Vec<Cell> {
         let mut cells: Vec<Cell> =
             self.grid.iter().flat_map(|block| self.block_cells(block)).collect();
         let variants = self.variants();
-        // Sorted by draw before language, so that an interrupted run has cells of every language.
+        // Sort by draw before language, so that an interrupted run has cells of every language.
         cells.sort_by_cached_key(|cell| {
             let variant = variants.iter().position(|name| *name == cell.variant);
             let gold = (cell.draw, cell.seed, cell.size, cell.language.clone());

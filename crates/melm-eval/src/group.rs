@@ -1,4 +1,5 @@
-//! Cells that share their gold and their seed: they share the judge, and budgets share the training set.
+//! Runs cells with the same gold and seed. These cells share a judge. Cells that differ only in the budget of the
+//! tagger also share the training set.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
@@ -22,7 +23,8 @@ use crate::{Cell, Error, ExperimentRunner, System};
 /// Called with the cell that is being run, the name of a stage and an event of the stage.
 pub(crate) type OnEvent<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Control;
 
-/// Runs cells that share their gold. Keeps the last judge and the last training set in memory; writes no files.
+/// Runs cells with the same gold. Keeps the last judge and the last training set in memory for the next cell. Writes no
+/// files.
 pub(crate) struct CellGroup<'a> {
     runner: &'a ExperimentRunner,
     device: &'a Device,
@@ -31,7 +33,7 @@ pub(crate) struct CellGroup<'a> {
     training_set: Option<TrainingSet>,
 }
 
-/// The training set of a system, which the budgets of its cells share.
+/// The training set of a system. Cells that differ only in the budget of the tagger share it.
 struct TrainingSet {
     plan: Plan,
     method: System,
@@ -109,8 +111,8 @@ impl<'a> CellGroup<'a> {
         Ok(TaggerModel::train(encoder, train, dev, settings, self.device, stage)?)
     }
 
-    /// Returns the settings of a tagger with this budget. A training whose budget is in updates has the same number of
-    /// evaluations for every size of the training set.
+    /// Returns the settings of a tagger with this budget. If the budget is in updates, the number of evaluations does
+    /// not depend on the size of the training set.
     fn tagger_settings(&self, plan: &Plan, budget: Budget) -> TaggerSettings {
         let mut settings = plan.tagger.clone();
         settings.training.budget = budget;
@@ -122,14 +124,14 @@ impl<'a> CellGroup<'a> {
         settings
     }
 
-    /// Makes the training set of a cell, unless the last cell had the same.
+    /// Makes the training set of a cell, unless the previous cell used the same one.
     fn make_training_set(
         &mut self,
         cell: &Cell,
         plan: &Plan,
         run: &mut Run<'_>,
     ) -> Result<(), Error> {
-        // The tagger of gold with the plan's own budget is the judge of the other cells.
+        // The tagger that a gold cell trains with the budget of the plan is also the judge of the other cells.
         let is_judge = cell.method == System::GOLD && cell.budget == plan.tagger.training.budget;
         if plan.has_judge() || is_judge {
             self.make_judge(plan, run)?;
@@ -146,7 +148,7 @@ impl<'a> CellGroup<'a> {
         Ok(())
     }
 
-    /// Puts the training set of a system together. Returns counts of its drafts if it has any.
+    /// Makes the training set of a system. Returns it with the counts of its drafts, if it has any.
     fn compose(
         &self,
         system: System,
@@ -183,7 +185,7 @@ impl<'a> CellGroup<'a> {
         })
     }
 
-    /// Makes and judges the drafts of a plan. Returns the augmented set, and counts of what became of the drafts.
+    /// Makes and judges the drafts of a plan. Returns the augmented training set, and the number of drafts by verdict.
     fn augment(&self, plan: &Plan, run: &mut Run<'_>) -> Result<(Corpus, DraftSummary), Error> {
         let models = &self.runner.models;
         let backbones = Backbones {
@@ -204,7 +206,7 @@ impl<'a> CellGroup<'a> {
         Ok((corpus, summary))
     }
 
-    /// Trains the gold-only tagger of the plan, unless the last judge has the same settings.
+    /// Trains the judge, a tagger on gold alone, unless the last judge has the same settings.
     fn make_judge(&mut self, plan: &Plan, run: &mut Run<'_>) -> Result<(), Error> {
         let settings = self.tagger_settings(plan, plan.tagger.training.budget);
         if self.judge.as_ref().is_none_or(|(known, _)| *known != settings) {
@@ -275,7 +277,7 @@ impl<'a> CellGroup<'a> {
     }
 }
 
-/// The name of a plan in ledgers, and of its file in the folder `plans`: the beginning of its SHA-256.
+/// Returns the name of a plan: the beginning of its SHA-256. Ledgers and the files in the folder `plans` use this name.
 pub(crate) fn plan_name(plan: &Plan) -> String {
     sha256(plan.to_toml().as_bytes())[..16].to_owned()
 }

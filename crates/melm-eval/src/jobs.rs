@@ -29,7 +29,7 @@ pub enum CellEvent<'a> {
     Stage(&'static str, Event<'a>),
     /// The cell is done. Holds its dev F1 in percent if there is a dev set.
     Done(Option<f64>),
-    /// The training of the cell has diverged. It has no line in the ledger.
+    /// The training of the cell diverged. The cell has no line in the ledger.
     Diverged(&'a Error),
 }
 
@@ -42,14 +42,15 @@ pub struct RunSummary {
     pub n_run: usize,
     /// Cells that diverged.
     pub n_diverged: usize,
-    /// Cells that have the result of another cell, because they differ in no setting that they read.
+    /// Cells that got the result of another cell, because the two differ only in settings that their system does not
+    /// read.
     pub n_shared: usize,
 }
 
 /// Called with a cell and an event. Returns [`Control::Stop`] to end the run.
 pub type OnProgress<'a> = &'a (dyn Fn(&Cell, Progress<'_>) -> Control + Sync);
 
-/// Opens a device, in the thread that is going to use it.
+/// Opens a device. Called in the thread that will use the device.
 pub type OpenDevice<'a, E> = &'a (dyn Fn() -> Result<Device, E> + Sync);
 
 /// Why a job ended early.
@@ -65,10 +66,11 @@ impl<E> From<Error> for JobError<E> {
 }
 
 impl ExperimentRunner {
-    /// Runs the cells that the ledger does not have, `n_jobs` at a time, each job on a device of its own.
+    /// Runs the cells that are not in the ledger, `n_jobs` at a time. Each job has its own device.
     ///
-    /// Adds a line to the ledger for each cell as soon as it is done. Fails on the first error of a cell, except that a
-    /// training that diverges is only counted; lines that were added stay.
+    /// Adds a line to the ledger for each cell as soon as the cell is done. Fails on the first error of a cell. A
+    /// training run that diverges is not an error, but is counted. Lines that were added before an error stay in the
+    /// ledger.
     pub fn run<E: From<Error> + Send>(
         &self,
         cells: &[Cell],
@@ -92,7 +94,7 @@ impl ExperimentRunner {
         });
         let n_diverged = jobs.n_diverged.load(Ordering::SeqCst);
         let mut errors: Vec<_> = results.into_iter().filter_map(Result::err).collect();
-        // Jobs that only stopped because another one failed come last.
+        // Sort interruptions to the end: these jobs only stopped because another one failed.
         errors
             .sort_by_key(|error| matches!(error, JobError::Cell(error) if error.is_interruption()));
         match errors.into_iter().next() {
@@ -108,14 +110,14 @@ impl ExperimentRunner {
         })
     }
 
-    /// The cells that the ledger does not have.
+    /// Returns the cells that are not in the ledger.
     fn missing<'c>(&self, cells: &'c [Cell], ledger: &Ledger) -> Vec<&'c Cell> {
         let is_missing =
             |cell: &&Cell| ledger.find(cell, &self.key(cell), &self.test_languages(cell)).is_none();
         cells.iter().filter(is_missing).collect()
     }
 
-    /// Adds a line for each cell whose key another cell of the ledger has: it would be computed to the same result.
+    /// Adds a line for each cell if the ledger has another cell with the same key, because both have the same result.
     fn share_lines(&self, cells: &[Cell], ledger: &mut Ledger) -> Result<(), Error> {
         for cell in self.missing(cells, ledger) {
             let (key, tests) = (self.key(cell), self.test_languages(cell));
@@ -127,7 +129,7 @@ impl ExperimentRunner {
     }
 }
 
-/// What all jobs share: the cells that are still to be run, in groups of the same gold.
+/// The data that all jobs share, such as the cells that are still to be run. Cells with the same gold form a group.
 struct Jobs<'a> {
     runner: &'a ExperimentRunner,
     groups: Vec<&'a [&'a Cell]>,
@@ -160,7 +162,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    /// Runs one job, which takes group after group until none is left.
+    /// Runs one job, which takes one group after the other until none is left.
     fn run<E>(&self, open_device: OpenDevice<'_, E>) -> Result<(), JobError<E>> {
         let work = || -> Result<(), JobError<E>> {
             let device = open_device().map_err(JobError::Device)?;
@@ -178,7 +180,8 @@ impl<'a> Jobs<'a> {
         result
     }
 
-    /// Fails on another kind of device: its lines would have the keys of the expected one.
+    /// Fails if the arithmetic of the device is not that of the experiment. Otherwise new ledger lines would get wrong
+    /// keys.
     fn check_arithmetic(&self, device: &Device) -> Result<(), Error> {
         let (expected, found) = (&self.runner.fingerprints.arithmetic, device.arithmetic());
         if found == expected {
@@ -194,7 +197,8 @@ impl<'a> Jobs<'a> {
         let result = group.run(cell, &mut |_, stage, event| {
             let n_done = self.n_done.load(Ordering::SeqCst);
             let wish = report(n_done, CellEvent::Stage(stage, event));
-            // A failure ends all jobs. The lines of finished cells stay, and the same command continues from them.
+            // A failure stops all jobs. Lines of finished cells stay in the ledger, so that the same command can
+            // continue.
             if self.has_failed.load(Ordering::SeqCst) { Control::Stop } else { wish }
         });
         let n_done = self.n_done.fetch_add(1, Ordering::SeqCst) + 1;
@@ -218,7 +222,7 @@ impl<'a> Jobs<'a> {
     }
 }
 
-/// Computes how much of a grid is done while several of its cells are running.
+/// Computes which part of a grid is done while several of its cells are running.
 #[derive(Debug, Default)]
 pub struct ProgressMeter {
     /// The percentage of each cell that is running.
@@ -226,8 +230,8 @@ pub struct ProgressMeter {
 }
 
 impl ProgressMeter {
-    /// Records an event. Returns the work done and the work in all, in percents of a cell, or `None` if the event does not
-    /// change it.
+    /// Records an event. Returns the work done and the total work, where one cell counts as 100. Returns `None` if the
+    /// event does not change the work done.
     pub fn record(&mut self, cell: &Cell, progress: Progress<'_>) -> Option<(u64, u64)> {
         let name = cell.to_string();
         match progress.event {

@@ -1,13 +1,14 @@
 //! Keys of cells: a ledger line belongs to a cell if both have the same key.
 //!
-//! A [`CellKey`] holds everything that decides the result of a cell. Its digest is the SHA-256 of its canonical JSON:
-//! fields and settings in alphabetical order, no white space, absent fields left out.
+//! A [`CellKey`] contains everything that affects the result of a cell. Its digest is the SHA-256 of its canonical
+//! JSON: fields and settings in alphabetical order, no white space, absent fields left out.
 //!
 //! # Adding a key to the plan
-//! A new plan key must not change the keys of cells that were run before it existed. Add it to [`ADDED`] with the value at
-//! which the program behaves as it did without the key. Settings with that value are left out of the digest. Do not compare
-//! with the preset instead: when a preset changes, cells would get the key of cells with the old value. A test fails
-//! for every plan key that is neither in `tests/plan_keys.txt`, which lists the keys of the first version, nor in [`ADDED`].
+//! A new plan key must not change the keys of cells that were run before the plan key existed. Add the plan key to
+//! [`ADDED`], with the value at which the program behaves as it did before. Settings with that value are left out of
+//! the digest. Do not use the value of the preset instead: if the preset changed later, cells with the new value would
+//! get the keys of cells with the old value. A test fails for every plan key that is neither in `tests/plan_keys.txt`,
+//! which lists the keys of the first version, nor in [`ADDED`].
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,8 @@ use serde_json::Value;
 
 use crate::{Cell, System};
 
-/// Plan keys that were added after the first version, each with the value, as JSON, that behaves as if the key did not exist.
+/// Plan keys that were added after the first version. The value given for each, as JSON, gives the same results as
+/// before the key existed.
 pub(crate) const ADDED: &[AddedKey] = &[];
 
 /// A plan key that was added after the first version.
@@ -31,12 +33,12 @@ pub(crate) struct AddedKey {
     pub(crate) neutral: &'static str,
 }
 
-/// Fingerprints of everything beside data and settings that decides results.
+/// Fingerprints of everything that affects results, except data and settings.
 #[derive(Clone, Debug)]
 pub struct Fingerprints {
     /// The arithmetic of the device, as returned by [`melm_nn::device::Device::arithmetic`].
     pub arithmetic: String,
-    /// The fingerprint of the masked language model; empty without one.
+    /// The fingerprint of the masked language model; empty if there is none.
     pub masked_lm: String,
     /// The fingerprint of the tagger's encoder.
     pub tagger: String,
@@ -44,9 +46,10 @@ pub struct Fingerprints {
     pub vectors: String,
 }
 
-/// Everything that decides the result of a cell.
+/// Everything that affects the result of a cell.
 ///
-/// Settings that the cell's system never reads are left out, so variants of them share one result.
+/// Settings that the cell's system never reads are left out, so that variants that differ only in these settings share
+/// one result.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellKey<'a> {
     arithmetic: &'a str,
@@ -80,10 +83,10 @@ pub struct DataKey<'a> {
 }
 
 impl<'a> CellKey<'a> {
-    /// Collects what decides the result of `cell`.
+    /// Collects everything that affects the result of `cell`.
     ///
-    /// `plan` holds the settings of the cell's variant, `evaluations` the number of evaluations of a training whose
-    /// budget is in updates, `data` the languages in the order of the cell.
+    /// `plan` contains the settings of the cell's variant. `evaluations` is the number of dev evaluations of a training
+    /// run whose budget is in updates. `data` contains the languages in the order of the cell.
     pub fn new(
         cell: &Cell,
         plan: &Plan,
@@ -92,7 +95,7 @@ impl<'a> CellKey<'a> {
         fingerprints: &'a Fingerprints,
     ) -> Self {
         let method = cell.method.drafts();
-        // The plan's budget is that of the judge, which only methods with drafts have.
+        // The budget in the plan is that of the judge. Only methods with drafts have a judge.
         let judge = method.map(|_| plan.tagger.training.budget);
         let in_updates = |budget: &Budget| matches!(budget, Budget::Updates(_));
         let has_updates = judge.iter().chain([&cell.budget]).any(in_updates);
@@ -137,7 +140,7 @@ pub(crate) fn settings(system: System, plan: &Plan, added: &[AddedKey]) -> BTree
     all
 }
 
-/// Puts every value of a nested table into a flat one, under keys such as `tagger.budget`.
+/// Flattens a nested table: stores every value under a key such as `tagger.budget`.
 pub(crate) fn flatten(prefix: &str, value: Value, flat: &mut BTreeMap<String, Value>) {
     match value {
         Value::Object(table) => {
@@ -152,7 +155,7 @@ pub(crate) fn flatten(prefix: &str, value: Value, flat: &mut BTreeMap<String, Va
 
 /// Returns true if the result of a system depends on a plan key.
 fn reads(system: System, key: &str) -> bool {
-    // Without a judge only the cell's own budget counts.
+    // The budget in the plan is that of the judge, so without a judge it does not matter.
     let has_judge = system.drafts().is_some();
     if key == "tagger.budget" && !has_judge {
         return false;
@@ -165,10 +168,10 @@ fn reads(system: System, key: &str) -> bool {
     })
 }
 
-/// Settings of every method that makes drafts.
+/// Keys and sections of the plan that every method with drafts reads.
 const JUDGING: [&str; 4] = ["filter", "generate.rounds", "generate.without_mentions", "union"];
 
-/// Settings that a system reads beside those of the tagger and of judging: keys or whole sections.
+/// Returns the keys and sections of the plan that a system reads in addition to `tagger` and [`JUDGING`].
 fn own_settings(system: System) -> &'static [&'static str] {
     match system {
         System::AddEntity | System::AddContext | System::Method(Method::Gold) => &[],

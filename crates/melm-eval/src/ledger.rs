@@ -12,17 +12,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Cell, Error};
 
-/// A finished cell: its scores, and where they come from.
+/// A finished cell: its scores, and how they were computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LedgerLine {
-    /// The key of the cell: the digest of everything that decides its result.
+    /// The key of the cell: the digest of everything that affects its result.
     pub key: String,
     /// The version of the program.
     pub melm: String,
     /// The coordinates of the cell.
     #[serde(flatten)]
     pub cell: Cell,
-    /// The score on the dev set, which also chose the epoch.
+    /// The score on the dev set, on which the best epoch was also chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dev: Option<F1>,
     /// The scores on the test sets, by language. Empty if the test sets were not opened.
@@ -35,13 +35,13 @@ pub struct LedgerLine {
     pub drafts: Option<DraftSummary>,
     /// The number of updates of the tagger.
     pub updates: u64,
-    /// The best epoch on dev, if that was kept.
+    /// The epoch with the best dev score, whose parameters were used. `None` if those of the last epoch were used.
     pub best_epoch: Option<u64>,
-    /// The time it took.
+    /// The time that the cell took.
     pub seconds: Seconds,
     /// The fingerprints of the data, by language: train, dev, and test if it was scored.
     pub data: BTreeMap<String, Vec<String>>,
-    /// The name of its plan in the folder `plans` beside the ledger: the beginning of its fingerprint.
+    /// The name of the plan in the folder `plans` beside the ledger: the beginning of the plan's fingerprint.
     pub plan: String,
     /// The names of the masked language model and of the tagger's encoder.
     pub models: [String; 2],
@@ -68,12 +68,12 @@ pub struct Seconds {
     pub drafts: f64,
     /// Training the tagger.
     pub train: f64,
-    /// Scoring it.
+    /// Scoring the tagger.
     pub score: f64,
 }
 
 impl F1 {
-    /// Takes over the counts of a scored tagger.
+    /// Creates an `F1` from the counts of a scored tagger.
     pub fn from_scored(scored: &TaggerScores) -> Self {
         let name = |t| scored.scores.types().name(t).to_owned();
         let counts = scored.scores.by_type().into_iter();
@@ -110,7 +110,7 @@ impl Ledger {
         let failed = |source| melm::Error::Write { path: path.clone(), source };
         let mut file = OpenOptions::new();
         let mut file = file.create(true).read(true).append(true).open(&path).map_err(failed)?;
-        // On file systems without locks, two runs at once would only do the same work twice.
+        // Ignore file systems without locks: there, two runs at once would only do the same work twice.
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(Error::LedgerInUse { path });
         }
@@ -128,12 +128,12 @@ impl Ledger {
         if dir.is_dir() { read_all(dir) } else { Ok(Vec::new()) }
     }
 
-    /// Creates a ledger that is only kept in memory.
+    /// Creates a ledger in memory, without a file.
     pub fn in_memory() -> Self {
         Self { path: PathBuf::new(), lines: Vec::new(), file: None }
     }
 
-    /// All lines. Of several with the same key and cell, only the one with the most test sets is kept.
+    /// All lines. If several lines have the same cell and key, only the one with the most test sets is kept.
     pub fn lines(&self) -> &[LedgerLine] {
         &self.lines
     }
@@ -167,7 +167,7 @@ impl LedgerLine {
     }
 }
 
-/// Adds a line at the end. Of it and an old line with the same cell and key, keeps the one with more test sets.
+/// Adds a line at the end. If an old line has the same cell and key, only the one with more test sets is kept.
 fn put(lines: &mut Vec<LedgerLine>, line: LedgerLine) {
     let old = lines.iter().position(|old| old.key == line.key && old.cell == line.cell);
     let old = old.map(|at| lines.remove(at)).filter(|old| old.test.len() > line.test.len());

@@ -1,18 +1,18 @@
-//! Experiments with `melm`: which method of augmentation makes the better tagger, and by how much?
+//! Experiments with `melm`: compare taggers that were trained with different methods of augmentation.
 //!
 //! - A [`Grid`] names languages, sizes, draws, seeds, systems, budgets and variants of settings. A [`Cell`] is one
 //!   combination of them: one trained tagger. [`CellFilter`] and [`Shard`] select cells.
 //! - [`Plans`] holds the settings of each variant, [`Languages`] the data.
 //! - The [`ExperimentRunner`] runs cells in any order, several at a time, and adds one [`LedgerLine`] for each to a [`Ledger`].
-//!   A cell that the ledger has is not run again: it is found by its key, the digest of a [`CellKey`].
+//!   A cell that is already in the ledger is not run again. It is found by its key, the digest of a [`CellKey`].
 //! - A [`table::Table`] is computed from ledger lines alone, with paired differences and their intervals
 //!   ([`statistics`]). A [`table::Report`] writes it to files.
-//! - A [`Trial`] answers whether a method helps on one's own data, by cross-validation.
+//! - A [`Trial`] tests by cross-validation whether a method helps on the user's own data.
 //!
-//! Test sets are only scored if they are in [`Languages`]: choices are made on dev sets.
+//! Taggers are scored on test sets only if [`Languages`] contains these. All choices are made on dev sets.
 //!
 //! # Example
-//! The cells of a grid, and the table of a ledger with two of them:
+//! The cells of a grid, and the table of a ledger with the lines of two cells:
 //! ```
 //! use melm_eval::table::{Split, Table, markdown};
 //! use melm_eval::{Grid, LedgerLine};

@@ -12,10 +12,10 @@ use crate::{Cell, Error, Grid, System};
 #[derive(Clone, Debug)]
 pub struct Plans(BTreeMap<String, Plan>);
 
-/// The models and vectors that the methods of a grid read, beside the tagger's encoder.
+/// The models and vectors that the methods of a grid need, in addition to the tagger's encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Needs {
-    /// True if a method reads the masked language model.
+    /// True if the masked language model is needed.
     pub masked_lm: bool,
     /// The kind of vectors that a method compares mentions by, if any method does.
     pub vectors: Option<VectorKind>,
@@ -51,7 +51,7 @@ impl Plans {
         Ok(plans)
     }
 
-    /// Fails if the variants differ in something that one run cannot vary.
+    /// Fails if the variants differ in a setting that must be the same for the whole run.
     fn check(&self, name: &str) -> Result<(), Error> {
         let first = self.first();
         let variants = |what, option| Error::Variants { name: name.to_owned(), what, option };
@@ -77,7 +77,7 @@ impl Plans {
         &self.first().model
     }
 
-    /// Returns what the methods of a grid read beside the tagger's encoder.
+    /// Returns the models and vectors that the methods of a grid need, in addition to the tagger's encoder.
     pub fn needs(&self, grid: &Grid) -> Needs {
         let systems = grid.grid.iter().flat_map(|block| &block.methods);
         let methods: Vec<Method> = systems.filter_map(|system| system.drafts()).collect();
@@ -87,7 +87,7 @@ impl Plans {
         Needs { masked_lm: reads || vectors == Some(VectorKind::Pieces), vectors }
     }
 
-    /// Returns the settings of a variant. Method and seed are not those of a cell.
+    /// Returns the settings of a variant. The method and seed of a cell are not set: see [`Self::cell`].
     ///
     /// # Panics
     /// If the grid has no such variant.

@@ -1,4 +1,4 @@
-//! Predictions of entity tokens (Table 3): the likeliest five words of three models, side by side.
+//! Predictions of entity tokens (Table 3): the five most likely words of three models, side by side.
 
 use melm::augment::Gold;
 use melm::entity_lm::EntityLm;
@@ -24,15 +24,15 @@ const N_BEST: usize = 5;
 /// The number of sentences shown.
 const N_SENTENCES: usize = 5;
 
-/// An entity token that is one piece, and the likeliest words of each model in its place.
+/// An entity token that is one piece, and the words that each model considers most likely in its place.
 struct TokenPrediction {
     sentence: usize,
     token: usize,
-    /// The words of each of [`MODELS`].
+    /// The most likely words of each of [`MODELS`].
     words: Vec<Vec<String>>,
 }
 
-/// The likeliest words of three models for the entity tokens of a few sentences.
+/// The most likely words of three models for the entity tokens of a few sentences.
 pub struct PredictionTable {
     title: String,
     sentences: Corpus,
@@ -40,8 +40,8 @@ pub struct PredictionTable {
 }
 
 impl ExperimentRunner {
-    /// Fine-tunes the models on the gold of a cell, by its plan, and predicts the entity tokens of the first dev sentences
-    /// of its draw that have mentions; without a dev set, of the first training sentences.
+    /// Fine-tunes the models on the gold of a cell, with the settings of its plan. Then predicts the entity tokens of
+    /// the first dev sentences of the draw that have mentions. Without a dev set, uses training sentences instead.
     ///
     /// # Panics
     /// If the experiment has no masked language model.
@@ -75,7 +75,7 @@ impl ExperimentRunner {
     }
 }
 
-/// Adds the words of one model for every entity token that is one piece. Each token is masked alone.
+/// Adds the words of one model for every entity token that is one piece. Masks one token at a time.
 fn add_model(
     predictions: &mut Vec<TokenPrediction>,
     lm: &EntityLm,
@@ -108,7 +108,7 @@ fn add_model(
 }
 
 impl PredictionTable {
-    /// A table for each sentence: every entity token with the words of each model.
+    /// Returns a Markdown table for each sentence: every entity token with the words of each model.
     pub fn markdown(&self) -> String {
         let titles = MODELS.map(|(_, title)| title).join(" | ");
         let mut text = format!("{}\n\n", self.title);

@@ -11,11 +11,11 @@ use crate::{Cell, Dataset, Error, Grid, LanguageData, Languages};
 pub struct GridData {
     /// The data by language.
     pub languages: Languages,
-    /// Files whose draws are all the same, because cells draw every sentence of them.
+    /// Files of which several draws take every sentence, so that these draws are all the same.
     pub whole_files: Vec<WholeFile>,
 }
 
-/// A file that several draws take as a whole: their intervals have no meaning.
+/// A file of which several draws take every sentence. Intervals over these draws have no meaning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WholeFile {
     /// The file.
@@ -27,11 +27,11 @@ pub struct WholeFile {
 }
 
 impl Grid {
-    /// Reads the train and dev files of the cells' languages, and with `with_test` the test files that their taggers are
-    /// scored on. No test file is opened otherwise.
+    /// Reads the train and dev files of the cells' languages. If `with_test` is true, also reads the test files that
+    /// the taggers are scored on. Otherwise no test file is opened.
     ///
-    /// `folder` replaces the grid's data folder; `read` reads one file. Fails if a file does not exist, cannot be read, or
-    /// has fewer sentences than a cell draws.
+    /// `folder` replaces the data folder of the grid. `read` reads one file. Fails if a file does not exist, cannot be
+    /// read, or has fewer sentences than a cell draws.
     pub fn read_data<E: From<Error>>(
         &self,
         cells: &[Cell],
@@ -68,7 +68,7 @@ impl Grid {
     }
 }
 
-/// Fails if a cell draws more sentences than there are. Returns the file if several draws take all of it.
+/// Fails if a cell draws more sentences than the file has. Returns the file if several draws take every sentence of it.
 fn check_sizes(
     path: PathBuf,
     n_sentences: usize,

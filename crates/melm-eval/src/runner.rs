@@ -38,10 +38,10 @@ pub struct ExperimentRunner {
 }
 
 impl ExperimentRunner {
-    /// Puts an experiment together. `arithmetic` is that of the devices it will run on
+    /// Creates a runner. `arithmetic` is that of the devices that will run the cells
     /// ([`melm_nn::device::Device::arithmetic`]).
     ///
-    /// Languages without a test set are not scored on it. Fails if the files of a model cannot be read.
+    /// Taggers are not scored on languages without a test set. Fails if the files of a model cannot be read.
     pub fn new(
         grid: Grid,
         languages: Languages,
@@ -64,13 +64,13 @@ impl ExperimentRunner {
         Ok(Self { grid, languages, plans, models, fingerprints, tagger_folder, clock })
     }
 
-    /// Sets the clock that the seconds in ledgers are measured by. Without one they are 0.
+    /// Sets the clock that measures the times in ledgers. Without a clock, all times are 0.
     #[must_use]
     pub fn with_clock(self, clock: Clock) -> Self {
         Self { clock, ..self }
     }
 
-    /// Keeps every tagger, in folders below this one.
+    /// Saves every tagger, each in its own folder below this one.
     #[must_use]
     pub fn with_tagger_folder(self, folder: PathBuf) -> Self {
         Self { tagger_folder: Some(folder), ..self }
@@ -96,7 +96,7 @@ impl ExperimentRunner {
         self.languages.values().filter(|language| language.test.is_some()).count()
     }
 
-    /// Returns the key of a cell: the digest of everything that decides its result.
+    /// Returns the key of a cell: the digest of everything that affects its result.
     pub fn key(&self, cell: &Cell) -> String {
         let known = cell.languages().filter_map(|name| Some((name, self.languages.get(name)?)));
         let data = known.map(|(language, data)| DataKey {
@@ -109,21 +109,21 @@ impl ExperimentRunner {
         CellKey::new(cell, plan, evaluations, data.collect(), &self.fingerprints).digest()
     }
 
-    /// Returns true if a line has the cell's key and was scored on the cell's test sets. The line may be of another cell
-    /// with the same settings and data.
+    /// Returns true if one of the lines has the key of the cell and scores on its test sets. The line may belong to
+    /// another cell with the same settings and data.
     pub fn is_known(&self, cell: &Cell, lines: &[LedgerLine]) -> bool {
         let (key, tests) = (self.key(cell), self.test_languages(cell));
         lines.iter().any(|line| line.has(&key, &tests))
     }
 
-    /// Keeps the lines of these cells that were run with the same settings, data and device.
+    /// Returns only the lines of these cells that were computed with the same settings, data and device.
     pub fn current_lines(&self, lines: Vec<LedgerLine>, cells: &[Cell]) -> Vec<LedgerLine> {
         let is_current =
             |line: &LedgerLine| cells.contains(&line.cell) && line.key == self.key(&line.cell);
         lines.into_iter().filter(is_current).collect()
     }
 
-    /// Fails if a cell compares mentions by vectors and the experiment has none.
+    /// Fails if a cell compares mentions by vectors but the experiment has no vectors.
     pub fn check_vectors(&self, cells: &[Cell]) -> Result<(), Error> {
         let needs_vectors = |cell: &&Cell| cell.method.drafts().is_some_and(Method::has_vectors);
         match cells.iter().find(needs_vectors) {
@@ -135,7 +135,8 @@ impl ExperimentRunner {
         }
     }
 
-    /// Writes the plan of each cell into a folder, under the name that its ledger line gives, so that it can be run again.
+    /// Writes the plan of each cell into a folder, under the name that its ledger line gives, so that the cell can be
+    /// run again.
     pub fn write_plans(&self, cells: &[Cell], folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder)
             .map_err(|source| melm::Error::Write { path: folder.to_path_buf(), source })?;

@@ -8,7 +8,7 @@ use crate::{Cell, Error};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellFilter {
     coordinate: String,
-    /// The values as written: the name of a variant may contain commas.
+    /// The values as one text, because the name of a variant may contain commas.
     text: String,
     values: Vec<String>,
 }
@@ -20,7 +20,7 @@ impl CellFilter {
             .is_some_and(|value| self.text == value || self.values.contains(&value))
     }
 
-    /// Fails if one of the values is that of no cell, which is most likely a typo.
+    /// Fails if no cell has one of the values. Such a value is most likely a typo.
     pub fn check<'c>(&self, cells: impl Iterator<Item = &'c Cell>) -> Result<(), Error> {
         let mut known: Vec<String> = Vec::new();
         for value in cells.filter_map(|cell| cell.coordinate(&self.coordinate)) {
@@ -41,7 +41,7 @@ impl CellFilter {
         }
     }
 
-    /// Returns the cells that pass all filters. Fails if a filter has a value of no cell, or if no cell passes.
+    /// Returns the cells that pass all filters. Fails if a filter has a value that no cell has, or if no cell passes.
     pub fn select(filters: &[Self], mut cells: Vec<Cell>) -> Result<Vec<Cell>, Error> {
         for filter in filters {
             filter.check(cells.iter())?;
@@ -85,7 +85,7 @@ impl Shard {
         own.flat_map(|(_, group)| group.to_vec()).collect()
     }
 
-    /// The name of the shard's ledger, or of the only ledger without shards.
+    /// Returns the file name of a shard's ledger, or of the ledger of a run without shards.
     pub fn ledger_name(shard: Option<Self>) -> String {
         match shard {
             Some(Self { number, of }) => format!("ledger-{number}-of-{of}.jsonl"),

@@ -55,7 +55,7 @@ impl Mean {
     }
 }
 
-/// What the interval of a difference says.
+/// The conclusion from the interval of a difference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The interval lies above zero.
@@ -94,7 +94,7 @@ fn t_quantile(p: f64, degrees: usize) -> f64 {
     f64::midpoint(low, high)
 }
 
-/// The distribution function of Student's t at `t`, which must not be negative.
+/// The cumulative distribution function of Student's t. `t` must not be negative.
 fn t_cdf(t: f64, degrees: usize) -> f64 {
     let v = degrees as f64;
     1.0 - 0.5 * incomplete_beta(v / 2.0, 0.5, v / (v + t * t))

@@ -10,7 +10,7 @@ use melm_text::{Corpus, EntityType, Mention};
 use crate::Error;
 use crate::data::concatenate;
 
-/// The part of the added sentences that is new.
+/// The part of the added sentences that comes from extra gold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Added {
     /// Sentences of gold with entities of extra gold.
@@ -19,9 +19,10 @@ pub(crate) enum Added {
     Contexts,
 }
 
-/// Returns gold and as many sentences again, in which mentions are replaced by mentions of the same type drawn at random.
+/// Returns gold followed by new sentences, as many as gold has. In the new sentences, each mention is replaced by a
+/// random mention of the same type.
 ///
-/// A mention whose type has no donor stays as it is; so do sentences without a mention.
+/// A mention stays as it is if there is no other mention of its type. Sentences without mentions also stay as they are.
 pub(crate) fn add_swapped(
     gold: &Corpus,
     extra: &Corpus,

@@ -1,4 +1,4 @@
-//! The systems that are compared: every method, and controls that write no drafts.
+//! The systems that are compared: every method, and controls that make no drafts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,11 +13,12 @@ use serde::{Deserialize, Serialize};
 pub enum System {
     /// A method of augmentation, or gold alone.
     Method(Method),
-    /// Gold, repeated as often as if every sentence had one draft a round: the negative control.
+    /// Gold repeated, until it has as many sentences as gold with one draft of each sentence in every round. The
+    /// negative control.
     GoldDuplicated,
-    /// Gold, and its sentences with entities of as much extra gold (Figure 1).
+    /// Gold, and gold sentences with entities of extra gold of the same size (Figure 1).
     AddEntity,
-    /// Gold, and the sentences of as much extra gold with the entities of gold (Figure 1).
+    /// Gold, and sentences of extra gold of the same size with entities of gold (Figure 1).
     AddContext,
 }
 
@@ -38,8 +39,8 @@ impl System {
         }
     }
 
-    /// The title of its row in a table: the name, unless that would promise more than the system is. Grids run `MulDA`
-    /// without pretraining.
+    /// The title of the system's row in a table. This is the name, except for `MulDA`: grids run it without
+    /// pretraining, and the title says so.
     pub fn title(self) -> &'static str {
         if self == Self::Method(Method::Mulda) { NO_PRETRAINING } else { self.name() }
     }
@@ -51,12 +52,12 @@ impl System {
         std::iter::once(Self::GOLD).chain(Self::CONTROLS).chain(methods)
     }
 
-    /// The position among all systems.
+    /// The position in [`Self::all`].
     pub(crate) fn rank(self) -> usize {
         Self::all().position(|other| other == self).unwrap_or(usize::MAX)
     }
 
-    /// Returns the method that makes its drafts, or `None` if it has no drafts.
+    /// Returns the method that makes the drafts of this system, or `None` if it has no drafts.
     pub fn drafts(self) -> Option<Method> {
         match self {
             Self::Method(method) => Some(method).filter(|method| *method != Method::Gold),

@@ -1,4 +1,5 @@
-//! Trials: does augmentation help on one's own data? Gold is cut into folds, and every method has the same number of updates.
+//! Trials: test whether augmentation helps on the user's own data. Gold is cut into folds, and every method has the
+//! same number of updates.
 
 use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU64};
@@ -27,8 +28,9 @@ pub struct Trial {
 impl Trial {
     /// Describes a trial that compares gold with each of `methods`.
     ///
-    /// Gold is cut into `n_folds` folds; each is scored by taggers trained on the others, with `n_seeds` seeds and `updates`
-    /// updates each. Fails if there are fewer than two folds, no method beside gold, or a method that mixes languages.
+    /// Gold is cut into `n_folds` folds. Each fold is scored by taggers trained on the other folds, with `n_seeds`
+    /// seeds and `updates` updates each. Fails if there are fewer than two folds, no method beside gold, or a method
+    /// that mixes languages.
     pub fn new(
         n_folds: usize,
         n_seeds: NonZeroU16,
@@ -75,10 +77,11 @@ impl Trial {
         &self.methods[1..]
     }
 
-    /// Cuts gold into folds. Returns a grid in which each fold is a language, held out as its test set, and the data.
+    /// Cuts gold into folds. Returns a grid and its data. Each fold is a language of the grid: the fold is the test
+    /// set, and the other folds are the training set.
     ///
-    /// `dev` chooses the best epochs. The folds depend only on the sentences of `gold`. Fails if there are fewer than two
-    /// sentences for each fold.
+    /// The best epochs are chosen on `dev`. The folds depend only on the sentences of `gold`. Fails if there are fewer
+    /// than two sentences for each fold.
     pub fn prepare(&self, gold: &Corpus, dev: Option<&Corpus>) -> Result<(Grid, Languages), Error> {
         let (n, n_folds) = (gold.sentences().len(), self.n_folds);
         if n < 2 * n_folds {
@@ -102,7 +105,7 @@ impl Trial {
         Ok((self.grid(n, &languages), languages))
     }
 
-    /// The grid of all folds, seeds and methods. The judge has the same budget as the taggers.
+    /// Returns the grid of all folds, seeds and methods. The judge has the same budget as the taggers.
     fn grid(&self, size: usize, languages: &Languages) -> Grid {
         let budget = toml::Value::String(self.budget.to_string());
         let tagger = toml::Table::from_iter([("budget".to_owned(), budget)]);
@@ -144,7 +147,7 @@ impl Trial {
 
 /// The result of a trial.
 pub struct TrialResult {
-    /// Methods whose drafts the judge rejected without exception.
+    /// Methods of which the judge kept no draft.
     kept_none: Vec<System>,
     n_folds: usize,
     rows: Rows,
@@ -157,7 +160,7 @@ pub struct Difference {
     pub mean: f64,
     /// Half the width of the 95 % interval of the mean; `None` for a single pair.
     pub margin: Option<f64>,
-    /// What the interval says.
+    /// The conclusion from the interval.
     pub verdict: Verdict,
 }
 

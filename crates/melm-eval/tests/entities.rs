@@ -1,4 +1,4 @@
-//! Unique valid entities, counted by an oracle that has learnt the corpus by heart.
+//! Unique valid entities, counted by an oracle that has memorised the corpus.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;

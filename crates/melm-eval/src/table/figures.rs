@@ -1,4 +1,4 @@
-//! Figures of a table: F1 over sizes, and over variants whose names are values on axes.
+//! Figures of a table: F1 over sizes, and F1 over a parameter in the names of variants.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +6,11 @@ use super::rows::{ALL_SIZES, MEAN, Row, Rows};
 use super::write::{budgets, title};
 use crate::figure::{Figure, Series};
 
-/// Returns the figures of a table, each with the end of its file's name.
+/// Returns the figures of a table, each with the end of its file name.
 ///
-/// One figure shows F1 over sizes, with one line for each method. If all variants have names such as `eta 0.3, mu 0.5` or
-/// `R 3`, another shows F1 over the last of these axes, with one line for each value of the first.
+/// One figure shows F1 over sizes, with one line for each method. If the name of every variant consists of parameters
+/// with values, such as `eta 0.3, mu 0.5` or `R 3`, a second figure shows F1 over the last parameter, with one line for
+/// each value of the first.
 pub fn figures(rows: &Rows) -> Vec<(String, Figure)> {
     let mut all = Vec::new();
     for budget in budgets(rows) {
@@ -30,7 +31,7 @@ pub fn figures(rows: &Rows) -> Vec<(String, Figure)> {
     all
 }
 
-/// F1 over sizes, with one line for each method and variant.
+/// Returns a figure of F1 over sizes, with one line for each method and variant.
 fn over_sizes(rows: &[&Row]) -> Figure {
     let mut figure = Figure { x: "gold sentences".to_owned(), ..Figure::default() };
     let variants: BTreeSet<_> = rows.iter().map(|row| &row.variant).collect();
@@ -44,7 +45,8 @@ fn over_sizes(rows: &[&Row]) -> Figure {
     figure
 }
 
-/// F1 over the last axis of the variants' names. Returns `None` if a variant's name is not made of axes and values.
+/// Returns a figure of F1 over the last parameter in the names of variants. Returns `None` if the name of a variant
+/// does not consist of parameters with values.
 fn over_axes(rows: &[&Row]) -> Option<Figure> {
     let all: Vec<_> = rows.iter().map(|row| axes(row)).collect::<Option<_>>()?;
     let x = all.first()?.last()?.0.to_owned();
@@ -65,7 +67,7 @@ fn over_axes(rows: &[&Row]) -> Option<Figure> {
     Some(figure)
 }
 
-/// Splits the name of a row's variant, such as `eta 0.3, mu 0.5`, into axes and values.
+/// Splits the name of a row's variant, such as `eta 0.3, mu 0.5`, into parameters and values.
 fn axes(row: &Row) -> Option<Vec<(&str, &str)>> {
     row.variant.split(", ").map(|part| part.split_once(' ')).collect()
 }

@@ -41,14 +41,14 @@ pub enum Table {
 /// The set that taggers were scored on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Split {
-    /// The dev set, which choices are based on.
+    /// The dev set, on which all choices are made.
     Dev,
     /// The test set.
     Test,
 }
 
 impl Split {
-    /// The name.
+    /// The name of the set.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dev => "dev",
@@ -71,7 +71,7 @@ struct Observation<'l> {
 }
 
 impl Table {
-    /// The names, in the order of `--help`.
+    /// All tables with their names, in the order of `--help`.
     pub const NAMES: [(&'static str, Self); 7] = [
         ("mono", Self::Mono),
         ("cross", Self::Cross),
@@ -82,7 +82,7 @@ impl Table {
         ("costs", Self::Costs),
     ];
 
-    /// The name.
+    /// The name of the table.
     pub fn name(self) -> &'static str {
         let found = Self::NAMES.into_iter().find(|(_, table)| *table == self);
         found.expect("every table has a name").0
@@ -93,7 +93,7 @@ impl Table {
         matches!(self, Self::Masking | Self::Rounds | Self::Costs)
     }
 
-    /// Returns true if one tagger has scores in several columns, so that its columns are not independent.
+    /// Returns true if one tagger has scores in several columns. These columns are then not independent.
     pub(crate) fn shares_taggers_between_columns(self) -> bool {
         match self {
             Self::Cross | Self::Multi => true,
@@ -101,7 +101,7 @@ impl Table {
         }
     }
 
-    /// The unit of paired differences, in words.
+    /// The unit of a paired difference, in words.
     pub(crate) fn unit(self) -> &'static str {
         if self.shares_taggers_between_columns() {
             "a draw, its seeds and its columns averaged"
@@ -110,7 +110,7 @@ impl Table {
         }
     }
 
-    /// Returns the scores of a line that belong to the table.
+    /// Returns the scores of a ledger line that the table shows.
     fn observe(self, line: &LedgerLine, split: Split) -> Vec<Observation<'_>> {
         let cell = &line.cell;
         let is_joined = cell.is_multilingual();
@@ -154,7 +154,7 @@ impl Table {
         let has_paper = (split == Split::Dev) == self.has_dev_scores_in_paper();
         Rows::new(self, split, observations, if has_paper { paper } else { &empty })
     }
-    /// Fails if the table of these cells would stay empty. `with_test` says whether test sets are scored.
+    /// Fails if the table of these cells would be empty. `with_test` says whether test sets are scored.
     pub fn check(self, grid: &Grid, cells: &[Cell], with_test: bool) -> Result<(), Error> {
         let is_melm = |cell: &Cell| cell.method == System::Method(Method::Melm);
         let is_transferred = |cell: &Cell| grid.transfer.contains_key(&cell.language);

@@ -8,7 +8,7 @@ use melm::files::write_shared;
 use super::{Rows, Split, Table, costs, csv, figures, latex, markdown};
 use crate::{Cell, CellFilter, Error, Ledger, LedgerLine, PaperScores};
 
-/// The lines of a ledger that a table is made of.
+/// The ledger lines from which a table is made.
 pub struct SelectedLines {
     /// The lines, one for each cell.
     pub lines: Vec<LedgerLine>,
@@ -19,9 +19,10 @@ pub struct SelectedLines {
 }
 
 impl SelectedLines {
-    /// Reads the ledgers of a folder and selects the lines that pass all filters; of several lines of one cell, the last.
+    /// Reads the ledgers of a folder and selects the lines that pass all filters. If a cell has several lines, selects
+    /// the last one.
     ///
-    /// Fails if there is no line, or if a filter has a value that is neither that of a line nor of `cells`.
+    /// Fails if no line is left, or if a filter has a value that neither a line nor one of `cells` has.
     pub fn read(dir: &Path, filters: &[CellFilter], cells: &[Cell]) -> Result<Self, Error> {
         let lines = Ledger::read(dir)?;
         if lines.is_empty() {
@@ -54,13 +55,13 @@ impl SelectedLines {
 
 /// A table that was written to files.
 pub struct Report {
-    /// The table as Markdown: of the split that was asked for, or of dev if there are no test scores.
+    /// The table as Markdown, for the split `shown`.
     pub markdown: String,
-    /// The split of `markdown`.
+    /// The split that was asked for, or dev if there are no test scores.
     pub shown: Split,
-    /// True if the file has test scores.
+    /// True if the Markdown file contains test scores.
     pub has_test: bool,
-    /// The Markdown file, which holds both splits.
+    /// The Markdown file, which contains both splits.
     pub file: PathBuf,
 }
 

@@ -13,7 +13,8 @@ use crate::{PaperScores, System};
 /// The name of the column of means.
 pub(crate) const MEAN: &str = "mean";
 
-/// The methods that later systems are compared with, beside gold: the simplest one, and the paper's.
+/// The methods with which systems further down in a table are compared, in addition to gold: the simplest method, and
+/// the method of the paper.
 pub(crate) const REFERENCES: [Method; 2] = [Method::LabelWise, Method::Melm];
 
 /// All rows of a table.
@@ -36,26 +37,27 @@ pub struct Row {
     pub size: usize,
     /// The system.
     pub method: System,
-    /// The budget of its taggers.
+    /// The budget of the taggers.
     pub budget: Budget,
-    /// The name of its settings.
+    /// The name of the settings.
     pub variant: String,
     /// The mean F1 over draws and seeds by column, and the mean over all columns.
     pub f1: BTreeMap<String, Mean>,
-    /// The paired difference to gold, over draws, by column and over all columns.
+    /// The paired difference from gold, over draws, by column and over all columns.
     pub to_gold: BTreeMap<String, Mean>,
-    /// The paired differences to label-wise and to MELM over all columns, for systems that come after them.
+    /// The paired differences from label-wise and from MELM over all columns, for systems that come after them in the
+    /// table.
     pub to_methods: BTreeMap<&'static str, Mean>,
-    /// The paired difference to the same system of the first variant, over all columns.
+    /// The paired difference from the same system with the settings of the first variant, over all columns.
     pub to_first: Option<Mean>,
     /// The paper's F1 by column.
     pub paper: BTreeMap<String, f64>,
 }
 
-/// The size under which the paper's values are given by variant instead of by method.
+/// The key that replaces the size if the paper gives values by variant, without a size.
 const ANY_SIZE: &str = "any";
 
-/// The size of rows over all sizes, which come last.
+/// The size of rows over all sizes. These rows come last.
 pub(crate) const ALL_SIZES: usize = usize::MAX;
 
 /// The size, system, budget and variant of a row.
@@ -96,7 +98,7 @@ impl Rows {
         Self { table, split, columns: columns.into_iter().collect(), variants, rows }
     }
 
-    /// The names of the methods that at least one row is compared with.
+    /// The names of the methods with which at least one row is compared.
     pub(crate) fn references(&self) -> impl Iterator<Item = &'static str> {
         let is_used = |name: &&str| self.rows.iter().any(|row| row.to_methods.contains_key(name));
         REFERENCES.map(Method::name).into_iter().filter(is_used)
@@ -156,21 +158,21 @@ impl RowKey {
 
     /// Returns the paper's values for the row.
     fn paper_scores<'p>(&self, paper: &'p PaperScores) -> Option<&'p BTreeMap<String, f64>> {
-        // A row whose title differs from the paper's name is another system: the paper has no value for it.
+        // If title and name differ, the system differs from the one in the paper, so the paper has no value for it.
         if self.method.title() != self.method.name() {
             return None;
         }
         let of_size =
             paper.get(&self.size.to_string()).and_then(|sizes| sizes.get(self.method.name()));
-        // The paper does not say which size its variants have.
+        // The paper does not say which size was used for its variants.
         of_size.or_else(|| paper.get(ANY_SIZE).and_then(|variants| variants.get(&self.variant)))
     }
 }
 
-/// Adds rows over all sizes, if there are several.
+/// Adds rows over all sizes, if there are several sizes.
 ///
-/// Smaller draws are parts of larger ones, so the sizes of a draw are averaged like its seeds. Draws without scores for all
-/// sizes are left out, because sizes differ more than methods.
+/// A draw contains all smaller draws with the same number, so the sizes of a draw are averaged like its seeds. Draws
+/// without scores for all sizes are left out, because F1 differs more between sizes than between methods.
 fn add_all_sizes(places: &mut RowScores) {
     let mut all: Vec<(RowKey, BTreeMap<usize, Scores>)> = Vec::new();
     for (key, scores) in places.iter() {
@@ -209,7 +211,7 @@ fn add_all_sizes(places: &mut RowScores) {
 }
 
 /// Returns the mean of each column over draws and seeds, and the mean over all columns. The standard deviation of the
-/// latter is that of the draws and seeds that all columns have.
+/// mean over all columns is computed only from the draws and seeds that have scores in every column.
 fn means(scores: &Scores) -> BTreeMap<String, Mean> {
     let mut columns: BTreeMap<&String, Vec<f64>> = BTreeMap::new();
     let mut runs: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
@@ -231,8 +233,8 @@ fn means(scores: &Scores) -> BTreeMap<String, Mean> {
 
 /// Returns the paired differences by column and over all columns.
 ///
-/// Scores with the same column, draw and seed are paired. The seeds of a draw are averaged first, because they share its
-/// sentences.
+/// Scores with the same column, draw and seed are paired. The seeds of a draw are averaged first, because they have the
+/// same gold sentences.
 fn differences(table: Table, one: &Scores, other: &Scores) -> BTreeMap<String, Mean> {
     let mut pairs: BTreeMap<(&String, u64), Vec<f64>> = BTreeMap::new();
     for (place, f1) in one {

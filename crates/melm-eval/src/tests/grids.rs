@@ -109,6 +109,6 @@ fn a_fingerprint_depends_on_scheme_tokens_and_tags_alone() {
     ] {
         assert_ne!(base, fingerprint(other), "{other}");
     }
-    // Ledgers of the repository have fingerprints and keys: they must not change by accident.
+    // The ledgers of the repository contain fingerprints and keys, which therefore must not change by accident.
     assert_eq!(base, "af07e55b30d700cc911a0b43dfbc51fe3c0fba87f4c68729fa2fe53d4afb9cef");
 }

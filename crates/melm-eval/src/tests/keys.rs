@@ -119,7 +119,7 @@ fn a_key_does_not_depend_on_settings_that_the_method_never_reads() {
     assert_ne!(key_of("gold-duplicated", "generate.rounds=9"), key_of("gold-duplicated", "seed=1"));
 }
 
-/// All keys of a plan, apart from words for markers, which have a key for each entity type.
+/// Returns all keys of a plan, except the words of markers, which have a key for each entity type.
 fn plan_keys() -> Vec<String> {
     let mut flat = BTreeMap::new();
     flatten("", serde_json::to_value(plan(&[])).unwrap(), &mut flat);
@@ -152,7 +152,7 @@ fn a_key_is_the_digest_of_canonical_json() {
     let (cell, plan, fingerprints) = (cell("gold"), plan(&[]), fingerprints());
     let data = vec![DataKey { dev: None, language: "en", train: "t" }];
     let key = CellKey::new(&cell, &plan, 10, data, &fingerprints);
-    // Ledgers of the repository have keys: they must not change by accident.
+    // The ledgers of the repository contain keys, which therefore must not change by accident.
     let expected = r#"{"arithmetic":"isa","budget":"30 updates","data":[{"language":"en","train":"t"}],"draw":1,"evaluations":10,"melm":"0.1.0","method":"gold","seed":1,"settings":{"tagger.batch_size":16,"tagger.clip":1.0,"tagger.constrained":true,"tagger.evaluate_every":3,"tagger.freeze":["roberta.embeddings.word_embeddings"],"tagger.head":"crf","tagger.keep":"best","tagger.learning_rate":0.0002,"tagger.patience":0,"tagger.schedule":"linear","tagger.warmup":0.1,"tagger.weight_decay":0.01},"size":10,"tagger":"encoder"}"#;
     assert_eq!(serde_json::to_string(&key).unwrap(), expected);
     assert_eq!(key.digest(), melm::files::sha256(expected.as_bytes()));

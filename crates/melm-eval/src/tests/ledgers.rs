@@ -11,7 +11,7 @@ fn a_ledger_keeps_whole_lines_and_reads_all_shards() {
     let path = dir.path().join("ledger.jsonl");
     let first = line(cell("gold"), 500, &[]);
     Ledger::open(dir.path(), "ledger.jsonl").unwrap().add(first.clone()).unwrap();
-    // A killed run leaves half a line.
+    // A killed run leaves an incomplete line.
     let text = fs::read_to_string(&path).unwrap();
     fs::write(&path, format!("{text}{}", &text[..40])).unwrap();
     let mut ledger = Ledger::open(dir.path(), "ledger.jsonl").unwrap();
@@ -29,7 +29,7 @@ fn a_ledger_keeps_whole_lines_and_reads_all_shards() {
     twin.variant = "other".to_owned();
     assert!(shard.find(&twin, &first.key, &[]).is_none());
     assert_eq!(shard.find_by_key(&first.key, &["en"]), Some(&tested));
-    // Two runs at once would do the same work twice.
+    // A second run at the same time would do the same work again.
     let error = Ledger::open(dir.path(), "ledger.jsonl").err().unwrap().to_string();
     assert!(error.contains("another run is writing to"), "{error}");
     drop(ledger);

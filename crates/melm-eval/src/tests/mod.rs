@@ -51,7 +51,8 @@ pub(crate) fn cell(method: &str) -> Cell {
     }
 }
 
-/// A line with these numbers of correct mentions, out of 1000 gold and 1000 predicted ones: F1 in tenths of a percent.
+/// Returns a ledger line. Each score is a number of correct mentions, out of 1000 gold and 1000 predicted ones. It is
+/// therefore F1 in tenths of a percent.
 pub(crate) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> LedgerLine {
     let f1 = |correct: u64| F1 {
         f1: correct as f64 / 10.0,

@@ -1,4 +1,4 @@
-//! Tables, figures and trials from written lines.
+//! Tables, figures and trials, computed from invented ledger lines.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use melm::augment::DraftSummary;
 use crate::table::{self, Split, Table, csv, latex, markdown};
 use crate::{Cell, CellFilter, Dataset, LedgerLine, PaperScores, System, Trial, statistics};
 
-/// Gold and melm on two languages: draws 1, 2, 3 with seeds 1 and 2.
+/// Returns lines of gold and melm in two languages, with draws 1, 2, 3 and seeds 1 and 2.
 fn lines() -> Vec<LedgerLine> {
     let mut lines = Vec::new();
     for (language, base) in [("en", 600), ("de", 500)] {
@@ -46,7 +46,8 @@ fn differences_are_paired_over_draws_with_their_seeds_averaged() {
     let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
     let close = |found: f64, expected: f64| assert!((found - expected).abs() < 1e-9, "{found}");
     let english = melm.to_gold["en"];
-    // By hand: 1, 2, 3; mean 2, sd 1, t(0.975, 2) = 4.302652729749 over the root of 3.
+    // By hand: the differences are 1, 2, 3; their mean is 2, sd 1; t(0.975, 2) = 4.302652729749 is divided by the root
+    // of 3.
     assert_eq!(english.n, 3);
     close(english.mean, 2.0);
     close(english.margin().unwrap(), 4.302_652_729_749_462 / 3.0_f64.sqrt());
@@ -57,7 +58,7 @@ fn differences_are_paired_over_draws_with_their_seeds_averaged() {
     assert_eq!(mean.n, 6);
     close(mean.mean, 2.0);
     close(mean.margin().unwrap(), 2.570_581_835_636_197 * (0.4_f64 / 6.0).sqrt());
-    // Gold: 61.1 .. 63.2 in English, ten lower in German.
+    // F1 of gold is 61.1 to 63.2 in English, and ten points lower in German.
     let gold = &rows.rows.iter().find(|row| row.method == System::GOLD).unwrap().f1;
     close(gold["en"].mean, 62.15);
     close(gold["mean"].mean, 57.15);
@@ -141,7 +142,7 @@ fn scores_on_other_languages_are_paired_by_draw() {
     let rows = Table::Multi.rows(&joined, Split::Test, &grid().paper);
     assert_eq!(rows.columns, ["de", "en"]);
     let melm = rows.rows.iter().find(|row| row.method != System::GOLD).unwrap();
-    // Two columns of one tagger count as one pair.
+    // Two columns of the same tagger count as one pair.
     assert_eq!(melm.to_gold["mean"].n, 3);
 }
 

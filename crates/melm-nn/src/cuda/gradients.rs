@@ -14,7 +14,7 @@ use std::sync::Arc;
 /// The gradients of one optimiser step.
 ///
 /// The gradient of the embedding table is never stored whole. It has two parts. The part from the masked-LM head is
-/// stored as two factors, which are multiplied when it is needed. The part from the lookups is stored as a list of rows.
+/// stored as two factors, whose product is computed when needed. The part from the lookups is a list of rows.
 pub(crate) struct GpuGradients {
     pub(super) kernels: Arc<Kernels>,
     pub(super) values: DeviceBuffer,

@@ -38,7 +38,7 @@ pub struct GraphCounts {
 
 /// The captured graphs of a GPU.
 pub(super) struct Graphs {
-    /// The stream on which graphs are captured. Nothing else uses this stream, because all work on it would be captured.
+    /// The stream on which graphs are captured. Nothing else uses it, because all work on it is captured.
     stream: sys::CUstream,
     /// The graph of each key; `None` if only the first command list with this key has run.
     known: HashMap<GraphKey, Option<Graph>>,

@@ -134,7 +134,7 @@ fn gradients_with_dropout_equal_difference_quotients() {
         if is_exactly_zero(name) {
             continue;
         }
-        // Each parameter moves in the sign of its gradient, so the slope is the sum of the gradient's absolute values.
+        // Each parameter moves along the sign of its gradient, so the slope is the sum of the absolute values.
         let slope: f64 = gradient.iter().map(|g| f64::from(g.abs())).sum();
         #[expect(clippy::cast_possible_truncation, reason = "a step need not be exact")]
         let step = (0.02 / slope) as f32;

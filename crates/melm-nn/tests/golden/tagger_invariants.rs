@@ -117,7 +117,7 @@ fn gradients_with_dropout_equal_difference_quotients() {
         base.accumulate(&batch, 1.0, dropout);
         for name in base.names().iter().filter(|name| !is_exactly_zero(name)) {
             let gradient = base.gradient(name);
-            // Each parameter moves in the sign of its gradient, so the slope is the sum of the gradient's absolute values.
+            // Each parameter moves along the sign of its gradient, so the slope is the sum of the absolute values.
             let slope: f64 = gradient.iter().map(|g| f64::from(g.abs())).sum();
             assert!(slope > 1e-3, "{name}: {slope}");
             #[expect(clippy::cast_possible_truncation, reason = "a step need not be exact")]

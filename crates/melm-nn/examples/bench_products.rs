@@ -1,9 +1,10 @@
 //! Compares our matrix products with the `gemm` crate: `bench_products [REPEATS] [SHAPE ...]`.
 //!
-//! SHAPE is `mini` or `base`; without one both are run. For every layer of the shape and for the vocabulary head, the three
-//! products of a training step (output, input gradient, weight gradient) are computed by both, REPEATS times (default 20),
-//! in turn, so that noise of the machine affects both. The table has the median speed of each and the median of
-//! `gemm`'s speed over ours; above 1, `gemm` is faster. `same bits` says if one and two threads give the same result.
+//! SHAPE is `mini` or `base`; without SHAPE, both are run. The benchmark runs the three products of a training step
+//! (output, input gradient, weight gradient) for every layer of the model and for the vocabulary head. Our code and
+//! `gemm` compute each product REPEATS times (default 20) in turn, so that noise of the machine affects both. The table
+//! shows the median speed of each, and the median of the speed of `gemm` divided by ours; above 1, `gemm` is faster.
+//! The column `same bits` shows if one thread and two threads give the same result.
 //!
 //! The head of `base` needs about 4 GB of memory.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
@@ -14,9 +15,9 @@ use melm_nn::device::Cpu;
 use melm_nn::probe::{LinearProbe, Product};
 use std::time::Instant;
 
-/// The rows of a batch, as in `bench/engine.py`.
+/// The number of rows of a batch, as in `bench/engine.py`.
 const N_ROWS: usize = 672;
-/// The masked rows of the same batch.
+/// The number of masked rows in this batch.
 const N_MASKED: usize = 101;
 const THREADS: [usize; 2] = [1, 2];
 
@@ -52,7 +53,7 @@ fn layers(shape: &str) -> Result<Vec<Layer>, Failure> {
     ])
 }
 
-/// A matrix: its numbers, and how far apart rows and columns are.
+/// A matrix: its numbers, and the strides of rows and columns.
 struct Matrix<'a> {
     data: &'a [f32],
     row_stride: usize,
@@ -92,7 +93,7 @@ impl Sizes {
     }
 }
 
-/// Returns the two matrices of a product.
+/// Returns the left and the right matrix of a product.
 fn operands<'a>(
     layer: &Layer,
     probe: &'a LinearProbe,
@@ -162,14 +163,14 @@ fn same_bits(a: &[f32], b: &[f32]) -> bool {
     a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits())
 }
 
-/// Returns the largest difference of two results, relative to the largest number.
+/// Returns the largest difference between two results, relative to the largest number.
 fn largest_difference(a: &[f32], b: &[f32]) -> f32 {
     let largest = a.iter().fold(0.0_f32, |largest, a| largest.max(a.abs()));
     let difference = a.iter().zip(b).fold(0.0_f32, |most, (a, b)| most.max((a - b).abs()));
     difference / largest
 }
 
-/// Compares both on one layer, and prints a row for each product and number of threads.
+/// Compares our products with those of `gemm` on one layer. Prints a row for each product and number of threads.
 fn compare(cpus: &[Cpu; 2], layer: &Layer, n_repeats: usize) -> Result<(), Failure> {
     let mut probe = LinearProbe::new(layer.n_rows, layer.inputs, layer.outputs);
     let n_operations = probe.n_operations();

@@ -1,14 +1,16 @@
-//! Times training steps and predictions of a model with random weights: `bench_step SHAPE WHAT N [WHERE] [BATCH]`.
+//! Measures the time of training steps and predictions of a model with random weights: `bench_step SHAPE WHAT N [WHERE]
+//! [BATCH]`.
 //!
 //! - SHAPE is `base`, `large` or `mini`.
-//! - WHAT is `train`, `generate`, `ceiling` (products and memory traffic alone), or `cycle FOLDER` (open a checkpoint, train
-//!   one step, save).
+//! - WHAT is `train`, `generate`, `ceiling` (only the matrix products and the memory traffic of a step), or `cycle
+//!   FOLDER` (open a checkpoint, train one step, save).
 //! - N is the number of measurements.
-//! - WHERE is `avx2`, `scalar`, `cuda`, `cuda-f32` or `cuda-eager` (every kernel is launched by itself).
-//! - BATCH is `16` or `32`, for as many sentences whose lengths change at every step, or `full`, for 16 sentences of 128
-//!   pieces that are all masked.
+//! - WHERE is `avx2`, `scalar`, `cuda`, `cuda-f32` or `cuda-eager` (every kernel is launched separately). The default
+//!   is the CPU with its best instruction set.
+//! - BATCH is `16` or `32`, for this number of sentences with lengths that change at every step, or `full`, for 16
+//!   sentences of 128 pieces, all masked.
 //!
-//! Prints one line for each measurement. `bench/engine.py` reads them.
+//! Prints one line for each measurement. `bench/engine.py` reads these lines.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
 
 use melm_nn::config::Config;
@@ -24,7 +26,7 @@ use melm_nn::weights::Checkpoint;
 use std::path::Path;
 use std::time::Instant;
 
-/// The lengths of the sentences of a batch, 672 pieces in all, as in `bench/engine.py`.
+/// The lengths of the sentences of a batch, 672 pieces in total, as in `bench/engine.py`.
 const LENGTHS: [u32; 16] = [64, 60, 56, 52, 48, 46, 44, 42, 40, 38, 36, 34, 32, 30, 28, 22];
 
 type Failure = Box<dyn std::error::Error>;
@@ -53,14 +55,14 @@ fn shape(name: &str) -> Result<Config, Failure> {
     }
 }
 
-/// The sentences of a step.
+/// Which sentences a step uses.
 #[derive(Clone, Copy)]
 enum Sentences {
     /// The same sentences at every step.
     Same,
     /// Sentences whose lengths change at every step.
     Varied(usize),
-    /// 16 sentences of 128 pieces, all of them masked.
+    /// 16 sentences of 128 pieces. All pieces are masked.
     Full,
 }
 
@@ -141,7 +143,7 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
             cuda.synchronize()?;
         }
         let seconds = before.elapsed().as_secs_f64();
-        // The first step allocates memory. It is left out for torch too.
+        // The first step also allocates memory, so it is reported separately. The benchmark of torch does the same.
         if step > 0 {
             println!("seconds {seconds:.6} loss {loss:.4}");
         } else {
@@ -176,7 +178,7 @@ fn generate(device: &Device, config: &Config, n: u64, sentences: Sentences) -> R
     Ok(())
 }
 
-/// Opens a checkpoint, trains one step, and saves the model in a folder inside it.
+/// Opens a checkpoint, trains one step, and saves the model in a subfolder of the checkpoint.
 fn cycle(device: Device, folder: &Path) -> Result<(), Failure> {
     let start = Instant::now();
     let model = MaskedLm::open(&Checkpoint::open(folder)?, 0, 1)?;
@@ -192,7 +194,7 @@ fn cycle(device: Device, folder: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Times the products of a layer and of the head, and the memory traffic of the optimiser.
+/// Measures the speed of the products of a layer and of the head, and of the memory traffic of the optimiser.
 fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
     let batch = batch(config, Sentences::Same, 0)?;
     let (rows, hidden, inner) =
@@ -223,7 +225,7 @@ fn ceiling(cpu: &Cpu, config: &Config, n: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Opens a GPU; the environment names the folders of its libraries.
+/// Opens a GPU. Environment variables name the folders of its libraries.
 fn gpu(precision: Precision, is_eager: bool) -> Result<Device, Failure> {
     let start = Instant::now();
     let names = ["VIRTUAL_ENV", "CUDA_HOME", "MELM_CUDA_ROOT"];

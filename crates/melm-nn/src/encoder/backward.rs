@@ -1,4 +1,4 @@
-//! The backward pass, in the reverse order of the forward pass.
+//! The backward pass of the encoder, in the reverse order of the forward pass.
 
 use super::{Encoder, EncoderTape, LinearParams};
 use crate::device::Cpu;
@@ -15,9 +15,10 @@ use crate::params::Parameters;
 use std::ops::Range;
 
 impl Encoder {
-    /// Adds the gradient of every trained parameter to `gradients`, from the gradient in [`EncoderTape::d_hidden`].
+    /// Adds the gradient of every trained parameter to `gradients`. The caller must have written the gradient of the
+    /// hidden states to [`EncoderTape::d_hidden`], which is overwritten.
     ///
-    /// `batch` and `tape` are those of the forward pass. Overwrites [`EncoderTape::d_hidden`].
+    /// `batch` and `tape` must be those of the forward pass.
     ///
     /// # Errors
     /// Fails with [`Error::OutOfMemory`] if there is not enough memory.
@@ -142,8 +143,8 @@ impl Encoder {
 }
 
 impl Gradients {
-    /// Adds the three sums that the backward pass of a norm leaves: the gradients of the norm's weight, of its bias, and
-    /// of the bias that was added before the norm.
+    /// Adds the three groups of column sums from the backward pass of a norm to the gradients: those of the weight of
+    /// the norm, of its bias, and of the bias that was added before the norm.
     fn add_norm_and_bias(
         &mut self,
         cpu: &Cpu,
@@ -157,7 +158,7 @@ impl Gradients {
         sums.finish_into(cpu, 2 * width, self.slot(bias));
     }
 
-    /// Adds the gradient `d` of the rows at `places` to the rows of a position table.
+    /// Adds the gradients `d` of the rows at `places` to the gradient of a position table.
     pub(crate) fn add_positions(
         &mut self,
         cpu: &Cpu,

@@ -1,4 +1,4 @@
-//! The forward pass.
+//! The forward pass of the encoder.
 
 use super::tape::LayerTape;
 use super::{Encoder, EncoderTape, LayerParams, LinearParams};
@@ -14,7 +14,7 @@ use crate::packed::Packed;
 use crate::params::Parameters;
 
 impl Encoder {
-    /// Encodes a batch. The hidden states are then in [`EncoderTape::hidden`].
+    /// Encodes a batch. Afterwards, [`EncoderTape::hidden`] returns the hidden states.
     ///
     /// # Errors
     /// Fails if a piece is not in the vocabulary, or if a sentence is empty or too long for the model.
@@ -53,7 +53,7 @@ impl Encoder {
             pieces: parameters.at(&self.table),
             positions: parameters.at(&self.positions),
             kind: parameters.at(&self.kinds),
-            // Hugging Face counts positions from one past the id of the padding piece.
+            // As in Hugging Face, the first position is one more than the id of the padding piece.
             first_position: self.config.pad_id as usize + 1,
         };
         let affine = self.affine(parameters, &self.norm);
@@ -72,7 +72,8 @@ impl Encoder {
         let (n, hidden) = (tape.n_rows, self.config.hidden_size);
         let (slot, before) = (tape.slot(layer), layer.checked_sub(1).map(|layer| tape.slot(layer)));
         let params = &self.layers[layer];
-        // Taken out, because the layer before is read at the same time.
+        // The tape of this layer is moved out of the list, because the tape of the layer before is borrowed at the same
+        // time.
         let mut own = std::mem::take(&mut tape.layers[slot]);
         let x = match before {
             None => &tape.embedded.y[..n * hidden],
@@ -107,7 +108,7 @@ impl Encoder {
         tape.layers[slot] = own;
     }
 
-    /// The two products of the feed-forward part with the gelu between them, from `own.attended` to `out`.
+    /// The feed-forward layers: a product, the GELU and a second product. Reads `own.attended` and writes to `out`.
     fn forward_inner(
         &self,
         cpu: &Cpu,

@@ -1,8 +1,8 @@
-//! The XLM-R encoder. The forward pass turns pieces into hidden states; the backward pass turns the gradient of the hidden
-//! states into gradients of the parameters.
+//! The XLM-R encoder. The forward pass computes hidden states from pieces. The backward pass computes the gradients of
+//! the parameters from the gradient of the hidden states.
 //!
-//! A head on top (masked-LM head, tagger) reads [`EncoderTape::hidden`] after [`Encoder::forward`], writes the gradient
-//! of those rows to [`EncoderTape::d_hidden`], and calls [`Encoder::backward`].
+//! A head (the masked-LM head or the tagger) reads [`EncoderTape::hidden`] after [`Encoder::forward`], writes the
+//! gradient of these rows to [`EncoderTape::d_hidden`], and calls [`Encoder::backward`].
 
 mod backward;
 mod forward;
@@ -18,7 +18,7 @@ use crate::packed::Packed;
 use crate::params::{Parameters, TABLE};
 use std::ops::Range;
 
-/// Where the parameters of a linear map, or of a layer norm, are.
+/// The ranges of the weight and bias of a linear map or of a layer norm in the [`Parameters`].
 #[derive(Clone, Debug)]
 pub(crate) struct LinearParams {
     pub(crate) weight: Range<usize>,
@@ -34,16 +34,16 @@ impl LinearParams {
         Self { weight: range("weight"), bias: range("bias") }
     }
 
-    /// The sizes of the linear map.
+    /// Returns the sizes of the linear map.
     pub(crate) fn linear(&self) -> Linear {
         let outputs = self.bias.len();
         Linear { inputs: self.weight.len() / outputs, outputs }
     }
 }
 
-/// Where the parameters of one layer are.
+/// The ranges of the parameters of one layer.
 pub(crate) struct LayerParams {
-    /// Query, key and value, as one linear map.
+    /// The projections to query, key and value, as one linear map.
     pub(crate) qkv: LinearParams,
     pub(crate) attention_output: LinearParams,
     pub(crate) attention_norm: LinearParams,
@@ -71,7 +71,7 @@ impl LayerParams {
     }
 }
 
-/// The encoder of one model: its sizes, and where its tensors are in the [`Parameters`].
+/// The encoder of one model: its sizes, and the ranges of its tensors in the [`Parameters`].
 pub(crate) struct Encoder {
     config: Config,
     pub(crate) table: Range<usize>,
@@ -82,7 +82,7 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Makes the encoder whose tensors are in `parameters`, which are laid out for `config`.
+    /// Creates the encoder. Its tensors are in `parameters`, which must be laid out for `config`.
     ///
     /// # Panics
     /// Panics if `parameters` lack a tensor of the encoder.
@@ -103,7 +103,7 @@ impl Encoder {
         batch.check(self.config.vocab_size, self.config.max_pieces())
     }
 
-    /// The sizes and dropout rates.
+    /// Returns the sizes and dropout rates.
     pub(crate) fn config(&self) -> &Config {
         &self.config
     }

@@ -1,4 +1,4 @@
-//! The working memory of the encoder: what the forward pass keeps for the backward pass.
+//! The working memory of the encoder: results of the forward pass that the backward pass needs.
 
 use crate::buffer::Buffer;
 use crate::config::Config;
@@ -9,7 +9,7 @@ use crate::ops::norm::{NormOutput, SavedNorm};
 use crate::ops::{ColumnSums, RowDropout};
 use crate::packed::Packed;
 
-/// Rows after a layer norm, and what its backward pass needs.
+/// The rows after a layer norm, and the values that the backward pass of the norm needs.
 #[derive(Default)]
 pub(crate) struct NormTape {
     pub(crate) normed: Buffer,
@@ -18,7 +18,7 @@ pub(crate) struct NormTape {
 }
 
 impl NormTape {
-    /// Makes room for `n_rows` rows.
+    /// Grows the buffers to at least `n_rows` rows.
     pub(crate) fn try_reserve(&mut self, n_rows: usize, width: usize) -> Result<(), Error> {
         self.normed.try_reserve(n_rows * width)?;
         self.scale.try_reserve(n_rows)?;
@@ -26,7 +26,7 @@ impl NormTape {
         Ok(())
     }
 
-    /// The buffers of `n_rows` rows, for the forward pass to write to.
+    /// Returns the buffers for `n_rows` rows, which the forward pass writes.
     pub(crate) fn output(&mut self, n_rows: usize, width: usize) -> NormOutput<'_> {
         NormOutput {
             normed: &mut self.normed[..n_rows * width],
@@ -35,58 +35,58 @@ impl NormTape {
         }
     }
 
-    /// What the forward pass has saved of `n_rows` rows.
+    /// Returns the values of `n_rows` rows that the backward pass reads.
     pub(crate) fn saved(&self, n_rows: usize, width: usize) -> SavedNorm<'_> {
         SavedNorm { normed: &self.normed[..n_rows * width], scale: &self.scale[..n_rows] }
     }
 }
 
-/// What the forward pass keeps of one layer.
+/// The results of the forward pass for one layer.
 #[derive(Default)]
 pub(crate) struct LayerTape {
     pub(crate) qkv: Buffer,
     pub(crate) probabilities: Buffer,
     pub(crate) context: Buffer,
     pub(crate) attended: NormTape,
-    /// The feed-forward part before its gelu.
+    /// The rows of the inner feed-forward layer before the GELU.
     pub(crate) inner: Buffer,
     pub(crate) output: NormTape,
 }
 
-/// Intermediate results of one batch. Buffers grow to the largest batch seen and are reused.
+/// Intermediate results of one batch. Buffers grow to the largest batch so far and are reused.
 pub(crate) struct EncoderTape {
-    /// If true, every layer is kept for a backward pass; if false, two layers take turns.
+    /// If true, the results of every layer are stored for a backward pass. If false, the layers use two tapes in turn.
     keeps_layers: bool,
     pub(crate) n_rows: usize,
     width: usize,
     n_layers: usize,
-    /// The key of each row's sentence, and its position there.
+    /// For each row, the key of its sentence and its position in the sentence.
     pub(crate) places: Vec<(u64, usize)>,
     pub(crate) layout: AttentionLayout,
     pub(crate) dropout: Dropout,
     pub(crate) embedded: NormTape,
     pub(crate) layers: Vec<LayerTape>,
-    /// `[rows, hidden]`: the output of a product, or its gradient.
+    /// Working memory `[rows, hidden]` for the output of a product, or its gradient.
     pub(crate) narrow: Buffer,
-    /// `[rows, inner]`: after the gelu.
+    /// Working memory `[rows, inner]`: the rows of the inner feed-forward layer after the GELU.
     pub(crate) inner: Buffer,
-    /// `[rows, inner]`.
+    /// The gradient of the inner feed-forward rows, `[rows, inner]`.
     pub(crate) d_inner: Buffer,
-    /// `[rows, 3 hidden]`.
+    /// The gradient of query, key and value, `[rows, 3 hidden]`.
     pub(crate) d_qkv: Buffer,
     pub(crate) d_context: Buffer,
-    /// `[rows, hidden]`: the gradient of the rows between layers.
+    /// The gradient of the rows between two layers, `[rows, hidden]`.
     pub(crate) d: Buffer,
     pub(crate) sums: ColumnSums,
 }
 
 impl EncoderTape {
-    /// A tape that keeps every layer, for training and for prediction.
+    /// Creates a tape that stores the results of every layer, for training and prediction.
     pub(crate) fn for_training(config: &Config) -> Self {
         Self::new(config, true)
     }
 
-    /// A tape that keeps only what the next layer needs, for prediction only.
+    /// Creates a tape that stores only what the next layer needs, for prediction only.
     pub(crate) fn for_prediction(config: &Config) -> Self {
         Self::new(config, false)
     }
@@ -113,7 +113,7 @@ impl EncoderTape {
         }
     }
 
-    /// Makes room for a batch and records the place of each row.
+    /// Grows the buffers for a batch, and records the key and position of each row.
     pub(crate) fn start(
         &mut self,
         config: &Config,
@@ -146,22 +146,23 @@ impl EncoderTape {
         Ok(())
     }
 
-    /// The dropout of the rows of the batch.
+    /// Returns the dropout for the rows of the batch.
     pub(crate) fn row_dropout(&self) -> RowDropout<'_> {
         RowDropout { dropout: self.dropout, places: &self.places }
     }
 
-    /// The index in `layers` where a layer's results are kept.
+    /// Returns the index in `layers` where the results of a layer are stored.
     pub(crate) fn slot(&self, layer: usize) -> usize {
         layer % self.layers.len()
     }
 
-    /// The hidden states after the last layer, `[rows, hidden]`.
+    /// Returns the hidden states after the last layer, `[rows, hidden]`.
     pub(crate) fn hidden(&self) -> &[f32] {
         self.hidden_after(self.n_layers)
     }
 
-    /// The hidden states after `n_layers` layers, 0 for the embedding. Only a training tape has those of every layer.
+    /// Returns the hidden states after `n_layers` layers; 0 means the embedding. Only a tape for training stores all of
+    /// them.
     pub(crate) fn hidden_after(&self, n_layers: usize) -> &[f32] {
         let tape = if n_layers == 0 {
             &self.embedded
@@ -171,7 +172,7 @@ impl EncoderTape {
         &tape.y[..self.n_rows * self.width]
     }
 
-    /// The gradient of [`Self::hidden`], to be written before a backward pass.
+    /// Returns the gradient of [`Self::hidden`], which must be written before a backward pass.
     ///
     /// # Panics
     /// Panics on a tape for prediction.

@@ -1,4 +1,5 @@
-//! The pieces that may be predicted at each masked position: a few sets, and the number of one set per position.
+//! The pieces that may be predicted at each masked position: a few sets of pieces, and the index of the allowed set for
+//! each position.
 
 /// Sets of pieces, stored as one bit per piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -7,7 +8,7 @@ pub struct PieceSets {
 }
 
 impl PieceSets {
-    /// Adds the set of the pieces below `vocab_size` that `is_in` accepts. Returns the number of the set.
+    /// Adds the set of all pieces below `vocab_size` for which `is_in` returns true. Returns the index of the set.
     ///
     /// ```
     /// use melm_nn::mlm::PieceSets;
@@ -27,36 +28,36 @@ impl PieceSets {
     /// Returns true if a piece is in a set.
     ///
     /// # Panics
-    /// Panics if there is no such set.
+    /// Panics if there is no set with this index.
     pub fn contains(&self, set: usize, piece: usize) -> bool {
         self.sets[set].get(piece / 64).is_some_and(|word| word >> (piece % 64) & 1 == 1)
     }
 
-    /// The number of pieces in a set.
+    /// Returns the number of pieces in a set.
     ///
     /// # Panics
-    /// Panics if there is no such set.
+    /// Panics if there is no set with this index.
     pub fn n_pieces(&self, set: usize) -> usize {
         self.sets[set].iter().map(|word| word.count_ones() as usize).sum()
     }
 }
 
-/// Sets of pieces, and the number of the set that is allowed at each masked position of a batch.
+/// Sets of pieces, and the index of the allowed set for each masked position of a batch.
 #[derive(Clone, Copy, Debug)]
 pub struct AllowedPieces<'a> {
     /// The sets.
     pub sets: &'a PieceSets,
-    /// The number of the allowed set at each masked position.
+    /// The index of the allowed set for each masked position.
     pub set_of: &'a [usize],
 }
 
 impl<'a> AllowedPieces<'a> {
-    /// The same sets for some of the positions.
+    /// Restricts the masked positions to a range. The sets stay the same.
     pub(crate) fn part(self, positions: std::ops::Range<usize>) -> Self {
         Self { sets: self.sets, set_of: &self.set_of[positions] }
     }
 
-    /// The bits of all sets, one set after another.
+    /// Returns the bits of all sets, one set after another.
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> + 'a {
         self.sets.sets.iter().flatten().copied()
     }

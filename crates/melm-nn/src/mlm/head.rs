@@ -1,4 +1,5 @@
-//! The masked-LM head up to the table: dense layer, gelu and layer norm, at the masked rows only.
+//! The masked-LM head without the product with the piece table: dense layer, GELU and layer norm. It is computed only
+//! at the masked rows.
 
 use super::scores::Output;
 use super::{HeadTape, MaskedBatch, MaskedLmTape};
@@ -14,7 +15,7 @@ use crate::params::{Parameters, TABLE};
 use crate::table::TableGradient;
 use std::ops::Range;
 
-/// Where the parameters of the head are.
+/// The ranges of the parameters of the masked-LM head.
 pub(crate) struct LmHead {
     pub(crate) dense: LinearParams,
     pub(crate) norm: LinearParams,
@@ -44,7 +45,8 @@ impl LmHead {
         }
     }
 
-    /// Writes the rows that are multiplied with the table to `states`, from the hidden states at the masked `positions`.
+    /// Computes the rows that are multiplied by the piece table, from the hidden states at the masked `positions`.
+    /// Writes these rows to `states`.
     pub(super) fn forward(
         &self,
         cpu: &Cpu,
@@ -76,8 +78,8 @@ impl LmHead {
         Ok(())
     }
 
-    /// Scores every piece at every masked row, and runs the backward pass down to the hidden states, whose gradient goes
-    /// to the encoder's tape. Returns the sum of the negative log-likelihoods.
+    /// Scores every piece at every masked row and runs the backward pass of the head. Writes the gradient of the hidden
+    /// states to the tape of the encoder. Returns the sum of the negative log-likelihoods.
     pub(super) fn train(
         &self,
         cpu: &Cpu,
@@ -89,7 +91,8 @@ impl LmHead {
     ) -> Result<f64, Error> {
         let (positions, width) = (&batch.positions[..], self.width);
         let MaskedLmTape { encoder, head } = tape;
-        // Taken out, because the gradient of the bias is borrowed at the same time. Put back also if a part fails.
+        // The gradient of the table is moved out, because the gradient of the bias is borrowed at the same time. It is
+        // put back even if a step fails.
         let mut table = std::mem::take(&mut gradients.table);
         let train = |table: &mut TableGradient, gradients: &mut Gradients, head: &mut HeadTape| {
             let part = table.add_head(positions.len())?;
@@ -115,7 +118,7 @@ impl LmHead {
         Ok(loss)
     }
 
-    /// The backward pass from the gradient of `n` normed rows in `head.d` to that of the gathered rows.
+    /// Computes the gradient of the gathered rows from the gradient of the `n` rows after the norm in `head.d`.
     fn backward(
         &self,
         cpu: &Cpu,

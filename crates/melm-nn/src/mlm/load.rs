@@ -1,4 +1,4 @@
-//! Loading a model from a checkpoint, drawing a new one, and saving.
+//! Opens a model from a checkpoint, initialises a new model, and saves a model.
 
 use super::MaskedLm;
 use crate::config::Config;
@@ -7,14 +7,14 @@ use crate::params::{Parameters, TABLE};
 use crate::weights::Checkpoint;
 use std::path::Path;
 
-/// Tensors whose first dimension is the vocabulary.
+/// The tensors whose first dimension is the size of the vocabulary.
 const BY_PIECE: [&str; 2] = [TABLE, "lm_head.bias"];
 
 impl MaskedLm {
-    /// Opens the model of a checkpoint and adds `n_added` pieces after its own.
+    /// Opens the model of a checkpoint and appends `n_added` pieces to its vocabulary.
     ///
-    /// The rows of added pieces, and the head if the checkpoint has none, are drawn from `seed` with the distribution
-    /// that Hugging Face uses.
+    /// The embeddings of added pieces are random, with the distribution that Hugging Face uses. So is the head if the
+    /// checkpoint has none. `seed` determines them.
     ///
     /// # Errors
     /// Fails if a tensor has the wrong shape or type, or cannot be read.
@@ -39,7 +39,7 @@ impl MaskedLm {
         Ok(Self::new(&config, parameters))
     }
 
-    /// Draws a new model from `seed` with the distribution that Hugging Face uses.
+    /// Creates a model with random parameters, with the distribution that Hugging Face uses. `seed` determines them.
     pub fn random(config: &Config, seed: u64) -> Result<Self, Error> {
         let mut parameters = Parameters::zeros(config)?;
         for index in 0..parameters.list().len() {
@@ -59,8 +59,8 @@ impl MaskedLm {
 }
 
 impl Parameters {
-    /// Draws the values of a tensor from index `from` on: zeros for a bias, ones for the scale of a norm, else normally
-    /// distributed numbers with this standard deviation.
+    /// Initialises the values of a tensor from index `from` on: zeros for a bias, ones for the weight of a norm,
+    /// otherwise normally distributed random numbers with the given standard deviation.
     pub(crate) fn draw(
         &mut self,
         name: &str,
@@ -85,7 +85,8 @@ impl Parameters {
     }
 }
 
-/// A nearly normal number from a counter: the sum of twelve uniform numbers, which is the same on every platform.
+/// Returns an approximately normal random number for a counter: the sum of twelve uniform numbers. It is the same on
+/// every platform.
 fn normal(counter: u64) -> f32 {
     let bits = [
         crate::dropout::mix(counter),
@@ -117,7 +118,7 @@ mod tests {
         let table = model.parameters().get(super::TABLE).unwrap();
         let mean = table.iter().sum::<f32>() / table.len() as f32;
         let square = table.iter().map(|x| x * x).sum::<f32>() / table.len() as f32;
-        // 200,000 draws: standard errors 4e-5 and, of the deviation, 3e-5.
+        // For 200,000 numbers, the standard error of the mean is 4e-5, and that of the standard deviation is 3e-5.
         assert!(mean.abs() < 2e-4 && (square.sqrt() - 0.02).abs() < 2e-4, "{mean} {square}");
         assert!(
             model

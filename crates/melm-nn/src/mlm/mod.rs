@@ -1,4 +1,5 @@
-//! The masked language model: the encoder with a head that is tied to the piece table, for training and prediction.
+//! The masked language model, for training and prediction: the encoder, and a head whose output matrix is tied to the
+//! piece table.
 
 mod allowed;
 mod head;
@@ -17,67 +18,70 @@ use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::encoder::{EncoderTape, NormTape};
 
-/// Table rows scored at a time. This part of the table stays in the second-level cache.
+/// The number of table rows that are scored at a time. They stay in the second-level cache.
 const BLOCK: usize = 64;
-/// Tasks that a sum over the vocabulary is split into. Fixed, so that the order of summation is fixed too.
+/// The number of tasks that a sum over the vocabulary is split into. It is fixed, so that the order of summation is
+/// fixed too.
 const N_GROUPS: usize = 16;
 
-/// Table rows of one task in a sum over the vocabulary.
+/// Returns the number of table rows of one task in a sum over the vocabulary.
 fn rows_per_group(vocab_size: usize) -> usize {
     vocab_size.div_ceil(BLOCK).div_ceil(N_GROUPS) * BLOCK
 }
 
-/// Working memory of a [`MaskedLm`]: what the forward pass keeps for the backward pass.
+/// Working memory of a [`MaskedLm`]: results of the forward pass that the backward pass needs.
 ///
-/// Buffers grow to the largest batch seen and are reused.
+/// Buffers grow to the largest batch so far and are reused.
 pub struct MaskedLmTape {
     encoder: EncoderTape,
     head: HeadTape,
 }
 
 impl MaskedLmTape {
-    /// A tape that keeps every layer, for training and for prediction.
+    /// Creates a tape that stores the results of every layer, for training and prediction.
     pub fn for_training(config: &Config) -> Self {
         Self { encoder: EncoderTape::for_training(config), head: HeadTape::default() }
     }
 
-    /// A tape that keeps only what the next layer needs, for prediction only.
+    /// Creates a tape that stores only what the next layer needs, for prediction only.
     pub fn for_prediction(config: &Config) -> Self {
         Self { encoder: EncoderTape::for_prediction(config), head: HeadTape::default() }
     }
 
-    /// The hidden states of the last forward pass on a CPU, `[rows, hidden]`.
+    /// Returns the hidden states of the last forward pass on a CPU, `[rows, hidden]`.
     pub fn hidden(&self) -> &[f32] {
         self.encoder.hidden()
     }
 
-    /// The hidden states after `n_layers` layers, 0 for the embedding. Only a tape for training has those of every layer.
+    /// Returns the hidden states after `n_layers` layers; 0 means the embedding. Only a tape for training stores all of
+    /// them.
     pub fn hidden_after(&self, n_layers: usize) -> &[f32] {
         self.encoder.hidden_after(n_layers)
     }
 }
 
-/// Working memory of the head.
+/// Working memory of the masked-LM head.
 #[derive(Default)]
 pub(crate) struct HeadTape {
     /// The hidden states at the masked rows.
     gathered: Buffer,
-    /// The output of the dense layer, before and after the gelu.
+    /// The output of the dense layer before the GELU (`dense`) and after it (`activated`).
     dense: Buffer,
     activated: Buffer,
     norm: NormTape,
-    /// The normed rows as panels of columns, for the product with the table.
+    /// The rows after the norm, packed into panels of columns for the product with the piece table.
     panels: Buffer,
-    /// The largest score and the sum of exponentials of each block, `[blocks, stride]`.
+    /// The largest score (`largest`) and the sum of exponentials (`totals`) of each block, `[blocks, stride]`.
     largest: Buffer,
     totals: Buffer,
-    /// The logarithm of each masked row's sum of exponentials.
+    /// For each masked row, the logarithm of the sum of exponentials over all pieces.
     pub(crate) log_totals: Buffer,
-    /// Gradients of the normed rows: the share of each group, then the sum.
+    /// The gradients of the rows after the norm: `shares` is the contribution of each group of table rows, `d` is their
+    /// sum.
     shares: Buffer,
     pub(crate) d: Buffer,
     d_gathered: Buffer,
     sums: crate::ops::ColumnSums,
-    /// The best candidates of each group.
+    /// The best candidates from each group of table rows.
     groups: Buffer,
 }

@@ -17,26 +17,27 @@ use crate::params::Parameters;
 pub struct MaskedBatch {
     /// The sentences, with the mask piece at the masked positions.
     pub sentences: Packed,
-    /// The rows of the batch that are masked.
+    /// The indices of the masked rows of the batch.
     pub positions: Vec<usize>,
-    /// The original piece at each masked position. Not needed for prediction.
+    /// The original piece at each masked position. May be empty for prediction.
     pub originals: Vec<u32>,
 }
 
 impl MaskedBatch {
-    /// Removes the sentences and keeps the memory.
+    /// Removes the sentences. The allocated memory is reused.
     pub fn clear(&mut self) {
         self.sentences.clear();
         self.positions.clear();
         self.originals.clear();
     }
 
-    /// Returns true if the positions of the two [`Self::halves`], one after the other, are in the order of this batch.
+    /// Returns true if the batch has several sentences and its positions are sorted. Then the positions of the two
+    /// [`Self::halves`], concatenated, have the order of this batch.
     pub(crate) fn can_be_halved(&self) -> bool {
         self.sentences.n_sentences() > 1 && self.positions.is_sorted()
     }
 
-    /// Splits the sentences into two batches, each with its masked positions in the same order.
+    /// Splits the sentences into two batches. The order of the masked positions stays the same in each.
     pub(crate) fn halves(&self) -> [Self; 2] {
         let n = self.sentences.n_sentences();
         let middle = self.sentences.rows(n / 2).start;
@@ -81,29 +82,29 @@ pub struct MaskedLm {
 }
 
 impl MaskedLm {
-    /// Makes the model from parameters that are laid out for `config`.
+    /// Creates the model from parameters that are laid out for `config`.
     pub(super) fn new(config: &Config, parameters: Parameters) -> Self {
         let encoder = Encoder::new(config, &parameters);
         let head = LmHead::new(config, &parameters);
         Self { parameters, encoder, head }
     }
 
-    /// The sizes and dropout rates.
+    /// Returns the sizes and dropout rates.
     pub fn config(&self) -> &Config {
         self.encoder.config()
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// The parameters, for changing them.
+    /// Returns the parameters for modification.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
     }
 
-    /// The parts of the model that a GPU pass reads.
+    /// Returns the parts of the model that a GPU pass reads.
     fn view(&self) -> MaskedLmView<'_> {
         MaskedLmView { parameters: &self.parameters, encoder: &self.encoder, head: &self.head }
     }
@@ -111,8 +112,8 @@ impl MaskedLm {
     /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods at the masked
     /// positions.
     ///
-    /// The gradient is that of `weight` times the sum. If `weight` is one over the number of masked positions of the whole
-    /// step, it is the gradient of the mean.
+    /// The added gradient is that of `weight` times this sum. If `weight` is one over the number of masked positions of
+    /// the whole step, the gradient is that of the mean.
     ///
     /// # Errors
     /// Fails if the batch does not fit the model, or if the device fails.
@@ -147,7 +148,7 @@ impl MaskedLm {
     }
 
     /// Returns the sum of the negative log-likelihoods at the masked positions, without dropout. Writes the most likely
-    /// piece of each position to `out`.
+    /// piece at each position to `out`.
     ///
     /// # Errors
     /// Fails if the batch does not fit the model, or if the device fails.
@@ -172,7 +173,7 @@ impl MaskedLm {
         Ok(output.loss(cpu.isa(), &tape.head.d, &batch.originals, &out.log_totals))
     }
 
-    /// Writes the `k` most likely pieces of every masked position to `out`.
+    /// Writes the `k` most likely pieces at every masked position to `out`.
     ///
     /// # Errors
     /// Fails if the batch does not fit the model, or if the device fails.
@@ -187,16 +188,16 @@ impl MaskedLm {
         self.predict_with(device, batch, k, None, tape, out)
     }
 
-    /// As [`Self::predict`], among the pieces that are allowed at each position. A position has fewer than `k`
-    /// candidates if fewer pieces are allowed there.
+    /// Like [`Self::predict`], but returns only pieces that are allowed at each position. A position has fewer than `k`
+    /// candidates if fewer than `k` pieces are allowed there.
     ///
-    /// Probabilities are still relative to all pieces.
+    /// The probabilities are not renormalised: they are relative to all pieces.
     ///
     /// # Errors
     /// As [`Self::predict`].
     ///
     /// # Panics
-    /// Panics if `allowed` does not name one of its sets for each masked position.
+    /// Panics if `allowed` does not contain the index of an existing set for each masked position.
     pub fn predict_allowed(
         &self,
         device: &Device,
@@ -237,7 +238,7 @@ impl MaskedLm {
         let MaskedLmTape { encoder, head } = tape;
         let (parameters, width) = (&self.parameters, self.config().hidden_size);
         self.encoder.forward(cpu, parameters, &batch.sentences, Dropout::NONE, encoder)?;
-        // Taken out, because the head's tape is written to at the same time.
+        // The buffer is moved out, because the tape of the head is written to at the same time.
         let mut buffer = std::mem::take(&mut head.d);
         buffer.try_reserve(n * width)?;
         let states = &mut buffer[..n * width];

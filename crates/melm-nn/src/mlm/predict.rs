@@ -1,4 +1,4 @@
-//! The best pieces at masked rows. Scores are computed in blocks and not kept.
+//! Finds the most likely pieces at masked rows. Scores are computed in blocks and not stored.
 
 use super::allowed::AllowedPieces;
 use super::scores::{Output, column_maxima, pack_states, score_block};
@@ -9,12 +9,12 @@ use crate::isa::per_isa;
 use crate::math::exp;
 use crate::split::Split;
 
-/// A piece and its probability.
+/// A piece and its log-probability.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// The piece.
     pub piece: u32,
-    /// Its log-probability relative to all pieces.
+    /// The log-probability of the piece, relative to all pieces.
     pub log_probability: f32,
 }
 
@@ -22,23 +22,25 @@ pub struct Candidate {
 #[derive(Clone, Debug, Default)]
 pub struct Predictions {
     candidates: Vec<Candidate>,
-    /// The end of each masked row's candidates.
+    /// For each masked row, the index after its last candidate.
     ends: Vec<usize>,
-    /// The logarithm of each row's sum of exponentials over all pieces: score minus this is the log-probability.
+    /// For each masked row, the logarithm of the sum of exponentials over all pieces. The log-probability of a piece is
+    /// its score minus this number.
     pub(crate) log_totals: Vec<f32>,
 }
 
 impl Predictions {
-    /// The candidates of one masked row, best first. Of equally likely pieces, the one with the lower id comes first.
+    /// Returns the candidates of one masked row, best first. Of equally likely pieces, the one with the lower id comes
+    /// first.
     ///
     /// # Panics
-    /// Panics if there is no such row.
+    /// Panics if there is no row with this index.
     pub fn row(&self, index: usize) -> &[Candidate] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };
         &self.candidates[start..self.ends[index]]
     }
 
-    /// The number of masked rows.
+    /// Returns the number of masked rows.
     pub fn n_rows(&self) -> usize {
         self.ends.len()
     }
@@ -56,7 +58,7 @@ impl Predictions {
         self.log_totals.clear();
     }
 
-    /// Adds the candidates of a row without its empty places.
+    /// Adds the candidates of a row, leaving out unused entries.
     fn push(&mut self, best: &Summary<'_>) {
         let log_total = best.head[1].ln() + best.head[0];
         let taken = best.scores.iter().zip(best.pieces.iter()).take_while(|(_, p)| **p >= 0.0);
@@ -74,7 +76,7 @@ impl Predictions {
 }
 
 per_isa! {
-    /// Adds `exp(scores - largest)` of the rows to `totals`.
+    /// Adds `exp(score - largest)` for each row of `scores` to `totals`, column by column.
     fn add_exponentials(scores: &[f32], stride: usize, largest: &[f32], totals: &mut [f32]) {
         for row in scores.chunks(stride) {
             for ((x, largest), total) in row.iter().zip(largest).zip(totals.iter_mut()) {
@@ -85,7 +87,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// Returns true if any element of `row` is above its bar.
+    /// Returns true if any element of `row` is above the corresponding element of `bars`.
     fn any_above(row: &[f32], bars: &[f32]) -> bool {
         let mut found = 0_u32;
         for (x, bar) in row.iter().zip(bars) {
@@ -95,7 +97,8 @@ per_isa! {
     }
 }
 
-/// What one group of table rows contributes to one masked row: `[largest, total, k scores, k pieces]`.
+/// The result of one group of table rows for one masked row: `[largest score, sum of exponentials, k scores, k
+/// pieces]`.
 ///
 /// Piece ids are stored as `f32`. This is exact, because a vocabulary has fewer than 2^24 pieces.
 struct Summary<'a> {
@@ -117,7 +120,7 @@ impl<'a> Summary<'a> {
         self.pieces.fill(f32::NEG_INFINITY);
     }
 
-    /// Inserts a candidate before worse ones and after equal ones.
+    /// Inserts a candidate, so that the candidates stay sorted: before worse ones and after equal ones.
     fn insert(&mut self, score: f32, piece: f32) {
         let at = self.scores.partition_point(|s| *s >= score);
         if at < self.scores.len() {
@@ -128,7 +131,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// Rescales the total to a new largest score.
+    /// Raises the largest score to `largest`, and rescales the sum of exponentials accordingly.
     fn raise(&mut self, largest: f32) {
         if largest > self.head[0] {
             self.head[1] *= exp(self.head[0] - largest);
@@ -136,7 +139,7 @@ impl<'a> Summary<'a> {
         }
     }
 
-    /// Adds the summary of another group.
+    /// Merges the summary of another group into this one.
     fn merge(&mut self, other: &Summary<'_>) {
         self.raise(other.head[0]);
         self.head[1] += other.head[1] * exp(other.head[0] - self.head[0]);
@@ -147,7 +150,7 @@ impl<'a> Summary<'a> {
 }
 
 impl HeadTape {
-    /// Writes the `k` best allowed pieces of each row of `states` to `out`.
+    /// Writes the `k` best allowed pieces for each row of `states` to `out`.
     pub(crate) fn best(
         &mut self,
         cpu: &Cpu,
@@ -196,7 +199,8 @@ impl HeadTape {
     }
 }
 
-/// Adds the scores of one block `[block, n]`, whose first row is `first_piece`, to the summaries of the `n` masked rows.
+/// Updates the summaries of the `n` masked rows with the scores `[block, n]` of one block of table rows. The first row
+/// of the block is `first_piece`.
 fn summarise(
     cpu: &Cpu,
     scores: &[f32],

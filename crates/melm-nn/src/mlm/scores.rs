@@ -1,4 +1,4 @@
-//! Scores of masked rows against every row of the table, one block of table rows at a time.
+//! Scores every row of the piece table at the masked rows, one block of table rows at a time.
 
 use super::{BLOCK, HeadTape, rows_per_group};
 use crate::device::Cpu;
@@ -12,12 +12,13 @@ use crate::split::Split;
 use crate::table::HeadFactors;
 use std::ops::Range;
 
-/// Blocks of one task.
+/// The number of blocks that one task scores.
 const SPAN: usize = 4;
-/// Table rows multiplied at a time in the backward pass. With the sum they stay in the second-level cache.
+/// The number of table rows that are multiplied at a time in the backward pass. These rows and the sum stay in the
+/// second-level cache.
 const RUN: usize = 2 * BLOCK;
 
-/// The tied table and the output bias.
+/// The output layer: the tied piece table and the output bias.
 #[derive(Clone, Copy)]
 pub(crate) struct Output<'a> {
     pub(crate) table: &'a [f32],
@@ -26,14 +27,14 @@ pub(crate) struct Output<'a> {
 }
 
 impl Output<'_> {
-    /// The score of one piece at one row.
+    /// Returns the score of one piece at one row.
     pub(crate) fn score(&self, isa: Isa, state: &[f32], piece: u32) -> f32 {
         let at = piece as usize;
         let row = &self.table[at * self.width..(at + 1) * self.width];
         dot(isa, state, row) + self.bias[at]
     }
 
-    /// The sum of the negative log-likelihoods of `targets`, one for each row of `states`.
+    /// Returns the sum of the negative log-likelihoods of `targets`. There is one target for each row of `states`.
     pub(crate) fn loss(
         &self,
         isa: Isa,
@@ -58,7 +59,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// The largest of each column of `scores`, whose rows are `stride` long.
+    /// Computes the maximum of each column of `scores`, whose rows are `stride` apart.
     pub(super) fn column_maxima(scores: &[f32], stride: usize, largest: &mut [f32]) {
         largest.fill(f32::NEG_INFINITY);
         for row in scores.chunks(stride) {
@@ -70,7 +71,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// `exp(scores - largest)` in place, summed by column.
+    /// Replaces `scores` by `exp(scores - largest)`, and sums the results by column into `totals`.
     fn exponentiate(scores: &mut [f32], stride: usize, largest: &[f32], totals: &mut [f32]) {
         totals.fill(0.0);
         for row in scores.chunks_mut(stride) {
@@ -83,7 +84,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// Multiplies each column by its factor. Returns the sum of the row.
+    /// Multiplies each element of a row by the factor of its column. Returns the sum of the row.
     fn scale_row(row: &mut [f32], factors: &[f32]) -> f32 {
         for (x, factor) in row.iter_mut().zip(factors) {
             *x *= factor;
@@ -93,7 +94,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// The factor that turns exponentials of a block into probabilities times `weight`.
+    /// Computes the factors that turn the exponentials of a block into probabilities times `weight`.
     fn factors_into(largest: &[f32], log_totals: &[f32], weight: f32, out: &mut [f32]) {
         for ((out, largest), log_total) in out.iter_mut().zip(largest).zip(log_totals) {
             *out = exp(largest - log_total) * weight;
@@ -101,7 +102,7 @@ per_isa! {
     }
 }
 
-/// Packs rows of `width` for [`score_block`].
+/// Packs rows of `width` numbers into the panels that [`score_block`] reads.
 pub(super) fn pack_states(isa: Isa, states: &[f32], width: usize, panels: &mut [f32]) {
     let n = states.len() / width;
     let columns = extent(isa).columns;
@@ -112,7 +113,7 @@ pub(super) fn pack_states(isa: Isa, states: &[f32], width: usize, panels: &mut [
     }
 }
 
-/// Writes the scores of some rows of the table at `n` packed states: product and bias. The rows of `scores` are
+/// Computes the scores (product and bias) of some rows of the table at `n` packed states. The rows of `scores` are
 /// `stride` apart.
 pub(super) fn score_block(
     isa: Isa,
@@ -125,7 +126,7 @@ pub(super) fn score_block(
 ) {
     let (width, columns) = (output.width, extent(isa).columns);
     let table = Left::rows(&output.table[rows.start * width..], width);
-    // The table rows that this task or a neighbour scores next. Each panel prefetches a share of them.
+    // These are the table rows that this task or a neighbouring task scores next. Each panel prefetches a part of them.
     let next = &output.table[(rows.end * width).min(output.table.len())..];
     let next = &next[..next.len().min(rows.len() * width)];
     let n_panels = n.div_ceil(columns);
@@ -148,15 +149,16 @@ struct ErrorPass<'a> {
     output: Output<'a>,
     targets: &'a [u32],
     weight: f32,
-    /// `[blocks, stride]`: the largest score of each block.
+    /// The largest score of each block, `[blocks, stride]`.
     largest: &'a [f32],
     log_totals: &'a [f32],
     stride: usize,
 }
 
 impl ErrorPass<'_> {
-    /// Turns the exponentials of one group of table rows, from `first_row` on, into errors. Writes the gradient of their
-    /// biases, and adds their part of the gradient of the masked rows to `d_rows`.
+    /// Replaces the exponentials of one group of table rows, starting at `first_row`, by the gradients of the scores.
+    /// Also computes the gradients of the biases, and adds the contribution of this group to the gradient of the masked
+    /// rows in `d_rows`.
     fn run_group(
         &self,
         isa: Isa,
@@ -187,8 +189,8 @@ impl ErrorPass<'_> {
         }
     }
 
-    /// Turns the exponentials of table rows from `start` on into `weight` times the probability, block by block. Writes
-    /// the sum of each row to `bias`, or adds it.
+    /// Replaces the exponentials of the table rows from `start` on by `weight` times the probabilities, block by block.
+    /// The sum of each row is written to `bias`, or added to it if `accumulates` is true.
     fn scale_to_errors(
         &self,
         isa: Isa,
@@ -211,8 +213,8 @@ impl ErrorPass<'_> {
 }
 
 impl HeadTape {
-    /// Scores every piece at the rows in `part.states`, and writes the gradients of the bias and, to `self.d`, of the
-    /// rows. Returns the sum of the negative log-likelihoods of `targets`.
+    /// Scores every piece at the rows in `part.states`. Computes the gradient of the bias, and writes the gradient of
+    /// the rows to `self.d`. Returns the sum of the negative log-likelihoods of `targets`.
     pub(crate) fn train(
         &mut self,
         cpu: &Cpu,
@@ -228,8 +230,8 @@ impl HeadTape {
         Ok(loss)
     }
 
-    /// Fills `part.errors` with the exponentials of the scores, and records the largest score and the total of each
-    /// block.
+    /// Fills `part.errors` with the exponentials of the scores. Records the largest score and the sum of exponentials
+    /// of each block.
     fn score(
         &mut self,
         cpu: &Cpu,
@@ -273,8 +275,8 @@ impl HeadTape {
         Ok(())
     }
 
-    /// Turns the exponentials in `part.errors` into errors: `weight` times the probability, less `weight` at the target.
-    /// Writes the gradients of the bias and, to `self.d`, of the rows.
+    /// Replaces the exponentials in `part.errors` by the gradients of the scores: `weight` times the probability, minus
+    /// `weight` at the target. Computes the gradient of the bias, and writes the gradient of the rows to `self.d`.
     fn errors(
         &mut self,
         cpu: &Cpu,

@@ -1,4 +1,4 @@
-//! The cross-entropy of rows of scores, and the gradient of the scores in their place.
+//! The cross-entropy of rows of scores. The scores are replaced by their gradient.
 
 use super::ROWS_PER_TASK;
 use crate::device::Cpu;
@@ -7,7 +7,7 @@ use crate::math::{exp, largest_of, sum_of};
 use crate::split::Split;
 
 per_isa! {
-    /// Turns scores into probabilities. Returns the logarithm of the sum of their exponentials.
+    /// Replaces scores by probabilities. Returns the logarithm of the sum of the exponentials of the scores.
     fn softmax(row: &mut [f32]) -> f32 {
         let largest = largest_of(row);
         for x in row.iter_mut() {
@@ -29,7 +29,7 @@ per_isa! {
     }
 }
 
-/// Writes the negative log-likelihood of each row's target to `losses`, and replaces the scores by the gradient of
+/// Writes the negative log-likelihood of the target of each row to `losses`, and replaces the scores by the gradient of
 /// `weight` times the sum of the losses.
 pub(crate) fn backward(
     cpu: &Cpu,

@@ -1,4 +1,4 @@
-//! The first layer: the sum of piece, position and type vectors, then layer norm, then dropout.
+//! The embedding layer: the sum of the piece, position and token-type embeddings, then layer norm, then dropout.
 
 use super::norm::{Affine, NormOutput, SavedNorm, denormalise, drop_row, normalise};
 use super::{ColumnSums, ROWS_PER_TASK, RowDropout};
@@ -7,7 +7,7 @@ use crate::dropout::Site;
 use crate::isa::per_isa;
 use crate::split::Split;
 
-/// The layer whose number names the dropout of the embedding.
+/// The layer number that the dropout of the embedding uses.
 const LAYER: usize = 0;
 
 /// The three embedding tables.
@@ -28,7 +28,7 @@ per_isa! {
     }
 }
 
-/// `y = dropout(norm(piece + position + type))`.
+/// Computes `y = dropout(norm(piece + position + type))`.
 pub(crate) fn forward(
     cpu: &Cpu,
     pieces: &[u32],
@@ -60,9 +60,11 @@ pub(crate) fn forward(
     });
 }
 
-/// The backward pass of [`forward`]: `d` becomes the gradient of each row's three vectors.
+/// The backward pass of [`forward`]. Replaces the gradient of `y` in `d` by the gradient of the sum of the three
+/// embeddings.
 ///
-/// The columns of `sums` are the gradients of the norm's weight, of its bias, and of the type vector.
+/// `sums` gets three groups of columns: the gradients of the weight of the norm, of its bias, and of the token-type
+/// embedding.
 pub(crate) fn backward(
     cpu: &Cpu,
     weight: &[f32],

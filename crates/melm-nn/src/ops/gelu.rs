@@ -1,4 +1,4 @@
-//! The gelu of the feed-forward part, with the bias that is added before it.
+//! The GELU of the feed-forward layers, together with the bias that is added before it.
 
 use super::{ColumnSums, ROWS_PER_TASK};
 use crate::device::Cpu;
@@ -26,7 +26,7 @@ per_isa! {
     }
 }
 
-/// `u += bias; g = gelu(u)`.
+/// Computes `u += bias; g = gelu(u)`.
 pub(crate) fn forward(cpu: &Cpu, bias: &[f32], u: &mut [f32], g: &mut [f32]) {
     let width = bias.len();
     let block = width * ROWS_PER_TASK;
@@ -39,9 +39,10 @@ pub(crate) fn forward(cpu: &Cpu, bias: &[f32], u: &mut [f32], g: &mut [f32]) {
     });
 }
 
-/// Replaces the gradient of `g` in `d` by that of `u`, and sums it by column into `sums`: the gradient of the bias.
+/// Replaces the gradient of `g` in `d` by the gradient of `u`. The sum of its rows in `sums` is the gradient of the
+/// bias.
 ///
-/// Computes `g` again on the way, so that the forward pass need not keep it.
+/// This pass also computes `g` again, so that the forward pass need not store it.
 pub(crate) fn backward(
     cpu: &Cpu,
     width: usize,

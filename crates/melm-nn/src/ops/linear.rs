@@ -1,4 +1,4 @@
-//! `y = x W^T`, with `W` as Hugging Face stores it: one row per output.
+//! A linear map `y = x W^T`. `W` is stored as in Hugging Face, with one row for each output.
 
 use super::add;
 use crate::device::Cpu;
@@ -12,14 +12,15 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// `y = x W^T`. The bias is added by the next operation on `y`, or by [`Self::forward_with_bias`].
+    /// Computes `y = x W^T`. The bias is added by the operation after this one; [`Self::forward_with_bias`] adds it
+    /// here.
     pub(crate) fn forward(self, cpu: &Cpu, x: &[f32], weight: &[f32], y: &mut [f32]) {
         let shape = Shape { m: x.len() / self.inputs, k: self.inputs, n: self.outputs };
         let out = Out { data: y, row: self.outputs, accumulates: false };
         product(cpu, shape, Left::rows(x, self.inputs), Right::columns(weight, self.inputs), out);
     }
 
-    /// `y = x W^T + b`.
+    /// Computes `y = x W^T + b`.
     pub(crate) fn forward_with_bias(
         self,
         cpu: &Cpu,
@@ -34,7 +35,7 @@ impl Linear {
         }
     }
 
-    /// `dx (+)= dy W`.
+    /// Computes the gradient of the input: `dx = dy W`, or `dx += dy W`.
     pub(crate) fn backward(self, cpu: &Cpu, dy: &[f32], weight: &[f32], dx: Accumulator<'_>) {
         let shape = Shape { m: dy.len() / self.outputs, k: self.outputs, n: self.inputs };
         let Accumulator { data, accumulates } = dx;
@@ -42,7 +43,7 @@ impl Linear {
         product(cpu, shape, Left::rows(dy, self.outputs), Right::rows(weight, self.inputs), out);
     }
 
-    /// `dW (+)= dy^T x`.
+    /// Computes the gradient of the weight: `dW = dy^T x`, or `dW += dy^T x`.
     pub(crate) fn weight_gradient(self, cpu: &Cpu, dy: &[f32], x: &[f32], dw: Accumulator<'_>) {
         let shape = Shape { m: self.outputs, k: x.len() / self.inputs, n: self.inputs };
         let Accumulator { data, accumulates } = dw;
@@ -51,19 +52,19 @@ impl Linear {
     }
 }
 
-/// A slice to write to, or to add to.
+/// A slice that a result is written to or added to.
 pub(crate) struct Accumulator<'a> {
     pub(crate) data: &'a mut [f32],
     pub(crate) accumulates: bool,
 }
 
 impl<'a> Accumulator<'a> {
-    /// Overwrites `data`.
+    /// The result overwrites `data`.
     pub(crate) fn overwrite(data: &'a mut [f32]) -> Self {
         Self { data, accumulates: false }
     }
 
-    /// Adds to `data`.
+    /// The result is added to `data`.
     pub(crate) fn add_to(data: &'a mut [f32]) -> Self {
         Self { data, accumulates: true }
     }

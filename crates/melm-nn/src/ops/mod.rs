@@ -14,11 +14,11 @@ use crate::isa::{Isa, per_isa};
 use crate::split::Split;
 use linear::Accumulator;
 
-/// Rows of one task in loops over rows. Also fixes the order in which columns are summed.
+/// The number of rows of one task in loops over rows. It also determines the order in which columns are summed.
 pub(crate) const ROWS_PER_TASK: usize = 16;
 
 per_isa! {
-    /// `out += row`, element by element.
+    /// Adds `row` to `out`, element by element.
     pub(crate) fn add(out: &mut [f32], row: &[f32]) {
         for (out, x) in out.iter_mut().zip(row) {
             *out += x;
@@ -27,7 +27,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// The dot product of two rows.
+    /// Returns the dot product of two rows.
     pub(crate) fn dot(x: &[f32], y: &[f32]) -> f32 {
         crate::math::sum_of(x, y, |x, y| x * y)
     }
@@ -37,18 +37,18 @@ per_isa! {
 #[derive(Clone, Copy)]
 pub(crate) struct RowDropout<'a> {
     pub(crate) dropout: Dropout,
-    /// The key of each row's sentence, and its position there.
+    /// For each row, the key of its sentence and its position in the sentence.
     pub(crate) places: &'a [(u64, usize)],
 }
 
 impl RowDropout<'_> {
-    /// The dropout of one row at a site of a layer.
+    /// Returns the dropout mask of one row at a site of a layer.
     pub(crate) fn mask(&self, layer: usize, site: Site, row: usize) -> RowMask {
         let (sentence, position) = self.places[row];
         self.dropout.row(layer, site, sentence, position)
     }
 
-    /// Applies dropout to the rows, which are `width` long. Applies it to gradients too, since it is linear.
+    /// Applies dropout to rows of `width` numbers. This also works for their gradients, because dropout is linear.
     pub(crate) fn drop_rows(
         &self,
         isa: Isa,
@@ -64,18 +64,18 @@ impl RowDropout<'_> {
     }
 }
 
-/// Sums of columns over rows, in two stages: each task sums its rows, then the partial sums are added in the order of
-/// the tasks.
+/// Sums of the columns of a matrix, in two stages: each task sums its rows, then the partial sums are added in the
+/// order of the tasks.
 #[derive(Default)]
 pub(crate) struct ColumnSums {
-    /// `[tasks, width]`.
+    /// The sums of each task, `[tasks, width]`.
     partial: Buffer,
     n_tasks: usize,
     width: usize,
 }
 
 impl ColumnSums {
-    /// Sets `n_tasks` partial sums of `width` columns to zero and returns them.
+    /// Sets the partial sums of `n_tasks` tasks and `width` columns to zero and returns them.
     pub(crate) fn start(&mut self, n_tasks: usize, width: usize) -> &mut [f32] {
         self.n_tasks = n_tasks;
         self.width = width;
@@ -85,7 +85,7 @@ impl ColumnSums {
         partial
     }
 
-    /// Sums the rows of `data`, which are `width` long.
+    /// Computes the partial sums of `data`, whose rows have `width` numbers.
     pub(crate) fn sum_rows(&mut self, cpu: &Cpu, data: &[f32], width: usize) {
         let block = width * ROWS_PER_TASK;
         let n_tasks = data.len().div_ceil(block);
@@ -98,7 +98,8 @@ impl ColumnSums {
         });
     }
 
-    /// Adds up the partial sums of as many columns as `out` has, from `first_column` on.
+    /// Adds up the partial sums of the columns that start at `first_column`, as many as `out` has, and writes them to
+    /// `out`.
     pub(crate) fn finish_into(&self, cpu: &Cpu, first_column: usize, out: Accumulator<'_>) {
         let Accumulator { data, accumulates } = out;
         if !accumulates {

@@ -1,4 +1,4 @@
-//! Layer norm, alone or with bias, dropout and residual before it, and the backward passes.
+//! Layer norm with its backward pass: alone, or with bias, dropout and residual before it.
 
 use super::{ColumnSums, ROWS_PER_TASK};
 use crate::device::Cpu;
@@ -15,16 +15,16 @@ pub(crate) struct Affine<'a> {
     pub(crate) eps: f32,
 }
 
-/// Where a layer norm writes its rows, and what its backward pass needs.
+/// The outputs of a layer norm: the rows `y`, and the values that the backward pass needs.
 pub(crate) struct NormOutput<'a> {
-    /// The normalised rows before scale and shift.
+    /// The normalised rows before weight and bias are applied.
     pub(crate) normed: &'a mut [f32],
     /// One over the standard deviation of each row.
     pub(crate) scale: &'a mut [f32],
     pub(crate) y: &'a mut [f32],
 }
 
-/// What a layer norm's forward pass has saved: see [`NormOutput`].
+/// The values of [`NormOutput`] that the backward pass reads.
 #[derive(Clone, Copy)]
 pub(crate) struct SavedNorm<'a> {
     pub(crate) normed: &'a [f32],
@@ -40,7 +40,8 @@ pub(crate) struct ResidualInputs<'a> {
 }
 
 per_isa! {
-    /// Normalises `row` in place and writes the scaled and shifted row to `y`. Returns one over the standard deviation.
+    /// Normalises `row` in place, and writes the row after weight and bias to `y`. Returns one over the standard
+    /// deviation.
     pub(crate) fn normalise(affine: Affine<'_>, row: &mut [f32], y: &mut [f32]) -> f32 {
         let n = row.len() as f32;
         let mean = sum_of(row, row, |x, _| x) / n;
@@ -55,7 +56,8 @@ per_isa! {
 }
 
 per_isa! {
-    /// Replaces the gradient of a row after the norm by that before it. Adds the gradients of scale and shift to `sums`.
+    /// Replaces the gradient of the output of the norm in `d` by the gradient of its input. Adds the gradients of
+    /// weight and bias to `sums`.
     pub(crate) fn denormalise(weight: &[f32], normed: &[f32], scale: f32, d: &mut [f32], sums: &mut [f32]) {
         let width = d.len();
         let (weight_sums, rest) = sums.split_at_mut(width);
@@ -73,7 +75,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// `sum = residual + dropout(x + bias)`.
+    /// Computes `sum = residual + dropout(x + bias)`.
     fn add_residual(mask: RowMask, x: &[f32], bias: &[f32], residual: &[f32], sum: &mut [f32]) {
         if mask.keeps_all() {
             for (((sum, x), bias), residual) in sum.iter_mut().zip(x).zip(bias).zip(residual) {
@@ -88,7 +90,6 @@ per_isa! {
 }
 
 per_isa! {
-    /// Applies dropout to a row.
     pub(crate) fn drop_row(mask: RowMask, row: &mut [f32]) {
         if !mask.keeps_all() {
             for (x, column) in row.iter_mut().zip(0_u32..) {
@@ -99,7 +100,7 @@ per_isa! {
 }
 
 per_isa! {
-    /// `out = dropout(d)`. Adds `out` to `bias_sum` too.
+    /// Computes `out = dropout(d)`, and adds `out` to `bias_sum`.
     pub(crate) fn drop_gradient(mask: RowMask, d: &[f32], out: &mut [f32], bias_sum: &mut [f32]) {
         if mask.keeps_all() {
             out.copy_from_slice(d);
@@ -115,7 +116,7 @@ per_isa! {
     }
 }
 
-/// `y = norm(residual + dropout(x + bias))`, row by row. `mask` gives the dropout of a row.
+/// Computes `y = norm(residual + dropout(x + bias))`, row by row. `mask` returns the dropout mask of a row.
 pub(crate) fn forward(
     cpu: &Cpu,
     inputs: ResidualInputs<'_>,
@@ -139,9 +140,11 @@ pub(crate) fn forward(
     });
 }
 
-/// The backward pass of [`forward`]: `d` becomes the gradient of the residual, `dx` that of `x`.
+/// The backward pass of [`forward`]. Replaces the gradient of `y` in `d` by the gradient of the residual, and writes
+/// the gradient of `x` to `dx`.
 ///
-/// The columns of `sums` are the gradients of the norm's weight, of its bias, and of the bias of `x`.
+/// `sums` gets three groups of columns: the gradients of the weight of the norm, of its bias, and of the bias that is
+/// added to `x`.
 pub(crate) fn backward(
     cpu: &Cpu,
     weight: &[f32],
@@ -170,7 +173,7 @@ pub(crate) fn backward(
     });
 }
 
-/// `y = norm(x)`, row by row. The rows `x` are in `out.normed` and are normalised there.
+/// Computes `y = norm(x)`, row by row. On entry `out.normed` contains the rows `x`, which are normalised in place.
 pub(crate) fn normalise_rows(cpu: &Cpu, affine: Affine<'_>, out: NormOutput<'_>) {
     let width = affine.weight.len();
     let block = width * ROWS_PER_TASK;
@@ -186,9 +189,9 @@ pub(crate) fn normalise_rows(cpu: &Cpu, affine: Affine<'_>, out: NormOutput<'_>)
     });
 }
 
-/// The backward pass of [`normalise_rows`]: `d` becomes the gradient of `x`.
+/// The backward pass of [`normalise_rows`]. Replaces the gradient of `y` in `d` by the gradient of `x`.
 ///
-/// The columns of `sums` are the gradients of the norm's weight and of its bias.
+/// `sums` gets two groups of columns: the gradients of the weight of the norm and of its bias.
 pub(crate) fn denormalise_rows(
     cpu: &Cpu,
     weight: &[f32],

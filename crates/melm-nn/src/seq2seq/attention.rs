@@ -1,4 +1,4 @@
-//! The attention part of a layer: self-attention, or cross-attention to the encoder's rows.
+//! The attention block of a layer: self-attention, or cross-attention to the output of the encoder.
 
 use super::pass::{Memory, Pass, Workspace};
 use crate::buffer::Buffer;
@@ -11,7 +11,7 @@ use crate::ops::attention::{Attention, AttentionGradients, AttentionInputs, Atte
 use crate::ops::linear::Accumulator;
 use crate::params::Parameters;
 
-/// Where the parameters of an attention are, and its mask.
+/// The ranges of the parameters of an attention block, and its mask.
 pub(super) struct AttentionParams {
     pub(super) norm: LinearParams,
     pub(super) query: LinearParams,
@@ -23,7 +23,7 @@ pub(super) struct AttentionParams {
     pub(super) is_causal: bool,
 }
 
-/// What the forward pass keeps for the backward pass.
+/// Results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub(super) struct AttentionTape {
     norm: NormTape,
@@ -70,7 +70,7 @@ impl AttentionParams {
         }
     }
 
-    /// Attends to the rows themselves, or to `memory` if there is one, and adds the result to `h`.
+    /// Computes self-attention, or cross-attention to `memory` if it is given, and adds the result to `h`.
     pub(super) fn forward(
         &self,
         pass: &Pass<'_>,
@@ -104,7 +104,7 @@ impl AttentionParams {
         Ok(())
     }
 
-    /// Adds to the gradient of `h` in `d`, and to that of `memory`.
+    /// Adds the gradient through this block to the gradient of `h` in `d`, and to the gradient of `memory`.
     pub(super) fn backward(
         &self,
         pass: &Pass<'_>,

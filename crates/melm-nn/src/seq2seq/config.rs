@@ -6,7 +6,7 @@ use crate::weights::TensorShape;
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The name of the table that both stacks and the output layer share.
+/// The name of the embedding table that encoder, decoder and output layer share.
 pub const SHARED: &str = "model.shared.weight";
 /// The number of unused rows at the start of the position table.
 pub(super) const FIRST_POSITION: usize = 2;
@@ -18,39 +18,39 @@ pub struct StackConfig {
     pub n_layers: usize,
     /// The number of attention heads, a divisor of the width.
     pub n_heads: usize,
-    /// The width inside the feed-forward part.
+    /// The inner width of the feed-forward layers.
     pub inner: usize,
 }
 
 /// The sizes, dropout rates and special pieces of an mBART.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Seq2SeqConfig {
-    /// The number of rows of the shared table.
+    /// The number of rows of the shared embedding table.
     pub vocab_size: usize,
-    /// The width of a row.
+    /// The width of a hidden row.
     pub width: usize,
-    /// The encoder, which reads the source.
+    /// The sizes of the encoder, which reads the source.
     pub encoder: StackConfig,
-    /// The decoder, which writes the target.
+    /// The sizes of the decoder, which generates the target.
     pub decoder: StackConfig,
-    /// The largest number of pieces of a source or a target.
+    /// The largest number of pieces in a source or a target.
     pub max_pieces: usize,
-    /// The dropout rate on rows, in `[0, 1)`.
+    /// The dropout rate on hidden rows, in `[0, 1)`.
     pub dropout: f32,
     /// The dropout rate on attention probabilities, in `[0, 1)`.
     pub attention_dropout: f32,
     /// If true, embedded pieces are multiplied by the square root of the width.
     pub scales_embedding: bool,
-    /// The standard deviation of newly drawn weights.
+    /// The standard deviation of newly initialised weights.
     pub init_std: f32,
-    /// The padding piece, whose embedding gets no gradient.
+    /// The id of the padding piece. Its embedding gets no gradient.
     pub pad_id: u32,
-    /// The piece that ends a target.
+    /// The id of the piece that ends a target.
     pub eos_id: u32,
 }
 
 impl Seq2SeqConfig {
-    /// Parses the text of a `config.json`. `path` appears in error messages.
+    /// Parses the text of a `config.json`. `path` is used in error messages.
     ///
     /// # Errors
     /// Fails if the text is not JSON, if a value is missing or out of range, or if the architecture is not supported.
@@ -91,7 +91,7 @@ impl Seq2SeqConfig {
         Ok(config)
     }
 
-    /// Fails if a stack has more layers than any real model, so that the list of tensors stays short.
+    /// Fails if the encoder or decoder has more layers than any real model, so that the list of tensors stays short.
     pub(super) fn check_limits(&self) -> Result<(), Error> {
         for (key, stack) in [(ENCODER[0], self.encoder), (DECODER[0], self.decoder)] {
             Error::check_limit(key, stack.n_layers, MOST_LAYERS)?;
@@ -99,7 +99,7 @@ impl Seq2SeqConfig {
         Ok(())
     }
 
-    /// The text of a `config.json` that `from_pretrained` can open.
+    /// Returns the text of a `config.json` that `from_pretrained` can open.
     pub(super) fn to_json(&self) -> String {
         let map = json!({
             "model_type": "mbart",
@@ -128,7 +128,7 @@ impl Seq2SeqConfig {
         format!("{map:#}\n")
     }
 
-    /// The shapes of all trained tensors, with the shared table last.
+    /// Returns the names and shapes of all trained tensors. The shared table is the last one.
     pub(super) fn tensors(&self) -> Vec<TensorShape> {
         let mut list = Vec::new();
         let mut add = |name: String, shape: &[usize]| {
@@ -177,7 +177,7 @@ fn piece(keys: &Keys<'_>, key: &'static str, default: u32) -> Result<u32, Error>
     id.ok_or_else(|| keys.wrong(key, Some(found), "the id of a piece"))
 }
 
-/// Fails if the configuration asks for an architecture that is not supported. A missing key means the default.
+/// Fails if the configuration describes an architecture that is not supported. A missing key means the default.
 fn check_architecture(keys: &Keys<'_>) -> Result<(), Error> {
     if keys.map.get("model_type") != Some(&json!("mbart")) {
         let expected = "`mbart`; no other encoder-decoder is supported";

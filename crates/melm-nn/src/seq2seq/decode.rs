@@ -1,4 +1,5 @@
-//! Decoding piece by piece. The keys and values of earlier pieces are cached, so that a step computes one row.
+//! Decodes piece by piece. The keys and values of earlier pieces are cached, so that a step computes only one row for
+//! each target.
 
 use super::attention::AttentionParams;
 use super::feed_forward::FeedForwardParams;
@@ -28,9 +29,9 @@ struct Cache {
 #[derive(Clone)]
 struct Hypothesis {
     n_written: usize,
-    /// The pieces written so far, by layer.
+    /// For each layer, the keys and values of the pieces generated so far.
     own: Vec<Cache>,
-    /// The source, by layer.
+    /// For each layer, the keys and values of the source.
     source: Rc<Vec<Cache>>,
 }
 
@@ -64,7 +65,7 @@ impl<'m> Decoding<'m> {
         Ok(decoding)
     }
 
-    /// Keeps only the given targets, in this order. A target may be given several times.
+    /// Keeps only the given targets, in the given order. An index may occur several times.
     pub(super) fn keep(&mut self, chosen: &[usize]) {
         self.hypotheses = chosen.iter().map(|at| self.hypotheses[*at].clone()).collect();
     }
@@ -89,7 +90,7 @@ impl<'m> Decoding<'m> {
         y
     }
 
-    /// The attention of each row of `queries` to its own cache.
+    /// Computes the attention of each row of `queries` to the cache of its target.
     fn attend(&self, queries: &[f32], n_heads: usize, caches: &[&Cache]) -> Vec<f32> {
         let width = self.model.config.width;
         let mut context = vec![0.0; queries.len()];
@@ -101,7 +102,7 @@ impl<'m> Decoding<'m> {
         context
     }
 
-    /// Reads the next piece of every target. Returns the scores `[targets, vocabulary]` of the piece after it.
+    /// Reads the next piece of every target. Returns the scores of the piece after it, `[targets, vocabulary]`.
     pub(super) fn step(&mut self, pieces: &[u32]) -> Vec<f32> {
         let (model, width) = (self.model, self.model.config.width);
         let mut h = vec![0.0; pieces.len() * width];
@@ -124,7 +125,7 @@ impl<'m> Decoding<'m> {
         self.scores(&states)
     }
 
-    /// Adds the keys and values of the new rows to the cache of each target.
+    /// Appends the keys and values of the new rows to the cache of each target.
     fn extend_cache(&mut self, params: &AttentionParams, layer: usize, h: &[f32]) {
         let width = self.model.config.width;
         let y = self.norm(&params.norm, h);
@@ -171,7 +172,7 @@ impl<'m> Decoding<'m> {
     }
 }
 
-/// The attention of one row to its cache, head by head.
+/// Computes the attention of one row to its cache, head by head.
 fn attend_row(isa: Isa, query: &[f32], n_heads: usize, cache: &Cache, context: &mut [f32]) {
     let width = query.len();
     let size = width / n_heads;

@@ -1,4 +1,4 @@
-//! The feed-forward part of a layer.
+//! The feed-forward block of a layer.
 
 use super::pass::{Pass, Workspace};
 use crate::buffer::Buffer;
@@ -10,7 +10,7 @@ use crate::ops::linear::Accumulator;
 use crate::ops::{add, gelu};
 use crate::params::Parameters;
 
-/// Where the parameters of a feed-forward part are.
+/// The ranges of the parameters of a feed-forward block.
 pub(super) struct FeedForwardParams {
     pub(super) norm: LinearParams,
     pub(super) up: LinearParams,
@@ -18,11 +18,11 @@ pub(super) struct FeedForwardParams {
     pub(super) inner: usize,
 }
 
-/// What the forward pass keeps for the backward pass.
+/// Results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub(super) struct FeedForwardTape {
     norm: NormTape,
-    /// `[rows, inner]`: before the gelu.
+    /// The inner rows before the GELU, `[rows, inner]`.
     inner: Buffer,
 }
 
@@ -32,7 +32,7 @@ impl FeedForwardParams {
         Self { norm: linear("final_layer_norm"), up: linear("fc1"), down: linear("fc2"), inner }
     }
 
-    /// Adds the result of the feed-forward part to `h`.
+    /// Adds the result of the feed-forward block to `h`.
     pub(super) fn forward(
         &self,
         pass: &Pass<'_>,
@@ -56,7 +56,7 @@ impl FeedForwardParams {
         Ok(())
     }
 
-    /// Adds to the gradient of `h` in `d`.
+    /// Adds the gradient through this block to the gradient of `h` in `d`.
     pub(super) fn backward(
         &self,
         pass: &Pass<'_>,

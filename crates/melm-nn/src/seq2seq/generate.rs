@@ -1,4 +1,4 @@
-//! Generating targets for sources, by sampling or by beam search. The rules are those of `generate` in transformers.
+//! Generates targets for sources, by sampling or by beam search, with the rules of `generate` in transformers.
 
 use super::decode::Decoding;
 use super::model::Seq2Seq;
@@ -7,21 +7,22 @@ use crate::draw::draw;
 use crate::error::Error;
 use crate::packed::Packed;
 
-/// The start, the forced pieces and the largest length of a target.
+/// The start piece, the forced pieces and the largest length of a target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GenerationConfig {
     /// The first piece that the decoder reads (`decoder_start_token_id`).
     pub start: u32,
-    /// The piece that it must write first, if any (`forced_bos_token_id`).
+    /// The piece that the decoder must generate first, if any (`forced_bos_token_id`).
     pub forced_first: Option<u32>,
-    /// The piece that it must write last if the target reaches the largest length, if any (`forced_eos_token_id`).
+    /// The piece that the decoder must generate last if the target reaches the largest length, if any
+    /// (`forced_eos_token_id`).
     pub forced_last: Option<u32>,
     /// The largest length of a target, including `start` (`max_length`).
     pub max_length: usize,
 }
 
 impl GenerationConfig {
-    /// The piece that must come next, if any, after `n` pieces including `start`.
+    /// Returns the piece that must come next after `n` pieces (including `start`), or `None` if the decoder may choose.
     fn forced(&self, n: usize) -> Option<u32> {
         let last = self.forced_last.filter(|_| n + 1 == self.max_length);
         last.or(self.forced_first.filter(|_| n == 1))
@@ -31,31 +32,33 @@ impl GenerationConfig {
 /// When a beam search stops before every sequence has ended (`early_stopping`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyStopping {
-    /// `False`: stop once the best running sequence, if it ended now, would score below the worst finished one.
+    /// `False` in transformers: stop if the best running sequence, should it end now, would score below the worst
+    /// finished one.
     Heuristic,
-    /// `True`: stop once there are as many finished sequences as beams.
+    /// `True` in transformers: stop as soon as there are as many finished sequences as beams.
     WhenFull,
-    /// `"never"`: stop once no running sequence can still score above the worst finished one.
+    /// `"never"` in transformers: stop only if no running sequence can still score above the worst finished one.
     Never,
 }
 
 /// The settings of a beam search.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct BeamSearch {
-    /// The number of sequences kept at every step (`num_beams`).
+    /// The number of sequences that are continued at every step (`num_beams`).
     pub n_beams: usize,
-    /// Scores are divided by the length to this power. Values above 0 prefer longer targets.
+    /// Scores are divided by the length of the target to this power (`length_penalty`). Values above 0 prefer longer
+    /// targets.
     pub length_penalty: f64,
-    /// When to stop.
+    /// When the search stops.
     pub stopping: EarlyStopping,
 }
 
 /// A generated target and its score.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Generated {
-    /// Its pieces, without the first piece that the decoder read. Includes the end piece if the target ended.
+    /// The generated pieces, without the start piece. The end piece is included if the target ended.
     pub pieces: Vec<u32>,
-    /// Its log-probability, divided by its length to the power of the penalty.
+    /// The log-probability of the pieces, divided by their number to the power of the length penalty.
     pub score: f64,
 }
 
@@ -63,12 +66,12 @@ pub struct Generated {
 const MINUS_INFINITY: f64 = -1e9;
 
 impl Seq2Seq {
-    /// Samples a target for every source, `None` if it did not end before the largest length. `next_uniform` returns the
-    /// next random number in `[0, 1)` for the source with this index.
+    /// Samples a target for every source. A target is `None` if it did not end before the largest length.
+    /// `next_uniform(index)` returns the next random number in `[0, 1)` for the source with this index.
     ///
     /// # Errors
-    /// Fails if a piece is not in the vocabulary, if a source is empty or too long, or on a GPU, which has no kernels for
-    /// this model.
+    /// Fails if a piece is not in the vocabulary, if a source is empty or too long, or if the device is a GPU, because
+    /// this model has no GPU kernels.
     pub fn sample(
         &self,
         device: &Device,
@@ -111,7 +114,7 @@ impl Seq2Seq {
         Ok(targets)
     }
 
-    /// Returns the best targets of one source, best first, at most as many as there are beams.
+    /// Returns the best targets of one source, best first. There are at most as many as beams.
     ///
     /// # Errors
     /// As [`Self::sample`].
@@ -150,10 +153,10 @@ struct SearchState {
     generation: GenerationConfig,
     beams: BeamSearch,
     eos_id: u32,
-    /// The length of the running sequences, including the first piece that the decoder read.
+    /// The length of the running sequences, including the start piece.
     length: usize,
     running: Vec<Generated>,
-    /// The best finished sequences. `false` marks a place that is still empty.
+    /// The best finished sequences. `false` marks an entry that is still empty.
     finished: Vec<(Generated, bool)>,
     can_improve: bool,
     is_running: bool,
@@ -162,7 +165,7 @@ struct SearchState {
 impl SearchState {
     fn new(generation: GenerationConfig, beams: BeamSearch, eos_id: u32) -> Self {
         let empty = |score| Generated { pieces: Vec::new(), score };
-        // All beams start equal, so only the first one may be extended.
+        // All beams are equal at the start, so the scores of all but the first are minus infinity.
         let running =
             (0..beams.n_beams).map(|at| empty(if at == 0 { 0.0 } else { MINUS_INFINITY }));
         let finished = vec![(empty(MINUS_INFINITY), false); beams.n_beams];
@@ -171,7 +174,8 @@ impl SearchState {
         Self { generation, beams, eos_id, length, running, finished, can_improve: true, is_running }
     }
 
-    /// Extends the running sequences by one piece. Returns the index of the sequence that each new one continues.
+    /// Extends the running sequences by one piece. Returns, for each new sequence, the index of the sequence that it
+    /// extends.
     fn advance(&mut self, scores: &[f32]) -> Vec<usize> {
         let n = self.beams.n_beams;
         let continuations = self.continuations(scores);
@@ -199,7 +203,7 @@ impl SearchState {
         ranked.iter().map(|(at, _)| continuations[*at].from).collect()
     }
 
-    /// The best continuations, best first, twice as many as there are beams.
+    /// Returns the best continuations, best first: twice as many as there are beams.
     fn continuations(&self, scores: &[f32]) -> Vec<Continuation> {
         let vocab_size = scores.len() / self.running.len();
         let forced = self.generation.forced(self.length);
@@ -230,7 +234,7 @@ impl SearchState {
         one.piece == self.eos_id || self.length + 1 >= self.generation.max_length
     }
 
-    /// Adds the best continuations that end to the finished sequences.
+    /// Adds those of the best continuations that end to the finished sequences.
     fn finish(&mut self, continuations: &[Continuation]) {
         let n = self.beams.n_beams;
         let is_full = self.finished.iter().all(|(_, is_finished)| *is_finished);

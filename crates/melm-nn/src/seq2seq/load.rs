@@ -1,4 +1,4 @@
-//! Opening a Hugging Face folder, drawing a new model, and saving.
+//! Opens a Hugging Face folder, initialises a new model, and saves a model.
 
 use super::config::{SHARED, Seq2SeqConfig};
 use super::model::Seq2Seq;
@@ -7,7 +7,8 @@ use crate::weights::shards::{self, Shard, Stored};
 use crate::weights::{Tensor, TensorShape, convert, save_folder};
 use std::path::Path;
 
-/// The names that the shared table may have, ours first. A checkpoint holds one of them, or several with equal values.
+/// The possible names of the shared table; the first is the name in this crate. A checkpoint contains the table under
+/// one or more of these names, with equal values.
 const TABLE_NAMES: [&str; 4] = [
     SHARED,
     "lm_head.weight",
@@ -17,17 +18,19 @@ const TABLE_NAMES: [&str; 4] = [
 const BIAS: &str = "final_logits_bias";
 
 impl Seq2Seq {
-    /// Opens a folder with an mBART or mBART-50 and adds `n_added` pieces after its own, whose rows are drawn from `seed`.
+    /// Opens a folder with an mBART or mBART-50 and appends `n_added` pieces to its vocabulary. Their embeddings are
+    /// random, and `seed` determines them.
     ///
     /// # Errors
-    /// Fails if a file cannot be read, if it is of another architecture, or if a tensor is missing or has the wrong shape.
+    /// Fails if a file cannot be read, if the model has another architecture, or if a tensor is missing or has the
+    /// wrong shape.
     pub fn open(dir: &Path, n_added: usize, seed: u64) -> Result<Self, Error> {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path)
             .map_err(|source| Error::Read { path: path.clone(), source })?;
         let mut config = Seq2SeqConfig::parse(&path, &text)?;
         let (shards, table) = shards::open(dir)?;
-        // Compares all shapes before it allocates anything, because the sizes in `config.json` are not trusted.
+        // All shapes are checked before memory is allocated, because the sizes in `config.json` are not trusted.
         let mut found = Vec::new();
         let mut missing = Vec::new();
         for TensorShape { name, shape } in config.tensors() {
@@ -76,10 +79,11 @@ impl Seq2Seq {
         save_folder(dir, &self.config.to_json(), &tensors)
     }
 
-    /// Draws a new model from `seed` with the distribution that Hugging Face uses.
+    /// Creates a model with random parameters, with the distribution that Hugging Face uses. `seed` determines them.
     ///
     /// # Errors
-    /// Fails with [`Error::Limit`] if there are too many layers, with [`Error::OutOfMemory`] if there is not enough memory.
+    /// Fails with [`Error::Limit`] if there are too many layers, and with [`Error::OutOfMemory`] if there is not enough
+    /// memory.
     pub fn random(config: &Seq2SeqConfig, seed: u64) -> Result<Self, Error> {
         let mut model = Self::zeros(config)?;
         for index in 0..model.parameters.list().len() {
@@ -105,7 +109,7 @@ fn check_shape(
     Err(Error::Shape { path, tensor, found, expected })
 }
 
-/// Reads the numbers of a stored tensor.
+/// Reads the values of a stored tensor.
 fn read(shards: &[Shard], name: &str, stored: &Stored, out: &mut [f32]) -> Result<(), Error> {
     let shard = &shards[stored.shard];
     let (path, tensor) = (shard.path.clone(), name.to_owned());

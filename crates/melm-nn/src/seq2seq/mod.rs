@@ -1,9 +1,9 @@
-//! An encoder-decoder of mBART's architecture, for the baseline `MulDA` (Liu et al. 2021).
+//! An encoder-decoder with the architecture of mBART, for the baseline `MulDA` (Liu et al. 2021).
 //!
-//! Layers are pre-norm. Positions are learned and start at row 2 of their table. There is a norm after the embedding and
-//! one after each stack. Both stacks and the output share one table, and the output has a stored bias. [`Seq2Seq::open`]
-//! reads Hugging Face folders of mBART and mBART-50. [`Seq2Seq::sample`] and [`Seq2Seq::search`] generate as `generate` in
-//! transformers does.
+//! Layers are pre-norm. Position embeddings are learned, and the first position uses row 2 of their table. There is a
+//! norm after the embedding, one after the encoder and one after the decoder. Encoder, decoder and output layer share
+//! one embedding table, and the output layer has a bias that is stored. [`Seq2Seq::open`] reads Hugging Face folders of
+//! mBART and mBART-50. [`Seq2Seq::sample`] and [`Seq2Seq::search`] follow `generate` in transformers.
 //!
 //! ```
 //! use melm_nn::device::Device;

@@ -1,4 +1,4 @@
-//! The model: both stacks, the shared table, and training.
+//! The model: encoder, decoder, the shared table, and training.
 
 use super::config::{SHARED, Seq2SeqConfig};
 use super::pass::Memory;
@@ -13,7 +13,7 @@ use crate::ops::linear::Accumulator;
 use crate::packed::Packed;
 use crate::params::Parameters;
 
-/// A batch of sources with their targets.
+/// A batch of sources and their targets.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Seq2SeqBatch {
     /// The inputs of the encoder.
@@ -25,8 +25,8 @@ pub struct Seq2SeqBatch {
 }
 
 impl Seq2SeqBatch {
-    /// Adds a source and its target. The decoder reads the target one step late and starts with its last piece, as mBART
-    /// was trained.
+    /// Adds a source and its target. The input of the decoder is the target shifted by one: first the last piece of the
+    /// target, then the other pieces. mBART was trained in this way.
     ///
     /// ```
     /// use melm_nn::seq2seq::Seq2SeqBatch;
@@ -45,33 +45,34 @@ impl Seq2SeqBatch {
     }
 }
 
-/// Working memory of a [`Seq2Seq`]: what the forward pass keeps for the backward pass.
+/// Working memory of a [`Seq2Seq`]: results of the forward pass that the backward pass needs.
 #[derive(Default)]
 pub struct Seq2SeqTape {
     encoder: StackTape,
     decoder: StackTape,
     head: HeadTape,
     d_memory: Buffer,
-    /// The gradient of the output bias, which is not used.
+    /// The gradient of the output bias. It is computed but not used.
     d_bias: Vec<f32>,
     predictions: Predictions,
 }
 
-/// An encoder-decoder of mBART's architecture.
+/// An encoder-decoder with the architecture of mBART.
 pub struct Seq2Seq {
     pub(super) config: Seq2SeqConfig,
     pub(super) parameters: Parameters,
     pub(super) encoder: Stack,
     pub(super) decoder: Stack,
-    /// The bias of the scores. It is stored, but not trained.
+    /// The bias of the output scores. It is stored with the model, but not trained.
     pub(super) bias: Vec<f32>,
 }
 
 impl Seq2Seq {
-    /// Makes a model whose parameters are all zero.
+    /// Creates a model whose parameters are all zero.
     ///
     /// # Errors
-    /// Fails with [`Error::Limit`] if there are too many layers, with [`Error::OutOfMemory`] if there is not enough memory.
+    /// Fails with [`Error::Limit`] if there are too many layers, and with [`Error::OutOfMemory`] if there is not enough
+    /// memory.
     pub(super) fn zeros(config: &Seq2SeqConfig) -> Result<Self, Error> {
         config.check_limits()?;
         let parameters = Parameters::from_shapes(config.tensors())?;
@@ -81,22 +82,22 @@ impl Seq2Seq {
         Ok(Self { config: config.clone(), parameters, encoder, decoder, bias })
     }
 
-    /// The sizes and dropout rates.
+    /// Returns the sizes and dropout rates.
     pub fn config(&self) -> &Seq2SeqConfig {
         &self.config
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// The parameters, for changing them.
+    /// Returns the parameters for modification.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
     }
 
-    /// The dropout of one training step.
+    /// Returns the dropout of one training step.
     pub fn dropout(&self, seed: u64, step: u64) -> Dropout {
         let (hidden, attention) = (self.config.dropout, self.config.attention_dropout);
         Dropout::with_rates(DropoutRates { hidden, attention }, seed, step)
@@ -107,13 +108,14 @@ impl Seq2Seq {
         Output { table: self.parameters.at(&table), bias: &self.bias, width: self.config.width }
     }
 
-    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods of its targets.
+    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods of all
+    /// target pieces.
     ///
-    /// The gradient is that of `weight` times the sum.
+    /// The added gradient is that of `weight` times this sum.
     ///
     /// # Errors
-    /// Fails if a piece is not in the vocabulary, if a sequence is empty or too long, or on a GPU, which has no kernels
-    /// for this model.
+    /// Fails if a piece is not in the vocabulary, if a sequence is empty or too long, or if the device is a GPU,
+    /// because this model has no GPU kernels.
     pub fn accumulate(
         &self,
         device: &Device,
@@ -141,7 +143,7 @@ impl Seq2Seq {
         Ok(loss)
     }
 
-    /// Returns the sum of the negative log-likelihoods of the targets, without dropout.
+    /// Returns the sum of the negative log-likelihoods of all target pieces, without dropout.
     ///
     /// # Errors
     /// As [`Self::accumulate`].
@@ -172,7 +174,7 @@ impl Seq2Seq {
         StackInput { cpu, parameters: &self.parameters, batch, dropout }
     }
 
-    /// Runs the encoder and leaves its output in the tape.
+    /// Runs the encoder and writes its output to the tape.
     pub(super) fn encode(
         &self,
         cpu: &Cpu,

@@ -1,6 +1,7 @@
-//! One pass over the rows of a batch, and the operations that the parts of a pre-norm layer share.
+//! One pass over the rows of a batch, and the operations that the blocks of a pre-norm layer share.
 //!
-//! Every part normalises its input, computes something, applies dropout, and adds the result to its input.
+//! Every block (attention or feed-forward) normalises its input, computes a result, applies dropout, and adds this
+//! result to its input.
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
@@ -25,23 +26,23 @@ pub(super) struct Pass<'a> {
     pub(super) batch: &'a Packed,
     pub(super) width: usize,
     pub(super) dropout: RowDropout<'a>,
-    /// The number of the layer for dropout.
+    /// The layer number that dropout uses.
     pub(super) layer: usize,
 }
 
-/// The encoder's output, which the decoder attends to.
+/// The output of the encoder, which the decoder attends to.
 #[derive(Clone, Copy)]
 pub(super) struct Memory<'a> {
-    /// The sources.
+    /// The source sentences.
     pub(super) batch: &'a Packed,
     pub(super) rows: &'a [f32],
 }
 
-/// The epsilon of all layer norms: torch's default, which mBART in Hugging Face uses.
+/// The epsilon of all layer norms. It is the default of torch, which mBART in Hugging Face uses.
 pub(super) const NORM_EPS: f32 = 1e-5;
 
 per_isa! {
-    /// `h += dropout(x + bias)`.
+    /// Computes `h += dropout(x + bias)`.
     fn add_dropped(mask: RowMask, x: &[f32], bias: &[f32], h: &mut [f32]) {
         for (((h, x), bias), column) in h.iter_mut().zip(x).zip(bias).zip(0_u32..) {
             *h += (x + bias) * mask.factor(column);
@@ -52,9 +53,9 @@ per_isa! {
 /// Working memory that all layers share.
 #[derive(Default)]
 pub(super) struct Workspace {
-    /// `[rows, width]`: the result of a part before it is added, or its gradient.
+    /// The result of a block before it is added to its input, or the gradient of this result, `[rows, width]`.
     pub(super) rows: Buffer,
-    /// `[rows, inner]`: after the gelu.
+    /// The inner feed-forward rows after the GELU, `[rows, inner]`.
     pub(super) inner: Buffer,
     pub(super) d_inner: Buffer,
     /// The gradient of the output of a norm.
@@ -67,7 +68,8 @@ pub(super) struct Workspace {
 }
 
 impl Workspace {
-    /// Makes room for the backward pass of an attention with `n_query` elements of queries and `n_key` of keys.
+    /// Grows the buffers for the backward pass of an attention block whose queries have `n_query` elements and whose
+    /// keys have `n_key` elements.
     pub(super) fn reserve_attention(&mut self, n_query: usize, n_key: usize) -> Result<(), Error> {
         for buffer in [&mut self.rows, &mut self.d_context, &mut self.d_y, &mut self.d_queries] {
             buffer.try_reserve(n_query)?;
@@ -105,7 +107,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Replaces the gradient of `norm(x)` in `d` by that of `x`, and adds the gradients of the norm.
+    /// Replaces the gradient of `norm(x)` in `d` by the gradient of `x`, and adds the gradients of the parameters of
+    /// the norm to `gradients`.
     pub(super) fn norm_backward(
         &self,
         params: &LinearParams,
@@ -120,7 +123,7 @@ impl Pass<'_> {
         sums.finish_into(self.cpu, self.width, gradients.slot(&params.bias));
     }
 
-    /// `h += dropout(x + bias)`.
+    /// Computes `h += dropout(x + bias)`.
     pub(super) fn add(&self, site: Site, x: &[f32], bias: &[f32], h: &mut [f32]) {
         let width = self.width;
         let block = ROWS_PER_TASK * width;
@@ -134,7 +137,8 @@ impl Pass<'_> {
         });
     }
 
-    /// The backward pass of [`Self::add`]: `dx = dropout(d)`, and adds the gradient of the bias.
+    /// The backward pass of [`Self::add`]: computes `dx = dropout(d)`, and adds the gradient of the bias to
+    /// `gradients`.
     pub(super) fn add_backward(
         &self,
         site: Site,
@@ -158,14 +162,15 @@ impl Pass<'_> {
         sums.finish_into(self.cpu, 0, gradients.slot(bias));
     }
 
-    /// `rows = x W^T + b`.
+    /// Computes `rows = x W^T + b`.
     pub(super) fn project(&self, params: &LinearParams, x: &[f32], rows: &mut [f32]) {
         let weight = self.parameters.at(&params.weight);
         let bias = self.parameters.at(&params.bias);
         params.linear().forward_with_bias(self.cpu, x, weight, bias, rows);
     }
 
-    /// The backward pass of [`Self::project`]: adds the gradients of weight and bias, and writes that of `x` to `dx`.
+    /// The backward pass of [`Self::project`]: adds the gradients of weight and bias to `gradients`, and writes the
+    /// gradient of `x` to `dx`.
     pub(super) fn project_backward(
         &self,
         params: &LinearParams,

@@ -1,4 +1,4 @@
-//! A stack of layers: the encoder, or the decoder, whose layers also attend to the encoder's rows.
+//! A stack of layers: the encoder or the decoder. The layers of the decoder also attend to the output of the encoder.
 
 use super::attention::{AttentionParams, AttentionTape};
 use super::config::{FIRST_POSITION, Seq2SeqConfig, StackConfig};
@@ -15,25 +15,26 @@ use crate::packed::Packed;
 use crate::params::Parameters;
 use std::ops::Range;
 
-/// The number of the decoder's first layer for dropout. The encoder's layers have smaller numbers.
+/// The layer number that dropout uses for the first layer of the decoder. The layers of the encoder have smaller
+/// numbers.
 const FIRST_DECODER_LAYER: usize = 1 << 12;
 
-/// Where the parameters of one layer are.
+/// The ranges of the parameters of one layer.
 pub(super) struct LayerParams {
     pub(super) self_attention: AttentionParams,
-    /// Only in the decoder.
+    /// Only the layers of the decoder have a cross-attention.
     pub(super) cross_attention: Option<AttentionParams>,
     pub(super) feed_forward: FeedForwardParams,
 }
 
-/// Where the parameters of a stack are.
+/// The ranges of the parameters of a stack, and its sizes.
 pub(super) struct Stack {
     pub(super) table: Range<usize>,
     positions: Range<usize>,
     pub(super) embedding_norm: LinearParams,
     pub(super) layers: Vec<LayerParams>,
     pub(super) norm: LinearParams,
-    /// The factor of looked-up rows.
+    /// The factor that embeddings of pieces are multiplied by.
     scale: f32,
     width: usize,
     pad_id: u32,
@@ -47,28 +48,28 @@ struct LayerTape {
     feed_forward: FeedForwardTape,
 }
 
-/// What the forward pass of a stack keeps for the backward pass.
+/// Results of the forward pass of a stack that the backward pass needs.
 #[derive(Default)]
 pub(super) struct StackTape {
-    /// The key of each row's sentence, and its position there.
+    /// For each row, the key of its sentence and its position in the sentence.
     places: Vec<(u64, usize)>,
     embedding: NormTape,
     layers: Vec<LayerTape>,
     last: NormTape,
-    /// The rows between the parts of the layers.
+    /// The hidden rows, which each block of a layer updates.
     rows: Buffer,
     work: Workspace,
     sums: ColumnSums,
 }
 
 impl StackTape {
-    /// The output of the stack, `[rows, width]`.
+    /// Returns the output of the stack, `[rows, width]`.
     pub(super) fn output(&self, width: usize) -> &[f32] {
         &self.last.y[..self.places.len() * width]
     }
 }
 
-/// What a stack reads in one pass.
+/// The inputs of a stack in one pass.
 #[derive(Clone, Copy)]
 pub(super) struct StackInput<'a> {
     pub(super) cpu: &'a Cpu,
@@ -123,7 +124,7 @@ impl Stack {
         }
     }
 
-    /// Writes the sum of a piece's row and a position's row to `row`.
+    /// Writes the sum of a piece embedding and a position embedding to `row`.
     pub(super) fn embed(
         &self,
         parameters: &Parameters,
@@ -139,7 +140,7 @@ impl Stack {
         }
     }
 
-    /// Runs the stack and leaves its output in the tape.
+    /// Runs the stack and writes its output to the tape.
     pub(super) fn forward(
         &self,
         input: StackInput<'_>,
@@ -175,7 +176,7 @@ impl Stack {
         Ok(())
     }
 
-    /// The number of a layer for dropout. The next number is that of its cross-attention.
+    /// Returns the layer number that dropout uses for a layer. Its cross-attention uses the next number.
     fn layer_number(&self, index: usize) -> usize {
         self.first_layer + 2 * index
     }
@@ -185,7 +186,8 @@ impl Stack {
         pass.dropout.drop_rows(isa, layer, Site::Embedding, rows, self.width);
     }
 
-    /// Adds the gradients of every parameter and of the memory, from the gradient of the output in `d`. Overwrites `d`.
+    /// Takes the gradient of the output in `d`, and overwrites it. Adds the gradients of all parameters to `gradients`,
+    /// and adds to the gradient of the encoder output in `memory`.
     pub(super) fn backward(
         &self,
         input: StackInput<'_>,

@@ -1,23 +1,23 @@
-//! Batches of sentences with the first piece of every token.
+//! Batches of sentences, with the position of the first piece of every token.
 
 use super::TaggerSettings;
 use crate::error::Error;
 use crate::packed::Packed;
 use std::ops::Range;
 
-/// A batch of sentences to tag, or to train on.
+/// A batch of sentences for training or tagging.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaggedBatch {
     sentences: Packed,
-    /// The row of each token's first piece, sentence after sentence.
+    /// The row of the first piece of each token, for all sentences one after the other.
     rows: Vec<usize>,
-    /// The end of each sentence's tokens.
+    /// For each sentence, the index after its last token.
     ends: Vec<usize>,
     tags: Vec<u32>,
 }
 
 impl TaggedBatch {
-    /// Removes the sentences and keeps the memory.
+    /// Removes the sentences. The allocated memory is reused.
     pub fn clear(&mut self) {
         self.sentences.clear();
         self.rows.clear();
@@ -25,11 +25,11 @@ impl TaggedBatch {
         self.tags.clear();
     }
 
-    /// Adds a sentence: its key as in [`Packed::push`], its pieces, the position of each token's first piece, and one tag
-    /// per token. In a batch to tag, `tags` is empty.
+    /// Adds a sentence: its key as in [`Packed::push`], its pieces, the position of the first piece of each token, and
+    /// the tag of each token. For prediction, `tags` is empty.
     ///
-    /// Leave out tokens that should not count, such as those that overlapping windows repeat. A CRF treats the remaining
-    /// tokens as neighbours.
+    /// Tokens that should not count may be left out, such as tokens that an overlapping window repeats. A CRF treats
+    /// the remaining tokens as neighbours.
     pub fn push(&mut self, key: u64, pieces: &[u32], first_pieces: &[usize], tags: &[u32]) {
         let start = self.sentences.n_rows();
         self.sentences.push(pieces, key);
@@ -38,17 +38,17 @@ impl TaggedBatch {
         self.tags.extend_from_slice(tags);
     }
 
-    /// The sentences.
+    /// Returns the sentences.
     pub fn sentences(&self) -> &Packed {
         &self.sentences
     }
 
-    /// The number of tokens.
+    /// Returns the number of tokens.
     pub fn n_tokens(&self) -> usize {
         self.rows.len()
     }
 
-    /// The range of one sentence's tokens among the tokens of the batch.
+    /// Returns the indices of the tokens of one sentence among all tokens of the batch.
     pub fn tokens(&self, sentence: usize) -> Range<usize> {
         let start = if sentence == 0 { 0 } else { self.ends[sentence - 1] };
         start..self.ends[sentence]

@@ -1,4 +1,4 @@
-//! The linear layer over the first piece of each token, with its backward pass.
+//! The linear layer at the first piece of each token, with its backward pass.
 
 use super::TaggerSettings;
 use crate::buffer::Buffer;
@@ -15,37 +15,37 @@ use crate::ops::{ColumnSums, ROWS_PER_TASK, add};
 use crate::params::Parameters;
 use crate::split::Split;
 
-/// Working memory of a [`super::Tagger`]: what the forward pass keeps for the backward pass.
+/// Working memory of a [`super::Tagger`]: results of the forward pass that the backward pass needs.
 ///
-/// Buffers grow to the largest batch seen and are reused.
+/// Buffers grow to the largest batch so far and are reused.
 pub struct TaggerTape {
     pub(super) encoder: EncoderTape,
     pub(super) head: HeadTape,
 }
 
 impl TaggerTape {
-    /// A tape that keeps every layer, for training and for prediction.
+    /// Creates a tape that stores the results of every layer, for training and prediction.
     pub fn for_training(config: &Config) -> Self {
         Self { encoder: EncoderTape::for_training(config), head: HeadTape::default() }
     }
 
-    /// A tape that keeps only what the next layer needs, for prediction only.
+    /// Creates a tape that stores only what the next layer needs, for prediction only.
     pub fn for_prediction(config: &Config) -> Self {
         Self { encoder: EncoderTape::for_prediction(config), head: HeadTape::default() }
     }
 
-    /// The hidden states of the last forward pass on a CPU, `[rows, hidden]`.
+    /// Returns the hidden states of the last forward pass on a CPU, `[rows, hidden]`.
     pub fn hidden(&self) -> &[f32] {
         self.encoder.hidden()
     }
 }
 
-/// Working memory of the head.
+/// Working memory of the classifier.
 #[derive(Default)]
 pub(super) struct HeadTape {
-    /// The hidden states at the first pieces after dropout, `[tokens, hidden]`.
+    /// The hidden states at the first piece of each token after dropout, `[tokens, hidden]`.
     gathered: Buffer,
-    /// `[tokens, tags]`.
+    /// The scores of the tags at each token, `[tokens, tags]`.
     pub(super) emissions: Buffer,
     pub(super) d_emissions: Buffer,
     d_gathered: Buffer,
@@ -55,10 +55,10 @@ pub(super) struct HeadTape {
     pub(super) lattice: Lattice,
 }
 
-/// The layer whose number names the dropout before the classifier. The site belongs to no layer.
+/// The layer number that the dropout before the classifier uses. This dropout belongs to no layer of the encoder.
 const LAYER: usize = 0;
 
-/// Where the parameters of the linear layer are.
+/// The ranges of the parameters of the linear layer.
 pub(super) struct Classifier {
     pub(super) params: LinearParams,
     width: usize,
@@ -74,7 +74,7 @@ impl Classifier {
         }
     }
 
-    /// Writes the emissions at `rows` of the encoder's output to the head's tape.
+    /// Computes the emissions at the given `rows` of the encoder output. Writes them to the tape of the head.
     pub(super) fn forward(
         &self,
         cpu: &Cpu,
@@ -102,8 +102,8 @@ impl Classifier {
         Ok(())
     }
 
-    /// The backward pass from the gradient of the emissions in the head's tape to that of the layer, and to that of the
-    /// hidden states in [`EncoderTape::d_hidden`].
+    /// Reads the gradient of the emissions from the tape of the head. Adds the gradients of the linear layer to
+    /// `gradients`, and writes the gradient of the hidden states to [`EncoderTape::d_hidden`].
     pub(super) fn backward(
         &self,
         cpu: &Cpu,

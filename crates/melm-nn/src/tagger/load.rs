@@ -1,4 +1,4 @@
-//! Loading a tagger from a checkpoint, drawing a new one, and saving.
+//! Opens a tagger from a checkpoint, initialises a new tagger, and saves a tagger.
 
 use super::loss::TagLoss;
 use super::{HeadKind, Tagger, TaggerSettings};
@@ -10,11 +10,13 @@ use crate::weights::{Checkpoint, TensorShape};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
-/// The largest number of tags. A CRF has a parameter for each pair of tags.
+/// The upper limit for the number of tags. A CRF has a parameter for each pair of tags, so too many tags would need too
+/// much memory.
 const MOST_TAGS: usize = 1 << 14;
 
 impl TaggerSettings {
-    /// Reads the settings of a saved tagger, without allowed transitions. Returns `None` if the checkpoint has no classifier.
+    /// Reads the settings of a saved tagger. Allowed transitions are not stored, so `allowed` is `None`. Returns `None`
+    /// if the checkpoint has no classifier.
     pub fn from_checkpoint(checkpoint: &Checkpoint) -> Option<Self> {
         let n_tags = *checkpoint.shape("classifier.weight")?.first()?;
         let has_crf = checkpoint.contains(TagLoss::NAMES[1]);
@@ -45,24 +47,25 @@ impl TaggerSettings {
 }
 
 impl Tagger {
-    /// Opens the tagger of a checkpoint, or makes a new one on the checkpoint's encoder.
+    /// Opens the tagger of a checkpoint, or creates a new one with the encoder of the checkpoint.
     ///
-    /// If the checkpoint has no classifier, it is drawn from `seed` with the distribution that Hugging Face uses. If it
-    /// has no CRF, the CRF starts at zero, where it equals the softmax.
+    /// If the checkpoint has no classifier, a random one is created with the distribution that Hugging Face uses.
+    /// `seed` determines it. If the checkpoint has no CRF, the scores of the CRF are initialised with zero, which makes
+    /// it equivalent to a softmax.
     ///
     /// # Errors
     /// Fails if a tensor has the wrong shape or type, or cannot be read.
     ///
     /// # Panics
-    /// Panics if there are no tags, or if the allowed transitions are for another number of tags.
+    /// Panics if there are no tags, or if the allowed transitions have a different number of tags.
     pub fn open(
         checkpoint: &Checkpoint,
         settings: TaggerSettings,
         seed: u64,
     ) -> Result<Self, Error> {
         let config = checkpoint.config();
-        // The shapes of the encoder were checked when the checkpoint was opened. Those of the head are checked here, before
-        // anything is allocated.
+        // The shapes of the encoder were checked when the checkpoint was opened. The shapes of the head are checked
+        // here, before memory is allocated.
         settings.check_limit()?;
         for TensorShape { name, shape } in settings.tensors(config) {
             if checkpoint.contains(&name) {
@@ -78,7 +81,7 @@ impl Tagger {
         })
     }
 
-    /// Draws a new tagger from `seed`, including its encoder.
+    /// Creates a tagger with random parameters, including the encoder. `seed` determines them.
     ///
     /// # Panics
     /// As [`Self::open`].
@@ -86,7 +89,7 @@ impl Tagger {
         Self::build(config, settings, seed, |_, _| Ok(false))
     }
 
-    /// Fills each tensor by `read`, which returns false if it does not have the tensor.
+    /// Fills each tensor by calling `read`. If `read` returns false, the tensor is not stored and is initialised.
     fn build(
         config: &Config,
         settings: TaggerSettings,
@@ -114,11 +117,11 @@ impl Tagger {
         Ok(Self::new(config, settings, parameters))
     }
 
-    /// Writes `config.json` and `model.safetensors` to a folder that `AutoModelForTokenClassification` in Python can
-    /// open, without the CRF. `names` are the names of the tags.
+    /// Writes `config.json` and `model.safetensors` to a folder. `AutoModelForTokenClassification` in Python can open
+    /// it, but ignores the CRF. `names` are the names of the tags.
     ///
     /// # Errors
-    /// Fails if there is not one name for each tag, or if a file cannot be written.
+    /// Fails if the number of names differs from the number of tags, or if a file cannot be written.
     pub fn save(&self, dir: &Path, names: &[String]) -> Result<(), Error> {
         let n_tags = self.settings().n_tags;
         if names.len() != n_tags {

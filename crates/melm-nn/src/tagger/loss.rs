@@ -1,4 +1,4 @@
-//! The loss of the emissions and its gradient: softmax or CRF.
+//! The loss of the tags and its gradient, with a softmax or a CRF.
 
 use super::head::HeadTape;
 use super::{HeadKind, TaggedBatch, TaggerSettings};
@@ -9,17 +9,17 @@ use crate::ops::linear::Accumulator;
 use crate::params::Parameters;
 use std::ops::Range;
 
-/// The loss of a tagger, and where the CRF's scores are.
+/// The loss of a tagger, and the ranges of the scores of the CRF.
 pub(super) struct TagLoss {
     settings: TaggerSettings,
-    /// The CRF's scores: start, transitions, end. `None` without a CRF.
+    /// The ranges of the start, transition and end scores of the CRF, or `None` without a CRF.
     pub(super) crf: Option<[Range<usize>; 3]>,
-    /// The scores of transitions without a CRF: all zero.
+    /// Zeros that are used as transition scores if there is no CRF.
     zeros: Vec<f32>,
 }
 
 impl TagLoss {
-    /// The CRF's tensors, named as `pytorch-crf` names them.
+    /// The names of the tensors of the CRF, as in `pytorch-crf`.
     pub(super) const NAMES: [&str; 3] =
         ["crf.start_transitions", "crf.transitions", "crf.end_transitions"];
 
@@ -33,7 +33,8 @@ impl TagLoss {
         &self.settings
     }
 
-    /// Sets `chain` to the CRF's scores. Without a CRF the scores are zero, which makes the chain a softmax per token.
+    /// Sets `chain` to the scores of the CRF. Without a CRF these scores are zero, so that each token has an
+    /// independent softmax.
     pub(super) fn set_chain(
         &self,
         parameters: &Parameters,
@@ -52,10 +53,10 @@ impl TagLoss {
         Ok(())
     }
 
-    /// Returns the sum of the negative log-likelihoods: of every token without a CRF, of every sentence with one.
+    /// Returns the sum of the negative log-likelihoods of all tokens (without a CRF) or of all sentences (with a CRF).
     ///
-    /// Writes the gradient of `weight` times the sum to the head's tape and, for the CRF's scores, adds it to `gradients`.
-    /// Leaves `gradients` unchanged if it fails.
+    /// The gradient of `weight` times this sum is written to the tape of the head for the emissions, and added to
+    /// `gradients` for the scores of the CRF. `gradients` is unchanged after an error.
     pub(super) fn train(
         &self,
         parameters: &Parameters,
@@ -98,7 +99,8 @@ impl TagLoss {
     }
 }
 
-/// Returns the negative log-likelihood of `tag` under the softmax of `scores`. Writes `weight` times its gradient to `d`.
+/// Returns the negative log-likelihood of `tag` under the softmax of `scores`. Writes the gradient of `weight` times
+/// this loss to `d`.
 #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
 fn softmax(scores: &[f32], d: &mut [f32], tag: u32, weight: f32) -> f64 {
     let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);

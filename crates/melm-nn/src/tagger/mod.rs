@@ -1,7 +1,9 @@
-//! The tagger: the encoder with a linear layer at the first piece of every token, and a softmax or a CRF over its scores.
+//! The tagger: the encoder, a linear layer at the first piece of every token, and a softmax or a CRF over the scores of
+//! this layer.
 //!
-//! Dropout comes before the classifier, as in Hugging Face's `XLMRobertaForTokenClassification`. The tensors of the CRF
-//! have the names that `pytorch-crf` uses. Tags are numbers here; their names are only needed for saving.
+//! Dropout is applied before the classifier, as in Hugging Face's `XLMRobertaForTokenClassification`. The tensors of
+//! the CRF have the names that `pytorch-crf` uses. Tags are numbers here; the names of the tags are only needed for
+//! saving.
 //!
 //! ```
 //! use melm_nn::config::Config;

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::params::Parameters;
 
-/// How emissions become probabilities.
+/// How probabilities are computed from the emissions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeadKind {
     /// A softmax for each token.
@@ -22,15 +22,15 @@ pub enum HeadKind {
     Crf,
 }
 
-/// The settings of a tagger beyond those of its encoder.
+/// The settings of a tagger in addition to the configuration of its encoder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaggerSettings {
     /// The number of tags.
     pub n_tags: usize,
-    /// How emissions become probabilities.
+    /// How probabilities are computed from the emissions.
     pub kind: HeadKind,
-    /// The allowed transitions, or `None` to allow all. A CRF is also trained with them, and rejects gold tags that
-    /// violate them. A linear head uses them only to decode.
+    /// The allowed transitions, or `None` to allow all. A CRF is also trained with these constraints and rejects gold
+    /// tags that violate them. A linear head uses them only in decoding.
     pub allowed: Option<AllowedTransitions>,
 }
 
@@ -39,13 +39,13 @@ pub struct TaggerSettings {
 pub struct Tagging {
     /// The most likely allowed sequence.
     pub tags: Vec<u32>,
-    /// The logarithm of its probability.
+    /// The logarithm of the probability of `tags`.
     pub log_probability: f64,
     /// The probability of each tag at each token, `[tokens, tags]`.
     pub probabilities: Vec<f32>,
 }
 
-/// XLM-R with a linear layer at the first pieces of tokens, and optionally a CRF.
+/// XLM-R with a linear layer at the first piece of each token, and optionally a CRF.
 pub struct Tagger {
     parameters: Parameters,
     encoder: Encoder,
@@ -54,7 +54,7 @@ pub struct Tagger {
 }
 
 impl Tagger {
-    /// Makes the tagger from parameters that are laid out for `config` and `settings`.
+    /// Creates the tagger from parameters that are laid out for `config` and `settings`.
     pub(super) fn new(config: &Config, settings: TaggerSettings, parameters: Parameters) -> Self {
         let encoder = Encoder::new(config, &parameters);
         let classifier = Classifier::new(config, &settings, &parameters);
@@ -62,27 +62,27 @@ impl Tagger {
         Self { parameters, encoder, classifier, loss }
     }
 
-    /// The sizes and dropout rates.
+    /// Returns the sizes and dropout rates.
     pub fn config(&self) -> &Config {
         self.encoder.config()
     }
 
-    /// The settings beyond those of the encoder.
+    /// Returns the settings that the tagger has in addition to the configuration of its encoder.
     pub fn settings(&self) -> &TaggerSettings {
         self.loss.settings()
     }
 
-    /// The parameters.
+    /// Returns the parameters.
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// The parameters, for changing them.
+    /// Returns the parameters for modification.
     pub fn parameters_mut(&mut self) -> &mut Parameters {
         &mut self.parameters
     }
 
-    /// The parts of the tagger that a GPU pass reads.
+    /// Returns the parts of the tagger that a GPU pass reads.
     fn view(&self) -> TaggerView<'_> {
         TaggerView {
             parameters: &self.parameters,
@@ -94,7 +94,7 @@ impl Tagger {
         }
     }
 
-    /// Fails if a CRF does not allow the gold tags of the batch.
+    /// Fails if the tagger has a CRF that does not allow the gold tags of the batch.
     fn check_allowed(&self, batch: &TaggedBatch) -> Result<(), Error> {
         let (Some(allowed), HeadKind::Crf) = (&self.settings().allowed, self.settings().kind)
         else {
@@ -109,15 +109,15 @@ impl Tagger {
         Ok(())
     }
 
-    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods: of every token
-    /// with a linear head, of every sentence with a CRF.
+    /// Adds the gradient of one micro-batch to `gradients`. Returns the sum of the negative log-likelihoods of all
+    /// tokens (with a linear head) or of all sentences (with a CRF).
     ///
-    /// The gradient is that of `weight` times the sum. If `weight` is one over the number of tokens (sentences) of the
-    /// whole step, it is the gradient of the mean.
+    /// The added gradient is that of `weight` times this sum. If `weight` is one over the number of tokens (with a CRF:
+    /// sentences) of the whole step, the gradient is that of the mean.
     ///
     /// # Errors
-    /// Fails if the batch does not fit the model, if a CRF does not allow its tags, or if the device fails. Leaves
-    /// `gradients` unchanged in the first two cases.
+    /// Fails if the batch does not fit the model, if a CRF does not allow the tags of the batch, or if the device
+    /// fails. In the first two cases, `gradients` is unchanged.
     ///
     /// # Panics
     /// Panics if `tape` is for prediction.
@@ -153,8 +153,8 @@ impl Tagger {
 
     /// Writes the emissions of every token of the batch to `out`, `[tokens, tags]`.
     ///
-    /// The emissions are not decoded here, because the caller may have to join the windows of a sentence that is too long
-    /// for the model.
+    /// The emissions are not decoded here, because the caller may first have to join the windows of a sentence that is
+    /// too long for the model.
     ///
     /// # Errors
     /// Fails if the batch does not fit the model, or if the device fails.
@@ -182,13 +182,13 @@ impl Tagger {
         Ok(())
     }
 
-    /// Finds the most likely allowed tags of one sentence, and the probability of every tag.
+    /// Finds the most likely allowed tags of one sentence, and the probability of every tag at every token.
     ///
     /// # Errors
     /// Fails if no sequence of tags is allowed.
     ///
     /// # Panics
-    /// Panics if `emissions` is not a whole number of rows.
+    /// Panics if the length of `emissions` is not a multiple of the number of tags.
     pub fn decode(
         &self,
         emissions: &[f32],
@@ -212,7 +212,7 @@ impl Tagger {
     /// Fails if no sequence of tags is allowed.
     ///
     /// # Panics
-    /// Panics if `emissions` does not have one row for each tag.
+    /// Panics if the number of rows of `emissions` differs from the number of `tags`.
     pub fn log_probability(
         &self,
         emissions: &[f32],

@@ -8,28 +8,28 @@ use crate::math::{exp, largest_of, sum_of};
 use crate::ops::norm::drop_row;
 use crate::product::{Left, Out, Right, Shape, pack_columns, small_product};
 
-/// The inputs of one sentence.
+/// The inputs of attention for one sentence.
 #[derive(Clone, Copy)]
 pub(super) struct Sentence<'a> {
-    /// The key of its dropout.
+    /// The key of the sentence, which determines its dropout.
     pub(super) key: u64,
     pub(super) n_queries: usize,
     pub(super) n_keys: usize,
     pub(super) inputs: AttentionInputs<'a>,
-    /// Elements from one row of the inputs to the next.
+    /// The distance between two rows of the inputs, in elements.
     pub(super) stride: usize,
 }
 
-/// One head of one sentence.
+/// One attention head of one sentence.
 #[derive(Clone, Copy)]
 struct Head<'a> {
     sentence: Sentence<'a>,
     index: usize,
-    /// The head's first column.
+    /// The first column of the head.
     column: usize,
 }
 
-/// One of the three projections, in the order of a joined row.
+/// One of the three projections, in the order in which a joined row contains them.
 #[derive(Clone, Copy)]
 enum Projection {
     Query,
@@ -37,11 +37,11 @@ enum Projection {
     Value,
 }
 
-/// Where the gradients of one sentence's queries, keys and values go.
+/// The memory for the gradients of the queries, keys and values of one sentence.
 pub(super) enum SentenceGradients<'a> {
-    /// Side by side in rows of three widths.
+    /// Query, key and value are adjacent in rows of `3 * width` numbers.
     Joined(&'a mut [f32]),
-    /// In three matrices, in the order of [`Projection`].
+    /// Queries, keys and values are three matrices, in the order of [`Projection`].
     Separate([&'a mut [f32]; 3]),
 }
 
@@ -57,7 +57,7 @@ impl SentenceGradients<'_> {
 }
 
 per_isa! {
-    /// The softmax of `scale * row`, in place.
+    /// Replaces `row` by the softmax of `scale * row`.
     fn softmax(scale: f32, row: &mut [f32]) {
         let largest = largest_of(row);
         for x in row.iter_mut() {
@@ -71,7 +71,8 @@ per_isa! {
 }
 
 per_isa! {
-    /// Replaces the gradient of the dropped probabilities by that of the products of query and key.
+    /// Replaces the gradient of the attention probabilities after dropout by the gradient of the attention scores
+    /// before scaling.
     fn softmax_backward(mask: RowMask, scale: f32, probabilities: &[f32], d: &mut [f32]) {
         if !mask.keeps_all() {
             for (d, column) in d.iter_mut().zip(0_u32..) {
@@ -94,7 +95,8 @@ impl Attention {
         1.0 / (self.head_size() as f32).sqrt()
     }
 
-    /// Each head draws its own dropout: position and head are combined into one number.
+    /// Returns the dropout mask of a row of probabilities. Position and head are combined into one number, so that each
+    /// head has its own mask.
     fn mask(&self, head: Head<'_>, position: usize) -> RowMask {
         let place = position * self.n_heads + head.index;
         self.dropout.row(self.layer, Site::Attention, head.sentence.key, place)
@@ -104,7 +106,7 @@ impl Attention {
         Head { sentence, index, column: index * self.head_size() }
     }
 
-    /// Writes the context of one sentence and the probabilities of all heads.
+    /// Computes the context rows of one sentence and the attention probabilities of all heads.
     pub(super) fn forward_sentence(
         &self,
         isa: Isa,
@@ -150,7 +152,7 @@ impl Attention {
         small_product(isa, shape, Left::rows(dropped, n_keys), values, out);
     }
 
-    /// Writes the probabilities after dropout to `out`.
+    /// Writes the probabilities of a head after dropout to `out`.
     fn drop_probabilities(&self, isa: Isa, head: Head<'_>, probabilities: &[f32], out: &mut [f32]) {
         out.copy_from_slice(probabilities);
         for (position, row) in out.chunks_exact_mut(head.sentence.n_keys).enumerate() {
@@ -158,7 +160,7 @@ impl Attention {
         }
     }
 
-    /// Writes the gradients of one sentence from that of its context.
+    /// Computes the gradients of queries, keys and values of one sentence from the gradient of the context rows.
     pub(super) fn backward_sentence(
         &self,
         isa: Isa,

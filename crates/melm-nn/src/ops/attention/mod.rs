@@ -1,7 +1,8 @@
-//! Multi-head attention, sentence by sentence and head by head: a row never sees another sentence.
+//! Multi-head attention, computed for each sentence and head separately. A row attends only to rows of its own
+//! sentence.
 //!
-//! The encoder keeps query, key and value side by side in the rows of one matrix. The sequence-to-sequence model keeps
-//! three matrices, because its keys and values may come from another sequence. Both use the same kernels.
+//! The encoder stores query, key and value side by side in the rows of one matrix. The sequence-to-sequence model
+//! stores them in three matrices, because keys and values may come from another sequence. Both use the same kernels.
 
 mod head;
 
@@ -11,11 +12,11 @@ use crate::packed::Packed;
 use crate::split::Split;
 use head::{Sentence, SentenceGradients};
 
-/// The sizes of an attention, its mask, and the place of its dropout.
+/// The sizes, the mask and the dropout of an attention layer.
 #[derive(Clone, Copy)]
 pub(crate) struct Attention {
     pub(crate) n_heads: usize,
-    /// The width of a query, a key, a value and a context row: all heads together.
+    /// The width of a query, key, value or context row, summed over all heads.
     pub(crate) width: usize,
     /// If true, a row attends only to itself and to the rows before it.
     pub(crate) is_causal: bool,
@@ -23,19 +24,20 @@ pub(crate) struct Attention {
     pub(crate) dropout: Dropout,
 }
 
-/// Where the rows and probabilities of each sentence begin, in elements, and the key of its dropout.
+/// For each sentence, where its rows and probabilities start (counted in elements), and its key for dropout.
 #[derive(Default)]
 pub(crate) struct AttentionLayout {
     sentence_keys: Vec<u64>,
     queries: Vec<usize>,
     keys: Vec<usize>,
-    /// Of rows that hold query, key and value side by side.
+    /// The starts in rows that contain query, key and value side by side.
     joined: Vec<usize>,
     probabilities: Vec<usize>,
 }
 
 impl AttentionLayout {
-    /// Lays out the attention of each sentence of `queries` to the same sentence of `keys`.
+    /// Computes the layout for queries from `queries` and keys from `keys`. Each sentence of `queries` attends to the
+    /// sentence of `keys` with the same index.
     pub(crate) fn set(&mut self, queries: &Packed, keys: &Packed, n_heads: usize, width: usize) {
         self.sentence_keys.clear();
         for offsets in
@@ -56,7 +58,7 @@ impl AttentionLayout {
         }
     }
 
-    /// The number of probabilities of the whole batch.
+    /// Returns the number of attention probabilities of the whole batch.
     pub(crate) fn n_probabilities(&self) -> usize {
         self.probabilities.last().copied().unwrap_or(0)
     }
@@ -66,12 +68,12 @@ impl AttentionLayout {
     }
 }
 
-/// The part of `data` that belongs to one sentence.
+/// Returns the part of `data` that belongs to one sentence.
 fn part<'a>(data: &'a [f32], offsets: &[usize], sentence: usize) -> &'a [f32] {
     &data[offsets[sentence]..offsets[sentence + 1]]
 }
 
-/// Queries, keys and values in three matrices `[rows, width]`, biases included.
+/// Queries, keys and values in three matrices `[rows, width]`, with biases added.
 #[derive(Clone, Copy)]
 pub(crate) struct AttentionInputs<'a> {
     pub(crate) queries: &'a [f32],
@@ -87,7 +89,7 @@ pub(crate) struct AttentionGradients<'a> {
 }
 
 impl Attention {
-    /// Writes the context of every query row and, for the backward pass, the probabilities.
+    /// Computes the context row of every query, and the probabilities, which the backward pass needs.
     pub(crate) fn forward(
         &self,
         cpu: &Cpu,
@@ -105,8 +107,8 @@ impl Attention {
         });
     }
 
-    /// As [`Self::forward`], for self-attention over rows `qkv` `[rows, 3 width]` that hold query, key and value side
-    /// by side. Adds `bias` to them first.
+    /// Like [`Self::forward`], for self-attention over rows `qkv` `[rows, 3 width]` that contain query, key and value
+    /// side by side. Adds `bias` to these rows first.
     pub(crate) fn forward_joined(
         &self,
         cpu: &Cpu,
@@ -131,7 +133,7 @@ impl Attention {
         });
     }
 
-    /// Writes the gradients of queries, keys and values from that of the context.
+    /// Computes the gradients of queries, keys and values from the gradient of the context rows.
     pub(crate) fn backward(
         &self,
         cpu: &Cpu,
@@ -164,7 +166,7 @@ impl Attention {
         });
     }
 
-    /// As [`Self::backward`], for the rows of [`Self::forward_joined`].
+    /// Like [`Self::backward`], for the rows of [`Self::forward_joined`].
     pub(crate) fn backward_joined(
         &self,
         cpu: &Cpu,

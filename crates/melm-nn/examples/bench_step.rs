@@ -1,9 +1,10 @@
-//! Measures the time of training steps and predictions of a model with random weights: `bench_step SHAPE WHAT N [WHERE]
-//! [BATCH]`.
+//! Measures the time of training steps and predictions of a model with random weights.
+//!
+//! Usage: `bench_step SHAPE WHAT N [WHERE] [BATCH]`
 //!
 //! - SHAPE is `base`, `large` or `mini`.
-//! - WHAT is `train`, `generate`, `ceiling` (only the matrix products and the memory traffic of a step), or `cycle
-//!   FOLDER` (open a checkpoint, train one step, save).
+//! - WHAT is `train`, `generate`, `ceiling` (only the matrix products and the memory traffic of a step), or
+//!   `cycle FOLDER` (open a checkpoint, train one step, save).
 //! - N is the number of measurements.
 //! - WHERE is `avx2`, `scalar`, `cuda`, `cuda-f32` or `cuda-eager` (every kernel is launched separately). The default
 //!   is the CPU with its best instruction set.

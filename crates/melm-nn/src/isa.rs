@@ -11,7 +11,7 @@ pub enum IsaKind {
     Scalar,
 }
 
-/// An instruction set that this CPU has.
+/// An instruction set that this CPU supports.
 ///
 /// A value of this type proves that the `target_feature` functions for its kind may be called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@
     reason = "only what is inlined is compiled for the caller's instruction set"
 )]
 
-/// The number of partial sums of a reduction. It is the same on every instruction set, so that results agree.
+/// The number of partial sums of a reduction. It is the same on every instruction set.
 pub(crate) const LANES: usize = 16;
 
 /// Returns `exp(x)` for `x <= 88`, to about one unit in the last place. Returns 0 below -87.

@@ -135,7 +135,8 @@ impl Chain {
 
 /// Returns `log sum exp(x + y)` and writes the share of each term in the sum to `shares`.
 ///
-/// If every term is minus infinity, returns minus infinity and sets the shares to zero. Otherwise they would be NaN.
+/// If every term is minus infinity, returns minus infinity and sets the shares to zero. Without this special case, the
+/// shares would be NaN.
 fn log_sum(x: &[f64], y: &[f64], shares: &mut [f64]) -> f64 {
     let largest = x.iter().zip(y).fold(f64::NEG_INFINITY, |most, (x, y)| most.max(x + y));
     if largest == f64::NEG_INFINITY {

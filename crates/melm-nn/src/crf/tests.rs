@@ -278,7 +278,7 @@ fn long_sentences_with_large_scores_equal_the_closed_form() {
     }
 }
 
-/// A forbidden transition has no probability and no gradient, even if its score is by far the largest.
+/// A forbidden transition has probability zero and gradient zero, even if its score is by far the largest.
 #[test]
 fn forbidden_transitions_have_no_probability_and_no_gradient() {
     let mut case = Case::new(1, 300, 3, 10_048.0, false);

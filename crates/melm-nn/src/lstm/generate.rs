@@ -43,8 +43,9 @@ impl LstmLm {
         LstmState { n, layers, gates: Buffer::default(), hidden }
     }
 
-    /// Reads the next token of every sequence. Writes the logits of the token after it to `scores`, `[sequences,
-    /// vocabulary]`.
+    /// Reads the next token of every sequence. Writes the logits of the token after it to `scores`.
+    ///
+    /// The shape of `scores` is `[sequences, vocabulary]`.
     ///
     /// # Errors
     /// Fails on a GPU, because this model has no GPU kernels.

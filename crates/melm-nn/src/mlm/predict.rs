@@ -97,8 +97,9 @@ per_isa! {
     }
 }
 
-/// The result of one group of table rows for one masked row: `[largest score, sum of exponentials, k scores, k
-/// pieces]`.
+/// The result of one group of table rows for one masked row.
+///
+/// The record is `[largest score, sum of exponentials, k scores, k pieces]`.
 ///
 /// Piece ids are stored as `f32`. This is exact, because a vocabulary has fewer than 2^24 pieces.
 struct Summary<'a> {

@@ -39,8 +39,8 @@ pub(crate) fn forward(cpu: &Cpu, bias: &[f32], u: &mut [f32], g: &mut [f32]) {
     });
 }
 
-/// Replaces the gradient of `g` in `d` by the gradient of `u`. The sum of its rows in `sums` is the gradient of the
-/// bias.
+/// Replaces the gradient of `g` in `d` by the gradient of `u`. The column sums of the new `d`, written to `sums`, are
+/// the gradient of the bias.
 ///
 /// This pass also computes `g` again, so that the forward pass need not store it.
 pub(crate) fn backward(

@@ -12,8 +12,7 @@ pub(crate) struct Linear {
 }
 
 impl Linear {
-    /// Computes `y = x W^T`. The bias is added by the operation after this one; [`Self::forward_with_bias`] adds it
-    /// here.
+    /// Computes `y = x W^T` without a bias. [`Self::forward_with_bias`] also adds the bias.
     pub(crate) fn forward(self, cpu: &Cpu, x: &[f32], weight: &[f32], y: &mut [f32]) {
         let shape = Shape { m: x.len() / self.inputs, k: self.inputs, n: self.outputs };
         let out = Out { data: y, row: self.outputs, accumulates: false };

@@ -234,7 +234,7 @@ impl SearchState {
         one.piece == self.eos_id || self.length + 1 >= self.generation.max_length
     }
 
-    /// Adds those of the best continuations that end to the finished sequences.
+    /// Adds a continuation to the finished sequences if it ends and is among the best `n_beams`.
     fn finish(&mut self, continuations: &[Continuation]) {
         let n = self.beams.n_beams;
         let is_full = self.finished.iter().all(|(_, is_finished)| *is_finished);

@@ -57,7 +57,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Restores a copy made by [`Self::snapshot_trained`]. The model and the frozen tensors must be the same as then.
+    /// Restores a copy made by [`Self::snapshot_trained`]. The model and its frozen tensors must not have changed since.
     ///
     /// # Errors
     /// If the GPU fails.
@@ -88,7 +88,7 @@ impl Adam {
         write(path, note, parameters, Some(self))
     }
 
-    /// Restores the state that [`Self::save`] wrote and returns the note. The frozen tensors must be the same as then.
+    /// Restores the state that [`Self::save`] wrote and returns the note. The frozen tensors must not have changed.
     ///
     /// # Errors
     /// [`Error::State`] if the file belongs to another training run, or another error if it cannot be read.

@@ -1,4 +1,4 @@
-//! The embedded model `mini`: a masked language model for English, German, Spanish and Dutch, compiled into the program.
+//! The embedded model `mini`: a masked language model for English, German, Spanish and Dutch, as part of the program.
 //!
 //! This crate contains only data. It lets the program run from any folder and without a network. [`CARD`] describes the
 //! model, its training data and its quality. The scripts `model/*.py` built the model. The weights are licensed under

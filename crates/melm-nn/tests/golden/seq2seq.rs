@@ -1,4 +1,4 @@
-//! Compares the encoder-decoder with mBART in transformers. `tools/make_golden_seq2seq.py` computed the expected numbers.
+//! Compares the encoder-decoder with mBART in transformers. Expected numbers: `tools/make_golden_seq2seq.py`.
 
 use crate::support::{Cpu, Device, Golden, Gradients, RELATIVE, assert_close, testdata};
 use melm_nn::dropout::{Dropout, DropoutRates};

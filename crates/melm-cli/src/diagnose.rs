@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::failure::Failure;
 use crate::terminal::{Style, Terminal};
 
-/// The number of problems that are shown with their lines. `--verbose` shows all that are kept.
+/// The number of problems that are shown with their lines. `--verbose` shows all problems that are stored.
 const MAX_SHOWN: usize = 5;
 /// The number of characters of a long line that are shown around the problem.
 const WIDTH: usize = 90;
@@ -123,7 +123,8 @@ fn excerpt(name: &str, problem: &Problem, text: &str, label: Option<&str>) -> Ve
     ]
 }
 
-/// Chooses the part of a long line to show. Returns an ellipsis if the start is cut, and the range in bytes.
+/// Chooses the part of a long line that is shown. Returns an ellipsis if the start is cut, and the start and end of the
+/// part in bytes.
 fn window(before: &str, from: &str) -> (&'static str, usize, usize) {
     let half = WIDTH / 2;
     let cut_before = before.char_indices().rev().nth(half).map(|(at, _)| at);

@@ -40,7 +40,7 @@ pub(crate) enum Failure {
         /// The cause.
         source: io::Error,
     },
-    /// The problems were reported as part of the command's own output.
+    /// The command has already printed the problems as part of its output.
     #[error("{0}")]
     Reported(String),
     /// Options that contradict each other or the data.
@@ -108,7 +108,7 @@ impl Failure {
 impl From<melm_text::Error> for Failure {
     fn from(error: melm_text::Error) -> Self {
         match error {
-            // A closed pipe is an error of the output, but not a failure.
+            // A `Failure::Write` may be a closed pipe, which is not reported as a failure.
             melm_text::Error::Write { source } => Failure::Write { name: "output".into(), source },
             other => Failure::Text(other),
         }
@@ -118,7 +118,7 @@ impl From<melm_text::Error> for Failure {
 impl From<melm::Error> for Failure {
     fn from(error: melm::Error) -> Self {
         match error {
-            // Problems in a file are shown with their lines.
+            // A `Failure::Text` is shown with the lines of the problems.
             melm::Error::Text(error) => error.into(),
             other => Failure::Method(other),
         }

@@ -54,7 +54,8 @@ pub(crate) fn read_options(options: &InputOptions, path: &Path) -> Result<ReadOp
     })
 }
 
-/// Reports which column of tags was used if several columns look like tags. Otherwise a wrong choice would go unnoticed.
+/// Reports which tag column was chosen if several columns look like tags. Otherwise the user would not notice a wrong
+/// choice.
 pub(crate) fn report_tag_column(layout: Option<&Layout>, terminal: &Terminal) {
     if let Some(layout) = layout
         && !layout.also_tags.is_empty()

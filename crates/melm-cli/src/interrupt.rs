@@ -8,10 +8,10 @@ static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 static IS_DEFERRED: AtomicBool = AtomicBool::new(false);
 static IS_REQUESTED: AtomicBool = AtomicBool::new(false);
 
-/// The exit code of a shell for a command that SIGINT ended.
+/// The exit code that shells use for a command ended by SIGINT.
 pub(crate) const INTERRUPTED: u8 = 130;
 
-/// Installs the handler for Ctrl-C. If that fails, the default handler of the system stays.
+/// Installs the handler for Ctrl-C. If this fails, the default handler of the operating system stays.
 pub(crate) fn install() {
     let _ = ctrlc::set_handler(|| {
         let is_first = !IS_REQUESTED.swap(true, Ordering::SeqCst);
@@ -25,7 +25,8 @@ pub(crate) fn install() {
     });
 }
 
-/// While this guard lives, the first Ctrl-C does not exit but makes [`is_requested`] true. The second one exits at once.
+/// While a value of this type exists, the first Ctrl-C does not exit but makes [`is_requested`] true. The second one
+/// exits at once.
 pub(crate) struct DeferInterrupt(());
 
 impl DeferInterrupt {

@@ -27,7 +27,8 @@ pub(crate) fn read_file(
     Ok(file.into_corpus())
 }
 
-/// Reads the files as one corpus. Fails if one of several files has no language, or if two have the same.
+/// Reads the files as one corpus. If there are several files, fails if one has no language, or if two have the same
+/// language.
 pub(crate) fn read(
     inputs: &[InputFile],
     options: &InputOptions,
@@ -87,7 +88,7 @@ pub(crate) fn describe(corpus: &Corpus) -> String {
     parts.collect::<Vec<_>>().join(", ")
 }
 
-/// Checks that languages are named once each, and that standard input is named once.
+/// Fails if two files have the same language, or if standard input is named twice.
 fn check(inputs: &[InputFile]) -> Result<(), Failure> {
     let is_named = |input: &InputFile| input.language.is_some();
     if inputs.len() > 1 && !inputs.iter().all(is_named) {

@@ -1,7 +1,7 @@
 //! The `melm` command as a library, so that other front ends can call it.
 //!
-//! [`run`] parses arguments, calls the library and prints. It is the only part of the project that reads the
-//! environment and the clock.
+//! [`run`] parses arguments, calls the other crates and prints results. Only this crate reads the environment and the
+//! clock.
 
 mod args;
 mod commands;
@@ -37,7 +37,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let args = match Args::try_parse_from(args) {
         Ok(args) => args,
         Err(error) => {
-            // Clap treats help and version as errors and prints them to standard output. A closed pipe is not a failure.
+            // Clap returns help and version as errors, and prints them to standard output. Ignore a closed pipe.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }

@@ -71,7 +71,7 @@ fn without_gpu(
     match error {
         error if options.device != DeviceOption::Auto => Err(melm::Error::from(error).into()),
         melm_nn::Error::NoCuda { reason } => Ok(cpu(options, Some(&reason))),
-        // The driver and the libraries do not fit each other, or the GPU has no free memory.
+        // For example, driver and libraries do not match, or the GPU has no free memory.
         error => Ok(cpu(options, Some(&format!("no GPU: {error}")))),
     }
 }
@@ -93,7 +93,7 @@ fn cuda_settings(index: u32, options: &DeviceOptions) -> CudaSettings {
     let named = ["CUDA_HOME", "CUDA_PATH", "VIRTUAL_ENV", "CONDA_PREFIX"];
     let mut roots: Vec<_> = named.iter().filter_map(|name| path(name)).collect();
     roots.extend(home.map(|home| home.join(".local")));
-    // The environment of the first `python3` in PATH.
+    // Also search the Python environment of the first `python3` in PATH.
     let python = std::env::var_os("PATH").and_then(|folders| {
         std::env::split_paths(&folders).find(|folder| folder.join("python3").is_file())
     });

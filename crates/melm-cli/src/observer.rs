@@ -8,7 +8,7 @@ use crate::interrupt;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
-/// At most one part in this many of the time is spent on saving.
+/// The time between two saves is at least this many times the duration of a save.
 const SAVE_SHARE: u32 = 20;
 
 /// The title of a stage.
@@ -26,7 +26,7 @@ fn title(stage: &str) -> &str {
     }
 }
 
-/// Observes the stages of a run, which run one after the other.
+/// Observes the stages of a run, which are run one after the other.
 pub(crate) struct ProgressObserver {
     stage: &'static str,
     progress: Progress,

@@ -10,7 +10,7 @@ use melm_nn::files::UnfinishedFile;
 use crate::failure::Failure;
 use crate::interrupt;
 
-/// An output that is being written: a temporary file in the folder of the output file, or a stream.
+/// An output that is being written: a temporary file in the folder of the final file, or a stream.
 pub(crate) struct Output {
     to: Target,
     name: String,
@@ -20,14 +20,15 @@ enum Target {
     Stdout(BufWriter<StdoutLock<'static>>),
     /// A device or a pipe. It is written to directly, because it cannot be replaced by a file.
     Stream(BufWriter<File>),
-    /// `out` comes first, so that it is dropped first: the file is removed before Ctrl-C forgets it.
+    /// `out` is declared first, so that it is dropped first: the file is removed before the Ctrl-C handler stops
+    /// tracking it.
     File {
         out: BufWriter<UnfinishedFile>,
         _removal: RemovalOnInterrupt,
     },
 }
 
-/// The size of the buffer in bytes, large enough that the calls of the system cost little.
+/// The size of the buffer in bytes. It is large, so that few system calls are needed.
 const BUFFER: usize = 1 << 18;
 
 /// Returns `path` with `suffix` appended to its name.
@@ -65,12 +66,12 @@ fn is_stream(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// Returns true for standard output, a pipe or a device: written bytes cannot be taken back.
+/// Returns true for standard output, a pipe or a device, where written bytes cannot be removed again.
 pub(crate) fn is_stream_output(path: &Path) -> bool {
     is_stdout(path) || is_stream(path)
 }
 
-/// Fails if the file exists and `force` is false. Commands call it before any work is done.
+/// Fails if the file exists and `force` is false. Commands call this before they start their work.
 pub(crate) fn refuse_existing(path: &Path, force: bool) -> Result<(), Failure> {
     let exists = fs::symlink_metadata(path).is_ok();
     if !is_stdout(path) && !force && exists && !is_stream(path) {
@@ -122,13 +123,13 @@ impl Output {
         &self.name
     }
 
-    /// Writes the whole text and moves the file to its place.
+    /// Writes the whole text, and gives a file its final name.
     pub(crate) fn write_and_finish(mut self, text: impl AsRef<[u8]>) -> Result<(), Failure> {
         self.write_all(text.as_ref()).map_err(|source| Self::failed(&self.name, source))?;
         self.finish()
     }
 
-    /// Writes what is buffered, and gives a file its final name.
+    /// Writes the buffered bytes, and gives a file its final name.
     pub(crate) fn finish(self) -> Result<(), Failure> {
         let finished = match self.to {
             Target::Stdout(mut out) => out.flush(),
@@ -142,7 +143,7 @@ impl Output {
     }
 }
 
-/// Removes a file if the command is interrupted while this value lives.
+/// While a value of this type exists, its file is removed if the command is interrupted.
 struct RemovalOnInterrupt(PathBuf);
 
 impl RemovalOnInterrupt {

@@ -5,13 +5,13 @@ use std::time::{Duration, Instant};
 
 use crate::terminal::Terminal;
 
-/// Nothing is shown before this time, because most commands are done by then.
+/// Nothing is shown before this time, because most commands finish earlier.
 const DELAY: Duration = Duration::from_secs(2);
 /// The time between two updates of the line on a terminal.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(200);
 /// The time between two lines if standard error is not a terminal.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
-/// The number of bytes after which the clock is read. Reading it for each sentence would be slow.
+/// The clock is read only after this many bytes, because reading it for each sentence would be slow.
 const BYTES_PER_CHECK: u64 = 1 << 20;
 
 /// The progress of one pass over data, as a line on standard error.
@@ -21,7 +21,7 @@ pub(crate) struct Progress {
     /// The position at which this run started. The time left is estimated from there.
     start: u64,
     total: u64,
-    /// The least distance between two positions at which the line may be redrawn.
+    /// The smallest distance between two positions at which the line may be redrawn.
     stride: u64,
     next: u64,
     started: Instant,
@@ -35,7 +35,7 @@ impl Progress {
         Self::with_stride(title, total as u64, BYTES_PER_CHECK, terminal)
     }
 
-    /// Creates the progress of slow steps. Their number is passed to [`Progress::set_step`].
+    /// Creates the progress of slow steps. [`Progress::set_step`] sets their number.
     pub(crate) fn for_steps(title: &str, terminal: &Terminal) -> Self {
         Self::with_stride(title, 0, 0, terminal)
     }
@@ -59,7 +59,7 @@ impl Progress {
         self.start = start;
     }
 
-    /// Sets the text after the time left.
+    /// Sets the note, which is shown after the time left.
     pub(crate) fn set_note(&mut self, note: String) {
         self.note = note;
     }
@@ -85,7 +85,7 @@ impl Progress {
         }
     }
 
-    /// Returns the line: the percentage, the time left once this run has done something, and the note.
+    /// Returns the line: the percentage, the note and, as soon as it can be estimated, the time left.
     fn line(&self, position: u64, passed: Duration) -> String {
         let share = 100.0 * position as f64 / self.total.max(1) as f64;
         let mut line = format!("{}: {share:.0} %", self.title);

@@ -1,4 +1,4 @@
-//! Builds plans from options. Each overrides those before it: preset, file, `--set`, other options.
+//! Builds plans from these sources, where later ones override earlier ones: preset, file, `--set`, other options.
 
 use std::num::NonZeroU32;
 use std::path::Path;
@@ -9,7 +9,7 @@ use melm::plan::{ModelSize, ModelSizes, Plan, PlanBuilder, Preset};
 use crate::args::{PlanOptions, PlanOverrides};
 use crate::failure::Failure;
 
-/// Returns the builder of a plan, with the options that most commands share.
+/// Returns a plan builder with the options that most commands share.
 pub(crate) fn plan_builder(plan_options: &PlanOptions) -> Result<PlanBuilder, Failure> {
     let builder = add_overrides(PlanBuilder::new(plan_options.preset), &plan_options.overrides)?;
     let builder =
@@ -22,7 +22,7 @@ pub(crate) fn plan_builder(plan_options: &PlanOptions) -> Result<PlanBuilder, Fa
     })
 }
 
-/// Returns the plan in the folder of a model, changed by the options.
+/// Returns the plan that is stored in the folder of a model, changed by the options.
 pub(crate) fn plan_from_model(
     dir: &Path,
     overrides: &PlanOverrides,
@@ -41,12 +41,12 @@ pub(crate) fn plan_from_model(
     Ok(builder.build(ModelSizes::both(size))?)
 }
 
-/// Returns the plan of a command that trains no model. Then the preset does not depend on the size of a model.
+/// Returns the plan of a command that trains no model. The preset then does not depend on the size of a model.
 pub(crate) fn plan_without_models(builder: &PlanBuilder) -> Result<Plan, Failure> {
     Ok(builder.build(ModelSizes::both(ModelSize::Small))?)
 }
 
-/// Adds `--config`, `--set` and `--seed`.
+/// Adds the settings of `--config`, `--set` and `--seed`.
 pub(crate) fn add_overrides(
     mut builder: PlanBuilder,
     overrides: &PlanOverrides,
@@ -70,13 +70,13 @@ fn merge_file(builder: PlanBuilder, path: &Path) -> Result<PlanBuilder, Failure>
     Ok(builder.merge_toml(&path.display().to_string(), &text))
 }
 
-/// Sets `--rounds`.
+/// Sets the number of rounds, from `--rounds`.
 pub(crate) fn set_rounds(builder: PlanBuilder, rounds: NonZeroU32) -> PlanBuilder {
     let value = i64::from(rounds.get());
     builder.set_value(&format!("--rounds {rounds}"), "generate.rounds", value)
 }
 
-/// Sets `--model` and `--tagger-model`. Without `--tagger-model`, the tagger uses `--model`.
+/// Sets the models, from `--model` and `--tagger-model`. Without `--tagger-model`, the tagger uses `--model`.
 pub(crate) fn set_models(
     mut builder: PlanBuilder,
     model: Option<&str>,

@@ -28,7 +28,8 @@ pub(crate) fn set_kind(
     Ok(builder.set_value("--vectors pieces", "codemix.vectors", "pieces"))
 }
 
-/// Reads the vector files that a plan's method needs; `None` if it needs none or compares mentions by pieces.
+/// Reads the vector files that the method of a plan needs. Returns `None` if it needs none or compares mentions by
+/// pieces.
 pub(crate) fn read(
     given: &[VectorInput],
     plan: &Plan,

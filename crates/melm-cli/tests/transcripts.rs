@@ -1,8 +1,8 @@
 //! Runs the `console` blocks of the README and the guides, and compares their output with the pages.
 //!
 //! A block contains commands (`$ melm …`), each followed by its standard output and error. It runs in a folder with
-//! `examples/`. `…` stands for any text within a line; alone on a line it stands for any lines. Other commands than `melm`
-//! are not run.
+//! `examples/`. `…` stands for any text within a line; alone on a line it stands for any lines. Commands other than
+//! `melm` are not run.
 //!
 //! `trycmd` was considered and not used: it runs commands without a shell, needs a folder beside each page, and writes
 //! wildcards and exit codes in a syntax (`[..]`, `? 1`) that readers of the pages would see.

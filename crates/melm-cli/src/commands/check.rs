@@ -1,4 +1,4 @@
-//! `melm check`: counts what is in files, and reports errors and suspicious places.
+//! `melm check`: counts the contents of files, and reports errors and suspicious places.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
     let mut n_problems = 0;
     let mut out = Output::create("-".as_ref(), false)?;
     for path in &command.files {
-        // Check the other files also if one cannot be read.
+        // Check the other files even if one cannot be read.
         match check(path, command, &mut seen, terminal) {
             Ok((report, found)) => {
                 if !command.json {
@@ -76,7 +76,8 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
     }
 }
 
-/// Prints a part of the report. A closed pipe (`| head`) does not stop the check, so that all problems are counted.
+/// Prints a part of the report. If standard output is closed (`| head`), continues without printing, so that all
+/// problems are counted.
 fn print(out: &mut Output, text: &str) -> Result<(), Failure> {
     let printed = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     match printed.map_err(|error| Output::failed("standard output", error)) {
@@ -85,7 +86,7 @@ fn print(out: &mut Output, text: &str) -> Result<(), Failure> {
     }
 }
 
-/// Returns the report on a file, and the failure that lists its problems, if there are any.
+/// Returns the report on a file. If the file has problems, also returns the failure that lists them.
 fn check(
     path: &Path,
     command: &Check,

@@ -1,4 +1,4 @@
-//! `melm codemix`: replaces mentions by mentions of other languages.
+//! `melm codemix`: replaces mentions by mentions from other languages.
 
 use melm::codemix::{Codemix as Mixer, DonorChoice, MentionVectors, new_sentences};
 use melm::draft::to_lines;

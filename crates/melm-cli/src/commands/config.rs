@@ -1,4 +1,4 @@
-//! `melm config`: shows the settings that the options result in.
+//! `melm config`: shows the settings that result from the options.
 
 use melm::models::NeededModels;
 
@@ -11,7 +11,7 @@ use crate::terminal::Terminal;
 
 pub(crate) fn run(command: &Config, terminal: &Terminal) -> Result<(), Failure> {
     let Config::Show(options) = command;
-    // Showing a plan downloads nothing.
+    // No model is needed to show a plan, so none is downloaded.
     let needs = NeededModels { masked_lm: false, tagger: false };
     let plan = machine::models(terminal).plan(&settings::plan_builder(options)?, |_| needs)?;
     output::print(&plan.to_toml())

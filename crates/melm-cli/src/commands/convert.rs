@@ -51,7 +51,7 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
     Ok(())
 }
 
-/// Fails if an option has no effect on the output format.
+/// Fails if an option has no effect for the output format.
 fn refuse_unused_options(command: &Convert, format: Format) -> Result<(), Failure> {
     let unused = match format {
         Format::Conll => command.tag_ids.then_some("`--tag-ids` needs JSON lines as output"),
@@ -105,7 +105,8 @@ fn print_report(report: &ConversionReport, terminal: &Terminal) {
     }
 }
 
-/// Returns `--to`, or the format that the name of the output stands for, or the format of the input.
+/// Returns the format that `--to` names. Without `--to`, returns the format for the extension of the output, or that of
+/// the input if the extension is not known.
 fn output_format(command: &Convert, input: Format) -> Format {
     let from_name = || match command.output.out.to_str() {
         Some("-") | None => input,

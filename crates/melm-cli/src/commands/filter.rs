@@ -76,7 +76,7 @@ fn judge(
     Ok(judge_again(drafts, &judge, corpus, &device, stage)?)
 }
 
-/// Returns the text of the training file with the kept drafts added.
+/// Returns the text of the training file, followed by the kept drafts.
 fn with_kept(train: &Corpus, drafts: &[Draft]) -> Result<String, Failure> {
     let kept = drafts.iter().filter(|draft| draft.verdict.is_kept());
     let kept: Vec<_> = kept.map(|draft| draft.sentence.clone()).collect();

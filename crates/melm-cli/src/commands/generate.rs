@@ -46,7 +46,7 @@ pub(crate) fn run(command: &Generate, terminal: &Terminal) -> Result<(), Failure
     }
     let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
-    // No state is saved before all drafts are made.
+    // There is no folder for saved states, so an interrupted command starts again.
     let mut run = Run { seed: Seed(plan.seed), folder: None, observer: &mut on_event };
     let drafts = generate(&mut melm, corpus, &plan, &mut run)?;
     drop(observer);

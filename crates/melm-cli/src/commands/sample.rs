@@ -1,4 +1,4 @@
-//! `melm sample`: draws a low-resource training set that can be drawn again.
+//! `melm sample`: draws a small random training set. The same seed draws the same sentences.
 
 use std::fmt::Write as _;
 

@@ -11,7 +11,7 @@ use crate::drafts::{
 };
 use crate::support::{TRAIN, assert_same, done, melm, results, run, tiny_folder};
 
-/// A judge that fits the few sentences perfectly, within a second.
+/// Settings with which the judge fits the few sentences perfectly, within a second.
 pub(crate) const FAST: &str = "\
 [finetune]\nbudget = '4 epochs'\nbatch_size = 2\nlearning_rate = 0.01\n\
 [tagger]\nbudget = '40 epochs'\nbatch_size = 4\nlearning_rate = 0.02\nevaluate_every = 20\n";
@@ -28,7 +28,7 @@ pub(crate) fn augment_into(out: &str, more: &str) -> String {
     )
 }
 
-/// Options that skip fine-tuning and judging, for tests of the files alone.
+/// Options that skip fine-tuning and judging, for tests that only look at the files.
 fn guess_into(out: &str, file: &str) -> String {
     format!(
         "augment {file} -o {out} --model model --config fast.toml --method mlm-entity \
@@ -132,7 +132,7 @@ fn every_method_makes_drafts_of_its_kind() {
     let messages = done(folder.path(), &augment_into("gold", "--method gold"));
     assert_eq!(augmented(folder.path(), "gold/train.augmented.conll"), TRAIN);
     assert_eq!(augmented(folder.path(), "gold/drafts.jsonl"), "");
-    // No judge is trained if there is nothing to judge.
+    // No judge is trained if there are no drafts to judge.
     assert!(messages.contains("by gold, not judged: "), "{messages}");
     assert!(!folder.path().join("gold/.stages/judge").exists());
 }
@@ -195,7 +195,7 @@ fn the_same_plan_and_seed_give_the_same_bytes_with_any_number_of_threads() {
     assert_same(&dir("one"), &dir("again"));
 }
 
-/// Returns the files with their bytes and times of modification.
+/// Returns the files with their contents and modification times.
 fn written(dir: &Path) -> Vec<(String, Vec<u8>, SystemTime)> {
     let when = |name: &str| fs::metadata(dir.join(name)).unwrap().modified().unwrap();
     results(dir).into_iter().map(|(name, bytes)| (name.clone(), bytes, when(&name))).collect()
@@ -220,7 +220,7 @@ fn more_rounds_reuse_finished_work() {
     fs::remove_file(folder.path().join("grown/train.augmented.conll")).unwrap();
     done(folder.path(), &augment_into("grown", "--rounds 3"));
     assert_same(&folder.path().join("whole"), &folder.path().join("grown"));
-    // A changed output is neither accepted as the result nor overwritten.
+    // A changed output file is neither accepted as the result nor overwritten.
     let path = folder.path().join("grown/train.augmented.conll");
     let edited = format!("{}Ada B-PER\n\n", fs::read_to_string(&path).unwrap());
     fs::write(&path, &edited).unwrap();
@@ -246,7 +246,7 @@ fn more_rounds_reuse_finished_work() {
     assert_eq!(fewer.status.code(), Some(1));
     assert!(String::from_utf8(fewer.stderr).unwrap().contains("has a run of more rounds"));
 
-    // A damaged round is made again.
+    // A damaged round is generated again.
     fs::write(stages.join("rounds/round-2.jsonl"), "").unwrap();
     done(folder.path(), &augment_into("grown", "--rounds 4"));
     done(folder.path(), &augment_into("four", "--rounds 4"));

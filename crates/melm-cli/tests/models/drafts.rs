@@ -40,7 +40,7 @@ pub(crate) fn kept(drafts: &[Value]) -> Vec<Sentence> {
     drafts.iter().filter(|draft| draft["verdict"] == "kept").map(content).collect()
 }
 
-/// Asserts that every verdict follows from the other values of the draft and from its source.
+/// Asserts that every verdict agrees with the other values of the draft and with its source.
 pub(crate) fn assert_explained(drafts: &[Value], gold: &[Sentence]) {
     let mut before: Vec<Sentence> = Vec::new();
     for draft in drafts {
@@ -69,7 +69,7 @@ pub(crate) fn assert_explained(drafts: &[Value], gold: &[Sentence]) {
     }
 }
 
-/// Asserts that tags, and tokens outside mentions, are those of the source.
+/// Asserts that the tags, and the tokens outside mentions, are the same as in the source.
 pub(crate) fn assert_tags_unchanged(drafts: &[Value], gold: &[Sentence]) {
     for draft in drafts {
         let (tokens, tags) = &gold[usize::try_from(draft["source"].as_u64().unwrap()).unwrap() - 1];

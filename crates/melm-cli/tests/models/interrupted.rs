@@ -8,10 +8,10 @@ use std::time::Duration;
 use crate::augment::{FAST, augment_into, prepared};
 use crate::support::{assert_same, done, melm};
 
-/// A moment of a run: a file exists and has this many lines. The number is 0 for a file that is not text.
+/// A moment of a run: the file exists and has this many lines. The number is 0 for a file that is not text.
 type Moment = (&'static str, usize);
 
-/// The moments from the start to the last file.
+/// The moments of a run, from its start to its last file.
 const MOMENTS: [Moment; 10] = [
     (".unfinished/key", 0),
     (".stages/finetune/state.safetensors", 0),
@@ -45,7 +45,7 @@ fn a_run_killed_at_ten_moments_ends_with_the_same_bytes() {
         child.kill().unwrap();
         n_killed += usize::from(child.wait().unwrap().code().is_none());
     }
-    // The run may end before the last moments are noticed.
+    // A run may end before the test has noticed one of the last moments.
     assert!(n_killed >= 8, "only {n_killed} of the runs were killed");
     done(folder.path(), &augment_into("killed", more));
     assert_same(&folder.path().join("whole"), &dir);

@@ -91,7 +91,7 @@ fn each_language_gets_a_file_in_its_format_with_mentions_of_the_other() {
     assert_eq!(record["codemix"]["languages"][1]["words_without_vector"], 2);
     assert_eq!(record["drafts"]["without_vector"], 2);
 
-    // Changed vectors count as changed data.
+    // A change of the vectors counts as a change of the data.
     fs::write(folder.path().join("de.vec"), DE_VECTORS.replace("0.1 1", "0.2 1")).unwrap();
     let other = run(folder.path(), &augment("out", &all));
     assert!(String::from_utf8(other.stderr).unwrap().contains("pass `--force`"));
@@ -146,7 +146,7 @@ fn multilingual_melm_makes_drafts_of_gold_and_of_code_mixed_sentences() {
     let tokenizer = text(folder.path(), "lm/tokenizer.json");
     assert!(tokenizer.contains("\"<en>\"") && tokenizer.contains("\"<de>\""));
 
-    // A tagger trained alone gives the same verdicts as the judge of the run.
+    // A tagger that is trained separately gives the same verdicts as the judge of the run.
     let files = "en=en.conll de=de.conll";
     done(
         folder.path(),
@@ -183,7 +183,7 @@ fn melm_reads_the_languages_as_one_corpus_with_their_markers() {
     // Two drafts of each sentence: by the model and by `label-wise`.
     assert_eq!(drafts.len(), 2 * 4);
     assert!(text(folder.path(), "out/model/tokenizer.json").contains("\"<de>\""));
-    // The single stages give the same result.
+    // The stages, run separately, give the same result.
     let files = "en=en.conll de=de.conll";
     done(
         folder.path(),
@@ -202,7 +202,7 @@ fn label_wise_methods_stay_within_a_language() {
         let more =
             format!("--method {method} --set substitute.rate=1 --set filter.mode=off --rounds 3");
         done(folder.path(), &augment(method, &more));
-        // The first round is read back, and another is made.
+        // The first rounds are read from disk, and one more is made.
         done(folder.path(), &augment(method, &more.replace("rounds 3", "rounds 4")));
         for draft in read(&folder.path().join(method).join("drafts.jsonl")) {
             let own = if draft["language"] == "en" { EN } else { DE };

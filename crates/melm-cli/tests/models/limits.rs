@@ -1,4 +1,4 @@
-//! Sizes that no machine has memory for are refused with an error; the command never ends by a signal.
+//! Sizes for which no machine has enough memory give an error. The command is never killed by a signal.
 
 use std::fs;
 use std::path::Path;
@@ -68,7 +68,7 @@ fn an_mbart_configuration_that_is_not_that_of_its_weights_is_refused() {
     tokenizer.save(&dir).unwrap();
     let weights = testdata.join("seq2seq/mbart/model.safetensors");
     fs::copy(weights, dir.join("model.safetensors")).unwrap();
-    // The model has slightly more than 2^62 parameters, so that its number of bytes overflows.
+    // The model has slightly more than 2^62 parameters, so its number of bytes overflows.
     let size = 1_u64 << 24;
     let config = serde_json::json!({
         "model_type": "mbart", "vocab_size": 1000, "d_model": size, "max_position_embeddings": 16,

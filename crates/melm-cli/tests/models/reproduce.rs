@@ -28,10 +28,10 @@ budgets = ["1 epoch", "4 updates"]
 3.melm = { en = 12.34 }
 "#;
 
-/// The line of the grid that needs taggers of English.
+/// A line of the grid that is only valid with English taggers.
 const TRANSFER: &str = r#"transfer.en = ["de"]"#;
 
-/// A folder with a tiny model, data of two languages and a grid; no test sets.
+/// Returns a folder with a tiny model, data of two languages and a grid, but no test sets.
 fn experiment_folder() -> tempfile::TempDir {
     let folder = tiny_folder();
     for language in ["en", "de"] {
@@ -53,7 +53,7 @@ fn ledger(path: &Path) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Keys and scores, without times, which differ between runs.
+/// Returns keys and scores. Leaves out times, which differ between runs.
 fn scores(path: &Path) -> Vec<(String, Value, Value)> {
     let line = |line: Value| (line["key"].to_string(), line["dev"].clone(), line["test"].clone());
     let mut scores: Vec<_> = ledger(path).into_iter().map(line).collect();
@@ -82,7 +82,7 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     let twice = lines.iter().find(|line| line["method"] == "gold-duplicated").unwrap();
     assert_eq!(twice["n_train"], 6);
 
-    // No cell is run again, except the one of an incomplete line.
+    // No cell is run again, except one whose ledger line is incomplete.
     let messages = done(folder.path(), &args("one", ""));
     assert!(messages.contains("0 cells run, 32 already in the ledger"), "{messages}");
     let text = fs::read_to_string(at("one/ledger.jsonl")).unwrap();
@@ -106,7 +106,7 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     let messages = done(folder.path(), &args("joined", ""));
     assert!(messages.contains("0 cells run, 32 already in the ledger"), "{messages}");
 
-    // A dry run lists one cell on each line, and marks cells in the ledger.
+    // A dry run lists one cell on each line, and marks the cells that are in the ledger.
     let listed = run(folder.path(), &args("shards", "--dry-run --shard 2/2"));
     let listed = String::from_utf8(listed.stdout).unwrap();
     assert_eq!(listed.lines().count(), ledger(&at("shards/ledger-2-of-2.jsonl")).len());
@@ -127,7 +127,7 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     assert!(messages.contains("16 cells run"), "{messages}");
     let table = fs::read_to_string(at("one/table.md")).unwrap();
     assert!(table.contains("test F1, 4 updates") && table.contains("(12.34)"), "{table}");
-    // Dev or test scores are printed as requested.
+    // `--table-only` prints dev or test scores, as requested.
     let printed = |more: &str| {
         let output = run(folder.path(), &args("one", &format!("--table-only {more}")));
         String::from_utf8(output.stdout).unwrap()
@@ -185,7 +185,7 @@ fn variants_share_cells_that_they_do_not_change() {
     let grid = GRID.to_owned() + "[variants]\nfew.generate.rounds = 1\nmany.generate.rounds = 2\n";
     fs::write(folder.path().join("grid.toml"), grid).unwrap();
     let messages = done(folder.path(), &args("out", "--only draw=1 --only language=en"));
-    // Of 2 x 4 x 2 cells, the two budgets of gold are the same in both variants.
+    // Of 2 x 4 x 2 cells, the two budgets of gold have the same result in both variants.
     assert!(messages.contains("14 cells run, 2 the same as another cell"), "{messages}");
     let table = fs::read_to_string(folder.path().join("out/table.md")).unwrap();
     assert!(table.contains("| to few |"), "{table}");
@@ -340,7 +340,7 @@ fn the_analyses_run_on_any_grid() {
     done(folder.path(), &args("rounds"));
     assert!(at("table-rounds.md").contains("| 2 | melm | R 2 |"), "{}", at("table-rounds.md"));
     assert!(at("table-rounds-dev-variants-4-updates.svg").contains("</svg>"));
-    // The table is of dev sets even with `--test`.
+    // The table shows dev sets even with `--test`.
     for language in ["en", "de"] {
         fs::write(folder.path().join(format!("data/{language}/test.conll")), TRAIN).unwrap();
     }

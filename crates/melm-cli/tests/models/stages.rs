@@ -145,7 +145,7 @@ fn a_judge_of_another_scheme_judges_the_same_mentions() {
     done(path, &format!("train {LEARN} -o tagger").replace("train.conll", "iobes.conll"));
     done(path, "augment train.conll -o lw --method label-wise --set filter.mode=off");
     done(path, "filter lw/drafts.jsonl train.conll --tagger tagger -o judged.jsonl");
-    // Compared in the scheme of the draft, no mention would ever agree.
+    // Draft and judge have different schemes: if their tags were compared directly, no draft would be kept.
     assert!(!kept(&read(&path.join("judged.jsonl"))).is_empty());
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn folder() -> tempfile::TempDir {
     )
 }
 
-/// Returns the same with a tokenizer of a few hundred pieces, so that commands start fast.
+/// Returns the same kind of folder, but the tokenizer has only a few hundred pieces, so that commands start fast.
 pub(crate) fn tiny_folder() -> tempfile::TempDir {
     let pieces = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pieces/unigram");
     folder_with(&Tokenizer::open(&pieces).unwrap())
@@ -66,7 +66,7 @@ pub(crate) fn done(folder: &Path, args: &str) -> String {
     messages
 }
 
-/// Returns every file by its path in the folder, except the record, which contains times.
+/// Returns the path and the contents of every file in the folder, except `run.json`, which contains times.
 pub(crate) fn results(dir: &Path) -> Vec<(String, Vec<u8>)> {
     let mut files = Vec::new();
     for entry in fs::read_dir(dir).unwrap() {

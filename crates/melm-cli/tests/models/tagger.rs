@@ -68,7 +68,7 @@ fn finished_training_is_recognised_and_overwritten_only_with_force() {
     done(folder.path(), &train_into("tagger", "--updates 3 --force"));
     let plan = fs::read_to_string(folder.path().join("tagger/plan.toml")).unwrap();
     assert!(plan.contains("budget = \"3 updates\""), "{plan}");
-    // The saved plan repeats the run exactly.
+    // A run with the saved plan gives exactly the same result.
     fs::write(folder.path().join("plan.toml"), plan).unwrap();
     done(folder.path(), "train train.conll --dev train.conll -o again --config plan.toml");
     assert_same(&folder.path().join("again"), &folder.path().join("tagger"));
@@ -98,7 +98,7 @@ fn a_training_killed_ten_times_ends_with_the_same_bytes() {
     let mut n_killed = 0;
     for kill in 1..40_u32 {
         let mut child = melm(folder.path(), &train_into("killed", more)).spawn().unwrap();
-        // Kill it between the start and the first steps. The time to start differs from run to run.
+        // Kill the command between its start and the first steps. The time to start differs from run to run.
         std::thread::sleep(whole / 8 + whole * (kill * 7919 % 100) / 400);
         child.kill().unwrap();
         let status = child.wait().unwrap();

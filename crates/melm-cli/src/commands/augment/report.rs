@@ -67,7 +67,7 @@ fn print_prepared(prepared: &Prepared, summary: &DraftSummary, terminal: &Termin
     }
 }
 
-/// Prints the number of drafts by verdict, for drafts that were made or judged alone.
+/// Prints the number of drafts by verdict, for commands that run only one stage of `augment`.
 pub(crate) fn print_drafts(drafts: &[Draft], gold: &Corpus, terminal: &Terminal) {
     print_summary(&DraftSummary::new(drafts, &RejectedCounts::default(), gold), terminal);
 }
@@ -113,7 +113,7 @@ fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
     }
 }
 
-/// Selects kept drafts of different sentences, spread over the corpus.
+/// Selects kept drafts of different source sentences, spread over the corpus.
 fn examples(drafts: &[Draft]) -> Vec<&Draft> {
     let mut seen = BTreeSet::new();
     let mut kept: Vec<_> = drafts.iter().filter(|draft| draft.verdict == Verdict::Kept).collect();

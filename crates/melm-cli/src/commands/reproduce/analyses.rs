@@ -1,4 +1,4 @@
-//! The analyses without scores: predictions of models (Table 3) and the number of valid entities (Figure 4).
+//! Analyses that are not tables of scores: predictions of models (Table 3) and the number of valid entities (Figure 4).
 
 use melm::files::write_shared;
 use melm::stage::{Control, Event};
@@ -14,7 +14,7 @@ use crate::observer::ProgressObserver;
 use crate::output::{self, Output};
 use crate::terminal::Terminal;
 
-/// Passes the events of cells to the observer of one run.
+/// Returns a callback that passes the events of cells to one observer.
 fn event_handler(
     observer: &mut ProgressObserver,
 ) -> impl FnMut(&Cell, &'static str, Event<'_>) -> Control {
@@ -33,7 +33,7 @@ fn create_folder(command: &Reproduce) -> Result<(), Failure> {
         .map_err(|source| Output::failed(&command.out.display().to_string(), source))
 }
 
-/// Opens the experiment of an analysis.
+/// Opens the experiment that an analysis uses.
 fn open<'a>(
     command: &'a Reproduce,
     grid: Grid,

@@ -64,7 +64,7 @@ fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<
     let summary = experiment.run(&own, &mut ledger, terminal)?;
     drop(ledger);
     print_summary(summary, terminal);
-    // Read again, so that the table has the cells that other shards have added meanwhile.
+    // Read the ledgers again, so that the table contains the cells that other shards have finished in the meantime.
     let lines = runner.current_lines(Ledger::read(&command.out)?, &cells);
     write_table(command, table, &lines, &runner.grid().paper, terminal)
 }
@@ -178,7 +178,7 @@ fn write_table(
             let hint = "run the grid without `--table-only`; with `--test` for test scores".into();
             return Err(Failure::Impossible { message, hint });
         }
-        // The cells of other shards may be missing.
+        // The table is empty if it needs cells of other shards.
         terminal.info(&format!("no table yet: {message}"));
         return Ok(());
     };

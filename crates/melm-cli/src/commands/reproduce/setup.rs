@@ -50,7 +50,7 @@ impl<'a> Experiment<'a> {
             (Some(VectorKind::Pieces), Some(model)) => {
                 Some(MentionVectors::from_piece_embeddings(&corpus(), model)?)
             }
-            // Without `--vectors`, `ExperimentRunner::check_vectors` names the cells that need vectors.
+            // Without `--vectors`, `ExperimentRunner::check_vectors` fails and names the cells that need vectors.
             (Some(VectorKind::Words), _) if !options.vectors.is_empty() => {
                 Some(vectors::read_files(&options.vectors, &corpus(), terminal)?)
             }
@@ -101,7 +101,7 @@ impl<'a> Experiment<'a> {
     }
 }
 
-/// Returns the device options of one job. It gets its share of the threads, unless `--threads` is given.
+/// Returns the device options of one job. Without `--threads`, the threads are divided equally between the jobs.
 fn job_device_options(options: &ComparisonOptions) -> DeviceOptions {
     let available = std::thread::available_parallelism().map_or(1, usize::from);
     let share = NonZeroUsize::new(available / options.jobs.get()).unwrap_or(NonZeroUsize::MIN);
@@ -109,7 +109,8 @@ fn job_device_options(options: &ComparisonOptions) -> DeviceOptions {
     DeviceOptions { device, threads: Some(threads.unwrap_or(share)), precision }
 }
 
-/// Returns the plans of the variants of a grid. Options override settings of the grid, and variants override options.
+/// Returns the plans of the variants of a grid. Options override settings of the grid, and settings of variants
+/// override options.
 fn plans(options: &ComparisonOptions, grid: &Grid, models: &ModelStore) -> Result<Plans, Failure> {
     let mut changes = PlanBuilder::new(options.preset);
     for edit in &options.set {
@@ -119,7 +120,8 @@ fn plans(options: &ComparisonOptions, grid: &Grid, models: &ModelStore) -> Resul
     changes =
         settings::set_models(changes, options.model.as_deref(), options.tagger_model.as_deref());
     let edit = |table: &mut PlanTable| -> Result<(), Failure> { Ok(changes.apply(table)?) };
-    // A preset depends on the sizes of the models. Their names are only known from a plan.
+    // The preset depends on the sizes of the models, but the names of the models are only known from a plan. The first
+    // plans are used only for these names.
     let first = Plans::new(grid, options.preset, ModelSizes::both(ModelSize::Full), &edit)?;
     let sizes = ModelSizes {
         masked_lm: models.size(&first.models().masked_lm, true)?,

@@ -17,8 +17,8 @@ pub struct UnfinishedFile {
 }
 
 impl UnfinishedFile {
-    /// Creates a file that only this process writes. The temporary name is always the same, so that a new run
-    /// overwrites the temporary file of a killed run.
+    /// Creates a file that no other process writes at the same time. The temporary name is always the same, so that a
+    /// new run overwrites the temporary file of a killed run.
     ///
     /// # Errors
     /// If the temporary file cannot be created.

@@ -108,7 +108,8 @@ impl Encoder {
         tape.layers[slot] = own;
     }
 
-    /// The feed-forward layers: a product, the GELU and a second product. Reads `own.attended` and writes to `out`.
+    /// Computes the feed-forward layers: a product, the GELU and a second product. Reads `own.attended` and writes
+    /// `out`.
     fn forward_inner(
         &self,
         cpu: &Cpu,

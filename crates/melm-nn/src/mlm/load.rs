@@ -13,8 +13,8 @@ const BY_PIECE: [&str; 2] = [TABLE, "lm_head.bias"];
 impl MaskedLm {
     /// Opens the model of a checkpoint and appends `n_added` pieces to its vocabulary.
     ///
-    /// The embeddings of added pieces are random, with the distribution that Hugging Face uses. So is the head if the
-    /// checkpoint has none. `seed` determines them.
+    /// The embeddings of added pieces are random, with the distribution that Hugging Face uses. If the checkpoint has
+    /// no head, a random head is created in the same way. `seed` determines these random values.
     ///
     /// # Errors
     /// Fails if a tensor has the wrong shape or type, or cannot be read.

@@ -76,7 +76,7 @@ impl Predictions {
 }
 
 per_isa! {
-    /// Adds `exp(score - largest)` for each row of `scores` to `totals`, column by column.
+    /// Computes `exp(score - largest)` for all scores, and adds the sum of each column to `totals`.
     fn add_exponentials(scores: &[f32], stride: usize, largest: &[f32], totals: &mut [f32]) {
         for row in scores.chunks(stride) {
             for ((x, largest), total) in row.iter().zip(largest).zip(totals.iter_mut()) {

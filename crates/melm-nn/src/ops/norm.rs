@@ -7,7 +7,7 @@ use crate::isa::per_isa;
 use crate::math::sum_of;
 use crate::split::Split;
 
-/// The scale and shift of a layer norm.
+/// The weight, the bias and the epsilon of a layer norm.
 #[derive(Clone, Copy)]
 pub(crate) struct Affine<'a> {
     pub(crate) weight: &'a [f32],

@@ -4,12 +4,13 @@
 /// same names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Schedule {
-    /// Rises over the first `n_warmup` steps and is constant after that.
+    /// The factor rises linearly from 0 to 1 over the first `n_warmup` steps and then stays 1.
     Constant {
         /// The number of warm-up steps; 0 for none.
         n_warmup: u64,
     },
-    /// Rises over the first `n_warmup` steps, then falls to zero at `n_steps`.
+    /// The factor rises linearly from 0 to 1 over the first `n_warmup` steps, then falls linearly to 0 at step
+    /// `n_steps`.
     Linear {
         /// The number of warm-up steps; 0 for none.
         n_warmup: u64,

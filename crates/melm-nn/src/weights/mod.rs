@@ -3,7 +3,7 @@
 //!
 //! [`Checkpoint`] opens `config.json` and `model.safetensors` (or its shards) and returns tensors as f32. They may be
 //! stored as F32, F16 or BF16, or as int8: a tensor `NAME` of type I8, and a tensor `NAME.scale` with one f32 for each
-//! row. [`save`] writes a folder that Python's `from_pretrained` can open. Files are not trusted: every value of a
+//! row. [`save()`] writes a folder that Python's `from_pretrained` can open. Files are not trusted: every value of a
 //! header is checked before it is used.
 //!
 //! Tensors have the names of `XLMRobertaForMaskedLM`, always with the prefix `roberta.`. The different names in older

@@ -2,7 +2,7 @@
 
 use crate::config::Config;
 
-/// A part of the model. A checkpoint contains either the whole part or nothing of it.
+/// A part of the model. Normally, a checkpoint contains all tensors of a part or none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelPart {
     /// The embeddings and layers: `roberta.*` without the pooler.

@@ -44,7 +44,7 @@ impl Parameters {
         State::open(path)?.read_values(self)
     }
 
-    /// Copies the trained parameters to `kept`. Parameters in GPU memory are copied within GPU memory if it suffices,
+    /// Copies the trained parameters to `kept`. Parameters in GPU memory are copied within GPU memory if there is room,
     /// because downloads are slow.
     pub fn snapshot_trained(&self, kept: &mut ParameterSnapshot) -> Result<(), Error> {
         if self.keep_on_gpu(&mut kept.on_gpu)? {
@@ -57,7 +57,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Restores a copy made by [`Self::snapshot_trained`]. The model and its frozen tensors must not have changed since.
+    /// Restores a copy made by [`Self::snapshot_trained`]. The model and its frozen tensors must be the same.
     ///
     /// # Errors
     /// If the GPU fails.

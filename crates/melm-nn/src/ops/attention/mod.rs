@@ -30,7 +30,7 @@ pub(crate) struct AttentionLayout {
     sentence_keys: Vec<u64>,
     queries: Vec<usize>,
     keys: Vec<usize>,
-    /// The starts in rows that contain query, key and value side by side.
+    /// Where each sentence starts in rows that contain query, key and value side by side.
     joined: Vec<usize>,
     probabilities: Vec<usize>,
 }

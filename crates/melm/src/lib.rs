@@ -1,8 +1,9 @@
 //! Data augmentation for named-entity recognition: from a hundred labelled sentences to a good tagger.
 //!
-//! The method is MELM (Zhou et al., ACL 2022). Labels are written into the sentence as markers. A masked language model is
-//! fine-tuned to predict entity tokens from label and context, and writes new entities into the sentences. A tagger that was
-//! trained on gold judges the drafts; those it agrees with are added to the training set.
+//! The method is MELM (Zhou et al., ACL 2022). Labels are written into the sentence as markers. A masked language
+//! model is fine-tuned to predict entity tokens from label and context, and writes new entities into the sentences.
+//! These new sentences are called drafts. A tagger that was trained on the original sentences (gold) predicts the
+//! tags of each draft. The draft is added to the training set if the prediction equals its tags.
 //!
 //! ```no_run
 //! use melm::{Augment, Corpus, Tagger};
@@ -31,17 +32,18 @@
 //!
 //! # The main types
 //!
-//! - [`Corpus`]: labelled sentences. A corpus that was read from a file keeps the text of the file, to write more
-//!   sentences in the same format.
-//! - [`Augment`]: settings of a run, each with a default. [`Augment::run`] runs in memory; [`Augment::prepare`] gives an
-//!   [`AugmentJob`](augment::AugmentJob) that runs in a folder, resumes after an interruption and estimates its time.
+//! - [`Corpus`]: labelled sentences. A corpus that was read from a file remembers the text and format of the file, so
+//!   that more sentences can be written in the same format.
+//! - [`Augment`]: settings of a run, each with a default. [`Augment::run`] runs in memory. [`Augment::prepare`]
+//!   returns an [`AugmentJob`](augment::AugmentJob), which can run in a folder, resume after an interruption and
+//!   estimate its time.
 //! - [`Augmented`]: the augmented corpus, every [`Draft`](draft::Draft) with its verdict, and counts.
 //! - [`Tagger`]: trains, opens, tags, scores, saves. Saved folders open in Hugging Face transformers.
 //! - [`Plan`]: all settings as one type and one TOML file.
 //! - [`Device`]: the CPU or an NVIDIA GPU.
-//! - [`ModelStore`]: opens models: the embedded one, folders, names on the Hugging Face hub.
+//! - [`ModelStore`]: opens pretrained models: the embedded one, a folder, or a name on the Hugging Face hub.
 //!
-//! # The map
+//! # Modules by section of the paper
 //!
 //! | section of the paper | module |
 //! | --- | --- |
@@ -51,14 +53,16 @@
 //! | 2.3 generation | [`generate`], [`draft`] |
 //! | 2.4 filtering | [`judge`], [`tagger`] |
 //! | 2.5 code-mixing | [`codemix`] |
-//! | the systems it is compared with | [`methods`] |
+//! | the methods that the paper compares MELM with | [`methods`] |
 //!
-//! Around them: [`plan`] (settings), [`models`], [`hub`] and [`pieces`] (pretrained models and their tokenizers), [`random`]
-//! (named random streams), [`stage`] (progress and control), [`training_job`] (trainings in a folder), [`files`] (writing and hashing files).
+//! Other modules: [`plan`] (settings), [`models`], [`hub`] and [`pieces`] (pretrained models and their tokenizers),
+//! [`random`] (named random streams), [`stage`] (progress and control), [`training_job`] (training in a folder),
+//! [`files`] (writing and hashing files).
 //!
-//! [`text`] and [`nn`] are the crates below: labelled text and the tensor engine.
+//! [`text`] (labelled text) and [`nn`] (the tensor engine) are the two crates that this crate is built on.
 //!
-//! The library reads neither the environment nor the clock. Front ends pass both in.
+//! The library reads neither environment variables nor the clock. The program that calls it passes in what it needs
+//! of both.
 //!
 //! # Features
 //!

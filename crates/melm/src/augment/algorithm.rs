@@ -22,29 +22,29 @@ use crate::training::TrainingOutcome;
 /// The labelled sentences of a run. A test set is never part of it.
 #[derive(Clone, Copy)]
 pub struct Gold<'a> {
-    /// The sentences to learn from and to make drafts of.
+    /// The training sentences. Drafts are made of them.
     pub train: &'a Corpus,
-    /// The sentences that choose the best epochs.
+    /// The dev set, which selects the best epoch of each training run.
     pub dev: Option<&'a Corpus>,
 }
 
 /// The pretrained models and word vectors that a plan needs.
 #[derive(Clone, Copy, Default)]
 pub struct Backbones<'a> {
-    /// The masked language model. `MulDA` without a pretrained model of its own uses its tokenizer.
+    /// The masked language model. `MulDA` uses the tokenizer of this model if `seq2seq` is `None`.
     pub masked_lm: Option<&'a Pretrained>,
     /// The encoder-decoder of `MulDA`.
     pub seq2seq: Option<&'a PretrainedSeq2Seq>,
-    /// The model from which the judge is trained. Not needed if the filter is off.
+    /// The pretrained model that is trained to be the judge. Not needed if the filter is off.
     pub tagger: Option<&'a Pretrained>,
-    /// Word vectors, for methods that compare mentions by them.
+    /// Word vectors, for methods that compare mentions by similarity.
     pub vectors: Option<&'a MentionVectors>,
-    /// A judge that was trained on the same gold before. Without it a judge is trained.
+    /// A judge that was already trained on the same gold. If `None`, a judge is trained.
     pub judge: Option<&'a TaggerModel>,
 }
 
 impl<'a> Backbones<'a> {
-    /// The model that `MulDA` starts from.
+    /// Returns the model for `MulDA`: the pretrained encoder-decoder if there is one, otherwise a new model.
     pub(crate) fn mulda(self) -> MuldaModel<'a> {
         let new = || {
             self.masked_lm.expect("a plan without an encoder-decoder has a masked language model")
@@ -58,20 +58,20 @@ impl<'a> Backbones<'a> {
 pub struct Drafts {
     /// Every draft of every round, in order.
     pub drafts: Vec<Draft>,
-    /// The same drafts as the lines of `drafts.jsonl`.
+    /// The text of `drafts.jsonl`, which has one line for each of these drafts.
     pub lines: String,
-    /// Sentences that a method wrote and that are not drafts, counted by reason.
+    /// The number of sentences that a method wrote but that did not become drafts, by reason.
     pub dropped: RejectedCounts,
-    /// The training of the judge, if one was trained in this run.
+    /// The training record of the judge, if a judge was trained in this run.
     pub judge: Option<TrainingOutcome>,
-    /// The sentences that were too long for the judge in training.
+    /// The number of sentences and tokens that were too long for the judge in training.
     pub judge_truncation: Truncation,
-    /// The preparation of the method; `None` if all rounds were on disk.
+    /// The report on the preparation of the method; `None` if all rounds were read from disk.
     pub prepared: Option<Prepared>,
 }
 
 impl Drafts {
-    /// The kept drafts, as sentences of the corpus.
+    /// Returns the sentences of the kept drafts.
     pub fn kept(&self) -> impl Iterator<Item = &Sentence> {
         self.drafts.iter().filter(|draft| draft.verdict.is_kept()).map(|draft| &draft.sentence)
     }
@@ -82,8 +82,8 @@ impl Drafts {
     }
 }
 
-/// Makes drafts of gold sentences and keeps those whose tags the judge predicts. Reads rounds that are complete in the
-/// folder of the run instead of making them again.
+/// Makes drafts of gold sentences and keeps the drafts whose tags the judge predicts. Rounds that are complete in the
+/// folder of the run are read from there instead of being made again.
 pub fn augment(
     gold: Gold<'_>,
     plan: &Plan,
@@ -115,8 +115,8 @@ pub fn augment(
     Ok(rounds.result)
 }
 
-/// Trains the judge on gold, unless the plan has no filter or a judge is given. It is the tagger that `melm train` makes of
-/// the same data.
+/// Trains the judge on gold. Does nothing if the plan has no filter or if a judge is given. The judge is the same
+/// tagger that `melm train` trains on this data.
 fn train_judge(
     gold: Gold<'_>,
     plan: &Plan,
@@ -132,8 +132,8 @@ fn train_judge(
     TaggerModel::train(pretrained, gold.train, gold.dev, &plan.tagger, device, stage).map(Some)
 }
 
-/// The drafts of one round in the order of their sources. They include copies of the sentences without a mention if the
-/// plan asks for them.
+/// Makes the drafts of one round, in the order of their sources. Adds copies of the sentences without a mention if
+/// the plan asks for copies.
 fn make_round(
     method: &mut dyn Augmenter,
     round: u32,
@@ -157,7 +157,7 @@ fn make_round(
     Ok(drafts)
 }
 
-/// Judges the new drafts; keeps all of them if the plan has no filter.
+/// Judges the new drafts. If the plan has no filter, keeps all of them.
 fn judge_drafts(
     drafts: &mut [Draft],
     tagger: Option<&TaggerModel>,
@@ -192,8 +192,8 @@ pub fn generate(
     Ok(all)
 }
 
-/// Judges drafts again, without regard to their verdicts. Also searches for repetitions again, because the drafts may come
-/// from several files.
+/// Judges drafts again and ignores their earlier verdicts. Also searches for repetitions again, because the drafts
+/// may come from several files.
 pub fn judge_again(
     drafts: &mut [Draft],
     judge: &Judge<'_>,

@@ -49,14 +49,14 @@ pub struct Augment {
     observer: OwnedObserver,
 }
 
-/// A complete plan, or changes to a preset. The preset depends on the sizes of the models.
+/// A complete plan, or a preset with changes. The values of a preset depend on the sizes of the models.
 enum PlanChoice {
     Complete(Box<Plan>),
     Changes(PlanBuilder),
 }
 
 impl Augment {
-    /// Starts with the default settings for a corpus. The corpus needs at least one mention.
+    /// Creates a run with default settings. The corpus needs at least one mention.
     pub fn new(train: Corpus) -> Self {
         Self {
             train,
@@ -69,7 +69,8 @@ impl Augment {
         }
     }
 
-    /// Sets the corpus that chooses the best epochs. Without it the last epochs are kept.
+    /// Sets the dev set, which selects the best epoch of each training run. Without a dev set, the last epoch is
+    /// kept.
     #[must_use]
     pub fn dev(mut self, dev: Corpus) -> Self {
         self.dev = Some(dev);
@@ -94,16 +95,16 @@ impl Augment {
         self.set(&format!("generate.rounds={rounds}"))
     }
 
-    /// Sets the model of generator and judge: `mini` (default), a folder, or a name on the Hugging Face hub. Names need a
-    /// [`ModelStore`] with a hub: see [`Self::models`].
+    /// Sets the pretrained model of both the generator and the judge: `mini` (default), a folder, or a name on the
+    /// Hugging Face hub. Names need a [`ModelStore`] with a hub: see [`Self::models`].
     #[must_use]
     pub fn model(self, model: &str) -> Self {
         let set = |key| format!("{key}={model}");
         self.set(&set("model.masked_lm")).set(&set("model.tagger"))
     }
 
-    /// Sets one key of the plan from `key=value`; keys of sections are written `section.key`. [`Plan`] documents the keys.
-    /// A wrong key or value is an error of [`Self::run`].
+    /// Sets one key of the plan from `key=value`; keys of sections are written `section.key`. [`Plan`] documents the
+    /// keys. [`Self::run`] fails if the key or the value is invalid.
     #[must_use]
     pub fn set(mut self, edit: &str) -> Self {
         let builder = match self.plan {
@@ -116,21 +117,21 @@ impl Augment {
         self
     }
 
-    /// Sets the whole plan. Later calls of [`Self::set`] and the like change it.
+    /// Sets the whole plan. Later calls of [`Self::set`] and similar methods change this plan.
     #[must_use]
     pub fn plan(mut self, plan: Plan) -> Self {
         self.plan = PlanChoice::Complete(Box::new(plan));
         self
     }
 
-    /// Sets the store that opens models. By default it opens `mini` and folders only.
+    /// Sets the store that opens models. The default store opens only `mini` and folders.
     #[must_use]
     pub fn models(mut self, models: ModelStore) -> Self {
         self.models = models;
         self
     }
 
-    /// Sets the word vectors of methods that compare mentions by them.
+    /// Sets the word vectors, for methods that compare mentions by similarity.
     #[must_use]
     pub fn vectors(mut self, vectors: MentionVectors) -> Self {
         self.vectors = Some(vectors);
@@ -154,8 +155,8 @@ impl Augment {
         self
     }
 
-    /// Builds the plan and opens the models. For runs in a folder ([`AugmentJob::open_folder`]) and time estimates
-    /// ([`AugmentJob::estimate`]).
+    /// Builds the plan and opens the models, but does not start the run. Use this for runs in a folder
+    /// ([`AugmentJob::open_folder`]) and for time estimates ([`AugmentJob::estimate`]).
     pub fn prepare(self) -> Result<AugmentJob, Error> {
         Ok(self.into_parts()?.0)
     }

@@ -1,4 +1,4 @@
-//! Counts the operations and the memory of training and running a model.
+//! Estimates the number of operations and the memory that are needed to train and to run a model.
 
 use melm_text::{Corpus, Tag};
 
@@ -7,31 +7,32 @@ use crate::training::{Budget, EvaluationInterval, TrainingSettings};
 
 /// The largest number of pieces in a micro-batch.
 const MAX_MICRO_BATCH_PIECES: f64 = 2_048.0;
-/// The operations of one weight for one piece in a forward pass: a multiplication and an addition.
+/// The number of operations per weight and piece in a forward pass: a multiplication and an addition.
 pub(super) const FORWARD: f64 = 2.0;
-/// The operations of one weight for one piece in a training step. The backward pass costs twice as much as the forward pass.
+/// The number of operations per weight and piece in a training step. The backward pass costs twice as much as the
+/// forward pass.
 const FORWARD_AND_BACKWARD: f64 = 6.0;
-/// The bytes of a number in memory.
+/// The size of an `f32` in bytes.
 pub(super) const BYTES: f64 = 4.0;
 
-/// The operations and the memory of a stage.
+/// The number of operations and the bytes of memory that a stage needs.
 pub(super) struct Cost {
     pub(super) operations: f64,
     pub(super) bytes: f64,
 }
 
-/// The sizes of a model that generates whole sentences, in numbers.
+/// The numbers of weights and activations of a model that generates whole sentences.
 pub(super) struct GeneratorSize {
-    /// The weights that one token uses in a forward pass.
+    /// The number of weights that a forward pass uses for one token.
     pub(super) used_weights: f64,
-    /// The weights of the embedding. Looking up its rows takes memory but almost no time.
+    /// The number of weights of the embedding. Looking up its rows takes almost no time, but the weights take memory.
     pub(super) embedding: f64,
-    /// The activations of one token that the backward pass needs.
+    /// The number of activations per token that are stored for the backward pass.
     pub(super) activations: f64,
 }
 
 impl GeneratorSize {
-    /// The cost of training on a corpus of `n_tokens` tokens or pieces. Generating is cheap in comparison and left out.
+    /// The cost of training on a corpus of `n_tokens` tokens or pieces. The cost of generating is small and left out.
     pub(super) fn training_cost(
         &self,
         settings: &TrainingSettings,
@@ -42,14 +43,14 @@ impl GeneratorSize {
         let batch_size = settings.batch_size.get() as f64;
         let epochs = in_epochs(settings.budget, batch_size, n_sentences);
         let batch_tokens = (batch_size * n_tokens / n_sentences).min(MAX_MICRO_BATCH_PIECES);
-        // Adam keeps two moments for each weight, beside the weight and its gradient.
+        // Adam stores two moments for each weight, in addition to the weight and its gradient.
         let weights = 4.0 * (self.used_weights + self.embedding);
         let bytes = BYTES * (weights + batch_tokens * self.activations);
         Cost { operations: epochs * FORWARD_AND_BACKWARD * n_tokens * self.used_weights, bytes }
     }
 }
 
-/// Converts a budget to epochs over a training set.
+/// Converts a budget to a number of epochs.
 fn in_epochs(budget: Budget, batch_size: f64, n_sentences: f64) -> f64 {
     match budget {
         Budget::Epochs(n) => n.get() as f64,
@@ -61,11 +62,11 @@ fn in_epochs(budget: Budget, batch_size: f64, n_sentences: f64) -> f64 {
 pub(super) struct CorpusSize {
     pub(super) sentences: f64,
     pub(super) pieces: f64,
-    /// The pieces of tokens that belong to a mention.
+    /// The number of pieces of entity tokens.
     pub(super) entity_pieces: f64,
 }
 
-/// Says if the markers of linearized sentences count as pieces.
+/// Determines whether the markers of linearized sentences count as pieces.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Markers {
     Counted,
@@ -73,7 +74,8 @@ pub(super) enum Markers {
 }
 
 impl CorpusSize {
-    /// Counts the pieces of a corpus. All counts are 0 without a corpus. Leaves out sentences that cannot be split.
+    /// Counts the pieces of a corpus. All counts are 0 if `corpus` is `None`. Sentences that the tokenizer cannot
+    /// split are left out.
     pub(super) fn new(model: &Pretrained, corpus: Option<&Corpus>, markers: Markers) -> Self {
         let mut size = Self { sentences: 0.0, pieces: 0.0, entity_pieces: 0.0 };
         let markers_per_token = if markers == Markers::Counted { 2.0 } else { 0.0 };
@@ -101,15 +103,15 @@ impl CorpusSize {
     }
 }
 
-/// The sizes of an encoder model, in numbers.
+/// The numbers of weights and activations of an encoder.
 pub(super) struct EncoderSize {
-    /// The weights of the layers. Every piece uses each once in a forward pass.
+    /// The number of weights of the layers. In a forward pass, every piece uses each of them once.
     pub(super) encoder: f64,
-    /// The weights of the embedding, which also predicts masked pieces.
+    /// The number of weights of the embedding, which is also the output layer that predicts masked pieces.
     pub(super) embedding: f64,
-    /// All weights.
+    /// The number of all weights.
     pub(super) all: f64,
-    /// The activations of one piece that the backward pass needs.
+    /// The number of activations per piece that are stored for the backward pass.
     pub(super) activations: f64,
 }
 
@@ -125,8 +127,8 @@ impl EncoderSize {
         Self { encoder, embedding, all: encoder + embedding, activations }
     }
 
-    /// The cost of training on `train`, with `masked_per_sentence` predictions of pieces in each sentence, and of the
-    /// evaluations on `dev`.
+    /// The cost of training on `train` and of the evaluations on `dev`. `masked_per_sentence` is the number of pieces
+    /// that are predicted in each sentence.
     pub(super) fn training_cost(
         &self,
         settings: &TrainingSettings,

@@ -1,7 +1,7 @@
 //! Estimates the time and memory of a run.
 //!
-//! The floating-point operations of each stage are counted from the plan and the corpora. The speed of the machine is
-//! measured for a moment. The time is their quotient.
+//! The number of floating-point operations of each stage follows from the plan and the corpora. The speed of the
+//! machine is measured for a moment. The estimated time is the number of operations divided by the speed.
 
 use std::collections::BTreeSet;
 
@@ -15,15 +15,16 @@ use super::cost::{BYTES, CorpusSize, Cost, EncoderSize, FORWARD, GeneratorSize, 
 use crate::methods::Method;
 use crate::models::Pretrained;
 
-/// A training step on the CPU reaches this share of the speed of matrix products (docs/performance.md).
+/// The speed of a training step on the CPU, as a share of the speed of matrix products (docs/performance.md).
 const CPU_SHARE: f64 = 0.7;
-/// The same share on a GPU. It is lower because a GPU also waits for kernel launches and memory.
+/// The speed of a training step on a GPU, as a share of the speed of matrix products. It is lower than on the CPU
+/// because a GPU also waits for kernel launches and memory.
 const GPU_SHARE: f64 = 0.2;
-/// The time for which the speed of the CPU is measured.
+/// The number of seconds for which the speed of the CPU is measured.
 const MEASURED_SECONDS: f64 = 0.3;
 /// The number of rows of the matrices whose product is measured.
 const MEASURED_ROWS: usize = 672;
-/// The estimated number of pieces for each token, where no tokenizer exists yet.
+/// The assumed number of pieces per token, used where no tokenizer exists yet.
 const PIECES_PER_TOKEN: f64 = 1.5;
 
 /// The time and memory that a run is expected to take.
@@ -50,18 +51,18 @@ impl Estimate {
         self.stages.iter().map(|stage| stage.seconds).sum()
     }
 
-    /// The most memory that a stage needs, in bytes.
+    /// The memory of the stage that needs the most, in bytes.
     pub fn bytes(&self) -> f64 {
         self.stages.iter().map(|stage| stage.bytes).fold(0.0, f64::max)
     }
 }
 
 impl AugmentJob {
-    /// Estimates the time and memory of a run from the start, without running it. `seconds` is a clock: it returns the seconds
-    /// since any fixed moment.
+    /// Estimates the time and memory of a complete run, without running it. `seconds` is a clock: it returns the
+    /// seconds since some fixed moment.
     pub fn estimate(&self, seconds: &dyn Fn() -> f64) -> Estimate {
         let layer = Config {
-            // The sizes of a layer of the embedded model.
+            // These are the sizes of a layer of the embedded model.
             hidden_size: 512,
             n_heads: 8,
             intermediate_size: 2048,
@@ -119,12 +120,12 @@ fn stage_costs(job: &AugmentJob) -> Vec<(&'static str, Cost)> {
     costs
 }
 
-/// Returns true if a masked language model also reads a code-mixed copy of every sentence.
+/// Returns true if the masked language model also reads a code-mixed copy of every sentence.
 fn reads_code_mixed_copies(job: &AugmentJob) -> bool {
     job.plan.method.mixes() && job.plan.method.has_masked_lm()
 }
 
-/// Adds fine-tuning the masked language model, if the method does that, and generating with it.
+/// Adds the stages of the masked language model: fine-tuning, if the method does that, and generating.
 fn add_masked_lm_stages(
     job: &AugmentJob,
     model: &Pretrained,
@@ -178,8 +179,8 @@ fn daga_cost(job: &AugmentJob) -> Cost {
     model.training_cost(&daga.training, &job.train, count_tokens_and_tags(&job.train))
 }
 
-/// The cost of training `MulDA`'s encoder-decoder. A piece passes through the layers of one half, so that it uses half of
-/// their weights; predicting it uses the embedding.
+/// The cost of training `MulDA`'s encoder-decoder. A piece passes either through the encoder or through the decoder,
+/// so it uses half of the layers' weights. Predicting a piece also uses the embedding.
 fn mulda_cost(job: &AugmentJob) -> Cost {
     let mulda = &job.plan.mulda;
     let (width, layers, vocabulary) = if let Some(model) = &job.seq2seq {

@@ -1,4 +1,4 @@
-//! A run in a folder: it resumes after an interruption, and a finished run is recognised.
+//! A run in a folder. An interrupted run can be resumed, and a finished run is recognised.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,9 +16,10 @@ use crate::random::Seed;
 use crate::run_folder::{FolderState, RunFolder, data_record};
 use crate::stage::{Observer, Run};
 
-/// The subfolder of trained models and finished rounds. It stays, so that a later run with more rounds does not repeat them.
+/// The subfolder of trained models and finished rounds. It is not removed, so that a later run with more rounds can
+/// reuse them.
 const STAGES: &str = ".stages";
-/// The stages that train a model, in the order of their metrics.
+/// The stages that train a model, in the order in which their metrics are listed.
 const TRAINING_STAGES: [&str; 4] = ["finetune", "daga", "mulda", "judge"];
 
 /// A run in an output folder.
@@ -47,9 +48,9 @@ pub struct AugmentOutcome {
 }
 
 impl AugmentJob {
-    /// Opens an output folder. With `force`, the run replaces what is there. Otherwise the folder must be new, empty, or the
-    /// folder of this run. Changes nothing before [`AugmentFolder::run`]. With `keep_model` the run also writes the
-    /// fine-tuned model.
+    /// Opens an output folder. With `force`, the run replaces the content of the folder. Without `force`, the folder
+    /// must be new, empty, or the folder of this run. Nothing is changed on disk before [`AugmentFolder::run`]. With
+    /// `keep_model`, the run also writes the fine-tuned model.
     pub fn open_folder(
         &self,
         dir: &Path,
@@ -60,7 +61,8 @@ impl AugmentJob {
         Ok(AugmentFolder { job: self, folder, keep_model })
     }
 
-    /// The name of the encoder-decoder, if the method has one, and whether it is pretrained.
+    /// Returns the name of the encoder-decoder, or [`NO_PRETRAINING`] for a new one. `None` if the method has no
+    /// encoder-decoder.
     pub fn seq2seq_name(&self) -> Option<String> {
         let is_mulda = self.plan.method == Method::Mulda;
         let new = || NO_PRETRAINING.to_owned();
@@ -69,10 +71,12 @@ impl AugmentJob {
 }
 
 impl AugmentFolder<'_> {
-    /// The run in this folder, if it is finished with as many rounds and all its files are there.
+    /// Returns the run in this folder if it is finished, has as many rounds as the plan, and all its result files
+    /// exist.
     ///
     /// # Errors
-    /// If the folder has a run with more rounds, or if a result that would be overwritten was changed after the run wrote it.
+    /// If the finished run has more rounds than the plan, or if a result file that would be overwritten was changed
+    /// after the run wrote it.
     pub fn finished(&self) -> Result<Option<FinishedRun>, Error> {
         let done = (self.folder.state == FolderState::Done).then(|| self.folder.record()).flatten();
         let Some(record) = done else { return Ok(None) };
@@ -92,8 +96,8 @@ impl AugmentFolder<'_> {
         }
     }
 
-    /// Runs, or resumes the run in the folder, and writes all results. `seconds` returns the time since the start of the
-    /// program, for the record.
+    /// Starts the run or resumes it, and writes all results. `seconds` returns the seconds since the start of the
+    /// program, which are recorded in `run.json`.
     pub fn run(
         &self,
         observer: Observer<'_>,
@@ -123,14 +127,14 @@ impl AugmentFolder<'_> {
         Ok(AugmentOutcome { augmented, paths, record })
     }
 
-    /// Returns true if the result files are still there.
+    /// Returns true if the result files still exist.
     fn has_results(&self) -> Result<bool, Error> {
         let texts = self.job.train.append_sentences(&[], self.job.plan.union)?;
         let names = texts.iter().map(augmented_name).chain([DRAFTS.to_owned()]);
         Ok(names.into_iter().all(|name| self.folder.dir().join(name).exists()))
     }
 
-    /// The first result file that was changed after the run wrote it.
+    /// Returns the name of the first result file that was changed after the run wrote it.
     fn changed_file(&self, record: &Value) -> Option<String> {
         let is_changed = |(name, wanted): &(&String, &Value)| {
             std::fs::read(self.folder.dir().join(name))

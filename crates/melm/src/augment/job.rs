@@ -19,7 +19,7 @@ use crate::random::Seed;
 use crate::run_folder::data_fingerprint;
 use crate::stage::{Observer, Run};
 
-/// A run that is ready to start: its plan is checked, its models are open. Made by [`super::Augment::prepare`].
+/// A run that is ready to start: its plan is checked and its models are open. [`super::Augment::prepare`] creates it.
 pub struct AugmentJob {
     pub(super) plan: Plan,
     pub(super) train: Corpus,
@@ -37,7 +37,7 @@ impl AugmentJob {
         NeededModels { masked_lm: plan.needs_masked_lm(), tagger: plan.has_judge() }
     }
 
-    /// Opens the models of the plan and computes mention vectors if the plan compares mentions by pieces.
+    /// Opens the models of the plan. Also computes mention vectors if the plan derives them from piece embeddings.
     pub(super) fn new(
         train: Corpus,
         dev: Option<Corpus>,
@@ -75,7 +75,7 @@ impl AugmentJob {
         &self.train
     }
 
-    /// The corpus that chooses the best epochs.
+    /// The dev set, which selects the best epochs.
     pub fn dev(&self) -> Option<&Corpus> {
         self.dev.as_ref()
     }
@@ -85,7 +85,7 @@ impl AugmentJob {
         self.masked_lm.as_ref()
     }
 
-    /// The model that the judge is trained from, if the plan has a judge.
+    /// The pretrained model of the judge, if the plan has a judge.
     pub fn tagger(&self) -> Option<&Pretrained> {
         self.tagger.as_ref()
     }
@@ -115,20 +115,20 @@ impl AugmentJob {
         }
     }
 
-    /// Saves the fine-tuned masked language model, from the saved state of the run if there is one. Does nothing for methods
-    /// without a model.
+    /// Saves the fine-tuned masked language model. Loads it from the saved state of the run, or trains it if there is
+    /// none. Does nothing for methods without a masked language model.
     pub(super) fn save_model(&self, dir: &Path, run: &mut Run<'_>) -> Result<(), Error> {
         let model = self.masked_lm.as_ref().filter(|_| self.plan.method.has_masked_lm());
         let Some(model) = model else { return Ok(()) };
         let sources = Sources::new(&self.train, &self.plan, self.vectors.as_ref(), run)?;
         let gold = Gold { train: &sources.corpus, dev: self.dev.as_ref() };
         tune(gold, &self.plan, model, &self.device, run)?.lm.save(dir)?;
-        // `melm generate` reads its settings there.
+        // `melm generate` reads its settings from this file.
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())
     }
 
-    /// A hash of everything that can change the result. The number of rounds is not part of it, because more rounds only add
-    /// drafts; nor are the names of models, because their content counts.
+    /// A hash of everything that can change the result. The number of rounds is not included, because more rounds
+    /// only add drafts. The content of the models is included, but not their names.
     pub(crate) fn identity(&self) -> Result<String, Error> {
         let mut plan = self.plan.clone();
         plan.generate.rounds = std::num::NonZeroU32::MIN;

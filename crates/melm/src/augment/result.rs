@@ -29,8 +29,8 @@ impl Augmented {
         Self { gold, plan, drafts, summary }
     }
 
-    /// The gold sentences followed by the kept drafts. These are the gold sentences alone if the judge rejected every draft
-    /// ([`DraftSummary::all_rejected`]), and the kept drafts alone if the plan's `union` is false.
+    /// Returns the gold sentences followed by the kept drafts, or the kept drafts alone if the plan's `union` is
+    /// false. If the judge rejected every draft ([`DraftSummary::all_rejected`]), there are no kept drafts.
     pub fn corpus(&self) -> Corpus {
         let kept = self.drafts.kept().cloned();
         if self.plan.union { self.gold.with_more(kept) } else { self.gold.with_sentences(kept) }
@@ -46,7 +46,7 @@ impl Augmented {
         &self.summary
     }
 
-    /// The drafts with the details of the run: how the method was prepared and the judge was trained.
+    /// The drafts, with reports on the preparation of the method and on the training of the judge.
     pub fn details(&self) -> &Drafts {
         &self.drafts
     }
@@ -90,7 +90,7 @@ impl Augmented {
     }
 }
 
-/// The name of the file of an augmented corpus.
+/// The file name of an augmented corpus.
 pub(super) fn augmented_name(text: &LanguageText) -> String {
     format!("train.augmented.{}", text.suffix())
 }

@@ -21,7 +21,8 @@ pub(super) struct Rounds<'a> {
 }
 
 impl<'a> Rounds<'a> {
-    /// Loads the rounds that an earlier run has saved below `run_folder`: the first ones that are complete, at most `n_rounds`.
+    /// Loads the rounds that an earlier run saved in `run_folder`. Stops at the first incomplete round, or after
+    /// `n_rounds`.
     pub(super) fn resume(
         gold: &'a Corpus,
         n_rounds: u32,
@@ -70,7 +71,7 @@ impl<'a> Rounds<'a> {
         self.result.drafts.extend(drafts);
     }
 
-    /// The lines of a saved round; `None` if the round is not there or its checksum is wrong.
+    /// Reads the lines of a saved round. Returns `None` if the round is missing or its checksum is wrong.
     fn load(&self, round: u32) -> Option<String> {
         let folder = self.folder.as_deref()?;
         let text = std::fs::read(lines_path(folder, round)).ok()?;
@@ -78,7 +79,8 @@ impl<'a> Rounds<'a> {
         (checksum == sha256(&text)).then(|| String::from_utf8_lossy(&text).into_owned())
     }
 
-    /// Adds a saved round. Its lines are kept as they are: writing parsed numbers again could change their last digit.
+    /// Adds a saved round. The text of its lines is not changed: formatting the parsed numbers again could change
+    /// their last digit.
     fn restore(&mut self, lines: &str) -> Result<(), Error> {
         let folder = self.folder.as_deref().expect("lines were loaded from this folder");
         let round = self.n_done + 1;
@@ -97,12 +99,12 @@ fn lines_path(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.jsonl"))
 }
 
-/// The file with the number of sentences of a round that did not become drafts. It exists only if there are any.
+/// The file with the counts of a round's sentences that did not become drafts. It exists only if there are any.
 fn dropped_path(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.dropped.toml"))
 }
 
-/// The file with the checksum of a round's lines. It is written last: a round without it is not complete.
+/// The file with the checksum of a round's lines. This file is written last: a round without it is not complete.
 fn checksum_path(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.sha256"))
 }

@@ -8,13 +8,14 @@ use serde::{Deserialize, Serialize};
 use crate::draft::{Draft, Verdict, is_zero};
 use crate::methods::RejectedCounts;
 
-/// The number of drafts by verdict, and the new mentions of the kept ones.
+/// The number of drafts by verdict, and the number of new mentions in the kept drafts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DraftSummary {
-    /// Sentences that a method wrote and that are not drafts, by reason; methods that fill masks write none.
+    /// The number of sentences that a method wrote but that did not become drafts, by reason. Empty for methods that
+    /// fill masks.
     #[serde(default, skip_serializing_if = "RejectedCounts::is_empty")]
     pub dropped: RejectedCounts,
-    /// All drafts.
+    /// The number of all drafts.
     pub drafts: usize,
     /// Drafts that repeat their source.
     pub repeat_source: usize,
@@ -34,13 +35,14 @@ pub struct DraftSummary {
     /// Drafts that have not been judged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub new: usize,
-    /// Tokens of all drafts that kept their old form because the guessed pieces spelled no valid token.
+    /// The number of tokens, over all drafts, that kept their old text because the guessed pieces did not spell a
+    /// valid token.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub restored_tokens: usize,
-    /// Mentions of all drafts that were drawn at random because there was no vector to compare them by.
+    /// The number of mentions, over all drafts, that were chosen at random because there was no vector to compare by.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub without_vector: usize,
-    /// Different mentions of the kept drafts that gold does not have, by entity type.
+    /// The number of distinct mentions in the kept drafts that do not occur in gold, by entity type.
     pub new_mentions: BTreeMap<String, usize>,
 }
 
@@ -71,9 +73,10 @@ impl DraftSummary {
     }
 }
 
-/// Counts mentions drawn at random, but only if others were chosen by similarity: otherwise all are drawn at random.
+/// Counts the mentions that were chosen at random although the method chooses by similarity. Returns 0 if no mention
+/// was chosen by similarity, because the method then always chooses at random.
 fn count_without_vector(drafts: &[Draft]) -> usize {
-    // `mixed` is left out: a draft made of a code-mixed sentence would count its mentions a second time.
+    // `mixed` is not counted. Its mentions are already counted in the draft that is the code-mixed sentence itself.
     let donors =
         drafts.iter().flat_map(|draft| &draft.replacements).filter(|one| one.donor.is_some());
     let (similar, random): (Vec<_>, Vec<_>) = donors.partition(|one| one.similarity.is_some());

@@ -1,4 +1,4 @@
-//! The mentions of every language by type, and the search for the most similar one.
+//! The mentions of every language by type, and the search for the most similar mention.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use super::MentionVectors;
 
 /// The mentions of a corpus by language and entity type. Each distinct mention is listed once, at its first occurrence.
 pub(super) struct Lexicon {
-    /// By language, then by entity type.
+    /// The mentions by language, then by entity type.
     sets: Vec<Vec<MentionSet>>,
     counts: LexiconCounts,
 }
@@ -43,7 +43,7 @@ pub(super) struct NearestMention {
 pub struct LexiconCounts {
     /// The counts of each language.
     pub languages: Vec<LanguageCounts>,
-    /// The number of mentions whose type no other language has. They are never replaced.
+    /// The number of mentions whose type occurs in no other language. They are never replaced.
     pub alone: usize,
 }
 
@@ -129,7 +129,7 @@ impl Lexicon {
         &self.sets[language.index()][entity_type.index()].entries
     }
 
-    /// The index of a mention among those of its language and type.
+    /// Returns the index of a mention among those of its language and type.
     pub(super) fn find(
         &self,
         language: Language,
@@ -139,9 +139,9 @@ impl Lexicon {
         self.sets[language.index()][entity_type.index()].by_text.get(tokens).copied()
     }
 
-    /// Entity similarity search (equation 3): finds the mention of language `target` with the highest cosine similarity to
-    /// mention `entry` of `language`. Ties go to the first. Returns `None` if `entry` or all mentions of `target` have no
-    /// vector.
+    /// Entity similarity search (equation 3): finds the mention of language `target` with the highest cosine
+    /// similarity to mention `entry` of `language`. If several are equally similar, takes the first. Returns `None`
+    /// if `entry` or all mentions of `target` have no vector.
     pub(super) fn nearest(
         &self,
         language: Language,
@@ -162,8 +162,8 @@ impl Lexicon {
     }
 }
 
-/// The mean of the words' vectors (equation 2), scaled to length 1, which does not change cosines. Words without a vector
-/// are left out of the mean.
+/// Returns the mean of the words' vectors (equation 2), scaled to length 1. The scaling does not change cosines.
+/// Words without a vector are left out of the mean.
 fn unit_vector(vectors: &MentionVectors, language: &str, tokens: &[Token]) -> Option<Vec<f32>> {
     let mut sum = vec![0.0_f64; vectors.dimension()];
     for token in tokens {
@@ -177,8 +177,8 @@ fn unit_vector(vectors: &MentionVectors, language: &str, tokens: &[Token]) -> Op
     (length > 0.0 && length.is_finite()).then_some(unit)
 }
 
-/// The number of partial sums. They are independent, so that the compiler can use SIMD, and their order is fixed, so that
-/// the result is the same on every machine.
+/// The number of partial sums in a dot product. They are independent of each other, so that the compiler can use
+/// SIMD. They are added in a fixed order, so that the result is the same on every machine.
 const LANES: usize = 8;
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {

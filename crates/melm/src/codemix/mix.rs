@@ -11,20 +11,20 @@ use crate::methods::substitute_mentions;
 use crate::random::{Generator, Seed, StreamKey};
 use crate::stage::OnProgress;
 
-/// The choice of the mention that replaces another.
+/// How the mention that replaces another is chosen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DonorChoice {
-    /// A random mention, each equally likely.
+    /// A random mention. All mentions are equally likely.
     Random,
-    /// The mention with the highest cosine similarity, or a random one if there is no vector.
+    /// The mention with the highest cosine similarity, or a random mention if there is no vector to compare by.
     Similar,
 }
 
 /// The number of sentences between two progress reports.
 const PROGRESS_STRIDE: usize = 32;
 
-/// Returns the new drafts of a corpus as a corpus. Each sentence has the columns token and tag, and a comment
-/// `# language = …`.
+/// Returns the drafts whose verdict is [`Verdict::New`] as a corpus. Each sentence has only the columns token and
+/// tag, and a comment `# language = …`.
 pub fn new_sentences(corpus: &Corpus, drafts: &[Draft]) -> Corpus {
     let new = drafts.iter().filter(|draft| draft.verdict == Verdict::New).map(|draft| {
         let sentence = draft.sentence.clone().without_columns();
@@ -42,7 +42,7 @@ pub struct Codemix<'a> {
     lexicon: Lexicon,
     choice: DonorChoice,
     settings: CodemixSettings,
-    /// The results of earlier searches. The same mention may be drawn in many sentences and rounds.
+    /// Caches the results of searches, because the same mention may be drawn in many sentences and rounds.
     searched: HashMap<(Language, EntityType, usize, Language), Option<NearestMention>>,
 }
 
@@ -69,10 +69,10 @@ impl<'a> Codemix<'a> {
         self.lexicon.counts()
     }
 
-    /// Makes the drafts of several rounds. Marks those that repeat a sentence of the corpus or an earlier draft.
+    /// Makes the drafts of several rounds. Marks the drafts that repeat a sentence of the corpus or an earlier draft.
     ///
     /// `on_progress` receives the number of sentences done and their total, over all rounds. Fails with
-    /// [`Error::Interrupted`] if it stops.
+    /// [`Error::Interrupted`] if `on_progress` asks to stop.
     pub fn rounds(
         &mut self,
         seed: Seed,
@@ -98,7 +98,8 @@ impl<'a> Codemix<'a> {
 
     /// Makes one draft of every sentence with a mention that can be replaced, in the order of the corpus.
     ///
-    /// `on_progress` receives the number of sentences done and their total. Fails with [`Error::Interrupted`] if it stops.
+    /// `on_progress` receives the number of sentences done and their total. Fails with [`Error::Interrupted`] if
+    /// `on_progress` asks to stop.
     pub fn round(
         &mut self,
         key: StreamKey,
@@ -129,7 +130,8 @@ impl<'a> Codemix<'a> {
         Ok(drafts)
     }
 
-    /// Chooses for each mention of a sentence the mention that replaces it, if any, with its cosine if it was searched for.
+    /// Chooses a replacement for each mention of a sentence. `None` keeps the mention. A replacement that was chosen
+    /// by similarity comes with its cosine.
     fn choose(
         &mut self,
         sentence: &Sentence,

@@ -1,8 +1,8 @@
 //! Code-mixing (section 2.5): replaces mentions by mentions of the same type in another language.
 //!
-//! The lexicon holds the mentions of every language by type, each with the mean of its words' aligned vectors.
-//! [`Codemix`] draws a target language for every mention, uniformly among the other languages, and takes the mention with
-//! the highest cosine similarity there, or a random one.
+//! The lexicon contains the mentions of every language by type, each with the mean of the aligned vectors of its
+//! words. For every mention, [`Codemix`] draws one of the other languages, each with the same probability. It then
+//! takes the mention of that language with the highest cosine similarity, or a random one.
 
 mod lexicon;
 mod mix;
@@ -23,12 +23,12 @@ use crate::rate::Rate;
 pub struct CodemixSettings {
     /// The probability that a mention is replaced. At least one mention of each sentence is replaced.
     pub rate: Rate,
-    /// The vectors that mentions are compared by: `"words"`, from files, or `"pieces"`, the embeddings of the masked language
-    /// model.
+    /// The vectors by which mentions are compared: `"words"` (from files) or `"pieces"` (the piece embeddings of the
+    /// masked language model).
     pub vectors: VectorKind,
 }
 
-/// The source of the word vectors.
+/// Where word vectors come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum VectorKind {

@@ -30,10 +30,12 @@ pub struct MentionVectors {
 }
 
 impl MentionVectors {
-    /// Reads the vector files of a corpus's languages in parallel, plain or gzip, and keeps only the words of mentions. `files`
-    /// holds pairs of a language code and a path. `on_progress` is called with the number of bytes read and their total.
+    /// Reads the vector files of all languages of a corpus in parallel, plain or gzip. Only the vectors of words that
+    /// occur in mentions are stored. `files` contains pairs of a language code and a path. `on_progress` is called
+    /// with the number of bytes read and their total.
     ///
-    /// Fails if a language has no file, if dimensions differ, or if a file has no vector for any word of its language.
+    /// Fails if a language has no file, if dimensions differ, or if a file has no vector for any mention word of its
+    /// language.
     pub fn read(
         corpus: &Corpus,
         files: &[(String, PathBuf)],
@@ -64,8 +66,8 @@ impl MentionVectors {
         Ok(Self { by_language: codes_of(corpus).zip(by_language).collect() })
     }
 
-    /// Averages the embeddings of each word's pieces in the masked language model. No files are needed; the languages share
-    /// the model's embedding space.
+    /// Computes the vector of each mention word as the mean embedding of its pieces in the masked language model.
+    /// This needs no files. All languages share the embedding space of the model.
     pub fn from_piece_embeddings(corpus: &Corpus, pretrained: &Pretrained) -> Result<Self, Error> {
         let (tokenizer, checkpoint) = (pretrained.tokenizer(), pretrained.checkpoint());
         let config = checkpoint.config();
@@ -96,8 +98,8 @@ impl MentionVectors {
         Ok(Self { by_language: codes_of(corpus).zip(by_language).collect() })
     }
 
-    /// The vector of a token of a language. If the token as written has none, its lower case is tried, since MUSE's words are
-    /// in lower case.
+    /// Returns the vector of a token in a language. A token that has no vector as written is looked up in lower case,
+    /// because the words of MUSE are in lower case.
     pub fn get(&self, language: &str, token: &str) -> Option<&[f32]> {
         let vectors = self.by_language.get(language)?;
         vectors.get(token).or_else(|| vectors.get(&token.to_lowercase()))
@@ -181,7 +183,7 @@ fn read_file(
     total.fetch_add(file.metadata().map_err(failed)?.len(), Ordering::Relaxed);
     let mut start = Vec::new();
     (&mut file).take(GZIP.len() as u64).read_to_end(&mut start).map_err(failed)?;
-    // A pipe cannot be rewound. The bytes that were read from it are put in front again.
+    // A pipe cannot be rewound. For a pipe, the bytes that were already read are put in front of the rest.
     let head = if file.rewind().is_ok() { &[][..] } else { &start };
     let counted = head.chain(Counted { file, done });
     if start == GZIP {

@@ -1,8 +1,8 @@
 //! Drafts as lines of `drafts.jsonl`.
 //!
-//! A line names sentences, entity types and tags by their text, so that it can be read without the program. Reading a
-//! line applies its replacements to the gold sentence again and compares the result with the line: a line that does not
-//! fit the gold corpus is an error.
+//! A line contains the text of its tokens, entity types and tags, so that it can be read without this program. To
+//! read a line, its replacements are applied to the gold sentence again, and the result is compared with the line. A
+//! line that does not match the gold corpus is an error.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ use crate::methods::{substitute_mentions, swap_tokens};
 /// The JSON form of a draft.
 #[derive(Serialize, Deserialize)]
 struct Line {
-    /// The number of its source in the file of its language, from 1.
+    /// The number of the source sentence in the file of its language, from 1.
     source: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     language: Option<String>,
@@ -49,7 +49,8 @@ struct Replaced {
     new: Vec<String>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pieces: Vec<GuessedPiece>,
-    /// Its sentence is numbered in the file of its language, from 0.
+    /// The mention that replaced the old one. The sentence index counts within the file of the donor's language, from
+    /// 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     donor: Option<Donor>,
     /// The language of the donor, if it is not the language of the source.
@@ -59,7 +60,7 @@ struct Replaced {
     similarity: Option<f32>,
 }
 
-/// Returns true if a count is left out of the JSON form.
+/// Returns true if a count is 0 and is therefore left out of the JSON form.
 pub(crate) fn is_zero(n: &usize) -> bool {
     *n == 0
 }
@@ -110,7 +111,7 @@ impl Line {
         }
     }
 
-    /// Makes the draft again from its source and compares it with the line.
+    /// Makes the draft again from its source, and fails if the result differs from the line.
     fn to_draft(&self, gold: &Corpus) -> Result<Draft, String> {
         let made = match self.source {
             None => self.whole_sentence(gold)?,
@@ -166,7 +167,7 @@ impl Line {
         Ok(Draft { mixed: mixed.map_or(Vec::new(), |draft| draft.replacements), ..draft })
     }
 
-    /// The draft of a line without a source.
+    /// Makes the draft of a line without a source.
     fn whole_sentence(&self, gold: &Corpus) -> Result<Draft, String> {
         if !(self.replaced.is_empty() && self.mixed.is_empty() && self.swapped.is_empty()) {
             return Err("the draft has replacements but no source".into());
@@ -185,7 +186,7 @@ impl Line {
         Ok(Draft::without_source(sentence, self.round))
     }
 
-    /// Parses the tags; each type has to be a type of the corpus.
+    /// Parses the tags. Fails if a type is not a type of the corpus.
     fn tags(&self, gold: &Corpus) -> Result<Vec<Tag>, String> {
         let mut types = gold.types().clone();
         let n_types = types.iter().count();
@@ -201,7 +202,7 @@ impl Line {
         self.tags.iter().map(&mut parse).collect()
     }
 
-    /// The source with mentions replaced by mentions of other sentences.
+    /// Makes a draft of the source in which mentions are replaced by mentions of other sentences.
     fn substitute(
         &self,
         replaced: &[Replaced],
@@ -229,7 +230,7 @@ impl Line {
         Ok(draft)
     }
 
-    /// The source, or what code-mixing made of it, with guessed tokens in its mentions.
+    /// Makes a draft of `base` with guessed tokens in its mentions. `base` is the source or its code-mixed version.
     fn guess(&self, base: &Sentence, source: usize, gold: &Corpus) -> Result<Draft, String> {
         let (mut guessed, mut replacements) = (Vec::new(), Vec::new());
         for one in &self.replaced {
@@ -253,7 +254,8 @@ impl Line {
         Ok(Draft::new(base.with_tokens(guessed), source, self.round, replacements))
     }
 
-    /// The swaps: in order, each by a token with the same tag in the same language.
+    /// Returns the swaps. Fails unless they are in the order of the tokens and each new token has the same tag and
+    /// language as the old one.
     fn swaps(&self, source: usize, gold: &Corpus) -> Result<Vec<Swap>, String> {
         let tag = |sentence: usize, at: usize| gold.sentences().get(sentence)?.tags().get(at);
         let (mut swaps, mut next) = (Vec::new(), 0);
@@ -291,7 +293,7 @@ impl Replaced {
         }
     }
 
-    /// The replaced mention of `sentence`; its text and type have to be those of the line.
+    /// Returns the replaced mention of `sentence`. Fails if its text or type differs from the line.
     fn mention_of(&self, sentence: &Sentence, gold: &Corpus) -> Result<Mention, String> {
         let is_same = |mention: &Mention| {
             let old = sentence.tokens()[mention.tokens.clone()].iter().map(Token::as_str);

@@ -17,31 +17,31 @@ use serde::{Deserialize, Serialize};
 
 /// A generated sentence with its provenance and its verdict.
 ///
-/// A draft with a source has the tokens of its source outside mentions, except where [`Self::swaps`] says otherwise. It
-/// has the tags of its source too, unless a mention was taken from another sentence and has another length.
+/// Outside mentions, a draft has the same tokens as its source, except for those in [`Self::swaps`]. It also has the
+/// same tags, unless a mention was replaced by a mention of another sentence that has a different length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// The sentence. Comments and other columns are those of its source.
+    /// The sentence, with the comments of its source. A guessed token has the other columns of the token it replaces.
     pub sentence: Sentence,
-    /// The index of its source in the gold corpus; `None` if a model wrote the whole sentence.
+    /// The index of the source sentence in the gold corpus; `None` if a model wrote the whole sentence.
     pub source: Option<usize>,
-    /// The round it was generated in, from 1.
+    /// The round in which the draft was generated, from 1.
     pub round: u32,
     /// The seed of the run.
     pub seed: u64,
     /// The mentions that were guessed or taken from another sentence, in order.
     pub replacements: Vec<Replacement>,
-    /// The mentions that code-mixing replaced before; `replacements` apply to the sentence it made.
+    /// The mentions that code-mixing replaced first. `replacements` are the changes to the code-mixed sentence.
     pub mixed: Vec<Replacement>,
     /// Tokens, inside and outside mentions, that were replaced by others with the same tag, in order.
     pub swaps: Vec<Swap>,
-    /// The number of tokens that kept their old form because the guessed pieces spelled no valid token.
+    /// The number of tokens that kept their old text because the guessed pieces did not spell a valid token.
     pub n_restored: usize,
     /// The decision of the filter.
     pub verdict: Verdict,
-    /// The judge's probability of the tags, all together; `None` if no judge has read the draft.
+    /// The joint probability of all tags according to the judge; `None` if the draft was not judged.
     pub probability: Option<f64>,
-    /// The tokens where the judge predicts another tag.
+    /// The tokens for which the judge predicts another tag.
     pub disagreements: Vec<Disagreement>,
 }
 
@@ -49,21 +49,22 @@ pub struct Draft {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// It is in the augmented set.
+    /// The draft is in the augmented set.
     Kept,
-    /// It repeats the sentence it was made from.
+    /// The draft repeats its source.
     RepeatsSource,
-    /// It repeats another gold sentence.
+    /// The draft repeats another gold sentence.
     RepeatsGold,
-    /// It repeats an earlier draft.
+    /// The draft repeats an earlier draft.
     RepeatsDraft,
     /// The judge predicts other tags.
     Disagrees,
-    /// The judge finds its tags too unlikely.
+    /// According to the judge, the probability of the tags is too low.
     Unlikely,
-    /// It is a copy of a sentence without a mention. It is in the augmented set because the plan asks for copies.
+    /// The draft is a copy of a sentence without a mention. It is in the augmented set because the plan asks for
+    /// copies.
     Copied,
-    /// It is new and has not been judged yet.
+    /// The draft is new and has not been judged yet.
     New,
 }
 
@@ -74,7 +75,7 @@ impl Verdict {
     }
 }
 
-/// A token where the judge predicts another tag than the draft has.
+/// A token for which the judge predicts a tag other than that of the draft.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Disagreement {
     /// The index of the token.
@@ -90,7 +91,7 @@ pub struct Disagreement {
 /// A token replaced by another token with the same tag.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swap {
-    /// Its index in source and draft.
+    /// The index of the token, which is the same in the source and in the draft.
     pub token: usize,
     /// The index of the sentence that the new token comes from.
     pub sentence: usize,
@@ -101,52 +102,52 @@ pub struct Swap {
 /// A replaced mention.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replacement {
-    /// Its index among the mentions of the source.
+    /// The index of the mention among the mentions of the source.
     pub mention: usize,
-    /// Its tokens in the draft.
+    /// The range of the mention's tokens in the draft.
     pub tokens: Range<usize>,
-    /// Its entity type.
+    /// The entity type of the mention.
     pub entity_type: EntityType,
-    /// Its tokens in the source.
+    /// The old tokens, from the source.
     pub old: Vec<Token>,
-    /// Its tokens in the draft. There are as many as in the source unless the mention was taken from another sentence.
+    /// The new tokens. There are as many as old tokens, unless the mention was taken from another sentence.
     pub new: Vec<Token>,
     /// The guessed pieces, in order.
     pub pieces: Vec<GuessedPiece>,
-    /// The mention it was taken from, if it was not guessed.
+    /// The gold mention that the new tokens were taken from; `None` if they were guessed.
     pub donor: Option<Donor>,
-    /// The cosine similarity of old and new mention, if the new one was chosen by it.
+    /// The cosine similarity of the old and the new mention, if the new mention was chosen by similarity.
     pub similarity: Option<f32>,
 }
 
 /// A mention of the gold corpus that replaces another.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Donor {
-    /// The index of its sentence.
+    /// The index of the sentence that contains the mention.
     pub sentence: usize,
-    /// Its tokens in that sentence.
+    /// The range of the mention's tokens in that sentence.
     pub tokens: Range<usize>,
 }
 
 /// A piece that was masked and guessed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GuessedPiece {
-    /// The index of its token in the sentence.
+    /// The index of the token in the sentence.
     pub token: usize,
-    /// Its index among the pieces of the token.
+    /// The index of the piece among the pieces of the token.
     pub position: usize,
     /// The masked piece, as the vocabulary writes it.
     pub old: String,
     /// The guessed piece.
     pub new: String,
-    /// Its rank among the pieces allowed there, from 1.
+    /// The rank of the guessed piece among the allowed pieces, from 1.
     pub rank: usize,
-    /// Its log-probability among all pieces.
+    /// The log-probability of the guessed piece, given a softmax over all pieces.
     pub log_probability: f32,
 }
 
 impl Draft {
-    /// A new draft of the gold sentence at index `source`.
+    /// Creates a draft of the gold sentence at index `source`.
     pub(crate) fn new(
         sentence: Sentence,
         source: usize,
@@ -156,7 +157,7 @@ impl Draft {
         Self { source: Some(source), replacements, ..Self::without_source(sentence, round) }
     }
 
-    /// A new draft that a model wrote as a whole.
+    /// Creates a draft that a model wrote as a whole.
     pub(crate) fn without_source(sentence: Sentence, round: u32) -> Self {
         Self {
             sentence,
@@ -173,7 +174,8 @@ impl Draft {
         }
     }
 
-    /// The mentions that its source does not have: the replaced ones, or all mentions of a draft without a source.
+    /// Returns the mentions that the source does not have: the replaced ones, or all mentions of a draft without a
+    /// source.
     pub(crate) fn new_mentions(&self) -> Vec<(EntityType, Vec<Token>)> {
         if self.source.is_some() {
             let replaced = self.replacements.iter();
@@ -184,7 +186,8 @@ impl Draft {
         self.sentence.mentions().map(mention).collect()
     }
 
-    /// The language code of its source, or its own if it has no source; `None` in a corpus without languages.
+    /// Returns the language code of the draft's source, or of the draft if it has no source. `None` if the corpus has
+    /// no languages.
     pub fn language<'c>(&self, gold: &'c Corpus) -> Option<&'c str> {
         match self.source {
             Some(source) => gold.locate(source).0,

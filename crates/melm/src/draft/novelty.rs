@@ -6,10 +6,10 @@ use melm_text::{Corpus, Tag, Token};
 
 use super::{Draft, Verdict};
 
-/// Tells new drafts from drafts that repeat the tokens and tags of an earlier sentence.
+/// Separates new drafts from drafts that repeat the tokens and tags of a gold sentence or of an earlier draft.
 ///
-/// Drafts have to be given in the order of rounds and, within a round, of sources. Then more rounds do not change the
-/// verdicts of earlier ones.
+/// Drafts must be recorded round by round and, within a round, in the order of their sources. The verdicts of a round
+/// then do not change if more rounds follow.
 #[derive(Debug)]
 pub struct Novelty<'a> {
     gold: &'a Corpus,
@@ -18,7 +18,7 @@ pub struct Novelty<'a> {
 }
 
 impl<'a> Novelty<'a> {
-    /// For drafts made from this corpus.
+    /// Creates a value without recorded drafts. The drafts to record must be made from `gold`.
     pub fn new(gold: &'a Corpus) -> Self {
         let gold_contents = gold.sentences().iter().map(|s| (s.tokens(), s.tags())).collect();
         Self { gold, gold_contents, drafts: HashSet::new() }
@@ -42,7 +42,7 @@ impl<'a> Novelty<'a> {
         }
     }
 
-    /// Gives each draft its verdict before judging.
+    /// Sets the verdict that each draft has before judging.
     pub(crate) fn mark(&mut self, drafts: &mut [Draft]) {
         for draft in drafts {
             draft.verdict = self.record(draft);
@@ -65,7 +65,7 @@ mod tests {
             Draft::new(sentence, 0, round, Vec::new())
         };
         let mut novelty = Novelty::new(&gold);
-        // The gold sentence with Bath has other tags.
+        // The draft with Bath is new, because the gold sentence with Bath has other tags.
         let places = ["Bonn", "Ghent", "Bath", "Rome", "Bath", "Oslo"];
         let mut drafts = places.map(|place| draft(place, 1));
         novelty.mark(&mut drafts);

@@ -17,7 +17,7 @@ impl EntityLm {
         self.tokenizer.save(dir)
     }
 
-    /// Opens a fine-tuned model to generate drafts of `corpus`. Without `linearize`, sentences are read without markers.
+    /// Opens a fine-tuned model to generate drafts of `corpus`. If `linearize` is false, sentences get no markers.
     ///
     /// # Errors
     /// If the model has no marker for a tag of the corpus.

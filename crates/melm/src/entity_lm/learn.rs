@@ -1,4 +1,4 @@
-//! The training set of a masked entity language model. Masks are redrawn; the loss is that of the masked pieces.
+//! The training set of a masked entity language model. The loss is computed for the masked pieces only.
 
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
@@ -13,10 +13,11 @@ use crate::mask::{Masked, TrainingMask};
 use crate::random::StreamKey;
 use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 
-/// Masks drawn for each dev sentence. With a single one, the losses of epochs are hard to compare.
+/// The number of masks drawn for each dev sentence. With a single mask, the losses of different epochs are hard to
+/// compare.
 const DEV_DRAWS: u64 = 2;
 
-/// The examples of a fine-tuning, and the model that is trained.
+/// The model that is fine-tuned, and its examples.
 pub(super) struct TrainingSet {
     lm: EntityLm,
     mask: TrainingMask,
@@ -29,7 +30,7 @@ pub(super) struct TrainingSet {
     out: Predictions,
 }
 
-/// A training window with its masks of one epoch.
+/// A training window with the masks that it has in one epoch.
 pub(super) struct MaskedWindow {
     number: usize,
     masked: Masked,

@@ -24,9 +24,9 @@ use learn::TrainingSet;
 pub struct EntityLm {
     model: MaskedLm,
     tokenizer: Tokenizer,
-    /// `None` if sentences are read without markers.
+    /// `None` if sentences get no markers.
     markers: Option<Markers>,
-    /// Holds the kind of every piece of the vocabulary, markers included.
+    /// Knows the kind of every piece of the vocabulary, including the markers.
     masker: Masker,
 }
 
@@ -41,8 +41,8 @@ pub struct Finetuned {
 }
 
 impl EntityLm {
-    /// Adds a marker for every tag of the corpora to a pretrained model. Returns the model, and how the row of each marker was
-    /// initialised. `seed` draws the new rows.
+    /// Adds a marker for every tag of the corpora to a pretrained model. Returns the model, and how the embedding row
+    /// of each marker was initialised. Random rows are drawn from `seed`.
     pub fn new(
         pretrained: &Pretrained,
         corpora: &[&Corpus],
@@ -66,8 +66,8 @@ impl EntityLm {
         Ok((Self::from_parts(model, tokenizer, markers), starts))
     }
 
-    /// Joins a model with its tokenizer, to which `markers` were added before. Without markers, sentences are read as
-    /// they are. Builds the tables over the vocabulary.
+    /// Combines a model with its tokenizer, which must already contain `markers`. If `markers` is `None`, sentences
+    /// get no markers. Classifies every piece of the vocabulary.
     pub fn from_parts(model: MaskedLm, tokenizer: Tokenizer, markers: Option<Markers>) -> Self {
         let masker = Masker::new(PieceKinds::new(&tokenizer));
         Self { model, tokenizer, markers, masker }

@@ -9,11 +9,12 @@ use crate::training::TrainingSettings;
 /// The `[markers]` section: the markers around entity tokens (section 2.1).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MarkerSettings {
-    /// Write markers. Without them the method is the paper's "MELM w/o linearize".
+    /// If true, markers are written around entity tokens. If false, the method is the paper's "MELM w/o linearize".
     pub linearize: bool,
-    /// How their rows are initialised: `"related-words"`, `"random"` or `"related-added"`.
+    /// How the embedding rows of the markers are initialised: `"related-words"`, `"random"` or `"related-added"`.
     pub start: RowStart,
-    /// The related words of entity types, as `PER = ["person"]`. Derived from the name of the type if not given.
+    /// The related words of entity types, such as `PER = ["person"]`. For other types they are derived from the name
+    /// of the type.
     pub words: RelatedWords,
 }
 

@@ -48,7 +48,7 @@ pub enum Error {
     TokenizerKind {
         /// The file.
         path: PathBuf,
-        /// The kind of the tokenizer.
+        /// The kind that the file names.
         found: String,
     },
     /// A special piece that the model needs is not in the vocabulary.
@@ -68,7 +68,7 @@ pub enum Error {
         path: PathBuf,
         /// The added piece.
         piece: String,
-        /// Its id.
+        /// The id of the added piece.
         id: u32,
     },
     /// The tokenizer would turn ordinary text into a special piece.
@@ -96,7 +96,7 @@ pub enum Error {
     Segment {
         /// The token.
         token: String,
-        /// The error of the rules.
+        /// The error that the tokenizer's rules returned.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// This program was built without the embedded model.
@@ -188,10 +188,10 @@ pub enum Error {
         /// The number of bytes that the hub states.
         expected: u64,
     },
-    /// The engine failed for a reason other than reading or writing a file.
+    /// The tensor engine (`melm-nn`) failed for a reason other than reading or writing a file.
     #[error(transparent)]
     Engine(melm_nn::Error),
-    /// The observer stopped the run. The state of a run in a folder is on disk.
+    /// The observer stopped the run. If the run has a folder, its state was saved there.
     #[error("stopped; run the same command again to continue")]
     Interrupted,
     /// The tokenizer has more pieces than the embedding of the model has rows.
@@ -259,12 +259,12 @@ pub enum Error {
         /// The problem.
         message: String,
     },
-    /// The output folder has other content.
+    /// The output folder contains something other than this run.
     #[error("`{dir}` has {found}; choose another folder, or pass `--force` to start again")]
     Occupied {
         /// The folder.
         dir: PathBuf,
-        /// The content of the folder.
+        /// What the folder contains.
         found: &'static str,
     },
     /// A result file was changed after the run wrote it.
@@ -288,7 +288,7 @@ pub enum Error {
         /// The language.
         language: String,
     },
-    /// A vector file has no word of the mentions of its language.
+    /// A vector file has no vector for any word in the mentions of its language.
     #[error(
         "`{path}` has no vector for any word of the mentions in `{language}`; check that its language is `{language}`"
     )]
@@ -305,14 +305,14 @@ pub enum Error {
     VectorDimensions {
         /// A file.
         path: PathBuf,
-        /// The dimension of its vectors.
+        /// The dimension of the vectors in `path`.
         found: usize,
         /// Another file.
         other: PathBuf,
-        /// The dimension of its vectors.
+        /// The dimension of the vectors in `other`.
         expected: usize,
     },
-    /// The contents of a file of text or vectors are invalid.
+    /// The content of a text file or vector file is invalid.
     #[error(transparent)]
     Text(melm_text::Error),
     /// A corpus has a tag without a marker.
@@ -359,14 +359,14 @@ pub enum Error {
         /// The problem.
         what: String,
     },
-    /// The loss of a training became infinite or NaN.
+    /// The loss of a training run became infinite or NaN.
     #[error(
         "the training `{stage}` diverged at update {step}: its loss is not finite; lower its `learning_rate`, and start again with `--force`"
     )]
     Diverged {
-        /// The stage of the training.
+        /// The stage that trains the model.
         stage: &'static str,
-        /// The update.
+        /// The number of the update.
         step: u64,
     },
     /// The plan freezes tensors, but none has a name with this prefix.
@@ -380,7 +380,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// What the user can do about an error whose message does not say it.
+    /// Returns what the user can do about an error whose message does not contain this advice.
     pub fn cure(&self) -> Option<String> {
         match self {
             Error::Read { source, .. } => match source.kind() {

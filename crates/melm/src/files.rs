@@ -9,12 +9,14 @@ use sha2::{Digest, Sha256};
 
 use crate::Error;
 
-/// Writes a file that only this process writes. A reader sees the old file or the new one, never a part.
+/// Replaces a file atomically: a reader sees the old content or the new content, never a part. No other process may
+/// write the file at the same time.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_and_finish(UnfinishedFile::create(path), path, bytes)
 }
 
-/// Writes a file that several processes, also of several machines, may write at once. The last one wins, and none fails.
+/// Replaces a file atomically. Several processes, also on several machines, may write the file at the same time: the
+/// last one wins, and none fails.
 pub fn write_shared(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     write_and_finish(UnfinishedFile::create_shared(path), path, bytes)
 }
@@ -32,12 +34,12 @@ fn write_and_finish(
     written.map_err(|source| Error::Write { path: path.to_path_buf(), source })
 }
 
-/// The SHA-256 hash of several texts or files, one after the other.
+/// A SHA-256 hash over several texts or files in sequence.
 #[derive(Clone, Default)]
 pub struct Fingerprint(Sha256);
 
 impl Fingerprint {
-    /// Adds bytes and their length. With the length, `ab` and `c` give another hash than `a` and `bc`.
+    /// Adds bytes and their length. Because of the length, `ab` and `c` give a different hash from `a` and `bc`.
     pub fn add(&mut self, bytes: &[u8]) {
         self.0.update((bytes.len() as u64).to_le_bytes());
         self.0.update(bytes);
@@ -101,7 +103,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a");
         let text = |writer: u8| vec![writer; 10_000];
-        // The temporary files of a process of another machine that has the same id.
+        // These stand for temporary files of a process on another machine that has the same process id.
         let process = std::process::id();
         let taken: Vec<_> =
             (0..64).map(|count| dir.path().join(format!("a.{process}-{count}.part"))).collect();

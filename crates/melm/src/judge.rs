@@ -1,4 +1,5 @@
-//! The filter (section 2.4): a tagger trained on gold predicts the tags of each draft. Drafts whose tags it predicts are kept.
+//! The filter (section 2.4): a tagger trained on gold predicts tags for each draft. The draft is kept if the
+//! predicted tags are its own tags.
 
 use melm_nn::device::Device;
 use melm_text::{EntityTypes, Mention, Tag, mentions, write_tags};
@@ -43,7 +44,7 @@ pub struct Judge<'a> {
 }
 
 impl<'a> Judge<'a> {
-    /// Creates a judge for drafts whose tags have these entity types.
+    /// Creates a judge for drafts whose tags have the entity types `types`.
     pub fn new(tagger: &'a TaggerModel, settings: FilterSettings, types: &'a EntityTypes) -> Self {
         Self { tagger, settings, types }
     }
@@ -110,8 +111,9 @@ impl<'a> Judge<'a> {
         }
     }
 
-    /// Returns the ids of a draft's tags in the tag set of the tagger. Types are matched by name and mentions are written in the tagger's
-    /// scheme, because a tagger from a folder may have another order of types and another scheme.
+    /// Returns the numbers of a draft's tags in the tag set of the tagger. Types are matched by name, and tags are
+    /// converted to the tagger's scheme, because a tagger from a folder may have another order of types and another
+    /// scheme.
     fn tag_numbers(&self, tags: &[Tag]) -> Result<Vec<u32>, Error> {
         let set = self.tagger.tags();
         let translate = |mention: Mention| {

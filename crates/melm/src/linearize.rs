@@ -1,9 +1,9 @@
-//! Linearization (section 2.1): a marker of the tag before and after every entity token. In a corpus of several languages,
-//! a marker of the token's language comes before them (section 2.5).
+//! Linearization (section 2.1): adds a marker of the tag before and after every entity token. If the corpus has
+//! several languages, a marker of the token's language precedes these (section 2.5).
 //!
-//! A linearized sentence keeps the range of pieces of each token, and the mention of each entity token. A sentence that is
-//! too long for the model becomes several overlapping windows, which never split a mention. Without markers (the
-//! paper's ablation "`MELM` w/o linearize") everything else is the same.
+//! A linearized sentence stores the range of pieces of each token, and the mention of each entity token. A sentence
+//! that is too long for the model becomes several overlapping windows, which never split a mention. The paper's
+//! ablation "`MELM` w/o linearize" uses the same windows without markers.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -22,15 +22,15 @@ const N_SPECIAL: usize = 2;
 /// A sentence with its markers, or one window of a long sentence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Linearized {
-    /// The position of the sentence in the corpus.
+    /// The index of the sentence in the corpus.
     pub sentence: usize,
-    /// The number of this window in the sentence, from 0.
+    /// The index of this window among the windows of the sentence.
     pub window: usize,
     /// Piece ids, including markers, `<s>` and `</s>`.
     pub pieces: Vec<u32>,
-    /// The tokens of the sentence that are in the window.
+    /// The range of the sentence's tokens that the window contains.
     pub tokens: Range<usize>,
-    /// For each of these tokens the range of its pieces, without markers.
+    /// For each of these tokens, the range of its pieces in the window, without markers.
     pub piece_ranges: Vec<Range<usize>>,
     /// The entity tokens that may be masked in this window, in order. Other entity tokens are context here and belong to
     /// another window.
@@ -40,29 +40,30 @@ pub struct Linearized {
 /// A token of a mention.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EntityToken {
-    /// The position of the token in the sentence.
+    /// The index of the token in the sentence.
     pub token: usize,
-    /// The number of its mention in the sentence.
+    /// The index of the token's mention in the sentence.
     pub mention: usize,
-    /// The range of its pieces in the window, without markers.
+    /// The range of the token's pieces in the window, without markers.
     pub piece_range: Range<usize>,
 }
 
-/// A linearized corpus, and counts of what was windowed or left out.
+/// A linearized corpus, with the number of sentences and mentions that were split or left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinearizedCorpus {
     /// The windows in the order of the sentences. Each has at least one entity token.
     pub windows: Vec<Linearized>,
-    /// Sentences without a mention, which have no window.
+    /// The number of sentences without a mention. They have no window.
     pub n_without_mentions: usize,
-    /// Sentences that were split into several windows.
+    /// The number of sentences that were split into several windows.
     pub n_windowed: usize,
-    /// Mentions that are in no window, because they or a token of their sentence are too long for the model.
+    /// The number of mentions that are in no window, because the mention or a token of its sentence is too long for
+    /// the model.
     pub n_left_out: usize,
 }
 
 impl Linearized {
-    /// The random stream of this window below `key`.
+    /// Returns the key of this window's random stream, below `key`.
     pub(crate) fn stream(&self, key: StreamKey) -> StreamKey {
         key.at(self.sentence as u64).at(self.window as u64)
     }
@@ -70,7 +71,7 @@ impl Linearized {
 
 /// Linearizes every sentence that has a mention, for a model that reads at most `limit` pieces.
 ///
-/// Without `markers`, sentences get none.
+/// If `markers` is `None`, no markers are added.
 ///
 /// # Errors
 /// If a tag or a language of the corpus has no marker, or a token cannot be segmented.
@@ -108,9 +109,9 @@ pub fn linearize(
 struct Linearizer<'a> {
     tokenizer: &'a Tokenizer,
     markers: Option<BTreeMap<Tag, u32>>,
-    /// The markers of the corpus's languages; empty if languages are not marked.
+    /// The marker of each language of the corpus; empty if languages are not marked.
     languages: Vec<u32>,
-    /// The most pieces between `<s>` and `</s>`.
+    /// The maximum number of pieces between `<s>` and `</s>`.
     limit: usize,
 }
 
@@ -118,7 +119,7 @@ struct Linearizer<'a> {
 struct EncodedSentence<'a> {
     sentence: &'a Sentence,
     encoded: Encoded,
-    /// The number of each token's mention, `None` outside mentions and in mentions that are too long.
+    /// For each token, the index of its mention. `None` outside mentions and in mentions that are too long.
     mention_of: Vec<Option<usize>>,
 }
 
@@ -157,8 +158,8 @@ impl Linearizer<'_> {
         Ok(())
     }
 
-    /// Returns the number of each token's mention, and the number of mentions that are longer than the model and were left
-    /// out. Adds the markers to the sizes of entity tokens.
+    /// Returns the index of each token's mention, and the number of mentions that were left out because they are
+    /// longer than the model. Adds the number of markers to the sizes of entity tokens.
     fn assign_mentions(
         &self,
         sentence: &Sentence,

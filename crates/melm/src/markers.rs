@@ -1,8 +1,8 @@
-//! Markers: one added piece for each tag, such as `<B-PER>` (section 2.1), and for each language, such as `<de>`, if there
-//! are several (section 2.5).
+//! Markers: pieces that are added to the vocabulary. There is one for each tag, such as `<B-PER>` (section 2.1), and,
+//! if there are several languages, one for each language, such as `<de>` (section 2.5).
 //!
-//! The row of a marker in the piece table is initialised as the mean of the rows of words related to the tag's entity
-//! type, so that a linearized sentence is close to a natural one before fine-tuning.
+//! The embedding row of a marker is initialised with the mean of the rows of words related to the tag's entity type.
+//! A linearized sentence is then close to a natural one even before fine-tuning.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,8 @@ use crate::Error;
 use crate::pieces::Tokenizer;
 use crate::related::{language_name, related_words};
 
-/// Words related to entity types, by the name of the type. For other types the words are derived from the name.
+/// Words related to entity types, by the name of the type. For types that are not listed, the words are derived from
+/// the name.
 pub type RelatedWords = BTreeMap<String, Vec<String>>;
 
 /// How the rows of markers are initialised (FIDELITY row 13).
@@ -43,7 +44,7 @@ struct Marker {
     meaning: MarkerMeaning,
 }
 
-/// The thing that a marker stands for.
+/// The entity type or language that a marker stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum MarkerMeaning {
     /// The name of an entity type; empty for bare `B` and `I` tags.
@@ -53,7 +54,8 @@ enum MarkerMeaning {
 }
 
 impl MarkerMeaning {
-    /// Returns the words whose rows a marker is initialised from. `given` has precedence over the built-in names.
+    /// Returns the words whose embedding rows initialise a marker. Words in `given` take precedence over the built-in
+    /// words.
     fn related_words(&self, given: &RelatedWords) -> Vec<String> {
         match self {
             Self::EntityType(name) => {
@@ -66,20 +68,20 @@ impl MarkerMeaning {
     }
 }
 
-/// The initialisation of a marker's row.
+/// How the embedding row of a marker was initialised.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkerStart {
     /// The marker's text.
     pub marker: String,
     /// The related words; empty if the row is random.
     pub words: Vec<String>,
-    /// The number of known pieces of these words, over which the mean is taken. If it is 0, the row is random.
+    /// The number of known pieces in these words. The row is the mean over these pieces, or random if there are none.
     pub n_pieces: usize,
 }
 
 impl Markers {
-    /// Adds a marker for each tag of the corpora to the tokenizer, in the order of their texts. Languages get markers too if
-    /// one of the corpora has several, or if the tokenizer already has the marker of one of them.
+    /// Adds a marker for each tag of the corpora to the tokenizer, sorted by text. Languages get markers too if one
+    /// of the corpora has several, or if the tokenizer already has the marker of one of them.
     ///
     /// # Errors
     /// If the text of a marker is already a piece.
@@ -105,7 +107,7 @@ impl Markers {
         Ok(Self { markers })
     }
 
-    /// Iterates over the texts of the markers, in order, with their ids.
+    /// Iterates over the texts of the markers, with their ids.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
         self.markers.iter().map(|(text, marker)| (text.as_str(), marker.id))
     }
@@ -121,7 +123,8 @@ impl Markers {
             .collect()
     }
 
-    /// Returns the id of the marker of each language of a corpus, in their order. Empty if languages are not marked.
+    /// Returns the id of the marker of each language of a corpus, in the order of the languages. Empty if languages
+    /// are not marked.
     pub(crate) fn by_language(&self, corpus: &Corpus) -> Result<Vec<u32>, Error> {
         let is_language = |marker: &&Marker| matches!(marker.meaning, MarkerMeaning::Language(_));
         if !self.markers.values().any(|marker| is_language(&marker)) {
@@ -135,8 +138,9 @@ impl Markers {
         ids.collect()
     }
 
-    /// Initialises the rows and biases of the markers, which hold random numbers before. `given` are related words of some
-    /// types; the words of others are derived from their names. Returns what was done for each marker.
+    /// Initialises the embedding rows and biases of the markers, which are random before this call. `given` contains
+    /// related words of some types; the words of other types are derived from their names. Returns how each marker
+    /// was initialised.
     pub fn initialise(
         &self,
         model: &mut MaskedLm,
@@ -144,7 +148,7 @@ impl Markers {
         start: RowStart,
         given: &RelatedWords,
     ) -> Result<Vec<MarkerStart>, Error> {
-        // The authors' code does not change the bias.
+        // The authors' code leaves the bias unchanged.
         let tensors: &[_] = match start {
             RowStart::RelatedWords => &[TABLE, "lm_head.bias"],
             RowStart::RelatedAdded => &[TABLE],

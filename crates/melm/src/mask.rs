@@ -1,8 +1,10 @@
-//! Masking: drawing the entity pieces that the model has to predict, in training (section 2.2) and generation (2.3).
+//! Masking: draws the entity pieces that the model has to predict, in training (section 2.2) and generation (section
+//! 2.3).
 //!
-//! Only pieces of entity tokens are masked. A [`Unit`], by default the piece, is masked as a whole or not at all. Some
-//! pieces are never masked, because no prediction could replace them: a bare `▁`, part of a character (unless the unit is
-//! the whole token), and all pieces of a token that has an `<unk>`, whose text cannot be spelled from pieces.
+//! Only pieces of entity tokens are masked. A [`Unit`], by default the piece, is masked as a whole or not at all.
+//! Some pieces are never masked, because no prediction could replace them: a bare `▁`; part of a character, unless
+//! the unit is the whole token; and all pieces of a token that contains `<unk>`, because its text cannot be spelled
+//! from pieces.
 
 use std::num::NonZeroU32;
 
@@ -14,7 +16,7 @@ use crate::pieces::{PieceKind, PieceKinds};
 use crate::random::{Generator, StreamKey};
 use crate::rate::Rate;
 
-/// The paper's eta and mu (appendix, hyperparameter tuning).
+/// The paper's masking rates: eta in training and mu in generation (appendix, hyperparameter tuning).
 const TRAINING_RATE: Rate = Rate::constant(0.7);
 const GENERATION_MEAN: Rate = Rate::constant(0.5);
 
@@ -36,7 +38,7 @@ pub enum Refresh {
     /// At the beginning of each epoch (the paper's text).
     #[default]
     EveryEpoch,
-    /// This number of masks is drawn once for each sentence and used in turn (the authors' code: 30).
+    /// This number of masks is drawn once for each sentence. The epochs use them in turn (the authors' code: 30).
     Cycled(NonZeroU32),
 }
 
@@ -85,7 +87,7 @@ impl Default for TrainingMask {
     }
 }
 
-/// The group of units in which the number of masked units is drawn (FIDELITY row 4).
+/// The group of units for which the number of masked units is drawn (FIDELITY row 4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -94,7 +96,7 @@ pub enum Scope {
     Mention,
     /// The units of a token (the authors' code).
     Token,
-    /// No draw: all units of all mentions are masked.
+    /// Nothing is drawn: all units of all mentions are masked.
     Whole,
 }
 
@@ -106,7 +108,7 @@ pub struct GenerationMask {
     pub mean: Rate,
     /// The unit that is masked as a whole.
     pub unit: Unit,
-    /// The group whose units n counts.
+    /// The group whose number of units is n.
     pub scope: Scope,
 }
 
@@ -129,7 +131,7 @@ pub struct Masked {
 }
 
 impl Masked {
-    /// Adds the sentence to a batch. `key` identifies it among all examples, for its dropout.
+    /// Adds the sentence to a batch. `key` identifies the sentence among all examples and seeds its dropout.
     pub(crate) fn push_to(&self, key: u64, batch: &mut MaskedBatch) {
         let start = batch.sentences.n_rows();
         batch.sentences.push(&self.pieces, key);
@@ -148,7 +150,7 @@ pub struct Masker {
 type UnitPositions = Vec<usize>;
 
 impl Masker {
-    /// Creates a masker for windows whose pieces are of these kinds.
+    /// Creates a masker for a vocabulary whose pieces have these kinds.
     pub fn new(kinds: PieceKinds) -> Self {
         Self { kinds }
     }
@@ -158,11 +160,12 @@ impl Masker {
         &self.kinds
     }
 
-    /// Masks each unit with the same probability (section 2.2). Draws from the stream of the epoch and the sentence below
-    /// `key`.
+    /// Masks each unit with the same probability (section 2.2). Uses the random stream of the epoch and the sentence,
+    /// below `key`.
     ///
-    /// The paper does not say what happens to a sentence in which the draw masks nothing. Here it has no masked
-    /// position and no loss. Masking at least one unit would raise the rate in short mentions above eta.
+    /// The paper does not say what happens to a sentence in which the draw masks nothing. Here such a sentence has no
+    /// masked position and no loss. If at least one unit were always masked, the masking rate in short mentions would
+    /// be above eta.
     pub fn mask_for_training(
         &self,
         linearized: &Linearized,
@@ -181,8 +184,8 @@ impl Masker {
         self.apply(linearized, &masked.collect::<Vec<_>>())
     }
 
-    /// Masks a random number of the units of every mention (section 2.3). Draws from the stream of the sentence below `key`,
-    /// which is the key of the round.
+    /// Masks a random number of the units of every mention (section 2.3). Uses the random stream of the sentence
+    /// below `key`, the key of the round.
     pub fn mask_for_generation(
         &self,
         linearized: &Linearized,
@@ -206,13 +209,14 @@ impl Masker {
         self.apply(linearized, &masked)
     }
 
-    /// Counts the entity tokens of the windows that can never be masked, because they have no unit.
+    /// Counts the entity tokens of the windows that can never be masked, because none of their pieces can be masked.
     pub fn n_unmaskable(&self, windows: &[Linearized], unit: Unit) -> usize {
         let no_unit = |window, entity| self.units(window, unit, entity).is_empty();
         windows.iter().map(|w| w.entities.iter().filter(|entity| no_unit(w, entity)).count()).sum()
     }
 
-    /// Returns the units of a window, grouped by `group_of` their entity token. No group is empty.
+    /// Returns the units of a window in groups. Two units are in the same group if `group_of` is equal for their
+    /// entity tokens. Empty groups are left out.
     fn groups(
         &self,
         linearized: &Linearized,
@@ -262,7 +266,8 @@ impl Masker {
     }
 }
 
-/// Draws how many of `n` units to mask: `n` times a rate from N(`mean`, 1/n²), rounded, redrawn until it is in `1..=n`.
+/// Draws how many of `n` units are masked: `n` times a rate drawn from N(`mean`, 1/n²), rounded. Draws again until
+/// the result is in `1..=n`.
 fn draw_n_masked(n: usize, mean: Rate, generator: &mut Generator) -> usize {
     loop {
         // n · N(mean, 1/n²) is N(mean · n, 1), as in the authors' code.

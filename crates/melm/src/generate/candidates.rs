@@ -25,10 +25,10 @@ struct PieceTraits {
     scripts: Scripts,
 }
 
-/// The traits of every piece, and the set of candidates for each constraint that was met so far.
+/// The traits of every piece, and the candidate set of each constraint that occurred so far.
 pub(super) struct Candidates {
     pieces: Vec<PieceTraits>,
-    /// Rows of the model's piece table, which may be padded beyond the vocabulary.
+    /// The number of rows of the model's piece table, which may be padded beyond the vocabulary.
     n_rows: usize,
     sets: PieceSets,
     set_numbers: HashMap<Constraint, usize>,
@@ -60,10 +60,11 @@ impl Candidates {
         }
     }
 
-    /// Returns the constraint on what replaces `piece` (the text of the masked piece) of `token`.
+    /// Returns the constraint on the pieces that may replace a masked piece of `token`. `piece` is the text of the
+    /// masked piece.
     ///
-    /// With `keep_script`, the scripts are those of the token, or those of the sentence if the token has no letter. A
-    /// mixture of scripts is no constraint.
+    /// With `keep_script`, a candidate must fit the scripts of the token, or those of the sentence if the token has
+    /// no letter. If these letters mix scripts, every script is allowed.
     pub(super) fn constraint(
         &self,
         begins_word: bool,
@@ -80,7 +81,8 @@ impl Candidates {
         Constraint { begins_word, casing, scripts }
     }
 
-    /// Returns the number of the set of pieces that a constraint allows. Builds the set the first time.
+    /// Returns the index of the set of pieces that a constraint allows. Builds the set at the first call with this
+    /// constraint.
     pub(super) fn set_for(&mut self, constraint: Constraint) -> usize {
         if let Some(known) = self.set_numbers.get(&constraint) {
             return *known;

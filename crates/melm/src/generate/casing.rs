@@ -7,7 +7,7 @@ pub(super) enum Casing {
     None,
     /// Lower case only.
     Lower,
-    /// A single upper-case letter, which begins `Bonn` as well as `BONN`.
+    /// A single upper-case letter. Both `Bonn` and `BONN` can begin with such a piece.
     SingleUpper,
     /// An upper-case letter, then lower-case letters.
     Title,
@@ -18,7 +18,7 @@ pub(super) enum Casing {
 }
 
 impl Casing {
-    /// Reads the casing from the letters that have a case; others are ignored.
+    /// Returns the casing of a text. Only letters that have a case are considered.
     pub(super) fn from_text(text: &str) -> Self {
         let mut cased = text.chars().filter(|c| c.is_uppercase() || c.is_lowercase());
         let Some(first) = cased.next() else { return Self::None };

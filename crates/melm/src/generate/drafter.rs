@@ -1,4 +1,4 @@
-//! One round of generation: mask, fill, spell.
+//! One round of generation: masks pieces, fills them, and spells the new tokens.
 
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence, Token};
@@ -21,13 +21,14 @@ use crate::stage::OnProgress;
 pub struct Round {
     /// One draft for each linearized sentence, in the order of the sources. Duplicates are not removed.
     pub drafts: Vec<Draft>,
-    /// Tokens that kept their source text because the chosen pieces did not spell a valid token.
+    /// The number of tokens that kept their source text because the chosen pieces did not spell a valid token.
     pub n_restored: usize,
 }
 
 /// Generates drafts with a fine-tuned model.
 ///
-/// Owns the model and everything that is derived from its vocabulary, so that the tables are built once for all rounds.
+/// Contains the model and everything that is derived from its vocabulary, so that the tables are built once for all
+/// rounds.
 pub struct Drafter {
     lm: EntityLm,
     settings: GenerateSettings,
@@ -36,7 +37,7 @@ pub struct Drafter {
 }
 
 impl Drafter {
-    /// Builds the tables over the vocabulary of `lm`.
+    /// Creates a drafter and builds its tables over the vocabulary of `lm`.
     pub fn new(lm: EntityLm, settings: GenerateSettings) -> Self {
         let candidates = Candidates::new(&lm, &settings);
         let filler = Filler::new(lm.model().config());
@@ -58,10 +59,11 @@ impl Drafter {
         self.lm.masker().n_unmaskable(&linearized.windows, self.settings.mask.unit)
     }
 
-    /// Generates one draft for each linearized sentence of `corpus`. Fails with [`Error::Interrupted`] if `on_progress` stops it.
+    /// Generates one draft for each linearized sentence of `corpus`. Fails with [`Error::Interrupted`] if
+    /// `on_progress` asks to stop.
     ///
-    /// `linearized` must be `corpus` as linearized by this drafter's model. The random draws for a sentence depend on
-    /// `key`, the round and the position of the sentence, and on nothing else.
+    /// `linearized` must be `corpus` as linearized by this drafter's model. The random draws for a sentence depend
+    /// only on `key`, the round and the position of the sentence.
     pub fn round(
         &mut self,
         device: &Device,
@@ -161,7 +163,8 @@ impl Drafter {
 
     fn spell(&self, task: &FillTask<'_>, entity: &EntityToken, old: &Token) -> SpelledToken {
         let pieces = &task.masked.pieces[entity.piece_range.clone()];
-        // Pieces may spell their token in another normal form, so an unchanged token is copied, not spelled.
+        // The pieces of an unchanged token may spell it in another Unicode normal form. Such a token is copied
+        // instead.
         if *pieces == task.window.pieces[entity.piece_range.clone()] {
             return SpelledToken::Unchanged;
         }
@@ -179,7 +182,7 @@ enum SpelledToken {
     Invalid,
 }
 
-/// The pieces that were chosen for one token.
+/// Returns the pieces that were chosen for one token.
 fn guessed_pieces<'t>(
     tokenizer: &'t Tokenizer,
     task: &'t FillTask<'_>,
@@ -199,7 +202,8 @@ fn guessed_pieces<'t>(
     })
 }
 
-/// Groups the chosen pieces of a draft, each with the number of its mention, into one replacement for each mention.
+/// Groups the chosen pieces of a draft into one replacement for each mention. Each piece comes with the index of its
+/// mention.
 fn group_by_mention(
     source: &Sentence,
     draft: &Sentence,

@@ -1,4 +1,4 @@
-//! Filling masked positions, in batches of similar length with one forward pass for each step of the fill order.
+//! Fills masked positions in batches of windows of similar length. Each step of the fill order is one forward pass.
 
 use std::ops::Range;
 
@@ -20,10 +20,11 @@ pub(super) struct FillTask<'a> {
     pub(super) window: &'a Linearized,
     /// The pieces of the window. Filling replaces each `<mask>` by the chosen piece.
     pub(super) masked: Masked,
-    /// The number of the set of candidates at each masked position.
+    /// The index of the candidate set of each masked position.
     pub(super) set_of: Vec<usize>,
     pub(super) generator: Generator,
-    /// The piece chosen at each masked position. `None` if no piece is allowed there; the original piece then stays.
+    /// The piece chosen at each masked position. `None` if no piece is allowed there; the original piece is then
+    /// kept.
     pub(super) chosen: Vec<Option<ChosenPiece>>,
 }
 
@@ -60,7 +61,8 @@ impl Filler {
         }
     }
 
-    /// Fills every task. Reports the number of tasks filled by each batch to `on_filled`, which may stop the work.
+    /// Fills every task. After each batch, calls `on_filled` with the number of tasks in the batch. `on_filled` may
+    /// stop the work.
     pub(super) fn fill(
         &mut self,
         context: &FillContext<'_>,
@@ -123,7 +125,7 @@ impl Filler {
     }
 }
 
-/// Returns which of a task's masked positions are filled in a step.
+/// Returns the indices of the masked positions that are filled in a step.
 fn indices_of_step(task: &FillTask<'_>, order: FillOrder, step: usize) -> Range<usize> {
     let n = task.chosen.len();
     match order {
@@ -132,8 +134,8 @@ fn indices_of_step(task: &FillTask<'_>, order: FillOrder, step: usize) -> Range<
     }
 }
 
-/// Groups the tasks that have a masked position into batches of similar length, of at most `budget` pieces unless a
-/// single task is longer. Returns positions in `tasks`.
+/// Groups the tasks that have a masked position into batches of similar length. A batch has at most `budget` pieces,
+/// unless a single task is longer. Returns indices of `tasks`.
 fn batches(tasks: &[FillTask<'_>], budget: usize) -> Vec<Vec<usize>> {
     let length = |at: usize| tasks[at].masked.pieces.len();
     let mut order: Vec<_> = (0..tasks.len()).filter(|at| !tasks[*at].chosen.is_empty()).collect();
@@ -153,8 +155,8 @@ fn batches(tasks: &[FillTask<'_>], budget: usize) -> Vec<Vec<usize>> {
     batches
 }
 
-/// Chooses one of the candidates within the ranks of the settings. If there are fewer candidates than the first rank, it is
-/// the last one; `None` if there are none.
+/// Chooses one of the candidates whose rank is in the range of the settings. If there are fewer candidates than the
+/// first rank of the range, takes the last candidate. Returns `None` if there are no candidates.
 fn choose(
     candidates: &[Candidate],
     settings: &GenerateSettings,
@@ -172,7 +174,7 @@ fn choose(
     Some(ChosenPiece { rank: before + at + 1, candidate: eligible[at] })
 }
 
-/// Draws an index with probability in proportion to p^(1/T).
+/// Draws the index of a candidate. A candidate of probability p has a weight of p^(1/T), where T is the temperature.
 fn draw_weighted(eligible: &[Candidate], temperature: f64, generator: &mut Generator) -> usize {
     let log = |candidate: &Candidate| f64::from(candidate.log_probability) / temperature;
     let best = log(&eligible[0]);
@@ -211,7 +213,7 @@ mod tests {
 
     fn assert_near(counts: &[i32], expected: &[i32]) {
         for (count, expected) in counts.iter().zip(expected) {
-            // 5 standard deviations of a binomial count, at most.
+            // The tolerance is at most 5 standard deviations of a binomial count.
             assert!((count - expected).abs() <= 450.min(*expected), "{counts:?}");
         }
     }

@@ -1,13 +1,14 @@
 //! Generation (section 2.3): entity pieces are masked, and the fine-tuned model fills them.
 //!
-//! Labels cannot shift, whatever the model predicts:
+//! The tags of a draft always fit its tokens, whatever the model predicts:
 //!
 //! - At the start of a word only pieces that begin a word are candidates; inside a word only pieces that continue one.
 //! - Special pieces, markers, a bare `▁` and pieces with invisible characters are never candidates.
-//! - A token without a masked piece is copied from the source, not spelled from pieces. So is a token whose chosen
-//!   pieces do not spell a valid token.
+//! - A token without a masked piece is copied from the source, not spelled from pieces. A token whose chosen pieces
+//!   do not spell a valid token is copied too.
 //!
-//! A draft therefore has the tags and the number of tokens of its source, and the same bytes outside mentions.
+//! A draft therefore has the same tags and the same number of tokens as its source, and the same bytes outside
+//! mentions.
 //!
 //! ```
 //! use melm::{draft::{Novelty, Verdict}, entity_lm::EntityLm, markers::Markers, pieces::Tokenizer, random::Seed, stage::Control};

@@ -1,11 +1,13 @@
-//! The script of a text.
+//! The writing system (script) of a text.
 
 use melm_text::Sentence;
 use unicode_script::{Script, ScriptExtension, UnicodeScript};
 
-/// The scripts in which all letters of a text are used: the intersection of their Unicode property `Script_Extensions`.
+/// The scripts that all letters of a text have in common: the intersection of the Unicode property
+/// `Script_Extensions` of the letters.
 ///
-/// It is empty for a text that mixes scripts. Han and the two kana scripts are one, because Japanese mixes them.
+/// The set is empty for a text that mixes scripts. Han, Hiragana and Katakana count as one script, because Japanese
+/// mixes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Scripts(ScriptExtension);
 
@@ -25,7 +27,7 @@ impl Scripts {
         Self(letters.fold(Script::Common.into(), ScriptExtension::intersection))
     }
 
-    /// Returns true if the text has no letter, or only letters that all scripts share.
+    /// Returns true if the text has no letter, or only letters that occur in all scripts.
     pub(super) fn is_any(self) -> bool {
         self.0.is_common() || self.0.is_inherited()
     }
@@ -35,7 +37,7 @@ impl Scripts {
         self.0.is_empty()
     }
 
-    /// Returns true if the letters of both texts can be of the same script.
+    /// Returns true if the letters of both texts can belong to the same script.
     pub(super) fn overlaps(self, other: Self) -> bool {
         !self.0.intersection(other.0).is_empty()
     }

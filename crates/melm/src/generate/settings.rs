@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::mask::GenerationMask;
 
-/// The ranks, from the most probable allowed piece, among which a piece is chosen (FIDELITY row 5).
+/// The range of ranks from which a piece is chosen (FIDELITY row 5). Rank 1 is the most probable allowed piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "(usize, usize)", into = "(usize, usize)")]
 pub struct Ranks {
@@ -25,7 +25,7 @@ impl Ranks {
         self.first
     }
 
-    /// The last rank, which is the paper's k if the first is 1.
+    /// The last rank. It is the paper's k if the first rank is 1.
     pub fn last(self) -> usize {
         self.last
     }
@@ -75,14 +75,14 @@ impl From<Temperature> for f64 {
     }
 }
 
-/// How one of the pieces within the ranks is chosen. Written as `uniform` or `temperature-0.8`.
+/// How a piece is chosen within the range of ranks. Written as `uniform` or `temperature-0.8`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Sampling {
-    /// Each with the same probability (the paper).
+    /// Each piece has the same probability (the paper).
     #[default]
     Uniform,
-    /// In proportion to p^(1/T).
+    /// A piece of probability p is chosen with a probability in proportion to p^(1/T), where T is the temperature.
     Temperature(Temperature),
 }
 
@@ -117,21 +117,23 @@ impl From<Sampling> for String {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FillOrder {
-    /// All at once, independently of each other (the paper).
+    /// All positions at once, independently of each other (the paper).
     #[default]
     AtOnce,
-    /// From left to right, each given the pieces chosen before it. The pieces of a word then fit together.
+    /// From left to right. Each prediction sees the pieces that were chosen before, so that the pieces of a word fit
+    /// together.
     LeftToRight,
 }
 
-/// What to do with sentences without a mention (FIDELITY row 17).
+/// How sentences without a mention are treated (FIDELITY row 17).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutMentions {
     /// They have no drafts.
     #[default]
     LeftOut,
-    /// Each is copied in every round, so that their share of the sentences does not change (the authors' code).
+    /// Each sentence is copied in every round, so that the share of sentences without a mention stays the same (the
+    /// authors' code).
     Copied,
 }
 
@@ -139,25 +141,25 @@ pub enum WithoutMentions {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerateSettings {
-    /// The number of drafts of each sentence (the paper's R).
+    /// The number of rounds of drafts (the paper's R).
     pub rounds: NonZeroU32,
     /// How positions are masked.
     pub mask: GenerationMask,
-    /// The ranks among which a piece is chosen.
+    /// The range of ranks from which a piece is chosen.
     pub ranks: Ranks,
-    /// How a piece is chosen among them.
+    /// How a piece is chosen within these ranks.
     pub sampling: Sampling,
     /// The order in which positions are filled.
     pub order: FillOrder,
-    /// Replace a piece only by pieces of the same casing.
+    /// If true, a piece is replaced only by pieces of the same casing.
     pub keep_case: bool,
-    /// Replace a token only by pieces of the same script.
+    /// If true, a token is replaced only by pieces of the same script.
     pub keep_script: bool,
     /// Texts that are not allowed as a piece or as a new token.
     pub banned: Vec<String>,
-    /// What to do with sentences without a mention: `"left-out"` or `"copied"`.
+    /// How sentences without a mention are treated: `"left-out"` or `"copied"`.
     pub without_mentions: WithoutMentions,
-    /// The most pieces in a batch. Drafts do not depend on it.
+    /// The maximum number of pieces in a batch. It does not affect the drafts.
     #[serde(skip, default = "pieces_per_batch")]
     pub pieces_per_batch: NonZeroUsize,
 }

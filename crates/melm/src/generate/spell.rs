@@ -6,8 +6,8 @@ use crate::pieces::{Tokenizer, is_clean};
 
 /// Returns the token that `pieces` spell as a replacement of `source`, or `None` if it is not valid.
 ///
-/// A token is not valid if it has characters that a reader cannot see, another number of spaces than the source, a
-/// banned text, or the text of a marker or special piece in it.
+/// A token is not valid if it is banned, contains invisible characters, has a different number of spaces from the
+/// source, or contains the text of a marker or special piece.
 pub(super) fn spell_token(
     tokenizer: &Tokenizer,
     pieces: &[u32],
@@ -15,7 +15,7 @@ pub(super) fn spell_token(
     banned: &[String],
 ) -> Option<Token> {
     let text = tokenizer.decode(pieces);
-    // If the source has a space, its file format can represent one.
+    // A space is valid only where the source has one too: the file format of the source can then represent it.
     let n_parts = |text: &str| text.split(' ').count();
     let is_valid = text.split(' ').all(is_clean)
         && n_parts(&text) == n_parts(source.as_str())
@@ -24,7 +24,7 @@ pub(super) fn spell_token(
     if is_valid { Token::new(&text).ok() } else { None }
 }
 
-/// Returns true if the text of a marker or special piece occurs in `text`, spelled by ordinary pieces.
+/// Returns true if `text` contains the text of a marker or special piece. Ordinary pieces can spell such a text.
 fn contains_added_piece(tokenizer: &Tokenizer, text: &str) -> bool {
     tokenizer.added().iter().any(|id| text.contains(tokenizer.piece(*id)))
 }

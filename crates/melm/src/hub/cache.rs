@@ -40,7 +40,7 @@ fn has_shards(folder: &Path) -> bool {
         .all(|shard| plain_file_name(shard).is_some_and(|shard| folder.join(shard).is_file()))
 }
 
-/// Returns the name if it is a plain file name, which cannot lead out of its folder.
+/// Returns `name` if it is a plain file name. Such a name cannot point outside its folder.
 pub(super) fn plain_file_name(name: &str) -> Option<&str> {
     let stays = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\', ':']);
     stays.then_some(name)

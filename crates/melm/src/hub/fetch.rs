@@ -34,14 +34,14 @@ impl Hub {
         }
         let main = cache.repo(Repo::model(name.to_owned()));
         let folder = main.pointer_path(&info.sha);
-        // This comes last, because it marks the model as complete in the cache.
+        // The reference is written last, because it marks the model as complete in the cache.
         main.create_ref(&info.sha)
             .map_err(|source| Error::Write { path: folder.clone(), source })?;
         Ok(folder)
     }
 
-    /// Asks the hub for the files of a model. The request runs in its own thread, since without a network it could block for
-    /// minutes.
+    /// Asks the hub which files a model has. The request runs in its own thread, because it could block for minutes
+    /// without a network.
     fn request_info(&self, api: &Api, name: &str) -> Result<RepoInfo, Error> {
         let repo = api.model(name.to_owned());
         let (sender, answer) = mpsc::channel();
@@ -79,7 +79,8 @@ impl Hub {
     }
 }
 
-/// Lists the files to download. The weights come last, since they take the longest and a missing file is noticed before.
+/// Lists the files to download. The weights come last, because they take the longest: an error in another file is
+/// then noticed early.
 ///
 /// Fails if a needed file is not on the hub.
 fn files_to_fetch(name: &str, info: &RepoInfo) -> Result<Vec<String>, Error> {
@@ -120,19 +121,20 @@ fn fetch_file(
     let found = std::fs::metadata(&path)
         .map_err(|source| Error::Read { path: path.clone(), source })?
         .len();
-    // Text files may be sent compressed, with the compressed length; weights are not.
+    // For a text file, the hub may state the length after compression. Weights are not compressed, so their length is
+    // checked.
     if found == expected || !file.ends_with(".safetensors") {
         return Ok(());
     }
     let blob = std::fs::canonicalize(&path).unwrap_or_else(|_| path.clone());
     for path in [path, blob] {
-        // If the cache has no links, the two paths are the same and the file is already gone.
+        // If the cache does not use links, both paths are the same and the second removal fails.
         let _ = std::fs::remove_file(path);
     }
     Err(Error::FetchedLength { name: name.to_owned(), file: file.to_owned(), found, expected })
 }
 
-/// Converts the progress of hf-hub into events.
+/// Converts the progress calls of hf-hub into [`DownloadProgress`] values.
 struct ProgressAdapter<'a> {
     file: &'a str,
     n_bytes: u64,

@@ -1,7 +1,7 @@
 //! Finds models by name: in a folder, in the local Hugging Face cache, or on the hub.
 //!
-//! The cache is shared with Python's libraries, so that a model is on the disk only once. The caller passes its path: only
-//! the front ends read the environment.
+//! The cache is shared with Python's libraries, so that a model is stored only once. The caller passes the path of
+//! the cache, because this library reads no environment variables.
 
 mod cache;
 #[cfg(feature = "hub")]
@@ -15,11 +15,12 @@ use crate::Error;
 /// The cache of models, and the hub they are downloaded from.
 #[derive(Clone, Debug)]
 pub struct Hub {
-    /// The folder of the cache. By convention `$HF_HUB_CACHE`, else `$HF_HOME/hub`, else `~/.cache/huggingface/hub`.
+    /// The folder of the cache. By convention it is `$HF_HUB_CACHE`, else `$HF_HOME/hub`, else
+    /// `~/.cache/huggingface/hub`.
     pub cache: PathBuf,
-    /// Another address of the hub. By convention `$HF_ENDPOINT`.
+    /// The address of the hub if it is not the public one. By convention it is `$HF_ENDPOINT`.
     pub endpoint: Option<String>,
-    /// The time after which a hub that has not answered counts as offline.
+    /// If the hub has not answered after this time, it counts as offline.
     pub timeout: Duration,
 }
 
@@ -35,16 +36,16 @@ pub struct DownloadProgress<'a> {
 }
 
 impl Hub {
-    /// The default timeout: a slow network answers within a second or two.
+    /// The default timeout. Even a slow network answers within a second or two.
     pub(crate) const DEFAULT_TIMEOUT: Duration = Duration::from_secs(5);
 
-    /// Uses a cache and the public hub.
+    /// Creates a value with this cache and the public hub.
     pub fn new(cache: impl Into<PathBuf>) -> Self {
         Self { cache: cache.into(), endpoint: None, timeout: Self::DEFAULT_TIMEOUT }
     }
 
-    /// Returns the folder of a model given as a folder or by name. Downloads it if it is not in the cache, calling
-    /// `on_progress` for every block received.
+    /// Returns the folder of a model that is given as a folder or by name. Downloads the model if it is not in the
+    /// cache, and calls `on_progress` for every block received.
     pub fn resolve(
         &self,
         model: &str,
@@ -57,7 +58,8 @@ impl Hub {
         }
     }
 
-    /// Returns the folder of a model, given as a folder or by name, if it is on this machine.
+    /// Returns the folder of a model that is given as a folder or by name. Returns `None` if the model is not on this
+    /// machine.
     pub(crate) fn find_local(&self, model: &str) -> Option<PathBuf> {
         if Path::new(model).is_dir() {
             return Some(PathBuf::from(model));
@@ -71,8 +73,8 @@ impl Hub {
     }
 }
 
-/// Returns true for `name` or `owner/name` in the characters that the hub allows. Anything else is a mistyped path and is
-/// not requested from the hub.
+/// Returns true if `model` has the form `name` or `owner/name` with characters that the hub allows. Anything else is
+/// a mistyped path and is not requested from the hub.
 fn is_name(model: &str) -> bool {
     let parts: Vec<&str> = model.split('/').collect();
     let is_part = |part: &&str| {

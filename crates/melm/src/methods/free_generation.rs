@@ -30,7 +30,7 @@ pub enum RejectReason {
     BrokenTags,
     /// The sentence has no mention.
     NoMention,
-    /// The sentence has an unknown token, or (where unknown tokens are kept) only unknown tokens.
+    /// The sentence has an unknown token. If the settings keep unknown tokens, the sentence has no other token.
     UnknownToken,
     /// The pieces do not spell a valid token.
     NotAToken,
@@ -81,7 +81,7 @@ impl RejectedCounts {
         self.0.is_empty()
     }
 
-    /// Every reason with its count.
+    /// Iterates over the reasons and their counts.
     pub fn iter(&self) -> impl Iterator<Item = (RejectReason, usize)> {
         self.0.iter().map(|(reason, n)| (*reason, *n))
     }
@@ -112,11 +112,11 @@ pub(crate) trait SentenceWriter {
     /// The number of sentences written in one batch.
     const BATCH_SIZE: usize;
 
-    /// The maximum number of sentences written for each draft that is wanted.
+    /// The maximum number of sentences to write for each draft that is wanted.
     fn max_tries(&self) -> usize;
 
-    /// Writes the sentences of some tries in one batch. Each sentence depends only on its own stream, which is the number of
-    /// the try below `key`.
+    /// Writes one sentence for each of some tries, in one batch. Each sentence depends only on its own random stream:
+    /// the stream with the number of the try, below `key`.
     fn write(
         &self,
         key: StreamKey,
@@ -141,8 +141,8 @@ impl<'a, W: SentenceWriter> FreeGeneration<'a, W> {
 }
 
 impl<W: SentenceWriter> Augmenter for FreeGeneration<'_, W> {
-    /// Writes sentences until there is one draft for each gold sentence with a mention, as many as a method that fills masks
-    /// makes, or until the maximum number of tries is reached.
+    /// Writes sentences until there is one draft for each gold sentence with a mention, or until the maximum number
+    /// of tries is reached. Methods that fill masks make the same number of drafts.
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
         let key = stage.key().at(round.into());
         let mut collector = Collector::new(self.gold, round);
@@ -178,7 +178,7 @@ struct Collector {
 }
 
 impl Collector {
-    /// Creates a collector that wants one draft for each gold sentence with a mention.
+    /// Creates a collector that accepts one draft for each gold sentence with a mention.
     fn new(gold: &Corpus, round: u32) -> Self {
         let sentences = gold.sentences().iter();
         let wanted = sentences.clone().filter(|s| s.mentions().next().is_some()).count();

@@ -27,7 +27,7 @@ struct MentionOccurrence {
     mention: Mention,
 }
 
-/// Replaces mentions by other mentions of the same corpus, language and type.
+/// Replaces mentions by other mentions of the same type and language from the same corpus.
 pub(crate) struct Substitute<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
@@ -49,7 +49,8 @@ impl<'a> Substitute<'a> {
         Self { corpus, settings, mentions }
     }
 
-    /// Makes one draft of every sentence with a mention. At least one mention of each is replaced, possibly by an equal one.
+    /// Makes one draft of every sentence with a mention. At least one mention of each sentence is replaced, possibly
+    /// by one with the same text.
     pub(crate) fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
         let sentences = self.corpus.sentences().iter().enumerate();
         let key = key.at(u64::from(round));

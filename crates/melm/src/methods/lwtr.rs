@@ -11,18 +11,18 @@ use crate::draft::{Draft, Replacement, Swap};
 use crate::random::StreamKey;
 use crate::stage::Stage;
 
-/// The index of a sentence and of a token in it.
+/// The position of a token in the corpus: the index of its sentence, and its index in the sentence.
 struct TokenOccurrence {
     sentence: usize,
     token: usize,
 }
 
-/// Replaces tokens by other tokens of the same corpus, language and tag.
+/// Replaces tokens by other tokens with the same tag and language from the same corpus.
 pub(crate) struct ReplaceTokens<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
-    /// All occurrences of tokens, by language (if the corpus has several) and tag. A uniform draw chooses a token as often
-    /// as it occurs with the tag.
+    /// All occurrences of tokens, by language (if the corpus has several) and tag. Drawing an occurrence uniformly
+    /// therefore draws a token in proportion to its frequency with the tag.
     occurrences: BTreeMap<(Option<Language>, Tag), Vec<TokenOccurrence>>,
 }
 
@@ -40,8 +40,8 @@ impl<'a> ReplaceTokens<'a> {
         Self { corpus, settings, occurrences }
     }
 
-    /// Makes one draft of every sentence with a mention. Each token is replaced with the settings' probability, including
-    /// tokens outside mentions. The tags stay the same.
+    /// Makes one draft of every sentence with a mention. `rate` of the settings is the probability that a token,
+    /// inside or outside a mention, is replaced. The tags stay the same.
     pub(crate) fn round(&self, key: StreamKey, round: u32) -> Vec<Draft> {
         let key = key.at(u64::from(round));
         let sentences = self.corpus.sentences().iter().enumerate();
@@ -68,7 +68,7 @@ impl<'a> ReplaceTokens<'a> {
     }
 }
 
-/// Makes the draft of sentence `source` in which tokens are replaced, together with their columns.
+/// Makes the draft of sentence `source` in which some tokens and their other columns are replaced.
 pub(crate) fn swap_tokens(corpus: &Corpus, source: usize, round: u32, swaps: Vec<Swap>) -> Draft {
     let (sentences, own) = (corpus.sentences(), &corpus.sentences()[source]);
     let stretches = swaps.iter().map(|swap| {
@@ -113,9 +113,9 @@ mod tests {
         Corpus::read(&Source::from_text("a", TEXT), &ReadOptions::default()).unwrap()
     }
 
-    /// The probability of each token at each position of a draft, computed from the definition in the paper. With
-    /// probability `rate`, a token of the same tag is drawn in proportion to its frequency with the tag. Otherwise the
-    /// token stays.
+    /// Computes the probability of each token at each position of a draft, from the definition in the paper: `rate`
+    /// is the probability that a token is replaced by a token with the same tag, drawn in proportion to its frequency
+    /// with this tag.
     fn expected(text: &str, rate: f64) -> Vec<Vec<BTreeMap<String, f64>>> {
         let sentences: Vec<Vec<(&str, &str)>> = text
             .split("\n\n")
@@ -156,13 +156,13 @@ mod tests {
                 for (token, p) in likely {
                     let n = f64::from(n);
                     let found = counts.remove(&(source, at, token)).unwrap_or_default();
-                    // 5 standard deviations of a binomial count.
+                    // The tolerance is 5 standard deviations of a binomial count.
                     let apart = (f64::from(found) - n * p).abs();
                     assert!(apart <= 5.0 * (n * p * (1.0 - p)).sqrt(), "{source} {at}: {found}");
                 }
             }
         }
-        // Tokens with probability 0 were never drawn.
+        // All tokens with a probability above 0 were removed above. Other tokens were never drawn.
         assert!(counts.is_empty(), "{counts:?}");
     }
 

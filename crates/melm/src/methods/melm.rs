@@ -1,4 +1,4 @@
-//! MELM and its variants: drafts by a masked entity language model (sections 2.1 to 2.3).
+//! MELM and its variants: a masked entity language model makes the drafts (sections 2.1 to 2.3).
 
 use melm_nn::device::Device;
 use melm_text::Corpus;
@@ -24,13 +24,13 @@ pub struct Tuned {
     pub lm: EntityLm,
     /// How the rows of its markers were initialised.
     pub markers: Vec<MarkerStart>,
-    /// The fine-tuning; `None` if the method uses the pretrained model as it is.
+    /// The record of the fine-tuning; `None` if the method uses the pretrained model unchanged.
     pub outcome: Option<TrainingOutcome>,
-    /// The training set, linearized.
+    /// The linearized training set.
     pub linearized: LinearizedCorpus,
 }
 
-/// Adds markers to a pretrained model, and fine-tunes it if the method does so.
+/// Adds markers to a pretrained model, and fine-tunes the model if the method does so.
 pub fn tune(
     gold: Gold<'_>,
     plan: &Plan,
@@ -51,19 +51,19 @@ pub fn tune(
     Ok(Tuned { lm, markers, outcome: Some(outcome), linearized })
 }
 
-/// Drafts by a masked entity language model (section 2.3).
+/// Makes drafts with a masked entity language model (section 2.3).
 pub struct Melm<'a> {
     drafter: Drafter,
     sources: Sources<'a>,
     linearized: LinearizedCorpus,
-    /// The second source of drafts of the method `melm-both`. It brings gold mentions of any length into other contexts; the
-    /// model brings new mentions of the same length.
+    /// Makes the second half of the drafts in the method `melm-both`. It puts gold mentions of any length into other
+    /// contexts, while the model writes new mentions of the same length.
     substitute: Option<Substitute<'a>>,
     device: &'a Device,
 }
 
 impl<'a> Melm<'a> {
-    /// Drafts of a corpus by a fine-tuned model.
+    /// Creates the method from a fine-tuned model. Drafts are made of `corpus`.
     pub fn new(
         lm: EntityLm,
         corpus: &'a Corpus,
@@ -74,7 +74,7 @@ impl<'a> Melm<'a> {
         Ok(Self::with_sources(lm, linearized, corpus, Sources::gold(corpus), plan, device))
     }
 
-    /// Like [`Self::new`], with code-mixed sentences among the sources. `linearized` is the corpus of these sources.
+    /// Like [`Self::new`], but the sources may include code-mixed sentences. `linearized` contains all sources.
     pub(super) fn with_sources(
         lm: EntityLm,
         linearized: LinearizedCorpus,
@@ -89,8 +89,9 @@ impl<'a> Melm<'a> {
         Self { drafter, sources, linearized, substitute, device }
     }
 
-    /// Turns drafts of code-mixed sentences into drafts of the gold sentences these were made from. In the first round the
-    /// code-mixed sentences are drafts too, each before the draft made from it.
+    /// Converts drafts of code-mixed sentences to drafts of the gold sentences that the code-mixed sentences were
+    /// made from. In the first round, the code-mixed sentences themselves are drafts too. Each precedes the draft
+    /// made from it.
     fn trace_to_gold(&self, round: u32, mut drafts: Vec<Draft>) -> Vec<Draft> {
         let mixed = &self.sources.mixed;
         let n_gold = self.sources.corpus.sentences().len() - mixed.len();
@@ -121,7 +122,7 @@ impl Augmenter for Melm<'_> {
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error> {
         let n_rounds = u64::from(self.drafter.settings().rounds.get());
         let key = stage.key();
-        // A stage counts the steps of all rounds.
+        // The progress of the stage counts the steps of all rounds.
         let mut on_progress = |done: u64, of: u64| {
             let before = u64::from(round - 1) * of;
             stage.report(Event::Progress { done: before + done, of: of * n_rounds })

@@ -1,6 +1,7 @@
 //! The methods that make drafts, behind one trait.
 //!
-//! A new method is a variant of [`Method`], a file in this folder that implements [`Augmenter`], and an arm in [`prepare`].
+//! To add a method, add a variant to [`Method`], a file in this folder that implements [`Augmenter`], and an arm in
+//! [`prepare`].
 
 mod daga;
 mod free_generation;
@@ -42,13 +43,13 @@ use mulda::Mulda;
 pub enum Method {
     /// No drafts: the baseline of every comparison.
     Gold,
-    /// Replaces a mention by another mention of its type from gold.
+    /// Replaces a mention by another gold mention of the same type.
     LabelWise,
-    /// A language model of linearized sentences, trained from scratch, writes new ones (Ding et al. 2020).
+    /// A language model of linearized sentences is trained from scratch and writes new sentences (Ding et al. 2020).
     Daga,
     /// An encoder-decoder completes the beginnings of linearized sentences (Liu et al. 2021).
     Mulda,
-    /// Replaces a token, inside or outside a mention, by another token with its tag from gold.
+    /// Replaces a token, inside or outside a mention, by another gold token that has the same tag.
     Lwtr,
     /// The pretrained masked language model fills masked entity pieces, without fine-tuning.
     MlmEntity,
@@ -57,13 +58,13 @@ pub enum Method {
     /// The masked entity language model.
     #[default]
     Melm,
-    /// The masked entity language model, and beside each of its drafts one by `label-wise`.
+    /// The masked entity language model, plus one draft of `label-wise` for each of its drafts.
     MelmBoth,
-    /// Replaces a mention by any mention of its type in another language.
+    /// Replaces a mention by a random mention of the same type in another language.
     CodemixRandom,
-    /// Replaces a mention by the most similar mention of its type in another language.
+    /// Replaces a mention by the most similar mention of the same type in another language.
     CodemixEss,
-    /// The masked entity language model on gold and code-mixed sentences.
+    /// The masked entity language model, trained on gold and code-mixed sentences.
     MelmCodemix,
 }
 
@@ -115,8 +116,8 @@ impl Method {
         self.properties().fills_masks
     }
 
-    /// Returns true if the method needs the masked language model or its tokenizer, which `MulDA` uses if it has no
-    /// pretrained model of its own.
+    /// Returns true if the method needs the masked language model or its tokenizer. `MulDA` needs the tokenizer if it
+    /// has no pretrained model of its own.
     pub fn reads_masked_lm(self) -> bool {
         self.has_masked_lm() || self == Self::Mulda
     }
@@ -131,12 +132,12 @@ impl Method {
         self.properties().linearizes
     }
 
-    /// Returns true if the method mixes languages. It then needs at least two.
+    /// Returns true if the method mixes languages. Such a method needs at least two languages.
     pub fn mixes(self) -> bool {
         self.properties().mixes
     }
 
-    /// Returns true if the method compares mentions by vectors.
+    /// Returns true if the method compares mentions by their vectors.
     pub fn has_vectors(self) -> bool {
         self.properties().has_vectors
     }
@@ -159,7 +160,7 @@ impl Method {
         }
     }
 
-    /// The method with this name.
+    /// Returns the method with this name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.name() == name)
     }
@@ -167,38 +168,39 @@ impl Method {
 
 /// Makes drafts, one round at a time.
 pub trait Augmenter {
-    /// Returns the drafts of one round in the order of their sources. They must depend on the key of the stage and the round
-    /// only.
+    /// Returns the drafts of one round in the order of their sources. The drafts must depend only on the key of the
+    /// stage and on the round.
     fn round(&mut self, round: u32, stage: &mut Stage<'_>) -> Result<Vec<Draft>, Error>;
 
-    /// The sentences written in the last round that are not drafts. Methods that fill masks have none.
+    /// The number of sentences that the last round wrote but that did not become drafts. Empty for methods that fill
+    /// masks.
     fn dropped(&self) -> RejectedCounts {
         RejectedCounts::default()
     }
 }
 
-/// The preparation of a method: what it learned from and what it had to leave out.
+/// A report on the preparation of a method: how its model was trained, and what had to be left out.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Prepared {
     /// How the rows of the markers were initialised.
     pub markers: Vec<MarkerStart>,
     /// The training of the method's model, if it has one.
     pub finetuned: Option<TrainingOutcome>,
-    /// Sentences without a mention. There are no drafts of them.
+    /// The number of sentences without a mention. No drafts are made of them.
     pub n_without_mentions: usize,
-    /// Sentences that are longer than the model and are read in several windows.
+    /// The number of sentences that are longer than the model and are therefore read in several windows.
     pub n_windowed: usize,
-    /// Mentions that are too long for the model and stay as they are.
+    /// The number of mentions that are too long for the model and are therefore not replaced.
     pub n_left_out: usize,
-    /// Entity tokens that the model has no pieces for. They are never masked and stay as they are.
+    /// The number of entity tokens that are never masked, because the model has no pieces for them.
     pub n_unmaskable: usize,
-    /// Sentences that are too long for the encoder-decoder and are not used to train it.
+    /// The number of sentences that are not used for training, because they are too long for the encoder-decoder.
     pub n_too_long: usize,
-    /// Words and mentions that code-mixing has no vector for.
+    /// The number of words and mentions without a vector, for code-mixing.
     pub codemix: Option<LexiconCounts>,
 }
 
-/// Prepares the method of a plan: trains the model it needs, if any.
+/// Prepares the method of a plan. Trains the model of the method, if it has one.
 pub fn prepare<'a>(
     gold: Gold<'a>,
     plan: &'a Plan,

@@ -41,17 +41,17 @@ pub struct Sources<'a> {
     pub corpus: Cow<'a, Corpus>,
     /// The code-mixed sentences, as drafts.
     pub(super) mixed: Vec<Draft>,
-    /// Words and mentions without a vector.
+    /// The number of words and mentions without a vector.
     pub(super) counts: Option<LexiconCounts>,
 }
 
 impl<'a> Sources<'a> {
-    /// Gold alone.
+    /// Uses gold alone.
     pub(super) fn gold(train: &'a Corpus) -> Self {
         Self { corpus: Cow::Borrowed(train), mixed: Vec::new(), counts: None }
     }
 
-    /// The sources of a plan's method.
+    /// Prepares the sources for the method of a plan.
     pub(crate) fn new(
         train: &'a Corpus,
         plan: &Plan,

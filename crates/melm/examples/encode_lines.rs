@@ -1,4 +1,5 @@
-//! Encodes sentences for `tools/check_tokenizer.py`. Reads a JSON array of tokens per line, writes a JSON object per line.
+//! Encodes sentences for `tools/check_tokenizer.py`. Each input line is a JSON array of tokens, each output line a
+//! JSON object.
 //!
 //! usage: `encode_lines MODEL_FOLDER < SENTENCES`
 

@@ -1,7 +1,7 @@
 //! Named random streams: one seed for a run, and a stream for each purpose.
 //!
-//! The path of a stream (`stage / purpose / epoch or round / sentence`) and the seed determine its numbers. They do not
-//! depend on the number of threads, the order of the batches or an interruption.
+//! The numbers of a stream depend only on the seed and on the path of the stream, which has the form
+//! `stage / purpose / epoch or round / sentence`. They do not depend on the number of threads, the order of the batches or an interruption.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -28,7 +28,8 @@ impl StreamKey {
         name.bytes().fold(self.absorb(name.len() as u64), |key, byte| key.absorb(u64::from(byte)))
     }
 
-    /// Returns the key of the stream with a number below this one, such as that of an epoch, round or sentence.
+    /// Returns the key of a numbered stream below this one. The number is, for example, that of an epoch, a round or
+    /// a sentence.
     #[must_use]
     pub fn at(self, number: u64) -> Self {
         self.absorb(u64::MAX).absorb(number)
@@ -43,7 +44,8 @@ impl StreamKey {
         Generator(ChaCha8Rng::from_seed(seed))
     }
 
-    /// Mixes a number into the key with four lanes of SplitMix64 (Steele et al. 2014). Each lane also reads its neighbour.
+    /// Mixes a number into the key with four lanes of SplitMix64 (Steele et al. 2014). Each lane also depends on the
+    /// lane before it.
     fn absorb(self, value: u64) -> Self {
         let mut lanes = self.0;
         for lane in 0..4 {
@@ -66,14 +68,15 @@ fn mix(mut z: u64) -> u64 {
 pub struct Generator(ChaCha8Rng);
 
 impl Generator {
-    /// Draws a number from 0 to `n - 1`, each with the same probability.
+    /// Draws a number from 0 to `n - 1`. All numbers have the same probability.
     ///
     /// # Panics
     /// If `n` is 0.
     pub fn below(&mut self, n: usize) -> usize {
         let n = n as u64;
         assert!(n > 0, "no number is below 0");
-        // In general `n` does not divide the range of u64. Rejecting the remainder keeps the draw exactly uniform.
+        // In general `n` does not divide the range of u64. Rejecting numbers of the incomplete last part keeps the
+        // draw uniform.
         let limit = u64::MAX - u64::MAX % n;
         loop {
             let draw = self.0.next_u64();
@@ -83,13 +86,13 @@ impl Generator {
         }
     }
 
-    /// Shuffles the numbers from 0 to `n - 1`. Each order has the same probability.
+    /// Returns the numbers from 0 to `n - 1` in random order. Each order has the same probability.
     pub fn permutation(&mut self, n: usize) -> Vec<usize> {
         self.first_of(n, n)
     }
 
-    /// Returns the first `size` numbers of [`Self::permutation`], with the shuffle of Fisher and Yates from the front. They
-    /// are the same for each larger `size`.
+    /// Returns the first `size` numbers of [`Self::permutation`], by a Fisher-Yates shuffle from the front. A larger
+    /// `size` gives the same numbers, followed by more.
     fn first_of(&mut self, n: usize, size: usize) -> Vec<usize> {
         let mut numbers: Vec<usize> = (0..n).collect();
         for at in 0..size {
@@ -111,7 +114,7 @@ impl Generator {
 
     /// Draws a number from the standard normal distribution (Box and Muller 1958).
     pub fn normal(&mut self) -> f64 {
-        // The uniform number can be 0 but not 1. Its difference to 1 therefore always has a logarithm.
+        // `uniform` can return 0 but not 1, so that the argument of the logarithm is never 0.
         let radius = (-2.0 * libm::log(1.0 - self.uniform())).sqrt();
         radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
@@ -157,7 +160,7 @@ mod tests {
         for _ in 0..60_000 {
             counts[generator.below(6)] += 1;
         }
-        // 5 standard deviations of a binomial count of mean 10,000.
+        // The tolerance is 5 standard deviations of a binomial count with mean 10,000.
         assert!(counts.iter().all(|n| (n - 10_000).abs() < 460), "{counts:?}");
     }
 
@@ -166,7 +169,7 @@ mod tests {
         let mut generator = Seed(3).stream("test").generator();
         let n = 100_000;
         let draws: Vec<f64> = (0..n).map(|_| generator.normal()).collect();
-        // Values of the distribution function from a table. The tolerance is at least 5 standard deviations.
+        // The values of the distribution function are from a table. The tolerance is at least 5 standard deviations.
         for (at, share) in [
             (-2.0, 0.022_750),
             (-1.0, 0.158_655),
@@ -189,7 +192,7 @@ mod tests {
             *counts.entry(generator.subset(4, 2)).or_insert(0_i32) += 1;
         }
         assert_eq!(counts.len(), 6);
-        // 5 standard deviations of a binomial count of mean 5,000.
+        // The tolerance is 5 standard deviations of a binomial count with mean 5,000.
         assert!(counts.values().all(|n| (n - 5_000).abs() < 325), "{counts:?}");
     }
 }

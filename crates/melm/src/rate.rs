@@ -1,4 +1,4 @@
-//! Rates: probabilities and shares, checked to be from 0 to 1.
+//! Rates: probabilities and shares. Their values are checked to be from 0 to 1.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[serde(try_from = "f64", into = "f64")]
 pub struct Rate(f64);
 
-/// The number is not from 0 to 1.
+/// The error for a number that is not from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("a rate is a number from 0 to 1, found {0}")]
 pub struct InvalidRate(f64);
@@ -21,7 +21,7 @@ impl TryFrom<f64> for Rate {
 }
 
 impl Rate {
-    /// Creates a rate from a constant of the program.
+    /// Creates a rate from a constant in the source code.
     ///
     /// # Panics
     /// If `value` is not from 0 to 1.
@@ -30,7 +30,7 @@ impl Rate {
         Self(value)
     }
 
-    /// The number.
+    /// Returns the rate as a number.
     pub fn value(self) -> f64 {
         self.0
     }

@@ -49,7 +49,8 @@ const ABBREVIATIONS: [(&str, &[&str]); 44] = [
     ("ADDR", &["address"]),
 ];
 
-/// The name of each language in the language itself, as the paper's `<Español>`, by ISO 639-1 code.
+/// The name of each language in the language itself, by ISO 639-1 code. The paper's marker `<Español>` is such a
+/// name.
 const LANGUAGES: [(&str, &str); 30] = [
     ("ar", "العربية"),
     ("bg", "български"),
@@ -90,7 +91,7 @@ pub(crate) fn language_name(code: &str) -> String {
     found.map_or_else(|| code.to_owned(), |(_, name)| (*name).to_owned())
 }
 
-/// The word for the type of bare `B` and `I` tags.
+/// The related word for bare `B` and `I` tags, which name no type.
 const UNNAMED_TYPE: &str = "entity";
 
 /// Derives words from the name of an entity type, in lower case. Splits camelCase, `snake_case` and kebab-case, and spells
@@ -99,7 +100,7 @@ pub(crate) fn related_words(name: &str) -> Vec<String> {
     let parts = name.split(|c: char| !c.is_alphanumeric()).flat_map(split_camel);
     let words: Vec<_> = parts
         .flat_map(|part| match expand_abbreviation(&part) {
-            // `WORK_OF_ART`: the word `of` has no meaning for the type.
+            // In `WORK_OF_ART`, the word `of` says nothing about the type.
             _ if part.eq_ignore_ascii_case("of") => Vec::new(),
             Some(words) => words.iter().map(ToString::to_string).collect(),
             None => vec![part.to_lowercase()],

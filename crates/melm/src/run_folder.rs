@@ -1,4 +1,5 @@
-//! The output folder of a run: starts, resumes or recognises the run, and refuses folders with other content.
+//! The output folder of a run. It tells a new run from an unfinished and a finished one, and refuses folders with
+//! other content.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,11 +36,12 @@ pub(crate) enum FolderState {
 }
 
 impl RunFolder {
-    /// Inspects `dir` for a run with this identity, a hash of everything that can change its result. With `force` the run
-    /// starts from the beginning, whatever is there. Changes nothing before [`Self::begin`].
+    /// Inspects `dir` for a run with this identity, which is a hash of everything that can change the result of the
+    /// run. With `force`, the run starts from the beginning, even if the folder has content. Nothing is changed on
+    /// disk before [`Self::begin`].
     ///
     /// # Errors
-    /// Without `force`, if the folder has another run or other files.
+    /// Without `force`, if the folder contains another run or other files.
     pub(crate) fn open(dir: &Path, identity: &str, force: bool) -> Result<Self, Error> {
         let state = if force { FolderState::New } else { inspect(dir, identity)? };
         Ok(Self { dir: dir.to_path_buf(), identity: identity.to_owned(), state })
@@ -116,8 +118,8 @@ fn inspect(dir: &Path, identity: &str) -> Result<FolderState, Error> {
     Ok(FolderState::New)
 }
 
-/// Fails if a folder has content. A folder that does not exist counts as empty. So does a folder with only the subfolder
-/// of a run that was killed before it wrote its identity.
+/// Fails if a folder has content. A folder counts as empty if it does not exist, or if it has only the subfolder of a
+/// run that was killed before it wrote its identity.
 pub(crate) fn require_empty(dir: &Path) -> Result<(), Error> {
     let is_ours = |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|e| e.file_name() == WORK);
     match fs::read_dir(dir).map(|mut entries| entries.all(is_ours)) {
@@ -137,7 +139,7 @@ pub(crate) fn data_fingerprint(corpus: &Corpus) -> String {
     for file in corpus.files() {
         fingerprint.add(file.source().text().as_bytes());
     }
-    // Two columns of one file are different data.
+    // One file can give different corpora, because the columns to read can be chosen.
     for sentence in corpus.sentences() {
         for (token, tag) in sentence.tokens().iter().zip(sentence.tags()) {
             fingerprint.add(token.as_str().as_bytes());
@@ -197,7 +199,7 @@ mod tests {
     fn a_folder_of_something_else_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
         assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().state, FolderState::New);
-        // A run that was killed before it wrote its identity.
+        // This is the state after a run was killed before it wrote its identity.
         fs::create_dir(dir.path().join(WORK)).unwrap();
         assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().state, FolderState::New);
         fs::write(dir.path().join("thesis.tex"), "x").unwrap();

@@ -1,10 +1,10 @@
-//! Draws a low-resource training set (section 4.1): N sentences of the full set.
+//! Draws a small training set at random (section 4.1): N sentences of the full set.
 
 use crate::random::Seed;
 
 /// Draws `size` of `n` sentences, or all of them if `size` is above `n`. Returns their indices in ascending order.
 ///
-/// Draws with one seed are nested: a draw of 100 is part of the draw of 200.
+/// Draws with the same seed are nested: a draw of 100 sentences is part of a draw of 200.
 ///
 /// ```
 /// use melm::{random::Seed, sample::draw};
@@ -40,7 +40,7 @@ mod tests {
                 counts[position] += 1;
             }
         }
-        // 5 standard deviations of a binomial count of mean 5,000.
+        // The tolerance is 5 standard deviations of a binomial count with mean 5,000.
         assert!(counts.iter().all(|n| (n - 5_000).abs() < 310), "{counts:?}");
     }
 }

@@ -9,37 +9,37 @@ use crate::training::EpochMetrics;
 /// A report of a stage to the observer of its run.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// The stage continues from saved state.
+    /// The stage continues from its saved state.
     Resumed {
-        /// Steps done by earlier runs.
+        /// The number of steps that earlier runs have done.
         done: u64,
-        /// All steps of the stage.
+        /// The number of all steps of the stage.
         of: u64,
     },
     /// Some steps of the stage are done.
     Progress {
-        /// Steps done so far.
+        /// The number of steps done so far.
         done: u64,
-        /// All steps of the stage.
+        /// The number of all steps of the stage.
         of: u64,
     },
     /// A training epoch has ended.
     Epoch(&'a EpochMetrics),
 }
 
-/// The observer's answer to an event: what the stage does next.
+/// The return value of an observer, which decides what the stage does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Control {
     /// Continue.
     Continue,
-    /// Save the state to disk, then continue. A front end asks for this from time to time.
+    /// Save the state to disk, then continue. A front end returns this from time to time.
     Save,
     /// Save the state to disk and stop with [`Error::Interrupted`].
     Stop,
 }
 
 impl Control {
-    /// Fails with [`Error::Interrupted`] if the answer is [`Control::Stop`]. For work without state to save.
+    /// Fails with [`Error::Interrupted`] for [`Control::Stop`]. Meant for work that has no state to save.
     pub(crate) fn or_interrupted(self) -> Result<(), Error> {
         match self {
             Self::Continue | Self::Save => Ok(()),
@@ -48,13 +48,14 @@ impl Control {
     }
 }
 
-/// Receives the number of steps done and their total, and controls how the work goes on.
+/// A callback that receives the number of steps done and their total. Its return value decides how the work
+/// continues.
 pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64) -> Control;
 
-/// Receives the name of a stage and an event, and controls how the stage goes on.
+/// A callback that receives the name of a stage and an event. Its return value decides how the stage continues.
 pub type Observer<'a> = &'a mut dyn FnMut(&'static str, Event<'_>) -> Control;
 
-/// An observer that a caller hands over.
+/// An observer that is passed by value.
 pub type OwnedObserver = Box<dyn FnMut(&'static str, Event<'_>) -> Control + Send>;
 
 /// An observer that ignores every event and never stops a stage.
@@ -86,7 +87,7 @@ impl Run<'_> {
     }
 }
 
-/// A stage in progress. Results depend on its key and on none of its other fields.
+/// A stage in progress. Its results depend on its key and on no other field.
 pub struct Stage<'a> {
     name: &'static str,
     key: StreamKey,
@@ -110,13 +111,13 @@ impl Stage<'_> {
         self.folder.as_deref()
     }
 
-    /// Reports an event to the observer and returns its answer.
+    /// Reports an event to the observer and returns the observer's answer.
     pub(crate) fn report(&mut self, event: Event<'_>) -> Control {
         (self.observer)(self.name, event)
     }
 
     /// Reports that `done` of `of` steps are done. Fails with [`Error::Interrupted`] if the observer stops the stage.
-    /// For stages without state to save.
+    /// Meant for stages that have no state to save.
     pub(crate) fn progress(&mut self, done: u64, of: u64) -> Result<(), Error> {
         self.report(Event::Progress { done, of }).or_interrupted()
     }

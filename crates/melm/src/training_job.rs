@@ -1,4 +1,4 @@
-//! Training a tagger or a masked entity language model in an output folder.
+//! Trains a tagger or a masked entity language model in an output folder.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,14 +23,14 @@ use crate::training::{TrainingOutcome, TrainingSettings};
 /// The kind of model to train.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrainedKind {
-    /// A tagger, as `melm train` makes it.
+    /// A tagger, which `melm train` trains.
     Tagger,
-    /// A masked entity language model, as `melm finetune` makes it.
+    /// A masked entity language model, which `melm finetune` trains.
     MaskedLm,
 }
 
 impl TrainedKind {
-    /// The name of the command that trains this kind. `run.json` also has it.
+    /// The name of the command that trains this kind of model. It is also written to `run.json`.
     fn command(self) -> &'static str {
         match self {
             Self::Tagger => "train",
@@ -38,7 +38,7 @@ impl TrainedKind {
         }
     }
 
-    /// The stage of the training. It is named like its section of the plan.
+    /// The name of the training stage. It is equal to the name of the section in the plan.
     fn stage(self) -> &'static str {
         match self {
             Self::Tagger => "tagger",
@@ -70,13 +70,13 @@ impl TrainedKind {
         }
     }
 
-    /// The models of a plan that the training needs.
+    /// Returns the models of a plan that the training run uses.
     pub fn needed_models(self) -> NeededModels {
         NeededModels { masked_lm: self == Self::MaskedLm, tagger: self == Self::Tagger }
     }
 }
 
-/// A training that is ready to start.
+/// A training run that is ready to start.
 pub struct TrainingJob {
     kind: TrainedKind,
     plan: Plan,
@@ -86,39 +86,39 @@ pub struct TrainingJob {
     device: Arc<Device>,
 }
 
-/// Details of a training by kind of model: data left out, rows initialised.
+/// Details of a training run, by the kind of model: the data that was left out and the rows that were initialised.
 pub enum TrainingDetails {
-    /// The sentences and tokens that were too long for the tagger.
+    /// The number of sentences and tokens that were too long for the tagger.
     Tagger(Truncation),
-    /// The masked language model.
+    /// The details for a masked language model.
     MaskedLm {
         /// How the rows of the markers were initialised.
         markers: Vec<MarkerStart>,
-        /// Sentences read in several windows.
+        /// The number of sentences that were read in several windows.
         n_windowed: usize,
-        /// Mentions that are too long for the model.
+        /// The number of mentions that were left out because they are too long for the model.
         n_left_out: usize,
     },
 }
 
-/// A finished training.
+/// A finished training run.
 pub struct FinishedTraining {
-    /// The epochs, and the epoch that was kept.
+    /// The metrics of the epochs, and the epoch that was kept.
     pub outcome: TrainingOutcome,
-    /// Data left out and rows initialised.
+    /// The data that was left out and the rows that were initialised.
     pub details: TrainingDetails,
     /// The content of `run.json`.
     pub record: Map<String, Value>,
 }
 
-/// A training in an output folder.
+/// A training run in an output folder.
 pub struct TrainingFolder<'a> {
     job: &'a TrainingJob,
     folder: RunFolder,
 }
 
 impl TrainingJob {
-    /// Opens the pretrained model of the plan.
+    /// Creates a training run and opens the pretrained model of the plan.
     pub fn new(
         kind: TrainedKind,
         train: Corpus,
@@ -141,12 +141,13 @@ impl TrainingJob {
         &self.train
     }
 
-    /// The corpus that chooses the best epoch.
+    /// The dev set, which selects the best epoch.
     pub fn dev(&self) -> Option<&Corpus> {
         self.dev.as_ref()
     }
 
-    /// A hash of everything that can change the result. The name of the model is not part of it, its content is.
+    /// A hash of everything that can change the result. The content of the pretrained model is included, but not its
+    /// name.
     pub(crate) fn identity(&self) -> Result<String, Error> {
         let mut plan = self.plan.clone();
         plan.model.masked_lm.clear();
@@ -163,11 +164,11 @@ impl TrainingJob {
         Ok(fingerprint.finish())
     }
 
-    /// Opens an output folder. With `force`, the training replaces what is there. Changes nothing before
-    /// [`TrainingFolder::run`].
+    /// Opens an output folder. With `force`, the training run replaces the content of the folder. Nothing is changed
+    /// on disk before [`TrainingFolder::run`].
     ///
     /// # Errors
-    /// Without `force`, if the folder has another run or other files.
+    /// Without `force`, if the folder contains another run or other files.
     pub fn open_folder(&self, dir: &Path, force: bool) -> Result<TrainingFolder<'_>, Error> {
         Ok(TrainingFolder { job: self, folder: RunFolder::open(dir, &self.identity()?, force)? })
     }
@@ -238,13 +239,13 @@ impl TrainingJob {
 }
 
 impl TrainingFolder<'_> {
-    /// The content of `run.json`, if this training is finished in the folder.
+    /// Returns the content of `run.json` if this training run is finished in the folder.
     pub fn finished(&self) -> Option<Value> {
         (self.folder.state == FolderState::Done).then(|| self.folder.record()).flatten()
     }
 
-    /// Trains, or resumes the training in the folder, and writes all results. `seconds` returns the time since the start of
-    /// the program, for the record.
+    /// Starts or resumes the training run in the folder, and writes all results. `seconds` returns the seconds since
+    /// the start of the program, which are recorded in `run.json`.
     pub fn run(
         &self,
         observer: Observer<'_>,

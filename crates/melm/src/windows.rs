@@ -1,7 +1,7 @@
 //! Overlapping windows for a sentence that is longer than the model.
 //!
-//! Each token is owned by exactly one window. The rest of a window is context around its own tokens. The caller says where a
-//! window may begin and end, so that no mention is split, in a window's own tokens or in its context.
+//! Each token is owned by exactly one window. The other tokens of a window are context. The caller determines where
+//! windows may begin and end, so that neither the tokens that a window owns nor its context split a mention.
 
 use std::ops::Range;
 
@@ -10,15 +10,16 @@ use std::ops::Range;
 pub(crate) struct Window {
     /// All tokens of the window.
     pub(crate) tokens: Range<usize>,
-    /// The tokens that this window owns. The others are context, and owned by other windows.
+    /// The tokens that this window owns. The other tokens are context. Other windows own them.
     pub(crate) own: Range<usize>,
 }
 
-/// Splits tokens into windows of at most `limit` pieces. Returns `None` if tokens that may not be separated are longer.
+/// Splits tokens into windows of at most `limit` pieces. Returns `None` if a group of tokens that may not be
+/// separated has more pieces.
 ///
-/// Token `i` has `n_pieces[i]` pieces. `may_cut(i)` returns true if tokens `i - 1` and `i` may be separated. If all tokens
-/// fit, there is one window. Otherwise windows own about equal shares, of half the limit or less where cuts allow it,
-/// which leaves a quarter of the limit on each side for context.
+/// Token `i` has `n_pieces[i]` pieces. `may_cut(i)` returns true if tokens `i - 1` and `i` may be separated. If all
+/// tokens fit, there is one window. Otherwise all windows own about the same number of pieces, at most half the limit
+/// where the allowed cuts permit this. A quarter of the limit on each side is then left for context.
 pub(crate) fn windows(
     n_pieces: &[usize],
     limit: usize,
@@ -37,11 +38,11 @@ pub(crate) fn windows(
     Some(own.into_iter().map(|own| blocks.add_context(own, limit)).collect())
 }
 
-/// The tokens in blocks that may not be split. Ranges in its methods are ranges of blocks.
+/// The tokens, grouped into blocks that may not be split. The methods take and return ranges of blocks.
 struct Blocks {
-    /// The first token of each block, then the number of tokens.
+    /// The index of the first token of each block, followed by the number of tokens.
     starts: Vec<usize>,
-    /// The number of pieces before each of `starts`.
+    /// For each entry of `starts`, the number of pieces before it.
     before: Vec<usize>,
 }
 
@@ -71,14 +72,14 @@ impl Blocks {
         self.before[range.end] - self.before[range.start]
     }
 
-    /// Splits all blocks into ranges of about equal size, each of which fits the limit.
+    /// Splits all blocks into ranges of about equal size. Each range (a share) fits the limit.
     fn shares(&self, limit: usize) -> Vec<Range<usize>> {
         let total = self.size(0..self.len());
         let n_shares = (2 * total).div_ceil(limit);
         let mut shares = Vec::with_capacity(n_shares);
         let mut start = 0;
         for end in 1..=self.len() {
-            // Where this share would end if a cut were allowed everywhere.
+            // The number of pieces before the end of this share if a cut were allowed everywhere.
             let border = (shares.len() + 1) * total / n_shares;
             let is_last = end == self.len();
             let is_nearest = !is_last
@@ -91,7 +92,7 @@ impl Blocks {
         shares
     }
 
-    /// Adds context around a share, block by block on the side that has less so far, as long as it fits.
+    /// Adds context around a share while it fits. Each block is added on the side that has less context so far.
     fn add_context(&self, own: Range<usize>, limit: usize) -> Window {
         let Range { mut start, mut end } = own.clone();
         loop {

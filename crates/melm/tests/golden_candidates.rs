@@ -1,7 +1,7 @@
-//! The linearized input and the predictions of the model compared with transformers; see
+//! Compares the linearized input and the predictions of the model with those of transformers; see
 //! `tools/make_golden_candidates.py`.
 //!
-//! Every piece is a candidate, as in the authors' code. The masked positions are given.
+//! Every piece is a candidate, as in the authors' code. The masked positions are read from the golden file.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
     let cases: Vec<Case> = serde_json::from_str(&golden).unwrap();
     let corpus = corpus();
     let plan = Preset::ReferenceCode.plan(ModelSizes::both(ModelSize::Full));
-    // Rows without random numbers can be computed in Python too.
+    // This initialisation uses no random numbers, so that Python can compute the same rows.
     let markers = MarkerSettings { start: RowStart::RelatedWords, ..plan.markers };
     let (lm, _) = EntityLm::new(pretrained, &[&corpus], &markers, 1).unwrap();
     let linearized = lm.linearize(&corpus).unwrap();

@@ -1,4 +1,4 @@
-//! A pretrained model: weights and tokenizer, from a folder or from the program itself.
+//! A pretrained model: weights and tokenizer, from a folder or embedded in the program.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::files::Fingerprint;
 use crate::pieces::{Tokenizer, TokenizerFiles};
 
-/// The files of a model that is part of the program.
+/// The files of a model that is embedded in the program.
 #[derive(Clone, Copy)]
 pub struct EmbeddedFiles {
     /// `config.json`.
@@ -23,13 +23,13 @@ pub struct EmbeddedFiles {
     pub weights: &'static [u8],
 }
 
-/// An opened model. Its weights are not in memory yet.
+/// An opened model. Its weights are not loaded yet.
 pub struct Pretrained {
     name: String,
     checkpoint: Checkpoint,
     /// The text of `tokenizer.json`.
     tokenizer_json: String,
-    /// Parsed only once, because parsing takes longer than a short training.
+    /// The parsed tokenizer. It is parsed only once, because parsing takes longer than a short training run.
     tokenizer: Tokenizer,
     source: Source,
 }
@@ -51,7 +51,7 @@ impl Pretrained {
         })
     }
 
-    /// Opens a model that is part of the program.
+    /// Opens a model that is embedded in the program.
     pub fn embedded(name: &str, embedded: EmbeddedFiles) -> Result<Self, Error> {
         let files = TokenizerFiles {
             tokenizer: embedded.tokenizer.to_owned(),
@@ -110,7 +110,7 @@ impl Pretrained {
     }
 }
 
-/// The files of a folder that hold weights, by name.
+/// Returns the weight files of a folder, sorted by name.
 pub(crate) fn weight_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let failed = |source| Error::Read { path: dir.to_path_buf(), source };
     let mut paths = Vec::new();

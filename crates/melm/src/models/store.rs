@@ -11,7 +11,7 @@ use crate::plan::{ModelSize, ModelSizes, Plan, PlanBuilder};
 /// The name of the embedded model.
 pub const MINI: &str = "mini";
 
-/// Receives the name of a model and the progress of its download.
+/// A callback that receives the name of a model and the progress of its download.
 type OnDownload = dyn Fn(&str, DownloadProgress<'_>) + Send + Sync;
 
 /// Opens models: `mini`, folders and, with a [`Hub`], names on the Hugging Face hub.
@@ -33,7 +33,7 @@ pub struct ModelStore {
     on_download: Option<Arc<OnDownload>>,
 }
 
-/// The models of a plan that a run needs.
+/// The models of a plan that a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededModels {
     /// The masked language model.
@@ -43,19 +43,19 @@ pub struct NeededModels {
 }
 
 impl ModelStore {
-    /// Opens the embedded model and folders. Names are refused.
+    /// Creates a store that opens the embedded model and folders, but no names on the hub.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Looks up names in the cache of a hub, and downloads models that are not there.
+    /// Makes the store look up names in the cache of a hub, and download models that are not there.
     #[must_use]
     pub fn with_hub(mut self, hub: Hub) -> Self {
         self.hub = Some(hub);
         self
     }
 
-    /// Calls `on_download` with the name of a model and the progress of its download.
+    /// Makes the store call `on_download` with the name of a model and the progress of its download.
     #[must_use]
     pub fn on_download(
         mut self,
@@ -65,12 +65,12 @@ impl ModelStore {
         self
     }
 
-    /// Opens a model. Downloads it if it is a name that is not in the cache.
+    /// Opens a model. A model that is given by name is downloaded if it is not in the cache.
     pub fn open(&self, model: &str) -> Result<Pretrained, Error> {
         if model == MINI { mini() } else { Pretrained::open(&self.folder(model)?) }
     }
 
-    /// The folder of a model, which is downloaded if it is not on this machine.
+    /// Returns the folder of a model. Downloads the model if it is not on this machine.
     fn folder(&self, model: &str) -> Result<PathBuf, Error> {
         let Some(hub) = &self.hub else {
             let folder = Path::new(model);
@@ -84,14 +84,14 @@ impl ModelStore {
         })
     }
 
-    /// Builds a plan whose preset fits the sizes of its models. Downloads models in `needs` that are not on this
-    /// machine. Assumes that any other model that is not here has full size.
+    /// Builds a plan whose preset fits the sizes of its models. Downloads the models in `needs` that are not on this
+    /// machine. Any other model that is not on this machine is assumed to have full size.
     pub fn plan(
         &self,
         builder: &PlanBuilder,
         needs: impl Fn(&Plan) -> NeededModels,
     ) -> Result<Plan, Error> {
-        // The names of the models do not depend on their sizes.
+        // The names of the models do not depend on the sizes, so that any size gives the right names here.
         let first = builder.build(ModelSizes::both(ModelSize::Full))?;
         let needs = needs(&first);
         builder.build(ModelSizes {
@@ -100,8 +100,8 @@ impl ModelStore {
         })
     }
 
-    /// The size of a model from its `config.json`. With `download`, downloads a model that is not on this machine.
-    /// Otherwise assumes that it has full size.
+    /// Returns the size of a model according to its `config.json`. If the model is not on this machine, downloads it
+    /// with `download`, or assumes full size without.
     pub fn size(&self, model: &str, download: bool) -> Result<ModelSize, Error> {
         if model == MINI {
             return Ok(ModelSize::Small);
@@ -117,7 +117,8 @@ impl ModelStore {
 }
 
 impl ModelSize {
-    /// The size of the model in a folder. Full if its `config.json` cannot be read: opening the model will report that.
+    /// Returns the size of the model in a folder. Returns full size if `config.json` cannot be read, because opening
+    /// the model will report this error.
     fn from_folder(folder: &Path) -> Self {
         let text = std::fs::read_to_string(folder.join("config.json")).ok();
         let config: Option<serde_json::Value> = text.and_then(|t| serde_json::from_str(&t).ok());

@@ -1,4 +1,4 @@
-//! The files of a tokenizer. Their text is kept unchanged, so that it can be written beside a saved model.
+//! The files of a tokenizer. Their text is stored unchanged, so that it can be written beside a saved model.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,7 +33,7 @@ impl TokenizerFiles {
         Ok(Self { tokenizer, tokenizer_config, special_tokens_map })
     }
 
-    /// Writes the files into a model folder. Each one replaces its predecessor atomically.
+    /// Writes the files into a model folder. Each file atomically replaces the existing one.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(dir)
             .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
@@ -50,8 +50,8 @@ impl TokenizerFiles {
         Ok(())
     }
 
-    /// Adds markers to the text of `tokenizer.json`. All other parts keep their text, because parsing and printing would
-    /// round the scores of the pieces.
+    /// Adds markers to the text of `tokenizer.json`. All other text is not changed, because parsing and printing it
+    /// again would round the scores of the pieces.
     pub(super) fn add_markers(
         &mut self,
         path: &Path,

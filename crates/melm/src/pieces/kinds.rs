@@ -9,9 +9,10 @@ pub enum PieceKind {
     Initial,
     /// Continues a word.
     Inner,
-    /// The word-start sign `▁` alone. It stands before a character that only has an inner piece.
+    /// The word-start sign `▁` alone. It comes before a character that has no piece of its own at the start of a
+    /// word.
     Bare,
-    /// Some of the bytes of a character. It is text only together with other pieces.
+    /// Some of the bytes of a character. Only together with other pieces do they form text.
     Partial,
     /// A special piece, a marker, or a piece with white space, control or invisible characters.
     Unfit,

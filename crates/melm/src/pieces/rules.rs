@@ -13,7 +13,7 @@ use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
 use super::tokenizer::SpecialPieces;
 use crate::Error;
 
-/// The supported kinds of tokenizer, whose alignment is tested.
+/// The supported kinds of tokenizer. The alignment of pieces with tokens is tested for these kinds only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TokenizerKind {
     /// Unigram pieces, as XLM-R has.
@@ -32,13 +32,13 @@ impl TokenizerKind {
     }
 }
 
-/// A parsed file. `tokenizer` does not know the added pieces.
+/// A parsed `tokenizer.json`. The added pieces are not passed to `tokenizer`.
 pub(super) struct Rules {
     pub(super) tokenizer: Tokenizer,
     pub(super) kind: TokenizerKind,
-    /// The model's pieces by id.
+    /// The pieces of the unigram or BPE model, by id.
     pub(super) pieces: Vec<String>,
-    /// Added pieces, special or not, with their ids.
+    /// The added pieces, special or not, with their ids.
     pub(super) added: Vec<(String, u32)>,
 }
 
@@ -49,7 +49,7 @@ pub(super) enum ParseError {
 }
 
 impl ParseError {
-    /// Adds the path of the file.
+    /// Converts to an error that names the file.
     pub(super) fn in_file(self, path: &Path) -> Error {
         let path = path.to_path_buf();
         match self {
@@ -125,8 +125,8 @@ pub(super) fn parse(text: &str) -> Result<Rules, ParseError> {
         (Some("BPE"), Some(PreTokenizerWrapper::ByteLevel(split))) => {
             let model: BPE = serde_json::from_str(parts.model.get())?;
             let pieces = pieces_by_id(serde_json::from_str(parts.model.get())?)?;
-            // RoBERTa's file adds no space before the first token of a text. Our tokens are inside a sentence, so they all
-            // get one.
+            // RoBERTa's file adds no space before the first token of a text. Here every token is inside a sentence,
+            // so every token gets a space.
             let split = ByteLevel::new(true, split.trim_offsets, split.use_regex).into();
             (Tokenizer::new(model), TokenizerKind::ByteLevel, pieces, split)
         }
@@ -147,11 +147,11 @@ fn optional<T: serde::de::DeserializeOwned>(
     part.map_or(Ok(None), |part| serde_json::from_str(part.get()))
 }
 
-/// Builds a unigram model that cannot find added pieces in a text. Returns it with the pieces by id.
+/// Builds a unigram model that cannot find added pieces in a text. Returns the model, and its pieces by id.
 ///
-/// Hugging Face lists `<mask>` among the pieces with the best score of all, and splits it off before the model runs.
-/// Here a space is put before such pieces. The model never gets a token with a space in it, so they never match, and
-/// ids and other scores do not change.
+/// In Hugging Face's files, `<mask>` is a unigram piece with a better score than any other. Hugging Face splits it
+/// off before the model runs. Here the text of such pieces gets a space in front. The model never reads a token that
+/// contains a space, so these pieces never match. All ids and all other scores stay the same.
 fn unigram(
     model: UnigramJson,
     added: &[(String, u32)],

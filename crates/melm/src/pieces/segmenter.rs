@@ -18,9 +18,9 @@ pub(super) struct Segmenter {
 /// The content of a `tokenizer.json`.
 pub(super) struct ParsedTokenizer {
     pub(super) segmenter: Segmenter,
-    /// The model's pieces by id.
+    /// The pieces of the unigram or BPE model, by id.
     pub(super) pieces: Vec<String>,
-    /// Added pieces, special or not, with their ids.
+    /// The added pieces, special or not, with their ids.
     pub(super) added: Vec<(String, u32)>,
 }
 
@@ -35,7 +35,7 @@ impl Segmenter {
         Ok(ParsedTokenizer { segmenter: Self { tokenizer, kind }, pieces, added })
     }
 
-    /// Returns the pieces of one token. There are none if the token is normalised to nothing.
+    /// Returns the pieces of one token. The result is empty if the token is normalised to nothing.
     pub(super) fn segment(&self, token: &str) -> Result<Vec<u32>, Error> {
         let encoding = catch_panic(|| self.tokenizer.encode_fast(vec![token], false));
         match encoding.unwrap_or_else(|| Err("a damaged rule".into())) {
@@ -71,7 +71,7 @@ impl Segmenter {
 
 /// Runs code of the `tokenizers` crate, which panics on some damaged rules. Returns `None` after a panic.
 ///
-/// `AssertUnwindSafe` is right because the closures only read what they borrow.
+/// `AssertUnwindSafe` is correct because the closures only read what they borrow.
 fn catch_panic<T>(run: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(run)).ok()
 }

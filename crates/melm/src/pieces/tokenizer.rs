@@ -9,7 +9,7 @@ use super::files::TokenizerFiles;
 use super::segmenter::{ParsedTokenizer, Segmenter};
 use crate::Error;
 
-/// The most tokens in the cache. Limits the memory that a huge corpus can take.
+/// The maximum number of tokens in the cache. It limits the memory that a huge corpus can take.
 const MAX_CACHED: usize = 1 << 20;
 
 /// The pieces of tokens that were segmented before.
@@ -41,9 +41,10 @@ pub struct SpecialPieces {
     pub mask: u32,
 }
 
-/// Splits tokens into pieces. The [module](super) describes how it differs from Hugging Face's.
+/// Splits tokens into pieces. The [module](super) lists the differences from Hugging Face's tokenizers.
 ///
-/// Clones share the rules and the cache of segmented tokens, which do not depend on markers. Each clone has markers of its own.
+/// Clones share the rules and the cache of segmented tokens, which do not depend on markers. Each clone has its own
+/// markers.
 #[derive(Clone)]
 pub struct Tokenizer {
     path: PathBuf,
@@ -141,10 +142,11 @@ impl Tokenizer {
         Ok(())
     }
 
-    /// Adds markers behind the vocabulary and returns their ids. A marker that was added before keeps its id.
+    /// Adds markers after the last piece of the vocabulary and returns their ids. A marker that was added before
+    /// keeps its id.
     ///
     /// # Errors
-    /// If a marker is empty, or is a piece of the vocabulary or a special piece.
+    /// If a marker is empty, or if its text is already a piece or a special piece.
     pub fn add_markers(&mut self, markers: &[impl AsRef<str>]) -> Result<Vec<u32>, Error> {
         let n_before = self.pieces.len();
         let mut result = Vec::with_capacity(markers.len());
@@ -220,7 +222,8 @@ impl Tokenizer {
         self.segmenter.begins_word(self.piece(id))
     }
 
-    /// Returns the token that pieces spell, without white space at its ends. Special pieces and markers are not left out.
+    /// Returns the text that pieces spell, without white space at its ends. The text of special pieces and markers is
+    /// included.
     pub fn decode(&self, pieces: &[u32]) -> String {
         self.segmenter.spell(pieces.iter().map(|&id| self.piece(id).to_owned()).collect())
     }

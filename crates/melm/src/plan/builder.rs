@@ -30,7 +30,7 @@ enum Change {
 }
 
 impl PlanBuilder {
-    /// Starts from a preset.
+    /// Creates a builder with a preset and no changes.
     pub fn new(preset: Preset) -> Self {
         Self { preset, changes: Vec::new() }
     }
@@ -47,7 +47,7 @@ impl PlanBuilder {
         self.with(Change::Edit(edit.to_owned()))
     }
 
-    /// Sets one key. `place` names the origin of the value, such as an option, in error messages.
+    /// Sets one key. Error messages name `place` as the origin of the value, such as an option.
     #[must_use]
     pub fn set_value(self, place: &str, key: &str, value: impl Into<Value>) -> Self {
         self.with(Change::Value {
@@ -62,15 +62,15 @@ impl PlanBuilder {
         self
     }
 
-    /// Builds the plan for models of these sizes: presets have other values for small models. Fails at the first change with
-    /// an unknown key or an invalid value.
+    /// Builds the plan. The values of a preset depend on the sizes of the models. Fails at the first change with an
+    /// unknown key or an invalid value.
     pub fn build(&self, sizes: ModelSizes) -> Result<Plan, Error> {
         let mut table = PlanTable::new(self.preset, sizes);
         self.apply(&mut table)?;
         table.plan()
     }
 
-    /// Makes the changes to a table that has its own start.
+    /// Applies the changes to a given table. The preset of the builder is not used.
     pub fn apply(&self, table: &mut PlanTable) -> Result<(), Error> {
         for change in &self.changes {
             match change {

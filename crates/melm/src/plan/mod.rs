@@ -25,7 +25,7 @@ use crate::tagger::TaggerSettings;
 /// The version of the plan's keys. Plans with another version are refused.
 pub(crate) const VERSION: u32 = 1;
 
-/// All settings of a run. Its fields are the keys and sections of the TOML file.
+/// All settings of a run. The fields are the keys and sections of the TOML file.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// The version of the keys. There is one version so far: 1.
@@ -65,19 +65,20 @@ pub struct ModelNames {
     pub masked_lm: String,
     /// The encoder of the tagger.
     pub tagger: String,
-    /// The folder of the mBART or mBART-50 that the method `mulda` fine-tunes. Empty for a new model.
+    /// The folder of the mBART or mBART-50 that the method `mulda` fine-tunes. If empty, a new model is trained.
     pub seq2seq: String,
 }
 
 impl Plan {
-    /// The marker settings of the plan's method. Methods that do not linearize have no markers, whatever the settings say.
+    /// Returns the marker settings for the plan's method. Methods that do not linearize get no markers, whatever the
+    /// settings are.
     pub fn marker_settings(&self) -> MarkerSettings {
         let linearize = self.markers.linearize && self.method.linearizes();
         MarkerSettings { linearize, ..self.markers.clone() }
     }
 
-    /// Returns true if the masked language model is needed: to predict pieces, for its embeddings, or for its tokenizer, which a
-    /// `MulDA` without a pretrained model uses.
+    /// Returns true if the masked language model is needed: to predict pieces, for its embeddings, or for its
+    /// tokenizer. `MulDA` uses the tokenizer if it has no pretrained model.
     pub fn needs_masked_lm(&self) -> bool {
         let by_pieces = self.codemix.vectors == VectorKind::Pieces;
         let has_own = self.method == Method::Mulda && !self.model.seq2seq.is_empty();
@@ -89,7 +90,7 @@ impl Plan {
         self.filter.mode != FilterMode::Off && self.method != Method::Gold
     }
 
-    /// Fails if the version or a value is not valid. `place` says where the last edit came from.
+    /// Fails if the version or a value is not valid. `place` is the origin of the last edit, for error messages.
     fn check(&self, place: &str) -> Result<(), Error> {
         let invalid = |key: &str, expected: &str| Error::Setting {
             place: place.to_owned(),
@@ -116,9 +117,10 @@ impl Plan {
     }
 }
 
-/// Returns the first of `(key, value, limit)` whose value is above its limit, with the expected values.
+/// Checks entries `(key, value, limit)`. Returns the first key whose value is above its limit, and a description of
+/// the allowed values.
 ///
-/// Models are allocated from these sizes, so they are bounded before any of them is used.
+/// The sizes are checked before they are used, because the size of a model in memory depends on them.
 pub(crate) fn check_limits(
     sizes: &[(&'static str, usize, usize)],
 ) -> Option<(&'static str, String)> {

@@ -1,4 +1,5 @@
-//! The presets: complete plans of the paper, of the reference code, and with the best measured settings.
+//! The presets: complete plans with the settings of the paper, of the authors' code, and with the best measured
+//! settings.
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
@@ -17,10 +18,10 @@ use crate::training::{
     Budget, CheckpointChoice, EvaluationInterval, FrozenPrefixes, ScheduleKind, TrainingSettings,
 };
 
-/// A complete plan by name.
+/// A complete plan that has a name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Preset {
-    /// The settings that measured best.
+    /// The settings that gave the best results in our measurements.
     #[default]
     Best,
     /// The settings of the paper.
@@ -48,7 +49,7 @@ pub struct ModelSizes {
 }
 
 impl ModelSizes {
-    /// The same size for both models.
+    /// Uses the same size for both models.
     pub fn both(size: ModelSize) -> Self {
         Self { masked_lm: size, tagger: size }
     }
@@ -77,9 +78,10 @@ impl Preset {
         Plan {
             version: VERSION,
             seed: 1,
-            // docs/results.md: its mean F1 is higher than that of the paper's method at each size.
+            // docs/results.md: the mean F1 of `melm-both` is higher than that of the paper's method at each training
+            // set size.
             method: if self == Self::Best { Method::MelmBoth } else { Method::Melm },
-            // FIDELITY row 10: the public code writes only its drafts.
+            // FIDELITY row 10: the authors' code writes the drafts without gold.
             union: !is_reference,
             model: ModelNames {
                 masked_lm: masked_lm.to_owned(),
@@ -101,9 +103,9 @@ impl Preset {
             substitute: SubstituteSettings { rate: Rate::constant(0.5) },
             daga: if self == Self::Best { small_daga() } else { paper_daga() },
             mulda: if self == Self::Best { small_mulda() } else { paper_mulda() },
-            // Section 2.5: mentions are replaced, each by the most similar one by MUSE's vectors.
+            // Section 2.5: every mention is replaced by the most similar one, compared by MUSE vectors.
             codemix: CodemixSettings { rate: Rate::constant(1.0), vectors: VectorKind::Words },
-            // FIDELITY row 9: the public code has no filter.
+            // FIDELITY row 9: the authors' code has no filter.
             filter: FilterSettings {
                 mode: if is_reference { FilterMode::Off } else { FilterMode::Agreement },
                 threshold: Rate::constant(0.5),
@@ -116,8 +118,8 @@ impl Preset {
     }
 }
 
-/// The appendix of the paper: Adam at 1e-5, batch 30, 20 epochs. Masks are redrawn each epoch; the loss is that of masked
-/// pieces.
+/// The settings in the appendix of the paper: Adam at 1e-5, batch size 30, 20 epochs. Masks are redrawn in each
+/// epoch. The loss is computed for masked pieces only.
 fn paper_finetune() -> FinetuneSettings {
     FinetuneSettings {
         mask: TrainingMask::default(),
@@ -137,7 +139,8 @@ fn paper_finetune() -> FinetuneSettings {
     }
 }
 
-/// FIDELITY rows 3 and 14: 30 masks are used in turn; an update has 2 batches of 16 sentences and is clipped.
+/// The settings of the authors' code (FIDELITY rows 3 and 14): 30 masks are used in turn. An update has 2 batches of
+/// 16 sentences, and its gradient is clipped.
 fn reference_finetune() -> FinetuneSettings {
     let paper = paper_finetune();
     let thirty = NonZeroU32::new(30).expect("30 is not 0");
@@ -166,9 +169,9 @@ fn small_finetune() -> FinetuneSettings {
     }
 }
 
-/// The authors' code of DAGA and its command line: embeddings of 300, one layer of 512, dropout 0.5, batch 32, 30 epochs,
-/// early stopping after 2 epochs without improvement, tokens seen once are unknown. The learning rate is ours, since the
-/// authors use SGD.
+/// The settings of the authors' code of DAGA and of its command line: embedding size 300, one layer of size 512,
+/// dropout 0.5, batch size 32, 30 epochs, early stopping after 2 epochs without improvement. Tokens that occur once
+/// are unknown. The learning rate is our choice, because the authors use SGD.
 fn paper_daga() -> DagaSettings {
     DagaSettings {
         embedding_size: size_of(300),
@@ -191,7 +194,8 @@ fn paper_daga() -> DagaSettings {
     }
 }
 
-/// Half the width, for a hundred sentences. Most of their tokens occur only once, so none of them is unknown.
+/// Half the sizes of `paper_daga`, for about a hundred sentences. Most tokens of such a corpus occur only once, so
+/// that these tokens must not become unknown.
 fn small_daga() -> DagaSettings {
     let paper = paper_daga();
     DagaSettings {
@@ -204,7 +208,8 @@ fn small_daga() -> DagaSettings {
     }
 }
 
-/// The authors' code of `MulDA`: 5e-5, dropout 0.3 and 0.1, updates of two batches of 512 pieces, 250 epochs, five beams.
+/// The settings of the authors' code of `MulDA`: learning rate 5e-5, dropout 0.3 (attention: 0.1), updates of two
+/// batches of 512 pieces, 250 epochs, five beams.
 fn paper_mulda() -> MuldaSettings {
     MuldaSettings {
         language: "en_XX".to_owned(),
@@ -229,8 +234,9 @@ fn paper_mulda() -> MuldaSettings {
     }
 }
 
-/// For a small model without pretraining. Sentences are sampled, since a beam search repeats gold. The last epoch is kept,
-/// since the best on dev, the tenth, has hardly learnt to write (`docs/log.md`).
+/// The settings for a small model without pretraining. Sentences are sampled, because a beam search repeats gold. The
+/// last epoch is kept: the best epoch on dev is the tenth, when the model can hardly write sentences yet
+/// (`docs/log.md`).
 fn small_mulda() -> MuldaSettings {
     let paper = paper_mulda();
     MuldaSettings {
@@ -250,8 +256,8 @@ fn small_mulda() -> MuldaSettings {
     }
 }
 
-/// FIDELITY rows 4, 5 and 17: the number of masks is drawn per token, the most probable piece is never taken, and sentences
-/// without mentions are copied.
+/// The settings of the authors' code (FIDELITY rows 4, 5 and 17): the number of masks is drawn for each token, the
+/// most probable piece is never chosen, and sentences without mentions are copied.
 fn reference_generate() -> GenerateSettings {
     let paper = GenerateSettings::default();
     GenerateSettings {
@@ -262,8 +268,8 @@ fn reference_generate() -> GenerateSettings {
     }
 }
 
-/// Freezes the piece embeddings. A hundred sentences say little about fifty thousand pieces, and an update takes half the
-/// time.
+/// The name prefix of the piece embeddings, which are frozen. A hundred sentences are too few to train the embeddings
+/// of fifty thousand pieces. Without training them, an update takes half the time.
 fn piece_embeddings() -> FrozenPrefixes {
     FrozenPrefixes(vec!["roberta.embeddings.word_embeddings".to_owned()])
 }
@@ -276,7 +282,7 @@ fn size_of(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).expect("counts in presets are not 0")
 }
 
-/// Section 4.1: CRF, `AdamW` at 2e-5, batch 16, 10 epochs, best on dev.
+/// The settings of section 4.1: CRF, `AdamW` at 2e-5, batch size 16, 10 epochs. The best epoch on dev is kept.
 fn paper_tagger() -> TaggerSettings {
     TaggerSettings {
         head: TaggerHead::Crf,

@@ -1,4 +1,4 @@
-//! The table of a plan, which files, `--set` and flags edit key by key.
+//! The plan as a table of keys. Files, `--set` and flags change single keys.
 
 use serde::Deserialize;
 use strsim::levenshtein;
@@ -7,10 +7,10 @@ use toml::{Table, Value};
 use super::{ModelSizes, Plan, Preset};
 use crate::Error;
 
-/// The only section with free keys: related words by entity type.
+/// The only section whose keys are not fixed. It has the related words of each entity type.
 const FREE_SECTION: &str = "markers.words.";
 
-/// The table of a plan. It always holds every key, so that unknown keys can be recognised.
+/// The table of a plan. It always contains every key, so that unknown keys can be recognised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanTable {
     table: Table,
@@ -19,7 +19,7 @@ pub struct PlanTable {
 }
 
 impl PlanTable {
-    /// The table of a preset.
+    /// Creates the table of a preset.
     pub fn new(preset: Preset, sizes: ModelSizes) -> Self {
         let table = Table::try_from(preset.plan(sizes)).expect("a plan is a table");
         Self { table, place: "the preset".to_owned() }
@@ -47,7 +47,7 @@ impl PlanTable {
         Ok(())
     }
 
-    /// Sets one key from `key=value`, the argument of `--set`. A value that is not valid TOML is taken as text.
+    /// Sets one key from `key=value`, the argument of `--set`. A value that is not valid TOML is read as a string.
     pub fn set(&mut self, edit: &str) -> Result<(), Error> {
         self.place = format!("`--set {edit}`");
         let Some((key, text)) = edit.split_once('=') else {
@@ -83,7 +83,7 @@ impl PlanTable {
         match place {
             None | Some(Value::Table(_)) => Err(unknown),
             Some(place) => {
-                // An integer is accepted where the key holds a float.
+                // An integer is accepted where the value of the key is a float.
                 *place = match (&*place, value) {
                     (Value::Float(_), Value::Integer(n)) => Value::Float(n as f64),
                     (_, value) => value,
@@ -104,7 +104,8 @@ impl PlanTable {
         Error::UnknownKey { place: self.place.clone(), key: key.to_owned(), hint }
     }
 
-    /// Converts the table to a plan and checks it. Every edit also does this, so that an error can name the edit's origin.
+    /// Converts the table to a plan and checks it. Every edit calls this too, so that an error can name the origin of
+    /// the edit.
     pub fn plan(&self) -> Result<Plan, Error> {
         let plan = Plan::deserialize(self.table.clone()).map_err(|error| Error::Setting {
             place: self.place.clone(),
@@ -122,7 +123,7 @@ impl Plan {
     }
 }
 
-/// Lists the keys that hold a value.
+/// Lists all keys that have a value, with the names of their sections.
 fn list_keys(table: &Table, prefix: &str, keys: &mut Vec<String>) {
     for (name, value) in table {
         let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };

@@ -1,4 +1,4 @@
-//! Sentences cut into the windows of pieces that the tagger reads.
+//! Cuts sentences into the windows of pieces that the tagger reads.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use super::TaggerModel;
 use crate::Error;
 use crate::windows::windows;
 
-/// A window of a sentence: the pieces that the model reads, and the tokens that are tagged from it.
+/// A window of a sentence: the pieces that the model reads, and the tokens whose tags are predicted from it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct WindowInput {
-    /// The index of the sentence among those given.
+    /// The index of the sentence in the input.
     pub(super) sentence: usize,
-    /// The tokens that are tagged from this window. The other tokens are context.
+    /// The tokens whose tags are predicted from this window. The other tokens are context.
     pub(super) own: Range<usize>,
     pub(super) pieces: Vec<u32>,
     /// The position in `pieces` of the first piece of each own token.
@@ -23,17 +23,16 @@ pub(super) struct WindowInput {
 pub struct Truncation {
     /// The number of sentences read in several overlapping windows.
     pub n_windowed: usize,
-    /// The number of tokens of which only the first pieces were read, because they take more than a quarter of the model's
-    /// length.
+    /// The number of tokens that take more than a quarter of the model's length. Only their first pieces were read.
     pub n_cut_tokens: usize,
-    /// The number of training sentences left out because a mention, or a run of adjacent mentions, is longer than the
-    /// model.
+    /// The number of training sentences that were left out because a mention, or a sequence of adjacent mentions, is
+    /// longer than the model.
     pub n_left_out: usize,
 }
 
 impl TaggerModel {
-    /// Cuts a sentence into windows, only before tokens for which `may_cut` returns true, and counts in `truncation` what
-    /// did not fit. Returns no window if the sentence has to be left out.
+    /// Cuts a sentence into windows. Cuts only before tokens for which `may_cut` returns true. Counts in `truncation`
+    /// what did not fit. Returns no window if the sentence has to be left out.
     pub(super) fn windows(
         &self,
         sentence: usize,
@@ -45,7 +44,7 @@ impl TaggerModel {
         let specials = self.tokenizer.specials();
         let limit = self.model.config().max_pieces() - 2;
         let most = (limit / 4).max(1);
-        // Only the first piece of a token is tagged, so the end of a very long token can be cut off.
+        // Only the first piece of a token is tagged, so that the last pieces of a very long token can be dropped.
         let pieces_of = |token: usize| {
             let range = &encoded.tokens[token];
             let all = &encoded.pieces[range.start as usize..range.end as usize];

@@ -1,4 +1,4 @@
-//! Tags files: replaces the tags, or adds them, and keeps everything else.
+//! Tags files: replaces or adds the tags, and leaves everything else unchanged.
 
 use std::io::Write;
 
@@ -23,7 +23,8 @@ pub struct FileToTag {
 }
 
 impl FileToTag {
-    /// Reads a file. Its tags do not have to be valid in a scheme. Fails if the file has other problems.
+    /// Reads a file. Its tags need not be valid in a scheme, since they are replaced. Fails if the file has other
+    /// problems.
     pub fn new(source: Source, options: &ReadOptions) -> Result<Self, Error> {
         let with_tags = add_missing_tags(&source, options);
         let has_tags = with_tags.is_none();
@@ -33,12 +34,12 @@ impl FileToTag {
         Ok(Self { source, survey, has_tags })
     }
 
-    /// Returns true if the file has tags, which are replaced. Otherwise tags are added.
+    /// Returns true if the file has tags, which will be replaced. Otherwise tags will be added.
     pub fn has_tags(&self) -> bool {
         self.has_tags
     }
 
-    /// The text, with a tag `O` for every token if the file has no tags.
+    /// The text of the file. If the file has no tags, every token has been given the tag `O`.
     pub fn source(&self) -> &Source {
         &self.source
     }
@@ -50,12 +51,12 @@ impl FileToTag {
 }
 
 impl Tagger {
-    /// Writes a file with predicted tags to `out`, in the format of the file. All other columns, keys and comments stay.
-    /// If `with_probabilities` is true, adds the probability of each tag as a last column or as the key
-    /// `ner_probabilities`. Returns what was too long for the model.
+    /// Writes a file with predicted tags to `out`, in the same format. All other columns, keys and comments stay. If
+    /// `with_probabilities` is true, adds the probability of each tag as a last column or as the key
+    /// `ner_probabilities`. Returns the number of sentences and tokens that were too long for the model.
     ///
-    /// `on_progress` receives the number of bytes read and their total. Fails with [`Error::Interrupted`] if it stops, and with
-    /// [`melm_text::Error::Write`] if `out` fails.
+    /// `on_progress` receives the number of bytes read and their total. Fails with [`Error::Interrupted`] if
+    /// `on_progress` asks to stop, and with [`melm_text::Error::Write`] if writing to `out` fails.
     pub fn tag_file(
         &self,
         file: &FileToTag,
@@ -115,7 +116,7 @@ impl Tagger {
     }
 }
 
-/// Adds a last column to the rows of a sentence, or a last key to its JSON object.
+/// Adds a last column to the rows of a sentence, or a last key to the JSON object of a sentence.
 fn add_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) -> Vec<u8> {
     let text = String::from_utf8(bytes).expect("the writer writes UTF-8");
     let Some(layout) = survey.layout() else {
@@ -126,7 +127,7 @@ fn add_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) 
     };
     let separator = layout.separator.text();
     let lines: Vec<_> = text.trim_end_matches('\n').split('\n').collect();
-    // Comments come before the rows.
+    // The lines before the token rows are comments.
     let n_before = lines.len() - probabilities.len();
     let before = lines[..n_before].iter().map(|line| format!("{line}\n"));
     let rows = lines[n_before..].iter().zip(probabilities);

@@ -13,7 +13,7 @@ use crate::Error;
 use crate::files::write_whole;
 use crate::pieces::Tokenizer;
 
-/// The file for what a Hugging Face folder cannot hold.
+/// The file for settings that have no place in the other files of a Hugging Face folder.
 const FILE: &str = "tagger.json";
 
 #[derive(Serialize, Deserialize)]
@@ -33,7 +33,8 @@ impl TaggerModel {
         write_whole(&dir.join(FILE), (text + "\n").as_bytes())
     }
 
-    /// Opens a folder written by [`Self::save`], or an XLM-R for token classification trained elsewhere.
+    /// Opens a folder written by [`Self::save`], or an XLM-R for token classification that was trained by another
+    /// program.
     ///
     /// Fails if the folder is not a tagger, if its tags do not form a valid scheme, or if the tokenizer has more pieces than
     /// the model has rows.
@@ -76,7 +77,8 @@ fn read_extra(dir: &Path) -> Result<Option<Extra>, Error> {
     }
 }
 
-/// Returns the names of the tags in the order of their numbers, or an explanation of what is wrong with `id2label`.
+/// Returns the names of the tags in the order of their numbers. Fails with a description of what is wrong with
+/// `id2label`.
 fn names(id2label: Option<&Value>, n_tags: usize) -> Result<Vec<String>, String> {
     let Some(map) = id2label.and_then(Value::as_object) else {
         return Err("`config.json` has no `id2label`".to_owned());

@@ -1,4 +1,4 @@
-//! The front door of taggers: train, open, tag, score, save.
+//! The high-level interface of taggers: train, open, tag, score, save.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -39,21 +39,21 @@ impl Tagger {
         TaggerTrainer::new(train)
     }
 
-    /// Opens a tagger that [`Self::save`] or `melm train` has written. It runs on the CPU with all cores unless
-    /// [`Self::with_device`] sets another device.
+    /// Opens a tagger that [`Self::save`] or `melm train` has written. The tagger runs on the CPU with all cores
+    /// unless [`Self::with_device`] sets another device.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let model = TaggerModel::open(dir.as_ref())?;
         Ok(Self { model, device: Arc::new(Device::all_cores()), outcome: None })
     }
 
-    /// Returns the tagger on another device.
+    /// Moves the tagger to another device.
     #[must_use]
     pub fn with_device(mut self, device: impl Into<Arc<Device>>) -> Self {
         self.device = device.into();
         self
     }
 
-    /// Returns the corpus with the tags that the tagger predicts. Tags that the corpus has are ignored.
+    /// Returns the corpus with the tags that the tagger predicts. The old tags of the corpus are ignored.
     pub fn tag(&self, corpus: &Corpus) -> Result<Corpus, Error> {
         let tokens: Vec<Vec<&str>> = corpus
             .sentences()
@@ -71,8 +71,8 @@ impl Tagger {
             .expect("the tags were written in this scheme"))
     }
 
-    /// Tags sentences given as tokens. Returns the tags of each with their probabilities, and what was too long to be read
-    /// in one piece.
+    /// Tags sentences given as tokens. Returns the tags of each sentence with their probabilities, and the number of
+    /// sentences and tokens that were too long for the model.
     pub fn tag_tokens<T: AsRef<str>>(
         &self,
         sentences: &[Vec<T>],
@@ -85,8 +85,9 @@ impl Tagger {
         Ok((tagged.collect(), truncation))
     }
 
-    /// Tags a gold corpus and scores the result as conlleval and seqeval do. Types are compared by name; the scheme of the
-    /// corpus may be another one. A gold type that the tagger does not know counts as missed.
+    /// Tags a gold corpus and scores the result as conlleval and seqeval do. Types are compared by name. The corpus
+    /// and the tagger may use different schemes. A gold mention of a type that the tagger does not know counts as
+    /// missed.
     pub fn score(&self, gold: &Corpus) -> Result<Scores, Error> {
         Ok(self.model.score(&self.device, gold)?.scores)
     }
@@ -96,19 +97,19 @@ impl Tagger {
         self.model.save(dir.as_ref())
     }
 
-    /// The model: its tags and its lower-level functions.
+    /// The model, which gives access to its tags and to lower-level functions.
     pub fn model(&self) -> &TaggerModel {
         &self.model
     }
 
-    /// The epochs of the training; `None` for a tagger that was opened.
+    /// The training record of the tagger; `None` for a tagger that was opened.
     pub fn training(&self) -> Option<&TrainingOutcome> {
         self.outcome.as_ref()
     }
 }
 
-/// Trains a tagger. Made by [`Tagger::trainer`]. By default it starts from the embedded model `mini`, with the settings of
-/// the preset `best` and seed 1.
+/// Trains a tagger. [`Tagger::trainer`] creates it. By default the encoder is the embedded model `mini`, and the
+/// settings are those of the preset `best` with seed 1.
 pub struct TaggerTrainer {
     train: Corpus,
     dev: Option<Corpus>,
@@ -130,7 +131,7 @@ impl TaggerTrainer {
         }
     }
 
-    /// Sets the corpus that chooses the best epoch. Without it the last epoch is kept.
+    /// Sets the dev set, which selects the best epoch. Without a dev set, the last epoch is kept.
     #[must_use]
     pub fn dev(mut self, dev: Corpus) -> Self {
         self.dev = Some(dev);
@@ -150,15 +151,15 @@ impl TaggerTrainer {
         self.set(&format!("model.tagger={model}"))
     }
 
-    /// Sets one key of the plan from `key=value`, such as `tagger.budget=300 updates`. A wrong key or value is an error of
-    /// [`Self::train`].
+    /// Sets one key of the plan from `key=value`, such as `tagger.budget=300 updates`. [`Self::train`] fails if the
+    /// key or the value is invalid.
     #[must_use]
     pub fn set(mut self, edit: &str) -> Self {
         self.plan = self.plan.set(edit);
         self
     }
 
-    /// Sets the store that opens models. By default it opens `mini` and folders only.
+    /// Sets the store that opens models. The default store opens only `mini` and folders.
     #[must_use]
     pub fn models(mut self, models: ModelStore) -> Self {
         self.models = models;

@@ -13,7 +13,7 @@ use super::{TaggerModel, Truncation};
 use crate::Error;
 use crate::training::{Evaluation, Learner, LearnerBatch, Metric};
 
-/// A tagger and the examples it learns from.
+/// A tagger and its training examples.
 pub(super) struct TrainingSet {
     tagger: TaggerModel,
     examples: Vec<Example>,
@@ -25,7 +25,7 @@ pub(super) struct TrainingSet {
 
 struct Example {
     window: WindowInput,
-    /// The tag numbers of the window's own tokens.
+    /// The tag number of each token that the window owns.
     tags: Vec<u32>,
 }
 
@@ -82,7 +82,7 @@ impl Learner for TrainingSet {
         self.examples[*example].window.pieces.len()
     }
 
-    /// The loss of a CRF is one per sentence; that of a linear head is one per token.
+    /// A CRF has one loss for each window. A linear head has one loss for each token.
     fn n_losses(&self, example: &usize) -> usize {
         match self.tagger.model.settings().kind {
             HeadKind::Crf => 1,

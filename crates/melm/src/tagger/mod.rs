@@ -1,7 +1,7 @@
 //! The tagger: a pretrained encoder that is trained on a corpus and then tags sentences.
 //!
-//! The tagger is the judge of the filter (section 2.4) and the model whose F1 the paper reports. A tagger has one scheme, one set
-//! of tags, and a linear head or a CRF over the first piece of every token.
+//! The tagger is the judge of the filter (section 2.4) and the model whose F1 the paper reports. A tagger has one
+//! scheme, one set of tags, and a linear head or a CRF, which reads the first piece of every token.
 
 mod encode;
 mod file;
@@ -42,16 +42,17 @@ pub struct TaggerModel {
 
 /// A trained tagger and the record of its training.
 pub struct TrainedTagger {
-    /// The tagger with the parameters that were kept.
+    /// The tagger with the parameters of the kept epoch.
     pub tagger: TaggerModel,
     /// The epochs, and which of them was kept.
     pub outcome: TrainingOutcome,
-    /// The training sentences and tokens that were too long for the model.
+    /// The number of training sentences and tokens that were too long for the model.
     pub truncation: Truncation,
 }
 
 impl TaggerModel {
-    /// Creates an untrained tagger for the tags of a corpus. Its head is drawn from `seed`.
+    /// Creates an untrained tagger for the tags of a corpus. The weights of its head are random, with the seed
+    /// `seed`.
     pub(crate) fn new(
         pretrained: &Pretrained,
         corpus: &Corpus,

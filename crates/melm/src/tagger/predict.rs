@@ -12,7 +12,7 @@ use crate::training::MAX_BATCH_PIECES;
 /// The tags of one sentence.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TaggedSentence {
-    /// The most probable sequence, in the entity types of [`TaggerModel::tags`].
+    /// The most probable tag sequence. The entity types are those of [`TaggerModel::tags`].
     pub tags: Vec<Tag>,
     /// The natural logarithm of the probability of `tags`.
     pub log_probability: f64,
@@ -31,14 +31,14 @@ impl TaggedSentence {
     }
 }
 
-/// Called with the index of a sentence and its emissions.
+/// A callback that receives the index of a sentence and its emissions.
 type OnEmissions<'a> = &'a mut dyn FnMut(usize, &[f32], &mut TaggerTape) -> Result<(), Error>;
 
 impl TaggerModel {
-    /// Tags sentences given as tokens. Calls `on_tagged` once for each sentence with its index and its tags, in any order.
-    /// Returns the number of sentences and tokens that were too long.
+    /// Tags sentences given as tokens. Calls `on_tagged` once for each sentence with its index and its tags, in any
+    /// order. Returns the number of sentences and tokens that were too long for the model.
     ///
-    /// A sentence longer than the model is read in overlapping windows and decoded as a whole.
+    /// A sentence that is longer than the model is read in overlapping windows and decoded as a whole.
     pub fn tag_each<T: AsRef<str>>(
         &self,
         device: &Device,
@@ -51,8 +51,8 @@ impl TaggerModel {
         })
     }
 
-    /// Like [`Self::tag_each`], and also passes `on_judged` the log-probability of given tags: `wanted` holds the tag
-    /// numbers of every sentence.
+    /// Like [`Self::tag_each`], but also passes the log-probability of given tags to `on_judged`. `wanted` contains
+    /// the numbers of these tags for every sentence.
     pub(crate) fn judge_each<T: AsRef<str>>(
         &self,
         device: &Device,
@@ -78,7 +78,8 @@ impl TaggerModel {
         for (at, tokens) in sentences.iter().enumerate() {
             windows.extend(self.windows(at, tokens, |_| true, &mut truncation)?);
         }
-        // Windows of similar length share a batch: it wastes no space, and its attention is balanced over threads.
+        // Windows of similar length share a batch, so that no space is wasted and the work of attention is balanced
+        // over threads.
         windows.sort_by_key(|window| (window.pieces.len(), window.sentence, window.own.start));
         let mut pending = Pending::new(sentences, self.tags.len());
         let mut buffers = Buffers {
@@ -142,10 +143,10 @@ struct Buffers {
     emissions: Vec<f32>,
 }
 
-/// Sentences with windows that have not been read yet.
+/// Collects the emissions of sentences whose windows have not all been read yet.
 struct Pending {
     n_tags: usize,
-    /// For each sentence the number of tokens without emissions, and the emissions so far.
+    /// For each sentence, the number of tokens without emissions, and the emissions so far.
     sentences: Vec<(usize, Vec<f32>)>,
 }
 
@@ -155,7 +156,8 @@ impl Pending {
         Self { n_tags, sentences }
     }
 
-    /// Adds the emissions of a window's own tokens. Returns the emissions of the whole sentence if it is now complete.
+    /// Adds the emissions of the tokens that a window owns. Returns the emissions of the whole sentence if it is now
+    /// complete.
     fn add(&mut self, window: &WindowInput, own: &[f32]) -> Option<Vec<f32>> {
         let (n_left, emissions) = &mut self.sentences[window.sentence];
         let n_tokens = if emissions.is_empty() { *n_left } else { emissions.len() / self.n_tags };

@@ -10,10 +10,10 @@ use crate::Error;
 /// The scores of a tagger on a corpus.
 #[derive(Clone, Debug)]
 pub struct TaggerScores {
-    /// The counts of mentions, as conlleval and seqeval count them. Their entity types are the tagger's, then those that
-    /// only the corpus has.
+    /// The counts of mentions, as conlleval and seqeval count them. The entity types are those of the tagger,
+    /// followed by those that only the corpus has.
     pub scores: Scores,
-    /// The sentences and tokens of the corpus that were too long for the model.
+    /// The number of sentences and tokens of the corpus that were too long for the model.
     pub truncation: Truncation,
 }
 
@@ -24,7 +24,7 @@ impl TaggerModel {
     }
 }
 
-/// Labelled sentences to score a tagger on, with their tags in the tagger's entity types.
+/// Labelled sentences on which a tagger is scored. Their tags use the entity types of the tagger.
 pub(super) struct EvaluationSet {
     types: EntityTypes,
     sentences: Vec<Vec<String>>,

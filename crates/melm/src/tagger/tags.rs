@@ -3,8 +3,8 @@
 use melm_nn::crf::AllowedTransitions;
 use melm_text::{Corpus, EntityTypes, Scheme, Tag, TagPrefix};
 
-/// A numbered set of tags: those of a scheme for some entity types. In a set made from a corpus, `O` comes first, then the
-/// tags type by type.
+/// A numbered set of tags: the tags of a scheme for some entity types. In a set made from a corpus, `O` comes first,
+/// followed by the tags of each type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TagSet {
     types: EntityTypes,
@@ -13,7 +13,7 @@ pub struct TagSet {
 }
 
 impl TagSet {
-    /// All tags of the corpus's scheme for its entity types, sorted by the names of the types.
+    /// Returns all tags of the corpus's scheme for the corpus's entity types. Types are sorted by name.
     pub(super) fn from_corpus(corpus: &Corpus) -> Self {
         let (types, scheme) = (corpus.types().clone(), corpus.scheme());
         let parts = [TagPrefix::Begin, TagPrefix::Inside, TagPrefix::End, TagPrefix::Single];
@@ -25,9 +25,9 @@ impl TagSet {
         Self { types, scheme, tags }
     }
 
-    /// Parses tags by name, keeping their order. Guesses the scheme if none is given.
+    /// Parses the names of tags and numbers the tags in this order. Guesses the scheme if `scheme` is `None`.
     ///
-    /// Fails with an explanation if a name is not a tag of the scheme or occurs twice.
+    /// Fails with a description of the problem if a name is not a tag of the scheme or occurs twice.
     pub(super) fn from_names(names: &[String], scheme: Option<Scheme>) -> Result<Self, String> {
         let mut types = EntityTypes::default();
         let mut tags = Vec::new();
@@ -60,7 +60,7 @@ impl TagSet {
         self.scheme
     }
 
-    /// The tag with a number.
+    /// Returns the tag with this number.
     ///
     /// # Panics
     /// If there is no tag with this number.
@@ -68,7 +68,8 @@ impl TagSet {
         self.tags[number as usize]
     }
 
-    /// The number of a tag whose type is one of [`Self::types`], or `None` if the set does not have it.
+    /// Returns the number of a tag, or `None` if the set does not contain the tag. The tag's type must be one of
+    /// [`Self::types`].
     pub fn number(&self, tag: Tag) -> Option<u32> {
         let at = self.tags.iter().position(|other| *other == tag)?;
         u32::try_from(at).ok()

@@ -1,4 +1,4 @@
-//! The interface between the training loop and a model, and the part of a step that all models share.
+//! The interface between the training loop and a model, and the parts of a training step that all models share.
 
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
@@ -8,14 +8,16 @@ use melm_nn::params::Parameters;
 use crate::Error;
 use crate::random::StreamKey;
 
-/// The most pieces that a model reads in one batch: enough for fast matrix products, few enough for the memory of a laptop.
+/// The maximum number of pieces in one batch. Larger batches need too much memory for a laptop; smaller ones make
+/// matrix products slow.
 pub(crate) const MAX_BATCH_PIECES: usize = 2_048;
 
 /// A model together with its training examples and its dev set.
 ///
 /// [`accumulate_step`] and [`mean_loss`] do the work that does not depend on the model.
 pub(crate) trait Learner {
-    /// An example as one step reads it, including everything that is drawn anew each epoch (such as masks).
+    /// An example as the model reads it in one step. It includes everything that is redrawn in each epoch, such as
+    /// masks.
     type Example;
 
     /// The parameters to train.
@@ -24,19 +26,20 @@ pub(crate) trait Learner {
     /// The number of examples in an epoch.
     fn n_examples(&self) -> usize;
 
-    /// The example with this number, as it is in an epoch (counted from 0).
+    /// Returns the example with this index, as it is in `epoch` (counted from 0).
     fn example(&self, number: usize, epoch: u64) -> Self::Example;
 
     /// The number of pieces that the model reads for an example.
     fn n_pieces(&self, example: &Self::Example) -> usize;
 
-    /// The number of losses that an example adds to the mean of its step: tokens, sentences or masked positions.
+    /// The number of losses that an example adds to the mean of its step. A loss belongs to a token, a sentence or a
+    /// masked position.
     fn n_losses(&self, example: &Self::Example) -> usize;
 
     /// The dropout of one step.
     fn dropout(&self, seed: u64, step: u64) -> Dropout;
 
-    /// Adds the gradients of a batch, scaled by `batch.scale`. Returns the unscaled sum of its losses.
+    /// Adds the gradients of a batch, scaled by `batch.scale`. Returns the sum of the losses without this scale.
     fn accumulate(
         &mut self,
         device: &Device,
@@ -51,7 +54,7 @@ pub(crate) trait Learner {
 /// Some examples of one step.
 pub(crate) struct LearnerBatch<'a, T> {
     pub(crate) examples: &'a [T],
-    /// The factor of every loss: 1 / the number of losses in the whole step.
+    /// The factor by which every loss is multiplied: 1 / the number of losses in the whole step.
     pub(crate) scale: f32,
     pub(crate) dropout: Dropout,
 }
@@ -59,22 +62,22 @@ pub(crate) struct LearnerBatch<'a, T> {
 /// One update of the parameters.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Step<'a> {
-    /// The pass over the examples, from 0.
+    /// The index of the epoch, from 0.
     pub(super) epoch: u64,
     /// The number of updates before this one.
     pub(super) number: u64,
-    /// The numbers of the examples to learn from.
+    /// The indices of the examples to learn from.
     pub(super) examples: &'a [usize],
     /// The random stream of this step.
     pub(super) key: StreamKey,
 }
 
-/// A sum of losses and their number.
+/// The sum and the number of losses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Loss {
     /// The sum.
     pub(crate) sum: f64,
-    /// The number of tokens, sentences or masked positions.
+    /// The number of losses. A loss belongs to a token, a sentence or a masked position.
     pub(crate) n: u64,
 }
 
@@ -116,7 +119,7 @@ impl Evaluation {
     }
 }
 
-/// Adds the gradient of the mean loss over the examples of one step. Returns the losses.
+/// Adds the gradient of the mean loss over the examples of one step to the parameters' gradients. Returns the losses.
 pub(super) fn accumulate_step<L: Learner>(
     learner: &mut L,
     device: &Device,
@@ -136,9 +139,9 @@ pub(super) fn accumulate_step<L: Learner>(
     Ok(loss)
 }
 
-/// Evaluates the mean loss over a dev set. `loss` computes the losses of a batch.
+/// Computes the mean loss over a dev set. `loss` computes the losses of a batch.
 ///
-/// Returns `None` if the dev set has no example or no loss.
+/// Returns `None` if the dev set has no examples or no losses.
 pub(crate) fn mean_loss<T>(
     dev: &[T],
     n_pieces: impl Fn(&T) -> usize,
@@ -155,8 +158,8 @@ pub(crate) fn mean_loss<T>(
     Ok((total.n > 0).then_some(evaluation))
 }
 
-/// Splits examples into runs of neighbours with at most [`MAX_BATCH_PIECES`] pieces together. A longer example is a batch
-/// of its own.
+/// Splits examples into consecutive batches of at most [`MAX_BATCH_PIECES`] pieces. An example with more pieces is a
+/// batch of its own.
 fn micro_batches<T>(examples: &[T], n_pieces: impl Fn(&T) -> usize) -> Vec<&[T]> {
     let mut batches = Vec::new();
     let (mut start, mut total) = (0, 0);

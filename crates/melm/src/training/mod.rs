@@ -1,7 +1,7 @@
 //! The training loop of all models: the masked language model, the tagger, DAGA and `MulDA`.
 //!
-//! Each step depends only on the seed and the step's number. A training that was stopped or killed resumes from the last
-//! state it wrote and ends with the same bytes as one that was never interrupted.
+//! Each step depends only on the seed and the step's number. A training run that was stopped or killed resumes from
+//! the last saved state. It ends with the same bytes as a run that was never interrupted.
 
 mod learner;
 mod settings;
@@ -26,10 +26,10 @@ use learner::{Step, accumulate_step};
 use settings::StepSchedule;
 use state::{CheckpointStore, TrainingState};
 
-/// The result of a training.
+/// The result of a training run.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct TrainingOutcome {
-    /// Every epoch, in order.
+    /// The metrics of every epoch, in order.
     pub epochs: Vec<EpochMetrics>,
     /// The evaluation whose parameters were kept. `None` if the last parameters were kept.
     pub best: Option<BestEvaluation>,
@@ -37,13 +37,13 @@ pub struct TrainingOutcome {
     pub n_steps: u64,
 }
 
-/// Trains `learner` and leaves it with the parameters that the settings ask for: those of the best evaluation, or the
-/// last.
+/// Trains `learner`. Afterwards `learner` has the parameters that the settings ask for: those of the best evaluation,
+/// or the last ones.
 ///
-/// If the stage's folder holds a finished training, its parameters are loaded instead. Parameters trained on a GPU stay
-/// there until `Parameters::fetch`.
+/// If the stage's folder contains a finished training run, the parameters of that run are loaded instead. Parameters
+/// that were trained on a GPU stay on the GPU until `Parameters::fetch`.
 ///
-/// Fails if there is no example, if the loss is not finite, if a file cannot be read or written, or with
+/// Fails if there is no example, if the loss is not finite, or if a file cannot be read or written. Fails with
 /// [`Error::Interrupted`] if the observer asks to stop.
 pub(crate) fn train<L: Learner>(
     learner: &mut L,
@@ -77,7 +77,7 @@ pub(crate) fn train<L: Learner>(
     training.finish()
 }
 
-/// A training under way.
+/// A training run in progress.
 struct Training<'a, L> {
     learner: &'a mut L,
     settings: &'a TrainingSettings,
@@ -106,7 +106,7 @@ impl<'a, L: Learner> Training<'a, L> {
         Ok(Self { learner, settings, device, store, steps, adam, gradients, state, order })
     }
 
-    /// Makes one update, and evaluates and records the epoch if that is due.
+    /// Makes one update. Evaluates the model and records the epoch when this is due.
     fn step(&mut self, stage: &mut Stage<'_>) -> Result<(), Error> {
         let number = self.state.n_steps;
         let (epoch, at) = (number / self.steps.per_epoch, number % self.steps.per_epoch);
@@ -138,7 +138,8 @@ impl<'a, L: Learner> Training<'a, L> {
         Ok(())
     }
 
-    /// Records an epoch, or the part of one up to an evaluation, and keeps its parameters if they are the best.
+    /// Records the metrics of an epoch, or of the part of an epoch since the last evaluation. Saves the parameters if
+    /// they are the best.
     fn record(
         &mut self,
         epoch: u64,

@@ -1,4 +1,4 @@
-//! The settings of a training: the keys that several sections of the plan share.
+//! The settings of a training run: the keys that several sections of the plan share.
 
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroUsize};
@@ -10,40 +10,41 @@ use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// The settings of one training.
+/// The settings of one training run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TrainingSettings {
     /// The length of the training: `"20 epochs"` or `"300 updates"`.
     pub budget: Budget,
     /// The number of sentences in one update.
     pub batch_size: NonZeroUsize,
-    /// The highest learning rate.
+    /// The maximum learning rate, which is reached after the warm-up.
     pub learning_rate: f64,
-    /// The share of all updates over which the learning rate rises from 0.
+    /// The share of all updates in which the learning rate rises from 0 to its maximum.
     pub warmup: f64,
-    /// The learning rate after the warm-up: `"linear"` falls to zero, `"constant"` stays.
+    /// How the learning rate changes after the warm-up: `"linear"` falls to zero, `"constant"` stays the same.
     pub schedule: ScheduleKind,
-    /// Decoupled weight decay: 0 is Adam, any other value `AdamW`.
+    /// The decoupled weight decay. 0 means Adam, any other value means `AdamW`.
     pub weight_decay: f64,
     /// The maximum norm of the gradient. A longer gradient is scaled down to it. 0 means no limit.
     pub clip: f64,
-    /// The number of epochs, or `"30 updates"`, between two evaluations on dev. The end is always evaluated.
+    /// The interval between two evaluations on dev: a number of epochs, or text such as `"30 updates"`. The end is
+    /// always evaluated.
     pub evaluate_every: EvaluationInterval,
     /// Training stops after this many evaluations without improvement. 0 means never.
     pub patience: u64,
-    /// The parameters to keep: the `"best"` on dev (the last without a dev set), or the `"last"`.
+    /// Which parameters are kept: the `"best"` on dev (the last ones without a dev set), or the `"last"`.
     pub keep: CheckpointChoice,
-    /// Prefixes of the names of tensors that are not trained.
+    /// Tensors whose names start with one of these prefixes are not trained.
     pub freeze: FrozenPrefixes,
 }
 
-/// The length of a training.
+/// The length of a training run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Budget {
-    /// A number of passes over the examples.
+    /// A number of epochs.
     Epochs(NonZeroU64),
-    /// A number of updates of the parameters, which may end within a pass.
+    /// A number of updates of the parameters. The last update may be in the middle of an epoch.
     Updates(NonZeroU64),
 }
 
@@ -51,14 +52,14 @@ pub enum Budget {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged, expecting = "expected a number of epochs, or text such as `30 updates`")]
 pub enum EvaluationInterval {
-    /// Every n epochs, written as a number.
+    /// A number of epochs, written as a number.
     Epochs(NonZeroU64),
-    /// Every n epochs or updates, written as text.
+    /// A number of epochs or updates, written as text.
     Other(Budget),
 }
 
 impl EvaluationInterval {
-    /// An evaluation every `n` updates.
+    /// Returns an interval of `n` updates.
     pub fn updates(n: NonZeroU64) -> Self {
         Self::Other(Budget::Updates(n))
     }
@@ -75,7 +76,7 @@ impl EvaluationInterval {
     }
 }
 
-/// The learning rate after the warm-up.
+/// How the learning rate changes after the warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleKind {
@@ -85,17 +86,17 @@ pub enum ScheduleKind {
     Constant,
 }
 
-/// The parameters that a training keeps (FIDELITY row 2).
+/// Which parameters are kept after training (FIDELITY row 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointChoice {
     /// The parameters of the best evaluation on dev, or the last ones without a dev set.
     Best,
-    /// The last parameters. Evaluations on dev are still made and reported.
+    /// The last parameters. The model is still evaluated on dev, and the results are reported.
     Last,
 }
 
-/// Prefixes of tensor names, as Hugging Face names them. Matching tensors are not trained.
+/// Prefixes of tensor names, which are those of Hugging Face. Matching tensors are not trained.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FrozenPrefixes(pub Vec<String>);
@@ -114,7 +115,7 @@ impl FrozenPrefixes {
     }
 }
 
-/// The number of updates of a training, their batches and their learning rates.
+/// The number of updates of a training run, with their batches and learning rates.
 pub(super) struct StepSchedule {
     pub(super) total: u64,
     pub(super) per_epoch: u64,
@@ -123,7 +124,8 @@ pub(super) struct StepSchedule {
 }
 
 impl StepSchedule {
-    /// The examples of update `at` within its epoch, given the epoch's order. The last batch of an epoch may be smaller.
+    /// Returns the examples of update `at` of an epoch whose examples have the order `order`. The last batch of an
+    /// epoch may be smaller.
     pub(super) fn batch<'a>(&self, order: &'a [usize], at: u64) -> &'a [usize] {
         let at = usize::try_from(at).expect("an epoch's updates are fewer than its examples");
         order.chunks(self.batch_size).nth(at).unwrap_or_default()
@@ -131,7 +133,8 @@ impl StepSchedule {
 }
 
 impl TrainingSettings {
-    /// The first key with an invalid value, and the values it may have. `None` if all are valid.
+    /// Returns the first key with an invalid value and a description of the allowed values. Returns `None` if all
+    /// values are valid.
     pub(crate) fn first_invalid(&self) -> Option<(&'static str, &'static str)> {
         let checks = [
             (
@@ -146,7 +149,7 @@ impl TrainingSettings {
         checks.into_iter().find(|(holds, ..)| !holds).map(|(_, key, expected)| (key, expected))
     }
 
-    /// The learning rate of a step whose schedule gives `factor`.
+    /// Returns the learning rate of a step. `factor` is the factor that the schedule gives for this step.
     #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
     pub(super) fn rate(&self, factor: f32) -> f32 {
         (self.learning_rate * f64::from(factor)) as f32
@@ -195,7 +198,7 @@ impl From<Budget> for String {
     }
 }
 
-/// The text is not a valid [`Budget`].
+/// The error for a text that is not a valid [`Budget`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a valid budget: expected text such as `20 epochs` or `300 updates`")]
 pub struct ParseBudgetError(String);
@@ -246,7 +249,7 @@ mod tests {
         }
         let due = |text: &str| -> Vec<u64> {
             let Plan { every } = toml::from_str(&format!("every = {text}")).unwrap();
-            // Epochs of 4 updates.
+            // Each epoch has 4 updates.
             let ends = |step: u64| step.is_multiple_of(4).then_some(step / 4);
             (1..=16).filter(|step| every.is_due(*step, ends(*step))).collect()
         };

@@ -1,4 +1,4 @@
-//! The state of a training, and its files.
+//! The state of a training run, and its files.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use crate::files::write_whole;
 pub struct EpochMetrics {
     /// The number of the epoch, from 1.
     pub epoch: u64,
-    /// The number of updates at its end.
+    /// The number of updates at the end of the epoch.
     pub step: u64,
     /// The mean training loss.
     pub loss: f64,
@@ -41,7 +41,7 @@ pub struct BestEvaluation {
     pub value: f64,
 }
 
-/// The state of a training without its parameters and moments.
+/// The state of a training run, except the parameters and the moments of the optimizer.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct TrainingState {
     pub(super) n_steps: u64,
@@ -54,7 +54,7 @@ pub(super) struct TrainingState {
 }
 
 impl TrainingState {
-    /// Records the end of an epoch (counted from 0). Returns true if it is the best so far.
+    /// Records the end of an epoch (counted from 0). Returns true if this epoch is the best so far.
     pub(super) fn end_epoch(&mut self, epoch: u64, evaluation: Option<Evaluation>) -> bool {
         let is_best =
             evaluation.is_some_and(|found| self.best.is_none_or(|best| found.beats(best.value)));
@@ -84,7 +84,7 @@ impl TrainingState {
     }
 }
 
-/// The files of a training. Without a folder, only the best parameters are kept, in memory.
+/// The files of a training run. Without a folder, only the best parameters are stored, in memory.
 pub(super) struct CheckpointStore {
     folder: Option<PathBuf>,
     best: ParameterSnapshot,
@@ -111,14 +111,16 @@ impl CheckpointStore {
         self.file("done.safetensors")
     }
 
-    /// Restores the parameters of a finished training. Returns its outcome, or `None` if the training has not finished.
+    /// Restores the parameters of a finished training run. Returns its outcome, or `None` if the run has not
+    /// finished.
     pub(super) fn restore_done(
         &self,
         parameters: &mut Parameters,
     ) -> Result<Option<TrainingOutcome>, Error> {
         let Some(path) = self.done().filter(|path| path.exists()) else { return Ok(None) };
         let note = parameters.restore_trained(&path)?;
-        // The run that finished may have been killed before it removed its temporary files.
+        // The earlier process may have been killed after it finished training and before it removed its temporary
+        // files.
         self.remove_temporary_files()?;
         Ok(Some(from_note(&note, path)?))
     }
@@ -134,7 +136,8 @@ impl CheckpointStore {
         self.remove_temporary_files()
     }
 
-    /// Removes the files that only an unfinished training needs, and partial files left by a killed run.
+    /// Removes the files that only an unfinished training run needs, and incomplete files that a killed process left
+    /// behind.
     fn remove_temporary_files(&self) -> Result<(), Error> {
         let whole = [self.state(), self.best()].into_iter().flatten();
         let parts = whole.clone().map(|path| path.with_extension("safetensors.part"));
@@ -149,7 +152,7 @@ impl CheckpointStore {
         Ok(())
     }
 
-    /// Restores the last state written. Returns the initial state if there is none.
+    /// Restores the last saved state. Returns the initial state if nothing was saved.
     pub(super) fn restore(
         &self,
         adam: &mut Adam,
@@ -191,8 +194,8 @@ impl CheckpointStore {
         Ok(())
     }
 
-    /// Writes one line per epoch. The whole file is rewritten each time, so that it never lists an epoch that a killed run
-    /// did not keep.
+    /// Writes one line for each epoch. The whole file is written again each time, so that it never lists an epoch
+    /// whose state was not saved before the process was killed.
     pub(super) fn write_metrics(&self, stage: &str, epochs: &[EpochMetrics]) -> Result<(), Error> {
         let Some(path) = self.file("metrics.jsonl") else { return Ok(()) };
         let lines = epochs.iter().map(|epoch| metrics_line(stage, epoch));
@@ -200,7 +203,7 @@ impl CheckpointStore {
     }
 }
 
-/// Serialises to TOML instead of JSON, since its numbers are read back to the last bit.
+/// Serialises to TOML, because numbers are read back from TOML without change. From JSON, the last bit could differ.
 fn to_note(value: &impl Serialize) -> String {
     toml::to_string(value).expect("a plain struct is a table")
 }

@@ -90,7 +90,7 @@ fn the_most_similar_mention_equals_that_of_a_brute_force_search() {
             };
             let best = set.iter().filter_map(score).fold(f64::MIN, f64::max);
             let found = score(&new).unwrap();
-            // No mention is nearer, up to rounding in single precision.
+            // No other mention is more similar, up to rounding in single precision.
             assert!(best - found < 1e-6, "{old:?}: {new:?} has {found}, the best {best}");
             assert!((f64::from(similarity.unwrap()) - found).abs() < 1e-5);
             n_searched += 1;
@@ -131,13 +131,14 @@ fn target_languages_and_random_mentions_are_drawn_uniformly() {
         let first: Vec<_> = drafts[0].sentence.tokens()[1..].iter().map(Token::as_str).collect();
         *counts.entry(first.join(" ")).or_default() += 1;
     }
-    // Each language has half of the draws, and each distinct mention of a language an equal share of them.
+    // Each of the two other languages gets half of the draws. Within a language, all distinct mentions have equal
+    // shares.
     let n = i32::try_from(n).unwrap();
     let expected =
         [("Bonn", n / 4), ("Bad Ems", n / 4), ("Cadiz", n / 6), ("Toledo", n / 6), ("Jaca", n / 6)];
     for (mention, expected) in expected {
         let found = counts.remove(mention).unwrap_or_default();
-        // At most 5 standard deviations of a binomial count.
+        // The tolerance is at most 5 standard deviations of a binomial count.
         assert!((found - expected).abs() < 240, "{mention}: {found}, expected {expected}");
     }
     assert!(counts.is_empty(), "{counts:?}");
@@ -171,7 +172,7 @@ fn only_mentions_change_and_at_the_given_rate() {
                 source.mentions().filter(|m| corpus.types().name(m.entity_type) != "ODD").count();
             if could > 1 {
                 n_replaced += draft.replacements.len() as f64;
-                // If none of the mentions is drawn, one of them is replaced anyway.
+                // If no mention is drawn, one of them is replaced anyway.
                 let none = 0.7_f64.powi(i32::try_from(could).unwrap());
                 n_could += 0.3 * could as f64 + none;
             }

@@ -1,4 +1,4 @@
-//! Language markers: each stands before a tag marker and names the language of the mention.
+//! Language markers: each comes before a tag marker and names the language of the mention.
 
 use std::path::Path;
 
@@ -64,7 +64,8 @@ fn a_single_language_has_no_marker_and_a_marker_that_is_already_a_piece_is_refus
     let mut own = tokenizer();
     let markers = Markers::from_corpora(&[&alone], &mut own).unwrap();
     assert_eq!(markers.iter().map(|(text, _)| text).collect::<Vec<_>>(), ["<B-ORG>"]);
-    // A dev set with one language, and a tokenizer that already has the language's marker.
+    // A corpus with one language also gets a language marker if another corpus has several languages (`dev`), or if
+    // the tokenizer already has the marker (`again`).
     let both = Corpus::from_languages([("nl", &part), ("en", &part)]);
     let mut own = tokenizer();
     let markers = Markers::from_corpora(&[&both, &alone], &mut own).unwrap();
@@ -74,7 +75,7 @@ fn a_single_language_has_no_marker_and_a_marker_that_is_already_a_piece_is_refus
         let linearized = linearize(&alone, &own, Some(markers), 512).unwrap();
         assert_eq!(own.piece(linearized.windows[0].pieces[2]), "<en>", "{name}");
     }
-    // `<s>` is already a piece.
+    // The text `<s>` is already a piece, so that it cannot be the marker of the language `s`.
     let taken = Corpus::from_languages([("s", &part), ("en", &part)]);
     assert!(Markers::from_corpora(&[&taken], &mut tokenizer()).is_err());
     let bare = read("the O\nParty B\n");

@@ -1,4 +1,4 @@
-//! Corpora in invented languages, and vectors for most of their words.
+//! Provides corpora in invented languages, and vectors for most of their words.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -14,7 +14,7 @@ use melm_text::{Corpus, ReadOptions, Source};
 
 pub(crate) const CODES: [&str; 3] = ["aa", "bb", "cc"];
 pub(crate) const DIMENSION: usize = 12;
-/// The number of words in a language. Every seventh has no vector.
+/// The number of words in a language. Every seventh word has no vector.
 const N_WORDS: usize = 120;
 
 pub(crate) fn read(text: &str) -> Corpus {
@@ -42,7 +42,7 @@ pub(crate) fn corpus() -> Corpus {
                 let name = ["PER", "LOC", "ODD"][generator.below(types)];
                 for at in 0..=generator.below(3) {
                     let part = if at == 0 { 'B' } else { 'I' };
-                    // Some words begin with a capital letter. All vectors are of words in lower case.
+                    // Some words begin with a capital letter, but all vectors are for words in lower case.
                     let capital = if generator.below(2) == 0 { 'W' } else { 'w' };
                     writeln!(text, "{capital}{} {part}-{name}", generator.below(N_WORDS)).unwrap();
                 }
@@ -69,7 +69,7 @@ pub(crate) fn table(code: &str) -> BTreeMap<String, Vec<f32>> {
     table
 }
 
-/// Writes the vectors to files, the second of them compressed with gzip.
+/// Writes the vectors to files. The second file is compressed with gzip.
 pub(crate) fn files(dir: &Path) -> Vec<(String, PathBuf)> {
     let write = |code: &str| {
         let table = table(code);

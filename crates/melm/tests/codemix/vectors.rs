@@ -1,4 +1,4 @@
-//! Vectors from files and from a model.
+//! Tests vectors from files and from a model.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ fn invalid_or_mismatched_files_are_refused() {
         matches!(en(b"1 2\noslo 1 2\n"), Error::ForeignVectors { language, .. } if language == "en")
     );
     assert!(matches!(en(b"1 2\noslo 1 2\nbath 1\n"), Error::Text(melm_text::Error::Data { .. })));
-    // A truncated gzip file, and a file that only begins like gzip.
+    // The first is a truncated gzip file. The second is not gzip, but has the first bytes of a gzip file.
     for bytes in [&b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x4b"[..], b"\x1f\x8bxxxxxxxxxxxxxxx"]
     {
         assert!(matches!(en(bytes), Error::Read { .. }));

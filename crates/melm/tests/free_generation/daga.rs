@@ -1,4 +1,4 @@
-//! Tests of DAGA: it learns to write sentences like gold, and rejects and counts the others.
+//! Tests of DAGA: it learns to write sentences like those of gold, and it rejects and counts invalid ones.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! A corpus with one sentence pattern, and runs over it.
+//! Provides a corpus with one sentence pattern, and runs plans on it.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use melm::stage::{Control, Event, Run};
 use melm_nn::device::Device;
 use melm_text::{Corpus, ReadOptions, Source};
 
-/// Sentences of one pattern, so that a model can learn it and write others.
+/// Returns sentences that all have one pattern, so that a model can learn the pattern and write new sentences.
 pub(crate) fn text() -> String {
     let people = ["Ada Lovelace", "Konrad Zuse", "Grace Hopper", "Alan Turing"];
     let places = ["Bonn", "Ghent", "Oslo", "Rome"];
@@ -31,7 +31,7 @@ pub(crate) fn corpus(text: &str) -> Corpus {
     Corpus::read(&Source::from_text("test", text), &ReadOptions::default()).unwrap()
 }
 
-/// The plan of a method without a judge, with some settings changed.
+/// Returns the plan of a method without a judge, with some settings changed.
 pub(crate) fn plan(method: Method, edits: &[&str]) -> Plan {
     let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
     table.set(&format!("method={}", method.name())).unwrap();
@@ -56,6 +56,6 @@ pub(crate) fn run(
     augment(gold, plan, backbones, &Device::cpu(threads), &mut run)
 }
 
-/// The models of a run that needs none.
+/// No models, for a run that needs none.
 pub(crate) const NONE: Backbones<'_> =
     Backbones { masked_lm: None, tagger: None, seq2seq: None, vectors: None, judge: None };

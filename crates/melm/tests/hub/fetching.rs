@@ -13,7 +13,7 @@ use crate::server::{COMMIT, Server};
 
 const NAME: &str = "tiny/xlm-r";
 
-/// The files of a tiny model, with its weights in one of the forms of `testdata/weights`.
+/// Returns the files of a tiny model, with weights from the folder `form` of `testdata/weights`.
 fn files(form: &str) -> BTreeMap<String, Vec<u8>> {
     let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
     let folders = [testdata.join("weights").join(form), testdata.join("pieces/unigram")];

@@ -1,4 +1,4 @@
-//! A local hub with just enough HTTP for a client that requests ranges.
+//! A local hub that implements just enough HTTP for a client that requests ranges.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,7 +9,7 @@ pub(crate) const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 
 pub(crate) struct Server {
     pub(crate) endpoint: String,
-    /// The requested paths, in order.
+    /// The paths that were requested, in order.
     pub(crate) asked: Arc<Mutex<Vec<String>>>,
 }
 

@@ -1,4 +1,5 @@
-//! Tokens that pieces cannot spell, or only together: they are not masked, or restored, and counted.
+//! Tokens that pieces cannot spell are not masked. Tokens whose new pieces do not spell a valid token are restored.
+//! Both are counted.
 
 use melm::generate::{GenerateSettings, Round};
 use melm::linearize::{LinearizedCorpus, linearize};
@@ -33,7 +34,7 @@ fn new_tokens(rounds: &[Round]) -> Vec<String> {
 
 #[test]
 fn a_token_that_would_be_split_is_restored_and_counted() {
-    // A token with a no-break space is one token in a file, but two words for the tokenizer.
+    // The token with a no-break space is one token in a file, but two words for the tokenizer.
     let rounds = rounds("in/O New\u{a0}York/B-LOC", &mini(), GenerateSettings::default());
     for round in &rounds {
         assert_eq!(round.n_restored, 1);

@@ -1,4 +1,4 @@
-//! Section 2.3 with random and adversarial models: labels never shift.
+//! Tests section 2.3 with random and adversarial models: the tags of a draft always fit its tokens.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
@@ -43,8 +43,8 @@ pub(crate) fn model(tokenizer: &Tokenizer, seed: u64) -> MaskedLm {
     MaskedLm::random(&config, seed).unwrap()
 }
 
-/// Gives the highest probabilities to what must not be in a draft: special pieces, markers, padding rows, bare word starts,
-/// parts of characters, and the pieces that could spell a marker.
+/// Gives the highest probabilities to pieces that must not occur in a draft: special pieces, markers, padding rows,
+/// bare word starts, parts of characters, and the pieces that could spell a marker.
 fn mislead(model: &mut MaskedLm, tokenizer: &Tokenizer) {
     let kinds = PieceKinds::new(tokenizer);
     let bias = model.parameters_mut().get_mut("lm_head.bias").unwrap();
@@ -120,7 +120,7 @@ pub(crate) fn one_round(
     drafter.round(&device, corpus, linearized, key(), round, &mut on_progress).unwrap()
 }
 
-/// Checks all guarantees about a draft, without using the code that implements them.
+/// Checks all guarantees about a draft, without using the code under test.
 fn assert_valid(
     corpus: &Corpus,
     draft: &Draft,
@@ -180,7 +180,8 @@ fn assert_replacements_match(
     }
 }
 
-/// Returns true if a corpus is equal after writing and reading: no row is taken for a comment, split or lost.
+/// Returns true if a corpus does not change when it is written and read again: no row is read as a comment, split or
+/// lost.
 fn survives_round_trip(corpus: &Corpus) -> bool {
     let mut bytes = Vec::new();
     corpus.write_conll(&mut bytes).unwrap();
@@ -250,7 +251,8 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
-    /// Mini's tokenizer normalises (NFKC) and has a large vocabulary. Tokens that are not masked must still be copied.
+    /// The tokenizer of `mini` normalises text (NFKC) and has a large vocabulary. Tokens that are not masked must
+    /// still be copied.
     #[test]
     fn labels_never_shift_with_the_vocabulary_of_mini(corpus in corpus(), settings in settings(), seed: u64, misled: bool) {
         let tokenizer = &*MINI;

@@ -1,4 +1,4 @@
-//! The chosen pieces compared with the predictions of the model, and the options of generation.
+//! Compares the chosen pieces with the predictions of the model, and tests the options of generation.
 
 use melm::generate::{Drafter, FillOrder, GenerateSettings};
 use melm::linearize::{Linearized, LinearizedCorpus, linearize};
@@ -24,12 +24,12 @@ fn linearized(name: &str) -> (Corpus, Tokenizer, LinearizedCorpus) {
     (corpus, tokenizer, linearized)
 }
 
-/// A drafter with the same random model every time.
+/// Returns a drafter. Its random model is the same every time.
 fn drafter_with(tokenizer: &Tokenizer, settings: &GenerateSettings) -> Drafter {
     drafter(model(tokenizer, 17), tokenizer, settings)
 }
 
-/// All pieces that are not unfit at one masked position, most probable first, by brute force.
+/// Computes by brute force which pieces are not `Unfit` at one masked position. The most probable piece comes first.
 fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usize) -> Vec<u32> {
     let mut batch = MaskedBatch::default();
     batch.sentences.push(pieces, 0);
@@ -43,7 +43,8 @@ fn ranked(model: &MaskedLm, tokenizer: &Tokenizer, pieces: &[u32], position: usi
     place.filter(|piece| kinds.kind(*piece) != PieceKind::Unfit).collect()
 }
 
-/// Fills one window again. Each chosen piece must have its rank among the model's predictions, given what was visible.
+/// Fills one window again. Each chosen piece must have its rank among the predictions that the model makes from the
+/// visible pieces.
 fn replay(
     window: &Linearized,
     model: &MaskedLm,

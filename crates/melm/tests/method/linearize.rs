@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use crate::support::{TINY, corpus, mini, read, tokenizer};
 
-/// The texts of pieces and markers, by a literal reading of the paper.
+/// Returns the texts of pieces and markers that the paper's text asks for.
 fn expected_by_paper(corpus: &Corpus, sentence: &Sentence, tokenizer: &Tokenizer) -> Vec<String> {
     let mut texts = vec!["<s>".to_owned()];
     for (token, tag) in sentence.tokens().iter().zip(sentence.tags()) {
@@ -33,7 +33,7 @@ fn texts(linearized: &Linearized, tokenizer: &Tokenizer) -> Vec<String> {
     linearized.pieces.iter().map(|id| tokenizer.piece(*id).to_owned()).collect()
 }
 
-/// The window as the tokenizer would encode it without markers.
+/// Returns the window as the tokenizer would encode it without markers.
 fn unlinearized(window: &Linearized) -> Encoded {
     let mut encoded = Encoded { pieces: vec![window.pieces[0]], ..Encoded::default() };
     let count = |n: usize| u32::try_from(n).unwrap();
@@ -118,7 +118,7 @@ fn an_example_has_the_expected_pieces_and_ranges() {
 fn a_mention_that_does_not_fit_becomes_context_and_is_counted() {
     let corpus = read("a/B-X b/I-X c/I-X d/I-X e/O f/O g/B-X h/O");
     let mut tokenizer = tokenizer("byte_level");
-    // Each token has one or two pieces and two markers, so four entity tokens take at least twelve.
+    // Each token has one or two pieces and two markers, so that four entity tokens need at least twelve pieces.
     let found = linearize_marked(&corpus, &mut tokenizer, 2 + 11);
     assert_eq!((found.n_left_out, found.n_windowed), (1, 0));
     assert!(found.windows[0].entities.iter().all(|entity| entity.mention == 1));

@@ -1,4 +1,4 @@
-//! The stages of the method compared with the paper's text, and the guarantee that labels never shift.
+//! Compares the stages of the method with the text of the paper, and tests that tags always fit their tokens.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod edges;

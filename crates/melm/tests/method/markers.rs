@@ -1,4 +1,4 @@
-//! Section 2.1: markers for any tag set, with rows initialised from related words.
+//! Tests section 2.1: markers for any tag set, with rows that are initialised from related words.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Sections 2.2 and 2.3: masks compared with a literal reading of the paper and with their exact distributions.
+//! Tests sections 2.2 and 2.3: compares masks with the text of the paper and with their exact distributions.
 
 use std::num::NonZeroU32;
 
@@ -19,7 +19,7 @@ fn windows(corpus: &Corpus, tokenizer: &mut Tokenizer) -> (Vec<Linearized>, Mask
     (windows, Masker::new(PieceKinds::new(tokenizer)))
 }
 
-/// The pieces with every mask replaced by the original piece.
+/// Returns the pieces, with every mask replaced by the original piece.
 fn restored(masked: &Masked) -> Vec<u32> {
     let mut pieces = masked.pieces.clone();
     for (position, original) in masked.positions.iter().zip(&masked.originals) {
@@ -36,7 +36,7 @@ fn key() -> StreamKey {
     Seed(11).stream("mask")
 }
 
-/// The positions of each mention that can be masked, found by walking over tokens and markers.
+/// Returns the positions of each mention that can be masked. Finds them by walking over tokens and markers.
 fn maskable(corpus: &Corpus, window: &Linearized, tokenizer: &Tokenizer) -> Vec<Vec<usize>> {
     let sentence = &corpus.sentences()[window.sentence];
     let kinds = PieceKinds::new(tokenizer);
@@ -122,7 +122,7 @@ proptest! {
     }
 }
 
-/// A window with one mention of `n` tokens, each of one piece.
+/// Returns a window with one mention of `n` tokens. Each token has one piece.
 fn mention_of(n: usize) -> (Linearized, Masker) {
     let text = "a/B-X ".to_owned() + &"a/I-X ".repeat(n - 1) + "a/O";
     let mut tokenizer = tokenizer("byte_level");
@@ -131,14 +131,14 @@ fn mention_of(n: usize) -> (Linearized, Masker) {
     (windows[0].clone(), masker)
 }
 
-/// The normal distribution function.
+/// The distribution function of the standard normal distribution.
 fn phi(x: f64) -> f64 {
     0.5 * (1.0 + libm::erf(x / std::f64::consts::SQRT_2))
 }
 
 #[test]
 fn numbers_of_masked_units_have_the_exact_distribution() {
-    // The mean rates of FIDELITY row 4.
+    // These are the mean masking rates in FIDELITY row 4.
     let known = [1.00, 0.69, 0.58, 0.53, 0.51, 0.50];
     for (n, known) in (1..).zip(known) {
         let (window, masker) = mention_of(n);
@@ -163,7 +163,7 @@ fn numbers_of_masked_units_have_the_exact_distribution() {
             .map(|m| (m, f64::from(n_draws) * share(m) / total))
             .map(|(m, expected)| (counts[m] - expected).powi(2) / expected)
             .sum();
-        // The 99.99 % point of chi-square with up to 5 degrees of freedom is 25.7.
+        // The 99.99 % quantile of the chi-square distribution is at most 25.7 for up to 5 degrees of freedom.
         assert!(chi_square < 25.7, "n = {n}: {chi_square}");
         let mean: f64 = (1..=n).map(|m| m as f64 * share(m) / total).sum::<f64>() / n as f64;
         assert!((mean - known).abs() < 0.005, "n = {n}: {mean}");

@@ -1,4 +1,4 @@
-//! Random corpora in every scheme, and tokenizers.
+//! Provides random corpora in every scheme, and tokenizers.
 
 use std::path::Path;
 
@@ -33,7 +33,7 @@ pub(crate) fn read(text: &str) -> Corpus {
     Corpus::read(&source, &ReadOptions::default()).unwrap()
 }
 
-/// Usual and unusual tokens.
+/// Generates ordinary and unusual tokens.
 fn token() -> impl Strategy<Value = Token> {
     let texts = prop_oneof![
         6 => "[A-Z]?[a-z]{1,9}",
@@ -46,7 +46,8 @@ fn token() -> impl Strategy<Value = Token> {
     texts.prop_filter_map("no token", |text| Token::new(&text).ok())
 }
 
-/// A token, and whether it is outside, begins a mention of a type, or continues the mention before it.
+/// Generates a token and its role: outside mentions, beginning a mention of some type, or continuing the mention
+/// before it.
 fn step() -> impl Strategy<Value = (Token, Step)> {
     let step = prop_oneof![
         4 => Just(Step::Outside),
@@ -63,7 +64,7 @@ enum Step {
     Continue,
 }
 
-/// Corpora of up to four sentences in any scheme, with named or unnamed types.
+/// Generates corpora of up to four sentences in any scheme, with named or unnamed types.
 pub(crate) fn corpus() -> impl Strategy<Value = Corpus> {
     let sentences = prop::collection::vec(prop::collection::vec(step(), 1..14), 1..5);
     (prop::sample::select(Scheme::ALL.to_vec()), sentences, any::<bool>()).prop_map(

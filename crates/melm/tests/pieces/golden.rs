@@ -1,4 +1,4 @@
-//! Ids and ranges compared with Hugging Face's; see `tools/make_pieces_golden.py`.
+//! Compares ids and ranges with those of Hugging Face; see `tools/make_pieces_golden.py`.
 
 use std::fs::read_to_string;
 
@@ -26,13 +26,13 @@ fn check_complete(tokenizer: &Tokenizer, file: &str) -> usize {
             assert_eq!(found.tokens[place], expected.tokens[place], "{token:?} in {tokens:?}");
         }
         assert_eq!(found, expected, "{tokens:?}");
-        // Again, now that every token is in the cache.
+        // This second call finds every token in the cache.
         assert_eq!(tokenizer.encode(tokens).unwrap(), expected, "{tokens:?}");
     }
     golden.iter().map(|golden| golden.n_invisible).sum()
 }
 
-/// 64-bit FNV-1a over little-endian u32s: the number of pieces, the ids, the ends of the ranges.
+/// A 64-bit FNV-1a hash of little-endian u32 numbers: the number of pieces, the ids, and the ends of the ranges.
 fn fingerprint(encoded: &Encoded) -> String {
     let n_pieces = u32::try_from(encoded.pieces.len()).unwrap();
     let ends = encoded.tokens.iter().map(|word| word.end);
@@ -44,7 +44,7 @@ fn fingerprint(encoded: &Encoded) -> String {
     format!("{value:016x}")
 }
 
-/// The tokens of each sentence, by a minimal reader of the format.
+/// Reads the tokens of each sentence, with a minimal reader of the format.
 fn read_conll(name: &str) -> Vec<Vec<String>> {
     let text = read_to_string(repository().join("examples/politics").join(name)).unwrap();
     let sentences = text.split("\n\n").map(|sentence| {

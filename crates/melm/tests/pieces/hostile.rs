@@ -1,4 +1,4 @@
-//! Damaged, unsupported and malicious `tokenizer.json` files.
+//! Tests damaged, unsupported and malicious `tokenizer.json` files.
 
 use melm::Error;
 use melm::pieces::{Tokenizer, TokenizerFiles};
@@ -15,7 +15,7 @@ fn read_json(name: &str) -> String {
     std::fs::read_to_string(testdata(name).join("tokenizer.json")).unwrap()
 }
 
-/// Returns the error for a tiny tokenizer after an edit of its file.
+/// Edits the file of a tiny tokenizer and returns the error from opening it.
 fn error_after(name: &str, edit: impl FnOnce(&mut Value)) -> Error {
     let mut parts = serde_json::from_str(&read_json(name)).unwrap();
     edit(&mut parts);
@@ -114,7 +114,7 @@ fn a_damaged_normalisation_table_is_refused() {
 }
 
 proptest! {
-    /// A damaged file gives an error or a working tokenizer, never a panic.
+    /// A damaged file leads to an error or to a working tokenizer, never to a panic.
     #[test]
     fn a_damaged_file_never_panics(
         name in prop::sample::select(vec!["unigram", "byte_level"]),
@@ -122,7 +122,7 @@ proptest! {
         in_head in any::<bool>(),
     ) {
         let mut bytes = read_json(name).into_bytes();
-        // The rules are at the start of the file, before the long vocabulary. Half of the edits go there.
+        // The rules are at the start of the file, before the long vocabulary. Half of the edits change that part.
         let reach = if in_head { bytes.len().min(2_600) } else { bytes.len() };
         for (place, value) in edits {
             bytes[place.index(reach)] = value;

@@ -1,4 +1,4 @@
-//! Pieces and alignment: equal to Hugging Face's, and correct for any text of a corpus.
+//! Tests that pieces and their alignment equal those of Hugging Face, and are correct for any text of a corpus.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
 mod golden;
@@ -28,5 +28,5 @@ fn mini() -> Tokenizer {
     Tokenizer::from_files(files).unwrap()
 }
 
-/// Mini's tokenizer, opened once for all tests that do not change it.
+/// The tokenizer of `mini`, opened once for all tests that do not change it.
 static MINI: LazyLock<Tokenizer> = LazyLock::new(mini);

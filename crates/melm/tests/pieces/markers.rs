@@ -1,11 +1,11 @@
-//! Special pieces and markers never come from the text of a corpus.
+//! Tests that special pieces and markers never come from the text of a corpus.
 
 use melm::Error;
 use melm::pieces::Tokenizer;
 
 use crate::{MINI, mini, testdata};
 
-/// Mini's tokenizer and two tiny ones, each with markers.
+/// Returns the tokenizer of `mini` and two tiny ones, each with markers.
 fn tokenizers() -> [Tokenizer; 3] {
     let mut all = [
         mini(),
@@ -65,7 +65,7 @@ fn the_text_of_a_special_piece_or_marker_becomes_ordinary_pieces() {
             }
         }
         let spelled = tokenizer.encode(&["<unk>"]).unwrap();
-        // The tiny unigram tokenizer has no `<`, so `<unk>` is right there.
+        // The tiny unigram tokenizer has no piece `<`, so that `<unk>` is correct there.
         let lacks_characters = tokenizer.id("<").is_none();
         assert!(lacks_characters || !spelled.pieces.contains(&specials.unk));
     }

@@ -1,10 +1,10 @@
-//! The invariants of `Encoded` for any text.
+//! Tests the invariants of `Encoded` for any text.
 
 use proptest::prelude::*;
 
 use crate::MINI;
 
-/// Usual and unusual tokens.
+/// Generates ordinary and unusual tokens.
 fn token() -> impl Strategy<Value = String> {
     prop_oneof![
         3 => any::<String>(),

@@ -1,4 +1,4 @@
-//! Saving and opening taggers.
+//! Tests of saving and opening taggers.
 
 use crate::support::{TEXT, corpus, settings, train};
 use melm::Error;
@@ -7,7 +7,7 @@ use melm::tagger::{TaggedSentence, TaggerHead, TaggerModel};
 use melm_nn::device::Device;
 use melm_text::Tag;
 
-/// Tags two sentences. Returns the index, the tags as text and the probabilities of each.
+/// Tags two sentences. Returns the index, the tags as text, and the probabilities of each sentence.
 fn tag(tagger: &TaggerModel) -> Vec<(usize, Vec<String>, Vec<f32>)> {
     let sentences = [vec!["Ada", "Zuse", "saw", "Bonn"], vec!["in", "Madrid"]];
     let mut all = Vec::new();
@@ -34,7 +34,7 @@ fn a_tagger_gives_the_same_tags_after_saving_and_opening() {
         let opened = TaggerModel::open(&out).unwrap();
         assert_eq!(tag(&opened), tag(&tagger));
         assert_eq!(opened.tags().names(), tagger.tags().names());
-        // A tagger of another program does not have this file: the scheme is guessed from its tags.
+        // A tagger of another program does not have this file. The scheme is then guessed from its tags.
         std::fs::remove_file(out.join("tagger.json")).unwrap();
         assert_eq!(tag(&TaggerModel::open(&out).unwrap()), tag(&tagger));
     }

@@ -1,11 +1,11 @@
-//! Sentences longer than the model.
+//! Tests of sentences that are longer than the model.
 
 use crate::support::{LONGEST, TEXT, corpus, settings, train};
 use melm::stage::Control;
 use melm::tagger::{TaggerHead, Truncation};
 use melm_nn::device::Device;
 
-/// A sentence of `n` tokens of one piece each, in which every seventh token is a mention.
+/// Returns a sentence of `n` tokens, each with one piece. Every seventh token is a mention.
 fn long_text(n: usize) -> String {
     (0..n).map(|at| if at % 7 == 3 { "Bonn B-LOC\n" } else { "is O\n" }).collect()
 }

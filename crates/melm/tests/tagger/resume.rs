@@ -1,4 +1,4 @@
-//! A training that is stopped at any step resumes and ends with the same bytes.
+//! Tests that a training run that is stopped at any step resumes and ends with the same bytes.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use melm::stage::{Control, Event};
 use melm::tagger::{TaggerHead, TrainedTagger};
 use melm::training::EvaluationInterval;
 
-/// The fingerprints of a training's files: the saved model and the metrics.
+/// Returns the fingerprints of the files of a training run: the saved model and the metrics.
 fn bytes(dir: &Path, trained: &TrainedTagger) -> Vec<String> {
     let out = dir.join("out");
     trained.tagger.save(&out).unwrap();
@@ -79,7 +79,7 @@ fn a_training_without_a_folder_gives_the_same_tagger_and_writes_nothing() {
         let save = &mut |_: Event<'_>| Control::Save;
         let trained = train_in(dir.path(), work, &corpus, &settings, save).unwrap();
         let scored = trained.tagger.score(&melm_nn::device::Device::cpu(1), &corpus).unwrap();
-        // The kept parameters are those that were best on dev.
+        // The kept parameters are those with the best score on dev.
         assert_eq!(Some(scored.scores.micro().rates().f1), trained.outcome.best.map(|b| b.value));
         let out = dir.path().join("out");
         trained.tagger.save(&out).unwrap();

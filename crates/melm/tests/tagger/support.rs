@@ -1,4 +1,4 @@
-//! A tiny model with the tokenizer of the embedded model, and a corpus that it can memorise.
+//! Provides a tiny model with the tokenizer of the embedded model, and a corpus that this model can memorise.
 
 use std::path::Path;
 

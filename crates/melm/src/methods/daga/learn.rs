@@ -16,8 +16,8 @@ pub(super) struct TrainingSet {
     pub(super) model: LstmLm,
     pub(super) train: Vec<Vec<u32>>,
     pub(super) dev: Vec<Vec<u32>>,
-    /// True if the training sentences contain unknown tokens. If not, the unknown tokens of dev are not scored: the model
-    /// could not learn to predict them.
+    /// True if the training sentences contain unknown tokens. If false, the unknown tokens of the dev set do not
+    /// count in the dev loss, because the model could not learn to predict them.
     pub(super) learns_unknown: bool,
     pub(super) tape: LstmTape,
 }

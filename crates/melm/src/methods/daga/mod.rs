@@ -4,9 +4,9 @@
 //! LSTM learns to predict the next word. New sentences are sampled from it word by word. They have no source: context and
 //! entities are new. Sentences that are invalid or not new are rejected and counted.
 //!
-//! Differences from the authors' code (ntunlp/daga): Adam instead of SGD; numbers are kept instead of replaced by `N`; a
-//! sentence that does not end within the maximum length is rejected instead of cut; a tag without a token makes its
-//! sentence rejected instead of being ignored.
+//! Differences from the authors' code (ntunlp/daga): the optimizer is Adam instead of SGD; numbers are kept instead
+//! of being replaced by `N`; a sentence that does not end within the maximum length is rejected instead of cut off; a
+//! sentence that has a tag without a token is rejected, while the authors ignore the tag.
 
 mod learn;
 mod settings;

@@ -26,11 +26,11 @@ pub struct DagaSettings {
     pub layers: NonZeroUsize,
     /// The dropout rate of embeddings and outputs, below 1.
     pub dropout: Rate,
-    /// The number of times a token must occur in gold to be in the vocabulary. Rarer tokens are `<unk>`.
+    /// The number of times that a token must occur in gold to be in the vocabulary. Rarer tokens become `<unk>`.
     pub min_count: NonZeroUsize,
-    /// Written sentences with `<unk>` are `"kept"`, unless they have no other token, or `"dropped"`.
+    /// How written sentences with `<unk>` are treated: `"kept"` (unless they have no other token) or `"dropped"`.
     pub unknown: UnknownTokens,
-    /// The sampling temperature. Below 1, likely tokens are drawn more often; above 1, less often.
+    /// The sampling temperature. Below 1, likely tokens are drawn more often than with 1; above 1, less often.
     pub temperature: f64,
     /// The maximum number of tokens and tags, at most 65536. A sentence that has not ended by then is rejected.
     pub longest: NonZeroUsize,
@@ -41,13 +41,13 @@ pub struct DagaSettings {
     pub training: TrainingSettings,
 }
 
-/// The treatment of written sentences with unknown tokens.
+/// How written sentences with unknown tokens are treated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownTokens {
-    /// They are kept with the token `<unk>`, unless all their tokens are unknown.
+    /// The sentences are kept with the token `<unk>`, unless all their tokens are unknown.
     Kept,
-    /// They are rejected.
+    /// The sentences are rejected.
     Dropped,
 }
 

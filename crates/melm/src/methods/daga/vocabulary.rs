@@ -66,9 +66,10 @@ impl Vocabulary {
         self.words.len()
     }
 
-    /// Linearizes a sentence: start, language (if the corpus has several), the tokens, each entity token after its tag, end.
+    /// Linearizes a sentence to: start, language (if the corpus has several), tokens, end. A tag precedes each entity
+    /// token.
     ///
-    /// Tags of a dev set that are not in the vocabulary are left out.
+    /// Tags that are not in the vocabulary, which can occur in a dev set, are left out.
     pub(super) fn linearize(&self, corpus: &Corpus, sentence: &Sentence) -> Vec<u32> {
         let mut ids = vec![START];
         let code = sentence.language().map(|own| &corpus.languages()[own.index()].code);
@@ -124,7 +125,8 @@ impl Vocabulary {
         })
     }
 
-    /// Splits off the language at the start of a written sentence. `None` if the corpus has no languages.
+    /// Splits the language off the start of a written sentence. Returns `None` as the language if the corpus has no
+    /// languages.
     fn split_language<'i>(
         &self,
         ids: &'i [u32],
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
     use melm_text::{ReadOptions, Source};
 
-    /// The text has a token that is spelled like a tag, and one that occurs once.
+    /// One token is spelled like a tag, and one token occurs only once.
     const TEXT: &str = "Ada B-PER\nof O\nNew B-LOC\nYork I-LOC\n\nB-LOC B-PER\nof O\nAda B-PER\n\n\
         New B-LOC\nYork I-LOC\n\nB-LOC O\nso O\n";
 

@@ -1,4 +1,4 @@
-//! The training examples of the encoder-decoder: it learns to write a whole sentence from its first tokens.
+//! The training examples of the encoder-decoder, which learns to write a whole sentence from its first tokens.
 
 use melm_nn::device::Device;
 use melm_nn::dropout::{Dropout, DropoutRates};
@@ -16,16 +16,16 @@ pub(super) struct TrainingSet {
     pub(super) model: Seq2Seq,
     pub(super) vocabulary: Vocabulary,
     pub(super) train: Vec<LinearizedSentence>,
-    /// The dev set. The number of shown tokens is the same in every epoch.
+    /// The dev set. The number of tokens that the encoder sees of a sentence is the same in every epoch.
     pub(super) dev: Vec<Example>,
-    /// The dropout rates of rows and of attention weights.
+    /// The dropout rates of hidden states and of attention weights.
     pub(super) rates: DropoutRates,
-    /// The random stream of the number of shown tokens.
+    /// The random stream that draws how many tokens of a sentence the encoder sees.
     pub(super) key: StreamKey,
     pub(super) tape: Seq2SeqTape,
 }
 
-/// A source that the encoder reads and a target that the decoder writes.
+/// The source sequence, which the encoder reads, and the target sequence, which the decoder writes.
 pub(super) struct Example {
     key: u64,
     source: Vec<u32>,
@@ -33,7 +33,7 @@ pub(super) struct Example {
 }
 
 impl Example {
-    /// Draws the number of tokens of a sentence that are shown, from none to all but the last.
+    /// Draws how many of a sentence's first tokens the encoder sees: from none to all but the last.
     pub(super) fn draw(
         vocabulary: &Vocabulary,
         sentence: &LinearizedSentence,

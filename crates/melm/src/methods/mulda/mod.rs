@@ -5,12 +5,13 @@
 //! `Only B-ORG Seat and B-ORG Porsche had fewer registrations …`). mBART is fine-tuned on this task. It then completes
 //! beginnings of gold sentences by a search with five beams. Drafts are filtered by our own judge.
 //!
-//! Differences from the authors' code: each tag is one added piece instead of being spelled in pieces; the number of shown
-//! tokens is redrawn every epoch; there is no label smoothing and there are no translated sentences. The number of beams is
-//! a setting. By default sentences are sampled, since a beam search always writes the same sentence for a beginning.
+//! Differences from the authors' code: each tag is one added piece instead of being spelled in pieces; the number of
+//! tokens that the encoder sees is drawn again in every epoch; there is no label smoothing, and there are no
+//! translated sentences. The number of beams is a setting. By default sentences are sampled, because a beam search
+//! always writes the same sentence for the same beginning.
 //!
-//! Without a pretrained folder, the model is small, is initialised at random and has rows only for the pieces that occur
-//! in gold. Such a model is called [`NO_PRETRAINING`]; it is not the baseline of the paper's tables.
+//! Without a pretrained folder, the model is small, is initialised at random and has rows only for the pieces that
+//! occur in gold. Reports call such a model [`NO_PRETRAINING`], because it is not the baseline of the paper's tables.
 
 mod learn;
 mod pretrained;
@@ -47,7 +48,7 @@ pub const NO_PRETRAINING: &str = "MulDA architecture, no pretraining";
 /// The inner width of the feed-forward layers as a multiple of the model's width, as in mBART.
 const INNER_FACTOR: usize = 4;
 
-/// The model to start from.
+/// The initial model.
 #[derive(Clone, Copy)]
 pub(crate) enum MuldaModel<'a> {
     /// A pretrained mBART.
@@ -66,7 +67,7 @@ pub(crate) struct Mulda<'a> {
     device: CpuDevice<'a>,
 }
 
-/// The record of a training.
+/// The record of a training run.
 pub(crate) struct MuldaTraining {
     /// The epochs, and which of them was kept.
     pub(crate) outcome: TrainingOutcome,
@@ -118,7 +119,8 @@ impl<'a> Mulda<'a> {
         Ok((mulda, MuldaTraining { outcome, n_too_long: too_long.len() }))
     }
 
-    /// Completes sources in one language, by sampling or by beam search. `None` stands for a sentence that did not end.
+    /// Completes sources in one language, by sampling or by beam search. Returns `None` for a sentence that did not
+    /// end.
     fn complete(
         &self,
         language: usize,

@@ -30,7 +30,7 @@ impl PretrainedSeq2Seq {
         Ok(opened)
     }
 
-    /// The name for messages: the path of the folder.
+    /// The path of the folder, which is the name of the model in messages.
     pub(crate) fn name(&self) -> String {
         self.dir.display().to_string()
     }
@@ -50,7 +50,7 @@ impl PretrainedSeq2Seq {
         Ok(Seq2Seq::open(&self.dir, n_added, seed)?)
     }
 
-    /// The fingerprint of all files that decide what the model computes.
+    /// The fingerprint of all files that determine the output of the model.
     pub(crate) fn fingerprint(&self) -> Result<String, Error> {
         let mut fingerprint = Fingerprint::default();
         for name in ["tokenizer.json", "config.json"] {

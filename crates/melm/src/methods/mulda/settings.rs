@@ -20,21 +20,21 @@ const MAX_BEAMS: usize = 1_024;
 /// The encoder-decoder of the method `mulda` (Liu et al. 2021), its training and its generation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MuldaSettings {
-    /// The language of a corpus without languages, as mBART names it: `en_XX`.
+    /// The language of a corpus that names no languages, as an mBART code such as `en_XX`.
     pub language: String,
-    /// The width of the model, if there is no pretrained model. At most 8192.
+    /// The width of the model, at most 8192. Not used with a pretrained model.
     pub width: NonZeroUsize,
-    /// The number of layers of the encoder and of the decoder, if there is no pretrained model. At most 64.
+    /// The number of layers of the encoder and of the decoder, at most 64. Not used with a pretrained model.
     pub layers: NonZeroUsize,
-    /// The number of attention heads, if there is no pretrained model. It must divide the width.
+    /// The number of attention heads, which must divide the width. Not used with a pretrained model.
     pub heads: NonZeroUsize,
-    /// The dropout rate of rows, below 1.
+    /// The dropout rate of hidden states, below 1.
     pub dropout: Rate,
     /// The dropout rate of attention weights, below 1.
     pub attention_dropout: Rate,
-    /// The number of beams of the search, at most 1024. 0 means sampling instead.
+    /// The number of beams of the beam search, at most 1024. 0 means sampling instead of beam search.
     pub beams: usize,
-    /// The sampling temperature. Below 1, likely pieces are drawn more often; above 1, less often.
+    /// The sampling temperature. Below 1, likely pieces are drawn more often than with 1; above 1, less often.
     pub temperature: f64,
     /// The maximum number of pieces, at most 65536. A sentence that has not ended by then is rejected.
     pub longest: NonZeroUsize,

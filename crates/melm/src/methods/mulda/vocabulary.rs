@@ -10,12 +10,13 @@ use crate::markers::Markers;
 use crate::methods::free_generation::{RejectReason, checked_sentence};
 use crate::pieces::{PieceKind, PieceKinds, Tokenizer, is_clean};
 
-/// The position of the language piece.
+/// Where the language piece stands in a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LanguagePosition {
-    /// mBART-50: language, text, end. The decoder starts from the end piece, and its first piece is forced to be the language.
+    /// mBART-50: language, text, end. The first input of the decoder is the end piece, and its first output is forced
+    /// to be the language piece.
     Before,
-    /// mBART: text, end, language. The decoder starts from the language piece.
+    /// mBART: text, end, language. The first input of the decoder is the language piece.
     After,
 }
 
@@ -31,8 +32,8 @@ pub(super) struct Vocabulary {
     layout: LanguagePosition,
     languages: Languages,
     scheme: Scheme,
-    /// The pieces that a model without pretraining has rows for, in the order of its rows. It could not learn to write any
-    /// other piece. `None` for a pretrained model, which has a row for every piece.
+    /// The pieces that a model without pretraining has rows for, in the order of the rows. Such a model could not
+    /// learn to write any other piece. `None` for a pretrained model, which has a row for every piece.
     rows: Option<Vec<u32>>,
 }
 
@@ -47,7 +48,7 @@ struct Languages {
 /// A linearized sentence as rows of the model, with a marker before each entity token.
 pub(super) struct LinearizedSentence {
     rows: Vec<u32>,
-    /// The start of each token, including its marker.
+    /// For each token, the index of its first row, which is its marker if it has one.
     starts: Vec<usize>,
     /// The index of the sentence's language, or 0 if the corpus has no languages.
     pub(super) language: usize,
@@ -65,10 +66,11 @@ impl LinearizedSentence {
 }
 
 impl Vocabulary {
-    /// The pieces of a pretrained model, followed by the markers. `model` is its name for error messages. `language` is the
-    /// language of a corpus without languages. Otherwise languages are found by code: `de` matches `de_DE`.
+    /// Creates the vocabulary of a pretrained model: its pieces, followed by the markers. `model` is its name for
+    /// error messages. `language` is the language of a corpus without languages. The languages of other corpora are
+    /// found by code: `de` matches `de_DE`.
     ///
-    /// Fails if the model does not have a language.
+    /// Fails if the model has no piece for a language.
     pub(super) fn from_pretrained(
         mut tokenizer: Tokenizer,
         corpus: &Corpus,
@@ -96,7 +98,7 @@ impl Vocabulary {
         Self::new(tokenizer, corpus, &markers, layout, Languages { codes, pieces })
     }
 
-    /// The pieces of a tokenizer that occur in gold, for a model without pretraining.
+    /// Creates the vocabulary of a model without pretraining: the pieces of a tokenizer that occur in gold.
     pub(super) fn from_corpus(
         mut tokenizer: Tokenizer,
         corpus: &Corpus,
@@ -142,7 +144,7 @@ impl Vocabulary {
         self.rows.as_ref().map_or(self.tokenizer.n_pieces(), Vec::len)
     }
 
-    /// The row of a piece, or that of `<unk>` if the piece has none.
+    /// The row of a piece, or the row of `<unk>` if the piece has no row.
     fn row(&self, piece: u32) -> u32 {
         let Some(rows) = &self.rows else { return piece };
         let at = |piece| rows.binary_search(&piece).ok().and_then(|row| u32::try_from(row).ok());
@@ -160,7 +162,8 @@ impl Vocabulary {
         (self.row(specials.pad), self.row(specials.eos))
     }
 
-    /// Linearizes a sentence, with a marker before each entity token. Tags of a dev set that have no marker are left out.
+    /// Linearizes a sentence, with a marker before each entity token. Tags without a marker, which can occur in a dev
+    /// set, are left out.
     pub(super) fn linearize(
         &self,
         corpus: &Corpus,
@@ -195,14 +198,14 @@ impl Vocabulary {
         }
     }
 
-    /// The input of the encoder: the first `n_tokens` tokens, and one mask for the rest.
+    /// The input of the encoder: the first `n_tokens` tokens, and one mask in place of the rest.
     pub(super) fn source(&self, body: &LinearizedSentence, n_tokens: usize) -> Vec<u32> {
         let end = body.starts.get(n_tokens).copied().unwrap_or(body.rows.len());
         let mask = self.row(self.tokenizer.specials().mask);
         self.with_language(body.language, body.rows[..end].iter().copied().chain([mask]))
     }
 
-    /// The output that the decoder learns: the whole sentence.
+    /// The output that the decoder learns to write: the whole sentence.
     pub(super) fn target(&self, body: &LinearizedSentence) -> Vec<u32> {
         self.with_language(body.language, body.rows.iter().copied())
     }

@@ -47,7 +47,7 @@ pub(crate) fn is_requested() -> bool {
     IS_REQUESTED.load(Ordering::SeqCst)
 }
 
-/// Marks a file as unfinished: it is removed if the command is interrupted.
+/// Marks a file as unfinished. Unfinished files are removed if the command is interrupted.
 pub(crate) fn track(path: &Path) {
     UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
 }

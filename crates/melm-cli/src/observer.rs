@@ -1,4 +1,4 @@
-//! Shows the progress of stages. Decides when they save their state and when they stop.
+//! Shows the progress of stages. Decides when stages save their state and when they stop.
 
 use std::time::{Duration, Instant};
 

@@ -39,7 +39,7 @@ pub(crate) fn prepare(
     Ok((TrainingJob::new(kind, train, dev, plan, &models, device)?, device_name))
 }
 
-/// Starts or resumes the training. Does nothing if it is already finished.
+/// Starts or resumes the training. Does nothing if the training is already finished.
 pub(crate) fn run(
     kind: TrainedKind,
     job: &TrainingJob,

@@ -14,7 +14,7 @@ pub struct Cell {
     pub language: String,
     /// The number of gold sentences for each language.
     pub size: usize,
-    /// The draw of these sentences: the seed of `melm sample`.
+    /// The number of the draw, which is the seed for `melm sample`.
     pub draw: u64,
     /// The seed of everything random after the draw.
     pub seed: u64,

@@ -188,7 +188,7 @@ impl Svg {
     }
 }
 
-/// Formats a number with as many decimals as its step needs.
+/// Formats a number of the axis with as many decimals as `step` needs.
 fn format_tick(value: f64, step: f64) -> String {
     let places = if step >= 1.0 {
         0

@@ -22,8 +22,8 @@ pub struct Needs {
 }
 
 impl Plans {
-    /// Builds the plan of each variant: the preset for models of these sizes, then the grid's `[plan]`, then the edits of
-    /// the caller, then the settings of the variant.
+    /// Builds the plan of each variant from these settings, where later ones override earlier ones: the preset for
+    /// models of these sizes, the grid's `[plan]`, the edits of the caller, the settings of the variant.
     ///
     /// Fails if an edit is not valid, or if the variants have different models or vectors.
     pub fn new<E: From<Error>>(

@@ -22,7 +22,8 @@ pub(crate) enum Added {
 /// Returns gold followed by new sentences, as many as gold has. In the new sentences, each mention is replaced by a
 /// random mention of the same type.
 ///
-/// A mention stays as it is if there is no other mention of its type. Sentences without mentions also stay as they are.
+/// A mention stays as it is if the other set has no mention of its type. Sentences without mentions also
+/// stay as they are.
 pub(crate) fn add_swapped(
     gold: &Corpus,
     extra: &Corpus,

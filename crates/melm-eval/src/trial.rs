@@ -29,7 +29,7 @@ impl Trial {
     /// Describes a trial that compares gold with each of `methods`.
     ///
     /// Gold is cut into `n_folds` folds. Each fold is scored by taggers trained on the other folds, with `n_seeds`
-    /// seeds and `updates` updates each. Fails if there are fewer than two folds, no method beside gold, or a method
+    /// seeds and `updates` updates each. Fails if there are fewer than two folds, no method except gold, or a method
     /// that mixes languages.
     pub fn new(
         n_folds: usize,

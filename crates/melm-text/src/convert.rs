@@ -221,7 +221,7 @@ struct Pass<W> {
     n_merged: usize,
     n_changed_tags: usize,
     n_left_out: usize,
-    /// The tags of the current sentence. A field, so that its memory is reused.
+    /// The tags of the current sentence, stored here so that the memory is reused.
     tags: Vec<Tag>,
 }
 

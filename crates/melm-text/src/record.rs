@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::tag::Tag;
 
-/// A sentence with everything that its file holds about it.
+/// A sentence with everything that the file contains about the sentence.
 #[derive(Debug, Clone, Default)]
 pub struct Record<'t> {
     /// The line of the first token, from 1.

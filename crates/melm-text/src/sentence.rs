@@ -135,7 +135,7 @@ impl Sentence {
         repair(&mut self.tags, scheme);
     }
 
-    /// Returns the sentence without the other columns of its file.
+    /// Returns the sentence without any columns beyond token and tag.
     #[must_use]
     pub fn without_columns(mut self) -> Self {
         self.frames.clear();

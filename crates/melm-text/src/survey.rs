@@ -1,4 +1,4 @@
-//! One pass over a whole file: its counts, its scheme, and everything wrong with it.
+//! One pass over a whole file, which gives counts, the scheme and all problems.
 
 use std::ops::Range;
 

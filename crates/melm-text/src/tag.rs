@@ -53,8 +53,8 @@ impl Tag {
         }
     }
 
-    /// Returns the tag with its type replaced by `types[index of the type]`, where `types` is a
-    /// result of [`EntityTypes::merge`].
+    /// Translates the tag to another table of entity types. `types` is the result of [`EntityTypes::merge`], which has
+    /// the new type at the index of each old type.
     #[must_use]
     pub fn with_type_from(self, types: &[EntityType]) -> Self {
         match self {
@@ -100,7 +100,7 @@ pub struct EndLetters {
     pub bilou: bool,
 }
 
-/// A table of entity types. It parses tags, and spells them.
+/// A table of entity types, which also parses tags and writes them as text.
 ///
 /// ```
 /// use melm_text::{EntityTypes, Scheme};

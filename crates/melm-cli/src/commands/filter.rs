@@ -50,7 +50,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     Ok(())
 }
 
-/// Judges the drafts again with the tagger.
+/// Judges the drafts with the tagger. Replaces earlier verdicts of a judge.
 fn judge(
     command: &Filter,
     drafts: &mut [Draft],

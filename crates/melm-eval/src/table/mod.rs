@@ -22,11 +22,11 @@ use crate::{Cell, Error, Grid, LedgerLine, PaperScores, System};
 /// A table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// Taggers of one language, scored on it (Table 1, left).
+    /// Taggers trained on one language, scored on the same language (Table 1, left).
     Mono,
-    /// Taggers of one language, scored on others (Table 1, right).
+    /// Taggers trained on one language, scored on other languages (Table 1, right).
     Cross,
-    /// Taggers of several languages, scored on each (Table 2).
+    /// Taggers trained on several languages, scored on each of them (Table 2).
     Multi,
     /// New entities against new contexts (Figure 1).
     AddEntity,

@@ -166,7 +166,7 @@ fn a_trial_cuts_gold_into_folds_and_gives_a_verdict() {
     assert_eq!(held.len(), 11);
     let fingerprints: BTreeSet<_> = folds.values().map(|fold| fold.train.fingerprint()).collect();
     assert_eq!(fingerprints.len(), 3);
-    // F1 in tenths of a percent by fold; gold first.
+    // Returns the verdict on melm for these F1 of each fold, in tenths of a percent.
     let judged = |kept: usize, label_wise: [u64; 3], melm: [u64; 3]| {
         let mut lines = Vec::new();
         for (method, f1s) in [("gold", [500, 510, 520]), ("label-wise", label_wise), ("melm", melm)]

@@ -77,7 +77,8 @@ pub struct LongSentence {
 
 impl Report {
     /// Reads `source` and reports on it. `seen` contains the sentences of the files read before, to find repeated
-    /// sentences. The sentences of this file are added. Calls `on_progress` with the number of bytes read so far.
+    /// sentences. The sentences of this file are added to `seen`. Calls `on_progress` with the number of bytes read
+    /// so far.
     ///
     /// Fails as [`Survey::read`] does. Problems of single lines are in the returned survey.
     pub fn read(

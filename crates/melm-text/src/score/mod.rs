@@ -104,7 +104,7 @@ pub struct Scores {
     types: EntityTypes,
     /// The counts of each type, by the index of the type. Types without mentions may be missing at the end.
     by_type: Vec<Counts>,
-    /// Buffers of [`Self::add`]. They are fields, so that their memory is reused.
+    /// Buffers of [`Self::add`], stored here so that the memory is reused.
     gold: Vec<Mention>,
     predicted: Vec<Mention>,
 }

@@ -128,8 +128,9 @@ pub(crate) struct ComparisonOptions {
     /// Pretrained model of the tagger [default: the same as --model]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
-    /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix; repeat for
-    /// each language, or pass `pieces` to use the embeddings of the model
+    /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix of
+    /// `melm reproduce multi`; repeat for each language, or pass `pieces` to use the embeddings of
+    /// the model
     #[arg(long, value_name = "LANG=FILE")]
     pub(crate) vectors: Vec<VectorInput>,
     /// Preset of the settings: best, paper or reference-code

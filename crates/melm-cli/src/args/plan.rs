@@ -17,7 +17,8 @@ pub(crate) struct PlanOptions {
     /// Pretrained model of the tagger [default: the value of --model]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
-    /// Folder with a pretrained mBART or mBART-50 for the method mulda [default: train a small model]
+    /// Folder with a pretrained mBART or mBART-50 for `melm augment --method mulda` [default: train
+    /// a small model]
     #[arg(long, value_name = "DIR")]
     pub(crate) mulda_model: Option<String>,
     /// Preset of the settings: best, paper or reference-code

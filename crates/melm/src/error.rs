@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 /// An error of this crate. A message names the file or value, says what is wrong with it and, if known, what to do.
 ///
-/// For [`Error::Read`], [`Error::Write`] and [`Error::Text`], [`Error::cure`] says what to do. The cause of an error is its
-/// [`source`](std::error::Error::source).
+/// For [`Error::Read`], [`Error::Write`] and [`Error::Text`], [`Error::cure`] says what to do. The cause of an error
+/// is its [`source`](std::error::Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {

@@ -27,8 +27,8 @@
 //! }
 //! ```
 //!
-//! A hundred sentences take a few minutes on two CPU cores: about two for [`Augment::run`], one for training. All errors
-//! of the library convert into [`Error`]. The same seed gives the same result.
+//! A hundred sentences take a few minutes on two CPU cores: about two for [`Augment::run`], one for training. All
+//! errors of the library convert into [`Error`]. The same seed gives the same result.
 //!
 //! # The main types
 //!
@@ -61,8 +61,11 @@
 //!
 //! [`text`] (labelled text) and [`nn`] (the tensor engine) are the two crates that this crate is built on.
 //!
-//! The library reads neither environment variables nor the clock. The program that calls it passes in what it needs
-//! of both.
+//! Section numbers in this documentation are those of the paper. `docs/fidelity.md` lists where the paper and the
+//! authors' code differ.
+//!
+//! The library reads neither environment variables nor the clock. The calling program passes paths and times as
+//! arguments.
 //!
 //! # Features
 //!

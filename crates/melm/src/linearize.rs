@@ -32,8 +32,8 @@ pub struct Linearized {
     pub tokens: Range<usize>,
     /// For each of these tokens, the range of its pieces in the window, without markers.
     pub piece_ranges: Vec<Range<usize>>,
-    /// The entity tokens that may be masked in this window, in order. Other entity tokens are context here and belong to
-    /// another window.
+    /// The entity tokens that may be masked in this window, in order. Other entity tokens are context here and belong
+    /// to another window.
     pub entities: Vec<EntityToken>,
 }
 

@@ -19,7 +19,7 @@ use crate::related::{language_name, related_words};
 /// the name.
 pub type RelatedWords = BTreeMap<String, Vec<String>>;
 
-/// How the rows of markers are initialised (FIDELITY row 13).
+/// How the rows of markers are initialised (`docs/fidelity.md` row 13).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowStart {

@@ -31,7 +31,7 @@ pub enum Unit {
     Token,
 }
 
-/// When training masks are redrawn (FIDELITY row 3). Written as `every-epoch` or `cycle-30`.
+/// When training masks are redrawn (`docs/fidelity.md` row 3). Written as `every-epoch` or `cycle-30`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Refresh {
@@ -87,7 +87,7 @@ impl Default for TrainingMask {
     }
 }
 
-/// The group of units for which the number of masked units is drawn (FIDELITY row 4).
+/// The group of units for which the number of masked units is drawn (`docs/fidelity.md` row 4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {

@@ -1,7 +1,8 @@
 //! Named random streams: one seed for a run, and a stream for each purpose.
 //!
 //! The numbers of a stream depend only on the seed and on the path of the stream, which has the form
-//! `stage / purpose / epoch or round / sentence`. They do not depend on the number of threads, the order of the batches or an interruption.
+//! `stage / purpose / epoch or round / sentence`. They do not depend on the number of threads, the order of the
+//! batches or an interruption.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
@@ -119,7 +120,8 @@ impl Generator {
         radius * libm::cos(std::f64::consts::TAU * self.uniform())
     }
 
-    /// Draws `size` of the numbers below `n`, and returns them in ascending order. Each subset has the same probability.
+    /// Draws `size` of the numbers below `n`, and returns them in ascending order. Each subset has the same
+    /// probability.
     ///
     /// From the same state of the generator, a smaller subset is part of a larger one.
     ///

@@ -94,8 +94,8 @@ pub(crate) fn language_name(code: &str) -> String {
 /// The related word for bare `B` and `I` tags, which name no type.
 const UNNAMED_TYPE: &str = "entity";
 
-/// Derives words from the name of an entity type, in lower case. Splits camelCase, `snake_case` and kebab-case, and spells
-/// out common abbreviations.
+/// Derives words from the name of an entity type, in lower case. Splits camelCase, `snake_case` and kebab-case, and
+/// spells out common abbreviations.
 pub(crate) fn related_words(name: &str) -> Vec<String> {
     let parts = name.split(|c: char| !c.is_alphanumeric()).flat_map(split_camel);
     let words: Vec<_> = parts

@@ -1,4 +1,4 @@
-//! The output folder of a run. It tells a new run from an unfinished and a finished one, and refuses folders with
+//! The output folder of a run. Recognises whether the run is new, unfinished or finished, and refuses folders with
 //! other content.
 
 use std::fs;

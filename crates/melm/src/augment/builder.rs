@@ -89,7 +89,8 @@ impl Augment {
         self.set(&format!("method={}", method.name()))
     }
 
-    /// Sets the number of rounds; 3 by default. A round makes one draft of each sentence, two with [`Method::MelmBoth`].
+    /// Sets the number of rounds; 3 by default. A round makes one draft of each sentence, two with
+    /// [`Method::MelmBoth`].
     #[must_use]
     pub fn rounds(self, rounds: u32) -> Self {
         self.set(&format!("generate.rounds={rounds}"))

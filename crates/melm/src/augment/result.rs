@@ -67,8 +67,8 @@ impl Augmented {
         Ok(self.gold.append_sentences(&kept, self.plan.union)?)
     }
 
-    /// Writes `train.augmented.*`, `drafts.jsonl` and `plan.toml` into a folder that is new or empty. Returns the paths of
-    /// the augmented corpora.
+    /// Writes `train.augmented.*`, `drafts.jsonl` and `plan.toml` into a folder that is new or empty. Returns the
+    /// paths of the augmented corpora.
     pub fn write(&self, dir: impl AsRef<Path>) -> Result<Vec<PathBuf>, Error> {
         let dir = dir.as_ref();
         require_empty(dir)?;

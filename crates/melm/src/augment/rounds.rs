@@ -49,8 +49,8 @@ impl<'a> Rounds<'a> {
         self.novelty.mark(drafts);
     }
 
-    /// Adds the drafts of the next round and saves them. `dropped` counts the sentences of this round that did not become
-    /// drafts.
+    /// Adds the drafts of the next round and saves them. `dropped` counts the sentences of this round that did not
+    /// become drafts.
     pub(super) fn add(
         &mut self,
         drafts: Vec<Draft>,

@@ -1,4 +1,5 @@
-//! The masked entity language model: a pretrained masked LM with markers, fine-tuned to predict entity pieces (section 2.2).
+//! The masked entity language model: a pretrained masked LM with markers, fine-tuned to predict entity pieces
+//! (section 2.2).
 
 mod folder;
 mod learn;
@@ -81,8 +82,8 @@ impl EntityLm {
         linearize(corpus, &self.tokenizer, self.markers.as_ref(), self.model.config().max_pieces())
     }
 
-    /// Fine-tunes the model to predict the masked entity pieces of `train`. Keeps the epoch with the lowest loss on `dev`, or
-    /// the last epoch without a dev set.
+    /// Fine-tunes the model to predict the masked entity pieces of `train`. Keeps the epoch with the lowest loss on
+    /// `dev`, or the last epoch without a dev set.
     pub(crate) fn finetune(
         self,
         train: &Corpus,

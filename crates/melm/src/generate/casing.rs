@@ -34,8 +34,8 @@ impl Casing {
         }
     }
 
-    /// Returns the casing of a piece in its token. A single upper-case letter counts as [`Casing::Upper`] if the token is
-    /// all upper case, and as [`Casing::Title`] otherwise.
+    /// Returns the casing of a piece in its token. A single upper-case letter counts as [`Casing::Upper`] if the
+    /// token is all upper case, and as [`Casing::Title`] otherwise.
     pub(super) fn in_token(piece: &str, token: &str) -> Self {
         match Self::from_text(piece) {
             Self::SingleUpper if Self::from_text(token) == Self::Upper => Self::Upper,

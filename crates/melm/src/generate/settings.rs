@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::mask::GenerationMask;
 
-/// The range of ranks from which a piece is chosen (FIDELITY row 5). Rank 1 is the most probable allowed piece.
+/// The range of ranks from which a piece is chosen (`docs/fidelity.md` row 5). Rank 1 is the most probable allowed
+/// piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "(usize, usize)", into = "(usize, usize)")]
 pub struct Ranks {
@@ -125,11 +126,11 @@ pub enum FillOrder {
     LeftToRight,
 }
 
-/// How sentences without a mention are treated (FIDELITY row 17).
+/// How sentences without a mention are treated (`docs/fidelity.md` row 17).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutMentions {
-    /// They have no drafts.
+    /// No drafts are made of sentences without a mention.
     #[default]
     LeftOut,
     /// Each sentence is copied in every round, so that the share of sentences without a mention stays the same (the

@@ -34,8 +34,8 @@ fn mix_round(
     mix.round(key, round, &mut |done, of| stage.report(Event::Progress { done, of }))
 }
 
-/// The sentences that a masked language model learns from and makes drafts of: gold, followed by code-mixed sentences if
-/// the method mixes languages.
+/// The sentences that a masked language model learns from and makes drafts of: gold, followed by code-mixed sentences
+/// if the method mixes languages.
 pub struct Sources<'a> {
     /// All sentences, gold first.
     pub corpus: Cow<'a, Corpus>,

@@ -1,7 +1,7 @@
 //! The plan: all settings of a run, as one type and one TOML file.
 //!
-//! A preset is a complete plan. A file, `--set` and flags change single keys of its table. The table is then converted to
-//! a [`Plan`] and checked. A run saves its complete plan, so that it can be repeated.
+//! A preset is a complete plan. A file, `--set` and flags change single keys of its table. The table is then
+//! converted to a [`Plan`] and checked. A run saves its complete plan, so that it can be repeated.
 
 mod builder;
 mod presets;
@@ -34,7 +34,8 @@ pub struct Plan {
     pub seed: u64,
     /// The method that makes drafts.
     pub method: Method,
-    /// If true, the augmented set is gold followed by the kept drafts (Algorithm 1). If false, it is the kept drafts alone.
+    /// If true, the augmented set is gold followed by the kept drafts (Algorithm 1). If false, it is the kept drafts
+    /// alone.
     pub union: bool,
     /// The pretrained models.
     pub model: ModelNames,

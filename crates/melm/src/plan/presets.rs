@@ -81,7 +81,7 @@ impl Preset {
             // docs/results.md: the mean F1 of `melm-both` is higher than that of the paper's method at each training
             // set size.
             method: if self == Self::Best { Method::MelmBoth } else { Method::Melm },
-            // FIDELITY row 10: the authors' code writes the drafts without gold.
+            // `docs/fidelity.md` row 10: the authors' code writes the drafts without gold.
             union: !is_reference,
             model: ModelNames {
                 masked_lm: masked_lm.to_owned(),
@@ -90,7 +90,7 @@ impl Preset {
             },
             markers: MarkerSettings {
                 linearize: true,
-                // FIDELITY row 13.
+                // `docs/fidelity.md` row 13: the authors' code adds the mean of related words to a random row.
                 start: if is_reference { RowStart::RelatedAdded } else { RowStart::RelatedWords },
                 words: RelatedWords::new(),
             },
@@ -105,7 +105,7 @@ impl Preset {
             mulda: if self == Self::Best { small_mulda() } else { paper_mulda() },
             // Section 2.5: every mention is replaced by the most similar one, compared by MUSE vectors.
             codemix: CodemixSettings { rate: Rate::constant(1.0), vectors: VectorKind::Words },
-            // FIDELITY row 9: the authors' code has no filter.
+            // `docs/fidelity.md` row 9: the authors' code has no filter.
             filter: FilterSettings {
                 mode: if is_reference { FilterMode::Off } else { FilterMode::Agreement },
                 threshold: Rate::constant(0.5),
@@ -139,8 +139,8 @@ fn paper_finetune() -> FinetuneSettings {
     }
 }
 
-/// The settings of the authors' code (FIDELITY rows 3 and 14): 30 masks are used in turn. An update has 2 batches of
-/// 16 sentences, and its gradient is clipped.
+/// The settings of the authors' code (`docs/fidelity.md` rows 3 and 14): 30 masks are used in turn. An update has 2
+/// batches of 16 sentences, and its gradient is clipped.
 fn reference_finetune() -> FinetuneSettings {
     let paper = paper_finetune();
     let thirty = NonZeroU32::new(30).expect("30 is not 0");
@@ -256,8 +256,8 @@ fn small_mulda() -> MuldaSettings {
     }
 }
 
-/// The settings of the authors' code (FIDELITY rows 4, 5 and 17): the number of masks is drawn for each token, the
-/// most probable piece is never chosen, and sentences without mentions are copied.
+/// The settings of the authors' code (`docs/fidelity.md` rows 4, 5 and 17): the number of masks is drawn for each
+/// token, the most probable piece is never chosen, and sentences without mentions are copied.
 fn reference_generate() -> GenerateSettings {
     let paper = GenerateSettings::default();
     GenerateSettings {

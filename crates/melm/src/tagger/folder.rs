@@ -23,7 +23,8 @@ struct Extra {
 }
 
 impl TaggerModel {
-    /// Writes a folder that [`Self::open`] and Python's `AutoModelForTokenClassification` can open. Python ignores the CRF.
+    /// Writes a folder that [`Self::open`] and Python's `AutoModelForTokenClassification` can open. Python ignores
+    /// the CRF.
     pub fn save(&self, dir: &Path) -> Result<(), Error> {
         self.model.save(dir, &self.tags.names())?;
         self.tokenizer.save(dir)?;
@@ -36,8 +37,8 @@ impl TaggerModel {
     /// Opens a folder written by [`Self::save`], or an XLM-R for token classification that was trained by another
     /// program.
     ///
-    /// Fails if the folder is not a tagger, if its tags do not form a valid scheme, or if the tokenizer has more pieces than
-    /// the model has rows.
+    /// Fails if the folder is not a tagger, if its tags do not form a valid scheme, or if the tokenizer has more
+    /// pieces than the model has rows.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let checkpoint = Checkpoint::open(dir)?;
         let Some(mut settings) = nn::TaggerSettings::from_checkpoint(&checkpoint) else {

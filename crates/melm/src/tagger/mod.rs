@@ -66,8 +66,8 @@ impl TaggerModel {
         Ok(Self { model, tokenizer: pretrained.tokenizer(), tags, is_constrained })
     }
 
-    /// Trains a tagger on `train`. Keeps the epoch with the best F1 on `dev`, or the last epoch without a dev set, unless
-    /// the settings say otherwise.
+    /// Trains a tagger on `train`. Keeps the epoch with the best F1 on `dev`, or the last epoch without a dev set,
+    /// unless the settings say otherwise.
     pub fn train(
         pretrained: &Pretrained,
         train: &Corpus,

@@ -64,8 +64,8 @@ impl EvaluationInterval {
         Self::Other(Budget::Updates(n))
     }
 
-    /// Returns true if an evaluation is due after `updates` updates. `epochs` is the number of completed epochs if an epoch
-    /// has just ended, otherwise `None`.
+    /// Returns true if an evaluation is due after `updates` updates. `epochs` is the number of completed epochs if an
+    /// epoch has just ended, otherwise `None`.
     pub(super) fn is_due(self, updates: u64, epochs: Option<u64>) -> bool {
         match self {
             Self::Epochs(n) | Self::Other(Budget::Epochs(n)) => {
@@ -86,7 +86,7 @@ pub enum ScheduleKind {
     Constant,
 }
 
-/// Which parameters are kept after training (FIDELITY row 2).
+/// Which parameters are kept after training (`docs/fidelity.md` row 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointChoice {
@@ -102,8 +102,8 @@ pub enum CheckpointChoice {
 pub struct FrozenPrefixes(pub Vec<String>);
 
 impl FrozenPrefixes {
-    /// Freezes the parameters whose names start with one of the prefixes. Fails if a prefix matches no parameter, since it
-    /// is probably mistyped.
+    /// Freezes the parameters whose names start with one of the prefixes. Fails if a prefix matches no parameter,
+    /// since it is probably mistyped.
     pub(super) fn apply(&self, parameters: &mut Parameters) -> Result<(), Error> {
         let names = || parameters.list().iter().map(|parameter| parameter.name.as_str());
         let is_unused = |start: &&String| !names().any(|name| name.starts_with(start.as_str()));

@@ -29,8 +29,8 @@ pub(crate) fn generator(name: &str) -> Generator {
     Seed(7).stream(name).generator()
 }
 
-/// A corpus with a hundred sentences per language. Mentions have one to three words. Two entity types occur in all languages,
-/// a third only in the first.
+/// A corpus with a hundred sentences per language. Mentions have one to three words. Two entity types occur in all
+/// languages, a third only in the first.
 pub(crate) fn corpus() -> Corpus {
     let parts = CODES.map(|code| {
         let mut generator = generator(code);

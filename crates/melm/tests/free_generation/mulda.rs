@@ -1,4 +1,5 @@
-//! Tests of `MulDA`: it completes beginnings of gold sentences, with an mBART folder and with a model without pretraining.
+//! Tests of `MulDA`: it completes beginnings of gold sentences, with an mBART folder and with a model without
+//! pretraining.
 
 use std::path::Path;
 

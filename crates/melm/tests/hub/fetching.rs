@@ -84,7 +84,8 @@ fn a_folder_is_used_as_it_is() {
 #[test]
 fn a_missing_network_is_reported_quickly() {
     let cache = tempfile::tempdir().unwrap();
-    // The first address refuses connections, the second does not exist, the third accepts connections and never answers.
+    // The first address refuses connections, the second does not exist, the third accepts connections and never
+    // answers.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoints = [
         "http://127.0.0.1:1".to_owned(),

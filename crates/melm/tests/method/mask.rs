@@ -138,7 +138,7 @@ fn phi(x: f64) -> f64 {
 
 #[test]
 fn numbers_of_masked_units_have_the_exact_distribution() {
-    // These are the mean masking rates in FIDELITY row 4.
+    // These are the mean masking rates in `docs/fidelity.md` row 4.
     let known = [1.00, 0.69, 0.58, 0.53, 0.51, 0.50];
     for (n, known) in (1..).zip(known) {
         let (window, masker) = mention_of(n);

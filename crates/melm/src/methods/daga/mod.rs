@@ -1,8 +1,8 @@
 //! DAGA (Ding et al. 2020): a language model of linearized sentences is trained from scratch and writes new sentences.
 //!
-//! A sentence becomes one sequence of words in which each entity token follows its tag (`B-PER Ada saw B-LOC Rome`). An
-//! LSTM learns to predict the next word. New sentences are sampled from it word by word. They have no source: context and
-//! entities are new. Sentences that are invalid or not new are rejected and counted.
+//! A sentence becomes one sequence of words in which each entity token follows its tag (`B-PER Ada saw B-LOC Rome`).
+//! An LSTM learns to predict the next word. New sentences are then sampled word by word from the LSTM. They have no
+//! source: context and entities are new. Sentences that are invalid or not new are rejected and counted.
 //!
 //! Differences from the authors' code (ntunlp/daga): the optimizer is Adam instead of SGD; numbers are kept instead
 //! of being replaced by `N`; a sentence that does not end within the maximum length is rejected instead of cut off; a
@@ -39,7 +39,8 @@ pub(crate) struct Daga<'a> {
 }
 
 impl<'a> Daga<'a> {
-    /// Trains the language model on gold. Keeps the epoch with the lowest loss on dev, or the last epoch without a dev set.
+    /// Trains the language model on gold. Keeps the epoch with the lowest loss on dev, or the last epoch without a
+    /// dev set.
     pub(crate) fn train(
         gold: Gold<'_>,
         settings: &'a DagaSettings,

@@ -14,7 +14,8 @@ pub(super) const UNKNOWN: u32 = 2;
 /// The text of an unknown token, as in the authors' code.
 const UNKNOWN_TEXT: &str = "<unk>";
 
-/// The words of linearized sentences: tokens, tags and languages. A tag and a token with the same text are different words.
+/// The words of linearized sentences: tokens, tags and languages. A tag and a token with the same text are different
+/// words.
 pub(super) struct Vocabulary {
     words: Vec<Word>,
     tokens: HashMap<Token, u32>,

@@ -1,9 +1,9 @@
 //! `MulDA` (Liu et al. 2021): an encoder-decoder completes the beginnings of linearized sentences.
 //!
-//! As in the authors' code (ntunlp/mulda, `code/mbart`), the encoder reads the first tokens of a linearized sentence, one
-//! `<mask>` for the rest, and the language. The decoder writes the whole sentence (`Only B-ORG Seat and <mask>` →
-//! `Only B-ORG Seat and B-ORG Porsche had fewer registrations …`). mBART is fine-tuned on this task. It then completes
-//! beginnings of gold sentences by a search with five beams. Drafts are filtered by our own judge.
+//! As in the authors' code (ntunlp/mulda, `code/mbart`), the encoder reads the first tokens of a linearized sentence,
+//! one `<mask>` for the rest, and the language. The decoder writes the whole sentence (`Only B-ORG Seat and <mask>` →
+//! `Only B-ORG Seat and B-ORG Porsche had fewer registrations …`). mBART is fine-tuned on this task. It then
+//! completes beginnings of gold sentences by a search with five beams. Drafts are filtered by our own judge.
 //!
 //! Differences from the authors' code: each tag is one added piece instead of being spelled in pieces; the number of
 //! tokens that the encoder sees is drawn again in every epoch; there is no label smoothing, and there are no

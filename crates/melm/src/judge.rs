@@ -29,7 +29,7 @@ pub enum FilterMode {
 pub struct FilterSettings {
     /// The condition: `"agreement"`, `"probability"` or `"off"`.
     pub mode: FilterMode,
-    /// The smallest joint probability of a draft's tags in the mode `"probability"`.
+    /// In the mode `"probability"`, a draft is kept if the joint probability of its tags is at least this value.
     pub threshold: Rate,
 }
 

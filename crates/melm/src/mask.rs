@@ -42,7 +42,7 @@ pub enum Refresh {
     Cycled(NonZeroU32),
 }
 
-/// The text is not a valid [`Refresh`].
+/// The error for a text that is not a valid [`Refresh`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected `every-epoch` or `cycle-30`, found `{0}`")]
 pub struct InvalidRefresh(String);

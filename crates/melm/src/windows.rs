@@ -10,7 +10,7 @@ use std::ops::Range;
 pub(crate) struct Window {
     /// All tokens of the window.
     pub(crate) tokens: Range<usize>,
-    /// The tokens that this window owns. The other tokens are context. Other windows own them.
+    /// The tokens that this window owns. The other tokens are context and are owned by other windows.
     pub(crate) own: Range<usize>,
 }
 

@@ -17,22 +17,22 @@ pub struct DraftSummary {
     pub dropped: RejectedCounts,
     /// The number of all drafts.
     pub drafts: usize,
-    /// Drafts that repeat their source.
+    /// The number of drafts that repeat their source.
     pub repeat_source: usize,
-    /// Drafts that repeat another gold sentence.
+    /// The number of drafts that repeat another gold sentence.
     pub repeat_gold: usize,
-    /// Drafts that repeat an earlier draft.
+    /// The number of drafts that repeat an earlier draft.
     pub repeat_draft: usize,
-    /// Drafts for which the judge predicts other tags.
+    /// The number of drafts for which the judge predicts other tags.
     pub disagrees: usize,
-    /// Drafts whose tags the judge finds too unlikely.
+    /// The number of drafts whose tags the judge finds too unlikely.
     pub unlikely: usize,
-    /// Drafts in the augmented set.
+    /// The number of drafts in the augmented set.
     pub kept: usize,
-    /// Copies of sentences without a mention. They are in the augmented set too.
+    /// The number of copies of sentences without a mention. The copies are in the augmented set too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copied: usize,
-    /// Drafts that have not been judged.
+    /// The number of drafts that have not been judged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub new: usize,
     /// The number of tokens, over all drafts, that kept their old text because the guessed pieces did not spell a

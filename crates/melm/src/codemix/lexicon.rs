@@ -58,7 +58,7 @@ pub struct LanguageCounts {
     pub words_without_vector: usize,
     /// The number of distinct mentions.
     pub mentions: usize,
-    /// The number of these mentions without a vector, because none of their words has one.
+    /// The number of these mentions that have no vector, because none of their words has a vector.
     pub mentions_without_vector: usize,
 }
 

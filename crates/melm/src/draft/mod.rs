@@ -142,7 +142,7 @@ pub struct GuessedPiece {
     pub new: String,
     /// The rank of the guessed piece among the allowed pieces, from 1.
     pub rank: usize,
-    /// The log-probability of the guessed piece, given a softmax over all pieces.
+    /// The log-probability of the guessed piece, from the softmax over all pieces.
     pub log_probability: f32,
 }
 

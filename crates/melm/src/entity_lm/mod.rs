@@ -35,7 +35,7 @@ pub struct EntityLm {
 pub struct Finetuned {
     /// The model with its best parameters.
     pub lm: EntityLm,
-    /// The epochs, and which of them was kept.
+    /// The metrics of the epochs, and the epoch that was kept.
     pub outcome: TrainingOutcome,
     /// The training set as the model read it.
     pub linearized: LinearizedCorpus,

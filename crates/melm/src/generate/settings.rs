@@ -15,7 +15,7 @@ pub struct Ranks {
     last: usize,
 }
 
-/// The two numbers are not valid ranks.
+/// The error for two numbers that are not valid ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("ranks are two numbers from 1 on, the first not above the last; found {0} and {1}")]
 pub struct InvalidRanks(usize, usize);
@@ -53,7 +53,7 @@ impl From<Ranks> for (usize, usize) {
 #[serde(try_from = "f64", into = "f64")]
 pub struct Temperature(f64);
 
-/// The number is not a valid temperature.
+/// The error for a number that is not a valid temperature.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("a temperature is a number above 0, found {0}")]
 pub struct InvalidTemperature(f64);
@@ -87,7 +87,7 @@ pub enum Sampling {
     Temperature(Temperature),
 }
 
-/// The text is not a valid [`Sampling`].
+/// The error for a text that is not a valid [`Sampling`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("expected `uniform` or `temperature-0.8`, found `{0}`")]
 pub struct InvalidSampling(String);

@@ -184,7 +184,7 @@ pub trait Augmenter {
 pub struct Prepared {
     /// How the rows of the markers were initialised.
     pub markers: Vec<MarkerStart>,
-    /// The training of the method's model, if it has one.
+    /// The training record of the method's model, if the method trains one.
     pub finetuned: Option<TrainingOutcome>,
     /// The number of sentences without a mention. No drafts are made of them.
     pub n_without_mentions: usize,

@@ -36,9 +36,9 @@ pub struct ModelStore {
 /// The models of a plan that a run uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeededModels {
-    /// The masked language model.
+    /// True if the masked language model is needed.
     pub masked_lm: bool,
-    /// The model of the tagger.
+    /// True if the model of the tagger is needed.
     pub tagger: bool,
 }
 

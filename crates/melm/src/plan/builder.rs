@@ -35,7 +35,7 @@ impl PlanBuilder {
         Self { preset, changes: Vec::new() }
     }
 
-    /// Sets the keys of a TOML file with this name and text.
+    /// Sets the keys that a TOML file contains. `text` is the content of the file. Error messages contain `name`.
     #[must_use]
     pub fn merge_toml(self, name: &str, text: &str) -> Self {
         self.with(Change::Toml { name: name.to_owned(), text: text.to_owned() })

@@ -25,7 +25,8 @@ impl PlanTable {
         Self { table, place: "the preset".to_owned() }
     }
 
-    /// Sets the keys of a TOML file with this name and text. Fails at the first unknown key or invalid value.
+    /// Sets the keys that a TOML file contains. `text` is the content of the file. Error messages contain `name`. Fails
+    /// at the first unknown key or invalid value.
     pub fn merge_toml(&mut self, name: &str, text: &str) -> Result<(), Error> {
         self.place = format!("`{name}`");
         let edits: Table = text.parse().map_err(|error: toml::de::Error| Error::Setting {

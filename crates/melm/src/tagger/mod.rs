@@ -44,7 +44,7 @@ pub struct TaggerModel {
 pub struct TrainedTagger {
     /// The tagger with the parameters of the kept epoch.
     pub tagger: TaggerModel,
-    /// The epochs, and which of them was kept.
+    /// The metrics of the epochs, and the epoch that was kept.
     pub outcome: TrainingOutcome,
     /// The number of training sentences and tokens that were too long for the model.
     pub truncation: Truncation,

@@ -122,7 +122,7 @@ fn mbart_and_mbart_50_are_fine_tuned_and_write_by_sampling_and_beam_search() {
             let backbones = Backbones { seq2seq: Some(&mbart), ..NONE };
             let plan = small_plan(&[edit, "mulda.tries=6", "mulda.budget=40 epochs"]);
             let augmented = augment_with(dir.path(), &corpus, &plan, backbones);
-            // The model has memorised gold, so a beam search often repeats it.
+            // The model has memorised gold, so that a beam search often repeats gold sentences.
             let is_repeat =
                 |reason| matches!(reason, RejectReason::RepeatsGold | RejectReason::RepeatsDraft);
             let repeats = augmented.dropped.iter().filter(|(reason, _)| is_repeat(*reason));

@@ -69,7 +69,7 @@ pub(crate) struct Mulda<'a> {
 
 /// The record of a training run.
 pub(crate) struct MuldaTraining {
-    /// The epochs, and which of them was kept.
+    /// The metrics of the epochs, and the epoch that was kept.
     pub(crate) outcome: TrainingOutcome,
     /// The number of sentences left out because they are too long for the model.
     pub(crate) n_too_long: usize,

@@ -1,5 +1,6 @@
 //! Handles Ctrl-C. Removes unfinished files and exits with code 130, or lets a long stage save its state first.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -18,7 +19,9 @@ pub(crate) fn install() {
         if is_first && IS_DEFERRED.load(Ordering::SeqCst) {
             return;
         }
-        for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).iter() {
+        // The lock is held until the process ends, so that no thread creates another file meanwhile.
+        let unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+        for path in unfinished.iter() {
             let _ = std::fs::remove_file(path);
         }
         std::process::exit(INTERRUPTED.into());
@@ -47,9 +50,16 @@ pub(crate) fn is_requested() -> bool {
     IS_REQUESTED.load(Ordering::SeqCst)
 }
 
-/// Marks a file as unfinished. Unfinished files are removed if the command is interrupted.
-pub(crate) fn track(path: &Path) {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(path.to_owned());
+/// Creates a file and marks the file as unfinished. Unfinished files are removed if the command is interrupted. The
+/// handler of Ctrl-C waits until the new file is marked.
+pub(crate) fn create_tracked<T>(
+    path: &Path,
+    create: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    let mut unfinished = UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner);
+    let created = create()?;
+    unfinished.push(path.to_owned());
+    Ok(created)
 }
 
 /// Marks a file as finished or removed.

@@ -104,8 +104,9 @@ impl Output {
         hidden.push(path.file_name().unwrap_or_default());
         hidden.push(format!(".{}.unfinished", std::process::id()));
         let unfinished = path.with_file_name(hidden);
-        let file = UnfinishedFile::create_at(&path, unfinished.clone())?;
-        let removal = RemovalOnInterrupt::new(unfinished);
+        let create = || UnfinishedFile::create_at(&path, unfinished.clone());
+        let file = interrupt::create_tracked(&unfinished, create)?;
+        let removal = RemovalOnInterrupt(unfinished);
         if let Ok(old) = fs::metadata(&path) {
             file.set_permissions(old.permissions())?;
         }
@@ -145,13 +146,6 @@ impl Output {
 
 /// While a value of this type exists, its file is removed if the command is interrupted.
 struct RemovalOnInterrupt(PathBuf);
-
-impl RemovalOnInterrupt {
-    fn new(path: PathBuf) -> Self {
-        interrupt::track(&path);
-        Self(path)
-    }
-}
 
 impl Drop for RemovalOnInterrupt {
     fn drop(&mut self) {

@@ -16,9 +16,9 @@ pub enum System {
     /// Gold repeated, until it has as many sentences as gold with one draft of each sentence in every round. The
     /// negative control.
     GoldDuplicated,
-    /// Gold, and gold sentences with entities of extra gold of the same size (Figure 1).
+    /// Gold, and a copy of gold whose entities are replaced by entities of extra gold sentences (Figure 1).
     AddEntity,
-    /// Gold, and sentences of extra gold of the same size with entities of gold (Figure 1).
+    /// Gold, and as many extra gold sentences, whose entities are replaced by entities of gold (Figure 1).
     AddContext,
 }
 

@@ -77,8 +77,8 @@ impl Trial {
         &self.methods[1..]
     }
 
-    /// Cuts gold into folds. Returns a grid and its data. Each fold is a language of the grid: the fold is the test
-    /// set, and the other folds are the training set.
+    /// Cuts gold into folds. Returns a grid and its data. The grid treats each fold as a language: its test set is
+    /// the fold, and its training set is the other folds.
     ///
     /// The best epochs are chosen on `dev`. The folds depend only on the sentences of `gold`. Fails if there are fewer
     /// than two sentences for each fold.

@@ -152,8 +152,8 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes `u += bias; g = gelu(u)`. Writes `g` in the type that products read, in f32, or in both. Empty spans
-    /// are not written.
+    /// Computes `u += bias; g = gelu(u)`. Writes `g` in the type that products read, in f32, or in both. Pass an
+    /// empty span for an output that is not needed.
     pub(super) fn gelu(
         &self,
         params: &LinearParams,

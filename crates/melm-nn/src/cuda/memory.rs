@@ -68,7 +68,7 @@ impl DeviceBuffer {
         Ok(lay_out(&mut Arena { start: self.address, used: 0, operand_size }))
     }
 
-    /// Frees the memory before the buffer is dropped.
+    /// Frees the memory now, without waiting for the drop.
     pub(super) fn release(&mut self) {
         if self.n_bytes > 0 {
             self.gpu.free(self.address);

@@ -138,8 +138,8 @@ fn part_of_tiles(total: usize, tile: usize, n_parts: usize, index: usize) -> Ran
     tiles.start * tile..(tiles.end * tile).min(total)
 }
 
-/// Returns the number of blocks of about `limit` elements that `total` is split into. It is a multiple of [`EVEN`] if
-/// there is more than one block, so that the last tasks keep all threads busy.
+/// Returns the number of blocks of about `limit` elements that `total` is split into. More than one block is rounded up
+/// to a multiple of [`EVEN`], so that no thread is idle at the end. There are never more blocks than tiles.
 fn n_blocks(total: usize, limit: usize, tile: usize) -> usize {
     let n = total.div_ceil(limit);
     let n = if n == 1 { 1 } else { n.next_multiple_of(EVEN) };

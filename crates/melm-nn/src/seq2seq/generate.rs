@@ -14,8 +14,7 @@ pub struct GenerationConfig {
     pub start: u32,
     /// The piece that the decoder must generate first, if any (`forced_bos_token_id`).
     pub forced_first: Option<u32>,
-    /// The piece that the decoder must generate last if the target reaches the largest length, if any
-    /// (`forced_eos_token_id`).
+    /// The piece that is forced at the end when a target reaches the largest length, or `None` (`forced_eos_token_id`).
     pub forced_last: Option<u32>,
     /// The largest length of a target, including `start` (`max_length`).
     pub max_length: usize,

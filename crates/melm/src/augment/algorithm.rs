@@ -22,7 +22,7 @@ use crate::training::TrainingOutcome;
 /// The labelled sentences of a run. A test set is never part of it.
 #[derive(Clone, Copy)]
 pub struct Gold<'a> {
-    /// The training sentences. Drafts are made of them.
+    /// The training sentences. Drafts are made from them.
     pub train: &'a Corpus,
     /// The dev set, which selects the best epoch of each training run.
     pub dev: Option<&'a Corpus>,

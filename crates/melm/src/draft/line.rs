@@ -275,7 +275,7 @@ impl Line {
 }
 
 impl Replaced {
-    /// The JSON form of a mention replaced in a sentence in `language`.
+    /// Returns the JSON form of a replaced mention. `language` is the language of its sentence.
     fn new(one: &Replacement, gold: &Corpus, language: Option<&str>) -> Self {
         let place = one.donor.as_ref().map(|donor| gold.locate(donor.sentence));
         let donor = one.donor.clone().zip(place);

@@ -31,7 +31,7 @@ pub struct Draft {
     pub seed: u64,
     /// The mentions that were guessed or taken from another sentence, in order.
     pub replacements: Vec<Replacement>,
-    /// The mentions that code-mixing replaced first. `replacements` are the changes to the code-mixed sentence.
+    /// The mentions replaced by code-mixing, before `replacements` were applied.
     pub mixed: Vec<Replacement>,
     /// Tokens, inside and outside mentions, that were replaced by others with the same tag, in order.
     pub swaps: Vec<Swap>,

@@ -21,7 +21,7 @@ pub struct Ranks {
 pub struct InvalidRanks(usize, usize);
 
 impl Ranks {
-    /// The first rank, from 1.
+    /// The first rank, counted from 1.
     pub(crate) fn first(self) -> usize {
         self.first
     }

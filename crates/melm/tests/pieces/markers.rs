@@ -65,7 +65,7 @@ fn the_text_of_a_special_piece_or_marker_becomes_ordinary_pieces() {
             }
         }
         let spelled = tokenizer.encode(&["<unk>"]).unwrap();
-        // The tiny unigram tokenizer has no piece `<`, so that `<unk>` is correct there.
+        // The tiny unigram tokenizer has no piece `<`, so `<unk>` is correct in that case.
         let lacks_characters = tokenizer.id("<").is_none();
         assert!(lacks_characters || !spelled.pieces.contains(&specials.unk));
     }

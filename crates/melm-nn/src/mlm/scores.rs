@@ -14,8 +14,8 @@ use std::ops::Range;
 
 /// The number of blocks that one task scores.
 const SPAN: usize = 4;
-/// The number of table rows that are multiplied at a time in the backward pass. These rows and the sum stay in the
-/// second-level cache.
+/// The number of table rows that are multiplied at a time in the backward pass. These rows and the sum of the
+/// gradient stay in the second-level cache.
 const RUN: usize = 2 * BLOCK;
 
 /// The output layer: the tied piece table and the output bias.

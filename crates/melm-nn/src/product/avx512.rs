@@ -36,7 +36,7 @@ pub(crate) unsafe fn transpose(from: *const f32, row: usize, to: *mut f32, width
             _ => _mm512_unpackhi_pd(a, b),
         })
     });
-    // Joins the even quarters of two vectors, then the odd quarters.
+    // Makes one vector of the even quarters of two vectors, and another one of their odd quarters.
     let eights: [__m512; 16] = from_fn(|i| {
         let first = i / 8 * 8 + i % 4;
         match i / 4 % 2 {

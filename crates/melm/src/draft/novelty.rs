@@ -42,7 +42,7 @@ impl<'a> Novelty<'a> {
         }
     }
 
-    /// Sets the verdict that each draft has before judging.
+    /// Sets the verdict of each draft before judging: new, a copy, or a repetition.
     pub(crate) fn mark(&mut self, drafts: &mut [Draft]) {
         for draft in drafts {
             draft.verdict = self.record(draft);

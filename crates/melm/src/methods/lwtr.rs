@@ -162,7 +162,7 @@ mod tests {
                 }
             }
         }
-        // All tokens with a probability above 0 were removed above. Other tokens were never drawn.
+        // The loop removed the counts of all tokens that the paper allows. No other token may have been drawn.
         assert!(counts.is_empty(), "{counts:?}");
     }
 

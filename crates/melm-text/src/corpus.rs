@@ -128,8 +128,8 @@ impl Corpus {
         Self { content: Arc::clone(&file.corpus().content), files: vec![Arc::new(file)] }
     }
 
-    /// The files that the sentences were read from: one, or one for each language. Empty if the corpus was made from
-    /// sentences, or changed after reading.
+    /// The files that the sentences were read from: one, or one for each language with sentences, in the order of the
+    /// languages. Empty if the corpus was made from sentences, or changed after reading.
     pub fn files(&self) -> &[Arc<LabelledFile>] {
         &self.files
     }
@@ -185,6 +185,35 @@ impl Corpus {
             files.clear();
         }
         Self { content: Arc::new(all), files }
+    }
+
+    /// Returns the corpus with a language for each of `codes`. New languages have no sentences yet and come after the
+    /// existing ones, whose indices stay the same. A code that the corpus already has is not added again. The files of
+    /// the corpus are kept: [`Self::append_sentences`] writes new languages in the format of the first file.
+    ///
+    /// ```
+    /// use melm_text::{Corpus, ReadOptions, Source};
+    /// let en = Corpus::read(&Source::from_text("a", "in O\nBonn B-LOC\n"), &ReadOptions::default())?;
+    /// let corpus = Corpus::from_languages([("en", &en)]).with_language_codes(&["de", "en"]);
+    /// assert_eq!(corpus.languages().len(), 2);
+    /// assert_eq!(corpus.languages()[1].code.as_ref(), "de");
+    /// assert!(corpus.languages()[1].sentences.is_empty());
+    /// # Ok::<(), melm_text::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If the corpus has no languages, because the language of its sentences is then not known.
+    #[must_use]
+    pub fn with_language_codes(&self, codes: &[&str]) -> Self {
+        let scheme = self.languages().first().expect("the corpus has languages").scheme;
+        let mut all = Content::clone(&self.content);
+        let end = all.sentences.len();
+        for &code in codes {
+            if all.languages.iter().all(|part| &*part.code != code) {
+                all.languages.push(LanguagePart { code: code.into(), scheme, sentences: end..end });
+            }
+        }
+        Self { content: Arc::new(all), files: self.files.clone() }
     }
 
     /// Returns the corpus with the sentences of `more` added at the end. The tags of `more` must use the types and the

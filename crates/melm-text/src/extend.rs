@@ -30,6 +30,7 @@ impl LanguageText {
 impl Corpus {
     /// Returns the texts of the corpus followed by `more` sentences, one text for each language. A file that the corpus
     /// was read from is copied byte for byte, and the new sentences are written in the format and scheme of this file.
+    /// A language without a file ([`Self::with_language_codes`]) is written in the format and scheme of the first file.
     /// A corpus without files is written as CoNLL rows. If `own` is false, the texts contain only the new sentences.
     ///
     /// The tags of `more` must use the types of this corpus. Fails with [`Error::NoName`] if a file has tag ids and a
@@ -60,7 +61,8 @@ impl Corpus {
         own: bool,
     ) -> Result<LanguageText, Error> {
         let code = language.map(|index| self.languages()[index].code.to_string());
-        let Some(file) = self.files().get(language.unwrap_or(0)) else {
+        let own_file = self.files().get(language.unwrap_or(0));
+        let Some(file) = own_file.or(self.files().first()) else {
             let own = if own { sentences } else { &[] };
             let all = own.iter().chain(more).cloned().collect();
             let corpus = Self::new(self.types().clone(), self.scheme(), all)
@@ -70,7 +72,7 @@ impl Corpus {
             let text = String::from_utf8(text).expect("sentences are UTF-8");
             return Ok(LanguageText { language: code, format: Format::Conll, text });
         };
-        let text = if own {
+        let text = if own && own_file.is_some() {
             file.append_sentences(self.types(), more)?
         } else {
             file.format_sentences(self.types(), more)?
@@ -82,7 +84,7 @@ impl Corpus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LabelledFile, ReadOptions, Source};
+    use crate::{LabelledFile, Language, ReadOptions, Source};
 
     fn file(text: &str) -> Corpus {
         let source = Source::from_text("a", text);
@@ -101,6 +103,30 @@ mod tests {
         assert_eq!(texts[1].text.lines().count(), 2);
         let new = both.append_sentences(&both.sentences()[..1], false).unwrap();
         assert_eq!((new[0].text.as_str(), new[1].text.as_str()), ("in  O\nBonn  B-LOC\n\n", ""));
+    }
+
+    #[test]
+    fn a_new_language_is_written_in_the_format_of_the_first_file() {
+        let one = |text| {
+            let corpus = Corpus::from_languages([("en", &file(text))]);
+            let corpus = corpus.with_language_codes(&["en", "de", "de"]);
+            let codes: Vec<_> = corpus.languages().iter().map(|part| &*part.code).collect();
+            assert_eq!(codes, ["en", "de"]);
+            assert_eq!(corpus.files().len(), 1);
+            let old = &corpus.sentences()[0];
+            let more = Sentence::new(old.tokens().to_vec(), old.tags().to_vec()).unwrap();
+            let more = [more.with_language(Language::from_index(1))];
+            let texts = corpus.append_sentences(&more, true).unwrap();
+            assert!(texts[0].text.starts_with(text));
+            assert_eq!(texts[1].suffix().split_once('.').unwrap().0, "de");
+            assert_eq!(corpus.append_sentences(&more, false).unwrap()[1], texts[1]);
+            texts[1].text.clone()
+        };
+        assert_eq!(one("in\tIN\tO\r\nBonn\tNE\tS-LOC\r\n"), "in\t_\tO\r\nBonn\t_\tS-LOC\r\n\r\n");
+        assert_eq!(
+            one("{\"words\":[\"Rom\"],\"tags\":[\"B-LOC\"]}\n"),
+            "{\"words\": [\"Rom\"], \"tags\": [\"B-LOC\"]}\n"
+        );
     }
 
     #[test]

@@ -93,6 +93,7 @@ pub mod rate;
 mod related;
 mod run_folder;
 pub mod sample;
+pub mod self_training;
 pub mod stage;
 pub mod tagger;
 pub mod training;

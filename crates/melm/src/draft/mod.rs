@@ -45,7 +45,7 @@ pub struct Draft {
     pub disagreements: Vec<Disagreement>,
 }
 
-/// The decision about a draft.
+/// The decision about a draft, or about a sentence of unlabelled text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -64,6 +64,12 @@ pub enum Verdict {
     /// The draft is a copy of a sentence without a mention. It is in the augmented set because the plan asks for
     /// copies.
     Copied,
+    /// The sentence of a text is longer than the model.
+    TooLong,
+    /// The panel finds no mention in the sentence of a text.
+    NoMention,
+    /// The panel agrees on the sentence of a text, but enough other sentences were kept.
+    OverCap,
     /// The draft is new and has not been judged yet.
     New,
 }

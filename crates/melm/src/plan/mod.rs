@@ -20,6 +20,7 @@ use crate::generate::GenerateSettings;
 use crate::judge::{FilterMode, FilterSettings};
 use crate::methods::Method;
 use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings};
+use crate::self_training::SelfTrainingSettings;
 use crate::tagger::TaggerSettings;
 
 /// The version of the plan's keys. Plans with another version are refused.
@@ -55,6 +56,8 @@ pub struct Plan {
     pub codemix: CodemixSettings,
     /// The filter that decides which drafts are kept (section 2.4).
     pub filter: FilterSettings,
+    /// The labelling of unlabelled text by a panel of taggers.
+    pub self_training: SelfTrainingSettings,
     /// The tagger: the judge of the filter, and the model that `melm train` trains.
     pub tagger: TaggerSettings,
 }
@@ -107,9 +110,11 @@ impl Plan {
                 return Err(invalid(&format!("{section}.{key}"), expected));
             }
         }
-        for (section, found) in
-            [("daga", self.daga.first_invalid()), ("mulda", self.mulda.first_invalid())]
-        {
+        for (section, found) in [
+            ("daga", self.daga.first_invalid()),
+            ("mulda", self.mulda.first_invalid()),
+            ("self_training", self.self_training.first_invalid()),
+        ] {
             if let Some((key, expected)) = found {
                 return Err(invalid(&format!("{section}.{key}"), &expected));
             }

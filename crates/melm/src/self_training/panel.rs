@@ -1,0 +1,259 @@
+//! A panel of taggers: trains them and collects their votes.
+
+use std::num::NonZeroU64;
+
+use melm_nn::device::Device;
+use melm_text::{Corpus, Mention, Sentence, Tag, mentions};
+
+use super::vote::{TaggerVotes, Vote, VoteKey, VoteStore};
+use super::{Decision, SelfTrainingData, TextCandidate, decide};
+use crate::Error;
+use crate::draft::Verdict;
+use crate::files::Fingerprint;
+use crate::models::Pretrained;
+use crate::plan::Plan;
+use crate::stage::{Control, Event, Run};
+use crate::tagger::{TaggerModel, TaggerSettings};
+use crate::training::{Budget, EvaluationInterval};
+
+/// The number of dev evaluations of a tagger whose budget is in updates.
+const EVALUATIONS: u64 = 10;
+
+/// The number of sentences that a tagger labels between two progress reports.
+const CHUNK: usize = 256;
+
+/// Trains panels and lets them vote on a text.
+pub(super) struct Panel<'a, 's> {
+    data: SelfTrainingData<'a>,
+    plan: &'a Plan,
+    tagger: &'a Pretrained,
+    device: &'a Device,
+    store: &'s mut dyn VoteStore,
+    settings: TaggerSettings,
+    /// The indices of the sentences that fit into the model.
+    fitting: Vec<usize>,
+    /// The hash of everything except the training set that the votes depend on.
+    fingerprint: Fingerprint,
+}
+
+impl<'a, 's> Panel<'a, 's> {
+    pub(super) fn new(
+        data: SelfTrainingData<'a>,
+        plan: &'a Plan,
+        tagger: &'a Pretrained,
+        device: &'a Device,
+        store: &'s mut dyn VoteStore,
+    ) -> Result<Self, Error> {
+        let settings = tagger_settings(plan);
+        let fitting = find_fitting(data.text, tagger)?;
+        let mut fingerprint = Fingerprint::default();
+        let described = toml::to_string(&settings).expect("settings are a table");
+        fingerprint.add(described.as_bytes());
+        for at in &fitting {
+            add_tokens(&data.text[*at], &mut fingerprint);
+        }
+        for sentence in data.gold.dev.iter().flat_map(|dev| dev.sentences()) {
+            add_tokens(sentence, &mut fingerprint);
+            add_mentions(sentence, &mut fingerprint);
+        }
+        Ok(Self { data, plan, tagger, device, store, settings, fitting, fingerprint })
+    }
+
+    /// Trains the panel of a pass on `train` and returns the votes of its taggers for the sentences that fit.
+    pub(super) fn vote(
+        &mut self,
+        pass: u32,
+        train: &Corpus,
+        run: &mut Run<'_>,
+    ) -> Result<Vec<TaggerVotes>, Error> {
+        let mut fingerprint = self.fingerprint.clone();
+        for sentence in train.sentences() {
+            add_tokens(sentence, &mut fingerprint);
+            add_mentions(sentence, &mut fingerprint);
+        }
+        let content = fingerprint.finish();
+        let taggers = 1..=self.plan.self_training.panel.get();
+        let votes = taggers.map(|tagger| {
+            let key = VoteKey { pass, tagger, content: content.clone() };
+            if let Some(votes) = self.store.load(&key).filter(|v| v.len() == self.fitting.len()) {
+                return Ok(votes);
+            }
+            let votes = self.train_and_vote(&key, train, run)?;
+            self.store.save(&key, &votes)?;
+            Ok(votes)
+        });
+        votes.collect()
+    }
+
+    /// Trains one tagger and returns its votes. Its saved training state is removed afterwards, because the votes are
+    /// all that is needed.
+    fn train_and_vote(
+        &self,
+        key: &VoteKey,
+        train: &Corpus,
+        run: &mut Run<'_>,
+    ) -> Result<TaggerVotes, Error> {
+        let settings = &self.plan.self_training;
+        let n_panel = settings.panel.get() as u64;
+        let n_before = u64::from(key.pass - 1) * n_panel + key.tagger as u64 - 1;
+        let n_all = u64::from(settings.passes.get()) * n_panel;
+        let stream = format!("panel {} {}", key.pass, key.tagger);
+        let folder = run.folder.as_ref().map(|folder| folder.join("panel"));
+        let observer = &mut *run.observer;
+        let mut scaled = |stage: &'static str, event: Event<'_>| -> Control {
+            let scale = |done: u64, of: u64| (n_before * of + done, n_all * of);
+            match event {
+                Event::Progress { done, of } => {
+                    let (done, of) = scale(done, of);
+                    observer(stage, Event::Progress { done, of })
+                }
+                Event::Resumed { done, of } => {
+                    let (done, of) = scale(done, of);
+                    observer(stage, Event::Resumed { done, of })
+                }
+                Event::Epoch(metrics) => observer(stage, Event::Epoch(metrics)),
+            }
+        };
+        let mut own = Run { seed: run.seed, folder: folder.clone(), observer: &mut scaled };
+        let stage = &mut own.stage_as("panel", &stream);
+        let dev = self.data.gold.dev;
+        let trained =
+            TaggerModel::train(self.tagger, train, dev, &self.settings, self.device, stage)?;
+        let votes = self.collect_votes(&trained.tagger, run)?;
+        if let Some(path) = folder.filter(|folder| folder.exists()) {
+            std::fs::remove_dir_all(&path).map_err(|source| Error::Write { path, source })?;
+        }
+        Ok(votes)
+    }
+
+    fn collect_votes(&self, tagger: &TaggerModel, run: &mut Run<'_>) -> Result<TaggerVotes, Error> {
+        let stage = &mut run.stage("label");
+        let types = self.data.gold.train.types();
+        let (mut done, total) = (0, self.fitting.len() as u64);
+        let mut votes = Vec::with_capacity(self.fitting.len());
+        for chunk in self.fitting.chunks(CHUNK) {
+            let tokens: Vec<Vec<&str>> = chunk
+                .iter()
+                .map(|at| self.data.text[*at].tokens().iter().map(AsRef::as_ref).collect())
+                .collect();
+            let mut found = vec![None; chunk.len()];
+            tagger.tag_each(self.device, &tokens, &mut |at, tagged| {
+                let known = tagger.tags().types();
+                let own = |mention: Mention| {
+                    let name = known.name(mention.entity_type);
+                    let entity_type = types.find(name).expect("it was trained with these types");
+                    Mention { entity_type, ..mention }
+                };
+                let mentions = mentions(&tagged.tags).map(own).collect();
+                found[at] = Some(Vote { mentions, log_probability: tagged.log_probability });
+            })?;
+            votes.extend(found.into_iter().map(|vote| vote.expect("every sentence is tagged")));
+            done += chunk.len() as u64;
+            stage.progress(done, total)?;
+        }
+        Ok(votes)
+    }
+
+    /// Combines the votes into one candidate for each sentence of the text.
+    pub(super) fn candidates(&self, pass: u32, votes: &[TaggerVotes]) -> Vec<TextCandidate> {
+        let mut by_sentence: Vec<Vec<&Vote>> = vec![Vec::new(); self.data.text.len()];
+        for tagger in votes {
+            for (at, vote) in self.fitting.iter().zip(tagger) {
+                by_sentence[*at].push(vote);
+            }
+        }
+        let numbered = by_sentence.iter().enumerate();
+        numbered.map(|(number, votes)| self.candidate(pass, number, votes)).collect()
+    }
+
+    fn candidate(&self, pass: u32, number: usize, votes: &[&Vote]) -> TextCandidate {
+        let sentence = &self.data.text[number];
+        let scheme = self.data.gold.train.scheme();
+        let n_tokens = sentence.tokens().len();
+        let decision = if votes.is_empty() {
+            Decision::too_long(n_tokens)
+        } else {
+            decide(votes, n_tokens, &self.plan.self_training)
+        };
+        let Decision { mentions, tokens, votes: n_votes, proposed, verdict } = decision;
+        let first_token = tokens.start;
+        let part = if tokens.len() == n_tokens || tokens.is_empty() {
+            sentence.clone()
+        } else {
+            take_part(sentence, tokens)
+        };
+        let moved = mentions.into_iter().map(|mention| Mention {
+            tokens: mention.tokens.start - first_token..mention.tokens.end - first_token,
+            ..mention
+        });
+        TextCandidate {
+            sentence: part.with_mentions(moved.collect::<Vec<_>>(), scheme),
+            number,
+            pass,
+            first_token,
+            votes: n_votes,
+            n_taggers: votes.len(),
+            probabilities: votes.iter().map(|vote| vote.log_probability.exp()).collect(),
+            proposed,
+            verdict,
+        }
+    }
+}
+
+/// Returns some tokens of a sentence, without tags.
+fn take_part(sentence: &Sentence, tokens: std::ops::Range<usize>) -> Sentence {
+    let tags = vec![Tag::Outside; tokens.len()];
+    let part = Sentence::new(sentence.tokens()[tokens].to_vec(), tags).expect("it has tokens");
+    match sentence.language() {
+        Some(language) => part.with_language(language),
+        None => part,
+    }
+}
+
+/// The settings of the taggers of a panel.
+fn tagger_settings(plan: &Plan) -> TaggerSettings {
+    let mut settings = plan.tagger.clone();
+    settings.training.budget = plan.self_training.budget;
+    if let Budget::Updates(updates) = settings.training.budget {
+        let interval = NonZeroU64::new(updates.get() / EVALUATIONS).unwrap_or(NonZeroU64::MIN);
+        settings.training.evaluate_every = EvaluationInterval::updates(interval);
+    }
+    settings
+}
+
+/// Returns the indices of the sentences that fit into one window of the model. Longer ones are not labelled.
+fn find_fitting(text: &[Sentence], pretrained: &Pretrained) -> Result<Vec<usize>, Error> {
+    let tokenizer = pretrained.tokenizer();
+    let limit = pretrained.checkpoint().config().max_pieces() - 2;
+    let mut fitting = Vec::new();
+    for (at, sentence) in text.iter().enumerate() {
+        if tokenizer.encode(sentence.tokens())?.pieces.len() <= limit {
+            fitting.push(at);
+        }
+    }
+    Ok(fitting)
+}
+
+fn add_tokens(sentence: &Sentence, fingerprint: &mut Fingerprint) {
+    fingerprint.add(&(sentence.tokens().len() as u64).to_le_bytes());
+    for token in sentence.tokens() {
+        fingerprint.add(token.as_str().as_bytes());
+    }
+}
+
+fn add_mentions(sentence: &Sentence, fingerprint: &mut Fingerprint) {
+    for Mention { entity_type, tokens } in sentence.mentions() {
+        let numbers = [tokens.start, tokens.end, entity_type.index()];
+        for n in numbers {
+            fingerprint.add(&(n as u64).to_le_bytes());
+        }
+    }
+}
+
+impl Decision {
+    /// The decision about a sentence that is too long for the model.
+    fn too_long(n_tokens: usize) -> Self {
+        let (mentions, proposed) = (Vec::new(), Vec::new());
+        Self { mentions, tokens: 0..n_tokens, votes: 0, proposed, verdict: Verdict::TooLong }
+    }
+}

@@ -1,0 +1,103 @@
+//! The settings of self-training: the section `self_training` of the plan.
+
+use std::num::{NonZeroU32, NonZeroUsize};
+
+use serde::{Deserialize, Serialize};
+
+use crate::rate::Rate;
+use crate::training::Budget;
+
+/// How unlabelled sentences are labelled and which of them are kept.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SelfTrainingSettings {
+    /// The number of passes. The panel of the first pass is trained without unlabelled text. The panel of a later pass
+    /// is also trained on the sentences that the pass before it kept.
+    pub passes: NonZeroU32,
+    /// The number of taggers in the panel of each pass. They differ only in their random seeds.
+    pub panel: NonZeroUsize,
+    /// The training set of the panel: `"gold"`, or `"gold-and-drafts"`, which adds the kept drafts.
+    pub learns_from: PanelData,
+    /// The length of the training of each tagger of the panel: `"20 epochs"` or `"300 updates"`. The other settings are
+    /// those of the section `tagger`.
+    pub budget: Budget,
+    /// The rule that decides which sentences are kept: `"sentence"`, `"mention"`, `"part"` or `"probability"`.
+    pub agreement: Agreement,
+    /// The share of the panel that has to agree, above 0.5. 1 means all taggers. The rule `"probability"` ignores it.
+    pub votes: Rate,
+    /// For the rule `"probability"`, a sentence is kept if the mean probability of its tags is at least this value. A
+    /// tagger that predicts other tags counts as 0.
+    pub threshold: Rate,
+    /// The maximum number of kept sentences for each gold sentence, in all passes but the last.
+    pub cap: NonZeroUsize,
+    /// The maximum number of kept sentences for each gold sentence, in the last pass.
+    pub last_cap: NonZeroUsize,
+    /// Which sentences are kept if there are more than the cap: `"random"` ones, or `"balanced"` ones, so that all
+    /// entity types get a similar number of mentions.
+    pub choice: Choice,
+    /// The number of kept sentences without a mention, as a share of the kept sentences with a mention.
+    pub without_mentions: Rate,
+}
+
+/// The training set of the panel in the first pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PanelData {
+    /// Gold alone.
+    Gold,
+    /// Gold and the kept drafts.
+    GoldAndDrafts,
+}
+
+/// The rule that decides which sentences are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Agreement {
+    /// Enough taggers predict the same tags for the whole sentence.
+    Sentence,
+    /// Every mention that any tagger predicts is predicted by enough taggers, or is not predicted by enough taggers.
+    /// Mentions with too few votes are removed.
+    Mention,
+    /// As for `Mention`, but a sentence with a disputed mention is not rejected: its longest part without a disputed
+    /// mention is kept.
+    Part,
+    /// The mean probability of the tags is high enough.
+    Probability,
+}
+
+/// How kept sentences are chosen if there are more than the cap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Choice {
+    /// At random.
+    Random,
+    /// So that all entity types get a similar number of mentions.
+    Balanced,
+}
+
+impl SelfTrainingSettings {
+    /// Returns the first key with an invalid value and a description of the allowed values. Returns `None` if all
+    /// values are valid.
+    pub(crate) fn first_invalid(&self) -> Option<(&'static str, String)> {
+        const MOST_TAGGERS: usize = 100;
+        if self.votes.value() <= 0.5 {
+            return Some(("votes", "above 0.5".to_owned()));
+        }
+        let limits = [("panel", self.panel.get(), MOST_TAGGERS)];
+        crate::plan::check_limits(&limits)
+    }
+
+    /// The number of taggers that have to agree.
+    pub(super) fn n_needed(&self) -> usize {
+        let panel = self.panel.get();
+        // The tolerance keeps 0.6 of 5 taggers at 3.
+        let share = self.votes.value() * panel as f64 - 1e-9;
+        (1..panel).find(|n| *n as f64 >= share).unwrap_or(panel)
+    }
+
+    /// The maximum number of kept sentences in a pass (counted from 1) for `n_gold` gold sentences.
+    pub(super) fn max_kept(&self, pass: u32, n_gold: usize) -> usize {
+        let cap = if pass == self.passes.get() { self.last_cap } else { self.cap };
+        n_gold.saturating_mul(cap.get())
+    }
+}

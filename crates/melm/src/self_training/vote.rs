@@ -1,0 +1,111 @@
+//! The vote of one tagger of a panel: the mentions that it predicts in every sentence.
+
+use std::path::{Path, PathBuf};
+
+use melm_text::{EntityType, EntityTypes, Mention};
+
+use crate::Error;
+use crate::files::{sha256, write_whole};
+
+/// The prediction of one tagger for one sentence.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Vote {
+    /// The mentions that the tagger predicts, in order.
+    pub mentions: Vec<Mention>,
+    /// The natural logarithm of the probability of the predicted tags.
+    pub log_probability: f64,
+}
+
+/// The votes of one tagger for all sentences of a text.
+pub type TaggerVotes = Vec<Vote>;
+
+/// Stores votes, so that a tagger need not be trained again: for an interrupted run on disk, and for an experiment in
+/// memory.
+pub trait VoteStore {
+    /// Returns the votes with this key, if they are stored.
+    fn load(&mut self, key: &VoteKey) -> Option<TaggerVotes>;
+
+    /// Stores votes.
+    fn save(&mut self, key: &VoteKey, votes: &TaggerVotes) -> Result<(), Error>;
+}
+
+/// Identifies the votes of a tagger.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct VoteKey {
+    /// The number of the pass, from 1.
+    pub pass: u32,
+    /// The number of the tagger in its panel, from 1.
+    pub tagger: usize,
+    /// A hash of the training set, the settings of the tagger and the text.
+    pub content: String,
+}
+
+/// A store that stores nothing.
+pub struct NoVotes;
+
+impl VoteStore for NoVotes {
+    fn load(&mut self, _: &VoteKey) -> Option<TaggerVotes> {
+        None
+    }
+
+    fn save(&mut self, _: &VoteKey, _: &TaggerVotes) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+/// Stores votes in the folder of a run. A file whose checksum or key does not fit is ignored.
+pub(super) struct VoteFolder<'a> {
+    pub(super) dir: PathBuf,
+    pub(super) types: &'a EntityTypes,
+}
+
+impl VoteFolder<'_> {
+    fn path(&self, key: &VoteKey) -> PathBuf {
+        self.dir.join(format!("pass-{}-tagger-{}.votes", key.pass, key.tagger))
+    }
+}
+
+impl VoteStore for VoteFolder<'_> {
+    fn load(&mut self, key: &VoteKey) -> Option<TaggerVotes> {
+        let text = std::fs::read_to_string(self.path(key)).ok()?;
+        let (header, lines) = text.split_once('\n')?;
+        let is_whole = header == format!("{} {}", key.content, sha256(lines.as_bytes()));
+        is_whole.then(|| lines.lines().map(|line| read_vote(line, self.types)).collect())?
+    }
+
+    fn save(&mut self, key: &VoteKey, votes: &TaggerVotes) -> Result<(), Error> {
+        create_dir(&self.dir)?;
+        let lines: String = votes.iter().map(|vote| write_vote(vote) + "\n").collect();
+        let header = format!("{} {}\n", key.content, sha256(lines.as_bytes()));
+        write_whole(&self.path(key), (header + &lines).as_bytes())
+    }
+}
+
+fn create_dir(dir: &Path) -> Result<(), Error> {
+    std::fs::create_dir_all(dir).map_err(|source| Error::Write { path: dir.to_path_buf(), source })
+}
+
+/// Writes a vote as its log-probability, followed by `start:end:type` for each mention. The text of a number gives
+/// exactly the same number when it is read.
+fn write_vote(vote: &Vote) -> String {
+    let mut line = vote.log_probability.to_string();
+    for Mention { entity_type, tokens } in &vote.mentions {
+        line += &format!(" {}:{}:{}", tokens.start, tokens.end, entity_type.index());
+    }
+    line
+}
+
+/// Reads a vote. Returns `None` if the line is not valid.
+fn read_vote(line: &str, types: &EntityTypes) -> Option<Vote> {
+    let known: Vec<EntityType> = types.iter().collect();
+    let mut parts = line.split(' ');
+    let log_probability = parts.next()?.parse().ok()?;
+    let mention = |part: &str| {
+        let numbers: Vec<usize> = part.split(':').map(|n| n.parse().ok()).collect::<Option<_>>()?;
+        let [start, end, index] = numbers[..] else { return None };
+        let entity_type = *known.get(index)?;
+        Some(Mention { entity_type, tokens: start..end })
+    };
+    let mentions = parts.map(mention).collect::<Option<_>>()?;
+    Some(Vote { mentions, log_probability })
+}

@@ -55,5 +55,6 @@ fn key(line: &LedgerLine, grid: &Grid, plans: &Plans, model: &str, vectors: &str
         DataKey { dev: own.get(1).map(String::as_str), language, train: &own[0] }
     });
     let plan = plans.variant(&cell.variant);
-    CellKey::new(cell, plan, grid.evaluations.get(), data.collect(), &fingerprints).digest()
+    let (data, text) = (data.collect(), Vec::new());
+    CellKey::new(cell, plan, grid.evaluations.get(), data, text, &fingerprints).digest()
 }

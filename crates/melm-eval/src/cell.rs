@@ -5,7 +5,7 @@ use std::fmt;
 use melm::training::Budget;
 use serde::{Deserialize, Serialize};
 
-use crate::System;
+use crate::{System, TextChoice};
 
 /// The coordinates of one tagger in a grid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,6 +20,9 @@ pub struct Cell {
     pub seed: u64,
     /// How the training set is made.
     pub method: System,
+    /// The unlabelled text.
+    #[serde(default, skip_serializing_if = "TextChoice::is_none")]
+    pub text: TextChoice,
     /// How long the tagger is trained.
     pub budget: Budget,
     /// The name of the settings in the grid.
@@ -28,17 +31,29 @@ pub struct Cell {
 
 impl Cell {
     /// The names of the coordinates, as `--only` takes them.
-    pub(crate) const COORDINATES: [&'static str; 7] =
-        ["language", "size", "draw", "seed", "method", "budget", "variant"];
+    pub(crate) const COORDINATES: [&'static str; 8] =
+        ["language", "size", "draw", "seed", "method", "text", "budget", "variant"];
 
     /// The languages that the tagger learns from.
     pub fn languages(&self) -> impl Iterator<Item = &str> {
         self.language.split('+')
     }
 
+    /// The languages of the unlabelled text. Empty if there is none.
+    pub fn text_languages(&self) -> impl Iterator<Item = &str> {
+        let (named, is_none) = (&self.text.languages, self.text.is_none());
+        let own = self.languages().filter(move |_| named.is_empty() && !is_none);
+        named.iter().map(String::as_str).chain(own)
+    }
+
     /// Returns true if the tagger learns from several languages.
     pub fn is_multilingual(&self) -> bool {
         self.language.contains('+')
+    }
+
+    /// Returns true if the tagger learns from gold and from nothing else.
+    pub(crate) fn is_gold_alone(&self) -> bool {
+        self.method == System::GOLD && self.text.is_none()
     }
 
     /// Returns true if both cells learn from the same gold with the same seed, so that they can share a judge.
@@ -55,6 +70,7 @@ impl Cell {
             "draw" => self.draw.to_string(),
             "seed" => self.seed.to_string(),
             "method" => self.method.to_string(),
+            "text" => self.text.to_string(),
             "budget" => self.budget.to_string(),
             "variant" => self.variant.clone(),
             _ => return None,
@@ -64,7 +80,11 @@ impl Cell {
 
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { language, size, draw, seed, method, budget, variant } = self;
-        write!(f, "{language} {size}, draw {draw}, seed {seed}, {method}, {budget}, {variant}")
+        let Self { language, size, draw, seed, method, text, budget, variant } = self;
+        write!(f, "{language} {size}, draw {draw}, seed {seed}, {method}, ")?;
+        if !text.is_none() {
+            write!(f, "text {text}, ")?;
+        }
+        write!(f, "{budget}, {variant}")
     }
 }

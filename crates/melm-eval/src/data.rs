@@ -1,11 +1,11 @@
 //! The labelled sentences of a grid, and the draws that cells learn from.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use melm::files::Fingerprint;
 use melm::random::Seed;
 use melm::sample::draw;
-use melm_text::{Corpus, EntityTypes, Sentence, Tag};
+use melm_text::{Corpus, EntityTypes, Sentence, Tag, Token};
 
 use crate::Error;
 
@@ -48,6 +48,9 @@ pub struct LanguageData {
     /// The sentences on which the best epoch is chosen, drawn like the training set. Without a dev set, the last epoch
     /// is used.
     pub dev: Option<Dataset>,
+    /// Unlabelled sentences; their tags are ignored. Without them, the text of a cell is drawn from the training
+    /// sentences that the cell does not learn from.
+    pub text: Option<Dataset>,
     /// The sentences that taggers are scored on. Without a test set, no tagger is scored on this language.
     pub test: Option<Dataset>,
 }
@@ -99,6 +102,31 @@ impl Draw {
         let dev = (!dev.is_empty()).then(|| join(&dev)).transpose()?;
         Ok(Self { train: join(&train)?, dev, extra: join(&extra)? })
     }
+}
+
+/// Draws the text of a language for a cell that learns from `size` sentences of draw `number`, or from no sentences of
+/// this language if `size` is 0. Returns up to `n_text` sentences; the text of a language with a text of its own is
+/// used as a whole, without sentences that the cell learns from.
+pub(crate) fn draw_text(
+    language: &LanguageData,
+    size: usize,
+    n_text: usize,
+    number: u64,
+) -> Corpus {
+    let train = language.train.corpus();
+    let n_train = train.sentences().len();
+    let own = draw(n_train, size, Seed(number));
+    if let Some(text) = &language.text {
+        let known: HashSet<&[Token]> =
+            own.iter().map(|at| train.sentences()[*at].tokens()).collect();
+        let all = text.corpus().sentences().iter().enumerate();
+        let new = all.filter(|(_, sentence)| !known.contains(sentence.tokens()));
+        let positions: Vec<usize> = new.map(|(at, _)| at).take(n_text).collect();
+        return subset(text.corpus(), &positions);
+    }
+    let mut more = draw(n_train, (size + n_text).min(n_train), Seed(number));
+    more.retain(|position| own.binary_search(position).is_err());
+    subset(train, &more)
 }
 
 /// Draws twice as many sentences, and returns those that the draw of `size` sentences does not contain. A draw contains

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use crate::table::Table as PaperTable;
-use crate::{Cell, Error, System};
+use crate::{Cell, Error, System, TextChoice};
 
 /// The name of the only variant of a grid that defines no variants.
 pub(crate) const BASE: &str = "base";
@@ -71,6 +71,9 @@ pub struct Block {
     pub seeds: Vec<u64>,
     /// Methods.
     pub methods: Vec<System>,
+    /// Unlabelled texts [default: none].
+    #[serde(default = "no_text")]
+    pub texts: Vec<TextChoice>,
     /// Budgets.
     pub budgets: Vec<Budget>,
     /// Variants [default: all].
@@ -79,6 +82,19 @@ pub struct Block {
 }
 
 impl Block {
+    /// Every combination of language, size, draw and seed.
+    fn golds(&self) -> Vec<(String, usize, u64, u64)> {
+        let mut all = vec![];
+        for language in &self.languages {
+            for &size in &self.sizes {
+                for &draw in &self.draws {
+                    all.extend(self.seeds.iter().map(|seed| (language.clone(), size, draw, *seed)));
+                }
+            }
+        }
+        all
+    }
+
     /// Returns a message if the block is not valid. `variants` are the names that the grid defines.
     fn find_mistake(&self, variants: &[String]) -> Option<String> {
         let lengths = [
@@ -87,6 +103,7 @@ impl Block {
             ("draws", self.draws.len()),
             ("seeds", self.seeds.len()),
             ("methods", self.methods.len()),
+            ("texts", self.texts.len()),
             ("budgets", self.budgets.len()),
             ("variants", self.variants.as_ref().map_or(1, Vec::len)),
         ];
@@ -110,6 +127,10 @@ impl Block {
 
 /// The number of evaluations on dev, unless the grid sets another.
 pub(crate) const DEFAULT_EVALUATIONS: NonZeroU64 = NonZeroU64::new(10).expect("ten is not zero");
+
+pub(crate) fn no_text() -> Vec<TextChoice> {
+    vec![TextChoice::default()]
+}
 
 fn default_evaluations() -> NonZeroU64 {
     DEFAULT_EVALUATIONS
@@ -216,34 +237,30 @@ impl Grid {
         cells.sort_by_cached_key(|cell| {
             let variant = variants.iter().position(|name| *name == cell.variant);
             let gold = (cell.draw, cell.seed, cell.size, cell.language.clone());
-            (gold, variant, cell.method.rank(), cell.budget.to_string())
+            (gold, variant, cell.method.rank(), cell.text.clone(), cell.budget.to_string())
         });
         cells.dedup();
         cells
     }
 
     fn block_cells(&self, block: &Block) -> Vec<Cell> {
-        let mut cells = vec![];
         let variants = block.variants.clone().unwrap_or_else(|| self.variants());
-        for language in &block.languages {
-            for &size in &block.sizes {
-                for &draw in &block.draws {
-                    for &seed in &block.seeds {
-                        for &method in &block.methods {
-                            for &budget in &block.budgets {
-                                for variant in &variants {
-                                    let (language, variant) = (language.clone(), variant.clone());
-                                    cells.push(Cell {
-                                        language,
-                                        size,
-                                        draw,
-                                        seed,
-                                        method,
-                                        budget,
-                                        variant,
-                                    });
-                                }
-                            }
+        let mut cells = vec![];
+        for (language, size, draw, seed) in block.golds() {
+            for &method in &block.methods {
+                for text in &block.texts {
+                    for &budget in &block.budgets {
+                        for variant in &variants {
+                            cells.push(Cell {
+                                language: language.clone(),
+                                size,
+                                draw,
+                                seed,
+                                method,
+                                text: text.clone(),
+                                budget,
+                                variant: variant.clone(),
+                            });
                         }
                     }
                 }

@@ -3,12 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU64;
+use std::rc::Rc;
 
 use melm::augment::{Backbones, DraftSummary, Gold, augment};
 use melm::files::sha256;
 use melm::methods::Method;
 use melm::plan::Plan;
 use melm::random::Seed;
+use melm::self_training::{SelfTrainingData, label_text};
 use melm::stage::{Control, Event, Run};
 use melm::tagger::{TaggerModel, TaggerSettings, TrainedTagger};
 use melm::training::{Budget, CheckpointChoice, EvaluationInterval};
@@ -16,9 +18,11 @@ use melm_nn::device::Device;
 use melm_text::Corpus;
 
 use crate::data::{Draw, concatenate};
+use crate::ensemble::Ensemble;
 use crate::ledger::{F1, LedgerLine, Seconds};
 use crate::swap::{Added, add_swapped};
-use crate::{Cell, Error, ExperimentRunner, System};
+use crate::text::MemoryVotes;
+use crate::{Cell, Error, ExperimentRunner, System, TextChoice, TextResult};
 
 /// Called with the cell that is being run, the name of a stage and an event of the stage.
 pub(crate) type OnEvent<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Control;
@@ -30,15 +34,20 @@ pub(crate) struct CellGroup<'a> {
     device: &'a Device,
     gold: Draw,
     judge: Option<(TaggerSettings, TrainedTagger)>,
-    training_set: Option<TrainingSet>,
+    /// The training sets without text that were made so far.
+    training_sets: Vec<Rc<TrainingSet>>,
+    votes: MemoryVotes,
+    last: Option<Rc<TrainingSet>>,
 }
 
 /// The training set of a system. Cells that differ only in the budget of the tagger share it.
 struct TrainingSet {
     plan: Plan,
     method: System,
+    text: TextChoice,
     corpus: Corpus,
     summary: Option<DraftSummary>,
+    text_result: Option<TextResult>,
     seconds: f64,
 }
 
@@ -51,7 +60,8 @@ impl<'a> CellGroup<'a> {
     ) -> Result<Self, Error> {
         let languages = cell.languages().map(|name| (name, &runner.languages[name]));
         let gold = Draw::new(languages, cell.size, cell.draw)?;
-        Ok(Self { runner, device, gold, judge: None, training_set: None })
+        let (training_sets, votes) = (Vec::new(), MemoryVotes::default());
+        Ok(Self { runner, device, gold, judge: None, training_sets, votes, last: None })
     }
 
     /// Trains and scores the tagger of a cell.
@@ -59,14 +69,14 @@ impl<'a> CellGroup<'a> {
         let plan = self.runner.plans.cell(cell);
         let mut observer = |stage: &'static str, event: Event<'_>| on_event(cell, stage, event);
         let run = &mut Run { seed: Seed(cell.seed), folder: None, observer: &mut observer };
-        self.make_training_set(cell, &plan, run)?;
-        let made = self.training_set.as_ref().expect("it was just made");
+        let made = self.make_training_set(cell, &plan, run)?;
         let settings = self.tagger_settings(&plan, cell.budget);
         let started = self.runner.now();
-        let judge = self
-            .judge
-            .as_ref()
-            .filter(|(known, _)| cell.method == System::GOLD && *known == settings);
+        if cell.method == System::GoldEnsemble {
+            return self.run_ensemble(cell, &plan, &made, &settings, run);
+        }
+        let judge =
+            self.judge.as_ref().filter(|(known, _)| cell.is_gold_alone() && *known == settings);
         let own;
         let trained = if let Some((_, trained)) = judge {
             trained
@@ -75,7 +85,8 @@ impl<'a> CellGroup<'a> {
             &own
         };
         let train_seconds = self.runner.now() - started;
-        let line = self.line(cell, &plan, made, trained, train_seconds)?;
+        let scored = self.scored(cell, &plan, trained, train_seconds)?;
+        let line = self.line(cell, &plan, &made, scored);
         if let Some(folder) = &self.runner.tagger_folder {
             trained.tagger.save(&folder.join(&line.key[..16]))?;
         }
@@ -96,8 +107,10 @@ impl<'a> CellGroup<'a> {
         let plan = self.runner.plans.cell(cell);
         let mut observer = |stage: &'static str, event: Event<'_>| on_event(cell, stage, event);
         let run = &mut Run { seed: Seed(cell.seed), folder: None, observer: &mut observer };
-        self.make_training_set(cell, &plan, run)?;
-        Ok((&self.training_set.as_ref().expect("it was just made").corpus, &self.gold.train))
+        let made = self.make_training_set(cell, &plan, run)?;
+        self.last = Some(made);
+        let corpus = &self.last.as_ref().expect("it was just set").corpus;
+        Ok((corpus, &self.gold.train))
     }
 
     fn train(
@@ -124,28 +137,85 @@ impl<'a> CellGroup<'a> {
         settings
     }
 
-    /// Makes the training set of a cell, unless the previous cell used the same one.
+    /// Makes the training set of a cell, unless another cell used the same one.
     fn make_training_set(
         &mut self,
         cell: &Cell,
         plan: &Plan,
         run: &mut Run<'_>,
-    ) -> Result<(), Error> {
+    ) -> Result<Rc<TrainingSet>, Error> {
         // The tagger that a gold cell trains with the budget of the plan is also the judge of the other cells.
-        let is_judge = cell.method == System::GOLD && cell.budget == plan.tagger.training.budget;
+        let is_judge = cell.is_gold_alone() && cell.budget == plan.tagger.training.budget;
         if plan.has_judge() || is_judge {
             self.make_judge(plan, run)?;
         }
-        let is_same = |made: &TrainingSet| made.plan == *plan && made.method == cell.method;
-        if self.training_set.as_ref().is_some_and(is_same) {
-            return Ok(());
+        let is_same = |made: &&Rc<TrainingSet>| made.is_for(cell, plan);
+        if let Some(made) = self.last.as_ref().filter(is_same) {
+            return Ok(Rc::clone(made));
         }
+        let without_text = Cell { text: TextChoice::default(), ..cell.clone() };
+        let known = self.training_sets.iter().find(|made| made.is_for(&without_text, plan));
+        let mut made = if let Some(known) = known {
+            Rc::clone(known)
+        } else {
+            let made = Rc::new(self.compose_timed(cell.method, plan, run)?);
+            self.training_sets.push(Rc::clone(&made));
+            made
+        };
+        if !cell.text.is_none() {
+            made = Rc::new(self.add_text(cell, &made, plan, run)?);
+        }
+        self.last = Some(Rc::clone(&made));
+        Ok(made)
+    }
+
+    fn compose_timed(
+        &self,
+        method: System,
+        plan: &Plan,
+        run: &mut Run<'_>,
+    ) -> Result<TrainingSet, Error> {
         let started = self.runner.now();
-        let (corpus, summary) = self.compose(cell.method, plan, run)?;
-        let seconds = self.runner.now() - started;
-        let (plan, method) = (plan.clone(), cell.method);
-        self.training_set = Some(TrainingSet { plan, method, corpus, summary, seconds });
-        Ok(())
+        let (corpus, summary) = self.compose(method, plan, run)?;
+        Ok(TrainingSet {
+            plan: plan.clone(),
+            method,
+            text: TextChoice::default(),
+            corpus,
+            summary,
+            text_result: None,
+            seconds: self.runner.now() - started,
+        })
+    }
+
+    /// Labels the text of a cell and adds the kept sentences to the training set of its system.
+    fn add_text(
+        &mut self,
+        cell: &Cell,
+        made: &TrainingSet,
+        plan: &Plan,
+        run: &mut Run<'_>,
+    ) -> Result<TrainingSet, Error> {
+        let started = self.runner.now();
+        let text = self.runner.draw_text(cell)?;
+        let n_gold = if plan.union { self.gold.train.sentences().len() } else { 0 };
+        let data = SelfTrainingData {
+            gold: Gold { train: &self.gold.train, dev: self.gold.dev.as_ref() },
+            drafts: &made.corpus.sentences()[n_gold..],
+            text: text.sentences(),
+        };
+        let (tagger, votes) = (&self.runner.models.tagger, Some(&mut self.votes as _));
+        let labelled = label_text(data, plan, tagger, self.device, run, votes)?;
+        let result = TextResult::new(&labelled, &self.gold.train, &text);
+        Ok(TrainingSet {
+            plan: plan.clone(),
+            method: made.method,
+            text: cell.text.clone(),
+            corpus: made.corpus.with_more(labelled.kept().cloned()),
+            summary: made.summary.clone(),
+            text_result: Some(result),
+            seconds: made.seconds + self.runner.now() - started,
+        })
     }
 
     /// Makes the training set of a system. Returns it with the counts of its drafts, if it has any.
@@ -159,7 +229,7 @@ impl<'a> CellGroup<'a> {
         let swap =
             |added: Added, run: &Run<'_>| add_swapped(gold, extra, added, run.seed.stream("extra"));
         Ok(match system {
-            System::Method(Method::Gold) => (gold.clone(), None),
+            System::Method(Method::Gold) | System::GoldEnsemble => (gold.clone(), None),
             System::GoldDuplicated => {
                 let times = 1 + plan.generate.rounds.get() as usize;
                 (concatenate(&vec![gold.clone(); times])?, None)
@@ -228,52 +298,115 @@ impl<'a> CellGroup<'a> {
         };
         let dev = self.gold.dev.as_ref().map(score).transpose()?;
         let mut test = BTreeMap::new();
-        for name in self.runner.test_languages(cell) {
-            if let Some(dataset) = &self.runner.languages[name].test {
-                test.insert(name.to_owned(), score(dataset.corpus())?);
-            }
+        for (name, dataset) in self.runner.test_sets(cell) {
+            test.insert(name.to_owned(), score(dataset.corpus())?);
         }
         Ok((dev, test))
     }
 
-    /// Scores a tagger and returns the ledger line of its cell.
-    fn line(
+    /// Trains several taggers on gold and scores the mentions that most of them predict.
+    fn run_ensemble(
         &self,
         cell: &Cell,
         plan: &Plan,
         made: &TrainingSet,
+        settings: &TaggerSettings,
+        run: &mut Run<'_>,
+    ) -> Result<LedgerLine, Error> {
+        let started = self.runner.now();
+        let mut dev = self.gold.dev.as_ref().map(Ensemble::new);
+        let datasets = self.runner.test_sets(cell);
+        let mut tests: Vec<_> =
+            datasets.iter().map(|(name, set)| (*name, Ensemble::new(set.corpus()))).collect();
+        let mut updates = 0;
+        for number in 1..=plan.self_training.panel.get() as u64 {
+            let seed =
+                Seed(run.seed.stream("ensemble").at(number).generator().below(1 << 31) as u64);
+            let mut own = Run { seed, folder: None, observer: &mut *run.observer };
+            let trained = self.train(&made.corpus, settings, &mut own)?;
+            updates += trained.outcome.n_steps;
+            let ensembles = dev.iter_mut().chain(tests.iter_mut().map(|(_, test)| test));
+            for ensemble in ensembles {
+                ensemble.add(&trained.tagger, self.device)?;
+            }
+        }
+        let scored = Scored {
+            dev: dev.as_ref().map(Ensemble::score),
+            test: tests.iter().map(|(name, test)| ((*name).to_owned(), test.score())).collect(),
+            updates,
+            best_epoch: None,
+            train_seconds: self.runner.now() - started,
+            score_seconds: 0.0,
+        };
+        Ok(self.line(cell, plan, made, scored))
+    }
+
+    /// Scores the tagger of a cell.
+    fn scored(
+        &self,
+        cell: &Cell,
+        plan: &Plan,
         trained: &TrainedTagger,
         train_seconds: f64,
-    ) -> Result<LedgerLine, Error> {
-        let runner = self.runner;
-        let started = runner.now();
+    ) -> Result<Scored, Error> {
+        let started = self.runner.now();
         let (dev, test) = self.score(cell, &trained.tagger)?;
-        let score_seconds = runner.now() - started;
-        let round = |seconds: f64| (seconds * 100.0).round() / 100.0;
+        let score_seconds = self.runner.now() - started;
         let kept =
             trained.outcome.best.filter(|_| plan.tagger.training.keep == CheckpointChoice::Best);
+        let updates = trained.outcome.n_steps;
+        let best_epoch = kept.map(|best| best.epoch);
+        Ok(Scored { dev, test, updates, best_epoch, train_seconds, score_seconds })
+    }
+
+    /// Returns the ledger line of a cell.
+    fn line(&self, cell: &Cell, plan: &Plan, made: &TrainingSet, scored: Scored) -> LedgerLine {
+        let runner = self.runner;
+        let round = |seconds: f64| (seconds * 100.0).round() / 100.0;
         let masked_lm = runner.models.masked_lm.as_ref();
-        Ok(LedgerLine {
+        LedgerLine {
             key: runner.key(cell),
             melm: env!("CARGO_PKG_VERSION").to_owned(),
             cell: cell.clone(),
-            dev,
-            test,
+            dev: scored.dev,
+            test: scored.test,
             n_train: made.corpus.sentences().len(),
             drafts: made.summary.clone(),
-            updates: trained.outcome.n_steps,
-            best_epoch: kept.map(|best| best.epoch),
+            text: made.text_result.clone(),
+            updates: scored.updates,
+            best_epoch: scored.best_epoch,
             seconds: Seconds {
                 drafts: round(made.seconds),
-                train: round(train_seconds),
-                score: round(score_seconds),
+                train: round(scored.train_seconds),
+                score: round(scored.score_seconds),
             },
             data: runner.data_fingerprints(cell),
             plan: plan_name(plan),
             models: [plan.model.masked_lm.clone(), plan.model.tagger.clone()],
             n_parameters: masked_lm.map_or(0, |lm| lm.checkpoint().n_parameters()),
             device: runner.fingerprints.arithmetic.clone(),
-        })
+        }
+    }
+}
+
+/// The scores of a cell and how they were computed.
+struct Scored {
+    dev: Option<F1>,
+    test: BTreeMap<String, F1>,
+    updates: u64,
+    best_epoch: Option<u64>,
+    train_seconds: f64,
+    score_seconds: f64,
+}
+
+impl TrainingSet {
+    /// Returns true if this is the training set of a cell. The settings of self-training matter only with text.
+    fn is_for(&self, cell: &Cell, plan: &Plan) -> bool {
+        let mut other = plan.clone();
+        if cell.text.is_none() {
+            other.self_training = self.plan.self_training.clone();
+        }
+        self.method == cell.method && self.text == cell.text && self.plan == other
     }
 }
 

@@ -66,8 +66,25 @@ pub struct CellKey<'a> {
     settings: BTreeMap<String, Value>,
     size: usize,
     tagger: &'a str,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    text: Vec<TextKey<'a>>,
+    /// The version of the fine-tuning with markers. The embeddings of markers were not trained before version 2 if the
+    /// embeddings of pieces were frozen, and their start has changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    trained_markers: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<&'a str>,
+}
+
+/// The unlabelled text of one language.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TextKey<'a> {
+    /// The name of the language.
+    pub language: &'a str,
+    /// The number of sentences that are drawn.
+    pub size: usize,
+    /// The fingerprint of the sentences that they are drawn from.
+    pub source: &'a str,
 }
 
 /// The fingerprints of the data that a cell learns from, for one language.
@@ -86,12 +103,14 @@ impl<'a> CellKey<'a> {
     /// Collects everything that affects the result of `cell`.
     ///
     /// `plan` contains the settings of the cell's variant. `evaluations` is the number of dev evaluations of a training
-    /// run whose budget is in updates. `data` contains the languages in the order of the cell.
+    /// run whose budget is in updates. `data` contains the languages in the order of the cell, `text` those of its
+    /// unlabelled text.
     pub fn new(
         cell: &Cell,
         plan: &Plan,
         evaluations: u64,
         data: Vec<DataKey<'a>>,
+        text: Vec<TextKey<'a>>,
         fingerprints: &'a Fingerprints,
     ) -> Self {
         let method = cell.method.drafts();
@@ -111,9 +130,11 @@ impl<'a> CellKey<'a> {
             melm: env!("CARGO_PKG_VERSION"),
             method: cell.method.name(),
             seed: cell.seed,
-            settings: settings(cell.method, plan, ADDED),
+            settings: settings(cell, plan, ADDED),
             size: cell.size,
             tagger: &fingerprints.tagger,
+            text,
+            trained_markers: method.filter(|method| method.linearizes()).map(|_| 2),
             vectors: method
                 .filter(|method| method.has_vectors())
                 .map(|_| fingerprints.vectors.as_str()),
@@ -127,7 +148,7 @@ impl<'a> CellKey<'a> {
 }
 
 /// Returns the plan keys that a system reads, with their values.
-pub(crate) fn settings(system: System, plan: &Plan, added: &[AddedKey]) -> BTreeMap<String, Value> {
+pub(crate) fn settings(cell: &Cell, plan: &Plan, added: &[AddedKey]) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     flatten("", serde_json::to_value(plan).expect("a plan is JSON"), &mut all);
     let is_neutral = |key: &str, value: &Value| {
@@ -136,7 +157,7 @@ pub(crate) fn settings(system: System, plan: &Plan, added: &[AddedKey]) -> BTree
             serde_json::from_str(text).is_ok_and(|neutral: Value| neutral == *value)
         })
     };
-    all.retain(|key, value| reads(system, key) && !is_neutral(key, value));
+    all.retain(|key, value| reads(cell, key) && !is_neutral(key, value));
     all
 }
 
@@ -153,15 +174,17 @@ pub(crate) fn flatten(prefix: &str, value: Value, flat: &mut BTreeMap<String, Va
     }
 }
 
-/// Returns true if the result of a system depends on a plan key.
-fn reads(system: System, key: &str) -> bool {
+/// Returns true if the result of a cell depends on a plan key.
+fn reads(cell: &Cell, key: &str) -> bool {
+    let system = cell.method;
     // The budget in the plan is that of the judge, so without a judge it does not matter.
     let has_judge = system.drafts().is_some();
     if key == "tagger.budget" && !has_judge {
         return false;
     }
     let judging: &[&str] = if has_judge { &JUDGING } else { &[] };
-    let all = ["tagger"].iter().chain(judging).chain(own_settings(system));
+    let labelling: &[&str] = if cell.text.is_none() { &[] } else { &["self_training"] };
+    let all = ["tagger"].iter().chain(judging).chain(labelling).chain(own_settings(system));
     let mut all = all.copied();
     all.any(|name| {
         key.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
@@ -176,6 +199,7 @@ fn own_settings(system: System) -> &'static [&'static str] {
     match system {
         System::AddEntity | System::AddContext | System::Method(Method::Gold) => &[],
         System::GoldDuplicated => &["generate.rounds"],
+        System::GoldEnsemble => &["self_training.panel"],
         System::Method(Method::LabelWise | Method::Lwtr) => &["substitute"],
         System::Method(Method::Daga) => &["daga"],
         System::Method(Method::Mulda) => &["mulda"],

@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 use melm::augment::DraftSummary;
 use melm::tagger::TaggerScores;
+use melm_text::Scores;
 use melm_text::score::Counts;
 use serde::{Deserialize, Serialize};
 
-use crate::{Cell, Error};
+use crate::{Cell, Error, TextResult};
 
 /// A finished cell: its scores, and how they were computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +34,9 @@ pub struct LedgerLine {
     /// Counts of drafts by verdict, if there were any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drafts: Option<DraftSummary>,
+    /// The labelled text, if there was any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<TextResult>,
     /// The number of updates of the tagger.
     pub updates: u64,
     /// The epoch with the best dev score, whose parameters were used. `None` if those of the last epoch were used.
@@ -75,8 +79,13 @@ pub struct Seconds {
 impl F1 {
     /// Creates an `F1` from the counts of a scored tagger.
     pub fn from_scored(scored: &TaggerScores) -> Self {
-        let name = |t| scored.scores.types().name(t).to_owned();
-        let counts = scored.scores.by_type().into_iter();
+        Self::from_scores(&scored.scores)
+    }
+
+    /// Creates an `F1` from counts.
+    pub(crate) fn from_scores(scores: &Scores) -> Self {
+        let name = |t| scores.types().name(t).to_owned();
+        let counts = scores.by_type().into_iter();
         let by_type = counts.map(|(t, c)| (name(t), [c.gold, c.predicted, c.correct])).collect();
         let mut f1 = Self { f1: 0.0, by_type };
         f1.f1 = (f1.percent() * 100.0).round() / 100.0;

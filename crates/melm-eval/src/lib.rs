@@ -51,6 +51,7 @@
 
 mod cell;
 mod data;
+mod ensemble;
 mod entities;
 mod error;
 mod figure;
@@ -70,6 +71,7 @@ mod system;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod text;
 mod trial;
 
 pub use cell::Cell;
@@ -79,7 +81,7 @@ pub use error::Error;
 pub use figure::{Figure, Series};
 pub use grid::{Block, Grid, PaperScores};
 pub use jobs::{CellEvent, OnProgress, OpenDevice, Progress, ProgressMeter, RunSummary};
-pub use key::{CellKey, DataKey, Fingerprints};
+pub use key::{CellKey, DataKey, Fingerprints, TextKey};
 pub use ledger::{F1, Ledger, LedgerLine, Seconds};
 pub use plans::{Needs, Plans};
 pub use predictions::PredictionTable;
@@ -87,4 +89,5 @@ pub use read::{GridData, WholeFile};
 pub use runner::{Clock, ExperimentModels, ExperimentRunner};
 pub use select::{CellFilter, Shard};
 pub use system::System;
+pub use text::{Accuracy, TextChoice, TextResult};
 pub use trial::{Difference, Trial, TrialResult};

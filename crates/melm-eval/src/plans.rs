@@ -104,7 +104,10 @@ impl Plans {
         plan.seed = cell.seed;
         plan.method = match cell.method {
             System::Method(method) => method,
-            System::GoldDuplicated | System::AddEntity | System::AddContext => Method::Gold,
+            System::GoldDuplicated
+            | System::GoldEnsemble
+            | System::AddEntity
+            | System::AddContext => Method::Gold,
         };
         plan
     }

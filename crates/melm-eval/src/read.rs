@@ -53,7 +53,8 @@ impl Grid {
         } else {
             BTreeSet::new()
         };
-        let own: BTreeSet<&str> = cells.iter().flat_map(Cell::languages).collect();
+        let learnt = cells.iter().flat_map(|cell| cell.languages().chain(cell.text_languages()));
+        let own: BTreeSet<&str> = learnt.collect();
         let (mut languages, mut whole_files) = (Languages::new(), Vec::new());
         for language in own.union(&tests) {
             let test = tests.contains(language).then(|| dataset(language, "test")).transpose()?;
@@ -62,7 +63,7 @@ impl Grid {
             let path = self.file(folder, language, "train");
             let n_sentences = train.corpus().sentences().len();
             whole_files.extend(check_sizes(path, n_sentences, &own.collect::<Vec<_>>())?);
-            languages.insert((*language).to_owned(), LanguageData { train, dev, test });
+            languages.insert((*language).to_owned(), LanguageData { train, dev, text: None, test });
         }
         Ok(GridData { languages, whole_files })
     }

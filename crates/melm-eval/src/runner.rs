@@ -7,10 +7,11 @@ use melm::codemix::MentionVectors;
 use melm::files::{Fingerprint, write_shared};
 use melm::methods::Method;
 use melm::models::Pretrained;
+use melm_text::Corpus;
 
-use crate::data::joined_training_sets;
+use crate::data::{concatenate, draw_text, joined_training_sets};
 use crate::group::plan_name;
-use crate::key::{CellKey, DataKey, Fingerprints};
+use crate::key::{CellKey, DataKey, Fingerprints, TextKey};
 use crate::{Cell, Dataset, Error, Grid, Languages, LedgerLine, Plans};
 
 /// Returns the time in seconds since any fixed moment.
@@ -106,7 +107,13 @@ impl ExperimentRunner {
         });
         let plan = self.plans.variant(&cell.variant);
         let evaluations = self.grid.evaluations.get();
-        CellKey::new(cell, plan, evaluations, data.collect(), &self.fingerprints).digest()
+        let text = cell.text_languages().filter_map(|language| {
+            let data = self.languages.get(language)?;
+            let source = data.text.as_ref().unwrap_or(&data.train).fingerprint();
+            Some(TextKey { language, size: cell.text.size, source })
+        });
+        let (data, text) = (data.collect(), text.collect());
+        CellKey::new(cell, plan, evaluations, data, text, &self.fingerprints).digest()
     }
 
     /// Returns true if one of the lines has the key of the cell and scores on its test sets. The line may belong to
@@ -156,6 +163,26 @@ impl ExperimentRunner {
         self.grid.test_languages(cell).filter(has_test).collect()
     }
 
+    /// The test sets that a cell is scored on, by language.
+    pub(crate) fn test_sets<'c>(&'c self, cell: &'c Cell) -> Vec<(&'c str, &'c Dataset)> {
+        let names = self.test_languages(cell).into_iter();
+        names.filter_map(|name| Some((name, self.languages[name].test.as_ref()?))).collect()
+    }
+
+    /// Draws the text of a cell: the sentences of all its text languages. Their true tags are kept, to count how many
+    /// labels are right.
+    pub(crate) fn draw_text(&self, cell: &Cell) -> Result<Corpus, Error> {
+        let parts: Vec<Corpus> = cell
+            .text_languages()
+            .map(|name| {
+                let is_own = cell.languages().any(|own| own == name);
+                let size = if is_own { cell.size } else { 0 };
+                draw_text(&self.languages[name], size, cell.text.size, cell.draw)
+            })
+            .collect();
+        concatenate(&parts)
+    }
+
     /// The fingerprints of the data of a cell, by language: train, dev, and test if it is scored.
     pub(crate) fn data_fingerprints(&self, cell: &Cell) -> BTreeMap<String, Vec<String>> {
         let mut all: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -164,6 +191,12 @@ impl ExperimentRunner {
             let both = std::iter::once(&language.train).chain(&language.dev);
             let fingerprints = both.map(|dataset| dataset.fingerprint().to_owned());
             all.insert(name.to_owned(), fingerprints.collect());
+        }
+        for name in cell.text_languages() {
+            let language = &self.languages[name];
+            let source = language.text.as_ref().unwrap_or(&language.train);
+            let own = all.entry(format!("text of {name}")).or_default();
+            own.push(source.fingerprint().to_owned());
         }
         for name in self.test_languages(cell) {
             let test = self.languages[name].test.as_ref();

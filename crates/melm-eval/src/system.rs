@@ -16,6 +16,8 @@ pub enum System {
     /// Gold repeated, until it has as many sentences as gold with one draft of each sentence in every round. The
     /// negative control.
     GoldDuplicated,
+    /// Several taggers on gold alone, whose mentions are decided by majority. The control of a panel.
+    GoldEnsemble,
     /// Gold, and a copy of gold whose entities are replaced by entities of extra gold sentences (Figure 1).
     AddEntity,
     /// Gold, and as many extra gold sentences, whose entities are replaced by entities of gold (Figure 1).
@@ -27,13 +29,15 @@ impl System {
     pub const GOLD: Self = Self::Method(Method::Gold);
 
     /// The systems that are not methods.
-    const CONTROLS: [Self; 3] = [Self::GoldDuplicated, Self::AddEntity, Self::AddContext];
+    const CONTROLS: [Self; 4] =
+        [Self::GoldDuplicated, Self::GoldEnsemble, Self::AddEntity, Self::AddContext];
 
     /// The name, as in grids and ledgers.
     pub fn name(self) -> &'static str {
         match self {
             Self::Method(method) => method.name(),
             Self::GoldDuplicated => "gold-duplicated",
+            Self::GoldEnsemble => "gold-ensemble",
             Self::AddEntity => "add-entity",
             Self::AddContext => "add-context",
         }
@@ -61,7 +65,7 @@ impl System {
     pub fn drafts(self) -> Option<Method> {
         match self {
             Self::Method(method) => Some(method).filter(|method| *method != Method::Gold),
-            Self::GoldDuplicated | Self::AddEntity | Self::AddContext => None,
+            Self::GoldDuplicated | Self::GoldEnsemble | Self::AddEntity | Self::AddContext => None,
         }
     }
 
@@ -69,7 +73,7 @@ impl System {
     pub(crate) fn n_drawn(self, size: usize) -> usize {
         match self {
             Self::AddEntity | Self::AddContext => 2 * size,
-            Self::Method(_) | Self::GoldDuplicated => size,
+            Self::Method(_) | Self::GoldDuplicated | Self::GoldEnsemble => size,
         }
     }
 }

@@ -11,7 +11,7 @@ use melm::training::Budget;
 use melm_text::Corpus;
 
 use crate::data::subset;
-use crate::grid::{BASE, Block, DEFAULT_EVALUATIONS, Grid};
+use crate::grid::{BASE, Block, DEFAULT_EVALUATIONS, Grid, no_text};
 use crate::statistics::{Mean, Verdict};
 use crate::table::{Row, Rows, Split, Table};
 use crate::{Dataset, Error, LanguageData, Languages, LedgerLine, PaperScores, System};
@@ -99,7 +99,7 @@ impl Trial {
                 Dataset::new(subset(gold, &positions))
             };
             let dev = dev.map(|corpus| Dataset::new(corpus.clone()));
-            let data = LanguageData { train: part(false), dev, test: Some(part(true)) };
+            let data = LanguageData { train: part(false), dev, text: None, test: Some(part(true)) };
             languages.insert(format!("fold {}", fold + 1), data);
         }
         Ok((self.grid(n, &languages), languages))
@@ -121,6 +121,7 @@ impl Trial {
                 draws: vec![1],
                 seeds: self.seeds.clone(),
                 methods: self.methods.clone(),
+                texts: no_text(),
                 budgets: vec![self.budget],
                 variants: Some(vec![BASE.to_owned()]),
             }],

@@ -17,7 +17,7 @@ use std::collections::BTreeMap;
 use melm::methods::Method;
 use melm::training::Budget;
 
-use crate::{Cell, Error, Grid, LedgerLine, PaperScores, System};
+use crate::{Cell, Error, Grid, LedgerLine, PaperScores, System, TextChoice};
 
 /// A table of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,6 +65,7 @@ struct Observation<'l> {
     draw: u64,
     seed: u64,
     method: System,
+    text: &'l TextChoice,
     budget: Budget,
     variant: &'l str,
     f1: f64,
@@ -120,6 +121,7 @@ impl Table {
             draw: cell.draw,
             seed: cell.seed,
             method: cell.method,
+            text: &cell.text,
             budget: cell.budget,
             variant: &cell.variant,
             f1,

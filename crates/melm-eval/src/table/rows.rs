@@ -8,7 +8,7 @@ use melm::training::Budget;
 use super::{Observation, Split, Table};
 use crate::grid::BASE;
 use crate::statistics::Mean;
-use crate::{PaperScores, System};
+use crate::{PaperScores, System, TextChoice};
 
 /// The name of the column of means.
 pub(crate) const MEAN: &str = "mean";
@@ -37,6 +37,8 @@ pub struct Row {
     pub size: usize,
     /// The system.
     pub method: System,
+    /// The unlabelled text.
+    pub text: TextChoice,
     /// The budget of the taggers.
     pub budget: Budget,
     /// The name of the settings.
@@ -48,10 +50,26 @@ pub struct Row {
     /// The paired differences from label-wise and from MELM over all columns, for systems that come after them in the
     /// table.
     pub to_methods: BTreeMap<&'static str, Mean>,
+    /// The paired difference from the same system without text, for a row with text.
+    pub to_drafts: Option<Mean>,
+    /// The paired difference from gold with the same text, for a row with drafts and text.
+    pub to_text: Option<Mean>,
     /// The paired difference from the same system with the settings of the first variant, over all columns.
     pub to_first: Option<Mean>,
     /// The paper's F1 by column.
     pub paper: BTreeMap<String, f64>,
+}
+
+impl Row {
+    /// The method and, if there is any, the unlabelled text.
+    pub fn title(&self) -> String {
+        let method = self.method.title();
+        if self.text.is_none() {
+            method.to_owned()
+        } else {
+            format!("{method} + text {}", self.text)
+        }
+    }
 }
 
 /// The key that replaces the size if the paper gives values by variant, without a size.
@@ -65,6 +83,7 @@ pub(crate) const ALL_SIZES: usize = usize::MAX;
 struct RowKey {
     size: usize,
     method: System,
+    text: TextChoice,
     budget: Budget,
     variant: String,
 }
@@ -90,7 +109,7 @@ impl Rows {
         add_all_sizes(&mut all);
         all.sort_by_cached_key(|(key, _)| {
             let variant = variants.iter().position(|name| *name == key.variant);
-            (key.budget.to_string(), key.size, variant, key.method.rank())
+            (key.budget.to_string(), key.size, variant, key.text.clone(), key.method.rank())
         });
         let first = variants.first().map(String::as_str);
         let rows = all.iter().map(|(key, scores)| key.row(table, scores, &all, first, paper));
@@ -110,7 +129,8 @@ fn group(observations: Vec<Observation<'_>>) -> RowScores {
     let mut all = RowScores::new();
     for one in observations {
         let (size, method, budget) = (one.size, one.method, one.budget);
-        let key = RowKey { size, method, budget, variant: one.variant.to_owned() };
+        let (text, variant) = (one.text.clone(), one.variant.to_owned());
+        let key = RowKey { size, method, text, budget, variant };
         let at = all.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
             all.push((key, Scores::new()));
             all.len() - 1
@@ -130,28 +150,38 @@ impl RowKey {
         first: Option<&str>,
         paper: &PaperScores,
     ) -> Row {
-        let find = |method: System, variant: &str| {
-            let other = Self { method, variant: variant.to_owned(), ..self.clone() };
-            all.iter().find(|(known, _)| *known == other).map(|(_, scores)| scores)
+        let find = |other: Self| {
+            let found = all.iter().find(|(known, _)| *known == other && *known != *self);
+            found.map(|(_, scores)| scores)
         };
-        let gold = find(System::GOLD, &self.variant).filter(|_| self.method != System::GOLD);
+        let none = TextChoice::default;
+        let gold = find(Self { method: System::GOLD, text: none(), ..self.clone() });
+        let drafts = find(Self { text: none(), ..self.clone() });
+        let text = find(Self { method: System::GOLD, ..self.clone() });
+        let drafts = drafts.filter(|_| self.method != System::GOLD);
+        let text = text.filter(|_| !self.text.is_none());
+        let mean = |other: &Scores| differences(table, scores, other).remove(MEAN);
         let to_method = |reference: Method| {
             let other = System::Method(reference);
             let is_later = self.method.rank() > other.rank();
-            let against = find(other, &self.variant).filter(|_| is_later)?;
+            let against = find(Self { method: other, ..self.clone() }).filter(|_| is_later)?;
             Some((reference.name(), differences(table, scores, against).remove(MEAN)?))
         };
         let first = first.filter(|first| *first != self.variant);
-        let first = first.and_then(|first| find(self.method, first));
+        let first =
+            first.and_then(|first| find(Self { variant: first.to_owned(), ..self.clone() }));
         Row {
             size: self.size,
             method: self.method,
+            text: self.text.clone(),
             budget: self.budget,
             variant: self.variant.clone(),
+            to_drafts: drafts.and_then(mean),
+            to_text: text.and_then(mean),
             f1: means(scores),
             to_gold: gold.map(|gold| differences(table, scores, gold)).unwrap_or_default(),
             to_methods: REFERENCES.into_iter().filter_map(to_method).collect(),
-            to_first: first.and_then(|other| differences(table, scores, other).remove(MEAN)),
+            to_first: first.and_then(mean),
             paper: self.paper_scores(paper).cloned().unwrap_or_default(),
         }
     }
@@ -159,7 +189,7 @@ impl RowKey {
     /// Returns the paper's values for the row.
     fn paper_scores<'p>(&self, paper: &'p PaperScores) -> Option<&'p BTreeMap<String, f64>> {
         // If title and name differ, the system differs from the one in the paper, so the paper has no value for it.
-        if self.method.title() != self.method.name() {
+        if self.method.title() != self.method.name() || !self.text.is_none() {
             return None;
         }
         let of_size =

@@ -45,12 +45,13 @@ pub fn latex(rows: &Rows) -> String {
 }
 
 /// The columns of the CSV file.
-const CSV_COLUMNS: [&str; 14] = [
+const CSV_COLUMNS: [&str; 15] = [
     "split",
     "budget",
     "size",
     "variant",
     "method",
+    "text",
     "column",
     "n",
     "mean",
@@ -78,7 +79,7 @@ pub fn csv(tables: &[Rows]) -> String {
     String::from_utf8(bytes).expect("fields are text")
 }
 
-fn csv_fields(rows: &Rows, row: &Row, column: &str) -> [String; 14] {
+fn csv_fields(rows: &Rows, row: &Row, column: &str) -> [String; 15] {
     let number = |value: Option<f64>| value.map_or(String::new(), |v| format!("{v:.4}"));
     let (f1, to_gold) = (&row.f1[column], row.to_gold.get(column));
     [
@@ -87,6 +88,7 @@ fn csv_fields(rows: &Rows, row: &Row, column: &str) -> [String; 14] {
         size(row),
         row.variant.clone(),
         row.method.title().to_owned(),
+        row.text.to_string(),
         column.to_owned(),
         f1.n.to_string(),
         number(Some(f1.mean)),
@@ -123,13 +125,16 @@ fn header(rows: &Rows) -> Vec<String> {
     head.extend(rows.columns.iter().cloned());
     head.extend([MEAN, "to gold"].map(str::to_owned));
     head.extend(rows.references().map(|name| format!("to {name}")));
+    if has_text(rows) {
+        head.extend(["to drafts", "to text"].map(str::to_owned));
+    }
     let first = rows.variants.first().filter(|_| rows.variants.len() > 1);
     head.extend(first.map(|first| format!("to {first}")));
     head
 }
 
 fn cells(rows: &Rows, row: &Row) -> Vec<String> {
-    let mut cells = vec![size(row), row.method.title().to_owned()];
+    let mut cells = vec![size(row), row.title()];
     cells.extend((rows.variants.len() > 1).then(|| row.variant.clone()));
     for column in rows.columns.iter().map(String::as_str).chain([MEAN]) {
         let f1 = row.f1.get(column).map_or_else(|| "–".to_owned(), with_spread);
@@ -139,10 +144,19 @@ fn cells(rows: &Rows, row: &Row) -> Vec<String> {
     let said = |mean: Option<&Mean>| mean.map_or_else(String::new, difference);
     cells.push(said(row.to_gold.get(MEAN)));
     cells.extend(rows.references().map(|name| said(row.to_methods.get(name))));
+    if has_text(rows) {
+        cells.extend([&row.to_drafts, &row.to_text].map(|mean| said(mean.as_ref())));
+    }
     if rows.variants.len() > 1 {
         cells.push(said(row.to_first.as_ref()));
     }
     cells
+}
+
+/// Returns true if a row has unlabelled text. The table then compares it with the same drafts without text, and with
+/// the same text without drafts.
+fn has_text(rows: &Rows) -> bool {
+    rows.rows.iter().any(|row| !row.text.is_none())
 }
 
 fn size(row: &Row) -> String {

@@ -6,7 +6,7 @@ use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
 
 use super::cell;
 use crate::key::{ADDED, AddedKey, flatten, settings};
-use crate::{Cell, CellKey, DataKey, Fingerprints, System};
+use crate::{Cell, CellKey, DataKey, Fingerprints, TextKey};
 
 fn plan(edits: &[&str]) -> Plan {
     let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
@@ -26,7 +26,12 @@ fn fingerprints() -> Fingerprints {
 fn key(cell: &Cell, plan: &Plan, dev: &str, fingerprints: &Fingerprints) -> String {
     let languages = cell.languages();
     let data = languages.map(|language| DataKey { dev: Some(dev), language, train: language });
-    CellKey::new(cell, plan, 10, data.collect(), fingerprints).digest()
+    let text = cell.text_languages().map(|language| TextKey {
+        language,
+        size: cell.text.size,
+        source: language,
+    });
+    CellKey::new(cell, plan, 10, data.collect(), text.collect(), fingerprints).digest()
 }
 
 #[test]
@@ -55,6 +60,9 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
         cell("melm-codemix"),
         cell("gold"),
         cell("gold-duplicated"),
+        cell("gold-ensemble"),
+        Cell { text: "100".parse().unwrap(), ..base.clone() },
+        Cell { text: "de 100".parse().unwrap(), ..base.clone() },
     ] {
         is_new(&changed.to_string(), of(&changed, &usual));
     }
@@ -76,14 +84,19 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
     }
     is_new("dev", key(&base, &usual, "other dev", &fingerprints()));
     let data = vec![DataKey { dev: Some("dev"), language: "en", train: "en" }];
-    is_new("evaluations", CellKey::new(&base, &usual, 11, data, &fingerprints()).digest());
+    is_new(
+        "evaluations",
+        CellKey::new(&base, &usual, 11, data, Vec::new(), &fingerprints()).digest(),
+    );
     for method in ["codemix-ess", "melm-codemix"] {
         let mut other = fingerprints();
         other.vectors.push('x');
         is_new("vectors", key(&cell(method), &usual, "dev", &other));
         is_new("rate", of(&cell(method), &plan(&["codemix.rate=0.5"])));
     }
-    assert_eq!(n, 30);
+    let with_text = Cell { text: "100".parse().unwrap(), ..base.clone() };
+    is_new("panel", of(&with_text, &plan(&["self_training.panel=3"])));
+    assert_eq!(n, 34);
 }
 
 #[test]
@@ -96,6 +109,7 @@ fn a_key_does_not_depend_on_settings_that_the_method_never_reads() {
         ("gold-duplicated", "filter.mode=off"),
         ("label-wise", "generate.mask.mean=0.9"),
         ("melm", "daga.tries=3"),
+        ("melm", "self_training.panel=3"),
         ("daga", "mulda.tries=3"),
         ("lwtr", "finetune.learning_rate=1e-3"),
         ("codemix-ess", "finetune.learning_rate=1e-3"),
@@ -137,9 +151,8 @@ fn every_plan_key_is_of_the_first_version_or_declared_as_added() {
 
 #[test]
 fn a_neutral_value_of_an_added_key_does_not_change_keys() {
-    let system: System = "melm".parse().unwrap();
     let names = |edit: &str, added: &[AddedKey]| -> Vec<String> {
-        settings(system, &plan(&[edit]), added).into_keys().collect()
+        settings(&cell("melm"), &plan(&[edit]), added).into_keys().collect()
     };
     let added = [AddedKey { key: "tagger.clip", neutral: "1.0" }];
     assert!(names("tagger.clip=1.0", &[]).contains(&"tagger.clip".to_owned()));
@@ -151,7 +164,7 @@ fn a_neutral_value_of_an_added_key_does_not_change_keys() {
 fn a_key_is_the_digest_of_canonical_json() {
     let (cell, plan, fingerprints) = (cell("gold"), plan(&[]), fingerprints());
     let data = vec![DataKey { dev: None, language: "en", train: "t" }];
-    let key = CellKey::new(&cell, &plan, 10, data, &fingerprints);
+    let key = CellKey::new(&cell, &plan, 10, data, Vec::new(), &fingerprints);
     // The ledgers of the repository contain keys, which therefore must not change by accident.
     let expected = r#"{"arithmetic":"isa","budget":"30 updates","data":[{"language":"en","train":"t"}],"draw":1,"evaluations":10,"melm":"0.1.0","method":"gold","seed":1,"settings":{"tagger.batch_size":16,"tagger.clip":1.0,"tagger.constrained":true,"tagger.evaluate_every":3,"tagger.freeze":["roberta.embeddings.word_embeddings"],"tagger.head":"crf","tagger.keep":"best","tagger.learning_rate":0.0002,"tagger.patience":0,"tagger.schedule":"linear","tagger.warmup":0.1,"tagger.weight_decay":0.01},"size":10,"tagger":"encoder"}"#;
     assert_eq!(serde_json::to_string(&key).unwrap(), expected);

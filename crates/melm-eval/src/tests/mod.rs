@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use melm_text::{Corpus, ReadOptions, Source};
 
-use crate::{Cell, F1, Grid, LedgerLine, Seconds};
+use crate::{Cell, F1, Grid, LedgerLine, Seconds, TextChoice};
 
 pub(crate) const GRID: &str = r#"
 files = "{language}/{split}.conll"
@@ -46,6 +46,7 @@ pub(crate) fn cell(method: &str) -> Cell {
         draw: 1,
         seed: 1,
         method: method.parse().unwrap(),
+        text: TextChoice::default(),
         budget: "30 updates".parse().unwrap(),
         variant: "base".to_owned(),
     }
@@ -65,6 +66,7 @@ pub(crate) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> LedgerLine {
         test: tests.iter().map(|(name, correct)| ((*name).to_owned(), f1(*correct))).collect(),
         n_train: 10,
         drafts: None,
+        text: None,
         updates: 30,
         best_epoch: None,
         seconds: Seconds::default(),

@@ -128,7 +128,7 @@ impl Method {
     }
 
     /// Returns true if the masked language model reads markers.
-    pub(crate) fn linearizes(self) -> bool {
+    pub fn linearizes(self) -> bool {
         self.properties().linearizes
     }
 

@@ -1,0 +1,171 @@
+//! Unlabelled text as a coordinate of a grid.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use melm::self_training::{
+    LabelledText, TaggerVotes, TextCandidate, TextSummary, VoteKey, VoteStore,
+};
+use melm_text::{Corpus, Sentence};
+use serde::{Deserialize, Serialize};
+
+/// The unlabelled text of a cell: none, or a number of sentences of some languages. Written as `none`, `8000` (of the
+/// languages that the tagger learns from) or `de+es 3000` (of each of these languages).
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct TextChoice {
+    /// The number of sentences of each language; 0 for none.
+    pub size: usize,
+    /// The languages. Empty for the languages that the tagger learns from.
+    pub languages: Vec<String>,
+}
+
+impl TextChoice {
+    /// Returns true if the cell has no unlabelled text.
+    pub fn is_none(&self) -> bool {
+        self.size == 0
+    }
+}
+
+impl fmt::Display for TextChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.languages[..] {
+            _ if self.size == 0 => f.write_str("none"),
+            [] => write!(f, "{}", self.size),
+            languages => write!(f, "{} {}", languages.join("+"), self.size),
+        }
+    }
+}
+
+impl FromStr for TextChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        if text == "none" {
+            return Ok(Self::default());
+        }
+        let (languages, size) = text.rsplit_once(' ').unwrap_or(("", text));
+        let languages: Vec<String> = match languages {
+            "" => Vec::new(),
+            languages => languages.split('+').map(str::to_owned).collect(),
+        };
+        let size = size.parse().ok().filter(|size| *size > 0);
+        let is_valid = languages.iter().all(|language| !language.is_empty());
+        let size = size.filter(|_| is_valid).ok_or_else(|| {
+            format!("`{text}` is not a choice of text: expected `none`, `3000` or `de+es 3000`")
+        })?;
+        Ok(Self { size, languages })
+    }
+}
+
+impl TryFrom<String> for TextChoice {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse()
+    }
+}
+
+impl From<TextChoice> for String {
+    fn from(choice: TextChoice) -> Self {
+        choice.to_string()
+    }
+}
+
+/// Stores the votes of taggers in memory, so that cells with the same gold share them.
+#[derive(Default)]
+pub(crate) struct MemoryVotes(HashMap<VoteKey, TaggerVotes>);
+
+impl VoteStore for MemoryVotes {
+    fn load(&mut self, key: &VoteKey) -> Option<TaggerVotes> {
+        self.0.get(key).cloned()
+    }
+
+    fn save(&mut self, key: &VoteKey, votes: &TaggerVotes) -> Result<(), melm::Error> {
+        self.0.insert(key.clone(), votes.clone());
+        Ok(())
+    }
+}
+
+/// The labelled text of a cell: how many sentences were kept, and how many of the labels are right.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct TextResult {
+    /// The counts of each pass.
+    pub passes: Vec<TextSummary>,
+    /// Kept sentences, and how many of them have exactly the true tags. `None` if the text has no tags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kept: Option<Accuracy>,
+    /// For each number of votes from 0, the sentences in which the panel found a mention and on which so many taggers
+    /// agree.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by_votes: Vec<Accuracy>,
+}
+
+/// The number of labelled sentences and mentions, and how many are right.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accuracy {
+    /// Sentences.
+    pub sentences: usize,
+    /// Sentences with exactly the true tags.
+    pub right_sentences: usize,
+    /// True mentions in these sentences.
+    pub true_mentions: usize,
+    /// Labelled mentions.
+    pub mentions: usize,
+    /// Labelled mentions that are true mentions.
+    pub right_mentions: usize,
+}
+
+impl Accuracy {
+    fn add(&mut self, labelled: &[NamedMention<'_>], truth: &[NamedMention<'_>]) {
+        self.sentences += 1;
+        self.right_sentences += usize::from(labelled == truth);
+        self.true_mentions += truth.len();
+        self.mentions += labelled.len();
+        self.right_mentions += labelled.iter().filter(|one| truth.contains(one)).count();
+    }
+}
+
+/// The name of a mention's entity type, its first token and the token after its last.
+type NamedMention<'a> = (&'a str, usize, usize);
+
+impl TextResult {
+    /// Counts the labels of a text. `truth` is the text with its true tags; `types` are those of the labels.
+    pub(crate) fn new(labelled: &LabelledText, gold: &Corpus, truth: &Corpus) -> Self {
+        let mut kept = Accuracy::default();
+        let mut by_votes: Vec<Accuracy> = Vec::new();
+        for candidate in &labelled.candidates {
+            let found = named(&candidate.sentence, gold, 0);
+            let wanted = true_mentions(candidate, truth);
+            if candidate.verdict.is_kept() {
+                kept.add(&found, &wanted);
+            }
+            if !found.is_empty() {
+                let n = by_votes.len().max(candidate.votes + 1);
+                by_votes.resize(n, Accuracy::default());
+                by_votes[candidate.votes].add(&found, &wanted);
+            }
+        }
+        Self { passes: labelled.passes.clone(), kept: Some(kept), by_votes }
+    }
+}
+
+/// Returns the true mentions inside the tokens of a candidate.
+fn true_mentions<'t>(candidate: &TextCandidate, truth: &'t Corpus) -> Vec<NamedMention<'t>> {
+    let (first, n) = (candidate.first_token, candidate.sentence.tokens().len());
+    let mut all = named(&truth.sentences()[candidate.number], truth, first);
+    all.retain(|(_, start, end)| *start < n && *end <= n);
+    all
+}
+
+/// Returns the mentions of a sentence from token `first` on, counted from there.
+fn named<'c>(sentence: &Sentence, corpus: &'c Corpus, first: usize) -> Vec<NamedMention<'c>> {
+    let inside = sentence.mentions().filter(|mention| mention.tokens.start >= first);
+    inside
+        .map(|mention| {
+            let name = corpus.types().name(mention.entity_type);
+            (name, mention.tokens.start - first, mention.tokens.end - first)
+        })
+        .collect()
+}

@@ -70,7 +70,7 @@ fn differences_are_paired_over_draws_with_their_seeds_averaged() {
     assert!(latex(&rows).contains("10 & melm & 54.2 $\\pm$ 1.0 &"));
     let numbers = csv(std::slice::from_ref(&rows));
     assert!(numbers.lines().all(|line| line.split(',').count() == 14), "{numbers}");
-    assert!(numbers.contains("dev,30 updates,10,base,melm,en,6,64.1"), "{numbers}");
+    assert!(numbers.contains("dev,30 updates,10,base,melm,none,en,6,64.1"), "{numbers}");
 }
 
 #[test]

@@ -67,6 +67,7 @@ mod source;
 mod survey;
 mod tag;
 mod token;
+mod tokenizer;
 mod unlabelled;
 mod untagged;
 mod vectors;
@@ -89,6 +90,10 @@ pub use source::{Encoding, Source};
 pub use survey::Survey;
 pub use tag::{EndLetters, EntityType, EntityTypes, SpelledTag, Tag, TagFault, TagPrefix};
 pub use token::{Token, TokenFault};
+pub use tokenizer::{
+    ChoiceEvidence, OffsetUnit, TokenizedText, Tokenizer, TokenizerChoice, TokenizerRules,
+    UnspacedScript, UnspacedText,
+};
 pub use unlabelled::{UnlabelledSentence, UnlabelledText};
 pub use untagged::add_missing_tags;
 pub use vectors::WordVectors;

@@ -17,6 +17,7 @@ mod progress;
 mod settings;
 mod terminal;
 mod training;
+mod unlabelled;
 mod vectors;
 
 use std::ffi::OsString;

@@ -22,6 +22,8 @@ fn title(stage: &str) -> &str {
         "judge" => "training the judge",
         "filter" => "judging",
         "tagger" => "training the tagger",
+        "panel" => "training the panel",
+        "label" => "labelling the text",
         other => other,
     }
 }

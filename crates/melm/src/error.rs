@@ -280,6 +280,27 @@ pub enum Error {
         "code-mixing needs sentences in at least two languages; pass a file for each: `en=a.conll de=b.conll`"
     )]
     OneLanguage,
+    /// The unlabelled text has no sentences.
+    #[error("the unlabelled text has no sentences; pass a file with at least one sentence")]
+    NoText,
+    /// The unlabelled text has a language, but the training set has none.
+    #[error(
+        "the text `{file}` has the language `{language}`, but TRAIN has none; name TRAIN's language too: `en=FILE`"
+    )]
+    GoldWithoutLanguage {
+        /// The file of the text.
+        file: String,
+        /// The language.
+        language: String,
+    },
+    /// The training set has languages, but a sentence of the unlabelled text has none.
+    #[error(
+        "TRAIN has languages, but the text `{file}` has none; name its language too: `--unlabelled en=FILE`"
+    )]
+    TextWithoutLanguage {
+        /// The file of the text.
+        file: String,
+    },
     /// A language has no vector file.
     #[error(
         "the language `{language}` has no word vectors; pass a file with `--vectors {language}=FILE`, or use the piece embeddings of the model with `--vectors pieces`"

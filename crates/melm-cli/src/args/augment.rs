@@ -34,6 +34,11 @@ pub(crate) struct Augment {
     /// languages, repeat --dev LANG=FILE
     #[arg(long)]
     pub(crate) dev: Vec<InputFile>,
+    /// Unlabelled text: sentences that a panel of taggers labels, to add those it agrees on; may be
+    /// repeated. If TRAIN has languages, write LANG=FILE; the language may be
+    /// one that TRAIN does not have
+    #[arg(long, value_name = "[LANG=]FILE")]
+    pub(crate) unlabelled: Vec<InputFile>,
     /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix; repeat for
     /// each language, or pass `pieces` to use the embeddings of the model
     #[arg(long, value_name = "LANG=FILE")]

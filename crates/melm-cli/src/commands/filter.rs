@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use melm::augment::judge_again;
-use melm::draft::{Draft, read_lines, to_lines};
+use melm::draft::{CandidateLines, Draft, read_lines, to_lines};
 use melm::judge::{FilterMode, FilterSettings, Judge};
 use melm::random::Seed;
 use melm::rate::Rate;
 use melm::stage::{Event, Run};
 use melm::tagger::TaggerModel;
-use melm_text::{Corpus, Encoding};
+use melm_text::{Corpus, Encoding, Language, Sentence};
 
 use crate::args::Filter;
 use crate::commands::augment::report;
@@ -33,20 +33,27 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let augmented = command.augmented.as_deref().map(|path| Output::create(path, force));
     let augmented = augmented.transpose()?;
     let corpus = &labelled::read(&command.files, &command.input, terminal)?;
-    if augmented.is_some() && corpus.languages().len() > 1 {
+    let source = input::open_as(&command.drafts, Encoding::Utf8)?;
+    let mut lines = read_lines(Path::new(source.name()), source.text(), corpus)?;
+    let mut languages = lines.text.iter().filter_map(|line| line.language.as_deref());
+    let has_other = languages.any(|code| corpus.find(Some(code), 0).is_none());
+    if augmented.is_some() && (corpus.languages().len() > 1 || has_other) {
         return Err(Failure::Usage {
             message: "`--augmented` cannot write several languages to one file".into(),
             hint: "leave it out and use the verdicts in OUT, or use `melm augment`, which writes a file for each language",
         });
     }
-    let text = input::open_as(&command.drafts, Encoding::Utf8)?;
-    let mut drafts = read_lines(Path::new(text.name()), text.text(), corpus)?;
-    judge(command, &mut drafts, corpus, terminal)?;
-    out.write_and_finish(to_lines(&drafts, corpus))?;
+    judge(command, &mut lines.drafts, corpus, terminal)?;
+    let text: String = lines.text.iter().map(|line| format!("{}\n", line.json)).collect();
+    out.write_and_finish(to_lines(&lines.drafts, corpus) + &text)?;
     if let Some(augmented) = augmented {
-        augmented.write_and_finish(&with_kept(corpus, &drafts)?)?;
+        augmented.write_and_finish(&with_kept(corpus, &lines)?)?;
     }
-    report::print_drafts(&drafts, corpus, terminal);
+    report::print_drafts(&lines.drafts, corpus, terminal);
+    if !lines.text.is_empty() {
+        let n = count(lines.text.len(), "sentence");
+        terminal.info(&format!("{n} of unlabelled text not judged: left as they are"));
+    }
     Ok(())
 }
 
@@ -76,10 +83,17 @@ fn judge(
     Ok(judge_again(drafts, &judge, corpus, &device, stage)?)
 }
 
-/// Returns the text of the training file, followed by the kept drafts.
-fn with_kept(train: &Corpus, drafts: &[Draft]) -> Result<String, Failure> {
-    let kept = drafts.iter().filter(|draft| draft.verdict.is_kept());
-    let kept: Vec<_> = kept.map(|draft| draft.sentence.clone()).collect();
+/// Returns the text of the training file, followed by the kept drafts and the kept sentences of unlabelled text.
+fn with_kept(train: &Corpus, lines: &CandidateLines) -> Result<String, Failure> {
+    let drafts = lines.drafts.iter().filter(|draft| draft.verdict.is_kept());
+    let text = lines.text.iter().filter(|line| line.verdict.is_kept());
+    let mut kept: Vec<_> = drafts.map(|draft| draft.sentence.clone()).collect();
+    // There is at most one language.
+    let own = |sentence: Sentence| match train.languages() {
+        [] => sentence,
+        _ => sentence.with_language(Language::from_index(0)),
+    };
+    kept.extend(text.map(|line| own(line.sentence.clone())));
     let texts = train.append_sentences(&kept, true)?;
     Ok(texts.into_iter().map(|text| text.text).collect())
 }

@@ -11,3 +11,4 @@ mod reproduce;
 mod stages;
 mod support;
 mod tagger;
+mod unlabelled;

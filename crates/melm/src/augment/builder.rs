@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use melm_nn::device::Device;
-use melm_text::Corpus;
+use melm_text::{Corpus, UnlabelledText};
 
-use super::job::AugmentJob;
+use super::job::{AugmentJob, JobData};
 use super::result::Augmented;
+use super::text::TextToLabel;
 use crate::Error;
 use crate::codemix::MentionVectors;
 use crate::methods::Method;
@@ -42,6 +43,7 @@ use crate::stage::{Control, Event, OwnedObserver, ignore_events};
 pub struct Augment {
     train: Corpus,
     dev: Option<Corpus>,
+    text: Option<UnlabelledText>,
     plan: PlanChoice,
     models: ModelStore,
     vectors: Option<MentionVectors>,
@@ -61,6 +63,7 @@ impl Augment {
         Self {
             train,
             dev: None,
+            text: None,
             plan: PlanChoice::Changes(PlanBuilder::default()),
             models: ModelStore::new(),
             vectors: None,
@@ -74,6 +77,17 @@ impl Augment {
     #[must_use]
     pub fn dev(mut self, dev: Corpus) -> Self {
         self.dev = Some(dev);
+        self
+    }
+
+    /// Adds unlabelled text. A panel of taggers labels its sentences, and those that the panel agrees on are added to
+    /// the augmented set.
+    ///
+    /// If the training set has languages ([`Corpus::from_languages`]), every sentence of the text must have one too. It
+    /// may be a language without gold: the panel then labels a language that it was not trained on.
+    #[must_use]
+    pub fn unlabelled(mut self, text: UnlabelledText) -> Self {
+        self.text = Some(UnlabelledText::join(self.text.into_iter().chain([text])));
         self
     }
 
@@ -172,12 +186,14 @@ impl Augment {
         let plan = match self.plan {
             PlanChoice::Complete(plan) => *plan,
             PlanChoice::Changes(builder) => {
-                self.models.plan(&builder, AugmentJob::needed_models)?
+                let needs = |plan: &Plan| AugmentJob::needed_models(plan, self.text.is_some());
+                self.models.plan(&builder, needs)?
             }
         };
         let device = self.device.unwrap_or_else(|| Arc::new(Device::all_cores()));
-        let (models, vectors) = (&self.models, self.vectors);
-        let job = AugmentJob::new(self.train, self.dev, plan, vectors, models, device)?;
+        let text = self.text.map(|text| TextToLabel::new(text, &self.train)).transpose()?;
+        let data = JobData { train: self.train, dev: self.dev, text, vectors: self.vectors };
+        let job = AugmentJob::new(data, plan, &self.models, device)?;
         Ok((job, self.observer))
     }
 }

@@ -1,6 +1,6 @@
 //! Estimates the number of operations and the memory that are needed to train and to run a model.
 
-use melm_text::{Corpus, Tag};
+use melm_text::{Corpus, Sentence, Tag};
 
 use crate::models::Pretrained;
 use crate::training::{Budget, EvaluationInterval, TrainingSettings};
@@ -77,10 +77,25 @@ impl CorpusSize {
     /// Counts the pieces of a corpus. All counts are 0 if `corpus` is `None`. Sentences that the tokenizer cannot
     /// split are left out.
     pub(super) fn new(model: &Pretrained, corpus: Option<&Corpus>, markers: Markers) -> Self {
+        let sentences = corpus.map(Corpus::sentences).unwrap_or_default();
+        Self::from_sentences(model, sentences, markers, usize::MAX)
+    }
+
+    /// Counts the pieces of sentences. Sentences with more than `limit` pieces, and those that the tokenizer cannot
+    /// split, are left out.
+    pub(super) fn from_sentences(
+        model: &Pretrained,
+        sentences: &[Sentence],
+        markers: Markers,
+        limit: usize,
+    ) -> Self {
         let mut size = Self { sentences: 0.0, pieces: 0.0, entity_pieces: 0.0 };
         let markers_per_token = if markers == Markers::Counted { 2.0 } else { 0.0 };
-        for sentence in corpus.iter().flat_map(|corpus| corpus.sentences()) {
+        for sentence in sentences {
             let Ok(encoded) = model.tokenizer().encode(sentence.tokens()) else { continue };
+            if encoded.pieces.len() > limit {
+                continue;
+            }
             size.sentences += 1.0;
             size.pieces += encoded.pieces.len() as f64;
             for (pieces, tag) in encoded.tokens.iter().zip(sentence.tags()) {
@@ -95,10 +110,29 @@ impl CorpusSize {
 
     /// The size of two copies of the corpus.
     pub(super) fn doubled(&self) -> Self {
+        self.scaled(2.0)
+    }
+
+    /// The size of `n` copies of the corpus.
+    pub(super) fn scaled(&self, n: f64) -> Self {
         Self {
-            sentences: 2.0 * self.sentences,
-            pieces: 2.0 * self.pieces,
-            entity_pieces: 2.0 * self.entity_pieces,
+            sentences: n * self.sentences,
+            pieces: n * self.pieces,
+            entity_pieces: n * self.entity_pieces,
+        }
+    }
+
+    /// The size of `n` sentences like those of the corpus.
+    pub(super) fn with_sentences(&self, n: f64) -> Self {
+        self.scaled(n / self.sentences.max(1.0))
+    }
+
+    /// The size of both corpora together.
+    pub(super) fn plus(&self, other: &Self) -> Self {
+        Self {
+            sentences: self.sentences + other.sentences,
+            pieces: self.pieces + other.pieces,
+            entity_pieces: self.entity_pieces + other.entity_pieces,
         }
     }
 }

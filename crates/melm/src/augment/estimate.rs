@@ -12,6 +12,7 @@ use melm_text::{Corpus, Sentence, Tag};
 
 use super::AugmentJob;
 use super::cost::{BYTES, CorpusSize, Cost, EncoderSize, FORWARD, GeneratorSize, Markers};
+use super::panel_cost::panel_costs;
 use crate::methods::Method;
 use crate::models::Pretrained;
 
@@ -114,10 +115,20 @@ fn stage_costs(job: &AugmentJob) -> Vec<(&'static str, Cost)> {
     if method == Method::Mulda {
         costs.push(("training the encoder-decoder", mulda_cost(job)));
     }
-    if let Some(model) = &job.tagger {
+    if let Some(model) = job.tagger.as_ref().filter(|_| job.plan.has_judge()) {
         add_judge_stages(job, model, &mut costs);
     }
+    if let (Some(text), Some(model)) = (&job.text, &job.tagger) {
+        let [training, labelling] = panel_costs(job, text, model);
+        costs.push(("training the panel", training));
+        costs.push(("labelling the text", labelling));
+    }
     costs
+}
+
+/// Returns true if each round makes two drafts of every sentence.
+pub(super) fn makes_two_drafts(job: &AugmentJob) -> bool {
+    reads_code_mixed_copies(job) || job.plan.method == Method::MelmBoth
 }
 
 /// Returns true if the masked language model also reads a code-mixed copy of every sentence.
@@ -157,8 +168,7 @@ fn add_judge_stages(job: &AugmentJob, model: &Pretrained, costs: &mut Vec<(&'sta
     let dev = CorpusSize::new(model, job.dev.as_ref(), Markers::Absent);
     let training = size.training_cost(&plan.tagger.training, &train, &dev, 0.0);
     costs.push(("training the judge", training));
-    let has_two_drafts = reads_code_mixed_copies(job) || plan.method == Method::MelmBoth;
-    let drafts = if has_two_drafts { train.doubled() } else { train };
+    let drafts = if makes_two_drafts(job) { train.doubled() } else { train };
     let rounds = f64::from(plan.generate.rounds.get());
     let operations = rounds * drafts.pieces * FORWARD * size.encoder;
     costs.push(("judging", Cost { operations, bytes: BYTES * size.all }));

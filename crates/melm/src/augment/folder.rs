@@ -14,6 +14,7 @@ use crate::methods::{NO_PRETRAINING, PretrainedSeq2Seq};
 use crate::models::Pretrained;
 use crate::random::Seed;
 use crate::run_folder::{FolderState, RunFolder, data_record};
+use crate::self_training::panel_metrics;
 use crate::stage::{Observer, Run};
 
 /// The subfolder of trained models and finished rounds. It is not removed, so that a later run with more rounds can
@@ -117,19 +118,28 @@ impl AugmentFolder<'_> {
             self.job.save_model(&dir.join("model"), &mut run)?;
         }
         let paths = augmented.write_into(dir)?;
-        let metrics = TRAINING_STAGES.map(|stage| {
-            std::fs::read_to_string(stages.join(stage).join("metrics.jsonl")).unwrap_or_default()
-        });
-        write_whole(&dir.join("metrics.jsonl"), metrics.concat().as_bytes())?;
+        let metrics = self.collect_metrics(&stages);
+        write_whole(&dir.join("metrics.jsonl"), metrics.as_bytes())?;
         let mut record = self.job.record(&augmented, seconds());
         record.insert("files".to_owned(), json!(checksums(dir, &paths)?));
         self.folder.finish(record.clone())?;
         Ok(AugmentOutcome { augmented, paths, record })
     }
 
+    /// Returns the metrics of all trainings, in the order of the stages.
+    fn collect_metrics(&self, stages: &Path) -> String {
+        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
+        let own = TRAINING_STAGES.map(|stage| read(stages.join(stage).join("metrics.jsonl")));
+        let panel = match self.job.text {
+            Some(_) => panel_metrics(stages, &self.job.plan.self_training),
+            None => String::new(),
+        };
+        own.concat() + &panel
+    }
+
     /// Returns true if the result files still exist.
     fn has_results(&self) -> Result<bool, Error> {
-        let texts = self.job.train.append_sentences(&[], self.job.plan.union)?;
+        let texts = self.job.output_gold().append_sentences(&[], self.job.plan.union)?;
         let names = texts.iter().map(augmented_name).chain([DRAFTS.to_owned()]);
         Ok(names.into_iter().all(|name| self.folder.dir().join(name).exists()))
     }
@@ -163,6 +173,9 @@ impl AugmentJob {
         }
         put("device", self.device.to_string().into());
         put("drafts", json!(augmented.summary()));
+        if let (Some(text), Some(outcome)) = (&self.text, augmented.text()) {
+            put("text", text.record(&outcome.labelled));
+        }
         let details = augmented.details();
         if let Some(counts) = details.prepared.as_ref().and_then(|p| p.codemix.as_ref()) {
             put("codemix", json!(counts));

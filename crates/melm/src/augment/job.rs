@@ -4,10 +4,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use melm_nn::device::Device;
-use melm_text::Corpus;
+use melm_text::{Corpus, UnlabelledText};
 
 use super::algorithm::{Backbones, Gold, augment};
 use super::result::Augmented;
+use super::text::TextToLabel;
 use crate::Error;
 use crate::codemix::{MentionVectors, VectorKind};
 use crate::files::{Fingerprint, write_whole};
@@ -24,6 +25,7 @@ pub struct AugmentJob {
     pub(super) plan: Plan,
     pub(super) train: Corpus,
     pub(super) dev: Option<Corpus>,
+    pub(super) text: Option<TextToLabel>,
     pub(super) masked_lm: Option<Pretrained>,
     pub(super) tagger: Option<Pretrained>,
     pub(super) seq2seq: Option<PretrainedSeq2Seq>,
@@ -31,25 +33,32 @@ pub struct AugmentJob {
     pub(super) device: Arc<Device>,
 }
 
+/// The data of a run.
+pub(super) struct JobData {
+    pub(super) train: Corpus,
+    pub(super) dev: Option<Corpus>,
+    pub(super) text: Option<TextToLabel>,
+    pub(super) vectors: Option<MentionVectors>,
+}
+
 impl AugmentJob {
-    /// The models that a plan needs to augment a corpus.
-    pub fn needed_models(plan: &Plan) -> NeededModels {
-        NeededModels { masked_lm: plan.needs_masked_lm(), tagger: plan.has_judge() }
+    /// The models that a plan needs to augment a corpus. `has_text` is true if unlabelled text is labelled too.
+    pub fn needed_models(plan: &Plan, has_text: bool) -> NeededModels {
+        NeededModels { masked_lm: plan.needs_masked_lm(), tagger: plan.has_judge() || has_text }
     }
 
     /// Opens the models of the plan. Also computes mention vectors if the plan derives them from piece embeddings.
     pub(super) fn new(
-        train: Corpus,
-        dev: Option<Corpus>,
+        data: JobData,
         plan: Plan,
-        vectors: Option<MentionVectors>,
         models: &ModelStore,
         device: Arc<Device>,
     ) -> Result<Self, Error> {
+        let JobData { train, dev, text, vectors } = data;
         if plan.method.mixes() && train.languages().len() < 2 {
             return Err(Error::OneLanguage);
         }
-        let needed = Self::needed_models(&plan);
+        let needed = Self::needed_models(&plan, text.is_some());
         let open = |is_needed: bool, name: &str| is_needed.then(|| models.open(name)).transpose();
         let masked_lm = open(needed.masked_lm, &plan.model.masked_lm)?;
         let tagger = open(needed.tagger, &plan.model.tagger)?;
@@ -62,7 +71,7 @@ impl AugmentJob {
             Some(model) => Some(MentionVectors::from_piece_embeddings(&train, model)?),
             None => vectors,
         };
-        Ok(Self { plan, train, dev, masked_lm, tagger, seq2seq, vectors, device })
+        Ok(Self { plan, train, dev, text, masked_lm, tagger, seq2seq, vectors, device })
     }
 
     /// The plan.
@@ -85,7 +94,12 @@ impl AugmentJob {
         self.masked_lm.as_ref()
     }
 
-    /// The pretrained model of the judge, if the plan has a judge.
+    /// The unlabelled text, without the sentences that were left out.
+    pub fn text(&self) -> Option<&UnlabelledText> {
+        self.text.as_ref().map(|text| &text.text)
+    }
+
+    /// The pretrained model of the judge and of the panel, if the run has one of them.
     pub fn tagger(&self) -> Option<&Pretrained> {
         self.tagger.as_ref()
     }
@@ -98,7 +112,13 @@ impl AugmentJob {
 
     pub(super) fn run_stages(&self, run: &mut Run<'_>) -> Result<Augmented, Error> {
         let drafts = augment(self.gold(), &self.plan, self.backbones(), &self.device, run)?;
-        Ok(Augmented::new(self.train.clone(), self.plan.clone(), drafts))
+        let text = self.label_text(&drafts, run)?;
+        Ok(Augmented::new(self.output_gold().clone(), self.plan.clone(), drafts, text))
+    }
+
+    /// The gold corpus with the languages of the unlabelled text, which get output files too.
+    pub(super) fn output_gold(&self) -> &Corpus {
+        self.text.as_ref().map_or(&self.train, |text| &text.gold)
     }
 
     fn gold(&self) -> Gold<'_> {
@@ -144,11 +164,20 @@ impl AugmentJob {
             fingerprint.add(seq2seq.fingerprint()?.as_bytes());
         }
         let arithmetic = self.device.arithmetic();
-        for part in ["augment", env!("CARGO_PKG_VERSION"), arithmetic, &plan.to_toml()] {
+        let mut settings = toml::Table::try_from(&plan).expect("a plan is a table");
+        if self.text.is_none() {
+            // These settings change nothing without text.
+            settings.remove("self_training");
+        }
+        let settings = settings.to_string();
+        for part in ["augment", env!("CARGO_PKG_VERSION"), arithmetic, &settings] {
             fingerprint.add(part.as_bytes());
         }
         for corpus in std::iter::once(&self.train).chain(&self.dev) {
             fingerprint.add(data_fingerprint(corpus).as_bytes());
+        }
+        if let Some(text) = &self.text {
+            text.add_to(&mut fingerprint);
         }
         if let Some(vectors) = &self.vectors {
             vectors.add_to(&self.train, &mut fingerprint);

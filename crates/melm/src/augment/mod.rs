@@ -6,9 +6,11 @@ mod cost;
 mod estimate;
 mod folder;
 mod job;
+mod panel_cost;
 mod result;
 mod rounds;
 mod summary;
+mod text;
 
 pub use algorithm::{Backbones, Drafts, Gold, augment, generate, judge_again};
 pub use builder::Augment;
@@ -17,3 +19,4 @@ pub use folder::{AugmentFolder, AugmentOutcome, FinishedRun};
 pub use job::AugmentJob;
 pub use result::Augmented;
 pub use summary::DraftSummary;
+pub use text::TextOutcome;

@@ -6,34 +6,48 @@ use melm_text::{Corpus, LanguageText, Sentence};
 
 use super::algorithm::Drafts;
 use super::summary::DraftSummary;
+use super::text::TextOutcome;
 use crate::Error;
 use crate::draft::Draft;
 use crate::files::write_whole;
 use crate::plan::Plan;
 use crate::run_folder::require_empty;
 
-/// The name of the file with all drafts.
+/// The name of the file with all drafts and all sentences of the unlabelled text.
 pub(super) const DRAFTS: &str = "drafts.jsonl";
 
-/// The augmented corpus, every draft with its verdict, and counts.
+/// The augmented corpus, every draft and every sentence of the unlabelled text with its verdict, and counts.
 pub struct Augmented {
     gold: Corpus,
     plan: Plan,
     drafts: Drafts,
     summary: DraftSummary,
+    text: Option<TextOutcome>,
 }
 
 impl Augmented {
-    pub(super) fn new(gold: Corpus, plan: Plan, drafts: Drafts) -> Self {
+    pub(super) fn new(gold: Corpus, plan: Plan, drafts: Drafts, text: Option<TextOutcome>) -> Self {
         let summary = drafts.summary(&gold);
-        Self { gold, plan, drafts, summary }
+        Self { gold, plan, drafts, summary, text }
     }
 
-    /// Returns the gold sentences followed by the kept drafts, or the kept drafts alone if the plan's `union` is
-    /// false. If the judge rejected every draft ([`DraftSummary::all_rejected`]), there are no kept drafts.
+    /// Returns the gold sentences, the kept drafts and the kept sentences of the unlabelled text, in this order. If the
+    /// plan's `union` is false, the gold sentences are left out. If the judge rejected every draft
+    /// ([`DraftSummary::all_rejected`]), there are no kept drafts.
     pub fn corpus(&self) -> Corpus {
-        let kept = self.drafts.kept().cloned();
+        let kept = self.kept().cloned();
         if self.plan.union { self.gold.with_more(kept) } else { self.gold.with_sentences(kept) }
+    }
+
+    /// The kept drafts, followed by the kept sentences of the unlabelled text.
+    fn kept(&self) -> impl Iterator<Item = &Sentence> {
+        let text = self.text.iter().flat_map(|text| text.labelled.kept());
+        self.drafts.kept().chain(text)
+    }
+
+    /// The labelled sentences of the unlabelled text; `None` if the run had none.
+    pub fn text(&self) -> Option<&TextOutcome> {
+        self.text.as_ref()
     }
 
     /// Every draft of every round, kept or not, in order.
@@ -51,7 +65,7 @@ impl Augmented {
         &self.drafts
     }
 
-    /// The gold corpus.
+    /// The gold corpus, with the languages of the unlabelled text.
     pub fn gold(&self) -> &Corpus {
         &self.gold
     }
@@ -63,7 +77,7 @@ impl Augmented {
 
     /// The augmented corpus as text in the format of the gold file, one text for each language.
     pub(crate) fn texts(&self) -> Result<Vec<LanguageText>, Error> {
-        let kept: Vec<Sentence> = self.drafts.kept().cloned().collect();
+        let kept: Vec<Sentence> = self.kept().cloned().collect();
         Ok(self.gold.append_sentences(&kept, self.plan.union)?)
     }
 
@@ -84,7 +98,8 @@ impl Augmented {
             write_whole(&path, text.text.as_bytes())?;
             paths.push(path);
         }
-        write_whole(&dir.join(DRAFTS), self.drafts.lines.as_bytes())?;
+        let text = self.text.as_ref().map_or("", |text| &text.lines);
+        write_whole(&dir.join(DRAFTS), [&self.drafts.lines, text].concat().as_bytes())?;
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
         Ok(paths)
     }

@@ -84,7 +84,7 @@ impl<'a> Rounds<'a> {
     fn restore(&mut self, lines: &str) -> Result<(), Error> {
         let folder = self.folder.as_deref().expect("lines were loaded from this folder");
         let round = self.n_done + 1;
-        let drafts = read_lines(&lines_path(folder, round), lines, self.gold)?;
+        let drafts = read_lines(&lines_path(folder, round), lines, self.gold)?.drafts;
         let dropped = load_dropped(&dropped_path(folder, round))?;
         for draft in &drafts {
             self.novelty.record(draft);

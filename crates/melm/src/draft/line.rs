@@ -9,13 +9,42 @@ use std::path::Path;
 use melm_text::{Corpus, Language, LanguagePart, Mention, Sentence, Tag, Token};
 use serde::{Deserialize, Serialize};
 
+use super::text_line::{TextLine, read_text_line};
 use super::{Disagreement, Donor, Draft, GuessedPiece, Replacement, Swap, Verdict};
 use crate::Error;
 use crate::methods::{substitute_mentions, swap_tokens};
 
+/// The kind of a line: a draft of a gold sentence, or a sentence of unlabelled text.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum Origin {
+    /// Also the kind of a line that does not name its kind.
+    #[default]
+    Draft,
+    Text,
+}
+
+/// The candidates that [`read_lines`] reads.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CandidateLines {
+    /// The drafts, in order.
+    pub drafts: Vec<Draft>,
+    /// The sentences of unlabelled text, in order.
+    pub text: Vec<TextLine>,
+}
+
+/// The key that says which kind of candidate a line is.
+#[derive(Deserialize)]
+struct KindOfLine {
+    #[serde(default)]
+    origin: Origin,
+}
+
 /// The JSON form of a draft.
 #[derive(Serialize, Deserialize)]
 struct Line {
+    #[serde(default)]
+    origin: Origin,
     /// The number of the source sentence in the file of its language, from 1.
     source: Option<usize>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -73,35 +102,52 @@ pub fn to_lines<'d>(drafts: impl IntoIterator<Item = &'d Draft>, gold: &Corpus) 
     drafts.into_iter().map(line).collect()
 }
 
-/// Reads drafts of `gold` from JSON lines; `path` is for messages.
+/// Reads drafts of `gold` and sentences of unlabelled text from JSON lines; `path` is for messages.
 ///
 /// # Errors
-/// If a line is not JSON, or is not a draft of this corpus.
-pub fn read_lines(path: &Path, text: &str, gold: &Corpus) -> Result<Vec<Draft>, Error> {
-    let read = |(at, line): (usize, &str)| {
-        let parsed: Result<Line, _> = serde_json::from_str(line);
-        let draft = parsed.map_err(|error| error.to_string()).and_then(|line| line.to_draft(gold));
-        draft.map_err(|what| Error::NotADraft { path: path.to_path_buf(), line: at + 1, what })
-    };
-    text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).map(read).collect()
+/// If a line is not JSON, or is neither a draft of this corpus nor a sentence with its tags.
+pub fn read_lines(path: &Path, text: &str, gold: &Corpus) -> Result<CandidateLines, Error> {
+    let mut all = CandidateLines::default();
+    for (at, line) in text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+        all.read(line, gold).map_err(|what| {
+            let path = path.to_path_buf();
+            Error::NotADraft { path, line: at + 1, what }
+        })?;
+    }
+    Ok(all)
+}
+
+impl CandidateLines {
+    fn read(&mut self, line: &str, gold: &Corpus) -> Result<(), String> {
+        let failed = |error: serde_json::Error| error.to_string();
+        let KindOfLine { origin } = serde_json::from_str(line).map_err(failed)?;
+        match origin {
+            Origin::Draft => {
+                let parsed: Line = serde_json::from_str(line).map_err(failed)?;
+                self.drafts.push(parsed.to_draft(gold)?);
+            }
+            Origin::Text => self.text.push(read_text_line(line, gold)?),
+        }
+        Ok(())
+    }
 }
 
 impl Line {
     fn new(draft: &Draft, gold: &Corpus) -> Self {
         let language = draft.language(gold);
-        let spell = |tag: &Tag| gold.types().spell(*tag, gold.scheme()).to_string();
         let replaced = |all: &[Replacement]| {
             all.iter().map(|one| Replaced::new(one, gold, language)).collect()
         };
         let swapped = |swap: &Swap| Swap { sentence: gold.locate(swap.sentence).1, ..swap.clone() };
         Self {
+            origin: Origin::Draft,
             source: draft.source.map(|source| gold.locate(source).1 + 1),
             language: language.map(ToOwned::to_owned),
             round: draft.round,
             seed: draft.seed,
             verdict: draft.verdict,
             tokens: texts(draft.sentence.tokens()),
-            tags: draft.sentence.tags().iter().map(spell).collect(),
+            tags: spell_tags(draft.sentence.tags(), gold),
             replaced: replaced(&draft.replacements),
             mixed: replaced(&draft.mixed),
             swapped: draft.swaps.iter().map(swapped).collect(),
@@ -172,7 +218,7 @@ impl Line {
         if !(self.replaced.is_empty() && self.mixed.is_empty() && self.swapped.is_empty()) {
             return Err("the draft has replacements but no source".into());
         }
-        let sentence = Sentence::new(tokens(&self.tokens)?, self.tags(gold)?);
+        let sentence = Sentence::new(parse_tokens(&self.tokens)?, parse_tags(&self.tags, gold)?);
         let mut sentence = sentence.map_err(|fault| fault.to_string())?;
         if self.language.is_some() || !gold.languages().is_empty() {
             let is_own = |part: &LanguagePart| Some(&*part.code) == self.language.as_deref();
@@ -184,22 +230,6 @@ impl Line {
             return Err(format!("the tags are not valid in {}", gold.scheme()));
         }
         Ok(Draft::without_source(sentence, self.round))
-    }
-
-    /// Parses the tags. Fails if a type is not a type of the corpus.
-    fn tags(&self, gold: &Corpus) -> Result<Vec<Tag>, String> {
-        let mut types = gold.types().clone();
-        let n_types = types.iter().count();
-        let mut parse = |text: &String| {
-            let tag = types.parse(text).map_err(|fault| fault.to_string())?;
-            match tag.entity_type() {
-                Some(new) if new.index() >= n_types => {
-                    Err(format!("the corpus has no tag `{text}`"))
-                }
-                _ => Ok(tag),
-            }
-        };
-        self.tags.iter().map(&mut parse).collect()
     }
 
     /// Makes a draft of the source in which mentions are replaced by mentions of other sentences.
@@ -235,7 +265,7 @@ impl Line {
         let (mut guessed, mut replacements) = (Vec::new(), Vec::new());
         for one in &self.replaced {
             let mention = one.mention_of(base, gold)?;
-            let new = tokens(&one.new)?;
+            let new = parse_tokens(&one.new)?;
             if new.len() != mention.tokens.len() {
                 return Err(format!("mention {} has another number of tokens", one.mention));
             }
@@ -308,11 +338,30 @@ impl Replaced {
     }
 }
 
-fn texts(tokens: &[Token]) -> Vec<String> {
+pub(super) fn texts(tokens: &[Token]) -> Vec<String> {
     tokens.iter().map(ToString::to_string).collect()
 }
 
-fn tokens(texts: &[String]) -> Result<Vec<Token>, String> {
+/// Returns the texts of tags in the scheme of `gold`.
+pub(super) fn spell_tags(tags: &[Tag], gold: &Corpus) -> Vec<String> {
+    tags.iter().map(|tag| gold.types().spell(*tag, gold.scheme()).to_string()).collect()
+}
+
+pub(super) fn parse_tokens(texts: &[String]) -> Result<Vec<Token>, String> {
     let tokens = texts.iter().map(|text| Token::new(text).map_err(|fault| fault.to_string()));
     tokens.collect()
+}
+
+/// Parses tags. Fails if a type is not a type of `gold`.
+pub(super) fn parse_tags(texts: &[String], gold: &Corpus) -> Result<Vec<Tag>, String> {
+    let mut types = gold.types().clone();
+    let n_types = types.iter().count();
+    let mut parse = |text: &String| {
+        let tag = types.parse(text).map_err(|fault| fault.to_string())?;
+        match tag.entity_type() {
+            Some(new) if new.index() >= n_types => Err(format!("the corpus has no tag `{text}`")),
+            _ => Ok(tag),
+        }
+    };
+    texts.iter().map(&mut parse).collect()
 }

@@ -1,14 +1,17 @@
 //! A draft: a generated sentence, how it was made, and the decision of the filter.
 //!
-//! [`Draft`] is the only representation of a draft. [`to_lines`] writes drafts as the lines of `drafts.jsonl`;
-//! [`read_lines`] reads them back and checks them against the gold corpus.
+//! [`Draft`] is the only representation of a draft. [`to_lines`] writes drafts as the lines of `drafts.jsonl`, and
+//! [`text_to_lines`] writes labelled sentences of unlabelled text. [`read_lines`] reads both kinds back and checks them
+//! against the gold corpus.
 
 mod line;
 mod novelty;
+mod text_line;
 
 pub(crate) use line::is_zero;
-pub use line::{read_lines, to_lines};
+pub use line::{CandidateLines, read_lines, to_lines};
 pub use novelty::Novelty;
+pub use text_line::{TextLine, text_to_lines};
 
 use std::ops::Range;
 

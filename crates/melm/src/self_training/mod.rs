@@ -5,6 +5,7 @@
 //! they disagree, at least one is wrong. A second pass trains a new panel on the sentences that the first one kept.
 
 mod agreement;
+mod metrics;
 mod panel;
 mod select;
 mod settings;
@@ -12,6 +13,8 @@ mod summary;
 mod vote;
 
 pub use agreement::ProposedMention;
+pub(crate) use metrics::panel_metrics;
+pub(crate) use panel::tagger_settings;
 pub use settings::{Agreement, Choice, PanelData, SelfTrainingSettings};
 pub use summary::TextSummary;
 pub use vote::{NoVotes, TaggerVotes, Vote, VoteKey, VoteStore};

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use melm_nn::device::Device;
 use melm_text::{Corpus, Mention, Sentence, Tag, mentions};
 
+use super::metrics::save_metrics;
 use super::vote::{TaggerVotes, Vote, VoteKey, VoteStore};
 use super::{Decision, SelfTrainingData, TextCandidate, decide};
 use crate::Error;
@@ -98,7 +99,10 @@ impl<'a, 's> Panel<'a, 's> {
         let n_before = u64::from(key.pass - 1) * n_panel + key.tagger as u64 - 1;
         let n_all = u64::from(settings.passes.get()) * n_panel;
         let stream = format!("panel {} {}", key.pass, key.tagger);
-        let folder = run.folder.as_ref().map(|folder| folder.join("panel"));
+        let all = run.folder.as_ref().map(|folder| folder.join("panel"));
+        // The name contains the hash of the training set, so that the state of another training is never resumed.
+        let name = format!("{}-{}-{}", key.pass, key.tagger, key.content);
+        let folder = all.as_ref().map(|all| all.join(name));
         let observer = &mut *run.observer;
         let mut scaled = |stage: &'static str, event: Event<'_>| -> Control {
             let scale = |done: u64, of: u64| (n_before * of + done, n_all * of);
@@ -114,13 +118,16 @@ impl<'a, 's> Panel<'a, 's> {
                 Event::Epoch(metrics) => observer(stage, Event::Epoch(metrics)),
             }
         };
-        let mut own = Run { seed: run.seed, folder: folder.clone(), observer: &mut scaled };
+        let mut own = Run { seed: run.seed, folder, observer: &mut scaled };
         let stage = &mut own.stage_as("panel", &stream);
         let dev = self.data.gold.dev;
         let trained =
             TaggerModel::train(self.tagger, train, dev, &self.settings, self.device, stage)?;
         let votes = self.collect_votes(&trained.tagger, run)?;
-        if let Some(path) = folder.filter(|folder| folder.exists()) {
+        if let Some(stages) = run.folder.as_deref() {
+            save_metrics(stages, key, &trained.outcome.epochs)?;
+        }
+        if let Some(path) = all.filter(|all| all.exists()) {
             std::fs::remove_dir_all(&path).map_err(|source| Error::Write { path, source })?;
         }
         Ok(votes)
@@ -211,7 +218,7 @@ fn take_part(sentence: &Sentence, tokens: std::ops::Range<usize>) -> Sentence {
 }
 
 /// The settings of the taggers of a panel.
-fn tagger_settings(plan: &Plan) -> TaggerSettings {
+pub(crate) fn tagger_settings(plan: &Plan) -> TaggerSettings {
     let mut settings = plan.tagger.clone();
     settings.training.budget = plan.self_training.budget;
     if let Budget::Updates(updates) = settings.training.budget {

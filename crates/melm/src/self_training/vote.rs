@@ -81,7 +81,8 @@ impl VoteStore for VoteFolder<'_> {
     }
 }
 
-fn create_dir(dir: &Path) -> Result<(), Error> {
+/// Creates a folder and its parents.
+pub(super) fn create_dir(dir: &Path) -> Result<(), Error> {
     std::fs::create_dir_all(dir).map_err(|source| Error::Write { path: dir.to_path_buf(), source })
 }
 

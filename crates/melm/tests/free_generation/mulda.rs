@@ -148,7 +148,7 @@ fn one_model_learns_several_languages_and_drafts_name_their_language() {
             let own = |draft: &&Draft| draft.language(&both) == Some(code);
             assert!(augmented.drafts.iter().filter(own).count() > 2, "{name} {code}");
         }
-        let again = read_lines("drafts.jsonl".as_ref(), &augmented.lines, &both).unwrap();
+        let again = read_lines("drafts.jsonl".as_ref(), &augmented.lines, &both).unwrap().drafts;
         let kept = again.iter().filter(|draft| draft.verdict.is_kept());
         assert!(kept.map(|draft| &draft.sentence).eq(augmented.kept()));
     }

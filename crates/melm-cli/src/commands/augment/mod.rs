@@ -1,6 +1,7 @@
 //! `melm augment`: runs all stages of the method.
 
 pub(crate) mod report;
+mod text_report;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -8,8 +9,9 @@ use std::time::Instant;
 use melm::augment::{AugmentJob, Estimate};
 use melm::models::Pretrained;
 use melm::stage::Event;
-use melm::{Augment, Corpus};
+use melm::{Augment, Corpus, Plan};
 use melm_nn::device::Device;
+use melm_text::UnlabelledText;
 
 use crate::args;
 use crate::failure::Failure;
@@ -21,6 +23,7 @@ use crate::output;
 use crate::progress::duration;
 use crate::settings;
 use crate::terminal::{Terminal, count};
+use crate::unlabelled;
 use crate::vectors;
 
 pub(crate) fn run(command: &args::Augment, terminal: &Terminal) -> Result<(), Failure> {
@@ -35,6 +38,9 @@ pub(crate) fn run(command: &args::Augment, terminal: &Terminal) -> Result<(), Fa
         return output::print_json(command.json, Some(&finished.record));
     }
     terminal.info(&describe(&job, &device_name));
+    if let Some(text) = job.text() {
+        terminal.info(&describe_text(text, job.plan()));
+    }
     if command.keep_model && !job.plan().method.has_masked_lm() {
         terminal.info(&format!(
             "ignoring `--keep-model`: the method {} fine-tunes no model",
@@ -66,15 +72,20 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
         let name = method.name();
         builder = builder.set_value(&format!("--method {name}"), "method", name);
     }
-    let plan = models.plan(&builder, AugmentJob::needed_models)?;
+    let has_text = !command.unlabelled.is_empty();
+    let plan = models.plan(&builder, |plan| AugmentJob::needed_models(plan, has_text))?;
     let train = labelled::read(&command.files, &command.input, terminal)?;
     let dev = labelled::read_dev(&train, &command.dev, &command.input, terminal)?;
+    let text = unlabelled::read(&command.unlabelled, &train, &command.input)?;
     let vectors = vectors::read(&command.vectors, &plan, &train, terminal)?;
     let (device, device_name) = machine::device(&command.plan_options.device_options)?;
     let mut augment =
         Augment::new(train).plan(plan).models(models).device(Arc::<Device>::new(device));
     if let Some(dev) = dev {
         augment = augment.dev(dev);
+    }
+    if let Some(text) = text {
+        augment = augment.unlabelled(text);
     }
     if let Some(vectors) = vectors {
         augment = augment.vectors(vectors);
@@ -85,7 +96,8 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
 fn describe(job: &AugmentJob, device_name: &str) -> String {
     let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
     let generator = job.seq2seq_name().or(name(job.masked_lm()));
-    let models = match (generator, name(job.tagger())) {
+    let judge = name(job.tagger().filter(|_| job.plan().has_judge()));
+    let models = match (generator, judge) {
         (Some(lm), Some(tagger)) if lm == tagger => format!(" with {lm}"),
         (Some(lm), Some(tagger)) => format!(" with {lm}, judged by {tagger}"),
         (Some(lm), None) => format!(" with {lm}, not judged"),
@@ -97,6 +109,21 @@ fn describe(job: &AugmentJob, device_name: &str) -> String {
     let rounds = count(job.plan().generate.rounds.get() as usize, "round");
     let (train, method) = (labelled::describe(job.train()), job.plan().method.name());
     format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {device_name}")
+}
+
+/// Describes how the unlabelled text is labelled.
+fn describe_text(text: &UnlabelledText, plan: &Plan) -> String {
+    let settings = &plan.self_training;
+    let n = count(text.sentences().len(), "sentence");
+    let n_taggers = count(settings.panel.get(), "tagger");
+    let n_passes = match settings.passes.get() {
+        1 => "1 pass".to_owned(),
+        n => format!("{n} passes"),
+    };
+    let budget = settings.budget;
+    format!(
+        "labelling {n} of text with a panel of {n_taggers}: {n_passes}, {budget} for each tagger"
+    )
 }
 
 fn print_estimate(estimate: &Estimate, terminal: &Terminal) {

@@ -6,8 +6,9 @@ use std::ops::Range;
 use melm::augment::{AugmentOutcome, DraftSummary};
 use melm::draft::{Draft, Verdict};
 use melm::methods::{Prepared, RejectedCounts};
-use melm_text::{Corpus, Tag, Token};
+use melm_text::{Corpus, Sentence, Tag, Token};
 
+use super::text_report;
 use crate::commands::finetune::{describe_left_out, describe_markers};
 use crate::commands::train::describe_truncation;
 use crate::progress::duration;
@@ -15,7 +16,7 @@ use crate::terminal::{Terminal, count};
 use crate::vectors;
 
 /// The number of drafts that are shown.
-const N_EXAMPLES: usize = 5;
+pub(super) const N_EXAMPLES: usize = 5;
 /// The number of tokens shown on each side of a replaced mention.
 const CONTEXT: usize = 6;
 
@@ -39,15 +40,21 @@ pub(super) fn print(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal)
              drafts with `--set filter.mode=off`",
         );
     }
+    if let Some(text) = augmented.text() {
+        text_report::print(augmented, text, terminal);
+    }
     let n_gold = count(gold.sentences().len(), "gold sentence");
     let names: Vec<_> = outcome.paths.iter().map(|path| format!("`{}`", path.display())).collect();
-    terminal.info(&format!(
-        "wrote {}: {} and {} in {}",
-        names.join(", "),
-        if augmented.plan().union { n_gold } else { "no gold sentences".to_owned() },
-        count(summary.kept + summary.copied, "draft"),
-        duration(seconds),
-    ));
+    let n_gold = if augmented.plan().union { n_gold } else { "no gold sentences".to_owned() };
+    let n_drafts = count(summary.kept + summary.copied, "draft");
+    let parts = match augmented.text() {
+        Some(text) => {
+            let n_text = count(text.summary().kept, "sentence");
+            format!("{n_gold}, {n_drafts} and {n_text} of the text")
+        }
+        None => format!("{n_gold} and {n_drafts}"),
+    };
+    terminal.info(&format!("wrote {}: {parts} in {}", names.join(", "), duration(seconds)));
 }
 
 fn print_prepared(prepared: &Prepared, summary: &DraftSummary, terminal: &Terminal) {
@@ -125,7 +132,9 @@ fn examples(drafts: &[Draft]) -> Vec<&Draft> {
 /// Prints the first replaced mention with its context, in the source and in the draft. Prints the whole draft if it has
 /// no source.
 fn print_example(draft: &Draft, gold: &Corpus, terminal: &Terminal) {
-    let Some(source) = draft.source else { return terminal.info(&with_tags(draft, gold)) };
+    let Some(source) = draft.source else {
+        return terminal.info(&with_tags(&draft.sentence, gold));
+    };
     let Some(replaced) = draft.replacements.iter().find(|one| one.old != one.new) else { return };
     let sentence = &gold.sentences()[source];
     let Some(mention) = sentence.mentions().nth(replaced.mention) else { return };
@@ -139,13 +148,12 @@ fn print_example(draft: &Draft, gold: &Corpus, terminal: &Terminal) {
     terminal.info(&format!("    →  {after}  {}", gold.types().name(replaced.entity_type)));
 }
 
-/// Returns a draft as one line, with each tag after its token.
-fn with_tags(draft: &Draft, gold: &Corpus) -> String {
+/// Returns a sentence as one line, with each tag after its token.
+pub(super) fn with_tags(sentence: &Sentence, gold: &Corpus) -> String {
     let word = |(token, tag): (&Token, &Tag)| match tag {
         Tag::Outside => token.to_string(),
         tag @ Tag::In(..) => format!("{token}/{}", gold.types().spell(*tag, gold.scheme())),
     };
-    let sentence = &draft.sentence;
     let words: Vec<_> = sentence.tokens().iter().zip(sentence.tags()).map(word).collect();
     format!("    +  {}", words.join(" "))
 }

@@ -1,0 +1,71 @@
+//! The report on unlabelled text at the end of `melm augment`: sentences by verdict, mentions, examples.
+
+use melm::augment::{Augmented, TextOutcome};
+use melm::draft::Verdict;
+use melm::self_training::{Agreement, TextSummary};
+
+use super::report::{N_EXAMPLES, with_tags};
+use crate::terminal::{Terminal, count};
+
+/// Prints the report on the labelled sentences of the text.
+pub(super) fn print(augmented: &Augmented, outcome: &TextOutcome, terminal: &Terminal) {
+    let passes = &outcome.labelled.passes;
+    for (number, pass) in passes.iter().enumerate().take(passes.len().saturating_sub(1)) {
+        let (kept, of) = (pass.kept, count(pass.sentences, "sentence"));
+        terminal.info(&format!("pass {} of {}: kept {kept} of {of}", number + 1, passes.len()));
+    }
+    let summary = outcome.summary();
+    print_summary(summary, terminal);
+    let kept = outcome.labelled.candidates.iter().filter(|one| one.verdict == Verdict::Kept);
+    let step = (summary.kept / N_EXAMPLES).max(1);
+    for one in kept.step_by(step).take(N_EXAMPLES) {
+        terminal.info(&with_tags(&one.sentence, augmented.gold()));
+    }
+    if summary.kept == 0 {
+        terminal.info(explain_nothing_kept(summary, augmented.plan().self_training.agreement));
+    }
+}
+
+/// Prints the number of sentences by verdict.
+fn print_summary(summary: &TextSummary, terminal: &Terminal) {
+    terminal.info(&format!("sentences of the text    {:>6}", summary.sentences));
+    for (n, what) in [
+        (summary.too_long, "too long for the model"),
+        (summary.disagrees, "the panel disagrees"),
+        (summary.unlikely, "too improbable"),
+        (summary.no_mention, "without a mention"),
+        (summary.over_cap, "over the cap"),
+    ] {
+        if n > 0 {
+            terminal.info(&format!("  {what:<23}{n:>6}"));
+        }
+    }
+    terminal.info(&format!("kept                     {:>6}", summary.kept));
+    let by_type: Vec<_> = summary.mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
+    let n_mentions: usize = summary.mentions.values().sum();
+    if n_mentions > 0 {
+        terminal
+            .info(&format!("mentions in them         {n_mentions:>6} ({})", by_type.join(", ")));
+    }
+}
+
+/// Returns advice for a text of which nothing was kept, by the most frequent reason.
+fn explain_nothing_kept(summary: &TextSummary, agreement: Agreement) -> &'static str {
+    let reasons = [summary.too_long, summary.disagrees, summary.unlikely, summary.no_mention];
+    let most = reasons.into_iter().max().unwrap_or_default();
+    if most == summary.too_long {
+        "no sentence of the text was kept: most are too long for the model. Write one sentence on each line"
+    } else if most == summary.unlikely {
+        "no sentence of the text was kept: their tags are too improbable. Lower `--set self_training.threshold=…`, or \
+         train the panel longer with `--set 'self_training.budget=\"…\"'`"
+    } else if most == summary.no_mention {
+        "no sentence of the text was kept: the panel finds no mentions in most. Use text of the same kind as TRAIN, or \
+         train the panel longer with `--set 'self_training.budget=\"…\"'`"
+    } else if agreement == Agreement::Sentence {
+        "no sentence of the text was kept: the panel disagrees on most. Keep the agreed parts of sentences with `--set \
+         self_training.agreement=part`, or train the panel longer with `--set 'self_training.budget=\"…\"'`"
+    } else {
+        "no sentence of the text was kept: the panel disagrees on most. Train it longer with `--set \
+         'self_training.budget=\"…\"'`, or lower `--set self_training.votes=…`"
+    }
+}

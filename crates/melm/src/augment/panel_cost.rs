@@ -1,0 +1,50 @@
+//! Estimates the cost of labelling unlabelled text: training the panels, and tagging the text.
+
+use super::AugmentJob;
+use super::cost::{BYTES, CorpusSize, Cost, EncoderSize, FORWARD, Markers};
+use super::estimate::makes_two_drafts;
+use super::text::TextToLabel;
+use crate::models::Pretrained;
+use crate::self_training::{PanelData, tagger_settings};
+
+/// The assumed share of the drafts that are kept. Only the number of epochs and the length of a sentence depend on it.
+const KEPT_DRAFTS: f64 = 0.6;
+/// The assumed share of the sentences of a text that a panel agrees on and finds a mention in.
+const AGREED: f64 = 0.4;
+
+/// Returns the cost of training all panels and of tagging the text with each of their taggers.
+pub(super) fn panel_costs(job: &AugmentJob, text: &TextToLabel, model: &Pretrained) -> [Cost; 2] {
+    let settings = &job.plan.self_training;
+    let size = EncoderSize::new(model);
+    let gold = CorpusSize::new(model, Some(&job.train), Markers::Absent);
+    let dev = CorpusSize::new(model, job.dev.as_ref(), Markers::Absent);
+    let limit = model.checkpoint().config().max_pieces() - 2;
+    let text = CorpusSize::from_sentences(model, &text.sentences, Markers::Absent, limit);
+    let n_drafts = match settings.learns_from {
+        PanelData::Gold => 0.0,
+        PanelData::GoldAndDrafts => n_kept_drafts(job),
+    };
+    let n_taggers = settings.panel.get() as f64;
+    let training = tagger_settings(&job.plan).training;
+    let mut trained = Cost { operations: 0.0, bytes: 0.0 };
+    for pass in 1..=settings.passes.get() {
+        let n_text = match pass {
+            1 => 0.0,
+            _ => (AGREED * text.sentences).min(gold.sentences * settings.cap.get() as f64),
+        };
+        let train = gold.scaled(1.0 + n_drafts).plus(&text.with_sentences(n_text));
+        let cost = size.training_cost(&training, &train, &dev, 0.0);
+        trained.operations += n_taggers * cost.operations;
+        trained.bytes = trained.bytes.max(cost.bytes);
+    }
+    let n_times = n_taggers * f64::from(settings.passes.get());
+    let operations = n_times * text.pieces * FORWARD * size.encoder;
+    [trained, Cost { operations, bytes: BYTES * size.all }]
+}
+
+/// The expected number of kept drafts for each gold sentence.
+fn n_kept_drafts(job: &AugmentJob) -> f64 {
+    let each = if makes_two_drafts(job) { 2.0 } else { 1.0 };
+    let is_made = if job.plan.method == crate::methods::Method::Gold { 0.0 } else { 1.0 };
+    KEPT_DRAFTS * is_made * each * f64::from(job.plan.generate.rounds.get())
+}

@@ -6,6 +6,9 @@ MINI_FOLDER is the output of crates/melm-mini/model/dequantize.py. Everything is
 float32 represents exactly, so that all differences are rounding errors of our engine. For each tiny model there is a
 folder NAME and a file NAME.safetensors. The file contains inputs, hidden states, logits at the masked positions, loss,
 all gradients, and the parameters after ten steps of torch's Adam and of AdamW, both with clip_grad_norm_.
+
+NAME.added.safetensors contains the same for the model with N_ADDED more pieces, whose pretrained rows are frozen: the
+table is the concatenation of a constant and of a parameter with the added rows.
 """
 import hashlib, json, pathlib, sys
 import safetensors, torch, transformers
@@ -24,6 +27,10 @@ OPTIMISERS = {
     "adam": (lambda p: torch.optim.Adam(p, lr=1e-3), 10.0),
     "adamw": (lambda p: torch.optim.AdamW(p, lr=2e-3, eps=1e-3, weight_decay=0.1), 8.0),
 }
+N_ADDED = 5
+TABLE, BIAS = "roberta.embeddings.word_embeddings.weight", "lm_head.bias"
+# The tensors whose pretrained rows are frozen while each optimiser runs.
+FROZEN = {"adam": [TABLE], "adamw": [TABLE, BIAS]}
 MINI_SENTENCES = {
     "de": "Bundeskanzler Helmut <mask> sprach in Bonn .",
     "en": "Clinton aide resigns , <mask> says in New <mask> .",
@@ -58,15 +65,18 @@ def batch_of(lengths, vocab_size, generator):
     return sentences, masked, draw(len(masked))
 
 
-def run(model, sentences, masked, originals):
-    """Return the loss of transformers on the padded batch, and the hidden states of all pieces except padding."""
+def run(model, sentences, masked, originals, replaced={}):
+    """Return the loss of transformers on the padded batch, and the hidden states of all pieces except padding.
+
+    The parameters in `replaced`, by name, are used in place of those of the model."""
     padded = torch.nn.utils.rnn.pad_sequence(sentences, batch_first=True, padding_value=1)
     real = padded != 1
     labels = torch.full_like(padded, -100)
     rows = torch.full((int(real.sum()),), -100)
     rows[masked] = originals
     labels[real] = rows
-    out = model(input_ids=padded, attention_mask=real.long(), labels=labels, output_hidden_states=True)
+    inputs = dict(input_ids=padded, attention_mask=real.long(), labels=labels, output_hidden_states=True)
+    out = torch.func.functional_call(model, replaced, kwargs=inputs, tie_weights=True)
     return out.loss, [h[real] for h in out.hidden_states], out.logits[real][masked]
 
 
@@ -118,6 +128,59 @@ def make_tiny(out, name, sizes, seed):
     save_file(single(tensors), out / f"{name}.safetensors")
 
 
+def added_batches(batches, n_pieces, generator):
+    """Replace a third of the pieces and of the originals by added pieces, so that added rows are read and predicted."""
+    def replace(pieces):
+        added = torch.randint(n_pieces, n_pieces + N_ADDED, pieces.shape, generator=generator)
+        return torch.where(torch.rand(pieces.shape, generator=generator) < 1 / 3, added, pieces)
+    return [([replace(s) for s in sentences], masked, replace(originals)) for sentences, masked, originals in batches]
+
+
+def make_added(out, name, sizes, seed):
+    """Freeze the pretrained rows of a model with added pieces. Only the added rows are parameters of the optimiser."""
+    n_pieces = sizes["vocab_size"]
+    model = tiny(sizes, seed)
+    generator = torch.Generator().manual_seed(seed)
+    batches = [batch_of(lengths, n_pieces, generator) for lengths in LENGTHS]
+    batches = added_batches(batches, n_pieces, generator)
+    model.resize_token_embeddings(n_pieces + N_ADDED, mean_resizing=False)
+    by_name = dict(named(model))
+    with torch.no_grad():
+        for rows in [by_name[TABLE][n_pieces:], by_name[BIAS][n_pieces:]]:
+            rows.copy_(torch.randn(rows.shape, generator=generator) * 0.3)
+    model = model.double().eval()
+    state = {n: p.detach().clone() for n, p in named(model)}
+    tensors = {"start.table": state[TABLE][n_pieces:], "start.bias": state[BIAS][n_pieces:]}
+    for index, batch in enumerate(batches):
+        describe(tensors, f"batch{index}", *batch)
+    for optimiser_name, (make, max_norm) in OPTIMISERS.items():
+        frozen = FROZEN[optimiser_name]
+        added = {n: state[n][n_pieces:].clone().requires_grad_() for n in frozen}
+        trained = {n: added[n] if n in frozen else p.clone().requires_grad_() for n, p in state.items()}
+        optimiser = make(trained.values())
+        norms, losses = [], []
+        for index, batch in enumerate(batches):
+            optimiser.zero_grad()
+            whole = {n: torch.cat([state[n][:n_pieces], p]) if n in frozen else p for n, p in trained.items()}
+            loss, _, _ = run(model, *batch, whole)
+            loss.backward()
+            if index == 0:
+                for n, p in added.items():
+                    tensors[f"{optimiser_name}.gradient.{n}"] = p.grad.clone()
+            norms.append(torch.nn.utils.clip_grad_norm_(trained.values(), max_norm).detach())
+            losses.append(loss.detach())
+            optimiser.step()
+        n_clipped = sum(norm > max_norm for norm in norms)
+        assert 0 < n_clipped < len(norms), f"{name} {optimiser_name}: {n_clipped} of 10 clipped, {norms}"
+        tensors[f"{optimiser_name}.norms"] = torch.stack(norms)
+        tensors[f"{optimiser_name}.losses"] = torch.stack(losses)
+        # The added rows and a few other tensors; all would take 200 kB.
+        kept = [TABLE, BIAS, "roberta.embeddings.LayerNorm.weight", "lm_head.dense.bias"]
+        for n in kept:
+            tensors[f"{optimiser_name}.{n}"] = trained[n].detach().clone()
+    save_file(single(tensors), out / f"{name}.added.safetensors")
+
+
 def make_mini(out, folder):
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     model = transformers.AutoModelForMaskedLM.from_pretrained(folder).double().eval()
@@ -139,6 +202,7 @@ def main(out, mini):
     out.mkdir(parents=True, exist_ok=True)
     for seed, (name, sizes) in enumerate(MODELS.items()):
         make_tiny(out, name, sizes, 7 + seed)
+        make_added(out, name, sizes, 7 + seed)
     make_mini(out, mini)
     script = pathlib.Path(__file__)
     provenance = dict(script=script.name, sha256=hashlib.sha256(script.read_bytes()).hexdigest(),

@@ -104,6 +104,7 @@ pub mod mlm;
 mod ops;
 pub mod optim;
 pub mod packed;
+mod parameter;
 pub mod params;
 mod pool;
 pub mod probe;

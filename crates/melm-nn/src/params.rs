@@ -4,6 +4,7 @@ use crate::buffer::{Buffer, zeroed_vec};
 use crate::config::{Config, MOST_LAYERS};
 use crate::cuda::{Cuda, GpuWeights, Kernels};
 use crate::error::Error;
+pub use crate::parameter::Parameter;
 use crate::weights::{ModelPart, TensorShape, tensor_shapes};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,18 +16,6 @@ pub const TABLE: &str = "roberta.embeddings.word_embeddings.weight";
 
 /// Tensors start at multiples of this many numbers: one cache line.
 const ALIGNMENT: usize = 16;
-
-/// A tensor: its name, shape and position in the block.
-#[derive(Clone, Debug)]
-pub struct Parameter {
-    /// The Hugging Face name.
-    pub name: String,
-    /// The shape, outermost dimension first.
-    pub shape: Vec<usize>,
-    /// True if the tensor is not trained. Its gradient is not computed.
-    pub is_frozen: bool,
-    pub(crate) range: Range<usize>,
-}
 
 /// All parameters of a model.
 ///
@@ -122,12 +111,21 @@ impl Parameters {
     }
 
     /// Freezes the tensors for whose names `is_frozen` returns true, and unfreezes the others. Returns the number of frozen
-    /// tensors.
+    /// tensors. Added rows of frozen tensors are still trained; see [`Parameter::n_added_rows`].
+    ///
+    /// Freeze tensors before an optimiser is created, because it has moments for the trained rows only.
     pub fn freeze(&mut self, is_frozen: impl Fn(&str) -> bool) -> usize {
         for parameter in &mut self.list {
             parameter.is_frozen = is_frozen(&parameter.name);
         }
         self.list.iter().filter(|parameter| parameter.is_frozen).count()
+    }
+
+    /// Records that the rows from `first` on of the tensors called `names` were added for a task.
+    pub(crate) fn set_added_rows(&mut self, names: &[&str], first: usize) {
+        for parameter in self.list.iter_mut().filter(|p| names.contains(&p.name.as_str())) {
+            parameter.n_added_rows = parameter.shape[0].saturating_sub(first);
+        }
     }
 
     /// Returns the piece table.
@@ -239,10 +237,13 @@ impl Parameters {
         self.is_newer_on_gpu = true;
     }
 
-    /// Returns true if any tensor inside `range` is trained.
+    /// Returns true if any row of any tensor inside `range` is trained.
     pub(crate) fn trains(&self, range: &Range<usize>) -> bool {
         let first = self.list.partition_point(|p| p.range.end <= range.start);
-        self.list[first..].iter().take_while(|p| p.range.start < range.end).any(|p| !p.is_frozen)
+        self.list[first..]
+            .iter()
+            .take_while(|p| p.range.start < range.end)
+            .any(Parameter::is_trained)
     }
 
     /// Returns the range from the start of tensor `first` to the end of tensor `last`.
@@ -266,7 +267,8 @@ fn lay_out(shapes: Vec<TensorShape>) -> Option<Vec<Parameter>> {
         let start = if is_new_block { end.checked_next_multiple_of(ALIGNMENT)? } else { end };
         let len = shape.iter().try_fold(1_usize, |len, size| len.checked_mul(*size))?;
         end = start.checked_add(len)?;
-        list.push(Parameter { name, shape, is_frozen: false, range: start..end });
+        let range = start..end;
+        list.push(Parameter { name, shape, is_frozen: false, n_added_rows: 0, range });
     }
     Some(list)
 }
@@ -323,6 +325,18 @@ mod tests {
         let table = parameters.table().range.clone();
         assert!(!parameters.trains(&table) && parameters.trains(&(0..table.start)));
         assert!(parameters.get("lm_head.bais").is_err());
+    }
+
+    #[test]
+    fn added_rows_of_a_frozen_table_are_trained() {
+        let mut parameters = Parameters::zeros(&tiny()).unwrap();
+        parameters.set_added_rows(&[TABLE], 28);
+        assert_eq!(parameters.table().trained_rows(), 0..31, "not frozen");
+        parameters.freeze(|name| name == TABLE);
+        let table = parameters.table();
+        assert_eq!(table.trained_rows(), 28..31);
+        assert_eq!(table.trained(), table.range.start + 280..table.range.start + 310);
+        assert!(parameters.trains(&table.range));
     }
 
     #[test]

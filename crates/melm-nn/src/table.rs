@@ -4,6 +4,9 @@
 //! the hidden rows that the table is multiplied by. The lookup of the input embeddings adds a few rows. The dense
 //! gradient is never stored: Adam requests one block of table rows at a time. The norm for clipping is computed from
 //! two small matrices, because `|P^T Z|^2` is the sum over the elements of `P P^T * Z Z^T`.
+//!
+//! If the first rows of the table are frozen, the factors contain only the trained rows, so that norm and update cost
+//! next to nothing if these are few.
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;
@@ -30,13 +33,36 @@ const N_STREAMS: usize = 3;
 pub(crate) struct HeadFactors {
     /// The number of masked rows.
     pub(crate) n: usize,
-    /// `P^T`, of shape `[vocabulary, stride]`.
+    /// `P^T`, of shape `[table rows, stride]`: the trained rows, or the whole vocabulary while a micro-batch runs.
     pub(crate) errors: Buffer,
     pub(crate) stride: usize,
     /// `Z`, of shape `[n, hidden]`.
     pub(crate) states: Buffer,
     /// A copy of `Z` in panels of columns.
     panels: Buffer,
+}
+
+impl HeadFactors {
+    fn reserve(&mut self, n: usize, n_rows: usize, width: usize) -> Result<(), Error> {
+        (self.n, self.stride) = (n, n.next_multiple_of(16));
+        self.errors.try_reserve(n_rows * self.stride)?;
+        self.states.try_reserve(n * width)
+    }
+
+    /// Copies the factors of `whole`, whose errors have `n_rows` rows, without the table rows before `first_row`.
+    fn copy_rows(
+        &mut self,
+        whole: &Self,
+        first_row: usize,
+        n_rows: usize,
+        width: usize,
+    ) -> Result<(), Error> {
+        self.reserve(whole.n, n_rows - first_row, width)?;
+        let (errors, states) = (first_row * whole.stride..n_rows * whole.stride, whole.n * width);
+        self.errors[..errors.len()].copy_from_slice(&whole.errors[errors]);
+        self.states[..states].copy_from_slice(&whole.states[..states]);
+        Ok(())
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,8 +77,12 @@ struct Lookup {
 pub(crate) struct TableGradient {
     vocab_size: usize,
     width: usize,
+    /// The first trained row: 0 if the table is not frozen, the size of the vocabulary if no row is trained.
+    first_row: usize,
     heads: Vec<HeadFactors>,
     n_heads: usize,
+    /// The factors of the current micro-batch for the whole vocabulary, if some rows are frozen.
+    whole: HeadFactors,
     lookups: Vec<Lookup>,
     lookup_rows: Vec<Buffer>,
     n_lookup_parts: usize,
@@ -77,42 +107,59 @@ impl TableGradient {
         self.n_heads + self.n_lookup_parts > 0
     }
 
-    /// Adds a micro-batch with `n` masked rows and returns its factors, to be filled in.
-    pub(crate) fn add_head(&mut self, n: usize) -> Result<&mut HeadFactors, Error> {
+    /// Starts a micro-batch with `n` masked rows. Returns its factors for the whole vocabulary, to be filled in. Then
+    /// [`Self::finish_head`] must be called. `trained` are the trained rows of the table.
+    pub(crate) fn start_head(
+        &mut self,
+        n: usize,
+        trained: &Range<usize>,
+    ) -> Result<&mut HeadFactors, Error> {
+        self.first_row = trained.start;
         if self.heads.len() == self.n_heads {
             self.heads.push(HeadFactors::default());
         }
-        let part = &mut self.heads[self.n_heads];
-        let stride = n.next_multiple_of(16);
-        part.errors.try_reserve(self.vocab_size * stride)?;
-        part.states.try_reserve(n * self.width)?;
-        (part.n, part.stride) = (n, stride);
-        self.n_heads += 1;
+        let part =
+            if self.first_row == 0 { &mut self.heads[self.n_heads] } else { &mut self.whole };
+        part.reserve(n, self.vocab_size, self.width)?;
         Ok(part)
     }
 
-    /// Removes the factors of the last micro-batch: for a table that is not trained.
-    pub(crate) fn remove_head(&mut self) {
-        self.n_heads -= 1;
+    /// Adds the micro-batch of [`Self::start_head`] to the gradient. Only the factors of trained rows are kept.
+    pub(crate) fn finish_head(&mut self) -> Result<(), Error> {
+        if self.first_row == self.vocab_size {
+            return Ok(());
+        }
+        if self.first_row > 0 {
+            let part = &mut self.heads[self.n_heads];
+            part.copy_rows(&self.whole, self.first_row, self.vocab_size, self.width)?;
+        }
+        self.n_heads += 1;
+        Ok(())
     }
 
-    /// Adds the gradients `d` of the embeddings that were looked up for `pieces`. The padding piece gets no gradient,
-    /// as in torch.
+    /// Adds the gradients `d` of the embeddings that were looked up for `pieces`, as far as their rows are trained.
+    /// The padding piece gets no gradient, as in torch.
     pub(crate) fn add_lookups(
         &mut self,
         pieces: &[u32],
         d: &[f32],
         pad_id: u32,
+        trained: &Range<usize>,
     ) -> Result<(), Error> {
-        let part = self.n_lookup_parts;
+        self.first_row = trained.start;
+        let (part, width) = (self.n_lookup_parts, self.width);
         if self.lookup_rows.len() == part {
             self.lookup_rows.push(Buffer::default());
         }
-        self.lookup_rows[part].try_reserve(d.len())?;
+        let rows = &mut self.lookup_rows[part];
+        let is_kept = |piece: u32| piece != pad_id && trained.contains(&(piece as usize));
+        rows.try_reserve(pieces.iter().filter(|piece| is_kept(**piece)).count() * width)?;
         self.n_lookup_parts += 1;
-        self.lookup_rows[part][..d.len()].copy_from_slice(d);
-        let found = pieces.iter().enumerate().filter(|(_, piece)| **piece != pad_id);
-        self.lookups.extend(found.map(|(row, piece)| Lookup { piece: *piece, part, row }));
+        let found = pieces.iter().zip(d.chunks_exact(width)).filter(|(piece, _)| is_kept(**piece));
+        for (row, (piece, d)) in found.enumerate() {
+            rows[row * width..(row + 1) * width].copy_from_slice(d);
+            self.lookups.push(Lookup { piece: *piece, part, row });
+        }
         self.lookups.sort_unstable();
         Ok(())
     }
@@ -130,7 +177,7 @@ impl TableGradient {
         }
     }
 
-    /// Writes the gradient of some rows of the table, `[rows, hidden]`, to `out`. While it computes, it prefetches
+    /// Writes the gradient of some trained rows of the table, `[rows, hidden]`, to `out`. While it computes, it prefetches
     /// `ahead`, the arrays that the optimiser reads next.
     pub(crate) fn rows_into(
         &self,
@@ -145,7 +192,8 @@ impl TableGradient {
             out.fill(0.0);
         }
         for (index, part) in self.heads[..self.n_heads].iter().enumerate() {
-            let errors = Left::rows(&part.errors[rows.start * part.stride..], part.stride);
+            let errors = &part.errors[(rows.start - self.first_row) * part.stride..];
+            let errors = Left::rows(errors, part.stride);
             for (turn, start) in (0..width).step_by(columns).enumerate() {
                 let n = columns.min(width - start);
                 let panel = Right::rows(&part.panels[start * part.n..], n);
@@ -199,7 +247,7 @@ impl TableGradient {
         groups.fill(0.0);
         let columns = extent(cpu.isa()).columns;
         cpu.each(N_GROUPS, Split::every(groups, size), |task, _, out| {
-            let group = cut(self.vocab_size, N_GROUPS, task);
+            let group = cut(self.vocab_size - self.first_row, N_GROUPS, task);
             for start in group.clone().step_by(RUN) {
                 let k = RUN.min(group.end - start);
                 let left = Left::columns(&a.errors[start * a.stride..], a.stride);
@@ -245,7 +293,8 @@ impl TableGradient {
             total += f64::from(dot(isa, sum, sum));
             head.fill(0.0);
             for part in &self.heads[..self.n_heads] {
-                let errors = &part.errors[group[0].piece as usize * part.stride..][..part.n];
+                let row = group[0].piece as usize - self.first_row;
+                let errors = &part.errors[row * part.stride..][..part.n];
                 let shape = Shape { m: 1, k: part.n, n: self.width };
                 let factors = (Left::rows(errors, part.n), Right::rows(&part.states, self.width));
                 let out = Out { data: &mut *head, row: self.width, accumulates: true };
@@ -256,11 +305,12 @@ impl TableGradient {
         total
     }
 
-    /// Returns the dense gradient, summed in f64: for tests.
+    /// Returns the dense gradient, summed in f64, with zeros in frozen rows: for tests.
     pub(crate) fn to_dense(&self) -> Vec<f32> {
         let mut sums = vec![0.0_f64; self.vocab_size * self.width];
         for part in &self.heads[..self.n_heads] {
-            for (v, sums) in sums.chunks_exact_mut(self.width).enumerate() {
+            let trained = sums[self.first_row * self.width..].chunks_exact_mut(self.width);
+            for (v, sums) in trained.enumerate() {
                 for (row, error) in part.errors[v * part.stride..][..part.n].iter().enumerate() {
                     for (sum, z) in sums.iter_mut().zip(self.state(part, row)) {
                         *sum += f64::from(*error) * f64::from(*z);

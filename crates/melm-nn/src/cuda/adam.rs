@@ -11,7 +11,7 @@ use super::weights::GpuWeights;
 use super::{SPLITS, to_u32};
 use crate::error::Error;
 use crate::gradients::Gradients;
-use crate::optim::AdamFactors;
+use crate::optim::{AdamFactors, MomentLayout};
 use crate::params::Parameters;
 use std::ops::Range;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const ROW_ALIGNMENT: usize = 16;
 /// The number of thread blocks that compute one sum of squares together.
 pub(super) const NORM_BLOCKS: usize = 512;
 
-/// The state of Adam in GPU memory: the two moments of each parameter, and scratch buffers.
+/// The state of Adam in GPU memory: the two moments of each parameter, in a [`MomentLayout`], and scratch buffers.
 pub(crate) struct GpuMoments {
     mean: DeviceBuffer,
     square: DeviceBuffer,
@@ -170,7 +170,7 @@ impl Cuda {
             gradients: gpu_gradients,
             moments,
             ranges: trained_ranges(parameters, gradients),
-            trains_table: gpu_gradients.has_table() && !parameters.table().is_frozen,
+            trains_table: gpu_gradients.has_table() && parameters.table().is_trained(),
         };
         let lookups = step.sort_lookups()?;
         step.reserve(lookups.pieces.len())?;
@@ -186,15 +186,17 @@ impl Cuda {
 }
 
 /// Returns the ranges of the tensors that this step updates, without the table. Ranges of neighbouring tensors are
-/// joined, including the alignment gap between them.
+/// joined, including the alignment gap between them. The trained rows of a tensor end where the tensor ends.
 fn trained_ranges(parameters: &Parameters, gradients: &Gradients) -> Vec<Range<usize>> {
     let mut ranges: Vec<Range<usize>> = Vec::new();
     let mut is_joined = false;
     for (index, parameter) in parameters.list()[..parameters.list().len() - 1].iter().enumerate() {
-        let is_trained = !parameter.is_frozen && gradients.is_written(index);
+        let trained = parameter.trained();
+        let is_trained = !trained.is_empty() && gradients.is_written(index);
+        let starts_at_once = trained.start == parameter.range.start;
         match ranges.last_mut() {
-            Some(last) if is_trained && is_joined => last.end = parameter.range.end,
-            _ if is_trained => ranges.push(parameter.range.clone()),
+            Some(last) if is_trained && is_joined && starts_at_once => last.end = trained.end,
+            _ if is_trained => ranges.push(trained),
             _ => {}
         }
         is_joined = is_trained;
@@ -267,8 +269,8 @@ impl AdamStep<'_> {
 
     /// Returns the number of table rows whose gradient is stored at once.
     fn chunk_rows(&self) -> usize {
-        let (vocab_size, width) = (self.parameters.table().shape[0], self.gradients.width);
-        (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(vocab_size)
+        let (n_trained, width) = (self.gradients.trained.len(), self.gradients.width);
+        (CHUNK_NUMBERS / width).next_multiple_of(ROW_ALIGNMENT).min(n_trained)
     }
 
     fn update(
@@ -289,10 +291,10 @@ impl AdamStep<'_> {
         }
         self.index_lookups(lookups, true)?;
         let table = self.parameters.table();
-        let (start, vocab_size, width) = (table.range.start, table.shape[0], table.shape[1]);
+        let (start, trained, width) = (table.range.start, table.trained_rows(), table.shape[1]);
         let n_rows = self.chunk_rows();
-        for first_row in (0..vocab_size).step_by(n_rows) {
-            let rows = first_row..vocab_size.min(first_row + n_rows);
+        for first_row in trained.clone().step_by(n_rows) {
+            let rows = first_row..trained.end.min(first_row + n_rows);
             let gradient = self.moments.chunk.span().first(rows.len() * width);
             self.compute_table_gradient(rows.clone(), gradient)?;
             let range = start + rows.start * width..start + rows.end * width;
@@ -320,13 +322,14 @@ impl AdamStep<'_> {
         let AdamRange { range, gradient, lookups, first_row } = part;
         // Each block has 256 threads, and each thread updates four numbers.
         let n_blocks = range.len().div_ceil(1024);
+        let moments = MomentLayout::new(self.parameters).range(&range);
         launch!(
             self.kernels,
             Adam,
             Grid::linear(n_blocks, 256),
             self.weights.master(&range),
-            self.moments.mean.span::<f32>().slice(range.clone()),
-            self.moments.square.span::<f32>().slice(range.clone()),
+            self.moments.mean.span::<f32>().slice(moments.clone()),
+            self.moments.square.span::<f32>().slice(moments),
             gradient,
             self.weights.rounded(&range),
             AdamRule { beta1, beta2, eps, rate, root, keep },
@@ -337,29 +340,32 @@ impl AdamStep<'_> {
         Ok(())
     }
 
-    /// Computes the gradient of some table rows that comes from the masked-LM head: `errors^T states`.
+    /// Computes the gradient of some trained table rows that comes from the masked-LM head: `errors^T states`.
     fn compute_table_gradient(&self, rows: Range<usize>, out: Span<f32>) -> Result<(), Error> {
-        let (width, n) = (self.gradients.width, self.gradients.n_states);
+        let GpuGradients { width, n_states: n, stride, .. } = *self.gradients;
         if n == 0 {
             return self.kernels.clear(out);
         }
-        let stride = self.weights.n_table_rows;
-        let factors = self.gradients.factors(stride);
-        let errors = factors.errors.slice(rows.start..factors.errors.len);
+        let factors = self.gradients.factors();
+        let first_column = rows.start - self.gradients.trained.start;
+        let errors = factors.errors.slice(first_column..factors.errors.len);
         let errors = Operand::new(errors, stride).transposed();
         let states = Operand::new(factors.states, width);
         let size = ProductSize { m: rows.len(), n: width, k: n };
         self.kernels.product(&Product::new(size, errors, states, out))
     }
 
-    /// Computes the whole gradient of the table and copies it to CPU memory.
+    /// Computes the whole gradient of the table, with zeros in frozen rows, and copies it to CPU memory.
     fn download_table_gradient(&mut self) -> Result<Vec<f32>, Error> {
         let lookups = self.sort_lookups()?;
         let table = self.parameters.table();
         let (vocab_size, width) = (table.shape[0], table.shape[1]);
         self.moments.chunk.reserve(vocab_size * width * size_of::<f32>())?;
         let gradient = self.moments.chunk.span().first(vocab_size * width);
-        self.compute_table_gradient(0..vocab_size, gradient)?;
+        self.kernels.clear(gradient)?;
+        let trained = self.gradients.trained.clone();
+        let of_trained = gradient.slice(trained.start * width..vocab_size * width);
+        self.compute_table_gradient(trained, of_trained)?;
         let grid = Grid::linear(lookups.pieces.len(), 128);
         launch!(self.kernels, AddLookups, grid, lookups.lists, gradient);
         let mut whole = vec![0.0; vocab_size * width];

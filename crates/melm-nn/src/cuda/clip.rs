@@ -1,6 +1,7 @@
 //! Gradient clipping: computes the norm of all gradients, including the embedding table's, and the clipping factor.
 
 use super::adam::{AdamStep, LookupsByPiece, NORM_BLOCKS};
+use super::gradients::GpuGradients;
 use super::kernels::{Grid, launch};
 use super::product::{Operand, Product, ProductSize};
 use super::span::Span;
@@ -24,11 +25,11 @@ impl AdamStep<'_> {
             launch!(self.kernels, SquareSums, Grid::linear(NORM_BLOCKS, 256), gradient, out);
         }
         if self.trains_table {
-            let (stride, n) = (self.weights.n_table_rows, self.gradients.n_states);
+            let n = self.gradients.n_states;
             if n > 0 {
                 self.compute_head_norm(take(NORM_BLOCKS))?;
             }
-            let factors = self.gradients.factors(stride);
+            let factors = self.gradients.factors();
             launch!(
                 self.kernels,
                 LookupNorm,
@@ -37,7 +38,8 @@ impl AdamStep<'_> {
                 factors.errors.argument(),
                 factors.states.argument(),
                 to_u32(n),
-                to_u32(stride),
+                to_u32(self.gradients.stride),
+                to_u32(self.gradients.trained.start),
                 take(n_pieces),
             );
         }
@@ -50,9 +52,8 @@ impl AdamStep<'_> {
     /// Computes the squared norm of `errors^T states`, the masked-LM head's part of the table's gradient. This norm is
     /// the inner product of the Gram matrices of errors and states, so that the gradient itself need not be computed.
     fn compute_head_norm(&mut self, out: Span<f64>) -> Result<(), Error> {
-        let stride = self.weights.n_table_rows;
-        let (width, n) = (self.gradients.width, self.gradients.n_states);
-        let factors = self.gradients.factors(stride);
+        let GpuGradients { width, n_states: n, stride, .. } = *self.gradients;
+        let factors = self.gradients.factors();
         let grams = self.moments.grams.span::<f32>();
         let (of_states, of_errors) = (grams.first(n * n), grams.slice(n * n..(SPLITS + 1) * n * n));
         let gram = |rows: Operand, k: usize, out: Span<f32>| {

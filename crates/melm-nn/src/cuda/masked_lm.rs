@@ -1,6 +1,7 @@
 //! Training of the masked language model: losses, gradients of the scores, and the backward pass of the head.
 
 use super::backward::{GradientSink, NormGradient};
+use super::gradients::{BatchFactors, GpuGradients};
 use super::inputs::{NO_PIECE, n_padded_positions, pad};
 use super::kernels::{Grid, KernelDropout, launch};
 use super::memory::{Arena, Staged};
@@ -145,7 +146,7 @@ impl Cuda {
             .lay_out_training(MlmHeadTape::n_partials(config, m), |arena| {
                 MlmHeadTape::lay_out(arena, config, m, stride, true)
             })?;
-        setup.reserve_gradients(gradients, m)?;
+        setup.reserve_gradients(parameters, gradients, m)?;
         let mut pass = setup.upload(dropout)?;
         let (rows, originals) = (pass.staged(positions.rows), pass.staged(positions.originals));
 
@@ -157,16 +158,13 @@ impl Cuda {
         let mut sink = GradientSink { parameters, gradients, sums };
         pass.forward(&tape)?;
         pass.head_forward(head, tape.last_hidden(config).operand, rows, &head_tape)?;
-        let (from, to) = (head_tape.states().address, factors.states.address);
-        pass.kernels.copy(from, to, factors.states.n_bytes())?;
-        pass.compute_errors(head, originals, weight, &head_tape, factors.errors, &mut sink)?;
+        let errors = factors.whole_errors;
+        pass.compute_errors(head, originals, weight, &head_tape, errors, &mut sink)?;
+        pass.keep_factors(&head_tape, factors, sink.gradients.gpu_mut())?;
         pass.submit("masked forward", sizes)?;
         // The CPU waits only for the losses. While the GPU computes the backward pass, the CPU prepares the next batch.
         let losses = head_tape.losses;
         pass.gpu().begin_download(losses.address, losses.n_bytes())?;
-        if !parameters.trains(&head.table) {
-            sink.gradients.gpu_mut().pop_states(m);
-        }
         pass.head_backward(head, rows, &tape, &head_tape, &mut sink)?;
         pass.finish_backward(&tape, batch.sentences.pieces(), sink)?;
         pass.submit("masked backward", sizes)?;
@@ -271,6 +269,40 @@ impl Pass<'_> {
             let d_states = head_tape.d_states.slice(start * width..end * width);
             self.errors_times_table(errors, head_tape.parts, d_states)?;
         }
+        Ok(())
+    }
+
+    /// Copies the factors of the table's gradient to where the optimiser reads them. Of the errors, only those of
+    /// trained rows are copied. Does nothing if no row is trained.
+    fn keep_factors(
+        &self,
+        head_tape: &MlmHeadTape,
+        factors: BatchFactors,
+        gradients: &GpuGradients,
+    ) -> Result<(), Error> {
+        let BatchFactors { whole_errors, kept } = factors;
+        if kept.states.len == 0 {
+            return Ok(());
+        }
+        self.kernels.copy(
+            head_tape.states().address,
+            kept.states.address,
+            kept.states.n_bytes(),
+        )?;
+        if whole_errors == kept.errors {
+            return Ok(());
+        }
+        launch!(
+            self.kernels,
+            CopyColumns,
+            Grid::linear(kept.states.len / gradients.width, 128),
+            whole_errors.argument(),
+            kept.errors.argument(),
+            to_u32(gradients.trained.start),
+            to_u32(gradients.trained.len()),
+            to_u32(self.weights.n_table_rows),
+            to_u32(gradients.stride),
+        );
         Ok(())
     }
 

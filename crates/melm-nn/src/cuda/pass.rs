@@ -120,11 +120,12 @@ impl<'a> PassSetup<'a> {
     /// Reserves room for the gradients of the batch, which has `n_states` masked positions.
     pub(super) fn reserve_gradients(
         &mut self,
+        parameters: &Parameters,
         gradients: &mut Gradients,
         n_states: usize,
     ) -> Result<(), Error> {
-        let stride = self.weights.n_table_rows;
-        gradients.gpu_mut().reserve(n_states, stride, self.n_rows)?;
+        let (n_scores, trained) = (self.weights.n_table_rows, parameters.table().trained_rows());
+        gradients.gpu_mut().reserve(n_states, n_scores, self.n_rows, trained)?;
         self.workspace.sums_block.reserve(SUMS_BYTES)
     }
 

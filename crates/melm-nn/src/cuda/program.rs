@@ -92,8 +92,8 @@ programs! {
     "norm.cu": NormForward "norm_forward", EmbedForward "embed_forward", NormBackward "norm_backward",
         EmbedBackward "embed_backward", PositionGradient "position_gradient";
     "rows.cu": GeluForward "gelu_forward", GeluBackward "gelu_backward", ColumnSums "column_sums",
-        ColumnSumsPlain "column_sums_plain", FinishSums "finish_sums", Gather "gather",
-        GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
+        ColumnSumsPlain "column_sums_plain", FinishSums "finish_sums", CopyColumns "copy_columns",
+        Gather "gather", GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
     "attention.cu": AttentionForward "attention_forward", AttentionBackward "attention_backward";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";

@@ -173,7 +173,7 @@ impl Cuda {
         let (tape, head_tape, sums) = setup.lay_out_training(n_partials, |arena| {
             TaggerHeadTape::lay_out(arena, &model, batch, true)
         })?;
-        setup.reserve_gradients(gradients, 0)?;
+        setup.reserve_gradients(parameters, gradients, 0)?;
         let mut pass = setup.upload(dropout)?;
         let rows = pass.staged(rows);
 

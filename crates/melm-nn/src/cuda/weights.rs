@@ -28,10 +28,10 @@ pub(crate) struct GpuWeights {
     pub(super) n_table_rows: usize,
 }
 
-/// Returns the number of rows of the padded embedding table, which has `SPLITS` equal parts of a length suitable for
+/// Returns the number of rows of an embedding table of `n_rows` rows after padding. The padded table has `SPLITS` equal parts of a length suitable for
 /// products.
-fn padded_table_rows(vocab_size: usize) -> usize {
-    vocab_size.next_multiple_of(8 * SPLITS)
+pub(super) fn padded_table_rows(n_rows: usize) -> usize {
+    n_rows.next_multiple_of(8 * SPLITS)
 }
 
 impl GpuWeights {

@@ -136,7 +136,8 @@ impl Encoder {
         let first_position = self.config.pad_id as usize + 1;
         gradients.add_positions(cpu, &self.positions, first_position, &tape.places, d);
         if parameters.trains(&self.table) {
-            gradients.table.add_lookups(batch.pieces(), d, self.config.pad_id)?;
+            let (pad_id, trained) = (self.config.pad_id, parameters.table().trained_rows());
+            gradients.table.add_lookups(batch.pieces(), d, pad_id, &trained)?;
         }
         Ok(())
     }

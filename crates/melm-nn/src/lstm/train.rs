@@ -157,7 +157,8 @@ impl LstmLm {
         dropout.drop_rows(cpu.isa(), 0, Site::Output, d, width);
         if self.parameters.trains(&self.embedding) {
             let no_padding = u32::MAX;
-            gradients.table.add_lookups(&batch.inputs, &d[..n * width], no_padding)?;
+            let (d, trained) = (&d[..n * width], self.parameters.table().trained_rows());
+            gradients.table.add_lookups(&batch.inputs, d, no_padding, &trained)?;
         }
         Ok(())
     }

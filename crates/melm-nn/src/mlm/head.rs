@@ -95,15 +95,14 @@ impl LmHead {
         // put back even if a step fails.
         let mut table = std::mem::take(&mut gradients.table);
         let train = |table: &mut TableGradient, gradients: &mut Gradients, head: &mut HeadTape| {
-            let part = table.add_head(positions.len())?;
+            let trained = parameters.table().trained_rows();
+            let part = table.start_head(positions.len(), &trained)?;
             let states = &mut part.states[..positions.len() * width];
             self.forward(cpu, parameters, encoder.hidden(), positions, head, states)?;
             let bias = gradients.slot(&self.bias);
             let output = self.output(parameters);
             let loss = head.train(cpu, output, part, &batch.originals, weight, bias)?;
-            if !parameters.trains(&self.table) {
-                table.remove_head();
-            }
+            table.finish_head()?;
             Ok(loss)
         };
         let loss = train(&mut table, gradients, head);

@@ -13,7 +13,8 @@ const BY_PIECE: [&str; 2] = [TABLE, "lm_head.bias"];
 impl MaskedLm {
     /// Opens the model of a checkpoint and appends `n_added` pieces to its vocabulary.
     ///
-    /// The embeddings of added pieces are random, with the distribution that Hugging Face uses. If the checkpoint has
+    /// The embeddings of added pieces are random, with the distribution that Hugging Face uses. They are trained even
+    /// if the tensor that contains them is frozen; see [`Self::set_first_added_piece`]. If the checkpoint has
     /// no head, a random head is created in the same way. `seed` determines these random values.
     ///
     /// # Errors
@@ -36,7 +37,16 @@ impl MaskedLm {
             }
             parameters.draw(&name, n_read, config.initializer_range, seed)?;
         }
-        Ok(Self::new(&config, parameters))
+        let mut model = Self::new(&config, parameters);
+        model.set_first_added_piece(n_stored);
+        Ok(model)
+    }
+
+    /// Records that the pieces from `first` on were added for a task. Their embeddings and output biases are trained
+    /// even if the tensors that contain them are frozen. [`Self::open`] does this for the pieces that it adds; call
+    /// this method if a task uses pieces that the checkpoint already contains.
+    pub fn set_first_added_piece(&mut self, first: usize) {
+        self.parameters_mut().set_added_rows(&BY_PIECE, first);
     }
 
     /// Creates a model with random parameters, with the distribution that Hugging Face uses. `seed` determines them.

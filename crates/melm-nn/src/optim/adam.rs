@@ -1,6 +1,7 @@
 //! Adam and `AdamW` exactly as in torch, with clipping by the global norm. The piece table, whose gradient is stored as
 //! factors, is updated block by block.
 
+use super::MomentLayout;
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::cuda::{Cuda, GpuMoments};
 use crate::device::{Cpu, Device};
@@ -38,11 +39,12 @@ impl Default for AdamSettings {
     }
 }
 
-/// The optimiser. It stores two moments for each parameter. On the CPU, the moments of frozen tensors are never touched
-/// and take no memory.
+/// The optimiser. It stores two moments for each parameter, but none for the frozen rows of the piece table. On the
+/// CPU, the moments of other frozen tensors are never touched and take no memory.
 pub struct Adam {
     settings: AdamSettings,
     n_steps: u64,
+    layout: MomentLayout,
     mean: Buffer,
     square: Buffer,
     /// The squared norm of each block of gradients.
@@ -87,17 +89,18 @@ per_isa! {
 }
 
 impl Adam {
-    /// Creates an optimiser for these parameters.
+    /// Creates an optimiser for the trained rows of these parameters.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] if the memory for the moments cannot be allocated.
     pub fn new(parameters: &Parameters, settings: AdamSettings) -> Result<Self, Error> {
-        let len = parameters.table().range.end;
+        let layout = MomentLayout::new(parameters);
         Ok(Self {
             settings,
             n_steps: 0,
-            mean: Buffer::zeros(len)?,
-            square: Buffer::zeros(len)?,
+            layout,
+            mean: Buffer::zeros(layout.len)?,
+            square: Buffer::zeros(layout.len)?,
             norms: Buffer::default(),
             norm: None,
             gpu: None,
@@ -122,7 +125,12 @@ impl Adam {
         self.n_steps = n_steps;
     }
 
-    /// Returns the first and second moments, with the layout of the parameters.
+    /// Returns the layout of the moments.
+    pub(crate) fn layout(&self) -> MomentLayout {
+        self.layout
+    }
+
+    /// Returns the first and second moments, in the order of [`Self::layout`].
     pub(crate) fn moments(&self) -> Result<[Cow<'_, [f32]>; 2], Error> {
         let Some(gpu) = &self.gpu else {
             return Ok([Cow::Borrowed(&self.mean), Cow::Borrowed(&self.square)]);
@@ -142,6 +150,9 @@ impl Adam {
     ///
     /// # Errors
     /// If the GPU fails. There are no errors on the CPU.
+    ///
+    /// # Panics
+    /// If other rows of the piece table were frozen when the optimiser was created.
     pub fn step(
         &mut self,
         device: &Device,
@@ -149,13 +160,18 @@ impl Adam {
         parameters: &mut Parameters,
         gradients: &mut Gradients,
     ) -> Result<(), Error> {
+        assert_eq!(
+            self.layout,
+            MomentLayout::new(parameters),
+            "tensors are frozen before the optimiser is created"
+        );
         if let Device::Cuda(cuda) = device {
             return self.step_on(cuda, rate, parameters, gradients);
         }
         let Device::Cpu(cpu) = device else { return Ok(()) };
         self.fetch_moments()?;
         self.n_steps += 1;
-        let trains_table = gradients.table.is_written() && !parameters.table().is_frozen;
+        let trains_table = gradients.table.is_written() && parameters.table().is_trained();
         let norm = self
             .settings
             .max_norm
@@ -163,11 +179,10 @@ impl Adam {
         self.norm = norm;
         let factors = self.factors(rate, norm);
         for index in 0..parameters.list().len() - 1 {
-            let parameter = &parameters.list()[index];
-            if parameter.is_frozen || !gradients.is_written(index) {
+            let range = parameters.list()[index].trained();
+            if range.is_empty() || !gradients.is_written(index) {
                 continue;
             }
-            let range = parameter.range.clone();
             let gradient = gradients.at(&range);
             let parts = (
                 Split::every(&mut parameters.values_mut()[range.clone()], BLOCK),
@@ -252,13 +267,13 @@ impl Adam {
         let mut total = 0.0;
         let norms = &mut self.norms;
         for (index, parameter) in parameters.list().iter().enumerate() {
-            if parameter.is_frozen
+            if !parameter.is_trained()
                 || index + 1 == parameters.list().len()
                 || !gradients.is_written(index)
             {
                 continue;
             }
-            let gradient = gradients.at(&parameter.range);
+            let gradient = gradients.at(&parameter.trained());
             let n_blocks = gradient.len().div_ceil(BLOCK);
             norms.reserve(n_blocks);
             cpu.each(n_blocks, Split::every(&mut norms[..n_blocks], 1), |task, _, norm| {
@@ -273,7 +288,7 @@ impl Adam {
         total.max(0.0).sqrt()
     }
 
-    /// Updates the piece table in blocks of rows: computes the gradient of a block, then applies it.
+    /// Updates the trained rows of the piece table in blocks of rows: computes the gradient of a block, then applies it.
     fn step_table(
         &mut self,
         cpu: &Cpu,
@@ -282,17 +297,20 @@ impl Adam {
         gradients: &mut Gradients,
     ) {
         let table = parameters.table();
-        let (range, vocab_size, width) = (table.range.clone(), table.shape[0], table.shape[1]);
+        let (range, trained, width) = (table.trained(), table.trained_rows(), table.shape[1]);
+        let moments = self.layout.range(&range);
         gradients.table.prepare(cpu.isa());
         let gradient = &gradients.table;
         let block = TABLE_ROWS * width;
         let parts = (
-            Split::every(&mut parameters.values_mut()[range.clone()], block),
-            Split::every(&mut self.mean[range.clone()], block),
-            Split::every(&mut self.square[range], block),
+            Split::every(&mut parameters.values_mut()[range], block),
+            Split::every(&mut self.mean[moments.clone()], block),
+            Split::every(&mut self.square[moments], block),
         );
-        cpu.each(vocab_size.div_ceil(TABLE_ROWS), parts, |task, worker, (values, mean, square)| {
-            let rows = task * TABLE_ROWS..vocab_size.min((task + 1) * TABLE_ROWS);
+        let n_tasks = trained.len().div_ceil(TABLE_ROWS);
+        cpu.each(n_tasks, parts, |task, worker, (values, mean, square)| {
+            let start = trained.start + task * TABLE_ROWS;
+            let rows = start..trained.end.min(start + TABLE_ROWS);
             let mut scratch = cpu.scratch(worker);
             scratch.reserve(block);
             let out = &mut scratch[..rows.len() * width];

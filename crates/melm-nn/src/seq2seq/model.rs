@@ -131,14 +131,13 @@ impl Seq2Seq {
         }
         let (cpu, width, n) = (device.require_cpu()?, self.config.width, batch.targets.len());
         self.forward(cpu, batch, dropout, tape)?;
-        let part = gradients.table.add_head(n)?;
+        let trained = self.parameters.table().trained_rows();
+        let part = gradients.table.start_head(n, &trained)?;
         part.states[..n * width].copy_from_slice(tape.decoder.output(width));
         tape.d_bias.resize(self.bias.len(), 0.0);
         let d_bias = Accumulator::overwrite(&mut tape.d_bias);
         let loss = tape.head.train(cpu, self.output(), part, &batch.targets, weight, d_bias)?;
-        if !self.parameters.trains(&self.encoder.table) {
-            gradients.table.remove_head();
-        }
+        gradients.table.finish_head()?;
         self.backward(cpu, batch, dropout, tape, gradients)?;
         Ok(loss)
     }

@@ -217,7 +217,8 @@ impl Stack {
             for x in d.iter_mut() {
                 *x *= self.scale;
             }
-            gradients.table.add_lookups(input.batch.pieces(), d, self.pad_id)?;
+            let trained = input.parameters.table().trained_rows();
+            gradients.table.add_lookups(input.batch.pieces(), d, self.pad_id, &trained)?;
         }
         Ok(())
     }

@@ -1,9 +1,10 @@
 //! Stores the state of an interrupted training run in one file: the trained parameters, the moments of the optimiser,
 //! and a note of the caller.
 //!
-//! The state is in one file, so that its parts always belong together. Frozen tensors are not stored, because they do
-//! not change.
+//! The state is in one file, so that its parts always belong together. Frozen tensors and frozen rows are not stored,
+//! because they do not change.
 
+use std::ops::Range;
 use std::path::Path;
 
 use safetensors::Dtype;
@@ -27,7 +28,7 @@ fn stored_name(kind: &str, parameter: &Parameter) -> String {
 }
 
 impl Parameters {
-    /// Writes all tensors that are not frozen, and the caller's `note`, to a file.
+    /// Writes the trained rows of all tensors, and the caller's `note`, to a file.
     ///
     /// # Errors
     /// If the file cannot be written or the GPU fails.
@@ -35,7 +36,7 @@ impl Parameters {
         write(path, note, self, None)
     }
 
-    /// Reads the tensors that are not frozen from a file that [`Self::save_trained`] or [`Adam::save`] wrote. Returns
+    /// Reads the trained rows of all tensors from a file that [`Self::save_trained`] or [`Adam::save`] wrote. Returns
     /// the note.
     ///
     /// # Errors
@@ -51,9 +52,13 @@ impl Parameters {
             return Ok(());
         }
         kept.on_gpu = None;
-        // All values are downloaded at once, because many small downloads from a GPU are slow.
-        let last = self.list().iter().rfind(|parameter| !parameter.is_frozen);
-        kept.here = self.read(&(0..last.map_or(0, |last| last.range.end)))?.into_owned();
+        // All values before the table are downloaded at once, because many small downloads from a GPU are slow.
+        let ranges = [0..self.table().range.start, self.table().trained()];
+        kept.here.clear();
+        for range in ranges.into_iter().filter(|range| !range.is_empty()) {
+            let values = self.read(&range)?.into_owned();
+            kept.here.push((range, values));
+        }
         Ok(())
     }
 
@@ -66,7 +71,9 @@ impl Parameters {
             return self.restore_on_gpu(copy);
         }
         self.fetch()?;
-        self.values_mut()[..kept.here.len()].copy_from_slice(&kept.here);
+        for (range, values) in &kept.here {
+            self.values_mut()[range.clone()].copy_from_slice(values);
+        }
         Ok(())
     }
 }
@@ -74,13 +81,14 @@ impl Parameters {
 /// A copy of the trained parameters in memory; see [`Parameters::snapshot_trained`].
 #[derive(Default)]
 pub struct ParameterSnapshot {
-    here: Vec<f32>,
+    /// Copied ranges of the parameters, if the copy is not in GPU memory.
+    here: Vec<(Range<usize>, Vec<f32>)>,
     on_gpu: Option<GpuWeights>,
 }
 
 impl Adam {
-    /// Writes everything that the next step depends on to a file: the tensors that are not frozen, their moments, the
-    /// number of steps, and the caller's `note`.
+    /// Writes everything that the next step depends on to a file: the trained rows of all tensors, their moments,
+    /// the number of steps, and the caller's `note`.
     ///
     /// # Errors
     /// If the file cannot be written or the GPU fails.
@@ -88,17 +96,19 @@ impl Adam {
         write(path, note, parameters, Some(self))
     }
 
-    /// Restores the state that [`Self::save`] wrote and returns the note. The frozen tensors must not have changed.
+    /// Restores the state that [`Self::save`] wrote and returns the note. The frozen rows must not have changed.
     ///
     /// # Errors
     /// [`Error::State`] if the file belongs to another training run, or another error if it cannot be read.
     pub fn restore(&mut self, parameters: &mut Parameters, path: &Path) -> Result<String, Error> {
         let state = State::open(path)?;
         let note = state.read_values(parameters)?;
+        let layout = self.layout();
         let (mean, square) = self.moments_mut();
         for (kind, moments) in [("mean", mean), ("square", square)] {
-            for parameter in parameters.list().iter().filter(|p| !p.is_frozen) {
-                state.read(&stored_name(kind, parameter), &mut moments[parameter.range.clone()])?;
+            for parameter in parameters.list().iter().filter(|p| p.is_trained()) {
+                let range = layout.range(&parameter.trained());
+                state.read(&stored_name(kind, parameter), &mut moments[range])?;
             }
         }
         let n_steps = state.metadata(STEPS)?.parse().map_err(|_| state.mismatch())?;
@@ -114,24 +124,40 @@ fn write(
     parameters: &Parameters,
     adam: Option<&Adam>,
 ) -> Result<(), Error> {
-    let trained: Vec<_> = parameters.list().iter().filter(|p| !p.is_frozen).collect();
-    let mut kinds = vec![("value", parameters.read(&(0..parameters.table().range.end))?)];
+    let values = parameters.read(&(0..parameters.table().range.end))?;
+    let trained = || parameters.list().iter().filter(|parameter| parameter.is_trained());
+    let mut stored: Vec<_> =
+        trained().map(|p| StoredRows::new("value", p, &values[p.trained()])).collect();
     let mut notes = Map::new();
     notes.insert(NOTE.to_owned(), note.into());
-    if let Some(adam) = adam {
-        let [mean, square] = adam.moments()?;
-        kinds.extend([("mean", mean), ("square", square)]);
+    let moments = adam.map(Adam::moments).transpose()?;
+    if let (Some(adam), Some([mean, square])) = (adam, &moments) {
+        for (kind, moments) in [("mean", mean), ("square", square)] {
+            let range = |p: &Parameter| adam.layout().range(&p.trained());
+            stored.extend(trained().map(|p| StoredRows::new(kind, p, &moments[range(p)])));
+        }
         notes.insert(STEPS.to_owned(), adam.n_steps().to_string().into());
     }
-    let named: Vec<_> = kinds
+    let tensors: Vec<_> = stored
         .iter()
-        .flat_map(|(kind, data)| trained.iter().map(move |p| (stored_name(kind, p), *p, data)))
-        .collect();
-    let tensors: Vec<_> = named
-        .iter()
-        .map(|(name, p, data)| Tensor { name, shape: &p.shape, data: &data[p.range.clone()] })
+        .map(|rows| Tensor { name: &rows.name, shape: &rows.shape, data: rows.data })
         .collect();
     write_file(path, &tensors, &notes)
+}
+
+/// The trained rows of a tensor, or one of their moments, under the name in the file.
+struct StoredRows<'a> {
+    name: String,
+    shape: Vec<usize>,
+    data: &'a [f32],
+}
+
+impl<'a> StoredRows<'a> {
+    fn new(kind: &str, parameter: &Parameter, data: &'a [f32]) -> Self {
+        let mut shape = parameter.shape.clone();
+        shape[0] = parameter.trained_rows().len();
+        Self { name: stored_name(kind, parameter), shape, data }
+    }
 }
 
 /// An opened state file.
@@ -151,8 +177,8 @@ impl State {
         parameters.fetch()?;
         for index in 0..parameters.list().len() {
             let parameter = &parameters.list()[index];
-            if !parameter.is_frozen {
-                let (name, range) = (stored_name("value", parameter), parameter.range.clone());
+            if parameter.is_trained() {
+                let (name, range) = (stored_name("value", parameter), parameter.trained());
                 self.read(&name, &mut parameters.values_mut()[range])?;
             }
         }

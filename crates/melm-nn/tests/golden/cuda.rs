@@ -1,7 +1,7 @@
 //! Runs the golden tests on a real GPU if there is one, else on an emulated GPU.
 
 use crate::support::{Bench, Device, RELATIVE, assert_close, relative_error};
-use crate::{steps, tagger, tagger_invariants, tiny};
+use crate::{added_rows, steps, tagger, tagger_invariants, tiny};
 use melm_nn::Error;
 use melm_nn::config::Config;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
@@ -117,6 +117,31 @@ fn micro_batches_add_up_to_the_whole_batch() {
 #[test]
 fn frozen_parameters_stay_and_the_others_change() {
     on_gpu(&settings(Precision::F32), |device| steps::check_frozen(device()));
+}
+
+#[test]
+fn ten_clipped_steps_of_added_rows_equal_torch() {
+    on_gpu(&settings(Precision::F32), |device| {
+        added_rows::check(steps::ADAM, device, RELATIVE);
+        added_rows::check(steps::ADAMW, device, RELATIVE);
+    });
+}
+
+#[test]
+fn ten_clipped_steps_of_added_rows_are_close_to_torch_in_bf16() {
+    on_gpu(&settings(Precision::Bf16), |device| {
+        added_rows::check(steps::ADAM, device, ROUGH);
+        added_rows::check(steps::ADAMW, device, ROUGH);
+    });
+}
+
+#[test]
+fn training_of_added_rows_resumes_and_adds_up_micro_batches() {
+    on_gpu(&settings(Precision::F32), |device| {
+        added_rows::check_resuming(device);
+        added_rows::check_micro_batches(device, RELATIVE);
+        added_rows::check_snapshots(device());
+    });
 }
 
 #[test]

@@ -3,6 +3,7 @@
 //! `tools/make_golden_seq2seq.py` (encoder-decoder).
 #![expect(clippy::unwrap_used, reason = "a test")]
 
+mod added_rows;
 mod allowed;
 mod cuda;
 mod cuda_graphs;

@@ -10,9 +10,9 @@ use melm_nn::params::TABLE;
 #[derive(Clone, Copy)]
 pub(crate) struct GoldenRun {
     /// The prefix of the names of these parameters in the golden files.
-    prefix: &'static str,
-    learning_rate: f32,
-    settings: AdamSettings,
+    pub(crate) prefix: &'static str,
+    pub(crate) learning_rate: f32,
+    pub(crate) settings: AdamSettings,
     /// Returns true for the names of parameters that are not compared.
     skips: fn(&str) -> bool,
 }
@@ -45,7 +45,7 @@ pub(crate) const ADAMW: GoldenRun = GoldenRun {
 };
 
 /// Trains for ten steps. Returns the gradient norms before clipping and the losses.
-fn train(
+pub(crate) fn train(
     bench: &mut Bench,
     golden: &Golden,
     learning_rate: f32,

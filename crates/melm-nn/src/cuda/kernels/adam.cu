@@ -130,16 +130,16 @@ KERNEL gram_dot(Span<const float> errors, Span<const float> states, u32 n_parts,
 }
 
 // What the looked-up rows add to the squared norm: their own square, and twice their product with the head's part of the
-// gradient. One block for each piece.
+// gradient. One block for each piece. The first column of `errors` belongs to the piece `first`.
 KERNEL lookup_norm(Lookups lookups, Span<const product_t> errors, Span<const product_t> states, u32 n_rows, u32 stride,
-                   Span<double> out) {
-    u32 piece = lookups.pieces[blockIdx.x];
+                   u32 first, Span<double> out) {
+    u32 column = lookups.pieces[blockIdx.x] - first;
     double sum = 0.0;
     for (u32 c = threadIdx.x; c < HIDDEN; c += NORM_THREADS) {
         float own = lookup_sum(lookups, blockIdx.x, c), head = 0.0f;
 #pragma unroll 8
         for (u32 r = 0; r < n_rows; r++)
-            head += from_product(errors[(u64)r * stride + piece]) * from_product(states[(u64)r * HIDDEN + c]);
+            head += from_product(errors[(u64)r * stride + column]) * from_product(states[(u64)r * HIDDEN + c]);
         sum += (double)own * own + 2.0 * own * head;
     }
     sum = sum_of_block<NORM_THREADS>(sum);

@@ -96,6 +96,13 @@ KERNEL finish_sums(Span<const Sum> sums, Span<const float> partial, Span<float> 
     gradient[sum.out + c] = total;
 }
 
+// out[i, c] = x[i, first + c] for `n` columns; 0 in the columns after them. The rows of `x` are `stride` wide, those of
+// `out` `out_stride`.
+KERNEL copy_columns(Span<const product_t> x, Span<product_t> out, u32 first, u32 n, u32 stride, u32 out_stride) {
+    u64 from = (u64)blockIdx.x * stride + first, to = (u64)blockIdx.x * out_stride;
+    for (u32 c = threadIdx.x; c < out_stride; c += blockDim.x) out[to + c] = c < n ? x[from + c] : to_product(0.0f);
+}
+
 // out[i] = x[rows[i]].
 KERNEL gather(Span<const product_t> x, Span<const u32> rows, Span<product_t> out, u32 width) {
     u64 from = (u64)rows[blockIdx.x] * width;

@@ -23,7 +23,10 @@ use crate::{Cell, System};
 
 /// Plan keys that were added after the first version. The value given for each, as JSON, gives the same results as
 /// before the key existed.
-pub(crate) const ADDED: &[AddedKey] = &[];
+pub(crate) const ADDED: &[AddedKey] = &[
+    // Before this key existed, a frozen embedding table included the rows of the markers.
+    AddedKey { key: "markers.train", neutral: "false" },
+];
 
 /// A plan key that was added after the first version.
 pub(crate) struct AddedKey {

@@ -64,6 +64,11 @@ impl EntityLm {
             }
             None => Vec::new(),
         };
+        // Markers may also have ids that the checkpoint already has rows for: if it was fine-tuned before, or if its
+        // table has more rows than the tokenizer has pieces.
+        let ids = markers.iter().flat_map(Markers::iter).map(|(_, id)| id as usize);
+        let first = ids.min().filter(|_| settings.train);
+        model.set_first_added_piece(first.unwrap_or(usize::MAX));
         Ok((Self::from_parts(model, tokenizer, markers), starts))
     }
 

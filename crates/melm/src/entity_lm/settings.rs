@@ -13,6 +13,9 @@ pub struct MarkerSettings {
     pub linearize: bool,
     /// How the embedding rows of the markers are initialised: `"related-words"`, `"random"` or `"related-added"`.
     pub start: RowStart,
+    /// If true, the embedding rows of the markers are trained, even if `finetune.freeze` names the table that contains
+    /// them. If false, they stay as they were initialised when the table is frozen.
+    pub train: bool,
     /// The related words of entity types, such as `PER = ["person"]`. For other types they are derived from the name
     /// of the type.
     pub words: RelatedWords,

@@ -93,6 +93,7 @@ impl Preset {
                 linearize: true,
                 // `docs/fidelity.md` row 13: the authors' code adds the mean of related words to a random row.
                 start: if is_reference { RowStart::RelatedAdded } else { RowStart::RelatedWords },
+                train: true,
                 words: RelatedWords::new(),
             },
             finetune: match (self, sizes.masked_lm) {
@@ -271,7 +272,8 @@ fn reference_generate() -> GenerateSettings {
 }
 
 /// The name prefix of the piece embeddings, which are frozen. A hundred sentences are too few to train the embeddings
-/// of fifty thousand pieces. Without training them, an update takes half the time.
+/// of fifty thousand pieces. Without training them, an update takes half the time. The rows of markers are trained
+/// (`markers.train`).
 fn piece_embeddings() -> FrozenPrefixes {
     FrozenPrefixes(vec!["roberta.embeddings.word_embeddings".to_owned()])
 }

@@ -34,7 +34,8 @@ pub struct TrainingSettings {
     pub patience: u64,
     /// Which parameters are kept: the `"best"` on dev (the last ones without a dev set), or the `"last"`.
     pub keep: CheckpointChoice,
-    /// Tensors whose names start with one of these prefixes are not trained.
+    /// Tensors whose names start with one of these prefixes are not trained. The names are those of Hugging Face. Rows
+    /// that were added to a tensor for the markers are trained nevertheless (`markers.train`).
     pub freeze: FrozenPrefixes,
 }
 
@@ -96,7 +97,8 @@ pub enum CheckpointChoice {
     Last,
 }
 
-/// Prefixes of tensor names, which are those of Hugging Face. Matching tensors are not trained.
+/// Prefixes of tensor names, which are those of Hugging Face. Matching tensors are not trained, except for rows that
+/// were added to them for a task, such as the rows of markers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FrozenPrefixes(pub Vec<String>);

@@ -3,7 +3,8 @@
 //! Usage: `bench_step SHAPE WHAT N [WHERE] [BATCH]`
 //!
 //! - SHAPE is `base`, `large` or `mini`.
-//! - WHAT is `train`, `generate`, `ceiling` (only the matrix products and the memory traffic of a step), or
+//! - WHAT is `train`, `generate`, `frozen` (train with a frozen piece table, with and without added rows, and with a
+//!   table that is not frozen, in turn), `ceiling` (only the matrix products and the memory traffic of a step), or
 //!   `cycle FOLDER` (open a checkpoint, train one step, save).
 //! - N is the number of measurements.
 //! - WHERE is `avx2`, `scalar`, `cuda`, `cuda-f32` or `cuda-eager` (every kernel is launched separately). The default
@@ -22,6 +23,7 @@ use melm_nn::gradients::Gradients;
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
 use melm_nn::optim::{Adam, AdamSettings};
+use melm_nn::params::TABLE;
 use melm_nn::probe::{LinearProbe, Product, StreamProbe};
 use melm_nn::weights::Checkpoint;
 use std::path::Path;
@@ -164,6 +166,54 @@ fn train(device: Device, config: &Config, n: u64, sentences: Sentences) -> Resul
     Ok(())
 }
 
+/// The model, the number of steps, and the sentences of a measurement.
+#[derive(Clone, Copy)]
+struct Step<'a> {
+    config: &'a Config,
+    n: u64,
+    sentences: Sentences,
+}
+
+/// How much of the piece table is trained.
+const FREEZES: [(&str, bool, usize); 3] =
+    [("frozen", true, 0), ("added rows", true, N_ADDED), ("whole table", false, 0)];
+/// The number of added rows: about the number of markers of nine entity types.
+const N_ADDED: usize = 20;
+
+/// Trains with different frozen parts of the piece table, in turn, so that a change of the machine's load affects all
+/// of them. Prints the median time of a step, and its ratio to that with a frozen table.
+fn frozen(device: &dyn Fn() -> Result<Device, Failure>, measured: Step<'_>) -> Result<(), Failure> {
+    let Step { config, n, sentences } = measured;
+    let mut trainers = Vec::new();
+    for (_, is_frozen, n_added) in FREEZES {
+        let mut model = MaskedLm::random(config, 1)?;
+        model.set_first_added_piece(config.vocab_size - n_added);
+        model.parameters_mut().freeze(|name| is_frozen && name == TABLE);
+        trainers.push((Trainer::new(device()?, model)?, Vec::new()));
+    }
+    for step in 0..=n {
+        let batch = batch(config, sentences, step)?;
+        for (trainer, seconds) in &mut trainers {
+            let before = Instant::now();
+            trainer.step(&batch, step)?;
+            if let Device::Cuda(cuda) = &trainer.device {
+                cuda.synchronize()?;
+            }
+            seconds.push(before.elapsed().as_secs_f64());
+        }
+    }
+    let median = |seconds: &[f64]| {
+        let mut sorted = seconds[1..].to_vec();
+        sorted.sort_by(f64::total_cmp);
+        sorted[sorted.len() / 2]
+    };
+    let first = median(&trainers[0].1);
+    for ((name, ..), (_, seconds)) in FREEZES.iter().zip(&trainers) {
+        println!("{name}: seconds {:.4} ratio {:.3}", median(seconds), median(seconds) / first);
+    }
+    Ok(())
+}
+
 fn generate(device: &Device, config: &Config, n: u64, sentences: Sentences) -> Result<(), Failure> {
     let model = MaskedLm::random(config, 1)?;
     let mut tape = MaskedLmTape::for_prediction(config);
@@ -244,7 +294,7 @@ fn main() -> Result<(), Failure> {
         "scalar" => IsaKind::Scalar,
         _ => Isa::detect().kind(),
     };
-    let cpu = Cpu::with_isa(2, Isa::from_kind(kind).ok_or("this CPU does not have it")?);
+    let isa = Isa::from_kind(kind).ok_or("this CPU does not have it")?;
     let sentences = match argument(4) {
         "16" => Sentences::Varied(16),
         "32" => Sentences::Varied(32),
@@ -254,18 +304,19 @@ fn main() -> Result<(), Failure> {
     let config = shape(argument(0))?;
     let n = argument(2).parse().unwrap_or(1);
     if argument(1) == "ceiling" {
-        return ceiling(&cpu, &config, n);
+        return ceiling(&Cpu::with_isa(2, isa), &config, n);
     }
-    let device = match argument(3) {
-        "cuda" => gpu(Precision::Bf16, false)?,
-        "cuda-eager" => gpu(Precision::Bf16, true)?,
-        "cuda-f32" => gpu(Precision::F32, false)?,
-        _ => cpu.into(),
+    let device = || match argument(3) {
+        "cuda" => gpu(Precision::Bf16, false),
+        "cuda-eager" => gpu(Precision::Bf16, true),
+        "cuda-f32" => gpu(Precision::F32, false),
+        _ => Ok(Cpu::with_isa(2, isa).into()),
     };
     match argument(1) {
-        "train" => train(device, &config, n, sentences)?,
-        "generate" => generate(&device, &config, n, sentences)?,
-        "cycle" => cycle(device, Path::new(argument(2)))?,
+        "train" => train(device()?, &config, n, sentences)?,
+        "generate" => generate(&device()?, &config, n, sentences)?,
+        "frozen" => frozen(&device, Step { config: &config, n, sentences })?,
+        "cycle" => cycle(device()?, Path::new(argument(2)))?,
         other => return Err(format!("no measurement `{other}`").into()),
     }
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,12 +1,16 @@
 //! Words related to the name of an entity type (section 2.1: "organization" for `<B-ORG>`).
 
-/// Common abbreviations of entity types in news, encyclopedia and biomedical corpora, with words for their meaning.
-const ABBREVIATIONS: [(&str, &[&str]); 44] = [
+/// Names of entity types in news, encyclopedia and biomedical corpora that are not words themselves: abbreviations,
+/// words written together, and words that tokenizers often cut into many pieces. Each has words for its meaning. At
+/// least one of them is short, because only short words are used (`crate::markers`).
+const MEANINGS: &[(&str, &[&str])] = &[
     ("PER", &["person"]),
     ("PERS", &["person"]),
     ("ORG", &["organization"]),
     ("LOC", &["location"]),
-    ("MISC", &["miscellaneous"]),
+    // In CoNLL: nationalities, events, products, and titles of works.
+    ("MISC", &["miscellaneous", "nationality", "event", "product", "title"]),
+    ("MISCELLANEOUS", &["miscellaneous", "nationality", "event", "product", "title"]),
     ("OTH", &["other"]),
     // A geopolitical entity is a place with a government.
     ("GPE", &["country", "city"]),
@@ -20,7 +24,10 @@ const ABBREVIATIONS: [(&str, &[&str]); 44] = [
     ("LANG", &["language"]),
     ("MON", &["money"]),
     ("NUM", &["number"]),
-    ("QTY", &["quantity"]),
+    ("QTY", &["quantity", "amount"]),
+    ("QUANTITY", &["quantity", "amount"]),
+    ("CARDINAL", &["number"]),
+    ("ORDINAL", &["ordinal", "first", "second"]),
     ("PCT", &["percent"]),
     ("PROD", &["product"]),
     ("PRO", &["product"]),
@@ -35,7 +42,7 @@ const ABBREVIATIONS: [(&str, &[&str]); 44] = [
     ("SYM", &["symptom"]),
     ("CHEM", &["chemical"]),
     ("MED", &["medicine"]),
-    ("ANAT", &["anatomy"]),
+    ("ANAT", &["anatomy", "organ"]),
     ("SPEC", &["species"]),
     ("ANIM", &["animal"]),
     ("BIO", &["biology"]),
@@ -47,6 +54,18 @@ const ABBREVIATIONS: [(&str, &[&str]); 44] = [
     ("DERIV", &["derived"]),
     ("TIM", &["time"]),
     ("ADDR", &["address"]),
+    // CrossNER writes words together.
+    ("POLITICALPARTY", &["political", "party"]),
+    ("CHEMICALELEMENT", &["chemical", "element"]),
+    ("CHEMICALCOMPOUND", &["chemical", "compound"]),
+    ("ASTRONOMICALOBJECT", &["astronomical", "object", "planet", "star"]),
+    ("ACADEMICJOURNAL", &["academic", "journal"]),
+    ("MUSICGENRE", &["music", "genre"]),
+    ("MUSICALARTIST", &["musical", "artist"]),
+    ("MUSICALINSTRUMENT", &["musical", "instrument"]),
+    ("LITERARYGENRE", &["literary", "genre"]),
+    ("PROGRAMLANG", &["programming", "language"]),
+    ("METRICS", &["metric", "score"]),
 ];
 
 /// The name of each language in the language itself, by ISO 639-1 code. The paper's marker `<Español>` is such a
@@ -95,11 +114,11 @@ pub(crate) fn language_name(code: &str) -> String {
 const UNNAMED_TYPE: &str = "entity";
 
 /// Derives words from the name of an entity type, in lower case. Splits camelCase, `snake_case` and kebab-case, and
-/// spells out common abbreviations.
+/// replaces the names in [`MEANINGS`] by their words.
 pub(crate) fn related_words(name: &str) -> Vec<String> {
     let parts = name.split(|c: char| !c.is_alphanumeric()).flat_map(split_camel);
     let words: Vec<_> = parts
-        .flat_map(|part| match expand_abbreviation(&part) {
+        .flat_map(|part| match meaning_of(&part) {
             // In `WORK_OF_ART`, the word `of` says nothing about the type.
             _ if part.eq_ignore_ascii_case("of") => Vec::new(),
             Some(words) => words.iter().map(ToString::to_string).collect(),
@@ -109,11 +128,8 @@ pub(crate) fn related_words(name: &str) -> Vec<String> {
     if words.is_empty() { vec![UNNAMED_TYPE.to_owned()] } else { words }
 }
 
-fn expand_abbreviation(part: &str) -> Option<&'static [&'static str]> {
-    ABBREVIATIONS
-        .iter()
-        .find(|(abbreviation, _)| part.eq_ignore_ascii_case(abbreviation))
-        .map(|(_, words)| *words)
+fn meaning_of(part: &str) -> Option<&'static [&'static str]> {
+    MEANINGS.iter().find(|(known, _)| part.eq_ignore_ascii_case(known)).map(|(_, words)| *words)
 }
 
 /// Splits `OtherPROD` into Other and PROD, `PERderiv` into PER and deriv, `HTMLPage` into HTML and Page.
@@ -126,7 +142,7 @@ fn split_camel(name: &str) -> Vec<String> {
         if c.is_uppercase() && part.chars().last().is_some_and(|before| !before.is_uppercase()) {
             parts.push(c.to_string());
         } else if c.is_lowercase() && after_capitals {
-            if expand_abbreviation(part).is_none() {
+            if meaning_of(part).is_none() {
                 last.extend(part.pop());
             }
             last.push(c);
@@ -149,8 +165,10 @@ mod tests {
             ("PER", "person"),
             ("org", "organization"),
             ("LOC", "location"),
-            ("MISC", "miscellaneous"),
-            ("politicalparty", "politicalparty"),
+            ("MISC", "miscellaneous nationality event product title"),
+            ("politicalparty", "political party"),
+            ("freetext", "freetext"),
+            ("CARDINAL", "number"),
             ("PoliticalParty", "political party"),
             ("political_party", "political party"),
             ("political-party", "political party"),

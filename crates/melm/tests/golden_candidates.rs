@@ -6,6 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
+use melm::augment::Gold;
 use melm::entity_lm::{EntityLm, MarkerSettings};
 use melm::markers::RowStart;
 use melm::models::{EmbeddedFiles, Pretrained};
@@ -44,7 +45,8 @@ fn assert_equal(pretrained: &Pretrained, golden: &str) {
     let plan = Preset::ReferenceCode.plan(ModelSizes::both(ModelSize::Full));
     // This initialisation uses no random numbers, so that Python can compute the same rows.
     let markers = MarkerSettings { start: RowStart::RelatedWords, ..plan.markers };
-    let (lm, _) = EntityLm::new(pretrained, &[&corpus], &markers, 1).unwrap();
+    let gold = Gold { train: &corpus, dev: None };
+    let (lm, _) = EntityLm::new(pretrained, gold, &markers, 1).unwrap();
     let linearized = lm.linearize(&corpus).unwrap();
     assert_eq!(linearized.windows.len(), cases.len());
     let (device, model) = (Device::cpu(2), lm.model());

@@ -12,6 +12,7 @@ use melm_nn::mlm::MaskedLm;
 use melm_text::Corpus;
 
 use crate::Error;
+use crate::augment::Gold;
 use crate::linearize::{LinearizedCorpus, linearize};
 use crate::markers::{MarkerStart, Markers};
 use crate::mask::Masker;
@@ -42,25 +43,28 @@ pub struct Finetuned {
 }
 
 impl EntityLm {
-    /// Adds a marker for every tag of the corpora to a pretrained model. Returns the model, and how the embedding row
-    /// of each marker was initialised. Random rows are drawn from `seed`.
+    /// Adds a marker for every tag of the training and dev sets to a pretrained model. Returns the model, and how the
+    /// embedding row of each marker was initialised. Rows can start from mentions of the training set. Random rows are
+    /// drawn from `seed`.
     pub fn new(
         pretrained: &Pretrained,
-        corpora: &[&Corpus],
+        gold: Gold<'_>,
         settings: &MarkerSettings,
         seed: u64,
     ) -> Result<(Self, Vec<MarkerStart>), Error> {
         let mut tokenizer = pretrained.tokenizer();
+        let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
         let markers = settings
             .linearize
-            .then(|| Markers::from_corpora(corpora, &mut tokenizer))
+            .then(|| Markers::from_corpora(&corpora, &mut tokenizer))
             .transpose()?;
         let n_rows = pretrained.checkpoint().config().vocab_size;
         let n_added = tokenizer.n_pieces().saturating_sub(n_rows);
         let mut model = MaskedLm::open(pretrained.checkpoint(), n_added, seed)?;
         let starts = match &markers {
             Some(markers) => {
-                markers.initialise(&mut model, &tokenizer, settings.start, &settings.words)?
+                let MarkerSettings { start, words, .. } = settings;
+                markers.initialise(&mut model, &tokenizer, *start, words, gold.train)?
             }
             None => Vec::new(),
         };

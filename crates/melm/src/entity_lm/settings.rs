@@ -11,13 +11,14 @@ use crate::training::TrainingSettings;
 pub struct MarkerSettings {
     /// If true, markers are written around entity tokens. If false, the method is the paper's "MELM w/o linearize".
     pub linearize: bool,
-    /// How the embedding rows of the markers are initialised: `"related-words"`, `"random"` or `"related-added"`.
+    /// How the embedding rows of the markers are initialised: `"related-words"`, `"mentions"`,
+    /// `"related-and-mentions"`, `"random"` or `"related-added"`.
     pub start: RowStart,
     /// If true, the embedding rows of the markers are trained, even if `finetune.freeze` names the table that contains
     /// them. If false, they stay as they were initialised when the table is frozen.
     pub train: bool,
-    /// The related words of entity types, such as `PER = ["person"]`. For other types they are derived from the name
-    /// of the type.
+    /// The related words of entity types, such as `PER = ["person"]`, all of which are used. For other types they are
+    /// derived from the name of the type, and only short ones are used.
     pub words: RelatedWords,
 }
 

@@ -39,9 +39,8 @@ pub fn tune(
     run: &mut Run<'_>,
 ) -> Result<Tuned, Error> {
     let mut stage = run.stage("finetune");
-    let corpora: Vec<_> = std::iter::once(gold.train).chain(gold.dev).collect();
     let seed = stage.key().then("rows").generator().bits();
-    let (lm, markers) = EntityLm::new(pretrained, &corpora, &plan.marker_settings(), seed)?;
+    let (lm, markers) = EntityLm::new(pretrained, gold, &plan.marker_settings(), seed)?;
     if !plan.method.finetunes() {
         let linearized = lm.linearize(gold.train)?;
         return Ok(Tuned { lm, markers, outcome: None, linearized });

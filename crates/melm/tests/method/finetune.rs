@@ -43,6 +43,12 @@ fn row(lm: &EntityLm, piece: &str) -> Vec<f32> {
     lm.model().parameters().get(TABLE).unwrap()[id * width..(id + 1) * width].to_vec()
 }
 
+/// Returns the model before fine-tuning.
+fn initialise(plan: &Plan, pretrained: &Pretrained) -> EntityLm {
+    let gold = Gold { train: &corpus(), dev: None };
+    EntityLm::new(pretrained, gold, &plan.markers, 1).unwrap().0
+}
+
 fn pretrained_rows<'a>(lm: &'a EntityLm, pretrained: &Pretrained) -> &'a [f32] {
     let config = pretrained.checkpoint().config();
     &lm.model().parameters().get(TABLE).unwrap()[..config.vocab_size * config.hidden_size]
@@ -54,7 +60,7 @@ fn markers_are_trained_and_pretrained_rows_stay() {
     let pretrained = ModelStore::new().open("mini").unwrap();
     let plan = plan(&["finetune.budget=3 updates", "finetune.weight_decay=0.1"]);
     assert_eq!(plan.finetune.training.freeze.0, ["roberta.embeddings.word_embeddings"]);
-    let (start, _) = EntityLm::new(&pretrained, &[&corpus()], &plan.markers, 1).unwrap();
+    let start = initialise(&plan, &pretrained);
     let mut run = Run { seed: Seed(1), folder: None, observer: &mut ignore_events };
     let tuned = finetune(&plan, &pretrained, &mut run).unwrap();
     for name in ["PER", "LOC"] {
@@ -75,7 +81,7 @@ fn markers_are_trained_and_pretrained_rows_stay() {
 fn markers_can_be_frozen_with_the_table() {
     let pretrained = ModelStore::new().open("mini").unwrap();
     let plan = plan(&["finetune.budget=1 updates", "markers.train=false"]);
-    let (start, _) = EntityLm::new(&pretrained, &[&corpus()], &plan.markers, 1).unwrap();
+    let start = initialise(&plan, &pretrained);
     let mut run = Run { seed: Seed(1), folder: None, observer: &mut ignore_events };
     let tuned = finetune(&plan, &pretrained, &mut run).unwrap();
     let table = |lm: &EntityLm| lm.model().parameters().get(TABLE).unwrap().to_vec();
@@ -109,7 +115,7 @@ fn interrupted_fine_tuning_resumes_with_the_rows_of_markers() {
 fn markers_of_a_fine_tuned_model_are_trained_again() {
     let pretrained = ModelStore::new().open("mini").unwrap();
     let plan = plan(&["finetune.budget=1 updates"]);
-    let (start, _) = EntityLm::new(&pretrained, &[&corpus()], &plan.markers, 1).unwrap();
+    let start = initialise(&plan, &pretrained);
     let folder = tempfile::tempdir().unwrap();
     start.model().save(folder.path()).unwrap();
     start.tokenizer().save(folder.path()).unwrap();

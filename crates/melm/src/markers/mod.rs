@@ -1,36 +1,20 @@
 //! Markers: pieces that are added to the vocabulary. There is one for each tag, such as `<B-PER>` (section 2.1), and,
 //! if there are several languages, one for each language, such as `<de>` (section 2.5).
 //!
-//! The embedding row of a marker is initialised with the mean of the rows of words related to the tag's entity type.
-//! A linearized sentence is then close to a natural one even before fine-tuning.
+//! The embedding row of a marker is initialised with the mean of other rows: those of words related to the tag's entity
+//! type, those of the type's mentions in the training set, or both. A linearized sentence is then close to a natural
+//! one even before fine-tuning.
+
+mod start;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use melm_nn::mlm::MaskedLm;
-use melm_nn::params::TABLE;
 use melm_text::{Corpus, Sentence, Tag};
-use serde::{Deserialize, Serialize};
+
+pub use start::{MarkerStart, RelatedWords, RowStart};
 
 use crate::Error;
 use crate::pieces::Tokenizer;
-use crate::related::{language_name, related_words};
-
-/// Words related to entity types, by the name of the type. For types that are not listed, the words are derived from
-/// the name.
-pub type RelatedWords = BTreeMap<String, Vec<String>>;
-
-/// How the rows of markers are initialised (`docs/fidelity.md` row 13).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum RowStart {
-    /// Rows and biases are the mean over the pieces of related words (the paper).
-    #[default]
-    RelatedWords,
-    /// Rows are random.
-    Random,
-    /// Rows are random, plus the mean over the pieces of related words (the authors' code).
-    RelatedAdded,
-}
 
 /// The markers of a task and their ids in a tokenizer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,32 +35,6 @@ enum MarkerMeaning {
     EntityType(String),
     /// The code of a language.
     Language(String),
-}
-
-impl MarkerMeaning {
-    /// Returns the words whose embedding rows initialise a marker. Words in `given` take precedence over the built-in
-    /// words.
-    fn related_words(&self, given: &RelatedWords) -> Vec<String> {
-        match self {
-            Self::EntityType(name) => {
-                given.get(name).cloned().unwrap_or_else(|| related_words(name))
-            }
-            Self::Language(code) => {
-                given.get(code).cloned().unwrap_or_else(|| vec![language_name(code)])
-            }
-        }
-    }
-}
-
-/// How the embedding row of a marker was initialised.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MarkerStart {
-    /// The marker's text.
-    pub marker: String,
-    /// The related words; empty if the row is random.
-    pub words: Vec<String>,
-    /// The number of known pieces in these words. The row is the mean over these pieces, or random if there are none.
-    pub n_pieces: usize,
 }
 
 impl Markers {
@@ -137,45 +95,6 @@ impl Markers {
         });
         ids.collect()
     }
-
-    /// Initialises the embedding rows and biases of the markers, which are random before this call. `given` contains
-    /// related words of some types; the words of other types are derived from their names. Returns how each marker
-    /// was initialised.
-    pub fn initialise(
-        &self,
-        model: &mut MaskedLm,
-        tokenizer: &Tokenizer,
-        start: RowStart,
-        given: &RelatedWords,
-    ) -> Result<Vec<MarkerStart>, Error> {
-        // The authors' code leaves the bias unchanged.
-        let tensors: &[_] = match start {
-            RowStart::RelatedWords => &[TABLE, "lm_head.bias"],
-            RowStart::RelatedAdded => &[TABLE],
-            RowStart::Random => &[],
-        };
-        let is_added = start == RowStart::RelatedAdded;
-        let mut starts = Vec::with_capacity(self.markers.len());
-        for (text, marker) in &self.markers {
-            if tensors.is_empty() {
-                let (marker, words) = (text.clone(), Vec::new());
-                starts.push(MarkerStart { marker, words, n_pieces: 0 });
-                continue;
-            }
-            let words = marker.meaning.related_words(given);
-            let pieces = known_pieces(tokenizer, &words)?;
-            if !pieces.is_empty() {
-                for tensor in tensors {
-                    let n_rows = model.config().vocab_size;
-                    let values = model.parameters_mut().get_mut(tensor)?;
-                    let width = values.len() / n_rows;
-                    set_to_mean(values, width, marker.id, &pieces, is_added);
-                }
-            }
-            starts.push(MarkerStart { marker: text.clone(), words, n_pieces: pieces.len() });
-        }
-        Ok(starts)
-    }
 }
 
 /// Returns the codes of the corpora's languages if languages are marked.
@@ -192,23 +111,4 @@ fn tag_markers(corpus: &Corpus) -> Vec<(Tag, String)> {
     let tags: BTreeSet<Tag> = corpus.sentences().iter().flat_map(Sentence::tags).copied().collect();
     let inside = tags.into_iter().filter(|tag| *tag != Tag::Outside);
     inside.map(|tag| (tag, format!("<{}>", corpus.types().spell(tag, corpus.scheme())))).collect()
-}
-
-/// Returns the pieces of words, without `<unk>`.
-fn known_pieces(tokenizer: &Tokenizer, words: &[String]) -> Result<Vec<u32>, Error> {
-    let encoded = tokenizer.encode(words)?;
-    let ranges = encoded.tokens.iter();
-    let pieces = ranges.flat_map(|range| &encoded.pieces[range.start as usize..range.end as usize]);
-    let unknown = tokenizer.specials().unk;
-    Ok(pieces.copied().filter(|piece| *piece != unknown).collect())
-}
-
-/// Sets a row to the mean of other rows, or adds the mean to it.
-fn set_to_mean(values: &mut [f32], width: usize, row: u32, others: &[u32], is_added: bool) {
-    let start = row as usize * width;
-    for column in 0..width {
-        let sum: f32 = others.iter().map(|other| values[*other as usize * width + column]).sum();
-        let before = if is_added { values[start + column] } else { 0.0 };
-        values[start + column] = before + sum / others.len() as f32;
-    }
 }

@@ -1,7 +1,7 @@
 //! Masking: draws the entity pieces that the model has to predict, in training (section 2.2) and generation (section
 //! 2.3).
 //!
-//! Only pieces of entity tokens are masked. A [`Unit`], by default the piece, is masked as a whole or not at all.
+//! Only pieces of entity tokens are masked. A [`Unit`], a piece or a token, is masked as a whole or not at all.
 //! Some pieces are never masked, because no prediction could replace them: a bare `▁`; part of a character, unless
 //! the unit is the whole token; and all pieces of a token that contains `<unk>`, because its text cannot be spelled
 //! from pieces.
@@ -20,14 +20,14 @@ use crate::rate::Rate;
 const TRAINING_RATE: Rate = Rate::constant(0.7);
 const GENERATION_MEAN: Rate = Rate::constant(0.5);
 
-/// The unit that is masked as a whole or not at all.
+/// The unit that is masked as a whole or not at all (`docs/fidelity.md` rows 3 and 4).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
-    /// Each piece by itself.
+    /// Each piece by itself (the authors' code).
     #[default]
     Piece,
-    /// All pieces of a token.
+    /// All pieces of a token (the paper).
     Token,
 }
 
@@ -81,7 +81,7 @@ pub struct TrainingMask {
 }
 
 impl Default for TrainingMask {
-    /// The paper's settings.
+    /// The paper's settings, except that the unit is the piece.
     fn default() -> Self {
         Self { rate: TRAINING_RATE, unit: Unit::default(), refresh: Refresh::default() }
     }
@@ -113,7 +113,7 @@ pub struct GenerationMask {
 }
 
 impl Default for GenerationMask {
-    /// The paper's settings.
+    /// The paper's settings, except that the unit is the piece.
     fn default() -> Self {
         Self { mean: GENERATION_MEAN, unit: Unit::default(), scope: Scope::default() }
     }

@@ -176,7 +176,8 @@ fn pieces_per_batch() -> NonZeroUsize {
 const ROUNDS: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
 
 impl Default for GenerateSettings {
-    /// The paper's settings: uniform among the five most probable pieces (section 2.3).
+    /// The paper's settings, except that masks are drawn for pieces: uniform among the five most probable pieces
+    /// (section 2.3).
     fn default() -> Self {
         Self {
             rounds: ROUNDS,

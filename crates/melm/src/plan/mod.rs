@@ -6,6 +6,8 @@
 mod builder;
 mod presets;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use builder::PlanBuilder;
 pub use presets::{ModelSize, ModelSizes, Preset};

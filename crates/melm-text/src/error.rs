@@ -50,6 +50,14 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
+    /// A file with unlabelled text is too large.
+    #[error("`{name}` contains more than {limit}")]
+    TooLarge {
+        /// The name of the file.
+        name: String,
+        /// The limit, such as `256 MiB of text`.
+        limit: String,
+    },
     /// The output could not be written.
     #[error("cannot write the output: {source}")]
     Write {
@@ -115,6 +123,11 @@ impl Error {
             Error::ForeignTag { .. } => {
                 Some("pass the scheme of both files with `--scheme`, or convert one of them".into())
             }
+            Error::TooLarge { .. } => Some(
+                "use a part of the text, for example `head -n 100000`: some thousand sentences are \
+                 enough"
+                    .into(),
+            ),
             Error::Unwritable { .. } => Some("pass `--separator tab`".into()),
             Error::NoName { tag } => Some(format!("add `{tag}` to the names of the tag ids")),
             _ => None,

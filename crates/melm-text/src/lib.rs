@@ -42,6 +42,8 @@
 //!    [`repair`] makes any tags valid in a scheme.
 //! 7. [`score()`] compares two corpora; the result is [`Scores`].
 //!
+//! [`UnlabelledText`] is text without tags. [`Tokenizer`] splits plain text into tokens and sentences and loses nothing.
+//!
 //! [`check`] reports what is in a file and what looks wrong in it. [`Converter`] writes a file in another format or
 //! scheme, and [`copy_sentences`] copies some sentences of a file. [`WordVectors`] reads word
 //! vectors of MUSE and fastText.
@@ -94,6 +96,9 @@ pub use tokenizer::{
     ChoiceEvidence, OffsetUnit, TokenizedText, Tokenizer, TokenizerChoice, TokenizerRules,
     UnspacedScript, UnspacedText,
 };
-pub use unlabelled::{UnlabelledSentence, UnlabelledText};
+pub use unlabelled::{
+    KnownSentences, LeftOut, SentenceRole, TextFile, TextFormat, TextOptions, UnlabelledSentence,
+    UnlabelledText,
+};
 pub use untagged::add_missing_tags;
 pub use vectors::WordVectors;

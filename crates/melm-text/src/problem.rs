@@ -7,6 +7,7 @@ use thiserror::Error;
 use crate::scheme::Scheme;
 use crate::tag::TagFault;
 use crate::token::TokenFault;
+use crate::tokenizer::UnspacedScript;
 
 /// One problem at one place.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,6 +85,29 @@ pub enum Fault {
         /// The expected type of the list elements.
         expected: &'static str,
     },
+    /// The value of a key is not a string.
+    #[error("`{0}` is not a string")]
+    NotAString(String),
+    /// An object of a text without tags has neither tokens nor a text.
+    #[error("the object has no key `{tokens}` and no key `{text}`")]
+    NoTextKey {
+        /// The key of the tokens.
+        tokens: String,
+        /// The key of the text.
+        text: String,
+    },
+    /// A text is in a script without spaces between words.
+    #[error("the text is in {script} script, which does not separate words by spaces")]
+    UnspacedScript {
+        /// The script.
+        script: UnspacedScript,
+    },
+    /// A line of unlabelled text is too long.
+    #[error("the line is longer than 1 MiB")]
+    LongLine,
+    /// A file with unlabelled text has no sentences.
+    #[error("the file contains no text")]
+    NoText,
     /// The list of tokens is empty.
     #[error("the sentence has no tokens")]
     NoTokens,
@@ -184,6 +208,17 @@ impl Fault {
             Fault::DuplicateKey(_) => "remove one of them",
             Fault::WrongType { .. } => {
                 "write tokens as a list of strings, and tags as a list of strings or of ids"
+            }
+            Fault::NotAString(_) => "write the text as one JSON string",
+            Fault::NoTextKey { .. } => {
+                "write the tokens as a list under `tokens`, or the text as a string under `text`"
+            }
+            Fault::UnspacedScript { .. } => {
+                "give text that is already split into tokens: CoNLL, or JSON lines with `tokens`"
+            }
+            Fault::LongLine => "write one sentence, paragraph or JSON object on each line",
+            Fault::NoText => {
+                "pass plain text with one sentence or paragraph on each line, CoNLL or JSON lines"
             }
             Fault::NoTokens => "remove the line",
             Fault::TagCount { .. } => "give each token one tag",

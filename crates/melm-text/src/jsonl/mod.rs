@@ -9,5 +9,5 @@ mod writer;
 
 pub use names::{TagNames, find_names_beside, parse_names};
 pub use reader::{JsonlKeys, JsonlReader};
-pub(crate) use reader::{TAGS_KEYS, TOKENS_KEYS};
+pub(crate) use reader::{TAGS_KEYS, TOKENS_KEYS, find_value, parse_fields, parse_tokens};
 pub use writer::JsonlWriter;

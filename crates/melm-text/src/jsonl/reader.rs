@@ -115,21 +115,9 @@ impl<'t> JsonlReader<'t> {
         record: &mut Record<'t>,
         types: &mut EntityTypes,
     ) -> Result<bool, LocatedFault> {
-        let fields: Fields<'t> = serde_json::from_str(line).map_err(|error| {
-            let at = line.floor_char_boundary(error.column().saturating_sub(1).min(line.len()));
-            let span = at..line.len().min(at + 1);
-            LocatedFault { span, fault: Fault::NotJson(without_position(&error)) }
-        })?;
-        record.fields = fields.0;
-        let (tokens, span) = find_value(record, line, &self.keys.tokens)?;
-        let tokens: Vec<Text<'t>> = serde_json::from_str(tokens).map_err(|_| {
-            let key = self.keys.tokens.clone();
-            LocatedFault {
-                span: span.clone(),
-                fault: Fault::WrongType { key, expected: "strings" },
-            }
-        })?;
-        record.tokens.extend(tokens.into_iter().map(|token| token.0));
+        record.fields = parse_fields(line)?;
+        let (tokens, span) = find_value(&record.fields, line, &self.keys.tokens)?;
+        record.tokens.extend(parse_tokens(tokens, &span, &self.keys.tokens)?);
         self.read_tags(line, record, types)?;
 
         if record.tokens.len() == 1 && record.tokens[0] == DOCUMENT_START {
@@ -156,7 +144,7 @@ impl<'t> JsonlReader<'t> {
         record: &mut Record<'t>,
         types: &mut EntityTypes,
     ) -> Result<(), LocatedFault> {
-        let (tags, span) = find_value(record, line, &self.keys.tags)?;
+        let (tags, span) = find_value(&record.fields, line, &self.keys.tags)?;
         let located = |fault: Fault| LocatedFault { span: span.clone(), fault };
         let parse = |text: &str, types: &mut EntityTypes| -> Result<Tag, LocatedFault> {
             types.parse(text).map_err(|fault| located(fault.into()))
@@ -183,14 +171,41 @@ impl<'t> JsonlReader<'t> {
     }
 }
 
+/// The keys of a JSON object in their order, with their values as written in the file.
+pub(crate) type JsonFields<'t> = Vec<(Cow<'t, str>, &'t str)>;
+
+/// Parses a line that contains one JSON object.
+pub(crate) fn parse_fields(line: &str) -> Result<JsonFields<'_>, LocatedFault> {
+    let fields: Result<Fields<'_>, _> = serde_json::from_str(line);
+    fields.map(|fields| fields.0).map_err(|error| {
+        let at = line.floor_char_boundary(error.column().saturating_sub(1).min(line.len()));
+        let span = at..line.len().min(at + 1);
+        LocatedFault { span, fault: Fault::NotJson(without_position(&error)) }
+    })
+}
+
+/// Parses the raw value of the key of the tokens, which must be a list of strings. `span` is its byte range in the line.
+pub(crate) fn parse_tokens<'t>(
+    raw: &'t str,
+    span: &Range<usize>,
+    key: &str,
+) -> Result<Vec<Cow<'t, str>>, LocatedFault> {
+    let tokens: Result<Vec<Text<'t>>, _> = serde_json::from_str(raw);
+    let tokens = tokens.map_err(|_| {
+        let fault = Fault::WrongType { key: key.to_owned(), expected: "strings" };
+        LocatedFault { span: span.clone(), fault }
+    })?;
+    Ok(tokens.into_iter().map(|token| token.0).collect())
+}
+
 /// Returns the raw value of a key and its byte range in the line. Fails if the key is missing or occurs twice.
-fn find_value<'t>(
-    record: &Record<'t>,
+pub(crate) fn find_value<'t>(
+    fields: &JsonFields<'t>,
     line: &'t str,
     key: &str,
 ) -> Result<(&'t str, Range<usize>), LocatedFault> {
     let whole_line = |fault: Fault| LocatedFault { span: 0..line.len(), fault };
-    let mut with_key = record.fields.iter().filter(|(k, _)| k == key);
+    let mut with_key = fields.iter().filter(|(k, _)| k == key);
     match (with_key.next(), with_key.next()) {
         (Some((_, raw)), None) => {
             let start = raw.as_ptr().addr() - line.as_ptr().addr();
@@ -211,8 +226,8 @@ fn without_position(error: &serde_json::Error) -> String {
 #[derive(Deserialize)]
 struct Text<'t>(#[serde(borrow)] Cow<'t, str>);
 
-/// The keys of a JSON object in their order, with their values as written in the file.
-struct Fields<'t>(Vec<(Cow<'t, str>, &'t str)>);
+/// Deserializes a JSON object as [`JsonFields`].
+struct Fields<'t>(JsonFields<'t>);
 
 impl<'de> Deserialize<'de> for Fields<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

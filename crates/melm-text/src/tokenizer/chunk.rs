@@ -175,7 +175,7 @@ impl Chunk<'_> {
         }
         let part_end = |from: usize| {
             let is_part = |unit: &Unit| unit.is_word() || matches!(unit.first, '.' | '-' | '+');
-            let units = &self.units[from..];
+            let units = &self.units[from..self.units.len().min(from + MAX_MAIL)];
             from + units.iter().position(|unit| !is_part(unit)).unwrap_or(units.len())
         };
         let sign = part_end(at);
@@ -210,6 +210,9 @@ impl Chunk<'_> {
         &self.text[self.units[at].start..self.units[end - 1].end]
     }
 }
+
+/// The largest number of characters of each part of a mail address.
+const MAX_MAIL: usize = 64;
 
 /// The decision about a connector in a word.
 enum Connection {

@@ -30,6 +30,8 @@ pub struct TokenizerRules {
 
 /// A token must occur at least this often to be kept whole against the choices.
 const MIN_EXCEPTION: usize = 2;
+/// Longer tokens are never exceptions. The limit bounds the time that a text takes.
+const MAX_EXCEPTION: usize = 30;
 /// Characters are tokens if a script has at least this many tokens in the corpus...
 const MIN_CHARACTERS: usize = 10;
 /// ...and at most one in this number is longer.
@@ -177,7 +179,9 @@ fn find_exceptions(
     let mut by_first: FxHashMap<&str, Vec<Candidate<'_>>> = FxHashMap::default();
     for (&whole, &n_whole) in counts.iter().filter(|&(_, &n)| n >= MIN_EXCEPTION) {
         let units = units(whole);
-        if units.iter().any(|unit| matches!(unit.class, Class::Gap | Class::Unspaced(_))) {
+        if units.len() > MAX_EXCEPTION
+            || units.iter().any(|unit| matches!(unit.class, Class::Gap | Class::Unspaced(_)))
+        {
             continue;
         }
         let spans = tokenize_units(rules, whole, &units);

@@ -30,18 +30,21 @@ fn is_empty_line(gap: &str) -> bool {
 
 /// Returns true if a sentence ends before token `next`.
 fn ends_before(tokens: &[&str], gaps: &[&str], next: usize) -> bool {
+    let is_wide = |mark: &str| mark.chars().all(|c| matches!(c, '。' | '！' | '？'));
+    if !gaps[next].chars().any(char::is_whitespace) {
+        return is_wide(tokens[next - 1]) && !is_closing(tokens[next]) && !is_wide(tokens[next]);
+    }
     // Skip the quotes and brackets that close the sentence.
     let mut last = next - 1;
     while last > 0 && gaps[last].is_empty() && is_closing(tokens[last]) {
         last -= 1;
     }
     let mark = tokens[last];
-    if mark.chars().all(|c| matches!(c, '。' | '！' | '？')) {
+    if is_wide(mark) {
         return true;
     }
     let is_mark = mark.chars().all(|c| matches!(c, '.' | '!' | '?' | '…'));
-    let is_separated = gaps[next].chars().any(char::is_whitespace);
-    if !is_mark || !is_separated || !is_opening(tokens[next]) {
+    if !is_mark || !is_opening(tokens[next]) {
         return false;
     }
     // `gaps[last]` is before the mark.

@@ -140,6 +140,9 @@ fn sentences_end_at_final_marks_before_capital_letters() {
     }
     assert_eq!(split("title\n\ntext"), ["title", "text"]);
     assert_eq!(split("a line\nof text").len(), 1);
+    let characters = fitted(&["我 在 北 京 他 是 中 国 人 吗"]);
+    let found = characters.tokenize("我在。他是！「人。」国").unwrap();
+    assert_eq!(characters.split_sentences(&found), [0..3, 3..6, 6..11]);
     assert_eq!(split("सब ठीक है. वह गया.").len(), 2);
 }
 

@@ -1,7 +1,15 @@
 //! Sentences without tags.
 
+mod conll;
+mod detect;
+mod jsonl;
+mod leaks;
+mod options;
+mod read;
 mod sentence;
 
+pub use leaks::{KnownSentences, LeftOut, SentenceRole};
+pub use options::{TextFile, TextFormat, TextOptions};
 pub use sentence::UnlabelledSentence;
 
 use std::sync::Arc;
@@ -30,12 +38,13 @@ const MEMORY: &str = "memory";
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct UnlabelledText {
     sentences: Arc<Vec<UnlabelledSentence>>,
+    files: Vec<TextFile>,
 }
 
 impl UnlabelledText {
     /// Makes a text from sentences.
     pub fn new(sentences: Vec<UnlabelledSentence>) -> Self {
-        Self { sentences: Arc::new(sentences) }
+        Self { sentences: Arc::new(sentences), files: Vec::new() }
     }
 
     /// Returns the tokens of all sentences of `corpus`, with their languages. Tags, columns and comments are ignored.
@@ -65,18 +74,30 @@ impl UnlabelledText {
         &self.sentences
     }
 
+    /// How each file was read. Empty if the text was not read from files.
+    pub fn files(&self) -> &[TextFile] {
+        &self.files
+    }
+
     /// Returns the text with the language of every sentence set to `code`.
     #[must_use]
     pub fn with_language(self, code: &str) -> Self {
         let code: Arc<str> = code.into();
+        let files = self.files.clone();
         let sentences = self.into_sentences().into_iter();
-        Self::new(sentences.map(|sentence| sentence.with_language(Arc::clone(&code))).collect())
+        let sentences = sentences.map(|sentence| sentence.with_language(Arc::clone(&code)));
+        Self { files, ..Self::new(sentences.collect()) }
     }
 
     /// Returns the sentences of all `parts`, in their order.
     #[must_use]
     pub fn join(parts: impl IntoIterator<Item = Self>) -> Self {
-        Self::new(parts.into_iter().flat_map(Self::into_sentences).collect())
+        let (mut sentences, mut files) = (Vec::new(), Vec::new());
+        for part in parts {
+            files.extend(part.files.iter().cloned());
+            sentences.extend(part.into_sentences());
+        }
+        Self { files, ..Self::new(sentences) }
     }
 
     /// Returns the sentences. Copies them only if another clone of this text exists.
@@ -97,45 +118,4 @@ fn locate_sentences(file: &LabelledFile) -> impl Iterator<Item = (Arc<str>, usiz
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{ReadOptions, Source};
-
-    fn read(name: &str, text: &str) -> Corpus {
-        let source = Source::from_text(name, text);
-        LabelledFile::read(source, &ReadOptions::default()).unwrap().into_corpus()
-    }
-
-    fn describe(text: &UnlabelledText) -> Vec<(&str, usize, Option<&str>, &str)> {
-        let sentences = text.sentences().iter();
-        sentences.map(|s| (s.file(), s.line(), s.language(), s.tokens()[0].as_str())).collect()
-    }
-
-    #[test]
-    fn a_corpus_becomes_a_text_with_the_files_lines_and_languages_of_its_sentences() {
-        let en = read("en.conll", "# id 1\nin O\nBonn B-LOC\n\n\nAda B-PER\n");
-        let de = read("de.jsonl", "\n{\"tokens\":[\"Rom\"],\"tags\":[\"B-LOC\"]}\n");
-        let both = Corpus::from_languages([("en", &en), ("de", &de)]);
-        assert_eq!(
-            describe(&UnlabelledText::from_corpus(&both)),
-            [
-                ("en.conll", 2, Some("en"), "in"),
-                ("en.conll", 6, Some("en"), "Ada"),
-                ("de.jsonl", 2, Some("de"), "Rom"),
-            ]
-        );
-        let without_files = en.with_sentences(en.sentences().iter().cloned());
-        assert_eq!(
-            describe(&UnlabelledText::from_corpus(&without_files)),
-            [("memory", 1, None, "in"), ("memory", 2, None, "Ada")]
-        );
-    }
-
-    #[test]
-    fn joined_texts_keep_their_order_and_clones_are_not_changed() {
-        let text = UnlabelledText::from_corpus(&read("a", "Ada O\n"));
-        let joined = UnlabelledText::join([text.clone().with_language("nl"), text.clone()]);
-        assert_eq!(describe(&joined), [("a", 1, Some("nl"), "Ada"), ("a", 1, None, "Ada")]);
-        assert_eq!(text.sentences()[0].language(), None);
-    }
-}
+mod tests;

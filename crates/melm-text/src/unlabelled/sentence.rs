@@ -1,5 +1,6 @@
 //! One sentence without tags.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::sentence::SentenceFault;
@@ -12,6 +13,10 @@ pub struct UnlabelledSentence {
     language: Option<Arc<str>>,
     file: Arc<str>,
     line: usize,
+    /// The text that the tokenizer split: a line of plain text, or a JSON string.
+    text: Option<Arc<str>>,
+    /// The byte range of each token in `text`. Empty if there is no text.
+    spans: Vec<Range<usize>>,
 }
 
 impl UnlabelledSentence {
@@ -24,13 +29,20 @@ impl UnlabelledSentence {
         if tokens.is_empty() {
             return Err(SentenceFault::Empty);
         }
-        Ok(Self { tokens, language: None, file: file.into(), line })
+        Ok(Self { tokens, language: None, file: file.into(), line, text: None, spans: Vec::new() })
     }
 
     /// Returns the sentence with its language set to `code`.
     #[must_use]
     pub fn with_language(mut self, code: impl Into<Arc<str>>) -> Self {
         self.language = Some(code.into());
+        self
+    }
+
+    /// Returns the sentence with the text that its tokens were found in, and their byte ranges in it.
+    pub(super) fn with_text(mut self, text: Arc<str>, spans: Vec<Range<usize>>) -> Self {
+        self.text = Some(text);
+        self.spans = spans;
         self
     }
 
@@ -52,5 +64,16 @@ impl UnlabelledSentence {
     /// The line of the first token in the file, from 1.
     pub fn line(&self) -> usize {
         self.line
+    }
+
+    /// The original text, if the tokens were found by the tokenizer: a whole line of plain text, or the string of a JSON
+    /// object. It may contain other sentences too.
+    pub fn text(&self) -> Option<&str> {
+        self.text.as_deref()
+    }
+
+    /// The byte range of each token in [`Self::text`]. Empty if there is no text.
+    pub fn spans(&self) -> &[Range<usize>] {
+        &self.spans
     }
 }

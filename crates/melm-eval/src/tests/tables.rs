@@ -69,7 +69,7 @@ fn differences_are_paired_over_draws_with_their_seeds_averaged() {
     assert!(text.contains("the unit is a draw of a language, its seeds averaged; 6 pairs a row"));
     assert!(latex(&rows).contains("10 & melm & 54.2 $\\pm$ 1.0 &"));
     let numbers = csv(std::slice::from_ref(&rows));
-    assert!(numbers.lines().all(|line| line.split(',').count() == 14), "{numbers}");
+    assert!(numbers.lines().all(|line| line.split(',').count() == 15), "{numbers}");
     assert!(numbers.contains("dev,30 updates,10,base,melm,none,en,6,64.1"), "{numbers}");
 }
 

@@ -394,7 +394,7 @@ impl<'a> CellGroup<'a> {
             test: scored.test,
             n_train: made.corpus.sentences().len(),
             drafts: made.summary.clone(),
-            text: made.text_result.clone(),
+            labelled: made.text_result.clone(),
             updates: scored.updates,
             best_epoch: scored.best_epoch,
             seconds: Seconds {

@@ -36,7 +36,7 @@ pub struct LedgerLine {
     pub drafts: Option<DraftSummary>,
     /// The labelled text, if there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub text: Option<TextResult>,
+    pub labelled: Option<TextResult>,
     /// The number of updates of the tagger.
     pub updates: u64,
     /// The epoch with the best dev score, whose parameters were used. `None` if those of the last epoch were used.

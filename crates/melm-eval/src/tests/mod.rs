@@ -66,7 +66,7 @@ pub(crate) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> LedgerLine {
         test: tests.iter().map(|(name, correct)| ((*name).to_owned(), f1(*correct))).collect(),
         n_train: 10,
         drafts: None,
-        text: None,
+        labelled: None,
         updates: 30,
         best_epoch: None,
         seconds: Seconds::default(),

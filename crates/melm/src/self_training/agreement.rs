@@ -126,3 +126,100 @@ fn longest_part(
     }
     best
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{ModelSize, ModelSizes, PlanTable, Preset};
+    use melm_text::EntityTypes;
+
+    fn settings(edits: &[&str]) -> SelfTrainingSettings {
+        let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
+        for edit in edits {
+            table.set(&format!("self_training.{edit}")).unwrap();
+        }
+        table.plan().unwrap().self_training
+    }
+
+    /// Returns a vote for mentions given as type, first token and the token after the last.
+    fn vote(probability: f64, mentions: &[(&str, usize, usize)]) -> Vote {
+        let mut types = EntityTypes::default();
+        for name in ["PER", "LOC"] {
+            types.intern(name);
+        }
+        let mention = |(name, start, end): &(&str, usize, usize)| Mention {
+            entity_type: types.find(name).unwrap(),
+            tokens: *start..*end,
+        };
+        let mentions = mentions.iter().map(mention).collect();
+        Vote { mentions, log_probability: f64::ln(probability) }
+    }
+
+    fn decision(votes: &[Vote], edits: &[&str]) -> Decision {
+        decide(&votes.iter().collect::<Vec<_>>(), 10, &settings(edits))
+    }
+
+    /// Five taggers: all find the person, four the place at 6, one another place at 8.
+    fn five() -> Vec<Vote> {
+        let both = || vote(0.9, &[("PER", 0, 2), ("LOC", 6, 7)]);
+        let person = vote(0.5, &[("PER", 0, 2)]);
+        let three = vote(0.6, &[("PER", 0, 2), ("LOC", 6, 7), ("LOC", 8, 9)]);
+        vec![both(), both(), both(), person, three]
+    }
+
+    #[test]
+    fn a_sentence_needs_votes_for_all_its_tags() {
+        let strict = decision(&five(), &["agreement=sentence", "votes=1.0"]);
+        assert_eq!((strict.verdict, strict.votes), (Verdict::Disagrees, 3));
+        let lenient = decision(&five(), &["agreement=sentence", "votes=0.6"]);
+        assert_eq!(lenient.verdict, Verdict::New);
+        assert_eq!(lenient.mentions, five()[0].mentions);
+        let same = vec![five()[0].clone(); 5];
+        assert_eq!(decision(&same, &["agreement=sentence", "votes=1.0"]).verdict, Verdict::New);
+    }
+
+    #[test]
+    fn a_mention_needs_votes_or_votes_against_it() {
+        // The place at 6 has 4 votes, the one at 8 has 4 votes against it.
+        let four = decision(&five(), &["agreement=mention", "votes=0.8"]);
+        assert_eq!((four.verdict, four.mentions), (Verdict::New, five()[0].mentions.clone()));
+        let all = decision(&five(), &["agreement=mention", "votes=1.0"]);
+        assert_eq!(all.verdict, Verdict::Disagrees);
+        // Two of five is neither enough for the mention nor enough against it.
+        let mut votes = five();
+        votes[0] = votes[4].clone();
+        let two = decision(&votes, &["agreement=mention", "votes=0.8"]);
+        assert_eq!(two.verdict, Verdict::Disagrees);
+        assert_eq!(two.proposed.iter().map(|one| one.votes).collect::<Vec<_>>(), [5, 4, 2]);
+    }
+
+    #[test]
+    fn a_part_has_no_disputed_mention_and_cuts_none() {
+        let part = decision(&five(), &["agreement=part", "votes=1.0"]);
+        assert_eq!((part.tokens.clone(), part.verdict), (0..6, Verdict::New));
+        assert_eq!(part.mentions, five()[3].mentions);
+        // One tagger joins tokens 0 to 6 to one person: then no part of five tokens is left.
+        let mut votes = five();
+        votes[4] = vote(0.5, &[("PER", 0, 7)]);
+        let none = decision(&votes, &["agreement=part", "votes=1.0"]);
+        assert_eq!((none.tokens.clone(), none.verdict), (7..10, Verdict::Disagrees));
+    }
+
+    #[test]
+    fn the_probability_is_a_mean_over_all_taggers() {
+        // (0.9 + 0.9 + 0.9) / 5 = 0.54: the two taggers with other tags count as 0.
+        let at = |threshold: &str| {
+            decision(&five(), &["agreement=probability", &format!("threshold={threshold}")]).verdict
+        };
+        assert_eq!((at("0.53"), at("0.55")), (Verdict::New, Verdict::Unlikely));
+    }
+
+    #[test]
+    fn the_needed_votes_are_rounded_up() {
+        let needed = |panel: &str, votes: &str| {
+            settings(&[&format!("panel={panel}"), &format!("votes={votes}")]).n_needed()
+        };
+        assert_eq!((needed("5", "0.6"), needed("5", "0.61"), needed("3", "1.0")), (3, 4, 3));
+        assert_eq!((needed("1", "1.0"), needed("4", "0.75"), needed("2", "0.51")), (1, 3, 2));
+    }
+}

@@ -75,3 +75,42 @@ fn occurrences(
     }
     all.into_iter()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use melm_text::{Corpus, ReadOptions, Source};
+
+    #[test]
+    fn a_label_that_the_same_words_rarely_have_is_rejected() {
+        // Paris: three times a place, once a person, once no mention. `New York` is a place; `New` alone is not.
+        let text = "Paris B-LOC\n\nin O\nParis B-LOC\n\nParis B-LOC\nis O\n\nParis B-PER\nHilton I-PER\nand O\nParis B-PER\n\n\
+                    Paris O\nMatch O\n\nNew B-LOC\nYork I-LOC\n\nNew O\nnews O\n";
+        let corpus = Corpus::read(&Source::from_text("a", text), &ReadOptions::default()).unwrap();
+        let mut all: Vec<_> = corpus
+            .sentences()
+            .iter()
+            .enumerate()
+            .map(|(number, sentence)| TextCandidate {
+                sentence: sentence.clone(),
+                number,
+                pass: 1,
+                first_token: 0,
+                votes: 1,
+                n_taggers: 1,
+                probabilities: vec![1.0],
+                proposed: Vec::new(),
+                verdict: Verdict::New,
+            })
+            .collect();
+        let rejected = |all: &[TextCandidate]| -> Vec<usize> {
+            let is_rejected = |at: &usize| all[*at].verdict == Verdict::Inconsistent;
+            (0..all.len()).filter(is_rejected).collect()
+        };
+        reject_inconsistent(&mut all, Rate::constant(0.0));
+        assert!(rejected(&all).is_empty());
+        // A place in 3 of 5 sentences, a person and no mention in 1 of 5 each.
+        reject_inconsistent(&mut all, Rate::constant(0.5));
+        assert_eq!(rejected(&all), [3, 4]);
+    }
+}

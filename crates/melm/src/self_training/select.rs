@@ -88,3 +88,71 @@ fn choose_balanced(
     }
     chosen
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{ModelSize, ModelSizes, PlanTable, Preset};
+    use crate::random::Seed;
+    use melm_text::{Corpus, ReadOptions, Source};
+
+    /// Thirty sentences with a person, three with a place, ten without a mention; one more person is disputed.
+    fn candidates() -> (Corpus, Vec<TextCandidate>) {
+        let mut text = String::new();
+        for number in 0..44 {
+            let tag = match number {
+                0..=30 => "B-PER",
+                31..=33 => "B-LOC",
+                _ => "O",
+            };
+            text += &format!("word{number} {tag}\n\n");
+        }
+        let corpus = Corpus::read(&Source::from_text("a", text), &ReadOptions::default()).unwrap();
+        let candidate = |(number, sentence): (usize, &melm_text::Sentence)| TextCandidate {
+            sentence: sentence.clone(),
+            number,
+            pass: 1,
+            first_token: 0,
+            votes: 3,
+            n_taggers: 3,
+            probabilities: vec![0.9; 3],
+            proposed: Vec::new(),
+            verdict: if number == 0 { Verdict::Disagrees } else { Verdict::New },
+        };
+        let all = corpus.sentences().iter().enumerate().map(candidate).collect();
+        (corpus, all)
+    }
+
+    /// Returns the number of kept persons, places and sentences without a mention, and of those over the cap.
+    fn counts(edits: &[&str], max_kept: usize) -> [usize; 4] {
+        let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
+        for edit in edits {
+            table.set(&format!("self_training.{edit}")).unwrap();
+        }
+        let settings = table.plan().unwrap().self_training;
+        let (corpus, mut all) = candidates();
+        select(&mut all, &settings, max_kept, corpus.types(), Seed(1).stream("test"));
+        assert_eq!(all[0].verdict, Verdict::Disagrees);
+        assert!(all.iter().all(|one| one.verdict != Verdict::New));
+        let n = |numbers: std::ops::Range<usize>, verdict: Verdict| {
+            all[numbers].iter().filter(|one| one.verdict == verdict).count()
+        };
+        let kept = Verdict::Kept;
+        [n(0..31, kept), n(31..34, kept), n(34..44, kept), n(0..44, Verdict::OverCap)]
+    }
+
+    #[test]
+    fn the_cap_counts_sentences_with_mentions() {
+        assert_eq!(counts(&["choice=random"], 100), [30, 3, 0, 0]);
+        let [persons, places, without, over] = counts(&["choice=random"], 12);
+        assert_eq!((persons + places, without, over), (12, 0, 21));
+        // Half of 12 kept sentences is 6.
+        assert_eq!(counts(&["choice=random", "without_mentions=0.5"], 12)[2], 6);
+    }
+
+    #[test]
+    fn a_balanced_choice_takes_all_of_a_rare_type() {
+        assert_eq!(counts(&["choice=balanced"], 12), [9, 3, 0, 21]);
+        assert_eq!(counts(&["choice=balanced"], 4), [2, 2, 0, 29]);
+    }
+}

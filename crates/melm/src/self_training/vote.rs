@@ -110,3 +110,35 @@ fn read_vote(line: &str, types: &EntityTypes) -> Option<Vote> {
     let mentions = parts.map(mention).collect::<Option<_>>()?;
     Some(Vote { mentions, log_probability })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_votes_are_read_back_exactly_and_only_for_their_key() {
+        let mut types = EntityTypes::default();
+        let [person, place] = ["PER", "LOC"].map(|name| types.intern(name));
+        let votes = vec![
+            Vote { mentions: Vec::new(), log_probability: -1.0 / 3.0 },
+            Vote {
+                mentions: vec![
+                    Mention { entity_type: place, tokens: 0..1 },
+                    Mention { entity_type: person, tokens: 4..7 },
+                ],
+                log_probability: -f64::MIN_POSITIVE,
+            },
+        ];
+        let parent = tempfile::tempdir().unwrap();
+        let mut store = VoteFolder { dir: parent.path().join("votes"), types: &types };
+        let key = VoteKey { pass: 1, tagger: 2, content: "a".to_owned() };
+        assert_eq!(store.load(&key), None);
+        store.save(&key, &votes).unwrap();
+        assert_eq!(store.load(&key), Some(votes));
+        assert_eq!(store.load(&VoteKey { content: "b".to_owned(), ..key.clone() }), None);
+        let path = store.path(&key);
+        let changed = std::fs::read_to_string(&path).unwrap().replace("4:7", "4:8");
+        std::fs::write(&path, changed).unwrap();
+        assert_eq!(store.load(&key), None);
+    }
+}

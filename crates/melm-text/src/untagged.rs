@@ -58,7 +58,7 @@ fn add_column(text: &str, options: &ReadOptions) -> Option<String> {
 }
 
 /// Returns true if most of the first rows have a tag in the tag column.
-pub(crate) fn holds_tags(text: &str, layout: &Layout) -> bool {
+fn holds_tags(text: &str, layout: &Layout) -> bool {
     let rows = text.lines().filter(|row| is_row(row, layout));
     let (mut n, mut n_tags) = (0_usize, 0_usize);
     for row in rows.take(SAMPLE) {

@@ -4,7 +4,7 @@ use super::jsonl::is_array;
 use super::options::TextFormat;
 use crate::conll::{Layout, is_document_start};
 use crate::format::Format;
-use crate::untagged::holds_tags;
+use crate::tag::is_tag;
 
 /// The number of lines that are examined.
 const SAMPLE: usize = 2_000;
@@ -20,7 +20,7 @@ impl TextFormat {
     ///    reader refuses.
     /// 2. A text is CoNLL if a line marks the start of a document (`-DOCSTART-`), or if at most one in 20 lines has
     ///    another number of columns than the others, and
-    ///    - one column contains tags, or
+    ///    - there are two or more lines, and one column is `O` or a tag such as `B-PER` in more than half of them, or
     ///    - the column of the token has 15 or fewer characters in the mean, and is only a punctuation mark in at least
     ///      one line, but in fewer than half of them.
     /// 3. All other texts are plain text.
@@ -44,7 +44,10 @@ fn is_conll(text: &str, rows: &[&str]) -> bool {
     if (rows.len() - regular().count()) * FEW > rows.len() {
         return false;
     }
-    if layout.n_columns > 1 && holds_tags(text, &layout) {
+    // A single letter such as `I` is a tag too, but it is also a word, so it is not counted.
+    let is_tag = |tag: &str| tag == "O" || tag.contains('-') && is_tag(tag);
+    let n_tags = regular().filter(|columns| is_tag(columns[layout.tag])).count();
+    if layout.n_columns > 1 && rows.len() > 1 && n_tags * 2 > rows.len() {
         return true;
     }
     let tokens = || regular().map(|columns| columns[layout.token]);
@@ -80,6 +83,8 @@ mod tests {
             ("Paris\nRome\nOslo\n", Plain),
             ("# A title\n\nText under it, on a long line.\n", Plain),
             ("{Ada} sang\n", Plain),
+            ("Ada B-PER\n", Plain),
+            ("Who am I\nSo do I\n", Plain),
             (&chinese, Plain),
             ("", Plain),
         ] {

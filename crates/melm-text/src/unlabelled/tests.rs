@@ -161,7 +161,7 @@ fn all_problems_are_reported_with_their_lines() {
     let rows = "Ada O\n".repeat(30) + "sang\n";
     assert_eq!(faults(read(rows)), [(31, Fault::ColumnCount { found: 1, expected: 2 })]);
     let options = TextOptions { token_column: Some(3), ..TextOptions::default() };
-    let result = UnlabelledText::read("a", "Ada O\n".as_bytes(), &options);
+    let result = UnlabelledText::read("a", "Ada O\nsang O\n".as_bytes(), &options);
     assert_eq!(faults(result), [(1, Fault::NoSuchColumn { column: 3, n_columns: 2 })]);
     let latin = TextOptions { encoding: Encoding::Latin1, ..TextOptions::default() };
     let text = UnlabelledText::read("a", &b"K\xf6ln\n"[..], &latin).unwrap();

@@ -11,6 +11,10 @@ use crate::terminal::Terminal;
 /// The time between two saves is at least this many times the duration of a save.
 const SAVE_SHARE: u32 = 20;
 
+/// The stage that trains the taggers of a panel. Its steps are those of all taggers together. Between two taggers there
+/// is another stage.
+const PANEL: &str = "panel";
+
 /// The title of a stage.
 fn title(stage: &str) -> &str {
     match stage {
@@ -22,7 +26,7 @@ fn title(stage: &str) -> &str {
         "judge" => "training the judge",
         "filter" => "judging",
         "tagger" => "training the tagger",
-        "panel" => "training the panel",
+        PANEL => "training the panel",
         "label" => "labelling the text",
         other => other,
     }
@@ -59,6 +63,12 @@ impl ProgressObserver {
         if stage != self.stage {
             self.stage = stage;
             self.progress = Progress::for_steps(title(stage), &self.terminal);
+            if let Event::Progress { done, .. } = event
+                && stage == PANEL
+            {
+                // The steps of the taggers before this one count as done, but this clock did not measure them.
+                self.progress.resume(done.saturating_sub(1));
+            }
         }
         match event {
             Event::Resumed { done, of } => {

@@ -283,6 +283,11 @@ pub enum Error {
     /// The unlabelled text has no sentences.
     #[error("the unlabelled text has no sentences; pass a file with at least one sentence")]
     NoText,
+    /// Every sentence of the unlabelled text was left out.
+    #[error(
+        "every sentence of the unlabelled text is also in the training set, the dev set or a held-out file; pass other text"
+    )]
+    KnownText,
     /// The unlabelled text has a language, but the training set has none.
     #[error(
         "the text `{file}` has the language `{language}`, but TRAIN has none; name TRAIN's language too: `en=FILE`"

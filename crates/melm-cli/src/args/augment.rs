@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 use melm::methods::Method;
+use melm_text::TextFormat;
 
 use super::plan::PlanOptions;
 use super::{InputFile, InputOptions, VectorInput};
@@ -13,9 +14,11 @@ use super::{InputFile, InputOptions, VectorInput};
 ///
 /// Fine-tunes a masked language model on TRAIN to predict entity tokens from their tags and
 /// context, replaces entities by predictions of the model, and keeps the drafts whose tags are
-/// confirmed by a tagger trained on TRAIN. Writes to DIR: train.augmented (TRAIN unchanged, then
-/// the kept drafts), drafts.jsonl (every draft with its source and verdict), metrics.jsonl,
-/// plan.toml (the settings, to repeat the run exactly) and run.json.
+/// confirmed by a tagger trained on TRAIN. With --unlabelled, several taggers label the text too,
+/// and the sentences that they agree on are kept. Writes to DIR: train.augmented (TRAIN unchanged,
+/// then the kept drafts, then the kept sentences of the text), drafts.jsonl (every draft and every
+/// sentence of the text with its verdict), metrics.jsonl, plan.toml (the settings, to repeat the
+/// run exactly) and run.json.
 ///
 /// If the command is interrupted or killed, run it again to resume; the result has the same bytes.
 /// Run it with more rounds to add drafts to the existing ones. For several languages, pass
@@ -23,6 +26,7 @@ use super::{InputFile, InputOptions, VectorInput};
 #[derive(Debug, Group)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:\n  melm augment train.conll --dev dev.conll -o more\n  \
+    melm augment train.conll --dev dev.conll --unlabelled text.txt -o more\n  \
     melm augment train.conll -o more --method label-wise --rounds 5\n  \
     melm augment train.conll -o more --model xlm-roberta-base --preset paper --dry-run\n  \
     melm augment en=en.conll de=de.conll -o more --method melm-codemix --vectors pieces")]
@@ -34,11 +38,8 @@ pub(crate) struct Augment {
     /// languages, repeat --dev LANG=FILE
     #[arg(long)]
     pub(crate) dev: Vec<InputFile>,
-    /// Unlabelled text: sentences that a panel of taggers labels, to add those it agrees on; may be
-    /// repeated. If TRAIN has languages, write LANG=FILE; the language may be
-    /// one that TRAIN does not have
-    #[arg(long, value_name = "[LANG=]FILE")]
-    pub(crate) unlabelled: Vec<InputFile>,
+    #[command(flatten)]
+    pub(crate) text: TextInput,
     /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix; repeat for
     /// each language, or pass `pieces` to use the embeddings of the model
     #[arg(long, value_name = "LANG=FILE")]
@@ -69,6 +70,29 @@ pub(crate) struct Augment {
     pub(crate) plan_options: PlanOptions,
     #[command(flatten)]
     pub(crate) input: InputOptions,
+}
+
+/// The options for unlabelled text.
+#[derive(Debug, Group)]
+#[command(next_help_heading = "Unlabelled text")]
+pub(crate) struct TextInput {
+    /// File of sentences that a panel of taggers labels, to add those it agrees on; may be repeated.
+    /// It contains plain text, CoNLL with or without tags, or JSON lines, also in gzip. If TRAIN has
+    /// languages, write LANG=FILE; the language may be one that TRAIN does not have
+    #[arg(long, value_name = "[LANG=]FILE")]
+    pub(crate) unlabelled: Vec<InputFile>,
+    /// File whose sentences are left out of the unlabelled text, such as a test set; may be repeated
+    #[arg(long, value_name = "FILE", requires = "unlabelled")]
+    pub(crate) held_out: Vec<PathBuf>,
+    /// Format of the unlabelled text: text, conll or jsonl [default: detected]
+    #[arg(long, value_name = "FORMAT", requires = "unlabelled")]
+    pub(crate) text_format: Option<TextFormat>,
+    /// Unlabelled text in CoNLL: number of the token column, counted from 1 [default: detected]
+    #[arg(long, value_name = "N", requires = "unlabelled")]
+    pub(crate) text_column: Option<usize>,
+    /// Unlabelled text in JSON lines: key of the text [default: text]
+    #[arg(long, value_name = "KEY", requires = "unlabelled")]
+    pub(crate) text_key: Option<String>,
 }
 
 fn parse_method(name: &str) -> Result<Method, String> {

@@ -7,7 +7,7 @@ mod plan;
 mod stages;
 mod tagger;
 
-pub(crate) use augment::Augment;
+pub(crate) use augment::{Augment, TextInput};
 pub(crate) use experiment::{ComparisonOptions, Reproduce, ReproduceTarget, Trial};
 pub(crate) use languages::{Codemix, InputFile, VectorInput};
 pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides};

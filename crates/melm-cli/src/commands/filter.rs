@@ -33,15 +33,14 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let augmented = command.augmented.as_deref().map(|path| Output::create(path, force));
     let augmented = augmented.transpose()?;
     let corpus = &labelled::read(&command.files, &command.input, terminal)?;
+    if augmented.is_some() && corpus.languages().len() > 1 {
+        return Err(several_languages());
+    }
     let source = input::open_as(&command.drafts, Encoding::Utf8)?;
     let mut lines = read_lines(Path::new(source.name()), source.text(), corpus)?;
     let mut languages = lines.text.iter().filter_map(|line| line.language.as_deref());
-    let has_other = languages.any(|code| corpus.find(Some(code), 0).is_none());
-    if augmented.is_some() && (corpus.languages().len() > 1 || has_other) {
-        return Err(Failure::Usage {
-            message: "`--augmented` cannot write several languages to one file".into(),
-            hint: "leave it out and use the verdicts in OUT, or use `melm augment`, which writes a file for each language",
-        });
+    if augmented.is_some() && languages.any(|code| corpus.find(Some(code), 0).is_none()) {
+        return Err(several_languages());
     }
     judge(command, &mut lines.drafts, corpus, terminal)?;
     let text: String = lines.text.iter().map(|line| format!("{}\n", line.json)).collect();
@@ -55,6 +54,13 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
         terminal.info(&format!("{n} of unlabelled text not judged: left as they are"));
     }
     Ok(())
+}
+
+fn several_languages() -> Failure {
+    Failure::Usage {
+        message: "`--augmented` cannot write several languages to one file".into(),
+        hint: "leave it out and use the verdicts in OUT, or use `melm augment`, which writes a file for each language",
+    }
 }
 
 /// Judges the drafts with the tagger. Replaces earlier verdicts of a judge.

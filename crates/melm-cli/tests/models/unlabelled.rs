@@ -2,21 +2,27 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Write;
 use std::path::Path;
+use std::process::Stdio;
 
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::Value;
 
 use crate::augment::{FAST, augment_into, prepared};
 use crate::drafts::{Sentence, content, kept, read, sentences, texts, to_text};
-use crate::support::{TRAIN, assert_same, done, run};
+use crate::support::{TRAIN, assert_same, done, melm, run};
 
-/// Sentences like those of the training set.
+/// Sentences like those of the training set. The first one repeats it, and the last one repeats the second one.
 pub(crate) const TEXT: &str = "\
+Ada\nLovelace\nwrote\nin\nLondon\n.\n\n\
 Konrad\nZuse\nwrote\nin\nBerlin\n.\n\n\
 London\nis\nnot\nBonn\n.\n\n\
 Grace\nHopper\nlived\nin\nBonn\n.\n\n\
 Ada\nLovelace\nspoke\n.\n\n\
-not\nis\nnot\n.\n\n";
+not\nis\nnot\n.\n\n\
+Konrad\nZuse\nwrote\nin\nBerlin\n.\n\n";
 
 /// Two small panels, whose taggers learn the training set within a second.
 pub(crate) const PANEL: &str = "[self_training]\npasses = 2\npanel = 2\nbudget = '60 updates'\n";
@@ -97,8 +103,8 @@ fn the_output_is_gold_then_drafts_then_text_and_the_counts_add_up() {
         .filter(|block| !block.is_empty())
         .map(|block| block.lines().map(str::to_owned).collect())
         .collect();
-    assert_eq!(own, expected);
-    assert_eq!(text[1]["line"], 8);
+    assert_eq!(own, expected[1..6]);
+    assert_eq!(text[0]["line"], 8);
 
     let (kept_drafts, kept_text) = (kept(&drafts), kept(&text));
     assert!(!kept_text.is_empty(), "{text:?}");
@@ -107,6 +113,12 @@ fn the_output_is_gold_then_drafts_then_text_and_the_counts_add_up() {
     assert_eq!(written, to_text(&all));
 
     let counts = &record(&dir)["text"];
+    let left_out = serde_json::json!({ "gold": 1, "dev": 0, "held_out": 0, "repeated": 1 });
+    assert_eq!((&counts["left_out"], number(&counts["sentences"])), (&left_out, text.len() + 2));
+    assert_eq!(counts["files"][0]["format"], "conll");
+    for line in ["sentences of the text         7", "  in the training set         1"] {
+        assert!(messages.contains(line), "{messages}");
+    }
     let last = &counts["passes"][1];
     let n = |key: &str| number(&last[key]);
     let sum = ["too_long", "disagrees", "unlikely", "no_mention", "over_cap", "kept"].map(n);
@@ -225,4 +237,98 @@ fn more_rounds_train_the_panel_again_and_text_settings_matter_only_with_text() {
     done(path, &augment_into("plain", "--method label-wise --rounds 2"));
     let messages = done(path, &augment_into("plain", &format!("--method label-wise {panel}")));
     assert!(messages.contains("already finished"), "{messages}");
+}
+
+#[test]
+fn plain_text_json_and_gzip_give_the_same_sentences_and_held_out_ones_are_left_out() {
+    let folder = with_text();
+    let path = folder.path();
+    let plain = "Konrad Zuse wrote in Berlin. London is not Bonn.\nGrace Hopper lived in Bonn.\n";
+    let json = "{\"text\": \"Konrad Zuse wrote in Berlin. London is not Bonn.\"}\n\
+                {\"tokens\": [\"Grace\", \"Hopper\", \"lived\", \"in\", \"Bonn\", \".\"]}\n";
+    fs::write(path.join("text.txt"), plain).unwrap();
+    fs::write(path.join("text.jsonl"), json).unwrap();
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(plain.as_bytes()).unwrap();
+    fs::write(path.join("text.txt.gz"), gzip.finish().unwrap()).unwrap();
+    let contents = |out: &str| -> Vec<Value> {
+        let mut lines = read(&path.join(out).join("drafts.jsonl"));
+        for line in &mut lines {
+            line.as_object_mut().unwrap().remove("file");
+        }
+        lines
+    };
+    let more = "--method gold --set self_training.passes=1";
+    let of =
+        |name: &str| augment_into(&name.replace('.', "-"), &format!("{more} --unlabelled {name}"));
+    let messages = done(path, &format!("{} -v", of("text.txt")));
+    assert!(messages.contains("`text.txt`: 3 sentences, read as text\n"), "{messages}");
+    assert!(messages.contains("`text.txt`: tokens as in TRAIN: keeps "), "{messages}");
+    let files = &record(&path.join("text-txt"))["text"]["files"];
+    assert!(files[0]["tokenizer"].as_str().unwrap().starts_with("keeps "), "{files}");
+    assert_eq!(contents("text-txt").len(), 3);
+    for name in ["text.jsonl", "text.txt.gz"] {
+        done(path, &of(name));
+        let out = name.replace('.', "-");
+        assert_eq!(contents(&out), contents("text-txt"), "{name}");
+    }
+    assert_eq!(record(&path.join("text-txt-gz"))["text"]["files"][0]["gzip"], true);
+
+    fs::write(path.join("test.conll"), "London B-LOC\nis O\nnot O\nBonn B-LOC\n. O\n\n").unwrap();
+    let held_out = format!("{more} --unlabelled text.txt --held-out test.conll");
+    let messages = done(path, &augment_into("held", &held_out));
+    assert!(messages.contains("  in a held-out file          1"), "{messages}");
+    assert_eq!(contents("held").len(), 2);
+    assert!(contents("held").iter().all(|line| line["tokens"][0] != "London"));
+
+    let mut child = melm(path, &augment_into("stdin", &format!("{more} --unlabelled -")));
+    let mut child = child.stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(plain.as_bytes()).unwrap();
+    assert!(child.wait().unwrap().success());
+    assert_eq!(contents("stdin"), contents("text-txt"));
+    assert_eq!(read(&path.join("stdin/drafts.jsonl"))[0]["file"], "standard input");
+}
+
+#[test]
+fn contradicting_texts_are_refused_with_a_hint() {
+    let folder = with_text();
+    let path = folder.path();
+    fs::write(path.join("empty.txt"), "\n").unwrap();
+    fs::write(path.join("known.txt"), "Ada Lovelace wrote in London.\n").unwrap();
+    let en = "augment en=train.conll -o out --model model --config fast.toml";
+    for (args, code, expected) in [
+        (
+            augment_into("out", "--unlabelled de=text.conll"),
+            2,
+            "name TRAIN's language too: `en=FILE`",
+        ),
+        (format!("{en} --unlabelled text.conll"), 2, "name the language of the text too"),
+        (augment_into("out", "--unlabelled empty.txt"), 1, "the file contains no text"),
+        (augment_into("out", "--unlabelled known.txt"), 1, "every sentence of the unlabelled text"),
+        (augment_into("out", "--unlabelled nowhere.txt"), 1, "cannot read `nowhere.txt`"),
+        (augment_into("out", "--unlabelled - --held-out -"), 2, "only one of the files"),
+        (augment_into("out", "--held-out text.conll"), 2, "--unlabelled <[LANG=]FILE>"),
+    ] {
+        let output = run(path, &args);
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{args}: {messages}");
+        assert!(messages.contains(expected), "{args}: {messages}");
+        assert!(!path.join("out").exists());
+    }
+}
+
+#[test]
+fn a_text_of_which_nothing_is_kept_is_explained_and_a_dry_run_lists_the_panel() {
+    let folder = with_text();
+    let path = folder.path();
+    fs::write(path.join("long.txt"), "in London ".repeat(40)).unwrap();
+    let more = "--method gold --unlabelled long.txt";
+    let messages = done(path, &augment_into("long", more));
+    assert!(messages.contains("too long for the model      1"), "{messages}");
+    assert!(messages.contains("Write one sentence on each line"), "{messages}");
+    let messages = done(path, &augment_into("dry", "--unlabelled text.conll --dry-run"));
+    for title in ["training the judge", "training the panel", "labelling the text"] {
+        assert!(messages.contains(title), "{messages}");
+    }
+    assert!(!path.join("dry").exists());
 }

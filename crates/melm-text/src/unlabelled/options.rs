@@ -102,6 +102,8 @@ pub struct TextFile {
     pub name: String,
     /// The format: given, or detected.
     pub format: TextFormat,
+    /// The rules of the tokenizer in words, if it split the text. `None` if the file has tokens only.
+    pub tokenizer: Option<String>,
     /// True if the file was compressed with gzip.
     pub is_gzip: bool,
     /// The number of sentences that were read.

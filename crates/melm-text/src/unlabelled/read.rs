@@ -84,6 +84,7 @@ impl UnlabelledText {
         collected.finish(TextFile {
             name: name.to_owned(),
             format,
+            tokenizer: None,
             is_gzip,
             n_sentences: 0,
             n_unspaced: 0,
@@ -225,6 +226,8 @@ impl<'s> Collected<'s> {
     /// Returns the text, or all problems.
     fn finish(mut self, mut file: TextFile) -> Result<UnlabelledText, Error> {
         file.n_sentences = self.sentences.len();
+        let rules = self.options.tokenizer.rules();
+        file.tokenizer = (self.n_texts > 0).then(|| rules.to_string());
         file.n_unspaced = self.unspaced.len();
         if file.n_unspaced * FEW_UNSPACED > self.n_texts {
             self.problems.append(&self.unspaced);

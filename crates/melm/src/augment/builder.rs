@@ -5,6 +5,7 @@ use std::sync::Arc;
 use melm_nn::device::Device;
 use melm_text::{Corpus, UnlabelledText};
 
+use super::algorithm::Gold;
 use super::job::{AugmentJob, JobData};
 use super::result::Augmented;
 use super::text::TextToLabel;
@@ -44,6 +45,7 @@ pub struct Augment {
     train: Corpus,
     dev: Option<Corpus>,
     text: Option<UnlabelledText>,
+    held_out: Vec<UnlabelledText>,
     plan: PlanChoice,
     models: ModelStore,
     vectors: Option<MentionVectors>,
@@ -64,6 +66,7 @@ impl Augment {
             train,
             dev: None,
             text: None,
+            held_out: Vec::new(),
             plan: PlanChoice::Changes(PlanBuilder::default()),
             models: ModelStore::new(),
             vectors: None,
@@ -81,13 +84,22 @@ impl Augment {
     }
 
     /// Adds unlabelled text. A panel of taggers labels its sentences, and those that the panel agrees on are added to
-    /// the augmented set.
+    /// the augmented set. Sentences that repeat a sentence of the training set, of the dev set, of a held-out text
+    /// ([`Self::held_out`]) or of the text itself are left out.
     ///
     /// If the training set has languages ([`Corpus::from_languages`]), every sentence of the text must have one too. It
     /// may be a language without gold: the panel then labels a language that it was not trained on.
     #[must_use]
     pub fn unlabelled(mut self, text: UnlabelledText) -> Self {
         self.text = Some(UnlabelledText::join(self.text.into_iter().chain([text])));
+        self
+    }
+
+    /// Adds sentences, such as a test set, that must not be in the augmented set. They are left out of the unlabelled
+    /// text. Drafts are not compared with them.
+    #[must_use]
+    pub fn held_out(mut self, text: UnlabelledText) -> Self {
+        self.held_out.push(text);
         self
     }
 
@@ -191,7 +203,9 @@ impl Augment {
             }
         };
         let device = self.device.unwrap_or_else(|| Arc::new(Device::all_cores()));
-        let text = self.text.map(|text| TextToLabel::new(text, &self.train)).transpose()?;
+        let gold = Gold { train: &self.train, dev: self.dev.as_ref() };
+        let text = self.text.map(|text| TextToLabel::new(&text, gold, &self.held_out));
+        let text = text.transpose()?;
         let data = JobData { train: self.train, dev: self.dev, text, vectors: self.vectors };
         let job = AugmentJob::new(data, plan, &self.models, device)?;
         Ok((job, self.observer))

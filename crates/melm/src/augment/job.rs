@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use melm_nn::device::Device;
-use melm_text::{Corpus, UnlabelledText};
+use melm_text::{Corpus, LeftOut, UnlabelledText};
 
 use super::algorithm::{Backbones, Gold, augment};
 use super::result::Augmented;
@@ -97,6 +97,11 @@ impl AugmentJob {
     /// The unlabelled text, without the sentences that were left out.
     pub fn text(&self) -> Option<&UnlabelledText> {
         self.text.as_ref().map(|text| &text.text)
+    }
+
+    /// The numbers of sentences that were left out of the unlabelled text, because they repeat others.
+    pub fn left_out(&self) -> LeftOut {
+        self.text.as_ref().map(|text| text.left_out).unwrap_or_default()
     }
 
     /// The pretrained model of the judge and of the panel, if the run has one of them.

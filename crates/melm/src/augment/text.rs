@@ -1,6 +1,9 @@
 //! Unlabelled text in a run: the sentences to label, and the result.
 
-use melm_text::{Corpus, Language, Sentence, Tag, UnlabelledSentence, UnlabelledText};
+use melm_text::{
+    Corpus, KnownSentences, Language, LeftOut, Sentence, SentenceRole, Tag, TextFile,
+    UnlabelledSentence, UnlabelledText,
+};
 use serde_json::{Value, json};
 
 use super::algorithm::{Drafts, Gold};
@@ -15,6 +18,8 @@ use crate::stage::Run;
 pub(super) struct TextToLabel {
     /// The sentences, without those that were left out.
     pub(super) text: UnlabelledText,
+    /// The numbers of sentences that were left out.
+    pub(super) left_out: LeftOut,
     /// The gold corpus, with all languages of the text.
     pub(super) gold: Corpus,
     /// The sentences with the language indices of `gold`. All tags are `O`.
@@ -23,6 +28,8 @@ pub(super) struct TextToLabel {
 
 /// The labelled sentences of a run's unlabelled text.
 pub struct TextOutcome {
+    /// The numbers of sentences that were left out before labelling.
+    pub left_out: LeftOut,
     /// The label and the verdict of each sentence, and the counts of each pass.
     pub labelled: LabelledText,
     /// The text of `drafts.jsonl` for these sentences: one line for each.
@@ -37,23 +44,39 @@ impl TextOutcome {
 }
 
 impl TextToLabel {
-    /// Prepares a text, which is labelled with the tags of `train`. Fails if only one of `train` and the text has
-    /// languages, or if the text has no sentences.
-    pub(super) fn new(text: UnlabelledText, train: &Corpus) -> Result<Self, Error> {
-        check_languages(&text, train)?;
-        if text.sentences().is_empty() {
-            return Err(Error::NoText);
+    /// Prepares a text, which is labelled with the tags of the training set. Leaves out repeated sentences, and those of
+    /// `gold` and `held_out`. Fails if only one of the training set and the text has languages, or if no sentence is
+    /// left.
+    pub(super) fn new(
+        text: &UnlabelledText,
+        gold: Gold<'_>,
+        held_out: &[UnlabelledText],
+    ) -> Result<Self, Error> {
+        check_languages(text, gold.train)?;
+        let mut known = KnownSentences::default().with_corpus(SentenceRole::Gold, gold.train);
+        if let Some(dev) = gold.dev {
+            known = known.with_corpus(SentenceRole::Dev, dev);
         }
-        let gold = with_languages(train, &text);
-        let sentences = text.sentences().iter().map(|one| to_sentence(one, &gold)).collect();
-        Ok(Self { text, gold, sentences })
+        for held_out in held_out {
+            known = known.with_text(SentenceRole::HeldOut, held_out);
+        }
+        let (kept, left_out) = text.without(&known);
+        match (text.sentences().len(), kept.sentences().len()) {
+            (0, _) => return Err(Error::NoText),
+            (_, 0) => return Err(Error::KnownText),
+            _ => {}
+        }
+        let gold = with_languages(gold.train, text);
+        let sentences = kept.sentences().iter().map(|one| to_sentence(one, &gold)).collect();
+        Ok(Self { text: kept, left_out, gold, sentences })
     }
 
     /// The entry of the text in `run.json`: its files, and the counts of each pass.
     pub(super) fn record(&self, labelled: &LabelledText) -> Value {
         json!({
-            "files": count_by_file(&self.text),
-            "sentences": self.text.sentences().len(),
+            "files": self.text.files().iter().map(file_record).collect::<Vec<_>>(),
+            "sentences": self.text.sentences().len() + self.left_out.total(),
+            "left_out": self.left_out,
             "passes": labelled.passes,
         })
     }
@@ -87,28 +110,23 @@ impl AugmentJob {
         let data = SelfTrainingData { gold, drafts: &kept, text: &text.sentences };
         let labelled = label_text(data, &self.plan, tagger, &self.device, run, None)?;
         let lines = text_to_lines(&labelled.candidates, &text.text, &text.gold);
-        Ok(Some(TextOutcome { labelled, lines }))
+        Ok(Some(TextOutcome { left_out: text.left_out, labelled, lines }))
     }
 }
 
-/// Returns an entry with the number of sentences for each file and language, in the order of the text.
-fn count_by_file(text: &UnlabelledText) -> Vec<Value> {
-    let mut files: Vec<(&str, Option<&str>, usize)> = Vec::new();
-    for sentence in text.sentences() {
-        let (file, language) = (sentence.file(), sentence.language());
-        match files.iter_mut().rev().find(|one| one.0 == file && one.1 == language) {
-            Some((_, _, n)) => *n += 1,
-            None => files.push((file, language, 1)),
-        }
+/// The entry of a file in `run.json`.
+fn file_record(file: &TextFile) -> Value {
+    let mut record = json!({
+        "file": file.name,
+        "format": file.format.name(),
+        "gzip": file.is_gzip,
+        "sentences": file.n_sentences,
+        "unspaced_lines": file.n_unspaced,
+    });
+    if let Some(tokenizer) = &file.tokenizer {
+        record["tokenizer"] = tokenizer.as_str().into();
     }
-    let entry = |one: (&str, Option<&str>, usize)| {
-        let mut entry = json!({ "file": one.0, "sentences": one.2 });
-        if let Some(language) = one.1 {
-            entry["language"] = language.into();
-        }
-        entry
-    };
-    files.into_iter().map(entry).collect()
+    record
 }
 
 /// Fails if only one of the two has languages, because the file of a kept sentence is then not known.

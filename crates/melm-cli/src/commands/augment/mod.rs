@@ -3,6 +3,7 @@
 pub(crate) mod report;
 mod text_report;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use melm::models::Pretrained;
 use melm::stage::Event;
 use melm::{Augment, Corpus, Plan};
 use melm_nn::device::Device;
-use melm_text::UnlabelledText;
+use melm_text::{LeftOut, UnlabelledText};
 
 use crate::args;
 use crate::failure::Failure;
@@ -39,7 +40,7 @@ pub(crate) fn run(command: &args::Augment, terminal: &Terminal) -> Result<(), Fa
     }
     terminal.info(&describe(&job, &device_name));
     if let Some(text) = job.text() {
-        terminal.info(&describe_text(text, job.plan()));
+        terminal.info(&describe_text(text, job.left_out(), job.plan()));
     }
     if command.keep_model && !job.plan().method.has_masked_lm() {
         terminal.info(&format!(
@@ -72,11 +73,13 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
         let name = method.name();
         builder = builder.set_value(&format!("--method {name}"), "method", name);
     }
-    let has_text = !command.unlabelled.is_empty();
+    let has_text = !command.text.unlabelled.is_empty();
+    check_standard_input(command)?;
     let plan = models.plan(&builder, |plan| AugmentJob::needed_models(plan, has_text))?;
     let train = labelled::read(&command.files, &command.input, terminal)?;
     let dev = labelled::read_dev(&train, &command.dev, &command.input, terminal)?;
-    let text = unlabelled::read(&command.unlabelled, &train, &command.input)?;
+    let text = unlabelled::read(&command.text, &train, &command.input, terminal)?;
+    let held_out = unlabelled::read_held_out(&command.text, &train, &command.input)?;
     let vectors = vectors::read(&command.vectors, &plan, &train, terminal)?;
     let (device, device_name) = machine::device(&command.plan_options.device_options)?;
     let mut augment =
@@ -87,10 +90,27 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
     if let Some(text) = text {
         augment = augment.unlabelled(text);
     }
+    for held_out in held_out {
+        augment = augment.held_out(held_out);
+    }
     if let Some(vectors) = vectors {
         augment = augment.vectors(vectors);
     }
     Ok((augment.prepare()?, device_name))
+}
+
+/// Fails if standard input is named twice.
+fn check_standard_input(command: &args::Augment) -> Result<(), Failure> {
+    let inputs = command.files.iter().chain(&command.dev).chain(&command.text.unlabelled);
+    let paths = inputs.map(|input| input.path.as_path());
+    let paths = paths.chain(command.text.held_out.iter().map(PathBuf::as_path));
+    if paths.filter(|path| output::is_stdout(path)).count() > 1 {
+        return Err(Failure::Usage {
+            message: "only one of the files can be standard input".into(),
+            hint: "pass the other files by name",
+        });
+    }
+    Ok(())
 }
 
 fn describe(job: &AugmentJob, device_name: &str) -> String {
@@ -111,8 +131,8 @@ fn describe(job: &AugmentJob, device_name: &str) -> String {
     format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {device_name}")
 }
 
-/// Describes how the unlabelled text is labelled.
-fn describe_text(text: &UnlabelledText, plan: &Plan) -> String {
+/// Describes how the unlabelled text is labelled, and how many sentences were left out of it.
+fn describe_text(text: &UnlabelledText, left_out: LeftOut, plan: &Plan) -> String {
     let settings = &plan.self_training;
     let n = count(text.sentences().len(), "sentence");
     let n_taggers = count(settings.panel.get(), "tagger");
@@ -121,8 +141,12 @@ fn describe_text(text: &UnlabelledText, plan: &Plan) -> String {
         n => format!("{n} passes"),
     };
     let budget = settings.budget;
+    let left_out = match left_out.total() {
+        0 => String::new(),
+        n => format!("; {} left out", count(n, "sentence")),
+    };
     format!(
-        "labelling {n} of text with a panel of {n_taggers}: {n_passes}, {budget} for each tagger"
+        "labelling {n} of text with a panel of {n_taggers}: {n_passes}, {budget} for each tagger{left_out}"
     )
 }
 

@@ -3,6 +3,7 @@
 use melm::augment::{Augmented, TextOutcome};
 use melm::draft::Verdict;
 use melm::self_training::{Agreement, TextSummary};
+use melm_text::LeftOut;
 
 use super::report::{N_EXAMPLES, with_tags};
 use crate::terminal::{Terminal, count};
@@ -15,7 +16,7 @@ pub(super) fn print(augmented: &Augmented, outcome: &TextOutcome, terminal: &Ter
         terminal.info(&format!("pass {} of {}: kept {kept} of {of}", number + 1, passes.len()));
     }
     let summary = outcome.summary();
-    print_summary(summary, terminal);
+    print_summary(summary, outcome.left_out, terminal);
     let kept = outcome.labelled.candidates.iter().filter(|one| one.verdict == Verdict::Kept);
     let step = (summary.kept / N_EXAMPLES).max(1);
     for one in kept.step_by(step).take(N_EXAMPLES) {
@@ -27,9 +28,14 @@ pub(super) fn print(augmented: &Augmented, outcome: &TextOutcome, terminal: &Ter
 }
 
 /// Prints the number of sentences by verdict.
-fn print_summary(summary: &TextSummary, terminal: &Terminal) {
-    terminal.info(&format!("sentences of the text    {:>6}", summary.sentences));
+fn print_summary(summary: &TextSummary, left_out: LeftOut, terminal: &Terminal) {
+    let n_sentences = summary.sentences + left_out.total();
+    terminal.info(&format!("sentences of the text    {n_sentences:>6}"));
     for (n, what) in [
+        (left_out.gold, "in the training set"),
+        (left_out.dev, "in the dev set"),
+        (left_out.held_out, "in a held-out file"),
+        (left_out.repeated, "repeat another sentence"),
         (summary.too_long, "too long for the model"),
         (summary.disagrees, "the panel disagrees"),
         (summary.unlikely, "too improbable"),

@@ -4,7 +4,7 @@ from statistics import mean, stdev
 
 HERE = pathlib.Path(__file__).parent
 # Student's t at 97.5 %, by degrees of freedom.
-T = {5: 2.5706, 8: 2.3060, 9: 2.2622, 14: 2.1448, 17: 2.1098, 19: 2.0930}
+T = {2: 4.3027, 4: 2.7764, 5: 2.5706, 8: 2.3060, 9: 2.2622, 14: 2.1448, 17: 2.1098, 19: 2.0930}
 
 
 def lines(grid):
@@ -45,9 +45,12 @@ for size in (100, 200):
         show(f"{size}, melm-both to {method} of twelve rounds", paired(both, twelve, here))
         show(f"{size}, {method}, twelve rounds to six", paired(twelve, six, here))
     show(f"{size}, melm to mlm-entity", paired(scores(mono, "melm", updates), scores(mono, "mlm-entity", updates), here))
-    for language in ("de", "es"):
-        own = paired(both, scores(mono, "gold", updates), lambda place: here(place) and place[0] == language)
-        print(f"{size}, melm-both to gold, {language}: {mean(own):+.1f}")
+for ledger, sizes, budget in ((mono, (100, 200), updates), (large, (400, 800), None)):
+    method, gold = scores(ledger, "melm-both", budget), scores(ledger, "gold", budget)
+    for size in sizes:
+        for language in ("de", "en", "es", "nl"):
+            own = paired(method, gold, lambda place: place[0] == language and place[1] == size)
+            show(f"{size}, melm-both to gold, {language}", own)
 for ledger, sizes, first in ((cross, (100, 200), 5), (cross_large, (400, 800), 3)):
     for size in sizes:
         english = scores(ledger, "melm-both"), scores(ledger, "gold")
@@ -67,6 +70,10 @@ for draws in ((1, 2, 3), (4, 5, 6)):
 plan = scores(defaults, "melm-both")
 draws = {(language, draw) for language, _, draw in both}
 show("tables' settings to the plan's, melm-both", [mean(paired(both, plan, lambda p: (p[0], p[2]) == d)) for d in draws])
+rates = lines("dev-6")
+for method in ("gold", "melm-both"):
+    fast, slow = ([line for line in rates if line["variant"] == variant] for variant in ("three", "one-and-a-half"))
+    show(f"15 epochs, dev, {method}, 3e-4 to 1.5e-4", paired(scores(fast, method), scores(slow, method), lambda place: True))
 cell = lambda line: tuple(line[key] for key in ("language", "size", "draw", "seed", "method", "budget"))
 known = {cell(line): line["test"] for line in mono + large}
 for name, ledger in (("control, gold", [line for line in control if line["method"] == "gold"]), ("cross", cross + cross_large)):

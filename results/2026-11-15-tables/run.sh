@@ -2,6 +2,7 @@
 # Continues all grids of the test sets on one GPU: run.sh MELM CONLL VECTORS DIR
 # MELM is the program. If it is built without mini, set MODEL in the environment to the folder of mini. CONLL is the data as
 # LANG/train.conll …, VECTORS is a folder of LANG.vec.gz, and DIR is the folder for the ledgers.
+# Programs after commit 47e68cc have other keys for melm, melm-both and melm-codemix. They train these taggers again.
 # The processes share the GPU under MPS if it can be started. MPS is left running. tables.sh writes the tables.
 set -eu
 melm=$1 conll=$2 vectors=$3 out=$4

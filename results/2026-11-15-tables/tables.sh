@@ -16,7 +16,7 @@ table() { # TABLE GRID TITLE
 }
 echo "# Tables of the test sets"
 echo
-echo "\`tables.sh\` writes this page from the ledgers in this folder. docs/results.md explains the tables. The values in brackets are the paper's: XLM-R, ten epochs, also next to our other budgets."
+echo "\`tables.sh\` writes this page from the ledgers in this folder. docs/results.md explains the tables. The values in brackets are the paper's: XLM-R, ten epochs, also next to our other budgets. \`melm\`, \`melm-both\` and \`melm-codemix\` were measured with untrained markers (docs/fidelity.md)."
 echo
 table mono mono "one language, 100 and 200 sentences"
 table mono large "one language, 400 and 800 sentences"

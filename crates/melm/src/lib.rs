@@ -34,9 +34,9 @@
 //!
 //! - [`Corpus`]: labelled sentences. A corpus that was read from a file remembers the text and format of the file, so
 //!   that more sentences can be written in the same format.
-//! - [`Augment`]: settings of a run, each with a default. [`Augment::run`] runs in memory. [`Augment::prepare`]
-//!   returns an [`AugmentJob`](augment::AugmentJob), which can run in a folder, resume after an interruption and
-//!   estimate its time.
+//! - [`Augment`]: settings of a run, each with a default. [`Augment::unlabelled`] adds text that a panel of taggers
+//!   labels. [`Augment::run`] runs in memory. [`Augment::prepare`] returns an [`AugmentJob`](augment::AugmentJob), which
+//!   can run in a folder, resume after an interruption and estimate its time.
 //! - [`Augmented`]: the augmented corpus, every [`Draft`](draft::Draft) with its verdict, and counts.
 //! - [`Tagger`]: trains, opens, tags, scores, saves. Saved folders open in Hugging Face transformers.
 //! - [`Plan`]: all settings as one type and one TOML file.
@@ -55,9 +55,9 @@
 //! | 2.5 code-mixing | [`codemix`] |
 //! | the methods that the paper compares MELM with | [`methods`] |
 //!
-//! Other modules: [`plan`] (settings), [`models`], [`hub`] and [`pieces`] (pretrained models and their tokenizers),
-//! [`random`] (named random streams), [`stage`] (progress and control), [`training_job`] (training in a folder),
-//! [`files`] (writing and hashing files).
+//! Other modules: [`self_training`] (labels unlabelled text), [`plan`] (settings), [`models`], [`hub`] and [`pieces`]
+//! (pretrained models and their tokenizers), [`random`] (named random streams), [`stage`] (progress and control),
+//! [`training_job`] (training in a folder), [`files`] (writing and hashing files).
 //!
 //! [`text`] (labelled text) and [`nn`] (the tensor engine) are the two crates that this crate is built on.
 //!

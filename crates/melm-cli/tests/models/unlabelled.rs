@@ -121,8 +121,9 @@ fn the_output_is_gold_then_drafts_then_text_and_the_counts_add_up() {
     }
     let last = &counts["passes"][1];
     let n = |key: &str| number(&last[key]);
-    let sum = ["too_long", "disagrees", "unlikely", "no_mention", "over_cap", "kept"].map(n);
-    assert_eq!(sum.iter().sum::<usize>(), n("sentences"));
+    let reasons =
+        ["too_long", "disagrees", "unlikely", "inconsistent", "no_mention", "over_cap", "kept"];
+    assert_eq!(reasons.map(n).iter().sum::<usize>(), n("sentences"));
     assert_eq!((n("sentences"), n("kept")), (text.len(), kept_text.len()));
     let mut by_type: BTreeMap<String, usize> = BTreeMap::new();
     for (name, ..) in kept_text.iter().flat_map(|(_, tags)| mentions(tags)) {
@@ -183,6 +184,10 @@ fn languages_without_gold_get_their_own_files() {
     let written = |code: &str| {
         fs::read_to_string(path.join(format!("out/train.augmented.{code}.conll"))).unwrap()
     };
+    let [de, nl] = ["de", "nl"].map(|code| of(code, &text).len());
+    let by_language = serde_json::json!({ "de": de, "nl": nl });
+    assert_eq!(record(&path.join("out"))["text"]["kept_by_language"], by_language);
+    assert!(messages.contains(&format!("kept by language: de {de}, nl {nl}\n")), "{messages}");
     let en = [sentences(TRAIN), of("en", &drafts)].concat();
     assert_eq!(written("en"), to_text(&en));
     assert_eq!(written("de"), to_text(&of("de", &text)));
@@ -307,6 +312,11 @@ fn contradicting_texts_are_refused_with_a_hint() {
         (augment_into("out", "--unlabelled known.txt"), 1, "every sentence of the unlabelled text"),
         (augment_into("out", "--unlabelled nowhere.txt"), 1, "cannot read `nowhere.txt`"),
         (augment_into("out", "--unlabelled - --held-out -"), 2, "only one of the files"),
+        (
+            augment_into("out", "--unlabelled text.conll --set self_training.text_rounds=1"),
+            2,
+            "only experiments make drafts of labelled text",
+        ),
         (augment_into("out", "--held-out text.conll"), 2, "--unlabelled <[LANG=]FILE>"),
     ] {
         let output = run(path, &args);

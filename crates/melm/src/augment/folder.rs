@@ -174,7 +174,13 @@ impl AugmentJob {
         put("device", self.device.to_string().into());
         put("drafts", json!(augmented.summary()));
         if let (Some(text), Some(outcome)) = (&self.text, augmented.text()) {
-            put("text", text.record(&outcome.labelled));
+            let mut entry = text.record(&outcome.labelled);
+            let by_language = augmented.kept_text_by_language();
+            if !by_language.is_empty() {
+                let counts: BTreeMap<_, _> = by_language.into_iter().collect();
+                entry["kept_by_language"] = json!(counts);
+            }
+            put("text", entry);
         }
         let details = augmented.details();
         if let Some(counts) = details.prepared.as_ref().and_then(|p| p.codemix.as_ref()) {

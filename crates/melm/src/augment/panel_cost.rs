@@ -4,6 +4,7 @@ use super::AugmentJob;
 use super::cost::{BYTES, CorpusSize, Cost, EncoderSize, FORWARD, Markers};
 use super::estimate::makes_two_drafts;
 use super::text::TextToLabel;
+use crate::methods::Method;
 use crate::models::Pretrained;
 use crate::self_training::{PanelData, tagger_settings};
 
@@ -12,12 +13,17 @@ const KEPT_DRAFTS: f64 = 0.6;
 /// The assumed share of the sentences of a text that a panel agrees on and finds a mention in.
 const AGREED: f64 = 0.4;
 
+/// The bytes of a token of the text: about 80 in each of three copies, the last with its label.
+const TOKEN_BYTES: f64 = 240.0;
+
 /// Returns the cost of training all panels and of tagging the text with each of their taggers.
 pub(super) fn panel_costs(job: &AugmentJob, text: &TextToLabel, model: &Pretrained) -> [Cost; 2] {
     let settings = &job.plan.self_training;
     let size = EncoderSize::new(model);
     let gold = CorpusSize::new(model, Some(&job.train), Markers::Absent);
     let dev = CorpusSize::new(model, job.dev.as_ref(), Markers::Absent);
+    let n_tokens: usize = text.sentences.iter().map(|sentence| sentence.tokens().len()).sum();
+    let text_bytes = TOKEN_BYTES * n_tokens as f64;
     let limit = model.checkpoint().config().max_pieces() - 2;
     let text = CorpusSize::from_sentences(model, &text.sentences, Markers::Absent, limit);
     let n_drafts = match settings.learns_from {
@@ -35,16 +41,16 @@ pub(super) fn panel_costs(job: &AugmentJob, text: &TextToLabel, model: &Pretrain
         let train = gold.scaled(1.0 + n_drafts).plus(&text.with_sentences(n_text));
         let cost = size.training_cost(&training, &train, &dev, 0.0);
         trained.operations += n_taggers * cost.operations;
-        trained.bytes = trained.bytes.max(cost.bytes);
+        trained.bytes = trained.bytes.max(cost.bytes + text_bytes);
     }
     let n_times = n_taggers * f64::from(settings.passes.get());
     let operations = n_times * text.pieces * FORWARD * size.encoder;
-    [trained, Cost { operations, bytes: BYTES * size.all }]
+    [trained, Cost { operations, bytes: BYTES * size.all + text_bytes }]
 }
 
 /// The expected number of kept drafts for each gold sentence.
 fn n_kept_drafts(job: &AugmentJob) -> f64 {
     let each = if makes_two_drafts(job) { 2.0 } else { 1.0 };
-    let is_made = if job.plan.method == crate::methods::Method::Gold { 0.0 } else { 1.0 };
+    let is_made = if job.plan.method == Method::Gold { 0.0 } else { 1.0 };
     KEPT_DRAFTS * is_made * each * f64::from(job.plan.generate.rounds.get())
 }

@@ -50,6 +50,21 @@ impl Augmented {
         self.text.as_ref()
     }
 
+    /// The number of kept sentences of the unlabelled text by language code, in the order of the languages. Has all
+    /// languages of the text. Empty if the corpus has no languages or the run has no text.
+    pub fn kept_text_by_language(&self) -> Vec<(String, usize)> {
+        let Some(text) = &self.text else { return Vec::new() };
+        let parts = self.gold.languages().iter().enumerate().filter_map(|(index, part)| {
+            let is_own = |sentence: &Sentence| {
+                sentence.language().is_some_and(|language| language.index() == index)
+            };
+            let mut all = text.labelled.candidates.iter().map(|one| &one.sentence);
+            let n_kept = text.labelled.kept().filter(|sentence| is_own(sentence)).count();
+            all.any(is_own).then(|| (part.code.to_string(), n_kept))
+        });
+        parts.collect()
+    }
+
     /// Every draft of every round, kept or not, in order.
     pub fn drafts(&self) -> &[Draft] {
         &self.drafts.drafts

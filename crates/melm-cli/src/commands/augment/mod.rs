@@ -135,6 +135,8 @@ fn describe(job: &AugmentJob, device_name: &str) -> String {
 fn describe_text(text: &UnlabelledText, left_out: LeftOut, plan: &Plan) -> String {
     let settings = &plan.self_training;
     let n = count(text.sentences().len(), "sentence");
+    let names: Vec<_> = text.files().iter().map(|file| format!("`{}`", file.name)).collect();
+    let names = names.join(", ");
     let n_taggers = count(settings.panel.get(), "tagger");
     let n_passes = match settings.passes.get() {
         1 => "1 pass".to_owned(),
@@ -146,7 +148,7 @@ fn describe_text(text: &UnlabelledText, left_out: LeftOut, plan: &Plan) -> Strin
         n => format!("; {} left out", count(n, "sentence")),
     };
     format!(
-        "labelling {n} of text with a panel of {n_taggers}: {n_passes}, {budget} for each tagger{left_out}"
+        "labelling {n} of {names} with a panel of {n_taggers}: {n_passes}, {budget} for each tagger{left_out}"
     )
 }
 

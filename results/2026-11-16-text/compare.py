@@ -1,0 +1,141 @@
+#!/usr/bin/env python3
+"""Compare the methods, texts and settings of ledgers with gold alone, on the same draws. Prints Markdown tables.
+
+    python3 compare.py [--on LANG,…] [--gold-budget BUDGET] [--base VARIANT] [--votes] LEDGER…
+
+A ledger is a .jsonl or .jsonl.gz file of `melm reproduce --test`. Each size has its own table. A row is a method, a text
+and a variant of the settings. Differences are paired by language, draw and seed, with one standard error. The score of a
+tagger is its F1 on the language that it was trained on. --on scores other languages instead, and takes their mean.
+Gold alone has the same budget as the row, or the one of --gold-budget. The column "to base" compares variants with the
+variant `base`, or the one of --base, of the same method, text and budget.
+
+The last four columns describe the labelled sentences that were kept: their number in the mean over draws, the share of
+them without an error, and precision and recall of their mentions. --votes prints the same for all sentences in which the
+panel found a mention, by the number of taggers that predict exactly these tags for the whole sentence.
+"""
+import argparse
+import gzip
+import json
+import math
+from collections import defaultdict
+from statistics import mean, stdev
+
+
+def read(path):
+    opened = gzip.open if path.endswith(".gz") else open
+    with opened(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.strip()]
+
+
+def f1(score):
+    gold, predicted, correct = (sum(counts[i] for counts in score["by_type"].values()) for i in range(3))
+    return 200 * correct / (gold + predicted) if gold + predicted else 0.0
+
+
+def score(line, on):
+    return mean(f1(line["test"][name]) for name in on or [line["language"]])
+
+
+def place(line):
+    return line["language"], line["draw"], line["seed"]
+
+
+def row_of(line):
+    return line["method"], line.get("text", "none"), line["variant"], line["budget"]
+
+
+def percent(part, whole):
+    return f"{100 * part / whole:.0f} %" if whole else "–"
+
+
+def accuracy(counts):
+    """Return the columns on labels: share of right sentences, precision and recall of mentions."""
+    total = {name: sum(one[name] for one in counts) for name in counts[0]}
+    return [
+        percent(total["right_sentences"], total["sentences"]),
+        percent(total["right_mentions"], total["mentions"]),
+        percent(total["right_mentions"], total["true_mentions"]),
+    ]
+
+
+def with_error(differences):
+    error = f" ± {stdev(differences) / math.sqrt(len(differences)):.1f}" if len(differences) > 1 else ""
+    return f"{mean(differences):+.1f}{error}"
+
+
+def show(cells):
+    print("| " + " | ".join(map(str, cells)) + " |")
+
+
+def gold_of(rows, budget):
+    """Return gold alone with `budget`: the lines of its first variant."""
+    found = [row for row in rows if row[:2] == ("gold", "none") and row[3] == budget]
+    return rows[found[0]] if found else {}
+
+
+def paired(own, others):
+    return [(line, others[at]) for at, line in own.items() if at in others and line is not others[at]]
+
+
+def differ(pairs, on):
+    return [score(one, on) - score(other, on) for one, other in pairs]
+
+
+def compare(lines, options):
+    """Print the table of one size."""
+    on = options.on
+    rows = defaultdict(dict)
+    for line in lines:
+        rows[row_of(line)][place(line)] = line
+    languages = sorted({line["language"] for line in lines})
+    names = on if on and len(languages) == 1 else languages
+    head = ["method", "text", "variant", "updates", "n", "F1", "to gold", "to base", *names, "kept", "right", "precision", "recall"]
+    show(head)
+    show(["---"] * len(head))
+    for row, own in rows.items():
+        gold = gold_of(rows, options.gold_budget or row[3])
+        pairs, to_base = paired(own, gold), paired(own, rows.get((*row[:2], options.base, row[3]), {}))
+        by_name = [(on and [name], [p for p in pairs if names is on or p[0]["language"] == name]) for name in names]
+        cells = [*row[:3], row[3].replace(" updates", ""), len(own), f"{mean(score(line, on) for line in own.values()):.1f}"]
+        cells += [with_error(differ(of, on)) if of else "" for of in (pairs, to_base)]
+        cells += [f"{mean(differ(of, tests)):+.1f}" if of else "" for tests, of in by_name]
+        kept = [line["labelled"]["kept"] for line in own.values() if line.get("labelled")]
+        cells += [f"{mean(one['sentences'] for one in kept):.0f}", *accuracy(kept)] if kept else [""] * 4
+        show(cells)
+
+
+def votes(lines):
+    """Print the accuracy of the labels of one size by the number of votes."""
+    rows = defaultdict(list)
+    for line in lines:
+        if line.get("labelled", {}).get("by_votes"):
+            rows[row_of(line)].append(line["labelled"]["by_votes"])
+    head = ["method", "text", "variant", "votes", "sentences", "right", "precision", "recall"]
+    show(head)
+    show(["---"] * len(head))
+    for row, ledgers in rows.items():
+        for n, counts in enumerate(zip(*ledgers)):
+            if any(one["sentences"] for one in counts):
+                show([*row[:3], n, f"{mean(one['sentences'] for one in counts):.0f}", *accuracy(counts)])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--on", type=lambda text: text.split(","))
+    parser.add_argument("--gold-budget")
+    parser.add_argument("--base", default="base")
+    parser.add_argument("--votes", action="store_true")
+    parser.add_argument("ledgers", nargs="+")
+    options = parser.parse_args()
+    lines = [line for path in options.ledgers for line in read(path)]
+    for size in sorted({line["size"] for line in lines}):
+        of_size = [line for line in lines if line["size"] == size]
+        print(f"\n{size} sentences of gold\n")
+        compare(of_size, options)
+        if options.votes:
+            print()
+            votes(of_size)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,7 +2,7 @@
 //! tagger also share the training set.
 
 use std::collections::BTreeMap;
-use std::num::{NonZeroU32, NonZeroU64};
+use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use melm::augment::{Backbones, DraftSummary, Gold, augment};
@@ -10,12 +10,12 @@ use melm::files::sha256;
 use melm::methods::Method;
 use melm::plan::Plan;
 use melm::random::Seed;
-use melm::self_training::{LabelledText, SelfTrainingData, label_text};
+use melm::self_training::{SelfTrainingData, label_text};
 use melm::stage::{Control, Event, Run};
 use melm::tagger::{TaggerModel, TaggerSettings, TrainedTagger};
 use melm::training::{Budget, CheckpointChoice, EvaluationInterval};
 use melm_nn::device::Device;
-use melm_text::{Corpus, Sentence};
+use melm_text::Corpus;
 
 use crate::data::{Draw, concatenate};
 use crate::ensemble::Ensemble;
@@ -207,12 +207,11 @@ impl<'a> CellGroup<'a> {
         let (tagger, votes) = (&self.runner.models.tagger, Some(&mut self.votes as _));
         let labelled = label_text(data, plan, tagger, self.device, run, votes)?;
         let result = TextResult::new(&labelled, &self.gold.train, &text);
-        let text_drafts = self.draft_text(&labelled, plan, run)?;
         Ok(TrainingSet {
             plan: plan.clone(),
             method: made.method,
             text: cell.text.clone(),
-            corpus: made.corpus.with_more(labelled.kept().cloned().chain(text_drafts)),
+            corpus: made.corpus.with_more(labelled.kept().cloned()),
             summary: made.summary.clone(),
             text_result: Some(result),
             seconds: made.seconds + self.runner.now() - started,
@@ -278,24 +277,6 @@ impl<'a> CellGroup<'a> {
         let corpus = Corpus::new(train.types().clone(), train.scheme(), all)
             .expect("drafts are valid in the scheme of gold");
         Ok((corpus, summary))
-    }
-
-    /// Makes drafts of gold and of the kept labelled text, and returns the kept drafts.
-    fn draft_text(
-        &self,
-        labelled: &LabelledText,
-        plan: &Plan,
-        run: &mut Run<'_>,
-    ) -> Result<Vec<Sentence>, Error> {
-        let Some(rounds) = NonZeroU32::new(plan.self_training.text_rounds) else {
-            return Ok(Vec::new());
-        };
-        let mut plan = plan.clone();
-        plan.generate.rounds = rounds;
-        let train = self.gold.train.with_more(labelled.kept().cloned());
-        let gold = Gold { train: &train, dev: self.gold.dev.as_ref() };
-        let drafts = augment(gold, &plan, self.backbones(), self.device, run)?;
-        Ok(drafts.kept().cloned().collect())
     }
 
     /// Trains the judge, a tagger on gold alone, unless the last judge has the same settings.

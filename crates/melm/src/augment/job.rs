@@ -58,13 +58,6 @@ impl AugmentJob {
         if plan.method.mixes() && train.languages().len() < 2 {
             return Err(Error::OneLanguage);
         }
-        if text.is_some() && plan.self_training.text_rounds > 0 {
-            return Err(Error::Setting {
-                place: "the plan".to_owned(),
-                message: "`self_training.text_rounds` must be 0: only experiments make drafts of labelled text"
-                    .to_owned(),
-            });
-        }
         let needed = Self::needed_models(&plan, text.is_some());
         let open = |is_needed: bool, name: &str| is_needed.then(|| models.open(name)).transpose();
         let masked_lm = open(needed.masked_lm, &plan.model.masked_lm)?;

@@ -69,8 +69,6 @@ pub enum Verdict {
     Copied,
     /// The sentence of a text is longer than the model.
     TooLong,
-    /// The words of the sentence have other labels in other sentences of the text.
-    Inconsistent,
     /// The panel finds no mention in the sentence of a text.
     NoMention,
     /// The panel agrees on the sentence of a text, but enough other sentences were kept.

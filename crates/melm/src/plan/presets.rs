@@ -310,11 +310,9 @@ fn self_training() -> SelfTrainingSettings {
         agreement: Agreement::Sentence,
         votes: Rate::constant(1.0),
         threshold: Rate::constant(0.9),
-        consistency: Rate::constant(0.0),
         cap: size_of(6),
         last_cap: size_of(20),
         choice: Choice::Random,
-        text_rounds: 0,
         without_mentions: Rate::constant(0.0),
     }
 }

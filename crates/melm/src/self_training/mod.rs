@@ -5,7 +5,6 @@
 //! they disagree, at least one is wrong. A second pass trains a new panel on the sentences that the first one kept.
 
 mod agreement;
-mod consistency;
 mod metrics;
 mod panel;
 mod select;
@@ -30,7 +29,6 @@ use crate::models::Pretrained;
 use crate::plan::Plan;
 use crate::stage::Run;
 use agreement::{Decision, decide};
-use consistency::reject_inconsistent;
 use panel::Panel;
 use select::select;
 use vote::VoteFolder;
@@ -115,7 +113,6 @@ pub fn label_text(
         let train = training_set(data, settings, &labelled);
         let votes = panel.vote(pass, &train, run)?;
         let mut candidates = panel.candidates(pass, &votes);
-        reject_inconsistent(&mut candidates, settings.consistency);
         let max_kept = settings.max_kept(pass, data.gold.train.sentences().len());
         let key = run.seed.stream("self-training").at(u64::from(pass));
         select(&mut candidates, settings, max_kept, types, key);

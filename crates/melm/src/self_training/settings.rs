@@ -28,9 +28,6 @@ pub struct SelfTrainingSettings {
     /// For the rule `"probability"`, a sentence is kept if the mean probability of its tags is at least this value. A
     /// tagger that predicts other tags counts as 0.
     pub threshold: Rate,
-    /// A sentence is rejected if its words have a label that the same words have in less than this share of the
-    /// sentences that the panel agrees on. 0 means that labels are not compared.
-    pub consistency: Rate,
     /// The maximum number of kept sentences for each gold sentence, in all passes but the last.
     pub cap: NonZeroUsize,
     /// The maximum number of kept sentences for each gold sentence, in the last pass.
@@ -38,8 +35,6 @@ pub struct SelfTrainingSettings {
     /// Which sentences are kept if there are more than the cap: `"random"` ones, or `"balanced"` ones, so that all
     /// entity types get a similar number of mentions.
     pub choice: Choice,
-    /// The number of rounds in which drafts of the kept sentences are made, with the method of the plan. 0 means none.
-    pub text_rounds: u32,
     /// The number of kept sentences without a mention, as a share of the kept sentences with a mention.
     pub without_mentions: Rate,
 }

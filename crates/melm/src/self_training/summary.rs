@@ -19,9 +19,6 @@ pub struct TextSummary {
     pub disagrees: usize,
     /// The number of sentences whose tags are too unlikely.
     pub unlikely: usize,
-    /// The number of sentences that the panel agrees on, but whose words have other labels in other sentences.
-    #[serde(default)]
-    pub inconsistent: usize,
     /// The number of sentences that the panel agrees on, but in which it finds no mention.
     pub no_mention: usize,
     /// The number of sentences that the panel agrees on, but that are more than the cap.
@@ -46,7 +43,6 @@ impl TextSummary {
             too_long: count(Verdict::TooLong),
             disagrees: count(Verdict::Disagrees),
             unlikely: count(Verdict::Unlikely),
-            inconsistent: count(Verdict::Inconsistent),
             no_mention: count(Verdict::NoMention),
             over_cap: count(Verdict::OverCap),
             kept: count(Verdict::Kept),

@@ -44,7 +44,6 @@ fn print_summary(summary: &TextSummary, left_out: LeftOut, terminal: &Terminal) 
         (summary.too_long, "too long for the model"),
         (summary.disagrees, "the panel disagrees"),
         (summary.unlikely, "too improbable"),
-        (summary.inconsistent, "other labels elsewhere"),
         (summary.no_mention, "without a mention"),
         (summary.over_cap, "over the cap"),
     ] {
@@ -63,13 +62,7 @@ fn print_summary(summary: &TextSummary, left_out: LeftOut, terminal: &Terminal) 
 
 /// Returns advice for a text of which nothing was kept, by the most frequent reason.
 fn explain_nothing_kept(summary: &TextSummary, agreement: Agreement) -> &'static str {
-    let most = [
-        summary.too_long,
-        summary.disagrees,
-        summary.unlikely,
-        summary.inconsistent,
-        summary.no_mention,
-    ];
+    let most = [summary.too_long, summary.disagrees, summary.unlikely, summary.no_mention];
     let most = most.into_iter().max().unwrap_or_default();
     if most == summary.too_long {
         "no sentence of the text was kept: most are too long for the model. Write one sentence on each line"
@@ -79,9 +72,6 @@ fn explain_nothing_kept(summary: &TextSummary, agreement: Agreement) -> &'static
     } else if most == summary.no_mention {
         "no sentence of the text was kept: the panel finds no mentions in most. Use text of the same kind as TRAIN, or \
          train the panel longer with `--set 'self_training.budget=\"…\"'`"
-    } else if most == summary.inconsistent {
-        "no sentence of the text was kept: their words have other labels in other sentences. Lower `--set \
-         self_training.consistency=…`"
     } else if agreement == Agreement::Sentence {
         "no sentence of the text was kept: the panel disagrees on most. Keep the agreed parts of sentences with `--set \
          self_training.agreement=part`, or train the panel longer with `--set 'self_training.budget=\"…\"'`"

@@ -205,8 +205,10 @@ impl<'a> CellGroup<'a> {
             text: text.sentences(),
         };
         let (tagger, votes) = (&self.runner.models.tagger, Some(&mut self.votes as _));
+        let has_tags = |name: &str| self.runner.languages[name].text.is_none();
+        let truth = Some(&text).filter(|_| cell.text_languages().all(has_tags));
         let labelled = label_text(data, plan, tagger, self.device, run, votes)?;
-        let result = TextResult::new(&labelled, &self.gold.train, &text);
+        let result = TextResult::new(&labelled, &self.gold.train, truth);
         Ok(TrainingSet {
             plan: plan.clone(),
             method: made.method,

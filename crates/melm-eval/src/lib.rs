@@ -90,4 +90,4 @@ pub use runner::{Clock, ExperimentModels, ExperimentRunner};
 pub use select::{CellFilter, Shard};
 pub use system::System;
 pub use text::{Accuracy, TextChoice, TextResult};
-pub use trial::{Difference, Trial, TrialResult};
+pub use trial::{Difference, Trial, TrialResult, TrialSystem};

@@ -8,13 +8,13 @@ use melm::augment::DraftSummary;
 use melm::methods::Method;
 use melm::random::Seed;
 use melm::training::Budget;
-use melm_text::Corpus;
+use melm_text::{Corpus, Sentence, Tag, UnlabelledSentence, UnlabelledText};
 
 use crate::data::subset;
-use crate::grid::{BASE, Block, DEFAULT_EVALUATIONS, Grid, no_text};
+use crate::grid::{BASE, Block, DEFAULT_EVALUATIONS, Grid};
 use crate::statistics::{Mean, Verdict};
 use crate::table::{Row, Rows, Split, Table};
-use crate::{Dataset, Error, LanguageData, Languages, LedgerLine, PaperScores, System};
+use crate::{Dataset, Error, LanguageData, Languages, LedgerLine, PaperScores, System, TextChoice};
 
 /// A comparison of methods on one corpus by cross-validation.
 #[derive(Clone, Debug)]
@@ -22,7 +22,33 @@ pub struct Trial {
     n_folds: usize,
     seeds: Vec<u64>,
     budget: Budget,
+    /// Gold, then the methods that are compared with it.
     methods: Vec<System>,
+    /// Unlabelled text, if there is any.
+    text: Option<UnlabelledText>,
+}
+
+/// A system of a trial: a method, with or without the unlabelled text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TrialSystem {
+    /// The method.
+    pub method: System,
+    /// The unlabelled text.
+    pub text: TextChoice,
+}
+
+impl TrialSystem {
+    /// A method without unlabelled text.
+    pub fn without_text(method: System) -> Self {
+        Self { method, text: TextChoice::default() }
+    }
+}
+
+impl std::fmt::Display for TrialSystem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let text = if self.text.is_none() { "" } else { " + text" };
+        write!(f, "{}{text}", self.method)
+    }
 }
 
 impl Trial {
@@ -54,7 +80,18 @@ impl Trial {
             return Err(Error::Trial { message, hint: "compare it with `melm reproduce multi`" });
         }
         let seeds = (1..=u64::from(n_seeds.get())).collect();
-        Ok(Self { n_folds, seeds, budget: Budget::Updates(updates), methods })
+        Ok(Self { n_folds, seeds, budget: Budget::Updates(updates), methods, text: None })
+    }
+
+    /// Also compares gold and the last method with unlabelled text, which should contain no sentence of gold or of the
+    /// dev set. Fails if the text has no sentence.
+    pub fn with_text(self, text: UnlabelledText) -> Result<Self, Error> {
+        if text.sentences().is_empty() {
+            let message = "no sentence of the unlabelled text is left".to_owned();
+            let hint = "use text that is not in TRAIN, the dev set or a held-out file";
+            return Err(Error::Trial { message, hint });
+        }
+        Ok(Self { text: Some(text), ..self })
     }
 
     /// The number of folds.
@@ -72,9 +109,23 @@ impl Trial {
         self.budget
     }
 
-    /// The methods that are compared with gold. The verdict is about the last of them.
-    pub fn methods(&self) -> &[System] {
-        &self.methods[1..]
+    /// The systems that are compared with gold: the methods and, with unlabelled text, gold and the last method with
+    /// text. The verdict is about the last of them.
+    pub fn systems(&self) -> Vec<TrialSystem> {
+        let methods = self.methods[1..].iter().copied().map(TrialSystem::without_text);
+        let with_text = |method| TrialSystem { method, text: self.text_choice() };
+        let more = self.text.iter().flat_map(|_| self.methods_with_text()).map(with_text);
+        methods.chain(more).collect()
+    }
+
+    /// The methods that are combined with unlabelled text: gold and the last one.
+    fn methods_with_text(&self) -> Vec<System> {
+        vec![System::GOLD, *self.methods.last().expect("a trial has a method")]
+    }
+
+    fn text_choice(&self) -> TextChoice {
+        let size = self.text.as_ref().map_or(0, |text| text.sentences().len());
+        TextChoice { size, languages: Vec::new() }
     }
 
     /// Cuts gold into folds. Returns a grid and its data. The grid treats each fold as a language: its test set is
@@ -99,7 +150,8 @@ impl Trial {
                 Dataset::new(subset(gold, &positions))
             };
             let dev = dev.map(|corpus| Dataset::new(corpus.clone()));
-            let data = LanguageData { train: part(false), dev, text: None, test: Some(part(true)) };
+            let text = self.text.as_ref().map(|text| Dataset::new(untagged(text, gold)));
+            let data = LanguageData { train: part(false), dev, text, test: Some(part(true)) };
             languages.insert(format!("fold {}", fold + 1), data);
         }
         Ok((self.grid(n, &languages), languages))
@@ -109,22 +161,25 @@ impl Trial {
     fn grid(&self, size: usize, languages: &Languages) -> Grid {
         let budget = toml::Value::String(self.budget.to_string());
         let tagger = toml::Table::from_iter([("budget".to_owned(), budget)]);
+        let without = (self.methods.clone(), TextChoice::default());
+        let with = self.text.as_ref().map(|_| (self.methods_with_text(), self.text_choice()));
+        let blocks = std::iter::once(without).chain(with).map(|(methods, text)| Block {
+            languages: languages.keys().cloned().collect(),
+            sizes: vec![size],
+            draws: vec![1],
+            seeds: self.seeds.clone(),
+            methods,
+            texts: vec![text],
+            budgets: vec![self.budget],
+            variants: Some(vec![BASE.to_owned()]),
+        });
         Grid {
             name: "the trial".to_owned(),
             files: String::new(),
             data: None,
             evaluations: DEFAULT_EVALUATIONS,
             transfer: BTreeMap::new(),
-            grid: vec![Block {
-                languages: languages.keys().cloned().collect(),
-                sizes: vec![size],
-                draws: vec![1],
-                seeds: self.seeds.clone(),
-                methods: self.methods.clone(),
-                texts: no_text(),
-                budgets: vec![self.budget],
-                variants: Some(vec![BASE.to_owned()]),
-            }],
+            grid: blocks.collect(),
             plan: toml::Table::from_iter([("tagger".to_owned(), toml::Value::Table(tagger))]),
             variants: BTreeMap::new(),
             paper: PaperScores::new(),
@@ -144,6 +199,16 @@ impl Trial {
             rows: Table::Mono.rows(lines, Split::Test, &PaperScores::new()),
         }
     }
+}
+
+/// Returns an unlabelled text as a corpus in which every tag is `O`.
+fn untagged(text: &UnlabelledText, gold: &Corpus) -> Corpus {
+    let sentence = |sentence: &UnlabelledSentence| {
+        let tokens = sentence.tokens().to_vec();
+        let tags = vec![Tag::Outside; tokens.len()];
+        Sentence::new(tokens, tags).expect("an unlabelled sentence has tokens")
+    };
+    gold.with_sentences(text.sentences().iter().map(sentence))
 }
 
 /// The result of a trial.
@@ -166,8 +231,9 @@ pub struct Difference {
 }
 
 impl TrialResult {
-    fn row(&self, method: System) -> Option<&Row> {
-        self.rows.rows.iter().find(|row| row.method == method)
+    fn row(&self, system: &TrialSystem) -> Option<&Row> {
+        let is_own = |row: &&Row| row.method == system.method && row.text == system.text;
+        self.rows.rows.iter().find(is_own)
     }
 
     fn difference(&self, mean: &Mean) -> Difference {
@@ -175,14 +241,14 @@ impl TrialResult {
         Difference { mean: mean.mean, margin, verdict: mean.verdict_with(margin) }
     }
 
-    /// Returns the difference between a method and gold.
-    pub fn difference_to_gold(&self, method: System) -> Option<Difference> {
-        Some(self.difference(self.row(method)?.to_gold.get("mean")?))
+    /// Returns the difference between a system and gold alone.
+    pub fn difference_to_gold(&self, system: &TrialSystem) -> Option<Difference> {
+        Some(self.difference(self.row(system)?.to_gold.get("mean")?))
     }
 
-    /// Returns the difference between a method and label-wise.
-    pub fn difference_to_label_wise(&self, method: System) -> Option<Difference> {
-        Some(self.difference(self.row(method)?.to_methods.get(Method::LabelWise.name())?))
+    /// Returns the difference between a system and label-wise with the same text.
+    pub fn difference_to_label_wise(&self, system: &TrialSystem) -> Option<Difference> {
+        Some(self.difference(self.row(system)?.to_methods.get(Method::LabelWise.name())?))
     }
 
     /// The table as Markdown.
@@ -190,35 +256,32 @@ impl TrialResult {
         let mut text =
             "| method | F1 | to gold | to label-wise |\n| --- | --- | --- | --- |\n".to_owned();
         for row in &self.rows.rows {
+            let system = TrialSystem { method: row.method, text: row.text.clone() };
             let f1 = row.f1.get("mean").map_or(String::new(), |mean| format!("{:.1}", mean.mean));
             let text_of =
                 |found: Option<Difference>| found.map_or(String::new(), |d| d.to_string());
             let (gold, label_wise) =
-                (self.difference_to_gold(row.method), self.difference_to_label_wise(row.method));
-            text += &format!(
-                "| {} | {f1} | {} | {} |\n",
-                row.method,
-                text_of(gold),
-                text_of(label_wise)
-            );
+                (self.difference_to_gold(&system), self.difference_to_label_wise(&system));
+            text += &format!("| {system} | {f1} | {} | {} |\n", text_of(gold), text_of(label_wise));
         }
         text
     }
 
-    /// Returns one or two sentences that say whether to use a method.
-    pub fn verdict(&self, method: System) -> String {
-        let Some(to_gold) = self.difference_to_gold(method) else {
+    /// Returns one or two sentences that say whether to use a system.
+    pub fn verdict(&self, system: &TrialSystem) -> String {
+        let method = system;
+        let Some(to_gold) = self.difference_to_gold(system) else {
             return "no verdict: the trial has no pairs to compare".to_owned();
         };
-        if self.kept_none.contains(&method) {
+        if self.kept_none.contains(&system.method) {
             return format!(
                 "no verdict: the judge kept no draft of {method}, so its training sets are gold alone. Train longer with `--updates`, \
                  or keep all drafts with `--set filter.mode=off`"
             );
         }
-        let label_wise = System::Method(Method::LabelWise);
-        let simple = self.difference_to_gold(label_wise).filter(|_| method != label_wise);
-        let to_simple = self.difference_to_label_wise(method);
+        let label_wise = TrialSystem::without_text(System::Method(Method::LabelWise));
+        let simple = self.difference_to_gold(&label_wise).filter(|_| *system != label_wise);
+        let to_simple = self.difference_to_label_wise(system);
         match to_gold.verdict {
             Verdict::Better => match (simple, to_simple) {
                 (Some(simple), Some(to_simple))

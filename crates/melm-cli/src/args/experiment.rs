@@ -9,7 +9,7 @@ use melm_eval::table::Table;
 use melm_eval::{CellFilter, Shard, System};
 
 use super::plan::{DeviceOptions, parse_preset};
-use super::{InputOptions, VectorInput};
+use super::{InputOptions, TextInput, VectorInput};
 
 /// Repeat an experiment of the paper on your data and model, and print its table with confidence
 /// intervals
@@ -77,7 +77,8 @@ pub(crate) struct Reproduce {
 ///
 /// Splits TRAIN into folds. Trains taggers on all folds but one, with gold only and with gold
 /// augmented by each method, and scores them on the remaining fold. All taggers get the same number
-/// of updates. Prints a table and a verdict on the last method.
+/// of updates. Prints a table and a verdict on the last method. With --unlabelled, also compares gold
+/// and the last method with the text added, and the verdict is about the last method with the text.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm trial train.conll\n  \
     melm trial train.conll --dev dev.conll --folds 10 --seeds 3 --updates 500 -o trial")]
@@ -112,6 +113,8 @@ pub(crate) struct Trial {
     /// Print the result as JSON
     #[arg(long)]
     pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) text: TextInput,
     #[command(flatten)]
     pub(crate) comparison: ComparisonOptions,
     #[command(flatten)]

@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use melm_eval::{Ledger, System, Trial, TrialResult};
+use melm_eval::{Ledger, Trial, TrialResult};
+use melm_text::{KnownSentences, SentenceRole};
 use serde_json::{Map, json};
 
 use crate::args;
@@ -11,6 +12,7 @@ use crate::failure::Failure;
 use crate::labelled;
 use crate::output;
 use crate::terminal::{Terminal, count};
+use crate::unlabelled;
 
 pub(crate) fn run(command: &args::Trial, terminal: &Terminal) -> Result<(), Failure> {
     if !command.file.exists() && command.file.to_string_lossy().contains('=') {
@@ -27,6 +29,26 @@ pub(crate) fn run(command: &args::Trial, terminal: &Terminal) -> Result<(), Fail
     let read = |path: &Path| labelled::read_file(path, &command.input, terminal);
     let train = read(&command.file)?;
     let dev = command.dev.as_deref().map(read).transpose()?;
+    let text = unlabelled::read(&command.text, &train, &command.input, terminal)?;
+    let trial = match text {
+        Some(text) => {
+            let known = KnownSentences::default().with_corpus(SentenceRole::Gold, &train);
+            let known =
+                dev.iter().fold(known, |known, dev| known.with_corpus(SentenceRole::Dev, dev));
+            let held_out = unlabelled::read_held_out(&command.text, &train, &command.input)?;
+            let known = held_out
+                .iter()
+                .fold(known, |known, text| known.with_text(SentenceRole::HeldOut, text));
+            let (text, left_out) = text.without(&known);
+            terminal.info(&format!(
+                "{} of unlabelled text; {} left out, because they are in TRAIN, the dev set or a held-out file, or repeat another",
+                count(text.sentences().len(), "sentence"),
+                left_out.total()
+            ));
+            trial.with_text(text)?
+        }
+        None => trial,
+    };
     let (grid, folds) = trial.prepare(&train, dev.as_ref())?;
     let cells = grid.cells();
     let experiment = Experiment::open(&command.comparison, grid, folds, terminal)?;
@@ -55,15 +77,15 @@ pub(crate) fn run(command: &args::Trial, terminal: &Terminal) -> Result<(), Fail
 
 /// Prints the table and the verdict on the last method, as text or as JSON.
 fn print_result(trial: &Trial, result: &TrialResult, as_json: bool) -> Result<(), Failure> {
-    let last: System = *trial.methods().last().expect("a trial has a method");
-    let verdict = result.verdict(last);
+    let systems = trial.systems();
+    let verdict = result.verdict(systems.last().expect("a trial has a method"));
     if as_json {
         let mut record = Map::new();
-        for method in trial.methods() {
-            let difference = result.difference_to_gold(*method).map(|found| {
+        for system in &systems {
+            let difference = result.difference_to_gold(system).map(|found| {
                 json!({"difference": found.mean, "margin": found.margin, "verdict": found.verdict.words()})
             });
-            record.insert(method.to_string(), json!(difference));
+            record.insert(system.to_string(), json!(difference));
         }
         record.insert("verdict".to_owned(), verdict.into());
         return output::print_json(true, Some(&record.into()));

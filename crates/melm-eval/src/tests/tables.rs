@@ -4,9 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{cell, corpus, grid, line};
 use melm::augment::DraftSummary;
+use melm_text::UnlabelledText;
 
 use crate::table::{self, Split, Table, csv, latex, markdown};
-use crate::{Cell, CellFilter, Dataset, LedgerLine, PaperScores, System, Trial, statistics};
+use crate::{
+    Cell, CellFilter, Dataset, LedgerLine, PaperScores, System, Trial, TrialSystem, statistics,
+};
 
 /// Returns lines of gold and melm in two languages, with draws 1, 2, 3 and seeds 1 and 2.
 fn lines() -> Vec<LedgerLine> {
@@ -185,7 +188,7 @@ fn a_trial_cuts_gold_into_folds_and_gives_a_verdict() {
         }
         let result = trial.result(&lines);
         assert!(result.markdown().contains("| melm |"));
-        result.verdict("melm".parse().unwrap())
+        result.verdict(&TrialSystem::without_text("melm".parse().unwrap()))
     };
     let verdict = |label_wise, melm| judged(1, label_wise, melm);
     assert!(verdict([500, 511, 519], [550, 561, 571]).starts_with("use melm: it helps"));
@@ -237,4 +240,43 @@ fn variants_named_by_axes_make_a_figure() {
     assert_eq!(figures[0].1.series.len(), 2);
     let costs = table::costs(&sizes, &paper).unwrap();
     assert!(costs.contains("| 30 updates | 200 | 54.2 | 64.2 | 0.0 | 0.0 | 0 M |"), "{costs}");
+}
+
+#[test]
+fn a_trial_with_text_compares_gold_and_the_last_method_with_the_text() {
+    let sentences: String = (0..8).map(|n| format!("word{n} B-X\n\n")).collect();
+    let gold = corpus(&sentences);
+    let methods = ["label-wise", "melm"].map(|name| name.parse().unwrap());
+    let [two, updates] = [2, 30].map(|n| u16::try_from(n).unwrap());
+    let trial =
+        Trial::new(2, two.try_into().unwrap(), u64::from(updates).try_into().unwrap(), &methods);
+    let text = corpus("some O\n\nmore O\n\ntext O\n");
+    let trial = trial.unwrap().with_text(UnlabelledText::from_corpus(&text)).unwrap();
+    let names: Vec<_> = trial.systems().iter().map(ToString::to_string).collect();
+    assert_eq!(names, ["label-wise", "melm", "gold + text", "melm + text"]);
+    let (grid, folds) = trial.prepare(&gold, None).unwrap();
+    // 2 folds, 2 seeds: three methods without text, two with it.
+    assert_eq!(grid.cells().len(), 2 * 2 * 5);
+    assert!(folds.values().all(|fold| fold.text.as_ref().unwrap().corpus().sentences().len() == 3));
+    let mut lines = Vec::new();
+    for (method, text, f1s) in
+        [("gold", "none", [500, 510]), ("melm", "none", [501, 509]), ("melm", "3", [560, 571])]
+    {
+        for (at, f1) in f1s.into_iter().enumerate() {
+            let language = format!("fold {}", at + 1);
+            let text = text.parse().unwrap();
+            let cell = Cell { language: language.clone(), text, ..cell(method) };
+            lines.push(line(cell, 0, &[(&language, f1)]));
+        }
+    }
+    let result = trial.result(&lines);
+    let verdict = result.verdict(trial.systems().last().unwrap());
+    assert!(verdict.starts_with("use melm + text: it helps"), "{verdict}");
+    assert!(result.markdown().contains("| melm + text | 56.5 |"), "{}", result.markdown());
+    assert!(
+        Trial::new(2, two.try_into().unwrap(), 1.try_into().unwrap(), &methods)
+            .unwrap()
+            .with_text(UnlabelledText::default())
+            .is_err()
+    );
 }

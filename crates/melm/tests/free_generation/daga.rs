@@ -51,7 +51,8 @@ fn each_round_has_one_new_sentence_per_gold_sentence_with_a_mention_and_the_rest
         assert!(corpus.sentences().iter().all(|s| s.tokens() != sentence.tokens()));
         assert!(seen.insert(sentence.tokens().to_vec()));
     }
-    assert!(augmented.lines.lines().all(|line| line.starts_with("{\"source\":null,")));
+    let start = "{\"origin\":\"draft\",\"source\":null,";
+    assert!(augmented.lines.lines().all(|line| line.starts_with(start)));
     let again = read_lines("drafts.jsonl".as_ref(), &augmented.lines, &corpus).unwrap().drafts;
     let kept = again.iter().filter(|draft| draft.verdict.is_kept());
     assert!(kept.map(|draft| &draft.sentence).eq(augmented.kept()));

@@ -136,7 +136,7 @@ pub(crate) struct ComparisonOptions {
     /// the model
     #[arg(long, value_name = "LANG=FILE")]
     pub(crate) vectors: Vec<VectorInput>,
-    /// Preset of the settings: best, paper or reference-code
+    /// Preset of the settings: best, quick, paper or reference-code
     #[arg(long, value_parser = parse_preset, default_value = "best")]
     pub(crate) preset: Preset,
     /// Change one setting, as in `--set generate.rounds=5`; may be repeated

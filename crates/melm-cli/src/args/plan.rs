@@ -21,7 +21,7 @@ pub(crate) struct PlanOptions {
     /// a small model]
     #[arg(long, value_name = "DIR")]
     pub(crate) mulda_model: Option<String>,
-    /// Preset of the settings: best, paper or reference-code
+    /// Preset of the settings: best, quick, paper or reference-code
     #[arg(long, value_parser = parse_preset, default_value = "best")]
     pub(crate) preset: Preset,
     #[command(flatten)]
@@ -104,5 +104,5 @@ impl FromStr for DeviceOption {
 
 pub(super) fn parse_preset(name: &str) -> Result<Preset, String> {
     let found = Preset::NAMES.into_iter().find(|(known, _)| *known == name);
-    found.map(|(_, preset)| preset).ok_or("expected best, paper or reference-code".into())
+    found.map(|(_, preset)| preset).ok_or("expected best, quick, paper or reference-code".into())
 }

@@ -315,6 +315,7 @@ fn self_training() -> SelfTrainingSettings {
     SelfTrainingSettings {
         passes: NonZeroU32::new(2).expect("2 is not 0"),
         panel: size_of(5),
+        folds: NonZeroUsize::MIN,
         learns_from: PanelData::GoldAndDrafts,
         budget: Budget::Updates(count(300)),
         agreement: Agreement::Mention,

@@ -43,7 +43,7 @@ pub(super) fn decide(
     settings: &SelfTrainingSettings,
 ) -> Decision {
     let proposed = count_mentions(votes);
-    let needed = settings.n_needed();
+    let needed = settings.n_needed(votes.len());
     let is_accepted = |one: &&ProposedMention| one.votes >= needed;
     let is_disputed =
         |one: &ProposedMention| one.votes < needed && one.votes > votes.len() - needed;
@@ -216,10 +216,9 @@ mod tests {
 
     #[test]
     fn the_needed_votes_are_rounded_up() {
-        let needed = |panel: &str, votes: &str| {
-            settings(&[&format!("panel={panel}"), &format!("votes={votes}")]).n_needed()
-        };
-        assert_eq!((needed("5", "0.6"), needed("5", "0.61"), needed("3", "1.0")), (3, 4, 3));
-        assert_eq!((needed("1", "1.0"), needed("4", "0.75"), needed("2", "0.51")), (1, 3, 2));
+        let needed =
+            |panel: usize, votes: &str| settings(&[&format!("votes={votes}")]).n_needed(panel);
+        assert_eq!((needed(5, "0.6"), needed(5, "0.61"), needed(3, "1.0")), (3, 4, 3));
+        assert_eq!((needed(1, "1.0"), needed(4, "0.75"), needed(2, "0.51")), (1, 3, 2));
     }
 }

@@ -110,9 +110,8 @@ pub fn label_text(
     let mut panel = Panel::new(data, plan, tagger, device, store)?;
     let mut labelled = LabelledText::default();
     for pass in 1..=settings.passes.get() {
-        let train = training_set(data, settings, &labelled);
-        let votes = panel.vote(pass, &train, run)?;
-        let mut candidates = panel.candidates(pass, &votes);
+        let ballots = panel.vote(pass, &labelled, run)?;
+        let mut candidates = panel.candidates(pass, &ballots);
         let max_kept = settings.max_kept(pass, data.gold.train.sentences().len());
         let key = run.seed.stream("self-training").at(u64::from(pass));
         select(&mut candidates, settings, max_kept, types, key);
@@ -122,15 +121,61 @@ pub fn label_text(
     Ok(labelled)
 }
 
-/// The training set of the next panel: gold, the drafts if the plan says so, and the sentences kept so far.
+/// Returns the training set of a tagger of the next panel: gold, the drafts if the plan says so, and the sentences kept
+/// so far, except for those whose number `is_held_out`.
 fn training_set(
     data: SelfTrainingData<'_>,
     settings: &SelfTrainingSettings,
     labelled: &LabelledText,
+    is_held_out: &dyn Fn(usize) -> bool,
 ) -> Corpus {
     let drafts = match settings.learns_from {
         PanelData::Gold => &[],
         PanelData::GoldAndDrafts => data.drafts,
     };
-    data.gold.train.with_more(drafts.iter().chain(labelled.kept()).cloned())
+    let kept = labelled.candidates.iter().filter(|one| one.verdict.is_kept());
+    let kept = kept.filter(|one| !is_held_out(one.number)).map(|one| &one.sentence);
+    data.gold.train.with_more(drafts.iter().chain(kept).cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{ModelSize, ModelSizes, Preset};
+    use melm_text::{ReadOptions, Source};
+
+    #[test]
+    fn a_training_set_leaves_out_the_part_that_the_tagger_votes_on() {
+        let read =
+            |text: &str| Corpus::read(&Source::from_text("a", text), &ReadOptions::default());
+        let gold = read("gold B-X\n").unwrap();
+        let drafts = read("draft B-X\n").unwrap();
+        let text = read("t0 B-X\n\nt1 B-X\n\nt2 B-X\n\nt3 B-X\n").unwrap();
+        let candidate = |(number, sentence): (usize, &Sentence)| TextCandidate {
+            sentence: sentence.clone(),
+            number,
+            pass: 1,
+            first_token: 0,
+            votes: 1,
+            n_taggers: 1,
+            probabilities: vec![1.0],
+            proposed: Vec::new(),
+            verdict: if number == 2 { Verdict::Disagrees } else { Verdict::Kept },
+        };
+        let candidates = text.sentences().iter().enumerate().map(candidate).collect();
+        let labelled = LabelledText { candidates, passes: Vec::new() };
+        let gold = Gold { train: &gold, dev: None };
+        let data = SelfTrainingData { gold, drafts: drafts.sentences(), text: text.sentences() };
+        let mut settings = Preset::Best.plan(ModelSizes::both(ModelSize::Small)).self_training;
+        let words = |settings: &SelfTrainingSettings, is_held_out: &dyn Fn(usize) -> bool| {
+            let train = training_set(data, settings, &labelled, is_held_out);
+            let words: Vec<_> =
+                train.sentences().iter().map(|one| one.tokens()[0].to_string()).collect();
+            words.join(" ")
+        };
+        assert_eq!(words(&settings, &|_| false), "gold draft t0 t1 t3");
+        assert_eq!(words(&settings, &|number| number % 2 == 1), "gold draft t0");
+        settings.learns_from = PanelData::Gold;
+        assert_eq!(words(&settings, &|number| number % 2 == 0), "gold t1 t3");
+    }
 }

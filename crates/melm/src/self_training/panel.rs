@@ -7,7 +7,7 @@ use melm_text::{Corpus, Mention, Sentence, Tag, mentions};
 
 use super::metrics::save_metrics;
 use super::vote::{TaggerVotes, Vote, VoteKey, VoteStore};
-use super::{Decision, SelfTrainingData, TextCandidate, decide};
+use super::{Decision, LabelledText, SelfTrainingData, TextCandidate, decide, training_set};
 use crate::Error;
 use crate::draft::Verdict;
 use crate::files::Fingerprint;
@@ -22,6 +22,14 @@ const EVALUATIONS: u64 = 10;
 
 /// The number of sentences that a tagger labels between two progress reports.
 const CHUNK: usize = 256;
+
+/// The votes of one tagger.
+pub(super) struct Ballot {
+    /// The indices of the sentences that the tagger votes on.
+    sentences: Vec<usize>,
+    /// The vote for each of these sentences.
+    votes: TaggerVotes,
+}
 
 /// Trains panels and lets them vote on a text.
 pub(super) struct Panel<'a, 's> {
@@ -50,9 +58,6 @@ impl<'a, 's> Panel<'a, 's> {
         let mut fingerprint = Fingerprint::default();
         let described = toml::to_string(&settings).expect("settings are a table");
         fingerprint.add(described.as_bytes());
-        for at in &fitting {
-            add_tokens(&data.text[*at], &mut fingerprint);
-        }
         for sentence in data.gold.dev.iter().flat_map(|dev| dev.sentences()) {
             add_tokens(sentence, &mut fingerprint);
             add_mentions(sentence, &mut fingerprint);
@@ -60,44 +65,65 @@ impl<'a, 's> Panel<'a, 's> {
         Ok(Self { data, plan, tagger, device, store, settings, fitting, fingerprint })
     }
 
-    /// Trains the panel of a pass on `train` and returns the votes of its taggers for the sentences that fit.
+    /// Trains the panel of a pass and lets it vote on the sentences that fit. `labelled` are the labels of the pass
+    /// before.
     pub(super) fn vote(
         &mut self,
         pass: u32,
-        train: &Corpus,
+        labelled: &LabelledText,
         run: &mut Run<'_>,
-    ) -> Result<Vec<TaggerVotes>, Error> {
+    ) -> Result<Vec<Ballot>, Error> {
+        let settings = &self.plan.self_training;
+        let (n_folds, n_panel) = (settings.n_folds(pass), settings.panel.get());
+        let mut ballots = Vec::new();
+        for fold in 0..n_folds {
+            let is_held_out = |number: usize| n_folds > 1 && number % n_folds == fold;
+            let train = training_set(self.data, settings, labelled, &is_held_out);
+            let mut sentences = self.fitting.clone();
+            sentences.retain(|number| n_folds == 1 || is_held_out(*number));
+            let content = self.hash_with(&train, &sentences);
+            for tagger in (1..=n_panel).filter(|number| (number - 1) % n_folds == fold) {
+                let key = VoteKey { pass, tagger, content: content.clone() };
+                let known = self.store.load(&key).filter(|votes| votes.len() == sentences.len());
+                let votes = if let Some(votes) = known {
+                    votes
+                } else {
+                    let n_before = u64::from(pass - 1) * n_panel as u64 + ballots.len() as u64;
+                    let votes = self.train_and_vote(&key, &train, &sentences, n_before, run)?;
+                    self.store.save(&key, &votes)?;
+                    votes
+                };
+                ballots.push(Ballot { sentences: sentences.clone(), votes });
+            }
+        }
+        Ok(ballots)
+    }
+
+    /// Returns the hash of everything that the votes of a tagger depend on, except its seed.
+    fn hash_with(&self, train: &Corpus, sentences: &[usize]) -> String {
         let mut fingerprint = self.fingerprint.clone();
+        for at in sentences {
+            add_tokens(&self.data.text[*at], &mut fingerprint);
+        }
         for sentence in train.sentences() {
             add_tokens(sentence, &mut fingerprint);
             add_mentions(sentence, &mut fingerprint);
         }
-        let content = fingerprint.finish();
-        let taggers = 1..=self.plan.self_training.panel.get();
-        let votes = taggers.map(|tagger| {
-            let key = VoteKey { pass, tagger, content: content.clone() };
-            if let Some(votes) = self.store.load(&key).filter(|v| v.len() == self.fitting.len()) {
-                return Ok(votes);
-            }
-            let votes = self.train_and_vote(&key, train, run)?;
-            self.store.save(&key, &votes)?;
-            Ok(votes)
-        });
-        votes.collect()
+        fingerprint.finish()
     }
 
-    /// Trains one tagger and returns its votes. Its saved training state is removed afterwards, because the votes are
+    /// Trains one tagger and returns its votes. `n_before` taggers were trained before it, in all passes. Its saved training state is removed afterwards, because the votes are
     /// all that is needed.
     fn train_and_vote(
         &self,
         key: &VoteKey,
         train: &Corpus,
+        sentences: &[usize],
+        n_before: u64,
         run: &mut Run<'_>,
     ) -> Result<TaggerVotes, Error> {
         let settings = &self.plan.self_training;
-        let n_panel = settings.panel.get() as u64;
-        let n_before = u64::from(key.pass - 1) * n_panel + key.tagger as u64 - 1;
-        let n_all = u64::from(settings.passes.get()) * n_panel;
+        let n_all = u64::from(settings.passes.get()) * settings.panel.get() as u64;
         let stream = format!("panel {} {}", key.pass, key.tagger);
         let all = run.folder.as_ref().map(|folder| folder.join("panel"));
         // The name contains the hash of the training set, so that the state of another training is never resumed.
@@ -123,7 +149,7 @@ impl<'a, 's> Panel<'a, 's> {
         let dev = self.data.gold.dev;
         let trained =
             TaggerModel::train(self.tagger, train, dev, &self.settings, self.device, stage)?;
-        let votes = self.collect_votes(&trained.tagger, run)?;
+        let votes = self.collect_votes(&trained.tagger, sentences, run)?;
         if let Some(stages) = run.folder.as_deref() {
             save_metrics(stages, key, &trained.outcome.epochs)?;
         }
@@ -133,12 +159,17 @@ impl<'a, 's> Panel<'a, 's> {
         Ok(votes)
     }
 
-    fn collect_votes(&self, tagger: &TaggerModel, run: &mut Run<'_>) -> Result<TaggerVotes, Error> {
+    fn collect_votes(
+        &self,
+        tagger: &TaggerModel,
+        sentences: &[usize],
+        run: &mut Run<'_>,
+    ) -> Result<TaggerVotes, Error> {
         let stage = &mut run.stage("label");
         let types = self.data.gold.train.types();
-        let (mut done, total) = (0, self.fitting.len() as u64);
-        let mut votes = Vec::with_capacity(self.fitting.len());
-        for chunk in self.fitting.chunks(CHUNK) {
+        let (mut done, total) = (0, sentences.len() as u64);
+        let mut votes = Vec::with_capacity(sentences.len());
+        for chunk in sentences.chunks(CHUNK) {
             let tokens: Vec<Vec<&str>> = chunk
                 .iter()
                 .map(|at| self.data.text[*at].tokens().iter().map(AsRef::as_ref).collect())
@@ -162,10 +193,10 @@ impl<'a, 's> Panel<'a, 's> {
     }
 
     /// Combines the votes into one candidate for each sentence of the text.
-    pub(super) fn candidates(&self, pass: u32, votes: &[TaggerVotes]) -> Vec<TextCandidate> {
+    pub(super) fn candidates(&self, pass: u32, ballots: &[Ballot]) -> Vec<TextCandidate> {
         let mut by_sentence: Vec<Vec<&Vote>> = vec![Vec::new(); self.data.text.len()];
-        for tagger in votes {
-            for (at, vote) in self.fitting.iter().zip(tagger) {
+        for ballot in ballots {
+            for (at, vote) in ballot.sentences.iter().zip(&ballot.votes) {
                 by_sentence[*at].push(vote);
             }
         }

@@ -16,6 +16,10 @@ pub struct SelfTrainingSettings {
     pub passes: NonZeroU32,
     /// The number of taggers in the panel of each pass. They differ only in their random seeds.
     pub panel: NonZeroUsize,
+    /// In later passes, the number of parts that the text is cut into. A tagger of the panel is not trained on the
+    /// sentences of one part, and votes on this part only. A label is then never confirmed by a tagger that has learnt
+    /// it. 1 means that every tagger is trained on all kept sentences and votes on all sentences.
+    pub folds: NonZeroUsize,
     /// The training set of the panel: `"gold"`, or `"gold-and-drafts"`, which adds the kept drafts.
     pub learns_from: PanelData,
     /// The length of the training of each tagger of the panel: `"20 epochs"` or `"300 updates"`. The other settings are
@@ -83,16 +87,21 @@ impl SelfTrainingSettings {
         if self.votes.value() <= 0.5 {
             return Some(("votes", "above 0.5".to_owned()));
         }
-        let limits = [("panel", self.panel.get(), MOST_TAGGERS)];
+        let n_taggers = self.panel.get();
+        let limits = [("panel", n_taggers, MOST_TAGGERS), ("folds", self.folds.get(), n_taggers)];
         crate::plan::check_limits(&limits)
     }
 
-    /// The number of taggers that have to agree.
-    pub(super) fn n_needed(&self) -> usize {
-        let panel = self.panel.get();
+    /// The number of taggers that have to agree if `n_taggers` vote.
+    pub(super) fn n_needed(&self, n_taggers: usize) -> usize {
         // The tolerance keeps 0.6 of 5 taggers at 3.
-        let share = self.votes.value() * panel as f64 - 1e-9;
-        (1..panel).find(|n| *n as f64 >= share).unwrap_or(panel)
+        let share = self.votes.value() * n_taggers as f64 - 1e-9;
+        (1..n_taggers).find(|n| *n as f64 >= share).unwrap_or(n_taggers)
+    }
+
+    /// The number of parts that the text is cut into in a pass (counted from 1).
+    pub(super) fn n_folds(&self, pass: u32) -> usize {
+        if pass == 1 { 1 } else { self.folds.get() }
     }
 
     /// The maximum number of kept sentences in a pass (counted from 1) for `n_gold` gold sentences.

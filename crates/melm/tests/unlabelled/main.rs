@@ -119,3 +119,22 @@ fn an_estimate_counts_every_tagger_of_the_panel() {
     assert!(longer[0] / two[0] > 1.5 && longer[0] / two[0] < 2.0, "{} {}", longer[0], two[0]);
     assert!((longer[1] / two[1] - 1.0).abs() < 1e-6);
 }
+
+#[test]
+fn with_folds_only_some_taggers_vote_on_a_sentence_in_the_second_pass() {
+    let dir = tempfile::tempdir().unwrap();
+    write_model(dir.path());
+    let labelled = |folds: &str| {
+        let run = augment(dir.path(), corpus(TRAIN)).unlabelled(unlabelled(TEXT));
+        let run = run.set("self_training.panel=4").set(&format!("self_training.folds={folds}"));
+        run.run().unwrap().text().unwrap().labelled.clone()
+    };
+    let (all, half) = (labelled("1"), labelled("2"));
+    // The first pass has no folds, so it is the same.
+    assert_eq!(all.passes[0], half.passes[0]);
+    assert!(all.candidates.iter().all(|one| one.n_taggers == 4 && one.probabilities.len() == 4));
+    assert!(half.candidates.iter().all(|one| one.n_taggers == 2 && one.probabilities.len() == 2));
+    let run = augment(dir.path(), corpus(TRAIN)).unlabelled(unlabelled(TEXT));
+    let error = run.set("self_training.folds=3").run().err().unwrap().to_string();
+    assert!(error.contains("`self_training.folds` must be at most 2"), "{error}");
+}

@@ -1,9 +1,10 @@
 //! Opens models and devices as the options and the environment say.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use melm::hub::Hub;
+use melm::hub::{DownloadProgress, Hub, Token};
 use melm::models::ModelStore;
 use melm_nn::cuda::{Cuda, CudaSettings};
 use melm_nn::device::Device;
@@ -21,28 +22,56 @@ pub(crate) fn models(terminal: &Terminal) -> ModelStore {
         let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
         if progress.as_ref().is_none_or(|(file, _)| file != download.file) {
             let what = format!("downloading {} of {model}", download.file);
-            *progress = Some((download.file.to_owned(), Progress::for_steps(&what, &terminal)));
+            let mut started = Progress::for_steps(&what, &terminal);
+            // Bytes of an earlier run do not count for the time left.
+            started.resume(download.n_bytes);
+            *progress = Some((download.file.to_owned(), started));
         }
         if let Some((_, progress)) = &mut *progress {
+            progress.set_note(download_note(&download));
             progress.set_step(download.n_bytes, download.n_total);
         }
-        if download.n_bytes >= download.n_total {
+        if download.problem.is_none() && download.n_bytes >= download.n_total {
             *progress = None;
         }
     })
 }
 
-/// Returns the cache that the Python libraries of Hugging Face use.
-#[expect(clippy::disallowed_methods, reason = "only the command line reads the environment")]
+/// Returns the size of a download, or why it waits.
+fn download_note(download: &DownloadProgress<'_>) -> String {
+    let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
+    if let Some(problem) = download.problem {
+        return format!("{problem}, trying again");
+    }
+    let (done, total) = (megabytes(download.n_bytes), megabytes(download.n_total));
+    format!("{done:.0} of {total:.0} MB")
+}
+
+/// Returns the cache that the Python libraries of Hugging Face use, with their settings.
 fn hub() -> Hub {
-    let path = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
-    let home = path("HOME").or_else(|| path("USERPROFILE")).unwrap_or_default();
-    let cache = path("HF_HUB_CACHE")
-        .or_else(|| path("HF_HOME").map(|home| home.join("hub")))
-        .or_else(|| path("XDG_CACHE_HOME").map(|cache| cache.join("huggingface/hub")))
-        .unwrap_or_else(|| home.join(".cache/huggingface/hub"));
-    let mut hub = Hub::new(cache);
-    hub.endpoint = std::env::var("HF_ENDPOINT").ok().filter(|endpoint| !endpoint.is_empty());
+    hub_from(|name| std::env::var_os(name))
+}
+
+/// Returns the hub that the variables of the environment describe, as in Python's `huggingface_hub`.
+fn hub_from(variable: impl Fn(&str) -> Option<OsString>) -> Hub {
+    let value = |name: &str| variable(name).filter(|value| !value.is_empty());
+    let path = |name: &str| value(name).map(PathBuf::from);
+    let text = |name: &str| value(name).map(|value| value.to_string_lossy().into_owned());
+    let user = path("HOME").or_else(|| path("USERPROFILE")).unwrap_or_default();
+    let home = path("HF_HOME")
+        .or_else(|| path("XDG_CACHE_HOME").map(|cache| cache.join("huggingface")))
+        .unwrap_or_else(|| user.join(".cache/huggingface"));
+    let mut hub = Hub::new(path("HF_HUB_CACHE").unwrap_or_else(|| home.join("hub")));
+    hub.endpoint = text("HF_ENDPOINT");
+    hub.offline = ["HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"].iter().any(|name| {
+        text(name).is_some_and(|value| {
+            ["1", "on", "yes", "true"].contains(&value.to_ascii_lowercase().as_str())
+        })
+    });
+    hub.token = text("HF_TOKEN").and_then(|token| Token::new(&token)).or_else(|| {
+        let file = path("HF_TOKEN_PATH").unwrap_or_else(|| home.join("token"));
+        Token::new(&std::fs::read_to_string(file).ok()?)
+    });
     hub
 }
 
@@ -112,6 +141,37 @@ fn cuda_settings(index: u32, options: &DeviceOptions) -> CudaSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_environment_of_huggingface_hub_is_understood() {
+        let hub = |variables: &[(&str, &str)]| {
+            hub_from(|name| {
+                let found = variables.iter().find(|(key, _)| *key == name);
+                found.map(|(_, value)| OsString::from(value))
+            })
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().to_str().unwrap();
+        let plain = hub(&[("HOME", home), ("HF_HUB_OFFLINE", "0"), ("HF_TOKEN", "")]);
+        assert_eq!(plain.cache, folder.path().join(".cache/huggingface/hub"));
+        assert_eq!((plain.token, plain.offline, plain.endpoint), (None, false, None));
+
+        std::fs::write(folder.path().join("token"), "from-file\n").unwrap();
+        let with_file = hub(&[("HF_HOME", home), ("HF_HUB_OFFLINE", "True")]);
+        assert_eq!(with_file.cache, folder.path().join("hub"));
+        assert_eq!(with_file.token, Token::new("from-file"));
+        assert!(with_file.offline);
+
+        let set = hub(&[
+            ("HF_HOME", home),
+            ("HF_TOKEN", "from-variable"),
+            ("HF_HUB_CACHE", "/c"),
+            ("HF_ENDPOINT", "http://127.0.0.1:1"),
+        ]);
+        assert_eq!(set.token, Token::new("from-variable"));
+        assert_eq!(set.cache, PathBuf::from("/c"));
+        assert_eq!(set.endpoint.as_deref(), Some("http://127.0.0.1:1"));
+    }
 
     #[test]
     fn opening_a_gpu_fails_only_if_the_options_ask_for_one() {

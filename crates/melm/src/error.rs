@@ -3,6 +3,8 @@
 use std::io::ErrorKind;
 use std::path::PathBuf;
 
+use crate::hub::HubError;
+
 /// An error of this crate. A message names the file or value, says what is wrong with it and, if known, what to do.
 ///
 /// For [`Error::Read`], [`Error::Write`] and [`Error::Text`], [`Error::cure`] says what to do. The cause of an error
@@ -112,82 +114,9 @@ pub enum Error {
         /// The name as given.
         name: String,
     },
-    /// The model is not in the cache, and this program cannot download it.
-    #[error(
-        "the model `{name}` is not in the cache `{cache}`, and this program was built without the feature `hub`, which downloads models; pass a folder with `--model DIR`"
-    )]
-    NotCached {
-        /// The model.
-        name: String,
-        /// The cache that was searched.
-        cache: PathBuf,
-    },
-    /// The model is not in the cache, and the hub cannot be reached.
-    #[error(
-        "the model `{name}` is not in the cache `{cache}`, and the Hugging Face hub cannot be reached; pass a folder with `--model DIR`, or try again when the network works"
-    )]
-    Offline {
-        /// The model.
-        name: String,
-        /// The cache that was searched.
-        cache: PathBuf,
-        /// The error of the network.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The hub refuses access to the model, or does not have it.
-    #[error(
-        "the Hugging Face hub answers with status {status} for the model `{name}`; check the name, or log in with `hf auth login` if it is private"
-    )]
-    Refused {
-        /// The model.
-        name: String,
-        /// The HTTP status.
-        status: u16,
-    },
-    /// The hub's description of the model cannot be parsed.
-    #[error(
-        "the Hugging Face hub sent an invalid description of the model `{name}`; check the endpoint"
-    )]
-    HubAnswer {
-        /// The model.
-        name: String,
-    },
-    /// The model on the hub lacks a required file.
-    #[error(
-        "the model `{name}` has no `{file}` on the Hugging Face hub; convert it in Python with `save_pretrained` and pass the folder with `--model DIR`"
-    )]
-    NotOnHub {
-        /// The model.
-        name: String,
-        /// The file.
-        file: &'static str,
-    },
-    /// The download of a file failed.
-    #[error(
-        "the download of `{file}` of the model `{name}` failed; run the command again to continue it"
-    )]
-    Fetch {
-        /// The model.
-        name: String,
-        /// The file.
-        file: String,
-        /// The error of the network or the disk.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// A downloaded file does not have the length that the hub states.
-    #[error(
-        "the downloaded file `{file}` of the model `{name}` has {found} bytes, expected {expected}; the file was removed: run the command again"
-    )]
-    FetchedLength {
-        /// The model.
-        name: String,
-        /// The file.
-        file: String,
-        /// The number of bytes downloaded.
-        found: u64,
-        /// The number of bytes that the hub states.
-        expected: u64,
-    },
+    /// A model could not be found in the cache or downloaded.
+    #[error(transparent)]
+    Hub(#[from] HubError),
     /// The tensor engine (`melm-nn`) failed for a reason other than reading or writing a file.
     #[error(transparent)]
     Engine(melm_nn::Error),

@@ -1,5 +1,6 @@
 //! The layout of the Hugging Face cache: `models--OWNER--NAME/{refs/main, snapshots/COMMIT/FILE}`.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 /// The files that every model needs, besides its weights.
@@ -12,10 +13,15 @@ pub(super) const INDEX: &str = "model.safetensors.index.json";
 
 /// Finds the folder of a model in the cache. Returns `None` if any of its files is missing.
 pub(super) fn find(cache: &Path, name: &str) -> Option<PathBuf> {
-    let model = cache.join(format!("models--{}", name.replace('/', "--")));
+    let model = model_folder(cache, name);
     let commit = std::fs::read_to_string(model.join("refs/main")).ok()?;
     let folder = model.join("snapshots").join(plain_file_name(commit.trim())?);
     is_complete(&folder).then_some(folder)
+}
+
+/// Returns the folder of all versions of a model.
+pub(super) fn model_folder(cache: &Path, name: &str) -> PathBuf {
+    cache.join(format!("models--{}", name.replace('/', "--")))
 }
 
 fn is_complete(folder: &Path) -> bool {
@@ -24,20 +30,21 @@ fn is_complete(folder: &Path) -> bool {
 }
 
 fn has_shards(folder: &Path) -> bool {
+    read_index(&folder.join(INDEX))
+        .is_some_and(|shards| shards.iter().all(|shard| folder.join(shard).is_file()))
+}
+
+/// Returns the files that an index of weights names. Returns `None` if the index cannot be read, or names a file
+/// outside its folder.
+pub(super) fn read_index(path: &Path) -> Option<BTreeSet<String>> {
     #[derive(serde::Deserialize)]
     struct Index {
-        weight_map: std::collections::BTreeMap<String, String>,
+        weight_map: BTreeMap<String, String>,
     }
-    let Ok(text) = std::fs::read_to_string(folder.join(INDEX)) else {
-        return false;
-    };
-    let Ok(index) = serde_json::from_str::<Index>(&text) else {
-        return false;
-    };
-    index
-        .weight_map
-        .values()
-        .all(|shard| plain_file_name(shard).is_some_and(|shard| folder.join(shard).is_file()))
+    let text = std::fs::read_to_string(path).ok()?;
+    let index: Index = serde_json::from_str(&text).ok()?;
+    let shards = index.weight_map.into_values();
+    shards.map(|shard| plain_file_name(&shard).map(str::to_owned)).collect()
 }
 
 /// Returns `name` if it is a plain file name. Such a name cannot point outside its folder.

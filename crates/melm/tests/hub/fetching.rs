@@ -1,40 +1,14 @@
 use std::collections::BTreeMap;
 use std::net::TcpListener;
-use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use melm::Error;
-use melm::hub::{DownloadProgress, Hub};
+use melm::hub::{DownloadProgress, Hub, HubError, Token};
 use melm::pieces::Tokenizer;
 use melm_nn::weights::Checkpoint;
-use tempfile::TempDir;
 
 use crate::server::{COMMIT, Server};
-
-const NAME: &str = "tiny/xlm-r";
-
-/// Returns the files of a tiny model, with weights from the folder `form` of `testdata/weights`.
-fn files(form: &str) -> BTreeMap<String, Vec<u8>> {
-    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
-    let folders = [testdata.join("weights").join(form), testdata.join("pieces/unigram")];
-    let paths = folders
-        .iter()
-        .flat_map(|folder| folder.read_dir().unwrap())
-        .map(|file| file.unwrap().path());
-    paths
-        .map(|path| {
-            (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(path).unwrap())
-        })
-        .collect()
-}
-
-fn hub(cache: &TempDir, endpoint: &str) -> Hub {
-    Hub { endpoint: Some(endpoint.to_owned()), ..Hub::new(cache.path().join("hub")) }
-}
-
-fn find(hub: &Hub, model: &str) -> Result<PathBuf, Error> {
-    hub.resolve(model, &mut |_| {})
-}
+use crate::support::{NAME, WEIGHTS, files, find, find_error, hub, names_in};
 
 #[test]
 fn a_model_is_fetched_once_and_then_found_in_the_cache() {
@@ -43,7 +17,7 @@ fn a_model_is_fetched_once_and_then_found_in_the_cache() {
         let mut files = files(form);
         files.insert("pytorch_model.bin".to_owned(), vec![0; 9]);
         files.insert("README.md".to_owned(), vec![0; 9]);
-        let server = Server::start(NAME, files.clone(), None);
+        let server = Server::start(NAME, files.clone());
         let hub = hub(&cache, &server.endpoint);
         let mut received: BTreeMap<String, u64> = BTreeMap::new();
         let folder = hub.resolve(NAME, &mut |event: DownloadProgress<'_>| {
@@ -54,19 +28,22 @@ fn a_model_is_fetched_once_and_then_found_in_the_cache() {
         assert_eq!(folder, hub.cache.join("models--tiny--xlm-r/snapshots").join(COMMIT));
         Checkpoint::open(&folder).unwrap();
         Tokenizer::open(&folder).unwrap();
+        // The layout is that of Python's `huggingface_hub`.
+        let commit = std::fs::read_to_string(hub.cache.join("models--tiny--xlm-r/refs/main"));
+        assert_eq!(commit.unwrap(), COMMIT);
+        let config = std::fs::read_link(folder.join("config.json")).unwrap();
+        let blob = config.strip_prefix("../../blobs").unwrap().to_str().unwrap();
+        assert_eq!(blob.len(), 40);
+        assert!(names_in(&hub, "blobs").contains(&blob.to_owned()));
         for (file, content) in &files {
             let wanted = file != "README.md" && file != "pytorch_model.bin";
             assert_eq!(received.get(file), wanted.then_some(&(content.len() as u64)), "{file}");
             assert_eq!(folder.join(file).exists(), wanted, "{file}");
         }
 
-        let n_asked = server.asked.lock().unwrap().len();
+        let n_asked = server.asked().len();
         assert_eq!(find(&hub, NAME).unwrap(), folder);
-        assert_eq!(
-            server.asked.lock().unwrap().len(),
-            n_asked,
-            "a cached model is not requested again"
-        );
+        assert_eq!(server.asked().len(), n_asked, "a cached model is not requested again");
         let offline = Hub { endpoint: Some("http://127.0.0.1:1".to_owned()), ..hub };
         assert_eq!(find(&offline, NAME).unwrap(), folder);
     }
@@ -97,7 +74,7 @@ fn a_missing_network_is_reported_quickly() {
         let start = Instant::now();
         let error = find(&hub, "xlm-roberta-base").unwrap_err();
         assert!(start.elapsed() < Duration::from_secs(2), "{endpoint}: {:?}", start.elapsed());
-        assert!(matches!(error, Error::Offline { .. }), "{endpoint}: {error}");
+        assert!(matches!(error, Error::Hub(HubError::Offline { .. })), "{endpoint}: {error}");
         assert!(error.to_string().contains("--model DIR"), "{error}");
     }
 }
@@ -105,33 +82,71 @@ fn a_missing_network_is_reported_quickly() {
 #[test]
 fn a_model_that_the_hub_does_not_have_is_refused() {
     let cache = tempfile::tempdir().unwrap();
-    let server = Server::start(NAME, files("f32"), None);
+    let server = Server::start(NAME, files("f32"));
     let error = find(&hub(&cache, &server.endpoint), "tiny/other").unwrap_err();
-    assert!(matches!(error, Error::Refused { status: 404, .. }), "{error}");
+    assert!(matches!(error, Error::Hub(HubError::Refused { status: 404, .. })), "{error}");
 }
 
 #[test]
 fn a_model_without_safe_weights_or_tokenizer_is_refused_before_anything_is_fetched() {
-    for missing in ["model.safetensors", "tokenizer.json"] {
+    for missing in [WEIGHTS, "tokenizer.json"] {
         let cache = tempfile::tempdir().unwrap();
         let mut files = files("f32");
         files.remove(missing);
-        files.insert("pytorch_model.bin".to_owned(), vec![0; 9]);
-        let server = Server::start(NAME, files, None);
-        let error = find(&hub(&cache, &server.endpoint), NAME).unwrap_err();
-        assert!(matches!(error, Error::NotOnHub { file, .. } if file == missing), "{error}");
-        assert_eq!(server.asked.lock().unwrap().len(), 1);
+        let server = Server::start(NAME, files);
+        let error = find_error(&hub(&cache, &server.endpoint));
+        assert!(matches!(&error, HubError::NotOnHub { file, .. } if file == missing), "{error}");
+        assert_eq!(server.asked().len(), 1);
     }
 }
 
 #[test]
-fn truncated_weights_are_not_kept() {
-    let cache = tempfile::tempdir().unwrap();
-    let server = Server::start(NAME, files("f32"), Some("model.safetensors"));
-    let error = find(&hub(&cache, &server.endpoint), NAME).unwrap_err();
-    assert!(matches!(error, Error::FetchedLength { found: 3894, expected: 7788, .. }), "{error}");
+fn pickled_weights_are_refused_with_a_way_to_convert_them() {
+    for file in ["pytorch_model.bin", "pytorch_model.bin.index.json"] {
+        let cache = tempfile::tempdir().unwrap();
+        let mut files = files("f32");
+        files.remove(WEIGHTS);
+        files.insert(file.to_owned(), vec![0; 9]);
+        let server = Server::start(NAME, files);
+        let error = find_error(&hub(&cache, &server.endpoint));
+        assert!(matches!(error, HubError::PickledWeights { .. }), "{error}");
+        let text = error.to_string();
+        assert!(text.contains(file) && text.contains("from_pretrained(\"tiny/xlm-r\")"), "{text}");
+        assert_eq!(server.asked().len(), 1);
+    }
+}
 
-    let whole = Server::start(NAME, files("f32"), None);
-    let folder = find(&hub(&cache, &whole.endpoint), NAME).unwrap();
-    Checkpoint::open(&folder).unwrap();
+#[test]
+fn a_missing_shard_is_named() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut files = files("sharded");
+    let shard = files.keys().find(|file| file.ends_with(".safetensors")).unwrap().clone();
+    files.remove(&shard);
+    let server = Server::start(NAME, files);
+    let error = find_error(&hub(&cache, &server.endpoint));
+    assert!(matches!(&error, HubError::NotOnHub { file, .. } if *file == shard), "{error}");
+}
+
+#[test]
+fn nothing_is_requested_if_downloads_are_disabled() {
+    let cache = tempfile::tempdir().unwrap();
+    let server = Server::start(NAME, files("f32"));
+    let hub = hub(&cache, &server.endpoint);
+    let offline = Hub { offline: true, ..hub.clone() };
+    let error = find_error(&offline);
+    assert!(matches!(error, HubError::DownloadsDisabled { .. }), "{error}");
+    assert!(server.asked().is_empty());
+    let folder = find(&hub, NAME).unwrap();
+    assert_eq!(find(&offline, NAME).unwrap(), folder);
+}
+
+#[test]
+fn a_token_that_cannot_be_sent_is_refused() {
+    assert_eq!(Token::new(" \n"), None);
+    let cache = tempfile::tempdir().unwrap();
+    let server = Server::start(NAME, files("f32"));
+    let hub = Hub { token: Token::new("hf_a\r\nX-Evil: 1"), ..hub(&cache, &server.endpoint) };
+    let error = find_error(&hub);
+    assert!(matches!(error, HubError::InvalidToken), "{error}");
+    assert!(server.asked().is_empty());
 }

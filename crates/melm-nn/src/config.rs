@@ -1,4 +1,4 @@
-//! The configuration of an XLM-R model, as Hugging Face stores it in `config.json`.
+//! The configuration of an encoder, as Hugging Face stores it in `config.json`.
 //!
 //! The parser rejects a configuration that this engine cannot run. It keeps the keys that the engine does not use, and
 //! they are written back when the model is saved.
@@ -16,6 +16,10 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::Error;
+use crate::architecture::{Architecture, Positions};
+
+pub use crate::architecture::ModelType;
+pub(crate) use crate::config_keys::{Keys, RATE, is_rate, rate_of, shortest};
 
 /// The upper limit for a dimension of a tensor. Real models stay far below it. Because of this limit, the product of
 /// two dimensions cannot overflow.
@@ -24,25 +28,7 @@ pub(crate) const LARGEST_SIZE: usize = 1 << 24;
 /// make this crate list tensors for hours.
 pub(crate) const MOST_LAYERS: usize = 1 << 10;
 
-/// The model families with this architecture. They differ only in their tokenizers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelType {
-    /// `xlm-roberta`, with unigram pieces.
-    XlmRoberta,
-    /// `roberta`, with byte-level pieces.
-    Roberta,
-}
-
-impl ModelType {
-    fn name(self) -> &'static str {
-        match self {
-            Self::XlmRoberta => "xlm-roberta",
-            Self::Roberta => "roberta",
-        }
-    }
-}
-
-/// The sizes and rates of an XLM-R model. The default is XLM-R-base.
+/// The family, sizes and rates of a model. The default is XLM-R-base.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
     /// The model family.
@@ -57,9 +43,9 @@ pub struct Config {
     pub n_heads: usize,
     /// The inner width of the feed-forward layers.
     pub intermediate_size: usize,
-    /// The number of rows of the position table. The first `pad_id + 1` rows are not used.
+    /// The number of rows of the position table. The rows before [`Self::first_position`] are not used.
     pub max_position_embeddings: usize,
-    /// The number of rows of the token-type table. Only row 0 is used.
+    /// The number of rows of the token-type table. Only row 0 is used. 0 if the family has no token types.
     pub type_vocab_size: usize,
     /// The epsilon that layer norm adds to the variance.
     pub layer_norm_eps: f32,
@@ -69,7 +55,7 @@ pub struct Config {
     pub attention_dropout: f32,
     /// The standard deviation of newly initialised weights.
     pub initializer_range: f32,
-    /// The id of the padding piece. The first piece of a sequence has position `pad_id + 1`.
+    /// The id of the padding piece. In the RoBERTa families, the first piece of a sequence has position `pad_id + 1`.
     pub pad_id: u32,
     /// All other keys of the file (`architectures`, `id2label` …). They are written back when the model is saved.
     pub extra: Map<String, Value>,
@@ -106,35 +92,39 @@ impl Config {
         let extra = serde_json::from_str(text)
             .map_err(|source| Error::Json { path: path.to_path_buf(), source })?;
         let mut keys = Keys { path, map: extra };
-        keys.refuse_unsupported()?;
-        // Missing keys get the defaults of `transformers.XLMRobertaConfig`. Sizes have no default here, because the
-        // default sizes of transformers are those of BERT.
-        let config = Self {
-            model_type: keys.model_type()?,
+        let model_type = keys.model_type()?;
+        let family = model_type.architecture();
+        keys.refuse_unsupported(family)?;
+        // Missing keys get the defaults of transformers. Sizes have no default here, because their defaults in
+        // transformers are those of BERT in every family.
+        let names = &family.keys;
+        let mut config = Self {
+            model_type,
             vocab_size: keys.size("vocab_size", LARGEST_SIZE)?,
-            hidden_size: keys.size("hidden_size", LARGEST_SIZE)?,
-            n_layers: keys.size("num_hidden_layers", MOST_LAYERS)?,
-            n_heads: keys.size("num_attention_heads", LARGEST_SIZE)?,
-            intermediate_size: keys.size("intermediate_size", LARGEST_SIZE)?,
+            hidden_size: keys.size(names.hidden_size, LARGEST_SIZE)?,
+            n_layers: keys.size(names.n_layers, MOST_LAYERS)?,
+            n_heads: keys.size(names.n_heads, LARGEST_SIZE)?,
+            intermediate_size: keys.size(names.intermediate_size, LARGEST_SIZE)?,
             max_position_embeddings: keys.size("max_position_embeddings", LARGEST_SIZE)?,
-            type_vocab_size: keys.size("type_vocab_size", LARGEST_SIZE)?,
-            layer_norm_eps: keys.number(
-                "layer_norm_eps",
-                1e-12,
-                "a small positive number",
-                |v| v > 0.0 && v < 1.0,
-            )?,
-            hidden_dropout: keys.number("hidden_dropout_prob", 0.1, RATE, is_rate)?,
-            attention_dropout: keys.number("attention_probs_dropout_prob", 0.1, RATE, is_rate)?,
+            type_vocab_size: if family.has_token_types {
+                keys.size("type_vocab_size", LARGEST_SIZE)?
+            } else {
+                0
+            },
+            layer_norm_eps: keys.layer_norm_eps(family)?,
+            hidden_dropout: keys.number(names.hidden_dropout, 0.1, RATE, is_rate)?,
+            attention_dropout: keys.number(names.attention_dropout, 0.1, RATE, is_rate)?,
             initializer_range: keys.number(
                 "initializer_range",
                 0.02,
                 "a positive number",
                 |v| v > 0.0,
             )?,
-            pad_id: keys.pad_id()?,
-            extra: keys.map,
+            pad_id: keys.pad_id(family.default_pad_id)?,
+            extra: Map::new(),
         };
+        keys.check_embedding_size(family, config.hidden_size)?;
+        config.extra = keys.map;
         config.check_relations(path)?;
         Ok(config)
     }
@@ -142,25 +132,33 @@ impl Config {
     /// Returns the text of a `config.json` that Python's `from_pretrained` opens.
     pub fn to_json(&self) -> String {
         let mut map = self.extra.clone();
-        let known = json!({
+        let names = &self.architecture().keys;
+        let mut known = json!({
             "model_type": self.model_type.name(),
             "vocab_size": self.vocab_size,
-            "hidden_size": self.hidden_size,
-            "num_hidden_layers": self.n_layers,
-            "num_attention_heads": self.n_heads,
-            "intermediate_size": self.intermediate_size,
+            names.hidden_size: self.hidden_size,
+            names.n_layers: self.n_layers,
+            names.n_heads: self.n_heads,
+            names.intermediate_size: self.intermediate_size,
             "max_position_embeddings": self.max_position_embeddings,
-            "type_vocab_size": self.type_vocab_size,
-            "hidden_act": "gelu",
-            "layer_norm_eps": shortest(self.layer_norm_eps),
-            "hidden_dropout_prob": shortest(self.hidden_dropout),
-            "attention_probs_dropout_prob": shortest(self.attention_dropout),
+            names.activation: "gelu",
+            names.hidden_dropout: shortest(self.hidden_dropout),
+            names.attention_dropout: shortest(self.attention_dropout),
             "initializer_range": shortest(self.initializer_range),
             "pad_token_id": self.pad_id,
             "tie_word_embeddings": true,
             // Models are always saved as f32. Python relies on this key rather than on the types of the tensors.
             "dtype": "float32",
         });
+        if self.architecture().has_token_types {
+            known["type_vocab_size"] = self.type_vocab_size.into();
+        }
+        if let Some(key) = names.layer_norm_eps {
+            known[key] = shortest(self.layer_norm_eps).into();
+        }
+        if let Some(key) = names.embedding_size {
+            known[key] = self.hidden_size.into();
+        }
         if let Value::Object(known) = known {
             map.extend(known);
         }
@@ -170,16 +168,30 @@ impl Config {
         text
     }
 
-    /// Returns the largest number of pieces of a sequence, including `<s>` and `</s>`. The first `pad_id + 1` positions
-    /// are not used.
+    /// Returns the largest number of pieces of a sequence, including the special pieces at its start and end.
     pub fn max_pieces(&self) -> usize {
-        self.max_position_embeddings - self.pad_id as usize - 1
+        self.max_position_embeddings - self.first_position()
     }
 
-    /// Returns the dropout rate before the linear layer of a tagger: `classifier_dropout` if it is set, otherwise
-    /// `hidden_dropout`, as in Hugging Face.
+    /// Returns the row of the position table for the first piece of a sequence.
+    pub fn first_position(&self) -> usize {
+        match self.architecture().positions {
+            Positions::AfterPadding => self.pad_id as usize + 1,
+            Positions::FromZero => 0,
+        }
+    }
+
+    /// Returns the description of the family.
+    pub(crate) fn architecture(&self) -> &'static Architecture {
+        self.model_type.architecture()
+    }
+
+    /// Returns the dropout rate before the linear layer of a tagger: `classifier_dropout` if the family has this key and
+    /// it is set, otherwise `hidden_dropout`, as in Hugging Face.
     pub(crate) fn classifier_dropout(&self) -> f32 {
-        self.extra.get("classifier_dropout").and_then(rate_of).unwrap_or(self.hidden_dropout)
+        let key = self.architecture().keys.classifier_dropout;
+        let rate = key.and_then(|key| self.extra.get(key)).and_then(rate_of);
+        rate.unwrap_or(self.hidden_dropout)
     }
 
     fn check_relations(&self, path: &Path) -> Result<(), Error> {
@@ -187,15 +199,16 @@ impl Config {
             Err(Error::Config { path: path.to_path_buf(), key, found: found.to_string(), expected })
         };
         if !self.hidden_size.is_multiple_of(self.n_heads) {
-            let expected = format!("a divisor of `hidden_size` {}", self.hidden_size);
-            return wrong("num_attention_heads", self.n_heads, expected);
+            let names = &self.architecture().keys;
+            let expected = format!("a divisor of `{}` {}", names.hidden_size, self.hidden_size);
+            return wrong(names.n_heads, self.n_heads, expected);
         }
         if self.pad_id as usize >= self.vocab_size {
             let expected = format!("less than `vocab_size` {}", self.vocab_size);
             return wrong("pad_token_id", self.pad_id as usize, expected);
         }
-        // The shortest sentence is `<s> piece </s>`: three positions after the `pad_id + 1` unused ones.
-        let least = self.pad_id as usize + 4;
+        // The shortest sentence is `<s> piece </s>`: three positions after the unused ones.
+        let least = self.first_position() + 3;
         if self.max_position_embeddings < least {
             return wrong(
                 "max_position_embeddings",
@@ -212,118 +225,6 @@ impl Config {
             }),
             _ => Ok(()),
         }
-    }
-}
-
-pub(crate) const RATE: &str = "a rate from 0 to below 1";
-
-pub(crate) fn is_rate(value: f64) -> bool {
-    (0.0..1.0).contains(&value)
-}
-
-fn rate_of(value: &Value) -> Option<f32> {
-    #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
-    let rate = value.as_f64()? as f32;
-    is_rate(f64::from(rate)).then_some(rate)
-}
-
-/// Converts to the f64 that JSON prints as the shortest decimal form of the f32, so that 0.1 is written as 0.1.
-pub(crate) fn shortest(value: f32) -> f64 {
-    value.to_string().parse().unwrap_or(f64::from(value))
-}
-
-/// The keys of a `config.json` that have not been read yet.
-pub(crate) struct Keys<'a> {
-    pub(crate) path: &'a Path,
-    pub(crate) map: Map<String, Value>,
-}
-
-impl Keys<'_> {
-    /// Returns the error for a key with the value `found`.
-    pub(crate) fn wrong(
-        &self,
-        key: &'static str,
-        found: Option<&Value>,
-        expected: impl Into<String>,
-    ) -> Error {
-        let found = found.map_or_else(|| "missing".to_owned(), |value| format!("`{value}`"));
-        Error::Config { path: self.path.to_path_buf(), key, found, expected: expected.into() }
-    }
-
-    /// Removes `key` and returns its value. Fails unless the value is a whole number from 1 to `most`.
-    pub(crate) fn size(&mut self, key: &'static str, most: usize) -> Result<usize, Error> {
-        let value = self.map.remove(key);
-        let size =
-            value.as_ref().and_then(Value::as_u64).and_then(|size| usize::try_from(size).ok());
-        size.filter(|&size| size > 0 && size <= most).ok_or_else(|| {
-            self.wrong(key, value.as_ref(), format!("a whole number from 1 to {most}"))
-        })
-    }
-
-    /// Removes `key` and returns its value, or `default` if it is missing or null. Fails unless the value is a number
-    /// for which `holds` returns true.
-    #[expect(clippy::cast_possible_truncation, reason = "rates and epsilons are f32 everywhere")]
-    pub(crate) fn number(
-        &mut self,
-        key: &'static str,
-        default: f64,
-        expected: &str,
-        holds: fn(f64) -> bool,
-    ) -> Result<f32, Error> {
-        let Some(value) = self.map.remove(key).filter(|value| !value.is_null()) else {
-            return Ok(default as f32);
-        };
-        // The value is also checked after conversion to f32, because a rate of 0.999999999 would be rounded to 1.
-        let number = value
-            .as_f64()
-            .filter(|&v| holds(v) && holds(f64::from(v as f32)) && (v as f32).is_finite());
-        number.map(|v| v as f32).ok_or_else(|| self.wrong(key, Some(&value), expected))
-    }
-
-    fn pad_id(&mut self) -> Result<u32, Error> {
-        let Some(value) = self.map.remove("pad_token_id").filter(|value| !value.is_null()) else {
-            return Ok(1);
-        };
-        let id = value.as_u64().and_then(|id| u32::try_from(id).ok());
-        id.ok_or_else(|| self.wrong("pad_token_id", Some(&value), "the id of a piece"))
-    }
-
-    fn model_type(&mut self) -> Result<ModelType, Error> {
-        let value = self.map.remove("model_type");
-        match value.as_ref().and_then(Value::as_str) {
-            Some("xlm-roberta") => Ok(ModelType::XlmRoberta),
-            Some("roberta") => Ok(ModelType::Roberta),
-            _ => Err(self.wrong(
-                "model_type",
-                value.as_ref(),
-                "`xlm-roberta` or `roberta`; this engine runs no other",
-            )),
-        }
-    }
-
-    /// Fails for variants of the architecture that this engine does not run. A missing key means the supported variant.
-    fn refuse_unsupported(&self) -> Result<(), Error> {
-        let runs = [
-            ("hidden_act", json!("gelu")),
-            ("position_embedding_type", json!("absolute")),
-            ("is_decoder", json!(false)),
-            ("add_cross_attention", json!(false)),
-            ("tie_word_embeddings", json!(true)),
-        ];
-        for (key, expected) in runs {
-            match self.map.get(key) {
-                None | Some(Value::Null) => {}
-                Some(found) if *found == expected => {}
-                found => {
-                    return Err(self.wrong(
-                        key,
-                        found,
-                        format!("`{expected}`; this engine runs no other"),
-                    ));
-                }
-            }
-        }
-        Ok(())
     }
 }
 

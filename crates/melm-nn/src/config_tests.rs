@@ -53,8 +53,8 @@ fn saving_keeps_unknown_keys_and_says_float32() {
 #[test]
 fn unsupported_values_are_refused_by_key() {
     for (key, value) in [
-        ("model_type", "\"bert\""),
-        ("model_type", "null"),
+        ("model_type", "\"deberta-v2\""),
+        ("model_type", "3"),
         ("hidden_act", "\"gelu_new\""),
         ("position_embedding_type", "\"relative_key\""),
         ("is_decoder", "true"),
@@ -105,4 +105,50 @@ fn the_classifier_dropout_defaults_to_that_of_hidden_rows() {
         let found = with("classifier_dropout", value).unwrap().classifier_dropout();
         assert!((found - wanted).abs() < f32::EPSILON, "{value}: {found}");
     }
+}
+
+#[test]
+fn a_missing_model_type_is_taken_from_the_class() {
+    assert_eq!(with("model_type", "null").unwrap().model_type, ModelType::XlmRoberta);
+    let error = parse(r#"{"architectures": ["RemBertForMaskedLM"]}"#).unwrap_err();
+    assert!(matches!(error, Error::Config { key: "model_type", .. }), "{error}");
+}
+
+#[test]
+fn an_unsupported_family_is_refused_by_name_with_a_suggestion() {
+    let message = with("model_type", "\"rembert\"").unwrap_err().to_string();
+    assert_eq!(
+        message,
+        "`config.json`: `model_type` is `\"rembert\"`, expected one of `xlm-roberta`, `roberta`, `camembert`, \
+         `bert`, `distilbert`, `electra`; this engine runs no other: use `xlm-roberta-large` instead"
+    );
+}
+
+#[test]
+fn the_keys_of_distilbert_are_read_and_written() {
+    let text = r#"{
+        "activation": "gelu", "architectures": ["DistilBertForMaskedLM"], "attention_dropout": 0.05, "dim": 768,
+        "dropout": 0.2, "hidden_dim": 3072, "initializer_range": 0.02, "max_position_embeddings": 512,
+        "model_type": "distilbert", "n_heads": 12, "n_layers": 6, "pad_token_id": 0, "qa_dropout": 0.1,
+        "seq_classif_dropout": 0.2, "sinusoidal_pos_embds": false, "tie_weights_": true, "vocab_size": 30522
+    }"#;
+    let config = parse(text).unwrap();
+    assert_eq!((config.n_layers, config.intermediate_size, config.max_pieces()), (6, 3072, 512));
+    assert!((config.attention_dropout - 0.05).abs() < 1e-7);
+    assert!((config.classifier_dropout() - 0.2).abs() < 1e-7);
+    let saved: Value = serde_json::from_str(&config.to_json()).unwrap();
+    for (key, value) in serde_json::from_str::<Map<String, Value>>(text).unwrap() {
+        assert_eq!(saved[&key], value, "{key}");
+    }
+    assert!(saved.get("hidden_size").is_none() && saved.get("type_vocab_size").is_none());
+}
+
+#[test]
+fn an_electra_with_a_projection_is_refused() {
+    let text = BASE.replace("xlm-roberta", "electra");
+    let with_size =
+        |size: &str| parse(&text.replacen('{', &format!("{{\"embedding_size\": {size},"), 1));
+    assert!(with_size("768").is_ok());
+    let message = with_size("128").unwrap_err().to_string();
+    assert!(message.contains("`embedding_size` is `128`, expected 768"), "{message}");
 }

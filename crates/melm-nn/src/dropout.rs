@@ -35,29 +35,34 @@ pub struct Dropout {
     key: u64,
     hidden: f32,
     attention: f32,
+    attention_output: f32,
     classifier: f32,
 }
 
 impl Dropout {
     /// No dropout: for prediction.
-    pub const NONE: Self = Self { key: 0, hidden: 0.0, attention: 0.0, classifier: 0.0 };
+    pub const NONE: Self =
+        Self { key: 0, hidden: 0.0, attention: 0.0, attention_output: 0.0, classifier: 0.0 };
 
     /// Returns the dropout of training step `step` with the rates of `config`. `seed` and `step` determine which
     /// elements are dropped.
     pub fn new(config: &Config, seed: u64, step: u64) -> Self {
+        let drops_output = config.architecture().drops_attention_output;
         Self {
             key: mix(mix(seed).wrapping_add(step)),
             hidden: config.hidden_dropout,
             attention: config.attention_dropout,
+            attention_output: if drops_output { config.hidden_dropout } else { 0.0 },
             classifier: config.classifier_dropout(),
         }
     }
 
-    /// Returns the dropout of training step `step` with the given rates, for models other than XLM-R. `seed` and `step`
+    /// Returns the dropout of training step `step` with the given rates, for models without a [`Config`]. `seed` and `step`
     /// determine which elements are dropped.
     pub fn with_rates(rates: DropoutRates, seed: u64, step: u64) -> Self {
         let DropoutRates { hidden, attention } = rates;
-        Self { key: mix(mix(seed).wrapping_add(step)), hidden, attention, classifier: hidden }
+        let key = mix(mix(seed).wrapping_add(step));
+        Self { key, hidden, attention, attention_output: hidden, classifier: hidden }
     }
 
     /// Returns three values for a site of a layer: the hash of the site, the threshold below which the hash of an
@@ -67,7 +72,8 @@ impl Dropout {
         let rate = match site {
             Site::Attention => self.attention,
             Site::Classifier => self.classifier,
-            Site::Embedding | Site::AttentionOutput | Site::Output => self.hidden,
+            Site::AttentionOutput => self.attention_output,
+            Site::Embedding | Site::Output => self.hidden,
         };
         #[expect(
             clippy::cast_possible_truncation,

@@ -107,6 +107,17 @@ pub enum Error {
         /// The names of the missing tensors. There is at least one.
         tensors: Vec<String>,
     },
+    /// The model has no masked-LM head, so it cannot predict masked pieces.
+    #[error(
+        "`{path}` has no masked-LM head{}, so it cannot predict masked words; `augment` and `finetune` need a masked language model such as `xlm-roberta-base`, and `train` can use this model",
+        .tensors.first().map_or_else(String::new, |name| format!(" (no tensor `{name}`)"))
+    )]
+    NoMaskedLmHead {
+        /// The folder, or the family of a new model.
+        path: PathBuf,
+        /// The tensors of the head that the folder lacks. Empty if the family has no masked-LM head.
+        tensors: Vec<String>,
+    },
     /// A tensor does not have the shape that `config.json` implies.
     #[error(
         "`{path}`: `{tensor}` has shape {found:?}, expected {expected:?} from `config.json`; the two files belong to different models"

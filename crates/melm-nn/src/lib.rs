@@ -86,8 +86,10 @@
 //! - The split of a computation into tasks depends only on the shape of the data, so every number of threads gives the
 //!   same bits.
 
+mod architecture;
 mod buffer;
 pub mod config;
+mod config_keys;
 pub mod crf;
 pub mod cuda;
 pub mod device;

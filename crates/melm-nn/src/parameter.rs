@@ -7,6 +7,8 @@ use std::ops::Range;
 pub struct Parameter {
     /// The Hugging Face name.
     pub name: String,
+    /// The name of the same tensor in RoBERTa, by which code and plans name a tensor of any family.
+    pub role: String,
     /// The shape, outermost dimension first.
     pub shape: Vec<usize>,
     /// True if the tensor is frozen: only its added rows are trained.

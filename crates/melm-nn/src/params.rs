@@ -1,4 +1,4 @@
-//! The parameters of a model: all tensors in one block of memory, found by their Hugging Face names.
+//! The parameters of a model: all tensors in one block of memory, found by their Hugging Face names or by their roles.
 
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::config::{Config, MOST_LAYERS};
@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The name of the piece table (input embeddings), which is also the output matrix of the masked-LM head.
+/// The role of the piece table (input embeddings), which is also the output matrix of the masked-LM head. Every function
+/// that takes the name of a tensor finds the table of any family by this role.
 pub const TABLE: &str = "roberta.embeddings.word_embeddings.weight";
 
 /// Tensors start at multiples of this many numbers: one cache line.
@@ -50,7 +51,7 @@ impl Parameters {
         let mut shapes = tensor_shapes(config, ModelPart::Encoder);
         shapes.extend(head);
         join_attention(&mut shapes);
-        if let Some(at) = shapes.iter().position(|tensor| tensor.name == TABLE) {
+        if let Some(at) = shapes.iter().position(|tensor| tensor.role == TABLE) {
             let table = shapes.remove(at);
             shapes.push(table);
         }
@@ -63,7 +64,8 @@ impl Parameters {
     /// [`Error::OutOfMemory`] if the sum of the sizes overflows or the memory cannot be allocated.
     pub(crate) fn from_shapes(shapes: Vec<TensorShape>) -> Result<Self, Error> {
         let list = lay_out(shapes).ok_or(Error::OutOfMemory { wanted: usize::MAX })?;
-        let by_name = list.iter().enumerate().map(|(i, p)| (p.name.clone(), i)).collect();
+        let names = |(i, p): (usize, &Parameter)| [(p.role.clone(), i), (p.name.clone(), i)];
+        let by_name = list.iter().enumerate().flat_map(names).collect();
         Ok(Self {
             values: Buffer::zeros(list.last().map_or(0, |last| last.range.end))?,
             table: list.len() - 1,
@@ -110,20 +112,20 @@ impl Parameters {
         Ok(&self.list[*index])
     }
 
-    /// Freezes the tensors for whose names `is_frozen` returns true, and unfreezes the others. Returns the number of frozen
-    /// tensors. Added rows of frozen tensors are still trained; see [`Parameter::n_added_rows`].
+    /// Freezes the tensors for whose name or role `is_frozen` returns true, and unfreezes the others. Returns the number
+    /// of frozen tensors. Added rows of frozen tensors are still trained; see [`Parameter::n_added_rows`].
     ///
     /// Freeze tensors before an optimiser is created, because it has moments for the trained rows only.
     pub fn freeze(&mut self, is_frozen: impl Fn(&str) -> bool) -> usize {
         for parameter in &mut self.list {
-            parameter.is_frozen = is_frozen(&parameter.name);
+            parameter.is_frozen = is_frozen(&parameter.name) || is_frozen(&parameter.role);
         }
         self.list.iter().filter(|parameter| parameter.is_frozen).count()
     }
 
-    /// Records that the rows from `first` on of the tensors called `names` were added for a task.
-    pub(crate) fn set_added_rows(&mut self, names: &[&str], first: usize) {
-        for parameter in self.list.iter_mut().filter(|p| names.contains(&p.name.as_str())) {
+    /// Records that the rows from `first` on of the tensors with these `roles` were added for a task.
+    pub(crate) fn set_added_rows(&mut self, roles: &[&str], first: usize) {
+        for parameter in self.list.iter_mut().filter(|p| roles.contains(&p.role.as_str())) {
             parameter.n_added_rows = parameter.shape[0].saturating_sub(first);
         }
     }
@@ -261,25 +263,25 @@ impl Parameters {
 fn lay_out(shapes: Vec<TensorShape>) -> Option<Vec<Parameter>> {
     let mut end: usize = 0;
     let mut list = Vec::with_capacity(shapes.len());
-    for TensorShape { name, shape } in shapes {
-        let continues = [".key.", ".value.", ".query.bias"].iter().any(|part| name.contains(part));
-        let is_new_block = !continues || name.ends_with(".query.bias");
+    for TensorShape { name, role, shape } in shapes {
+        let continues = [".key.", ".value.", ".query.bias"].iter().any(|part| role.contains(part));
+        let is_new_block = !continues || role.ends_with(".query.bias");
         let start = if is_new_block { end.checked_next_multiple_of(ALIGNMENT)? } else { end };
         let len = shape.iter().try_fold(1_usize, |len, size| len.checked_mul(*size))?;
         end = start.checked_add(len)?;
         let range = start..end;
-        list.push(Parameter { name, shape, is_frozen: false, n_added_rows: 0, range });
+        list.push(Parameter { name, role, shape, is_frozen: false, n_added_rows: 0, range });
     }
     Some(list)
 }
 
 /// Reorders the tensors of query, key and value: first the three weights, then the three biases.
 fn join_attention(shapes: &mut [TensorShape]) {
-    let Some(first) = shapes.iter().position(|t| t.name.contains(".attention.self.")) else {
+    let Some(first) = shapes.iter().position(|t| t.role.contains(".attention.self.")) else {
         return;
     };
     for at in first..shapes.len() {
-        if shapes[at].name.ends_with(".attention.self.query.weight") {
+        if shapes[at].role.ends_with(".attention.self.query.weight") {
             shapes[at..at + 6].sort_by_key(|tensor| tensor.shape.len() == 1);
         }
     }
@@ -341,8 +343,7 @@ mod tests {
 
     #[test]
     fn sizes_that_overflow_are_out_of_memory() {
-        let shape =
-            |shape: &[usize]| TensorShape { name: "weight".to_owned(), shape: shape.to_vec() };
+        let shape = |shape: &[usize]| TensorShape::new("weight", shape);
         let hostile = [
             vec![shape(&[1 << 32, 1 << 32])],
             vec![shape(&[1 << 63]), shape(&[1 << 63]), shape(&[16])],

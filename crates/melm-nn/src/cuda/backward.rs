@@ -174,16 +174,17 @@ impl Pass<'_> {
             partial.span,
             to_u32(self.n_rows),
         );
-        // The backward pass writes only some rows of these two tables. The other rows must be zero.
-        for range in [&encoder.kinds, &encoder.positions] {
+        // The backward pass writes only some rows of these tables. The other rows must be zero.
+        for range in encoder.kinds.iter().chain([&encoder.positions]) {
             if !sink.gradients.mark(range) {
                 self.kernels.clear(sink.gradients.gpu_mut().at(range))?;
             }
         }
-        let first_kind = encoder.kinds.start..encoder.kinds.start + hidden;
         sink.reduce(&partial, 0, &encoder.norm.weight);
         sink.reduce(&partial, hidden, &encoder.norm.bias);
-        sink.reduce(&partial, 2 * hidden, &first_kind);
+        if let Some(first_kind) = encoder.first_kind() {
+            sink.reduce(&partial, 2 * hidden, &first_kind);
+        }
         let positions = sink.gradients.gpu_mut().at(&encoder.positions);
         launch!(
             self.kernels,
@@ -192,7 +193,7 @@ impl Pass<'_> {
             out,
             self.inputs.sentence_starts,
             to_u32(self.inputs.n_sentences),
-            config.pad_id + 1,
+            to_u32(config.first_position()),
             positions,
         );
         Ok(())

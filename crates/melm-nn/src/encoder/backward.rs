@@ -130,10 +130,12 @@ impl Encoder {
         let weight = parameters.at(&self.norm.weight);
         let saved = tape.embedded.saved(n, hidden);
         embedding::backward(cpu, weight, saved, dropout, d, &mut tape.sums);
-        let first_kind = self.kinds.start..self.kinds.start + hidden;
-        gradients.clear_fresh(&self.kinds);
-        gradients.add_norm_and_bias(cpu, &tape.sums, &self.norm, &first_kind);
-        let first_position = self.config.pad_id as usize + 1;
+        gradients.add_norm(cpu, &tape.sums, &self.norm);
+        if let (Some(kinds), Some(first)) = (&self.kinds, self.first_kind()) {
+            gradients.clear_fresh(kinds);
+            tape.sums.finish_into(cpu, 2 * hidden, gradients.slot(&first));
+        }
+        let first_position = self.config.first_position();
         gradients.add_positions(cpu, &self.positions, first_position, &tape.places, d);
         if parameters.trains(&self.table) {
             let (pad_id, trained) = (self.config.pad_id, parameters.table().trained_rows());
@@ -153,10 +155,15 @@ impl Gradients {
         norm: &LinearParams,
         bias: &Range<usize>,
     ) {
-        let width = norm.weight.len();
+        self.add_norm(cpu, sums, norm);
+        sums.finish_into(cpu, 2 * norm.weight.len(), self.slot(bias));
+    }
+
+    /// Adds the first two groups of column sums from the backward pass of a norm to the gradients: those of its weight
+    /// and of its bias.
+    fn add_norm(&mut self, cpu: &Cpu, sums: &ColumnSums, norm: &LinearParams) {
         sums.finish_into(cpu, 0, self.slot(&norm.weight));
-        sums.finish_into(cpu, width, self.slot(&norm.bias));
-        sums.finish_into(cpu, 2 * width, self.slot(bias));
+        sums.finish_into(cpu, norm.weight.len(), self.slot(&norm.bias));
     }
 
     /// Adds the gradients `d` of the rows at `places` to the gradient of a position table.

@@ -52,9 +52,8 @@ impl Encoder {
         let tables = Tables {
             pieces: parameters.at(&self.table),
             positions: parameters.at(&self.positions),
-            kind: parameters.at(&self.kinds),
-            // As in Hugging Face, the first position is one more than the id of the padding piece.
-            first_position: self.config.pad_id as usize + 1,
+            kinds: self.kinds.as_ref().map(|range| parameters.at(range)),
+            first_position: self.config.first_position(),
         };
         let affine = self.affine(parameters, &self.norm);
         let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };

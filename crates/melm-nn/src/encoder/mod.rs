@@ -1,4 +1,4 @@
-//! The XLM-R encoder. The forward pass computes hidden states from pieces. The backward pass computes the gradients of
+//! The encoder of the BERT and RoBERTa families. The forward pass computes hidden states from pieces. The backward pass computes the gradients of
 //! the parameters from the gradient of the hidden states.
 //!
 //! A head (the masked-LM head or the tagger) reads [`EncoderTape::hidden`] after [`Encoder::forward`], writes the
@@ -76,13 +76,14 @@ pub(crate) struct Encoder {
     config: Config,
     pub(crate) table: Range<usize>,
     pub(crate) positions: Range<usize>,
-    pub(crate) kinds: Range<usize>,
+    /// The token-type table, or `None` if the family has none.
+    pub(crate) kinds: Option<Range<usize>>,
     pub(crate) norm: LinearParams,
     pub(crate) layers: Vec<LayerParams>,
 }
 
 impl Encoder {
-    /// Creates the encoder. Its tensors are in `parameters`, which must be laid out for `config`.
+    /// Creates the encoder. Tensors are named by their roles, so that the code is the same for every family. They are in `parameters`, which must be laid out for `config`.
     ///
     /// # Panics
     /// Panics if `parameters` lack a tensor of the encoder.
@@ -92,7 +93,10 @@ impl Encoder {
             config: config.clone(),
             table: range(TABLE),
             positions: range("roberta.embeddings.position_embeddings.weight"),
-            kinds: range("roberta.embeddings.token_type_embeddings.weight"),
+            kinds: config
+                .architecture()
+                .has_token_types
+                .then(|| range("roberta.embeddings.token_type_embeddings.weight")),
             norm: LinearParams::new(parameters, "roberta.embeddings.LayerNorm"),
             layers: (0..config.n_layers).map(|layer| LayerParams::new(parameters, layer)).collect(),
         }
@@ -101,6 +105,12 @@ impl Encoder {
     /// Fails if a piece is not in the vocabulary, or if a sentence is empty or too long for the model.
     pub(crate) fn check(&self, batch: &Packed) -> Result<(), Error> {
         batch.check(self.config.vocab_size, self.config.max_pieces())
+    }
+
+    /// Returns the part of the token-type table that is used: the row of type 0.
+    pub(crate) fn first_kind(&self) -> Option<Range<usize>> {
+        let start = self.kinds.as_ref()?.start;
+        Some(start..start + self.config.hidden_size)
     }
 
     /// Returns the sizes and dropout rates.

@@ -79,7 +79,7 @@ impl LstmConfig {
     fn tensors(&self) -> Vec<TensorShape> {
         let Self { vocab_size, embedding_size, hidden_size, n_layers, .. } = *self;
         let wide = hidden_size.saturating_mul(4);
-        let tensor = |name: String, shape: &[usize]| TensorShape { name, shape: shape.to_vec() };
+        let tensor = |name: String, shape: &[usize]| TensorShape::new(name, shape);
         let mut list = Vec::new();
         for layer in 0..n_layers {
             let inputs = if layer == 0 { embedding_size } else { hidden_size };

@@ -26,6 +26,7 @@ pub(crate) struct LmHead {
 }
 
 impl LmHead {
+    /// Finds the parameters of the head by their roles.
     pub(super) fn new(config: &Config, parameters: &Parameters) -> Self {
         Self {
             dense: LinearParams::new(parameters, "lm_head.dense"),

@@ -4,22 +4,28 @@ use super::MaskedLm;
 use crate::config::Config;
 use crate::error::Error;
 use crate::params::{Parameters, TABLE};
-use crate::weights::Checkpoint;
+use crate::weights::{Checkpoint, ModelPart};
 use std::path::Path;
 
-/// The tensors whose first dimension is the size of the vocabulary.
+/// The roles of the tensors whose first dimension is the size of the vocabulary.
 const BY_PIECE: [&str; 2] = [TABLE, "lm_head.bias"];
 
 impl MaskedLm {
     /// Opens the model of a checkpoint and appends `n_added` pieces to its vocabulary.
     ///
-    /// The embeddings of added pieces are random, with the distribution that Hugging Face uses. They are trained even
-    /// if the tensor that contains them is frozen; see [`Self::set_first_added_piece`]. If the checkpoint has
-    /// no head, a random head is created in the same way. `seed` determines these random values.
+    /// The embeddings of added pieces are random, with the distribution that Hugging Face uses. `seed` determines them.
+    /// They are trained even if the tensor that contains them is frozen; see [`Self::set_first_added_piece`].
     ///
     /// # Errors
-    /// Fails if a tensor has the wrong shape or type, or cannot be read.
+    /// [`Error::NoMaskedLmHead`] if the checkpoint has no masked-LM head. Also fails if a tensor has the wrong shape or
+    /// type, or cannot be read.
     pub fn open(checkpoint: &Checkpoint, n_added: usize, seed: u64) -> Result<Self, Error> {
+        if !checkpoint.has_masked_lm_head() {
+            return Err(Error::NoMaskedLmHead {
+                path: checkpoint.path().to_path_buf(),
+                tensors: checkpoint.missing(ModelPart::LmHead),
+            });
+        }
         let mut config = checkpoint.config().clone();
         let n_stored = config.vocab_size;
         config.vocab_size = n_stored.saturating_add(n_added);
@@ -27,14 +33,11 @@ impl MaskedLm {
         for index in 0..parameters.list().len() {
             let parameter = &parameters.list()[index];
             let (name, mut shape) = (parameter.name.clone(), parameter.shape.clone());
-            let mut n_read = 0;
-            if checkpoint.contains(&name) {
-                if BY_PIECE.contains(&name.as_str()) {
-                    shape[0] = n_stored;
-                }
-                n_read = shape.iter().product();
-                checkpoint.read_into(&name, &shape, &mut parameters.get_mut(&name)?[..n_read])?;
+            if BY_PIECE.contains(&parameter.role.as_str()) {
+                shape[0] = n_stored;
             }
+            let n_read = shape.iter().product();
+            checkpoint.read_into(&name, &shape, &mut parameters.get_mut(&name)?[..n_read])?;
             parameters.draw(&name, n_read, config.initializer_range, seed)?;
         }
         let mut model = Self::new(&config, parameters);
@@ -50,7 +53,15 @@ impl MaskedLm {
     }
 
     /// Creates a model with random parameters, with the distribution that Hugging Face uses. `seed` determines them.
+    ///
+    /// # Errors
+    /// [`Error::NoMaskedLmHead`] if the family has no masked-LM head, [`Error::OutOfMemory`] or [`Error::Limit`] if the
+    /// model is too large.
     pub fn random(config: &Config, seed: u64) -> Result<Self, Error> {
+        if !config.model_type.has_masked_lm_head() {
+            let path = config.model_type.name().into();
+            return Err(Error::NoMaskedLmHead { path, tensors: Vec::new() });
+        }
         let mut parameters = Parameters::zeros(config)?;
         for index in 0..parameters.list().len() {
             let name = parameters.list()[index].name.clone();

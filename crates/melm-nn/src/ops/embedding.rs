@@ -10,12 +10,13 @@ use crate::split::Split;
 /// The layer number that the dropout of the embedding uses.
 const LAYER: usize = 0;
 
-/// The three embedding tables.
+/// The embedding tables.
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
     pub(crate) pieces: &'a [f32],
     pub(crate) positions: &'a [f32],
-    pub(crate) kind: &'a [f32],
+    /// The token-type table, or `None` if the model has no token types.
+    pub(crate) kinds: Option<&'a [f32]>,
     /// The row of the position table for the first piece of a sentence.
     pub(crate) first_position: usize,
 }
@@ -28,7 +29,15 @@ per_isa! {
     }
 }
 
-/// Computes `y = dropout(norm(piece + position + type))`.
+per_isa! {
+    fn add_two_vectors(piece: &[f32], position: &[f32], sum: &mut [f32]) {
+        for ((sum, a), b) in sum.iter_mut().zip(piece).zip(position) {
+            *sum = a + b;
+        }
+    }
+}
+
+/// Computes `y = dropout(norm(piece + position + type))`. The type is always 0.
 pub(crate) fn forward(
     cpu: &Cpu,
     pieces: &[u32],
@@ -47,24 +56,22 @@ pub(crate) fn forward(
         for (((normed, y), scale), row) in rows.zip(task * ROWS_PER_TASK..) {
             let piece = pieces[row] as usize;
             let position = tables.first_position + dropout.places[row].1;
-            add_vectors(
-                cpu.isa(),
-                &tables.pieces[piece * width..(piece + 1) * width],
-                &tables.positions[position * width..(position + 1) * width],
-                &tables.kind[..width],
-                normed,
-            );
+            let piece = &tables.pieces[piece * width..(piece + 1) * width];
+            let position = &tables.positions[position * width..(position + 1) * width];
+            match tables.kinds {
+                Some(kinds) => add_vectors(cpu.isa(), piece, position, &kinds[..width], normed),
+                None => add_two_vectors(cpu.isa(), piece, position, normed),
+            }
             *scale = normalise(cpu.isa(), affine, normed, y);
             drop_row(cpu.isa(), dropout.mask(LAYER, Site::Embedding, row), y);
         }
     });
 }
 
-/// The backward pass of [`forward`]. Replaces the gradient of `y` in `d` by the gradient of the sum of the three
-/// embeddings.
+/// The backward pass of [`forward`]. Replaces the gradient of `y` in `d` by the gradient of the sum of the embeddings.
 ///
 /// `sums` gets three groups of columns: the gradients of the weight of the norm, of its bias, and of the token-type
-/// embedding.
+/// embedding, which is that of the sum.
 pub(crate) fn backward(
     cpu: &Cpu,
     weight: &[f32],

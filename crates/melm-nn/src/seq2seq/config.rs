@@ -132,7 +132,7 @@ impl Seq2SeqConfig {
     pub(super) fn tensors(&self) -> Vec<TensorShape> {
         let mut list = Vec::new();
         let mut add = |name: String, shape: &[usize]| {
-            list.push(TensorShape { name, shape: shape.to_vec() });
+            list.push(TensorShape::new(name, shape));
         };
         let width = self.width;
         for (stack, config, attentions) in [

@@ -33,7 +33,7 @@ impl Seq2Seq {
         // All shapes are checked before memory is allocated, because the sizes in `config.json` are not trusted.
         let mut found = Vec::new();
         let mut missing = Vec::new();
-        for TensorShape { name, shape } in config.tensors() {
+        for TensorShape { name, shape, .. } in config.tensors() {
             let names = if name == SHARED { &TABLE_NAMES[..] } else { &[name.as_str()][..] };
             match names.iter().find_map(|name| table.get(*name)) {
                 Some(stored) => {

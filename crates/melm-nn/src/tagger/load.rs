@@ -2,7 +2,7 @@
 
 use super::loss::TagLoss;
 use super::{HeadKind, Tagger, TaggerSettings};
-use crate::config::{Config, ModelType};
+use crate::config::Config;
 use crate::crf::AllowedTransitions;
 use crate::error::Error;
 use crate::params::Parameters;
@@ -30,17 +30,14 @@ impl TaggerSettings {
 
     fn tensors(&self, config: &Config) -> Vec<TensorShape> {
         let n = self.n_tags;
-        let tensor = |name: &str, shape: &[usize]| TensorShape {
-            name: name.to_owned(),
-            shape: shape.to_vec(),
-        };
         let mut list = vec![
-            tensor("classifier.weight", &[n, config.hidden_size]),
-            tensor("classifier.bias", &[n]),
+            TensorShape::new("classifier.weight", &[n, config.hidden_size]),
+            TensorShape::new("classifier.bias", &[n]),
         ];
         if self.kind == HeadKind::Crf {
             let shapes: [&[usize]; 3] = [&[n], &[n, n], &[n]];
-            list.extend(TagLoss::NAMES.iter().zip(shapes).map(|(name, shape)| tensor(name, shape)));
+            let crf = TagLoss::NAMES.iter().zip(shapes);
+            list.extend(crf.map(|(name, shape)| TensorShape::new(*name, shape)));
         }
         list
     }
@@ -67,7 +64,7 @@ impl Tagger {
         // The shapes of the encoder were checked when the checkpoint was opened. The shapes of the head are checked
         // here, before memory is allocated.
         settings.check_limit()?;
-        for TensorShape { name, shape } in settings.tensors(config) {
+        for TensorShape { name, shape, .. } in settings.tensors(config) {
             if checkpoint.contains(&name) {
                 checkpoint.check_stored(&name, &shape)?;
             }
@@ -107,8 +104,7 @@ impl Tagger {
         let mut parameters = Parameters::with_head(config, settings.tensors(config))?;
         for index in 0..parameters.list().len() {
             let parameter = &parameters.list()[index];
-            let tensor =
-                TensorShape { name: parameter.name.clone(), shape: parameter.shape.clone() };
+            let tensor = TensorShape::new(parameter.name.as_str(), &parameter.shape);
             let is_read = read(&tensor, parameters.get_mut(&tensor.name)?)?;
             if !is_read && !TagLoss::NAMES.contains(&tensor.name.as_str()) {
                 parameters.draw(&tensor.name, 0, config.initializer_range, seed)?;
@@ -128,10 +124,7 @@ impl Tagger {
             return Err(Error::TagNames { n_names: names.len(), n_tags });
         }
         let mut config = self.config().clone();
-        let architecture = match config.model_type {
-            ModelType::XlmRoberta => "XLMRobertaForTokenClassification",
-            ModelType::Roberta => "RobertaForTokenClassification",
-        };
+        let architecture = format!("{}ForTokenClassification", config.architecture().class);
         let numbered = || names.iter().enumerate();
         let by_number: Map<_, _> =
             numbered().map(|(i, name)| (i.to_string(), Value::from(name.as_str()))).collect();

@@ -28,13 +28,15 @@ pub struct Checkpoint {
     config: Config,
     shards: Vec<Shard>,
     entries: BTreeMap<String, Entry>,
+    /// The names of tensors by their roles, if they differ.
+    by_role: BTreeMap<String, String>,
 }
 
 impl Checkpoint {
     /// Opens a folder with `config.json` and `model.safetensors` or its shards.
     ///
     /// # Errors
-    /// If a file cannot be read, is damaged, or does not contain an XLM-R encoder with the shapes of `config.json`.
+    /// If a file cannot be read, is damaged, or does not contain an encoder with the shapes of `config.json`.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("config.json");
         let text = std::fs::read_to_string(&path);
@@ -56,7 +58,13 @@ impl Checkpoint {
     }
 
     fn new(path: PathBuf, config: Config, shards: Vec<Shard>, table: Table) -> Result<Self, Error> {
-        let mut checkpoint = Self { path, config, shards, entries: BTreeMap::new() };
+        let by_role = [ModelPart::Encoder, ModelPart::LmHead]
+            .into_iter()
+            .flat_map(|part| names::tensor_shapes(&config, part))
+            .filter(|tensor| tensor.role != tensor.name)
+            .map(|tensor| (tensor.role, tensor.name))
+            .collect();
+        let mut checkpoint = Self { path, config, shards, entries: BTreeMap::new(), by_role };
         checkpoint.entries = checkpoint.resolve(table)?;
         checkpoint.check()?;
         Ok(checkpoint)
@@ -67,9 +75,19 @@ impl Checkpoint {
         &self.config
     }
 
-    /// Returns true if the tensor is stored in the checkpoint.
+    /// Returns the folder of the model.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns true if the tensor with this name or role is stored in the checkpoint.
     pub fn contains(&self, name: &str) -> bool {
-        self.entries.contains_key(name)
+        self.stored(name).is_some()
+    }
+
+    /// Returns true if all tensors of the masked-LM head are stored.
+    pub fn has_masked_lm_head(&self) -> bool {
+        self.config.model_type.has_masked_lm_head() && self.missing(ModelPart::LmHead).is_empty()
     }
 
     /// Returns the names of all stored tensors in alphabetical order, including those that this engine does not use.
@@ -80,7 +98,7 @@ impl Checkpoint {
 
     /// Returns the shape of a stored tensor, or `None` if it is not stored.
     pub fn shape(&self, name: &str) -> Option<&[usize]> {
-        self.entries.get(name).map(|entry| entry.stored.shape.as_slice())
+        self.stored(name).map(|entry| entry.stored.shape.as_slice())
     }
 
     /// Returns the number of stored parameters, not counting scales.
@@ -165,7 +183,7 @@ impl Checkpoint {
         let mut aliased = Vec::new();
         for (name, stored) in table {
             let entry = Entry { scales: scales.remove(&name), stored };
-            match names::alias(&name) {
+            match names::alias(&self.config.architecture().names, &name) {
                 Some(ours) => aliased.push((ours, entry)),
                 None => drop(entries.insert(name, entry)),
             }
@@ -205,7 +223,7 @@ impl Checkpoint {
             return Err(Error::MissingTensors { path: self.path.clone(), tensors: missing });
         }
         let parts = [ModelPart::Encoder, ModelPart::LmHead];
-        for TensorShape { name, shape } in
+        for TensorShape { name, shape, .. } in
             parts.into_iter().flat_map(|part| names::tensor_shapes(&self.config, part))
         {
             let Some(entry) = self.entries.get(&name) else {
@@ -229,8 +247,13 @@ impl Checkpoint {
         self.check_shape(name, &self.entry(name)?.stored, expected)
     }
 
+    fn stored(&self, name: &str) -> Option<&Entry> {
+        let by_role = || self.entries.get(self.by_role.get(name)?);
+        self.entries.get(name).or_else(by_role)
+    }
+
     fn entry(&self, name: &str) -> Result<&Entry, Error> {
-        self.entries.get(name).ok_or_else(|| Error::MissingTensors {
+        self.stored(name).ok_or_else(|| Error::MissingTensors {
             path: self.path.clone(),
             tensors: vec![name.to_owned()],
         })

@@ -1,13 +1,15 @@
-//! The names and shapes of the tensors of an XLM-R model.
+//! The names and shapes of the tensors of a model.
 
+use crate::architecture::{HeadNames, Names, ROBERTA};
 use crate::config::Config;
 
 /// A part of the model. Normally, a checkpoint contains all tensors of a part or none of them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ModelPart {
-    /// The embeddings and layers: `roberta.*` without the pooler.
+    /// The embeddings and layers, without a pooler.
     Encoder,
-    /// The masked-LM head, `lm_head.*`. The output matrix is not listed here, because it is tied to the piece table.
+    /// The masked-LM head. The output matrix is not listed here, because it is tied to the piece table. A family
+    /// without a masked-LM head has no tensors here.
     LmHead,
 }
 
@@ -16,89 +18,127 @@ pub enum ModelPart {
 pub(crate) struct TensorShape {
     /// The Hugging Face name.
     pub(crate) name: String,
+    /// The name of the same tensor in RoBERTa; see [`crate::architecture`].
+    pub(crate) role: String,
     /// The shape, outermost dimension first.
     pub(crate) shape: Vec<usize>,
 }
 
+impl TensorShape {
+    /// Creates the entry of a tensor that has the same name in every family.
+    pub(crate) fn new(name: impl Into<String>, shape: &[usize]) -> Self {
+        let name = name.into();
+        Self { role: name.clone(), name, shape: shape.to_vec() }
+    }
+}
+
 /// Lists the tensors of a part, in the order of the forward pass.
 pub(crate) fn tensor_shapes(config: &Config, part: ModelPart) -> Vec<TensorShape> {
+    let mut list = List { names: &config.architecture().names, tensors: Vec::new() };
     match part {
-        ModelPart::Encoder => encoder(config),
-        ModelPart::LmHead => lm_head(config),
-    }
-}
-
-fn encoder(config: &Config) -> Vec<TensorShape> {
-    let (hidden, inner) = (config.hidden_size, config.intermediate_size);
-    let mut list = List::default();
-    list.add("roberta.embeddings.word_embeddings.weight", &[config.vocab_size, hidden]);
-    list.add(
-        "roberta.embeddings.position_embeddings.weight",
-        &[config.max_position_embeddings, hidden],
-    );
-    list.add("roberta.embeddings.token_type_embeddings.weight", &[config.type_vocab_size, hidden]);
-    list.layer_norm("roberta.embeddings.LayerNorm", hidden);
-    for layer in 0..config.n_layers {
-        let layer = format!("roberta.encoder.layer.{layer}");
-        for projection in ["query", "key", "value"] {
-            list.linear(&format!("{layer}.attention.self.{projection}"), hidden, hidden);
-        }
-        list.linear(&format!("{layer}.attention.output.dense"), hidden, hidden);
-        list.layer_norm(&format!("{layer}.attention.output.LayerNorm"), hidden);
-        list.linear(&format!("{layer}.intermediate.dense"), inner, hidden);
-        list.linear(&format!("{layer}.output.dense"), hidden, inner);
-        list.layer_norm(&format!("{layer}.output.LayerNorm"), hidden);
+        ModelPart::Encoder => list.add_encoder(config),
+        ModelPart::LmHead => list.add_head(config),
     }
     list.tensors
 }
 
-fn lm_head(config: &Config) -> Vec<TensorShape> {
-    let mut list = List::default();
-    list.linear("lm_head.dense", config.hidden_size, config.hidden_size);
-    list.layer_norm("lm_head.layer_norm", config.hidden_size);
-    list.add("lm_head.bias", &[config.vocab_size]);
-    list.tensors
-}
-
-#[derive(Default)]
-struct List {
+/// A list of tensors under construction. Each part is given as a function from the names of a family to the name of the
+/// part, which yields both the name and the role.
+struct List<'a> {
+    names: &'a Names,
     tensors: Vec<TensorShape>,
 }
 
-impl List {
-    fn add(&mut self, name: &str, shape: &[usize]) {
-        self.tensors.push(TensorShape { name: name.to_owned(), shape: shape.to_vec() });
+impl List<'_> {
+    fn add_encoder(&mut self, config: &Config) {
+        let (hidden, inner) = (config.hidden_size, config.intermediate_size);
+        let embeddings =
+            |part: &'static str| move |n: &Names| format!("{}.embeddings.{part}", n.prefix);
+        self.add(embeddings("word_embeddings.weight"), &[config.vocab_size, hidden]);
+        let n_positions = config.max_position_embeddings;
+        self.add(embeddings("position_embeddings.weight"), &[n_positions, hidden]);
+        if config.architecture().has_token_types {
+            let n_types = config.type_vocab_size;
+            self.add(embeddings("token_type_embeddings.weight"), &[n_types, hidden]);
+        }
+        self.add_norm(embeddings("LayerNorm"), hidden);
+        for number in 0..config.n_layers {
+            let layer = |part: fn(&Names) -> &'static str| {
+                move |n: &Names| format!("{}.{}.{number}.{}", n.prefix, n.layers, part(n))
+            };
+            self.add_linear(layer(|n| n.layer.qkv[0]), [hidden, hidden]);
+            self.add_linear(layer(|n| n.layer.qkv[1]), [hidden, hidden]);
+            self.add_linear(layer(|n| n.layer.qkv[2]), [hidden, hidden]);
+            self.add_linear(layer(|n| n.layer.attention_output), [hidden, hidden]);
+            self.add_norm(layer(|n| n.layer.attention_norm), hidden);
+            self.add_linear(layer(|n| n.layer.intermediate), [inner, hidden]);
+            self.add_linear(layer(|n| n.layer.output), [hidden, inner]);
+            self.add_norm(layer(|n| n.layer.output_norm), hidden);
+        }
     }
 
-    fn linear(&mut self, name: &str, outputs: usize, inputs: usize) {
-        self.add(&format!("{name}.weight"), &[outputs, inputs]);
-        self.add(&format!("{name}.bias"), &[outputs]);
+    fn add_head(&mut self, config: &Config) {
+        if self.names.head.is_none() {
+            return;
+        }
+        let hidden = config.hidden_size;
+        let part = |part: fn(&HeadNames) -> &'static str| {
+            move |n: &Names| n.head.as_ref().map_or_else(String::new, |head| part(head).to_owned())
+        };
+        self.add_linear(part(|head| head.dense), [hidden, hidden]);
+        self.add_norm(part(|head| head.norm), hidden);
+        let output = part(|head| head.output);
+        self.add(|n| output(n) + ".bias", &[config.vocab_size]);
     }
 
-    fn layer_norm(&mut self, name: &str, width: usize) {
-        self.add(&format!("{name}.weight"), &[width]);
-        self.add(&format!("{name}.bias"), &[width]);
+    fn add(&mut self, name: impl Fn(&Names) -> String, shape: &[usize]) {
+        let (name, role) = (name(self.names), name(&ROBERTA.names));
+        self.tensors.push(TensorShape { name, role, shape: shape.to_vec() });
+    }
+
+    /// Adds the weight and the bias of a linear map with the given numbers of outputs and inputs.
+    fn add_linear(&mut self, name: impl Fn(&Names) -> String, sizes: [usize; 2]) {
+        self.add(|n| name(n) + ".weight", &sizes);
+        self.add(|n| name(n) + ".bias", &sizes[..1]);
+    }
+
+    fn add_norm(&mut self, name: impl Fn(&Names) -> String, width: usize) {
+        self.add(|n| name(n) + ".weight", &[width]);
+        self.add(|n| name(n) + ".bias", &[width]);
     }
 }
 
 /// Returns the name that this crate uses for a stored tensor, or `None` if the names are equal.
 ///
-/// A checkpoint saved from `XLMRobertaModel` has no prefix `roberta.`. A checkpoint saved from an old
-/// `XLMRobertaForMaskedLM` contains the tied output matrix and its bias also, or only, as `lm_head.decoder.*`.
-pub(super) fn alias(stored: &str) -> Option<String> {
-    match stored {
-        "lm_head.decoder.weight" => Some("roberta.embeddings.word_embeddings.weight".to_owned()),
-        "lm_head.decoder.bias" => Some("lm_head.bias".to_owned()),
-        _ => ["embeddings.", "encoder.", "pooler."]
-            .iter()
-            .any(|start| stored.starts_with(start))
-            .then(|| format!("roberta.{stored}")),
+/// A checkpoint of a bare encoder such as `XLMRobertaModel` does not have the prefix of the family. An old masked
+/// language model contains the tied output matrix and its bias also, or only, as the decoder of the head. Files that
+/// were converted from TensorFlow call the parameters of a layer norm `gamma` and `beta`.
+pub(super) fn alias(names: &Names, stored: &str) -> Option<String> {
+    let renamed = [(".gamma", ".weight"), (".beta", ".bias")]
+        .iter()
+        .find_map(|(old, new)| Some(format!("{}{new}", stored.strip_suffix(old)?)));
+    let name = renamed.as_deref().unwrap_or(stored);
+    if let Some(head) = &names.head
+        && let Some(kind) = name.strip_prefix(head.decoder).filter(|rest| rest.starts_with('.'))
+    {
+        match kind {
+            ".weight" => {
+                return Some(format!("{}.embeddings.word_embeddings.weight", names.prefix));
+            }
+            ".bias" if head.decoder != head.output => return Some(format!("{}.bias", head.output)),
+            _ => {}
+        }
     }
+    let is_bare = ["embeddings.", "encoder.", "transformer.", "pooler."]
+        .iter()
+        .any(|start| name.starts_with(start));
+    if is_bare { Some(format!("{}.{name}", names.prefix)) } else { renamed }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::architecture::ModelType;
 
     #[test]
     fn xlm_r_base_has_as_many_parameters_as_its_authors_say() {
@@ -117,6 +157,7 @@ mod tests {
 
     #[test]
     fn aliases_resolve_to_the_names_in_use() {
+        let alias = |stored: &str| alias(&ROBERTA.names, stored);
         assert_eq!(
             alias("encoder.layer.0.output.dense.bias").unwrap(),
             "roberta.encoder.layer.0.output.dense.bias"
@@ -124,5 +165,57 @@ mod tests {
         assert_eq!(alias("lm_head.decoder.bias").unwrap(), "lm_head.bias");
         assert_eq!(alias("roberta.embeddings.LayerNorm.bias"), None);
         assert_eq!(alias("classifier.out_proj.bias"), None);
+    }
+
+    #[test]
+    fn aliases_of_bert_and_distilbert_resolve() {
+        for (family, stored, ours) in [
+            (ModelType::Bert, "cls.predictions.decoder.bias", "cls.predictions.bias"),
+            (
+                ModelType::Bert,
+                "cls.predictions.transform.LayerNorm.gamma",
+                "cls.predictions.transform.LayerNorm.weight",
+            ),
+            (
+                ModelType::Bert,
+                "encoder.layer.1.output.LayerNorm.beta",
+                "bert.encoder.layer.1.output.LayerNorm.bias",
+            ),
+            (
+                ModelType::DistilBert,
+                "vocab_projector.weight",
+                "distilbert.embeddings.word_embeddings.weight",
+            ),
+            (
+                ModelType::DistilBert,
+                "transformer.layer.0.ffn.lin1.bias",
+                "distilbert.transformer.layer.0.ffn.lin1.bias",
+            ),
+        ] {
+            let found = alias(&family.architecture().names, stored);
+            assert_eq!(found.as_deref(), Some(ours), "{stored}");
+        }
+        let names = &ModelType::DistilBert.architecture().names;
+        assert_eq!(alias(names, "vocab_projector.bias"), None);
+    }
+
+    /// The counts are sum(p.numel()) in transformers of a model with the default configuration of its family.
+    #[test]
+    fn bert_and_distilbert_have_as_many_parameters_as_in_transformers() {
+        let base = Config {
+            vocab_size: 30_522,
+            max_position_embeddings: 512,
+            pad_id: 0,
+            ..Config::default()
+        };
+        for (model_type, type_vocab_size, n_layers, wanted) in
+            [(ModelType::Bert, 2, 12, 109_514_298), (ModelType::DistilBert, 0, 6, 66_985_530)]
+        {
+            let config = Config { model_type, n_layers, type_vocab_size, ..base.clone() };
+            let parts = [ModelPart::Encoder, ModelPart::LmHead];
+            let shapes = parts.into_iter().flat_map(|part| tensor_shapes(&config, part));
+            let found: usize = shapes.map(|t| t.shape.iter().product::<usize>()).sum();
+            assert_eq!(found, wanted, "{model_type:?}");
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! Compares the engine with transformers and torch. The expected numbers were computed by `tools/make_golden_nn.py`
-//! (masked language model), `tools/make_golden_tagger.py` (tagger), `tools/make_golden_lstm.py` (LSTM) and
+//! (masked language model), `tools/make_golden_families.py` (other families), `tools/make_golden_tagger.py` (tagger), `tools/make_golden_lstm.py` (LSTM) and
 //! `tools/make_golden_seq2seq.py` (encoder-decoder).
 #![expect(clippy::unwrap_used, reason = "a test")]
 
@@ -8,6 +8,7 @@ mod allowed;
 mod cuda;
 mod cuda_graphs;
 mod cuda_training;
+mod families;
 mod invariants;
 mod lstm;
 mod mini;

@@ -5,7 +5,6 @@ use crate::tiny::is_exactly_zero;
 use melm_nn::dropout::Dropout;
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::optim::{Adam, AdamSettings};
-use melm_nn::params::TABLE;
 use melm_nn::tagger::{HeadKind, TaggedBatch, Tagger, TaggerSettings, TaggerTape, Tagging};
 use melm_nn::weights::Checkpoint;
 
@@ -76,7 +75,7 @@ impl TaggerBench {
     /// computed in full.
     pub(crate) fn gradient(&mut self, name: &str) -> Vec<f32> {
         let table = self.gradients.fetch(&self.device, self.model.parameters()).unwrap();
-        if name == TABLE {
+        if self.model.parameters().list().last().is_some_and(|table| table.name == name) {
             return table;
         }
         let found = self.gradients.get(self.model.parameters(), name);

@@ -116,8 +116,8 @@ fn an_incomplete_encoder_is_refused_with_the_first_name() {
 fn another_architecture_is_refused_by_its_type() {
     let folder = Folder::copy_of("f32");
     let config = String::from_utf8(folder.read("config.json")).unwrap();
-    folder.write("config.json", config.replace("xlm-roberta", "bert"));
-    assert_error!(folder, Error::Config { .. }, "`model_type` is `\"bert\"`");
+    folder.write("config.json", config.replace("xlm-roberta", "rembert"));
+    assert_error!(folder, Error::Config { .. }, "`model_type` is `\"rembert\"`");
 }
 
 #[test]

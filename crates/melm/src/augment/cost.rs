@@ -182,9 +182,7 @@ impl EncoderSize {
         let evaluation = FORWARD * dev.pieces * self.encoder / evaluation_interval;
         let operations = epochs * (training + evaluation);
 
-        let mut frozen_prefixes = settings.freeze.0.iter();
-        let is_embedding_frozen =
-            frozen_prefixes.any(|prefix| melm_nn::params::TABLE.starts_with(prefix.as_str()));
+        let is_embedding_frozen = settings.freeze.freezes(melm_nn::params::TABLE);
         let frozen = if is_embedding_frozen { self.embedding } else { 0.0 };
         let trained = self.all - frozen;
         let batch_pieces = (batch_size * train.pieces / n_sentences).min(MAX_MICRO_BATCH_PIECES);

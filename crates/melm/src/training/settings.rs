@@ -5,7 +5,7 @@ use std::num::{NonZeroU64, NonZeroUsize};
 use std::str::FromStr;
 
 use melm_nn::optim::{AdamSettings, Schedule};
-use melm_nn::params::Parameters;
+use melm_nn::params::{Parameters, TABLE};
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -97,22 +97,35 @@ pub enum CheckpointChoice {
     Last,
 }
 
-/// Prefixes of tensor names, which are those of Hugging Face. Matching tensors are not trained, except for rows that
-/// were added to them for a task, such as the rows of markers.
+/// Names of tensors that are not trained, except for rows that were added to them for a task, such as the rows of
+/// markers. Each is `word-embeddings`, the start of a Hugging Face name, or the start of the name that the same tensor
+/// has in RoBERTa, such as `roberta.encoder.layer.0.`, which means the first layer in every family.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct FrozenPrefixes(pub Vec<String>);
 
 impl FrozenPrefixes {
-    /// Freezes the parameters whose names start with one of the prefixes. Fails if a prefix matches no parameter,
-    /// since it is probably mistyped.
+    /// The name of the embeddings of pieces in every family.
+    const WORD_EMBEDDINGS: &str = "word-embeddings";
+
+    /// Returns true if the tensor with this name is frozen. The name is that of the model or that in RoBERTa.
+    pub(crate) fn freezes(&self, name: &str) -> bool {
+        self.0.iter().any(|start| Self::matches(start, name))
+    }
+
+    fn matches(start: &str, name: &str) -> bool {
+        name.starts_with(start) || (start == Self::WORD_EMBEDDINGS && name == TABLE)
+    }
+
+    /// Freezes the parameters that match one of the names. Fails if a name matches no parameter, since it is probably
+    /// mistyped.
     pub(super) fn apply(&self, parameters: &mut Parameters) -> Result<(), Error> {
-        let names = || parameters.list().iter().map(|parameter| parameter.name.as_str());
-        let is_unused = |start: &&String| !names().any(|name| name.starts_with(start.as_str()));
+        let names = || parameters.list().iter().flat_map(|p| [p.name.as_str(), p.role.as_str()]);
+        let is_unused = |start: &&String| !names().any(|name| Self::matches(start, name));
         if let Some(start) = self.0.iter().find(is_unused) {
             return Err(Error::NothingToFreeze { start: start.clone() });
         }
-        parameters.freeze(|name| self.0.iter().any(|start| name.starts_with(start.as_str())));
+        parameters.freeze(|name| self.freezes(name));
         Ok(())
     }
 }

@@ -84,7 +84,7 @@ KERNEL norm_forward(Span<const float> x, Span<const float> bias, Span<const floa
     normalise(row, at, affine, all, out);
 }
 
-// y = dropout(norm(piece + position + type)).
+// y = dropout(norm(piece + position + type)). `kind` is empty if the model has no token types.
 KERNEL embed_forward(Span<const float> table, Span<const float> positions, Span<const float> kind, Affine affine,
                      Drop drop, Span<const u32> pieces, Span<const Place> places, u32 first_position, Normed out,
                      u32 n_rows) {
@@ -93,7 +93,11 @@ KERNEL embed_forward(Span<const float> table, Span<const float> positions, Span<
     u64 piece = (u64)pieces[at] * HIDDEN;
     u64 position = (u64)(first_position + places[at].position) * HIDDEN;
     Row row;
-    EACH_COLUMN(i, c) row.x[i] = table[piece + c] + kind[c] + positions[position + c];
+    EACH_COLUMN(i, c) {
+        float value = table[piece + c];
+        if (!kind.is_empty()) value += kind[c];
+        row.x[i] = value + positions[position + c];
+    }
     normalise(row, at, affine, row_mask(drop, places[at].sentence, places[at].position), out);
 }
 

@@ -1,0 +1,207 @@
+//! Compares tiny random models of the BERT and RoBERTa families with transformers. `tools/make_golden_families.py`
+//! computed the expected numbers.
+
+use crate::cuda::{on_gpu, settings};
+use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, assert_close, largest, testdata};
+use crate::tagger::TaggerBench;
+use crate::tiny::{check_bench, is_exactly_zero};
+use melm_nn::Error;
+use melm_nn::cuda::Precision;
+use melm_nn::dropout::Dropout;
+use melm_nn::isa::{Isa, IsaKind};
+use melm_nn::mlm::MaskedLm;
+use melm_nn::params::TABLE;
+use melm_nn::tagger::{TaggedBatch, Tagger, TaggerSettings, TaggerTape};
+use melm_nn::weights::Checkpoint;
+use safetensors::SafeTensors;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The families with a masked-LM head.
+const WITH_HEAD: [&str; 3] = ["bert", "distilbert", "camembert"];
+const ALL: [&str; 4] = ["bert", "distilbert", "camembert", "electra"];
+
+fn folder(name: &str) -> std::path::PathBuf {
+    testdata(&format!("../families/{name}"))
+}
+
+fn golden_file(family: &str) -> String {
+    format!("../families/{family}.safetensors")
+}
+
+fn masked_lm(folder: &Path) -> MaskedLm {
+    MaskedLm::open(&Checkpoint::open(folder).unwrap(), 0, 0).unwrap()
+}
+
+fn tagger(folder: &Path) -> Tagger {
+    let checkpoint = Checkpoint::open(folder).unwrap();
+    let settings = TaggerSettings::from_checkpoint(&checkpoint).unwrap();
+    Tagger::open(&checkpoint, settings, 99).unwrap()
+}
+
+fn check_masked_lm(family: &str, device: Device, relative: f32) {
+    let mut bench = Bench::new(masked_lm(&folder(&format!("{family}.lm"))), device);
+    check_bench(&golden_file(family), &mut bench, relative);
+}
+
+/// Compares the loss, the emissions and all gradients of a tagger in which every piece is a token.
+fn check_tagger(family: &str, device: Device, relative: f32) {
+    let golden = Golden::read(&golden_file(family));
+    let sentences = golden.batch(0).sentences;
+    let mut batch = TaggedBatch::default();
+    for (key, sentence) in (0..).zip(0..sentences.n_sentences()) {
+        let rows = sentences.rows(sentence);
+        let firsts: Vec<_> = (0..rows.len()).collect();
+        let (pieces, tags) = (&sentences.pieces()[rows.clone()], &golden.integers("tags")[rows]);
+        batch.push(key, pieces, &firsts, tags);
+    }
+    let model = tagger(&folder(&format!("{family}.tagger")));
+    let (mut tape, mut emissions) = (TaggerTape::for_prediction(model.config()), Vec::new());
+    model.emissions(&device, &batch, &mut tape, &mut emissions).unwrap();
+    assert_close("emissions", &emissions, golden.floats("tagger.emissions"), relative);
+    let mut bench = TaggerBench::new(model, device);
+    let n = batch.n_tokens();
+    let sum = bench.accumulate(&batch, 1.0 / n as f32, Dropout::NONE);
+    #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
+    assert_close("loss", &[(sum / n as f64) as f32], golden.floats("tagger.loss"), relative);
+    let wanted = |name: &str| golden.floats(&format!("tagger.gradient.{name}"));
+    let names: Vec<_> = golden.under("tagger.gradient.").collect();
+    let scale = names.iter().map(|name| largest(wanted(name))).fold(0.0, f32::max);
+    for name in &names {
+        let found = bench.gradient(name);
+        if is_exactly_zero(name) {
+            assert!(largest(&found) < 0.05 * relative * scale, "{name}");
+        } else {
+            assert_close(name, &found, wanted(name), relative);
+        }
+    }
+    assert_eq!(names.len(), bench.names().len());
+}
+
+#[test]
+fn masked_lms_and_taggers_equal_transformers_on_every_instruction_set() {
+    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+        let Some(isa) = Isa::from_kind(kind) else { continue };
+        for family in WITH_HEAD {
+            check_masked_lm(family, Cpu::with_isa(2, isa).into(), RELATIVE);
+        }
+        for family in ALL {
+            check_tagger(family, Cpu::with_isa(2, isa).into(), RELATIVE);
+        }
+    }
+}
+
+#[test]
+fn masked_lms_and_taggers_equal_transformers_on_the_gpu() {
+    on_gpu(&settings(Precision::F32), |device| {
+        for family in WITH_HEAD {
+            check_masked_lm(family, device(), RELATIVE);
+        }
+        for family in ALL {
+            check_tagger(family, device(), RELATIVE);
+        }
+    });
+}
+
+/// Writes a copy of a model folder with other names of tensors. A tensor is left out if `rename` returns `None`.
+fn copy_renamed(from: &Path, to: &Path, rename: impl Fn(&str) -> Option<String>) {
+    let bytes = std::fs::read(from.join("model.safetensors")).unwrap();
+    let stored = SafeTensors::deserialize(&bytes).unwrap();
+    let renamed: Vec<_> = stored
+        .tensors()
+        .into_iter()
+        .filter_map(|(name, view)| Some((rename(&name)?, view)))
+        .collect();
+    std::fs::create_dir_all(to).unwrap();
+    std::fs::copy(from.join("config.json"), to.join("config.json")).unwrap();
+    let bytes = safetensors::serialize(renamed, None).unwrap();
+    std::fs::write(to.join("model.safetensors"), bytes).unwrap();
+}
+
+#[test]
+fn old_names_of_bert_are_understood() {
+    let dir = tempfile::tempdir().unwrap();
+    copy_renamed(&folder("bert.lm"), dir.path(), |name| {
+        let name = name.replace("LayerNorm.weight", "LayerNorm.gamma");
+        let name = name.replace("LayerNorm.bias", "LayerNorm.beta");
+        Some(name.replace("cls.predictions.bias", "cls.predictions.decoder.bias"))
+    });
+    let mut bench = Bench::new(masked_lm(dir.path()), Device::cpu(1));
+    check_bench(&golden_file("bert"), &mut bench, RELATIVE);
+}
+
+#[test]
+fn a_bare_encoder_has_no_masked_lm_head_but_can_be_tagged_with() {
+    for family in ALL {
+        let dir = tempfile::tempdir().unwrap();
+        copy_renamed(&folder(&format!("{family}.tagger")), dir.path(), |name| {
+            let prefix = if family == "camembert" { "roberta" } else { family };
+            Some(name.strip_prefix(prefix)?.strip_prefix('.')?.to_owned())
+        });
+        let checkpoint = Checkpoint::open(dir.path()).unwrap();
+        assert!(!checkpoint.has_masked_lm_head());
+        let error = MaskedLm::open(&checkpoint, 0, 1).err().unwrap();
+        assert!(matches!(error, Error::NoMaskedLmHead { .. }), "{error}");
+        let message = error.to_string();
+        assert!(message.contains("has no masked-LM head"), "{message}");
+        let settings =
+            TaggerSettings { n_tags: 3, kind: melm_nn::tagger::HeadKind::Crf, allowed: None };
+        let new = Tagger::open(&checkpoint, settings, 1).unwrap();
+        let old = tagger(&folder(&format!("{family}.tagger")));
+        let table = |model: &Tagger| model.parameters().get(TABLE).unwrap().to_vec();
+        assert_eq!(table(&new), table(&old));
+    }
+}
+
+#[test]
+fn tensors_are_frozen_by_role_in_every_family() {
+    for family in WITH_HEAD {
+        let mut model = masked_lm(&folder(&format!("{family}.lm")));
+        let freeze = |model: &mut MaskedLm, prefix: &str| {
+            model.parameters_mut().freeze(|name| name.starts_with(prefix))
+        };
+        assert_eq!(freeze(&mut model, "roberta.embeddings.word_embeddings"), 1, "{family}");
+        let table = model.parameters().list().last().unwrap();
+        assert!(table.is_frozen && table.name.ends_with("word_embeddings.weight"));
+        assert_eq!(freeze(&mut model, "roberta.encoder.layer.0."), 16, "{family}");
+        assert_eq!(freeze(&mut model, "lm_head."), 5, "{family}");
+    }
+    let mut model = masked_lm(&folder("distilbert.lm"));
+    let own = |name: &str| name.starts_with("distilbert.transformer.layer.1.ffn.");
+    assert_eq!(model.parameters_mut().freeze(own), 4);
+}
+
+/// Asserts that two folders have the same configuration and the same tensors.
+fn assert_same_model(saved: &Path, original: &Path) {
+    let tensors = |dir: &Path| {
+        let bytes = std::fs::read(dir.join("model.safetensors")).unwrap();
+        let stored = SafeTensors::deserialize(&bytes).unwrap();
+        let all = stored.iter().map(|(name, view)| (name.to_owned(), view.data().to_vec()));
+        all.collect::<BTreeMap<_, _>>()
+    };
+    let (found, wanted) = (tensors(saved), tensors(original));
+    assert_eq!(found.keys().collect::<Vec<_>>(), wanted.keys().collect::<Vec<_>>());
+    assert!(found == wanted, "{}", original.display());
+    let config = |dir: &Path| -> serde_json::Value {
+        let text = std::fs::read_to_string(dir.join("config.json")).unwrap();
+        serde_json::from_str(&text).unwrap()
+    };
+    assert_eq!(config(saved), config(original));
+}
+
+/// transformers wrote the original folders, so it opens equal ones with the same logits.
+#[test]
+fn saved_folders_equal_those_of_transformers() {
+    let dir = tempfile::tempdir().unwrap();
+    let names: Vec<_> = (0..5).map(|number| format!("LABEL_{number}")).collect();
+    for family in ALL {
+        let from = folder(&format!("{family}.tagger"));
+        tagger(&from).save(dir.path(), &names).unwrap();
+        assert_same_model(dir.path(), &from);
+    }
+    for family in WITH_HEAD {
+        let from = folder(&format!("{family}.lm"));
+        masked_lm(&from).save(dir.path()).unwrap();
+        assert_same_model(dir.path(), &from);
+    }
+}

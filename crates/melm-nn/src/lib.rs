@@ -1,4 +1,5 @@
-//! The tensor engine of `melm`: XLM-R, trained and run on the CPU or on an NVIDIA GPU.
+//! The tensor engine of `melm`: XLM-R, RoBERTa, BERT and related encoders ([`ModelType`](config::ModelType)), trained
+//! and run on the CPU or on an NVIDIA GPU.
 //!
 //! The crate opens Hugging Face model folders, computes predictions and gradients, updates parameters with Adam, and
 //! saves folders that Python can open. Tests compare its results with those of PyTorch and transformers. Results do not
@@ -69,8 +70,8 @@
 //! | --- | --- |
 //! | [`Device`](device::Device) | the CPU with its threads, or a GPU |
 //! | [`Checkpoint`](weights::Checkpoint), [`Config`](config::Config) | an opened model folder and its configuration |
-//! | [`MaskedLm`](mlm::MaskedLm) | XLM-R with the masked-LM head |
-//! | [`Tagger`](tagger::Tagger) | XLM-R with a linear layer at the first piece of each token, and a softmax or a CRF ([`crf`]) |
+//! | [`MaskedLm`](mlm::MaskedLm) | an encoder with its masked-LM head |
+//! | [`Tagger`](tagger::Tagger) | an encoder with a linear layer at the first piece of each token, and a softmax or a CRF ([`crf`]) |
 //! | [`LstmLm`](lstm::LstmLm), [`Seq2Seq`](seq2seq::Seq2Seq) | an LSTM language model and an mBART, for baselines that write whole sentences |
 //! | [`Packed`](packed::Packed) | a batch: the pieces of all sentences one after the other, without padding |
 //! | [`Parameters`](params::Parameters), [`Gradients`](gradients::Gradients) | the tensors of a model by their Hugging Face names, and their gradients |

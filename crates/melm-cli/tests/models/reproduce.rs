@@ -412,7 +412,7 @@ fn a_grid_with_text_labels_the_rest_of_the_training_file() {
     );
     // The lines are read back: nothing is left to run.
     let again = done(folder.path(), &args("out", "--test"));
-    assert!(again.contains("13 cells were in the ledger"), "{again}");
+    assert!(again.contains("0 cells run, 13 already in the ledger"), "{again}");
 }
 
 #[test]
@@ -420,21 +420,21 @@ fn a_trial_compares_with_unlabelled_text() {
     let folder = tiny_folder();
     let more: String = (0..3).map(|_| TRAIN).collect();
     fs::write(folder.path().join("train.conll"), more).unwrap();
-    let text = "Ada\nLovelace\nsaw\nBonn\n\nKonrad\nZuse\nsaw\nLondon\n\n";
-    fs::write(folder.path().join("text.conll"), text).unwrap();
-    fs::write(folder.path().join("out.conll"), "Konrad O\nZuse O\nsaw O\nLondon O\n").unwrap();
-    let args = "trial train.conll --model model --folds 2 --seeds 1 --updates 3 --methods label-wise --unlabelled text.conll \
-                --set self_training.panel=2 --set self_training.budget=3_updates";
+    let text = "Ada Lovelace saw Bonn.\nKonrad Zuse saw London.\n";
+    fs::write(folder.path().join("text.txt"), text).unwrap();
+    fs::write(folder.path().join("held-out.txt"), "Konrad Zuse saw London.\n").unwrap();
+    let args = "trial train.conll --model model --folds 2 --seeds 1 --updates 3 --methods label-wise --unlabelled text.txt \
+                --set self_training.panel=2 --set self_training.budget=3~updates";
     let trial = |more: &str| {
         let all = format!("{args} {more}");
-        let all: Vec<_> = all.split_whitespace().map(|arg| arg.replace('_', " ")).collect();
+        let all: Vec<_> = all.split_whitespace().map(|arg| arg.replace('~', " ")).collect();
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_melm"));
         let output = command.args(&all).current_dir(folder.path()).output().unwrap();
         let [out, messages] = [output.stdout, output.stderr].map(|b| String::from_utf8(b).unwrap());
         assert!(output.status.success(), "{messages}");
         (out, messages)
     };
-    let (out, messages) = trial("--held-out out.conll");
+    let (out, messages) = trial("--held-out held-out.txt");
     assert!(messages.contains("1 sentence of unlabelled text; 1 left out"), "{messages}");
     assert!(out.contains("| gold + text |") && out.contains("| label-wise + text |"), "{out}");
     let (json, _) = trial("--json");

@@ -4,6 +4,7 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 /// A file that is written under a temporary name in its final folder. [`Self::finish`] renames it, so that a reader
 /// never sees an incomplete file. If the value is dropped without `finish`, the temporary file is removed.
@@ -76,7 +77,7 @@ impl UnfinishedFile {
     /// # Errors
     /// If the file cannot be renamed. The temporary file is then removed.
     pub fn finish(self) -> io::Result<()> {
-        fs::rename(&self.temporary, &self.path)
+        replace(&self.temporary, &self.path)
     }
 }
 
@@ -96,6 +97,22 @@ impl Drop for UnfinishedFile {
         // caused the drop.
         let _ = fs::remove_file(&self.temporary);
     }
+}
+
+/// Renames a file, and replaces a file that has the new name.
+///
+/// Windows refuses this while another process has the old file open, such as a virus scanner or a reader. Such a process
+/// is usually done soon, so the call is repeated.
+fn replace(from: &Path, to: &Path) -> io::Result<()> {
+    for pause_ms in [10, 50, 200, 500] {
+        match fs::rename(from, to) {
+            Err(error) if cfg!(windows) && error.kind() == io::ErrorKind::PermissionDenied => {
+                std::thread::sleep(Duration::from_millis(pause_ms));
+            }
+            done => return done,
+        }
+    }
+    fs::rename(from, to)
 }
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {

@@ -82,7 +82,8 @@ fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>, Error>
             Ok(()) => image_of(program).map_err(|error| failed(format!("{error:?}"))),
             Err(error) => {
                 let log = result::get_program_log(program).unwrap_or_default();
-                let log: Vec<_> = log.iter().map(|c| c.cast_unsigned()).collect();
+                // A C character is signed on some platforms and unsigned on others.
+                let log: Vec<u8> = log.iter().map(|c| c.to_ne_bytes()[0]).collect();
                 let log = String::from_utf8_lossy(&log);
                 Err(failed(format!("{error:?}\n{}", log.trim_end_matches('\0'))))
             }

@@ -5,6 +5,9 @@ use cudarc::{cublaslt, driver, nvrtc};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+/// The environment variable with the folders in which the system searches for libraries.
+const SEARCH_PATH: &str = if cfg!(windows) { "PATH" } else { "LD_LIBRARY_PATH" };
+
 /// Loads the driver and the libraries on the first call. `roots` are additional folders to search.
 pub(super) fn load(roots: &[PathBuf]) -> Result<(), Error> {
     static LOADED: OnceLock<()> = OnceLock::new();
@@ -39,7 +42,7 @@ fn find_all(roots: &[PathBuf]) -> Result<(), String> {
         if !is_present() {
             return Err(format!(
                 "the driver is installed, but lib{name} was not found; install CUDA's runtime libraries \
-                 (`pip install nvidia-cuda-nvrtc nvidia-cublas`) or add their folder to LD_LIBRARY_PATH"
+                 (`pip install nvidia-cuda-nvrtc nvidia-cublas`) or add their folder to {SEARCH_PATH}"
             ));
         }
     }
@@ -73,9 +76,7 @@ fn candidates(name: &str, roots: &[PathBuf]) -> Vec<PathBuf> {
             .into_iter()
             .filter(|path| {
                 let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-                file.strip_prefix("lib")
-                    .and_then(|file| file.strip_prefix(name))
-                    .is_some_and(|rest| rest.starts_with(".so") || rest.starts_with("-builtins"))
+                is_library(file, name)
             })
             .collect();
         files.sort();
@@ -84,18 +85,35 @@ fn candidates(name: &str, roots: &[PathBuf]) -> Vec<PathBuf> {
     found
 }
 
+/// Returns true if a file has the name of the library `name` or of its `-builtins`: `libnvrtc.so.13` on Linux,
+/// `nvrtc64_130_0.dll` on Windows. A machine has files of only one of the two kinds.
+fn is_library(file: &str, name: &str) -> bool {
+    let rest = |file: &str| file.strip_prefix(name).map(str::to_owned);
+    let on_linux = file.strip_prefix("lib").and_then(rest);
+    let on_windows = file.strip_suffix(".dll").and_then(rest);
+    on_linux.is_some_and(|rest| rest.starts_with(".so") || rest.starts_with("-builtins"))
+        || on_windows.is_some_and(|rest| rest.starts_with("64_") || rest.starts_with("-builtins"))
+}
+
 /// Returns the folders below a root that may contain libraries: the root itself, folders of a toolkit, folders of
 /// Python packages.
 fn folders(root: &Path) -> Vec<PathBuf> {
-    let mut folders = vec![root.to_path_buf(), root.join("lib64"), root.join("lib")];
-    let pythons = entries(&root.join("lib")).into_iter().filter(|path| {
+    // Toolkits have `lib64` on Linux, and `bin` or `bin/x64` on Windows.
+    let mut folders = vec![root.to_path_buf()];
+    folders.extend(["lib64", "lib", "bin", "bin/x64"].map(|folder| root.join(folder)));
+    let mut pythons = entries(&root.join("lib"));
+    pythons.retain(|path| {
         path.file_name().and_then(|name| name.to_str()).is_some_and(|n| n.starts_with("python3"))
     });
+    // On Windows, packages are directly in `Lib`.
+    pythons.push(root.join("Lib"));
     for python in pythons {
         for packages in ["site-packages", "dist-packages"] {
             let packages = python.join(packages);
             folders.push(packages.join("torch/lib"));
-            folders.extend(entries(&packages.join("nvidia")).into_iter().map(|p| p.join("lib")));
+            for package in entries(&packages.join("nvidia")) {
+                folders.extend(["lib", "bin", "bin/x86_64"].map(|folder| package.join(folder)));
+            }
         }
     }
     folders
@@ -111,8 +129,38 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 mod tests {
-    use super::candidates;
+    use super::{candidates, is_library};
     use std::fs;
+
+    #[test]
+    fn names_of_libraries_on_linux_and_windows_are_recognised() {
+        for file in ["libnvrtc.so", "libnvrtc.so.13", "nvrtc64_130_0.dll"] {
+            assert!(is_library(file, "nvrtc"), "{file}");
+        }
+        for file in ["libnvrtc-builtins.so.13.0", "nvrtc-builtins64_130.dll"] {
+            assert!(is_library(file, "nvrtc"), "{file}");
+        }
+        assert!(is_library("cublasLt64_13.dll", "cublasLt"));
+        for file in ["libnvrtc_static.a", "nvrtc.lib", "cublas64_13.dll", "libcublasLt.so", ""] {
+            assert!(!is_library(file, "nvrtc"), "{file}");
+        }
+    }
+
+    #[test]
+    fn libraries_are_found_in_the_folders_of_windows() {
+        let dir = tempfile::tempdir().unwrap();
+        let files = [
+            "cuda/bin/x64/nvrtc64_130_0.dll",
+            "venv/Lib/site-packages/nvidia/cu13/bin/x86_64/nvrtc64_130_0.dll",
+        ];
+        for file in files {
+            let path = dir.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "").unwrap();
+        }
+        let found = candidates("nvrtc", &[dir.path().join("cuda"), dir.path().join("venv")]);
+        assert_eq!(found, files.map(|file| dir.path().join(file)));
+    }
 
     #[test]
     fn libraries_are_found_in_python_packages_and_in_a_toolkit() {

@@ -1,6 +1,8 @@
 //! Copies parts of a matrix into panels that the tiles read sequentially.
 
-use crate::isa::{Isa, IsaKind, per_isa};
+#[cfg(target_arch = "x86_64")]
+use crate::isa::IsaKind;
+use crate::isa::{Isa, per_isa};
 
 /// The side of the squares in which a block is transposed.
 const SIDE: usize = 16;

@@ -7,6 +7,9 @@ pub enum IsaKind {
     Avx512,
     /// 256-bit vectors with fused multiply-add.
     Avx2,
+    /// Matrix products by the crate `gemm`, everything else in plain Rust. The best choice on machines other than
+    /// x86-64. On x86-64 it exists only with the feature `gemm_products`, for tests.
+    Gemm,
     /// Plain Rust, on every machine.
     Scalar,
 }
@@ -20,6 +23,9 @@ pub struct Isa(IsaKind);
 impl Isa {
     /// Returns the best instruction set that this CPU has.
     pub fn detect() -> Self {
+        if !cfg!(target_arch = "x86_64") {
+            return Self(IsaKind::Gemm);
+        }
         [IsaKind::Avx512, IsaKind::Avx2]
             .into_iter()
             .find_map(Self::from_kind)
@@ -42,6 +48,7 @@ impl Isa {
             IsaKind::Avx2 => is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma"),
             #[cfg(not(target_arch = "x86_64"))]
             IsaKind::Avx512 | IsaKind::Avx2 => false,
+            IsaKind::Gemm => cfg!(any(feature = "gemm_products", not(target_arch = "x86_64"))),
             IsaKind::Scalar => true,
         };
         is_supported.then_some(Self(kind))
@@ -52,6 +59,7 @@ impl Isa {
         match self.0 {
             IsaKind::Avx512 => "AVX-512",
             IsaKind::Avx2 => "AVX2",
+            IsaKind::Gemm => "gemm",
             IsaKind::Scalar => "no vector instructions",
         }
     }
@@ -88,7 +96,7 @@ macro_rules! per_isa {
                 $crate::isa::IsaKind::Avx512 => unsafe { avx512($($arg),*) },
                 // SAFETY: as above.
                 $crate::isa::IsaKind::Avx2 => unsafe { avx2($($arg),*) },
-                $crate::isa::IsaKind::Scalar => plain($($arg),*),
+                $crate::isa::IsaKind::Gemm | $crate::isa::IsaKind::Scalar => plain($($arg),*),
             }
             #[cfg(not(target_arch = "x86_64"))]
             { let _ = isa; plain($($arg),*) }

@@ -7,6 +7,8 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(any(feature = "gemm_products", not(target_arch = "x86_64")))]
+mod gemm_products;
 mod pack;
 mod small;
 mod tile;
@@ -156,6 +158,10 @@ pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>,
     assert!(k > 0, "an empty sum");
     assert!(left.contains(m, k) && right.contains(k, n));
     assert!(n <= row && is_inside(data.len(), [m, n], [row, 1]));
+    #[cfg(any(feature = "gemm_products", not(target_arch = "x86_64")))]
+    if cpu.isa().kind() == crate::isa::IsaKind::Gemm {
+        return gemm_products::product(cpu, shape, left, right, Out { data, row, accumulates });
+    }
     let packs_left = left.step != 1;
     let (rows, columns) = if packs_left { (PACKED_ROWS, n) } else { (ROWS, COLUMNS) };
     let Extent { rows: tile_rows, columns: tile_columns } = extent(cpu.isa());

@@ -32,6 +32,11 @@ pub(crate) fn small_product_ahead(
     assert!(right.column == 1, "a right matrix stored by columns has to be packed first");
     assert!(left.contains(m, k) && right.contains(k, n));
     assert!(n <= c_row && is_inside(data.len(), [m, n], [c_row, 1]));
+    #[cfg(any(feature = "gemm_products", not(target_arch = "x86_64")))]
+    if isa.kind() == crate::isa::IsaKind::Gemm {
+        let out = Out { data, row: c_row, accumulates };
+        return super::gemm_products::small_product(shape, left, right, out);
+    }
     let Extent { rows, columns } = extent(isa);
     let n_steps = k * n.div_ceil(columns) * m.div_ceil(rows);
     let ahead_step = ahead.len().div_ceil(n_steps);

@@ -51,15 +51,38 @@ fn check(cpu: &Cpu, Shape { m, k, n }: Shape) {
 
 #[test]
 fn products_equal_plain_sums_on_every_instruction_set() {
-    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Gemm, IsaKind::Scalar] {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         let cpu = Cpu::with_isa(2, isa);
-        for (m, k, n) in
-            [(1, 1, 1), (3, 5, 7), (17, 33, 49), (9, 400, 65), (50, 13, 400), (230, 20, 51)]
-        {
+        for (m, k, n) in [
+            (1, 1, 1),
+            (3, 5, 7),
+            (17, 33, 49),
+            (9, 400, 65),
+            (50, 13, 400),
+            (230, 20, 51),
+            (300, 9, 820),
+        ] {
             check(&cpu, Shape { m, k, n });
         }
     }
+}
+
+#[test]
+fn products_of_gemm_do_not_depend_on_the_number_of_threads() {
+    let gemm = Isa::from_kind(IsaKind::Gemm).unwrap();
+    let (m, k, n) = (700, 130, 900);
+    let (a, b) = (numbers(m * k, 5), numbers(n * k, 6));
+    let multiply = |n_threads: usize| {
+        let mut c = vec![0.0; m * n];
+        let out = Out { data: &mut c, row: n, accumulates: false };
+        let cpu = Cpu::with_isa(n_threads, gemm);
+        product(&cpu, Shape { m, k, n }, Left::rows(&a, k), Right::columns(&b, k), out);
+        c
+    };
+    let one = multiply(1);
+    assert_eq!(one, multiply(2));
+    assert_eq!(one, multiply(3));
 }
 
 #[test]

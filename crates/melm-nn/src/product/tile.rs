@@ -22,7 +22,7 @@ pub(crate) struct Tile {
     /// The numbers of rows and columns, at most [`Extent::rows`] and [`Extent::columns`].
     pub(crate) rows: usize,
     pub(crate) columns: usize,
-    /// The data to prefetch. Each step of `k` prefetches one cache line and moves on by `ahead_step`.
+    /// The data to prefetch with AVX-512. Each step of `k` prefetches one cache line and moves on by `ahead_step`.
     pub(crate) ahead: *const f32,
     pub(crate) ahead_step: usize,
     /// True to add to `c`, false to overwrite it.
@@ -40,7 +40,7 @@ pub(crate) fn extent(isa: Isa) -> Extent {
     match isa.kind() {
         IsaKind::Avx512 => Extent { rows: 8, columns: 48 },
         IsaKind::Avx2 => Extent { rows: 6, columns: 16 },
-        IsaKind::Scalar => SCALAR,
+        IsaKind::Gemm | IsaKind::Scalar => SCALAR,
     }
 }
 
@@ -63,7 +63,7 @@ pub(crate) unsafe fn multiply(isa: Isa, tile: &Tile) {
             IsaKind::Avx2 => super::avx2::multiply(tile),
             #[cfg(not(target_arch = "x86_64"))]
             IsaKind::Avx512 | IsaKind::Avx2 => unreachable!("`Isa` proves that the CPU has it"),
-            IsaKind::Scalar => scalar(tile),
+            IsaKind::Gemm | IsaKind::Scalar => scalar(tile),
         }
     }
 }

@@ -52,7 +52,7 @@ fn gradient(model: &LstmLm, gradients: &Gradients, name: &str) -> Vec<f32> {
 #[test]
 fn loss_and_gradients_equal_torch_on_every_instruction_set() {
     let golden = golden();
-    let kinds = [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar];
+    let kinds = [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Gemm, IsaKind::Scalar];
     for isa in kinds.into_iter().filter_map(Isa::from_kind) {
         let device = Device::from(Cpu::with_isa(2, isa));
         for n_layers in [1, 2] {

@@ -67,7 +67,7 @@ fn gradient(model: &Seq2Seq, gradients: &Gradients, name: &str) -> Vec<f32> {
 #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
 fn loss_and_gradients_equal_transformers_on_every_instruction_set() {
     let golden = golden();
-    let kinds = [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar];
+    let kinds = [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Gemm, IsaKind::Scalar];
     for isa in kinds.into_iter().filter_map(Isa::from_kind) {
         let device = Device::from(Cpu::with_isa(2, isa));
         for kind in KINDS {

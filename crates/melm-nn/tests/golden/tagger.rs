@@ -108,7 +108,7 @@ fn check_gradients(name: &str, kind: HeadKind, device: Device, relative: f32) {
 
 #[test]
 fn loss_and_gradients_equal_torch_on_every_instruction_set() {
-    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Gemm, IsaKind::Scalar] {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         for (name, head) in KINDS {
             check_gradients(name, head, Cpu::with_isa(2, isa).into(), RELATIVE);

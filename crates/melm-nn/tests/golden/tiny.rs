@@ -78,7 +78,7 @@ pub(crate) fn gradients(name: &str, device: Device) -> Vec<Vec<f32>> {
 
 #[test]
 fn hidden_states_loss_and_gradients_equal_torch_on_every_instruction_set() {
-    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Scalar] {
+    for kind in [IsaKind::Avx512, IsaKind::Avx2, IsaKind::Gemm, IsaKind::Scalar] {
         let Some(isa) = Isa::from_kind(kind) else { continue };
         for name in MODELS {
             check(name, Cpu::with_isa(2, isa), RELATIVE);

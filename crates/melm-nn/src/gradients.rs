@@ -2,13 +2,16 @@
 //! all other parameters are stored in a block with the layout of the parameters.
 
 use crate::buffer::Buffer;
-use crate::cuda::{Cuda, GpuGradients, Kernels};
+use crate::cuda::GpuGradients;
+#[cfg(feature = "cuda")]
+use crate::cuda::{Cuda, Kernels};
 use crate::device::Device;
 use crate::error::Error;
 use crate::ops::linear::Accumulator;
 use crate::params::Parameters;
 use crate::table::TableGradient;
 use std::ops::Range;
+#[cfg(feature = "cuda")]
 use std::sync::Arc;
 
 /// The gradients of all parameters, summed over the micro-batches of a step.
@@ -81,6 +84,7 @@ impl Gradients {
     }
 
     /// Allocates gradients in GPU memory, unless they exist already on this GPU.
+    #[cfg(feature = "cuda")]
     pub(crate) fn allocate_on_gpu(
         &mut self,
         cuda: &Cuda,
@@ -94,10 +98,12 @@ impl Gradients {
         Ok(())
     }
 
+    #[cfg(feature = "cuda")]
     pub(crate) fn gpu(&self) -> Option<&GpuGradients> {
         self.gpu.as_ref()
     }
 
+    #[cfg(feature = "cuda")]
     pub(crate) fn gpu_mut(&mut self) -> &mut GpuGradients {
         self.gpu.as_mut().expect("GPU gradients are allocated before a batch starts")
     }
@@ -127,6 +133,7 @@ impl Gradients {
     }
 
     /// Returns true if this step has written to any tensor.
+    #[cfg(feature = "cuda")]
     pub(crate) fn has_any(&self) -> bool {
         self.tensors.iter().any(|t| t.1)
     }

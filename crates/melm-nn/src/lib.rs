@@ -92,6 +92,10 @@ mod buffer;
 pub mod config;
 mod config_keys;
 pub mod crf;
+#[cfg(feature = "cuda")]
+pub mod cuda;
+#[cfg(not(feature = "cuda"))]
+#[path = "no_cuda.rs"]
 pub mod cuda;
 pub mod device;
 pub mod draw;

@@ -62,6 +62,7 @@ impl Packed {
     }
 
     /// Returns a new batch with a range of the sentences.
+    #[cfg(feature = "cuda")]
     pub(crate) fn part(&self, sentences: Range<usize>) -> Self {
         let mut part = Self::default();
         for sentence in sentences {

@@ -2,7 +2,9 @@
 
 use crate::buffer::{Buffer, zeroed_vec};
 use crate::config::{Config, MOST_LAYERS};
-use crate::cuda::{Cuda, GpuWeights, Kernels};
+use crate::cuda::GpuWeights;
+#[cfg(feature = "cuda")]
+use crate::cuda::{Cuda, Kernels};
 use crate::error::Error;
 pub use crate::parameter::Parameter;
 use crate::weights::{ModelPart, TensorShape, tensor_shapes};
@@ -214,6 +216,7 @@ impl Parameters {
     }
 
     /// Returns the copy in GPU memory. Uploads it on first use.
+    #[cfg(feature = "cuda")]
     pub(crate) fn gpu_weights(
         &self,
         cuda: &Cuda,

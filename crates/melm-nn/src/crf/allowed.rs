@@ -28,6 +28,7 @@ impl AllowedTransitions {
     }
 
     /// Returns the table as bytes: 1 for an allowed transition, otherwise 0.
+    #[cfg(feature = "cuda")]
     pub(crate) fn bytes(&self) -> impl Iterator<Item = u8> + '_ {
         self.table.iter().map(|is_allowed| u8::from(*is_allowed))
     }

@@ -3,7 +3,7 @@
 
 use super::plan_key::{PlanKey, round_rows};
 use super::product::{Operand, Product};
-use super::program::Precision;
+use super::settings::Precision;
 use crate::error::Error;
 use cudarc::cublaslt::result::{self, CublasError};
 use cudarc::cublaslt::sys::{

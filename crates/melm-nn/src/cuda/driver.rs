@@ -3,11 +3,11 @@
 
 use super::blas::Blas;
 use super::commands::{Command, CommandList, GraphKey};
-use super::gpu::{Function, Gpu, Launch, MemorySize};
-use super::graphs::{GraphCounts, Graphs, MIN_DRIVER_VERSION};
+use super::gpu::{Function, Gpu, Launch};
+use super::graphs::{Graphs, MIN_DRIVER_VERSION};
 use super::product::Product;
-use super::program::{KernelConfig, Precision, Program};
-use super::settings::CudaSettings;
+use super::program::{KernelConfig, Program};
+use super::settings::{CudaSettings, GraphCounts, MemorySize, Precision};
 use super::{compile, library};
 use crate::error::Error;
 use cudarc::driver::result::{self, DriverError};

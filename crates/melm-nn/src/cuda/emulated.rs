@@ -3,11 +3,10 @@
 #![expect(clippy::cast_possible_truncation, reason = "addresses of this machine")]
 
 use super::commands::{CommandList, GraphKey};
-use super::gpu::{Function, Gpu, Launch, MemorySize};
-use super::graphs::GraphCounts;
+use super::gpu::{Function, Gpu, Launch};
 use super::product::{Operand, Product};
-use super::program::{KernelConfig, Precision, Program};
-use super::settings::CudaSettings;
+use super::program::{KernelConfig, Program};
+use super::settings::{CudaSettings, GraphCounts, MemorySize, Precision};
 use crate::error::Error;
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::c_void;

@@ -4,9 +4,9 @@
 //! implements it on the CPU, for tests.
 
 use super::commands::{CommandList, GraphKey};
-use super::graphs::GraphCounts;
 use super::product::Product;
 use super::program::{KernelConfig, Program};
+use super::settings::{GraphCounts, MemorySize};
 use crate::error::Error;
 use std::ffi::c_void;
 
@@ -22,15 +22,6 @@ pub(super) struct Launch {
     pub(super) grid: [u32; 3],
     /// The number of threads in each block.
     pub(super) n_threads: u32,
-}
-
-/// The size of a GPU's memory, in bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MemorySize {
-    /// The number of bytes that can still be allocated.
-    pub free: usize,
-    /// The total number of bytes.
-    pub total: usize,
 }
 
 /// A GPU with one stream. Operations run in the order of the calls.

@@ -8,6 +8,7 @@
 use super::commands::{ChangedLaunch, Command, CommandList, GraphKey};
 use super::driver::{DriverGpu, check, cuda_error};
 use super::gpu::Launch;
+use super::settings::GraphCounts;
 use crate::error::Error;
 use cudarc::driver::result::{graph, stream};
 use cudarc::driver::sys::{self, CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED as RELAXED};
@@ -20,21 +21,6 @@ const MAX_GRAPHS: usize = 128;
 const MAX_FAILURES: usize = 3;
 /// The first driver version that can report the node captured last.
 pub(super) const MIN_DRIVER_VERSION: i32 = 12_030;
-
-/// Counts how recorded command lists were run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct GraphCounts {
-    /// The number of command lists that were launched as a graph.
-    pub n_replayed: usize,
-    /// The number of captured graphs: one for each key, and one more whenever the products of a key change.
-    pub n_captured: usize,
-    /// The number of command lists that ran command by command: the first list of each key, and lists whose graph
-    /// failed.
-    pub n_eager: usize,
-    /// The number of graphs that the driver refused to capture or update. After a few failures, no further graphs are
-    /// tried.
-    pub n_failed: usize,
-}
 
 /// The captured graphs of a GPU.
 pub(super) struct Graphs {

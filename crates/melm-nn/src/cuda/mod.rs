@@ -60,10 +60,7 @@ mod tagger;
 mod tape;
 mod weights;
 
-pub use gpu::MemorySize;
-pub use graphs::GraphCounts;
-pub use program::Precision;
-pub use settings::CudaSettings;
+pub use settings::{CudaSettings, GraphCounts, MemorySize, Precision};
 
 pub(crate) use adam::GpuMoments;
 pub(crate) use gradients::GpuGradients;

@@ -1,17 +1,7 @@
 //! The kernel sources, and the constants defined when they are compiled.
 
+use super::settings::Precision;
 use std::fmt::Write as _;
-
-/// The precision of matrix products.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Precision {
-    /// Operands of products in bf16; sums and master weights in f32. Fast. In training, the products before and after
-    /// attention use tf32 instead, whose significand has eleven bits.
-    #[default]
-    Bf16,
-    /// f32 throughout, as on the CPU.
-    F32,
-}
 
 impl Precision {
     /// Returns the size of one number of an operand, in bytes.

@@ -4,7 +4,7 @@
 use super::commands::GraphKey;
 use super::kernels::{Grid, Kernels, launch};
 use super::memory::{DeviceBuffer, download_floats, upload_floats};
-use super::program::Precision;
+use super::settings::Precision;
 use super::span::{FloatSpan, Span};
 use super::{Cuda, SPLITS};
 use crate::error::Error;

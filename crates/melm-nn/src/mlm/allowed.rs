@@ -51,6 +51,7 @@ pub struct AllowedPieces<'a> {
     pub set_of: &'a [usize],
 }
 
+#[cfg(feature = "cuda")]
 impl<'a> AllowedPieces<'a> {
     /// Restricts the masked positions to a range. The sets stay the same.
     pub(crate) fn part(self, positions: std::ops::Range<usize>) -> Self {
@@ -61,7 +62,9 @@ impl<'a> AllowedPieces<'a> {
     pub(crate) fn words(&self) -> impl Iterator<Item = u64> + 'a {
         self.sets.sets.iter().flatten().copied()
     }
+}
 
+impl AllowedPieces<'_> {
     pub(super) fn check(&self, n_positions: usize) {
         assert_eq!(self.set_of.len(), n_positions, "expected one set for each masked position");
         let n_sets = self.sets.sets.len();

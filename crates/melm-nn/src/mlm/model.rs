@@ -33,11 +33,13 @@ impl MaskedBatch {
 
     /// Returns true if the batch has several sentences and its positions are sorted. Then the positions of the two
     /// [`Self::halves`], concatenated, have the order of this batch.
+    #[cfg(feature = "cuda")]
     pub(crate) fn can_be_halved(&self) -> bool {
         self.sentences.n_sentences() > 1 && self.positions.is_sorted()
     }
 
     /// Splits the sentences into two batches. The order of the masked positions stays the same in each.
+    #[cfg(feature = "cuda")]
     pub(crate) fn halves(&self) -> [Self; 2] {
         let n = self.sentences.n_sentences();
         let middle = self.sentences.rows(n / 2).start;

@@ -55,6 +55,7 @@ impl TaggedBatch {
     }
 
     /// Splits the sentences into two batches.
+    #[cfg(feature = "cuda")]
     pub(crate) fn halves(&self) -> [Self; 2] {
         let n = self.sentences.n_sentences();
         [0..n / 2, n / 2..n].map(|sentences| {

@@ -1,10 +1,43 @@
-//! Files that are written completely or not at all.
+//! Files that are written completely or not at all, and files that are read with a bound.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
+
+/// The maximum size of a model's `config.json` or of the index of its shards. Published ones have less than 1 MB.
+pub const MAX_CONFIG_BYTES: u64 = 16 << 20;
+
+/// Opens a regular file for reading. Refuses anything else, because a named pipe or a device may never end.
+///
+/// # Errors
+/// If the path is not a regular file, or cannot be opened.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    let found = fs::metadata(path)?;
+    if found.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    if !found.is_file() {
+        let message = "it is a pipe or a device, not a regular file";
+        return Err(io::Error::new(io::ErrorKind::Unsupported, message));
+    }
+    File::open(path)
+}
+
+/// Reads a regular file of UTF-8 text that has at most `max_bytes`.
+///
+/// # Errors
+/// If the path is not a regular file, the file is larger, cannot be read, or is not UTF-8.
+pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
+    let mut bytes = Vec::new();
+    open_regular(path)?.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > max_bytes {
+        let message = format!("it has more than {max_bytes} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    }
+    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
 
 /// A file that is written under a temporary name in its final folder. [`Self::finish`] renames it, so that a reader
 /// never sees an incomplete file. If the value is dropped without `finish`, the temporary file is removed.
@@ -124,6 +157,18 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_beyond_the_bound_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a");
+        fs::write(&path, "äbc").unwrap();
+        assert_eq!(read_text(&path, 4).unwrap(), "äbc");
+        assert_eq!(read_text(&path, 3).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(read_text(&path, 1).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
+        let folder = read_text(dir.path(), 9).unwrap_err();
+        assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
+    }
 
     #[test]
     fn a_dropped_file_leaves_the_old_one_and_no_temporary_file() {

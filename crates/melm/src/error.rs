@@ -28,7 +28,7 @@ pub enum Error {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The folder has no `tokenizer.json`.
+    /// The folder has neither `tokenizer.json` nor BERT's `vocab.txt`.
     #[error(
         "`{dir}` has no `tokenizer.json`; make one in Python: \
          `AutoTokenizer.from_pretrained(\"{dir}\").save_pretrained(\"{dir}\")`"
@@ -46,7 +46,9 @@ pub enum Error {
         source: serde_json::Error,
     },
     /// The tokenizer is of an unsupported kind: aligning its pieces with tokens is not tested.
-    #[error("`{path}`: {found} is not supported; use the tokenizer of an XLM-R or RoBERTa model")]
+    #[error(
+        "`{path}`: {found} is not supported; use the tokenizer of an XLM-R, RoBERTa or BERT model"
+    )]
     TokenizerKind {
         /// The file.
         path: PathBuf,
@@ -54,7 +56,9 @@ pub enum Error {
         found: String,
     },
     /// A special piece that the model needs is not in the vocabulary.
-    #[error("`{path}` has no piece `{piece}`; use the tokenizer of an XLM-R or RoBERTa model")]
+    #[error(
+        "`{path}` has no piece `{piece}`; use the tokenizer of an XLM-R, RoBERTa or BERT model"
+    )]
     NoSpecial {
         /// The file.
         path: PathBuf,
@@ -75,7 +79,7 @@ pub enum Error {
     },
     /// The tokenizer would turn ordinary text into a special piece.
     #[error(
-        "`{path}`: the text `{piece}` in a corpus would become a special piece; use the tokenizer of an XLM-R or RoBERTa model"
+        "`{path}`: the text `{piece}` in a corpus would become a special piece; use the tokenizer of an XLM-R, RoBERTa or BERT model"
     )]
     SpecialInText {
         /// The file.

@@ -1,17 +1,25 @@
 //! The files of a tokenizer. Their text is stored unchanged, so that it can be written beside a saved model.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use melm_nn::files::read_text;
 use serde_json::value::RawValue;
 
+use super::vocab_txt::{self, BuiltFiles};
 use crate::Error;
 use crate::files::write_whole;
+
+/// The maximum size of a file. The largest published ones, for 256,000 pieces, have 35 MB.
+const MAX_BYTES: u64 = 128 << 20;
+
+const TOKENIZER: &str = "tokenizer.json";
+const VOCABULARY: &str = "vocab.txt";
 
 /// The texts of a tokenizer's files.
 #[derive(Clone, Debug, Default)]
 pub struct TokenizerFiles {
-    /// `tokenizer.json`, the only file that this crate reads.
+    /// `tokenizer.json`, from which this crate reads the rules.
     pub tokenizer: String,
     /// `tokenizer_config.json`, which Python's transformers reads.
     pub tokenizer_config: Option<String>,
@@ -20,17 +28,31 @@ pub struct TokenizerFiles {
 }
 
 impl TokenizerFiles {
-    /// Reads the files of a model folder.
+    /// Reads the files of a model folder. If there is no `tokenizer.json` but the `vocab.txt` of an old BERT model, the
+    /// same rules are built from it.
     ///
     /// # Errors
-    /// If there is no `tokenizer.json`, or a file cannot be read.
+    /// If there is neither file, or a file cannot be read, is too large, or is not a regular file.
     pub(crate) fn read(dir: &Path) -> Result<Self, Error> {
-        let Some(tokenizer) = read_if_exists(&dir.join("tokenizer.json"))? else {
-            return Err(Error::NoTokenizer { dir: dir.to_path_buf() });
-        };
         let tokenizer_config = read_if_exists(&dir.join("tokenizer_config.json"))?;
         let special_tokens_map = read_if_exists(&dir.join("special_tokens_map.json"))?;
-        Ok(Self { tokenizer, tokenizer_config, special_tokens_map })
+        if let Some(tokenizer) = read_if_exists(&dir.join(TOKENIZER))? {
+            return Ok(Self { tokenizer, tokenizer_config, special_tokens_map });
+        }
+        let path = dir.join(VOCABULARY);
+        let Some(vocab) = read_if_exists(&path)? else {
+            return Err(Error::NoTokenizer { dir: dir.to_path_buf() });
+        };
+        let built = vocab_txt::build(&vocab, tokenizer_config.as_deref());
+        let BuiltFiles { tokenizer, tokenizer_config } =
+            built.map_err(|error| error.in_file(&path))?;
+        Ok(Self { tokenizer, tokenizer_config: Some(tokenizer_config), special_tokens_map })
+    }
+
+    /// Returns the file of a folder from which the rules are read, for messages.
+    pub(super) fn path(dir: &Path) -> PathBuf {
+        let tokenizer = dir.join(TOKENIZER);
+        if tokenizer.exists() { tokenizer } else { dir.join(VOCABULARY) }
     }
 
     /// Writes the files into a model folder. Each file atomically replaces the existing one.
@@ -38,7 +60,7 @@ impl TokenizerFiles {
         std::fs::create_dir_all(dir)
             .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
         let files = [
-            ("tokenizer.json", Some(&self.tokenizer)),
+            (TOKENIZER, Some(&self.tokenizer)),
             ("tokenizer_config.json", self.tokenizer_config.as_ref()),
             ("special_tokens_map.json", self.special_tokens_map.as_ref()),
         ];
@@ -77,7 +99,7 @@ impl TokenizerFiles {
 }
 
 fn read_if_exists(path: &Path) -> Result<Option<String>, Error> {
-    match std::fs::read_to_string(path) {
+    match read_text(path, MAX_BYTES) {
         Ok(text) => Ok(Some(text)),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(Error::Read { path: path.to_path_buf(), source }),

@@ -14,7 +14,8 @@ pub enum PieceKind {
     Bare,
     /// Some of the bytes of a character. Only together with other pieces do they form text.
     Partial,
-    /// A special piece, a marker, or a piece with white space, control or invisible characters.
+    /// A special piece, a marker, a piece with white space, control or invisible characters, or a piece that no text
+    /// contains, such as `[unused1]`.
     Unfit,
 }
 
@@ -57,7 +58,7 @@ fn classify(tokenizer: &Tokenizer, id: u32) -> PieceKind {
     match tokenizer.text(id) {
         None => PieceKind::Partial,
         Some(text) if text.is_empty() && is_initial => PieceKind::Bare,
-        Some(text) if !is_clean(&text) => PieceKind::Unfit,
+        Some(text) if !is_clean(&text) || !tokenizer.is_reachable(id) => PieceKind::Unfit,
         Some(_) if is_initial => PieceKind::Initial,
         Some(_) => PieceKind::Inner,
     }

@@ -11,17 +11,24 @@
 //!   ordinary pieces, while Hugging Face would read a special piece. Here special pieces and markers are only
 //!   inserted by id.
 //!
-//! The `tokenizers` crate runs the rules of `tokenizer.json`, so that normalization, splitting and the unigram search
-//! are the same as in Hugging Face for any XLM-R model. The added pieces of the file are not passed to this crate, so
-//! that it cannot find them in text. Each distinct token is segmented once.
+//! The `tokenizers` crate runs the rules of `tokenizer.json`, so that normalization, splitting and the search for pieces
+//! are the same as in Hugging Face. Supported are unigram models (XLM-R, `CamemBERT`), byte-level BPE (`RoBERTa`,
+//! `ModernBERT`), BPE with byte fallback (Gemma, `mmBERT`) and `WordPiece` (BERT, `DistilBERT`). In BPE models every token
+//! gets a space before it, as with `add_prefix_space=True` in Python. The added pieces of the file are not passed to this
+//! crate, so that it cannot find them in text. Each distinct token is segmented once. The rules are bounded: a file whose
+//! rules make a text much longer is refused.
 
+mod bounds;
 mod files;
 mod kinds;
 mod rules;
 mod segmenter;
+mod specials;
 mod tokenizer;
+mod vocab_txt;
 
 pub use files::TokenizerFiles;
 pub(crate) use kinds::is_clean;
 pub use kinds::{PieceKind, PieceKinds};
-pub use tokenizer::{Encoded, SpecialPieces, Tokenizer};
+pub use specials::SpecialPieces;
+pub use tokenizer::{Encoded, Tokenizer};

@@ -7,36 +7,37 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokenizers::models::bpe::BPE;
 use tokenizers::models::unigram::Unigram;
+use tokenizers::models::wordpiece::WordPiece;
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{NormalizerWrapper, PreTokenizerWrapper, Tokenizer};
+use tokenizers::{ModelWrapper, NormalizerWrapper, PreTokenizerWrapper};
 
-use super::tokenizer::SpecialPieces;
+use super::bounds;
+use super::specials::SpecialPieces;
 use crate::Error;
 
 /// The supported kinds of tokenizer. The alignment of pieces with tokens is tested for these kinds only.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TokenizerKind {
-    /// Unigram pieces, as XLM-R has.
+    /// Unigram pieces, as XLM-R and `CamemBERT` have. `▁` begins a word.
     Unigram,
-    /// Byte-level BPE pieces, as `RoBERTa` has.
+    /// Byte-level BPE pieces, as `RoBERTa` and `ModernBERT` have. `Ġ` begins a word.
     ByteLevel,
+    /// BPE pieces in which `▁` begins a word, as Gemma and `mmBERT` have. A character without a piece becomes one
+    /// piece for each of its bytes, such as `<0xE2>`.
+    ByteFallback,
+    /// `WordPiece` pieces, as BERT has. The prefix, `##`, marks the pieces that continue a word.
+    WordPiece { prefix: String },
 }
 
-impl TokenizerKind {
-    /// The first character of the pieces that begin a word.
-    pub(super) fn word_start(self) -> char {
-        match self {
-            Self::Unigram => '\u{2581}',
-            Self::ByteLevel => '\u{120}',
-        }
-    }
-}
-
-/// A parsed `tokenizer.json`. The added pieces are not passed to `tokenizer`.
+/// A parsed `tokenizer.json`. The added pieces are not passed to `model`.
 pub(super) struct Rules {
-    pub(super) tokenizer: Tokenizer,
     pub(super) kind: TokenizerKind,
-    /// The pieces of the unigram or BPE model, by id.
+    /// The normalizers, in the order in which they run.
+    pub(super) normalizers: Vec<NormalizerWrapper>,
+    /// The rules that split normalised text into words, in the order in which they run.
+    pub(super) splitters: Vec<PreTokenizerWrapper>,
+    pub(super) model: ModelWrapper,
+    /// The pieces of the model, by id.
     pub(super) pieces: Vec<String>,
     /// The added pieces, special or not, with their ids.
     pub(super) added: Vec<(String, u32)>,
@@ -93,6 +94,8 @@ struct ModelHeaderJson {
     #[serde(rename = "type")]
     name: Option<String>,
     dropout: Option<f32>,
+    #[serde(default)]
+    byte_fallback: bool,
 }
 
 #[derive(Deserialize)]
@@ -104,47 +107,73 @@ struct UnigramJson {
 }
 
 #[derive(Deserialize)]
-struct BpeJson {
+struct VocabularyJson {
     vocab: BTreeMap<String, u32>,
 }
 
+/// Parses the text of a `tokenizer.json`.
 pub(super) fn parse(text: &str) -> Result<Rules, ParseError> {
     let parts: TokenizerJson = serde_json::from_str(text)?;
-    let model: ModelHeaderJson = serde_json::from_str(parts.model.get())?;
-    if model.dropout.is_some_and(|rate| rate != 0.0) {
+    let header: ModelHeaderJson = serde_json::from_str(parts.model.get())?;
+    if header.dropout.is_some_and(|rate| rate != 0.0) {
         return Err(ParseError::Unsupported("random dropout of merges".to_owned()));
     }
     let added: Vec<_> =
         parts.added_tokens.into_iter().map(|added| (added.content, added.id)).collect();
-    let split: Option<PreTokenizerWrapper> = optional(parts.pre_tokenizer.as_deref())?;
-    let (mut tokenizer, kind, pieces, split) = match (model.name.as_deref(), split) {
-        (Some("Unigram"), Some(split)) => {
-            let (tokenizer, pieces) = unigram(serde_json::from_str(parts.model.get())?, &added)?;
-            (tokenizer, TokenizerKind::Unigram, pieces, split)
+    let normalizer = optional(parts.normalizer.as_deref())?;
+    let normalizers = normalizer.map_or_else(Vec::new, flatten_normalizer);
+    let splitter: Option<PreTokenizerWrapper> = optional(parts.pre_tokenizer.as_deref())?;
+    let splitter = splitter.map_or_else(Vec::new, flatten_splitter);
+    let model = parts.model.get();
+    let (kind, model, pieces, splitters) = match (header.name.as_deref(), &splitter[..]) {
+        (Some("Unigram"), [_, ..]) => {
+            let (model, pieces) = unigram(serde_json::from_str(model)?, &added)?;
+            (TokenizerKind::Unigram, model, pieces, splitter)
         }
-        (Some("BPE"), Some(PreTokenizerWrapper::ByteLevel(split))) => {
-            let model: BPE = serde_json::from_str(parts.model.get())?;
-            let pieces = pieces_by_id(serde_json::from_str(parts.model.get())?)?;
+        (Some("BPE"), [PreTokenizerWrapper::ByteLevel(split)]) => {
             // RoBERTa's file adds no space before the first token of a text. Here every token is inside a sentence,
             // so every token gets a space.
             let split = ByteLevel::new(true, split.trim_offsets, split.use_regex).into();
-            (Tokenizer::new(model), TokenizerKind::ByteLevel, pieces, split)
+            let (model, pieces) = bpe(model)?;
+            (TokenizerKind::ByteLevel, model, pieces, vec![split])
+        }
+        (Some("BPE"), _) if header.byte_fallback => {
+            let (model, pieces) = bpe(model)?;
+            (TokenizerKind::ByteFallback, model, pieces, splitter)
+        }
+        (Some("WordPiece"), [_, ..]) => {
+            let (kind, model, pieces) = word_piece(model)?;
+            (kind, model, pieces, splitter)
         }
         (name, _) => {
             let name = name.unwrap_or("unknown");
             return Err(ParseError::Unsupported(format!("a tokenizer of the kind `{name}`")));
         }
     };
-    let normalizer: Option<NormalizerWrapper> = optional(parts.normalizer.as_deref())?;
-    tokenizer.with_normalizer(normalizer)?;
-    tokenizer.with_pre_tokenizer(Some(split));
-    Ok(Rules { tokenizer, kind, pieces, added })
+    bounds::check_rules(&normalizers, &splitters)?;
+    Ok(Rules { kind, normalizers, splitters, model, pieces, added })
 }
 
 fn optional<T: serde::de::DeserializeOwned>(
     part: Option<&RawValue>,
 ) -> Result<Option<T>, serde_json::Error> {
     part.map_or(Ok(None), |part| serde_json::from_str(part.get()))
+}
+
+/// Returns the normalizers of a sequence in order, or a single normalizer.
+fn flatten_normalizer(normalizer: NormalizerWrapper) -> Vec<NormalizerWrapper> {
+    match normalizer {
+        NormalizerWrapper::Sequence(all) => all.into_iter().flat_map(flatten_normalizer).collect(),
+        one => vec![one],
+    }
+}
+
+/// Returns the splitting rules of a sequence in order, or a single rule.
+fn flatten_splitter(splitter: PreTokenizerWrapper) -> Vec<PreTokenizerWrapper> {
+    match splitter {
+        PreTokenizerWrapper::Sequence(all) => all.into_iter().flat_map(flatten_splitter).collect(),
+        one => vec![one],
+    }
 }
 
 /// Builds a unigram model that cannot find added pieces in a text. Returns the model, and its pieces by id.
@@ -155,7 +184,7 @@ fn optional<T: serde::de::DeserializeOwned>(
 fn unigram(
     model: UnigramJson,
     added: &[(String, u32)],
-) -> Result<(Tokenizer, Vec<String>), ParseError> {
+) -> Result<(ModelWrapper, Vec<String>), ParseError> {
     let UnigramJson { mut vocab, unk_id, byte_fallback } = model;
     if unk_id.is_none() {
         return Err(ParseError::Unsupported("a unigram model without `unk_id`".to_owned()));
@@ -164,20 +193,60 @@ fn unigram(
     for (id, (piece, _)) in vocab.iter_mut().enumerate() {
         let is_added =
             added.iter().any(|(content, added)| *added as usize == id && content == piece);
-        if is_added || SpecialPieces::TEXTS.contains(&piece.as_str()) {
+        if is_added || SpecialPieces::is_name(piece) {
             piece.insert(0, ' ');
         }
     }
-    Ok((Tokenizer::new(Unigram::from(vocab, unk_id, byte_fallback)?), pieces))
+    Ok((Unigram::from(vocab, unk_id, byte_fallback)?.into(), pieces))
 }
 
-/// Returns the pieces in the order of their ids, which must be 0, 1, 2 …
-fn pieces_by_id(BpeJson { vocab }: BpeJson) -> Result<Vec<String>, ParseError> {
-    let mut pieces: Vec<_> = vocab.into_iter().map(|(piece, id)| (id, piece)).collect();
-    pieces.sort_unstable();
-    let has_no_gaps = pieces.iter().enumerate().all(|(at, (id, _))| at == *id as usize);
-    if !has_no_gaps {
+fn bpe(model: &str) -> Result<(ModelWrapper, Vec<String>), ParseError> {
+    let VocabularyJson { vocab } = serde_json::from_str(model)?;
+    let pieces = pieces_by_id(vocab, 0)?;
+    Ok((serde_json::from_str::<BPE>(model)?.into(), pieces))
+}
+
+fn word_piece(model: &str) -> Result<(TokenizerKind, ModelWrapper, Vec<String>), ParseError> {
+    let VocabularyJson { vocab } = serde_json::from_str(model)?;
+    let model: WordPiece = serde_json::from_str(model)?;
+    let unk = &model.unk_token;
+    if !vocab.contains_key(unk) {
+        return Err(ParseError::Unsupported(format!(
+            "a WordPiece model without the piece `{unk}`"
+        )));
+    }
+    if model.max_input_chars_per_word > bounds::MAX_WORD_CHARACTERS {
+        let found = format!("`max_input_chars_per_word` above {}", bounds::MAX_WORD_CHARACTERS);
+        return Err(ParseError::Unsupported(found));
+    }
+    if model.continuing_subword_prefix.is_empty() {
+        let found = "a WordPiece model without `continuing_subword_prefix`";
+        return Err(ParseError::Unsupported(found.to_owned()));
+    }
+    // A piece that a `vocab.txt` lists twice has the id of its last line, so that the other id is not used.
+    let max_gaps = vocab.len();
+    let pieces = pieces_by_id(vocab, max_gaps)?;
+    let kind = TokenizerKind::WordPiece { prefix: model.continuing_subword_prefix.clone() };
+    Ok((kind, model.into(), pieces))
+}
+
+/// Returns the pieces in the order of their ids. At most `max_gaps` ids may have no piece. Their text, which begins with
+/// a space, never comes from a corpus.
+fn pieces_by_id(vocab: BTreeMap<String, u32>, max_gaps: usize) -> Result<Vec<String>, ParseError> {
+    let n_pieces = vocab.len();
+    let mut by_id: Vec<_> = vocab.into_iter().map(|(piece, id)| (id as usize, piece)).collect();
+    by_id.sort_unstable();
+    let n_ids = by_id.last().map_or(0, |(id, _)| id + 1);
+    let is_doubled = by_id.windows(2).any(|pair| pair[0].0 == pair[1].0);
+    if is_doubled || n_ids > n_pieces + max_gaps {
         return Err(ParseError::Unsupported("a vocabulary with gaps".to_owned()));
     }
-    Ok(pieces.into_iter().map(|(_, piece)| piece).collect())
+    let mut pieces = Vec::with_capacity(n_ids);
+    for (id, piece) in by_id {
+        while pieces.len() < id {
+            pieces.push(format!(" unused {}", pieces.len()));
+        }
+        pieces.push(piece);
+    }
+    Ok(pieces)
 }

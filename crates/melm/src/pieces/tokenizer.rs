@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::files::TokenizerFiles;
-use super::segmenter::{ParsedTokenizer, Segmenter};
+use super::segmenter::Segmenter;
+use super::specials::SpecialPieces;
 use crate::Error;
 
 /// The maximum number of tokens in the cache. It limits the memory that a huge corpus can take.
@@ -26,21 +27,6 @@ pub struct Encoded {
     pub n_invisible: usize,
 }
 
-/// The ids of the special pieces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SpecialPieces {
-    /// `<s>`, before each sentence.
-    pub bos: u32,
-    /// `</s>`, after each sentence.
-    pub eos: u32,
-    /// `<pad>`.
-    pub pad: u32,
-    /// `<unk>`, for characters that are not in the vocabulary.
-    pub unk: u32,
-    /// `<mask>`, in the place of pieces that the model predicts.
-    pub mask: u32,
-}
-
 /// Splits tokens into pieces. The [module](super) lists the differences from Hugging Face's tokenizers.
 ///
 /// Clones share the rules and the cache of segmented tokens, which do not depend on markers. Each clone has its own
@@ -54,6 +40,7 @@ pub struct Tokenizer {
     /// Ids that never come from text: special pieces, markers and all other added pieces.
     added: Vec<u32>,
     specials: SpecialPieces,
+    is_uncased: bool,
     files: TokenizerFiles,
     cache: Arc<RwLock<Cache>>,
 }
@@ -62,9 +49,9 @@ impl Tokenizer {
     /// Opens the tokenizer of a model folder.
     ///
     /// # Errors
-    /// If there is no `tokenizer.json`, or it is damaged or of a kind that is not supported.
+    /// If there is neither `tokenizer.json` nor BERT's `vocab.txt`, or it is damaged or of a kind that is not supported.
     pub fn open(dir: &Path) -> Result<Self, Error> {
-        Self::new(dir.join("tokenizer.json"), TokenizerFiles::read(dir)?)
+        Self::new(TokenizerFiles::path(dir), TokenizerFiles::read(dir)?)
     }
 
     /// Opens a tokenizer whose files are embedded in the program.
@@ -73,22 +60,23 @@ impl Tokenizer {
     }
 
     fn new(path: PathBuf, files: TokenizerFiles) -> Result<Self, Error> {
-        let ParsedTokenizer { segmenter, mut pieces, added } =
-            Segmenter::parse(&path, &files.tokenizer)?;
-        let mut ids = Vec::new();
-        for (piece, id) in added {
+        let segmenter = Segmenter::parse(&path, &files.tokenizer)?;
+        let mut pieces = segmenter.pieces().to_vec();
+        let mut added = Vec::new();
+        for (piece, id) in segmenter.added().iter().cloned() {
             match pieces.get(id as usize) {
                 Some(known) if *known == piece => {}
                 None if id as usize == pieces.len() => pieces.push(piece),
                 _ => return Err(Error::AddedPiece { path, piece, id }),
             }
-            ids.push(id);
+            added.push(id);
         }
-        let added = ids;
         let ids = (0u32..).zip(&pieces).map(|(id, piece)| (piece.clone(), id)).collect();
         let specials = SpecialPieces::find(&path, &ids)?;
+        let is_uncased = segmenter.is_uncased();
         let (segmenter, cache) = (Arc::new(segmenter), Arc::default());
-        let tokenizer = Self { path, segmenter, pieces, ids, added, specials, files, cache };
+        let tokenizer =
+            Self { path, segmenter, pieces, ids, added, specials, is_uncased, files, cache };
         tokenizer.check_added_pieces_not_in_text()?;
         Ok(tokenizer)
     }
@@ -194,7 +182,8 @@ impl Tokenizer {
         self.pieces.len()
     }
 
-    /// Returns the piece with this id as the vocabulary writes it. A leading `▁` (byte-level: `Ġ`) begins a word.
+    /// Returns the piece with this id as the vocabulary writes it. A leading `▁` (byte-level: `Ġ`) begins a word; a
+    /// leading `##` of BERT continues one.
     ///
     /// # Panics
     /// If `id` is not below [`Self::n_pieces`].
@@ -219,13 +208,25 @@ impl Tokenizer {
 
     /// Returns true if the piece begins a word. Special pieces and markers do not.
     pub fn is_word_initial(&self, id: u32) -> bool {
-        self.segmenter.begins_word(self.piece(id))
+        self.segmenter.begins_word(self.piece(id)) && !self.added.contains(&id)
+    }
+
+    /// Returns true if the model reads every text in lower case.
+    pub fn is_uncased(&self) -> bool {
+        self.is_uncased
+    }
+
+    /// Returns true if a piece can come from the text of a corpus.
+    pub(super) fn is_reachable(&self, id: u32) -> bool {
+        let piece = self.piece(id);
+        let has_special = |special: u32| piece.contains(self.piece(special));
+        !self.specials.ids().into_iter().any(has_special) && self.segmenter.is_reachable(piece)
     }
 
     /// Returns the text that pieces spell, without white space at its ends. The text of special pieces and markers is
     /// included.
     pub fn decode(&self, pieces: &[u32]) -> String {
-        self.segmenter.spell(pieces.iter().map(|&id| self.piece(id).to_owned()).collect())
+        self.segmenter.spell(&pieces.iter().map(|&id| self.piece(id)).collect::<Vec<_>>())
     }
 
     /// Writes the tokenizer's files, markers included. Python's `AutoTokenizer` can open the folder.
@@ -237,22 +238,5 @@ impl Tokenizer {
 impl Encoded {
     fn len(&self) -> u32 {
         u32::try_from(self.pieces.len()).expect("a sentence has fewer than 2^32 pieces")
-    }
-}
-
-impl SpecialPieces {
-    pub(super) const TEXTS: [&str; 5] = ["<s>", "</s>", "<pad>", "<unk>", "<mask>"];
-
-    fn find(path: &Path, ids: &HashMap<String, u32>) -> Result<Self, Error> {
-        let id = |piece| match ids.get(piece) {
-            Some(&id) => Ok(id),
-            None => Err(Error::NoSpecial { path: path.to_path_buf(), piece }),
-        };
-        let [bos, eos, pad, unk, mask] = Self::TEXTS.map(id);
-        Ok(Self { bos: bos?, eos: eos?, pad: pad?, unk: unk?, mask: mask? })
-    }
-
-    fn ids(self) -> [u32; 5] {
-        [self.bos, self.eos, self.pad, self.unk, self.mask]
     }
 }

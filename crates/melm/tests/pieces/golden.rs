@@ -15,7 +15,7 @@ struct Golden {
     n_invisible: usize,
 }
 
-fn check_complete(tokenizer: &Tokenizer, file: &str) -> usize {
+pub(crate) fn check_complete(tokenizer: &Tokenizer, file: &str) -> usize {
     let text = read_to_string(testdata(file)).unwrap();
     let golden: Vec<Golden> = serde_json::from_str(&text).unwrap();
     for Golden { tokens, pieces, words, n_invisible } in &golden {
@@ -33,7 +33,7 @@ fn check_complete(tokenizer: &Tokenizer, file: &str) -> usize {
 }
 
 /// A 64-bit FNV-1a hash of little-endian u32 numbers: the number of pieces, the ids, and the ends of the ranges.
-fn fingerprint(encoded: &Encoded) -> String {
+pub(crate) fn fingerprint(encoded: &Encoded) -> String {
     let n_pieces = u32::try_from(encoded.pieces.len()).unwrap();
     let ends = encoded.tokens.iter().map(|word| word.end);
     let numbers = std::iter::once(n_pieces).chain(encoded.pieces.iter().copied()).chain(ends);
@@ -45,7 +45,7 @@ fn fingerprint(encoded: &Encoded) -> String {
 }
 
 /// Reads the tokens of each sentence, with a minimal reader of the format.
-fn read_conll(name: &str) -> Vec<Vec<String>> {
+pub(crate) fn read_conll(name: &str) -> Vec<Vec<String>> {
     let text = read_to_string(repository().join("examples/politics").join(name)).unwrap();
     let sentences = text.split("\n\n").map(|sentence| {
         let lines = sentence.lines().filter(|line| !line.trim().is_empty());

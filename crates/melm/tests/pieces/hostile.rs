@@ -41,10 +41,10 @@ fn json_without_a_tokenizer_is_refused() {
 #[test]
 fn other_kinds_of_tokenizers_are_refused_by_name() {
     let error = error_after("unigram", |parts| {
-        parts["model"]["type"] = json!("WordPiece");
+        parts["model"]["type"] = json!("WordLevel");
     });
     assert!(matches!(error, Error::TokenizerKind { .. }), "{error}");
-    assert!(error.to_string().contains("`WordPiece`"), "{error}");
+    assert!(error.to_string().contains("`WordLevel`"), "{error}");
     let metaspace =
         json!({"type": "Metaspace", "replacement": "\u{2581}", "prepend_scheme": "always"});
     let error = error_after("byte_level", |parts| parts["pre_tokenizer"] = metaspace);
@@ -113,11 +113,96 @@ fn a_damaged_normalisation_table_is_refused() {
     }
 }
 
+/// Returns the error for a unigram tokenizer with these normalizers.
+fn error_with_rules(rules: &Value) -> String {
+    let rules = json!({"type": "Sequence", "normalizers": rules});
+    let error = error_after("unigram", |parts| parts["normalizer"] = rules);
+    assert!(matches!(error, Error::TokenizerKind { .. }), "{error}");
+    error.to_string()
+}
+
+fn replace(pattern: &str, content: &str) -> Value {
+    json!({"type": "Replace", "pattern": {"String": pattern}, "content": content})
+}
+
+#[test]
+fn rules_that_blow_up_are_refused() {
+    let error = error_with_rules(&json!(vec![replace("a", "aa"); 40]));
+    assert!(error.contains("makes the text longer"), "{error}");
+    let error = error_with_rules(&json!([{"type": "Prepend", "prepend": "x".repeat(10_000_000)}]));
+    assert!(error.contains("inserts more than 128 bytes"), "{error}");
+    let error = error_with_rules(&json!([replace("a", &"b".repeat(1_000))]));
+    assert!(error.contains("inserts more than 128 bytes"), "{error}");
+    let error = error_with_rules(&json!(vec![json!({"type": "NFC"}); 65]));
+    assert!(error.contains("more than 64 rules"), "{error}");
+    let empty = json!({"type": "Replace", "pattern": {"Regex": ""}, "content": "x".repeat(100)});
+    let error = error_with_rules(&json!([empty, empty, empty]));
+    assert!(error.contains("makes the text longer"), "{error}");
+}
+
+#[test]
+fn splitting_rules_that_blow_up_fail_on_the_token() {
+    // Each of these rules writes the two bytes of a letter as two letters of two bytes.
+    let rule = json!({
+        "type": "ByteLevel", "add_prefix_space": false, "trim_offsets": false, "use_regex": false,
+    });
+    let mut parts: Value = serde_json::from_str(&read_json("unigram")).unwrap();
+    parts["pre_tokenizer"] = json!({"type": "Sequence", "pretokenizers": vec![rule; 40]});
+    let tokenizer = open(parts.to_string()).unwrap();
+    assert!(matches!(tokenizer.encode(&["\u{e4}"]), Err(Error::Segment { .. })));
+    assert!(tokenizer.encode(&["a"]).is_ok());
+}
+
+#[test]
+fn rules_that_blow_up_on_a_rare_character_fail_on_that_token_only() {
+    let mut parts: Value = serde_json::from_str(&read_json("unigram")).unwrap();
+    parts["normalizer"] = json!({"type": "Sequence", "normalizers": vec![replace("\u{1f600}", "\u{1f600}\u{1f600}"); 40]});
+    let tokenizer = open(parts.to_string()).unwrap();
+    assert!(tokenizer.encode(&["Party"]).is_ok());
+    let error = tokenizer.encode(&["Party", "\u{1f600}"]).unwrap_err();
+    assert!(matches!(error, Error::Segment { .. }), "{error}");
+}
+
+#[test]
+fn a_word_piece_model_that_splits_endless_words_is_refused() {
+    for (edit, expected) in [
+        (json!({"max_input_chars_per_word": 1_000_000_000}), "max_input_chars_per_word"),
+        (json!({"unk_token": "nothing"}), "`nothing`"),
+        (json!({"continuing_subword_prefix": ""}), "continuing_subword_prefix"),
+    ] {
+        let error = error_after("families/bert_cased", |parts| {
+            let model = parts["model"].as_object_mut().unwrap();
+            model.extend(edit.as_object().unwrap().clone());
+        });
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn endless_files_are_refused() {
+    for name in ["tokenizer.json", "tokenizer_config.json", "vocab.txt"] {
+        let dir = tempfile::tempdir().unwrap();
+        std::os::unix::fs::symlink("/dev/zero", dir.path().join(name)).unwrap();
+        let error = Tokenizer::open(dir.path()).err().unwrap();
+        assert!(matches!(&error, Error::Read { path, .. } if path.ends_with(name)), "{error}");
+        let dir = tempfile::tempdir().unwrap();
+        let made = std::process::Command::new("mkfifo").arg(dir.path().join(name)).status();
+        assert!(made.unwrap().success());
+        let error = Tokenizer::open(dir.path()).err().unwrap();
+        let source = std::error::Error::source(&error).unwrap().to_string();
+        assert!(source.contains("not a regular file"), "{source}");
+    }
+}
+
 proptest! {
     /// A damaged file leads to an error or to a working tokenizer, never to a panic.
     #[test]
     fn a_damaged_file_never_panics(
-        name in prop::sample::select(vec!["unigram", "byte_level"]),
+        name in prop::sample::select(vec![
+            "unigram", "byte_level", "families/bert_uncased", "families/camembert",
+            "families/modernbert", "families/gemma",
+        ]),
         edits in prop::collection::vec((any::<prop::sample::Index>(), 0x20u8..0x7f), 1..4),
         in_head in any::<bool>(),
     ) {

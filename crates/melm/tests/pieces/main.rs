@@ -1,6 +1,7 @@
 //! Tests that pieces and their alignment equal those of Hugging Face, and are correct for any text of a corpus.
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on should stop")]
 
+mod families;
 mod golden;
 mod hostile;
 mod markers;

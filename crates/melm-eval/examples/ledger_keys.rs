@@ -12,7 +12,9 @@ use std::path::Path;
 
 use melm::models::Pretrained;
 use melm::plan::{ModelSize, ModelSizes, Preset};
-use melm_eval::{Cell, CellKey, DataKey, Dataset, Error, Fingerprints, Grid, LedgerLine, Plans};
+use melm_eval::{
+    Cell, CellKey, DataKey, Dataset, Error, Fingerprints, Grid, LedgerLine, Plans, TextKeys,
+};
 use melm_text::{Corpus, ReadOptions, Source};
 
 fn main() {
@@ -55,6 +57,6 @@ fn key(line: &LedgerLine, grid: &Grid, plans: &Plans, model: &str, vectors: &str
         DataKey { dev: own.get(1).map(String::as_str), language, train: &own[0] }
     });
     let plan = plans.variant(&cell.variant);
-    let (data, text) = (data.collect(), Vec::new());
+    let (data, text) = (data.collect(), TextKeys::default());
     CellKey::new(cell, plan, grid.evaluations.get(), data, text, &fingerprints).digest()
 }

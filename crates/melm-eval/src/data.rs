@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use melm::files::Fingerprint;
 use melm::random::Seed;
 use melm::sample::draw;
-use melm_text::{Corpus, EntityTypes, Sentence, Tag, Token};
+use melm_text::{Corpus, EntityTypes, KnownSentences, Sentence, Tag, Token};
 
 use crate::Error;
 
@@ -48,8 +48,7 @@ pub struct LanguageData {
     /// The sentences on which the best epoch is chosen, drawn like the training set. Without a dev set, the last epoch
     /// is used.
     pub dev: Option<Dataset>,
-    /// Unlabelled sentences; their tags are ignored. Without them, the text of a cell is drawn from the training
-    /// sentences that the cell does not learn from.
+    /// Unlabelled sentences; their tags are ignored. Without them, the text of a cell is drawn from the training set.
     pub text: Option<Dataset>,
     /// The sentences that taggers are scored on. Without a test set, no tagger is scored on this language.
     pub test: Option<Dataset>,
@@ -104,29 +103,32 @@ impl Draw {
     }
 }
 
-/// Draws the text of a language for a cell that learns from `size` sentences of draw `number`, or from no sentences of
-/// this language if `size` is 0. Returns up to `n_text` sentences; the text of a language with a text of its own is
-/// used as a whole, without sentences that the cell learns from.
+/// The unlabelled text of a language, drawn for a cell.
+pub(crate) struct DrawnText {
+    /// The sentences. Their tags are those of the file.
+    pub(crate) corpus: Corpus,
+    /// The number of sentences that could not be drawn, because they are known or repeat another.
+    pub(crate) n_left_out: usize,
+}
+
+/// Draws at most `n_text` sentences of a language's text, or of its training set if it has no text. Leaves out `known`
+/// sentences, among them those that the cell learns from, and sentences that repeat another. `number` is the seed.
 pub(crate) fn draw_text(
     language: &LanguageData,
-    size: usize,
+    known: &KnownSentences,
     n_text: usize,
     number: u64,
-) -> Corpus {
-    let train = language.train.corpus();
-    let n_train = train.sentences().len();
-    let own = draw(n_train, size, Seed(number));
-    if let Some(text) = &language.text {
-        let known: HashSet<&[Token]> =
-            own.iter().map(|at| train.sentences()[*at].tokens()).collect();
-        let all = text.corpus().sentences().iter().enumerate();
-        let new = all.filter(|(_, sentence)| !known.contains(sentence.tokens()));
-        let positions: Vec<usize> = new.map(|(at, _)| at).take(n_text).collect();
-        return subset(text.corpus(), &positions);
-    }
-    let mut more = draw(n_train, (size + n_text).min(n_train), Seed(number));
-    more.retain(|position| own.binary_search(position).is_err());
-    subset(train, &more)
+) -> DrawnText {
+    let source = language.text.as_ref().unwrap_or(&language.train).corpus();
+    let mut seen: HashSet<&[Token]> = HashSet::new();
+    let is_new = |tokens: &[Token]| known.role(tokens).is_none();
+    let all = source.sentences().iter().enumerate();
+    let new = all.filter(|(_, one)| is_new(one.tokens()) && seen.insert(one.tokens()));
+    let new: Vec<usize> = new.map(|(at, _)| at).collect();
+    let drawn = draw(new.len(), n_text.min(new.len()), Seed(number));
+    let positions: Vec<usize> = drawn.into_iter().map(|at| new[at]).collect();
+    let n_left_out = source.sentences().len() - new.len();
+    DrawnText { corpus: subset(source, &positions), n_left_out }
 }
 
 /// Draws twice as many sentences, and returns those that the draw of `size` sentences does not contain. A draw contains

@@ -181,8 +181,10 @@ impl Grid {
             .flat_map(|block| &block.languages)
             .flat_map(|l| l.split('+'))
             .collect();
-        let scored: BTreeSet<&str> =
-            self.transfer.values().flatten().map(String::as_str).chain(languages).collect();
+        let texts = self.grid.iter().flat_map(|block| &block.texts);
+        let texts = texts.flat_map(|text| &text.languages);
+        let named = self.transfer.values().flatten().chain(texts).map(String::as_str);
+        let scored: BTreeSet<&str> = named.chain(languages).collect();
         let rest = self.files.replace("{language}", "").replace("{split}", "");
         if !self.files.contains("{split}") {
             return Some("`files` must contain `{split}`".to_owned());

@@ -19,16 +19,17 @@ use melm_text::Corpus;
 
 use crate::data::{Draw, concatenate};
 use crate::ensemble::Ensemble;
-use crate::ledger::{F1, LedgerLine, Seconds};
+use crate::ledger::{F1, LedgerLine, Scored, Seconds};
 use crate::swap::{Added, add_swapped};
 use crate::text::MemoryVotes;
+use crate::training_set::TrainingSet;
 use crate::{Cell, Error, ExperimentRunner, System, TextChoice, TextResult};
 
 /// Called with the cell that is being run, the name of a stage and an event of the stage.
 pub(crate) type OnEvent<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) -> Control;
 
-/// Runs cells with the same gold. Keeps the last judge and the last training set in memory for the next cell. Writes no
-/// files.
+/// Runs cells with the same gold. Keeps the last judge, the training sets without text and the votes of panels in memory
+/// for the next cells. Writes no files.
 pub(crate) struct CellGroup<'a> {
     runner: &'a ExperimentRunner,
     device: &'a Device,
@@ -38,17 +39,6 @@ pub(crate) struct CellGroup<'a> {
     training_sets: Vec<Rc<TrainingSet>>,
     votes: MemoryVotes,
     last: Option<Rc<TrainingSet>>,
-}
-
-/// The training set of a system. Cells that differ only in the budget of the tagger share it.
-struct TrainingSet {
-    plan: Plan,
-    method: System,
-    text: TextChoice,
-    corpus: Corpus,
-    summary: Option<DraftSummary>,
-    text_result: Option<TextResult>,
-    seconds: f64,
 }
 
 impl<'a> CellGroup<'a> {
@@ -197,18 +187,23 @@ impl<'a> CellGroup<'a> {
         run: &mut Run<'_>,
     ) -> Result<TrainingSet, Error> {
         let started = self.runner.now();
-        let text = self.runner.draw_text(cell)?;
+        let drawn = self.runner.draw_text(cell, &self.gold.train)?;
+        let text = &drawn.corpus;
         let n_gold = if plan.union { self.gold.train.sentences().len() } else { 0 };
+        let drafts = match cell.method.drafts() {
+            Some(_) => &made.corpus.sentences()[n_gold..],
+            None => &[],
+        };
         let data = SelfTrainingData {
             gold: Gold { train: &self.gold.train, dev: self.gold.dev.as_ref() },
-            drafts: &made.corpus.sentences()[n_gold..],
+            drafts,
             text: text.sentences(),
         };
         let (tagger, votes) = (&self.runner.models.tagger, Some(&mut self.votes as _));
         let has_tags = |name: &str| self.runner.languages[name].text.is_none();
-        let truth = Some(&text).filter(|_| cell.text_languages().all(has_tags));
+        let truth = Some(text).filter(|_| cell.text_languages().all(has_tags));
         let labelled = label_text(data, plan, tagger, self.device, run, votes)?;
-        let result = TextResult::new(&labelled, &self.gold.train, truth);
+        let result = TextResult::new(&labelled, drawn.n_left_out, &self.gold.train, truth);
         Ok(TrainingSet {
             plan: plan.clone(),
             method: made.method,
@@ -391,27 +386,6 @@ impl<'a> CellGroup<'a> {
             n_parameters: masked_lm.map_or(0, |lm| lm.checkpoint().n_parameters()),
             device: runner.fingerprints.arithmetic.clone(),
         }
-    }
-}
-
-/// The scores of a cell and how they were computed.
-struct Scored {
-    dev: Option<F1>,
-    test: BTreeMap<String, F1>,
-    updates: u64,
-    best_epoch: Option<u64>,
-    train_seconds: f64,
-    score_seconds: f64,
-}
-
-impl TrainingSet {
-    /// Returns true if this is the training set of a cell. The settings of self-training matter only with text.
-    fn is_for(&self, cell: &Cell, plan: &Plan) -> bool {
-        let mut other = plan.clone();
-        if cell.text.is_none() {
-            other.self_training = self.plan.self_training.clone();
-        }
-        self.method == cell.method && self.text == cell.text && self.plan == other
     }
 }
 

@@ -24,6 +24,7 @@ use crate::{Cell, System};
 /// Plan keys that were added after the first version. The value given for each, as JSON, gives the same results as
 /// before the key existed.
 pub(crate) const ADDED: &[AddedKey] = &[
+    AddedKey { key: "self_training.folds", neutral: "1" },
     // Before this key existed, a frozen embedding table included the rows of the markers.
     AddedKey { key: "markers.train", neutral: "false" },
 ];
@@ -69,8 +70,8 @@ pub struct CellKey<'a> {
     settings: BTreeMap<String, Value>,
     size: usize,
     tagger: &'a str,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    text: Vec<TextKey<'a>>,
+    #[serde(flatten)]
+    text: TextKeys<'a>,
     /// The version of the fine-tuning with markers. The embeddings of markers were not trained before version 2 if the
     /// embeddings of pieces were frozen, and their start has changed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,12 +80,23 @@ pub struct CellKey<'a> {
     vectors: Option<&'a str>,
 }
 
+/// The unlabelled text of a cell.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TextKeys<'a> {
+    /// The fingerprints of the sets whose sentences are left out of the text.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub held_out: Vec<&'a str>,
+    /// The text of each language; empty if there is none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub text: Vec<TextKey<'a>>,
+}
+
 /// The unlabelled text of one language.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct TextKey<'a> {
     /// The name of the language.
     pub language: &'a str,
-    /// The number of sentences that are drawn.
+    /// The maximum number of sentences that are drawn.
     pub size: usize,
     /// The fingerprint of the sentences that they are drawn from.
     pub source: &'a str,
@@ -113,7 +125,7 @@ impl<'a> CellKey<'a> {
         plan: &Plan,
         evaluations: u64,
         data: Vec<DataKey<'a>>,
-        text: Vec<TextKey<'a>>,
+        text: TextKeys<'a>,
         fingerprints: &'a Fingerprints,
     ) -> Self {
         let method = cell.method.drafts();

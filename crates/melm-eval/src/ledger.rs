@@ -76,6 +76,16 @@ pub struct Seconds {
     pub score: f64,
 }
 
+/// The scores of a cell and how they were computed.
+pub(crate) struct Scored {
+    pub(crate) dev: Option<F1>,
+    pub(crate) test: BTreeMap<String, F1>,
+    pub(crate) updates: u64,
+    pub(crate) best_epoch: Option<u64>,
+    pub(crate) train_seconds: f64,
+    pub(crate) score_seconds: f64,
+}
+
 impl F1 {
     /// Creates an `F1` from the counts of a scored tagger.
     pub fn from_scored(scored: &TaggerScores) -> Self {

@@ -72,6 +72,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 mod text;
+mod training_set;
 mod trial;
 
 pub use cell::Cell;
@@ -81,7 +82,7 @@ pub use error::Error;
 pub use figure::{Figure, Series};
 pub use grid::{Block, Grid, PaperScores};
 pub use jobs::{CellEvent, OnProgress, OpenDevice, Progress, ProgressMeter, RunSummary};
-pub use key::{CellKey, DataKey, Fingerprints, TextKey};
+pub use key::{CellKey, DataKey, Fingerprints, TextKey, TextKeys};
 pub use ledger::{F1, Ledger, LedgerLine, Seconds};
 pub use plans::{Needs, Plans};
 pub use predictions::PredictionTable;

@@ -7,11 +7,11 @@ use melm::codemix::MentionVectors;
 use melm::files::{Fingerprint, write_shared};
 use melm::methods::Method;
 use melm::models::Pretrained;
-use melm_text::Corpus;
+use melm_text::{Corpus, KnownSentences, SentenceRole};
 
-use crate::data::{concatenate, draw_text, joined_training_sets};
+use crate::data::{DrawnText, concatenate, draw_text, joined_training_sets};
 use crate::group::plan_name;
-use crate::key::{CellKey, DataKey, Fingerprints, TextKey};
+use crate::key::{CellKey, DataKey, Fingerprints, TextKey, TextKeys};
 use crate::{Cell, Dataset, Error, Grid, Languages, LedgerLine, Plans};
 
 /// Returns the time in seconds since any fixed moment.
@@ -112,8 +112,16 @@ impl ExperimentRunner {
             let source = data.text.as_ref().unwrap_or(&data.train).fingerprint();
             Some(TextKey { language, size: cell.text.size, source })
         });
-        let (data, text) = (data.collect(), text.collect());
+        let (data, text): (_, Vec<_>) = (data.collect(), text.collect());
+        let held_out = if text.is_empty() { Vec::new() } else { self.held_out() };
+        let text = TextKeys { held_out, text };
         CellKey::new(cell, plan, evaluations, data, text, &self.fingerprints).digest()
+    }
+
+    /// The fingerprints of all sets whose sentences are left out of texts.
+    fn held_out(&self) -> Vec<&str> {
+        let sets = self.languages.values().flat_map(|one| one.dev.iter().chain(&one.test));
+        sets.map(Dataset::fingerprint).collect()
     }
 
     /// Returns true if one of the lines has the key of the cell and scores on its test sets. The line may belong to
@@ -169,18 +177,25 @@ impl ExperimentRunner {
         names.filter_map(|name| Some((name, self.languages[name].test.as_ref()?))).collect()
     }
 
-    /// Draws the text of a cell: the sentences of all its text languages. Their true tags are kept, to count how many
-    /// labels are right.
-    pub(crate) fn draw_text(&self, cell: &Cell) -> Result<Corpus, Error> {
-        let parts: Vec<Corpus> = cell
+    /// Draws the text of a cell: sentences of all its text languages. Leaves out sentences of `gold`, which the cell
+    /// learns from, and of all dev and test sets of the experiment.
+    pub(crate) fn draw_text(&self, cell: &Cell, gold: &Corpus) -> Result<DrawnText, Error> {
+        let mut known = KnownSentences::default().with_corpus(SentenceRole::Gold, gold);
+        for language in self.languages.values() {
+            if let Some(dev) = &language.dev {
+                known = known.with_corpus(SentenceRole::Dev, dev.corpus());
+            }
+            if let Some(test) = &language.test {
+                known = known.with_corpus(SentenceRole::HeldOut, test.corpus());
+            }
+        }
+        let parts: Vec<DrawnText> = cell
             .text_languages()
-            .map(|name| {
-                let is_own = cell.languages().any(|own| own == name);
-                let size = if is_own { cell.size } else { 0 };
-                draw_text(&self.languages[name], size, cell.text.size, cell.draw)
-            })
+            .map(|name| draw_text(&self.languages[name], &known, cell.text.size, cell.draw))
             .collect();
-        concatenate(&parts)
+        let corpora: Vec<Corpus> = parts.iter().map(|part| part.corpus.clone()).collect();
+        let n_left_out = parts.iter().map(|part| part.n_left_out).sum();
+        Ok(DrawnText { corpus: concatenate(&corpora)?, n_left_out })
     }
 
     /// The fingerprints of the data of a cell, by language: train, dev, and test if it is scored.

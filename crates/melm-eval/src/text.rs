@@ -7,15 +7,15 @@ use std::str::FromStr;
 use melm::self_training::{
     LabelledText, TaggerVotes, TextCandidate, TextSummary, VoteKey, VoteStore,
 };
-use melm_text::{Corpus, Sentence};
+use melm_text::{Corpus, Mention, Sentence};
 use serde::{Deserialize, Serialize};
 
-/// The unlabelled text of a cell: none, or a number of sentences of some languages. Written as `none`, `8000` (of the
+/// The unlabelled text of a cell: none, or at most a number of sentences of some languages. Written as `none`, `8000` (of the
 /// languages that the tagger learns from) or `de+es 3000` (of each of these languages).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TextChoice {
-    /// The number of sentences of each language; 0 for none.
+    /// The maximum number of sentences of each language; 0 for none.
     pub size: usize,
     /// The languages. Empty for the languages that the tagger learns from.
     pub languages: Vec<String>,
@@ -51,7 +51,8 @@ impl FromStr for TextChoice {
             languages => languages.split('+').map(str::to_owned).collect(),
         };
         let size = size.parse().ok().filter(|size| *size > 0);
-        let is_valid = languages.iter().all(|language| !language.is_empty());
+        let is_repeated = |at: usize| languages[..at].contains(&languages[at]);
+        let is_valid = (0..languages.len()).all(|at| !languages[at].is_empty() && !is_repeated(at));
         let size = size.filter(|_| is_valid).ok_or_else(|| {
             format!("`{text}` is not a choice of text: expected `none`, `3000` or `de+es 3000`")
         })?;
@@ -93,6 +94,10 @@ impl VoteStore for MemoryVotes {
 pub struct TextResult {
     /// The counts of each pass.
     pub passes: Vec<TextSummary>,
+    /// The number of sentences that could not be drawn, because they are in gold, a dev set or a test set, or repeat
+    /// another.
+    #[serde(default)]
+    pub left_out: usize,
     /// Kept sentences, and how many of them have exactly the true tags. `None` if the text has no tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Accuracy>,
@@ -127,20 +132,26 @@ impl Accuracy {
     }
 }
 
-/// The name of a mention's entity type, its first token and the token after its last.
+/// The name of a mention's entity type, its first token in the sentence of the text and the token after its last.
 type NamedMention<'a> = (&'a str, usize, usize);
 
 impl TextResult {
     /// Counts the labels of a text. The labels have the types of `gold`. `truth` is the text with its true tags, if
     /// they are known.
-    pub(crate) fn new(labelled: &LabelledText, gold: &Corpus, truth: Option<&Corpus>) -> Self {
+    pub(crate) fn new(
+        labelled: &LabelledText,
+        n_left_out: usize,
+        gold: &Corpus,
+        truth: Option<&Corpus>,
+    ) -> Self {
+        let passes = labelled.passes.clone();
         let Some(truth) = truth else {
-            return Self { passes: labelled.passes.clone(), ..Self::default() };
+            return Self { passes, left_out: n_left_out, ..Self::default() };
         };
         let mut kept = Accuracy::default();
         let mut by_votes: Vec<Accuracy> = Vec::new();
         for candidate in &labelled.candidates {
-            let found = named(&candidate.sentence, gold, 0);
+            let found = named(&candidate.sentence, gold, candidate.first_token);
             let wanted = true_mentions(candidate, truth);
             if candidate.verdict.is_kept() {
                 kept.add(&found, &wanted);
@@ -151,25 +162,25 @@ impl TextResult {
                 by_votes[candidate.votes].add(&found, &wanted);
             }
         }
-        Self { passes: labelled.passes.clone(), kept: Some(kept), by_votes }
+        Self { passes, left_out: n_left_out, kept: Some(kept), by_votes }
     }
 }
 
-/// Returns the true mentions inside the tokens of a candidate.
+/// Returns the true mentions of the tokens of a candidate. A mention that is only partly inside is one of them: no label
+/// of the candidate can be equal to it.
 fn true_mentions<'t>(candidate: &TextCandidate, truth: &'t Corpus) -> Vec<NamedMention<'t>> {
-    let (first, n) = (candidate.first_token, candidate.sentence.tokens().len());
-    let mut all = named(&truth.sentences()[candidate.number], truth, first);
-    all.retain(|(_, start, end)| *start < n && *end <= n);
+    let first = candidate.first_token;
+    let end = first + candidate.sentence.tokens().len();
+    let mut all = named(&truth.sentences()[candidate.number], truth, 0);
+    all.retain(|(_, start, stop)| *start < end && *stop > first);
     all
 }
 
-/// Returns the mentions of a sentence from token `first` on, counted from there.
+/// Returns the mentions of a sentence that begins at token `first` of the sentence of the text.
 fn named<'c>(sentence: &Sentence, corpus: &'c Corpus, first: usize) -> Vec<NamedMention<'c>> {
-    let inside = sentence.mentions().filter(|mention| mention.tokens.start >= first);
-    inside
-        .map(|mention| {
-            let name = corpus.types().name(mention.entity_type);
-            (name, mention.tokens.start - first, mention.tokens.end - first)
-        })
-        .collect()
+    let named = |mention: Mention| {
+        let name = corpus.types().name(mention.entity_type);
+        (name, first + mention.tokens.start, first + mention.tokens.end)
+    };
+    sentence.mentions().map(named).collect()
 }

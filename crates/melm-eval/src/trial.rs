@@ -267,17 +267,37 @@ impl TrialResult {
         text
     }
 
+    /// Returns a verdict that recommends the text without drafts, if drafts bring nothing to it. `to_gold` is the
+    /// difference of the system to gold.
+    fn text_alone_verdict(&self, system: &TrialSystem, to_gold: Difference) -> Option<String> {
+        let to_text = self.difference(self.row(system)?.to_text.as_ref()?);
+        let text = TrialSystem { method: System::GOLD, text: system.text.clone() };
+        let text_to_gold = self.difference_to_gold(&text)?;
+        let is_enough = to_gold.verdict == Verdict::Better
+            && text_to_gold.verdict == Verdict::Better
+            && to_text.verdict != Verdict::Better;
+        is_enough.then(|| {
+            format!(
+                "unlabelled text helps on this data: {system} {to_gold}. {text} does too ({text_to_gold}), needs no drafts, and \
+                 no difference between them was found: start with `--method gold --unlabelled`"
+            )
+        })
+    }
+
     /// Returns one or two sentences that say whether to use a system.
     pub fn verdict(&self, system: &TrialSystem) -> String {
         let method = system;
         let Some(to_gold) = self.difference_to_gold(system) else {
             return "no verdict: the trial has no pairs to compare".to_owned();
         };
-        if self.kept_none.contains(&system.method) {
+        if system.text.is_none() && self.kept_none.contains(&system.method) {
             return format!(
                 "no verdict: the judge kept no draft of {method}, so its training sets are gold alone. Train longer with `--updates`, \
                  or keep all drafts with `--set filter.mode=off`"
             );
+        }
+        if let Some(verdict) = self.text_alone_verdict(system, to_gold) {
+            return verdict;
         }
         let label_wise = TrialSystem::without_text(System::Method(Method::LabelWise));
         let simple = self.difference_to_gold(&label_wise).filter(|_| *system != label_wise);

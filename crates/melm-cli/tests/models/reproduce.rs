@@ -384,7 +384,12 @@ fn a_grid_with_text_labels_the_rest_of_the_training_file() {
            budgets = [\"4 updates\"]\n[variants.base]\n";
     fs::write(folder.path().join("grid.toml"), grid).unwrap();
     for language in ["en", "de"] {
-        fs::write(folder.path().join(format!("data/{language}/test.conll")), TRAIN).unwrap();
+        // Sentences of dev and test sets are left out of the text, so these sets have others than TRAIN.
+        for split in ["dev", "test"] {
+            let other = "Alan B-PER\nTuring I-PER\nran O\nin O\nBonn B-LOC\n\nHe O\nwon O\n\n";
+            let path = folder.path().join(format!("data/{language}/{split}.conll"));
+            fs::write(path, other).unwrap();
+        }
     }
     let messages = done(folder.path(), &args("out", "--test"));
     // Two draws of gold and label-wise with three texts, and one ensemble.
@@ -402,6 +407,8 @@ fn a_grid_with_text_labels_the_rest_of_the_training_file() {
         let last = line["labelled"]["passes"].as_array().unwrap().last().unwrap();
         assert_eq!(last["sentences"], n_text, "{line}");
         assert_eq!(line["labelled"]["kept"]["sentences"], last["kept"]);
+        // The two gold sentences of this language are not drawn as text. The German file has the same sentences.
+        assert_eq!(line["labelled"]["left_out"], 2);
         assert!(line["data"].get(if text == "1" { "text of en" } else { "text of de" }).is_some());
     }
     assert_eq!(find("gold-ensemble", "none")["updates"], 8);

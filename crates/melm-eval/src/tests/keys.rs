@@ -6,7 +6,7 @@ use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
 
 use super::cell;
 use crate::key::{ADDED, AddedKey, flatten, settings};
-use crate::{Cell, CellKey, DataKey, Fingerprints, TextKey};
+use crate::{Cell, CellKey, DataKey, Fingerprints, TextKey, TextKeys};
 
 fn plan(edits: &[&str]) -> Plan {
     let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
@@ -26,12 +26,12 @@ fn fingerprints() -> Fingerprints {
 fn key(cell: &Cell, plan: &Plan, dev: &str, fingerprints: &Fingerprints) -> String {
     let languages = cell.languages();
     let data = languages.map(|language| DataKey { dev: Some(dev), language, train: language });
-    let text = cell.text_languages().map(|language| TextKey {
-        language,
-        size: cell.text.size,
-        source: language,
+    let text = cell.text_languages().map(|language| {
+        let size = cell.text.size;
+        TextKey { language, size, source: language }
     });
-    CellKey::new(cell, plan, 10, data.collect(), text.collect(), fingerprints).digest()
+    let text = TextKeys { text: text.collect(), held_out: Vec::new() };
+    CellKey::new(cell, plan, 10, data.collect(), text, fingerprints).digest()
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
     let data = vec![DataKey { dev: Some("dev"), language: "en", train: "en" }];
     is_new(
         "evaluations",
-        CellKey::new(&base, &usual, 11, data, Vec::new(), &fingerprints()).digest(),
+        CellKey::new(&base, &usual, 11, data, TextKeys::default(), &fingerprints()).digest(),
     );
     for method in ["codemix-ess", "melm-codemix"] {
         let mut other = fingerprints();
@@ -164,7 +164,7 @@ fn a_neutral_value_of_an_added_key_does_not_change_keys() {
 fn a_key_is_the_digest_of_canonical_json() {
     let (cell, plan, fingerprints) = (cell("gold"), plan(&[]), fingerprints());
     let data = vec![DataKey { dev: None, language: "en", train: "t" }];
-    let key = CellKey::new(&cell, &plan, 10, data, Vec::new(), &fingerprints);
+    let key = CellKey::new(&cell, &plan, 10, data, TextKeys::default(), &fingerprints);
     // The ledgers of the repository contain keys, which therefore must not change by accident.
     let expected = r#"{"arithmetic":"isa","budget":"30 updates","data":[{"language":"en","train":"t"}],"draw":1,"evaluations":10,"melm":"0.1.0","method":"gold","seed":1,"settings":{"tagger.batch_size":16,"tagger.clip":1.0,"tagger.constrained":true,"tagger.evaluate_every":3,"tagger.freeze":["roberta.embeddings.word_embeddings"],"tagger.head":"crf","tagger.keep":"best","tagger.learning_rate":0.0002,"tagger.patience":0,"tagger.schedule":"linear","tagger.warmup":0.1,"tagger.weight_decay":0.01},"size":10,"tagger":"encoder"}"#;
     assert_eq!(serde_json::to_string(&key).unwrap(), expected);

@@ -88,6 +88,13 @@ impl KnownSentences {
     }
 }
 
+impl KnownSentences {
+    /// Returns the role of a sentence, or `None` if the sentence is not known.
+    pub fn role(&self, tokens: &[Token]) -> Option<SentenceRole> {
+        self.roles.get(&digest(tokens)).copied()
+    }
+}
+
 impl UnlabelledText {
     /// Returns the text without the sentences of `known`, and with repeated sentences only once. Returns the numbers of
     /// sentences that were left out too. A sentence with several reasons is counted for the first: gold, dev, held-out,

@@ -64,7 +64,12 @@ pub(super) fn decide(
             (accepted.filter(is_inside).collect::<Vec<_>>(), Some(is_long))
         }
     };
-    let same: Vec<_> = votes.iter().filter(|vote| vote.mentions == mentions).collect();
+    let is_same = |vote: &&&Vote| {
+        let inside =
+            |one: &&Mention| one.tokens.start < tokens.end && tokens.start < one.tokens.end;
+        vote.mentions.iter().filter(inside).eq(&mentions)
+    };
+    let same: Vec<_> = votes.iter().filter(is_same).collect();
     let probabilities: f64 = same.iter().map(|vote| vote.log_probability.exp()).sum();
     let probability = probabilities / votes.len() as f64;
     let verdict = if settings.agreement == Agreement::Probability {
@@ -110,10 +115,17 @@ fn longest_part(
     for one in proposed.iter().filter(|one| is_disputed(one)) {
         is_free[one.mention.tokens.clone()].fill(false);
     }
-    // A mention that overlaps a disputed one would be cut, so its tokens are left out too.
-    for one in proposed {
-        if is_free[one.mention.tokens.clone()].contains(&false) {
-            is_free[one.mention.tokens.clone()].fill(false);
+    // A mention that overlaps tokens that are left out would be cut, so its tokens are left out too. This may reach
+    // another mention.
+    let mut is_changed = true;
+    while is_changed {
+        is_changed = false;
+        for one in proposed {
+            let own = &mut is_free[one.mention.tokens.clone()];
+            if own.contains(&false) && own.contains(&true) {
+                own.fill(false);
+                is_changed = true;
+            }
         }
     }
     let mut best = 0..0;
@@ -198,11 +210,28 @@ mod tests {
         let part = decision(&five(), &["agreement=part", "votes=1.0"]);
         assert_eq!((part.tokens.clone(), part.verdict), (0..6, Verdict::New));
         assert_eq!(part.mentions, five()[3].mentions);
+        // All five predict these tags for the part.
+        assert_eq!(part.votes, 5);
         // One tagger joins tokens 0 to 6 to one person: then no part of five tokens is left.
         let mut votes = five();
         votes[4] = vote(0.5, &[("PER", 0, 7)]);
         let none = decision(&votes, &["agreement=part", "votes=1.0"]);
         assert_eq!((none.tokens.clone(), none.verdict), (7..10, Verdict::Disagrees));
+        // Tokens 8 and 9 are disputed. One tagger joins 7 and 8, and four join 0 to 7: nothing is left but the end.
+        let long = || vote(0.5, &[("PER", 0, 8)]);
+        let votes = [
+            long(),
+            long(),
+            vote(0.5, &[("LOC", 7, 9)]),
+            long(),
+            vote(0.5, &[("PER", 0, 8), ("LOC", 8, 10)]),
+        ];
+        let none = decide(
+            &votes.iter().collect::<Vec<_>>(),
+            12,
+            &settings(&["agreement=part", "votes=1.0"]),
+        );
+        assert_eq!((none.tokens.clone(), none.verdict), (10..12, Verdict::Disagrees));
     }
 
     #[test]

@@ -17,7 +17,7 @@ pub(crate) use metrics::panel_metrics;
 pub(crate) use panel::tagger_settings;
 pub use settings::{Agreement, Choice, PanelData, SelfTrainingSettings};
 pub use summary::TextSummary;
-pub use vote::{NoVotes, TaggerVotes, Vote, VoteKey, VoteStore};
+pub use vote::{TaggerVotes, Vote, VoteKey, VoteStore};
 
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
@@ -31,7 +31,7 @@ use crate::stage::Run;
 use agreement::{Decision, decide};
 use panel::Panel;
 use select::select;
-use vote::VoteFolder;
+use vote::{NoVotes, VoteFolder};
 
 /// A sentence of unlabelled text with the label that the panel gave it.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,11 +101,11 @@ pub fn label_text(
     let dir = run.folder.as_ref().map(|folder| folder.join("votes"));
     let types = data.gold.train.types();
     let mut folder = dir.map(|dir| VoteFolder { dir, types });
-    let mut nothing = NoVotes;
+    let mut no_store = NoVotes;
     let store: &mut dyn VoteStore = match (store, &mut folder) {
         (Some(store), _) => store,
         (None, Some(folder)) => folder,
-        (None, None) => &mut nothing,
+        (None, None) => &mut no_store,
     };
     let mut panel = Panel::new(data, plan, tagger, device, store)?;
     let mut labelled = LabelledText::default();

@@ -262,7 +262,8 @@ pub(crate) fn tagger_settings(plan: &Plan) -> TaggerSettings {
 /// Returns the indices of the sentences that fit into one window of the model. Longer ones are not labelled.
 fn find_fitting(text: &[Sentence], pretrained: &Pretrained) -> Result<Vec<usize>, Error> {
     let tokenizer = pretrained.tokenizer();
-    let limit = pretrained.checkpoint().config().max_pieces() - 2;
+    // Both numbers include the pieces that begin and end a sentence.
+    let limit = pretrained.checkpoint().config().max_pieces();
     let mut fitting = Vec::new();
     for (at, sentence) in text.iter().enumerate() {
         if tokenizer.encode(sentence.tokens())?.pieces.len() <= limit {

@@ -32,9 +32,9 @@ pub struct SelfTrainingSettings {
     /// For the rule `"probability"`, a sentence is kept if the mean probability of its tags is at least this value. A
     /// tagger that predicts other tags counts as 0.
     pub threshold: Rate,
-    /// The maximum number of kept sentences for each gold sentence, in all passes but the last.
+    /// The maximum number of kept sentences with a mention for each gold sentence, in all passes but the last.
     pub cap: NonZeroUsize,
-    /// The maximum number of kept sentences for each gold sentence, in the last pass.
+    /// The maximum number of kept sentences with a mention for each gold sentence, in the last pass.
     pub last_cap: NonZeroUsize,
     /// Which sentences are kept if there are more than the cap: `"random"` ones, or `"balanced"` ones, so that all
     /// entity types get a similar number of mentions.
@@ -43,7 +43,7 @@ pub struct SelfTrainingSettings {
     pub without_mentions: Rate,
 }
 
-/// The training set of the panel in the first pass.
+/// The training set of the panels, beside the sentences of the text that were kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PanelData {
@@ -59,8 +59,8 @@ pub enum PanelData {
 pub enum Agreement {
     /// Enough taggers predict the same tags for the whole sentence.
     Sentence,
-    /// Every mention that any tagger predicts is predicted by enough taggers, or is not predicted by enough taggers.
-    /// Mentions with too few votes are removed.
+    /// For every mention that any tagger predicts, enough taggers predict it, or enough taggers do not. In the second
+    /// case the mention is removed.
     Mention,
     /// As for `Mention`, but a sentence with a disputed mention is not rejected: its longest part without a disputed
     /// mention is kept.
@@ -87,9 +87,14 @@ impl SelfTrainingSettings {
         if self.votes.value() <= 0.5 {
             return Some(("votes", "above 0.5".to_owned()));
         }
-        let n_taggers = self.panel.get();
-        let limits = [("panel", n_taggers, MOST_TAGGERS), ("folds", self.folds.get(), n_taggers)];
-        crate::plan::check_limits(&limits)
+        let (panel, folds) = (self.panel.get(), self.folds.get());
+        if folds > 1 && (!panel.is_multiple_of(folds) || panel / folds < 2) {
+            let expected = format!(
+                "1, or a divisor of the panel ({panel}) that leaves two taggers or more for a part"
+            );
+            return Some(("folds", expected));
+        }
+        crate::plan::check_limits(&[("panel", panel, MOST_TAGGERS)])
     }
 
     /// The number of taggers that have to agree if `n_taggers` vote.

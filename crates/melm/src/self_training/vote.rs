@@ -41,7 +41,7 @@ pub struct VoteKey {
 }
 
 /// A store that stores nothing.
-pub struct NoVotes;
+pub(super) struct NoVotes;
 
 impl VoteStore for NoVotes {
     fn load(&mut self, _: &VoteKey) -> Option<TaggerVotes> {

@@ -136,5 +136,8 @@ fn with_folds_only_some_taggers_vote_on_a_sentence_in_the_second_pass() {
     assert!(half.candidates.iter().all(|one| one.n_taggers == 2 && one.probabilities.len() == 2));
     let run = augment(dir.path(), corpus(TRAIN)).unlabelled(unlabelled(TEXT));
     let error = run.set("self_training.folds=3").run().err().unwrap().to_string();
-    assert!(error.contains("`self_training.folds` must be at most 2"), "{error}");
+    assert!(
+        error.contains("`self_training.folds` must be 1, or a divisor of the panel (2)"),
+        "{error}"
+    );
 }

@@ -1,9 +1,12 @@
 //! Writes a corpus followed by more sentences, in the formats of the files that the corpus was read from.
 
+use crate::conll::Separator;
 use crate::corpus::Corpus;
 use crate::error::Error;
-use crate::format::Format;
+use crate::format::{Format, Structure};
+use crate::labelled_file::LabelledFile;
 use crate::sentence::Sentence;
+use crate::token::Token;
 
 /// The text of one language of a corpus, or of a whole corpus without languages.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +54,25 @@ impl Corpus {
             self.append_to_part(Some(index), &self.sentences()[part.sentences.clone()], &more, own)
         });
         parts.collect()
+    }
+
+    /// Finds a token that [`Self::append_sentences`] cannot write, because it contains a space and the columns of the
+    /// file are separated by spaces. `language` is the code of the sentence's language, if it has one. Returns the first
+    /// such token and the file. Returns `None` if all `tokens` can be written.
+    pub fn find_unwritable<'t>(
+        &'t self,
+        tokens: &'t [Token],
+        language: Option<&str>,
+    ) -> Option<(&'t Token, &'t LabelledFile)> {
+        let index = self.languages().iter().position(|part| Some(&*part.code) == language);
+        let file = self.files().get(index.unwrap_or(0)).or(self.files().first())?;
+        match file.structure() {
+            Structure::Conll(layout) if layout.separator == Separator::Space => {
+                let token = tokens.iter().find(|token| token.as_str().contains(' '))?;
+                Some((token, file))
+            }
+            _ => None,
+        }
     }
 
     fn append_to_part(
@@ -127,6 +149,23 @@ mod tests {
             one("{\"words\":[\"Rom\"],\"tags\":[\"B-LOC\"]}\n"),
             "{\"words\": [\"Rom\"], \"tags\": [\"B-LOC\"]}\n"
         );
+    }
+
+    #[test]
+    fn a_token_with_a_space_cannot_be_written_between_spaces() {
+        let (en, de) = (file("in O\nBonn B-LOC\n"), file("in\tO\nBad Ems\tB-LOC\n"));
+        let both = Corpus::from_languages([("en", &en), ("de", &de)]);
+        let both = both.with_language_codes(&["en", "de", "nl"]);
+        let tokens = de.sentences()[0].tokens();
+        for (language, expected) in [("en", Some("Bad Ems")), ("de", None), ("nl", Some("Bad Ems"))]
+        {
+            let found = both.find_unwritable(tokens, Some(language));
+            assert_eq!(found.map(|(token, _)| token.as_str()), expected, "{language}");
+        }
+        assert!(de.find_unwritable(tokens, None).is_none());
+        assert!(en.find_unwritable(&tokens[..1], None).is_none());
+        let json = file("{\"tokens\":[\"Rom\"],\"tags\":[\"B-LOC\"]}\n");
+        assert!(json.find_unwritable(tokens, None).is_none());
     }
 
     #[test]

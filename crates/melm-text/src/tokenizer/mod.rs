@@ -77,7 +77,8 @@ impl Tokenizer {
     ///
     /// A sentence ends after `.`, `!`, `?`, `…` or a run of them, and the quotes and brackets that close directly after
     /// it, if white space follows and then a token that starts with a capital letter, an opening mark, or a letter of a
-    /// script without capital letters. `。`, `！` and `？` need no white space. A line break followed by an empty line ends a sentence too.
+    /// script without capital letters. `。`, `！` and `？` need no white space. A line break followed by an empty line ends
+    /// a sentence too.
     ///
     /// A period that is part of its token (`U.S.`, `Mr.`) does not end a sentence. Nor does a period after a single
     /// letter, a known abbreviation, or a number of one or two digits. So a sentence that ends in such a word stays

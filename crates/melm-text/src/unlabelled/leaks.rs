@@ -63,6 +63,14 @@ impl LeftOut {
 }
 
 impl KnownSentences {
+    /// Collects the sentences of a run: those of the training set, of the dev set if there is one, and of held-out texts.
+    pub fn new(gold: &Corpus, dev: Option<&Corpus>, held_out: &[UnlabelledText]) -> Self {
+        let known = Self::default().with_corpus(SentenceRole::Gold, gold);
+        let known =
+            dev.into_iter().fold(known, |known, dev| known.with_corpus(SentenceRole::Dev, dev));
+        held_out.iter().fold(known, |known, text| known.with_text(SentenceRole::HeldOut, text))
+    }
+
     /// Adds the sentences of a labelled corpus. A sentence that was added before keeps the smaller role.
     #[must_use]
     pub fn with_corpus(self, role: SentenceRole, corpus: &Corpus) -> Self {

@@ -3,7 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::sentence::SentenceFault;
+use crate::sentence::{Sentence, SentenceFault};
+use crate::tag::Tag;
 use crate::token::Token;
 
 /// One or more tokens without tags, and the file and line that they come from.
@@ -44,6 +45,12 @@ impl UnlabelledSentence {
         self.text = Some(text);
         self.spans = spans;
         self
+    }
+
+    /// Returns a sentence with the same tokens, in which all tags are `O`. Its language is not set.
+    pub fn to_sentence(&self) -> Sentence {
+        let tags = vec![Tag::Outside; self.tokens.len()];
+        Sentence::new(self.tokens.clone(), tags).expect("an unlabelled sentence has tokens")
     }
 
     /// The tokens.

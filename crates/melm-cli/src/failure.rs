@@ -58,7 +58,12 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage { .. }
-            | Failure::Method(melm::Error::UnknownKey { .. } | melm::Error::Setting { .. }) => 2,
+            | Failure::Method(
+                melm::Error::UnknownKey { .. }
+                | melm::Error::Setting { .. }
+                | melm::Error::GoldWithoutLanguage { .. }
+                | melm::Error::TextWithoutLanguage { .. },
+            ) => 2,
             Failure::Experiment(error) if error.is_usage() => 2,
             Failure::Method(melm::Error::Interrupted) | Failure::Discarded(_) => INTERRUPTED,
             _ => 1,

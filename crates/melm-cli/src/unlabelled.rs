@@ -9,17 +9,15 @@ use melm_text::{TextFile, TextOptions, Tokenizer, TokenizerRules, UnlabelledText
 use crate::args::{InputFile, InputOptions, TextInput};
 use crate::failure::Failure;
 use crate::output::is_stdout;
-use crate::terminal::{Terminal, count};
+use crate::terminal::{Style, Terminal, count};
 
-/// Reads the files of `--unlabelled`. Plain text is split into tokens like those of `train`. Fails if only one of the
-/// text and `train` has languages.
+/// Reads the files of `--unlabelled`. Plain text is split into tokens like those of `train`.
 pub(crate) fn read(
     text: &TextInput,
     train: &Corpus,
     input: &InputOptions,
     terminal: &Terminal,
 ) -> Result<Option<UnlabelledText>, Failure> {
-    check_languages(&text.unlabelled, train)?;
     let mut texts = Vec::new();
     for InputFile { language, path } in &text.unlabelled {
         let rules = match language {
@@ -37,6 +35,12 @@ pub(crate) fn read(
         let own = open(path, &options)?;
         for file in own.files() {
             report(file, terminal);
+            if file.n_unspaced > 0 {
+                let (n, name) = (count(file.n_unspaced, "line"), &file.name);
+                terminal.info(&format!(
+                    "{n} of `{name}` left out: they have a script without spaces between words"
+                ));
+            }
         }
         texts.push(match language {
             Some(code) => own.with_language(code),
@@ -46,19 +50,35 @@ pub(crate) fn read(
     Ok((!texts.is_empty()).then(|| UnlabelledText::join(texts)))
 }
 
-/// Reads the files of `--held-out`. Their format is detected, and the other options for input files apply.
+/// Reads the files of `--held-out`. Their format is detected, and the other options for input files apply. Warns of lines
+/// that cannot be split: the same sentences in the text are not found.
 pub(crate) fn read_held_out(
     text: &TextInput,
     train: &Corpus,
     input: &InputOptions,
+    terminal: &Terminal,
 ) -> Result<Vec<UnlabelledText>, Failure> {
     let options = TextOptions {
         encoding: input.encoding,
         token_column: input.token_column,
         tokens_key: input.tokens_key.clone(),
+        text_key: text.text_key.clone(),
         ..TextOptions::with_tokenizer(Tokenizer::new(TokenizerRules::from_corpus(train)))
     };
-    text.held_out.iter().map(|path| open(path, &options)).collect()
+    let texts = text.held_out.iter().map(|path| open(path, &options));
+    let texts = texts.collect::<Result<Vec<_>, _>>()?;
+    for file in texts.iter().flat_map(UnlabelledText::files) {
+        report(file, terminal);
+        if file.n_unspaced > 0 {
+            let warning = terminal.style(Style::Warning, "warning");
+            let (n, name) = (count(file.n_unspaced, "line"), &file.name);
+            terminal.info(&format!(
+                "{warning}: {n} of the held-out file `{name}` ignored: they have a script without spaces between words. \
+                 Their sentences are not left out of the text. Pass a file with tokens: CoNLL, or JSON lines with `tokens`"
+            ));
+        }
+    }
+    Ok(texts)
 }
 
 fn open(path: &Path, options: &TextOptions) -> Result<UnlabelledText, Failure> {
@@ -70,43 +90,15 @@ fn open(path: &Path, options: &TextOptions) -> Result<UnlabelledText, Failure> {
     Ok(text?)
 }
 
-/// Reports the lines of a file that were left out. With `--verbose`, also reports how the file was read.
+/// With `--verbose`, reports how a file was read.
 fn report(file: &TextFile, terminal: &Terminal) {
-    let name = &file.name;
-    if terminal.is_verbose() {
-        let n = count(file.n_sentences, "sentence");
-        let gzip = if file.is_gzip { " in gzip" } else { "" };
-        terminal.print(&format!("`{name}`: {n}, read as {}{gzip}", file.format));
-        if let Some(rules) = &file.tokenizer {
-            terminal.print(&format!("`{name}`: tokens as in TRAIN: {rules}"));
-        }
+    if !terminal.is_verbose() {
+        return;
     }
-    if file.n_unspaced > 0 {
-        let n = count(file.n_unspaced, "line");
-        terminal.info(&format!(
-            "{n} of `{name}` left out: they have a script without spaces between words"
-        ));
+    let (name, n) = (&file.name, count(file.n_sentences, "sentence"));
+    let gzip = if file.is_gzip { " in gzip" } else { "" };
+    terminal.print(&format!("`{name}`: {n}, read as {}{gzip}", file.format));
+    if let Some(rules) = &file.tokenizer {
+        terminal.print(&format!("`{name}`: tokens as in TRAIN: {rules}"));
     }
-}
-
-/// Fails if only one of the text and `train` has languages.
-fn check_languages(inputs: &[InputFile], train: &Corpus) -> Result<(), Failure> {
-    for InputFile { language, path } in inputs {
-        match (language, train.languages().is_empty()) {
-            (Some(code), true) => {
-                return Err(Failure::Usage {
-                    message: format!("the text has the language `{code}`, but TRAIN has none"),
-                    hint: "name TRAIN's language too: `en=FILE`",
-                });
-            }
-            (None, false) => {
-                return Err(Failure::Usage {
-                    message: format!("the text `{}` has no language", path.display()),
-                    hint: "TRAIN has languages, so name the language of the text too: `--unlabelled en=FILE`",
-                });
-            }
-            _ => {}
-        }
-    }
-    Ok(())
 }

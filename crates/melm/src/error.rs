@@ -239,6 +239,20 @@ pub enum Error {
         /// The file of the text.
         file: String,
     },
+    /// A token of the unlabelled text has a space, but spaces separate the columns of the training set.
+    #[error(
+        "`{file}`:{line}: the token `{token}` has a space, but spaces separate the columns of `{train}`; use a TRAIN with tabs: `melm convert {train} --separator tab -o FILE`"
+    )]
+    TokenWithSpace {
+        /// The file of the text.
+        file: String,
+        /// The line of the first token of the sentence, from 1.
+        line: usize,
+        /// The token.
+        token: String,
+        /// The file of the training set.
+        train: String,
+    },
     /// A language has no vector file.
     #[error(
         "the language `{language}` has no word vectors; pass a file with `--vectors {language}=FILE`, or use the piece embeddings of the model with `--vectors pieces`"

@@ -21,8 +21,9 @@ use super::{InputFile, InputOptions, VectorInput};
 /// run exactly) and run.json.
 ///
 /// If the command is interrupted or killed, run it again to resume; the result has the same bytes.
-/// Run it with more rounds to add drafts to the existing ones. For several languages, pass
-/// LANG=FILE for each; DIR then contains train.augmented.LANG for each language.
+/// Run it with more rounds to add drafts to the existing ones; unlabelled text is then labelled
+/// again, by panels that learn from all kept drafts. For several languages, pass LANG=FILE for each; DIR then
+/// contains train.augmented.LANG for each language.
 #[derive(Debug, Group)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:\n  melm augment train.conll --dev dev.conll -o more\n  \

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use melm_eval::{Ledger, Trial, TrialResult};
-use melm_text::{KnownSentences, SentenceRole};
+use melm_text::{Corpus, KnownSentences, UnlabelledText};
 use serde_json::{Map, json};
 
 use crate::args;
@@ -29,24 +29,8 @@ pub(crate) fn run(command: &args::Trial, terminal: &Terminal) -> Result<(), Fail
     let read = |path: &Path| labelled::read_file(path, &command.input, terminal);
     let train = read(&command.file)?;
     let dev = command.dev.as_deref().map(read).transpose()?;
-    let text = unlabelled::read(&command.text, &train, &command.input, terminal)?;
-    let trial = match text {
-        Some(text) => {
-            let known = KnownSentences::default().with_corpus(SentenceRole::Gold, &train);
-            let known =
-                dev.iter().fold(known, |known, dev| known.with_corpus(SentenceRole::Dev, dev));
-            let held_out = unlabelled::read_held_out(&command.text, &train, &command.input)?;
-            let known = held_out
-                .iter()
-                .fold(known, |known, text| known.with_text(SentenceRole::HeldOut, text));
-            let (text, left_out) = text.without(&known);
-            terminal.info(&format!(
-                "{} of unlabelled text; {} left out, because they are in TRAIN, the dev set or a held-out file, or repeat another",
-                count(text.sentences().len(), "sentence"),
-                left_out.total()
-            ));
-            trial.with_text(text)?
-        }
+    let trial = match read_text(command, &train, dev.as_ref(), terminal)? {
+        Some(text) => trial.with_text(text)?,
         None => trial,
     };
     let (grid, folds) = trial.prepare(&train, dev.as_ref())?;
@@ -73,6 +57,34 @@ pub(crate) fn run(command: &args::Trial, terminal: &Terminal) -> Result<(), Fail
     })?;
     let lines = experiment.runner.current_lines(ledger.lines().to_vec(), &cells);
     print_result(&trial, &trial.result(&lines), command.json)
+}
+
+/// Reads the unlabelled text, and leaves out the sentences of TRAIN, of the dev set and of held-out files. Returns `None`
+/// if there is no text. Fails if a text has a language, because a trial has only one.
+fn read_text(
+    command: &args::Trial,
+    train: &Corpus,
+    dev: Option<&Corpus>,
+    terminal: &Terminal,
+) -> Result<Option<UnlabelledText>, Failure> {
+    if let Some(code) = command.text.unlabelled.iter().find_map(|text| text.language.as_ref()) {
+        return Err(Failure::Usage {
+            message: format!(
+                "the text has the language `{code}`, but `melm trial` reads one language only"
+            ),
+            hint: "pass the text without `LANG=`",
+        });
+    }
+    let text = unlabelled::read(&command.text, train, &command.input, terminal)?;
+    let Some(text) = text else { return Ok(None) };
+    let held_out = unlabelled::read_held_out(&command.text, train, &command.input, terminal)?;
+    let (text, left_out) = text.without(&KnownSentences::new(train, dev, &held_out));
+    terminal.info(&format!(
+        "{} of unlabelled text; {} left out, because they are in TRAIN, the dev set or a held-out file, or repeat another",
+        count(text.sentences().len(), "sentence"),
+        left_out.total()
+    ));
+    Ok(Some(text))
 }
 
 /// Prints the table and the verdict on the last method, as text or as JSON.

@@ -299,6 +299,8 @@ fn contradicting_texts_are_refused_with_a_hint() {
     let path = folder.path();
     fs::write(path.join("empty.txt"), "\n").unwrap();
     fs::write(path.join("known.txt"), "Ada Lovelace wrote in London.\n").unwrap();
+    let spaces = "{\"tokens\": [\"in\", \"Bonn\"]}\n{\"tokens\": [\"in\", \"New York\"]}\n";
+    fs::write(path.join("spaces.jsonl"), spaces).unwrap();
     let en = "augment en=train.conll -o out --model model --config fast.toml";
     for (args, code, expected) in [
         (
@@ -306,7 +308,18 @@ fn contradicting_texts_are_refused_with_a_hint() {
             2,
             "name TRAIN's language too: `en=FILE`",
         ),
-        (format!("{en} --unlabelled text.conll"), 2, "name the language of the text too"),
+        (format!("{en} --unlabelled text.conll"), 2, "name its language too"),
+        (
+            augment_into("out", "--unlabelled spaces.jsonl"),
+            1,
+            "`spaces.jsonl`:2: the token `New York` has a space, but spaces separate the columns of `train.conll`; use \
+             a TRAIN with tabs: `melm convert train.conll --separator tab -o FILE`",
+        ),
+        (
+            "trial train.conll --model model --unlabelled de=text.conll".to_owned(),
+            2,
+            "pass the text without `LANG=`",
+        ),
         (augment_into("out", "--unlabelled empty.txt"), 1, "the file contains no text"),
         (augment_into("out", "--unlabelled known.txt"), 1, "every sentence of the unlabelled text"),
         (augment_into("out", "--unlabelled nowhere.txt"), 1, "cannot read `nowhere.txt`"),
@@ -319,6 +332,44 @@ fn contradicting_texts_are_refused_with_a_hint() {
         assert!(messages.contains(expected), "{args}: {messages}");
         assert!(!path.join("out").exists());
     }
+}
+
+#[test]
+fn tokens_with_spaces_are_written_if_tabs_separate_the_columns() {
+    let folder = with_text();
+    let path = folder.path();
+    fs::write(path.join("train.conll"), TRAIN.replace(' ', "\t")).unwrap();
+    let text = "{\"tokens\": [\"Konrad\", \"Zuse\", \"wrote\", \"in\", \"Bad Bonn\", \".\"]}\n";
+    fs::write(path.join("text.jsonl"), text).unwrap();
+    let more = "--method gold --unlabelled text.jsonl --set self_training.agreement=probability \
+                --set self_training.threshold=0";
+    done(path, &augment_into("out", more));
+    let written = fs::read_to_string(path.join("out/train.augmented.conll")).unwrap();
+    assert!(written.contains("\nBad Bonn\t"), "{written}");
+    done(path, "check out/train.augmented.conll");
+}
+
+#[test]
+fn held_out_files_are_reported_and_recorded() {
+    let folder = with_text();
+    let path = folder.path();
+    // One of eleven lines has a script without spaces between words.
+    let lines: String = (0..9).map(|n| format!("{{\"body\": \"Line {n} here.\"}}\n")).collect();
+    let more = "{\"body\": \"London is not Bonn.\"}\n{\"body\": \"\u{4f60}\u{597d}\"}\n";
+    fs::write(path.join("test.jsonl"), lines + more).unwrap();
+    let options = "--method gold --set self_training.passes=1 --unlabelled text.conll \
+                   --held-out test.jsonl --text-key body -v";
+    let messages = done(path, &augment_into("out", options));
+    for line in [
+        "`test.jsonl`: 10 sentences, read as jsonl\n",
+        "warning: 1 line of the held-out file `test.jsonl` ignored",
+        "  in a held-out file          1",
+    ] {
+        assert!(messages.contains(line), "{messages}");
+    }
+    let file = &record(&path.join("out"))["text"]["held_out"][0];
+    assert_eq!((&file["file"], &file["format"]), (&"test.jsonl".into(), &"jsonl".into()));
+    assert_eq!((number(&file["sentences"]), number(&file["unspaced_lines"])), (10, 1));
 }
 
 #[test]

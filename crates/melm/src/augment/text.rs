@@ -1,8 +1,8 @@
 //! Unlabelled text in a run: the sentences to label, and the result.
 
 use melm_text::{
-    Corpus, KnownSentences, Language, LeftOut, Sentence, SentenceRole, Tag, TextFile,
-    UnlabelledSentence, UnlabelledText,
+    Corpus, KnownSentences, Language, LeftOut, Sentence, TextFile, UnlabelledSentence,
+    UnlabelledText,
 };
 use serde_json::{Value, json};
 
@@ -20,6 +20,8 @@ pub(super) struct TextToLabel {
     pub(super) text: UnlabelledText,
     /// The numbers of sentences that were left out.
     pub(super) left_out: LeftOut,
+    /// The files whose sentences were left out.
+    held_out: Vec<TextFile>,
     /// The gold corpus, with all languages of the text.
     pub(super) gold: Corpus,
     /// The sentences with the language indices of `gold`. All tags are `O`.
@@ -45,21 +47,15 @@ impl TextOutcome {
 
 impl TextToLabel {
     /// Prepares a text, which is labelled with the tags of the training set. Leaves out repeated sentences, and those of
-    /// `gold` and `held_out`. Fails if only one of the training set and the text has languages, or if no sentence is
-    /// left.
+    /// `gold` and `held_out`. Fails if only one of the training set and the text has languages, if no sentence is left, or
+    /// if the format of the training set cannot store a token.
     pub(super) fn new(
         text: &UnlabelledText,
         gold: Gold<'_>,
         held_out: &[UnlabelledText],
     ) -> Result<Self, Error> {
         check_languages(text, gold.train)?;
-        let mut known = KnownSentences::default().with_corpus(SentenceRole::Gold, gold.train);
-        if let Some(dev) = gold.dev {
-            known = known.with_corpus(SentenceRole::Dev, dev);
-        }
-        for held_out in held_out {
-            known = known.with_text(SentenceRole::HeldOut, held_out);
-        }
+        let known = KnownSentences::new(gold.train, gold.dev, held_out);
         let (kept, left_out) = text.without(&known);
         match (text.sentences().len(), kept.sentences().len()) {
             (0, _) => return Err(Error::NoText),
@@ -67,14 +63,17 @@ impl TextToLabel {
             _ => {}
         }
         let gold = with_languages(gold.train, text);
+        check_tokens(&kept, &gold)?;
         let sentences = kept.sentences().iter().map(|one| to_sentence(one, &gold)).collect();
-        Ok(Self { text: kept, left_out, gold, sentences })
+        let held_out = held_out.iter().flat_map(|text| text.files().iter().cloned()).collect();
+        Ok(Self { text: kept, left_out, held_out, gold, sentences })
     }
 
-    /// The entry of the text in `run.json`: its files, and the counts of each pass.
+    /// The entry of the text in `run.json`: its files, the held-out files, and the counts of each pass.
     pub(super) fn record(&self, labelled: &LabelledText) -> Value {
         json!({
             "files": self.text.files().iter().map(file_record).collect::<Vec<_>>(),
+            "held_out": self.held_out.iter().map(file_record).collect::<Vec<_>>(),
             "sentences": self.text.sentences().len() + self.left_out.total(),
             "left_out": self.left_out,
             "passes": labelled.passes,
@@ -147,6 +146,22 @@ fn check_languages(text: &UnlabelledText, train: &Corpus) -> Result<(), Error> {
     Ok(())
 }
 
+/// Fails if a sentence has a token that cannot be written in the format of `gold`.
+fn check_tokens(text: &UnlabelledText, gold: &Corpus) -> Result<(), Error> {
+    for sentence in text.sentences() {
+        let found = gold.find_unwritable(sentence.tokens(), sentence.language());
+        if let Some((token, train)) = found {
+            return Err(Error::TokenWithSpace {
+                file: sentence.file().to_owned(),
+                line: sentence.line(),
+                token: token.to_string(),
+                train: train.source().name().to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
 /// Returns `train` with the languages of `text` that it does not have, in the order of the text.
 fn with_languages(train: &Corpus, text: &UnlabelledText) -> Corpus {
     if train.languages().is_empty() {
@@ -163,9 +178,7 @@ fn with_languages(train: &Corpus, text: &UnlabelledText) -> Corpus {
 
 /// Returns a sentence of `gold`'s languages in which all tags are `O`.
 fn to_sentence(sentence: &UnlabelledSentence, gold: &Corpus) -> Sentence {
-    let tokens = sentence.tokens().to_vec();
-    let tags = vec![Tag::Outside; tokens.len()];
-    let own = Sentence::new(tokens, tags).expect("an unlabelled sentence has tokens");
+    let own = sentence.to_sentence();
     let index = sentence.language().map(|code| {
         let found = gold.languages().iter().position(|part| &*part.code == code);
         found.expect("the corpus has all languages of the text")

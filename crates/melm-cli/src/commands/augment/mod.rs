@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use melm::augment::{AugmentJob, Estimate};
+use melm::methods::Method;
 use melm::models::Pretrained;
 use melm::stage::Event;
 use melm::{Augment, Corpus, Plan};
@@ -79,7 +80,7 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
     let train = labelled::read(&command.files, &command.input, terminal)?;
     let dev = labelled::read_dev(&train, &command.dev, &command.input, terminal)?;
     let text = unlabelled::read(&command.text, &train, &command.input, terminal)?;
-    let held_out = unlabelled::read_held_out(&command.text, &train, &command.input)?;
+    let held_out = unlabelled::read_held_out(&command.text, &train, &command.input, terminal)?;
     let vectors = vectors::read(&command.vectors, &plan, &train, terminal)?;
     let (device, device_name) = machine::device(&command.plan_options.device_options)?;
     let mut augment =
@@ -114,6 +115,13 @@ fn check_standard_input(command: &args::Augment) -> Result<(), Failure> {
 }
 
 fn describe(job: &AugmentJob, device_name: &str) -> String {
+    let dev = |dev: &Corpus| format!("best epochs on {}", labelled::describe(dev));
+    let dev = job.dev().map_or("no dev set, using the last epochs".to_owned(), dev);
+    let (train, method) = (labelled::describe(job.train()), job.plan().method.name());
+    if job.plan().method == Method::Gold {
+        // There are no drafts, so there are no rounds and no judge.
+        return format!("augmenting {train} by {method}: {dev}; {device_name}");
+    }
     let name = |model: Option<&Pretrained>| model.map(|model| model.name().to_owned());
     let generator = job.seq2seq_name().or(name(job.masked_lm()));
     let judge = name(job.tagger().filter(|_| job.plan().has_judge()));
@@ -124,10 +132,7 @@ fn describe(job: &AugmentJob, device_name: &str) -> String {
         (None, Some(tagger)) => format!(", judged by {tagger}"),
         (None, None) => ", not judged".to_owned(),
     };
-    let dev = |dev: &Corpus| format!("best epochs on {}", labelled::describe(dev));
-    let dev = job.dev().map_or("no dev set, using the last epochs".to_owned(), dev);
     let rounds = count(job.plan().generate.rounds.get() as usize, "round");
-    let (train, method) = (labelled::describe(job.train()), job.plan().method.name());
     format!("augmenting {train} by {method}{models}: {rounds}, {dev}; {device_name}")
 }
 

@@ -99,7 +99,8 @@ impl AugmentJob {
         self.text.as_ref().map(|text| &text.text)
     }
 
-    /// The numbers of sentences that were left out of the unlabelled text, because they repeat others.
+    /// The numbers of sentences that were left out of the unlabelled text, because they are also in the training set, the dev
+    /// set or a held-out text, or repeat another sentence of the text.
     pub fn left_out(&self) -> LeftOut {
         self.text.as_ref().map(|text| text.left_out).unwrap_or_default()
     }
@@ -152,8 +153,10 @@ impl AugmentJob {
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())
     }
 
-    /// A hash of everything that can change the result. The number of rounds is not included, because more rounds
-    /// only add drafts. The content of the models is included, but not their names.
+    /// A hash of everything that can change the result, except for the number of rounds: a run with more rounds
+    /// continues in the same folder. It keeps the drafts of the finished rounds. With unlabelled text, it trains new
+    /// panels if the drafts are part of their training sets. The content of the models is included, but not their
+    /// names.
     pub(crate) fn identity(&self) -> Result<String, Error> {
         let mut plan = self.plan.clone();
         plan.generate.rounds = std::num::NonZeroU32::MIN;

@@ -24,7 +24,7 @@ pub(super) fn panel_costs(job: &AugmentJob, text: &TextToLabel, model: &Pretrain
     let dev = CorpusSize::new(model, job.dev.as_ref(), Markers::Absent);
     let n_tokens: usize = text.sentences.iter().map(|sentence| sentence.tokens().len()).sum();
     let text_bytes = TOKEN_BYTES * n_tokens as f64;
-    let limit = model.checkpoint().config().max_pieces() - 2;
+    let limit = model.checkpoint().config().max_pieces();
     let text = CorpusSize::from_sentences(model, &text.sentences, Markers::Absent, limit);
     let n_drafts = match settings.learns_from {
         PanelData::Gold => 0.0,
@@ -33,18 +33,24 @@ pub(super) fn panel_costs(job: &AugmentJob, text: &TextToLabel, model: &Pretrain
     let n_taggers = settings.panel.get() as f64;
     let training = tagger_settings(&job.plan).training;
     let mut trained = Cost { operations: 0.0, bytes: 0.0 };
+    // How often each sentence of the text is tagged.
+    let mut n_readings = 0.0;
     for pass in 1..=settings.passes.get() {
-        let n_text = match pass {
-            1 => 0.0,
-            _ => (AGREED * text.sentences).min(gold.sentences * settings.cap.get() as f64),
+        // With folds, a tagger of a later pass is not trained on the part of the text that it labels.
+        let n_folds = if pass == 1 { 1.0 } else { settings.folds.get() as f64 };
+        n_readings += n_taggers / n_folds;
+        let n_kept = (AGREED * text.sentences).min(gold.sentences * settings.cap.get() as f64);
+        let n_text = match (pass, settings.folds.get()) {
+            (1, _) => 0.0,
+            (_, 1) => n_kept,
+            (_, n) => n_kept * (n - 1) as f64 / n_folds,
         };
         let train = gold.scaled(1.0 + n_drafts).plus(&text.with_sentences(n_text));
         let cost = size.training_cost(&training, &train, &dev, 0.0);
         trained.operations += n_taggers * cost.operations;
         trained.bytes = trained.bytes.max(cost.bytes + text_bytes);
     }
-    let n_times = n_taggers * f64::from(settings.passes.get());
-    let operations = n_times * text.pieces * FORWARD * size.encoder;
+    let operations = n_readings * text.pieces * FORWARD * size.encoder;
     [trained, Cost { operations, bytes: BYTES * size.all + text_bytes }]
 }
 

@@ -118,6 +118,9 @@ fn an_estimate_counts_every_tagger_of_the_panel() {
     // The evaluations on dev take the same time, because their number does not depend on the budget.
     assert!(longer[0] / two[0] > 1.5 && longer[0] / two[0] < 2.0, "{} {}", longer[0], two[0]);
     assert!((longer[1] / two[1] - 1.0).abs() < 1e-6);
+    // In the second of two passes, a tagger labels half of the text, and does not learn from this half.
+    let folds = estimate("self_training.folds=2");
+    assert!((folds[1] / two[1] - 0.75).abs() < 1e-6, "{} {}", folds[1], two[1]);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use melm::augment::DraftSummary;
 use melm::methods::Method;
 use melm::random::Seed;
 use melm::training::Budget;
-use melm_text::{Corpus, Sentence, Tag, UnlabelledSentence, UnlabelledText};
+use melm_text::{Corpus, UnlabelledSentence, UnlabelledText};
 
 use crate::data::subset;
 use crate::grid::{BASE, Block, DEFAULT_EVALUATIONS, Grid};
@@ -150,7 +150,10 @@ impl Trial {
                 Dataset::new(subset(gold, &positions))
             };
             let dev = dev.map(|corpus| Dataset::new(corpus.clone()));
-            let text = self.text.as_ref().map(|text| Dataset::new(untagged(text, gold)));
+            let text = self.text.as_ref().map(|text| {
+                let sentences = text.sentences().iter().map(UnlabelledSentence::to_sentence);
+                Dataset::new(gold.with_sentences(sentences))
+            });
             let data = LanguageData { train: part(false), dev, text, test: Some(part(true)) };
             languages.insert(format!("fold {}", fold + 1), data);
         }
@@ -199,16 +202,6 @@ impl Trial {
             rows: Table::Mono.rows(lines, Split::Test, &PaperScores::new()),
         }
     }
-}
-
-/// Returns an unlabelled text as a corpus in which every tag is `O`.
-fn untagged(text: &UnlabelledText, gold: &Corpus) -> Corpus {
-    let sentence = |sentence: &UnlabelledSentence| {
-        let tokens = sentence.tokens().to_vec();
-        let tags = vec![Tag::Outside; tokens.len()];
-        Sentence::new(tokens, tags).expect("an unlabelled sentence has tokens")
-    };
-    gold.with_sentences(text.sentences().iter().map(sentence))
 }
 
 /// The result of a trial.

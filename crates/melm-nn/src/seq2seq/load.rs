@@ -26,7 +26,7 @@ impl Seq2Seq {
     /// wrong shape.
     pub fn open(dir: &Path, n_added: usize, seed: u64) -> Result<Self, Error> {
         let path = dir.join("config.json");
-        let text = std::fs::read_to_string(&path)
+        let text = crate::files::read_text(&path, crate::files::MAX_CONFIG_BYTES)
             .map_err(|source| Error::Read { path: path.clone(), source })?;
         let mut config = Seq2SeqConfig::parse(&path, &text)?;
         let (shards, table) = shards::open(dir)?;

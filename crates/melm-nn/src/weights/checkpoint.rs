@@ -10,6 +10,7 @@ use super::names::{self, ModelPart, TensorShape};
 use super::shards::{self, Shard, Stored, Table};
 use crate::Error;
 use crate::config::Config;
+use crate::files::{MAX_CONFIG_BYTES, read_text};
 
 /// A stored tensor, with its scales if it is stored as int8.
 struct Entry {
@@ -39,7 +40,7 @@ impl Checkpoint {
     /// If a file cannot be read, is damaged, or does not contain an encoder with the shapes of `config.json`.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("config.json");
-        let text = std::fs::read_to_string(&path);
+        let text = read_text(&path, MAX_CONFIG_BYTES);
         let text = text.map_err(|source| Error::Read { path: path.clone(), source })?;
         let config = Config::parse(&path, &text)?;
         let (shards, table) = shards::open(dir)?;

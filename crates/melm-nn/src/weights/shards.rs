@@ -9,6 +9,7 @@ use memmap2::Mmap;
 use safetensors::{Dtype, SafeTensors};
 
 use crate::Error;
+use crate::files::{MAX_CONFIG_BYTES, open_regular, read_text};
 
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/";
 
@@ -50,7 +51,7 @@ impl Shard {
     }
 
     pub(crate) fn open(path: PathBuf) -> Result<Self, Error> {
-        let map = File::open(&path).and_then(|file| map(&file));
+        let map = open_regular(&path).and_then(|file| map(&file));
         match map {
             Ok(map) => Ok(Self { path, bytes: Bytes::Mapped(map) }),
             Err(source) => Err(Error::Read { path, source }),
@@ -121,7 +122,7 @@ struct Index {
 }
 
 fn open_index(dir: &Path, path: &Path) -> Result<(Vec<Shard>, Table), Error> {
-    let text = std::fs::read_to_string(path)
+    let text = read_text(path, MAX_CONFIG_BYTES)
         .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let index: Index = serde_json::from_str(&text)
         .map_err(|source| Error::Json { path: path.to_path_buf(), source })?;

@@ -14,13 +14,26 @@ use crate::pieces::PieceKind;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Constraint {
     begins_word: bool,
+    /// True for a piece that the tokenizer makes a word of its own, such as punctuation in BERT.
+    stands_alone: Option<bool>,
     casing: Option<Casing>,
     scripts: Option<Scripts>,
+}
+
+/// A masked piece and its place in the token.
+pub(super) struct MaskedPiece<'a> {
+    /// True if the piece begins a word.
+    pub(super) begins_word: bool,
+    /// True if the tokenizer makes the piece a word of its own. `None` if any piece may take its place.
+    pub(super) stands_alone: Option<bool>,
+    /// The text of the piece, or `None` if it is only part of a character.
+    pub(super) text: Option<&'a str>,
 }
 
 /// The properties of a piece that a [`Constraint`] can ask for.
 struct PieceTraits {
     kind: PieceKind,
+    stands_alone: Option<bool>,
     casing: Casing,
     scripts: Scripts,
 }
@@ -46,6 +59,7 @@ impl Candidates {
             let is_banned = settings.banned.contains(&text);
             PieceTraits {
                 kind: if is_banned { PieceKind::Unfit } else { kinds.kind(id) },
+                stands_alone: tokenizer.stands_alone(id),
                 casing: Casing::from_text(&text),
                 scripts: Scripts::from_text(&text),
             }
@@ -60,15 +74,16 @@ impl Candidates {
         }
     }
 
-    /// Returns the constraint on the pieces that may replace a masked piece of `token`. `piece` is the text of the
-    /// masked piece.
+    /// Returns the constraint on the pieces that may replace a masked piece of `token`. `masked` describes the piece.
+    ///
+    /// If the token has several pieces, BERT's punctuation is replaced only by punctuation, and other pieces only by
+    /// other pieces. Otherwise two words of the token would become one, or one word two.
     ///
     /// With `keep_script`, a candidate must fit the scripts of the token, or those of the sentence if the token has
     /// no letter. If these letters mix scripts, every script is allowed.
     pub(super) fn constraint(
         &self,
-        begins_word: bool,
-        piece: Option<&str>,
+        masked: &MaskedPiece<'_>,
         token: &str,
         sentence_scripts: impl Fn() -> Scripts,
     ) -> Constraint {
@@ -77,8 +92,10 @@ impl Candidates {
             scripts => scripts,
         });
         let scripts = scripts.filter(|scripts| !scripts.is_any() && !scripts.is_mixed());
-        let casing = piece.filter(|_| self.keep_case).map(|piece| Casing::in_token(piece, token));
-        Constraint { begins_word, casing, scripts }
+        let text = masked.text.filter(|_| self.keep_case);
+        let casing = text.map(|text| Casing::in_token(text, token));
+        let MaskedPiece { begins_word, stands_alone, .. } = *masked;
+        Constraint { begins_word, stands_alone, casing, scripts }
     }
 
     /// Returns the index of the set of pieces that a constraint allows. Builds the set at the first call with this
@@ -103,6 +120,7 @@ impl Constraint {
     fn allows(&self, piece: &PieceTraits) -> bool {
         let kind = if self.begins_word { PieceKind::Initial } else { PieceKind::Inner };
         piece.kind == kind
+            && self.stands_alone.is_none_or(|alone| piece.stands_alone == Some(alone))
             && self.casing.is_none_or(|casing| casing.allows(piece.casing))
             && self.scripts.is_none_or(|scripts| scripts.overlaps(piece.scripts))
     }

@@ -54,9 +54,69 @@ impl Casing {
     }
 }
 
+/// Returns `new` in the casing of `old`, the token that it replaces. An uncased model writes `new` in lower case.
+///
+/// If `old` is upper case only, so is the result. Otherwise each word of `new` takes the casing of the word of `old` in
+/// the same place, or of the last word: upper case if all its letters are, title case if only its first letter must be,
+/// and lower case if it begins with a lower-case letter.
+///
+/// `paris` for `Bonn` becomes `Paris`, for `BONN` `PARIS`; `smith-jones` for `O'Neill` becomes `Smith-Jones`.
+pub(super) fn copy_casing(old: &str, new: &str) -> String {
+    if Casing::from_text(old) == Casing::Upper {
+        return new.to_uppercase();
+    }
+    let old: Vec<&str> = old.split(is_separator).filter(|word| !word.is_empty()).collect();
+    let mut result = String::with_capacity(new.len());
+    let mut n_words = 0;
+    for part in new.split_inclusive(is_separator) {
+        let like = old.get(n_words).or(old.last()).copied().unwrap_or_default();
+        n_words += usize::from(!part.trim_end_matches(is_separator).is_empty());
+        let mut letters = part.chars();
+        match (Casing::from_text(like), letters.next()) {
+            (Casing::Upper, _) => result.push_str(&part.to_uppercase()),
+            (_, Some(first)) if like.starts_with(char::is_uppercase) => {
+                result.extend(first.to_uppercase().chain(letters));
+            }
+            _ => result.push_str(part),
+        }
+    }
+    result
+}
+
+/// Returns true for the characters between the words of a token: white space, ASCII punctuation, dashes and quotes.
+fn is_separator(c: char) -> bool {
+    c.is_whitespace() || c.is_ascii_punctuation() || matches!(c, '\u{2010}'..='\u{2027}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_new_token_takes_the_casing_of_the_old_one() {
+        for (old, new, expected) in [
+            ("Bonn", "paris", "Paris"),
+            ("BONN", "paris", "PARIS"),
+            ("bonn", "paris", "paris"),
+            ("U.S.", "uk", "UK"),
+            ("B", "paris", "Paris"),
+            ("McDonald", "smith", "Smith"),
+            ("iPhone", "nokia", "nokia"),
+            ("1996", "may", "may"),
+            ("O'Neill", "smith-jones", "Smith-Jones"),
+            ("Rhein-Main", "köln-bonn-berlin", "Köln-Bonn-Berlin"),
+            ("USA-based", "uk-led", "UK-led"),
+            ("L’Aquila", "d’orta", "D’Orta"),
+            ("Al-qaida", "an-nusra", "An-nusra"),
+            ("New York", "los angeles", "Los Angeles"),
+            ("Bonn", "'s-hertogenbosch", "'S-Hertogenbosch"),
+            ("Αθήνα", "σπάρτη", "Σπάρτη"),
+            ("Bonn", "...", "..."),
+            ("(Bonn)", "", ""),
+        ] {
+            assert_eq!(copy_casing(old, new), expected, "{new} for {old}");
+        }
+    }
 
     #[test]
     fn casing_is_read_from_the_letters_that_have_a_case() {

@@ -4,7 +4,7 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence, Token};
 
 use super::GenerateSettings;
-use super::candidates::Candidates;
+use super::candidates::{Candidates, MaskedPiece};
 use super::fill::{FillContext, FillTask, Filler};
 use super::script::Scripts;
 use super::spell::spell_token;
@@ -120,12 +120,15 @@ impl Drafter {
             let entity = entities.peek().expect("masked positions are in entity tokens, in order");
             let begins_word =
                 *position == entity.piece_range.start || tokenizer.is_word_initial(*original);
+            let stands_alone = match entity.piece_range.len() {
+                1 => None,
+                _ => tokenizer.stands_alone(*original),
+            };
             let text = tokenizer.text(*original);
+            let piece = MaskedPiece { begins_word, stands_alone, text: text.as_deref() };
             let token = sentence.tokens()[entity.token].as_str();
-            let constraint =
-                self.candidates.constraint(begins_word, text.as_deref(), token, || {
-                    Scripts::from_sentence(sentence)
-                });
+            let sentence_scripts = || Scripts::from_sentence(sentence);
+            let constraint = self.candidates.constraint(&piece, token, sentence_scripts);
             set_of.push(self.candidates.set_for(constraint));
         }
         let chosen = vec![None; set_of.len()];

@@ -2,12 +2,14 @@
 
 use melm_text::Token;
 
+use super::casing::copy_casing;
 use crate::pieces::{Tokenizer, is_clean};
 
 /// Returns the token that `pieces` spell as a replacement of `source`, or `None` if it is not valid.
 ///
 /// A token is not valid if it is banned, contains invisible characters, has a different number of spaces from the
-/// source, or contains the text of a marker or special piece.
+/// source, or contains the text of a marker or special piece. If the model is uncased, the token takes the casing of
+/// the source.
 pub(super) fn spell_token(
     tokenizer: &Tokenizer,
     pieces: &[u32],
@@ -21,7 +23,11 @@ pub(super) fn spell_token(
         && n_parts(&text) == n_parts(source.as_str())
         && !banned.contains(&text)
         && !contains_added_piece(tokenizer, &text);
-    if is_valid { Token::new(&text).ok() } else { None }
+    if !is_valid {
+        return None;
+    }
+    let text = if tokenizer.is_uncased() { copy_casing(source.as_str(), &text) } else { text };
+    if banned.contains(&text) { None } else { Token::new(&text).ok() }
 }
 
 /// Returns true if `text` contains the text of a marker or special piece. Ordinary pieces can spell such a text.

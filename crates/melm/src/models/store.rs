@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
+
 use super::Pretrained;
 use crate::Error;
 use crate::hub::{DownloadProgress, Hub};
@@ -120,7 +122,7 @@ impl ModelSize {
     /// Returns the size of the model in a folder. Returns full size if `config.json` cannot be read, because opening
     /// the model will report this error.
     fn from_folder(folder: &Path) -> Self {
-        let text = std::fs::read_to_string(folder.join("config.json")).ok();
+        let text = read_text(&folder.join("config.json"), MAX_CONFIG_BYTES).ok();
         let config: Option<serde_json::Value> = text.and_then(|t| serde_json::from_str(&t).ok());
         let hidden_size = config.and_then(|config| config.get("hidden_size")?.as_u64());
         let hidden_size = hidden_size.and_then(|size| usize::try_from(size).ok());

@@ -161,6 +161,13 @@ impl Segmenter {
         }
     }
 
+    /// Returns true if the rules always make the text a word of its own, as BERT's do for punctuation and Chinese
+    /// characters. Returns `None` if the pieces of a token are not split into words.
+    pub(super) fn stands_alone(&self, text: &str) -> Option<bool> {
+        matches!(self.rules.kind, TokenizerKind::WordPiece { .. })
+            .then(|| self.n_words(&format!("a{text}a")) > 1)
+    }
+
     fn n_words(&self, text: &str) -> usize {
         if text.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
             return 1;

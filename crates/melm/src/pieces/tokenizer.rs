@@ -223,6 +223,12 @@ impl Tokenizer {
         !self.specials.ids().into_iter().any(has_special) && self.segmenter.is_reachable(piece)
     }
 
+    /// Returns true if a piece is always a word of its own: punctuation and Chinese characters of BERT's models.
+    /// Returns `None` if the model's tokens are not split into words, so that any piece may follow any other.
+    pub(crate) fn stands_alone(&self, id: u32) -> Option<bool> {
+        self.segmenter.stands_alone(&self.text(id)?)
+    }
+
     /// Returns the text that pieces spell, without white space at its ends. The text of special pieces and markers is
     /// included.
     pub fn decode(&self, pieces: &[u32]) -> String {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 use melm_nn::tagger as nn;
 use melm_nn::weights::Checkpoint;
 use melm_text::Scheme;
@@ -69,7 +70,7 @@ impl TaggerModel {
 
 fn read_extra(dir: &Path) -> Result<Option<Extra>, Error> {
     let path = dir.join(FILE);
-    match std::fs::read_to_string(&path) {
+    match read_text(&path, MAX_CONFIG_BYTES) {
         Ok(text) => serde_json::from_str(&text)
             .map(Some)
             .map_err(|source| melm_nn::Error::Json { path, source }.into()),

@@ -3,7 +3,16 @@
 use std::fs::{self, read_to_string};
 use std::path::PathBuf;
 
+use melm::entity_lm::EntityLm;
+use melm::generate::{Drafter, GenerateSettings, Ranks};
+use melm::markers::Markers;
 use melm::pieces::{PieceKind, PieceKinds, Tokenizer};
+use melm::random::Seed;
+use melm::stage::Control;
+use melm_nn::config::Config;
+use melm_nn::device::Device;
+use melm_nn::mlm::MaskedLm;
+use melm_text::{Corpus, ReadOptions, Source};
 
 use crate::golden::{check_complete, fingerprint, read_conll};
 use crate::testdata;
@@ -207,5 +216,69 @@ fn pieces_spell_their_token() {
             }
         }
         assert!(n_spelled > 5_000, "{name}: {n_spelled}");
+    }
+}
+
+/// Returns old and new tokens of drafts by a model with random parameters.
+fn replacements(name: &str, corpus: &str) -> (Tokenizer, Vec<(String, String)>) {
+    let gold =
+        Corpus::read(&Source::from_text("a.conll", corpus), &ReadOptions::default()).unwrap();
+    let mut tokenizer = open(name);
+    let markers = Markers::from_corpora(&[&gold], &mut tokenizer).unwrap();
+    let vocab_size = tokenizer.n_pieces();
+    let config =
+        Config { vocab_size, hidden_size: 8, n_layers: 1, n_heads: 2, ..Config::default() };
+    let model = MaskedLm::random(&config, 1).unwrap();
+    let lm = EntityLm::from_parts(model, tokenizer.clone(), Some(markers));
+    let linearized = lm.linearize(&gold).unwrap();
+    let ranks = Ranks::try_from((1, 200)).unwrap();
+    let mut drafter = Drafter::new(lm, GenerateSettings { ranks, ..GenerateSettings::default() });
+    let (device, key) = (Device::cpu(1), Seed(1).stream("generate"));
+    let mut pairs = Vec::new();
+    for round in 1..=40 {
+        let mut on_progress = |_, _| Control::Continue;
+        let made = drafter.round(&device, &gold, &linearized, key, round, &mut on_progress);
+        for draft in made.unwrap().drafts {
+            let old = gold.sentences()[draft.source.unwrap()].tokens();
+            let both = old.iter().zip(draft.sentence.tokens());
+            pairs.extend(both.map(|(old, new)| (old.to_string(), new.to_string())));
+        }
+    }
+    pairs.retain(|(old, new)| old != new);
+    (tokenizer, pairs)
+}
+
+const MENTIONS: &str =
+    "O'Neill B-PER\n\nParty B-ORG\n\nPARTY B-ORG\n\nparty B-ORG\n\nMinister-President B-PER\n";
+
+#[test]
+fn drafts_of_a_word_piece_model_have_the_words_of_their_source() {
+    let (tokenizer, pairs) = replacements("bert_cased", MENTIONS);
+    let n_words = |token: &str| {
+        let encoded = tokenizer.encode(&[token]).unwrap();
+        encoded.pieces.iter().filter(|id| tokenizer.is_word_initial(**id)).count()
+    };
+    assert!(pairs.len() > 50, "{pairs:?}");
+    for (old, new) in pairs {
+        assert_eq!(n_words(&new), n_words(&old), "{new} for {old}");
+        assert!(!new.contains("##") && !new.contains("[unused"), "{new}");
+    }
+}
+
+#[test]
+fn drafts_of_an_uncased_model_have_the_casing_of_their_source() {
+    let (_, pairs) = replacements("bert_uncased", MENTIONS);
+    assert!(pairs.len() > 50, "{pairs:?}");
+    for (old, new) in pairs {
+        let expected = match old.as_str() {
+            "PARTY" => new.to_uppercase(),
+            "party" => new.to_lowercase(),
+            _ => {
+                let mut letters = new.chars();
+                let first = letters.next().unwrap();
+                first.to_uppercase().chain(letters).collect()
+            }
+        };
+        assert_eq!(new, expected, "for {old}");
     }
 }

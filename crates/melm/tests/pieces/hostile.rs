@@ -5,7 +5,7 @@ use melm::pieces::{Tokenizer, TokenizerFiles};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::testdata;
+use crate::{repository, testdata};
 
 fn open(text: String) -> Result<Tokenizer, Error> {
     Tokenizer::from_files(TokenizerFiles { tokenizer: text, ..TokenizerFiles::default() })
@@ -192,6 +192,24 @@ fn endless_files_are_refused() {
         let error = Tokenizer::open(dir.path()).err().unwrap();
         let source = std::error::Error::source(&error).unwrap().to_string();
         assert!(source.contains("not a regular file"), "{source}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn endless_model_files_are_refused() {
+    for name in ["config.json", "model.safetensors"] {
+        let dir = tempfile::tempdir().unwrap();
+        for entry in std::fs::read_dir(repository().join("testdata/weights/f32")).unwrap() {
+            let entry = entry.unwrap();
+            std::fs::copy(entry.path(), dir.path().join(entry.file_name())).unwrap();
+        }
+        let path = dir.path().join(name);
+        std::fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let error = melm::models::Pretrained::open(dir.path()).err().unwrap();
+        assert!(matches!(&error, Error::Read { path, .. } if path.ends_with(name)), "{error}");
     }
 }
 

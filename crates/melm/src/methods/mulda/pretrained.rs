@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 use melm_nn::seq2seq::{Seq2Seq, Seq2SeqConfig};
 
 use crate::Error;
@@ -19,7 +20,7 @@ impl PretrainedSeq2Seq {
     /// Opens a folder with a model and its tokenizer. Fails if the tokenizer has more pieces than the model has rows.
     pub fn open(dir: &Path) -> Result<Self, Error> {
         let path = dir.join("config.json");
-        let text = std::fs::read_to_string(&path)
+        let text = read_text(&path, MAX_CONFIG_BYTES)
             .map_err(|source| Error::Read { path: path.clone(), source })?;
         let config = Seq2SeqConfig::parse(&path, &text)?;
         let opened = Self { dir: dir.to_path_buf(), config };

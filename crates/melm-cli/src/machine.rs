@@ -41,7 +41,7 @@ pub(crate) fn models(terminal: &Terminal) -> ModelStore {
 fn download_note(download: &DownloadProgress<'_>) -> String {
     let megabytes = |n_bytes: u64| n_bytes as f64 / 1e6;
     if let Some(problem) = download.problem {
-        return format!("{problem}, trying again");
+        return format!("{problem}, waiting");
     }
     let (done, total) = (megabytes(download.n_bytes), megabytes(download.n_total));
     format!("{done:.0} of {total:.0} MB")

@@ -56,7 +56,10 @@ impl Downloader<'_> {
     ) -> Result<(), Error> {
         let url = format!("{}/{}/resolve/{}/{file}", self.client.endpoint, self.name, self.commit);
         let facts = self.request_facts(file, &url, on_progress)?;
-        let lock = self.snapshot.lock(&facts.checksum)?;
+        let lock = self.snapshot.lock(&facts.checksum, || {
+            let problem = Some("another program downloads this file");
+            on_progress(DownloadProgress { file, n_bytes: 0, n_total: facts.size, problem });
+        })?;
         let blob = self.snapshot.blob(&facts.checksum);
         // Another program may have downloaded the content while this one waited for the lock.
         if !fs::metadata(&blob).is_ok_and(|found| found.len() == facts.size) {
@@ -65,8 +68,11 @@ impl Downloader<'_> {
             self.receive(file, &url, &mut partial, on_progress)?;
             partial.finish(&blob)?;
         }
+        // The lock is held until the file has its name, because two threads of a program would use the same temporary
+        // name.
+        let linked = self.snapshot.link(file, &facts.checksum);
         drop(lock);
-        self.snapshot.link(file, &facts.checksum)
+        linked
     }
 
     /// Asks the hub for the checksum and the size of a file, and checks both.

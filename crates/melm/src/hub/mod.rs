@@ -76,7 +76,7 @@ pub struct DownloadProgress<'a> {
     pub n_bytes: u64,
     /// The length of the file. It is 0 as long as the hub has not stated it.
     pub n_total: u64,
-    /// The reason if the download was interrupted and continues after a pause.
+    /// The reason if the download waits: it was interrupted, or another program downloads the file.
     pub problem: Option<&'a str>,
 }
 

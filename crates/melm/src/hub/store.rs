@@ -8,7 +8,7 @@
 //! models--OWNER--NAME/refs/main            the commit, written last
 //! ```
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -60,12 +60,21 @@ impl Snapshot {
         self.blobs.join(format!("{}.incomplete", checksum.as_str()))
     }
 
-    /// Waits until no other process downloads this content. The lock ends when the returned file is dropped.
-    pub(super) fn lock(&self, checksum: &Checksum) -> Result<File, Error> {
+    /// Waits until no other process downloads this content, and calls `on_wait` before a wait. The lock ends when the
+    /// returned file is dropped.
+    pub(super) fn lock(&self, checksum: &Checksum, on_wait: impl FnOnce()) -> Result<File, Error> {
         let path = self.locks.join(format!("{}.lock", checksum.as_str()));
         let failed = |source| Error::Write { path: path.clone(), source };
         let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
-        match file.lock() {
+        let locked = match file.try_lock() {
+            Ok(()) => Ok(()),
+            Err(TryLockError::WouldBlock) => {
+                on_wait();
+                file.lock()
+            }
+            Err(TryLockError::Error(error)) => Err(error),
+        };
+        match locked {
             Ok(()) => Ok(file),
             // Some network file systems have no locks. If two processes then write the same file, its checksum is
             // wrong and it is downloaded again.

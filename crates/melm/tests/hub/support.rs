@@ -26,12 +26,12 @@ pub(crate) fn files(form: &str) -> BTreeMap<String, Vec<u8>> {
         .collect()
 }
 
-/// Returns a hub with short pauses.
+/// Returns a hub with short pauses. Its time limits are long, because the machine of the tests may be busy.
 pub(crate) fn hub(cache: &TempDir, endpoint: &str) -> Hub {
     Hub {
         endpoint: Some(endpoint.to_owned()),
         retries: Retries { count: 2, first_pause: Duration::from_millis(1) },
-        stall_timeout: Duration::from_millis(300),
+        timeout: Duration::from_secs(30),
         ..Hub::new(cache.path().join("hub"))
     }
 }

@@ -3,6 +3,7 @@
 
 mod augment;
 mod drafts;
+mod families;
 mod free_generation;
 mod interrupted;
 mod languages;

@@ -5,16 +5,18 @@
 
 #[path = "cuda/settings.rs"]
 mod settings;
+#[path = "cuda/views.rs"]
+mod views;
+
+pub(crate) use views::{MaskedLmView, MaskedQuery, TaggerView};
 
 pub use settings::{CudaSettings, GraphCounts, MemorySize, Precision};
 
 use crate::config::Config;
-use crate::crf;
 use crate::dropout::Dropout;
-use crate::encoder::{Encoder, LinearParams};
 use crate::error::Error;
 use crate::gradients::Gradients;
-use crate::mlm::{AllowedPieces, LmHead, MaskedBatch, Predictions};
+use crate::mlm::{MaskedBatch, Predictions};
 use crate::optim::AdamFactors;
 use crate::params::Parameters;
 use crate::tagger::TaggedBatch;
@@ -131,37 +133,6 @@ impl Cuda {
     ) -> Result<Vec<f32>, Error> {
         match *self {}
     }
-}
-
-/// The parts of a masked language model.
-#[expect(dead_code, reason = "there is no GPU that reads them")]
-#[derive(Clone, Copy)]
-pub(crate) struct MaskedLmView<'a> {
-    pub(crate) parameters: &'a Parameters,
-    pub(crate) encoder: &'a Encoder,
-    pub(crate) head: &'a LmHead,
-}
-
-/// A request for predictions at the masked positions of a batch.
-#[expect(dead_code, reason = "there is no GPU that reads them")]
-#[derive(Clone, Copy)]
-pub(crate) struct MaskedQuery<'a> {
-    pub(crate) batch: &'a MaskedBatch,
-    pub(crate) k: usize,
-    pub(crate) allowed: Option<AllowedPieces<'a>>,
-    pub(crate) needs_losses: bool,
-}
-
-/// The parts of a tagger.
-#[expect(dead_code, reason = "there is no GPU that reads them")]
-#[derive(Clone, Copy)]
-pub(crate) struct TaggerView<'a> {
-    pub(crate) parameters: &'a Parameters,
-    pub(crate) encoder: &'a Encoder,
-    pub(crate) classifier: &'a LinearParams,
-    pub(crate) chain: Option<&'a [Range<usize>; 3]>,
-    pub(crate) allowed: Option<&'a crf::AllowedTransitions>,
-    pub(crate) n_tags: usize,
 }
 
 /// The moments of the optimiser in GPU memory.

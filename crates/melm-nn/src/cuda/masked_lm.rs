@@ -10,25 +10,16 @@ use super::product::{Operand, Product, ProductSize};
 use super::program::{ROWS_PER_SUM, SEGMENTS, norm_rows};
 use super::span::{FloatSpan, Span};
 use super::tape::{NormTape, Tape};
+use super::views::MaskedLmView;
 use super::{Cuda, SPLITS, to_u32};
 use crate::config::Config;
 use crate::dropout::Dropout;
-use crate::encoder::Encoder;
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::mlm::{LmHead, MaskedBatch};
-use crate::params::Parameters;
 
 /// The number of masked positions whose scores are in memory at the same time.
 pub(super) const CHUNK: usize = 256;
-
-/// The parts of a masked language model that a GPU pass reads.
-#[derive(Clone, Copy)]
-pub(crate) struct MaskedLmView<'a> {
-    pub(crate) parameters: &'a Parameters,
-    pub(crate) encoder: &'a Encoder,
-    pub(crate) head: &'a LmHead,
-}
 
 /// The masked positions of a batch, including padding, in a staging buffer.
 pub(super) struct StagedPositions {

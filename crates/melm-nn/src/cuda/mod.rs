@@ -58,6 +58,7 @@ mod span;
 mod sums;
 mod tagger;
 mod tape;
+mod views;
 mod weights;
 
 pub use settings::{CudaSettings, GraphCounts, MemorySize, Precision};
@@ -65,9 +66,7 @@ pub use settings::{CudaSettings, GraphCounts, MemorySize, Precision};
 pub(crate) use adam::GpuMoments;
 pub(crate) use gradients::GpuGradients;
 pub(crate) use kernels::Kernels;
-pub(crate) use masked_lm::MaskedLmView;
-pub(crate) use predict::MaskedQuery;
-pub(crate) use tagger::TaggerView;
+pub(crate) use views::{MaskedLmView, MaskedQuery, TaggerView};
 pub(crate) use weights::GpuWeights;
 
 use crate::config::Config;

@@ -3,28 +3,17 @@
 use super::gpu::Gpu;
 use super::inputs::{NO_PIECE, pad};
 use super::kernels::{Grid, launch};
-use super::masked_lm::{CHUNK, MaskedLmView, MlmHeadTape, StagedPositions};
+use super::masked_lm::{CHUNK, MlmHeadTape, StagedPositions};
 use super::memory::{Arena, ToBytes, download_floats};
 use super::pass::Pass;
 use super::program::SEGMENTS;
 use super::span::Span;
+use super::views::{MaskedLmView, MaskedQuery};
 use super::{Cuda, to_u32};
 use crate::dropout::Dropout;
 use crate::error::Error;
-use crate::mlm::{AllowedPieces, Candidate, LmHead, MaskedBatch, Predictions};
+use crate::mlm::{AllowedPieces, Candidate, LmHead, Predictions};
 use std::ops::Range;
-
-/// A batch, and what to predict at its masked positions.
-#[derive(Clone, Copy)]
-pub(crate) struct MaskedQuery<'a> {
-    pub(crate) batch: &'a MaskedBatch,
-    /// The number of pieces to predict at each position.
-    pub(crate) k: usize,
-    /// The pieces that may be predicted; all pieces if `None`.
-    pub(crate) allowed: Option<AllowedPieces<'a>>,
-    /// True if the losses of the original pieces are also computed.
-    pub(crate) needs_losses: bool,
-}
 
 /// A piece and its score (`Candidate` in `head.cu`).
 #[derive(Clone, Copy)]

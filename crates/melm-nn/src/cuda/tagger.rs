@@ -7,28 +7,14 @@ use super::pass::{Pass, PassSetup};
 use super::program::{MAX_TAGS, ROWS_PER_SUM};
 use super::span::Span;
 use super::tape::Tape;
+use super::views::TaggerView;
 use super::weights::GpuWeights;
 use super::{Cuda, to_u32};
-use crate::crf;
 use crate::dropout::{Dropout, Site};
-use crate::encoder::{Encoder, LinearParams};
 use crate::error::Error;
 use crate::gradients::Gradients;
-use crate::params::Parameters;
 use crate::tagger::TaggedBatch;
 use std::ops::Range;
-
-/// The parts of a tagger that a GPU pass reads.
-#[derive(Clone, Copy)]
-pub(crate) struct TaggerView<'a> {
-    pub(crate) parameters: &'a Parameters,
-    pub(crate) encoder: &'a Encoder,
-    pub(crate) classifier: &'a LinearParams,
-    /// The start, transition and end scores of the CRF; `None` if the tagger has no CRF.
-    pub(crate) chain: Option<&'a [Range<usize>; 3]>,
-    pub(crate) allowed: Option<&'a crf::AllowedTransitions>,
-    pub(crate) n_tags: usize,
-}
 
 impl TaggerView<'_> {
     /// Fails if the CRF has more tags than fit into the shared memory of the kernel.

@@ -3,6 +3,7 @@
 
 mod augment;
 mod drafts;
+mod experiments_with_text;
 mod families;
 mod free_generation;
 mod interrupted;

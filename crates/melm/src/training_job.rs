@@ -118,7 +118,8 @@ pub struct TrainingFolder<'a> {
 }
 
 impl TrainingJob {
-    /// Creates a training run and opens the pretrained model of the plan.
+    /// Creates a training run and opens the pretrained model of the plan. Fails if a masked language model is to be
+    /// trained and the pretrained one has no masked-LM head.
     pub fn new(
         kind: TrainedKind,
         train: Corpus,
@@ -128,6 +129,9 @@ impl TrainingJob {
         device: impl Into<Arc<Device>>,
     ) -> Result<Self, Error> {
         let pretrained = models.open(kind.model(&plan))?;
+        if kind == TrainedKind::MaskedLm {
+            pretrained.checkpoint().require_masked_lm_head()?;
+        }
         Ok(Self { kind, plan, train, dev, pretrained, device: device.into() })
     }
 

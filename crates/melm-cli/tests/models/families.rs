@@ -68,6 +68,8 @@ fn a_model_without_a_masked_lm_head_cannot_make_drafts_but_can_be_trained() {
                 assert!(messages.contains(part), "{args}: {messages}");
             }
         }
+        // Nothing was begun: the model is checked when it is opened.
+        assert!(["out", "lm"].iter().all(|name| !path.join(format!("{name}-{family:?}")).exists()));
         done(path, &format!("{TRAIN} --force"));
     }
 }

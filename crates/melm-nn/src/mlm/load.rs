@@ -4,7 +4,7 @@ use super::MaskedLm;
 use crate::config::Config;
 use crate::error::Error;
 use crate::params::{Parameters, TABLE};
-use crate::weights::{Checkpoint, ModelPart};
+use crate::weights::Checkpoint;
 use std::path::Path;
 
 /// The roles of the tensors whose first dimension is the size of the vocabulary.
@@ -20,12 +20,7 @@ impl MaskedLm {
     /// [`Error::NoMaskedLmHead`] if the checkpoint has no masked-LM head. Also fails if a tensor has the wrong shape or
     /// type, or cannot be read.
     pub fn open(checkpoint: &Checkpoint, n_added: usize, seed: u64) -> Result<Self, Error> {
-        if !checkpoint.has_masked_lm_head() {
-            return Err(Error::NoMaskedLmHead {
-                path: checkpoint.path().to_path_buf(),
-                tensors: checkpoint.missing(ModelPart::LmHead),
-            });
-        }
+        checkpoint.require_masked_lm_head()?;
         let mut config = checkpoint.config().clone();
         let n_stored = config.vocab_size;
         config.vocab_size = n_stored.saturating_add(n_added);

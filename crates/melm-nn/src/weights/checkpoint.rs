@@ -91,6 +91,15 @@ impl Checkpoint {
         self.config.model_type.has_masked_lm_head() && self.missing(ModelPart::LmHead).is_empty()
     }
 
+    /// Fails with [`Error::NoMaskedLmHead`] if a tensor of the masked-LM head is not stored.
+    pub fn require_masked_lm_head(&self) -> Result<(), Error> {
+        if self.has_masked_lm_head() {
+            return Ok(());
+        }
+        let tensors = self.missing(ModelPart::LmHead);
+        Err(Error::NoMaskedLmHead { path: self.path().to_path_buf(), tensors })
+    }
+
     /// Returns the names of all stored tensors in alphabetical order, including those that this engine does not use.
     /// Scales are not listed.
     pub fn names(&self) -> impl Iterator<Item = &str> {

@@ -47,7 +47,7 @@ impl AugmentJob {
         NeededModels { masked_lm: plan.needs_masked_lm(), tagger: plan.has_judge() || has_text }
     }
 
-    /// Opens the models of the plan. Also computes mention vectors if the plan derives them from piece embeddings.
+    /// Opens the models of the plan. Fails if the method fills masks and the model has no masked-LM head. Also computes mention vectors if the plan derives them from piece embeddings.
     pub(super) fn new(
         data: JobData,
         plan: Plan,
@@ -61,6 +61,9 @@ impl AugmentJob {
         let needed = Self::needed_models(&plan, text.is_some());
         let open = |is_needed: bool, name: &str| is_needed.then(|| models.open(name)).transpose();
         let masked_lm = open(needed.masked_lm, &plan.model.masked_lm)?;
+        if let Some(model) = masked_lm.as_ref().filter(|_| plan.method.has_masked_lm()) {
+            model.checkpoint().require_masked_lm_head()?;
+        }
         let tagger = open(needed.tagger, &plan.model.tagger)?;
         let seq2seq = Some(&plan.model.seq2seq)
             .filter(|folder| plan.method == Method::Mulda && !folder.is_empty())

@@ -13,12 +13,19 @@ from safetensors.torch import save_file
 SIZES = dict(vocab_size=53, hidden_size=12, num_hidden_layers=2, num_attention_heads=2, intermediate_size=22,
              max_position_embeddings=16)
 DISTIL = dict(vocab_size=47, dim=12, n_layers=2, n_heads=3, hidden_dim=18, max_position_embeddings=15)
+# Sentences are longer than the window of local attention: three pieces on each side. Small bases of the rotary
+# positions make all angles differ.
+MODERN = dict(SIZES, num_hidden_layers=4, intermediate_size=14, local_attention=6, bos_token_id=1,
+              cls_token_id=1, eos_token_id=2, sep_token_id=2,
+              rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 500.0},
+                               "sliding_attention": {"rope_type": "default", "rope_theta": 20.0}})
 # The classes, the settings of the configuration, and the id of padding.
 FAMILIES = {
     "bert": ("Bert", dict(SIZES, type_vocab_size=2, layer_norm_eps=1e-12), 0),
     "distilbert": ("DistilBert", DISTIL, 0),
     "camembert": ("Camembert", dict(SIZES, type_vocab_size=1, layer_norm_eps=1e-5), 1),
     "electra": ("Electra", dict(SIZES, embedding_size=12, type_vocab_size=2), 0),
+    "modernbert": ("ModernBert", MODERN, 0),
 }
 LENGTHS = [7, 1, 12, 3]
 N_TAGS = 5
@@ -47,8 +54,15 @@ def run(model, sentences, labels, pad):
 def gradients(model, prefix):
     """Return the gradients by the names of the parameters. The shared table has the embedding's name."""
     table = model.get_input_embeddings().weight
-    name = lambda n, p: f"{model.base_model_prefix}.embeddings.word_embeddings.weight" if p is table else n
+    own = "tok_embeddings" if model.config.model_type == "modernbert" else "word_embeddings"
+    name = lambda n, p: f"{model.base_model_prefix}.embeddings.{own}.weight" if p is table else n
     return {f"{prefix}gradient.{name(n, p)}": p.grad for n, p in model.named_parameters()}
+
+
+def hidden_rows(model, states):
+    """Return what each layer reads, and the last hidden states. ModernBERT normalises the states before it reads them."""
+    layers = model.model.layers if model.config.model_type == "modernbert" else []
+    return [layer.attn_norm(rows) for layer, rows in zip(layers, states)] + list(states[len(layers):])
 
 
 def make(out, name, seed):
@@ -70,7 +84,7 @@ def make(out, name, seed):
         labels[masked] = originals
         result, real = run(model.double(), sentences, labels, pad)
         tensors |= {"loss": result.loss[None], "logits": result.logits[real][masked], **gradients(model, "")}
-        tensors |= {f"hidden{i}": rows[real] for i, rows in enumerate(result.hidden_states)}
+        tensors |= {f"hidden{i}": rows[real] for i, rows in enumerate(hidden_rows(model, result.hidden_states))}
     model = tiny(getattr(transformers, f"{classes}ForTokenClassification"), config, seed + 100)
     model.save_pretrained(out / f"{name}.tagger")
     result, real = run(model.double(), sentences, tags, pad)

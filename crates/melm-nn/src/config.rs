@@ -16,10 +16,11 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::Error;
-use crate::architecture::{Architecture, Positions};
+use crate::architecture::{Architecture, FeedForward, Positions};
 
 pub use crate::architecture::ModelType;
 pub(crate) use crate::config_keys::{Keys, RATE, is_rate, rate_of, shortest};
+pub use crate::config_rotary::{GlobalLayers, Rotary};
 
 /// The upper limit for a dimension of a tensor. Real models stay far below it. Because of this limit, the product of
 /// two dimensions cannot overflow.
@@ -43,20 +44,25 @@ pub struct Config {
     pub n_heads: usize,
     /// The inner width of the feed-forward layers.
     pub intermediate_size: usize,
-    /// The number of rows of the position table. The rows before [`Self::first_position`] are not used.
+    /// The number of rows of the position table. The rows before [`Self::first_position`] are not used. In families
+    /// with rotary positions, the largest number of pieces of a sequence.
     pub max_position_embeddings: usize,
     /// The number of rows of the token-type table. Only row 0 is used. 0 if the family has no token types.
     pub type_vocab_size: usize,
     /// The epsilon that layer norm adds to the variance.
     pub layer_norm_eps: f32,
-    /// The rate of dropout on hidden rows, in `[0, 1)`.
+    /// The rate of dropout on hidden rows, in `[0, 1)`. In ModernBERT, that on the embeddings.
     pub hidden_dropout: f32,
     /// The rate of dropout on attention weights, in `[0, 1)`.
     pub attention_dropout: f32,
+    /// The rate of dropout on the inner rows of the feed-forward part, in `[0, 1)`. 0 in families without it.
+    pub inner_dropout: f32,
     /// The standard deviation of newly initialised weights.
     pub initializer_range: f32,
     /// The id of the padding piece. In the RoBERTa families, the first piece of a sequence has position `pad_id + 1`.
     pub pad_id: u32,
+    /// The rotary positions and attention windows. Used only by families without a position table.
+    pub rotary: Rotary,
     /// All other keys of the file (`architectures`, `id2label` …). They are written back when the model is saved.
     pub extra: Map<String, Value>,
 }
@@ -75,8 +81,10 @@ impl Default for Config {
             layer_norm_eps: 1e-5,
             hidden_dropout: 0.1,
             attention_dropout: 0.1,
+            inner_dropout: 0.0,
             initializer_range: 0.02,
             pad_id: 1,
+            rotary: Rotary::default(),
             extra: Map::new(),
         }
     }
@@ -112,17 +120,22 @@ impl Config {
                 0
             },
             layer_norm_eps: keys.layer_norm_eps(family)?,
-            hidden_dropout: keys.number(names.hidden_dropout, 0.1, RATE, is_rate)?,
-            attention_dropout: keys.number(names.attention_dropout, 0.1, RATE, is_rate)?,
+            hidden_dropout: keys.dropout(names.hidden_dropout, family)?,
+            attention_dropout: keys.dropout(names.attention_dropout, family)?,
+            inner_dropout: names.inner_dropout.map_or(Ok(0.0), |key| keys.dropout(key, family))?,
             initializer_range: keys.number(
                 "initializer_range",
                 0.02,
                 "a positive number",
                 |v| v > 0.0,
             )?,
-            pad_id: keys.pad_id(family.default_pad_id)?,
+            pad_id: keys.pad_id(family.defaults.pad_id)?,
+            rotary: Rotary::default(),
             extra: Map::new(),
         };
+        if family.positions == Positions::Rotary {
+            config.rotary = Rotary::read(&mut keys, &config)?;
+        }
         keys.check_embedding_size(family, config.hidden_size)?;
         config.extra = keys.map;
         config.check_relations(path)?;
@@ -159,8 +172,14 @@ impl Config {
         if let Some(key) = names.embedding_size {
             known[key] = self.hidden_size.into();
         }
+        if let Some(key) = names.inner_dropout {
+            known[key] = shortest(self.inner_dropout).into();
+        }
         if let Value::Object(known) = known {
             map.extend(known);
+        }
+        if !self.has_position_table() {
+            self.rotary.write(&mut map);
         }
         map.remove("torch_dtype"); // the old name of `dtype`
         let mut text = format!("{:#}", Value::Object(map));
@@ -173,11 +192,38 @@ impl Config {
         self.max_position_embeddings - self.first_position()
     }
 
-    /// Returns the row of the position table for the first piece of a sequence.
+    /// Returns the row of the position table for the first piece of a sequence. 0 if there is no table.
     pub fn first_position(&self) -> usize {
         match self.architecture().positions {
             Positions::AfterPadding => self.pad_id as usize + 1,
-            Positions::FromZero => 0,
+            Positions::FromZero | Positions::Rotary => 0,
+        }
+    }
+
+    /// Returns true if positions have a table. Otherwise queries and keys are rotated.
+    pub(crate) fn has_position_table(&self) -> bool {
+        self.architecture().positions != Positions::Rotary
+    }
+
+    /// Returns the base of the angles of a layer, or `None` if positions have a table.
+    pub(crate) fn theta(&self, layer: usize) -> Option<f64> {
+        let Rotary { global_theta, local_theta, .. } = self.rotary;
+        let theta = if self.rotary.is_global(layer) { global_theta } else { local_theta };
+        (!self.has_position_table()).then_some(theta)
+    }
+
+    /// Returns how many pieces on each side a piece attends to in a layer, or `None` if it attends to all.
+    pub(crate) fn window(&self, layer: usize) -> Option<usize> {
+        let is_local = !self.has_position_table() && !self.rotary.is_global(layer);
+        is_local.then_some(self.rotary.local_attention / 2)
+    }
+
+    /// Returns the number of outputs of the first linear map of the feed-forward part: the inner width, or twice as
+    /// much if the part is gated.
+    pub(crate) fn intermediate_outputs(&self) -> usize {
+        match self.architecture().feed_forward {
+            FeedForward::Plain => self.intermediate_size,
+            FeedForward::Gated => 2 * self.intermediate_size,
         }
     }
 
@@ -187,11 +233,12 @@ impl Config {
     }
 
     /// Returns the dropout rate before the linear layer of a tagger: `classifier_dropout` if the family has this key and
-    /// it is set, otherwise `hidden_dropout`, as in Hugging Face.
+    /// it is set, otherwise the default of the family or `hidden_dropout`, as in Hugging Face.
     pub(crate) fn classifier_dropout(&self) -> f32 {
-        let key = self.architecture().keys.classifier_dropout;
-        let rate = key.and_then(|key| self.extra.get(key)).and_then(rate_of);
-        rate.unwrap_or(self.hidden_dropout)
+        let family = self.architecture();
+        let rate = family.keys.classifier_dropout.and_then(|key| self.extra.get(key));
+        let default = family.defaults.classifier_dropout.unwrap_or(self.hidden_dropout);
+        rate.and_then(rate_of).unwrap_or(default)
     }
 
     fn check_relations(&self, path: &Path) -> Result<(), Error> {
@@ -201,6 +248,13 @@ impl Config {
         if !self.hidden_size.is_multiple_of(self.n_heads) {
             let names = &self.architecture().keys;
             let expected = format!("a divisor of `{}` {}", names.hidden_size, self.hidden_size);
+            return wrong(names.n_heads, self.n_heads, expected);
+        }
+        let head_size = self.hidden_size / self.n_heads;
+        if !self.has_position_table() && !head_size.is_multiple_of(2) {
+            let names = &self.architecture().keys;
+            let expected =
+                format!("a divisor of half of `{}` {}", names.hidden_size, self.hidden_size);
             return wrong(names.n_heads, self.n_heads, expected);
         }
         if self.pad_id as usize >= self.vocab_size {

@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::{Map, Value, json};
 
 use crate::Error;
-use crate::architecture::{Architecture, ModelType, expected_types};
+use crate::architecture::{Architecture, ModelType, OnlyValue, expected_types};
 
 pub(crate) const RATE: &str = "a rate from 0 to below 1";
 
@@ -52,6 +52,24 @@ impl Keys<'_> {
         })
     }
 
+    /// Like [`Self::size`], but returns `default` if the key is missing or null.
+    pub(crate) fn size_or(
+        &mut self,
+        key: &'static str,
+        most: usize,
+        default: usize,
+    ) -> Result<usize, Error> {
+        match self.given(key) {
+            Some(_) => self.size(key, most),
+            None => Ok(default),
+        }
+    }
+
+    /// Returns a copy of the value of `key`, or `None` if it is missing or null. The key is not removed.
+    pub(crate) fn given(&self, key: &str) -> Option<Value> {
+        self.map.get(key).filter(|value| !value.is_null()).cloned()
+    }
+
     /// Removes `key` and returns its value, or `default` if it is missing or null. Fails unless the value is a number
     /// for which `holds` returns true.
     #[expect(clippy::cast_possible_truncation, reason = "rates and epsilons are f32 everywhere")]
@@ -80,12 +98,21 @@ impl Keys<'_> {
         id.ok_or_else(|| self.wrong("pad_token_id", Some(&value), "the id of a piece"))
     }
 
-    /// Reads the epsilon of layer norm. Some families always use 1e-12, the default of transformers.
+    /// Reads the epsilon of layer norm. Some families always use the default of transformers.
     pub(crate) fn layer_norm_eps(&mut self, family: &Architecture) -> Result<f32, Error> {
-        const DEFAULT: f32 = 1e-12;
-        let Some(key) = family.keys.layer_norm_eps else { return Ok(DEFAULT) };
+        let default = family.defaults.norm_eps;
+        let Some(key) = family.keys.layer_norm_eps else { return Ok(default) };
         let holds = |value| value > 0.0 && value < 1.0;
-        self.number(key, f64::from(DEFAULT), "a small positive number", holds)
+        self.number(key, f64::from(default), "a small positive number", holds)
+    }
+
+    /// Removes the key of a rate of dropout and returns its value. A missing or null key has the default of `family`.
+    pub(crate) fn dropout(
+        &mut self,
+        key: &'static str,
+        family: &Architecture,
+    ) -> Result<f32, Error> {
+        self.number(key, family.defaults.dropout, RATE, is_rate)
     }
 
     /// Removes `model_type` and returns the family. Old files have no such key, but name a class.
@@ -121,12 +148,15 @@ impl Keys<'_> {
     pub(crate) fn refuse_unsupported(&self, family: &Architecture) -> Result<(), Error> {
         let runs = [
             (family.keys.activation, json!("gelu")),
-            ("position_embedding_type", json!("absolute")),
             ("is_decoder", json!(false)),
             ("add_cross_attention", json!(false)),
             ("tie_word_embeddings", json!(true)),
         ];
-        for (key, expected) in runs {
+        let own = family.keys.only.iter().map(|(key, value)| match value {
+            OnlyValue::Text(text) => (*key, json!(text)),
+            OnlyValue::Flag(flag) => (*key, json!(flag)),
+        });
+        for (key, expected) in runs.into_iter().chain(own) {
             match self.map.get(key) {
                 None | Some(Value::Null) => {}
                 Some(found) if *found == expected => {}

@@ -120,7 +120,7 @@ fn an_unsupported_family_is_refused_by_name_with_a_suggestion() {
     assert_eq!(
         message,
         "`config.json`: `model_type` is `\"rembert\"`, expected one of `xlm-roberta`, `roberta`, `camembert`, \
-         `bert`, `distilbert`, `electra`; this engine runs no other: use `xlm-roberta-large` instead"
+         `bert`, `distilbert`, `electra`, `modernbert`; this engine runs no other: use `xlm-roberta-large` instead"
     );
 }
 
@@ -151,4 +151,100 @@ fn an_electra_with_a_projection_is_refused() {
     assert!(with_size("768").is_ok());
     let message = with_size("128").unwrap_err().to_string();
     assert!(message.contains("`embedding_size` is `128`, expected 768"), "{message}");
+}
+
+/// The configuration of ModernBERT-base, as it was published with transformers 4.48.
+const MODERNBERT: &str = r#"{
+    "architectures": ["ModernBertForMaskedLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "bos_token_id": 50281, "classifier_activation": "gelu", "classifier_bias": false, "classifier_dropout": 0.0,
+    "classifier_pooling": "mean", "cls_token_id": 50281, "decoder_bias": true, "deterministic_flash_attn": false,
+    "embedding_dropout": 0.0, "eos_token_id": 50282, "global_attn_every_n_layers": 3, "global_rope_theta": 160000.0,
+    "gradient_checkpointing": false, "hidden_activation": "gelu", "hidden_size": 768, "initializer_cutoff_factor": 2.0,
+    "initializer_range": 0.02, "intermediate_size": 1152, "layer_norm_eps": 1e-05, "local_attention": 128,
+    "local_rope_theta": 10000.0, "max_position_embeddings": 8192, "mlp_bias": false, "mlp_dropout": 0.0,
+    "model_type": "modernbert", "norm_bias": false, "norm_eps": 1e-05, "num_attention_heads": 12,
+    "num_hidden_layers": 22, "pad_token_id": 50283, "position_embedding_type": "absolute", "sep_token_id": 50282,
+    "tie_word_embeddings": true, "torch_dtype": "float32", "transformers_version": "4.47.0.dev0", "vocab_size": 50368
+}"#;
+
+/// Parses `MODERNBERT` with the values of some keys replaced.
+fn modern(changes: &Value) -> Result<Config, Error> {
+    let mut map: Map<String, Value> = serde_json::from_str(MODERNBERT).unwrap();
+    for (key, value) in changes.as_object().unwrap() {
+        map.insert(key.clone(), value.clone());
+    }
+    parse(&Value::Object(map).to_string())
+}
+
+#[test]
+fn the_keys_of_modernbert_are_read_and_written() {
+    let config = parse(MODERNBERT).unwrap();
+    assert_eq!((config.n_layers, config.intermediate_size, config.max_pieces()), (22, 1152, 8192));
+    assert_eq!(config.rotary, Rotary::default());
+    let windows: Vec<_> = (0..5).map(|layer| config.window(layer)).collect();
+    assert_eq!(windows, [None, Some(64), Some(64), None, Some(64)]);
+    assert_eq!([0, 1].map(|layer| config.theta(layer)), [Some(160_000.0), Some(10_000.0)]);
+    assert!(config.hidden_dropout == 0.0 && config.classifier_dropout() == 0.0);
+    let saved: Value = serde_json::from_str(&config.to_json()).unwrap();
+    for (key, value) in serde_json::from_str::<Map<String, Value>>(MODERNBERT).unwrap() {
+        if key != "torch_dtype" {
+            assert_eq!(saved[&key], value, "{key}");
+        }
+    }
+    assert!(saved.get("rope_parameters").is_none() && saved.get("layer_types").is_none());
+}
+
+#[test]
+fn both_forms_of_rotary_positions_are_read() {
+    // mmBERT has the same base in all layers.
+    let config = modern(&json!({"local_rope_theta": 160_000, "pad_token_id": 0})).unwrap();
+    assert_eq!(config.theta(1), Some(160_000.0));
+    let config = modern(&json!({"local_rope_theta": null})).unwrap();
+    assert_eq!(config.theta(1), Some(160_000.0));
+    let types: Vec<_> =
+        (0..22).map(|l| if l == 1 { "full_attention" } else { "sliding_attention" }).collect();
+    let parameters = json!({
+        "full_attention": {"rope_type": "default", "rope_theta": 5000.0},
+        "sliding_attention": {"rope_type": "default"}
+    });
+    let newer = json!({"layer_types": types, "rope_parameters": parameters, "local_attention": 9});
+    let config = modern(&newer).unwrap();
+    assert_eq!([0, 1].map(|layer| config.window(layer)), [Some(4), None]);
+    assert_eq!([0, 1].map(|layer| config.theta(layer)), [Some(10_000.0), Some(5000.0)]);
+    let again = parse(&config.to_json()).unwrap();
+    assert_eq!(again, config);
+    // A configuration that was not read from a file is written in the older form, or with a list of layers.
+    for rotary in [Rotary::default(), config.rotary.clone()] {
+        let new = Config { rotary, extra: Map::new(), ..config.clone() };
+        assert_eq!(parse(&new.to_json()).unwrap().rotary, new.rotary);
+    }
+}
+
+#[test]
+fn unsupported_variants_of_modernbert_are_refused_by_key() {
+    for (key, value) in [
+        ("attention_bias", json!(true)),
+        ("mlp_bias", json!(true)),
+        ("norm_bias", json!(true)),
+        ("classifier_bias", json!(true)),
+        ("decoder_bias", json!(false)),
+        ("hidden_activation", json!("silu")),
+        ("classifier_activation", json!("relu")),
+        ("rope_scaling", json!({"rope_type": "yarn", "factor": 4.0})),
+        ("rope_parameters", json!({"full_attention": {"rope_type": "yarn"}})),
+        ("rope_parameters", json!({"rope_theta": 5000.0})),
+        ("rope_parameters", json!({"full_attention": {"rope_theta": "5000"}})),
+        ("global_rope_theta", json!(0)),
+        ("local_rope_theta", json!("x")),
+        ("layer_types", json!(["full_attention"])),
+        ("layer_types", json!(vec!["chunked_attention"; 22])),
+        ("global_attn_every_n_layers", json!(0)),
+        ("local_attention", json!(-1)),
+        ("head_dim", json!(32)),
+        ("num_attention_heads", json!(768)),
+        ("mlp_dropout", json!(1)),
+    ] {
+        let error = modern(&json!({key: value})).expect_err(key);
+        assert!(matches!(error, Error::Config { key: found, .. } if found == key), "{error}");
+    }
 }

@@ -7,6 +7,7 @@
     reason = "only what is inlined is compiled for the caller's instruction set"
 )]
 
+use crate::architecture::DropoutPlaces;
 use crate::config::Config;
 
 /// The place in a layer where dropout is applied.
@@ -18,6 +19,8 @@ pub(crate) enum Site {
     Output,
     /// Before a tagger's linear layer.
     Classifier,
+    /// On the inner rows of a feed-forward part.
+    Inner,
 }
 
 /// The rates of dropout of a model, each in `[0, 1)`.
@@ -36,23 +39,39 @@ pub struct Dropout {
     hidden: f32,
     attention: f32,
     attention_output: f32,
+    inner: f32,
+    output: f32,
     classifier: f32,
 }
 
 impl Dropout {
     /// No dropout: for prediction.
-    pub const NONE: Self =
-        Self { key: 0, hidden: 0.0, attention: 0.0, attention_output: 0.0, classifier: 0.0 };
+    pub const NONE: Self = Self {
+        key: 0,
+        hidden: 0.0,
+        attention: 0.0,
+        attention_output: 0.0,
+        inner: 0.0,
+        output: 0.0,
+        classifier: 0.0,
+    };
 
     /// Returns the dropout of training step `step` with the rates of `config`. `seed` and `step` determine which
     /// elements are dropped.
     pub fn new(config: &Config, seed: u64, step: u64) -> Self {
-        let drops_output = config.architecture().drops_attention_output;
+        let (hidden, attention) = (config.hidden_dropout, config.attention_dropout);
+        let [attention_output, inner, output] = match config.architecture().dropout {
+            DropoutPlaces::BothOutputs => [hidden, 0.0, hidden],
+            DropoutPlaces::FeedForwardOutput => [0.0, 0.0, hidden],
+            DropoutPlaces::AttentionOutputAndInner => [attention, config.inner_dropout, 0.0],
+        };
         Self {
             key: mix(mix(seed).wrapping_add(step)),
-            hidden: config.hidden_dropout,
-            attention: config.attention_dropout,
-            attention_output: if drops_output { config.hidden_dropout } else { 0.0 },
+            hidden,
+            attention,
+            attention_output,
+            inner,
+            output,
             classifier: config.classifier_dropout(),
         }
     }
@@ -62,7 +81,15 @@ impl Dropout {
     pub fn with_rates(rates: DropoutRates, seed: u64, step: u64) -> Self {
         let DropoutRates { hidden, attention } = rates;
         let key = mix(mix(seed).wrapping_add(step));
-        Self { key, hidden, attention, attention_output: hidden, classifier: hidden }
+        Self {
+            key,
+            hidden,
+            attention,
+            attention_output: hidden,
+            inner: 0.0,
+            output: hidden,
+            classifier: hidden,
+        }
     }
 
     /// Returns three values for a site of a layer: the hash of the site, the threshold below which the hash of an
@@ -73,7 +100,9 @@ impl Dropout {
             Site::Attention => self.attention,
             Site::Classifier => self.classifier,
             Site::AttentionOutput => self.attention_output,
-            Site::Embedding | Site::Output => self.hidden,
+            Site::Inner => self.inner,
+            Site::Output => self.output,
+            Site::Embedding => self.hidden,
         };
         #[expect(
             clippy::cast_possible_truncation,

@@ -91,6 +91,7 @@ mod architecture;
 mod buffer;
 pub mod config;
 mod config_keys;
+mod config_rotary;
 pub mod crf;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -120,6 +121,7 @@ pub mod seq2seq;
 mod split;
 mod table;
 pub mod tagger;
+mod transform;
 pub mod weights;
 
 pub use error::Error;

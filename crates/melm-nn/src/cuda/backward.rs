@@ -128,7 +128,7 @@ impl Pass<'_> {
         let blocks = [self.inputs.tiles.len(), self.config().n_heads, 2];
         let grid = Grid::new(blocks, self.attention_threads());
         launch!(self.kernels, AttentionBackward, grid, arguments, tape.d_qkv.argument());
-        let (n_rows, width) = (self.n_rows, params.qkv.bias.len());
+        let (n_rows, width) = (self.n_rows, params.qkv.n_outputs);
         let n_sums = n_rows.div_ceil(ROWS_PER_SUM);
         let partial = sink.sums.take(n_sums, width);
         launch!(
@@ -175,7 +175,7 @@ impl Pass<'_> {
             to_u32(self.n_rows),
         );
         // The backward pass writes only some rows of these tables. The other rows must be zero.
-        for range in encoder.kinds.iter().chain([&encoder.positions]) {
+        for range in encoder.kinds.iter().chain(&encoder.positions) {
             if !sink.gradients.mark(range) {
                 self.kernels.clear(sink.gradients.gpu_mut().at(range))?;
             }
@@ -185,7 +185,8 @@ impl Pass<'_> {
         if let Some(first_kind) = encoder.first_kind() {
             sink.reduce(&partial, 2 * hidden, &first_kind);
         }
-        let positions = sink.gradients.gpu_mut().at(&encoder.positions);
+        let Some(positions) = &encoder.positions else { return Ok(()) };
+        let positions = sink.gradients.gpu_mut().at(positions);
         launch!(
             self.kernels,
             PositionGradient,
@@ -240,7 +241,7 @@ impl Pass<'_> {
         du: FloatSpan,
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let width = params.bias.len();
+        let width = params.n_outputs;
         let n_rows = u.len() / width;
         let n_sums = n_rows.div_ceil(ROWS_PER_SUM);
         let partial = sink.sums.take(n_sums, width);

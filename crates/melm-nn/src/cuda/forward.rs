@@ -25,8 +25,8 @@ impl Argument for Heads {}
 
 /// Returns the input width and the output width of a linear layer.
 pub(super) fn widths(params: &LinearParams) -> (usize, usize) {
-    let n_outputs = params.bias.len();
-    (params.weight.len() / n_outputs, n_outputs)
+    let linear = params.linear();
+    (linear.inputs, linear.outputs)
 }
 
 impl Pass<'_> {
@@ -45,7 +45,10 @@ impl Pass<'_> {
             EmbedForward,
             self.warp_per_row(self.n_rows),
             self.weights.master(&encoder.table),
-            self.weights.master(&encoder.positions),
+            encoder
+                .positions
+                .as_ref()
+                .map_or_else(Span::default, |table| self.weights.master(table)),
             encoder.kinds.as_ref().map_or_else(Span::default, |kinds| self.weights.master(kinds)),
             Affine::new(&self.weights, &encoder.norm, config.layer_norm_eps),
             KernelDropout::new(&self.dropout, 0, Site::Embedding),
@@ -161,7 +164,7 @@ impl Pass<'_> {
         operand: Span<u16>,
         exact: Span<f32>,
     ) -> Result<(), Error> {
-        let width = params.bias.len();
+        let width = params.n_outputs;
         let n_rows = u.len() / width;
         let grid = Grid::new([width.div_ceil(256), n_rows.div_ceil(4), 1], 256);
         let bias = self.weights.master(&params.bias);

@@ -186,10 +186,10 @@ impl Pass<'_> {
         );
         let none = Span::default();
         let activated = head_tape.activated;
-        self.linear(head_tape.gathered, &head.dense, head_tape.dense, none)?;
-        self.gelu(&head.dense, head_tape.dense, Span::default(), activated)?;
+        self.linear(head_tape.gathered, &head.transform.dense, head_tape.dense, none)?;
+        self.gelu(&head.transform.dense, head_tape.dense, Span::default(), activated)?;
         let (dropout, out) = (KernelDropout::NONE, head_tape.norm.normed);
-        self.norm(activated, none, none, &head.norm, dropout, out)
+        self.norm(activated, none, none, &head.transform.norm, dropout, out)
     }
 
     /// Computes the scores of some states for the whole vocabulary, including the bias, and the softmax totals of each
@@ -328,7 +328,7 @@ impl Pass<'_> {
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
         let norm = NormGradient {
-            params: &head.norm,
+            params: &head.transform.norm,
             normed: head_tape.norm.normed,
             dropout: KernelDropout::NONE,
             d: head_tape.d_states,
@@ -337,9 +337,15 @@ impl Pass<'_> {
         };
         let d_dense = head_tape.d_dense;
         self.norm_backward(&norm, sink)?;
-        self.gelu_backward(&head.dense, head_tape.dense, head_tape.d_states, d_dense, sink)?;
-        self.weight_gradient(d_dense, head_tape.gathered, &head.dense, sink)?;
-        self.linear_backward(d_dense, &head.dense, head_tape.d_gathered, false)?;
+        self.gelu_backward(
+            &head.transform.dense,
+            head_tape.dense,
+            head_tape.d_states,
+            d_dense,
+            sink,
+        )?;
+        self.weight_gradient(d_dense, head_tape.gathered, &head.transform.dense, sink)?;
+        self.linear_backward(d_dense, &head.transform.dense, head_tape.d_gathered, false)?;
         self.scatter(head_tape.d_gathered, rows, KernelDropout::NONE, tape)
     }
 

@@ -4,6 +4,7 @@ use crate::crf;
 use crate::encoder::{Encoder, LinearParams};
 use crate::mlm::{AllowedPieces, LmHead, MaskedBatch};
 use crate::params::Parameters;
+use crate::transform::HeadTransform;
 use std::ops::Range;
 
 /// The parts of a masked language model that a GPU pass reads.
@@ -34,6 +35,9 @@ pub(crate) struct MaskedQuery<'a> {
 pub(crate) struct TaggerView<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) encoder: &'a Encoder,
+    /// The dense layer and the norm before the classifier; `None` if the family has none.
+    #[expect(dead_code, reason = "the GPU does not run families with a transform yet")]
+    pub(crate) transform: Option<&'a HeadTransform>,
     pub(crate) classifier: &'a LinearParams,
     /// The start, transition and end scores of the CRF; `None` if the tagger has no CRF.
     pub(crate) chain: Option<&'a [Range<usize>; 3]>,

@@ -1,15 +1,15 @@
 //! The backward pass of the encoder, in the reverse order of the forward pass.
 
 use super::{Encoder, EncoderTape, LinearParams};
+use crate::architecture::FeedForward;
 use crate::device::Cpu;
 use crate::dropout::Site;
 use crate::error::Error;
 use crate::gradients::Gradients;
-use crate::ops::embedding;
-use crate::ops::gelu;
+use crate::ops::gated::{self, GatedGradients};
 use crate::ops::linear::Accumulator;
-use crate::ops::norm;
-use crate::ops::{ColumnSums, RowDropout, add};
+use crate::ops::norm::{self, ResidualGradients};
+use crate::ops::{ColumnSums, RowDropout, add, embedding, gelu};
 use crate::packed::Packed;
 use crate::params::Parameters;
 use std::ops::Range;
@@ -30,6 +30,10 @@ impl Encoder {
         tape: &mut EncoderTape,
         gradients: &mut Gradients,
     ) -> Result<(), Error> {
+        if self.keeps_sums() {
+            let len = tape.n_rows * self.config.hidden_size;
+            tape.d_residual[..len].fill(0.0);
+        }
         for layer in (0..self.layers.len()).rev() {
             self.feed_forward_backward(cpu, parameters, layer, tape, gradients);
             self.attention_backward(cpu, parameters, layer, tape, gradients);
@@ -51,17 +55,30 @@ impl Encoder {
         let own = &tape.layers[layer];
         let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
         let mask = |row| dropout.mask(layer, Site::Output, row);
-        let (d, dx) = (&mut tape.d[..n * hidden], &mut tape.narrow[..n * hidden]);
+        let (dx, d_running) = (&mut tape.narrow[..n * hidden], &mut tape.d_residual);
         let weight = parameters.at(&params.output_norm.weight);
-        norm::backward(cpu, weight, own.output.saved(n, hidden), mask, d, dx, &mut tape.sums);
+        let d = self.residual_gradients(&mut tape.d[..n * hidden], d_running, dx);
+        norm::backward(cpu, weight, own.output.saved(n, hidden), mask, d, &mut tape.sums);
         gradients.add_norm_and_bias(cpu, &tape.sums, &params.output_norm, &params.output.bias);
 
         let (up, down) = (params.intermediate.linear(), params.output.linear());
-        let (d_inner, g) = (&mut tape.d_inner[..n * inner], &mut tape.inner[..n * inner]);
+        let before = &own.inner[..n * up.outputs];
+        let (d_inner, g) = (&mut tape.d_inner[..n * up.outputs], &mut tape.inner[..n * inner]);
         let weight = parameters.at(&params.output.weight);
-        down.backward(cpu, dx, weight, Accumulator::overwrite(d_inner));
-        gelu::backward(cpu, inner, &own.inner[..n * inner], d_inner, g, &mut tape.sums);
-        tape.sums.finish_into(cpu, 0, gradients.slot(&params.intermediate.bias));
+        match self.config.architecture().feed_forward {
+            FeedForward::Plain => {
+                down.backward(cpu, dx, weight, Accumulator::overwrite(d_inner));
+                gelu::backward(cpu, inner, before, d_inner, g, &mut tape.sums);
+                tape.sums.finish_into(cpu, 0, gradients.slot(&params.intermediate.bias));
+            }
+            FeedForward::Gated => {
+                let d_gated = &mut tape.d_gated[..n * inner];
+                down.backward(cpu, dx, weight, Accumulator::overwrite(d_gated));
+                let mask = |row| dropout.mask(layer, Site::Inner, row);
+                let d = GatedGradients { d: d_gated, g, du: d_inner };
+                gated::backward(cpu, inner, before, mask, d);
+            }
+        }
         if parameters.trains(&params.output.weight) {
             down.weight_gradient(cpu, dx, g, gradients.slot(&params.output.weight));
         }
@@ -70,7 +87,24 @@ impl Encoder {
             up.weight_gradient(cpu, d_inner, x, gradients.slot(&params.intermediate.weight));
         }
         let weight = parameters.at(&params.intermediate.weight);
-        up.backward(cpu, d_inner, weight, Accumulator::add_to(d));
+        up.backward(cpu, d_inner, weight, self.input_gradient(&mut tape.d[..n * hidden]));
+    }
+
+    /// Returns the gradients for the backward pass of the norm after a residual sum.
+    fn residual_gradients<'a>(
+        &self,
+        d: &'a mut [f32],
+        d_running: &'a mut [f32],
+        dx: &'a mut [f32],
+    ) -> ResidualGradients<'a> {
+        let d_running = self.keeps_sums().then(|| &mut d_running[..d.len()]);
+        ResidualGradients { d, d_running, dx }
+    }
+
+    /// Returns the gradient of the input of a part. If the input is also the residual, `d` is already the gradient
+    /// through the residual, and the other part is added to it.
+    fn input_gradient<'a>(&self, d: &'a mut [f32]) -> Accumulator<'a> {
+        Accumulator { data: d, accumulates: !self.keeps_sums() }
     }
 
     fn attention_backward(
@@ -86,9 +120,10 @@ impl Encoder {
         let own = &tape.layers[layer];
         let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
         let mask = |row| dropout.mask(layer, Site::AttentionOutput, row);
-        let (d, dx) = (&mut tape.d[..n * hidden], &mut tape.narrow[..n * hidden]);
+        let (dx, d_running) = (&mut tape.narrow[..n * hidden], &mut tape.d_residual);
         let weight = parameters.at(&params.attention_norm.weight);
-        norm::backward(cpu, weight, own.attended.saved(n, hidden), mask, d, dx, &mut tape.sums);
+        let d = self.residual_gradients(&mut tape.d[..n * hidden], d_running, dx);
+        norm::backward(cpu, weight, own.attended.saved(n, hidden), mask, d, &mut tape.sums);
         let (norm, output) = (&params.attention_norm, &params.attention_output);
         gradients.add_norm_and_bias(cpu, &tape.sums, norm, &output.bias);
 
@@ -100,10 +135,12 @@ impl Encoder {
             output.linear().weight_gradient(cpu, dx, context, gradients.slot(&output.weight));
         }
         let (qkv, d_qkv) = (&own.qkv[..n * 3 * hidden], &mut tape.d_qkv[..n * 3 * hidden]);
-        let attention = self.attention(layer, tape.dropout);
+        let attention = self.attention(layer, &tape.angles, tape.dropout);
         attention.backward_joined(cpu, &tape.layout, qkv, &own.probabilities, d_context, d_qkv);
-        tape.sums.sum_rows(cpu, d_qkv, 3 * hidden);
-        tape.sums.finish_into(cpu, 0, gradients.slot(&params.qkv.bias));
+        if !params.qkv.bias.is_empty() {
+            tape.sums.sum_rows(cpu, d_qkv, 3 * hidden);
+            tape.sums.finish_into(cpu, 0, gradients.slot(&params.qkv.bias));
+        }
         let x = match layer.checked_sub(1) {
             None => &tape.embedded.y[..n * hidden],
             Some(before) => &tape.layers[before].output.y[..n * hidden],
@@ -113,7 +150,8 @@ impl Encoder {
             params.qkv.linear().weight_gradient(cpu, d_qkv, x, slot);
         }
         let weight = parameters.at(&params.qkv.weight);
-        params.qkv.linear().backward(cpu, d_qkv, weight, Accumulator::add_to(d));
+        let d = self.input_gradient(&mut tape.d[..n * hidden]);
+        params.qkv.linear().backward(cpu, d_qkv, weight, d);
     }
 
     fn embedding_backward(
@@ -126,6 +164,10 @@ impl Encoder {
     ) -> Result<(), Error> {
         let (n, hidden) = (tape.n_rows, self.config.hidden_size);
         let d = &mut tape.d[..n * hidden];
+        if self.keeps_sums() {
+            // The embeddings are the input of the first layer and the first residual.
+            add(cpu.isa(), d, &tape.d_residual[..n * hidden]);
+        }
         let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
         let weight = parameters.at(&self.norm.weight);
         let saved = tape.embedded.saved(n, hidden);
@@ -135,8 +177,10 @@ impl Encoder {
             gradients.clear_fresh(kinds);
             tape.sums.finish_into(cpu, 2 * hidden, gradients.slot(&first));
         }
-        let first_position = self.config.first_position();
-        gradients.add_positions(cpu, &self.positions, first_position, &tape.places, d);
+        if let Some(positions) = &self.positions {
+            let first_position = self.config.first_position();
+            gradients.add_positions(cpu, positions, first_position, &tape.places, d);
+        }
         if parameters.trains(&self.table) {
             let (pad_id, trained) = (self.config.pad_id, parameters.table().trained_rows());
             gradients.table.add_lookups(batch.pieces(), d, pad_id, &trained)?;

@@ -1,15 +1,17 @@
 //! The forward pass of the encoder.
 
 use super::tape::LayerTape;
-use super::{Encoder, EncoderTape, LayerParams, LinearParams};
+use super::{Encoder, EncoderTape, LinearParams};
+use crate::architecture::FeedForward;
 use crate::device::Cpu;
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
 use crate::ops::RowDropout;
-use crate::ops::attention::Attention;
+use crate::ops::attention::{Attention, Seen};
 use crate::ops::embedding::{self, Tables};
-use crate::ops::gelu;
-use crate::ops::norm::{self, Affine, ResidualInputs};
+use crate::ops::norm::{self, Affine, ResidualInputs, ResidualRows};
+use crate::ops::rotary::Angles;
+use crate::ops::{gated, gelu};
 use crate::packed::Packed;
 use crate::params::Parameters;
 
@@ -43,15 +45,26 @@ impl Encoder {
         }
     }
 
-    pub(super) fn attention(&self, layer: usize, dropout: Dropout) -> Attention {
-        let (n_heads, width) = (self.config.n_heads, self.config.hidden_size);
-        Attention { n_heads, width, is_causal: false, layer, dropout }
+    pub(super) fn attention<'a>(
+        &self,
+        layer: usize,
+        angles: &'a Angles,
+        dropout: Dropout,
+    ) -> Attention<'a> {
+        Attention {
+            n_heads: self.config.n_heads,
+            width: self.config.hidden_size,
+            seen: self.config.window(layer).map_or(Seen::All, Seen::Window),
+            angles: angles.layer(&self.config, layer),
+            layer,
+            dropout,
+        }
     }
 
     fn embed(&self, cpu: &Cpu, parameters: &Parameters, batch: &Packed, tape: &mut EncoderTape) {
         let tables = Tables {
             pieces: parameters.at(&self.table),
-            positions: parameters.at(&self.positions),
+            positions: self.positions.as_ref().map(|range| parameters.at(range)),
             kinds: self.kinds.as_ref().map(|range| parameters.at(range)),
             first_position: self.config.first_position(),
         };
@@ -59,6 +72,10 @@ impl Encoder {
         let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
         let out = tape.embedded.output(batch.n_rows(), self.config.hidden_size);
         embedding::forward(cpu, batch.pieces(), tables, affine, dropout, out);
+        if self.keeps_sums() {
+            let len = batch.n_rows() * self.config.hidden_size;
+            tape.residual[..len].copy_from_slice(&tape.embedded.y[..len]);
+        }
     }
 
     fn forward_layer(
@@ -68,12 +85,35 @@ impl Encoder {
         layer: usize,
         tape: &mut EncoderTape,
     ) {
-        let (n, hidden) = (tape.n_rows, self.config.hidden_size);
-        let (slot, before) = (tape.slot(layer), layer.checked_sub(1).map(|layer| tape.slot(layer)));
-        let params = &self.layers[layer];
+        let slot = tape.slot(layer);
         // The tape of this layer is moved out of the list, because the tape of the layer before is borrowed at the same
         // time.
         let mut own = std::mem::take(&mut tape.layers[slot]);
+        self.forward_attention(cpu, parameters, layer, &mut own, tape);
+        self.forward_feed_forward(cpu, parameters, layer, &mut own, tape);
+        tape.layers[slot] = own;
+    }
+
+    /// Returns the rows that are added to the output of a part: its input `x`, or the running sum.
+    fn residual<'a>(&self, x: &'a [f32], sum: &'a mut [f32]) -> ResidualRows<'a> {
+        if self.keeps_sums() {
+            ResidualRows::Running(&mut sum[..x.len()])
+        } else {
+            ResidualRows::Fixed(x)
+        }
+    }
+
+    fn forward_attention(
+        &self,
+        cpu: &Cpu,
+        parameters: &Parameters,
+        layer: usize,
+        own: &mut LayerTape,
+        tape: &mut EncoderTape,
+    ) {
+        let (n, hidden) = (tape.n_rows, self.config.hidden_size);
+        let params = &self.layers[layer];
+        let before = layer.checked_sub(1).map(|layer| tape.slot(layer));
         let x = match before {
             None => &tape.embedded.y[..n * hidden],
             Some(before) => &tape.layers[before].output.y[..n * hidden],
@@ -86,44 +126,53 @@ impl Encoder {
         let probabilities = &mut own.probabilities[..tape.layout.n_probabilities()];
         let context = &mut own.context[..n * hidden];
         let bias = parameters.at(&params.qkv.bias);
-        let attention = self.attention(layer, tape.dropout);
+        let attention = self.attention(layer, &tape.angles, tape.dropout);
         attention.forward_joined(cpu, &tape.layout, qkv, bias, probabilities, context);
 
         let weight = parameters.at(&params.attention_output.weight);
         params.attention_output.linear().forward(cpu, context, weight, narrow);
         let bias = parameters.at(&params.attention_output.bias);
-        let inputs = ResidualInputs { x: narrow, bias, residual: x };
+        let residual = self.residual(x, &mut tape.residual);
+        let inputs = ResidualInputs { x: narrow, bias, residual };
         let affine = self.affine(parameters, &params.attention_norm);
         let mask = |row| dropout.mask(layer, Site::AttentionOutput, row);
         norm::forward(cpu, inputs, affine, mask, own.attended.output(n, hidden));
+    }
 
-        self.forward_inner(cpu, parameters, params, &mut own, &mut tape.inner, narrow);
+    /// Computes the feed-forward part: a product, the GELU and a second product.
+    fn forward_feed_forward(
+        &self,
+        cpu: &Cpu,
+        parameters: &Parameters,
+        layer: usize,
+        own: &mut LayerTape,
+        tape: &mut EncoderTape,
+    ) {
+        let (n, hidden) = (tape.n_rows, self.config.hidden_size);
+        let params = &self.layers[layer];
+        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
+        let x = &own.attended.y[..n * hidden];
+        let width = self.config.intermediate_size;
+        let before = &mut own.inner[..n * params.intermediate.n_outputs];
+        let (inner, narrow) = (&mut tape.inner[..n * width], &mut tape.narrow[..n * hidden]);
+        let weight = parameters.at(&params.intermediate.weight);
+        params.intermediate.linear().forward(cpu, x, weight, before);
+        match self.config.architecture().feed_forward {
+            FeedForward::Plain => {
+                let bias = parameters.at(&params.intermediate.bias);
+                gelu::forward(cpu, width, bias, before, inner);
+            }
+            FeedForward::Gated => {
+                let mask = |row| dropout.mask(layer, Site::Inner, row);
+                gated::forward(cpu, width, before, mask, inner);
+            }
+        }
+        params.output.linear().forward(cpu, inner, parameters.at(&params.output.weight), narrow);
         let bias = parameters.at(&params.output.bias);
-        let residual = &own.attended.y[..n * hidden];
+        let residual = self.residual(x, &mut tape.residual);
         let inputs = ResidualInputs { x: narrow, bias, residual };
         let affine = self.affine(parameters, &params.output_norm);
         let mask = |row| dropout.mask(layer, Site::Output, row);
         norm::forward(cpu, inputs, affine, mask, own.output.output(n, hidden));
-        tape.layers[slot] = own;
-    }
-
-    /// Computes the feed-forward layers: a product, the GELU and a second product. Reads `own.attended` and writes
-    /// `out`.
-    fn forward_inner(
-        &self,
-        cpu: &Cpu,
-        parameters: &Parameters,
-        params: &LayerParams,
-        own: &mut LayerTape,
-        inner: &mut [f32],
-        out: &mut [f32],
-    ) {
-        let x = &own.attended.y[..out.len()];
-        let len = out.len() / self.config.hidden_size * self.config.intermediate_size;
-        let (before, inner) = (&mut own.inner[..len], &mut inner[..len]);
-        let weight = parameters.at(&params.intermediate.weight);
-        params.intermediate.linear().forward(cpu, x, weight, before);
-        gelu::forward(cpu, parameters.at(&params.intermediate.bias), before, inner);
-        params.output.linear().forward(cpu, inner, parameters.at(&params.output.weight), out);
     }
 }

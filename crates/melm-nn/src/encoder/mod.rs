@@ -1,5 +1,5 @@
-//! The encoder of the BERT and RoBERTa families. The forward pass computes hidden states from pieces. The backward pass computes the gradients of
-//! the parameters from the gradient of the hidden states.
+//! The encoder of all families. The forward pass computes hidden states from pieces. The backward pass computes the
+//! gradients of the parameters from the gradient of the hidden states.
 //!
 //! A head (the masked-LM head or the tagger) reads [`EncoderTape::hidden`] after [`Encoder::forward`], writes the
 //! gradient of these rows to [`EncoderTape::d_hidden`], and calls [`Encoder::backward`].
@@ -11,6 +11,7 @@ mod tape;
 pub(crate) use tape::EncoderTape;
 pub(crate) use tape::NormTape;
 
+use crate::architecture::{LayerNames, Residual};
 use crate::config::Config;
 use crate::error::Error;
 use crate::ops::linear::Linear;
@@ -22,51 +23,78 @@ use std::ops::Range;
 #[derive(Clone, Debug)]
 pub(crate) struct LinearParams {
     pub(crate) weight: Range<usize>,
+    /// Empty if there is no bias.
     pub(crate) bias: Range<usize>,
+    /// The number of outputs of a linear map, or the width of a norm.
+    pub(crate) n_outputs: usize,
 }
 
 impl LinearParams {
+    /// Finds the parameters of the part `name`, which may have no bias.
+    ///
+    /// # Panics
+    /// Panics if `parameters` have no weight with this name.
     pub(crate) fn new(parameters: &Parameters, name: &str) -> Self {
-        let range = |kind: &str| {
-            let name = format!("{name}.{kind}");
-            parameters.span(&name, &name)
-        };
-        Self { weight: range("weight"), bias: range("bias") }
+        Self::joined(parameters, [name, name])
+    }
+
+    /// Finds the parameters of several parts that are adjacent and form one linear map, from the first part to the
+    /// last.
+    ///
+    /// # Panics
+    /// As [`Self::new`].
+    fn joined(parameters: &Parameters, [first, last]: [&str; 2]) -> Self {
+        let span =
+            |kind: &str| parameters.span(&format!("{first}.{kind}"), &format!("{last}.{kind}"));
+        let weight = span("weight");
+        let has_bias = parameters.find(&format!("{first}.bias")).is_ok();
+        let bias = if has_bias { span("bias") } else { 0..0 };
+        let part = parameters.find(&format!("{first}.weight")).expect("its span was found");
+        let n_outputs = weight.len() / part.shape.iter().skip(1).product::<usize>();
+        Self { weight, bias, n_outputs }
     }
 
     /// Returns the sizes of the linear map.
     pub(crate) fn linear(&self) -> Linear {
-        let outputs = self.bias.len();
-        Linear { inputs: self.weight.len() / outputs, outputs }
+        Linear { inputs: self.weight.len() / self.n_outputs, outputs: self.n_outputs }
     }
 }
 
-/// The ranges of the parameters of one layer.
+/// The ranges of the parameters of one layer, by their place in the computation. Attention and the feed-forward part are
+/// each followed by a residual sum and a norm.
 pub(crate) struct LayerParams {
     /// The projections to query, key and value, as one linear map.
     pub(crate) qkv: LinearParams,
     pub(crate) attention_output: LinearParams,
+    /// The norm after the sum with the output of attention.
     pub(crate) attention_norm: LinearParams,
     pub(crate) intermediate: LinearParams,
     pub(crate) output: LinearParams,
+    /// The norm after the sum with the output of the feed-forward part. With [`Residual::Sum`], it is the first norm of
+    /// the next layer, or the final norm.
     pub(crate) output_norm: LinearParams,
 }
 
 impl LayerParams {
-    fn new(parameters: &Parameters, layer: usize) -> Self {
-        let layer = format!("roberta.encoder.layer.{layer}");
-        let own = |kind: &str| format!("{layer}.attention.self.{kind}");
-        let linear = |name: &str| LinearParams::new(parameters, &format!("{layer}.{name}"));
+    fn new(config: &Config, parameters: &Parameters, layer: usize) -> Self {
+        let (family, roles) = (config.architecture(), config.architecture().roles);
+        let own = |part: &str| roles.layer_part(layer, part);
+        let linear = |name: &str| LinearParams::new(parameters, name);
+        let LayerNames { qkv, attention_norm, output_norm, .. } = &roles.layer;
+        let (after_attention, after_output) = match (family.residual, roles.final_norm) {
+            (Residual::Normed, _) => (own(attention_norm), own(output_norm)),
+            (Residual::Sum, Some(last)) if layer + 1 == config.n_layers => {
+                (own(output_norm), roles.encoder_part(last))
+            }
+            (Residual::Sum, _) => (own(output_norm), roles.layer_part(layer + 1, attention_norm)),
+        };
         Self {
-            qkv: LinearParams {
-                weight: parameters.span(&own("query.weight"), &own("value.weight")),
-                bias: parameters.span(&own("query.bias"), &own("value.bias")),
-            },
-            attention_output: linear("attention.output.dense"),
-            attention_norm: linear("attention.output.LayerNorm"),
-            intermediate: linear("intermediate.dense"),
-            output: linear("output.dense"),
-            output_norm: linear("output.LayerNorm"),
+            qkv: LinearParams::joined(parameters, [&own(qkv[0]), &own(qkv[qkv.len() - 1])]),
+            attention_output: linear(&own(roles.layer.attention_output)),
+            attention_norm: linear(&after_attention),
+            intermediate: linear(&own(roles.layer.intermediate)),
+            output: linear(&own(roles.layer.output)),
+            output_norm: linear(&after_output),
         }
     }
 }
@@ -75,7 +103,8 @@ impl LayerParams {
 pub(crate) struct Encoder {
     config: Config,
     pub(crate) table: Range<usize>,
-    pub(crate) positions: Range<usize>,
+    /// The position table, or `None` if positions are rotary.
+    pub(crate) positions: Option<Range<usize>>,
     /// The token-type table, or `None` if the family has none.
     pub(crate) kinds: Option<Range<usize>>,
     pub(crate) norm: LinearParams,
@@ -83,7 +112,8 @@ pub(crate) struct Encoder {
 }
 
 impl Encoder {
-    /// Creates the encoder. Tensors are named by their roles, so that the code is the same for every family. They are in `parameters`, which must be laid out for `config`.
+    /// Creates the encoder. Tensors are named by their roles, so that the code is the same for every family. They are in
+    /// `parameters`, which must be laid out for `config`.
     ///
     /// # Panics
     /// Panics if `parameters` lack a tensor of the encoder.
@@ -92,13 +122,17 @@ impl Encoder {
         Self {
             config: config.clone(),
             table: range(TABLE),
-            positions: range("roberta.embeddings.position_embeddings.weight"),
+            positions: config
+                .has_position_table()
+                .then(|| range("roberta.embeddings.position_embeddings.weight")),
             kinds: config
                 .architecture()
                 .has_token_types
                 .then(|| range("roberta.embeddings.token_type_embeddings.weight")),
             norm: LinearParams::new(parameters, "roberta.embeddings.LayerNorm"),
-            layers: (0..config.n_layers).map(|layer| LayerParams::new(parameters, layer)).collect(),
+            layers: (0..config.n_layers)
+                .map(|layer| LayerParams::new(config, parameters, layer))
+                .collect(),
         }
     }
 
@@ -111,6 +145,11 @@ impl Encoder {
     pub(crate) fn first_kind(&self) -> Option<Range<usize>> {
         let start = self.kinds.as_ref()?.start;
         Some(start..start + self.config.hidden_size)
+    }
+
+    /// Returns true if the residual is the sum before the norm.
+    fn keeps_sums(&self) -> bool {
+        self.config.architecture().residual == Residual::Sum
     }
 
     /// Returns the sizes and dropout rates.

@@ -1,11 +1,13 @@
 //! The working memory of the encoder: results of the forward pass that the backward pass needs.
 
+use crate::architecture::{FeedForward, Residual};
 use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::dropout::Dropout;
 use crate::error::Error;
 use crate::ops::attention::AttentionLayout;
 use crate::ops::norm::{NormOutput, SavedNorm};
+use crate::ops::rotary::Angles;
 use crate::ops::{ColumnSums, RowDropout};
 use crate::packed::Packed;
 
@@ -48,7 +50,7 @@ pub(crate) struct LayerTape {
     pub(crate) probabilities: Buffer,
     pub(crate) context: Buffer,
     pub(crate) attended: NormTape,
-    /// The rows of the inner feed-forward layer before the GELU.
+    /// The rows of the inner feed-forward layer before the GELU. Gated rows are twice as wide.
     pub(crate) inner: Buffer,
     pub(crate) output: NormTape,
 }
@@ -68,15 +70,24 @@ pub(crate) struct EncoderTape {
     pub(crate) layers: Vec<LayerTape>,
     /// Working memory `[rows, hidden]` for the output of a product, or its gradient.
     pub(crate) narrow: Buffer,
+    /// The sum before the last norm, `[rows, hidden]`, if sums are the residual.
+    pub(crate) residual: Buffer,
+    /// The angles of rotary positions.
+    pub(crate) angles: Angles,
     /// Working memory `[rows, inner]`: the rows of the inner feed-forward layer after the GELU.
     pub(crate) inner: Buffer,
-    /// The gradient of the inner feed-forward rows, `[rows, inner]`.
+    /// The gradient of the inner feed-forward rows before the GELU, `[rows, inner]`, or `[rows, 2 inner]` if they are
+    /// gated.
     pub(crate) d_inner: Buffer,
+    /// The gradient of gated inner rows, `[rows, inner]`.
+    pub(crate) d_gated: Buffer,
     /// The gradient of query, key and value, `[rows, 3 hidden]`.
     pub(crate) d_qkv: Buffer,
     pub(crate) d_context: Buffer,
     /// The gradient of the rows between two layers, `[rows, hidden]`.
     pub(crate) d: Buffer,
+    /// The gradient of the sum before a norm, `[rows, hidden]`, if sums are the residual.
+    pub(crate) d_residual: Buffer,
     pub(crate) sums: ColumnSums,
 }
 
@@ -104,11 +115,15 @@ impl EncoderTape {
             embedded: NormTape::default(),
             layers: (0..n_kept).map(|_| LayerTape::default()).collect(),
             narrow: Buffer::default(),
+            residual: Buffer::default(),
+            angles: Angles::default(),
             inner: Buffer::default(),
             d_inner: Buffer::default(),
+            d_gated: Buffer::default(),
             d_qkv: Buffer::default(),
             d_context: Buffer::default(),
             d: Buffer::default(),
+            d_residual: Buffer::default(),
             sums: ColumnSums::default(),
         }
     }
@@ -121,27 +136,37 @@ impl EncoderTape {
         dropout: Dropout,
     ) -> Result<(), Error> {
         let (n, hidden, inner) = (batch.n_rows(), config.hidden_size, config.intermediate_size);
+        let before_gelu = config.intermediate_outputs();
         self.n_rows = n;
         self.dropout = dropout;
         self.places.clear();
         self.places.extend(batch.places());
         self.layout.set(batch, batch, config.n_heads, hidden);
+        self.angles.grow(config, batch.lengths().max().unwrap_or(0));
         self.embedded.try_reserve(n, hidden)?;
         for layer in &mut self.layers {
             layer.qkv.try_reserve(n * 3 * hidden)?;
             layer.probabilities.try_reserve(self.layout.n_probabilities())?;
             layer.context.try_reserve(n * hidden)?;
             layer.attended.try_reserve(n, hidden)?;
-            layer.inner.try_reserve(n * inner)?;
+            layer.inner.try_reserve(n * before_gelu)?;
             layer.output.try_reserve(n, hidden)?;
         }
         self.narrow.try_reserve(n * hidden)?;
         self.inner.try_reserve(n * inner)?;
         if self.keeps_layers {
-            self.d_inner.try_reserve(n * inner)?;
+            self.d_inner.try_reserve(n * before_gelu)?;
             self.d_qkv.try_reserve(n * 3 * hidden)?;
             self.d_context.try_reserve(n * hidden)?;
             self.d.try_reserve(n * hidden)?;
+        }
+        let family = config.architecture();
+        if family.residual == Residual::Sum {
+            self.residual.try_reserve(n * hidden)?;
+            self.d_residual.try_reserve(if self.keeps_layers { n * hidden } else { 0 })?;
+        }
+        if family.feed_forward == FeedForward::Gated && self.keeps_layers {
+            self.d_gated.try_reserve(n * inner)?;
         }
         Ok(())
     }
@@ -161,8 +186,8 @@ impl EncoderTape {
         self.hidden_after(self.n_layers)
     }
 
-    /// Returns the hidden states after `n_layers` layers; 0 means the embedding. Only a tape for training stores all of
-    /// them.
+    /// Returns the hidden states after `n_layers` layers and the norm that follows them; 0 means the embedding. Only a tape
+    /// for training stores all of them.
     pub(crate) fn hidden_after(&self, n_layers: usize) -> &[f32] {
         let tape = if n_layers == 0 {
             &self.embedded

@@ -16,7 +16,8 @@ pub(crate) use scores::Output;
 
 use crate::buffer::Buffer;
 use crate::config::Config;
-use crate::encoder::{EncoderTape, NormTape};
+use crate::encoder::EncoderTape;
+use crate::transform::TransformTape;
 
 /// The number of table rows that are scored at a time. They stay in the second-level cache.
 const BLOCK: usize = 64;
@@ -53,8 +54,8 @@ impl MaskedLmTape {
         self.encoder.hidden()
     }
 
-    /// Returns the hidden states after `n_layers` layers; 0 means the embedding. Only a tape for training stores all of
-    /// them.
+    /// Returns the hidden states after `n_layers` layers and the norm that follows them; 0 means the embedding. Only a tape
+    /// for training stores all of them.
     pub fn hidden_after(&self, n_layers: usize) -> &[f32] {
         self.encoder.hidden_after(n_layers)
     }
@@ -63,25 +64,18 @@ impl MaskedLmTape {
 /// Working memory of the masked-LM head.
 #[derive(Default)]
 pub(crate) struct HeadTape {
-    /// The hidden states at the masked rows.
-    gathered: Buffer,
-    /// The output of the dense layer before the GELU (`dense`) and after it (`activated`).
-    dense: Buffer,
-    activated: Buffer,
-    norm: NormTape,
-    /// The rows after the norm, packed into panels of columns for the product with the piece table.
+    transform: TransformTape,
+    /// The rows after the transform, packed into panels of columns for the product with the piece table.
     panels: Buffer,
     /// The largest score (`largest`) and the sum of exponentials (`totals`) of each block, `[blocks, stride]`.
     largest: Buffer,
     totals: Buffer,
     /// For each masked row, the logarithm of the sum of exponentials over all pieces.
     pub(crate) log_totals: Buffer,
-    /// The gradients of the rows after the norm: `shares` is the contribution of each group of table rows, `d` is their
+    /// The gradients of the rows after the transform: `shares` is the contribution of each group of table rows, `d` is their
     /// sum.
     shares: Buffer,
     pub(crate) d: Buffer,
-    d_gathered: Buffer,
-    sums: crate::ops::ColumnSums,
     /// The best candidates from each group of table rows.
     groups: Buffer,
 }

@@ -244,7 +244,9 @@ impl MaskedLm {
         let mut buffer = std::mem::take(&mut head.d);
         buffer.try_reserve(n * width)?;
         let states = &mut buffer[..n * width];
-        self.head.forward(cpu, parameters, encoder.hidden(), &batch.positions, head, states)?;
+        let (hidden, positions) = (encoder.hidden(), &batch.positions);
+        let transform = &self.head.transform;
+        transform.forward(cpu, parameters, hidden, positions, &mut head.transform, states)?;
         head.best(cpu, self.head.output(parameters), states, k, allowed, out)?;
         head.d = buffer;
         Ok(())

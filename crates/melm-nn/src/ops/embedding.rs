@@ -1,4 +1,5 @@
-//! The embedding layer: the sum of the piece, position and token-type embeddings, then layer norm, then dropout.
+//! The embedding layer: the sum of the piece, position and token-type embeddings, then layer norm, then dropout. Some
+//! families have no table of positions or no token types.
 
 use super::norm::{Affine, NormOutput, SavedNorm, denormalise, drop_row, normalise};
 use super::{ColumnSums, ROWS_PER_TASK, RowDropout};
@@ -14,7 +15,8 @@ const LAYER: usize = 0;
 #[derive(Clone, Copy)]
 pub(crate) struct Tables<'a> {
     pub(crate) pieces: &'a [f32],
-    pub(crate) positions: &'a [f32],
+    /// The position table, or `None` if the model has none.
+    pub(crate) positions: Option<&'a [f32]>,
     /// The token-type table, or `None` if the model has no token types.
     pub(crate) kinds: Option<&'a [f32]>,
     /// The row of the position table for the first piece of a sentence.
@@ -57,10 +59,15 @@ pub(crate) fn forward(
             let piece = pieces[row] as usize;
             let position = tables.first_position + dropout.places[row].1;
             let piece = &tables.pieces[piece * width..(piece + 1) * width];
-            let position = &tables.positions[position * width..(position + 1) * width];
-            match tables.kinds {
-                Some(kinds) => add_vectors(cpu.isa(), piece, position, &kinds[..width], normed),
-                None => add_two_vectors(cpu.isa(), piece, position, normed),
+            let position = tables.positions.map(|t| &t[position * width..(position + 1) * width]);
+            match (position, tables.kinds.map(|kinds| &kinds[..width])) {
+                (Some(position), Some(kind)) => {
+                    add_vectors(cpu.isa(), piece, position, kind, normed);
+                }
+                (Some(other), None) | (None, Some(other)) => {
+                    add_two_vectors(cpu.isa(), piece, other, normed);
+                }
+                (None, None) => normed.copy_from_slice(piece),
             }
             *scale = normalise(cpu.isa(), affine, normed, y);
             drop_row(cpu.isa(), dropout.mask(LAYER, Site::Embedding, row), y);

@@ -16,6 +16,14 @@ per_isa! {
 }
 
 per_isa! {
+    fn forward_row_without_bias(u: &[f32], g: &mut [f32]) {
+        for (u, g) in u.iter().zip(g) {
+            *g = math::gelu(*u);
+        }
+    }
+}
+
+per_isa! {
     fn backward_row(u: &[f32], d: &mut [f32], g: &mut [f32], bias_sum: &mut [f32]) {
         for (((u, d), g), sum) in u.iter().zip(d).zip(g).zip(bias_sum) {
             let (value, slope) = math::gelu_with_slope(*u);
@@ -26,15 +34,18 @@ per_isa! {
     }
 }
 
-/// Computes `u += bias; g = gelu(u)`.
-pub(crate) fn forward(cpu: &Cpu, bias: &[f32], u: &mut [f32], g: &mut [f32]) {
-    let width = bias.len();
+/// Computes `u += bias; g = gelu(u)` for rows of `width` numbers. `bias` is empty if there is none.
+pub(crate) fn forward(cpu: &Cpu, width: usize, bias: &[f32], u: &mut [f32], g: &mut [f32]) {
     let block = width * ROWS_PER_TASK;
     let n_tasks = u.len().div_ceil(block);
     let parts = (Split::every(u, block), Split::every(g, block));
     cpu.each(n_tasks, parts, |_, _, (u, g)| {
         for (u, g) in u.chunks_exact_mut(width).zip(g.chunks_exact_mut(width)) {
-            forward_row(cpu.isa(), bias, u, g);
+            if bias.is_empty() {
+                forward_row_without_bias(cpu.isa(), u, g);
+            } else {
+                forward_row(cpu.isa(), bias, u, g);
+            }
         }
     });
 }

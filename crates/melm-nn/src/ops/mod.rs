@@ -3,9 +3,11 @@
 pub(crate) mod attention;
 pub(crate) mod cross_entropy;
 pub(crate) mod embedding;
+pub(crate) mod gated;
 pub(crate) mod gelu;
 pub(crate) mod linear;
 pub(crate) mod norm;
+pub(crate) mod rotary;
 
 use crate::buffer::Buffer;
 use crate::device::Cpu;

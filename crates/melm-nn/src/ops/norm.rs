@@ -11,6 +11,7 @@ use crate::split::Split;
 #[derive(Clone, Copy)]
 pub(crate) struct Affine<'a> {
     pub(crate) weight: &'a [f32],
+    /// Empty if the norm has no bias.
     pub(crate) bias: &'a [f32],
     pub(crate) eps: f32,
 }
@@ -31,12 +32,30 @@ pub(crate) struct SavedNorm<'a> {
     pub(crate) scale: &'a [f32],
 }
 
+/// The rows that [`forward`] adds to its input.
+pub(crate) enum ResidualRows<'a> {
+    /// Rows that do not change.
+    Fixed(&'a [f32]),
+    /// A running sum, which is replaced by the new sum.
+    Running(&'a mut [f32]),
+}
+
 /// The inputs of [`forward`].
-#[derive(Clone, Copy)]
 pub(crate) struct ResidualInputs<'a> {
     pub(crate) x: &'a [f32],
+    /// Empty if there is no bias. A running sum takes no bias.
     pub(crate) bias: &'a [f32],
-    pub(crate) residual: &'a [f32],
+    pub(crate) residual: ResidualRows<'a>,
+}
+
+/// The gradients that [`backward`] reads and writes.
+pub(crate) struct ResidualGradients<'a> {
+    /// On entry the gradient of `y`. On return the gradient of the sum through `y`.
+    pub(crate) d: &'a mut [f32],
+    /// With a running sum, its gradient: on entry without the part through `y`, on return with it.
+    pub(crate) d_running: Option<&'a mut [f32]>,
+    /// On return the gradient of `x`.
+    pub(crate) dx: &'a mut [f32],
 }
 
 per_isa! {
@@ -47,6 +66,13 @@ per_isa! {
         let mean = sum_of(row, row, |x, _| x) / n;
         let variance = sum_of(row, row, |x, _| (x - mean) * (x - mean)) / n;
         let scale = 1.0 / (variance + affine.eps).sqrt();
+        if affine.bias.is_empty() {
+            for ((x, y), weight) in row.iter_mut().zip(y).zip(affine.weight) {
+                *x = (*x - mean) * scale;
+                *y = *x * weight;
+            }
+            return scale;
+        }
         for (((x, y), weight), bias) in row.iter_mut().zip(y).zip(affine.weight).zip(affine.bias) {
             *x = (*x - mean) * scale;
             *y = *x * weight + bias;
@@ -90,6 +116,21 @@ per_isa! {
 }
 
 per_isa! {
+    /// Computes `sum += dropout(x)`.
+    fn add_to_residual(mask: RowMask, x: &[f32], sum: &mut [f32]) {
+        if mask.keeps_all() {
+            for (sum, x) in sum.iter_mut().zip(x) {
+                *sum += x;
+            }
+        } else {
+            for ((sum, x), column) in sum.iter_mut().zip(x).zip(0_u32..) {
+                *sum += x * mask.factor(column);
+            }
+        }
+    }
+}
+
+per_isa! {
     pub(crate) fn drop_row(mask: RowMask, row: &mut [f32]) {
         if !mask.keeps_all() {
             for (x, column) in row.iter_mut().zip(0_u32..) {
@@ -125,7 +166,14 @@ pub(crate) fn forward(
     out: NormOutput<'_>,
 ) {
     let ResidualInputs { x, bias, residual } = inputs;
-    let width = bias.len();
+    let residual = match residual {
+        ResidualRows::Fixed(residual) => residual,
+        ResidualRows::Running(sum) => {
+            assert!(bias.is_empty(), "no family has biases and a running sum");
+            return forward_running(cpu, x, affine, mask, sum, out);
+        }
+    };
+    let width = affine.weight.len();
     let block = width * ROWS_PER_TASK;
     let NormOutput { normed, scale, y } = out;
     let parts =
@@ -140,8 +188,7 @@ pub(crate) fn forward(
     });
 }
 
-/// The backward pass of [`forward`]. Replaces the gradient of `y` in `d` by the gradient of the residual, and writes
-/// the gradient of `x` to `dx`.
+/// The backward pass of [`forward`].
 ///
 /// `sums` gets three groups of columns: the gradients of the weight of the norm, of its bias, and of the bias that is
 /// added to `x`.
@@ -150,13 +197,17 @@ pub(crate) fn backward(
     weight: &[f32],
     saved: SavedNorm<'_>,
     mask: impl Fn(usize) -> RowMask + Sync,
-    d: &mut [f32],
-    dx: &mut [f32],
+    gradients: ResidualGradients<'_>,
     sums: &mut ColumnSums,
 ) {
     let width = weight.len();
     let block = width * ROWS_PER_TASK;
+    let ResidualGradients { d, d_running, dx } = gradients;
     let n_tasks = d.len().div_ceil(block);
+    if let Some(d_running) = d_running {
+        let gradients = [d, d_running, dx];
+        return backward_running(cpu, weight, saved, mask, gradients, sums);
+    }
     let parts = (
         Split::every(d, block),
         Split::every(dx, block),
@@ -169,6 +220,62 @@ pub(crate) fn backward(
             let normed = &saved.normed[row * width..(row + 1) * width];
             denormalise(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
             drop_gradient(cpu.isa(), mask(row), d, dx, bias_sum);
+        }
+    });
+}
+
+/// Computes `sum += dropout(x)` and `y = norm(sum)`, row by row.
+fn forward_running(
+    cpu: &Cpu,
+    x: &[f32],
+    affine: Affine<'_>,
+    mask: impl Fn(usize) -> RowMask + Sync,
+    sum: &mut [f32],
+    out: NormOutput<'_>,
+) {
+    let width = affine.weight.len();
+    let block = width * ROWS_PER_TASK;
+    let NormOutput { normed, scale, y } = out;
+    let parts = (
+        Split::every(sum, block),
+        (Split::every(normed, block), Split::every(scale, ROWS_PER_TASK), Split::every(y, block)),
+    );
+    cpu.each(x.len().div_ceil(block), parts, |task, _, (sum, (normed, scale, y))| {
+        let rows = normed.chunks_exact_mut(width).zip(y.chunks_exact_mut(width)).zip(scale);
+        let rows = rows.zip(sum.chunks_exact_mut(width)).zip(task * ROWS_PER_TASK..);
+        for ((((normed, y), scale), sum), row) in rows {
+            add_to_residual(cpu.isa(), mask(row), &x[row * width..(row + 1) * width], sum);
+            normed.copy_from_slice(sum);
+            *scale = normalise(cpu.isa(), affine, normed, y);
+        }
+    });
+}
+
+/// The backward pass of [`forward_running`]. The gradients are those of [`ResidualGradients`], in their order.
+fn backward_running(
+    cpu: &Cpu,
+    weight: &[f32],
+    saved: SavedNorm<'_>,
+    mask: impl Fn(usize) -> RowMask + Sync,
+    [d, d_sum, dx]: [&mut [f32]; 3],
+    sums: &mut ColumnSums,
+) {
+    let width = weight.len();
+    let block = width * ROWS_PER_TASK;
+    let n_tasks = d.len().div_ceil(block);
+    let parts = (
+        (Split::every(d, block), Split::every(d_sum, block), Split::every(dx, block)),
+        Split::every(sums.start(n_tasks, 3 * width), 3 * width),
+    );
+    cpu.each(n_tasks, parts, |task, _, ((d, d_sum, dx), sums)| {
+        let (norm_sums, bias_sum) = sums.split_at_mut(2 * width);
+        let rows = d.chunks_exact_mut(width).zip(d_sum.chunks_exact_mut(width));
+        let rows = rows.zip(dx.chunks_exact_mut(width)).zip(task * ROWS_PER_TASK..);
+        for (((d, d_sum), dx), row) in rows {
+            let normed = &saved.normed[row * width..(row + 1) * width];
+            denormalise(cpu.isa(), weight, normed, saved.scale[row], d, norm_sums);
+            super::add(cpu.isa(), d_sum, d);
+            drop_gradient(cpu.isa(), mask(row), d_sum, dx, bias_sum);
         }
     });
 }

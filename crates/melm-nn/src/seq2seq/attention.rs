@@ -7,7 +7,9 @@ use crate::encoder::{LinearParams, NormTape};
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::add;
-use crate::ops::attention::{Attention, AttentionGradients, AttentionInputs, AttentionLayout};
+use crate::ops::attention::{
+    Attention, AttentionGradients, AttentionInputs, AttentionLayout, Seen,
+};
 use crate::ops::linear::Accumulator;
 use crate::params::Parameters;
 
@@ -60,11 +62,12 @@ impl AttentionParams {
         }
     }
 
-    fn attention(&self, pass: &Pass<'_>) -> Attention {
+    fn attention(&self, pass: &Pass<'_>) -> Attention<'static> {
         Attention {
             n_heads: self.n_heads,
             width: pass.width,
-            is_causal: self.is_causal,
+            seen: if self.is_causal { Seen::Before } else { Seen::All },
+            angles: None,
             layer: pass.layer,
             dropout: pass.dropout.dropout,
         }

@@ -158,7 +158,8 @@ impl<'m> Decoding<'m> {
         let (mut before, mut after) = (vec![0.0; len], vec![0.0; len]);
         let weight = parameters.at(&params.up.weight);
         params.up.linear().forward(self.cpu, &y, weight, &mut before);
-        gelu::forward(self.cpu, parameters.at(&params.up.bias), &mut before, &mut after);
+        let bias = parameters.at(&params.up.bias);
+        gelu::forward(self.cpu, params.inner, bias, &mut before, &mut after);
         add(self.cpu.isa(), h, &self.linear(&params.down, &after));
     }
 

@@ -49,7 +49,7 @@ impl FeedForwardParams {
         let y = &tape.norm.y[..len];
         let (before, after) = (&mut tape.inner[..wide], &mut work.inner[..wide]);
         self.up.linear().forward(cpu, y, parameters.at(&self.up.weight), before);
-        gelu::forward(cpu, parameters.at(&self.up.bias), before, after);
+        gelu::forward(cpu, self.inner, parameters.at(&self.up.bias), before, after);
         let rows = &mut work.rows[..len];
         self.down.linear().forward(cpu, after, parameters.at(&self.down.weight), rows);
         pass.add(Site::Output, rows, parameters.at(&self.down.bias), h);

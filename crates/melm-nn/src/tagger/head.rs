@@ -1,4 +1,5 @@
-//! The linear layer at the first piece of each token, with its backward pass.
+//! The linear layer at the first piece of each token, with its backward pass. In some families, a dense layer and a norm
+//! precede it.
 
 use super::TaggerSettings;
 use crate::buffer::Buffer;
@@ -14,6 +15,7 @@ use crate::ops::norm::drop_row;
 use crate::ops::{ColumnSums, ROWS_PER_TASK, add};
 use crate::params::Parameters;
 use crate::split::Split;
+use crate::transform::{HeadTransform, TransformTape};
 
 /// Working memory of a [`super::Tagger`]: results of the forward pass that the backward pass needs.
 ///
@@ -43,7 +45,8 @@ impl TaggerTape {
 /// Working memory of the classifier.
 #[derive(Default)]
 pub(super) struct HeadTape {
-    /// The hidden states at the first piece of each token after dropout, `[tokens, hidden]`.
+    transform: TransformTape,
+    /// The hidden states at the first piece of each token, after the transform and dropout, `[tokens, hidden]`.
     gathered: Buffer,
     /// The scores of the tags at each token, `[tokens, tags]`.
     pub(super) emissions: Buffer,
@@ -60,6 +63,8 @@ const LAYER: usize = 0;
 
 /// The ranges of the parameters of the linear layer.
 pub(super) struct Classifier {
+    /// The dense layer and the norm before the linear layer, or `None` if the family has none.
+    pub(super) transform: Option<HeadTransform>,
     pub(super) params: LinearParams,
     width: usize,
     n_tags: usize,
@@ -68,6 +73,10 @@ pub(super) struct Classifier {
 impl Classifier {
     pub(super) fn new(config: &Config, settings: &TaggerSettings, parameters: &Parameters) -> Self {
         Self {
+            transform: config
+                .architecture()
+                .has_tagger_transform
+                .then(|| HeadTransform::new(config, parameters)),
             params: LinearParams::new(parameters, "classifier"),
             width: config.hidden_size,
             n_tags: settings.n_tags,
@@ -87,11 +96,18 @@ impl Classifier {
         head.gathered.try_reserve(n * width)?;
         head.emissions.try_reserve(n * n_tags)?;
         let (hidden, dropout) = (encoder.hidden(), encoder.row_dropout());
-        let parts = Split::every(&mut head.gathered[..n * width], ROWS_PER_TASK * width);
+        let gathered = &mut head.gathered[..n * width];
+        if let Some(transform) = &self.transform {
+            transform.forward(cpu, parameters, hidden, rows, &mut head.transform, gathered)?;
+        }
+        let has_transform = self.transform.is_some();
+        let parts = Split::every(gathered, ROWS_PER_TASK * width);
         cpu.each(n.div_ceil(ROWS_PER_TASK), parts, |task, _, out| {
             let rows = &rows[task * ROWS_PER_TASK..];
             for (out, row) in out.chunks_exact_mut(width).zip(rows) {
-                out.copy_from_slice(&hidden[row * width..(row + 1) * width]);
+                if !has_transform {
+                    out.copy_from_slice(&hidden[row * width..(row + 1) * width]);
+                }
                 drop_row(cpu.isa(), dropout.mask(LAYER, Site::Classifier, *row), out);
             }
         });
@@ -129,6 +145,14 @@ impl Classifier {
         for (d, row) in d_gathered.chunks_exact_mut(width).zip(rows) {
             drop_row(cpu.isa(), dropout.mask(LAYER, Site::Classifier, *row), d);
         }
+        let d_gathered = match &self.transform {
+            Some(transform) => {
+                let tape = &mut head.transform;
+                transform.backward(cpu, parameters, d_gathered, tape, gradients)?;
+                tape.d_gathered(n, width)
+            }
+            None => d_gathered,
+        };
         let d_hidden = encoder.d_hidden();
         d_hidden.fill(0.0);
         for (d, row) in d_gathered.chunks_exact(width).zip(rows) {

@@ -6,7 +6,7 @@ use crate::config::Config;
 use crate::crf::AllowedTransitions;
 use crate::error::Error;
 use crate::params::Parameters;
-use crate::weights::{Checkpoint, TensorShape};
+use crate::weights::{Checkpoint, TensorShape, tagger_transform_shapes};
 use serde_json::{Map, Value, json};
 use std::path::Path;
 
@@ -30,10 +30,9 @@ impl TaggerSettings {
 
     fn tensors(&self, config: &Config) -> Vec<TensorShape> {
         let n = self.n_tags;
-        let mut list = vec![
-            TensorShape::new("classifier.weight", &[n, config.hidden_size]),
-            TensorShape::new("classifier.bias", &[n]),
-        ];
+        let mut list = tagger_transform_shapes(config);
+        list.push(TensorShape::new("classifier.weight", &[n, config.hidden_size]));
+        list.push(TensorShape::new("classifier.bias", &[n]));
         if self.kind == HeadKind::Crf {
             let shapes: [&[usize]; 3] = [&[n], &[n, n], &[n]];
             let crf = TagLoss::NAMES.iter().zip(shapes);

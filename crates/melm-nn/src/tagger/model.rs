@@ -87,6 +87,7 @@ impl Tagger {
         TaggerView {
             parameters: &self.parameters,
             encoder: &self.encoder,
+            transform: self.classifier.transform.as_ref(),
             classifier: &self.classifier.params,
             chain: self.loss.crf.as_ref(),
             allowed: self.settings().allowed.as_ref(),

@@ -18,7 +18,7 @@ mod state;
 
 pub use checkpoint::Checkpoint;
 pub use names::ModelPart;
-pub(crate) use names::{TensorShape, tensor_shapes};
+pub(crate) use names::{TensorShape, tagger_transform_shapes, tensor_shapes};
 pub(crate) use save::save_folder;
 pub use save::{Tensor, save};
 pub use state::ParameterSnapshot;

@@ -1,6 +1,6 @@
 //! The names and shapes of the tensors of a model.
 
-use crate::architecture::{HeadNames, Names, ROBERTA};
+use crate::architecture::{Architecture, HeadNames, Names, Residual};
 use crate::config::Config;
 
 /// A part of the model. Normally, a checkpoint contains all tensors of a part or none of them.
@@ -34,78 +34,123 @@ impl TensorShape {
 
 /// Lists the tensors of a part, in the order of the forward pass.
 pub(crate) fn tensor_shapes(config: &Config, part: ModelPart) -> Vec<TensorShape> {
-    let mut list = List { names: &config.architecture().names, tensors: Vec::new() };
+    let mut list = List::new(config);
     match part {
         ModelPart::Encoder => list.add_encoder(config),
-        ModelPart::LmHead => list.add_head(config),
+        ModelPart::LmHead => {
+            list.add_transform(config);
+            list.add_output_bias(config);
+        }
+    }
+    list.tensors
+}
+
+/// Lists the dense layer and the norm of the masked-LM head if a tagger of the family has them too.
+pub(crate) fn tagger_transform_shapes(config: &Config) -> Vec<TensorShape> {
+    let mut list = List::new(config);
+    if config.architecture().has_tagger_transform {
+        list.add_transform(config);
     }
     list.tensors
 }
 
 /// A list of tensors under construction. Each part is given as a function from the names of a family to the name of the
 /// part, which yields both the name and the role.
-struct List<'a> {
-    names: &'a Names,
+struct List {
+    family: &'static Architecture,
     tensors: Vec<TensorShape>,
 }
 
-impl List<'_> {
+impl List {
+    fn new(config: &Config) -> Self {
+        Self { family: config.architecture(), tensors: Vec::new() }
+    }
+
     fn add_encoder(&mut self, config: &Config) {
-        let (hidden, inner) = (config.hidden_size, config.intermediate_size);
-        let embeddings =
-            |part: &'static str| move |n: &Names| format!("{}.embeddings.{part}", n.prefix);
-        self.add(embeddings("word_embeddings.weight"), &[config.vocab_size, hidden]);
-        let n_positions = config.max_position_embeddings;
-        self.add(embeddings("position_embeddings.weight"), &[n_positions, hidden]);
-        if config.architecture().has_token_types {
-            let n_types = config.type_vocab_size;
-            self.add(embeddings("token_type_embeddings.weight"), &[n_types, hidden]);
+        let hidden = config.hidden_size;
+        let table = |n: &Names| n.encoder_part(n.table) + ".weight";
+        self.add(table, &[config.vocab_size, hidden]);
+        if config.has_position_table() {
+            let n_positions = config.max_position_embeddings;
+            let name = |n: &Names| n.encoder_part("embeddings.position_embeddings.weight");
+            self.add(name, &[n_positions, hidden]);
         }
-        self.add_norm(embeddings("LayerNorm"), hidden);
+        if self.family.has_token_types {
+            let n_types = config.type_vocab_size;
+            let name = |n: &Names| n.encoder_part("embeddings.token_type_embeddings.weight");
+            self.add(name, &[n_types, hidden]);
+        }
+        self.add_norm(|n| n.encoder_part(n.embedding_norm), hidden);
         for number in 0..config.n_layers {
-            let layer = |part: fn(&Names) -> &'static str| {
-                move |n: &Names| format!("{}.{}.{number}.{}", n.prefix, n.layers, part(n))
-            };
-            self.add_linear(layer(|n| n.layer.qkv[0]), [hidden, hidden]);
-            self.add_linear(layer(|n| n.layer.qkv[1]), [hidden, hidden]);
-            self.add_linear(layer(|n| n.layer.qkv[2]), [hidden, hidden]);
-            self.add_linear(layer(|n| n.layer.attention_output), [hidden, hidden]);
-            self.add_norm(layer(|n| n.layer.attention_norm), hidden);
-            self.add_linear(layer(|n| n.layer.intermediate), [inner, hidden]);
-            self.add_linear(layer(|n| n.layer.output), [hidden, inner]);
-            self.add_norm(layer(|n| n.layer.output_norm), hidden);
+            self.add_layer(config, number);
+        }
+        if self.family.names.final_norm.is_some() {
+            self.add_norm(|n| n.encoder_part(n.final_norm.unwrap_or_default()), hidden);
         }
     }
 
-    fn add_head(&mut self, config: &Config) {
-        if self.names.head.is_none() {
-            return;
+    fn add_layer(&mut self, config: &Config, number: usize) {
+        let (hidden, inner) = (config.hidden_size, config.intermediate_size);
+        let layer =
+            |part: fn(&Names) -> &'static str| move |n: &Names| n.layer_part(number, part(n));
+        let n_projections = self.family.names.layer.qkv.len();
+        for index in 0..n_projections {
+            let name = |n: &Names| n.layer_part(number, n.layer.qkv[index]);
+            self.add_linear(name, [3 * hidden / n_projections, hidden]);
         }
-        let hidden = config.hidden_size;
-        let part = |part: fn(&HeadNames) -> &'static str| {
-            move |n: &Names| n.head.as_ref().map_or_else(String::new, |head| part(head).to_owned())
-        };
-        self.add_linear(part(|head| head.dense), [hidden, hidden]);
-        self.add_norm(part(|head| head.norm), hidden);
-        let output = part(|head| head.output);
-        self.add(|n| output(n) + ".bias", &[config.vocab_size]);
+        self.add_linear(layer(|n| n.layer.attention_output), [hidden, hidden]);
+        // With a sum as the residual, the norm before attention is missing in the first layer, because the embeddings
+        // are normalised already.
+        if self.family.residual == Residual::Normed || number > 0 {
+            self.add_norm(layer(|n| n.layer.attention_norm), hidden);
+        }
+        let sizes = [config.intermediate_outputs(), hidden];
+        self.add_linear(layer(|n| n.layer.intermediate), sizes);
+        self.add_linear(layer(|n| n.layer.output), [hidden, inner]);
+        self.add_norm(layer(|n| n.layer.output_norm), hidden);
+    }
+
+    fn add_transform(&mut self, config: &Config) {
+        if self.family.names.head.is_some() {
+            let hidden = config.hidden_size;
+            self.add_linear(head_part(|head| head.dense), [hidden, hidden]);
+            self.add_norm(head_part(|head| head.norm), hidden);
+        }
+    }
+
+    fn add_output_bias(&mut self, config: &Config) {
+        if self.family.names.head.is_some() {
+            let output = head_part(|head| head.output);
+            self.add(|n| output(n) + ".bias", &[config.vocab_size]);
+        }
     }
 
     fn add(&mut self, name: impl Fn(&Names) -> String, shape: &[usize]) {
-        let (name, role) = (name(self.names), name(&ROBERTA.names));
+        let (name, role) = (name(&self.family.names), name(self.family.roles));
         self.tensors.push(TensorShape { name, role, shape: shape.to_vec() });
     }
 
     /// Adds the weight and the bias of a linear map with the given numbers of outputs and inputs.
     fn add_linear(&mut self, name: impl Fn(&Names) -> String, sizes: [usize; 2]) {
         self.add(|n| name(n) + ".weight", &sizes);
-        self.add(|n| name(n) + ".bias", &sizes[..1]);
+        self.add_bias(name, sizes[0]);
     }
 
     fn add_norm(&mut self, name: impl Fn(&Names) -> String, width: usize) {
         self.add(|n| name(n) + ".weight", &[width]);
-        self.add(|n| name(n) + ".bias", &[width]);
+        self.add_bias(name, width);
     }
+
+    fn add_bias(&mut self, name: impl Fn(&Names) -> String, width: usize) {
+        if self.family.has_biases {
+            self.add(|n| name(n) + ".bias", &[width]);
+        }
+    }
+}
+
+/// Returns the function from the names of a family to the name of a part of its masked-LM head.
+fn head_part(part: fn(&HeadNames) -> &'static str) -> impl Fn(&Names) -> String {
+    move |n: &Names| n.head.as_ref().map_or_else(String::new, |head| part(head).to_owned())
 }
 
 /// Returns the name that this crate uses for a stored tensor, or `None` if the names are equal.
@@ -122,17 +167,15 @@ pub(super) fn alias(names: &Names, stored: &str) -> Option<String> {
         && let Some(kind) = name.strip_prefix(head.decoder).filter(|rest| rest.starts_with('.'))
     {
         match kind {
-            ".weight" => {
-                return Some(format!("{}.embeddings.word_embeddings.weight", names.prefix));
-            }
+            ".weight" => return Some(names.encoder_part(names.table) + ".weight"),
             ".bias" if head.decoder != head.output => return Some(format!("{}.bias", head.output)),
             _ => {}
         }
     }
-    let is_bare = ["embeddings.", "encoder.", "transformer.", "pooler."]
+    let is_bare = ["embeddings.", "encoder.", "transformer.", "layers.", "final_norm.", "pooler."]
         .iter()
         .any(|start| name.starts_with(start));
-    if is_bare { Some(format!("{}.{name}", names.prefix)) } else { renamed }
+    if is_bare { Some(names.encoder_part(name)) } else { renamed }
 }
 
 #[cfg(test)]
@@ -157,7 +200,7 @@ mod tests {
 
     #[test]
     fn aliases_resolve_to_the_names_in_use() {
-        let alias = |stored: &str| alias(&ROBERTA.names, stored);
+        let alias = |stored: &str| alias(&ModelType::Roberta.architecture().names, stored);
         assert_eq!(
             alias("encoder.layer.0.output.dense.bias").unwrap(),
             "roberta.encoder.layer.0.output.dense.bias"
@@ -168,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn aliases_of_bert_and_distilbert_resolve() {
+    fn aliases_of_other_families_resolve() {
         for (family, stored, ours) in [
             (ModelType::Bert, "cls.predictions.decoder.bias", "cls.predictions.bias"),
             (
@@ -191,6 +234,9 @@ mod tests {
                 "transformer.layer.0.ffn.lin1.bias",
                 "distilbert.transformer.layer.0.ffn.lin1.bias",
             ),
+            (ModelType::ModernBert, "decoder.weight", "model.embeddings.tok_embeddings.weight"),
+            (ModelType::ModernBert, "layers.1.attn.Wqkv.weight", "model.layers.1.attn.Wqkv.weight"),
+            (ModelType::ModernBert, "final_norm.weight", "model.final_norm.weight"),
         ] {
             let found = alias(&family.architecture().names, stored);
             assert_eq!(found.as_deref(), Some(ours), "{stored}");
@@ -201,21 +247,29 @@ mod tests {
 
     /// The counts are sum(p.numel()) in transformers of a model with the default configuration of its family.
     #[test]
-    fn bert_and_distilbert_have_as_many_parameters_as_in_transformers() {
+    fn families_have_as_many_parameters_as_in_transformers() {
         let base = Config {
             vocab_size: 30_522,
             max_position_embeddings: 512,
             pad_id: 0,
             ..Config::default()
         };
-        for (model_type, type_vocab_size, n_layers, wanted) in
-            [(ModelType::Bert, 2, 12, 109_514_298), (ModelType::DistilBert, 0, 6, 66_985_530)]
+        let bert = Config { model_type: ModelType::Bert, type_vocab_size: 2, ..base.clone() };
+        let distilbert = Config { model_type: ModelType::DistilBert, n_layers: 6, ..base.clone() };
+        let modernbert = Config {
+            model_type: ModelType::ModernBert,
+            vocab_size: 50_368,
+            n_layers: 22,
+            intermediate_size: 1152,
+            ..base
+        };
+        for (config, wanted) in
+            [(bert, 109_514_298), (distilbert, 66_985_530), (modernbert, 149_655_232)]
         {
-            let config = Config { model_type, n_layers, type_vocab_size, ..base.clone() };
             let parts = [ModelPart::Encoder, ModelPart::LmHead];
             let shapes = parts.into_iter().flat_map(|part| tensor_shapes(&config, part));
             let found: usize = shapes.map(|t| t.shape.iter().product::<usize>()).sum();
-            assert_eq!(found, wanted, "{model_type:?}");
+            assert_eq!(found, wanted, "{:?}", config.model_type);
         }
     }
 }

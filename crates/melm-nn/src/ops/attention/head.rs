@@ -86,7 +86,7 @@ per_isa! {
     }
 }
 
-impl Attention {
+impl Attention<'_> {
     fn head_size(&self) -> usize {
         self.width / self.n_heads
     }
@@ -141,9 +141,10 @@ impl Attention {
         let out = Out { data: probabilities, row: n_keys, accumulates: false };
         small_product(isa, shape, queries, Right::rows(key_columns, n_keys), out);
         for (position, row) in probabilities.chunks_exact_mut(n_keys).enumerate() {
-            let n_seen = if self.is_causal { position + 1 } else { n_keys };
-            softmax(isa, self.scale(), &mut row[..n_seen]);
-            row[n_seen..].fill(0.0);
+            let seen = self.seen.keys(position, n_keys);
+            row[..seen.start].fill(0.0);
+            row[seen.end..].fill(0.0);
+            softmax(isa, self.scale(), &mut row[seen]);
         }
         self.drop_probabilities(isa, head, probabilities, dropped);
         let shape = Shape { m: n_queries, k: n_keys, n: size };

@@ -6,20 +6,47 @@
 
 mod head;
 
+use super::rotary::{Direction, rotate_sentence};
 use crate::device::Cpu;
 use crate::dropout::Dropout;
 use crate::packed::Packed;
 use crate::split::Split;
 use head::{Sentence, SentenceGradients};
+use std::ops::Range;
 
-/// The sizes, the mask and the dropout of an attention layer.
+/// The rows of a sentence that a row attends to.
 #[derive(Clone, Copy)]
-pub(crate) struct Attention {
+pub(crate) enum Seen {
+    All,
+    /// The row itself and the rows before it.
+    Before,
+    /// The row itself and this many rows on each side.
+    Window(usize),
+}
+
+impl Seen {
+    /// Returns the keys that the query at `position` attends to.
+    fn keys(self, position: usize, n_keys: usize) -> Range<usize> {
+        match self {
+            Self::All => 0..n_keys,
+            Self::Before => 0..position + 1,
+            Self::Window(half) => {
+                position.saturating_sub(half)..n_keys.min(position.saturating_add(half + 1))
+            }
+        }
+    }
+}
+
+/// The sizes, the mask, the positions and the dropout of an attention layer.
+#[derive(Clone, Copy)]
+pub(crate) struct Attention<'a> {
     pub(crate) n_heads: usize,
     /// The width of a query, key, value or context row, summed over all heads.
     pub(crate) width: usize,
-    /// If true, a row attends only to itself and to the rows before it.
-    pub(crate) is_causal: bool,
+    pub(crate) seen: Seen,
+    /// The angles of rotary positions, `[positions, head size]`, as [`angles`](super::rotary::angles) returns them; `None`
+    /// without rotary positions. Only rows that contain query, key and value side by side can be rotated.
+    pub(crate) angles: Option<&'a [f32]>,
     pub(crate) layer: usize,
     pub(crate) dropout: Dropout,
 }
@@ -88,7 +115,7 @@ pub(crate) struct AttentionGradients<'a> {
     pub(crate) values: &'a mut [f32],
 }
 
-impl Attention {
+impl Attention<'_> {
     /// Computes the context row of every query, and the probabilities, which the backward pass needs.
     pub(crate) fn forward(
         &self,
@@ -108,7 +135,7 @@ impl Attention {
     }
 
     /// Like [`Self::forward`], for self-attention over rows `qkv` `[rows, 3 width]` that contain query, key and value
-    /// side by side. Adds `bias` to these rows first.
+    /// side by side. Adds `bias`, unless it is empty, and rotates queries and keys first.
     pub(crate) fn forward_joined(
         &self,
         cpu: &Cpu,
@@ -127,6 +154,7 @@ impl Attention {
             for row in qkv.chunks_exact_mut(3 * self.width) {
                 super::add(cpu.isa(), row, bias);
             }
+            self.rotate(cpu, Direction::Forward, qkv);
             let sentence = self.joined_sentence(layout.sentence_keys[index], qkv);
             let mut scratch = cpu.scratch(worker);
             self.forward_sentence(cpu.isa(), sentence, probabilities, context, &mut scratch);
@@ -182,7 +210,7 @@ impl Attention {
             let sentence = self.joined_sentence(layout.sentence_keys[index], qkv);
             let probabilities = part(probabilities, &layout.probabilities, index);
             let d_context = part(d_context, &layout.queries, index);
-            let mut out = SentenceGradients::Joined(d_qkv);
+            let mut out = SentenceGradients::Joined(&mut *d_qkv);
             let scratch = &mut cpu.scratch(worker);
             self.backward_sentence(
                 cpu.isa(),
@@ -192,7 +220,16 @@ impl Attention {
                 &mut out,
                 scratch,
             );
+            self.rotate(cpu, Direction::Back, d_qkv);
         });
+    }
+
+    /// Rotates the queries and keys of one sentence, or their gradients, if positions are rotary.
+    fn rotate(&self, cpu: &Cpu, direction: Direction, qkv: &mut [f32]) {
+        if let Some(angles) = self.angles {
+            let (head_size, width) = (self.width / self.n_heads, self.width);
+            rotate_sentence(cpu.isa(), direction, angles, head_size, width, qkv);
+        }
     }
 
     fn separate_sentence<'a>(

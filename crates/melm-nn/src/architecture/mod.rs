@@ -2,12 +2,15 @@
 //! encoder differs from that of other families. The code for the CPU and for the GPU reads this description.
 //!
 //! All families here have the same layers: attention, then a feed-forward part, each followed by a residual sum and a
-//! layer norm. They differ in names, in the embedding layer, in one place of dropout, and in whether a masked-LM head
-//! exists.
+//! layer norm. They differ in names, in positions, in what the residual is, in the feed-forward part, in biases, in
+//! dropout, and in their heads.
 //!
 //! The name of a tensor in RoBERTa is called its *role*. A role means the same tensor in every family, so that
 //! [`Parameters`](crate::params::Parameters) and [`Checkpoint`](crate::weights::Checkpoint) find a tensor both by its
-//! role and by its own name.
+//! role and by its own name. RoBERTa does not have all tensors of ModernBERT: the roles of its norms are their names in
+//! RoBERTa-PreLayerNorm.
+
+mod families;
 
 /// A model family that this engine runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,17 +27,20 @@ pub enum ModelType {
     DistilBert,
     /// `electra`, a discriminator without a masked-LM head. It can be used for taggers only.
     Electra,
+    /// `modernbert`: ModernBERT with byte-level pieces, and mmBERT with the pieces of Gemma.
+    ModernBert,
 }
 
 impl ModelType {
     /// All families, in the order in which messages list them.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::XlmRoberta,
         Self::Roberta,
         Self::Camembert,
         Self::Bert,
         Self::DistilBert,
         Self::Electra,
+        Self::ModernBert,
     ];
 
     /// Returns the name in `config.json`.
@@ -65,12 +71,13 @@ impl ModelType {
 
     pub(crate) fn architecture(self) -> &'static Architecture {
         match self {
-            Self::XlmRoberta => &XLM_ROBERTA,
-            Self::Roberta => &ROBERTA,
-            Self::Camembert => &CAMEMBERT,
-            Self::Bert => &BERT,
-            Self::DistilBert => &DISTILBERT,
-            Self::Electra => &ELECTRA,
+            Self::XlmRoberta => &families::XLM_ROBERTA,
+            Self::Roberta => &families::ROBERTA,
+            Self::Camembert => &families::CAMEMBERT,
+            Self::Bert => &families::BERT,
+            Self::DistilBert => &families::DISTILBERT,
+            Self::Electra => &families::ELECTRA,
+            Self::ModernBert => &families::MODERNBERT,
         }
     }
 }
@@ -82,44 +89,114 @@ pub(crate) struct Architecture {
     /// The start of the names of the classes in transformers.
     pub(crate) class: &'static str,
     pub(crate) names: Names,
+    /// The roles of the tensors, in the same form as their names.
+    pub(crate) roles: &'static Names,
     pub(crate) keys: ConfigKeys,
+    pub(crate) defaults: Defaults,
     pub(crate) positions: Positions,
     /// True if a token-type embedding is added to the piece embedding.
     pub(crate) has_token_types: bool,
-    /// True if dropout is applied to the output of attention before the residual sum.
-    pub(crate) drops_attention_output: bool,
-    /// The id of the padding piece if `config.json` does not give it.
-    pub(crate) default_pad_id: u32,
+    pub(crate) residual: Residual,
+    pub(crate) feed_forward: FeedForward,
+    /// True if linear maps and layer norms have biases. The output layers of heads always have one.
+    pub(crate) has_biases: bool,
+    pub(crate) dropout: DropoutPlaces,
+    /// True if a tagger has the dense layer and the norm of the masked-LM head before its classifier.
+    pub(crate) has_tagger_transform: bool,
 }
 
-/// The row of the position table for the first piece of a sentence.
+/// How a model knows the position of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Positions {
-    /// The row after that of the padding piece.
+    /// A table. The row of the first piece of a sentence is the one after that of the padding piece.
     AfterPadding,
-    /// Row 0.
+    /// A table. The row of the first piece of a sentence is row 0.
     FromZero,
+    /// No table: queries and keys are rotated by angles that grow with the position. Layers may have attention windows.
+    Rotary,
+}
+
+/// What is added to the output of attention and of the feed-forward part. A norm follows each sum, and the next part
+/// reads the rows after the norm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Residual {
+    /// The input of the part, which is the rows after the norm before it ("post-norm").
+    Normed,
+    /// The sum before that norm ("pre-norm"). Each norm then belongs to the part that follows it, and the last norm is a
+    /// final norm.
+    Sum,
+}
+
+/// The inner rows of the feed-forward part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FeedForward {
+    /// `gelu(x W^T)`.
+    Plain,
+    /// `gelu(a) * b`, where `a` and `b` are the first and the second half of `x W^T` (GeGLU).
+    Gated,
+}
+
+/// Where dropout is applied, besides the embeddings, the attention weights and the input of a classifier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DropoutPlaces {
+    /// On the output of attention and on that of the feed-forward part, at the rate of hidden rows.
+    BothOutputs,
+    /// On the output of the feed-forward part only, at the rate of hidden rows.
+    FeedForwardOutput,
+    /// On the output of attention at the rate of attention weights, and on the inner rows of the feed-forward part at a
+    /// rate of their own.
+    AttentionOutputAndInner,
+}
+
+/// The values of keys that `config.json` does not give.
+pub(crate) struct Defaults {
+    pub(crate) pad_id: u32,
+    pub(crate) norm_eps: f32,
+    /// The rate of every dropout except that before a classifier.
+    pub(crate) dropout: f64,
+    /// The rate of dropout before a classifier, or `None` if it is that of hidden rows.
+    pub(crate) classifier_dropout: Option<f32>,
 }
 
 /// The names of the parts of a model. The names of tensors end in `.weight` or `.bias` in addition.
 pub(crate) struct Names {
     /// The prefix of all tensors of the encoder. A checkpoint of a bare encoder does not have it.
     pub(crate) prefix: &'static str,
+    /// The piece table, without the prefix.
+    pub(crate) table: &'static str,
+    /// The norm of the embeddings, without the prefix.
+    pub(crate) embedding_norm: &'static str,
     /// The list of layers, without the prefix. The number of the layer follows.
     pub(crate) layers: &'static str,
     pub(crate) layer: LayerNames,
+    /// The norm after the last layer, without the prefix, in families with [`Residual::Sum`].
+    pub(crate) final_norm: Option<&'static str>,
     /// The masked-LM head, or `None` if the family has none.
     pub(crate) head: Option<HeadNames>,
 }
 
+impl Names {
+    /// Returns the name of a part of the encoder.
+    pub(crate) fn encoder_part(&self, part: &str) -> String {
+        format!("{}.{part}", self.prefix)
+    }
+
+    /// Returns the name of a part of a layer.
+    pub(crate) fn layer_part(&self, layer: usize, part: &str) -> String {
+        format!("{}.{}.{layer}.{part}", self.prefix, self.layers)
+    }
+}
+
 /// The names of the parts of a layer.
 pub(crate) struct LayerNames {
-    /// The projections to query, key and value.
-    pub(crate) qkv: [&'static str; 3],
+    /// The projections to query, key and value, or the only projection that computes all three.
+    pub(crate) qkv: &'static [&'static str],
     pub(crate) attention_output: &'static str,
+    /// The norm after attention. With [`Residual::Sum`], the norm before attention, which the first layer does not have.
     pub(crate) attention_norm: &'static str,
     pub(crate) intermediate: &'static str,
     pub(crate) output: &'static str,
+    /// The norm after the feed-forward part. With [`Residual::Sum`], the norm before the feed-forward part.
     pub(crate) output_norm: &'static str,
 }
 
@@ -142,133 +219,28 @@ pub(crate) struct ConfigKeys {
     pub(crate) activation: &'static str,
     pub(crate) hidden_dropout: &'static str,
     pub(crate) attention_dropout: &'static str,
+    /// The key of the dropout on the inner rows of the feed-forward part, or `None` if there is no such dropout.
+    pub(crate) inner_dropout: Option<&'static str>,
     /// The key of the dropout before a classifier, or `None` if it is always that of hidden rows.
     pub(crate) classifier_dropout: Option<&'static str>,
-    /// The key of the epsilon of layer norm, or `None` if it is always 1e-12.
+    /// The key of the epsilon of layer norm, or `None` if it is always the default.
     pub(crate) layer_norm_eps: Option<&'static str>,
     /// The key of the width of the embeddings, if it may differ from that of the layers. This engine runs only models
     /// in which both are equal.
     pub(crate) embedding_size: Option<&'static str>,
+    /// Further keys, each with the only value that this engine runs. A missing key has this value.
+    pub(crate) only: &'static [(&'static str, OnlyValue)],
 }
 
-const BERT_LAYER: LayerNames = LayerNames {
-    qkv: ["attention.self.query", "attention.self.key", "attention.self.value"],
-    attention_output: "attention.output.dense",
-    attention_norm: "attention.output.LayerNorm",
-    intermediate: "intermediate.dense",
-    output: "output.dense",
-    output_norm: "output.LayerNorm",
-};
-
-const BERT_KEYS: ConfigKeys = ConfigKeys {
-    hidden_size: "hidden_size",
-    n_layers: "num_hidden_layers",
-    n_heads: "num_attention_heads",
-    intermediate_size: "intermediate_size",
-    activation: "hidden_act",
-    hidden_dropout: "hidden_dropout_prob",
-    attention_dropout: "attention_probs_dropout_prob",
-    classifier_dropout: Some("classifier_dropout"),
-    layer_norm_eps: Some("layer_norm_eps"),
-    embedding_size: None,
-};
-
-/// RoBERTa. The names of its tensors are the roles of the tensors of every family.
-pub(crate) const ROBERTA: Architecture = Architecture {
-    name: "roberta",
-    class: "Roberta",
-    names: Names {
-        prefix: "roberta",
-        layers: "encoder.layer",
-        layer: BERT_LAYER,
-        head: Some(HeadNames {
-            dense: "lm_head.dense",
-            norm: "lm_head.layer_norm",
-            output: "lm_head",
-            decoder: "lm_head.decoder",
-        }),
-    },
-    keys: BERT_KEYS,
-    positions: Positions::AfterPadding,
-    has_token_types: true,
-    drops_attention_output: true,
-    default_pad_id: 1,
-};
-
-const XLM_ROBERTA: Architecture =
-    Architecture { name: "xlm-roberta", class: "XLMRoberta", ..ROBERTA };
-
-const CAMEMBERT: Architecture = Architecture { name: "camembert", class: "Camembert", ..ROBERTA };
-
-const BERT: Architecture = Architecture {
-    name: "bert",
-    class: "Bert",
-    names: Names {
-        prefix: "bert",
-        head: Some(HeadNames {
-            dense: "cls.predictions.transform.dense",
-            norm: "cls.predictions.transform.LayerNorm",
-            output: "cls.predictions",
-            decoder: "cls.predictions.decoder",
-        }),
-        ..ROBERTA.names
-    },
-    positions: Positions::FromZero,
-    default_pad_id: 0,
-    ..ROBERTA
-};
-
-const DISTILBERT: Architecture = Architecture {
-    name: "distilbert",
-    class: "DistilBert",
-    names: Names {
-        prefix: "distilbert",
-        layers: "transformer.layer",
-        layer: LayerNames {
-            qkv: ["attention.q_lin", "attention.k_lin", "attention.v_lin"],
-            attention_output: "attention.out_lin",
-            attention_norm: "sa_layer_norm",
-            intermediate: "ffn.lin1",
-            output: "ffn.lin2",
-            output_norm: "output_layer_norm",
-        },
-        head: Some(HeadNames {
-            dense: "vocab_transform",
-            norm: "vocab_layer_norm",
-            output: "vocab_projector",
-            decoder: "vocab_projector",
-        }),
-    },
-    keys: ConfigKeys {
-        hidden_size: "dim",
-        n_layers: "n_layers",
-        n_heads: "n_heads",
-        intermediate_size: "hidden_dim",
-        activation: "activation",
-        hidden_dropout: "dropout",
-        attention_dropout: "attention_dropout",
-        classifier_dropout: None,
-        layer_norm_eps: None,
-        embedding_size: None,
-    },
-    positions: Positions::FromZero,
-    has_token_types: false,
-    drops_attention_output: false,
-    default_pad_id: 0,
-};
-
-const ELECTRA: Architecture = Architecture {
-    name: "electra",
-    class: "Electra",
-    names: Names { prefix: "electra", head: None, ..ROBERTA.names },
-    keys: ConfigKeys { embedding_size: Some("embedding_size"), ..BERT_KEYS },
-    positions: Positions::FromZero,
-    default_pad_id: 0,
-    ..ROBERTA
-};
+/// The only value of a key that this engine runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum OnlyValue {
+    Text(&'static str),
+    Flag(bool),
+}
 
 /// Families that are often asked for and that this engine does not run, with a model to use in place of each.
-const UNSUPPORTED: [(&str, &str); 18] = [
+const UNSUPPORTED: [(&str, &str); 17] = [
     ("albert", "`bert-base-cased`"),
     ("big_bird", "`roberta-base`"),
     ("convbert", "`bert-base-cased`"),
@@ -279,7 +251,6 @@ const UNSUPPORTED: [(&str, &str); 18] = [
     ("eurobert", "`xlm-roberta-base`"),
     ("longformer", "`roberta-base`"),
     ("luke", "`roberta-base`"),
-    ("modernbert", "`xlm-roberta-base` for many languages or `roberta-base` for English"),
     ("mpnet", "`roberta-base`"),
     ("nomic_bert", "`bert-base-uncased`"),
     ("rembert", "`xlm-roberta-large`"),
@@ -317,6 +288,8 @@ mod tests {
             ("RobertaForMaskedLM", Some(ModelType::Roberta)),
             ("XLMRobertaModel", Some(ModelType::XlmRoberta)),
             ("DistilBertForTokenClassification", Some(ModelType::DistilBert)),
+            ("ModernBertForMaskedLM", Some(ModelType::ModernBert)),
+            ("ModernBertDecoderForCausalLM", None),
             ("BertweetForMaskedLM", None),
             ("RobertaPreLayerNormForMaskedLM", None),
             ("XLMRobertaXLForMaskedLM", None),

@@ -54,30 +54,50 @@ impl Casing {
     }
 }
 
-/// Returns `new` in the casing of `old`, the token that it replaces. An uncased model writes `new` in lower case.
+/// A part of a new token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TokenPart {
+    /// The text of pieces that the model chose, in lower case.
+    New(String),
+    /// The text of pieces that were not replaced, as the source writes it.
+    Kept(String),
+}
+
+impl TokenPart {
+    pub(super) fn text(&self) -> &str {
+        match self {
+            Self::New(text) | Self::Kept(text) => text,
+        }
+    }
+}
+
+/// Joins the parts of a new token, and writes the new parts in the casing of `old`, the token that is replaced.
 ///
-/// If `old` is upper case only, so is the result. Otherwise each word of `new` takes the casing of the word of `old` in
-/// the same place, or of the last word: upper case if all its letters are, title case if only its first letter must be,
-/// and lower case if it begins with a lower-case letter.
+/// If `old` is upper case only, so are the new parts. Otherwise each word of the new token takes the casing of the word of
+/// `old` in the same place, or of the last word: upper case if all its letters are, title case if only its first letter
+/// must be, and lower case if it begins with a lower-case letter.
 ///
 /// `paris` for `Bonn` becomes `Paris`, for `BONN` `PARIS`; `smith-jones` for `O'Neill` becomes `Smith-Jones`.
-pub(super) fn copy_casing(old: &str, new: &str) -> String {
-    if Casing::from_text(old) == Casing::Upper {
-        return new.to_uppercase();
-    }
+pub(super) fn copy_casing(old: &str, new: &[TokenPart]) -> String {
+    let is_upper = Casing::from_text(old) == Casing::Upper;
     let old: Vec<&str> = old.split(is_separator).filter(|word| !word.is_empty()).collect();
-    let mut result = String::with_capacity(new.len());
+    let letters: Vec<_> = new
+        .iter()
+        .flat_map(|part| part.text().chars().map(move |c| (c, matches!(part, TokenPart::New(_)))))
+        .collect();
+    let mut result = String::new();
     let mut n_words = 0;
-    for part in new.split_inclusive(is_separator) {
+    for word in letters.split_inclusive(|(c, _)| is_separator(*c)) {
         let like = old.get(n_words).or(old.last()).copied().unwrap_or_default();
-        n_words += usize::from(!part.trim_end_matches(is_separator).is_empty());
-        let mut letters = part.chars();
-        match (Casing::from_text(like), letters.next()) {
-            (Casing::Upper, _) => result.push_str(&part.to_uppercase()),
-            (_, Some(first)) if like.starts_with(char::is_uppercase) => {
-                result.extend(first.to_uppercase().chain(letters));
+        n_words += usize::from(word.iter().any(|(c, _)| !is_separator(*c)));
+        let is_upper = is_upper || Casing::from_text(like) == Casing::Upper;
+        let is_title = like.starts_with(char::is_uppercase);
+        for (at, &(c, is_new)) in word.iter().enumerate() {
+            if is_new && (is_upper || (is_title && at == 0)) {
+                result.extend(c.to_uppercase());
+            } else {
+                result.push(c);
             }
-            _ => result.push_str(part),
         }
     }
     result
@@ -114,7 +134,25 @@ mod tests {
             ("Bonn", "...", "..."),
             ("(Bonn)", "", ""),
         ] {
-            assert_eq!(copy_casing(old, new), expected, "{new} for {old}");
+            let parts = [TokenPart::New(new.to_owned())];
+            assert_eq!(copy_casing(old, &parts), expected, "{new} for {old}");
+        }
+    }
+
+    #[test]
+    fn kept_parts_of_a_token_are_not_changed() {
+        let new = |text: &str| TokenPart::New(text.to_owned());
+        let kept = |text: &str| TokenPart::Kept(text.to_owned());
+        for (old, parts, expected) in [
+            ("McDonald", [kept("McDon"), new("key")], "McDonkey"),
+            ("Müllerstadt", [kept("Müller"), new("burg")], "Müllerburg"),
+            ("ZÜRICH", [new("mu"), kept("RICH")], "MURICH"),
+            // The letter ǅ is neither upper nor lower case.
+            ("ǅBA", [kept("ǅ"), new("ka")], "ǅKA"),
+            ("L'Aquila-est", [new("d'orta"), kept("-est")], "D'Orta-est"),
+            ("Rio-grande", [kept("Rio-"), new("negro")], "Rio-negro"),
+        ] {
+            assert_eq!(copy_casing(old, &parts), expected, "{parts:?} for {old}");
         }
     }
 

@@ -7,7 +7,7 @@ use super::GenerateSettings;
 use super::candidates::{Candidates, MaskedPiece};
 use super::fill::{FillContext, FillTask, Filler};
 use super::script::Scripts;
-use super::spell::spell_token;
+use super::spell::{FilledToken, spell_token};
 use crate::Error;
 use crate::draft::{Draft, GuessedPiece, Replacement};
 use crate::entity_lm::EntityLm;
@@ -165,13 +165,17 @@ impl Drafter {
     }
 
     fn spell(&self, task: &FillTask<'_>, entity: &EntityToken, old: &Token) -> SpelledToken {
-        let pieces = &task.masked.pieces[entity.piece_range.clone()];
+        let filled = FilledToken {
+            source: old,
+            old_pieces: &task.window.pieces[entity.piece_range.clone()],
+            new_pieces: &task.masked.pieces[entity.piece_range.clone()],
+        };
         // The pieces of an unchanged token may spell it in another Unicode normal form. Such a token is copied
         // instead.
-        if *pieces == task.window.pieces[entity.piece_range.clone()] {
+        if filled.new_pieces == filled.old_pieces {
             return SpelledToken::Unchanged;
         }
-        spell_token(self.lm.tokenizer(), pieces, old, &self.settings.banned)
+        spell_token(self.lm.tokenizer(), &filled, &self.settings.banned)
             .map_or(SpelledToken::Invalid, SpelledToken::New)
     }
 }

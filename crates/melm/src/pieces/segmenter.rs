@@ -1,5 +1,6 @@
 //! Segmentation of single tokens by the rules of a `tokenizer.json`, without the added pieces.
 
+use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
@@ -51,13 +52,33 @@ impl Segmenter {
     /// Returns the pieces of one token. The result is empty if the token is normalised to nothing.
     pub(super) fn segment(&self, token: &str) -> Result<Vec<u32>, Error> {
         let pieces = self.run(|this| {
-            let mut words = this.split_words(token)?;
-            words.tokenize(|word| this.rules.model.tokenize(word.get()))?;
+            let words = this.split_pieces(token)?;
             let words = words.get_splits(OffsetReferential::Normalized, OffsetType::None);
             let pieces = words.into_iter().filter_map(|(_, _, pieces)| pieces.as_ref());
             Ok(pieces.flatten().map(|piece| piece.id).collect())
         });
         pieces.map_err(|source| Error::Segment { token: token.to_owned(), source })
+    }
+
+    /// Returns, for each piece of a token, the range of the token's bytes that it was read from, as Hugging Face's
+    /// `offset_mapping` has it in characters. Ranges of neighbours may overlap. Bytes that the rules remove are in no
+    /// range.
+    pub(super) fn ranges(&self, token: &str) -> Result<Vec<Range<usize>>, Error> {
+        let n_before = self.n_inserted_before();
+        let ranges = self.run(|this| {
+            let encoding = this.split_pieces(token)?.into_encoding(None, 0, OffsetType::Byte)?;
+            let in_token = |offset: usize| offset.saturating_sub(n_before);
+            let offsets = encoding.get_offsets().iter();
+            Ok(offsets.map(|(start, end)| in_token(*start)..in_token(*end)).collect())
+        });
+        ranges.map_err(|source| Error::Segment { token: token.to_owned(), source })
+    }
+
+    /// Runs all rules on a token.
+    fn split_pieces(&self, token: &str) -> tokenizers::Result<PreTokenizedString> {
+        let mut words = self.split_words(token)?;
+        words.tokenize(|word| self.rules.model.tokenize(word.get()))?;
+        Ok(words)
     }
 
     /// Runs the normalizers and the splitting rules. Fails if they extend the token beyond the bound.
@@ -85,11 +106,14 @@ impl Segmenter {
 
     /// Returns the text that the normalizers read for a token inside a sentence.
     fn in_sentence(&self, token: &str) -> NormalizedString {
-        match self.rules.kind {
-            // The rules of Gemma turn spaces into `▁` and insert none.
-            TokenizerKind::ByteFallback => NormalizedString::from(format!(" {token}")),
-            _ => NormalizedString::from(token),
-        }
+        let before = " ".repeat(self.n_inserted_before());
+        NormalizedString::from(before + token)
+    }
+
+    /// Returns the number of spaces that are inserted before a token.
+    fn n_inserted_before(&self) -> usize {
+        // The rules of Gemma turn spaces into `▁` and insert none.
+        usize::from(self.rules.kind == TokenizerKind::ByteFallback)
     }
 
     /// Runs rules, which panic if they are damaged.
@@ -184,6 +208,14 @@ impl TokenizerKind {
     fn word_start(&self) -> char {
         if *self == Self::ByteLevel { BYTE_WORD_START } else { WORD_START }
     }
+}
+
+/// Returns the text in Unicode normal form C, in which a letter and its accents, or the parts of a Korean syllable, are
+/// one character if there is such a character.
+pub(super) fn compose(text: &str) -> String {
+    let mut text = NormalizedString::from(text);
+    text.nfc();
+    text.get().to_owned()
 }
 
 /// Returns the byte that a piece such as `<0xE2>` stands for.

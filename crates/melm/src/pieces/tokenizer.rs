@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::files::TokenizerFiles;
-use super::segmenter::Segmenter;
+use super::segmenter::{Segmenter, compose};
 use super::specials::SpecialPieces;
 use crate::Error;
 
@@ -214,6 +214,29 @@ impl Tokenizer {
     /// Returns true if the model reads every text in lower case.
     pub fn is_uncased(&self) -> bool {
         self.is_uncased
+    }
+
+    /// Returns, for each piece of a token, the part of the token's text that it stands for, as the corpus writes it.
+    /// `None` for a piece that shares a character with another piece. Characters that the rules remove, such as an
+    /// accent in a character of its own, belong to the piece before them.
+    pub(crate) fn surfaces<'t>(&self, token: &'t str) -> Result<Vec<Option<&'t str>>, Error> {
+        let ranges = self.segmenter.ranges(token)?;
+        let surface = |at: usize| {
+            let before = at.checked_sub(1).map(|before| &ranges[before]);
+            let (range, next) = (&ranges[at], ranges.get(at + 1));
+            let is_apart = before.is_none_or(|before| before.end <= range.start)
+                && next.is_none_or(|next| range.end <= next.start);
+            let start = if at == 0 { 0 } else { range.start };
+            let end = next.map_or(token.len(), |next| next.start);
+            is_apart.then(|| token.get(start..end)).flatten()
+        };
+        Ok((0..ranges.len()).map(surface).collect())
+    }
+
+    /// Returns the text that pieces spell, as [`Self::decode`] does, with composed characters. Models without accents
+    /// also split Korean syllables into their parts.
+    pub(crate) fn decode_composed(&self, pieces: &[u32]) -> String {
+        compose(&self.decode(pieces))
     }
 
     /// Returns true if a piece can come from the text of a corpus.

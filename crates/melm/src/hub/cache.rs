@@ -3,8 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The files that every model needs, besides its weights.
-pub(super) const NEEDED: [&str; 2] = ["config.json", "tokenizer.json"];
+/// The configuration, which every model needs.
+pub(super) const CONFIG: &str = "config.json";
+/// The files that have the rules of a tokenizer, in the order in which they are used. Old BERT models have only the
+/// second one.
+pub(super) const TOKENIZERS: [&str; 2] = ["tokenizer.json", "vocab.txt"];
 /// Optional files that Python expects beside a saved tokenizer.
 #[cfg(feature = "hub")]
 pub(super) const OPTIONAL: [&str; 2] = ["tokenizer_config.json", "special_tokens_map.json"];
@@ -26,7 +29,7 @@ pub(super) fn model_folder(cache: &Path, name: &str) -> PathBuf {
 
 fn is_complete(folder: &Path) -> bool {
     let has = |file: &str| folder.join(file).is_file();
-    NEEDED.into_iter().all(has) && (has(WEIGHTS) || has_shards(folder))
+    has(CONFIG) && TOKENIZERS.into_iter().any(has) && (has(WEIGHTS) || has_shards(folder))
 }
 
 fn has_shards(folder: &Path) -> bool {

@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use hf_hub::Cache;
 use hf_hub::api::RepoInfo;
 use hf_hub::api::sync::ApiBuilder;
+use melm_nn::config::Config;
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 
-use super::cache::{self, INDEX, NEEDED, OPTIONAL, WEIGHTS};
+use super::cache::{self, CONFIG, INDEX, OPTIONAL, TOKENIZERS, WEIGHTS};
 use super::client::{Client, RequestError};
 use super::download::Downloader;
 use super::store::Snapshot;
 use super::{DownloadProgress, Hub, HubError};
 use crate::Error;
+use crate::pieces::Tokenizer;
 
 /// Weights in the format of Python's `pickle`, which can run code when it is opened.
 const PICKLED: [&str; 2] = ["pytorch_model.bin", "pytorch_model.bin.index.json"];
@@ -36,12 +39,14 @@ impl Hub {
         // All files come from one commit, so that a change on the hub cannot mix two versions of the model.
         let downloader =
             Downloader { hub: self, client: &client, name, commit: &info.sha, snapshot: &snapshot };
-        for file in files {
+        for file in files.small {
             downloader.fetch(file, on_progress)?;
-            if file == INDEX {
-                for shard in shards(name, &info, &snapshot.folder().join(INDEX))? {
-                    downloader.fetch(&shard, on_progress)?;
-                }
+        }
+        check_small_files(snapshot.folder())?;
+        downloader.fetch(files.weights, on_progress)?;
+        if files.weights == INDEX {
+            for shard in shards(name, &info, &snapshot.folder().join(INDEX))? {
+                downloader.fetch(&shard, on_progress)?;
             }
         }
         // The reference is written last, because it marks the model as complete in the cache.
@@ -99,29 +104,44 @@ impl Hub {
     }
 }
 
-/// Lists the files to download, without shards. The weights come last, because they take the longest: an error in
-/// another file is then noticed early.
-///
-/// Fails if a needed file is not on the hub.
-fn files_to_fetch(name: &str, info: &RepoInfo) -> Result<Vec<&'static str>, HubError> {
+/// The files of a model that are downloaded.
+struct FilesToFetch {
+    /// The configuration and the files of the tokenizer.
+    small: Vec<&'static str>,
+    /// The weights, or the index that names their shards.
+    weights: &'static str,
+}
+
+/// Lists the files to download, without shards. Fails if a needed file is not on the hub.
+fn files_to_fetch(name: &str, info: &RepoInfo) -> Result<FilesToFetch, HubError> {
     let on_hub = |file: &&'static str| info.siblings.iter().any(|other| other.rfilename == *file);
-    let name = || name.to_owned();
+    let not_on_hub =
+        |file: &str| HubError::NotOnHub { name: name.to_owned(), file: file.to_owned() };
     let weights = [WEIGHTS, INDEX].into_iter().find(on_hub);
     if weights.is_none()
         && let Some(file) = PICKLED.into_iter().find(on_hub)
     {
-        return Err(HubError::PickledWeights { name: name(), file });
+        return Err(HubError::PickledWeights { name: name.to_owned(), file });
     }
-    if let Some(file) = NEEDED.into_iter().find(|file| !on_hub(file)) {
-        return Err(HubError::NotOnHub { name: name(), file: file.to_owned() });
+    if !on_hub(&CONFIG) {
+        return Err(not_on_hub(CONFIG));
     }
-    let Some(weights) = weights else {
-        return Err(HubError::NotOnHub { name: name(), file: WEIGHTS.to_owned() });
-    };
-    let mut files = NEEDED.to_vec();
-    files.extend(OPTIONAL.into_iter().filter(on_hub));
-    files.push(weights);
-    Ok(files)
+    let tokenizer = TOKENIZERS.into_iter().find(on_hub);
+    let tokenizer = tokenizer.ok_or_else(|| not_on_hub(TOKENIZERS[0]))?;
+    let weights = weights.ok_or_else(|| not_on_hub(WEIGHTS))?;
+    let mut small = vec![CONFIG, tokenizer];
+    small.extend(OPTIONAL.into_iter().filter(on_hub));
+    Ok(FilesToFetch { small, weights })
+}
+
+/// Fails if the configuration or the tokenizer of a downloaded model cannot be used. The weights, which can take hours,
+/// are not downloaded then.
+fn check_small_files(folder: &Path) -> Result<(), Error> {
+    let config = folder.join(CONFIG);
+    let text = read_text(&config, MAX_CONFIG_BYTES)
+        .map_err(|source| Error::Read { path: config.clone(), source })?;
+    Config::parse(&config, &text)?;
+    Tokenizer::open(folder).map(drop)
 }
 
 /// Returns the files that the index of the weights names. Fails if one of them is not on the hub.

@@ -8,7 +8,9 @@ use melm::pieces::Tokenizer;
 use melm_nn::weights::Checkpoint;
 
 use crate::server::{COMMIT, Server};
-use crate::support::{NAME, WEIGHTS, files, find, find_error, hub, names_in};
+use crate::support::{
+    NAME, WEIGHTS, files, find, find_error, hub, names_in, read_folder, testdata,
+};
 
 #[test]
 fn a_model_is_fetched_once_and_then_found_in_the_cache() {
@@ -97,6 +99,47 @@ fn a_model_without_safe_weights_or_tokenizer_is_refused_before_anything_is_fetch
         let error = find_error(&hub(&cache, &server.endpoint));
         assert!(matches!(&error, HubError::NotOnHub { file, .. } if file == missing), "{error}");
         assert_eq!(server.asked().len(), 1);
+    }
+}
+
+#[test]
+fn a_model_with_only_a_vocab_txt_is_fetched() {
+    let cache = tempfile::tempdir().unwrap();
+    let mut files = files("f32");
+    files.remove("tokenizer.json");
+    files.extend(read_folder(&testdata("pieces/families/vocab_txt")));
+    let server = Server::start(NAME, files);
+    let hub = hub(&cache, &server.endpoint);
+    let folder = find(&hub, NAME).unwrap();
+    assert!(folder.join("vocab.txt").is_file() && folder.join("tokenizer_config.json").is_file());
+    assert!(Tokenizer::open(&folder).unwrap().id("##ing").is_some());
+    let n_asked = server.asked().len();
+    assert_eq!(find(&hub, NAME).unwrap(), folder);
+    assert_eq!(server.asked().len(), n_asked, "a cached model is not requested again");
+
+    // A model that has both files is used with `tokenizer.json`.
+    let cache = tempfile::tempdir().unwrap();
+    let mut files = crate::support::files("f32");
+    files.extend(read_folder(&testdata("pieces/families/vocab_txt")));
+    let server = Server::start(NAME, files);
+    let folder = find(&crate::support::hub(&cache, &server.endpoint), NAME).unwrap();
+    assert!(folder.join("tokenizer.json").is_file() && !folder.join("vocab.txt").exists());
+}
+
+#[test]
+fn a_model_that_cannot_be_used_is_refused_before_its_weights_are_fetched() {
+    for (file, content, part) in [
+        ("config.json", r#"{"model_type": "deberta-v2"}"#, "use `xlm-roberta-base`"),
+        ("tokenizer.json", r#"{"model": {"type": "WordLevel", "vocab": {}}}"#, "`WordLevel`"),
+    ] {
+        let cache = tempfile::tempdir().unwrap();
+        let mut files = files("f32");
+        files.insert(file.to_owned(), content.as_bytes().to_vec());
+        let server = Server::start(NAME, files);
+        let error = find(&hub(&cache, &server.endpoint), NAME).unwrap_err().to_string();
+        assert!(error.contains(part) && error.contains(file), "{error}");
+        let asked = server.asked();
+        assert!(asked.iter().all(|asked| !asked.request.ends_with(WEIGHTS)), "{asked:?}");
     }
 }
 

@@ -11,14 +11,19 @@ use tempfile::TempDir;
 pub(crate) const NAME: &str = "tiny/xlm-r";
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 
+pub(crate) fn testdata(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(folder)
+}
+
 /// Returns the files of a tiny model, with weights from the folder `form` of `testdata/weights`.
 pub(crate) fn files(form: &str) -> BTreeMap<String, Vec<u8>> {
-    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata");
-    let folders = [testdata.join("weights").join(form), testdata.join("pieces/unigram")];
-    let paths = folders
-        .iter()
-        .flat_map(|folder| folder.read_dir().unwrap())
-        .map(|file| file.unwrap().path());
+    let folders = [testdata("weights").join(form), testdata("pieces/unigram")];
+    folders.iter().flat_map(|folder| read_folder(folder)).collect()
+}
+
+/// Returns the names and contents of the files of a folder.
+pub(crate) fn read_folder(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let paths = folder.read_dir().unwrap().map(|file| file.unwrap().path());
     paths
         .map(|path| {
             (path.file_name().unwrap().to_str().unwrap().to_owned(), std::fs::read(path).unwrap())

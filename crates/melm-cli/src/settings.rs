@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::path::Path;
 
 use melm::models::ModelStore;
-use melm::plan::{ModelSize, ModelSizes, Plan, PlanBuilder, Preset};
+use melm::plan::{ModelClass, ModelClasses, Plan, PlanBuilder, Preset};
 
 use crate::args::{PlanOptions, PlanOverrides};
 use crate::failure::Failure;
@@ -37,13 +37,13 @@ pub(crate) fn plan_from_model(
     if let Some(rounds) = rounds {
         builder = set_rounds(builder, rounds);
     }
-    let size = ModelStore::new().size(&dir.display().to_string(), false)?;
-    Ok(builder.build(ModelSizes::both(size))?)
+    let class = ModelStore::new().class(&dir.display().to_string(), false)?;
+    Ok(builder.build(ModelClasses::both(class.unwrap_or(ModelClass::XLM_R_BASE)))?)
 }
 
-/// Returns the plan of a command that trains no model. The preset then does not depend on the size of a model.
+/// Returns the plan of a command that trains no model. The preset then does not depend on the class of a model.
 pub(crate) fn plan_without_models(builder: &PlanBuilder) -> Result<Plan, Failure> {
-    Ok(builder.build(ModelSizes::both(ModelSize::Small))?)
+    Ok(builder.build(ModelClasses::both(ModelClass::MINI))?)
 }
 
 /// Adds the settings of `--config`, `--set` and `--seed`.

@@ -11,7 +11,7 @@
 use std::path::Path;
 
 use melm::models::Pretrained;
-use melm::plan::{ModelSize, ModelSizes, Preset};
+use melm::plan::{ModelClass, ModelClasses, Preset};
 use melm_eval::{
     Cell, CellKey, DataKey, Dataset, Error, Fingerprints, Grid, LedgerLine, Plans, TextKeys,
 };
@@ -29,8 +29,8 @@ fn main() {
         return;
     }
     let grid = Grid::parse(&args[0], &std::fs::read_to_string(&args[0]).unwrap()).unwrap();
-    let sizes = ModelSizes::both(ModelSize::Small);
-    let plans = Plans::new::<Error>(&grid, Preset::Best, sizes, &|_| Ok(())).unwrap();
+    let classes = ModelClasses::both(ModelClass::MINI);
+    let plans = Plans::new::<Error>(&grid, Preset::Best, classes, &|_| Ok(())).unwrap();
     let model = Pretrained::open(Path::new(&args[2])).unwrap().fingerprint().unwrap();
     let cells = grid.cells();
     for text in std::fs::read_to_string(&args[1]).unwrap().lines() {

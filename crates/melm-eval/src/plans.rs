@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use melm::codemix::VectorKind;
 use melm::methods::Method;
-use melm::plan::{ModelNames, ModelSizes, Plan, PlanTable, Preset};
+use melm::plan::{ModelClasses, ModelNames, Plan, PlanTable, Preset};
 
 use crate::{Cell, Error, Grid, System};
 
@@ -23,20 +23,20 @@ pub struct Needs {
 
 impl Plans {
     /// Builds the plan of each variant from these settings, where later ones override earlier ones: the preset for
-    /// models of these sizes, the grid's `[plan]`, the edits of the caller, the settings of the variant.
+    /// models of these classes, the grid's `[plan]`, the edits of the caller, the settings of the variant.
     ///
     /// Fails if an edit is not valid, or if the variants have different models or vectors.
     pub fn new<E: From<Error>>(
         grid: &Grid,
         preset: Preset,
-        sizes: ModelSizes,
+        classes: ModelClasses,
         edit: &dyn Fn(&mut PlanTable) -> Result<(), E>,
     ) -> Result<Self, E> {
         let text = |table: &toml::Table| toml::to_string(table).expect("a table is TOML");
         let name = &grid.name;
         let mut plans = BTreeMap::new();
         for variant in grid.variants() {
-            let mut table = PlanTable::new(preset, sizes);
+            let mut table = PlanTable::new(preset, classes);
             let place = format!("{name}, [plan]");
             table.merge_toml(&place, &text(&grid.plan)).map_err(Error::from)?;
             edit(&mut table)?;

@@ -2,14 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
+use melm::plan::{ModelClass, ModelClasses, Plan, PlanTable, Preset};
 
 use super::cell;
 use crate::key::{ADDED, AddedKey, flatten, settings};
 use crate::{Cell, CellKey, DataKey, Fingerprints, TextKey, TextKeys};
 
 fn plan(edits: &[&str]) -> Plan {
-    let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
+    let mut table = PlanTable::new(Preset::Best, ModelClasses::both(ModelClass::MINI));
     for edit in edits {
         table.set(edit).unwrap();
     }

@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use melm_nn::config::Config;
 use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 
 use super::Pretrained;
 use crate::Error;
 use crate::hub::{DownloadProgress, Hub};
-use crate::plan::{ModelSize, ModelSizes, Plan, PlanBuilder};
+use crate::plan::{ModelClass, ModelClasses, Plan, PlanBuilder};
 
 /// The name of the embedded model.
 pub const MINI: &str = "mini";
@@ -86,27 +87,31 @@ impl ModelStore {
         })
     }
 
-    /// Builds a plan whose preset fits the sizes of its models. Downloads the models in `needs` that are not on this
-    /// machine. Any other model that is not on this machine is assumed to have full size.
+    /// Builds a plan whose preset fits the classes of its models. Downloads the models in `needs` that are not on this
+    /// machine. Any other model that is not on this machine is assumed to be like XLM-R-base.
     pub fn plan(
         &self,
         builder: &PlanBuilder,
         needs: impl Fn(&Plan) -> NeededModels,
     ) -> Result<Plan, Error> {
-        // The names of the models do not depend on the sizes, so that any size gives the right names here.
-        let first = builder.build(ModelSizes::both(ModelSize::Full))?;
+        // The names of the models do not depend on the classes, so that any class gives the right names here.
+        let first = builder.build(ModelClasses::both(ModelClass::XLM_R_BASE))?;
         let needs = needs(&first);
-        builder.build(ModelSizes {
-            masked_lm: self.size(&first.model.masked_lm, needs.masked_lm)?,
-            tagger: self.size(&first.model.tagger, needs.tagger)?,
+        let class = |model: &str, download| -> Result<ModelClass, Error> {
+            Ok(self.class(model, download)?.unwrap_or(ModelClass::XLM_R_BASE))
+        };
+        builder.build(ModelClasses {
+            masked_lm: class(&first.model.masked_lm, needs.masked_lm)?,
+            tagger: class(&first.model.tagger, needs.tagger)?,
         })
     }
 
-    /// Returns the size of a model according to its `config.json`. If the model is not on this machine, downloads it
-    /// with `download`, or assumes full size without.
-    pub fn size(&self, model: &str, download: bool) -> Result<ModelSize, Error> {
+    /// Returns the class of a model according to its `config.json`. If the model is not on this machine, downloads it
+    /// with `download`, or returns `None` without. Also returns `None` if `config.json` cannot be used, because opening
+    /// the model will report this error.
+    pub fn class(&self, model: &str, download: bool) -> Result<Option<ModelClass>, Error> {
         if model == MINI {
-            return Ok(ModelSize::Small);
+            return Ok(Some(ModelClass::MINI));
         }
         let folder = if download {
             Some(self.folder(model)?)
@@ -114,19 +119,10 @@ impl ModelStore {
             let cached = self.hub.as_ref().and_then(|hub| hub.find_local(model));
             cached.or_else(|| Path::new(model).is_dir().then(|| PathBuf::from(model)))
         };
-        Ok(folder.map_or(ModelSize::Full, |folder| ModelSize::from_folder(&folder)))
-    }
-}
-
-impl ModelSize {
-    /// Returns the size of the model in a folder. Returns full size if `config.json` cannot be read, because opening
-    /// the model will report this error.
-    fn from_folder(folder: &Path) -> Self {
-        let text = read_text(&folder.join("config.json"), MAX_CONFIG_BYTES).ok();
-        let config: Option<serde_json::Value> = text.and_then(|t| serde_json::from_str(&t).ok());
-        let hidden_size = config.and_then(|config| config.get("hidden_size")?.as_u64());
-        let hidden_size = hidden_size.and_then(|size| usize::try_from(size).ok());
-        hidden_size.map_or(Self::Full, Self::from_hidden_size)
+        let path = folder.map(|folder| folder.join("config.json"));
+        let config = path
+            .and_then(|path| Config::parse(&path, &read_text(&path, MAX_CONFIG_BYTES).ok()?).ok());
+        Ok(config.map(|config| ModelClass::from_config(&config)))
     }
 }
 

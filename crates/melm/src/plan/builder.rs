@@ -2,17 +2,17 @@
 
 use toml::Value;
 
-use super::{ModelSizes, Plan, PlanTable, Preset};
+use super::{ModelClasses, Plan, PlanTable, Preset};
 use crate::Error;
 
 /// A preset and the changes to make to it, in order.
 ///
 /// ```
-/// use melm::plan::{ModelSize, ModelSizes, PlanBuilder, Preset};
+/// use melm::plan::{ModelClass, ModelClasses, PlanBuilder, Preset};
 /// let plan = PlanBuilder::new(Preset::Best)
 ///     .merge_toml("plan.toml", "version = 1\nmethod = \"melm\"\n")
 ///     .set("generate.rounds=5")
-///     .build(ModelSizes::both(ModelSize::Small))?;
+///     .build(ModelClasses::both(ModelClass::MINI))?;
 /// assert_eq!(plan.generate.rounds.get(), 5);
 /// # Ok::<(), melm::Error>(())
 /// ```
@@ -62,10 +62,10 @@ impl PlanBuilder {
         self
     }
 
-    /// Builds the plan. The values of a preset depend on the sizes of the models. Fails at the first change with an
+    /// Builds the plan. The values of a preset depend on the classes of the models. Fails at the first change with an
     /// unknown key or an invalid value.
-    pub fn build(&self, sizes: ModelSizes) -> Result<Plan, Error> {
-        let mut table = PlanTable::new(self.preset, sizes);
+    pub fn build(&self, classes: ModelClasses) -> Result<Plan, Error> {
+        let mut table = PlanTable::new(self.preset, classes);
         self.apply(&mut table)?;
         table.plan()
     }

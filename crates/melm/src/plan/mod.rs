@@ -4,13 +4,16 @@
 //! converted to a [`Plan`] and checked. A run saves its complete plan, so that it can be repeated.
 
 mod builder;
+mod family_rates;
+mod model_class;
 mod presets;
 mod table;
 #[cfg(test)]
 mod tests;
 
 pub use builder::PlanBuilder;
-pub use presets::{ModelSize, ModelSizes, Preset};
+pub use model_class::{ModelClass, ModelClasses, ModelSize};
+pub use presets::Preset;
 pub use table::PlanTable;
 
 use serde::{Deserialize, Serialize};

@@ -3,7 +3,8 @@
 
 use std::num::{NonZeroU32, NonZeroU64, NonZeroUsize};
 
-use super::{ModelNames, Plan, VERSION};
+use super::family_rates::tagger_rate;
+use super::{ModelClass, ModelClasses, ModelNames, ModelSize, Plan, VERSION};
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::generate::{GenerateSettings, Ranks, WithoutMentions};
@@ -34,38 +35,6 @@ pub enum Preset {
     ReferenceCode,
 }
 
-/// The size class of a model. The best settings depend on it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModelSize {
-    /// Smaller than XLM-R-base, such as the embedded model `mini`.
-    Small,
-    /// XLM-R-base or larger.
-    Full,
-}
-
-/// The size classes of a plan's models.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ModelSizes {
-    /// The size of the masked language model.
-    pub masked_lm: ModelSize,
-    /// The size of the tagger.
-    pub tagger: ModelSize,
-}
-
-impl ModelSizes {
-    /// Uses the same size for both models.
-    pub fn both(size: ModelSize) -> Self {
-        Self { masked_lm: size, tagger: size }
-    }
-}
-
-impl ModelSize {
-    /// The size class of a model with this hidden size. XLM-R-base has 768; narrower models are small.
-    pub(crate) fn from_hidden_size(hidden_size: usize) -> Self {
-        if hidden_size < 768 { Self::Small } else { Self::Full }
-    }
-}
-
 impl Preset {
     /// The presets and their names, in the order of `--help`.
     pub const NAMES: [(&'static str, Self); 4] = [
@@ -75,10 +44,10 @@ impl Preset {
         ("reference-code", Self::ReferenceCode),
     ];
 
-    /// The complete plan for models of these sizes.
-    pub fn plan(self, sizes: ModelSizes) -> Plan {
+    /// The complete plan for models of these classes. `best` and `quick` depend on them; the other presets do not.
+    pub fn plan(self, classes: ModelClasses) -> Plan {
         if self == Self::Quick {
-            return Plan { self_training: quick_self_training(), ..Self::Best.plan(sizes) };
+            return Plan { self_training: quick_self_training(), ..Self::Best.plan(classes) };
         }
         let (masked_lm, tagger) = match self {
             Self::Best | Self::Quick => ("mini", "mini"),
@@ -106,10 +75,10 @@ impl Preset {
                 train: true,
                 words: RelatedWords::new(),
             },
-            finetune: match (self, sizes.masked_lm) {
+            finetune: match (self, classes.masked_lm.size) {
                 (Self::ReferenceCode, _) => reference_finetune(),
                 (Self::Best | Self::Quick, ModelSize::Small) => small_finetune(),
-                (Self::Best | Self::Quick, ModelSize::Full) => full_finetune(),
+                (Self::Best | Self::Quick, ModelSize::Base | ModelSize::Large) => full_finetune(),
                 (Self::Paper, _) => paper_finetune(),
             },
             generate: match self {
@@ -128,9 +97,10 @@ impl Preset {
                 threshold: Rate::constant(0.5),
             },
             self_training: self_training(),
-            tagger: match (self, sizes.tagger) {
+            tagger: match (self, classes.tagger.size) {
                 (Self::Best | Self::Quick, ModelSize::Small) => small_tagger(),
-                _ => paper_tagger(),
+                (Self::Best | Self::Quick, _) => full_tagger(classes.tagger),
+                (Self::Paper | Self::ReferenceCode, _) => paper_tagger(),
             },
         }
     }
@@ -366,6 +336,13 @@ fn paper_tagger() -> TaggerSettings {
             freeze: FrozenPrefixes::default(),
         },
     }
+}
+
+/// The settings of the paper, with the learning rate of the model's family.
+fn full_tagger(class: ModelClass) -> TaggerSettings {
+    let paper = paper_tagger();
+    let learning_rate = tagger_rate(class).unwrap_or(paper.training.learning_rate);
+    TaggerSettings { training: TrainingSettings { learning_rate, ..paper.training }, ..paper }
 }
 
 /// The settings that measured best on dev for the embedded model; `docs/log.md` has the measurements.

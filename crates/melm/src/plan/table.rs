@@ -4,7 +4,7 @@ use serde::Deserialize;
 use strsim::levenshtein;
 use toml::{Table, Value};
 
-use super::{ModelSizes, Plan, Preset};
+use super::{ModelClasses, Plan, Preset};
 use crate::Error;
 
 /// The only section whose keys are not fixed. It has the related words of each entity type.
@@ -20,8 +20,8 @@ pub struct PlanTable {
 
 impl PlanTable {
     /// Creates the table of a preset.
-    pub fn new(preset: Preset, sizes: ModelSizes) -> Self {
-        let table = Table::try_from(preset.plan(sizes)).expect("a plan is a table");
+    pub fn new(preset: Preset, classes: ModelClasses) -> Self {
+        let table = Table::try_from(preset.plan(classes)).expect("a plan is a table");
         Self { table, place: "the preset".to_owned() }
     }
 
@@ -137,18 +137,18 @@ fn list_keys(table: &Table, prefix: &str, keys: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::ModelSize;
+    use super::super::ModelClass;
     use super::*;
 
     fn table() -> PlanTable {
-        PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small))
+        PlanTable::new(Preset::Best, ModelClasses::both(ModelClass::MINI))
     }
 
     #[test]
     fn a_saved_plan_is_read_back() {
         for (_, preset) in Preset::NAMES {
-            for size in [ModelSize::Small, ModelSize::Full] {
-                let plan = preset.plan(ModelSizes::both(size));
+            for class in [ModelClass::MINI, ModelClass::XLM_R_BASE] {
+                let plan = preset.plan(ModelClasses::both(class));
                 let mut table = table();
                 table.merge_toml("plan.toml", &plan.to_toml()).unwrap();
                 assert_eq!(table.plan().unwrap(), plan);

@@ -142,11 +142,11 @@ fn longest_part(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{ModelSize, ModelSizes, PlanTable, Preset};
+    use crate::plan::{ModelClass, ModelClasses, PlanTable, Preset};
     use melm_text::EntityTypes;
 
     fn settings(edits: &[&str]) -> SelfTrainingSettings {
-        let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
+        let mut table = PlanTable::new(Preset::Best, ModelClasses::both(ModelClass::MINI));
         for edit in edits {
             table.set(&format!("self_training.{edit}")).unwrap();
         }

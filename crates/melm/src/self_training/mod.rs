@@ -141,7 +141,7 @@ fn training_set(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{ModelSize, ModelSizes, Preset};
+    use crate::plan::{ModelClass, ModelClasses, Preset};
     use melm_text::{ReadOptions, Source};
 
     #[test]
@@ -166,7 +166,7 @@ mod tests {
         let labelled = LabelledText { candidates, passes: Vec::new() };
         let gold = Gold { train: &gold, dev: None };
         let data = SelfTrainingData { gold, drafts: drafts.sentences(), text: text.sentences() };
-        let mut settings = Preset::Best.plan(ModelSizes::both(ModelSize::Small)).self_training;
+        let mut settings = Preset::Best.plan(ModelClasses::both(ModelClass::MINI)).self_training;
         let words = |settings: &SelfTrainingSettings, is_held_out: &dyn Fn(usize) -> bool| {
             let train = training_set(data, settings, &labelled, is_held_out);
             let words: Vec<_> =

@@ -92,7 +92,7 @@ fn choose_balanced(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::plan::{ModelSize, ModelSizes, PlanTable, Preset};
+    use crate::plan::{ModelClass, ModelClasses, PlanTable, Preset};
     use crate::random::Seed;
     use melm_text::{Corpus, ReadOptions, Source};
 
@@ -125,7 +125,7 @@ mod tests {
 
     /// Returns the number of kept persons, places and sentences without a mention, and of those over the cap.
     fn counts(edits: &[&str], max_kept: usize) -> [usize; 4] {
-        let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
+        let mut table = PlanTable::new(Preset::Best, ModelClasses::both(ModelClass::MINI));
         for edit in edits {
             table.set(&format!("self_training.{edit}")).unwrap();
         }

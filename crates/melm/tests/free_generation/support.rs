@@ -5,7 +5,7 @@ use std::path::Path;
 use melm::Error;
 use melm::augment::{Backbones, Drafts, Gold, augment};
 use melm::methods::Method;
-use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
+use melm::plan::{ModelClass, ModelClasses, Plan, PlanTable, Preset};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run};
 use melm_nn::device::Device;
@@ -33,7 +33,7 @@ pub(crate) fn corpus(text: &str) -> Corpus {
 
 /// Returns the plan of a method without a judge, with some settings changed.
 pub(crate) fn plan(method: Method, edits: &[&str]) -> Plan {
-    let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
+    let mut table = PlanTable::new(Preset::Best, ModelClasses::both(ModelClass::MINI));
     table.set(&format!("method={}", method.name())).unwrap();
     table.set("filter.mode=off").unwrap();
     for edit in edits {

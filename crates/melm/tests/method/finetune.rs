@@ -5,7 +5,7 @@ use melm::augment::Gold;
 use melm::entity_lm::EntityLm;
 use melm::methods::tune;
 use melm::models::{ModelStore, Pretrained};
-use melm::plan::{ModelSize, ModelSizes, Plan, PlanTable, Preset};
+use melm::plan::{ModelClass, ModelClasses, Plan, PlanTable, Preset};
 use melm::random::Seed;
 use melm::stage::{Control, Event, Run, ignore_events};
 use melm_nn::device::Device;
@@ -24,7 +24,7 @@ fn corpus() -> Corpus {
 
 /// The plan of the preset `best` for `mini`, with edits.
 fn plan(edits: &[&str]) -> Plan {
-    let mut table = PlanTable::new(Preset::Best, ModelSizes::both(ModelSize::Small));
+    let mut table = PlanTable::new(Preset::Best, ModelClasses::both(ModelClass::MINI));
     for edit in edits {
         table.set(edit).unwrap();
     }

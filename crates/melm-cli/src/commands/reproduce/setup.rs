@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use melm::codemix::{MentionVectors, VectorKind};
 use melm::models::ModelStore;
-use melm::plan::{ModelSize, ModelSizes, PlanBuilder, PlanTable};
+use melm::plan::{ModelClass, ModelClasses, PlanBuilder, PlanTable};
 use melm::stage::Control;
 use melm_eval::{
     Cell, CellEvent, ExperimentModels, ExperimentRunner, Grid, Languages, Ledger, Plans, Progress,
@@ -120,14 +120,17 @@ fn plans(options: &ComparisonOptions, grid: &Grid, models: &ModelStore) -> Resul
     changes =
         settings::set_models(changes, options.model.as_deref(), options.tagger_model.as_deref());
     let edit = |table: &mut PlanTable| -> Result<(), Failure> { Ok(changes.apply(table)?) };
-    // The preset depends on the sizes of the models, but the names of the models are only known from a plan. The first
+    // The preset depends on the classes of the models, but the names of the models are only known from a plan. The first
     // plans are used only for these names.
-    let first = Plans::new(grid, options.preset, ModelSizes::both(ModelSize::Full), &edit)?;
-    let sizes = ModelSizes {
-        masked_lm: models.size(&first.models().masked_lm, true)?,
-        tagger: models.size(&first.models().tagger, true)?,
+    let first =
+        Plans::new(grid, options.preset, ModelClasses::both(ModelClass::XLM_R_BASE), &edit)?;
+    let class = |model: &str| -> Result<ModelClass, Failure> {
+        Ok(models.class(model, true)?.unwrap_or(ModelClass::XLM_R_BASE))
     };
-    Plans::new(grid, options.preset, sizes, &edit)
+    let names = first.models();
+    let classes =
+        ModelClasses { masked_lm: class(&names.masked_lm)?, tagger: class(&names.tagger)? };
+    Plans::new(grid, options.preset, classes, &edit)
 }
 
 /// Shows the progress of all cells together.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use melm::codemix::VectorKind;
 use melm::methods::Method;
+use melm::models::Pretrained;
 use melm::plan::{ModelClasses, ModelNames, Plan, PlanTable, Preset};
 
 use crate::{Cell, Error, Grid, System};
@@ -17,6 +18,8 @@ pub struct Plans(BTreeMap<String, Plan>);
 pub struct Needs {
     /// True if the masked language model is needed.
     pub masked_lm: bool,
+    /// True if a method fills masks, so that the model must have a masked-LM head.
+    pub masked_lm_head: bool,
     /// The kind of vectors that a method compares mentions by, if any method does.
     pub vectors: Option<VectorKind>,
 }
@@ -84,7 +87,21 @@ impl Plans {
         let kind = self.first().codemix.vectors;
         let vectors = methods.iter().any(|method| method.has_vectors()).then_some(kind);
         let reads = methods.iter().any(|method| method.reads_masked_lm());
-        Needs { masked_lm: reads || vectors == Some(VectorKind::Pieces), vectors }
+        Needs {
+            masked_lm: reads || vectors == Some(VectorKind::Pieces),
+            masked_lm_head: methods.iter().any(|method| method.has_masked_lm()),
+            vectors,
+        }
+    }
+
+    /// Fails if a method of the grid fills masks and the model has no masked-LM head.
+    pub fn check_head(&self, grid: &Grid, masked_lm: Option<&Pretrained>) -> Result<(), Error> {
+        match masked_lm.filter(|_| self.needs(grid).masked_lm_head) {
+            Some(model) => {
+                Ok(model.checkpoint().require_masked_lm_head().map_err(melm::Error::from)?)
+            }
+            None => Ok(()),
+        }
     }
 
     /// Returns the settings of a variant. The method and seed of a cell are not set: see [`Self::cell`].

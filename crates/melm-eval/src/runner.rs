@@ -42,7 +42,8 @@ impl ExperimentRunner {
     /// Creates a runner. `arithmetic` is that of the devices that will run the cells
     /// ([`melm_nn::device::Device::arithmetic`]).
     ///
-    /// Taggers are not scored on languages without a test set. Fails if the files of a model cannot be read.
+    /// Taggers are not scored on languages without a test set. Fails if the files of a model cannot be read, or if a
+    /// method fills masks and the masked language model has no masked-LM head.
     pub fn new(
         grid: Grid,
         languages: Languages,
@@ -50,6 +51,7 @@ impl ExperimentRunner {
         models: ExperimentModels,
         arithmetic: &str,
     ) -> Result<Self, Error> {
+        plans.check_head(&grid, models.masked_lm.as_ref())?;
         let mut vectors = Fingerprint::default();
         if let Some(read) = &models.vectors {
             read.add_to(&joined_training_sets(&languages), &mut vectors);

@@ -1,24 +1,72 @@
 //! Models of other families than XLM-R, models without a masked-LM head, and families that are not supported.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use melm::pieces::Tokenizer;
 use melm_nn::config::{Config, ModelType};
 use melm_nn::mlm::MaskedLm;
 use melm_nn::tagger::{HeadKind, Tagger, TaggerSettings};
 use melm_nn::weights::{Checkpoint, Tensor, save};
+use serde_json::Value;
 
 use crate::augment::{augment_into, prepared};
-use crate::support::{done, run};
+use crate::drafts::{self, assert_tags_unchanged, content, sentences};
+use crate::support::{self, done, run};
 
 const TRAIN: &str =
     "train train.conll --dev train.conll -o tagger --model model --config fast.toml";
 
-/// Returns the configuration of the tiny model for another family.
-fn config_of(folder: &Path, model_type: ModelType) -> Config {
+/// Sentences with accents and with upper case.
+const WITH_ACCENTS: &str = "\
+Jürgen B-PER\nMüller-Lüdenscheid I-PER\nwohnt O\nin O\nZÜRICH B-LOC\n. O\n\n\
+José B-PER\nMaría I-PER\nvisitó O\nMálaga B-LOC\ny O\nLeón B-LOC\n. O\n\n";
+
+/// The tokenizers of the families with a masked-LM head, in `testdata/pieces`. Each was trained through the rules of its
+/// family. `vocab_txt` is that of an old BERT model without `tokenizer.json`.
+const TOKENIZERS: [(ModelType, &str); 7] = [
+    (ModelType::Bert, "families/bert_cased"),
+    (ModelType::Bert, "families/bert_uncased"),
+    (ModelType::Bert, "families/vocab_txt"),
+    (ModelType::DistilBert, "families/bert_cased"),
+    (ModelType::DistilBert, "families/bert_uncased"),
+    (ModelType::Camembert, "families/camembert"),
+    (ModelType::Roberta, "byte_level"),
+];
+
+fn pieces(tokenizer: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/pieces").join(tokenizer)
+}
+
+/// Returns the configuration of the tiny model for another family, with the vocabulary of a tokenizer.
+fn config_of(folder: &Path, model_type: ModelType, tokenizer: &str) -> Config {
     let config = Checkpoint::open(&folder.join("model")).unwrap().config().clone();
+    let tokenizer = Tokenizer::open(&pieces(tokenizer)).unwrap();
     let type_vocab_size = if model_type == ModelType::DistilBert { 0 } else { 2 };
-    Config { model_type, type_vocab_size, ..config }
+    let (vocab_size, pad_id) = (tokenizer.n_pieces(), tokenizer.specials().pad);
+    Config { model_type, type_vocab_size, vocab_size, pad_id, ..config }
+}
+
+/// Replaces the files of the tiny model's tokenizer.
+fn copy_tokenizer(folder: &Path, tokenizer: &str) {
+    let model = folder.join("model");
+    fs::remove_dir_all(&model).unwrap();
+    fs::create_dir(&model).unwrap();
+    for file in fs::read_dir(pieces(tokenizer)).unwrap() {
+        let path = file.unwrap().path();
+        fs::copy(&path, model.join(path.file_name().unwrap())).unwrap();
+    }
+}
+
+/// Returns a folder with a corpus and a tiny model of a family.
+fn folder_of(family: ModelType, tokenizer: &str) -> tempfile::TempDir {
+    let folder = prepared();
+    let path = folder.path();
+    let config = config_of(path, family, tokenizer);
+    copy_tokenizer(path, tokenizer);
+    MaskedLm::random(&config, 1).unwrap().save(&path.join("model")).unwrap();
+    fs::write(path.join("train.conll"), format!("{}{WITH_ACCENTS}", support::TRAIN)).unwrap();
+    folder
 }
 
 /// Replaces the tiny model by an encoder without a masked-LM head.
@@ -33,16 +81,48 @@ fn write_without_head(folder: &Path, config: &Config) {
     save(&folder.join("model"), config, &tensors).unwrap();
 }
 
+/// Replaces the tiny model by one without a masked-LM head.
+pub(crate) fn remove_head(folder: &Path) {
+    write_without_head(folder, &config_of(folder, ModelType::XlmRoberta, "unigram"));
+}
+
+/// Asserts that the tags of drafts and all tokens outside mentions are those of gold, and that a token whose pieces were
+/// not replaced has the letters, accents and casing of gold. Returns the old and new tokens that differ.
+fn changed_tokens(drafts: &[Value], tokenizer: &Tokenizer) -> Vec<(String, String)> {
+    let gold = sentences(&format!("{}{WITH_ACCENTS}", support::TRAIN));
+    assert_tags_unchanged(drafts, &gold);
+    let encode = |token: &str| tokenizer.encode(&[token]).unwrap().pieces;
+    let mut changed = Vec::new();
+    for draft in drafts {
+        let source = usize::try_from(draft["source"].as_u64().unwrap()).unwrap() - 1;
+        for (old, new) in gold[source].0.iter().zip(content(draft).0) {
+            if *old != new {
+                assert_ne!(encode(old), encode(&new), "`{new}` is `{old}` with other letters");
+                changed.push((old.clone(), new));
+            }
+        }
+    }
+    changed
+}
+
 #[test]
 fn augment_train_and_tag_run_with_every_family() {
-    for family in [ModelType::Bert, ModelType::DistilBert, ModelType::Camembert] {
-        let folder = prepared();
+    for (family, tokenizer) in TOKENIZERS {
+        let folder = folder_of(family, tokenizer);
         let path = folder.path();
-        let model = MaskedLm::random(&config_of(path, family), 1).unwrap();
-        model.save(&path.join("model")).unwrap();
-        done(path, &augment_into("out", "--rounds 1 --keep-model"));
+        done(path, &augment_into("out", "--method melm --rounds 2 --keep-model"));
         let saved = Checkpoint::open(&path.join("out/model")).unwrap();
         assert!(saved.config().model_type == family && saved.has_masked_lm_head());
+        let own = Tokenizer::open(&path.join("out/model")).unwrap();
+        assert!(own.id("<B-PER>").is_some(), "{tokenizer}");
+        let changed = changed_tokens(&drafts::read(&path.join("out/drafts.jsonl")), &own);
+        assert!(changed.len() > 10, "{tokenizer}: {changed:?}");
+        for (old, new) in changed {
+            assert!(!new.contains("##") && !new.contains('▁') && !new.contains('Ġ'), "{new}");
+            if own.is_uncased() {
+                assert_casing(&old, &new);
+            }
+        }
         done(path, TRAIN);
         done(path, "tag tagger train.conll -o tagged.conll");
         let tagged = fs::read_to_string(path.join("tagged.conll")).unwrap();
@@ -51,12 +131,22 @@ fn augment_train_and_tag_run_with_every_family() {
     }
 }
 
+/// Asserts that a new token is in upper case if the old one is, and begins with an upper-case letter if the old one does.
+fn assert_casing(old: &str, new: &str) {
+    if old == old.to_uppercase() {
+        assert_eq!(new, new.to_uppercase(), "for `{old}`");
+    } else {
+        let first = new.chars().next().unwrap();
+        assert!(!first.is_lowercase(), "`{new}` for `{old}`");
+    }
+}
+
 #[test]
 fn a_model_without_a_masked_lm_head_cannot_make_drafts_but_can_be_trained() {
     let folder = prepared();
     let path = folder.path();
     for family in [ModelType::XlmRoberta, ModelType::Electra] {
-        write_without_head(path, &config_of(path, family));
+        write_without_head(path, &config_of(path, family, "unigram"));
         let augment = augment_into(&format!("out-{family:?}"), "");
         let finetune =
             format!("finetune train.conll --dev train.conll -o lm-{family:?} --model model");

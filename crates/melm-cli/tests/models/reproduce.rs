@@ -366,3 +366,24 @@ fn the_analyses_run_on_any_grid() {
     assert!(table.contains("| 2 | melm, R 1 |") && table.contains("| 2 | melm, R 2 |"), "{table}");
     assert!(at("table-entities.svg").contains("Unique valid entities"));
 }
+
+#[test]
+fn a_model_without_a_masked_lm_head_is_refused_before_anything_is_trained() {
+    let folder = experiment_folder();
+    let path = folder.path();
+    crate::families::remove_head(path);
+    let out = args("out", "");
+    for command in
+        [out.as_str(), "trial train.conll --folds 2 --seeds 1 --updates 4 --model model -o out"]
+    {
+        let output = run(path, command);
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{command}: {messages}");
+        assert!(messages.contains("has no masked-LM head"), "{command}: {messages}");
+        assert!(!path.join("out").exists(), "{command}");
+    }
+    // Methods that fill no masks need no head.
+    let grid = GRID.replace(", \"melm\"]", "]");
+    fs::write(path.join("grid.toml"), grid.replace("3.melm", "3.gold")).unwrap();
+    done(path, &out);
+}

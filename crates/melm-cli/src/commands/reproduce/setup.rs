@@ -44,6 +44,8 @@ impl<'a> Experiment<'a> {
         let needs = plans.needs(&grid);
         let names = plans.models();
         let masked_lm = needs.masked_lm.then(|| store.open(&names.masked_lm)).transpose()?;
+        // Checked before vectors are read, which can take minutes.
+        plans.check_head(&grid, masked_lm.as_ref())?;
         let tagger = store.open(&names.tagger)?;
         let corpus = || joined_training_sets(&languages);
         let vectors = match (needs.vectors, &masked_lm) {

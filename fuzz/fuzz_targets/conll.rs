@@ -21,7 +21,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(source) = Source::from_bytes("fuzz".into(), bytes.to_vec(), Encoding::Utf8) else {
         return;
     };
-    let options = ReadOptions { format: Some(Format::Conll), ..ReadOptions::default() };
+    let options = ReadOptions { format: Some(Format::CONLL), ..ReadOptions::default() };
     let Ok(corpus) = Corpus::read(&source, &options) else { return };
     let mut out = Vec::new();
     corpus.write_conll(&mut out).unwrap();

@@ -11,7 +11,7 @@ type Sentences = Vec<Vec<(String, String)>>;
 /// Returns the sentences of a file and the file as our writer writes it, or `None` if the file has problems.
 fn rewrite(source: &Source) -> Option<(Sentences, Vec<u8>)> {
     let options = ReadOptions {
-        format: Some(Format::Jsonl),
+        format: Some(Format::JSONL),
         tokens_key: Some("tokens".into()),
         tags_key: Some("ner_tags".into()),
         names: Some(["O", "B-PER", "I-PER"].map(str::to_owned).to_vec()),

@@ -51,6 +51,7 @@ pub(crate) fn read_options(options: &InputOptions, path: &Path) -> Result<ReadOp
         tokens_key: options.tokens_key.clone(),
         tags_key: options.tags_key.clone(),
         names,
+        ..ReadOptions::default()
     })
 }
 

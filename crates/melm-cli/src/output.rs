@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use melm_nn::files::UnfinishedFile;
+use melm_text::WrittenFile;
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -55,6 +56,26 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Writes a file. Fails if it exists and `force` is false.
 pub(crate) fn write(path: &Path, force: bool, text: &str) -> Result<(), Failure> {
     Output::create(path, force)?.write_and_finish(text)
+}
+
+/// Writes the files of a format. The first one is `path`. The others have the same name with their own endings. Fails if
+/// one of them exists and `force` is false, or if there are several and `path` is a stream.
+pub(crate) fn write_files(path: &Path, force: bool, files: &[WrittenFile]) -> Result<(), Failure> {
+    if files.len() > 1 && is_stream_output(path) {
+        return Err(Failure::Usage {
+            message: "the format has several files, which cannot be written to a stream".into(),
+            hint: "pass the output file with `-o FILE`",
+        });
+    }
+    let path_of = |at: usize| match at {
+        0 => path.to_path_buf(),
+        at => path.with_extension(files[at].extension),
+    };
+    (0..files.len()).try_for_each(|at| refuse_existing(&path_of(at), force))?;
+    for (at, file) in files.iter().enumerate() {
+        Output::create(&path_of(at), force)?.write_and_finish(&file.bytes)?;
+    }
+    Ok(())
 }
 
 /// Returns true if `path` is `-`, which is standard input or output.

@@ -4,7 +4,8 @@ use std::io::{self, Write};
 
 use crate::conll::{ConllWriter, Separator};
 use crate::error::Error;
-use crate::format::{Format, ReadOptions, Structure, Writer};
+use crate::format::{ReadOptions, Structure, Writer};
+use crate::formats::Format;
 use crate::jsonl::{JsonlWriter, TAGS_KEYS, TagNames};
 use crate::mention::{count_merged_by_io, mentions, write_tags};
 use crate::record::Record;
@@ -28,12 +29,13 @@ pub struct Conversion {
     pub tag_ids: bool,
 }
 
-/// Converts one file.
+/// Converts one file to CoNLL rows or JSON lines, sentence by sentence. To write another format, use
+/// [`crate::convert_documents`].
 ///
 /// ```
 /// use melm_text::{Conversion, Converter, Format, ReadOptions, Source};
 /// let source = Source::from_text("a.conll", "Ada B-PER\nsang O\n");
-/// let conversion = Conversion { format: Some(Format::Jsonl), ..Conversion::default() };
+/// let conversion = Conversion { format: Some(Format::JSONL), ..Conversion::default() };
 /// let mut out = Vec::new();
 /// Converter::new(&source, &ReadOptions::default(), conversion)?.write(&mut out, |_| {})?;
 /// assert_eq!(out, b"{\"tokens\":[\"Ada\",\"sang\"],\"ner_tags\":[\"B-PER\",\"O\"]}\n");
@@ -82,7 +84,7 @@ impl<'a> Converter<'a> {
         let scheme = conversion.scheme;
         let mut converter =
             Self { source, options, conversion, structure, scheme, names: None, is_checked: false };
-        let has_ids = conversion.tag_ids && converter.format() == Format::Jsonl;
+        let has_ids = conversion.tag_ids && converter.format() == Format::JSONL;
         if has_ids || (conversion.repair && scheme.is_none()) {
             let survey = converter.read_checked()?;
             let scheme = scheme.unwrap_or(survey.scheme.scheme);
@@ -181,17 +183,17 @@ impl<'a> Converter<'a> {
         let (tags_key, separator) = match &self.structure {
             Structure::Jsonl { keys, .. } => (keys.tags.as_str(), None),
             Structure::Conll(layout) => (TAGS_KEYS[0], Some(layout.separator)),
+            Structure::Documents(_) => (TAGS_KEYS[0], None),
         };
-        match (self.format(), self.conversion.separator) {
-            (Format::Jsonl, _) => {
-                let names = self.names.clone();
-                Writer::Jsonl(JsonlWriter::new(out, self.scheme, tags_key, names))
-            }
-            (Format::Conll, None) => Writer::Conll(ConllWriter::new(out, self.scheme)),
-            (Format::Conll, Some(to)) => {
-                Writer::Conll(ConllWriter::new(out, self.scheme).with_separator(to, separator))
-            }
+        if self.format() == Format::JSONL {
+            let names = self.names.clone();
+            return Writer::Jsonl(JsonlWriter::new(out, self.scheme, tags_key, names));
         }
+        let writer = ConllWriter::new(out, self.scheme);
+        Writer::Conll(match self.conversion.separator {
+            None => writer,
+            Some(to) => writer.with_separator(to, separator),
+        })
     }
 
     /// Finds a column that is empty or contains a space, if the output separates columns by spaces.
@@ -230,7 +232,7 @@ impl<W: Write> Pass<W> {
         self.n_left_out += self.count_left_out(record);
         let Some(scheme) = self.scheme else {
             let is_copy = match &self.writer {
-                Writer::Jsonl(_) => record.rows.is_empty(),
+                Writer::Jsonl(_) => !record.fields.is_empty(),
                 Writer::Conll(writer) => !record.rows.is_empty() && !writer.replaces_separators(),
             };
             return if is_copy {
@@ -258,7 +260,7 @@ impl<W: Write> Pass<W> {
                 let is_lost = |line: &&&str| id.is_none_or(|id| !line.ends_with(id));
                 record.lines_before.iter().filter(is_lost).count()
             }
-            Writer::Conll(_) if record.rows.is_empty() => {
+            Writer::Conll(_) if !record.fields.is_empty() => {
                 record.fields.len() - 2 - usize::from(id.is_some())
             }
             _ => 0,

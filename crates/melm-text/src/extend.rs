@@ -3,7 +3,8 @@
 use crate::conll::Separator;
 use crate::corpus::Corpus;
 use crate::error::Error;
-use crate::format::{Format, Structure};
+use crate::format::Structure;
+use crate::formats::{Format, WrittenFile};
 use crate::labelled_file::LabelledFile;
 use crate::sentence::Sentence;
 use crate::token::Token;
@@ -15,18 +16,17 @@ pub struct LanguageText {
     pub language: Option<String>,
     /// The format of the text.
     pub format: Format,
-    /// The text.
-    pub text: String,
+    /// The files of the text: one, or several for formats that need them.
+    pub files: Vec<WrittenFile>,
 }
 
 impl LanguageText {
-    /// The ending of a file name for this text, such as `conll` or `en.jsonl`.
-    pub fn suffix(&self) -> String {
-        let format = self.format.name();
-        match &self.language {
-            Some(language) => format!("{language}.{format}"),
-            None => format.to_owned(),
-        }
+    /// The ending of the name of each file, such as `conll` or `en.jsonl`.
+    pub fn suffixes(&self) -> impl Iterator<Item = String> {
+        self.files.iter().map(|file| match &self.language {
+            Some(language) => format!("{language}.{}", file.extension),
+            None => file.extension.to_owned(),
+        })
     }
 }
 
@@ -91,15 +91,11 @@ impl Corpus {
                 .expect("all sentences are valid in the scheme of this corpus");
             let mut text = Vec::new();
             corpus.write_conll(&mut text).expect("writing to memory does not fail");
-            let text = String::from_utf8(text).expect("sentences are UTF-8");
-            return Ok(LanguageText { language: code, format: Format::Conll, text });
+            let files = vec![WrittenFile { extension: "conll", bytes: text }];
+            return Ok(LanguageText { language: code, format: Format::CONLL, files });
         };
-        let text = if own && own_file.is_some() {
-            file.append_sentences(self.types(), more)?
-        } else {
-            file.format_sentences(self.types(), more)?
-        };
-        Ok(LanguageText { language: code, format: file.format(), text })
+        let files = file.write_sentences(self.types(), more, own && own_file.is_some())?;
+        Ok(LanguageText { language: code, format: file.format(), files })
     }
 }
 
@@ -107,6 +103,10 @@ impl Corpus {
 mod tests {
     use super::*;
     use crate::{LabelledFile, Language, ReadOptions, Source};
+
+    fn text(found: &LanguageText) -> &str {
+        std::str::from_utf8(&found.files[0].bytes).unwrap()
+    }
 
     fn file(text: &str) -> Corpus {
         let source = Source::from_text("a", text);
@@ -119,12 +119,12 @@ mod tests {
             (file("in  O\nBonn  B-LOC\n"), file("{\"tokens\":[\"Rom\"],\"tags\":[\"B-LOC\"]}\n"));
         let both = Corpus::from_languages([("en", &en), ("de", &de)]);
         let texts = both.append_sentences(both.sentences(), true).unwrap();
-        let suffixes: Vec<_> = texts.iter().map(LanguageText::suffix).collect();
+        let suffixes: Vec<_> = texts.iter().flat_map(LanguageText::suffixes).collect();
         assert_eq!(suffixes, ["en.conll", "de.jsonl"]);
-        assert_eq!(texts[0].text, "in  O\nBonn  B-LOC\n\nin  O\nBonn  B-LOC\n\n");
-        assert_eq!(texts[1].text.lines().count(), 2);
+        assert_eq!(text(&texts[0]), "in  O\nBonn  B-LOC\n\nin  O\nBonn  B-LOC\n\n");
+        assert_eq!(text(&texts[1]).lines().count(), 2);
         let new = both.append_sentences(&both.sentences()[..1], false).unwrap();
-        assert_eq!((new[0].text.as_str(), new[1].text.as_str()), ("in  O\nBonn  B-LOC\n\n", ""));
+        assert_eq!((text(&new[0]), text(&new[1])), ("in  O\nBonn  B-LOC\n\n", ""));
     }
 
     #[test]
@@ -139,10 +139,10 @@ mod tests {
             let more = Sentence::new(old.tokens().to_vec(), old.tags().to_vec()).unwrap();
             let more = [more.with_language(Language::from_index(1))];
             let texts = corpus.append_sentences(&more, true).unwrap();
-            assert!(texts[0].text.starts_with(text));
-            assert_eq!(texts[1].suffix().split_once('.').unwrap().0, "de");
+            assert!(super::tests::text(&texts[0]).starts_with(text));
+            assert_eq!(texts[1].suffixes().next().unwrap().split_once('.').unwrap().0, "de");
             assert_eq!(corpus.append_sentences(&more, false).unwrap()[1], texts[1]);
-            texts[1].text.clone()
+            super::tests::text(&texts[1]).to_owned()
         };
         assert_eq!(one("in\tIN\tO\r\nBonn\tNE\tS-LOC\r\n"), "in\t_\tO\r\nBonn\t_\tS-LOC\r\n\r\n");
         assert_eq!(
@@ -173,7 +173,7 @@ mod tests {
         let read = file("in O\nBonn B-LOC\n");
         let corpus = Corpus::new(read.types().clone(), read.scheme(), read.sentences().to_vec());
         let texts = corpus.unwrap().append_sentences(read.sentences(), true).unwrap();
-        assert_eq!(texts[0].text, "in O\nBonn B-LOC\n\nin O\nBonn B-LOC\n\n");
-        assert_eq!(texts[0].suffix(), "conll");
+        assert_eq!(text(&texts[0]), "in O\nBonn B-LOC\n\nin O\nBonn B-LOC\n\n");
+        assert_eq!(texts[0].suffixes().next().unwrap(), "conll");
     }
 }

@@ -1,71 +1,22 @@
-//! The format of a file, and one reader and one writer for all formats.
+//! How a file stores its sentences, and one reader for all formats.
 //!
-//! A new format needs a variant in each enum of this file, and a folder beside `conll` and `jsonl`
-//! with a reader that fills a [`Record`] and a writer that takes one.
+//! CoNLL rows and JSON lines are read and written sentence by sentence, with all their columns and keys. All other
+//! formats are [`Documents`]: texts with spans. The formats themselves are in [`crate::formats`].
 
 use std::io::{self, Write};
 use std::path::Path;
-use std::str::FromStr;
+use std::sync::Arc;
 
 use crate::conll::{ConllReader, ConllWriter, Layout};
 use crate::error::Error;
+use crate::formats::{AnnotationChoice, Format};
 use crate::jsonl::{JsonlKeys, JsonlReader, JsonlWriter, TAGS_KEYS, TagNames, find_names_beside};
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::scheme::Scheme;
 use crate::source::Source;
+use crate::spans::{DocumentReader, Documents, OffsetUnit, OverlapRule};
 use crate::tag::{EntityTypes, Tag};
-
-/// A file format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
-    /// One token with its tag on each line, an empty line after each sentence.
-    Conll,
-    /// One JSON object on each line.
-    Jsonl,
-}
-
-impl Format {
-    /// The name that command-line options and reports use.
-    pub fn name(self) -> &'static str {
-        match self {
-            Format::Conll => "conll",
-            Format::Jsonl => "jsonl",
-        }
-    }
-
-    /// Detects the format from the start of a text: JSON lines if it starts with a JSON object,
-    /// CoNLL otherwise.
-    pub(crate) fn detect(text: &str) -> Self {
-        let object = text.trim_ascii_start().strip_prefix('{');
-        match object.map(str::trim_ascii_start) {
-            Some(inside) if inside.starts_with(['"', '}']) => Format::Jsonl,
-            _ => Format::Conll,
-        }
-    }
-
-    /// Returns the format for the extension of a file name, or `None` if the extension is not known.
-    pub fn from_file_name(name: &str) -> Option<Self> {
-        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
-        match extension.to_lowercase().as_str() {
-            "jsonl" | "json" | "ndjson" => Some(Format::Jsonl),
-            "conll" | "iob" | "bio" | "iob2" | "tsv" => Some(Format::Conll),
-            _ => None,
-        }
-    }
-}
-
-impl FromStr for Format {
-    type Err = String;
-
-    fn from_str(name: &str) -> Result<Self, String> {
-        match name {
-            "conll" => Ok(Format::Conll),
-            "jsonl" => Ok(Format::Jsonl),
-            _ => Err("expected conll or jsonl".into()),
-        }
-    }
-}
 
 /// Settings for reading a file. Each setting that is `None` is detected from the file.
 ///
@@ -73,7 +24,7 @@ impl FromStr for Format {
 /// use melm_text::{Corpus, Format, ReadOptions, Source};
 /// let source = Source::from_text("a.conll", "B-LOC Bonn\nO is\n");
 /// let options = ReadOptions {
-///     format: Some(Format::Conll),
+///     format: Some(Format::CONLL),
 ///     token_column: Some(2),
 ///     tag_column: Some(1),
 ///     ..ReadOptions::default()
@@ -97,6 +48,15 @@ pub struct ReadOptions {
     pub tags_key: Option<String>,
     /// JSON lines: the tag of each tag id.
     pub names: Option<TagNames>,
+    /// Formats with spans: the unit of the offsets.
+    pub offset_unit: Option<OffsetUnit>,
+    /// Formats with spans: what happens to overlapping spans.
+    pub overlaps: OverlapRule,
+    /// Label Studio: which annotation of a task is read.
+    pub annotations: AnnotationChoice,
+    /// Formats with spans: also reads records that nobody has annotated or that were rejected. Without it they are left
+    /// out and counted, because their texts may contain mentions that are not marked.
+    pub keeps_unlabelled: bool,
 }
 
 impl ReadOptions {
@@ -125,44 +85,25 @@ pub enum Structure {
         /// The tag of each tag id, if names were given.
         names: Option<TagNames>,
     },
+    /// Texts with spans.
+    Documents(Arc<Documents>),
 }
 
 impl Structure {
     /// Detects the structure of `source`. Settings that `options` contain are not detected but used.
     ///
-    /// Fails if a column of `options` does not exist, if token and tag are in the same column, or
-    /// if the file is a single JSON array.
+    /// Fails if a column of `options` does not exist, if token and tag are in the same column, if the file is a single
+    /// JSON array without spans, or if a file with spans has problems.
     pub fn detect(source: &Source, options: &ReadOptions) -> Result<Self, Error> {
-        let text = source.text();
-        let whole_file = |fault: Fault| {
-            let mut problems = Problems::default();
-            problems.push(1, 0..0, fault);
-            Error::data(source.name(), text, problems)
-        };
-        let array = text.trim_ascii_start().strip_prefix('[').map(str::trim_ascii_start);
-        if options.format != Some(Format::Conll) && array.is_some_and(|a| a.starts_with("{\"")) {
-            return Err(whole_file(Fault::JsonArray));
-        }
-        match options.format.unwrap_or_else(|| Format::detect(text)) {
-            Format::Conll => {
-                choose_columns(Layout::detect(text), options).map(Self::Conll).map_err(whole_file)
-            }
-            Format::Jsonl => {
-                let keys = JsonlKeys::detect(
-                    text,
-                    options.tokens_key.as_deref(),
-                    options.tags_key.as_deref(),
-                );
-                Ok(Self::Jsonl { keys, names: options.names.clone() })
-            }
-        }
+        options.format.unwrap_or_else(|| Format::detect(source)).read(source, options)
     }
 
     /// The format.
     pub fn format(&self) -> Format {
         match self {
-            Self::Conll(_) => Format::Conll,
-            Self::Jsonl { .. } => Format::Jsonl,
+            Self::Conll(_) => Format::CONLL,
+            Self::Jsonl { .. } => Format::JSONL,
+            Self::Documents(documents) => documents.format,
         }
     }
 
@@ -170,7 +111,15 @@ impl Structure {
     pub fn layout(&self) -> Option<&Layout> {
         match self {
             Self::Conll(layout) => Some(layout),
-            Self::Jsonl { .. } => None,
+            Self::Jsonl { .. } | Self::Documents(_) => None,
+        }
+    }
+
+    /// The texts with spans, if the file has spans.
+    pub fn documents(&self) -> Option<&Documents> {
+        match self {
+            Self::Documents(documents) => Some(documents),
+            Self::Conll(_) | Self::Jsonl { .. } => None,
         }
     }
 }
@@ -182,6 +131,8 @@ pub enum Reader<'t> {
     Conll(ConllReader<'t>),
     /// Reads JSON lines.
     Jsonl(Box<JsonlReader<'t>>),
+    /// Reads the sentences of texts with spans.
+    Documents(DocumentReader),
 }
 
 impl<'t> Reader<'t> {
@@ -200,6 +151,9 @@ impl<'t> Reader<'t> {
                 let reader = JsonlReader::new(text, keys.clone(), names.clone());
                 Self::Jsonl(Box::new(reader))
             }
+            Structure::Documents(documents) => {
+                Self::Documents(DocumentReader::new(Arc::clone(documents)))
+            }
         }
     }
 
@@ -215,14 +169,16 @@ impl<'t> Reader<'t> {
         match self {
             Reader::Conll(reader) => reader.read(record, types, problems),
             Reader::Jsonl(reader) => reader.read(record, types, problems),
+            Reader::Documents(reader) => reader.read(record, types),
         }
     }
 
     /// The format of the file.
     pub fn format(&self) -> Format {
         match self {
-            Reader::Conll(_) => Format::Conll,
-            Reader::Jsonl(_) => Format::Jsonl,
+            Reader::Conll(_) => Format::CONLL,
+            Reader::Jsonl(_) => Format::JSONL,
+            Reader::Documents(reader) => reader.documents().format,
         }
     }
 
@@ -231,6 +187,7 @@ impl<'t> Reader<'t> {
         match self {
             Reader::Conll(reader) => reader.position(),
             Reader::Jsonl(reader) => reader.position(),
+            Reader::Documents(reader) => reader.position(),
         }
     }
 
@@ -238,12 +195,12 @@ impl<'t> Reader<'t> {
     pub(crate) fn lines_after(&self) -> &[&'t str] {
         match self {
             Reader::Conll(reader) => reader.lines_after(),
-            Reader::Jsonl(_) => &[],
+            Reader::Jsonl(_) | Reader::Documents(_) => &[],
         }
     }
 }
 
-/// Writes sentences of any format.
+/// Writes sentences as CoNLL rows or JSON lines. Other formats write whole documents: [`Format::write`].
 #[derive(Debug)]
 pub enum Writer<W> {
     /// Writes CoNLL rows.
@@ -300,7 +257,7 @@ impl<W: Write> Writer<W> {
 }
 
 /// Sets the columns that `options` name. Fails if a column does not exist, or if token and tag are in the same column.
-fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Result<Layout, Fault> {
+pub(crate) fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Result<Layout, Fault> {
     let n_columns = layout.n_columns;
     let from_one = |column: Option<usize>, chosen: usize| match column {
         None => Ok(chosen),

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use crate::corpus::Corpus;
 use crate::error::Error;
-use crate::format::{Format, ReadOptions, Reader, Structure};
+use crate::format::{ReadOptions, Reader, Structure};
+use crate::formats::{Format, WriteSettings, WrittenFile};
 use crate::jsonl::JsonlKeys;
 use crate::problem::Problems;
 use crate::record::Record;
 use crate::sentence::Sentence;
 use crate::source::{Encoding, Source};
+use crate::spans::{Document, Documents};
 use crate::tag::EntityTypes;
 
 /// A file that was read whole: its text, how it stores sentences, and the sentences.
@@ -20,7 +22,8 @@ use crate::tag::EntityTypes;
 /// let file = LabelledFile::read(source, &ReadOptions::default())?;
 /// let corpus = file.corpus();
 /// let more = [corpus.sentences()[0].with_tokens([(1, Token::new("Ghent").unwrap())])];
-/// assert_eq!(file.format_sentences(corpus.types(), &more)?, "in APPR O\nGhent NE B-LOC\n\n");
+/// let files = file.write_sentences(corpus.types(), &more, false)?;
+/// assert_eq!(files[0].bytes, b"in APPR O\nGhent NE B-LOC\n\n");
 /// # Ok::<(), melm_text::Error>(())
 /// ```
 #[derive(Debug, Clone)]
@@ -69,19 +72,43 @@ impl LabelledFile {
         Corpus::from_file(self)
     }
 
-    /// Returns the text of the file, byte for byte, followed by `more` sentences as
-    /// [`Self::format_sentences`] writes them.
-    pub fn append_sentences(
+    /// Writes `more` sentences in the format, scheme and line ends of the file. If `own` is true, the sentences of the
+    /// file come first: CoNLL rows and JSON lines byte for byte, records of other formats as they are. The tags of `more`
+    /// must use `types`.
+    ///
+    /// CoNLL: a sentence keeps its columns. A sentence without columns gets the columns of the file, filled with `_`.
+    /// JSON lines: tokens and tags are written under the keys of the file, and tags are written as ids if the file has
+    /// ids. Comments are left out, because they describe the original sentence. Formats with spans: each sentence is a
+    /// text of its own, with new offsets ([`Document::from_sentence`]).
+    ///
+    /// Fails with [`Error::NoName`] if the file has tag ids and a tag has no id, or if the format cannot write a text.
+    pub fn write_sentences(
         &self,
         types: &EntityTypes,
         more: &[Sentence],
-    ) -> Result<String, Error> {
+        own: bool,
+    ) -> Result<Vec<WrittenFile>, Error> {
+        if let Structure::Documents(documents) = &self.structure {
+            return write_documents(documents, types, more, own);
+        }
+        let text = if own {
+            self.append_sentences(types, more)?
+        } else {
+            self.format_sentences(types, more)?
+        };
+        let extension = self.format().extensions()[0];
+        Ok(vec![WrittenFile { extension, bytes: text.into_bytes() }])
+    }
+
+    /// Returns the text of the file, byte for byte, followed by `more` sentences as
+    /// [`Self::format_sentences`] writes them.
+    fn append_sentences(&self, types: &EntityTypes, more: &[Sentence]) -> Result<String, Error> {
         let mut text = self.source.text().to_owned();
         let line_end = self.line_end();
         if !text.is_empty() && !text.ends_with('\n') {
             text.push_str(line_end);
         }
-        let is_conll = self.format() == Format::Conll;
+        let is_conll = self.format() == Format::CONLL;
         if is_conll && !text.ends_with("\n\n") && !text.ends_with("\n\r\n") {
             text.push_str(line_end);
         }
@@ -89,14 +116,8 @@ impl LabelledFile {
         Ok(text)
     }
 
-    /// Returns `sentences` as text in the format, scheme and line ends of the file. The tags must use `types`.
-    ///
-    /// CoNLL: a sentence keeps its columns. A sentence without columns gets the columns of the file, filled with `_`.
-    /// JSON lines: tokens and tags are written under the keys of the file, and tags are written as ids if the file has
-    /// ids. Comments are left out, because they describe the original sentence.
-    ///
-    /// Fails with [`Error::NoName`] if the file has tag ids and a tag has no id.
-    pub fn format_sentences(
+    /// Returns `sentences` as CoNLL rows or JSON lines.
+    fn format_sentences(
         &self,
         types: &EntityTypes,
         sentences: &[Sentence],
@@ -107,6 +128,7 @@ impl LabelledFile {
                 let names = names.as_deref().filter(|_| self.starts_with_ids());
                 self.format_objects(types, sentences, keys, names)?
             }
+            Structure::Documents(_) => String::new(),
         };
         Ok(text.replace('\n', self.line_end()))
     }
@@ -175,6 +197,20 @@ impl LabelledFile {
         }
         Ok(out)
     }
+}
+
+/// Writes the documents of a file, if `own` is true, and then each of `more` sentences as a document.
+fn write_documents(
+    documents: &Documents,
+    types: &EntityTypes,
+    more: &[Sentence],
+    own: bool,
+) -> Result<Vec<WrittenFile>, Error> {
+    let own = if own { &documents.documents[..] } else { &[] };
+    let new = more.iter().map(|sentence| Document::from_sentence(sentence, types));
+    let all: Vec<_> = own.iter().cloned().chain(new).collect();
+    let settings = WriteSettings { scheme: documents.scheme, ..WriteSettings::default() };
+    documents.format.write(&all, &settings)
 }
 
 #[cfg(test)]

@@ -55,6 +55,7 @@ mod corpus;
 mod error;
 mod extend;
 mod format;
+pub mod formats;
 pub mod jsonl;
 mod labelled_file;
 mod language;
@@ -66,6 +67,7 @@ pub mod score;
 mod select;
 mod sentence;
 mod source;
+pub mod spans;
 mod survey;
 mod tag;
 mod token;
@@ -78,7 +80,8 @@ pub use convert::{Conversion, ConversionReport, Converter};
 pub use corpus::Corpus;
 pub use error::Error;
 pub use extend::LanguageText;
-pub use format::{Format, ReadOptions, Reader, Structure, Writer};
+pub use format::{ReadOptions, Reader, Structure, Writer};
+pub use formats::{AnnotationChoice, FileFormat, Format, Part, WriteSettings, WrittenFile};
 pub use labelled_file::LabelledFile;
 pub use language::{Language, LanguagePart, is_language_code};
 pub use mention::{Mention, count_merged_by_io, mentions, repair, write_tags};
@@ -89,12 +92,16 @@ pub use score::{Scores, score};
 pub use select::{CopiedSentences, copy_sentences};
 pub use sentence::{Sentence, SentenceFault, Splice};
 pub use source::{Encoding, Source};
+pub use spans::{
+    Document, Documents, DocumentsBuilder, Metadata, OffsetFault, OffsetMap, OffsetUnit,
+    OverlapRule, Place, RawDocument, RawSpan, Span, SpanCounts, SpanFault,
+};
 pub use survey::Survey;
 pub use tag::{EndLetters, EntityType, EntityTypes, SpelledTag, Tag, TagFault, TagPrefix};
 pub use token::{Token, TokenFault};
 pub use tokenizer::{
-    ChoiceEvidence, OffsetUnit, TokenizedText, Tokenizer, TokenizerChoice, TokenizerRules,
-    UnspacedScript, UnspacedText,
+    ChoiceEvidence, TokenizedText, Tokenizer, TokenizerChoice, TokenizerRules, UnspacedScript,
+    UnspacedText,
 };
 pub use unlabelled::{
     KnownSentences, LeftOut, SentenceRole, TextFile, TextFormat, TextOptions, UnlabelledSentence,

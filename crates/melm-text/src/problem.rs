@@ -5,6 +5,7 @@ use std::ops::Range;
 use thiserror::Error;
 
 use crate::scheme::Scheme;
+use crate::spans::SpanFault;
 use crate::tag::TagFault;
 use crate::token::TokenFault;
 use crate::tokenizer::UnspacedScript;
@@ -35,8 +36,8 @@ pub enum Fault {
     /// The file starts with a byte order mark of UTF-16 or UTF-32.
     #[error("the file is UTF-16 or UTF-32, not UTF-8")]
     WideEncoding,
-    /// The file contains a NUL byte.
-    #[error("the file contains a NUL byte: it is not a text file")]
+    /// The file is binary, and no registered format.
+    #[error("the file is not a text file, and its format is not known")]
     Binary,
     /// A carriage return is not followed by a line feed.
     #[error("carriage return without a line feed")]
@@ -147,6 +148,20 @@ pub enum Fault {
     /// The file has no sentences.
     #[error("the file contains no sentences")]
     NoSentences,
+    /// A file with spans has no text.
+    #[error("the file contains no labelled text")]
+    NoDocuments,
+    /// A span cannot be used.
+    #[error(transparent)]
+    Span(#[from] SpanFault),
+    /// A record or a file does not have the form that its format needs.
+    #[error("{message}")]
+    Record {
+        /// What is wrong.
+        message: String,
+        /// Advice for the user.
+        cure: &'static str,
+    },
     /// The file has no word vectors.
     #[error("the file contains no word vectors")]
     NoVectors,
@@ -174,7 +189,9 @@ impl Fault {
             Fault::WideEncoding => {
                 "save the file as UTF-8, for example with `iconv -f UTF-16 -t UTF-8`"
             }
-            Fault::Binary => "pass a CoNLL or JSON lines file",
+            Fault::Binary => {
+                "pass a file in one of the formats that `melm convert --help` lists, not compressed"
+            }
             Fault::CarriageReturn => {
                 "end lines with a line feed, for example with `tr '\\r' '\\n'`"
             }
@@ -234,6 +251,9 @@ impl Fault {
             Fault::NoSuchColumn { .. } => {
                 "columns count from 1; `melm check` shows the columns of a file"
             }
+            Fault::NoDocuments => "the file needs at least one text that somebody has annotated",
+            Fault::Span(fault) => fault.cure(),
+            Fault::Record { cure, .. } => cure,
             Fault::NoVectors => {
                 "pass a text file of MUSE or fastText (`.vec`, plain or gzip), with a word and its \
                  numbers on each line"

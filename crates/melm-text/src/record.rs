@@ -23,15 +23,21 @@ pub struct Record<'t> {
     pub rows: Vec<Row<'t>>,
     /// JSON lines: every key of the object, with its value as spelt in the file. Empty for CoNLL.
     pub fields: Vec<(Cow<'t, str>, &'t str)>,
+    /// Text with spans: the text before each token, since the token before it. Empty for other formats.
+    pub gaps: Vec<Box<str>>,
+    /// Text with spans: the id of the document.
+    pub document_id: Option<Box<str>>,
 }
 
-impl<'t> Record<'t> {
+impl Record<'_> {
     pub(crate) fn clear(&mut self) {
         self.lines_before.clear();
         self.tokens.clear();
         self.tags.clear();
         self.rows.clear();
         self.fields.clear();
+        self.gaps.clear();
+        self.document_id = None;
     }
 
     /// The line of a token, from 1: that of its row, or that of the JSON object.
@@ -39,8 +45,8 @@ impl<'t> Record<'t> {
         self.rows.get(token).or(self.rows.last()).map_or(self.line, |row| row.line)
     }
 
-    /// The id of the sentence, from a comment (`# id …`, `# sent_id = …`) or the JSON key `id`.
-    pub fn id(&self) -> Option<&'t str> {
+    /// The id of the sentence, from a comment (`# id …`, `# sent_id = …`) or the JSON key `id`, or the id of its document.
+    pub fn id(&self) -> Option<&str> {
         // Of several comments, the last one belongs to this sentence.
         let from_comment = self.lines_before.iter().rev().find_map(|line| {
             let rest = line.strip_prefix('#')?.trim_start();
@@ -53,7 +59,7 @@ impl<'t> Record<'t> {
             let (_, raw) = self.fields.iter().find(|(key, _)| key == "id")?;
             Some(raw.trim_matches('"')).filter(|&id| id != "null")
         };
-        from_comment.or_else(from_field)
+        from_comment.or_else(from_field).or(self.document_id.as_deref())
     }
 }
 
@@ -111,11 +117,12 @@ mod tests {
     #[test]
     fn the_id_is_read_from_the_last_comment_that_has_one() {
         let id = |before: &[&'static str]| {
-            Record { lines_before: before.to_vec(), ..Record::default() }.id()
+            let record = Record { lines_before: before.to_vec(), ..Record::default() };
+            record.id().map(str::to_owned)
         };
-        assert_eq!(id(&["# id 5239d808\tdomain=en"]), Some("5239d808"));
-        assert_eq!(id(&["# sent_id = s7"]), Some("s7"));
-        assert_eq!(id(&["# id 1", "# id 2"]), Some("2"));
+        assert_eq!(id(&["# id 5239d808\tdomain=en"]), Some("5239d808".to_owned()));
+        assert_eq!(id(&["# sent_id = s7"]), Some("s7".to_owned()));
+        assert_eq!(id(&["# id 1", "# id 2"]), Some("2".to_owned()));
         assert_eq!(id(&["# idea of mine", "# identifier 12"]), None);
     }
 }

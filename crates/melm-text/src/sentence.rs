@@ -18,6 +18,8 @@ pub struct Sentence {
     tags: Vec<Tag>,
     lines_before: Vec<Box<str>>,
     frames: Vec<Frame>,
+    /// The text before each token; empty if the sentence does not come from a text.
+    gaps: Vec<Box<str>>,
     language: Option<Language>,
     /// The language of each token; empty if the language of the sentence is not known. The tokens of a mention may come
     /// from another language than the sentence.
@@ -79,6 +81,7 @@ impl Sentence {
             tags,
             lines_before: Vec::new(),
             frames: Vec::new(),
+            gaps: Vec::new(),
             language: None,
             token_languages: Vec::new(),
         })
@@ -153,7 +156,8 @@ impl Sentence {
     /// columns. Comments stay. The tags of the result are those of `mentions` in `scheme`.
     ///
     /// `splices` must be in order and must not overlap. A span from a sentence of another language gets the columns of
-    /// the tokens it replaces, because files of other languages may have other columns.
+    /// the tokens it replaces, because files of other languages may have other columns. In a sentence of a text, the first
+    /// new token follows the text that was before the span. The others keep their own spacing, or get one space.
     ///
     /// # Panics
     /// If a span is not inside its sentence, or a mention is not inside the result.
@@ -169,6 +173,7 @@ impl Sentence {
             tags: Vec::new(),
             lines_before: self.lines_before.clone(),
             frames: Vec::new(),
+            gaps: Vec::new(),
             language: self.language,
             token_languages: Vec::new(),
         };
@@ -181,7 +186,14 @@ impl Sentence {
             let own = own.filter_map(|n| self.frames.get(n).filter(|_| is_foreign));
             result.frames.extend(own.cloned());
             let n_frames = result.frames.len();
-            result.extend_from(donor, tokens);
+            let n_gaps = result.gaps.len();
+            result.extend_from(donor, tokens.clone());
+            result.gaps.resize(n_gaps + tokens.len(), " ".into());
+            if let (Some(own), Some(first)) =
+                (self.gaps.get(replaced.start), result.gaps.get_mut(n_gaps))
+            {
+                first.clone_from(own);
+            }
             if is_foreign {
                 result.frames.truncate(n_frames);
             }
@@ -190,6 +202,9 @@ impl Sentence {
         result.extend_from(self, at..self.tokens.len());
         if result.frames.len() != result.tokens.len() {
             result.frames.clear();
+        }
+        if self.gaps.is_empty() {
+            result.gaps.clear();
         }
         result.tags = vec![Tag::Outside; result.tokens.len()];
         write_tags(mentions, scheme, &mut result.tags);
@@ -200,6 +215,7 @@ impl Sentence {
         self.tokens.extend_from_slice(&other.tokens[span.clone()]);
         let languages = other.token_languages.get(span.clone()).unwrap_or_default();
         self.token_languages.extend_from_slice(languages);
+        self.gaps.extend_from_slice(other.gaps.get(span.clone()).unwrap_or_default());
         self.frames.extend_from_slice(other.frames.get(span).unwrap_or_default());
     }
 
@@ -227,6 +243,7 @@ impl Sentence {
         let mut sentence = Self::new(tokens?, record.tags.clone())?;
         sentence.lines_before = record.lines_before.iter().map(|&line| line.into()).collect();
         sentence.frames = record.rows.iter().map(Frame::from_row).collect();
+        sentence.gaps.clone_from(&record.gaps);
         Ok(sentence)
     }
 
@@ -259,6 +276,11 @@ impl Sentence {
     /// The comment and `-DOCSTART-` lines before the sentence.
     pub fn lines_before(&self) -> &[Box<str>] {
         &self.lines_before
+    }
+
+    /// The text before each token, since the token before it. Empty unless the sentence comes from a text with spans.
+    pub fn gaps(&self) -> &[Box<str>] {
+        &self.gaps
     }
 
     /// The other columns of each token. Empty unless the sentence comes from a CoNLL file.

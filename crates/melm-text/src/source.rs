@@ -1,19 +1,31 @@
-//! The text of a file, with its encoding checked.
+//! The content of a file: a text with its encoding checked, the bytes of a binary format, or several files.
 
-use std::fs;
+use std::borrow::Cow;
+use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::error::Error;
+use crate::formats::Format;
 use crate::problem::{Fault, Problems};
 
-/// A text with a name for messages.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The content of a file, with a name for messages.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Source {
     name: String,
     text: String,
+    /// The bytes of a binary format. The text is then empty.
+    binary: Vec<u8>,
+    /// The files that belong together, such as the pairs of BRAT.
+    parts: Vec<Source>,
 }
+
+/// The longest line of a file, in bytes. A JSON string is on one line, so this bounds the memory that a hostile file
+/// can take before it is refused. A whole export of an annotation tool may be one line.
+const MAX_LINE: usize = 256 << 20;
+/// The number of bytes that are read at a time.
+const CHUNK: usize = 1 << 20;
 
 /// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -38,28 +50,69 @@ impl FromStr for Encoding {
 }
 
 impl Source {
-    /// Reads a file. Fails if it cannot be read, or as [`Self::from_bytes`] does.
+    /// Reads a file. A file `NAME.ann` is read together with `NAME.txt`, and a folder with such files as all of them
+    /// (BRAT). Fails if a file cannot be read, or as [`Self::read`] does.
     pub fn open(path: &Path, encoding: Encoding) -> Result<Self, Error> {
-        let name = path.display().to_string();
-        let bytes = fs::read(path).map_err(|source| Error::Read { name: name.clone(), source })?;
-        Self::from_bytes(name, bytes, encoding)
+        let pairs = find_pairs(path);
+        if pairs.is_empty() {
+            return Self::open_one(path, encoding);
+        }
+        let mut parts = Vec::with_capacity(pairs.len() * 2);
+        for annotations in pairs {
+            parts.push(Self::open_one(&annotations.with_extension("txt"), encoding)?);
+            parts.push(Self::open_one(&annotations, encoding)?);
+        }
+        Ok(Self { name: path.display().to_string(), parts, ..Self::default() })
     }
 
-    /// Reads a stream to its end. Fails if it cannot be read, or as [`Self::from_bytes`] does.
+    fn open_one(path: &Path, encoding: Encoding) -> Result<Self, Error> {
+        let name = path.display().to_string();
+        match File::open(path) {
+            Ok(file) => Self::read(&name, file, encoding),
+            Err(source) => Err(Error::Read { name, source }),
+        }
+    }
+
+    /// Reads a stream to its end. Fails if it cannot be read, if a line is longer than 256 MiB ([`Error::TooLarge`]), or
+    /// as [`Self::from_bytes`] does.
     pub fn read(name: &str, mut from: impl Read, encoding: Encoding) -> Result<Self, Error> {
         let mut bytes = Vec::new();
-        from.read_to_end(&mut bytes)
-            .map_err(|source: io::Error| Error::Read { name: name.to_owned(), source })?;
+        let mut line_start = 0;
+        loop {
+            let start = bytes.len();
+            let n = from.by_ref().take(CHUNK as u64).read_to_end(&mut bytes);
+            let n = n.map_err(|source: io::Error| Error::Read { name: name.to_owned(), source })?;
+            if n == 0 {
+                break;
+            }
+            if let Some(at) = memchr::memrchr(b'\n', &bytes[start..]) {
+                line_start = start + at + 1;
+            }
+            if bytes.len() - line_start > MAX_LINE && !Format::is_known_binary(&bytes) {
+                let limit = format!("{} MiB on one line", MAX_LINE >> 20);
+                return Err(Error::TooLarge { name: name.to_owned(), limit });
+            }
+        }
         Self::from_bytes(name.to_owned(), bytes, encoding)
     }
 
     /// Wraps a text without any check.
     pub fn from_text(name: &str, text: impl Into<String>) -> Self {
-        Self { name: name.to_owned(), text: text.into() }
+        Self { name: name.to_owned(), text: text.into(), ..Self::default() }
     }
 
-    /// Decodes bytes. Fails with [`Error::Data`] if they are not valid in `encoding`, or contain a NUL.
+    /// Joins the texts and annotations of several documents: for each document, the source of the text and then that of
+    /// the annotations.
+    pub fn from_parts(name: &str, parts: Vec<Source>) -> Self {
+        Self { name: name.to_owned(), parts, ..Self::default() }
+    }
+
+    /// Decodes bytes. A binary file of a registered format is kept as it is ([`Self::binary`]). Fails with
+    /// [`Error::Data`] if other bytes are not valid in `encoding`, or contain a NUL.
     pub fn from_bytes(name: String, bytes: Vec<u8>, encoding: Encoding) -> Result<Self, Error> {
+        if Format::is_known_binary(&bytes) {
+            return Ok(Self { name, binary: bytes, ..Self::default() });
+        }
         let decoded = match encoding {
             Encoding::Utf8 => String::from_utf8(bytes).map_err(|wrong| {
                 let at = wrong.utf8_error().valid_up_to();
@@ -70,7 +123,7 @@ impl Source {
         match decoded {
             Ok(text) => match memchr::memchr(0, text.as_bytes()) {
                 Some(at) => Err(encoding_error(&name, text.as_bytes(), at)),
-                None => Ok(Self { name, text }),
+                None => Ok(Self { name, text, ..Self::default() }),
             },
             Err((bytes, at)) => Err(encoding_error(&name, &bytes, at)),
         }
@@ -81,10 +134,59 @@ impl Source {
         &self.name
     }
 
-    /// The text, without a byte order mark.
+    /// The text, without a byte order mark. Empty for a binary file and for several files.
     pub fn text(&self) -> &str {
         self.text.strip_prefix('\u{feff}').unwrap_or(&self.text)
     }
+
+    /// The bytes of a binary file; empty for text.
+    pub fn binary(&self) -> &[u8] {
+        &self.binary
+    }
+
+    /// The files that belong together: see [`Self::from_parts`]. Empty for a single file.
+    pub fn parts(&self) -> &[Source] {
+        &self.parts
+    }
+
+    /// All bytes of the content, for checksums and sizes: the text without a byte order mark, the bytes of a binary file,
+    /// or the files one after the other.
+    pub fn content(&self) -> Cow<'_, [u8]> {
+        if !self.parts.is_empty() {
+            let parts: Vec<_> = self.parts.iter().map(Self::content).collect();
+            return Cow::Owned(parts.concat());
+        }
+        let is_binary = !self.binary.is_empty();
+        Cow::Borrowed(if is_binary { &self.binary } else { self.text().as_bytes() })
+    }
+}
+
+/// Returns the files `NAME.ann` that `path` stands for: `path` itself if it has this ending and `NAME.txt` exists, or all
+/// such files of a folder, ordered by name.
+fn find_pairs(path: &Path) -> Vec<PathBuf> {
+    let is_pair = |path: &PathBuf| {
+        path.extension().is_some_and(|extension| extension == "ann")
+            && path.with_extension("txt").is_file()
+    };
+    let mut pairs: Vec<PathBuf> = match fs::read_dir(path) {
+        Ok(entries) => {
+            entries.filter_map(|entry| Some(entry.ok()?.path())).filter(is_pair).collect()
+        }
+        Err(_) => Some(path.to_owned()).filter(is_pair).into_iter().collect(),
+    };
+    pairs.sort();
+    pairs
+}
+
+/// Returns true if bytes that are not UTF-8 are probably no text in any 8-bit encoding: they contain a NUL, or more than
+/// one in 50 of the first bytes is a control character.
+fn looks_binary(bytes: &[u8]) -> bool {
+    const SAMPLE: usize = 1 << 16;
+    const FEW: usize = 50;
+    let sample = &bytes[..bytes.len().min(SAMPLE)];
+    let is_control =
+        |byte: &&u8| **byte < b' ' && !matches!(byte, b'\t' | b'\n' | b'\r' | 0x0b | 0x0c);
+    sample.contains(&0) || sample.iter().filter(is_control).count() * FEW > sample.len()
 }
 
 /// Makes the error for bytes that are wrong at `at`. Shows the line, with wrong bytes replaced.
@@ -94,7 +196,7 @@ fn encoding_error(name: &str, bytes: &[u8], at: usize) -> Error {
     let line = memchr::memchr_iter(b'\n', &bytes[..at]).count() + 1;
     let fault = if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         Fault::WideEncoding
-    } else if bytes[at] == 0 {
+    } else if looks_binary(bytes) {
         Fault::Binary
     } else {
         Fault::NotUtf8 { byte: bytes[at] }

@@ -4,7 +4,8 @@ use std::ops::Range;
 
 use crate::conll::Layout;
 use crate::error::Error;
-use crate::format::{Format, ReadOptions, Reader, Structure};
+use crate::format::{ReadOptions, Reader, Structure};
+use crate::formats::Format;
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::scheme::{DetectedScheme, Scheme, Transitions};
@@ -154,6 +155,6 @@ fn tag_span<'t>(record: &Record<'t>, token: usize, reader: &Reader<'t>) -> Range
     match (record.rows.get(token).or(record.rows.last()), reader) {
         (Some(row), _) => row.tag.clone(),
         (None, Reader::Jsonl(reader)) => reader.tags_span(record),
-        (None, Reader::Conll(_)) => 0..0,
+        (None, Reader::Conll(_) | Reader::Documents(_)) => 0..0,
     }
 }

@@ -236,6 +236,11 @@ pub(crate) fn is_tag(text: &str) -> bool {
     split(text).is_ok()
 }
 
+/// Fails if `name` cannot be the entity type of a tag.
+pub(crate) fn check_type(name: &str) -> Result<(), TagFault> {
+    split(&format!("B-{name}")).map(|_| ()).map_err(|_| TagFault::BadType(quoted(name)))
+}
+
 /// Splits a tag into prefix and type; `None` for `O`.
 fn split(text: &str) -> Result<Option<(TagPrefix, &str)>, TagFault> {
     let not_a_tag = || TagFault::NotATag(quoted(text));

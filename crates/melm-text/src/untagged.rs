@@ -3,7 +3,8 @@
 use serde_json::value::RawValue;
 
 use crate::conll::{Layout, Separator};
-use crate::format::{Format, ReadOptions};
+use crate::format::ReadOptions;
+use crate::formats::Format;
 use crate::jsonl::{TAGS_KEYS, TOKENS_KEYS};
 use crate::source::Source;
 use crate::tag::is_tag;
@@ -25,9 +26,13 @@ const SAMPLE: usize = 2_000;
 /// ```
 pub fn add_missing_tags(source: &Source, options: &ReadOptions) -> Option<Source> {
     let text = source.text();
-    let tagged = match options.format.unwrap_or_else(|| Format::detect(text)) {
-        Format::Conll => add_column(text, options)?,
-        Format::Jsonl => add_key(text, options)?,
+    let format = options.format.unwrap_or_else(|| Format::detect(source));
+    let tagged = if format == Format::CONLL {
+        add_column(text, options)?
+    } else if format == Format::JSONL {
+        add_key(text, options)?
+    } else {
+        return None;
     };
     Some(Source::from_text(source.name(), tagged))
 }

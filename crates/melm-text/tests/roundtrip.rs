@@ -38,12 +38,13 @@ fn spelled(corpus: &Corpus) -> Vec<Vec<(String, String)>> {
 
 /// Converts record by record, as `melm convert` does.
 fn convert(source: &Source, to: Format, scheme: Option<Scheme>) -> Source {
-    let mut writer = match to {
-        Format::Conll => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
-        Format::Jsonl => Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, "ner_tags", None)),
+    let mut writer = if to == Format::CONLL {
+        Writer::Conll(ConllWriter::new(Vec::new(), scheme))
+    } else {
+        Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, "ner_tags", None))
     };
     // A random token may look like the start of a JSON object, so detection would be wrong.
-    let from = if source.name() == "random" { Some(Format::Conll) } else { None };
+    let from = if source.name() == "random" { Some(Format::CONLL) } else { None };
     let options = ReadOptions { format: from, ..ReadOptions::default() };
     let survey = Survey::read(source, &options, |record, types, _| {
         let mut tags = record.tags.clone();
@@ -63,7 +64,7 @@ fn files_with_columns_comments_and_documents_are_written_byte_for_byte() {
         let mut expected = source.text().trim_end().to_owned();
         expected += "\n\n";
         assert_eq!(written(&read(&source)), expected, "{name} through a corpus");
-        assert_eq!(convert(&source, Format::Conll, None).text(), expected, "{name} by record");
+        assert_eq!(convert(&source, Format::CONLL, None).text(), expected, "{name} by record");
     }
 }
 
@@ -71,8 +72,8 @@ fn files_with_columns_comments_and_documents_are_written_byte_for_byte() {
 fn conll_to_json_lines_to_conll_keeps_tokens_and_tags() {
     for name in TINY {
         let source = tiny(name);
-        let json = convert(&source, Format::Jsonl, None);
-        let back = convert(&json, Format::Conll, None);
+        let json = convert(&source, Format::JSONL, None);
+        let back = convert(&json, Format::CONLL, None);
         assert_eq!(spelled(&read(&back)), spelled(&read(&source)), "{name}");
     }
 }
@@ -80,10 +81,10 @@ fn conll_to_json_lines_to_conll_keeps_tokens_and_tags() {
 #[test]
 fn iob1_to_iob2_to_iobes_to_iob1_is_the_identity() {
     let source = tiny("conll2003.conll");
-    let mut there = convert(&source, Format::Conll, None);
+    let mut there = convert(&source, Format::CONLL, None);
     let first = there.text().to_owned();
     for scheme in [Scheme::Iob2, Scheme::Iobes, Scheme::Iob1] {
-        there = convert(&there, Format::Conll, Some(scheme));
+        there = convert(&there, Format::CONLL, Some(scheme));
         assert_eq!(read(&there).scheme(), scheme);
     }
     assert_eq!(there.text(), first);
@@ -182,7 +183,7 @@ proptest! {
     fn reading_what_was_written_is_the_identity(corpus in corpus()) {
         let source = Source::from_text("a", written(&corpus));
         let options = ReadOptions {
-            format: Some(Format::Conll),
+            format: Some(Format::CONLL),
             scheme: Some(corpus.scheme()),
             token_column: Some(1),
             tag_column: Some(2),
@@ -196,7 +197,7 @@ proptest! {
     #[test]
     fn json_lines_hold_every_corpus(corpus in corpus()) {
         let source = Source::from_text("random", written(&corpus));
-        let json = convert(&source, Format::Jsonl, None);
+        let json = convert(&source, Format::JSONL, None);
         let options = ReadOptions { scheme: Some(corpus.scheme()), ..ReadOptions::default() };
         prop_assert_eq!(spelled(&Corpus::read(&json, &options).unwrap()), spelled(&corpus));
     }
@@ -204,7 +205,7 @@ proptest! {
     #[test]
     fn any_text_is_read_or_refused_but_never_crashes(text in any::<String>()) {
         let source = Source::from_text("a", text);
-        for format in [Format::Conll, Format::Jsonl] {
+        for format in [Format::CONLL, Format::JSONL] {
             let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
             if let Ok(corpus) = Corpus::read(&source, &options) {
                 prop_assert!(corpus.sentences().iter().all(|s| !s.tokens().is_empty()));

@@ -137,7 +137,7 @@ pub(crate) fn data_fingerprint(corpus: &Corpus) -> String {
         fingerprint.add(part.code.as_bytes());
     }
     for file in corpus.files() {
-        fingerprint.add(file.source().text().as_bytes());
+        fingerprint.add(&file.source().content());
     }
     // One file can give different corpora, because the columns to read can be chosen.
     for sentence in corpus.sentences() {
@@ -155,7 +155,7 @@ pub(crate) fn data_record(corpus: &Corpus) -> Value {
     let record = |file: Option<&LabelledFile>, n_sentences: usize| match file {
         Some(file) => json!({
             "file": file.source().name(),
-            "sha256": sha256(file.source().text().as_bytes()),
+            "sha256": sha256(&file.source().content()),
             "sentences": n_sentences,
         }),
         None => json!({ "sha256": data_fingerprint(corpus), "sentences": n_sentences }),

@@ -53,9 +53,12 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
 
 /// Fails if an option has no effect for the output format.
 fn refuse_unused_options(command: &Convert, format: Format) -> Result<(), Failure> {
-    let unused = match format {
-        Format::Conll => command.tag_ids.then_some("`--tag-ids` needs JSON lines as output"),
-        Format::Jsonl => command.separator.map(|_| "`--separator` needs CoNLL as output"),
+    let unused = if command.tag_ids && format != Format::JSONL {
+        Some("`--tag-ids` needs JSON lines as output")
+    } else if command.separator.is_some() && format != Format::CONLL {
+        Some("`--separator` needs CoNLL as output")
+    } else {
+        None
     };
     match unused {
         Some(message) => Err(Failure::Usage {
@@ -94,12 +97,12 @@ fn print_report(report: &ConversionReport, terminal: &Terminal) {
         ));
     }
     let n_columns = survey.layout().map_or(0, |layout| layout.n_columns - 2);
-    if to == Format::Jsonl && n_columns > 0 {
+    if to == Format::JSONL && n_columns > 0 {
         let columns = count(n_columns, "other column");
         terminal.info(&format!("left out {columns}: JSON lines contain only tokens and tags"));
     }
     if report.n_left_out > 0 {
-        let noun = if to == Format::Jsonl { "comment line" } else { "other value" };
+        let noun = if to == Format::JSONL { "comment line" } else { "other value" };
         let n = count(report.n_left_out, noun);
         terminal.info(&format!("left out {n}: {} has no place for them", to.name()));
     }

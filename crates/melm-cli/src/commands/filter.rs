@@ -9,7 +9,7 @@ use melm::random::Seed;
 use melm::rate::Rate;
 use melm::stage::{Event, Run};
 use melm::tagger::TaggerModel;
-use melm_text::{Corpus, Encoding, Language, Sentence};
+use melm_text::{Corpus, Encoding, Language, Sentence, WrittenFile};
 
 use crate::args::Filter;
 use crate::commands::augment::report;
@@ -18,7 +18,7 @@ use crate::input;
 use crate::labelled;
 use crate::machine;
 use crate::observer::ProgressObserver;
-use crate::output::Output;
+use crate::output::{self, Output, refuse_existing};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
@@ -30,8 +30,8 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     }
     let force = command.output.force;
     let out = Output::create(&command.output.out, force)?;
-    let augmented = command.augmented.as_deref().map(|path| Output::create(path, force));
-    let augmented = augmented.transpose()?;
+    let augmented = command.augmented.as_deref();
+    augmented.map_or(Ok(()), |path| refuse_existing(path, force))?;
     let corpus = &labelled::read(&command.files, &command.input, terminal)?;
     if augmented.is_some() && corpus.languages().len() > 1 {
         return Err(several_languages());
@@ -46,7 +46,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let text: String = lines.text.iter().map(|line| format!("{}\n", line.json)).collect();
     out.write_and_finish(to_lines(&lines.drafts, corpus) + &text)?;
     if let Some(augmented) = augmented {
-        augmented.write_and_finish(&with_kept(corpus, &lines)?)?;
+        output::write_files(augmented, force, &with_kept(corpus, &lines)?)?;
     }
     report::print_drafts(&lines.drafts, corpus, terminal);
     if !lines.text.is_empty() {
@@ -90,7 +90,7 @@ fn judge(
 }
 
 /// Returns the text of the training file, followed by the kept drafts and the kept sentences of unlabelled text.
-fn with_kept(train: &Corpus, lines: &CandidateLines) -> Result<String, Failure> {
+fn with_kept(train: &Corpus, lines: &CandidateLines) -> Result<Vec<WrittenFile>, Failure> {
     let drafts = lines.drafts.iter().filter(|draft| draft.verdict.is_kept());
     let text = lines.text.iter().filter(|line| line.verdict.is_kept());
     let mut kept: Vec<_> = drafts.map(|draft| draft.sentence.clone()).collect();
@@ -101,5 +101,5 @@ fn with_kept(train: &Corpus, lines: &CandidateLines) -> Result<String, Failure> 
     };
     kept.extend(text.map(|line| own(line.sentence.clone())));
     let texts = train.append_sentences(&kept, true)?;
-    Ok(texts.into_iter().map(|text| text.text).collect())
+    Ok(texts.into_iter().flat_map(|text| text.files).collect())
 }

@@ -9,7 +9,7 @@ use melm_text::{CopiedSentences, Survey, copy_sentences};
 use crate::args::Sample;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::{self, Output, is_stdout, refuse_existing, with_suffix};
+use crate::output::{self, is_stdout, refuse_existing, with_suffix};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> {
@@ -25,11 +25,8 @@ pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> 
     survey.require_sound(&source, false)?;
 
     let drawn = draw(survey.n_sentences, command.size as usize, Seed(command.seed));
-    let mut file = Output::create(out, force)?;
-    let name = file.name().to_owned();
-    let copied = copy_sentences(&source, &survey.structure, &drawn, &mut file)
-        .map_err(|error| Output::failed(&name, error))?;
-    file.finish()?;
+    let copied = copy_sentences(&source, &survey.structure, &drawn)?;
+    output::write_files(out, force, &copied.files)?;
     if is_file {
         let list = list_sentences(command, source.name(), &copied);
         output::write(&with_suffix(out, ".ids"), force, &list)?;

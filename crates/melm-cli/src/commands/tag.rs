@@ -21,11 +21,11 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
     let (device, device_name) = machine::device(&command.device_options)?;
     let tagger = Tagger::open(&command.model)?.with_device(device);
     let (source, survey) = (file.source(), file.survey());
-    let change = match (file.has_tags(), survey.format()) {
-        (true, Format::Conll) => "replacing its tags",
-        (true, Format::Jsonl) => "replacing its tags by tag names",
-        (false, Format::Conll) => "adding the tags as a last column",
-        (false, Format::Jsonl) => "adding the tags",
+    let change = match (file.has_tags(), survey.format() == Format::CONLL) {
+        (true, true) => "replacing its tags",
+        (true, false) => "replacing its tags by tag names",
+        (false, true) => "adding the tags as a last column",
+        (false, false) => "adding the tags",
     };
     let n = count(survey.n_sentences, "sentence");
     terminal.info(&format!("tagging {n} of `{}`, {change}; {device_name}", source.name()));

@@ -26,12 +26,13 @@ mod unit;
 pub use choice::{ChoiceEvidence, TokenizerChoice};
 pub use rules::TokenizerRules;
 pub use script::{UnspacedScript, UnspacedText};
-pub use tokenized::{OffsetUnit, TokenizedText};
+pub use tokenized::TokenizedText;
 
 use std::ops::Range;
 
 use chunk::Chunk;
 use unit::{Class, Unit, units};
+pub(crate) use unit::{is_gap, is_separator};
 
 /// Splits text into tokens as its rules say, and tokens into sentences.
 ///

@@ -117,6 +117,13 @@ impl TokenizerRules {
         self
     }
 
+    /// Returns the rules with each character of every script without spaces as a token. No text is then refused.
+    #[must_use]
+    pub fn with_single_characters(mut self) -> Self {
+        self.by_character = [true; UnspacedScript::ALL.len()];
+        self
+    }
+
     /// Returns true if the text of a choice is one token.
     pub fn joins(&self, choice: Choice) -> bool {
         self.joins[choice as usize]

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Corpus, ReadOptions, Source, Token};
+use crate::{Corpus, OffsetUnit, ReadOptions, Source, Token};
 
 fn tokens<'t>(tokenizer: &Tokenizer, text: &'t str) -> Vec<&'t str> {
     tokenizer.tokenize(text).unwrap().tokens().collect()

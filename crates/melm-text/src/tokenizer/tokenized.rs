@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use crate::spans::OffsetUnit;
+
 /// A text with the byte range of each of its tokens. The text is the gaps and the tokens in turn.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenizedText<'t> {
@@ -9,20 +11,9 @@ pub struct TokenizedText<'t> {
     spans: Vec<Range<usize>>,
 }
 
-/// A unit in which offsets in a text are counted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OffsetUnit {
-    /// Bytes of UTF-8, as in Rust strings.
-    Byte,
-    /// Unicode code points, as in Python strings.
-    CodePoint,
-    /// Code units of UTF-16, as in Java and JavaScript strings.
-    Utf16,
-}
-
 impl<'t> TokenizedText<'t> {
     /// `spans` are in order, do not overlap, and lie on character boundaries of `text`.
-    pub(super) fn new(text: &'t str, spans: Vec<Range<usize>>) -> Self {
+    pub(crate) fn new(text: &'t str, spans: Vec<Range<usize>>) -> Self {
         Self { text, spans }
     }
 
@@ -47,16 +38,11 @@ impl<'t> TokenizedText<'t> {
     /// assert_eq!(text.spans_in(OffsetUnit::Utf16), [0..2, 3..7]);
     /// ```
     pub fn spans_in(&self, unit: OffsetUnit) -> Vec<Range<usize>> {
-        let measure = |part: &str| match unit {
-            OffsetUnit::Byte => part.len(),
-            OffsetUnit::CodePoint => part.chars().count(),
-            OffsetUnit::Utf16 => part.encode_utf16().count(),
-        };
         let mut offset = 0;
         let gaps_and_tokens = self.gaps().zip(self.tokens());
         let to_span = |(gap, token): (&str, &str)| {
-            let start = offset + measure(gap);
-            offset = start + measure(token);
+            let start = offset + unit.measure(gap);
+            offset = start + unit.measure(token);
             start..offset
         };
         gaps_and_tokens.map(to_span).collect()

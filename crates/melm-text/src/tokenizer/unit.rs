@@ -73,6 +73,17 @@ fn classify(first: char) -> Class {
     }
 }
 
+/// Returns true for characters that belong to no token, except between letters: white space, control characters and
+/// invisible characters.
+pub(crate) fn is_separator(c: char) -> bool {
+    matches!(classify(c), Class::Gap | Class::Invisible)
+}
+
+/// Returns true for characters that are never part of a token: white space, control characters, zero-width spaces.
+pub(crate) fn is_gap(c: char) -> bool {
+    classify(c) == Class::Gap
+}
+
 /// Returns true for characters of the Unicode category Cf (format) that are not part of grapheme clusters.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}'

@@ -1,9 +1,8 @@
 //! Detects the format of unlabelled text.
 
-use super::jsonl::is_array;
 use super::options::TextFormat;
 use crate::conll::{Layout, is_document_start};
-use crate::format::Format;
+use crate::formats::is_json;
 use crate::tag::is_tag;
 
 /// The number of lines that are examined.
@@ -25,7 +24,7 @@ impl TextFormat {
     ///      one line, but in fewer than half of them.
     /// 3. All other texts are plain text.
     pub(super) fn detect(text: &str) -> Self {
-        if Format::detect(text) == Format::Jsonl || is_array(text) {
+        if is_json(text) {
             return Self::Jsonl;
         }
         let lines = text.lines().map(str::trim_end).filter(|line| !line.trim_ascii().is_empty());

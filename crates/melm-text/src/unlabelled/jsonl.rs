@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use super::read::Collected;
 use crate::error::Error;
+use crate::formats::is_array;
 use crate::jsonl::{TOKENS_KEYS, find_value, parse_fields, parse_tokens};
 use crate::problem::{Fault, LocatedFault};
 use crate::token::{DOCUMENT_START, Token};
@@ -20,13 +21,6 @@ enum Content {
     },
     /// The object only marks the start of a document.
     DocumentStart,
-}
-
-/// Returns true if a text starts with an array of JSON objects.
-pub(super) fn is_array(text: &str) -> bool {
-    let inside = text.trim_ascii_start().strip_prefix('[').map(str::trim_ascii_start);
-    let object = inside.and_then(|inside| inside.strip_prefix('{')).map(str::trim_ascii_start);
-    object.is_some_and(|object| object.starts_with('"'))
 }
 
 /// Reads all lines of the file.

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Map, Value, json};
 
 use super::job::AugmentJob;
-use super::result::{Augmented, DRAFTS, augmented_name};
+use super::result::{Augmented, DRAFTS, augmented_names};
 use crate::Error;
 use crate::files::{sha256, write_whole};
 use crate::methods::Method;
@@ -140,7 +140,7 @@ impl AugmentFolder<'_> {
     /// Returns true if the result files still exist.
     fn has_results(&self) -> Result<bool, Error> {
         let texts = self.job.output_gold().append_sentences(&[], self.job.plan.union)?;
-        let names = texts.iter().map(augmented_name).chain([DRAFTS.to_owned()]);
+        let names = texts.iter().flat_map(augmented_names).chain([DRAFTS.to_owned()]);
         Ok(names.into_iter().all(|name| self.folder.dir().join(name).exists()))
     }
 

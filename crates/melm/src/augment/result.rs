@@ -109,9 +109,11 @@ impl Augmented {
     pub(super) fn write_into(&self, dir: &Path) -> Result<Vec<PathBuf>, Error> {
         let mut paths = Vec::new();
         for text in self.texts()? {
-            let path = dir.join(augmented_name(&text));
-            write_whole(&path, text.text.as_bytes())?;
-            paths.push(path);
+            for (name, file) in augmented_names(&text).zip(&text.files) {
+                let path = dir.join(name);
+                write_whole(&path, &file.bytes)?;
+                paths.push(path);
+            }
         }
         let text = self.text.as_ref().map_or("", |text| &text.lines);
         write_whole(&dir.join(DRAFTS), [&self.drafts.lines, text].concat().as_bytes())?;
@@ -120,7 +122,7 @@ impl Augmented {
     }
 }
 
-/// The file name of an augmented corpus.
-pub(super) fn augmented_name(text: &LanguageText) -> String {
-    format!("train.augmented.{}", text.suffix())
+/// The file names of an augmented corpus.
+pub(super) fn augmented_names(text: &LanguageText) -> impl Iterator<Item = String> {
+    text.suffixes().map(|suffix| format!("train.augmented.{suffix}"))
 }

@@ -100,7 +100,9 @@ impl Tagger {
     fn file_writer(&self, reader: &Reader<'_>) -> Writer<Vec<u8>> {
         let scheme = Some(self.model().tags().scheme());
         match reader {
-            Reader::Conll(_) => Writer::Conll(ConllWriter::new(Vec::new(), scheme)),
+            Reader::Conll(_) | Reader::Documents(_) => {
+                Writer::Conll(ConllWriter::new(Vec::new(), scheme))
+            }
             Reader::Jsonl(reader) => {
                 Writer::Jsonl(JsonlWriter::new(Vec::new(), scheme, &reader.keys().tags, None))
             }

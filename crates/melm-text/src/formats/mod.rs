@@ -1,0 +1,238 @@
+//! The registry of file formats.
+//!
+//! A new format is one file in this folder with a type that implements [`FileFormat`], and one line in [`REGISTRY`].
+//! Everything else (`--format`, `--to`, detection, `convert`, `tag`, `augment`) finds it there.
+
+mod conll;
+mod jsonl;
+
+pub(crate) use jsonl::{is_array, is_json};
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Error;
+use crate::format::{ReadOptions, Structure};
+use crate::scheme::Scheme;
+use crate::source::Source;
+use crate::spans::{Document, OffsetUnit};
+
+/// All formats. The first one whose [`FileFormat::detect`] returns true reads a file; CoNLL reads what is left.
+static REGISTRY: &[&dyn FileFormat] = &[&conll::Conll, &jsonl::Jsonl];
+
+/// A file format: its name, how it is recognised, and how it is read and written.
+pub trait FileFormat: fmt::Debug + Sync {
+    /// The name for `--format`, `--to` and reports.
+    fn name(&self) -> &'static str;
+
+    /// The usual endings of file names, without the period. Output files get the first one.
+    fn extensions(&self) -> &'static [&'static str];
+
+    /// The parts of labelled text that a file of this format can store, beside mentions.
+    fn holds(&self) -> &'static [Part];
+
+    /// Returns true if `bytes` are the start of a binary file of this format. Text formats return false.
+    fn is_binary(&self, _bytes: &[u8]) -> bool {
+        false
+    }
+
+    /// Returns true if the content of `source` looks like this format.
+    fn detect(&self, source: &Source) -> bool;
+
+    /// Reads a file. Formats with spans use [`crate::DocumentsBuilder`], whose result is the structure.
+    ///
+    /// Fails with all problems of the file.
+    fn read(&self, source: &Source, options: &ReadOptions) -> Result<Structure, Error>;
+
+    /// Writes documents. Returns one file for each ending that the format needs, the first one of
+    /// [`Self::extensions`] first.
+    fn write(
+        &self,
+        documents: &[Document],
+        settings: &WriteSettings,
+    ) -> Result<Vec<WrittenFile>, Error>;
+}
+
+/// A part of labelled text that some formats cannot store. `convert` counts what is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The text with its spacing. A format without it stores only tokens.
+    Text,
+    /// The tokens. A reader of a format without them has to find them again.
+    Tokens,
+    /// Texts of several sentences. A format without them stores each sentence as a record of its own.
+    Documents,
+    /// Ids of records.
+    Ids,
+    /// Any other values of a record.
+    Metadata,
+    /// Spans that overlap.
+    Overlaps,
+}
+
+/// Which annotation of a Label Studio task is read, if there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum AnnotationChoice {
+    /// The ground truth if one is marked, otherwise the first one.
+    #[default]
+    First,
+    /// The last one.
+    Last,
+    /// All of them together. Spans that occur in several annotations are read once.
+    Merge,
+}
+
+impl FromStr for AnnotationChoice {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        match name {
+            "first" => Ok(Self::First),
+            "last" => Ok(Self::Last),
+            "merge" => Ok(Self::Merge),
+            _ => Err("expected first, last or merge".into()),
+        }
+    }
+}
+
+/// Settings for writing documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WriteSettings {
+    /// The scheme of tags, for formats with tags.
+    pub scheme: Scheme,
+    /// The unit of offsets; `None` for the usual one of the format.
+    pub offset_unit: Option<OffsetUnit>,
+}
+
+impl Default for WriteSettings {
+    fn default() -> Self {
+        Self { scheme: Scheme::Iob2, offset_unit: None }
+    }
+}
+
+/// A file that a format has written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WrittenFile {
+    /// The ending of its name, without the period.
+    pub extension: &'static str,
+    /// Its content.
+    pub bytes: Vec<u8>,
+}
+
+/// A registered file format.
+#[derive(Clone, Copy)]
+pub struct Format(&'static dyn FileFormat);
+
+impl Format {
+    /// One token with its tag on each line, an empty line after each sentence.
+    pub const CONLL: Self = Self(&conll::Conll);
+    /// One JSON object with tokens and tags on each line.
+    pub const JSONL: Self = Self(&jsonl::Jsonl);
+
+    /// All formats.
+    pub fn all() -> impl ExactSizeIterator<Item = Self> {
+        REGISTRY.iter().map(|&format| Self(format))
+    }
+
+    /// The names of all formats, separated by commas.
+    pub fn names() -> String {
+        Self::all().map(Self::name).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The name that command-line options and reports use.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// The endings of file names, without the period. The first one is used for output files.
+    pub fn extensions(self) -> &'static [&'static str] {
+        self.0.extensions()
+    }
+
+    /// Returns true if the format can store a part of labelled text.
+    pub fn holds(self, part: Part) -> bool {
+        self.0.holds().contains(&part)
+    }
+
+    /// Detects the format from the content of a file. A file that no format recognises is CoNLL.
+    pub fn detect(source: &Source) -> Self {
+        Self::all().find(|format| format.0.detect(source)).unwrap_or(Self::CONLL)
+    }
+
+    /// Returns true if `bytes` are a binary file of a registered format.
+    pub(crate) fn is_known_binary(bytes: &[u8]) -> bool {
+        Self::all().any(|format| format.0.is_binary(bytes))
+    }
+
+    /// Returns the first format with the ending of a file name, or `None` if no format has it.
+    pub fn from_file_name(name: &str) -> Option<Self> {
+        Self::with_extension(name).into_iter().next()
+    }
+
+    /// Returns all formats with the ending of a file name.
+    pub fn with_extension(name: &str) -> Vec<Self> {
+        let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
+        let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension).to_lowercase();
+        Self::all().filter(|format| format.extensions().contains(&extension.as_str())).collect()
+    }
+
+    /// Reads a file of this format: see [`FileFormat::read`].
+    pub fn read(self, source: &Source, options: &ReadOptions) -> Result<Structure, Error> {
+        self.0.read(source, options)
+    }
+
+    /// Writes documents in this format: see [`FileFormat::write`].
+    pub fn write(
+        self,
+        documents: &[Document],
+        settings: &WriteSettings,
+    ) -> Result<Vec<WrittenFile>, Error> {
+        self.0.write(documents, settings)
+    }
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Format {}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Self, String> {
+        let found = Self::all().find(|format| format.name() == name);
+        found.ok_or_else(|| format!("expected one of {}", Self::names()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_parsed() {
+        for format in Format::all() {
+            assert_eq!(format.name().parse(), Ok(format));
+            assert_eq!(Format::all().filter(|&other| other == format).count(), 1);
+            assert!(!format.extensions().is_empty());
+        }
+        assert!("xyz".parse::<Format>().is_err());
+    }
+
+    #[test]
+    fn the_ending_of_a_name_says_the_format() {
+        assert_eq!(Format::from_file_name("a.b/x.IOB"), Some(Format::CONLL));
+        assert_eq!(Format::from_file_name("x.jsonl"), Some(Format::JSONL));
+        assert_eq!(Format::from_file_name("x.xyz"), None);
+        assert_eq!(Format::from_file_name("a.conll/x"), None);
+    }
+}

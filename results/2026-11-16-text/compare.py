@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compare the methods, texts and settings of ledgers with gold alone, on the same draws. Prints Markdown tables.
 
-    python3 compare.py [--on LANG,…] [--gold-budget BUDGET] [--base VARIANT] [--votes] LEDGER…
+    python3 compare.py [--on LANG,…] [--gold-budget BUDGET] [--base VARIANT] [--votes] [--intervals] LEDGER…
 
 A ledger is a .jsonl or .jsonl.gz file of `melm reproduce --test`. Each size has its own table. A row is a method, a text
 and a variant of the settings. Differences are paired by language, draw and seed, with one standard error. The score of a
@@ -11,7 +11,9 @@ variant `base`, or the one of --base, of the same method, text and budget.
 
 The last four columns describe the labelled sentences that were kept: their number in the mean over draws, the share of
 them without an error, and precision and recall of their mentions. --votes prints the same for all sentences in which the
-panel found a mention, by the number of taggers that predict exactly these tags for the whole sentence.
+panel found a mention, by the number of taggers that predict exactly these tags for the whole sentence. --intervals prints
+95 % intervals (Student's t) instead of standard errors: by draw (the unit is a draw of a language) and by language (the
+unit is a language, the mean of its draws), to gold and to the same text without drafts.
 """
 import argparse
 import gzip
@@ -19,6 +21,10 @@ import json
 import math
 from collections import defaultdict
 from statistics import mean, stdev
+
+
+# Student's t at 97.5 %, by degrees of freedom.
+T = {3: 3.1824, 4: 2.7764, 7: 2.3646, 11: 2.2010, 19: 2.0930}
 
 
 def read(path):
@@ -104,6 +110,37 @@ def compare(lines, options):
         show(cells)
 
 
+def interval(differences):
+    n, centre = len(differences), mean(differences)
+    margin = T[n - 1] * stdev(differences) / math.sqrt(n)
+    return f"{centre:+.1f} [{centre - margin:+.1f}, {centre + margin:+.1f}]"
+
+
+def by_language(pairs, on):
+    """Return the mean difference of each language, or of each language of --on."""
+    languages = sorted({one["language"] for one, _ in pairs})
+    if on and len(languages) == 1:
+        return [mean(differ(pairs, [name])) for name in on]
+    return [mean(differ([pair for pair in pairs if pair[0]["language"] == name], on)) for name in languages]
+
+
+def intervals(lines, options):
+    """Print the table of one size with 95 % intervals."""
+    on = options.on
+    rows = defaultdict(dict)
+    for line in lines:
+        rows[row_of(line)][place(line)] = line
+    show(["method", "text", "variant", "updates", "F1", "to gold, by draw", "by language", "to text alone, by draw"])
+    show(["---"] * 8)
+    for row, own in rows.items():
+        cells = [*row[:3], row[3].replace(" updates", ""), f"{mean(score(line, on) for line in own.values()):.1f}"]
+        pairs = paired(own, gold_of(rows, options.gold_budget or row[3]))
+        languages = by_language(pairs, on) if pairs else []
+        alone = paired(own, rows.get(("gold", *row[1:]), {})) if row[1] != "none" else []
+        cells += [interval(differ(pairs, on)) if pairs else "", interval(languages) if len(languages) > 3 else ""]
+        show(cells + [interval(differ(alone, on)) if alone else ""])
+
+
 def votes(lines):
     """Print the accuracy of the labels of one size by the number of votes."""
     rows = defaultdict(list)
@@ -125,13 +162,14 @@ def main():
     parser.add_argument("--gold-budget")
     parser.add_argument("--base", default="base")
     parser.add_argument("--votes", action="store_true")
+    parser.add_argument("--intervals", action="store_true")
     parser.add_argument("ledgers", nargs="+")
     options = parser.parse_args()
     lines = [line for path in options.ledgers for line in read(path)]
     for size in sorted({line["size"] for line in lines}):
         of_size = [line for line in lines if line["size"] == size]
         print(f"\n{size} sentences of gold\n")
-        compare(of_size, options)
+        (intervals if options.intervals else compare)(of_size, options)
         if options.votes:
             print()
             votes(of_size)

@@ -2,7 +2,7 @@
 #![expect(unsafe_code, reason = "an allocator that counts")]
 #![expect(clippy::unwrap_used, reason = "a test")]
 
-use melm_nn::config::Config;
+use melm_nn::config::{Config, ModelType};
 use melm_nn::crf::AllowedTransitions;
 use melm_nn::device::Device;
 use melm_nn::dropout::Dropout;
@@ -54,11 +54,15 @@ fn config() -> Config {
     }
 }
 
+/// Returns a configuration with rotary positions, gates and a running sum as the residual.
+fn modern_config() -> Config {
+    Config { model_type: ModelType::ModernBert, inner_dropout: 0.1, ..config() }
+}
+
 const CLIPPED: AdamSettings =
     AdamSettings { beta1: 0.9, beta2: 0.999, eps: 1e-8, weight_decay: 0.0, max_norm: Some(1.0) };
 
-fn masked_lm() -> [usize; 3] {
-    let config = config();
+fn masked_lm(config: &Config) -> [usize; 3] {
     let mut batch = MaskedBatch::default();
     for key in 0..4 {
         batch.sentences.push(&[0, 5, 6, 7, 8, 9, 2], key);
@@ -66,15 +70,15 @@ fn masked_lm() -> [usize; 3] {
     batch.positions.extend([1, 3, 9, 22]);
     batch.originals.extend([15, 16, 17, 18]);
     let device = Device::cpu(2);
-    let mut model = MaskedLm::random(&config, 1).unwrap();
-    let mut tape = MaskedLmTape::for_training(&config);
+    let mut model = MaskedLm::random(config, 1).unwrap();
+    let mut tape = MaskedLmTape::for_training(config);
     let mut gradients = Gradients::new(model.parameters()).unwrap();
     let mut adam = Adam::new(model.parameters(), CLIPPED).unwrap();
     let mut out = Predictions::default();
     counts_of(|step| {
         gradients.clear();
         for _ in 0..2 {
-            let dropout = Dropout::new(&config, 1, step);
+            let dropout = Dropout::new(config, 1, step);
             model.accumulate(&device, &batch, 0.1, dropout, &mut tape, &mut gradients).unwrap();
         }
         adam.step(&device, 1e-3, model.parameters_mut(), &mut gradients).unwrap();
@@ -82,24 +86,22 @@ fn masked_lm() -> [usize; 3] {
     })
 }
 
-fn tagger(kind: HeadKind) -> [usize; 3] {
-    let config = config();
+fn tagger(config: &Config, kind: HeadKind) -> [usize; 3] {
     let allowed = Some(AllowedTransitions::new(3, |from, to| from.is_some() || to != Some(2)));
-    let mut model =
-        Tagger::random(&config, TaggerSettings { n_tags: 3, kind, allowed }, 1).unwrap();
+    let mut model = Tagger::random(config, TaggerSettings { n_tags: 3, kind, allowed }, 1).unwrap();
     let mut batch = TaggedBatch::default();
     for key in 0..4 {
         batch.push(key, &[0, 5, 6, 7, 8, 9, 2], &[1, 2, 5], &[0, 1, 2]);
     }
     let device = Device::cpu(2);
-    let mut tape = TaggerTape::for_training(&config);
+    let mut tape = TaggerTape::for_training(config);
     let mut gradients = Gradients::new(model.parameters()).unwrap();
     let mut adam = Adam::new(model.parameters(), CLIPPED).unwrap();
     let (mut emissions, mut out) = (Vec::new(), Tagging::default());
     counts_of(|step| {
         gradients.clear();
         for _ in 0..2 {
-            let dropout = Dropout::new(&config, 1, step);
+            let dropout = Dropout::new(config, 1, step);
             model.accumulate(&device, &batch, 0.1, dropout, &mut tape, &mut gradients).unwrap();
         }
         adam.step(&device, 1e-3, model.parameters_mut(), &mut gradients).unwrap();
@@ -113,9 +115,11 @@ fn tagger(kind: HeadKind) -> [usize; 3] {
 // All cases are in one test, because tests run in parallel and share the counter.
 #[test]
 fn steps_and_predictions_after_the_first_allocate_nothing() {
-    let all = [masked_lm(), tagger(HeadKind::Linear), tagger(HeadKind::Crf)];
-    for counts in all {
-        assert!(counts[0] > 0, "the counter does not count");
-        assert_eq!(counts[1..], [0, 0]);
+    for config in [config(), modern_config()] {
+        let taggers = [HeadKind::Linear, HeadKind::Crf].map(|kind| tagger(&config, kind));
+        for counts in [masked_lm(&config), taggers[0], taggers[1]] {
+            assert!(counts[0] > 0, "the counter does not count");
+            assert_eq!(counts[1..], [0, 0]);
+        }
     }
 }

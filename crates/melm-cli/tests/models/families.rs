@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use melm::pieces::Tokenizer;
-use melm_nn::config::{Config, ModelType};
+use melm_nn::config::{Config, ModelType, Rotary};
 use melm_nn::mlm::MaskedLm;
 use melm_nn::tagger::{HeadKind, Tagger, TaggerSettings};
 use melm_nn::weights::{Checkpoint, Tensor, save};
@@ -23,8 +23,9 @@ Jürgen B-PER\nMüller-Lüdenscheid I-PER\nwohnt O\nin O\nZÜRICH B-LOC\n. O\n\n
 José B-PER\nMaría I-PER\nvisitó O\nMálaga B-LOC\ny O\nLeón B-LOC\n. O\n\n";
 
 /// The tokenizers of the families with a masked-LM head, in `testdata/pieces`. Each was trained through the rules of its
-/// family. `vocab_txt` is that of an old BERT model without `tokenizer.json`.
-const TOKENIZERS: [(ModelType, &str); 7] = [
+/// family. `vocab_txt` is that of an old BERT model without `tokenizer.json`. mmBERT is a ModernBERT with the pieces of
+/// Gemma.
+const TOKENIZERS: [(ModelType, &str); 9] = [
     (ModelType::Bert, "families/bert_cased"),
     (ModelType::Bert, "families/bert_uncased"),
     (ModelType::Bert, "families/vocab_txt"),
@@ -32,6 +33,8 @@ const TOKENIZERS: [(ModelType, &str); 7] = [
     (ModelType::DistilBert, "families/bert_uncased"),
     (ModelType::Camembert, "families/camembert"),
     (ModelType::Roberta, "byte_level"),
+    (ModelType::ModernBert, "families/modernbert"),
+    (ModelType::ModernBert, "families/gemma"),
 ];
 
 fn pieces(tokenizer: &str) -> PathBuf {
@@ -42,9 +45,14 @@ fn pieces(tokenizer: &str) -> PathBuf {
 fn config_of(folder: &Path, model_type: ModelType, tokenizer: &str) -> Config {
     let config = Checkpoint::open(&folder.join("model")).unwrap().config().clone();
     let tokenizer = Tokenizer::open(&pieces(tokenizer)).unwrap();
-    let type_vocab_size = if model_type == ModelType::DistilBert { 0 } else { 2 };
+    let is_modern = model_type == ModelType::ModernBert;
+    let has_types = !is_modern && model_type != ModelType::DistilBert;
+    let type_vocab_size = if has_types { 2 } else { 0 };
     let (vocab_size, pad_id) = (tokenizer.n_pieces(), tokenizer.specials().pad);
-    Config { model_type, type_vocab_size, vocab_size, pad_id, ..config }
+    // Only the second layer of a ModernBERT has a window, which is shorter than the sentences.
+    let n_layers = if is_modern { 2 } else { config.n_layers };
+    let rotary = Rotary { local_attention: 4, ..Rotary::default() };
+    Config { model_type, type_vocab_size, vocab_size, pad_id, n_layers, rotary, ..config }
 }
 
 /// Replaces the files of the tiny model's tokenizer.

@@ -220,7 +220,7 @@ impl Config {
 
     /// Returns the number of outputs of the first linear map of the feed-forward part: the inner width, or twice as
     /// much if the part is gated.
-    pub(crate) fn intermediate_outputs(&self) -> usize {
+    pub fn intermediate_outputs(&self) -> usize {
         match self.architecture().feed_forward {
             FeedForward::Plain => self.intermediate_size,
             FeedForward::Gated => 2 * self.intermediate_size,

@@ -105,6 +105,7 @@ mod encoder;
 mod error;
 pub mod files;
 pub mod gradients;
+mod initial;
 pub mod isa;
 pub mod lstm;
 mod math;

@@ -1,8 +1,8 @@
 //! The descriptions of the families.
 
 use super::{
-    Architecture, ConfigKeys, Defaults, DropoutPlaces, FeedForward, HeadNames, LayerNames, Names,
-    OnlyValue, Positions, Residual,
+    Architecture, ConfigKeys, Defaults, DropoutPlaces, FeedForward, HeadNames, InitialWeights,
+    LayerNames, Names, OnlyValue, Positions, Residual,
 };
 
 const BERT_LAYER: LayerNames = LayerNames {
@@ -74,6 +74,7 @@ pub(super) const ROBERTA: Architecture = Architecture {
     has_biases: true,
     dropout: DropoutPlaces::BothOutputs,
     has_tagger_transform: false,
+    initial: InitialWeights::Normal,
 };
 
 pub(super) const XLM_ROBERTA: Architecture =
@@ -206,4 +207,5 @@ pub(super) const MODERNBERT: Architecture = Architecture {
     has_biases: false,
     dropout: DropoutPlaces::AttentionOutputAndInner,
     has_tagger_transform: true,
+    initial: InitialWeights::TruncatedByRole,
 };

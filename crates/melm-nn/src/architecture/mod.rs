@@ -103,6 +103,7 @@ pub(crate) struct Architecture {
     pub(crate) dropout: DropoutPlaces,
     /// True if a tagger has the dense layer and the norm of the masked-LM head before its classifier.
     pub(crate) has_tagger_transform: bool,
+    pub(crate) initial: InitialWeights,
 }
 
 /// How a model knows the position of a piece.
@@ -146,6 +147,17 @@ pub(crate) enum DropoutPlaces {
     /// On the output of attention at the rate of attention weights, and on the inner rows of the feed-forward part at a
     /// rate of their own.
     AttentionOutputAndInner,
+}
+
+/// The distribution of new weights. `initializer_range` of the configuration is called the range here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum InitialWeights {
+    /// Normal, with the range as the standard deviation.
+    Normal,
+    /// Normal, but redrawn beyond some standard deviations. The range is the standard deviation. It is divided by the
+    /// square root of twice the number of layers for output layers of parts, and replaced by one over the square root of
+    /// the width for the classifier of a tagger.
+    TruncatedByRole,
 }
 
 /// The values of keys that `config.json` does not give.

@@ -3,6 +3,7 @@
 use super::config::{SHARED, Seq2SeqConfig};
 use super::model::Seq2Seq;
 use crate::error::Error;
+use crate::initial::Normal;
 use crate::weights::shards::{self, Shard, Stored};
 use crate::weights::{Tensor, TensorShape, convert, save_folder};
 use std::path::Path;
@@ -88,7 +89,7 @@ impl Seq2Seq {
         let mut model = Self::zeros(config)?;
         for index in 0..model.parameters.list().len() {
             let name = model.parameters.list()[index].name.clone();
-            model.parameters.draw(&name, 0, config.init_std, seed)?;
+            model.parameters.draw(&name, 0, Normal::new(config.init_std), seed)?;
         }
         Ok(model)
     }

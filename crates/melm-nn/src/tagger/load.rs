@@ -104,9 +104,10 @@ impl Tagger {
         for index in 0..parameters.list().len() {
             let parameter = &parameters.list()[index];
             let tensor = TensorShape::new(parameter.name.as_str(), &parameter.shape);
+            let distribution = config.initial(&parameter.role);
             let is_read = read(&tensor, parameters.get_mut(&tensor.name)?)?;
             if !is_read && !TagLoss::NAMES.contains(&tensor.name.as_str()) {
-                parameters.draw(&tensor.name, 0, config.initializer_range, seed)?;
+                parameters.draw(&tensor.name, 0, distribution, seed)?;
             }
         }
         Ok(Self::new(config, settings, parameters))

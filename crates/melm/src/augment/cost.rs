@@ -153,11 +153,13 @@ impl EncoderSize {
     pub(super) fn new(model: &Pretrained) -> Self {
         let config = model.checkpoint().config();
         let hidden = config.hidden_size as f64;
-        let intermediate = config.intermediate_size as f64;
+        // The inner rows before the GELU, which are wider than after it if the feed-forward part is gated.
+        let before = config.intermediate_outputs() as f64;
+        let after = config.intermediate_size as f64;
         let layers = config.n_layers as f64;
-        let encoder = layers * (4.0 * hidden * hidden + 2.0 * hidden * intermediate);
+        let encoder = layers * hidden * (4.0 * hidden + before + after);
         let embedding = config.vocab_size as f64 * hidden;
-        let activations = layers * (9.0 * hidden + intermediate);
+        let activations = layers * (9.0 * hidden + before);
         Self { encoder, embedding, all: encoder + embedding, activations }
     }
 

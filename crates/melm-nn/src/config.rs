@@ -223,7 +223,7 @@ impl Config {
     pub fn intermediate_outputs(&self) -> usize {
         match self.architecture().feed_forward {
             FeedForward::Plain => self.intermediate_size,
-            FeedForward::Gated => 2 * self.intermediate_size,
+            FeedForward::Gated => self.intermediate_size.saturating_mul(2),
         }
     }
 

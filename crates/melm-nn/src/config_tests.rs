@@ -212,7 +212,7 @@ fn both_forms_of_rotary_positions_are_read() {
     assert_eq!([0, 1].map(|layer| config.window(layer)), [Some(4), None]);
     assert_eq!([0, 1].map(|layer| config.theta(layer)), [Some(10_000.0), Some(5000.0)]);
     let again = parse(&config.to_json()).unwrap();
-    assert_eq!(again, config);
+    assert_eq!((&again.rotary, again.to_json()), (&config.rotary, config.to_json()));
     // A configuration that was not read from a file is written in the older form, or with a list of layers.
     for rotary in [Rotary::default(), config.rotary.clone()] {
         let new = Config { rotary, extra: Map::new(), ..config.clone() };

@@ -96,7 +96,7 @@ impl List {
         let n_projections = self.family.names.layer.qkv.len();
         for index in 0..n_projections {
             let name = |n: &Names| n.layer_part(number, n.layer.qkv[index]);
-            self.add_linear(name, [3 * hidden / n_projections, hidden]);
+            self.add_linear(name, [hidden.saturating_mul(3 / n_projections), hidden]);
         }
         self.add_linear(layer(|n| n.layer.attention_output), [hidden, hidden]);
         // With a sum as the residual, the norm before attention is missing in the first layer, because the embeddings

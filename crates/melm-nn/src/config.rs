@@ -209,7 +209,7 @@ impl Config {
     pub(crate) fn theta(&self, layer: usize) -> Option<f64> {
         let Rotary { global_theta, local_theta, .. } = self.rotary;
         let theta = if self.rotary.is_global(layer) { global_theta } else { local_theta };
-        (!self.has_position_table()).then_some(theta)
+        (!self.has_position_table()).then_some(f64::from(theta))
     }
 
     /// Returns how many pieces on each side a piece attends to in a layer, or `None` if it attends to all.

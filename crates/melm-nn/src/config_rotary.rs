@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::config::{Config, LARGEST_SIZE};
-use crate::config_keys::Keys;
+use crate::config_keys::{Keys, shortest};
 
 /// The layers in which a piece attends to the whole sentence. In the other layers, it attends to a window.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,9 +20,9 @@ pub enum GlobalLayers {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rotary {
     /// The base of the angles in layers with global attention.
-    pub global_theta: f64,
+    pub global_theta: f32,
     /// The base of the angles in layers with local attention.
-    pub local_theta: f64,
+    pub local_theta: f32,
     /// The width of the window of local attention. A piece attends to half as many pieces on each side.
     pub local_attention: usize,
     /// The layers with global attention.
@@ -70,10 +70,17 @@ impl Rotary {
             return Err(keys.wrong("head_dim", Some(&found), head_size.to_string()));
         }
         let [global_theta, local_theta] = match keys.given("rope_parameters") {
-            Some(parameters) => [
-                theta_of(keys, &parameters, GLOBAL, default.global_theta)?,
-                theta_of(keys, &parameters, LOCAL, default.local_theta)?,
-            ],
+            Some(parameters) => {
+                let old = |key, default| {
+                    keys.given(key).as_ref().and_then(checked_theta).unwrap_or(default)
+                };
+                let global = old("global_rope_theta", default.global_theta);
+                let local = old("local_rope_theta", default.local_theta);
+                [
+                    theta_of(keys, &parameters, GLOBAL, global)?,
+                    theta_of(keys, &parameters, LOCAL, local)?,
+                ]
+            }
             None => old_thetas(keys, &default)?,
         };
         let local_attention =
@@ -89,11 +96,12 @@ impl Rotary {
     /// Adds the keys to those of a configuration, unless they are there in the newer form.
     pub(crate) fn write(&self, map: &mut Map<String, Value>) {
         map.insert("local_attention".to_owned(), self.local_attention.into());
-        if !map.contains_key("rope_parameters") {
-            map.insert("global_rope_theta".to_owned(), self.global_theta.into());
-            map.insert("local_rope_theta".to_owned(), self.local_theta.into());
+        let lacks = |map: &Map<_, Value>, key| map.get(key).is_none_or(Value::is_null);
+        if lacks(map, "rope_parameters") {
+            map.insert("global_rope_theta".to_owned(), shortest(self.global_theta).into());
+            map.insert("local_rope_theta".to_owned(), shortest(self.local_theta).into());
         }
-        if !map.contains_key("layer_types") {
+        if lacks(map, "layer_types") {
             match &self.global_layers {
                 GlobalLayers::Every(n) => {
                     map.insert("global_attn_every_n_layers".to_owned(), (*n).into());
@@ -108,8 +116,8 @@ impl Rotary {
 }
 
 /// Reads the bases of the older form. A null `local_rope_theta` means the base of global layers.
-fn old_thetas(keys: &mut Keys<'_>, default: &Rotary) -> Result<[f64; 2], Error> {
-    let mut theta = |key: &'static str, default: f64, if_null: Option<f64>| match (
+fn old_thetas(keys: &mut Keys<'_>, default: &Rotary) -> Result<[f32; 2], Error> {
+    let mut theta = |key: &'static str, default: f32, if_null: Option<f32>| match (
         keys.map.remove(key),
         if_null,
     ) {
@@ -123,12 +131,14 @@ fn old_thetas(keys: &mut Keys<'_>, default: &Rotary) -> Result<[f64; 2], Error> 
     Ok([global, theta("local_rope_theta", default.local_theta, Some(global))?])
 }
 
-fn checked_theta(value: &Value) -> Option<f64> {
-    value.as_f64().filter(|theta| *theta >= 1.0 && *theta < 1e30)
+fn checked_theta(value: &Value) -> Option<f32> {
+    #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
+    let theta = value.as_f64()? as f32;
+    (1.0..1e30).contains(&theta).then_some(theta)
 }
 
-/// Reads the base of a kind of layers from `rope_parameters`.
-fn theta_of(keys: &Keys<'_>, parameters: &Value, kind: &str, default: f64) -> Result<f64, Error> {
+/// Reads the base of a kind of layers from `rope_parameters`, or returns `default` if it is not given there.
+fn theta_of(keys: &Keys<'_>, parameters: &Value, kind: &str, default: f32) -> Result<f32, Error> {
     let own = match (parameters, parameters.get(kind)) {
         (Value::Object(_), Some(own @ Value::Object(_))) => own,
         (Value::Object(map), None | Some(Value::Null)) if !map.contains_key("rope_theta") => {

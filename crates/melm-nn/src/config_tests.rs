@@ -201,16 +201,23 @@ fn both_forms_of_rotary_positions_are_read() {
     assert_eq!(config.theta(1), Some(160_000.0));
     let config = modern(&json!({"local_rope_theta": null})).unwrap();
     assert_eq!(config.theta(1), Some(160_000.0));
+    // A null key of the newer form means the older form, also after the configuration was saved.
+    let null = json!({"rope_parameters": null, "layer_types": null, "local_rope_theta": 40});
+    let config = parse(&modern(&null).unwrap().to_json()).unwrap();
+    assert_eq!((config.theta(1), config.window(1)), (Some(40.0), Some(64)));
     let types: Vec<_> =
         (0..22).map(|l| if l == 1 { "full_attention" } else { "sliding_attention" }).collect();
     let parameters = json!({
         "full_attention": {"rope_type": "default", "rope_theta": 5000.0},
         "sliding_attention": {"rope_type": "default"}
     });
-    let newer = json!({"layer_types": types, "rope_parameters": parameters, "local_attention": 9});
+    let newer = json!({
+        "layer_types": types, "rope_parameters": parameters, "local_attention": 9, "local_rope_theta": 70
+    });
     let config = modern(&newer).unwrap();
     assert_eq!([0, 1].map(|layer| config.window(layer)), [Some(4), None]);
-    assert_eq!([0, 1].map(|layer| config.theta(layer)), [Some(10_000.0), Some(5000.0)]);
+    // As in transformers, the older key counts where the newer one gives no base.
+    assert_eq!([0, 1].map(|layer| config.theta(layer)), [Some(70.0), Some(5000.0)]);
     let again = parse(&config.to_json()).unwrap();
     assert_eq!((&again.rotary, again.to_json()), (&config.rotary, config.to_json()));
     // A configuration that was not read from a file is written in the older form, or with a list of layers.

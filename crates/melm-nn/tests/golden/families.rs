@@ -10,6 +10,7 @@ use melm_nn::cuda::Precision;
 use melm_nn::dropout::Dropout;
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::mlm::MaskedLm;
+use melm_nn::packed::Packed;
 use melm_nn::params::TABLE;
 use melm_nn::tagger::{TaggedBatch, Tagger, TaggerSettings, TaggerTape};
 use melm_nn::weights::Checkpoint;
@@ -212,5 +213,45 @@ fn saved_folders_equal_those_of_transformers() {
         let from = folder(&format!("{family}.lm"));
         masked_lm(&from).save(dir.path()).unwrap();
         assert_same_model(dir.path(), &from);
+    }
+}
+
+/// Adds a copy of a piece that no mask asks for, and uses the copy in the input. The output bias of the copy is so low
+/// that it is never predicted. The loss must stay the same, and the gradients of the two rows must sum to the gradient of
+/// the piece.
+#[test]
+fn rows_of_added_pieces_are_trained_in_every_family() {
+    for family in WITH_HEAD {
+        let golden = Golden::read(&golden_file(family));
+        let batch = golden.batch(0);
+        let used = batch.sentences.pieces();
+        let piece = *used.iter().find(|piece| !batch.originals.contains(piece)).unwrap();
+        let checkpoint = Checkpoint::open(&folder(&format!("{family}.lm"))).unwrap();
+        let mut model = MaskedLm::open(&checkpoint, 1, 7).unwrap();
+        let (copy, width) = (model.config().vocab_size - 1, model.config().hidden_size);
+        assert_eq!(copy, checkpoint.config().vocab_size);
+        let row = |piece: usize| piece * width..(piece + 1) * width;
+        let table = model.parameters_mut().get_mut(TABLE).unwrap();
+        table.copy_within(row(piece as usize), row(copy).start);
+        model.parameters_mut().get_mut("lm_head.bias").unwrap()[copy] = -1e4;
+        let mut changed = batch.clone();
+        changed.sentences = Packed::default();
+        for sentence in 0..batch.sentences.n_sentences() {
+            let pieces = &batch.sentences.pieces()[batch.sentences.rows(sentence)];
+            let replaced = |p: &u32| if *p == piece { u32::try_from(copy).unwrap() } else { *p };
+            changed.sentences.push(&pieces.iter().map(replaced).collect::<Vec<_>>(), 0);
+        }
+        let mut bench = Bench::new(model, Device::cpu(2));
+        let loss = bench.accumulate(&changed, 1.0 / batch.positions.len() as f32, Dropout::NONE);
+        #[expect(clippy::cast_possible_truncation, reason = "the golden file's precision")]
+        assert_close("loss", &[loss as f32], golden.floats("loss"), RELATIVE);
+        let name = bench.model.parameters().list().last().unwrap().name.clone();
+        let (found, wanted) = (bench.gradient(&name), golden.floats(&format!("gradient.{name}")));
+        assert!(largest(&found[row(copy)]) > 1e-3 * largest(wanted), "{family}");
+        let mut sum = found[..wanted.len()].to_vec();
+        for (sum, added) in sum[row(piece as usize)].iter_mut().zip(&found[row(copy)]) {
+            *sum += added;
+        }
+        assert_close("table", &sum, wanted, RELATIVE);
     }
 }

@@ -10,6 +10,7 @@ use super::span::{FloatSpan, Span};
 use super::sums::{PartialRows, PartialSums};
 use super::tape::{Normed, Tape};
 use super::to_u32;
+use crate::architecture::{FeedForward, Residual};
 use crate::dropout::Site;
 use crate::encoder::LinearParams;
 use crate::error::Error;
@@ -26,21 +27,24 @@ pub(super) struct GradientSink<'a> {
 }
 
 impl GradientSink<'_> {
-    /// Schedules a sum over `rows`: the columns from `first_column` on are added up into the gradient of `range`.
+    /// Schedules a sum over `rows`: the columns from `first_column` on are added up into the gradient of `range`. Does
+    /// nothing if the range is empty, as the range of a bias that the model does not have.
     pub(super) fn reduce(&mut self, rows: &PartialRows, first_column: usize, range: &Range<usize>) {
-        self.sums.reduce_into(rows, first_column, range, self.gradients);
+        if !range.is_empty() {
+            self.sums.reduce_into(rows, first_column, range, self.gradients);
+        }
     }
 }
 
 /// The arguments of the backward kernel of attention (`Backward` in `attention.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct AttentionBackward {
-    heads: Heads,
-    tiles: Span<AttentionTile>,
-    context: Span<f32>,
-    log_sums: Span<f32>,
-    d_context: Span<f32>,
+pub(super) struct AttentionBackward {
+    pub(super) heads: Heads,
+    pub(super) tiles: Span<AttentionTile>,
+    pub(super) context: Span<f32>,
+    pub(super) log_sums: Span<f32>,
+    pub(super) d_context: Span<f32>,
 }
 
 impl Argument for AttentionBackward {}
@@ -67,6 +71,9 @@ impl Pass<'_> {
         pieces: &[u32],
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
+        if tape.d_sum.len() > 0 {
+            self.kernels.clear(tape.d_sum)?;
+        }
         for index in (0..self.encoder.layers.len()).rev() {
             self.feed_forward_backward(tape, index, sink)?;
             self.attention_backward(tape, index, sink)?;
@@ -89,13 +96,44 @@ impl Pass<'_> {
             dx: tape.d_projected,
             bias: Some(&params.output.bias),
         };
-        self.norm_backward(&norm, sink)?;
+        self.add_and_norm_backward(&norm, tape, sink)?;
         self.linear_backward(tape.d_projected, &params.output, tape.d_activated, false)?;
         self.weight_gradient(tape.d_projected, layer.activated, &params.output, sink)?;
         let intermediate = &params.intermediate;
-        self.gelu_backward(intermediate, layer.inner, tape.d_activated, tape.d_inner, sink)?;
+        self.activation_backward(tape, index, sink)?;
         self.weight_gradient(tape.d_inner, layer.attended.operand, intermediate, sink)?;
-        self.linear_backward(tape.d_inner, intermediate, tape.d_hidden, true)
+        let adds = self.config().architecture().residual == Residual::Normed;
+        self.linear_backward(tape.d_inner, intermediate, tape.d_hidden, adds)
+    }
+
+    /// Computes `tape.d_inner` from `tape.d_activated`, and the gradient of the bias if there is one.
+    fn activation_backward(
+        &self,
+        tape: &Tape,
+        index: usize,
+        sink: &mut GradientSink<'_>,
+    ) -> Result<(), Error> {
+        let (params, inner) = (&self.encoder.layers[index].intermediate, tape.layers[index].inner);
+        match self.config().architecture().feed_forward {
+            FeedForward::Plain => {
+                self.gelu_backward(params, inner, tape.d_activated, tape.d_inner, sink)
+            }
+            FeedForward::Gated => {
+                launch!(
+                    self.kernels,
+                    GegluBackward,
+                    self.gated_grid(),
+                    inner,
+                    tape.d_activated,
+                    KernelDropout::new(&self.dropout, index, Site::Inner),
+                    self.inputs.row_positions,
+                    tape.d_inner.argument(),
+                    to_u32(self.config().intermediate_size),
+                    to_u32(self.n_rows),
+                );
+                Ok(())
+            }
+        }
     }
 
     fn attention_backward(
@@ -114,7 +152,7 @@ impl Pass<'_> {
             dx: tape.d_projected,
             bias: Some(&output.bias),
         };
-        self.norm_backward(&norm, sink)?;
+        self.add_and_norm_backward(&norm, tape, sink)?;
         self.linear_backward(tape.d_projected, output, tape.d_context, false)?;
         self.weight_gradient(tape.d_projected, layer.context, output, sink)?;
         let arguments = AttentionBackward {
@@ -128,7 +166,28 @@ impl Pass<'_> {
         let blocks = [self.inputs.tiles.len(), self.config().n_heads, 2];
         let grid = Grid::new(blocks, self.attention_threads());
         launch!(self.kernels, AttentionBackward, grid, arguments, tape.d_qkv.argument());
-        let (n_rows, width) = (self.n_rows, params.qkv.n_outputs);
+        self.qkv_bias_gradient(tape, &params.qkv, sink)?;
+        self.weight_gradient(tape.d_qkv, tape.layer_input(index).operand, &params.qkv, sink)?;
+        let (d, adds) = match self.config().architecture().residual {
+            Residual::Normed => (tape.d_hidden, true),
+            // The first layer has no norm: its input is the running sum.
+            Residual::Sum if index == 0 => (tape.d_sum, true),
+            Residual::Sum => (tape.d_hidden, false),
+        };
+        self.linear_backward(tape.d_qkv, &params.qkv, d, adds)
+    }
+
+    /// Computes the gradient of the bias of query, key and value if there is one.
+    fn qkv_bias_gradient(
+        &self,
+        tape: &Tape,
+        qkv: &LinearParams,
+        sink: &mut GradientSink<'_>,
+    ) -> Result<(), Error> {
+        let (n_rows, width) = (self.n_rows, qkv.bias.len());
+        if width == 0 {
+            return Ok(());
+        }
         let n_sums = n_rows.div_ceil(ROWS_PER_SUM);
         let partial = sink.sums.take(n_sums, width);
         launch!(
@@ -140,9 +199,8 @@ impl Pass<'_> {
             to_u32(width),
             to_u32(n_rows),
         );
-        sink.reduce(&partial, 0, &params.qkv.bias);
-        self.weight_gradient(tape.d_qkv, tape.layer_input(index).operand, &params.qkv, sink)?;
-        self.linear_backward(tape.d_qkv, &params.qkv, tape.d_hidden, true)
+        sink.reduce(&partial, 0, &qkv.bias);
+        Ok(())
     }
 
     fn embedding_backward(
@@ -169,7 +227,10 @@ impl Pass<'_> {
             normed.scale,
             KernelDropout::new(&self.dropout, 0, Site::Embedding),
             self.inputs.row_positions,
-            tape.d_hidden,
+            match config.architecture().residual {
+                Residual::Normed => tape.d_hidden,
+                Residual::Sum => tape.d_sum,
+            },
             out,
             partial.span,
             to_u32(self.n_rows),
@@ -185,18 +246,50 @@ impl Pass<'_> {
         if let Some(first_kind) = encoder.first_kind() {
             sink.reduce(&partial, 2 * hidden, &first_kind);
         }
-        let Some(positions) = &encoder.positions else { return Ok(()) };
-        let positions = sink.gradients.gpu_mut().at(positions);
+        if let Some(positions) = &encoder.positions {
+            launch!(
+                self.kernels,
+                PositionGradient,
+                Grid::linear(self.inputs.max_length, 256),
+                out,
+                self.inputs.sentence_starts,
+                to_u32(self.inputs.n_sentences),
+                to_u32(config.first_position()),
+                sink.gradients.gpu_mut().at(positions),
+            );
+        }
+        Ok(())
+    }
+
+    /// Computes the gradients of the output of a part, of the residual and of the norm from the gradient of the norm's
+    /// output in `tape.d_hidden`.
+    fn add_and_norm_backward(
+        &self,
+        norm: &NormGradient<'_>,
+        tape: &Tape,
+        sink: &mut GradientSink<'_>,
+    ) -> Result<(), Error> {
+        if self.config().architecture().residual == Residual::Normed {
+            return self.norm_backward(norm, sink);
+        }
+        let grid = self.warp_per_row(self.n_rows);
+        let partial = sink.sums.take(grid.blocks[0], self.config().hidden_size);
         launch!(
             self.kernels,
-            PositionGradient,
-            Grid::linear(self.inputs.max_length, 256),
-            out,
-            self.inputs.sentence_starts,
-            to_u32(self.inputs.n_sentences),
-            to_u32(config.first_position()),
-            positions,
+            SumNormBackward,
+            grid,
+            self.weights.master(&norm.params.weight),
+            norm.normed.rows,
+            norm.normed.scale,
+            norm.dropout,
+            self.inputs.row_positions,
+            norm.d,
+            tape.d_sum,
+            norm.dx.argument(),
+            partial.span,
+            to_u32(self.n_rows),
         );
+        sink.reduce(&partial, 0, &norm.params.weight);
         Ok(())
     }
 

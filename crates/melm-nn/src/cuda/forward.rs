@@ -3,10 +3,11 @@
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
-use super::program::{attention_block, norm_rows};
+use super::program::{ROWS_AT_ONCE, attention_block, norm_rows};
 use super::span::{FloatSpan, Span};
 use super::tape::{Affine, LayerTape, Normed, Tape};
 use super::to_u32;
+use crate::architecture::{FeedForward, Residual};
 use crate::dropout::Site;
 use crate::encoder::{LayerParams, LinearParams};
 use crate::error::Error;
@@ -15,18 +16,25 @@ use crate::error::Error;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub(super) struct Heads {
-    qkv: Span<f32>,
-    count: u32,
-    scale: f32,
-    dropout: KernelDropout,
+    pub(super) qkv: Span<f32>,
+    pub(super) count: u32,
+    pub(super) scale: f32,
+    pub(super) dropout: KernelDropout,
+    /// The frequencies of rotary positions; empty if the model has none.
+    pub(super) frequencies: Span<f32>,
+    /// The largest distance between a query and a key that it sees.
+    pub(super) window: u32,
+    pub(super) unused: u32,
 }
 
 impl Argument for Heads {}
 
+/// The window of a layer without a window. No sentence is that long, and kernels can add lengths to it.
+pub(super) const NO_WINDOW: u32 = 1 << 30;
+
 /// Returns the input width and the output width of a linear layer.
 pub(super) fn widths(params: &LinearParams) -> (usize, usize) {
-    let linear = params.linear();
-    (linear.inputs, linear.outputs)
+    (params.weight.len() / params.n_outputs, params.n_outputs)
 }
 
 impl Pass<'_> {
@@ -48,7 +56,7 @@ impl Pass<'_> {
             encoder
                 .positions
                 .as_ref()
-                .map_or_else(Span::default, |table| self.weights.master(table)),
+                .map_or_else(Span::default, |range| self.weights.master(range)),
             encoder.kinds.as_ref().map_or_else(Span::default, |kinds| self.weights.master(kinds)),
             Affine::new(&self.weights, &encoder.norm, config.layer_norm_eps),
             KernelDropout::new(&self.dropout, 0, Site::Embedding),
@@ -70,6 +78,7 @@ impl Pass<'_> {
         let x = tape.layer_input(index);
         let input = tape.attention_operand(x.normed.y, x.operand);
         self.linear(input, &params.qkv, layer.qkv, weights.master(&params.qkv.bias))?;
+        self.rotate(layer, index)?;
         let grid = [self.inputs.tiles.len(), self.config().n_heads, 1];
         launch!(
             self.kernels,
@@ -84,17 +93,99 @@ impl Pass<'_> {
         let none = Span::default();
         let context = tape.attention_operand(layer.context_f32, layer.context);
         self.linear(context, &params.attention_output, tape.projected, none)?;
-        let bias = weights.master(&params.attention_output.bias);
         let dropout = KernelDropout::new(&self.dropout, index, Site::AttentionOutput);
-        let (norm, out) = (&params.attention_norm, layer.attended.normed);
-        self.norm(tape.projected, bias, x.normed.y, norm, dropout, out)?;
+        let (part, norm) = (&params.attention_output, &params.attention_norm);
+        self.add_and_norm(tape, part, x.normed, norm, dropout, layer.attended.normed)?;
         self.linear(layer.attended.operand, &params.intermediate, layer.inner, none)?;
-        self.gelu(&params.intermediate, layer.inner, layer.activated.argument(), none)?;
+        self.activate(&params.intermediate, layer, index)?;
         self.linear(layer.activated, &params.output, tape.projected, none)?;
-        let bias = weights.master(&params.output.bias);
         let dropout = KernelDropout::new(&self.dropout, index, Site::Output);
-        let (norm, out) = (&params.output_norm, layer.output.normed);
-        self.norm(tape.projected, bias, layer.attended.normed.y, norm, dropout, out)
+        let (part, norm) = (&params.output, &params.output_norm);
+        self.add_and_norm(tape, part, layer.attended.normed, norm, dropout, layer.output.normed)
+    }
+
+    /// Rotates queries and keys by their positions if the model has rotary positions.
+    fn rotate(&self, layer: &LayerTape, index: usize) -> Result<(), Error> {
+        let frequencies = self.frequencies(index);
+        if frequencies.len() > 0 {
+            let (grid, positions) = (Grid::linear(self.n_rows, 256), self.inputs.row_positions);
+            launch!(self.kernels, Rotate, grid, layer.qkv, frequencies, positions);
+        }
+        Ok(())
+    }
+
+    /// Returns the frequencies of the rotary positions of a layer; empty if the model has none.
+    fn frequencies(&self, layer: usize) -> Span<f32> {
+        let all = self.inputs.frequencies;
+        let n = all.len() / self.config().n_layers;
+        all.slice(layer * n..(layer + 1) * n)
+    }
+
+    /// Adds the output of a part, in `tape.projected` and without its bias, to the residual. Writes the norm of the sum
+    /// to `out`. `input` is the input of the part.
+    fn add_and_norm(
+        &self,
+        tape: &Tape,
+        part: &LinearParams,
+        input: Normed,
+        norm: &LinearParams,
+        dropout: KernelDropout,
+        out: Normed,
+    ) -> Result<(), Error> {
+        let bias = self.weights.master(&part.bias);
+        match self.config().architecture().residual {
+            Residual::Normed => self.norm(tape.projected, bias, input.y, norm, dropout, out),
+            Residual::Sum => {
+                assert_eq!(bias.len(), 0, "the kernel adds no bias");
+                launch!(
+                    self.kernels,
+                    SumNormForward,
+                    self.warp_per_row(self.n_rows),
+                    tape.projected,
+                    tape.sum(),
+                    Affine::new(&self.weights, norm, self.config().layer_norm_eps),
+                    dropout,
+                    self.inputs.row_positions,
+                    out,
+                    to_u32(self.n_rows),
+                );
+                Ok(())
+            }
+        }
+    }
+
+    /// Computes `layer.activated` from `layer.inner`: adds the bias and applies gelu, or the gate and dropout.
+    fn activate(
+        &self,
+        params: &LinearParams,
+        layer: &LayerTape,
+        index: usize,
+    ) -> Result<(), Error> {
+        let out = layer.activated.argument();
+        match self.config().architecture().feed_forward {
+            FeedForward::Plain => self.gelu(params, layer.inner, out, Span::default()),
+            FeedForward::Gated => {
+                assert!(params.bias.is_empty(), "the kernel adds no bias");
+                launch!(
+                    self.kernels,
+                    GegluForward,
+                    self.gated_grid(),
+                    layer.inner,
+                    KernelDropout::new(&self.dropout, index, Site::Inner),
+                    self.inputs.row_positions,
+                    out,
+                    to_u32(self.config().intermediate_size),
+                    to_u32(self.n_rows),
+                );
+                Ok(())
+            }
+        }
+    }
+
+    /// Returns the grid of the kernels for gated feed-forward layers.
+    pub(super) fn gated_grid(&self) -> Grid {
+        let width = self.config().intermediate_size;
+        Grid::new([width.div_ceil(256), self.n_rows.div_ceil(ROWS_AT_ONCE), 1], 256)
     }
 
     /// Returns the number of threads in one block of the attention kernels.
@@ -109,6 +200,9 @@ impl Pass<'_> {
             count: to_u32(config.n_heads),
             scale: 1.0 / ((config.hidden_size / config.n_heads) as f32).sqrt(),
             dropout: KernelDropout::new(&self.dropout, index, Site::Attention),
+            frequencies: self.frequencies(index),
+            window: config.window(index).map_or(NO_WINDOW, |window| to_u32(window).min(NO_WINDOW)),
+            unused: 0,
         }
     }
 
@@ -155,7 +249,7 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// Computes `u += bias; g = gelu(u)`. Writes `g` in the type that products read, in f32, or in both. Pass an
+    /// Computes `u += bias; g = gelu(u)`; there may be no bias. Writes `g` in the type that products read, in f32, or in both. Pass an
     /// empty span for an output that is not needed.
     pub(super) fn gelu(
         &self,
@@ -166,10 +260,14 @@ impl Pass<'_> {
     ) -> Result<(), Error> {
         let width = params.n_outputs;
         let n_rows = u.len() / width;
-        let grid = Grid::new([width.div_ceil(256), n_rows.div_ceil(4), 1], 256);
+        let grid = Grid::new([width.div_ceil(256), n_rows.div_ceil(ROWS_AT_ONCE), 1], 256);
         let bias = self.weights.master(&params.bias);
         let (width, n_rows) = (to_u32(width), to_u32(n_rows));
-        launch!(self.kernels, GeluForward, grid, bias, u, operand, exact, width, n_rows);
+        if bias.len() == 0 {
+            launch!(self.kernels, GeluForwardUnbiased, grid, u, operand, exact, width, n_rows);
+        } else {
+            launch!(self.kernels, GeluForward, grid, bias, u, operand, exact, width, n_rows);
+        }
         Ok(())
     }
 }

@@ -78,6 +78,8 @@ pub(super) struct Inputs {
     pub(super) row_positions: Span<RowPosition>,
     pub(super) sentence_starts: Span<u32>,
     pub(super) tiles: Span<AttentionTile>,
+    /// The frequencies of rotary positions, `[layers, head / 2]`; empty if the model has none.
+    pub(super) frequencies: Span<f32>,
     pub(super) n_sentences: usize,
     /// The number of rows of the longest sentence.
     pub(super) max_length: usize,
@@ -89,6 +91,7 @@ pub(super) struct StagedInputs {
     row_positions: Staged<RowPosition>,
     sentence_starts: Staged<u32>,
     tiles: Staged<AttentionTile>,
+    frequencies: Staged<f32>,
     n_sentences: usize,
     max_length: usize,
 }
@@ -121,6 +124,7 @@ impl StagedInputs {
             row_positions: staging.push(pad(row_positions, padding, n_rows)),
             sentence_starts: staging.push(starts),
             tiles: staging.push(tiles),
+            frequencies: staging.push(frequencies(config)),
             n_sentences,
             max_length: rows().map(|(_, rows)| rows.len()).max().unwrap_or(0),
         }
@@ -133,8 +137,21 @@ impl StagedInputs {
             row_positions: buffer.staged(self.row_positions),
             sentence_starts: buffer.staged(self.sentence_starts),
             tiles: buffer.staged(self.tiles),
+            frequencies: buffer.staged(self.frequencies),
             n_sentences: self.n_sentences,
             max_length: self.max_length,
         }
     }
+}
+
+/// Returns the frequencies of rotary positions, layer after layer; nothing if the model has none. Column `d` of a head
+/// turns by `theta^(-2d / head)` per position.
+fn frequencies(config: &Config) -> Vec<f32> {
+    let head_size = config.hidden_size / config.n_heads;
+    let of_theta = |theta: f64| {
+        (0..head_size / 2).map(move |d| theta.powf(-2.0 * d as f64 / head_size as f64))
+    };
+    let thetas = (0..config.n_layers).filter_map(|layer| config.theta(layer));
+    #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
+    thetas.flat_map(of_theta).map(|frequency| frequency as f32).collect()
 }

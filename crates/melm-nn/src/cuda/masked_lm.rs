@@ -1,15 +1,15 @@
 //! Training of the masked language model: losses, gradients of the scores, and the backward pass of the head.
 
-use super::backward::{GradientSink, NormGradient};
+use super::backward::GradientSink;
 use super::gradients::{BatchFactors, GpuGradients};
 use super::inputs::{NO_PIECE, n_padded_positions, pad};
-use super::kernels::{Grid, KernelDropout, launch};
+use super::kernels::{Grid, launch};
 use super::memory::{Arena, Staged};
 use super::pass::{Pass, PassSetup};
 use super::product::{Operand, Product, ProductSize};
-use super::program::{ROWS_PER_SUM, SEGMENTS, norm_rows};
+use super::program::SEGMENTS;
 use super::span::{FloatSpan, Span};
-use super::tape::{NormTape, Tape};
+use super::transform::TransformTape;
 use super::views::MaskedLmView;
 use super::{Cuda, SPLITS, to_u32};
 use crate::config::Config;
@@ -44,18 +44,12 @@ impl StagedPositions {
 
 /// The buffers of the masked-LM head. Buffers whose name starts with `d_` are gradients.
 pub(super) struct MlmHeadTape {
-    gathered: FloatSpan,
-    dense: Span<f32>,
-    activated: Span<f32>,
-    norm: NormTape,
+    pub(super) transform: TransformTape,
     pub(super) scores: Span<f32>,
     pub(super) totals: Span<f32>,
     pub(super) losses: Span<f32>,
     /// The partial products of errors and table, before they are added up.
     parts: Span<f32>,
-    d_states: Span<f32>,
-    d_dense: FloatSpan,
-    d_gathered: Span<f32>,
 }
 
 impl MlmHeadTape {
@@ -71,29 +65,17 @@ impl MlmHeadTape {
         let (hidden, chunk) = (config.hidden_size, m.min(CHUNK));
         let n_backward = if is_training { m } else { 0 };
         Self {
-            gathered: arena.operand(m * hidden),
-            dense: arena.span(m * hidden),
-            activated: arena.span(m * hidden),
-            norm: NormTape::lay_out(arena, m, hidden),
+            transform: TransformTape::lay_out(arena, m, hidden, is_training),
             scores: arena.span(chunk * stride),
             totals: arena.span(chunk * SEGMENTS * 2),
             losses: arena.span(m),
             parts: arena.span(SPLITS * n_backward.min(CHUNK) * hidden),
-            d_states: arena.span(n_backward * hidden),
-            d_dense: arena.operand(n_backward * hidden),
-            d_gathered: arena.span(n_backward * hidden),
         }
-    }
-
-    /// Returns the length of the buffer for the partial sums that the backward pass of the head writes.
-    fn n_partials(config: &Config, m: usize) -> usize {
-        let hidden = config.hidden_size;
-        3 * hidden * m.div_ceil(norm_rows(hidden)) + hidden * m.div_ceil(ROWS_PER_SUM)
     }
 
     /// Returns the hidden states that are multiplied by the table.
     pub(super) fn states(&self) -> FloatSpan {
-        self.norm.operand
+        self.transform.states()
     }
 }
 
@@ -134,7 +116,7 @@ impl Cuda {
         let positions = StagedPositions::new(batch, &mut setup);
         let (m, stride) = (positions.n, setup.weights.n_table_rows);
         let (tape, head_tape, sums) = setup
-            .lay_out_training(MlmHeadTape::n_partials(config, m), |arena| {
+            .lay_out_training(TransformTape::n_partials(m, config.hidden_size), |arena| {
                 MlmHeadTape::lay_out(arena, config, m, stride, true)
             })?;
         setup.reserve_gradients(parameters, gradients, m)?;
@@ -148,7 +130,8 @@ impl Cuda {
         let factors = gradients.gpu_mut().push_states(m, stride);
         let mut sink = GradientSink { parameters, gradients, sums };
         pass.forward(&tape)?;
-        pass.head_forward(head, tape.last_hidden(config).operand, rows, &head_tape)?;
+        let (hidden, transform) = (tape.last_hidden(config).operand, &head_tape.transform);
+        pass.transform_forward(&head.transform, hidden, rows, transform)?;
         let errors = factors.whole_errors;
         pass.compute_errors(head, originals, weight, &head_tape, errors, &mut sink)?;
         pass.keep_factors(&head_tape, factors, sink.gradients.gpu_mut())?;
@@ -156,7 +139,7 @@ impl Cuda {
         // The CPU waits only for the losses. While the GPU computes the backward pass, the CPU prepares the next batch.
         let losses = head_tape.losses;
         pass.gpu().begin_download(losses.address, losses.n_bytes())?;
-        pass.head_backward(head, rows, &tape, &head_tape, &mut sink)?;
+        pass.transform_backward(&head.transform, rows, &tape, transform, &mut sink)?;
         pass.finish_backward(&tape, batch.sentences.pieces(), sink)?;
         pass.submit("masked backward", sizes)?;
         let mut bytes = vec![0; losses.n_bytes()];
@@ -167,31 +150,6 @@ impl Cuda {
 }
 
 impl Pass<'_> {
-    /// Computes the hidden states of the masked rows that the head multiplies by the table.
-    pub(super) fn head_forward(
-        &self,
-        head: &LmHead,
-        hidden: FloatSpan,
-        rows: Span<u32>,
-        head_tape: &MlmHeadTape,
-    ) -> Result<(), Error> {
-        launch!(
-            self.kernels,
-            Gather,
-            Grid::linear(rows.len(), 128),
-            hidden.argument(),
-            rows,
-            head_tape.gathered.argument(),
-            to_u32(self.config().hidden_size),
-        );
-        let none = Span::default();
-        let activated = head_tape.activated;
-        self.linear(head_tape.gathered, &head.transform.dense, head_tape.dense, none)?;
-        self.gelu(&head.transform.dense, head_tape.dense, Span::default(), activated)?;
-        let (dropout, out) = (KernelDropout::NONE, head_tape.norm.normed);
-        self.norm(activated, none, none, &head.transform.norm, dropout, out)
-    }
-
     /// Computes the scores of some states for the whole vocabulary, including the bias, and the softmax totals of each
     /// row's segments.
     pub(super) fn compute_scores(
@@ -257,7 +215,7 @@ impl Pass<'_> {
                 to_u32(stride),
                 accumulates,
             );
-            let d_states = head_tape.d_states.slice(start * width..end * width);
+            let d_states = head_tape.transform.d_states.slice(start * width..end * width);
             self.errors_times_table(errors, head_tape.parts, d_states)?;
         }
         Ok(())
@@ -314,53 +272,6 @@ impl Pass<'_> {
         self.kernels.product(&product.batched(SPLITS))?;
         let grid = Grid::linear((m * width).div_ceil(256), 256);
         launch!(self.kernels, AddParts, grid, parts, d_states, to_u32(SPLITS));
-        Ok(())
-    }
-
-    /// Computes the gradient of the encoder's hidden states (in `tape.d_hidden`) from the gradient of the head's
-    /// states.
-    fn head_backward(
-        &self,
-        head: &LmHead,
-        rows: Span<u32>,
-        tape: &Tape,
-        head_tape: &MlmHeadTape,
-        sink: &mut GradientSink<'_>,
-    ) -> Result<(), Error> {
-        let norm = NormGradient {
-            params: &head.transform.norm,
-            normed: head_tape.norm.normed,
-            dropout: KernelDropout::NONE,
-            d: head_tape.d_states,
-            dx: FloatSpan::default(),
-            bias: None,
-        };
-        let d_dense = head_tape.d_dense;
-        self.norm_backward(&norm, sink)?;
-        self.gelu_backward(
-            &head.transform.dense,
-            head_tape.dense,
-            head_tape.d_states,
-            d_dense,
-            sink,
-        )?;
-        self.weight_gradient(d_dense, head_tape.gathered, &head.transform.dense, sink)?;
-        self.linear_backward(d_dense, &head.transform.dense, head_tape.d_gathered, false)?;
-        self.scatter(head_tape.d_gathered, rows, KernelDropout::NONE, tape)
-    }
-
-    /// Writes the given gradients to their rows of `tape.d_hidden`, and zeros to the other rows.
-    pub(super) fn scatter(
-        &self,
-        d: Span<f32>,
-        rows: Span<u32>,
-        dropout: KernelDropout,
-        tape: &Tape,
-    ) -> Result<(), Error> {
-        let (width, positions) = (to_u32(self.config().hidden_size), self.inputs.row_positions);
-        self.kernels.clear(tape.d_hidden)?;
-        let grid = Grid::linear(rows.len(), 128);
-        launch!(self.kernels, Scatter, grid, d, rows, dropout, positions, tape.d_hidden, width);
         Ok(())
     }
 }

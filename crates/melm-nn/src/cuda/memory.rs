@@ -168,6 +168,12 @@ impl ToBytes for u32 {
     }
 }
 
+impl ToBytes for f32 {
+    fn append(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.to_le_bytes());
+    }
+}
+
 impl ToBytes for u64 {
     fn append(&self, bytes: &mut Vec<u8>) {
         bytes.extend(self.to_le_bytes());

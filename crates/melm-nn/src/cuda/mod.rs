@@ -22,6 +22,7 @@
 //! | `inputs.rs`, `tape.rs` | the lists of a batch that kernels read; the activation buffers of a pass |
 //! | `pass.rs` | prepares a pass: weights, inputs, buffers, gradients |
 //! | `forward.rs`, `backward.rs` | the forward and the backward pass of the encoder |
+//! | `transform.rs` | the dense layer and the norm of a head |
 //! | `masked_lm.rs`, `predict.rs` | the masked language model: training and prediction |
 //! | `tagger.rs` | the tagger: training and emissions |
 //! | `product.rs` | the description of a matrix product |
@@ -31,6 +32,8 @@
 //! | `adam.rs`, `clip.rs` | the Adam optimiser; gradient clipping |
 
 mod adam;
+#[cfg(all(test, feature = "emulated"))]
+mod attention_tests;
 mod backward;
 mod blas;
 mod clip;
@@ -58,6 +61,7 @@ mod span;
 mod sums;
 mod tagger;
 mod tape;
+mod transform;
 mod views;
 mod weights;
 
@@ -74,7 +78,7 @@ use crate::error::Error;
 use gpu::Gpu;
 use memory::{DeviceBuffer, StagingBuffer};
 use product::{Operand, Product, ProductSize};
-use program::KernelConfig;
+use program::{KernelConfig, Switches};
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -205,6 +209,7 @@ impl Cuda {
             head_size: config.hidden_size / config.n_heads,
             precision: self.precision,
             is_checked: self.is_checked,
+            switches: Switches::new(config),
         };
         if config.hidden > program::MAX_HIDDEN || config.head_size > program::MAX_HEAD_SIZE {
             let KernelConfig { hidden, head_size, .. } = config;

@@ -62,11 +62,6 @@ impl Cuda {
         sentences: &Packed,
         gradients: Option<&mut Gradients>,
     ) -> Result<PassSetup<'a>, Error> {
-        if !encoder.config().has_position_table() {
-            let reason =
-                format!("`{}` models do not run on a GPU yet", encoder.config().model_type.name());
-            return Err(Error::Cuda { what: "the model", reason });
-        }
         let kernels = self.kernels(encoder.config())?;
         let weights = parameters.gpu_weights(self, &kernels)?;
         if let Some(gradients) = gradients {

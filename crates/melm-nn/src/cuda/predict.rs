@@ -115,7 +115,8 @@ impl Cuda {
         let allowed = AllowedSets { sets: pass.staged(sets), set_of };
 
         pass.forward(&tape)?;
-        pass.head_forward(head, tape.last_hidden(config).operand, rows, &head_tape)?;
+        let hidden = tape.last_hidden(config).operand;
+        pass.transform_forward(&head.transform, hidden, rows, &head_tape.transform)?;
         for start in (0..m).step_by(CHUNK) {
             let chunk = start..m.min(start + CHUNK);
             pass.find_best(head, &head_tape, &best, allowed, chunk.clone(), k)?;

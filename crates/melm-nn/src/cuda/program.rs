@@ -1,6 +1,7 @@
 //! The kernel sources, and the constants defined when they are compiled.
 
 use super::settings::Precision;
+use crate::config::Config;
 use std::fmt::Write as _;
 
 impl Precision {
@@ -21,16 +22,41 @@ pub(super) struct KernelConfig {
     pub(super) precision: Precision,
     /// True if kernels check every memory access.
     pub(super) is_checked: bool,
+    pub(super) switches: Switches,
+}
+
+/// What some families need and others do not. Kernels contain only the code that the model needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Switches {
+    /// True if queries and keys are rotated by their positions, and the embedding layer adds no position vectors.
+    pub(super) has_rotary_positions: bool,
+    /// True if the attention of some layers is limited to a window.
+    pub(super) has_windows: bool,
+    /// True if layer norms have a bias.
+    pub(super) has_norm_bias: bool,
+}
+
+impl Switches {
+    pub(super) fn new(config: &Config) -> Self {
+        Self {
+            has_rotary_positions: !config.has_position_table(),
+            has_windows: (0..config.n_layers).any(|layer| config.window(layer).is_some()),
+            has_norm_bias: config.architecture().has_biases,
+        }
+    }
 }
 
 impl KernelConfig {
     /// Returns the compiler options that define the constants used in the sources.
-    pub(super) fn definitions(&self) -> [String; 4] {
+    pub(super) fn definitions(&self) -> [String; 7] {
         [
             format!("-DHIDDEN={}", self.hidden),
             format!("-DHEAD_SIZE={}", self.head_size),
             format!("-DBF16={}", u8::from(self.precision == Precision::Bf16)),
             format!("-DCHECKED={}", u8::from(self.is_checked)),
+            format!("-DROTARY={}", u8::from(self.switches.has_rotary_positions)),
+            format!("-DWINDOWED={}", u8::from(self.switches.has_windows)),
+            format!("-DNORM_BIAS={}", u8::from(self.switches.has_norm_bias)),
         ]
     }
 }
@@ -80,11 +106,14 @@ macro_rules! programs {
 
 programs! {
     "norm.cu": NormForward "norm_forward", EmbedForward "embed_forward", NormBackward "norm_backward",
-        EmbedBackward "embed_backward", PositionGradient "position_gradient";
-    "rows.cu": GeluForward "gelu_forward", GeluBackward "gelu_backward", ColumnSums "column_sums",
+        EmbedBackward "embed_backward", PositionGradient "position_gradient", SumNormForward "sum_norm_forward",
+        SumNormBackward "sum_norm_backward";
+    "rows.cu": GeluForward "gelu_forward", GeluForwardUnbiased "gelu_forward_unbiased", GeluBackward "gelu_backward",
+        GegluForward "geglu_forward", GegluBackward "geglu_backward", DropRows "drop_rows", ColumnSums "column_sums",
         ColumnSumsPlain "column_sums_plain", FinishSums "finish_sums", CopyColumns "copy_columns",
         Gather "gather", GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
-    "attention.cu": AttentionForward "attention_forward", AttentionBackward "attention_backward";
+    "attention.cu": AttentionForward "attention_forward", AttentionBackward "attention_backward",
+        Rotate "rotate";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
     "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",
@@ -104,6 +133,9 @@ pub(super) fn norm_rows(hidden: usize) -> usize {
 
 /// The number of rows that one block adds up, column by column (the same constant is in `rows.cu`).
 pub(super) const ROWS_PER_SUM: usize = 16;
+
+/// The number of rows whose column one thread of the gelu kernels computes (`AT_ONCE` in `rows.cu`).
+pub(super) const ROWS_AT_ONCE: usize = 4;
 
 /// Returns the numbers of warps and of queries of one block of attention (`WARPS` and `GROUP * WARPS` in
 /// `attention.cu`).

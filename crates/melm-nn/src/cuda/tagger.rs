@@ -1,12 +1,14 @@
 //! The tagger: emissions, the loss of softmax or CRF, and the backward pass of the head.
 
 use super::backward::GradientSink;
+use super::inputs::{n_padded_positions, pad};
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::memory::{Arena, Staged, download_floats};
 use super::pass::{Pass, PassSetup};
 use super::program::{MAX_TAGS, ROWS_PER_SUM};
 use super::span::Span;
 use super::tape::Tape;
+use super::transform::TransformTape;
 use super::views::TaggerView;
 use super::weights::GpuWeights;
 use super::{Cuda, to_u32};
@@ -74,6 +76,9 @@ impl StagedTags {
 
 /// The buffers of the tagger's head. Buffers whose name starts with `d_` are gradients.
 struct TaggerHeadTape {
+    /// The buffers of the transform; `None` if the family has none.
+    transform: Option<TransformTape>,
+    /// The input of the classifier.
     gathered: Span<f32>,
     emissions: Span<f32>,
     d_emissions: Span<f32>,
@@ -95,7 +100,10 @@ impl TaggerHeadTape {
             (batch.n_tokens(), model.encoder.config().hidden_size, model.n_tags);
         let n_backward = if is_training { n } else { 0 };
         let n_chain = if model.chain.is_some() { n_backward } else { 0 };
+        let lay_out_transform =
+            |_| TransformTape::lay_out(arena, n_padded_positions(n), width, is_training);
         Self {
+            transform: model.transform.map(lay_out_transform),
             gathered: arena.span(n * width),
             emissions: arena.span(n * n_tags),
             d_emissions: arena.span(n_backward * n_tags),
@@ -110,13 +118,28 @@ impl TaggerHeadTape {
     fn n_partials(model: &TaggerView<'_>, batch: &TaggedBatch) -> usize {
         let n = model.n_tags;
         let n_chains = if model.chain.is_some() { batch.sentences().n_sentences() } else { 0 };
-        n * batch.n_tokens().div_ceil(ROWS_PER_SUM) + n_chains * (n * n + 2 * n)
+        let (n_padded, width) = (n_transformed(model, batch), model.encoder.config().hidden_size);
+        n * batch.n_tokens().div_ceil(ROWS_PER_SUM)
+            + n_chains * (n * n + 2 * n)
+            + TransformTape::n_partials(n_padded, width)
     }
 }
 
-/// Stages the rows for which emissions are computed: the first piece of every token.
-fn stage_rows(batch: &TaggedBatch, setup: &mut PassSetup<'_>) -> Staged<u32> {
-    setup.stage(batch.rows().iter().map(|row| to_u32(*row)))
+/// Returns the number of rows of the transform, including padding; 0 if the family has no transform. Padding makes
+/// batches of similar size have products of the same shape.
+fn n_transformed(model: &TaggerView<'_>, batch: &TaggedBatch) -> usize {
+    model.transform.map_or(0, |_| n_padded_positions(batch.n_tokens()))
+}
+
+/// Stages the rows for which emissions are computed: the first piece of every token. Padding rows of the transform are
+/// the first row of the batch.
+fn stage_rows(
+    model: &TaggerView<'_>,
+    batch: &TaggedBatch,
+    setup: &mut PassSetup<'_>,
+) -> Staged<u32> {
+    let n = n_transformed(model, batch).max(batch.n_tokens());
+    setup.stage(pad(batch.rows().iter().map(|row| to_u32(*row)), 0, n))
 }
 
 impl Cuda {
@@ -153,7 +176,7 @@ impl Cuda {
         model.check_tags()?;
         let TaggerView { parameters, encoder, .. } = model;
         let mut setup = self.begin_pass(parameters, encoder, batch.sentences(), Some(gradients))?;
-        let rows = stage_rows(batch, &mut setup);
+        let rows = stage_rows(&model, batch, &mut setup);
         let tags = StagedTags::new(&model, batch, &mut setup);
         let n_partials = TaggerHeadTape::n_partials(&model, batch);
         let (tape, head_tape, sums) = setup.lay_out_training(n_partials, |arena| {
@@ -165,7 +188,7 @@ impl Cuda {
 
         // The sizes tell whether there are earlier gradients: later micro-batches of a step add to them, so their
         // products differ and need their own graph.
-        let sizes = [pass.n_rows, usize::from(gradients.has_any()), 0];
+        let sizes = [pass.n_rows, usize::from(gradients.has_any()), n_transformed(&model, batch)];
         let mut sink = GradientSink { parameters, gradients, sums };
         pass.forward(&tape)?;
         pass.compute_emissions(&model, rows, &tape, &head_tape)?;
@@ -212,13 +235,13 @@ impl Cuda {
     ) -> Result<(), Error> {
         let TaggerView { parameters, encoder, .. } = *model;
         let mut setup = self.begin_pass(parameters, encoder, batch.sentences(), None)?;
-        let rows = stage_rows(batch, &mut setup);
+        let rows = stage_rows(model, batch, &mut setup);
         let (tape, head_tape) =
             setup.lay_out(|arena| TaggerHeadTape::lay_out(arena, model, batch, false))?;
         let pass = setup.upload(Dropout::NONE)?;
         pass.forward(&tape)?;
         pass.compute_emissions(model, pass.staged(rows), &tape, &head_tape)?;
-        pass.submit("emissions", [pass.n_rows, 0, 0])?;
+        pass.submit("emissions", [pass.n_rows, 0, n_transformed(model, batch)])?;
         let start = out.len();
         out.resize(start + head_tape.emissions.len(), 0.0);
         download_floats(pass.gpu(), head_tape.emissions, &mut out[start..])
@@ -234,18 +257,19 @@ impl Pass<'_> {
         tape: &Tape,
         head_tape: &TaggerHeadTape,
     ) -> Result<(), Error> {
-        let (config, n) = (self.config(), rows.len());
-        launch!(
-            self.kernels,
-            GatherDropped,
-            Grid::linear(n, 128),
-            tape.last_hidden(config).normed.y,
-            rows,
-            KernelDropout::new(&self.dropout, 0, Site::Classifier),
-            self.inputs.row_positions,
-            head_tape.gathered,
-            to_u32(config.hidden_size),
-        );
+        let width = self.config().hidden_size;
+        let (hidden, n) = (tape.last_hidden(self.config()), head_tape.gathered.len() / width);
+        let (width, grid, out) = (to_u32(width), Grid::linear(n, 128), head_tape.gathered);
+        let dropout = KernelDropout::new(&self.dropout, 0, Site::Classifier);
+        let positions = self.inputs.row_positions;
+        if let (Some(transform), Some(states)) = (model.transform, &head_tape.transform) {
+            self.transform_forward(transform, hidden.operand, rows, states)?;
+            let x = states.states_f32();
+            launch!(self.kernels, DropRows, grid, x, rows, dropout, positions, out, width);
+        } else {
+            let x = hidden.normed.y;
+            launch!(self.kernels, GatherDropped, grid, x, rows, dropout, positions, out, width);
+        }
         launch!(
             self.kernels,
             Classify,
@@ -332,7 +356,8 @@ impl Pass<'_> {
         head_tape: &TaggerHeadTape,
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        let (n, width, n_tags) = (rows.len(), self.config().hidden_size, model.n_tags);
+        let (width, n_tags) = (self.config().hidden_size, model.n_tags);
+        let n = head_tape.gathered.len() / width;
         let classifier = model.classifier;
         let n_sums = n.div_ceil(ROWS_PER_SUM);
         let partial = sink.sums.take(n_sums, n_tags);
@@ -358,6 +383,13 @@ impl Pass<'_> {
         let (grid, d_gathered) = (Grid::linear(n, 128), head_tape.d_gathered);
         launch!(self.kernels, ClassifyBackward, grid, d, weight, d_gathered, to_u32(n_tags));
         let dropout = KernelDropout::new(&self.dropout, 0, Site::Classifier);
-        self.scatter(d_gathered, rows, dropout, tape)
+        let (Some(transform), Some(states)) = (model.transform, &head_tape.transform) else {
+            return self.scatter(d_gathered, rows, dropout, tape);
+        };
+        // Padding rows have no gradient.
+        self.kernels.clear(states.d_states)?;
+        let (d, out, positions) = (d_gathered, states.d_states, self.inputs.row_positions);
+        launch!(self.kernels, DropRows, grid, d, rows, dropout, positions, out, to_u32(width));
+        self.transform_backward(transform, rows, tape, states, sink)
     }
 }

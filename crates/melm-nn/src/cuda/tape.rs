@@ -5,6 +5,7 @@ use super::memory::Arena;
 use super::program::{ROWS_PER_SUM, norm_rows};
 use super::span::{FloatSpan, Span};
 use super::weights::GpuWeights;
+use crate::architecture::{FeedForward, Residual};
 use crate::config::Config;
 use crate::encoder::LinearParams;
 
@@ -72,9 +73,9 @@ pub(super) struct LayerTape {
     /// The logarithm of the softmax denominator, for each row and attention head.
     pub(super) log_sums: Span<f32>,
     pub(super) attended: NormTape,
-    /// The inner layer of the feed-forward block, before gelu.
+    /// The inner layer of the feed-forward block, before gelu. In a gated layer, each row has the input and the gate.
     pub(super) inner: Span<f32>,
-    /// The inner layer of the feed-forward block, after gelu.
+    /// The inner layer of the feed-forward block, after gelu and gate.
     pub(super) activated: FloatSpan,
     pub(super) output: NormTape,
 }
@@ -87,6 +88,8 @@ pub(super) struct Tape {
     pub(super) projected: Span<f32>,
     /// The gradient of the hidden states that the backward pass has reached.
     pub(super) d_hidden: Span<f32>,
+    /// With [`Residual::Sum`], the gradient of the running sum; else empty.
+    pub(super) d_sum: Span<f32>,
     pub(super) d_projected: FloatSpan,
     /// The gradient of the inner layer after gelu.
     pub(super) d_activated: Span<f32>,
@@ -106,6 +109,10 @@ impl Tape {
         is_training: bool,
     ) -> Self {
         let (hidden, inner) = (config.hidden_size, config.intermediate_size);
+        let n_summed = match config.architecture().residual {
+            Residual::Normed => 0,
+            Residual::Sum => n_rows,
+        };
         let n_layers = if is_training { config.n_layers } else { 2.min(config.n_layers) };
         let n_backward = if is_training { n_rows } else { 0 };
         Self {
@@ -117,16 +124,17 @@ impl Tape {
                     context_f32: arena.span(n_backward * hidden),
                     log_sums: arena.span(n_rows * config.n_heads),
                     attended: NormTape::lay_out(arena, n_rows, hidden),
-                    inner: arena.span(n_rows * inner),
+                    inner: arena.span(n_rows * config.intermediate_outputs()),
                     activated: arena.operand(n_rows * inner),
                     output: NormTape::lay_out(arena, n_rows, hidden),
                 })
                 .collect(),
             projected: arena.span(n_rows * hidden),
             d_hidden: arena.span(n_backward * hidden),
+            d_sum: arena.span(n_summed.min(n_backward) * hidden),
             d_projected: arena.operand(n_backward * hidden),
             d_activated: arena.span(n_backward * inner),
-            d_inner: arena.operand(n_backward * inner),
+            d_inner: arena.operand(n_backward * config.intermediate_outputs()),
             d_context: arena.span(n_backward * hidden),
             d_qkv: arena.operand(n_backward * 3 * hidden),
         }
@@ -134,9 +142,25 @@ impl Tape {
 
     /// Returns the length of the buffer for the partial sums that a backward pass over `n_rows` rows writes.
     pub(super) fn n_partials(config: &Config, n_rows: usize) -> usize {
-        let (hidden, inner) = (config.hidden_size, config.intermediate_size);
+        let (family, hidden) = (config.architecture(), config.hidden_size);
         let (norm, columns) = (n_rows.div_ceil(norm_rows(hidden)), n_rows.div_ceil(ROWS_PER_SUM));
-        3 * hidden * norm + config.n_layers * (6 * hidden * norm + (inner + 3 * hidden) * columns)
+        let n_norm_sums = match family.residual {
+            Residual::Normed => 3,
+            Residual::Sum => 1,
+        };
+        let inner = match family.feed_forward {
+            FeedForward::Plain => config.intermediate_size,
+            FeedForward::Gated => 0,
+        };
+        let qkv = if family.has_biases { 3 * hidden } else { 0 };
+        let layer = 2 * n_norm_sums * hidden * norm + (inner + qkv) * columns;
+        3 * hidden * norm + config.n_layers * layer
+    }
+
+    /// With [`Residual::Sum`], the running sum of the parts. It starts as the output of the embedding layer, in whose
+    /// buffer it is kept: after the first product, no other kernel reads that buffer.
+    pub(super) fn sum(&self) -> Span<f32> {
+        self.embedded.normed.y
     }
 
     /// Returns the operand for the products before and after attention. In training this is the f32 array, because

@@ -36,7 +36,6 @@ pub(crate) struct TaggerView<'a> {
     pub(crate) parameters: &'a Parameters,
     pub(crate) encoder: &'a Encoder,
     /// The dense layer and the norm before the classifier; `None` if the family has none.
-    #[expect(dead_code, reason = "the GPU does not run families with a transform yet")]
     pub(crate) transform: Option<&'a HeadTransform>,
     pub(crate) classifier: &'a LinearParams,
     /// The start, transition and end scores of the CRF; `None` if the tagger has no CRF.

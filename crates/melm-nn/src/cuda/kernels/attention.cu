@@ -4,6 +4,9 @@
 // A warp works on a group of GROUP rows; each of its lanes works on one row of a tile of TILE rows. In the forward pass
 // and for the gradient of queries the group holds queries and the tile keys. For the gradients of keys and values the
 // group holds keys and the tile queries.
+//
+// With WINDOWED set, a query sees only keys at a limited distance. Tiles that no row of the block sees are skipped. With
+// ROTARY set, queries and keys are rotated by an angle that depends on their position.
 
 const u32 GROUP = 4;
 // Fewer warps for large heads, so that their rows fit into shared memory.
@@ -28,6 +31,9 @@ struct Heads {
     u32 n_heads;
     float scale;
     Drop drop;
+    Span<const float> frequencies;  // of the rotation, [head / 2]; read only with ROTARY
+    u32 window;                     // the largest distance between a query and a key that it sees; read only with WINDOWED
+    u32 unused;
 
     DEVICE u32 hidden() const { return n_heads * HEAD_SIZE; }
     // The start of a row's query (which = 0), key (1) or value (2).
@@ -37,6 +43,16 @@ struct Heads {
     DEVICE RowMask mask(Task task, u32 position) const {
         return row_mask(drop, task.sentence, (u64)position * n_heads + blockIdx.y);
     }
+#if WINDOWED
+    DEVICE bool sees(u32 query, u32 key) const { return key <= query + window && query <= key + window; }
+    // The positions of the other side that at least one of the `count` rows of the block sees.
+    DEVICE u32 first_seen(Task task) const { return task.first > window ? task.first - window : 0; }
+    DEVICE u32 end_seen(Task task, u32 count) const { return min(task.length, task.first + count + window); }
+#else
+    DEVICE bool sees(u32, u32) const { return true; }
+    DEVICE u32 first_seen(Task) const { return 0; }
+    DEVICE u32 end_seen(Task task, u32) const { return task.length; }
+#endif
 };
 
 // Rows of one head in shared memory. Unused rows are zeros.
@@ -118,6 +134,51 @@ struct Sums {
     }
 };
 
+// Heads of models with rotary positions have an even size.
+const u32 HALF_HEAD = (HEAD_SIZE + 1) / 2;
+
+// Rotates queries and keys in place: columns d and d + HALF_HEAD of a head are a point in the plane, which is turned by
+// the angle position * frequencies[d]. One block for each row.
+KERNEL rotate(Span<float> qkv, Span<const float> frequencies, Span<const Place> places) {
+    u64 start = (u64)blockIdx.x * 3 * HIDDEN;
+    float position = (float)places[blockIdx.x].position;
+    // The pairs of the queries come before those of the keys.
+    for (u32 pair = threadIdx.x; pair < HIDDEN; pair += blockDim.x) {
+        u32 head = pair / HALF_HEAD, d = pair % HALF_HEAD;
+        u64 at = start + head * HEAD_SIZE + d;
+        float angle = position * frequencies[d], x = qkv[at], y = qkv[at + HALF_HEAD];
+        float cosine = cosf(angle), sine = sinf(angle);
+        qkv[at] = x * cosine - y * sine;
+        qkv[at + HALF_HEAD] = y * cosine + x * sine;
+    }
+}
+
+#if ROTARY
+// Turns gradients of rotated rows back by the angles of their positions, which start at `position`. `rows` are the rows
+// of the group in shared memory, which the caller no longer needs.
+DEVICE void rotate_back(Sums& sums, float (*rows)[STRIDE], const Heads& heads, u32 position, u32 lane) {
+    __syncthreads();
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++)
+#pragma unroll
+        for (u32 i = 0; i < PER_HEAD_LANE; i++) {
+            u32 d = lane + i * WARP;
+            if (d < HEAD_SIZE) rows[g][d] = sums.x[g][i];
+        }
+    __syncthreads();
+#pragma unroll
+    for (u32 g = 0; g < GROUP; g++)
+#pragma unroll
+        for (u32 i = 0; i < PER_HEAD_LANE; i++) {
+            u32 d = lane + i * WARP;
+            if (d >= HEAD_SIZE) continue;
+            float angle = (float)(position + g) * heads.frequencies[d % HALF_HEAD];
+            float other = d < HALF_HEAD ? rows[g][d + HALF_HEAD] : -rows[g][d - HALF_HEAD];
+            sums.x[g][i] = sums.x[g][i] * cosf(angle) + other * sinf(angle);
+        }
+}
+#endif
+
 // The context, as an operand of products and (for the backward pass) in f32, and the logarithm of each query's softmax
 // denominator. The maximum and the denominator are updated tile by tile.
 KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> context, Span<float> plain,
@@ -138,8 +199,9 @@ KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
         total[g] = 0.0f;
         masks[g] = heads.mask(task, task.first + own + g);
     }
-    for (u32 from = 0; from < task.length; from += TILE) {
-        u32 count = min(TILE, task.length - from);
+    u32 end = heads.end_seen(task, n_queries);
+    for (u32 from = heads.first_seen(task); from < end; from += TILE) {
+        u32 count = min(TILE, end - from);
         __syncthreads();
         fill(keys, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 1); });
         fill(values, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 2); });
@@ -148,10 +210,15 @@ KERNEL attention_forward(Heads heads, Span<const Task> tasks, Span<product_t> co
         dots(keys.x[lane], queries.x + own, scores);
 #pragma unroll
         for (u32 g = 0; g < GROUP; g++) {
-            float score = lane < count ? scores[g] * heads.scale : -INFINITY;
+            bool is_seen = lane < count && heads.sees(task.first + own + g, from + lane);
+            float score = is_seen ? scores[g] * heads.scale : -INFINITY;
             float most = fmaxf(largest[g], warp_max(score));
             float shrink = expf(largest[g] - most);
-            float p = lane < count ? expf(score - most) : 0.0f;
+#if WINDOWED
+            // The query may see no key up to this tile.
+            if (most == -INFINITY) shrink = 1.0f;
+#endif
+            float p = is_seen ? expf(score - most) : 0.0f;
             total[g] = total[g] * shrink + warp_sum(p);
             largest[g] = most;
             scores[g] = p * masks[g].factor(from + lane);
@@ -227,8 +294,9 @@ DEVICE void queries_backward(const Backward& in, Shared& shared, Span<product_t>
         log_sum[g] = is_row ? in.log_sums[row * heads.n_heads + blockIdx.y] : 0.0f;
         masks[g] = heads.mask(task, task.first + own + g);
     }
-    for (u32 from = 0; from < task.length; from += TILE) {
-        u32 count = min(TILE, task.length - from);
+    u32 end = heads.end_seen(task, n_queries);
+    for (u32 from = heads.first_seen(task); from < end; from += TILE) {
+        u32 count = min(TILE, end - from);
         __syncthreads();
         fill(keys, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 1); });
         fill(values, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 2); });
@@ -238,11 +306,15 @@ DEVICE void queries_backward(const Backward& in, Shared& shared, Span<product_t>
         dots(values.x[lane], d_queries.x + own, slopes);
 #pragma unroll
         for (u32 g = 0; g < GROUP; g++) {
-            float p = lane < count ? expf(scores[g] * heads.scale - log_sum[g]) : 0.0f;
+            bool is_seen = lane < count && heads.sees(task.first + own + g, from + lane);
+            float p = is_seen ? expf(scores[g] * heads.scale - log_sum[g]) : 0.0f;
             scores[g] = heads.scale * p * (slopes[g] * masks[g].factor(from + lane) - mean[g]);
         }
         sums.add(scores, keys.x, count, lane);
     }
+#if ROTARY
+    rotate_back(sums, queries.x + own, heads, task.first + own, lane);
+#endif
 #pragma unroll
     for (u32 g = 0; g < GROUP; g++) {
         if (own + g >= n_queries) continue;
@@ -269,8 +341,9 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
     Sums d_keys, d_values;
     d_keys.clear();
     d_values.clear();
-    for (u32 from = 0; from < task.length; from += TILE) {
-        u32 count = min(TILE, task.length - from);
+    u32 end = heads.end_seen(task, n_keys);
+    for (u32 from = heads.first_seen(task); from < end; from += TILE) {
+        u32 count = min(TILE, end - from);
         __syncthreads();
         fill(queries, count, heads.qkv, [&](u32 r) { return heads.at(task.start + from + r, 0); });
         fill(d_queries, count, in.d_context,
@@ -290,7 +363,8 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
         RowMask mask = heads.mask(task, from + lane);
 #pragma unroll
         for (u32 g = 0; g < GROUP; g++) {
-            float p = lane < count ? expf(scores[g] * heads.scale - log_sum) : 0.0f;
+            bool is_seen = lane < count && heads.sees(from + lane, task.first + own + g);
+            float p = is_seen ? expf(scores[g] * heads.scale - log_sum) : 0.0f;
             float factor = mask.factor(task.first + own + g);
             kept[g] = p * factor;
             scores[g] = heads.scale * p * (slopes[g] * factor - mean);
@@ -298,6 +372,9 @@ DEVICE void keys_backward(const Backward& in, Shared& shared, Span<product_t> d_
         d_values.add(kept, d_queries.x, count, lane);
         d_keys.add(scores, queries.x, count, lane);
     }
+#if ROTARY
+    rotate_back(d_keys, keys.x + own, heads, task.first + own, lane);
+#endif
 #pragma unroll
     for (u32 g = 0; g < GROUP; g++) {
         if (own + g >= n_keys) continue;

@@ -1,6 +1,7 @@
 // Shared by all kernels: spans with bounds checks, the type of products, dropout, sums over warps and blocks.
 //
-// The constants HIDDEN, HEAD_SIZE, BF16 and CHECKED are set when the kernels are compiled for a model.
+// The constants HIDDEN, HEAD_SIZE, BF16 and CHECKED are set when the kernels are compiled for a model, and so are the
+// switches ROTARY, WINDOWED and NORM_BIAS. Kernels of models that do not need a switch do not contain its code.
 
 typedef unsigned char u8;
 typedef unsigned short u16;

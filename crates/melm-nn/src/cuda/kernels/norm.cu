@@ -36,9 +36,12 @@ DEVICE void load(Row& row, Span<const float> from, u64 start) {
 }
 
 DEVICE void normalise(Row& row, u32 at, Affine affine, RowMask mask, Normed out) {
-    Row weight, bias;
+    Row weight;
     load(weight, affine.weight, 0);
+#if NORM_BIAS
+    Row bias;
     load(bias, affine.bias, 0);
+#endif
     float sum = 0.0f;
     EACH_COLUMN(i, c) sum += row.x[i];
     float mean = warp_sum(sum) / HIDDEN;
@@ -48,7 +51,11 @@ DEVICE void normalise(Row& row, u32 at, Affine affine, RowMask mask, Normed out)
     u64 start = (u64)at * HIDDEN;
     EACH_COLUMN(i, c) {
         float x = (row.x[i] - mean) * scale;
+#if NORM_BIAS
         float y = (x * weight.x[i] + bias.x[i]) * mask.factor(c);
+#else
+        float y = x * weight.x[i] * mask.factor(c);
+#endif
         out.rows[start + c] = x;
         if (!out.y.is_empty()) out.y[start + c] = y;
         out.y_product[start + c] = to_product(y);
@@ -84,19 +91,44 @@ KERNEL norm_forward(Span<const float> x, Span<const float> bias, Span<const floa
     normalise(row, at, affine, all, out);
 }
 
-// y = dropout(norm(piece + position + type)). `kind` is empty if the model has no token types.
+// sum += dropout(x); y = norm(sum). For models whose residual is the running sum of all parts, which is not normalised.
+KERNEL sum_norm_forward(Span<const float> x, Span<float> sum, Affine affine, Drop drop, Span<const Place> places,
+                        Normed out, u32 n_rows) {
+    u32 at = row_of_warp();
+    if (at >= n_rows) return;
+    RowMask mask = mask_at(drop, places, at);
+    u64 start = (u64)at * HIDDEN;
+    Row row, before;
+    load(row, x, start);
+    EACH_COLUMN(i, c) before.x[i] = sum[start + c];
+    EACH_COLUMN(i, c) {
+        row.x[i] = before.x[i] + row.x[i] * mask.factor(c);
+        sum[start + c] = row.x[i];
+    }
+    RowMask all = {0, 0, 0, 1.0f};
+    normalise(row, at, affine, all, out);
+}
+
+// y = dropout(norm(piece + position + type)). `kind` is empty if the model has no token types. A model with rotary
+// positions adds no position vectors.
 KERNEL embed_forward(Span<const float> table, Span<const float> positions, Span<const float> kind, Affine affine,
                      Drop drop, Span<const u32> pieces, Span<const Place> places, u32 first_position, Normed out,
                      u32 n_rows) {
     u32 at = row_of_warp();
     if (at >= n_rows) return;
     u64 piece = (u64)pieces[at] * HIDDEN;
+#if !ROTARY
     u64 position = (u64)(first_position + places[at].position) * HIDDEN;
+#endif
     Row row;
     EACH_COLUMN(i, c) {
         float value = table[piece + c];
         if (!kind.is_empty()) value += kind[c];
+#if ROTARY
+        row.x[i] = value;
+#else
         row.x[i] = value + positions[position + c];
+#endif
     }
     normalise(row, at, affine, row_mask(drop, places[at].sentence, places[at].position), out);
 }
@@ -119,8 +151,8 @@ DEVICE void denormalise(Row& d, Row& weighed, u32 at, Span<const float> weight, 
     EACH_COLUMN(i, c) d.x[i] = factor * (d.x[i] - mean - x.x[i] * slope);
 }
 
-// Adds up `row` over the rows of a block, into partial[block, part, :].
-DEVICE void block_sum(const Row& row, bool is_row, Span<float> partial, u32 part) {
+// Adds up `row` over the rows of a block, into partial[block, part, :]. Each block has `n_parts` parts.
+DEVICE void block_sum(const Row& row, bool is_row, Span<float> partial, u32 part, u32 n_parts = 3) {
     __shared__ float rows[ROWS][HIDDEN];
     u32 warp = threadIdx.x / WARP;
     EACH_COLUMN(i, c) rows[warp][c] = is_row ? row.x[i] : 0.0f;
@@ -128,7 +160,7 @@ DEVICE void block_sum(const Row& row, bool is_row, Span<float> partial, u32 part
     for (u32 c = threadIdx.x; c < HIDDEN; c += ROWS * WARP) {
         float sum = 0.0f;
         for (u32 r = 0; r < ROWS; r++) sum += rows[r][c];
-        partial[((u64)blockIdx.x * 3 + part) * HIDDEN + c] = sum;
+        partial[((u64)blockIdx.x * n_parts + part) * HIDDEN + c] = sum;
     }
     __syncthreads();
 }
@@ -154,6 +186,28 @@ KERNEL norm_backward(Span<const float> weight, Span<const float> normed, Span<co
     block_sum(weighed, is_row, partial, 0);
     block_sum(shift, is_row, partial, 1);
     block_sum(row, is_row, partial, 2);
+}
+
+// The backward pass of sum_norm_forward. `d` is the gradient of y, `d_sum` that of the sum, to which the gradient of the
+// norm's input is added. `dx` becomes the gradient of x. The partial sums are those of the norm's weight.
+KERNEL sum_norm_backward(Span<const float> weight, Span<const float> normed, Span<const float> scale, Drop drop,
+                         Span<const Place> places, Span<const float> d, Span<float> d_sum, Span<product_t> dx,
+                         Span<float> partial, u32 n_rows) {
+    u32 at = row_of_warp();
+    bool is_row = at < n_rows;
+    Row weighed, row;
+    if (is_row) {
+        u64 start = (u64)at * HIDDEN;
+        EACH_COLUMN(i, c) row.x[i] = d[start + c];
+        denormalise(row, weighed, at, weight, normed, scale);
+        RowMask mask = mask_at(drop, places, at);
+        EACH_COLUMN(i, c) {
+            float total = d_sum[start + c] + row.x[i];
+            d_sum[start + c] = total;
+            dx[start + c] = to_product(total * mask.factor(c));
+        }
+    }
+    block_sum(weighed, is_row, partial, 0, 1);
 }
 
 // The backward pass of embed_forward. `out` is the gradient of each row's three vectors. The partial sums are those of

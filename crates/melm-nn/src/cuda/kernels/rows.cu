@@ -1,4 +1,4 @@
-// Element-wise operations and sums: gelu, gather, scatter, column sums.
+// Element-wise operations and sums: gelu, gated gelu, gather, scatter, column sums.
 
 // Rows whose columns one block adds up.
 const u32 ROWS_PER_SUM = 16;
@@ -7,13 +7,17 @@ const u32 AT_ONCE = 4;
 
 DEVICE float gelu_cumulative(float u) { return 0.5f * (1.0f + erff(u * 0.70710678118654752f)); }
 
+DEVICE float gelu_slope(float u) {
+    return gelu_cumulative(u) + u * 0.3989422804014327f * expf(-0.5f * u * u);
+}
+
 // u += bias; g = gelu(u). One thread for each column. `g` is an operand of products, `plain` is f32; empty spans are not
 // written.
-KERNEL gelu_forward(Span<const float> bias, Span<float> u, Span<product_t> g, Span<float> plain, u32 width,
-                    u32 n_rows) {
+template <bool HAS_BIAS>
+DEVICE void gelu(Span<const float> bias, Span<float> u, Span<product_t> g, Span<float> plain, u32 width, u32 n_rows) {
     u32 c = blockIdx.x * blockDim.x + threadIdx.x;
     if (c >= width) return;
-    float shift = bias[c], x[AT_ONCE];
+    float shift = HAS_BIAS ? bias[c] : 0.0f, x[AT_ONCE];
     u32 first = blockIdx.y * AT_ONCE;
 #pragma unroll
     for (u32 i = 0; i < AT_ONCE; i++) x[i] = first + i < n_rows ? u[(u64)(first + i) * width + c] : 0.0f;
@@ -21,12 +25,22 @@ KERNEL gelu_forward(Span<const float> bias, Span<float> u, Span<product_t> g, Sp
     for (u32 i = 0; i < AT_ONCE; i++) {
         if (first + i >= n_rows) break;
         u64 at = (u64)(first + i) * width + c;
-        float v = x[i] + shift;
+        float v = HAS_BIAS ? x[i] + shift : x[i];
         float y = v * gelu_cumulative(v);
-        u[at] = v;
+        if (HAS_BIAS) u[at] = v;
         if (!g.is_empty()) g[at] = to_product(y);
         if (!plain.is_empty()) plain[at] = y;
     }
+}
+
+KERNEL gelu_forward(Span<const float> bias, Span<float> u, Span<product_t> g, Span<float> plain, u32 width,
+                    u32 n_rows) {
+    gelu<true>(bias, u, g, plain, width, n_rows);
+}
+
+KERNEL gelu_forward_unbiased(Span<float> u, Span<product_t> g, Span<float> plain, u32 width, u32 n_rows) {
+    Span<const float> none = {nullptr, 0};
+    gelu<false>(none, u, g, plain, width, n_rows);
 }
 
 // Goes from the gradient of gelu(u) in `d` to that of u. partial[block, :] is its sum over the rows of the block.
@@ -47,13 +61,62 @@ KERNEL gelu_backward(Span<const float> u, Span<const float> d, Span<product_t> d
 #pragma unroll
         for (u32 i = 0; i < AT_ONCE; i++) {
             if (first + i >= n_rows) break;
-            float slope = gelu_cumulative(x[i]) + x[i] * 0.3989422804014327f * expf(-0.5f * x[i] * x[i]);
-            float value = y[i] * slope;
+            float value = y[i] * gelu_slope(x[i]);
             du[(u64)(first + i) * width + c] = to_product(value);
             sum += value;
         }
     }
     partial[(u64)blockIdx.y * width + c] = sum;
+}
+
+// g = dropout(gelu(input) * gate). The first `width` columns of `u` are the input, the others the gate. One thread for
+// each column of `g`.
+KERNEL geglu_forward(Span<const float> u, Drop drop, Span<const Place> places, Span<product_t> g, u32 width,
+                     u32 n_rows) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= width) return;
+    float x[AT_ONCE], gate[AT_ONCE];
+    u32 first = blockIdx.y * AT_ONCE;
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) {
+        bool is_row = first + i < n_rows;
+        u64 at = (u64)(first + i) * 2 * width + c;
+        x[i] = is_row ? u[at] : 0.0f;
+        gate[i] = is_row ? u[at + width] : 0.0f;
+    }
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) {
+        u32 row = first + i;
+        if (row >= n_rows) break;
+        float factor = row_mask(drop, places[row].sentence, places[row].position).factor(c);
+        g[(u64)row * width + c] = to_product(x[i] * gelu_cumulative(x[i]) * gate[i] * factor);
+    }
+}
+
+// Goes from the gradient of the output of geglu_forward in `d` to that of u.
+KERNEL geglu_backward(Span<const float> u, Span<const float> d, Drop drop, Span<const Place> places, Span<product_t> du,
+                      u32 width, u32 n_rows) {
+    u32 c = blockIdx.x * blockDim.x + threadIdx.x;
+    if (c >= width) return;
+    float x[AT_ONCE], gate[AT_ONCE], y[AT_ONCE];
+    u32 first = blockIdx.y * AT_ONCE;
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) {
+        u64 row = first + i, at = row * 2 * width + c;
+        bool is_row = row < n_rows;
+        x[i] = is_row ? u[at] : 0.0f;
+        gate[i] = is_row ? u[at + width] : 0.0f;
+        y[i] = is_row ? d[row * width + c] : 0.0f;
+    }
+#pragma unroll
+    for (u32 i = 0; i < AT_ONCE; i++) {
+        u32 row = first + i;
+        if (row >= n_rows) break;
+        u64 at = (u64)row * 2 * width + c;
+        float dropped = y[i] * row_mask(drop, places[row].sentence, places[row].position).factor(c);
+        du[at] = to_product(dropped * gate[i] * gelu_slope(x[i]));
+        du[at + width] = to_product(dropped * x[i] * gelu_cumulative(x[i]));
+    }
 }
 
 // partial[block, :] = the sum over the rows of the block.
@@ -125,6 +188,15 @@ KERNEL scatter(Span<const float> d, Span<const u32> rows, Drop drop, Span<const 
     RowMask mask = row_mask(drop, places[row].sentence, places[row].position);
     for (u32 c = threadIdx.x; c < width; c += blockDim.x)
         atomicAdd(&out[(u64)row * width + c], d[(u64)blockIdx.x * width + c] * mask.factor(c));
+}
+
+// out[i] = dropout(x[i]), where x[i] belongs to row rows[i] of the batch. `out` may be `x`.
+KERNEL drop_rows(Span<const float> x, Span<const u32> rows, Drop drop, Span<const Place> places, Span<float> out,
+                 u32 width) {
+    u32 row = rows[blockIdx.x];
+    RowMask mask = row_mask(drop, places[row].sentence, places[row].position);
+    u64 start = (u64)blockIdx.x * width;
+    for (u32 c = threadIdx.x; c < width; c += blockDim.x) out[start + c] = x[start + c] * mask.factor(c);
 }
 
 // Rounds the weights to the type that products read.

@@ -9,7 +9,7 @@ use melm_nn::dropout::Dropout;
 use melm_nn::mlm::{AllowedPieces, MaskedBatch, MaskedLm, PieceSets, Predictions};
 
 /// The relative tolerance for bf16, whose significand has eight bits.
-const ROUGH: f32 = 2e-2;
+pub(crate) const ROUGH: f32 = 2e-2;
 
 pub(crate) fn settings(precision: Precision) -> CudaSettings {
     let roots = ["/opt/torch/.venv", "/usr/local/cuda"].map(std::path::PathBuf::from).to_vec();
@@ -162,7 +162,7 @@ pub(crate) fn config() -> Config {
     }
 }
 
-fn batch() -> MaskedBatch {
+pub(crate) fn batch() -> MaskedBatch {
     let mut batch = MaskedBatch::default();
     for (key, length) in (0_u32..).zip([83, 7, 33, 64, 1]) {
         let start = batch.sentences.n_rows();
@@ -205,7 +205,11 @@ fn gradients(device: Device, batch: &MaskedBatch) -> Vec<(String, Vec<f32>)> {
     all
 }
 
-fn assert_same(found: &[(String, Vec<f32>)], wanted: &[(String, Vec<f32>)], relative: f32) {
+pub(crate) fn assert_same(
+    found: &[(String, Vec<f32>)],
+    wanted: &[(String, Vec<f32>)],
+    relative: f32,
+) {
     for ((name, wanted), (_, found)) in wanted.iter().zip(found) {
         assert_close(name, found, wanted, relative);
     }

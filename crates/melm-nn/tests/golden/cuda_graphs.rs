@@ -4,7 +4,7 @@ use crate::cuda::{on_gpu, settings};
 use crate::support::{Bench, Device};
 use crate::tagger::TaggerBench;
 use crate::tagger_invariants;
-use melm_nn::config::Config;
+use melm_nn::config::{Config, GlobalLayers, ModelType, Rotary};
 use melm_nn::cuda::{CudaSettings, GraphCounts, Precision};
 use melm_nn::dropout::Dropout;
 use melm_nn::mlm::{MaskedBatch, MaskedLm, MaskedLmTape, Predictions};
@@ -44,17 +44,16 @@ fn counts(device: &Device) -> GraphCounts {
 }
 
 /// Trains with two micro-batches per step and predicts after each step. Returns the bits of all losses and predictions.
-fn train_masked_lm(device: Device) -> (Vec<u64>, GraphCounts) {
-    let config = config();
-    let mut bench = Bench::new(MaskedLm::random(&config, 5).unwrap(), device);
+fn train_masked_lm(config: &Config, device: Device) -> (Vec<u64>, GraphCounts) {
+    let mut bench = Bench::new(MaskedLm::random(config, 5).unwrap(), device);
     let settings = AdamSettings { max_norm: Some(0.5), ..AdamSettings::default() };
     let mut adam = Adam::new(bench.model.parameters(), settings).unwrap();
-    let mut tape = MaskedLmTape::for_prediction(&config);
+    let mut tape = MaskedLmTape::for_prediction(config);
     let mut bits = Vec::new();
     for step in 0..10 {
         bench.gradients.clear();
         for part in [step, step + 4] {
-            let dropout = Dropout::new(&config, 3, u64::from(step));
+            let dropout = Dropout::new(config, 3, u64::from(step));
             bits.push(bench.accumulate(&batch(part), 0.1, dropout).to_bits());
         }
         adam.step(&bench.device, 1e-2, bench.model.parameters_mut(), &mut bench.gradients).unwrap();
@@ -70,8 +69,7 @@ fn train_masked_lm(device: Device) -> (Vec<u64>, GraphCounts) {
 }
 
 /// Trains a tagger with a CRF in the same way as [`train_masked_lm`].
-fn train_tagger(device: Device) -> (Vec<u64>, GraphCounts) {
-    let mut bench: TaggerBench = tagger_invariants::constrained(device);
+fn train_tagger(mut bench: TaggerBench) -> (Vec<u64>, GraphCounts) {
     let mut adam = Adam::new(bench.model.parameters(), AdamSettings::default()).unwrap();
     let config = bench.model.config().clone();
     let mut tape = TaggerTape::for_prediction(&config);
@@ -94,7 +92,7 @@ fn train_tagger(device: Device) -> (Vec<u64>, GraphCounts) {
 }
 
 /// Checks that `work` gives the same bits with and without graphs, and that graphs were used.
-fn check(work: fn(Device) -> (Vec<u64>, GraphCounts)) {
+fn check(work: impl Fn(Device) -> (Vec<u64>, GraphCounts)) {
     for precision in [Precision::Bf16, Precision::F32] {
         let eager = std::cell::RefCell::new(Vec::new());
         on_gpu(&CudaSettings { is_eager: true, ..settings(precision) }, |device| {
@@ -112,10 +110,36 @@ fn check(work: fn(Device) -> (Vec<u64>, GraphCounts)) {
 
 #[test]
 fn masked_models_give_the_same_bits_with_graphs() {
-    check(train_masked_lm);
+    check(|device| train_masked_lm(&config(), device));
 }
 
 #[test]
 fn taggers_give_the_same_bits_with_graphs() {
-    check(train_tagger);
+    check(|device| train_tagger(tagger_invariants::constrained(device)));
+}
+
+/// Returns `config` as a ModernBERT whose second layer has an attention window.
+pub(crate) fn modern(config: Config) -> Config {
+    Config {
+        model_type: ModelType::ModernBert,
+        n_layers: 2,
+        inner_dropout: 0.1,
+        rotary: Rotary {
+            local_attention: 12,
+            global_layers: GlobalLayers::Every(2),
+            ..Rotary::default()
+        },
+        ..config
+    }
+}
+
+#[test]
+fn masked_modernberts_give_the_same_bits_with_graphs() {
+    check(|device| train_masked_lm(&modern(config()), device));
+}
+
+#[test]
+fn modernbert_taggers_give_the_same_bits_with_graphs() {
+    let config = modern(tagger_invariants::config());
+    check(|device| train_tagger(tagger_invariants::constrained_with(&config, device)));
 }

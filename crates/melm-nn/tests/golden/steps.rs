@@ -1,5 +1,6 @@
 //! Compares ten optimiser steps with torch, with clipping and with accumulation over micro-batches.
 
+use crate::families;
 use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, assert_close};
 use crate::tiny::is_exactly_zero;
 use melm_nn::dropout::Dropout;
@@ -70,22 +71,47 @@ pub(crate) fn train(
 
 /// Compares ten steps on `device` with the golden files.
 pub(crate) fn check(run: GoldenRun, device: &dyn Fn() -> Device, relative: f32) {
-    let GoldenRun { prefix, learning_rate, settings, skips } = run;
     for name in ["odd", "deep"] {
         let golden = Golden::read(&format!("{name}.safetensors"));
-        let mut bench = Bench::open(name, device());
-        let (norms, losses) = train(&mut bench, &golden, learning_rate, settings);
-        assert_close("norms", &norms, golden.floats(&format!("{prefix}.norms")), relative);
-        assert_close("losses", &losses, golden.floats(&format!("{prefix}.losses")), relative);
-        bench.model.parameters_mut().fetch().unwrap();
-        for parameter in
-            bench.model.parameters().list().iter().map(|p| &p.name).filter(|name| !skips(name))
-        {
-            let found = bench.model.parameters().get(parameter).unwrap();
-            let wanted = golden.floats(&format!("{prefix}.{parameter}"));
-            assert_close(parameter, found, wanted, relative);
+        check_bench(run, &golden, Bench::open(name, device()), relative);
+    }
+}
+
+/// Compares ten steps of a model with a golden file.
+fn check_bench(run: GoldenRun, golden: &Golden, mut bench: Bench, relative: f32) {
+    let GoldenRun { prefix, learning_rate, settings, skips } = run;
+    let (norms, losses) = train(&mut bench, golden, learning_rate, settings);
+    assert_close("norms", &norms, golden.floats(&format!("{prefix}.norms")), relative);
+    assert_close("losses", &losses, golden.floats(&format!("{prefix}.losses")), relative);
+    bench.model.parameters_mut().fetch().unwrap();
+    for parameter in
+        bench.model.parameters().list().iter().map(|p| &p.name).filter(|name| !skips(name))
+    {
+        let found = bench.model.parameters().get(parameter).unwrap();
+        let wanted = golden.floats(&format!("{prefix}.{parameter}"));
+        assert_close(parameter, found, wanted, relative);
+    }
+}
+
+/// The families with golden steps: one whose residual is normed, and one whose residual is a running sum.
+const FAMILIES: [&str; 2] = ["bert", "modernbert"];
+
+/// Compares ten steps of tiny models of other families with torch.
+pub(crate) fn check_families(device: &dyn Fn() -> Device, relative: f32) {
+    for name in FAMILIES {
+        let golden = Golden::read(&format!("../family_steps/{name}.safetensors"));
+        let max_norm = Some(golden.floats("max_norm")[0]);
+        for run in [ADAM, ADAMW] {
+            let run = GoldenRun { settings: AdamSettings { max_norm, ..run.settings }, ..run };
+            let model = families::masked_lm(&families::folder(&format!("{name}.lm")));
+            check_bench(run, &golden, Bench::new(model, device()), relative);
         }
     }
+}
+
+#[test]
+fn ten_clipped_steps_of_families_equal_torch() {
+    check_families(&|| Device::cpu(2), RELATIVE);
 }
 
 #[test]

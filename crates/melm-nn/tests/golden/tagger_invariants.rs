@@ -15,7 +15,7 @@ use melm_nn::weights::Checkpoint;
 
 const KINDS: [HeadKind; 2] = [HeadKind::Linear, HeadKind::Crf];
 
-fn config() -> Config {
+pub(crate) fn config() -> Config {
     Config {
         vocab_size: 101,
         hidden_size: 24,
@@ -49,17 +49,31 @@ pub(crate) fn batch(order: &[u64]) -> TaggedBatch {
 
 /// Returns a CRF tagger that allows only the transitions of [`allowed`].
 pub(crate) fn constrained(device: Device) -> TaggerBench {
-    bench(HeadKind::Crf, Some(allowed()), device)
+    constrained_with(&config(), device)
 }
 
-/// Returns a tagger whose weights are so large that finite differences of the loss exceed the rounding errors.
+/// Returns the tagger of [`constrained`] for another configuration.
+pub(crate) fn constrained_with(config: &Config, device: Device) -> TaggerBench {
+    bench_with(config, HeadKind::Crf, Some(allowed()), device)
+}
+
 fn bench(
     kind: HeadKind,
     allowed: Option<AllowedTransitions>,
     device: impl Into<Device>,
 ) -> TaggerBench {
+    bench_with(&config(), kind, allowed, device)
+}
+
+/// Returns a tagger whose weights are so large that finite differences of the loss exceed the rounding errors.
+fn bench_with(
+    config: &Config,
+    kind: HeadKind,
+    allowed: Option<AllowedTransitions>,
+    device: impl Into<Device>,
+) -> TaggerBench {
     let settings = TaggerSettings { n_tags: 3, kind, allowed };
-    let mut bench = TaggerBench::new(Tagger::random(&config(), settings, 5).unwrap(), device);
+    let mut bench = TaggerBench::new(Tagger::random(config, settings, 5).unwrap(), device);
     for name in bench.names() {
         let values = bench.model.parameters_mut().get_mut(&name).unwrap();
         for (index, value) in (0_u8..).zip(values.iter_mut().take(9)) {

@@ -4,6 +4,7 @@
 //! clock.
 
 mod args;
+mod command_line;
 mod commands;
 mod diagnose;
 mod failure;
@@ -25,6 +26,7 @@ use std::ffi::OsString;
 use clap::{CommandFactory, Parser};
 
 use args::{Args, Command};
+use command_line::CommandLine;
 use terminal::Terminal;
 
 /// Returns the description of the command line, from which completions and man pages are made.
@@ -35,7 +37,9 @@ pub fn command() -> clap::Command {
 /// Runs the command with these arguments. The first is the name of the program. Returns the exit code: 0 for success,
 /// 1 for a failure, 2 for wrong usage, 130 if interrupted.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
-    let args = match Args::try_parse_from(args) {
+    let words: Vec<OsString> = args.into_iter().collect();
+    let command_line = CommandLine::new(&words);
+    let args = match Args::try_parse_from(words) {
         Ok(args) => args,
         Err(error) => {
             // Clap returns help and version as errors, and prints them to standard output. Ignore a closed pipe.
@@ -50,15 +54,15 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Convert(command) => commands::convert::run(&command, &terminal),
         Command::Sample(command) => commands::sample::run(&command, &terminal),
         Command::Score(command) => commands::score::run(&command, &terminal),
-        Command::Augment(command) => commands::augment::run(&command, &terminal),
+        Command::Augment(command) => commands::augment::run(&command, &command_line, &terminal),
         Command::Codemix(command) => commands::codemix::run(&command, &terminal),
         Command::Finetune(command) => commands::finetune::run(&command, &terminal),
         Command::Generate(command) => commands::generate::run(&command, &terminal),
         Command::Filter(command) => commands::filter::run(&command, &terminal),
         Command::Train(command) => commands::train::run(&command, &terminal),
         Command::Tag(command) => commands::tag::run(&command, &terminal),
-        Command::Trial(command) => commands::trial::run(&command, &terminal),
-        Command::Reproduce(command) => commands::reproduce::run(&command, &terminal),
+        Command::Trial(command) => commands::trial::run(&command, &command_line, &terminal),
+        Command::Reproduce(command) => commands::reproduce::run(&command, &command_line, &terminal),
         Command::Config(command) => commands::config::run(&command, &terminal),
         Command::Completions { shell } => commands::completions::run(shell),
     };

@@ -14,6 +14,8 @@ const SAVE_SHARE: u32 = 20;
 /// The stage that trains the taggers of a panel. Its steps are those of all taggers together. Between two taggers there
 /// is another stage.
 const PANEL: &str = "panel";
+/// The stage that trains the taggers that check gold. Its steps are those of all taggers together.
+const GOLD_CHECK: &str = "gold-check";
 
 /// The title of a stage.
 fn title(stage: &str) -> &str {
@@ -28,6 +30,7 @@ fn title(stage: &str) -> &str {
         "tagger" => "training the tagger",
         PANEL => "training the panel",
         "label" => "labelling the text",
+        GOLD_CHECK => "checking gold",
         other => other,
     }
 }

@@ -25,6 +25,8 @@ use crate::{Cell, System};
 /// before the key existed.
 pub(crate) const ADDED: &[AddedKey] = &[
     AddedKey { key: "self_training.folds", neutral: "1" },
+    // Changes no score: taggers never see the result.
+    AddedKey { key: "gold_check.folds", neutral: "0" },
     // Before this key existed, a frozen embedding table included the rows of the markers.
     AddedKey { key: "markers.train", neutral: "false" },
 ];

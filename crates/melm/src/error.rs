@@ -322,6 +322,44 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
+    /// There are too few gold sentences to check them by folds.
+    #[error(
+        "{n_sentences} gold sentences are too few for a check with {n_folds} folds; use fewer folds (`gold_check.folds`), or do not \
+         check gold"
+    )]
+    TooFewToCheck {
+        /// The number of gold sentences.
+        n_sentences: usize,
+        /// The number of folds.
+        n_folds: usize,
+    },
+    /// A line of a file of decisions is not a decision, or contradicts another line.
+    #[error(
+        "`{path}`:{line}: {what}; a line is `{{\"id\": \"…\", \"decision\": \"accept\"}}` or has the decision `reject`"
+    )]
+    NotADecision {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// The problem.
+        what: String,
+    },
+    /// Decisions have ids that no draft has.
+    #[error(
+        "`{path}`:{line}: no draft has the id `{id}` (unknown ids: {n_unknown}); pass the `drafts.jsonl` of the \
+         folder that the report was made from"
+    )]
+    UnknownCandidates {
+        /// The file of decisions.
+        path: PathBuf,
+        /// The first line with an unknown id, from 1.
+        line: usize,
+        /// The id.
+        id: String,
+        /// The number of unknown ids.
+        n_unknown: usize,
+    },
     /// A line of a drafts file is not a draft of this corpus.
     #[error("`{path}`:{line}: {what}; pass the corpus that the drafts were made from")]
     NotADraft {

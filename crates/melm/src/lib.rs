@@ -55,7 +55,7 @@
 //! | 2.5 code-mixing | [`codemix`] |
 //! | the methods that the paper compares MELM with | [`methods`] |
 //!
-//! Other modules: [`self_training`] (labels unlabelled text), [`plan`] (settings), [`models`], [`hub`] and [`pieces`]
+//! Other modules: [`self_training`] (labels unlabelled text), [`gold_check`] (finds wrong gold tags), [`plan`] (settings), [`models`], [`hub`] and [`pieces`]
 //! (pretrained models and their tokenizers), [`random`] (named random streams), [`stage`] (progress and control),
 //! [`training_job`] (training in a folder), [`files`] (writing and hashing files).
 //!
@@ -79,6 +79,7 @@ pub mod entity_lm;
 mod error;
 pub mod files;
 pub mod generate;
+pub mod gold_check;
 pub mod hub;
 pub mod judge;
 pub mod linearize;

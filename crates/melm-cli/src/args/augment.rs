@@ -55,6 +55,18 @@ pub(crate) struct Augment {
     /// Number of rounds: each round makes one draft of every sentence, or two with melm-both
     #[arg(long, value_name = "R")]
     pub(crate) rounds: Option<NonZeroU32>,
+    /// Also look for wrong tags in TRAIN: train K taggers, each on all folds but one, and compare
+    /// their tags of the remaining fold with yours; writes gold.jsonl, which `melm report` shows
+    /// [default of K: 4]
+    #[arg(
+        long,
+        value_name = "K",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "4",
+        value_parser = clap::value_parser!(u16).range(2..=20)
+    )]
+    pub(crate) check_gold: Option<u16>,
     /// Also write the fine-tuned model to DIR/model
     #[arg(long)]
     pub(crate) keep_model: bool,

@@ -51,16 +51,19 @@ pub(crate) struct Generate {
     pub(crate) input: InputOptions,
 }
 
-/// Judge drafts with a trained tagger (last stage of `augment`)
+/// Judge drafts with a trained tagger (last stage of `augment`), or apply your own decisions
 ///
 /// Writes every draft with a new verdict, the probability that the tagger gives to the tags of the
 /// draft, and the tags on which the tagger disagrees. Drafts that repeat a sentence are not judged;
-/// their verdict does not change.
+/// their verdict does not change. With --decisions, the drafts and sentences that you accepted or
+/// rejected on the page of `melm report` get your verdict, after the tagger's if there is one.
 #[derive(Debug, Group)]
 #[command(
     after_help = "Examples:\n  melm filter drafts.jsonl train.conll --tagger tagger -o judged.jsonl\n  \
     melm filter drafts.jsonl train.conll --tagger tagger --mode probability --threshold 0.8 \
-    -o judged.jsonl --augmented more.conll"
+    -o judged.jsonl --augmented more.conll\n  \
+    melm filter more/drafts.jsonl train.conll --decisions decisions.jsonl -o decided.jsonl \
+    --augmented decided.conll"
 )]
 pub(crate) struct Filter {
     /// Drafts, written by `melm generate` or `melm augment`; `-` for standard input
@@ -69,8 +72,11 @@ pub(crate) struct Filter {
     #[arg(value_name = "TRAIN", required = true)]
     pub(crate) files: Vec<InputFile>,
     /// Folder of the tagger, trained on TRAIN by `melm train`
-    #[arg(long, value_name = "DIR")]
-    pub(crate) tagger: PathBuf,
+    #[arg(long, value_name = "DIR", required_unless_present = "decisions")]
+    pub(crate) tagger: Option<PathBuf>,
+    /// File of decisions, saved by the page of `melm report`; their ids must be those of the drafts
+    #[arg(long, value_name = "FILE")]
+    pub(crate) decisions: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
     /// When to keep a draft: agreement (the tagger predicts exactly the tags of the draft) or

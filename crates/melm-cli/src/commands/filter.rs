@@ -1,9 +1,9 @@
-//! `melm filter`: judges drafts with a trained tagger.
+//! `melm filter`: judges drafts with a trained tagger, and applies the decisions of a person.
 
 use std::path::Path;
 
 use melm::augment::judge_again;
-use melm::draft::{CandidateLines, Draft, read_lines, to_lines};
+use melm::draft::{CandidateLines, Decisions, Draft, read_lines, to_lines};
 use melm::judge::{FilterMode, FilterSettings, Judge};
 use melm::random::Seed;
 use melm::rate::Rate;
@@ -22,6 +22,12 @@ use crate::output::{self, Output, refuse_existing};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
+    if command.tagger.is_none() && command.threshold.is_some() {
+        return Err(Failure::Usage {
+            message: "`--threshold` needs a tagger that judges the drafts".into(),
+            hint: "add `--tagger DIR`, or leave out `--threshold`",
+        });
+    }
     if command.threshold.is_some() && command.mode != FilterMode::Probability {
         return Err(Failure::Usage {
             message: "`--threshold` needs `--mode probability`".into(),
@@ -42,18 +48,37 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     if augmented.is_some() && languages.any(|code| corpus.find(Some(code), 0).is_none()) {
         return Err(several_languages());
     }
-    judge(command, &mut lines.drafts, corpus, terminal)?;
+    let decisions = command.decisions.as_deref().map(read_decisions).transpose()?;
+    if let Some(tagger) = &command.tagger {
+        judge(command, tagger, &mut lines.drafts, corpus, terminal)?;
+    }
+    if let Some(decisions) = decisions {
+        let applied = decisions.apply(&mut lines, source.text())?;
+        terminal.info(&format!(
+            "{} accepted, {} of them not kept by the filter; {} rejected, {} of them kept by the filter",
+            count(applied.accepted, "sentence"),
+            applied.added,
+            count(applied.rejected, "sentence"),
+            applied.removed,
+        ));
+    }
     let text: String = lines.text.iter().map(|line| format!("{}\n", line.json)).collect();
     out.write_and_finish(to_lines(&lines.drafts, corpus) + &text)?;
     if let Some(augmented) = augmented {
         output::write_files(augmented, force, &with_kept(corpus, &lines)?)?;
     }
     report::print_drafts(&lines.drafts, corpus, terminal);
-    if !lines.text.is_empty() {
-        let n = count(lines.text.len(), "sentence");
+    let n_text = lines.text.iter().filter(|line| !line.verdict.is_decided()).count();
+    if n_text > 0 {
+        let n = count(n_text, "sentence");
         terminal.info(&format!("{n} of unlabelled text not judged: left as they are"));
     }
     Ok(())
+}
+
+fn read_decisions(path: &Path) -> Result<Decisions, Failure> {
+    let source = input::open_as(path, Encoding::Utf8)?;
+    Ok(Decisions::read(Path::new(source.name()), source.text())?)
 }
 
 fn several_languages() -> Failure {
@@ -63,20 +88,21 @@ fn several_languages() -> Failure {
     }
 }
 
-/// Judges the drafts with the tagger. Replaces earlier verdicts of a judge.
+/// Judges the drafts with the tagger in `folder`. Replaces earlier verdicts.
 fn judge(
     command: &Filter,
+    folder: &Path,
     drafts: &mut [Draft],
     corpus: &Corpus,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
-    let tagger = TaggerModel::open(&command.tagger)?;
+    let tagger = TaggerModel::open(folder)?;
     let (device, device_name) = machine::device(&command.device_options)?;
     terminal.info(&format!(
         "judging {} of {} with {}; {device_name}",
         count(drafts.len(), "draft"),
         labelled::describe(corpus),
-        command.tagger.display()
+        folder.display()
     ));
     let threshold = command.threshold.unwrap_or(Rate::constant(0.5));
     let settings = FilterSettings { mode: command.mode, threshold };

@@ -4,9 +4,10 @@ use std::path::Path;
 
 use melm_eval::{Ledger, Trial, TrialResult};
 use melm_text::{Corpus, KnownSentences, UnlabelledText};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 
 use crate::args;
+use crate::command_line::CommandLine;
 use crate::commands::reproduce::Experiment;
 use crate::failure::Failure;
 use crate::labelled;
@@ -14,7 +15,11 @@ use crate::output;
 use crate::terminal::{Terminal, count};
 use crate::unlabelled;
 
-pub(crate) fn run(command: &args::Trial, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    command: &args::Trial,
+    command_line: &CommandLine,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     if !command.file.exists() && command.file.to_string_lossy().contains('=') {
         return Err(Failure::Usage {
             message: format!(
@@ -47,6 +52,10 @@ pub(crate) fn run(command: &args::Trial, terminal: &Terminal) -> Result<(), Fail
         Some(dir) => Ledger::open(dir, "ledger.jsonl")?,
         None => Ledger::in_memory(),
     };
+    if let Some(dir) = &command.out {
+        let train = labelled::describe(&train);
+        command_line.write(dir, "trial", trial_record(&trial, &train))?;
+    }
     let is_saved = command.out.is_some();
     experiment.run(&cells, &mut ledger, terminal).map_err(|failure| {
         if is_saved {
@@ -85,6 +94,17 @@ fn read_text(
         left_out.total()
     ));
     Ok(Some(text))
+}
+
+/// What `melm report` needs to know about the trial, beside the ledger. `train` describes the training set.
+fn trial_record(trial: &Trial, train: &str) -> Map<String, Value> {
+    let systems: Vec<_> = trial.systems().iter().map(ToString::to_string).collect();
+    let mut record = Map::new();
+    record.insert("train".to_owned(), train.into());
+    record.insert("folds".to_owned(), trial.n_folds().into());
+    record.insert("budget".to_owned(), trial.budget().to_string().into());
+    record.insert("systems".to_owned(), json!(systems));
+    record
 }
 
 /// Prints the table and the verdict on the last method, as text or as JSON.

@@ -13,6 +13,7 @@ use melm_text::{Corpus, Sentence, Tag};
 use super::AugmentJob;
 use super::cost::{BYTES, CorpusSize, Cost, EncoderSize, FORWARD, GeneratorSize, Markers};
 use super::panel_cost::panel_costs;
+use crate::gold_check::training_share;
 use crate::methods::Method;
 use crate::models::Pretrained;
 
@@ -123,6 +124,9 @@ fn stage_costs(job: &AugmentJob) -> Vec<(&'static str, Cost)> {
         costs.push(("training the panel", training));
         costs.push(("labelling the text", labelling));
     }
+    if let Some(model) = job.tagger.as_ref().filter(|_| job.plan.gold_check.folds > 0) {
+        costs.push(("checking gold", gold_check_cost(job, model)));
+    }
     costs
 }
 
@@ -172,6 +176,17 @@ fn add_judge_stages(job: &AugmentJob, model: &Pretrained, costs: &mut Vec<(&'sta
     let rounds = f64::from(plan.generate.rounds.get());
     let operations = rounds * drafts.pieces * FORWARD * size.encoder;
     costs.push(("judging", Cost { operations, bytes: BYTES * size.all }));
+}
+
+/// The cost of training a tagger for each fold. The cost of reading the sentences is small and left out.
+fn gold_check_cost(job: &AugmentJob, model: &Pretrained) -> Cost {
+    let settings = job.plan.gold_check;
+    let size = EncoderSize::new(model);
+    let train = CorpusSize::new(model, Some(&job.train), Markers::Absent);
+    let dev = CorpusSize::new(model, job.dev.as_ref(), Markers::Absent);
+    let train = train.scaled(training_share(settings));
+    let one = size.training_cost(&job.plan.tagger.training, &train, &dev, 0.0);
+    Cost { operations: settings.folds as f64 * one.operations, ..one }
 }
 
 /// The cost of training DAGA's language model, which predicts tokens and tags.

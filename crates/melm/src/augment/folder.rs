@@ -9,6 +9,7 @@ use super::job::AugmentJob;
 use super::result::{Augmented, DRAFTS, augmented_names};
 use crate::Error;
 use crate::files::{sha256, write_whole};
+use crate::gold_check::fold_metrics;
 use crate::methods::Method;
 use crate::methods::{NO_PRETRAINING, PretrainedSeq2Seq};
 use crate::models::Pretrained;
@@ -28,6 +29,7 @@ pub struct AugmentFolder<'a> {
     job: &'a AugmentJob,
     folder: RunFolder,
     keep_model: bool,
+    arguments: Vec<String>,
 }
 
 /// A run that was finished before.
@@ -59,7 +61,7 @@ impl AugmentJob {
         keep_model: bool,
     ) -> Result<AugmentFolder<'_>, Error> {
         let folder = RunFolder::open(dir, &self.identity()?, force)?;
-        Ok(AugmentFolder { job: self, folder, keep_model })
+        Ok(AugmentFolder { job: self, folder, keep_model, arguments: Vec::new() })
     }
 
     /// Returns the name of the encoder-decoder, or [`NO_PRETRAINING`] for a new one. `None` if the method has no
@@ -72,6 +74,13 @@ impl AugmentJob {
 }
 
 impl AugmentFolder<'_> {
+    /// Records the arguments of the calling program in `run.json`, so that a person can repeat the run.
+    #[must_use]
+    pub fn with_arguments(mut self, arguments: &[String]) -> Self {
+        self.arguments = arguments.to_vec();
+        self
+    }
+
     /// Returns the run in this folder if it is finished, has as many rounds as the plan, and all its result files
     /// exist.
     ///
@@ -121,6 +130,9 @@ impl AugmentFolder<'_> {
         let metrics = self.collect_metrics(&stages);
         write_whole(&dir.join("metrics.jsonl"), metrics.as_bytes())?;
         let mut record = self.job.record(&augmented, seconds());
+        if !self.arguments.is_empty() {
+            record.insert("arguments".to_owned(), json!(self.arguments));
+        }
         record.insert("files".to_owned(), json!(checksums(dir, &paths)?));
         self.folder.finish(record.clone())?;
         Ok(AugmentOutcome { augmented, paths, record })
@@ -134,7 +146,7 @@ impl AugmentFolder<'_> {
             Some(_) => panel_metrics(stages, &self.job.plan.self_training),
             None => String::new(),
         };
-        own.concat() + &panel
+        own.concat() + &panel + &fold_metrics(stages, self.job.plan.gold_check)
     }
 
     /// Returns true if the result files still exist.
@@ -187,6 +199,9 @@ impl AugmentJob {
             put("codemix", json!(counts));
         }
         put("judge", json!(details.judge.as_ref().and_then(|judge| judge.best)));
+        if let Some(summary) = augmented.gold_check() {
+            put("gold_check", json!(summary));
+        }
         put("seconds", json!((seconds * 10.0).round() / 10.0));
         record
     }

@@ -12,6 +12,7 @@ use super::text::TextToLabel;
 use crate::Error;
 use crate::codemix::{MentionVectors, VectorKind};
 use crate::files::{Fingerprint, write_whole};
+use crate::gold_check::{CheckedSentence, GoldCheck};
 use crate::methods::PretrainedSeq2Seq;
 use crate::methods::{Method, Sources, tune};
 use crate::models::{ModelStore, NeededModels, Pretrained};
@@ -44,7 +45,10 @@ pub(super) struct JobData {
 impl AugmentJob {
     /// The models that a plan needs to augment a corpus. `has_text` is true if unlabelled text is labelled too.
     pub fn needed_models(plan: &Plan, has_text: bool) -> NeededModels {
-        NeededModels { masked_lm: plan.needs_masked_lm(), tagger: plan.has_judge() || has_text }
+        NeededModels {
+            masked_lm: plan.needs_masked_lm(),
+            tagger: plan.has_judge() || has_text || plan.gold_check.folds > 0,
+        }
     }
 
     /// Opens the models of the plan. Fails if the method fills masks and the model has no masked-LM head. Also computes mention vectors if the plan derives them from piece embeddings.
@@ -122,7 +126,20 @@ impl AugmentJob {
     pub(super) fn run_stages(&self, run: &mut Run<'_>) -> Result<Augmented, Error> {
         let drafts = augment(self.gold(), &self.plan, self.backbones(), &self.device, run)?;
         let text = self.label_text(&drafts, run)?;
-        Ok(Augmented::new(self.output_gold().clone(), self.plan.clone(), drafts, text))
+        let checked = self.check_gold(run)?;
+        let augmented = Augmented::new(self.output_gold().clone(), self.plan.clone(), drafts, text);
+        Ok(augmented.with_checked_gold(checked))
+    }
+
+    /// Lets taggers read gold sentences that they were not trained on. Returns `None` if the plan does not ask for it.
+    fn check_gold(&self, run: &mut Run<'_>) -> Result<Option<Vec<CheckedSentence>>, Error> {
+        let n_folds = self.plan.gold_check.folds;
+        if n_folds == 0 {
+            return Ok(None);
+        }
+        let tagger = self.tagger.as_ref().expect("a run that checks gold opens the tagger's model");
+        let (gold, settings, device) = (self.gold(), &self.plan.tagger, &*self.device);
+        GoldCheck { gold, settings, n_folds, tagger, device }.run(run).map(Some)
     }
 
     /// The gold corpus with the languages of the unlabelled text, which get output files too.
@@ -179,6 +196,10 @@ impl AugmentJob {
         if self.text.is_none() {
             // These settings change nothing without text.
             settings.remove("self_training");
+        }
+        if plan.gold_check.folds == 0 {
+            // Folders of versions without this section stay valid.
+            settings.remove("gold_check");
         }
         let settings = settings.to_string();
         for part in ["augment", env!("CARGO_PKG_VERSION"), arithmetic, &settings] {

@@ -10,11 +10,15 @@ use super::text::TextOutcome;
 use crate::Error;
 use crate::draft::Draft;
 use crate::files::write_whole;
+use crate::gold_check::{self, CheckedSentence, GoldCheckSummary};
 use crate::plan::Plan;
 use crate::run_folder::require_empty;
 
 /// The name of the file with all drafts and all sentences of the unlabelled text.
 pub(super) const DRAFTS: &str = "drafts.jsonl";
+
+/// The name of the file with the gold sentences that were checked.
+const GOLD: &str = "gold.jsonl";
 
 /// The augmented corpus, every draft and every sentence of the unlabelled text with its verdict, and counts.
 pub struct Augmented {
@@ -23,12 +27,30 @@ pub struct Augmented {
     drafts: Drafts,
     summary: DraftSummary,
     text: Option<TextOutcome>,
+    checked: Option<Vec<CheckedSentence>>,
 }
 
 impl Augmented {
     pub(super) fn new(gold: Corpus, plan: Plan, drafts: Drafts, text: Option<TextOutcome>) -> Self {
         let summary = drafts.summary(&gold);
-        Self { gold, plan, drafts, summary, text }
+        Self { gold, plan, drafts, summary, text, checked: None }
+    }
+
+    pub(super) fn with_checked_gold(mut self, checked: Option<Vec<CheckedSentence>>) -> Self {
+        self.checked = checked;
+        self
+    }
+
+    /// The gold sentences, read by taggers that were not trained on them. `None` if the plan does not ask for this
+    /// check.
+    pub fn checked_gold(&self) -> Option<&[CheckedSentence]> {
+        self.checked.as_deref()
+    }
+
+    /// The numbers of the check of gold. `None` if gold was not checked.
+    pub fn gold_check(&self) -> Option<GoldCheckSummary> {
+        let checked = self.checked.as_deref()?;
+        Some(GoldCheckSummary::new(self.plan.gold_check.folds, checked))
     }
 
     /// Returns the gold sentences, the kept drafts and the kept sentences of the unlabelled text, in this order. If the
@@ -96,7 +118,7 @@ impl Augmented {
         Ok(self.gold.append_sentences(&kept, self.plan.union)?)
     }
 
-    /// Writes `train.augmented.*`, `drafts.jsonl` and `plan.toml` into a folder that is new or empty. Returns the
+    /// Writes `train.augmented.*`, `drafts.jsonl`, `plan.toml` and, if gold was checked, `gold.jsonl` into a folder that is new or empty. Returns the
     /// paths of the augmented corpora.
     pub fn write(&self, dir: impl AsRef<Path>) -> Result<Vec<PathBuf>, Error> {
         let dir = dir.as_ref();
@@ -117,6 +139,9 @@ impl Augmented {
         }
         let text = self.text.as_ref().map_or("", |text| &text.lines);
         write_whole(&dir.join(DRAFTS), [&self.drafts.lines, text].concat().as_bytes())?;
+        if let Some(checked) = &self.checked {
+            write_whole(&dir.join(GOLD), gold_check::to_lines(checked).as_bytes())?;
+        }
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())?;
         Ok(paths)
     }

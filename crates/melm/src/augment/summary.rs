@@ -32,6 +32,12 @@ pub struct DraftSummary {
     /// The number of copies of sentences without a mention. The copies are in the augmented set too.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copied: usize,
+    /// The number of drafts that a person accepted. They are in the augmented set too.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub accepted: usize,
+    /// The number of drafts that a person rejected.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub rejected: usize,
     /// The number of drafts that have not been judged.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub new: usize,
@@ -60,6 +66,8 @@ impl DraftSummary {
             unlikely: count(Verdict::Unlikely),
             kept: count(Verdict::Kept),
             copied: count(Verdict::Copied),
+            accepted: count(Verdict::Accepted),
+            rejected: count(Verdict::Rejected),
             new: count(Verdict::New),
             restored_tokens: drafts.iter().map(|draft| draft.n_restored).sum(),
             without_vector: count_without_vector(drafts),
@@ -69,7 +77,7 @@ impl DraftSummary {
 
     /// Returns true if there were new drafts and the judge rejected all of them.
     pub fn all_rejected(&self) -> bool {
-        self.kept + self.copied == 0 && self.disagrees + self.unlikely > 0
+        self.kept + self.copied + self.accepted == 0 && self.disagrees + self.unlikely > 0
     }
 }
 
@@ -91,7 +99,8 @@ fn count_new_mentions(drafts: &[Draft], gold: &Corpus) -> BTreeMap<String, usize
         }
     }
     let mut counts = BTreeMap::new();
-    let kept = drafts.iter().filter(|draft| draft.verdict == Verdict::Kept);
+    let is_kept = |verdict| matches!(verdict, Verdict::Kept | Verdict::Accepted);
+    let kept = drafts.iter().filter(|draft| is_kept(draft.verdict));
     for (entity_type, tokens) in kept.flat_map(Draft::new_mentions) {
         if known.insert((entity_type, tokens)) {
             *counts.entry(gold.types().name(entity_type).to_owned()).or_default() += 1;

@@ -338,12 +338,12 @@ impl Replaced {
     }
 }
 
-pub(super) fn texts(tokens: &[Token]) -> Vec<String> {
+pub(crate) fn texts(tokens: &[Token]) -> Vec<String> {
     tokens.iter().map(ToString::to_string).collect()
 }
 
 /// Returns the texts of tags in the scheme of `gold`.
-pub(super) fn spell_tags(tags: &[Tag], gold: &Corpus) -> Vec<String> {
+pub(crate) fn spell_tags(tags: &[Tag], gold: &Corpus) -> Vec<String> {
     tags.iter().map(|tag| gold.types().spell(*tag, gold.scheme()).to_string()).collect()
 }
 

@@ -2,14 +2,18 @@
 //!
 //! [`Draft`] is the only representation of a draft. [`to_lines`] writes drafts as the lines of `drafts.jsonl`, and
 //! [`text_to_lines`] writes labelled sentences of unlabelled text. [`read_lines`] reads both kinds back and checks them
-//! against the gold corpus.
+//! against the gold corpus. [`CandidateIds`] gives every line an id, and [`Decisions`] are a person's verdicts by id.
 
+mod decisions;
+mod id;
 mod line;
 mod novelty;
 mod text_line;
 
-pub(crate) use line::is_zero;
+pub use decisions::{AppliedDecisions, Decision, Decisions};
+pub use id::{CandidateId, CandidateIds};
 pub use line::{CandidateLines, read_lines, to_lines};
+pub(crate) use line::{is_zero, spell_tags, texts};
 pub use novelty::Novelty;
 pub use text_line::{TextLine, text_to_lines};
 
@@ -75,12 +79,21 @@ pub enum Verdict {
     OverCap,
     /// The draft is new and has not been judged yet.
     New,
+    /// A person accepted the draft or the sentence: see [`Decisions`]. It is in the augmented set.
+    Accepted,
+    /// A person rejected the draft or the sentence.
+    Rejected,
 }
 
 impl Verdict {
+    /// Returns true if a person decided.
+    pub fn is_decided(self) -> bool {
+        matches!(self, Self::Accepted | Self::Rejected)
+    }
+
     /// Returns true if the draft is in the augmented set.
     pub fn is_kept(self) -> bool {
-        matches!(self, Self::Kept | Self::Copied)
+        matches!(self, Self::Kept | Self::Copied | Self::Accepted)
     }
 }
 

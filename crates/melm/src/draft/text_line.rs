@@ -63,6 +63,17 @@ pub fn text_to_lines(candidates: &[TextCandidate], text: &UnlabelledText, gold: 
     candidates.iter().map(line).collect()
 }
 
+impl TextLine {
+    /// Returns the line with another verdict.
+    #[must_use]
+    pub(super) fn with_verdict(&self, verdict: Verdict) -> Self {
+        let line: TextJson = serde_json::from_str(&self.json).expect("the line was read before");
+        let line = TextJson { verdict, ..line };
+        let json = serde_json::to_string(&line).expect("a candidate has only JSON values");
+        Self { verdict, json, ..self.clone() }
+    }
+}
+
 impl TextJson {
     fn new(candidate: &TextCandidate, text: &UnlabelledText, gold: &Corpus) -> Self {
         let source = &text.sentences()[candidate.number];

@@ -22,6 +22,7 @@ use crate::Error;
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::generate::GenerateSettings;
+use crate::gold_check::GoldCheckSettings;
 use crate::judge::{FilterMode, FilterSettings};
 use crate::methods::Method;
 use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings};
@@ -63,6 +64,9 @@ pub struct Plan {
     pub filter: FilterSettings,
     /// The labelling of unlabelled text by a panel of taggers.
     pub self_training: SelfTrainingSettings,
+    /// The check of gold by taggers that were not trained on the sentence they read.
+    #[serde(default)]
+    pub gold_check: GoldCheckSettings,
     /// The tagger: the judge of the filter, and the model that `melm train` trains.
     pub tagger: TaggerSettings,
 }
@@ -119,6 +123,7 @@ impl Plan {
             ("daga", self.daga.first_invalid()),
             ("mulda", self.mulda.first_invalid()),
             ("self_training", self.self_training.first_invalid()),
+            ("gold_check", self.gold_check.first_invalid()),
         ] {
             if let Some((key, expected)) = found {
                 return Err(invalid(&format!("{section}.{key}"), &expected));

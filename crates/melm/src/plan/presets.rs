@@ -8,6 +8,7 @@ use super::{ModelClass, ModelClasses, ModelNames, ModelSize, Plan, VERSION};
 use crate::codemix::{CodemixSettings, VectorKind};
 use crate::entity_lm::{FinetuneSettings, MarkerSettings};
 use crate::generate::{GenerateSettings, Ranks, WithoutMentions};
+use crate::gold_check::GoldCheckSettings;
 use crate::judge::{FilterMode, FilterSettings};
 use crate::markers::{RelatedWords, RowStart};
 use crate::mask::{GenerationMask, Refresh, Scope, TrainingMask, Unit};
@@ -97,6 +98,8 @@ impl Preset {
                 threshold: Rate::constant(0.5),
             },
             self_training: self_training(),
+            // The check trains several taggers, so it is off unless the user asks for it.
+            gold_check: GoldCheckSettings { folds: 0 },
             tagger: match (self, classes.tagger.size) {
                 (Self::Best | Self::Quick, ModelSize::Small) => small_tagger(),
                 (Self::Best | Self::Quick, _) => full_tagger(classes.tagger),

@@ -16,6 +16,7 @@ use melm_nn::device::Device;
 use melm_text::{LeftOut, UnlabelledText};
 
 use crate::args;
+use crate::command_line::CommandLine;
 use crate::failure::Failure;
 use crate::interrupt::DeferInterrupt;
 use crate::labelled;
@@ -28,11 +29,17 @@ use crate::terminal::{Terminal, count};
 use crate::unlabelled;
 use crate::vectors;
 
-pub(crate) fn run(command: &args::Augment, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    command: &args::Augment,
+    command_line: &CommandLine,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     let started = Instant::now();
     let seconds = || started.elapsed().as_secs_f64();
     let (job, device_name) = prepare(command, terminal)?;
-    let folder = job.open_folder(&command.out, command.force, command.keep_model)?;
+    let folder = job
+        .open_folder(&command.out, command.force, command.keep_model)?
+        .with_arguments(command_line.arguments());
     if let Some(finished) = folder.finished()? {
         let changed = finished.changed.map(|name| format!(", but `{name}` has changed since"));
         let changed = changed.unwrap_or_default();
@@ -70,6 +77,10 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
         builder = settings::set_rounds(builder, rounds);
     }
     builder = vectors::set_kind(builder, &command.vectors)?;
+    if let Some(n_folds) = command.check_gold {
+        let option = format!("--check-gold={n_folds}");
+        builder = builder.set_value(&option, "gold_check.folds", i64::from(n_folds));
+    }
     if let Some(method) = command.method {
         let name = method.name();
         builder = builder.set_value(&format!("--method {name}"), "method", name);

@@ -43,6 +43,13 @@ pub(super) fn print(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal)
     if let Some(text) = augmented.text() {
         text_report::print(augmented, text, terminal);
     }
+    if let Some(check) = augmented.gold_check() {
+        let (n, of) = (check.suspect, count(check.sentences, "gold sentence"));
+        let f1 = 100.0 * check.f1;
+        terminal.info(&format!(
+            "{n} of {of} may have wrong tags, according to taggers with F1 {f1:.1}: see `gold.jsonl` or `melm report`"
+        ));
+    }
     let n_gold = count(gold.sentences().len(), "gold sentence");
     let names: Vec<_> = outcome.paths.iter().map(|path| format!("`{}`", path.display())).collect();
     let n_gold = if augmented.plan().union { n_gold } else { "no gold sentences".to_owned() };
@@ -96,13 +103,16 @@ fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
         (summary.disagrees, "the judge disagrees"),
         (summary.unlikely, "too improbable"),
         (summary.copied, "copied, no mentions"),
+        (summary.accepted, "accepted by you"),
+        (summary.rejected, "rejected by you"),
     ] {
         if n > 0 {
             terminal.info(&format!("  {what:<23}{n:>6}"));
         }
     }
     match summary.new {
-        0 => terminal.info(&format!("kept                     {:>6}", summary.kept)),
+        0 => terminal
+            .info(&format!("kept                     {:>6}", summary.kept + summary.accepted)),
         n => terminal.info(&format!("new, not judged          {n:>6}")),
     }
     if summary.restored_tokens > 0 {

@@ -8,7 +8,10 @@ use melm_eval::{
     Cell, CellFilter, Grid, Languages, Ledger, LedgerLine, PaperScores, RunSummary, Shard,
 };
 
+use serde_json::Map;
+
 use crate::args::{Reproduce, ReproduceTarget};
+use crate::command_line::CommandLine;
 use crate::failure::Failure;
 use crate::labelled;
 use crate::output;
@@ -16,11 +19,15 @@ use crate::terminal::{Terminal, count};
 
 pub(crate) use setup::Experiment;
 
-pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failure> {
+pub(crate) fn run(
+    command: &Reproduce,
+    command_line: &CommandLine,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     let has_table_options =
         command.table_only || command.shard.is_some() || command.keep_taggers || command.test;
     match command.target {
-        ReproduceTarget::Table(table) => make_table(command, table, terminal),
+        ReproduceTarget::Table(table) => make_table(command, table, command_line, terminal),
         ReproduceTarget::Predictions | ReproduceTarget::Entities if has_table_options => {
             Err(Failure::Usage {
                 message: "predictions and entities do not support `--table-only`, `--shard`, `--keep-taggers` and `--test`".into(),
@@ -35,7 +42,12 @@ pub(crate) fn run(command: &Reproduce, terminal: &Terminal) -> Result<(), Failur
     }
 }
 
-fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<(), Failure> {
+fn make_table(
+    command: &Reproduce,
+    table: Table,
+    command_line: &CommandLine,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
     let grid = open_grid(command)?;
     if command.table_only {
         let lines = select_lines(command, &grid, terminal)?;
@@ -60,6 +72,8 @@ fn make_table(command: &Reproduce, table: Table, terminal: &Terminal) -> Result<
         return output::print(&lines.collect::<String>());
     }
     let mut ledger = Ledger::open(&command.out, &Shard::ledger_name(command.shard))?;
+    let record = Map::from_iter([("table".to_owned(), table.name().into())]);
+    command_line.write(&command.out, "reproduce", record)?;
     runner.write_plans(&own, &command.out.join("plans"))?;
     let summary = experiment.run(&own, &mut ledger, terminal)?;
     drop(ledger);

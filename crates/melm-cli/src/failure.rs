@@ -18,6 +18,9 @@ pub(crate) enum Failure {
     /// An experiment failed.
     #[error(transparent)]
     Experiment(melm_eval::Error),
+    /// The folder of a run could not be read.
+    #[error(transparent)]
+    Report(#[from] melm_report::Error),
     /// This program or this machine cannot do what was asked.
     #[error("{message}")]
     Impossible {
@@ -103,6 +106,7 @@ impl Failure {
                 Some("create the folder first".into())
             }
             Failure::Experiment(_)
+            | Failure::Report(_)
             | Failure::Discarded(_)
             | Failure::Write { .. }
             | Failure::Reported(_) => None,

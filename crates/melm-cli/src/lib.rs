@@ -63,6 +63,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Tag(command) => commands::tag::run(&command, &terminal),
         Command::Trial(command) => commands::trial::run(&command, &command_line, &terminal),
         Command::Reproduce(command) => commands::reproduce::run(&command, &command_line, &terminal),
+        Command::Report(command) => commands::report::run(&command, &terminal),
         Command::Config(command) => commands::config::run(&command, &terminal),
         Command::Completions { shell } => commands::completions::run(shell),
     };

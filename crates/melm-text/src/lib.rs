@@ -51,7 +51,6 @@
 pub mod check;
 pub mod conll;
 mod convert;
-mod convert_documents;
 mod corpus;
 mod error;
 mod extend;
@@ -78,9 +77,6 @@ mod untagged;
 mod vectors;
 
 pub use convert::{Conversion, ConversionReport, Converter};
-pub use convert_documents::{
-    ConvertedDocuments, Loss, convert_documents, find_losses, read_documents,
-};
 pub use corpus::Corpus;
 pub use error::Error;
 pub use extend::LanguageText;

@@ -4,6 +4,7 @@ mod augment;
 mod experiment;
 mod languages;
 mod plan;
+mod report;
 mod stages;
 mod tagger;
 
@@ -11,6 +12,7 @@ pub(crate) use augment::{Augment, TextInput};
 pub(crate) use experiment::{ComparisonOptions, Reproduce, ReproduceTarget, Trial};
 pub(crate) use languages::{Codemix, InputFile, VectorInput};
 pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides};
+pub(crate) use report::Report;
 pub(crate) use stages::{Filter, Finetune, Generate};
 pub(crate) use tagger::{Config, Tag, Train, TrainingOptions};
 
@@ -68,6 +70,7 @@ pub(crate) enum Command {
     Tag(Tag),
     Trial(Trial),
     Reproduce(Reproduce),
+    Report(Report),
     #[command(subcommand)]
     Config(Config),
     /// Print a completion script for a shell

@@ -79,13 +79,9 @@ impl Encoder {
                 gated::backward(cpu, inner, before, mask, d);
             }
         }
-        if parameters.trains(&params.output.weight) {
-            down.weight_gradient(cpu, dx, g, gradients.slot(&params.output.weight));
-        }
+        gradients.add_weight(cpu, parameters, &params.output, dx, g);
         let x = &own.attended.y[..n * hidden];
-        if parameters.trains(&params.intermediate.weight) {
-            up.weight_gradient(cpu, d_inner, x, gradients.slot(&params.intermediate.weight));
-        }
+        gradients.add_weight(cpu, parameters, &params.intermediate, d_inner, x);
         let weight = parameters.at(&params.intermediate.weight);
         up.backward(cpu, d_inner, weight, self.input_gradient(&mut tape.d[..n * hidden]));
     }
@@ -131,9 +127,7 @@ impl Encoder {
         let weight = parameters.at(&output.weight);
         output.linear().backward(cpu, dx, weight, Accumulator::overwrite(d_context));
         let context = &own.context[..n * hidden];
-        if parameters.trains(&output.weight) {
-            output.linear().weight_gradient(cpu, dx, context, gradients.slot(&output.weight));
-        }
+        gradients.add_weight(cpu, parameters, output, dx, context);
         let (qkv, d_qkv) = (&own.qkv[..n * 3 * hidden], &mut tape.d_qkv[..n * 3 * hidden]);
         let attention = self.attention(layer, &tape.angles, tape.dropout);
         attention.backward_joined(cpu, &tape.layout, qkv, &own.probabilities, d_context, d_qkv);
@@ -145,10 +139,7 @@ impl Encoder {
             None => &tape.embedded.y[..n * hidden],
             Some(before) => &tape.layers[before].output.y[..n * hidden],
         };
-        if parameters.trains(&params.qkv.weight) {
-            let slot = gradients.slot(&params.qkv.weight);
-            params.qkv.linear().weight_gradient(cpu, d_qkv, x, slot);
-        }
+        gradients.add_weight(cpu, parameters, &params.qkv, d_qkv, x);
         let weight = parameters.at(&params.qkv.weight);
         let d = self.input_gradient(&mut tape.d[..n * hidden]);
         params.qkv.linear().backward(cpu, d_qkv, weight, d);
@@ -190,6 +181,21 @@ impl Encoder {
 }
 
 impl Gradients {
+    /// Adds the gradient of the weight of a linear map, unless the weight is frozen. `dy` and `x` are the gradient of its
+    /// output and its input.
+    fn add_weight(
+        &mut self,
+        cpu: &Cpu,
+        parameters: &Parameters,
+        params: &LinearParams,
+        dy: &[f32],
+        x: &[f32],
+    ) {
+        if parameters.trains(&params.weight) {
+            params.linear().weight_gradient(cpu, dy, x, self.slot(&params.weight));
+        }
+    }
+
     /// Adds the three groups of column sums from the backward pass of a norm to the gradients: those of the weight of
     /// the norm, of its bias, and of the bias that was added before the norm.
     fn add_norm_and_bias(

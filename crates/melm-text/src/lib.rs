@@ -60,6 +60,8 @@ pub mod jsonl;
 mod labelled_file;
 mod language;
 mod mention;
+#[cfg(feature = "parquet")]
+pub mod parquet_file;
 mod problem;
 mod record;
 mod scheme;
@@ -67,6 +69,7 @@ pub mod score;
 mod select;
 mod sentence;
 mod source;
+pub mod spacy;
 pub mod spans;
 mod survey;
 mod tag;

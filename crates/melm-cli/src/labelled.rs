@@ -23,7 +23,7 @@ pub(crate) fn read_file(
     if sentences.all(|sentence| sentence.mentions().next().is_none()) {
         return Err(melm::Error::NoMentions { name: file.source().name().to_owned() }.into());
     }
-    input::report_tag_column(file.structure().layout(), terminal);
+    input::report_structure(file.structure(), terminal);
     Ok(file.into_corpus())
 }
 

@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
 use melm_nn::files::UnfinishedFile;
-use melm_text::WrittenFile;
+use melm_text::{Format, WrittenFile};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -76,6 +76,42 @@ pub(crate) fn write_files(path: &Path, force: bool, files: &[WrittenFile]) -> Re
         Output::create(&path_of(at), force)?.write_and_finish(&file.bytes)?;
     }
     Ok(())
+}
+
+/// Returns the output format: `to` if it is given, or else the format with the ending of `path`, or that of the input if
+/// `path` is a stream or has no ending. Fails if no format or several formats have this ending.
+pub(crate) fn choose_format(
+    to: Option<Format>,
+    path: &Path,
+    input: Format,
+) -> Result<Format, Failure> {
+    if let Some(to) = to {
+        return Ok(to);
+    }
+    let Some(ending) = path.extension().filter(|_| !is_stream_output(path)) else {
+        return Ok(input);
+    };
+    let (name, ending) = (path.to_string_lossy(), ending.to_string_lossy());
+    let formats = Format::with_extension(&name);
+    let usual = formats.iter().copied().find(|&format| format == Format::JSONL);
+    match formats.as_slice() {
+        _ if formats.contains(&input) => Ok(input),
+        [only] => Ok(*only),
+        [] => Err(Failure::Usage {
+            message: format!("no format has the ending `.{ending}` of `{name}`"),
+            hint: "set the output format with `--to`, for example `--to conll`",
+        }),
+        several => usual.ok_or_else(|| {
+            let names: Vec<_> = several.iter().map(|format| format.name()).collect();
+            Failure::Usage {
+                message: format!(
+                    "several formats have the ending `.{ending}`: {}",
+                    names.join(", ")
+                ),
+                hint: "set the output format with `--to`",
+            }
+        }),
+    }
 }
 
 /// Returns true if `path` is `-`, which is standard input or output.

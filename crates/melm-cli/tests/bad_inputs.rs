@@ -58,6 +58,8 @@ fn unescape(text: &str) -> Vec<u8> {
 fn run(row: &Row<'_>, folder: &Path) -> Result<(), String> {
     std::fs::write(folder.join("in"), &row.input).unwrap();
     std::fs::write(folder.join("gold.conll"), "Ada B-PER\nsang O\n\n").unwrap();
+    std::fs::write(folder.join("pair.txt"), "Ada sang").unwrap();
+    std::fs::write(folder.join("pair.ann"), "T1 PER 0 3 Ada\n").unwrap();
     std::fs::create_dir(folder.join("folder")).unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_melm"))
         .args(row.command.split(' '))

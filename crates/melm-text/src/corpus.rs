@@ -288,7 +288,12 @@ impl Corpus {
 
     /// Writes CoNLL rows. Sentences that did not come from a CoNLL file are written as
     /// `token TAB tag`.
-    pub fn write_conll(&self, mut out: impl Write) -> io::Result<()> {
+    pub fn write_conll(&self, out: impl Write) -> io::Result<()> {
+        self.write_rows(out, false)
+    }
+
+    /// Does what [`Self::write_conll`] does. If `bare_types` is true, writes entity types without prefixes.
+    pub(crate) fn write_rows(&self, mut out: impl Write, bare_types: bool) -> io::Result<()> {
         let mut lines = Vec::new();
         for (number, sentence) in self.sentences().iter().enumerate() {
             lines.clear();
@@ -299,6 +304,7 @@ impl Corpus {
             for (at, token) in sentence.tokens().iter().enumerate() {
                 let frame = sentence.frames().get(at).map_or(RowFrame::TOKEN_TAB_TAG, Frame::row);
                 let tag = self.types().spell(sentence.tags()[at], self.scheme());
+                let tag = if bare_types { tag.without_prefix() } else { tag };
                 push_row(frame, token.as_str(), tag, &mut lines);
                 lines.push(b'\n');
             }

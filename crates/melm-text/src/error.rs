@@ -64,6 +64,14 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// The format cannot store an entity type with a space.
+    #[error("the entity type `{entity_type}` contains a space, which {format} cannot store")]
+    TypeWithSpace {
+        /// The entity type.
+        entity_type: String,
+        /// The name of the format.
+        format: &'static str,
+    },
     /// A column contains a space, and the output separates columns by spaces.
     #[error(
         "`{column}` in sentence {sentence} contains a space: spaces cannot separate the columns"
@@ -128,6 +136,7 @@ impl Error {
                  enough"
                     .into(),
             ),
+            Error::TypeWithSpace { .. } => Some("rename the entity type".into()),
             Error::Unwritable { .. } => Some("pass `--separator tab`".into()),
             Error::NoName { tag } => Some(format!("add `{tag}` to the names of the tag ids")),
             _ => None,

@@ -115,6 +115,20 @@ impl Structure {
         }
     }
 
+    /// Returns the documents of this structure, followed by those of another one. Other structures stay as they are.
+    pub(crate) fn with_documents(self, more: Self) -> Self {
+        match (self, more) {
+            (Self::Documents(own), Self::Documents(more)) => {
+                let mut all = Arc::unwrap_or_clone(own);
+                let more = Arc::unwrap_or_clone(more);
+                all.documents.extend(more.documents);
+                all.counts.add(more.counts);
+                Self::Documents(Arc::new(all))
+            }
+            (own, _) => own,
+        }
+    }
+
     /// The texts with spans, if the file has spans.
     pub fn documents(&self) -> Option<&Documents> {
         match self {
@@ -258,7 +272,7 @@ impl<W: Write> Writer<W> {
 
 /// Sets the columns that `options` name. Fails if a column does not exist, or if token and tag are in the same column.
 pub(crate) fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Result<Layout, Fault> {
-    let n_columns = layout.n_columns;
+    let (n_columns, detected) = (layout.n_columns, layout.tag);
     let from_one = |column: Option<usize>, chosen: usize| match column {
         None => Ok(chosen),
         Some(column) if (1..=n_columns).contains(&column) => Ok(column - 1),
@@ -268,6 +282,9 @@ pub(crate) fn choose_columns(mut layout: Layout, options: &ReadOptions) -> Resul
     layout.tag = from_one(options.tag_column, layout.tag)?;
     if options.tag_column.is_some() {
         layout.also_tags.clear();
+    }
+    if layout.tag != detected {
+        layout.bare_types = false;
     }
     if layout.token == layout.tag {
         return Err(if n_columns == 1 {

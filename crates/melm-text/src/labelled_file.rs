@@ -152,7 +152,8 @@ impl LabelledFile {
         let corpus = Corpus::new(types.clone(), scheme, sentences)
             .expect("the tags were rewritten in this scheme");
         let mut out = Vec::new();
-        corpus.write_conll(&mut out).expect("writing to memory does not fail");
+        let bare_types = self.structure.layout().is_some_and(|layout| layout.bare_types);
+        corpus.write_rows(&mut out, bare_types).expect("writing to memory does not fail");
         String::from_utf8(out).expect("sentences are UTF-8")
     }
 
@@ -186,7 +187,9 @@ impl LabelledFile {
                 None => serde_json::json!(tags),
                 Some(names) => {
                     let id = |tag: &String| {
-                        let found = names.iter().position(|name| name == tag);
+                        let is_own =
+                            |name: &String| name == tag || tag.strip_prefix("I-") == Some(name);
+                        let found = names.iter().position(is_own);
                         found.ok_or_else(|| Error::NoName { tag: tag.clone() })
                     };
                     serde_json::json!(tags.iter().map(id).collect::<Result<Vec<_>, _>>()?)
@@ -209,7 +212,7 @@ fn write_documents(
     let own = if own { &documents.documents[..] } else { &[] };
     let new = more.iter().map(|sentence| Document::from_sentence(sentence, types));
     let all: Vec<_> = own.iter().cloned().chain(new).collect();
-    let settings = WriteSettings { scheme: documents.scheme, ..WriteSettings::default() };
+    let settings = WriteSettings { scheme: documents.scheme };
     documents.format.write(&all, &settings)
 }
 

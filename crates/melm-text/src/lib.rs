@@ -51,6 +51,7 @@
 pub mod check;
 pub mod conll;
 mod convert;
+mod convert_documents;
 mod corpus;
 mod error;
 mod extend;
@@ -80,6 +81,9 @@ mod untagged;
 mod vectors;
 
 pub use convert::{Conversion, ConversionReport, Converter};
+pub use convert_documents::{
+    ConvertedDocuments, Loss, convert_documents, find_losses, read_documents,
+};
 pub use corpus::Corpus;
 pub use error::Error;
 pub use extend::LanguageText;

@@ -131,6 +131,16 @@ impl EntityTypes {
         Ok(Tag::In(prefix, self.intern(name)))
     }
 
+    /// Parses a tag, or an entity type without a prefix (`PER`), which is read as a tag of IO.
+    pub(crate) fn parse_bare(&mut self, text: &str) -> Result<Tag, TagFault> {
+        match self.parse(text) {
+            Err(TagFault::NotATag(_)) if is_bare_type(text) => {
+                Ok(Tag::In(TagPrefix::Inside, self.intern(text)))
+            }
+            parsed => parsed,
+        }
+    }
+
     /// Returns the type called `name`, and adds it if it is new.
     pub fn intern(&mut self, name: &str) -> EntityType {
         if let Some(&known) = self.by_name.get(name) {
@@ -192,9 +202,10 @@ impl EntityTypes {
     /// Spells a tag with the letters of `scheme`.
     pub fn spell(&self, tag: Tag, scheme: Scheme) -> SpelledTag<'_> {
         match tag {
-            Tag::Outside => SpelledTag { letter: 'O', name: "" },
+            Tag::Outside => SpelledTag { letter: Some('O'), name: "" },
             Tag::In(prefix, entity_type) => {
-                SpelledTag { letter: scheme.letter(prefix), name: self.name(entity_type) }
+                let letter = Some(scheme.letter(prefix));
+                SpelledTag { letter, name: self.name(entity_type) }
             }
         }
     }
@@ -203,27 +214,35 @@ impl EntityTypes {
 /// A tag that can be printed. It borrows the name of its type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpelledTag<'a> {
-    letter: char,
+    /// `None` if only the entity type is written.
+    letter: Option<char>,
     name: &'a str,
 }
 
 impl SpelledTag<'_> {
+    /// Returns the tag without its prefix: the entity type alone.
+    pub(crate) fn without_prefix(self) -> Self {
+        if self.name.is_empty() { self } else { Self { letter: None, ..self } }
+    }
+
     /// Appends the text to `out`.
     pub(crate) fn push_to(&self, out: &mut Vec<u8>) {
-        out.push(self.letter as u8);
-        if !self.name.is_empty() {
-            out.push(b'-');
-            out.extend_from_slice(self.name.as_bytes());
+        if let Some(letter) = self.letter {
+            out.push(letter as u8);
+            if !self.name.is_empty() {
+                out.push(b'-');
+            }
         }
+        out.extend_from_slice(self.name.as_bytes());
     }
 }
 
 impl fmt::Display for SpelledTag<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.name.is_empty() {
-            write!(f, "{}", self.letter)
-        } else {
-            write!(f, "{}-{}", self.letter, self.name)
+        match self.letter {
+            None => f.write_str(self.name),
+            Some(letter) if self.name.is_empty() => write!(f, "{letter}"),
+            Some(letter) => write!(f, "{letter}-{}", self.name),
         }
     }
 }
@@ -234,6 +253,28 @@ pub(crate) const BREAKS: [char; 4] = ['\t', '\n', '\r', '\0'];
 /// Returns true if `text` has the form of a tag.
 pub(crate) fn is_tag(text: &str) -> bool {
     split(text).is_ok()
+}
+
+/// Returns true if `text` can be an entity type without a prefix, such as `PER` or `political_party`. A text that looks
+/// like a misspelt tag (`B_PER`, `b-PER`) cannot.
+pub(crate) fn is_bare_type(text: &str) -> bool {
+    let mut chars = text.chars();
+    let (first, second) = (chars.next(), chars.next());
+    let has_prefix = first.is_some_and(|c| "BIESLUObieslu".contains(c))
+        && second.is_some_and(|c| matches!(c, '-' | '_'));
+    let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | '/' | '&');
+    first.is_some_and(char::is_alphabetic)
+        && second.is_some()
+        && !has_prefix
+        && text.chars().all(is_name)
+}
+
+/// Returns true if `tags` are entity types without prefixes: some are `O`, and all others are bare types.
+pub(crate) fn are_bare_types<'t>(tags: &(impl Iterator<Item = &'t str> + Clone)) -> bool {
+    let others = || tags.clone().filter(|&tag| tag != "O");
+    others().next().is_some()
+        && tags.clone().any(|tag| tag == "O")
+        && others().all(|tag| !is_tag(tag) && is_bare_type(tag))
 }
 
 /// Fails if `name` cannot be the entity type of a tag.
@@ -286,6 +327,21 @@ mod tests {
         assert_eq!(types.parse("I-"), Err(TagFault::NoType("I-".into())));
         for text in ["B-a\tb", "B-a\n", "B- a", "B-a "] {
             assert!(matches!(types.parse(text), Err(TagFault::BadType(_))), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn types_without_prefixes_are_tags_of_io() {
+        let mut types = EntityTypes::default();
+        let tag = types.parse_bare("political_party").unwrap();
+        assert_eq!(types.spell(tag, Scheme::Io).to_string(), "I-political_party");
+        assert_eq!(types.spell(tag, Scheme::Io).without_prefix().to_string(), "political_party");
+        for text in ["B_PER", "b-PER", "7", "-X-", "", "a b", "$"] {
+            assert!(types.parse_bare(text).is_err(), "{text}");
+        }
+        assert!(are_bare_types(&["O", "PER", "O"].into_iter()));
+        for tags in [&["O", "O"][..], &["PER"], &["O", "PER", "B-LOC"], &["O", "I"]] {
+            assert!(!are_bare_types(&tags.iter().copied()), "{tags:?}");
         }
     }
 

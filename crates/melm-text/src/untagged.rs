@@ -71,7 +71,7 @@ fn holds_tags(text: &str, layout: &Layout) -> bool {
         n += 1;
         n_tags += usize::from(columns.get(layout.tag).is_some_and(|column| is_tag(column)));
     }
-    n_tags * 2 > n
+    n_tags * 2 > n || layout.bare_types
 }
 
 /// Returns true if `row` is not blank and has as many columns as the file.

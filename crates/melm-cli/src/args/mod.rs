@@ -21,15 +21,16 @@ use std::path::PathBuf;
 use clap::{Args as Group, Parser, Subcommand};
 use clap_complete::Shell;
 use melm_text::conll::Separator;
-use melm_text::{Encoding, Format, Scheme};
+use melm_text::{AnnotationChoice, Encoding, Format, OffsetUnit, OverlapRule, Scheme};
 
 use crate::terminal::Verbosity;
 
 /// Data augmentation for named-entity recognition: makes more labelled sentences from the ones you have
 ///
-/// Input files are CoNLL (a token and its tag on each line, an empty line after each sentence) or
-/// JSON lines as Hugging Face datasets write them (`tokens`, `ner_tags`). The format, the columns
-/// and the tag scheme are detected. The file name `-` means standard input or output.
+/// Input files are CoNLL (a token and its tag on each line, an empty line after each sentence), JSON
+/// lines as Hugging Face datasets write them (`tokens`, `ner_tags`), or texts with spans from Label
+/// Studio, Doccano, Prodigy, GLiNER, BRAT or spaCy. The format, the columns and the tag scheme are
+/// detected. The file name `-` means standard input or output.
 #[derive(Debug, Parser)]
 #[command(name = "melm", version, max_term_width = 100, arg_required_else_help = true)]
 #[command(after_help = "Exit codes: 0 success, 1 failure (data, file or device), 2 wrong usage, \
@@ -105,19 +106,22 @@ pub(crate) struct Check {
 
 /// Convert a file to another format or tag scheme
 ///
-/// Other columns, JSON keys and comments are preserved if the output format has a place for them.
-/// If some are left out, their number is reported. If the input has an error, no output is written.
+/// Other columns, JSON keys, comments and the spacing of texts are preserved if the output format
+/// has a place for them. If some are left out, their number is reported. If the input has an error,
+/// no output is written.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm convert train.conll -o train.jsonl\n  \
     melm convert train.conll --to-scheme iobes -o train.iobes.conll\n  \
-    melm convert --encoding latin1 esp.train --repair -o train.conll")]
+    melm convert --encoding latin1 esp.train --repair -o train.conll\n  \
+    melm convert export.json --to doccano -o train.jsonl")]
 pub(crate) struct Convert {
     /// File to read; `-` for standard input
     #[arg(value_name = "IN")]
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
-    /// Output format: conll or jsonl [default: the extension of OUT, or else the format of IN]
+    /// Output format, one of those of `--format` [default: the extension of OUT, or else the format
+    /// of IN]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) to: Option<Format>,
     /// Output tag scheme: io, iob1, iob2, iobes, bilou, ioe1 or ioe2 [default: the scheme of IN]
@@ -189,7 +193,8 @@ pub(crate) struct Score {
 #[derive(Debug, Group)]
 #[command(next_help_heading = "Input format")]
 pub(crate) struct InputOptions {
-    /// Format: conll or jsonl [default: detected]
+    /// Format: conll, jsonl, label-studio, doccano, spacy, parquet, gliner, prodigy or brat
+    /// [default: detected]
     #[arg(long, value_name = "FORMAT")]
     pub(crate) format: Option<Format>,
     /// Tag scheme: io, iob1, iob2, iobes, bilou, ioe1 or ioe2 [default: detected]
@@ -211,6 +216,16 @@ pub(crate) struct InputOptions {
     /// the input]
     #[arg(long)]
     pub(crate) names: Option<String>,
+    /// Formats with spans: unit of the offsets, code-points, utf16, graphemes or bytes [default: the
+    /// usual one of the format]
+    #[arg(long, value_name = "UNIT")]
+    pub(crate) offsets: Option<OffsetUnit>,
+    /// Formats with spans: what happens to overlapping spans, longest (keep the longest) or refuse
+    #[arg(long, value_name = "RULE", default_value = "longest")]
+    pub(crate) overlaps: OverlapRule,
+    /// Label Studio: which annotation of a task is read, first, last or merge
+    #[arg(long, value_name = "WHICH", default_value = "first")]
+    pub(crate) annotations: AnnotationChoice,
     /// Character encoding: utf-8 or latin1
     #[arg(long, default_value = "utf-8")]
     pub(crate) encoding: Encoding,

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as Group;
+use melm_text::Format;
 
 use super::plan::{DeviceOptions, PlanOptions};
 use super::{InputFile, InputOptions, OutputOptions};
@@ -56,9 +57,13 @@ pub(crate) struct TrainingOptions {
 ///
 /// Replaces the tags of the file. If the file has no tags, adds a last column, or the key
 /// `ner_tags` in JSON lines. Everything else stays as it is, except that line ends become LF.
+///
+/// Plain text, JSON lines with `text` and all formats with spans can be tagged too. The spans of the
+/// output are places in the original text.
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm tag tagger test.conll -o predicted.conll\n  \
-    melm tag tagger --probabilities untagged.jsonl -o tagged.jsonl")]
+    melm tag tagger --probabilities untagged.jsonl -o tagged.jsonl\n  \
+    melm tag tagger letters.txt --to label-studio -o tasks.json")]
 pub(crate) struct Tag {
     /// Folder of the tagger
     pub(crate) model: PathBuf,
@@ -67,6 +72,13 @@ pub(crate) struct Tag {
     pub(crate) file: PathBuf,
     #[command(flatten)]
     pub(crate) output: OutputOptions,
+    /// Output format: conll, jsonl, label-studio, doccano, spacy, parquet, gliner, prodigy or brat
+    /// [default: the extension of OUT, or else the format of IN; conll for plain text]
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) to: Option<Format>,
+    /// Read IN as plain text, with a sentence or paragraph on each line [default: detected]
+    #[arg(long, conflicts_with = "format")]
+    pub(crate) plain: bool,
     /// Also write the probability of each tag, as a last column or as the key `ner_probabilities`
     #[arg(long)]
     pub(crate) probabilities: bool,

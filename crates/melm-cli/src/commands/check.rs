@@ -98,6 +98,8 @@ fn check(
     let mut progress = Progress::for_bytes("checking", source.text().len(), terminal);
     let (report, survey) =
         Report::read(&source, &options, seen, |position| progress.set_position(position as u64))?;
+    drop(progress);
+    input::report_notes(&survey.structure, terminal);
     Ok((report, survey.require_sound(&source, false).err().map(Failure::from)))
 }
 
@@ -171,7 +173,10 @@ fn sentences(report: &Report) -> String {
 
 fn format(report: &Report) -> String {
     let Some(columns) = &report.columns else {
-        return "JSON lines".into();
+        return match report.format {
+            "jsonl" => "JSON lines".into(),
+            other => other.into(),
+        };
     };
     let mut text =
         format!("CoNLL, {} columns, token in {}, tag in {}", columns.n, columns.token, columns.tag);

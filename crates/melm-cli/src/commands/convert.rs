@@ -3,12 +3,17 @@
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use melm_text::{Conversion, ConversionReport, Converter, Format, Structure};
+use melm_text::{
+    Conversion, ConversionReport, ConvertedDocuments, Converter, Format, Structure,
+    convert_documents,
+};
 
 use crate::args::Convert;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::{Output, is_stdout, is_stream_output, refuse_existing, with_suffix};
+use crate::output::{
+    self, Output, choose_format, is_stdout, is_stream_output, refuse_existing, with_suffix,
+};
 use crate::progress::Progress;
 use crate::terminal::{Terminal, count};
 
@@ -19,8 +24,16 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
     names_path.iter().try_for_each(|path| refuse_existing(path, force))?;
     let options = input::read_options(&command.input, &command.file)?;
     let source = input::open(&command.file, &command.input)?;
-    let format = output_format(command, Structure::detect(&source, &options)?.format());
-    refuse_unused_options(command, format)?;
+    let input = Structure::detect(&source, &options)?.format();
+    let format = choose_format(command.to, out, input)?;
+    refuse_unused_options(command, input, format)?;
+    if ![input, format].iter().all(|&one| is_row_format(one)) {
+        let converted =
+            convert_documents(&source, &options, format, command.to_scheme, command.repair)?;
+        output::write_files(out, force, &converted.files)?;
+        print_documents(&converted, format, terminal);
+        return Ok(());
+    }
     let conversion = Conversion {
         format: Some(format),
         scheme: command.to_scheme,
@@ -46,17 +59,46 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
         writeln!(file, "{}", names.join("\n")).map_err(|e| Output::failed(&name, e))?;
         file.finish()?;
     }
-    input::report_tag_column(report.survey.layout(), terminal);
+    input::report_structure(&report.survey.structure, terminal);
     print_report(&report, terminal);
     Ok(())
 }
 
-/// Fails if an option has no effect for the output format.
-fn refuse_unused_options(command: &Convert, format: Format) -> Result<(), Failure> {
+/// Returns true for the formats whose sentences are converted one by one, with their columns and keys.
+fn is_row_format(format: Format) -> bool {
+    format == Format::CONLL || format == Format::JSONL
+}
+
+/// Reports a conversion from or to texts with spans.
+fn print_documents(converted: &ConvertedDocuments, to: Format, terminal: &Terminal) {
+    let survey = &converted.survey;
+    input::report_structure(&survey.structure, terminal);
+    terminal.info(&format!(
+        "{}, {}, {}: {} to {}",
+        count(converted.n_documents, "text"),
+        count(survey.n_sentences, "sentence"),
+        count(survey.n_tokens, "token"),
+        survey.format().name(),
+        to.name(),
+    ));
+    for loss in &converted.losses {
+        terminal.info(&format!(
+            "{} cannot store {} × {}",
+            to.name(),
+            loss.n,
+            loss.part.describe_loss()
+        ));
+    }
+}
+
+/// Fails if an option has no effect for the formats of input and output.
+fn refuse_unused_options(command: &Convert, input: Format, format: Format) -> Result<(), Failure> {
     let unused = if command.tag_ids && format != Format::JSONL {
         Some("`--tag-ids` needs JSON lines as output")
     } else if command.separator.is_some() && format != Format::CONLL {
         Some("`--separator` needs CoNLL as output")
+    } else if (command.tag_ids || command.separator.is_some()) && !is_row_format(input) {
+        Some("`--tag-ids` and `--separator` need CoNLL or JSON lines as input")
     } else {
         None
     };
@@ -106,16 +148,6 @@ fn print_report(report: &ConversionReport, terminal: &Terminal) {
         let n = count(report.n_left_out, noun);
         terminal.info(&format!("left out {n}: {} has no place for them", to.name()));
     }
-}
-
-/// Returns the format that `--to` names. Without `--to`, returns the format for the extension of the output, or that of
-/// the input if the extension is not known.
-fn output_format(command: &Convert, input: Format) -> Format {
-    let from_name = || match command.output.out.to_str() {
-        Some("-") | None => input,
-        Some(name) => Format::from_file_name(name).unwrap_or(input),
-    };
-    command.to.unwrap_or_else(from_name)
 }
 
 fn names_path(out: &Path) -> Result<PathBuf, Failure> {

@@ -35,7 +35,7 @@ pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> 
         output::write(&with_suffix(out, ".names"), force, &(names.join("\n") + "\n"))?;
     }
     let total = count(survey.n_sentences, "sentence");
-    input::report_tag_column(survey.layout(), terminal);
+    input::report_structure(&survey.structure, terminal);
     terminal.info(&format!("drew {} of {total}, seed {}", drawn.len(), command.seed));
     if drawn.len() < command.size as usize {
         let n = command.size;

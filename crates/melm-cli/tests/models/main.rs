@@ -5,6 +5,7 @@ mod augment;
 mod drafts;
 mod experiments_with_text;
 mod families;
+mod formats;
 mod free_generation;
 mod interrupted;
 mod languages;

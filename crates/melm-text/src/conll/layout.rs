@@ -2,7 +2,7 @@
 
 use std::str::FromStr;
 
-use crate::tag::is_tag;
+use crate::tag::{are_bare_types, is_tag};
 use crate::token::DOCUMENT_START;
 
 /// The separator between columns.
@@ -41,6 +41,8 @@ pub struct Layout {
     pub also_tags: Vec<usize>,
     /// True if there are tags without a type, such as `B`.
     pub bare_tags: bool,
+    /// True if the tags are entity types without a prefix, such as `PER`. They are read as tags of IO.
+    pub bare_types: bool,
 }
 
 /// The number of rows from which the layout is detected.
@@ -76,7 +78,8 @@ impl Layout {
         let bare_tags = regular
             .iter()
             .any(|row| matches!(row.get(tag), Some(&("B" | "I" | "E" | "S" | "L" | "U"))));
-        Self { separator, n_columns, token, tag, also_tags: candidates, bare_tags }
+        let bare_types = are_bare_types(&regular.iter().filter_map(|row| row.get(tag).copied()));
+        Self { separator, n_columns, token, tag, also_tags: candidates, bare_tags, bare_types }
     }
 }
 

@@ -196,7 +196,7 @@ impl<'t> ConllReader<'t> {
         if let Some(&tag) = self.known_tags.get(text) {
             return Ok(tag);
         }
-        let tag = types.parse(text)?;
+        let tag = if self.layout.bare_types { types.parse_bare(text) } else { types.parse(text) }?;
         self.known_tags.insert(text, tag);
         Ok(tag)
     }

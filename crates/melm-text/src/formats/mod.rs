@@ -3,8 +3,14 @@
 //! A new format is one file in this folder with a type that implements [`FileFormat`], and one line in [`REGISTRY`].
 //! Everything else (`--format`, `--to`, detection, `convert`, `tag`, `augment`) finds it there.
 
+mod brat;
 mod conll;
+mod doccano;
+mod gliner;
+mod json;
 mod jsonl;
+mod label_studio;
+mod prodigy;
 
 pub(crate) use jsonl::{is_array, is_json};
 
@@ -15,10 +21,18 @@ use crate::error::Error;
 use crate::format::{ReadOptions, Structure};
 use crate::scheme::Scheme;
 use crate::source::Source;
-use crate::spans::{Document, OffsetUnit};
+use crate::spans::Document;
 
 /// All formats. The first one whose [`FileFormat::detect`] returns true reads a file; CoNLL reads what is left.
-static REGISTRY: &[&dyn FileFormat] = &[&conll::Conll, &jsonl::Jsonl];
+static REGISTRY: &[&dyn FileFormat] = &[
+    &brat::Brat,
+    &label_studio::LabelStudio,
+    &gliner::Gliner,
+    &prodigy::Prodigy,
+    &doccano::Doccano,
+    &jsonl::Jsonl,
+    &conll::Conll,
+];
 
 /// A file format: its name, how it is recognised, and how it is read and written.
 pub trait FileFormat: fmt::Debug + Sync {
@@ -62,12 +76,46 @@ pub enum Part {
     Tokens,
     /// Texts of several sentences. A format without them stores each sentence as a record of its own.
     Documents,
+    /// The boundaries between documents. A format without them stores all texts as one.
+    Boundaries,
     /// Ids of records.
     Ids,
     /// Any other values of a record.
     Metadata,
     /// Spans that overlap.
     Overlaps,
+    /// Other columns of CoNLL rows.
+    Columns,
+}
+
+impl Part {
+    /// A short name for tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Text => "spacing",
+            Self::Tokens => "tokens",
+            Self::Documents => "sentences",
+            Self::Boundaries => "boundaries",
+            Self::Ids => "ids",
+            Self::Metadata => "values",
+            Self::Overlaps => "overlaps",
+            Self::Columns => "columns",
+        }
+    }
+
+    /// What is lost if a format cannot store this part: one thing, to be written after a number and `×`.
+    pub fn describe_loss(self) -> &'static str {
+        match self {
+            Self::Text => "the spacing of a text",
+            Self::Tokens => "the tokens of a text, which are found differently when it is read",
+            Self::Documents => "a text of several sentences, which becomes several records",
+            Self::Boundaries => "a boundary between texts",
+            Self::Ids => "an id",
+            Self::Metadata => "another value",
+            Self::Overlaps => "a span that overlaps a longer one",
+            Self::Columns => "another column",
+        }
+    }
 }
 
 /// Which annotation of a Label Studio task is read, if there are several.
@@ -100,13 +148,11 @@ impl FromStr for AnnotationChoice {
 pub struct WriteSettings {
     /// The scheme of tags, for formats with tags.
     pub scheme: Scheme,
-    /// The unit of offsets; `None` for the usual one of the format.
-    pub offset_unit: Option<OffsetUnit>,
 }
 
 impl Default for WriteSettings {
     fn default() -> Self {
-        Self { scheme: Scheme::Iob2, offset_unit: None }
+        Self { scheme: Scheme::Iob2 }
     }
 }
 

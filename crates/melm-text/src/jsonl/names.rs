@@ -20,7 +20,8 @@ pub fn parse_names(text: &str, tags_key: &str) -> Option<TagNames> {
             names.filter(|name| !name.is_empty()).collect()
         }
     };
-    let is_valid = !names.is_empty() && names.iter().all(|name| crate::tag::is_tag(name));
+    let are_tags = !names.is_empty() && names.iter().all(|name| crate::tag::is_tag(name));
+    let is_valid = are_tags || crate::tag::are_bare_types(&names.iter().map(String::as_str));
     is_valid.then_some(names)
 }
 

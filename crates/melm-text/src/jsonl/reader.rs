@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use super::names::TagNames;
 use crate::problem::{Fault, LocatedFault, Problems};
 use crate::record::Record;
-use crate::tag::{EntityTypes, Tag};
+use crate::tag::{EntityTypes, are_bare_types};
 use crate::token::{DOCUMENT_START, Token};
 
 /// The usual keys of tokens, in order of preference.
@@ -39,6 +39,14 @@ impl JsonlKeys {
         };
         Self { tokens: find(tokens, &TOKENS_KEYS), tags: find(tags, &TAGS_KEYS) }
     }
+}
+
+/// Returns true if the first object of JSON lines has a text (`text`), but no tokens and no tags.
+pub fn has_text_only(text: &str) -> bool {
+    let first = text.lines().find(|line| !line.trim_ascii().is_empty()).unwrap_or("");
+    let fields = serde_json::from_str::<Fields<'_>>(first).map_or(Vec::new(), |f| f.0);
+    let has = |key: &str| fields.iter().any(|(own, _)| own == key);
+    has("text") && !TOKENS_KEYS.into_iter().chain(TAGS_KEYS).any(has)
 }
 
 /// Reads JSON lines from a text in memory. Lines with problems are reported and skipped.
@@ -146,12 +154,14 @@ impl<'t> JsonlReader<'t> {
     ) -> Result<(), LocatedFault> {
         let (tags, span) = find_value(&record.fields, line, &self.keys.tags)?;
         let located = |fault: Fault| LocatedFault { span: span.clone(), fault };
-        let parse = |text: &str, types: &mut EntityTypes| -> Result<Tag, LocatedFault> {
-            types.parse(text).map_err(|fault| located(fault.into()))
+        let parse = |text: &str, is_bare: bool, types: &mut EntityTypes| {
+            let tag = if is_bare { types.parse_bare(text) } else { types.parse(text) };
+            tag.map_err(|fault| located(fault.into()))
         };
         if let Ok(texts) = serde_json::from_str::<Vec<Text<'t>>>(tags) {
+            let is_bare = are_bare_types(&texts.iter().map(|text| &*text.0));
             for text in texts {
-                record.tags.push(parse(&text.0, types)?);
+                record.tags.push(parse(&text.0, is_bare, types)?);
             }
             return Ok(());
         }
@@ -161,11 +171,12 @@ impl<'t> JsonlReader<'t> {
         })?;
         self.uses_ids = true;
         let names = self.names.as_deref().unwrap_or_default();
+        let is_bare = are_bare_types(&names.iter().map(String::as_str));
         for id in ids {
             let name = usize::try_from(id).ok().and_then(|id| names.get(id));
             let name =
                 name.ok_or_else(|| located(Fault::UnknownTagId { id, n_names: names.len() }))?;
-            record.tags.push(parse(name, types)?);
+            record.tags.push(parse(name, is_bare, types)?);
         }
         Ok(())
     }

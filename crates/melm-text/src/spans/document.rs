@@ -114,6 +114,13 @@ impl Document {
         self
     }
 
+    /// Returns the document with other values of its record.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: Vec<Metadata>) -> Self {
+        self.metadata = metadata;
+        self
+    }
+
     /// Returns the document with the mentions of `tags` in place of its spans. `tags` has the tags of each sentence.
     ///
     /// # Panics

@@ -28,8 +28,29 @@ pub struct Documents {
     pub scheme: Scheme,
     /// The documents, in the order of the file.
     pub documents: Vec<Document>,
+    /// The unit of the offsets of the file.
+    pub unit: OffsetUnit,
     /// What was changed or left out while reading.
     pub counts: SpanCounts,
+}
+
+impl Documents {
+    /// Returns a line for each count that a user should see. Warns if offsets may be wrong and nothing in the file shows
+    /// whether they are.
+    pub fn notes(&self) -> Vec<String> {
+        let counts = &self.counts;
+        let mut notes = counts.notes();
+        let is_unsure =
+            self.unit == OffsetUnit::Utf16 && counts.n_spans > 0 && counts.n_compared == 0;
+        if is_unsure && counts.n_beyond_basic_plane > 0 {
+            notes.push(format!(
+                "warning: {} × a text with characters outside the basic plane, such as emoji; the offsets are read as {}, \
+                 and the file states no text to compare with (`--offsets`)",
+                counts.n_beyond_basic_plane, self.unit
+            ));
+        }
+        notes
+    }
 }
 
 /// What was changed or left out while documents were read.
@@ -37,6 +58,8 @@ pub struct Documents {
 pub struct SpanCounts {
     /// Spans in the file.
     pub n_spans: usize,
+    /// Spans whose text the file states. It is the same as the offsets select.
+    pub n_compared: usize,
     /// Tokens that a span cuts. Each was split.
     pub n_cut_tokens: usize,
     /// Spans that lost white space at their ends.
@@ -56,6 +79,20 @@ impl SpanCounts {
     pub fn leave_out(&mut self, reason: &'static str, n: usize) {
         if n > 0 {
             *self.left_out.entry(reason).or_default() += n;
+        }
+    }
+
+    /// Adds the counts of another file.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.n_spans += other.n_spans;
+        self.n_compared += other.n_compared;
+        self.n_cut_tokens += other.n_cut_tokens;
+        self.n_trimmed += other.n_trimmed;
+        self.n_overlapping += other.n_overlapping;
+        self.n_beyond_basic_plane += other.n_beyond_basic_plane;
+        self.n_by_character += other.n_by_character;
+        for (reason, n) in other.left_out {
+            self.leave_out(reason, n);
         }
     }
 
@@ -155,6 +192,8 @@ pub struct DocumentsBuilder<'s> {
     source: &'s Source,
     format: Format,
     unit: OffsetUnit,
+    /// True if the offsets are counted in another unit than the format uses. Records can then not be copied.
+    is_other_unit: bool,
     overlaps: OverlapRule,
     scheme: Scheme,
     tokenizer: Tokenizer,
@@ -176,6 +215,7 @@ impl<'s> DocumentsBuilder<'s> {
             source,
             format,
             unit: options.offset_unit.unwrap_or(unit),
+            is_other_unit: options.offset_unit.is_some_and(|other| other != unit),
             overlaps: options.overlaps,
             scheme: options.scheme.unwrap_or(Scheme::Iob2),
             tokenizer: document_tokenizer(),
@@ -183,6 +223,17 @@ impl<'s> DocumentsBuilder<'s> {
             problems: Problems::default(),
             counts: SpanCounts::default(),
         }
+    }
+
+    /// Starts with no documents. The spans of the records are ranges of bytes, because the file counts in tokens.
+    pub fn for_tokens(source: &'s Source, format: Format, options: &ReadOptions) -> Self {
+        let own = ReadOptions { offset_unit: None, ..options.clone() };
+        Self::new(source, format, OffsetUnit::Byte, &own)
+    }
+
+    /// The unit of the offsets of the file.
+    pub fn unit(&self) -> OffsetUnit {
+        self.unit
     }
 
     /// Adds a problem.
@@ -214,8 +265,9 @@ impl<'s> DocumentsBuilder<'s> {
         self.counts.n_beyond_basic_plane += usize::from(raw.text.chars().any(|c| c > '\u{ffff}'));
         let is_unspaced = raw.tokens.is_none() && Tokenizer::default().tokenize(&raw.text).is_err();
         self.counts.n_by_character += usize::from(is_unspaced);
+        let original = raw.original.filter(|_| !self.is_other_unit);
         let original =
-            raw.original.map(|text| Original { format: self.format.name(), text: text.into() });
+            original.map(|text| Original { format: self.format.name(), text: text.into() });
         let mut document = Document {
             text: raw.text.into(),
             spans,
@@ -275,6 +327,7 @@ impl<'s> DocumentsBuilder<'s> {
         if trimmed.is_empty() {
             return Err(SpanFault::Blank.into());
         }
+        self.counts.n_compared += usize::from(span.surface.is_some());
         self.counts.n_trimmed += usize::from(trimmed.len() < selected.len());
         let range = from..from + trimmed.len();
         Ok(Span { range, entity_type: span.entity_type.as_str().into() })
@@ -301,6 +354,7 @@ impl<'s> DocumentsBuilder<'s> {
         Ok(Structure::Documents(Arc::new(Documents {
             format: self.format,
             scheme: self.scheme,
+            unit: self.unit,
             documents: self.documents,
             counts: self.counts,
         })))

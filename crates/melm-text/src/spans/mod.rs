@@ -10,14 +10,17 @@ mod documents;
 mod fault;
 mod offsets;
 mod overlap;
+mod plain;
 mod reader;
 mod tokens;
 
 pub use document::{Document, Metadata, Span};
+pub(crate) use documents::document_tokenizer;
 pub use documents::{Documents, DocumentsBuilder, Place, RawDocument, RawSpan, SpanCounts};
 pub use fault::{MismatchCause, SpanFault};
 pub use offsets::{OffsetFault, OffsetMap, OffsetUnit};
 pub use overlap::OverlapRule;
+pub use plain::{TextKind, read_plain};
 pub use reader::DocumentReader;
 pub(crate) use reader::for_each_sentence;
 

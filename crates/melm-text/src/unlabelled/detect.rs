@@ -23,7 +23,7 @@ impl TextFormat {
     ///    - the column of the token has 15 or fewer characters in the mean, and is only a punctuation mark in at least
     ///      one line, but in fewer than half of them.
     /// 3. All other texts are plain text.
-    pub(super) fn detect(text: &str) -> Self {
+    pub(crate) fn detect(text: &str) -> Self {
         if is_json(text) {
             return Self::Jsonl;
         }

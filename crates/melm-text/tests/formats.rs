@@ -1,0 +1,327 @@
+//! Reads the fixtures of each format, writes every format, and reads it again.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::path::{Path, PathBuf};
+
+use melm_text::{
+    Corpus, Document, Encoding, Error, Format, LabelledFile, OffsetUnit, OverlapRule, ReadOptions,
+    Source, Token, WriteSettings, WrittenFile, convert_documents, read_documents,
+};
+use serde_json::Value;
+
+/// The texts of the fixtures with their spans, as `tools/make_format_fixtures.py` has them.
+const TEXTS: [(&str, &[(&str, &str)]); 6] = [
+    (
+        "Angela Merkel visited 👩‍👧 in Paris 😀. Then she left for Bonn.",
+        &[("Angela Merkel", "PER"), ("Paris", "LOC"), ("Bonn", "LOC")],
+    ),
+    (
+        "Zoe\u{308} lives in Ko\u{308}ln, near Du\u{308}ren.",
+        &[("Zoe\u{308}", "PER"), ("Ko\u{308}ln", "LOC"), ("Du\u{308}ren", "LOC")],
+    ),
+    ("דנה גרה בתל אביב.", &[("דנה", "PER"), ("תל אביב", "LOC")]),
+    ("Oslo\r\nReykjavík:  Björk sang.", &[("Oslo", "LOC"), ("Reykjavík", "LOC"), ("Björk", "PER")]),
+    ("The Bank of England is old.", &[("Bank of England", "ORG"), ("England", "LOC")]),
+    ("Nobody was there.", &[]),
+];
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/formats").join(name)
+}
+
+fn open(name: &str) -> Source {
+    Source::open(&fixture(name), Encoding::Utf8).unwrap()
+}
+
+fn read(source: &Source) -> Vec<Document> {
+    read_documents(source, &ReadOptions::default(), false).unwrap().0
+}
+
+/// The text of a document, and the text and the type of each span.
+fn describe(document: &Document) -> (String, Vec<(String, String)>) {
+    let text = document.text();
+    let span = |span: &melm_text::Span| {
+        (text[span.range.clone()].to_owned(), span.entity_type.to_string())
+    };
+    (text.to_owned(), document.spans().iter().map(span).collect())
+}
+
+fn expected(n: usize) -> Vec<(String, Vec<(String, String)>)> {
+    let owned = |(surface, kind): &(&str, &str)| ((*surface).to_owned(), (*kind).to_owned());
+    let texts = TEXTS.iter().take(n);
+    texts.map(|(text, spans)| ((*text).to_owned(), spans.iter().map(owned).collect())).collect()
+}
+
+/// The source that a written file becomes when it is read from disk.
+fn source_of(files: &[WrittenFile]) -> Source {
+    let folder = tempfile::tempdir().unwrap();
+    for file in files {
+        std::fs::write(folder.path().join(format!("a.{}", file.extension)), &file.bytes).unwrap();
+    }
+    let path = folder.path().join(format!("a.{}", files[0].extension));
+    Source::open(&path, Encoding::Utf8).unwrap()
+}
+
+#[test]
+fn each_fixture_is_detected_and_has_the_spans_of_the_script() {
+    for (name, format) in [
+        ("label-studio.json", "label-studio"),
+        ("label-studio-min.json", "label-studio"),
+        ("doccano.jsonl", "doccano"),
+        ("doccano-relations.jsonl", "doccano"),
+        ("prodigy.jsonl", "prodigy"),
+    ] {
+        let source = open(name);
+        assert_eq!(Format::detect(&source).name(), format, "{name}");
+        let found: Vec<_> = read(&source).iter().map(describe).collect();
+        assert_eq!(found, expected(6), "{name}");
+    }
+}
+
+#[test]
+fn brat_is_read_from_a_pair_or_a_folder() {
+    let found: Vec<_> = read(&open("brat")).iter().map(describe).collect();
+    let mut wanted = expected(5);
+    for (text, _) in &mut wanted {
+        text.push('\n');
+    }
+    // A span of two parts becomes one.
+    wanted[0].1.insert(1, ("Merkel visited".into(), "EVENT".into()));
+    assert_eq!(found, wanted);
+    let one = read(&open("brat/letter-2.ann"));
+    assert_eq!(describe(&one[0]), wanted[1]);
+    assert_eq!(one[0].id(), Some("letter-2"));
+}
+
+#[test]
+fn gliner_counts_the_last_token_in() {
+    let documents = read(&open("gliner.json"));
+    let (text, spans) = describe(&documents[2]);
+    assert_eq!(text, "דנה גרה ב תל אביב .");
+    assert_eq!(spans[1], ("תל אביב".to_owned(), "location".to_owned()));
+    assert_eq!(documents[3].spans().len(), 0);
+    assert_eq!(documents[0].tokens().len(), 8);
+}
+
+#[test]
+fn old_exports_of_label_studio_are_refused_and_read_with_their_unit() {
+    let source = open("label-studio-utf16.json");
+    let error = read_documents(&source, &ReadOptions::default(), false).unwrap_err();
+    let Error::Data { problems, .. } = error else { panic!("{error}") };
+    let fault = &problems.first()[0].fault;
+    assert!(fault.to_string().contains("but the file says `Paris`"), "{fault}");
+    assert_eq!(fault.cure(), "pass `--offsets utf16`");
+    let options = ReadOptions { offset_unit: Some(OffsetUnit::Utf16), ..ReadOptions::default() };
+    let (documents, _) = read_documents(&source, &options, false).unwrap();
+    assert_eq!(documents.iter().map(describe).collect::<Vec<_>>(), expected(2));
+    // Written again, the offsets are code points.
+    let files = Format::detect(&source).write(&documents, &WriteSettings::default()).unwrap();
+    assert_eq!(read(&source_of(&files)).iter().map(describe).collect::<Vec<_>>(), expected(2));
+}
+
+#[test]
+fn what_is_left_out_is_counted() {
+    let notes = |name: &str| {
+        let (_, survey) = read_documents(&open(name), &ReadOptions::default(), false).unwrap();
+        survey.structure.documents().unwrap().notes().join("\n")
+    };
+    let found = notes("label-studio.json");
+    for part in [
+        "1 × a span cuts a token",
+        "1 × a span overlaps a longer one",
+        "1 × left out: annotations of tasks that have several",
+        "1 × left out: cancelled annotations",
+        "1 × left out: results without labels",
+        "1 × left out: tasks without an annotation",
+    ] {
+        assert!(found.contains(part), "{part}: {found}");
+    }
+    assert!(!found.contains("warning"), "the text of the spans was compared");
+    let found = notes("doccano-relations.jsonl");
+    assert!(found.contains("1 × left out: relations"), "{found}");
+    assert!(
+        found.contains("warning: 1 × a text with characters outside the basic plane"),
+        "{found}"
+    );
+    let found = notes("prodigy.jsonl");
+    assert!(found.contains("1 × left out: rejected examples"), "{found}");
+    let found = notes("brat");
+    assert!(found.contains("1 × left out: relations and events"), "{found}");
+    assert!(found.contains("2 × left out: attributes, normalizations and notes"), "{found}");
+    assert!(found.contains("1 × left out: gaps inside of spans"), "{found}");
+}
+
+#[test]
+fn annotations_are_chosen_or_merged_and_overlaps_refused() {
+    let source = open("label-studio.json");
+    let n_spans = |annotations: &str| {
+        let annotations = annotations.parse().unwrap();
+        let options = ReadOptions { annotations, ..ReadOptions::default() };
+        read_documents(&source, &options, false).unwrap().0[0].spans().len()
+    };
+    assert_eq!(["first", "last", "merge"].map(n_spans), [3, 1, 3]);
+    let options = ReadOptions { overlaps: OverlapRule::Refuse, ..ReadOptions::default() };
+    let error = read_documents(&source, &options, false).unwrap_err();
+    let Error::Data { problems, .. } = error else { panic!("{error}") };
+    let found = problems.first()[0].fault.to_string();
+    assert_eq!(found, "`England` overlaps `Bank of England`");
+}
+
+/// Checks the offsets of a written file with code of its own: `char`s and UTF-16 units of the standard library.
+fn check_offsets(format: &str, bytes: &[u8]) {
+    let text = std::str::from_utf8(bytes).unwrap();
+    let objects: Vec<Value> = match format {
+        "label-studio" => serde_json::from_str(text).unwrap(),
+        _ => text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+    };
+    for (object, (text, spans)) in objects.iter().zip(expected(6)) {
+        let chars: Vec<char> = text.chars().collect();
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
+        let found: Vec<(String, String)> = match format {
+            "label-studio" => {
+                assert_eq!(object["data"]["text"], text);
+                let results = object["annotations"][0]["result"].as_array().unwrap().iter();
+                let values = results.map(|one| &one["value"]);
+                let found = values.map(|value| {
+                    let range = number(&value["start"])..number(&value["end"]);
+                    let surface: String = chars[range].iter().collect();
+                    assert_eq!(value["text"], surface);
+                    (surface, value["labels"][0].as_str().unwrap().to_owned())
+                });
+                found.collect()
+            }
+            "doccano" => {
+                let labels = object["label"].as_array().unwrap().iter();
+                let found = labels.map(|label| {
+                    let range = number(&label[0])..number(&label[1]);
+                    (String::from_utf16(&units[range]).unwrap(), label[2].as_str().unwrap().into())
+                });
+                found.collect()
+            }
+            _ => {
+                let found = object["spans"].as_array().unwrap().iter().map(|span| {
+                    let range = number(&span["start"])..number(&span["end"]);
+                    (chars[range].iter().collect(), span["label"].as_str().unwrap().into())
+                });
+                for token in object["tokens"].as_array().unwrap() {
+                    let range = number(&token["start"])..number(&token["end"]);
+                    assert_eq!(token["text"], chars[range].iter().collect::<String>());
+                }
+                found.collect()
+            }
+        };
+        assert_eq!(found, spans, "{format}");
+    }
+}
+
+#[test]
+fn written_offsets_select_the_spans_in_the_unit_of_the_tool() {
+    let source = open("label-studio-min.json");
+    for name in ["label-studio", "doccano", "prodigy"] {
+        let to: Format = name.parse().unwrap();
+        let documents = read(&open("doccano.jsonl"));
+        let from = if name == "doccano" { &source } else { &open("doccano.jsonl") };
+        let converted = convert_documents(from, &ReadOptions::default(), to, None, false).unwrap();
+        check_offsets(name, &converted.files[0].bytes);
+        let again: Vec<_> = read(&source_of(&converted.files)).iter().map(describe).collect();
+        assert_eq!(again, documents.iter().map(describe).collect::<Vec<_>>(), "{name}");
+    }
+}
+
+#[test]
+fn the_same_format_is_copied_without_a_loss() {
+    for name in ["doccano.jsonl", "doccano-relations.jsonl", "label-studio-min.json", "gliner.json"]
+    {
+        let source = open(name);
+        let to = Format::detect(&source);
+        let converted =
+            convert_documents(&source, &ReadOptions::default(), to, None, false).unwrap();
+        assert_eq!(converted.losses, [], "{name}");
+        let values = |text: &str| -> Vec<Value> {
+            let all = serde_json::Deserializer::from_str(text).into_iter();
+            all.map(Result::unwrap).collect()
+        };
+        let written = String::from_utf8(converted.files[0].bytes.clone()).unwrap();
+        assert_eq!(values(&written), values(source.text()), "{name}");
+    }
+}
+
+#[test]
+fn spans_survive_every_pair_of_formats() {
+    let start = open("label-studio-min.json");
+    // The longest of overlapping spans, because some formats store only tags.
+    let wanted: Vec<String> = read(&start).iter().flat_map(flat).collect();
+    for from in Format::all() {
+        let source = convert_to(&start, from);
+        for to in Format::all() {
+            let again = read(&convert_to(&source, to));
+            let found: Vec<String> = again.iter().flat_map(flat).collect();
+            assert_eq!(found, wanted, "{from:?} to {to:?}");
+        }
+    }
+}
+
+fn convert_to(source: &Source, to: Format) -> Source {
+    let options = ReadOptions::default();
+    source_of(&convert_documents(source, &options, to, None, false).unwrap().files)
+}
+
+/// The spans of a document that do not overlap, without their spacing.
+fn flat(document: &Document) -> Vec<String> {
+    let text = document.text();
+    let span = |span: &melm_text::Span| {
+        let words: Vec<_> = text[span.range.clone()].split_whitespace().collect();
+        format!("{} {}", span.entity_type, words.join(" "))
+    };
+    document.flat_spans().map(span).collect()
+}
+
+#[test]
+fn new_sentences_are_written_in_the_format_of_the_file_with_new_offsets() {
+    for name in
+        ["label-studio.json", "doccano-relations.jsonl", "prodigy.jsonl", "gliner.json", "brat"]
+    {
+        let corpus = LabelledFile::read(open(name), &ReadOptions::default()).unwrap().into_corpus();
+        let n = corpus.sentences().len();
+        let first = &corpus.sentences()[0];
+        let draft = first.with_tokens([(0, Token::new("Łucja😀").unwrap())]);
+        let texts = corpus.append_sentences(&[draft], true).unwrap();
+        let again = source_of(&texts[0].files);
+        let documents = read(&again);
+        let last = documents.last().unwrap();
+        let (text, spans) = describe(last);
+        let is_brat = name == "brat";
+        assert!(text.contains("Łucja😀 Merkel visited 👩‍👧 in Paris 😀."), "{name}: {text}");
+        assert!(spans.iter().any(|span| span.0 == "Łucja😀 Merkel"), "{name}: {spans:?}");
+        let n_again = Corpus::read(&again, &ReadOptions::default()).unwrap().sentences().len();
+        assert!(is_brat || n_again == n + 1, "{name}: {n_again}");
+        assert_eq!(texts[0].format, Format::detect(&open(name)));
+    }
+    // New tasks fit the labelling configuration of the project.
+    let corpus = LabelledFile::open(fixture("label-studio.json")).unwrap().into_corpus();
+    let texts = corpus.append_sentences(&corpus.sentences()[..1], false).unwrap();
+    let tasks: Value = serde_json::from_slice(&texts[0].files[0].bytes).unwrap();
+    assert_eq!(tasks[0]["annotations"][0]["result"][0]["type"], "labels");
+}
+
+#[test]
+fn a_string_of_a_gigabyte_is_refused_early() {
+    /// A JSON string that does not end before a gigabyte, and the number of bytes that were read of it.
+    struct Endless(u64);
+    impl std::io::Read for Endless {
+        fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+            let n = out.len().min(usize::try_from((1 << 30) - self.0).unwrap());
+            out[..n].fill(b'a');
+            if self.0 == 0 {
+                out[..9].copy_from_slice(b"{\"text\":\"");
+            }
+            self.0 += n as u64;
+            Ok(n)
+        }
+    }
+    let mut from = Endless(0);
+    let error = Source::read("a.jsonl", &mut from, Encoding::Utf8).unwrap_err();
+    assert_eq!(error.to_string(), "`a.jsonl` contains more than 256 MiB on one line");
+    assert!(from.0 <= 258 << 20, "{} bytes were read", from.0);
+}

@@ -39,7 +39,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Some(documents) = read(&source, format) else { return };
     // Forget the records of the file, so that the writer writes them anew.
     let fresh: Vec<Document> =
-        documents.iter().map(|document| document.clone().with_metadata(Vec::new())).collect();
+        documents.iter().map(|document| document.clone().without_original()).collect();
     let Ok(files) = format.write(&fresh, &WriteSettings::default()) else { return };
     let again: Vec<Source> = files
         .iter()
@@ -52,9 +52,13 @@ fuzz_target!(|bytes: &[u8]| {
         again.into_iter().next().unwrap()
     };
     let again = read(&again, format).expect("our own output can be read");
-    if name == "brat" {
-        assert_eq!(again[0].spans(), documents[0].spans());
-    } else {
-        assert_eq!(describe(&again), describe(&documents));
+    match name {
+        "brat" => assert_eq!(again[0].spans(), documents[0].spans()),
+        // Tokens with line breaks become several tokens, which are joined by spaces.
+        "gliner" => {
+            let n_spans = |all: &[Document]| all.iter().map(|one| one.flat_spans().len()).sum::<usize>();
+            assert_eq!(n_spans(&again), n_spans(&documents));
+        }
+        _ => assert_eq!(describe(&again), describe(&documents)),
     }
 });

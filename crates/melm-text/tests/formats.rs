@@ -7,6 +7,7 @@ use melm_text::{
     Corpus, Document, Encoding, Error, Format, LabelledFile, OffsetUnit, OverlapRule, ReadOptions,
     Source, Token, WriteSettings, WrittenFile, convert_documents, read_documents,
 };
+use proptest::prelude::*;
 use serde_json::Value;
 
 /// The texts of the fixtures with their spans, as `tools/make_format_fixtures.py` has them.
@@ -303,6 +304,40 @@ fn new_sentences_are_written_in_the_format_of_the_file_with_new_offsets() {
     let texts = corpus.append_sentences(&corpus.sentences()[..1], false).unwrap();
     let tasks: Value = serde_json::from_slice(&texts[0].files[0].bytes).unwrap();
     assert_eq!(tasks[0]["annotations"][0]["result"][0]["type"], "labels");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+    /// Damages a fixture. It is refused, or read; and what is read can be written and read again.
+    #[test]
+    fn damaged_files_are_refused_or_read(
+        which in 0usize..6,
+        damage in prop::collection::vec((0usize..6000, 0usize..4, any::<u8>()), 1..6),
+    ) {
+        let names = ["label-studio.json", "label-studio-min.json", "doccano.jsonl", "doccano-relations.jsonl", "prodigy.jsonl", "gliner.json"];
+        let format = Format::detect(&open(names[which]));
+        let mut bytes = std::fs::read(fixture(names[which])).unwrap();
+        for (at, kind, byte) in damage {
+            let at = at % bytes.len();
+            match kind {
+                0 => bytes[at] = byte % 128,
+                1 => drop(bytes.remove(at)),
+                2 => bytes.insert(at, b"0123456789\"[]{},:"[usize::from(byte) % 17]),
+                _ => bytes.truncate(at.max(40)),
+            }
+        }
+        let options = ReadOptions { format: Some(format), ..ReadOptions::default() };
+        let Ok(source) = Source::from_bytes("a".into(), bytes, Encoding::Utf8) else { return Ok(()) };
+        let Ok((documents, _)) = read_documents(&source, &options, true) else { return Ok(()) };
+        let fresh: Vec<_> = documents.iter().map(|one| one.clone().without_original()).collect();
+        let files = format.write(&fresh, &WriteSettings::default()).unwrap();
+        let again = Source::from_bytes("b".into(), files[0].bytes.clone(), Encoding::Utf8).unwrap();
+        let (again, _) = read_documents(&again, &options, true).unwrap();
+        if format.name() != "gliner" {
+            let all = |documents: &[Document]| documents.iter().map(describe).collect::<Vec<_>>();
+            prop_assert_eq!(all(&again), all(&documents));
+        }
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@
 //! becomes one from the start of the first to the end of the last. Relations, events and notes are counted and left out.
 
 use super::{FileFormat, Format, Part, WriteSettings, WrittenFile};
+use crate::conll::escape_byte_order_mark;
 use crate::error::Error;
 use crate::format::{ReadOptions, Structure};
 use crate::problem::{Fault, Problems};
@@ -79,9 +80,11 @@ impl FileFormat for Brat {
             text.push_str(BETWEEN);
             start += own.chars().count() + BETWEEN.len();
         }
+        let mut text = text.into_bytes();
+        escape_byte_order_mark(&mut text);
         Ok(vec![
             WrittenFile { extension: "ann", bytes: lines.into_bytes() },
-            WrittenFile { extension: "txt", bytes: text.into_bytes() },
+            WrittenFile { extension: "txt", bytes: text },
         ])
     }
 }

@@ -121,6 +121,13 @@ impl Document {
         self
     }
 
+    /// Returns the document without the record of its file, so that writers write it anew.
+    #[must_use]
+    pub fn without_original(mut self) -> Self {
+        self.original = None;
+        self
+    }
+
     /// Returns the document with the mentions of `tags` in place of its spans. `tags` has the tags of each sentence.
     ///
     /// # Panics

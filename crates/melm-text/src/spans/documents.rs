@@ -246,6 +246,11 @@ impl<'s> DocumentsBuilder<'s> {
         if raw.text.len() > MAX_TEXT {
             return self.report(raw.place, SpanFault::LongText);
         }
+        if raw.text.contains('\0') {
+            let message = "the text contains a NUL character".into();
+            let cure = "remove the character from the text";
+            return self.report(raw.place, Fault::Record { message, cure });
+        }
         let n_problems = self.problems.len();
         let offsets = OffsetMap::new(&raw.text, self.unit);
         let mut spans = Vec::with_capacity(raw.spans.len());

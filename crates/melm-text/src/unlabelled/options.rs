@@ -15,6 +15,8 @@ pub enum TextFormat {
     Conll,
     /// JSON lines: an object with a list of tokens or with a text on each line. Other keys are ignored.
     Jsonl,
+    /// A labelled file with spans, such as a Label Studio export. The spans are ignored. Only detected.
+    Spans,
 }
 
 impl TextFormat {
@@ -24,6 +26,7 @@ impl TextFormat {
             Self::Plain => "text",
             Self::Conll => "conll",
             Self::Jsonl => "jsonl",
+            Self::Spans => "spans",
         }
     }
 }

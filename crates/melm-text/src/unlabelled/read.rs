@@ -12,6 +12,8 @@ use super::options::{TextFile, TextFormat, TextOptions};
 use super::{UnlabelledSentence, UnlabelledText, conll, jsonl};
 use crate::conll::is_document_start;
 use crate::error::Error;
+use crate::format::ReadOptions;
+use crate::formats::{Format, Part, is_array};
 use crate::problem::{Fault, LocatedFault, Problems};
 use crate::source::Source;
 use crate::token::Token;
@@ -47,7 +49,8 @@ impl UnlabelledText {
     /// 2. A text is CoNLL if a line is `-DOCSTART-`, or if its lines have the same number of columns, and either a column
     ///    contains tags, or the tokens are short and some lines have only a punctuation mark as their token. Tags and
     ///    other columns are ignored.
-    /// 3. All other texts are plain text, with a sentence or a paragraph on each line.
+    /// 3. A JSON array or a binary file of a format with spans ([`crate::formats`]) is read without its spans.
+    /// 4. All other texts are plain text, with a sentence or a paragraph on each line.
     ///
     /// Plain text and the texts of JSON lines are split into tokens and sentences by [`TextOptions::tokenizer`].
     /// Lines with a script that it cannot split are left out and counted ([`TextFile::n_unspaced`]) if they are at most
@@ -73,13 +76,20 @@ impl UnlabelledText {
             bytes = read_bounded(name, MultiGzDecoder::new(&bytes[..]), options)?;
         }
         let source = Source::from_bytes(name.to_owned(), bytes, options.encoding)?;
-        refuse_long_lines(&source)?;
-        let format = options.format.unwrap_or_else(|| TextFormat::detect(source.text()));
+        let format = match options.format {
+            Some(format) => format,
+            None if is_labelled(&source) => TextFormat::Spans,
+            None => TextFormat::detect(source.text()),
+        };
+        if format != TextFormat::Spans {
+            refuse_long_lines(&source)?;
+        }
         let mut collected = Collected::new(&source, options);
         match format {
             TextFormat::Plain => read_lines(&mut collected),
             TextFormat::Conll => conll::read(&mut collected),
             TextFormat::Jsonl => jsonl::read(&mut collected),
+            TextFormat::Spans => read_spans(&mut collected),
         }?;
         collected.finish(TextFile {
             name: name.to_owned(),
@@ -130,6 +140,32 @@ fn read_lines(collected: &mut Collected<'_>) -> Result<(), Error> {
             Some(bare) => collected.problems.push(at + 1, bare..bare + 1, Fault::CarriageReturn),
             None if is_document_start(line) => {}
             None => collected.add_text(at + 1, line, 0..0)?,
+        }
+    }
+    Ok(())
+}
+
+/// Returns true for a file with spans that is neither plain text nor JSON lines.
+fn is_labelled(source: &Source) -> bool {
+    let is_candidate = is_array(source.text()) || !source.binary().is_empty();
+    is_candidate && Format::detect(source) != Format::JSONL
+}
+
+/// Reads the texts of a file with spans, or the tokens if it has no texts.
+fn read_spans(collected: &mut Collected<'_>) -> Result<(), Error> {
+    let source = collected.source;
+    let format = Format::detect(source);
+    let options = ReadOptions { keeps_unlabelled: true, ..ReadOptions::default() };
+    let structure = format.read(source, &options)?;
+    for document in structure.documents().map_or(&[][..], |all| &all.documents) {
+        let line = document.line();
+        if !format.holds(Part::Tokens) {
+            collected.add_text(line, document.text(), 0..0)?;
+            continue;
+        }
+        for sentence in document.sentences() {
+            let tokens: Result<_, _> = document.sentence_tokens(sentence).map(Token::new).collect();
+            collected.add_tokens(line, tokens.expect("the tokens of a document are tokens"))?;
         }
     }
     Ok(())

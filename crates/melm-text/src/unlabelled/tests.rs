@@ -122,6 +122,16 @@ fn json_lines_are_read_with_tokens_or_text() {
 }
 
 #[test]
+fn files_with_spans_are_read_without_their_spans() {
+    let task = r#"[{"data": {"text": "Ada sang. It rained."}, "annotations": [{"result": []}]}]"#;
+    let text = read(task).unwrap();
+    assert_eq!(sentences(&text), [(1, "Ada sang .".to_owned()), (1, "It rained .".to_owned())]);
+    assert_eq!(text.files()[0].format, TextFormat::Spans);
+    let tokens = "[{\"tokenized_text\": [\"Ada\", \"sang.\"], \"ner\": [[0, 0, \"person\"]]}]";
+    assert_eq!(sentences(&read(tokens).unwrap()), [(1, "Ada sang.".to_owned())]);
+}
+
+#[test]
 fn gzip_is_detected_and_bounded() {
     let plain = "Ada sang.\n".repeat(1_000);
     let text = read(gzip(plain.as_bytes())).unwrap();

@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::format::ReadOptions;
 use crate::formats::{Format, Part, WriteSettings, WrittenFile};
 use crate::jsonl::{TAGS_KEYS, TOKENS_KEYS};
+use crate::mention::count_merged_by_io;
 use crate::record::Record;
 use crate::scheme::Scheme;
 use crate::source::Source;
@@ -20,6 +21,8 @@ pub struct ConvertedDocuments {
     pub scheme: Scheme,
     /// The number of documents.
     pub n_documents: usize,
+    /// The number of mentions that were joined with the mention before, because the scheme IO cannot separate them.
+    pub n_merged: usize,
     /// What the output format cannot store.
     pub losses: Vec<Loss>,
     /// The output.
@@ -60,8 +63,10 @@ pub fn convert_documents(
     let mut losses = find_losses(&documents, to);
     let n_columns = survey.layout().map_or(0, |layout| layout.n_columns.saturating_sub(2));
     losses.extend((n_columns > 0).then_some(Loss { n: n_columns, part: Part::Columns }));
+    let n_merged = if scheme == Scheme::Io && to.has_tags() { count_merged(&documents) } else { 0 };
     let files = to.write(&documents, &WriteSettings { scheme })?;
-    Ok(ConvertedDocuments { survey, scheme, n_documents: documents.len(), losses, files })
+    let n_documents = documents.len();
+    Ok(ConvertedDocuments { survey, scheme, n_documents, n_merged, losses, files })
 }
 
 /// Reads the documents of a file of any format. Each sentence of a file without texts becomes a document, whose tokens
@@ -84,6 +89,19 @@ pub fn read_documents(
         documents.clone_from(&own.documents);
     }
     Ok((documents, survey))
+}
+
+/// Counts the mentions that IO joins with the mention before.
+fn count_merged(documents: &[Document]) -> usize {
+    let mut types = EntityTypes::default();
+    let mut n = 0;
+    for document in documents {
+        for sentence in document.sentences() {
+            let tags = document.sentence_tags(sentence, Scheme::Iob2, &mut types);
+            n += count_merged_by_io(&tags);
+        }
+    }
+    n
 }
 
 /// Makes a document from a sentence of a file without texts.

@@ -81,6 +81,9 @@ fn print_documents(converted: &ConvertedDocuments, to: Format, terminal: &Termin
         survey.format().name(),
         to.name(),
     ));
+    if converted.n_merged > 0 {
+        terminal.info(&describe_merged(converted.n_merged));
+    }
     for loss in &converted.losses {
         terminal.info(&format!(
             "{} cannot store {} × {}",
@@ -99,6 +102,8 @@ fn refuse_unused_options(command: &Convert, input: Format, format: Format) -> Re
         Some("`--separator` needs CoNLL as output")
     } else if (command.tag_ids || command.separator.is_some()) && !is_row_format(input) {
         Some("`--tag-ids` and `--separator` need CoNLL or JSON lines as input")
+    } else if command.to_scheme.is_some() && !format.has_tags() {
+        Some("`--to-scheme` needs an output format with tags")
     } else {
         None
     };
@@ -133,10 +138,7 @@ fn print_report(report: &ConversionReport, terminal: &Terminal) {
         terminal.info(&format!("repaired {n} with tags that {from} does not allow"));
     }
     if report.n_merged > 0 {
-        terminal.info(&format!(
-            "merged {} with the one before: IO cannot separate adjacent mentions of a type",
-            count(report.n_merged, "mention")
-        ));
+        terminal.info(&describe_merged(report.n_merged));
     }
     let n_columns = survey.layout().map_or(0, |layout| layout.n_columns - 2);
     if to == Format::JSONL && n_columns > 0 {
@@ -148,6 +150,11 @@ fn print_report(report: &ConversionReport, terminal: &Terminal) {
         let n = count(report.n_left_out, noun);
         terminal.info(&format!("left out {n}: {} has no place for them", to.name()));
     }
+}
+
+fn describe_merged(n: usize) -> String {
+    let n = count(n, "mention");
+    format!("merged {n} with the one before: IO cannot separate adjacent mentions of a type")
 }
 
 fn names_path(out: &Path) -> Result<PathBuf, Failure> {

@@ -38,6 +38,7 @@ pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
         _ => Some(Structure::detect(&source, &options)?),
     };
     if let Some(documents) = structure.as_ref().and_then(Structure::documents) {
+        documents.notes().iter().for_each(|note| terminal.info(note));
         return tag_texts(command, &source, &documents.documents, documents.format, terminal);
     }
     let file = FileToTag::new(source, &options)?;

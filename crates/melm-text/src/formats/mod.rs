@@ -195,6 +195,11 @@ impl Format {
         self.0.extensions()
     }
 
+    /// Returns true if the format stores mentions as tags, which have a scheme.
+    pub fn has_tags(self) -> bool {
+        ["conll", "jsonl", "parquet"].contains(&self.name())
+    }
+
     /// Returns true if the format can store a part of labelled text.
     pub fn holds(self, part: Part) -> bool {
         self.0.holds().contains(&part)

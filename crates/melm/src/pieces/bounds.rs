@@ -3,6 +3,7 @@
 //! A rule may replace one character by a long text, and each rule reads the output of the one before. Without bounds,
 //! forty rules that double the letter `a` fill the memory.
 
+use serde_json::Value;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
 use super::rules::ParseError;
@@ -12,6 +13,9 @@ const MAX_RULES: usize = 64;
 
 /// The maximum number of bytes that one rule inserts in one place. NFKC inserts at most 33.
 const MAX_INSERTED: usize = 128;
+
+/// The key of a normalization table, in base64.
+const TABLE: &str = "precompiled_charsmap";
 
 /// The maximum number of characters of a word that `WordPiece` splits. BERT has 100. The time grows with the square.
 pub(super) const MAX_WORD_CHARACTERS: usize = 1_000;
@@ -35,7 +39,7 @@ pub(super) fn check_rules(
             NormalizerWrapper::Prepend(rule) => rule.prepend.len(),
             NormalizerWrapper::Precompiled(table) => {
                 let json = serde_json::to_value(table)?;
-                longest_replacement(json["precompiled_charsmap"].as_str().unwrap_or_default())
+                longest_replacement(json[TABLE].as_str().unwrap_or_default())
             }
             _ => 0,
         };
@@ -45,6 +49,30 @@ pub(super) fn check_rules(
         }
     }
     Ok(())
+}
+
+/// Checks the sizes that normalization tables state, before the `tokenizers` crate allocates memory for them. `normalizer`
+/// may be any JSON value.
+pub(super) fn check_tables(normalizer: &Value) -> Result<(), ParseError> {
+    match normalizer {
+        Value::Array(all) => all.iter().try_for_each(check_tables),
+        Value::Object(keys) => {
+            if let Some(table) = keys.get(TABLE).and_then(Value::as_str)
+                && !holds_its_trie(&decode_base64(table))
+            {
+                return Err(ParseError::Unsupported("a damaged normalization table".to_owned()));
+            }
+            keys.values().try_for_each(check_tables)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns true if a table is as long as its first four bytes, the size of the trie, demand.
+fn holds_its_trie(table: &[u8]) -> bool {
+    table.split_first_chunk::<4>().is_some_and(|(size, rest)| {
+        usize::try_from(u32::from_le_bytes(*size)).is_ok_and(|size| size <= rest.len())
+    })
 }
 
 /// Returns the length of the longest text in a precompiled table, which is given in base64. The table has the size of

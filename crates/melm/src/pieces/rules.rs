@@ -120,6 +120,7 @@ pub(super) fn parse(text: &str) -> Result<Rules, ParseError> {
     }
     let added: Vec<_> =
         parts.added_tokens.into_iter().map(|added| (added.content, added.id)).collect();
+    bounds::check_tables(&optional(parts.normalizer.as_deref())?.unwrap_or_default())?;
     let normalizer = optional(parts.normalizer.as_deref())?;
     let normalizers = normalizer.map_or_else(Vec::new, flatten_normalizer);
     let splitter: Option<PreTokenizerWrapper> = optional(parts.pre_tokenizer.as_deref())?;

@@ -60,6 +60,17 @@ fn other_kinds_of_tokenizers_are_refused_by_name() {
 }
 
 #[test]
+fn a_normalization_table_that_states_a_huge_size_is_refused() {
+    // Found by fuzzing: the first four bytes state a trie of 4 GB, for which the `tokenizers` crate reserved 8 GB.
+    let table = json!({"type": "Precompiled", "precompiled_charsmap": "/////wAAAABhAA=="});
+    for normalizer in [table.clone(), json!({"type": "Sequence", "normalizers": [table]})] {
+        let error = error_after("unigram", |parts| parts["normalizer"] = normalizer);
+        assert!(matches!(error, Error::TokenizerKind { .. }), "{error}");
+        assert!(error.to_string().contains("a damaged normalization table"), "{error}");
+    }
+}
+
+#[test]
 fn a_missing_special_piece_is_named() {
     let error = error_after("unigram", |parts| {
         parts["added_tokens"] = json!([]);

@@ -11,6 +11,10 @@
 //!   ordinary pieces, while Hugging Face would read a special piece. Here special pieces and markers are only
 //!   inserted by id.
 //!
+//! The classes for XLM-R and `CamemBERT` of transformers 5 parse the scores of pieces with Python's JSON parser, which
+//! rounds some last bits differently from the `tokenizers` library. If two ways to split a token have the same score,
+//! they can choose the other one. Here the scores are those of the `tokenizers` library.
+//!
 //! The `tokenizers` crate runs the rules of `tokenizer.json`, so that normalization, splitting and the search for pieces
 //! are the same as in Hugging Face. Supported are unigram models (XLM-R, `CamemBERT`), byte-level BPE (`RoBERTa`,
 //! `ModernBERT`), BPE with byte fallback (Gemma, `mmBERT`) and `WordPiece` (BERT, `DistilBERT`). In BPE models every token

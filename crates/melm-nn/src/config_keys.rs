@@ -140,7 +140,10 @@ impl Keys<'_> {
         if value.as_ref().and_then(Value::as_u64) == Some(hidden_size as u64) {
             return Ok(());
         }
-        let expected = format!("{hidden_size}, as the layers; use the base or large model");
+        let expected = format!(
+            "{hidden_size}, the width of the layers: this engine does not project embeddings; \
+             use the base or large model"
+        );
         Err(self.wrong(key, value.as_ref(), expected))
     }
 

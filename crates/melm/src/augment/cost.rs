@@ -1,5 +1,6 @@
 //! Estimates the number of operations and the memory that are needed to train and to run a model.
 
+use melm_nn::config::Config;
 use melm_text::{Corpus, Sentence, Tag};
 
 use crate::models::Pretrained;
@@ -151,7 +152,10 @@ pub(super) struct EncoderSize {
 
 impl EncoderSize {
     pub(super) fn new(model: &Pretrained) -> Self {
-        let config = model.checkpoint().config();
+        Self::from_config(model.checkpoint().config())
+    }
+
+    fn from_config(config: &Config) -> Self {
         let hidden = config.hidden_size as f64;
         // The inner rows before the GELU, which are wider than after it if the feed-forward part is gated.
         let before = config.intermediate_outputs() as f64;
@@ -192,3 +196,7 @@ impl EncoderSize {
         Cost { operations, bytes: BYTES * numbers }
     }
 }
+
+#[cfg(test)]
+#[path = "cost_tests.rs"]
+mod tests;

@@ -147,4 +147,26 @@ mod tests {
         // A banned token is recognised in any casing.
         assert_eq!(spell_uncased("Bonnburg", &["zu", "##burg"]), None);
     }
+
+    #[test]
+    fn the_parts_of_kept_pieces_are_the_whole_token() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let tokenizer =
+            Tokenizer::open(&root.join("testdata/pieces/families/bert_uncased")).unwrap();
+        let text = std::fs::read_to_string(root.join("testdata/pieces/written.txt")).unwrap();
+        let politics = std::fs::read_to_string(root.join("examples/politics/test.conll")).unwrap();
+        let rows = politics.lines().filter_map(|line| line.split_whitespace().next());
+        let mut n_accents = 0;
+        for token in text.split_whitespace().chain(rows) {
+            let surfaces = tokenizer.surfaces(token).unwrap();
+            let n_pieces = tokenizer.encode(&[token]).unwrap().pieces.len() - 2;
+            // A token without a visible character has no place for its only piece.
+            assert!(surfaces.len() == n_pieces || surfaces.is_empty(), "{token}");
+            if surfaces.iter().all(Option::is_some) && !surfaces.is_empty() {
+                assert_eq!(surfaces.into_iter().flatten().collect::<String>(), token);
+                n_accents += usize::from(!token.is_ascii());
+            }
+        }
+        assert!(n_accents > 50, "{n_accents}");
+    }
 }

@@ -72,7 +72,7 @@ pub(crate) struct Draw {
 }
 
 impl Draw {
-    /// Draws `size` sentences of each language from the training set, and as many from the dev set (section 4.1 of the
+    /// Draws `size` sentences of each language from the training set, and as many from the dev set (section 3.1 of the
     /// paper). `number` is the seed of the draw.
     ///
     /// If there are several languages, each sentence stores its language. Fails if the languages have different

@@ -1,4 +1,4 @@
-//! Draws a small training set at random (section 4.1): N sentences of the full set.
+//! Draws a small training set at random (section 3.1): N sentences of the full set.
 
 use crate::random::Seed;
 

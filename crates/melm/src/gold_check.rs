@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use melm_nn::device::Device;
 use melm_text::score::Counts;
 use melm_text::{EntityTypes, Mention, Sentence, mentions};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -25,20 +26,24 @@ use crate::tagger::{TaggerModel, TaggerSettings};
 /// A sentence is suspect if the tagger contradicts a gold tag with at least this probability.
 pub const CERTAIN: f64 = 0.9;
 
+/// The largest `folds`.
+const MOST_FOLDS: usize = 20;
+
 /// The settings of the check: the section `gold_check` of the plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct GoldCheckSettings {
-    /// The number of folds, which is also the number of taggers that are trained. 0 means that gold is not checked.
+    /// The number of folds, which is also the number of taggers that are trained. 0 means that gold is not checked. 1 is
+    /// not allowed.
+    #[schemars(range(max = MOST_FOLDS))]
     pub folds: usize,
 }
 
 impl GoldCheckSettings {
     /// Returns the key with an invalid value and a description of the allowed values, if there is one.
     pub(crate) fn first_invalid(self) -> Option<(&'static str, String)> {
-        const MOST: usize = 20;
-        let is_valid = self.folds == 0 || (2..=MOST).contains(&self.folds);
-        (!is_valid).then(|| ("folds", format!("0, or from 2 to {MOST}")))
+        let is_valid = self.folds == 0 || (2..=MOST_FOLDS).contains(&self.folds);
+        (!is_valid).then(|| ("folds", format!("0, or from 2 to {MOST_FOLDS}")))
     }
 }
 

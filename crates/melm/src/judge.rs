@@ -3,6 +3,7 @@
 
 use melm_nn::device::Device;
 use melm_text::{EntityTypes, Mention, Tag, mentions, write_tags};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -12,7 +13,7 @@ use crate::stage::Stage;
 use crate::tagger::{TagSet, TaggerModel};
 
 /// The condition that a draft has to meet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FilterMode {
     /// The judge predicts exactly the draft's tags (the paper).
@@ -24,7 +25,7 @@ pub enum FilterMode {
 }
 
 /// The settings of the filter.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FilterSettings {
     /// The condition: `"agreement"`, `"probability"` or `"off"`.

@@ -9,6 +9,7 @@
 use std::num::NonZeroU32;
 
 use melm_nn::mlm::MaskedBatch;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::linearize::{EntityToken, Linearized};
@@ -21,7 +22,7 @@ const TRAINING_RATE: Rate = Rate::constant(0.7);
 const GENERATION_MEAN: Rate = Rate::constant(0.5);
 
 /// The unit that is masked as a whole or not at all (`docs/fidelity.md` rows 3 and 4).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unit {
     /// Each piece by itself (the authors' code).
@@ -32,8 +33,9 @@ pub enum Unit {
 }
 
 /// When training masks are redrawn (`docs/fidelity.md` row 3). Written as `every-epoch` or `cycle-30`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("examples" = ["every-epoch", "cycle-30"]))]
 pub enum Refresh {
     /// At the beginning of each epoch (the paper's text).
     #[default]
@@ -69,7 +71,7 @@ impl From<Refresh> for String {
 }
 
 /// The settings for masking in training.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TrainingMask {
     /// The probability that a unit is masked (the paper's eta).
@@ -88,7 +90,7 @@ impl Default for TrainingMask {
 }
 
 /// The group of units for which the number of masked units is drawn (`docs/fidelity.md` row 4).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
     /// The units of a mention (the paper).
@@ -101,7 +103,7 @@ pub enum Scope {
 }
 
 /// The settings for masking in generation.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerationMask {
     /// The mean masking rate (the paper's mu). For n units the rate is drawn from N(mu, 1/n²).

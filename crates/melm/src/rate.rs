@@ -1,10 +1,12 @@
 //! Rates: probabilities and shares. Their values are checked to be from 0 to 1.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A number from 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "f64", into = "f64")]
+#[schemars(extend("minimum" = 0, "maximum" = 1))]
 pub struct Rate(f64);
 
 /// The error for a number that is not from 0 to 1.

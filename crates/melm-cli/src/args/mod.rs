@@ -14,7 +14,7 @@ pub(crate) use languages::{Codemix, InputFile, VectorInput};
 pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides};
 pub(crate) use report::Report;
 pub(crate) use stages::{Filter, Finetune, Generate};
-pub(crate) use tagger::{Config, Tag, Train, TrainingOptions};
+pub(crate) use tagger::{Config, ShowConfig, Tag, Train, TrainingOptions};
 
 use std::path::PathBuf;
 

@@ -93,6 +93,18 @@ pub(crate) struct Tag {
 pub(crate) enum Config {
     /// Print all settings as TOML, with the given options applied
     #[command(after_help = "Examples:\n  melm config show\n  \
-        melm config show --preset paper > plan.toml")]
-    Show(PlanOptions),
+        melm config show --preset paper > plan.toml\n  \
+        melm config show --explain tagger.head")]
+    Show(ShowConfig),
+}
+
+/// The options of `melm config show`.
+#[derive(Debug, Group)]
+pub(crate) struct ShowConfig {
+    /// Explain one setting, or all settings of a section: meaning, value, allowed values, defaults
+    /// and their source
+    #[arg(long, value_name = "KEY|SECTION")]
+    pub(crate) explain: Option<String>,
+    #[command(flatten)]
+    pub(crate) plan_options: PlanOptions,
 }

@@ -13,12 +13,13 @@ use lexicon::{Lexicon, NearestMention};
 pub use mix::{Codemix, DonorChoice, new_sentences};
 pub use vectors::MentionVectors;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rate::Rate;
 
 /// The settings of code-mixing.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodemixSettings {
     /// The probability that a mention is replaced. At least one mention of each sentence is replaced.
@@ -29,7 +30,7 @@ pub struct CodemixSettings {
 }
 
 /// Where word vectors come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum VectorKind {
     /// Files of aligned word vectors, one per language. The paper uses MUSE.

@@ -1,5 +1,6 @@
 //! The `[markers]` and `[finetune]` sections of a plan.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::markers::{RelatedWords, RowStart};
@@ -7,7 +8,7 @@ use crate::mask::TrainingMask;
 use crate::training::TrainingSettings;
 
 /// The `[markers]` section: the markers around entity tokens (section 2.1).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MarkerSettings {
     /// If true, markers are written around entity tokens. If false, the method is the paper's "MELM w/o linearize".
     pub linearize: bool,
@@ -23,7 +24,7 @@ pub struct MarkerSettings {
 }
 
 /// The `[finetune]` section: fine-tuning of the masked language model (section 2.2).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FinetuneSettings {
     /// How positions are masked.
     pub mask: TrainingMask,

@@ -2,14 +2,16 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::mask::GenerationMask;
 
 /// The range of ranks from which a piece is chosen (`docs/fidelity.md` row 5). Rank 1 is the most probable allowed
 /// piece.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "(usize, usize)", into = "(usize, usize)")]
+#[schemars(extend("examples" = [[1, 5]]))]
 pub struct Ranks {
     first: usize,
     last: usize,
@@ -77,8 +79,9 @@ impl From<Temperature> for f64 {
 }
 
 /// How a piece is chosen within the range of ranks. Written as `uniform` or `temperature-0.8`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("examples" = ["uniform", "temperature-0.8"]))]
 pub enum Sampling {
     /// Each piece has the same probability (the paper).
     #[default]
@@ -115,7 +118,7 @@ impl From<Sampling> for String {
 }
 
 /// The order in which masked positions are filled.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FillOrder {
     /// All positions at once, independently of each other (the paper).
@@ -127,7 +130,7 @@ pub enum FillOrder {
 }
 
 /// How sentences without a mention are treated (`docs/fidelity.md` row 17).
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WithoutMentions {
     /// No drafts are made of sentences without a mention.
@@ -139,7 +142,7 @@ pub enum WithoutMentions {
 }
 
 /// The `[generate]` section of a plan.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GenerateSettings {
     /// The number of rounds of drafts (the paper's R).
@@ -172,7 +175,7 @@ fn pieces_per_batch() -> NonZeroUsize {
     PIECES_PER_BATCH
 }
 
-/// The paper's R (section 4.1).
+/// The paper's R (section 3.2).
 const ROUNDS: NonZeroU32 = NonZeroU32::new(3).expect("not 0");
 
 impl Default for GenerateSettings {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use melm_nn::mlm::MaskedLm;
 use melm_nn::params::TABLE;
 use melm_text::Corpus;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{MarkerMeaning, Markers, tag_markers};
@@ -22,16 +23,16 @@ pub type RelatedWords = BTreeMap<String, Vec<String>>;
 
 /// How the rows of markers are initialised (`docs/fidelity.md` row 13). Rows of language markers use the name of the
 /// language wherever rows of tags use mentions.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RowStart {
     /// Rows and biases are the mean over the pieces of related words (the paper).
     #[default]
     RelatedWords,
     /// Rows and biases are the mean over the pieces of the training tokens that have the marker's tag. `<B-X>` and
-    /// `<I-X>` therefore differ. A tag that no training token has starts as with `RelatedWords`.
+    /// `<I-X>` therefore differ. A tag that no training token has starts as with `related-words`.
     Mentions,
-    /// Rows and biases are the mean of what `RelatedWords` and `Mentions` give.
+    /// Rows and biases are the mean of what `related-words` and `mentions` give.
     RelatedAndMentions,
     /// Rows are random.
     Random,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use melm_text::{Corpus, EntityType, Language, Mention, Sentence, Splice};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Augmenter;
@@ -14,7 +15,7 @@ use crate::rate::Rate;
 use crate::stage::Stage;
 
 /// The settings of the methods that replace mentions (`label-wise`) or tokens (`lwtr`).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SubstituteSettings {
     /// The probability that a mention or token is replaced.

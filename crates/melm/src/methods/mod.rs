@@ -21,6 +21,7 @@ pub use mulda::{MuldaSettings, NO_PRETRAINING, PretrainedSeq2Seq};
 pub use sources::Sources;
 
 use melm_nn::device::Device;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -38,7 +39,7 @@ use lwtr::ReplaceTokens;
 use mulda::Mulda;
 
 /// A method that makes drafts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
     /// No drafts: the baseline of every comparison.

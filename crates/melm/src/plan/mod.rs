@@ -7,6 +7,7 @@ mod builder;
 mod family_rates;
 mod model_class;
 mod presets;
+pub mod reference;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ pub use model_class::{ModelClass, ModelClasses, ModelSize};
 pub use presets::Preset;
 pub use table::PlanTable;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -33,9 +35,10 @@ use crate::tagger::TaggerSettings;
 pub(crate) const VERSION: u32 = 1;
 
 /// All settings of a run. The fields are the keys and sections of the TOML file.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Plan {
     /// The version of the keys. There is one version so far: 1.
+    #[schemars(range(min = 1, max = 1))]
     pub version: u32,
     /// The seed of all random streams.
     pub seed: u64,
@@ -72,7 +75,7 @@ pub struct Plan {
 }
 
 /// The pretrained models: folders, names on the Hugging Face hub, or `mini`, the embedded model.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ModelNames {
     /// The masked language model that is fine-tuned to generate entities.
     pub masked_lm: String,

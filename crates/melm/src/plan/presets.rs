@@ -52,7 +52,7 @@ impl Preset {
         }
         let (masked_lm, tagger) = match self {
             Self::Best | Self::Quick => ("mini", "mini"),
-            // Section 4.1: base for the masked language model, large for the tagger.
+            // Section 3.2: base for the masked language model, large for the tagger.
             Self::Paper | Self::ReferenceCode => ("xlm-roberta-base", "xlm-roberta-large"),
         };
         let is_reference = self == Self::ReferenceCode;
@@ -109,7 +109,7 @@ impl Preset {
     }
 }
 
-/// The settings in section 2.2 and in the appendix of the paper: entity tokens are masked; Adam at 1e-5, batch size 30,
+/// The settings in sections 2.2 and 3.2 of the paper: entity tokens are masked; Adam at 1e-5, batch size 30,
 /// 20 epochs. Masks are redrawn in each epoch. The loss is computed for masked pieces only.
 fn paper_finetune() -> FinetuneSettings {
     FinetuneSettings {
@@ -320,7 +320,7 @@ fn size_of(n: usize) -> NonZeroUsize {
     NonZeroUsize::new(n).expect("counts in presets are not 0")
 }
 
-/// The settings of section 4.1: CRF, `AdamW` at 2e-5, batch size 16, 10 epochs. The best epoch on dev is kept.
+/// The settings of section 3.2: CRF, `AdamW` at 2e-5, batch size 16, 10 epochs. The best epoch on dev is kept.
 fn paper_tagger() -> TaggerSettings {
     TaggerSettings {
         head: TaggerHead::Crf,

@@ -75,7 +75,9 @@ impl PlanTable {
             table.insert(words.to_owned(), value);
             return Ok(());
         }
-        let unknown = self.unknown_key(key);
+        let mut known = Vec::new();
+        list_keys(&self.table, "", &mut known);
+        let unknown = unknown_key(&self.place, key, &known);
         let mut parts = key.split('.');
         let mut place = parts.next().and_then(|part| self.table.get_mut(part));
         for part in parts {
@@ -92,17 +94,6 @@ impl PlanTable {
                 Ok(())
             }
         }
-    }
-
-    fn unknown_key(&self, key: &str) -> Error {
-        let mut keys = Vec::new();
-        list_keys(&self.table, "", &mut keys);
-        let with_distance = keys.iter().map(|known| (levenshtein(known, key), known));
-        let nearest = with_distance.min_by_key(|(distance, _)| *distance);
-        let similar = nearest.filter(|(distance, _)| *distance <= 2 + key.len() / 4);
-        let hint =
-            similar.map(|(_, known)| format!("; did you mean `{known}`?")).unwrap_or_default();
-        Error::UnknownKey { place: self.place.clone(), key: key.to_owned(), hint }
     }
 
     /// Converts the table to a plan and checks it. Every edit calls this too, so that an error can name the origin of
@@ -122,6 +113,16 @@ impl Plan {
     pub fn to_toml(&self) -> String {
         toml::to_string(self).expect("a plan is a table")
     }
+}
+
+/// Returns the error for a key that is not in `known`, with the most similar known key as a hint. `place` is the origin of
+/// the key.
+pub(super) fn unknown_key(place: &str, key: &str, known: &[String]) -> Error {
+    let with_distance = known.iter().map(|known| (levenshtein(known, key), known));
+    let nearest = with_distance.min_by_key(|(distance, _)| *distance);
+    let similar = nearest.filter(|(distance, _)| *distance <= 2 + key.len() / 4);
+    let hint = similar.map(|(_, known)| format!("; did you mean `{known}`?")).unwrap_or_default();
+    Error::UnknownKey { place: place.to_owned(), key: key.to_owned(), hint }
 }
 
 /// Lists all keys that have a value, with the names of their sections.

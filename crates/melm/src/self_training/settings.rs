@@ -2,19 +2,24 @@
 
 use std::num::{NonZeroU32, NonZeroUsize};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rate::Rate;
 use crate::training::Budget;
 
+/// The largest `panel`.
+const MOST_TAGGERS: usize = 100;
+
 /// How unlabelled sentences are labelled and which of them are kept.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SelfTrainingSettings {
     /// The number of passes. The panel of the first pass is trained without unlabelled text. The panel of a later pass
     /// is also trained on the sentences that the pass before it kept.
     pub passes: NonZeroU32,
     /// The number of taggers in the panel of each pass. They differ only in their random seeds.
+    #[schemars(range(max = MOST_TAGGERS))]
     pub panel: NonZeroUsize,
     /// In later passes, the number of parts that the text is cut into. A tagger of the panel is not trained on the
     /// sentences of one part, and votes on this part only. A label is then never confirmed by a tagger that has learnt
@@ -28,6 +33,7 @@ pub struct SelfTrainingSettings {
     /// The rule that decides which sentences are kept: `"sentence"`, `"mention"`, `"part"` or `"probability"`.
     pub agreement: Agreement,
     /// The share of the panel that has to agree, above 0.5. 1 means all taggers. The rule `"probability"` ignores it.
+    #[schemars(extend("exclusiveMinimum" = 0.5))]
     pub votes: Rate,
     /// For the rule `"probability"`, a sentence is kept if the mean probability of its tags is at least this value. A
     /// tagger that predicts other tags counts as 0.
@@ -44,7 +50,7 @@ pub struct SelfTrainingSettings {
 }
 
 /// The training set of the panels, beside the sentences of the text that were kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PanelData {
     /// Gold alone.
@@ -54,7 +60,7 @@ pub enum PanelData {
 }
 
 /// The rule that decides which sentences are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Agreement {
     /// Enough taggers predict the same tags for the whole sentence.
@@ -62,7 +68,7 @@ pub enum Agreement {
     /// For every mention that any tagger predicts, enough taggers predict it, or enough taggers do not. In the second
     /// case the mention is removed.
     Mention,
-    /// As for `Mention`, but a sentence with a disputed mention is not rejected: its longest part without a disputed
+    /// As for `mention`, but a sentence with a disputed mention is not rejected: its longest part without a disputed
     /// mention is kept.
     Part,
     /// The mean probability of the tags is high enough.
@@ -70,7 +76,7 @@ pub enum Agreement {
 }
 
 /// How kept sentences are chosen if there are more than the cap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Choice {
     /// At random.
@@ -83,7 +89,6 @@ impl SelfTrainingSettings {
     /// Returns the first key with an invalid value and a description of the allowed values. Returns `None` if all
     /// values are valid.
     pub(crate) fn first_invalid(&self) -> Option<(&'static str, String)> {
-        const MOST_TAGGERS: usize = 100;
         if self.votes.value() <= 0.5 {
             return Some(("votes", "above 0.5".to_owned()));
         }

@@ -1,13 +1,14 @@
 //! The `[tagger]` section of a plan.
 
 use melm_nn::tagger as nn;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::TagSet;
 use crate::training::TrainingSettings;
 
 /// The layer on top of the encoder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum TaggerHead {
     /// A softmax over the tags of each token.
@@ -17,7 +18,7 @@ pub enum TaggerHead {
 }
 
 /// The architecture and the training of a tagger.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TaggerSettings {
     /// The layer on top of the encoder: `"crf"` or `"linear"`.
     pub head: TaggerHead,

@@ -6,26 +6,31 @@ use std::str::FromStr;
 
 use melm_nn::optim::{AdamSettings, Schedule};
 use melm_nn::params::{Parameters, TABLE};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
 /// The settings of one training run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrainingSettings {
     /// The length of the training: `"20 epochs"` or `"300 updates"`.
     pub budget: Budget,
     /// The number of sentences in one update.
     pub batch_size: NonZeroUsize,
     /// The maximum learning rate, which is reached after the warm-up.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub learning_rate: f64,
     /// The share of all updates in which the learning rate rises from 0 to its maximum.
+    #[schemars(range(min = 0, max = 1))]
     pub warmup: f64,
     /// How the learning rate changes after the warm-up: `"linear"` falls to zero, `"constant"` stays the same.
     pub schedule: ScheduleKind,
     /// The decoupled weight decay. 0 means Adam, any other value means `AdamW`.
+    #[schemars(range(min = 0))]
     pub weight_decay: f64,
     /// The maximum norm of the gradient. A longer gradient is scaled down to it. 0 means no limit.
+    #[schemars(range(min = 0))]
     pub clip: f64,
     /// The interval between two evaluations on dev: a number of epochs, or text such as `"30 updates"`. The end is
     /// always evaluated.
@@ -40,8 +45,9 @@ pub struct TrainingSettings {
 }
 
 /// The length of a training run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
+#[schemars(extend("examples" = ["20 epochs", "300 updates"]))]
 pub enum Budget {
     /// A number of epochs.
     Epochs(NonZeroU64),
@@ -50,7 +56,7 @@ pub enum Budget {
 }
 
 /// The interval between two evaluations on dev.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, expecting = "expected a number of epochs, or text such as `30 updates`")]
 pub enum EvaluationInterval {
     /// A number of epochs, written as a number.
@@ -78,7 +84,7 @@ impl EvaluationInterval {
 }
 
 /// How the learning rate changes after the warm-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ScheduleKind {
     /// The rate falls linearly to zero.
@@ -88,7 +94,7 @@ pub enum ScheduleKind {
 }
 
 /// Which parameters are kept after training (`docs/fidelity.md` row 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum CheckpointChoice {
     /// The parameters of the best evaluation on dev, or the last ones without a dev set.
@@ -100,7 +106,7 @@ pub enum CheckpointChoice {
 /// Names of tensors that are not trained, except for rows that were added to them for a task, such as the rows of
 /// markers. Each is `word-embeddings`, the start of a Hugging Face name, or the start of the name that the same tensor
 /// has in RoBERTa, such as `roberta.encoder.layer.0.`, which means the first layer in every family.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct FrozenPrefixes(pub Vec<String>);
 

@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::check_limits;
@@ -16,23 +17,29 @@ const MAX_LAYERS: usize = 64;
 const MAX_LONGEST: usize = 65_536;
 
 /// The language model of the method `daga` (Ding et al. 2020), its training and its sampling.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DagaSettings {
     /// The size of a token's embedding, at most 8192.
+    #[schemars(range(max = MAX_WIDTH))]
     pub embedding_size: NonZeroUsize,
     /// The hidden size of the LSTM, at most 8192.
+    #[schemars(range(max = MAX_WIDTH))]
     pub hidden_size: NonZeroUsize,
     /// The number of layers of the LSTM, at most 64.
+    #[schemars(range(max = MAX_LAYERS))]
     pub layers: NonZeroUsize,
     /// The dropout rate of embeddings and outputs, below 1.
+    #[schemars(extend("exclusiveMaximum" = 1))]
     pub dropout: Rate,
     /// The number of times that a token must occur in gold to be in the vocabulary. Rarer tokens become `<unk>`.
     pub min_count: NonZeroUsize,
     /// How written sentences with `<unk>` are treated: `"kept"` (unless they have no other token) or `"dropped"`.
     pub unknown: UnknownTokens,
     /// The sampling temperature. Below 1, likely tokens are drawn more often than with 1; above 1, less often.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub temperature: f64,
     /// The maximum number of tokens and tags, at most 65536. A sentence that has not ended by then is rejected.
+    #[schemars(range(max = MAX_LONGEST))]
     pub longest: NonZeroUsize,
     /// The maximum number of sentences written for each draft that is wanted.
     pub tries: NonZeroUsize,
@@ -42,7 +49,7 @@ pub struct DagaSettings {
 }
 
 /// How written sentences with unknown tokens are treated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum UnknownTokens {
     /// The sentences are kept with the token `<unk>`, unless all their tokens are unknown.

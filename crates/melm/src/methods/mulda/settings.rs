@@ -2,6 +2,7 @@
 
 use std::num::NonZeroUsize;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::plan::check_limits;
@@ -18,25 +19,33 @@ const MAX_LONGEST: usize = 65_536;
 const MAX_BEAMS: usize = 1_024;
 
 /// The encoder-decoder of the method `mulda` (Liu et al. 2021), its training and its generation.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MuldaSettings {
     /// The language of a corpus that names no languages, as an mBART code such as `en_XX`.
+    #[schemars(extend("examples" = ["en_XX"]))]
     pub language: String,
     /// The width of the model, at most 8192. Not used with a pretrained model.
+    #[schemars(range(max = MAX_WIDTH))]
     pub width: NonZeroUsize,
     /// The number of layers of the encoder and of the decoder, at most 64. Not used with a pretrained model.
+    #[schemars(range(max = MAX_LAYERS))]
     pub layers: NonZeroUsize,
     /// The number of attention heads, which must divide the width. Not used with a pretrained model.
     pub heads: NonZeroUsize,
     /// The dropout rate of hidden states, below 1.
+    #[schemars(extend("exclusiveMaximum" = 1))]
     pub dropout: Rate,
     /// The dropout rate of attention weights, below 1.
+    #[schemars(extend("exclusiveMaximum" = 1))]
     pub attention_dropout: Rate,
     /// The number of beams of the beam search, at most 1024. 0 means sampling instead of beam search.
+    #[schemars(range(max = MAX_BEAMS))]
     pub beams: usize,
     /// The sampling temperature. Below 1, likely pieces are drawn more often than with 1; above 1, less often.
+    #[schemars(extend("exclusiveMinimum" = 0))]
     pub temperature: f64,
     /// The maximum number of pieces, at most 65536. A sentence that has not ended by then is rejected.
+    #[schemars(range(max = MAX_LONGEST))]
     pub longest: NonZeroUsize,
     /// The maximum number of sentences written for each draft that is wanted.
     pub tries: NonZeroUsize,

@@ -1,8 +1,25 @@
-# The checks of CI as recipes. Each one is also a plain command.
+# The commands of the README, the checks of CI and the documentation as recipes. Each one is also a plain command.
 
 default: check
 
-check: fmt lint docs test arrows
+# Lists the recipes.
+list:
+    @just --list
+
+# The first command of the README: builds `melm` and augments the example into the folder `more`.
+example:
+    cargo run --release -p melm-cli -- augment examples/politics/train-100.conll --dev examples/politics/dev-100.conll -o more
+
+# The second command of the README.
+test:
+    cargo test --workspace
+
+# The checks to run before you send a change.
+check: fmt lint docs test arrows figures
+
+# Everything that CI runs.
+ci:
+    bash .ci/run
 
 fmt:
     cargo fmt --all --check
@@ -10,14 +27,39 @@ fmt:
 lint:
     cargo clippy --workspace --all-targets -- -D warnings
 
+# Clippy for the builds without the embedded model, the hub or CUDA.
+lint-features:
+    cargo clippy -p melm-cli --no-default-features -- -D warnings
+    cargo clippy -p melm-nn --no-default-features -- -D warnings
+    cargo clippy -p melm-cli --no-default-features --features mini,hub -- -D warnings
+
+# The documentation of the crates.
 docs:
     RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps
 
-test:
-    cargo test --workspace
-
 arrows:
     bash tools/check_arrows.sh
+
+figures:
+    python3 tools/code_figures.py --check
+
+# Checks the links of the documentation, and the commands and messages that it shows.
+doc-tests:
+    cargo test -p melm-cli --test book --test reference --test transcripts --test bad_inputs
+
+# Writes the generated pages: docs/reference/settings.md, and the options in docs/reference/commands.md.
+reference:
+    cargo run -q -p melm-cli --example reference
+
+# Builds the documentation in `docs` as a book, into target/book.
+book:
+    @command -v mdbook > /dev/null || { echo "mdBook is not installed: run \`cargo install mdbook --locked\`" >&2; exit 1; }
+    mdbook build docs
+    @echo "wrote target/book/index.html"
+
+# Writes the man pages of `melm` and of every command. Read one with `man -l target/man/melm-augment.1`.
+man folder="target/man":
+    cargo run -q -p melm-cli --example man_pages -- {{folder}}
 
 # Needs cargo-fuzz. Runs each target for a minute. RUSTC_BOOTSTRAP allows the sanitizer flags on a stable toolchain.
 fuzz seconds="60":

@@ -233,17 +233,9 @@ impl Line {
         types: &mut EntityTypes,
     ) -> Result<Candidate, String> {
         let tagged = TaggedTokens::parse(self.tokens.clone(), &self.tags, types)?;
-        let source = match self.source.filter(|_| self.origin == LineOrigin::Draft) {
-            Some(number) => {
-                let language = self.language.as_deref();
-                if gold.find(language, number).is_none() && self.swapped.is_empty() {
-                    gold.insert_missing(language, number, self.undo(types)?);
-                }
-                gold.find(language, number)
-            }
-            None => None,
-        };
-        let segments = source.map_or_else(|| tagged.segments(), |old| tagged.difference(old));
+        let source = self.find_source(&tagged, gold, types)?;
+        let segments =
+            source.as_ref().map_or_else(|| tagged.segments(), |old| tagged.difference(old));
         let mentions: Vec<(usize, Vec<String>)> = tagged
             .mentions
             .iter()
@@ -261,10 +253,32 @@ impl Line {
             n_mentions: mentions.len(),
             n_new: mentions.iter().filter(is_new).count(),
             segments,
-            source: source.map(TaggedTokens::segments),
+            source: source.as_ref().map(TaggedTokens::segments),
             objections: self.objections(),
             mentions,
         })
+    }
+
+    /// Returns the source of a draft. Makes it from the draft if gold does not have it, or has other tokens, as a file
+    /// without tokens may have.
+    fn find_source(
+        &self,
+        tagged: &TaggedTokens,
+        gold: &mut GoldSentences,
+        types: &mut EntityTypes,
+    ) -> Result<Option<TaggedTokens>, String> {
+        let (Some(number), LineOrigin::Draft) = (self.source, self.origin) else { return Ok(None) };
+        let language = self.language.as_deref();
+        let known = gold.find(language, number).cloned();
+        if known.as_ref().is_some_and(|known| tagged.can_be_paired(known)) {
+            return Ok(known);
+        }
+        if !self.swapped.is_empty() {
+            return Ok(known);
+        }
+        let made = self.undo(types)?;
+        gold.insert_missing(language, number, made.clone());
+        Ok(Some(made))
     }
 
     /// Returns the source of a draft, made by undoing the replacements. Fails if they do not fit.

@@ -103,7 +103,7 @@ impl GoldSentences {
         self.known.contains(&(entity_type, tokens.to_vec()))
     }
 
-    /// Makes gold sentences from the drafts, for a folder without gold.
+    /// Adds a sentence if gold does not have one with this number.
     pub(crate) fn insert_missing(
         &mut self,
         language: Option<&str>,

@@ -94,11 +94,21 @@ impl TaggedTokens {
     pub(crate) fn difference(&self, source: &Self) -> Vec<Segment> {
         if self.has_context_of(source) {
             self.paired_mentions(source)
-        } else if self.tokens.len() == source.tokens.len() && self.mentions == source.mentions {
+        } else if self.has_positions_of(source) {
             self.paired_tokens(source)
         } else {
             self.segments()
         }
+    }
+
+    /// Returns true if the difference to this source can be shown.
+    pub(crate) fn can_be_paired(&self, source: &Self) -> bool {
+        self.has_context_of(source) || self.has_positions_of(source)
+    }
+
+    /// Returns true if both sentences have the same number of tokens, and mentions of the same types at the same places.
+    fn has_positions_of(&self, source: &Self) -> bool {
+        self.tokens.len() == source.tokens.len() && self.mentions == source.mentions
     }
 
     /// Returns true if both sentences differ only inside of mentions, and the types of these mentions are the same.
@@ -222,6 +232,7 @@ mod tests {
         let source = parse("in/O Bonn/B-LOC", &mut types);
         let other = parse("at/O Bonn/B-LOC now/O", &mut types);
         assert_eq!(other.difference(&source), other.segments());
+        assert!(!other.can_be_paired(&source) && source.can_be_paired(&source));
         assert!(TaggedTokens::parse(vec!["a".into()], &[], &mut types).is_err());
     }
 }

@@ -48,18 +48,19 @@ fn data(report: &Report) -> Value {
 #[derive(Default)]
 struct Book {
     sources: Vec<Value>,
-    by_place: HashMap<String, usize>,
+    by_content: HashMap<String, usize>,
     verdicts: Vec<[&'static str; 3]>,
 }
 
 impl Book {
     fn source(&mut self, place: &str, segments: &[Segment]) -> usize {
-        if let Some(known) = self.by_place.get(place) {
-            return *known;
-        }
-        self.sources.push(json!([place, pack_segments(segments)]));
-        self.by_place.insert(place.to_owned(), self.sources.len() - 1);
-        self.sources.len() - 1
+        let source = json!([place, pack_segments(segments)]);
+        let next = self.sources.len();
+        let sources = &mut self.sources;
+        *self.by_content.entry(source.to_string()).or_insert_with(|| {
+            sources.push(source);
+            next
+        })
     }
 
     fn verdict(&mut self, one: &Candidate) -> usize {

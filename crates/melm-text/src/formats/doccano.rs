@@ -53,7 +53,7 @@ impl FileFormat for Doccano {
     }
 
     fn write(&self, documents: &[Document], _: &WriteSettings) -> Result<Vec<WrittenFile>, Error> {
-        let originals = documents.iter().find_map(|document| document.original(self.name()));
+        let originals = documents.iter().find_map(|document| document.record(self.name()));
         let has_entities = originals.is_some_and(|raw| starts_with_keys(raw, &["entities"]));
         let write = |document: &Document| match document.original(self.name()) {
             Some(raw) => on_one_line(raw),

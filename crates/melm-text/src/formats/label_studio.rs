@@ -71,7 +71,7 @@ impl FileFormat for LabelStudio {
     }
 
     fn write(&self, documents: &[Document], _: &WriteSettings) -> Result<Vec<WrittenFile>, Error> {
-        let mut originals = documents.iter().filter_map(|one| one.original(self.name()));
+        let mut originals = documents.iter().filter_map(|one| one.record(self.name()));
         let names = originals.find_map(Names::find).unwrap_or_default();
         let write = |document: &Document| match document.original(self.name()) {
             Some(raw) => on_one_line(raw),

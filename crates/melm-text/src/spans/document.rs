@@ -53,6 +53,8 @@ pub(super) struct Original {
     /// The name of the format.
     pub(super) format: &'static str,
     pub(super) text: Box<str>,
+    /// False if the document was changed after it was read.
+    pub(super) is_current: bool,
 }
 
 impl Document {
@@ -145,7 +147,7 @@ impl Document {
             }));
         }
         let flat = (0..spans.len()).collect();
-        Self { spans, flat, original: None, ..self.clone() }
+        Self { spans, flat, original: self.changed_original(), ..self.clone() }
     }
 
     /// Returns one sentence as a document of its own, with the id and the metadata of the document. A document of one
@@ -169,7 +171,7 @@ impl Document {
             spans: spans.collect(),
             tokens: tokens.iter().map(shift).collect(),
             sentences: std::iter::once(0..tokens.len()).collect(),
-            original: None,
+            original: self.changed_original(),
             flat: Vec::new(),
             ..self.clone()
         };
@@ -251,8 +253,20 @@ impl Document {
     /// Returns the record as its file spells it, if it was read from a file of the format called `format` and was not
     /// changed. A writer copies it, so that nothing is lost.
     pub fn original(&self, format: &str) -> Option<&str> {
+        let is_current = self.original.as_ref().is_some_and(|original| original.is_current);
+        self.record(format).filter(|_| is_current)
+    }
+
+    /// Returns the record as its file spells it, if it was read from a file of the format called `format`, even if the
+    /// document was changed. A writer takes names from it.
+    pub fn record(&self, format: &str) -> Option<&str> {
         let own = self.original.as_ref().filter(|original| original.format == format);
         own.map(|original| &*original.text)
+    }
+
+    /// The record, for a document that is changed.
+    fn changed_original(&self) -> Option<Original> {
+        self.original.clone().map(|original| Original { is_current: false, ..original })
     }
 
     /// Returns the tokens of a sentence.

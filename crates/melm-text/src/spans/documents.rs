@@ -271,8 +271,11 @@ impl<'s> DocumentsBuilder<'s> {
         let is_unspaced = raw.tokens.is_none() && Tokenizer::default().tokenize(&raw.text).is_err();
         self.counts.n_by_character += usize::from(is_unspaced);
         let original = raw.original.filter(|_| !self.is_other_unit);
-        let original =
-            original.map(|text| Original { format: self.format.name(), text: text.into() });
+        let original = original.map(|text| Original {
+            format: self.format.name(),
+            text: text.into(),
+            is_current: true,
+        });
         let mut document = Document {
             text: raw.text.into(),
             spans,

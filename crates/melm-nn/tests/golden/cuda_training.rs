@@ -1,6 +1,7 @@
 //! Training on a GPU: a change of device, snapshots of the best parameters, and frozen parameters.
 
 use crate::cuda::{config, on_gpu, settings};
+use crate::cuda_graphs::modern;
 use crate::support::{Bench, Device, Gradients, RELATIVE, assert_close};
 use melm_nn::config::Config;
 use melm_nn::cuda::{CudaSettings, Precision};
@@ -131,8 +132,9 @@ fn seen(bench: &mut Bench) -> (f64, Vec<f32>) {
 
 #[test]
 fn odd_widths_frozen_parts_and_large_heads_equal_the_cpu() {
-    let freezes = |name: &str| name.contains("attention.self.query");
-    for config in [small(10), small(256)] {
+    // The projection to queries, or in ModernBERT that to queries, keys and values.
+    let freezes = |name: &str| name.contains("attention.self.q");
+    for config in [small(10), small(256), modern(small(20)), modern(small(256))] {
         let wanted = steps(&config, &[&Device::cpu(2); 3], freezes);
         on_gpu(&settings(Precision::F32), |device| {
             let found = steps(&config, &[&device(); 3], freezes);

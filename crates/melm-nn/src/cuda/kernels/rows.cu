@@ -7,10 +7,6 @@ const u32 AT_ONCE = 4;
 
 DEVICE float gelu_cumulative(float u) { return 0.5f * (1.0f + erff(u * 0.70710678118654752f)); }
 
-DEVICE float gelu_slope(float u) {
-    return gelu_cumulative(u) + u * 0.3989422804014327f * expf(-0.5f * u * u);
-}
-
 // u += bias; g = gelu(u). One thread for each column. `g` is an operand of products, `plain` is f32; empty spans are not
 // written.
 template <bool HAS_BIAS>
@@ -61,7 +57,8 @@ KERNEL gelu_backward(Span<const float> u, Span<const float> d, Span<product_t> d
 #pragma unroll
         for (u32 i = 0; i < AT_ONCE; i++) {
             if (first + i >= n_rows) break;
-            float value = y[i] * gelu_slope(x[i]);
+            float slope = gelu_cumulative(x[i]) + x[i] * 0.3989422804014327f * expf(-0.5f * x[i] * x[i]);
+            float value = y[i] * slope;
             du[(u64)(first + i) * width + c] = to_product(value);
             sum += value;
         }
@@ -114,7 +111,8 @@ KERNEL geglu_backward(Span<const float> u, Span<const float> d, Drop drop, Span<
         if (row >= n_rows) break;
         u64 at = (u64)row * 2 * width + c;
         float dropped = y[i] * row_mask(drop, places[row].sentence, places[row].position).factor(c);
-        du[at] = to_product(dropped * gate[i] * gelu_slope(x[i]));
+        float slope = gelu_cumulative(x[i]) + x[i] * 0.3989422804014327f * expf(-0.5f * x[i] * x[i]);
+        du[at] = to_product(dropped * gate[i] * slope);
         du[at + width] = to_product(dropped * x[i] * gelu_cumulative(x[i]));
     }
 }

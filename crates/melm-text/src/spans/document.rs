@@ -209,6 +209,12 @@ impl Document {
         n_cut
     }
 
+    /// The number of spans that the tags contain.
+    pub(super) fn n_mentions(&self) -> usize {
+        let mentions = self.sentences.iter().flat_map(|sentence| self.sentence_mentions(sentence));
+        mentions.filter(|(tokens, _)| !tokens.is_empty()).count()
+    }
+
     /// The text.
     pub fn text(&self) -> &str {
         &self.text
@@ -291,9 +297,10 @@ impl Document {
         let tokens = &self.tokens[sentence.clone()];
         let bytes = tokens.first().map_or(0, |token| token.start)
             ..tokens.last().map_or(0, |token| token.end);
-        let inside = self.flat_spans().filter(move |span| {
-            bytes.start <= span.range.start && span.range.end <= bytes.end && !bytes.is_empty()
-        });
+        // The spans are in order and do not overlap.
+        let first = self.flat.partition_point(|&at| self.spans[at].range.start < bytes.start);
+        let inside = self.flat[first..].iter().map(|&at| &self.spans[at]);
+        let inside = inside.take_while(move |span| span.range.end <= bytes.end);
         inside.map(move |span| {
             let start = tokens.partition_point(|token| token.end <= span.range.start);
             let end = tokens.partition_point(|token| token.start < span.range.end);

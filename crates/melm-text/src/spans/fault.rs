@@ -62,6 +62,8 @@ pub enum MismatchCause {
     },
     /// The stated text is not in the text.
     Missing,
+    /// The cause was not looked for, because the file has many problems.
+    Unknown,
 }
 
 impl MismatchCause {
@@ -77,6 +79,7 @@ impl MismatchCause {
                 format!(", which is {n} characters {side} that place")
             }
             Self::Missing => ", which is not in the text".into(),
+            Self::Unknown => String::new(),
         }
     }
 

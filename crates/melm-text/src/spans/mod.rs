@@ -5,6 +5,7 @@
 //!   text to tokens to text, and spans to tags to spans, are identities.
 //! - [`DocumentsBuilder`] checks the records of a file. [`Documents`] are the result, with all counts.
 
+mod builder;
 mod document;
 mod documents;
 mod fault;
@@ -14,9 +15,10 @@ mod plain;
 mod reader;
 mod tokens;
 
+pub use builder::DocumentsBuilder;
+pub(crate) use builder::document_tokenizer;
 pub use document::{Document, Metadata, Span};
-pub(crate) use documents::document_tokenizer;
-pub use documents::{Documents, DocumentsBuilder, Place, RawDocument, RawSpan, SpanCounts};
+pub use documents::{Documents, Place, RawDocument, RawSpan, SpanCounts};
 pub use fault::{MismatchCause, SpanFault};
 pub use offsets::{OffsetFault, OffsetMap, OffsetUnit};
 pub use overlap::OverlapRule;

@@ -1,7 +1,7 @@
 //! Plain text without labels: recognised, and read as documents.
 
+use super::builder::document_tokenizer;
 use super::document::Document;
-use super::documents::document_tokenizer;
 use crate::conll::Layout;
 use crate::source::Source;
 use crate::tag::is_tag;

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use proptest::prelude::*;
 
-use super::documents::document_tokenizer;
+use super::builder::document_tokenizer;
 use super::*;
 use crate::format::ReadOptions;
 use crate::formats::Format;

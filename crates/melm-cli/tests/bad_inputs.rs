@@ -6,6 +6,13 @@ use std::process::{Command, Stdio};
 
 const PAGE: &str = include_str!("../../../docs/reference/bad-inputs.md");
 
+/// Files that a row of text cannot contain, and their names in the test data.
+const BINARY_FILES: [(&str, &str); 3] = [
+    ("lemmas.spacy", "spacy/no_mentions.spacy"),
+    ("ids.parquet", "parquet/no_names.parquet"),
+    ("zstd.parquet", "parquet/zstd.parquet"),
+];
+
 struct Row<'a> {
     what: &'a str,
     input: Vec<u8>,
@@ -61,6 +68,10 @@ fn run(row: &Row<'_>, folder: &Path) -> Result<(), String> {
     std::fs::write(folder.join("pair.txt"), "Ada sang").unwrap();
     std::fs::write(folder.join("pair.ann"), "T1 PER 0 3 Ada\n").unwrap();
     std::fs::create_dir(folder.join("folder")).unwrap();
+    for (name, from) in BINARY_FILES {
+        let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata").join(from);
+        std::fs::copy(from, folder.join(name)).unwrap();
+    }
     let output = Command::new(env!("CARGO_BIN_EXE_melm"))
         .args(row.command.split(' '))
         .current_dir(folder)

@@ -277,7 +277,7 @@ impl<W: Write> Pass<W> {
 }
 
 /// Returns every tag that the scheme can write for these types, `O` first.
-fn tag_names(types: &EntityTypes, scheme: Scheme) -> TagNames {
+pub(crate) fn tag_names(types: &EntityTypes, scheme: Scheme) -> TagNames {
     let prefixes = [TagPrefix::Begin, TagPrefix::Inside, TagPrefix::End, TagPrefix::Single];
     let mut names = vec!["O".to_owned()];
     for entity_type in types.sorted_by_name() {

@@ -10,7 +10,10 @@ mod gliner;
 mod json;
 mod jsonl;
 mod label_studio;
+#[cfg(feature = "parquet")]
+mod parquet;
 mod prodigy;
+mod spacy;
 
 pub(crate) use jsonl::{is_array, is_json};
 
@@ -25,6 +28,9 @@ use crate::spans::Document;
 
 /// All formats. The first one whose [`FileFormat::detect`] returns true reads a file; CoNLL reads what is left.
 static REGISTRY: &[&dyn FileFormat] = &[
+    &spacy::Spacy,
+    #[cfg(feature = "parquet")]
+    &parquet::Parquet,
     &brat::Brat,
     &label_studio::LabelStudio,
     &gliner::Gliner,

@@ -1,5 +1,7 @@
 //! Reads the tokens and tags of a parquet file.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use bytes::Bytes;
 use parquet::basic::{Compression, Type};
 use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
@@ -78,6 +80,13 @@ struct ListColumn {
 /// Reads all rows. Fails if the bytes are not a parquet file with tokens and tags, or if they contain more than the
 /// limits allow.
 pub fn read_table(bytes: Vec<u8>, given: GivenNames<'_>) -> Result<ParquetTable, ParquetFault> {
+    // The crate asserts some properties of files. What it leaves behind after a panic is dropped here.
+    let read = AssertUnwindSafe(|| read_rows(bytes, given));
+    let invalid = || Err(ParquetFault::Damaged("its content is not valid".into()));
+    catch_unwind(read).unwrap_or_else(|_| invalid())
+}
+
+fn read_rows(bytes: Vec<u8>, given: GivenNames<'_>) -> Result<ParquetTable, ParquetFault> {
     let bytes = Bytes::from(bytes);
     let not_parquet = |error: ParquetError| ParquetFault::NotParquet(shorten(&error));
     let file = SerializedFileReader::new(bytes.clone()).map_err(not_parquet)?;

@@ -59,6 +59,8 @@ pub struct SpanCounts {
     pub n_beyond_basic_plane: usize,
     /// Documents in a script without spaces, in which each character is a token.
     pub n_by_character: usize,
+    /// Tokens that nobody has annotated. They are read as tokens outside of mentions.
+    pub n_unannotated: usize,
     /// Records and values that were left out, by reason.
     pub left_out: BTreeMap<&'static str, usize>,
 }
@@ -102,6 +104,10 @@ impl SpanCounts {
         note(
             self.n_by_character,
             "× a text in a script without spaces; each of its characters is a token",
+        );
+        note(
+            self.n_unannotated,
+            "× a token without annotation is read as a token outside of mentions",
         );
         for (reason, &n) in &self.left_out {
             note(n, &format!("× left out: {reason}"));

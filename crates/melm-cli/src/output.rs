@@ -5,11 +5,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 
+use melm::card::CardState;
 use melm_nn::files::UnfinishedFile;
 use melm_text::{Format, WrittenFile};
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::terminal::Terminal;
 
 /// An output that is being written: a temporary file in the folder of the final file, or a stream.
 pub(crate) struct Output {
@@ -111,6 +113,13 @@ pub(crate) fn choose_format(
                 hint: "set the output format with `--to`",
             }
         }),
+    }
+}
+
+/// Says that a card was not written, because the folder has one that somebody wrote or changed.
+pub(crate) fn print_card(card: CardState, terminal: &Terminal) {
+    if card == CardState::Kept {
+        terminal.info("kept your `README.md`: it is not the card that melm wrote; delete it to get a new card");
     }
 }
 

@@ -71,6 +71,7 @@ pub(crate) fn run(
     for note in notes {
         terminal.info(&note);
     }
+    output::print_card(finished.card, terminal);
     let out = options.out.display();
     terminal.info(&format!("wrote `{out}`: {}", result(kind, &finished.outcome, seconds())));
     output::print_json(options.json, Some(&finished.record.into()))

@@ -73,6 +73,7 @@
 //! - `hub` (default): lets [`ModelStore::with_hub`] download models by name.
 
 pub mod augment;
+pub mod card;
 pub mod codemix;
 pub mod draft;
 pub mod entity_lm;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use crate::Error;
 use crate::augment::Gold;
+use crate::card::{CardState, ModelCard, model_card, write_card};
 use crate::files::{Fingerprint, write_whole};
 use crate::markers::MarkerStart;
 use crate::methods::tune;
@@ -31,7 +32,7 @@ pub enum TrainedKind {
 
 impl TrainedKind {
     /// The name of the command that trains this kind of model. It is also written to `run.json`.
-    fn command(self) -> &'static str {
+    pub(crate) fn command(self) -> &'static str {
         match self {
             Self::Tagger => "train",
             Self::MaskedLm => "finetune",
@@ -109,6 +110,8 @@ pub struct FinishedTraining {
     pub details: TrainingDetails,
     /// The content of `run.json`.
     pub record: Map<String, Value>,
+    /// Whether the card `README.md` was written.
+    pub card: CardState,
 }
 
 /// A training run in an output folder.
@@ -208,6 +211,13 @@ impl TrainingJob {
         }
     }
 
+    /// Returns the card of the trained model.
+    fn describe(&self, outcome: &TrainingOutcome, details: &TrainingDetails) -> String {
+        let (kind, plan) = (self.kind, &self.plan);
+        let (train, dev) = (&self.train, self.dev.as_ref());
+        model_card(&ModelCard { kind, plan, train, dev, outcome, details })
+    }
+
     fn record(
         &self,
         outcome: &TrainingOutcome,
@@ -264,8 +274,9 @@ impl TrainingFolder<'_> {
         let metrics = std::fs::read(metrics).unwrap_or_default();
         write_whole(&dir.join("metrics.jsonl"), &metrics)?;
         write_whole(&dir.join("plan.toml"), job.plan.to_toml().as_bytes())?;
+        let card = write_card(dir, &job.describe(&outcome, &details))?;
         let record = job.record(&outcome, &details, seconds());
         self.folder.finish(record.clone())?;
-        Ok(FinishedTraining { outcome, details, record })
+        Ok(FinishedTraining { outcome, details, record, card })
     }
 }

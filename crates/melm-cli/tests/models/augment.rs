@@ -55,7 +55,10 @@ fn the_output_is_gold_then_kept_drafts_and_verdicts_are_explained() {
     let dir = folder.path().join("out");
     let mut names: Vec<_> = results(&dir).into_iter().map(|(name, _)| name).collect();
     names.retain(|name| !name.starts_with(".stages/"));
-    assert_eq!(names, ["drafts.jsonl", "metrics.jsonl", "plan.toml", "train.augmented.conll"]);
+    assert_eq!(
+        names,
+        ["README.md", "drafts.jsonl", "metrics.jsonl", "plan.toml", "train.augmented.conll"]
+    );
 
     let gold = sentences(&format!("{TRAIN}{plain}"));
     let drafts = read(&dir.join("drafts.jsonl"));
@@ -73,6 +76,19 @@ fn the_output_is_gold_then_kept_drafts_and_verdicts_are_explained() {
     let repeats = n("repeat_source") + n("repeat_gold") + n("repeat_draft");
     assert_eq!(n("drafts"), repeats + n("disagrees") + n("unlikely") + n("kept"));
     assert!(messages.contains(&format!("kept {:>26}", n("kept"))), "{messages}");
+    let card = augmented(&dir, "README.md");
+    let (n_gold, n_kept, n_drafts) = (gold.len(), kept.len(), drafts.len());
+    for part in [
+        "---\ntask_categories:\n- \"token-classification\"\n".to_owned(),
+        "size_categories:\n- \"n<1K\"\n".to_owned(),
+        format!("| gold: labelled by people | {n_gold} | {n_gold} |\n"),
+        format!("| drafts: made from gold sentences | {n_kept} | {n_drafts} |\n"),
+        format!("Together: {} sentences with ", n_gold + n_kept),
+        "$ melm augment train.conll --dev train.conll --config plan.toml -o FOLDER\n".to_owned(),
+        "Licence: none is stated.".to_owned(),
+    ] {
+        assert!(card.contains(&part), "no `{part}` in\n{card}");
+    }
     for stage in ["finetune", "judge"] {
         let metrics = augmented(&dir, "metrics.jsonl");
         assert!(metrics.contains(&format!("\"stage\":\"{stage}\"")), "{metrics}");

@@ -24,10 +24,27 @@ fn a_tagger_is_trained_then_tags_a_file_that_is_scored() {
     assert!(messages.contains("wrote `tagger`: dev F1"), "{messages}");
     let dir = folder.path().join("tagger");
     let names: Vec<_> = results(&dir).into_iter().map(|(name, _)| name).collect();
-    let expected =
-        ["config.json", "metrics.jsonl", "model.safetensors", "plan.toml", "tagger.json"];
+    let expected = [
+        "README.md",
+        "config.json",
+        "metrics.jsonl",
+        "model.safetensors",
+        "plan.toml",
+        "tagger.json",
+    ];
     assert!(expected.iter().all(|name| names.contains(&(*name).to_owned())), "{names:?}");
     assert!(!dir.join(".unfinished").exists());
+    let card = fs::read_to_string(dir.join("README.md")).unwrap();
+    let n_tokens = TRAIN.lines().filter(|line| !line.is_empty()).count();
+    for part in [
+        "---\npipeline_tag: token-classification\n".to_owned(),
+        format!("| training set | 4 | {n_tokens} |\n| dev set | 4 | {n_tokens} |\n"),
+        "The model was trained for 30 epochs".to_owned(),
+        "the best on the dev set: micro-F1 100.00 %.".to_owned(),
+        "$ melm train train.conll --dev train.conll --config plan.toml -o FOLDER\n".to_owned(),
+    ] {
+        assert!(card.contains(&part), "no `{part}` in\n{card}");
+    }
 
     done(folder.path(), "tag tagger train.conll -o tagged.conll");
     let tagged = fs::read_to_string(folder.path().join("tagged.conll")).unwrap();

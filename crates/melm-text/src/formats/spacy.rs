@@ -22,7 +22,7 @@ impl FileFormat for Spacy {
     }
 
     fn holds(&self) -> &'static [Part] {
-        &[Part::Text, Part::Tokens, Part::Documents]
+        &[Part::Text, Part::Tokens, Part::Documents, Part::Boundaries]
     }
 
     /// Returns true for the header of zlib. The header of one level of compression is the text `x^`, so that bytes that

@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use super::job::AugmentJob;
 use super::result::{Augmented, DRAFTS, augmented_names};
 use crate::Error;
+use crate::card::{CardState, DataCommand, data_card, write_card};
 use crate::files::{sha256, write_whole};
 use crate::gold_check::fold_metrics;
 use crate::methods::Method;
@@ -48,6 +49,8 @@ pub struct AugmentOutcome {
     pub paths: Vec<PathBuf>,
     /// The content of `run.json`.
     pub record: Map<String, Value>,
+    /// Whether the card `README.md` was written.
+    pub card: CardState,
 }
 
 impl AugmentJob {
@@ -129,13 +132,27 @@ impl AugmentFolder<'_> {
         let paths = augmented.write_into(dir)?;
         let metrics = self.collect_metrics(&stages);
         write_whole(&dir.join("metrics.jsonl"), metrics.as_bytes())?;
+        let card = write_card(dir, &self.describe(&augmented, &paths))?;
         let mut record = self.job.record(&augmented, seconds());
         if !self.arguments.is_empty() {
             record.insert("arguments".to_owned(), json!(self.arguments));
         }
         record.insert("files".to_owned(), json!(checksums(dir, &paths)?));
         self.folder.finish(record.clone())?;
-        Ok(AugmentOutcome { augmented, paths, record })
+        Ok(AugmentOutcome { augmented, paths, record, card })
+    }
+
+    /// Returns the card of the run. `paths` are the files of the augmented corpus.
+    fn describe(&self, augmented: &Augmented, paths: &[PathBuf]) -> String {
+        let text = self.job.text.as_ref();
+        let command = DataCommand {
+            dev: self.job.dev.as_ref(),
+            text: text.map_or(&[], |text| text.text.files()),
+            held_out: text.map_or(&[], |text| text.held_out()),
+        };
+        let names = paths.iter().filter_map(|path| path.file_name());
+        let names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
+        data_card(augmented, &names, &command)
     }
 
     /// Returns the metrics of all trainings, in the order of the stages.

@@ -69,6 +69,11 @@ impl TextToLabel {
         Ok(Self { text: kept, left_out, held_out, gold, sentences })
     }
 
+    /// The held-out files.
+    pub(super) fn held_out(&self) -> &[TextFile] {
+        &self.held_out
+    }
+
     /// The entry of the text in `run.json`: its files, the held-out files, and the counts of each pass.
     pub(super) fn record(&self, labelled: &LabelledText) -> Value {
         json!({

@@ -11,6 +11,7 @@ use melm_text::{Corpus, Sentence, Tag, Token};
 use super::text_report;
 use crate::commands::finetune::{describe_left_out, describe_markers};
 use crate::commands::train::describe_truncation;
+use crate::output::print_card;
 use crate::progress::duration;
 use crate::terminal::{Terminal, count};
 use crate::vectors;
@@ -61,6 +62,7 @@ pub(super) fn print(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal)
         }
         None => format!("{n_gold} and {n_drafts}"),
     };
+    print_card(outcome.card, terminal);
     terminal.info(&format!("wrote {}: {parts} in {}", names.join(", "), duration(seconds)));
 }
 

@@ -10,6 +10,7 @@ mod free_generation;
 mod interrupted;
 mod languages;
 mod limits;
+mod report;
 mod reproduce;
 mod stages;
 mod support;

@@ -102,7 +102,7 @@ fn controls(report: &Report) -> Markup {
                 summary { "Keys" }
                 p {
                     kbd { "j" } " or " kbd { "↓" } " next, " kbd { "k" } " or " kbd { "↑" } " previous, " kbd { "a" } " accept, "
-                    kbd { "r" } " reject, " kbd { "u" } " undo, " kbd { "/" } " search. Save the decisions and apply them: "
+                    kbd { "r" } " reject, " kbd { "u" } " undo, " kbd { "/" } " search. They work outside of the filters. Save the decisions and apply them: "
                     code { "melm filter drafts.jsonl TRAIN --decisions decisions.jsonl -o decided.jsonl" }
                 }
             }

@@ -142,3 +142,60 @@ fn read_ids(path: &Path, json: &str) -> Result<Vec<CandidateId>, Error> {
     };
     lines.map(id).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use melm_text::{Corpus, ReadOptions, Source};
+
+    use super::*;
+    use crate::draft::read_lines;
+
+    const DRAFT: &str = r#"{"source":1,"round":1,"seed":1,"verdict":"disagrees","tokens":["in","Rome"],"tags":["O","B-LOC"],"replaced":[{"mention":0,"entity_type":"LOC","start":1,"end":2,"old":["Bonn"],"new":["Rome"]}]}"#;
+    const TEXT: &str = r#"{"origin":"text","file":"a.txt","line":7,"pass":1,"verdict":"kept","tokens":["Oslo"],"tags":["B-LOC"],"votes":3,"panel":3,"probabilities":[0.5],"mentions":[]}"#;
+
+    fn lines(json: &str) -> CandidateLines {
+        let source = Source::from_text("a.conll", "in O\nBonn B-LOC\n\n");
+        let gold = Corpus::read(&source, &ReadOptions::default()).unwrap();
+        read_lines(Path::new("drafts.jsonl"), json, &gold).unwrap()
+    }
+
+    fn decisions(text: &str) -> Result<Decisions, Error> {
+        Decisions::read(Path::new("decisions.jsonl"), text)
+    }
+
+    #[test]
+    fn drafts_and_text_get_the_verdicts_of_a_person() {
+        // The second draft is the same as the first one, so its id ends in `-2`.
+        let json = format!("{DRAFT}\n{TEXT}\n{DRAFT}\n");
+        let ids = read_ids(Path::new("x"), &json).unwrap();
+        let [first, text, second] = &ids[..] else { panic!("three ids") };
+        assert_eq!(second.id, format!("{}-2", first.id));
+        let file = format!(
+            "{{\"id\":\"{}\",\"decision\":\"accept\"}}\n\n{{\"id\":\"{}\",\"decision\":\"reject\",\"more\":1}}\n",
+            second.id, text.id
+        );
+        let mut all = lines(&json);
+        let applied = decisions(&file).unwrap().apply(&mut all, &json).unwrap();
+        let expected = AppliedDecisions { accepted: 1, added: 1, rejected: 1, removed: 1 };
+        assert_eq!(applied, expected);
+        let verdicts: Vec<_> = all.drafts.iter().map(|draft| draft.verdict).collect();
+        assert_eq!(verdicts, [Verdict::Disagrees, Verdict::Accepted]);
+        assert_eq!(all.text[0].verdict, Verdict::Rejected);
+        assert_eq!(all.text[0].json, TEXT.replace("kept", "rejected"));
+    }
+
+    #[test]
+    fn unknown_ids_and_contradictions_are_refused() {
+        let line =
+            |id: &str, decision: &str| format!("{{\"id\":\"{id}\",\"decision\":\"{decision}\"}}\n");
+        let mut all = lines(DRAFT);
+        let unknown = decisions(&(line("b", "accept") + &line("a", "accept"))).unwrap();
+        let error = unknown.apply(&mut all, DRAFT).unwrap_err();
+        assert!(matches!(error, Error::UnknownCandidates { line: 1, n_unknown: 2, .. }), "{error}");
+        assert_eq!(all.drafts[0].verdict, Verdict::Disagrees);
+        let error = decisions(&(line("a", "accept") + &line("a", "reject"))).unwrap_err();
+        assert!(matches!(error, Error::NotADecision { line: 2, .. }), "{error}");
+        assert!(decisions(&line("a", "accept").repeat(2)).is_ok());
+        assert!(decisions(&line("a", "maybe")).is_err());
+    }
+}

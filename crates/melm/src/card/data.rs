@@ -167,8 +167,8 @@ fn write_limits(card: &mut Card, augmented: &Augmented) {
     card.heading("## Limits");
     card.line("- Only the gold sentences were labelled by people. Train with all of the data, but evaluate on gold alone.");
     if augmented.summary().drafts > 0 {
-        card.line("- Drafts are written by a model or joined from parts of gold. They can be odd or untrue, and can contain");
-        card.line("  names of people who did not say or do what they say.");
+        card.line("- Drafts are written by a model or joined from parts of gold. They can be odd, and can say things about real");
+        card.line("  people that are not true.");
     }
     if augmented.text().is_some() {
         card.line("- The tags of labelled sentences are those of taggers that were trained on gold. They repeat its gaps.");

@@ -288,6 +288,22 @@ fn a_dry_run_writes_nothing_and_another_plan_needs_force() {
 }
 
 #[test]
+fn a_card_that_somebody_changed_is_kept() {
+    let folder = prepared();
+    let args = augment_into("out", "--method label-wise --force");
+    done(folder.path(), &args);
+    let path = folder.path().join("out/README.md");
+    let own = fs::read_to_string(&path).unwrap().replacen("---\n", "---\nlicense: cc-by-4.0\n", 1);
+    fs::write(&path, &own).unwrap();
+    let messages = done(folder.path(), &args);
+    assert!(messages.contains("kept your `README.md`"), "{messages}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), own);
+    fs::remove_file(&path).unwrap();
+    assert!(!done(folder.path(), &args).contains("README.md"));
+    assert_eq!(own.replacen("license: cc-by-4.0\n", "", 1), fs::read_to_string(&path).unwrap());
+}
+
+#[test]
 fn another_tag_column_counts_as_other_data() {
     let folder = prepared();
     fs::write(folder.path().join("two.conll"), "Ada B-PER B-ART\nsang O O\n\n").unwrap();

@@ -108,7 +108,7 @@ fn write_scores(card: &mut Card, model: &ModelCard<'_>) {
             card.line(&format!(
                 "The parameters are those of epoch {epoch}, the best on the dev set: {value}."
             ));
-            card.line("The dev set selected the epoch, so that other data will give lower scores.");
+            card.line("The dev set selected the epoch. Expect worse values on other data.");
         }
         None => {
             card.line(

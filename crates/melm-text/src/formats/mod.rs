@@ -221,11 +221,6 @@ impl Format {
         Self::all().any(|format| format.0.is_binary(bytes))
     }
 
-    /// Returns the first format with the ending of a file name, or `None` if no format has it.
-    pub fn from_file_name(name: &str) -> Option<Self> {
-        Self::with_extension(name).into_iter().next()
-    }
-
     /// Returns all formats with the ending of a file name.
     pub fn with_extension(name: &str) -> Vec<Self> {
         let name = name.rsplit(['/', '\\']).next().unwrap_or(name);
@@ -286,10 +281,13 @@ mod tests {
     }
 
     #[test]
-    fn the_ending_of_a_name_says_the_format() {
-        assert_eq!(Format::from_file_name("a.b/x.IOB"), Some(Format::CONLL));
-        assert_eq!(Format::from_file_name("x.jsonl"), Some(Format::JSONL));
-        assert_eq!(Format::from_file_name("x.xyz"), None);
-        assert_eq!(Format::from_file_name("a.conll/x"), None);
+    fn the_ending_of_a_name_says_the_formats() {
+        let names = |name: &str| -> Vec<_> {
+            Format::with_extension(name).into_iter().map(Format::name).collect()
+        };
+        assert_eq!(names("a.b/x.IOB"), ["conll"]);
+        assert!(names("x.jsonl").contains(&"jsonl") && names("x.jsonl").contains(&"doccano"));
+        assert_eq!(names("x.xyz"), [""; 0]);
+        assert_eq!(names("a.conll/x"), [""; 0]);
     }
 }

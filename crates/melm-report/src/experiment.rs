@@ -80,17 +80,6 @@ pub(crate) fn read(dir: &Path, command: &Value) -> Result<Report, Error> {
         Kind::Trial => trial(&selected.lines, command)?,
         Kind::Augment | Kind::Reproduce => reproduce(&selected.lines, command),
     };
-    let mut notes = Vec::new();
-    if selected.n_superseded > 0 {
-        notes.push(format!(
-            "{} older lines of the same cells are left out: they were run with other data, settings or device.",
-            selected.n_superseded
-        ));
-    }
-    if selected.devices.len() > 1 {
-        let all: Vec<_> = selected.devices.iter().map(String::as_str).collect();
-        notes.push(format!("The scores were computed on {}.", all.join(" and ")));
-    }
     let rebuilt = CommandLine::new(command, || {
         let words: &[&str] =
             if is_trial { &["trial", "TRAIN", "-o"] } else { &["reproduce", "mono", "-o"] };
@@ -106,7 +95,7 @@ pub(crate) fn read(dir: &Path, command: &Value) -> Result<Report, Error> {
         verdict,
         command: rebuilt.text,
         is_recorded_command: rebuilt.is_recorded,
-        notes,
+        notes: notes(&selected),
         funnels: Vec::new(),
         mentions: Vec::new(),
         shown: Choices::default(),
@@ -117,6 +106,22 @@ pub(crate) fn read(dir: &Path, command: &Value) -> Result<Report, Error> {
         candidates: Vec::new(),
         types: Vec::new(),
     })
+}
+
+/// What the tables leave out or mix.
+fn notes(selected: &SelectedLines) -> Vec<String> {
+    let mut notes = Vec::new();
+    if selected.n_superseded > 0 {
+        notes.push(format!(
+            "{} older lines of the same cells are left out: they were run with other data, settings or device.",
+            selected.n_superseded
+        ));
+    }
+    if selected.devices.len() > 1 {
+        let all: Vec<_> = selected.devices.iter().map(String::as_str).collect();
+        notes.push(format!("The scores were computed on {}.", all.join(" and ")));
+    }
+    notes
 }
 
 fn facts(selected: &SelectedLines, command: &Value) -> Vec<Fact> {

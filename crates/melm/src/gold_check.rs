@@ -20,7 +20,7 @@ use crate::augment::Gold;
 use crate::draft::{Disagreement, spell_tags, texts};
 use crate::files::write_whole;
 use crate::models::Pretrained;
-use crate::stage::{Control, Event, Run};
+use crate::stage::{Run, observe_part};
 use crate::tagger::{TaggerModel, TaggerSettings};
 
 /// A sentence is suspect if the tagger contradicts a gold tag with at least this probability.
@@ -187,21 +187,7 @@ impl GoldCheck<'_> {
         let others = train.with_sentences(others.map(|at| train.sentences()[at].clone()));
         let (n_before, n_all) = (fold as u64 - 1, self.n_folds as u64);
         let training = folder.map(|folder| folder.join(format!("fold-{fold}")));
-        let observer = &mut *run.observer;
-        let mut scaled = |stage: &'static str, event: Event<'_>| -> Control {
-            let scale = |done: u64, of: u64| (n_before * of + done, n_all * of);
-            match event {
-                Event::Progress { done, of } => {
-                    let (done, of) = scale(done, of);
-                    observer(stage, Event::Progress { done, of })
-                }
-                Event::Resumed { done, of } => {
-                    let (done, of) = scale(done, of);
-                    observer(stage, Event::Resumed { done, of })
-                }
-                Event::Epoch(metrics) => observer(stage, Event::Epoch(metrics)),
-            }
-        };
+        let mut scaled = observe_part(&mut *run.observer, n_before, n_all);
         let mut own_run = Run { seed: run.seed, folder: training.clone(), observer: &mut scaled };
         let stage = &mut own_run.stage_as("gold-check", &format!("gold check {fold}"));
         let (dev, device) = (self.gold.dev, self.device);

@@ -63,6 +63,27 @@ pub fn ignore_events(_stage: &'static str, _event: Event<'_>) -> Control {
     Control::Continue
 }
 
+/// Returns an observer for one of `n_all` equal parts of a stage, which are run one after the other. It counts the steps
+/// of the parts before it (`n_before`) as done, so that `observer` sees one long stage.
+pub(crate) fn observe_part(
+    observer: Observer<'_>,
+    n_before: u64,
+    n_all: u64,
+) -> impl FnMut(&'static str, Event<'_>) -> Control {
+    let scale = move |done: u64, of: u64| (n_before * of + done, n_all * of);
+    move |stage: &'static str, event: Event<'_>| match event {
+        Event::Progress { done, of } => {
+            let (done, of) = scale(done, of);
+            observer(stage, Event::Progress { done, of })
+        }
+        Event::Resumed { done, of } => {
+            let (done, of) = scale(done, of);
+            observer(stage, Event::Resumed { done, of })
+        }
+        Event::Epoch(metrics) => observer(stage, Event::Epoch(metrics)),
+    }
+}
+
 /// A run: the seed of its random streams, the folder of its saved state, and its observer.
 pub struct Run<'a> {
     /// The seed of all random streams.

@@ -94,6 +94,13 @@ fn controls(report: &Report) -> Markup {
             }
             button #reset type="reset" { "Reset" }
         }
+        (status())
+    }
+}
+
+/// The numbers of matching and decided sentences, the button that saves decisions, and the keys.
+fn status() -> Markup {
+    html! {
         div #status .status hidden {
             p #count role="status" aria-live="polite" {}
             p #decided role="status" aria-live="polite" {}

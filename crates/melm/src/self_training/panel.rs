@@ -13,7 +13,7 @@ use crate::draft::Verdict;
 use crate::files::Fingerprint;
 use crate::models::Pretrained;
 use crate::plan::Plan;
-use crate::stage::{Control, Event, Run};
+use crate::stage::{Run, observe_part};
 use crate::tagger::{TaggerModel, TaggerSettings};
 use crate::training::{Budget, EvaluationInterval};
 
@@ -129,26 +129,13 @@ impl<'a, 's> Panel<'a, 's> {
         // The name contains the hash of the training set, so that the state of another training is never resumed.
         let name = format!("{}-{}-{}", key.pass, key.tagger, key.content);
         let folder = all.as_ref().map(|all| all.join(name));
-        let observer = &mut *run.observer;
-        let mut scaled = |stage: &'static str, event: Event<'_>| -> Control {
-            let scale = |done: u64, of: u64| (n_before * of + done, n_all * of);
-            match event {
-                Event::Progress { done, of } => {
-                    let (done, of) = scale(done, of);
-                    observer(stage, Event::Progress { done, of })
-                }
-                Event::Resumed { done, of } => {
-                    let (done, of) = scale(done, of);
-                    observer(stage, Event::Resumed { done, of })
-                }
-                Event::Epoch(metrics) => observer(stage, Event::Epoch(metrics)),
-            }
+        let trained = {
+            let mut observer = observe_part(&mut *run.observer, n_before, n_all);
+            let mut own = Run { seed: run.seed, folder, observer: &mut observer };
+            let stage = &mut own.stage_as("panel", &stream);
+            let dev = self.data.gold.dev;
+            TaggerModel::train(self.tagger, train, dev, &self.settings, self.device, stage)?
         };
-        let mut own = Run { seed: run.seed, folder, observer: &mut scaled };
-        let stage = &mut own.stage_as("panel", &stream);
-        let dev = self.data.gold.dev;
-        let trained =
-            TaggerModel::train(self.tagger, train, dev, &self.settings, self.device, stage)?;
         let votes = self.collect_votes(&trained.tagger, sentences, run)?;
         if let Some(stages) = run.folder.as_deref() {
             save_metrics(stages, key, &trained.outcome.epochs)?;

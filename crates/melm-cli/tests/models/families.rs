@@ -189,3 +189,31 @@ fn an_unsupported_family_is_refused_by_name() {
         }
     }
 }
+
+#[test]
+fn config_show_names_the_class_of_a_model_and_has_its_settings() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = Config {
+        model_type: ModelType::DistilBert,
+        n_layers: 6,
+        type_vocab_size: 0,
+        pad_id: 0,
+        ..Config::default()
+    };
+    fs::create_dir(folder.path().join("own")).unwrap();
+    fs::write(folder.path().join("own/config.json"), config.to_json()).unwrap();
+    for (model, class, rate) in [
+        ("own", "base distilbert", 5e-5),
+        ("mini", "small xlm-roberta", 2e-4),
+        ("./none", "not on this machine, assumed to be base xlm-roberta", 2e-5),
+    ] {
+        let output = run(folder.path(), &format!("config show --model {model}"));
+        let text = String::from_utf8(output.stdout).unwrap();
+        for key in ["masked_lm", "tagger"] {
+            assert!(text.contains(&format!("# {key} \"{model}\": {class}\n")), "{text}");
+        }
+        let plan: toml::Table = text.parse().unwrap();
+        let found = plan["tagger"]["learning_rate"].as_float().unwrap();
+        assert!((found - rate).abs() < 1e-12, "{model}: {found}");
+    }
+}

@@ -45,7 +45,7 @@ figures:
 
 # Checks the links of the documentation, and the commands and messages that it shows.
 doc-tests:
-    cargo test -p melm-cli --test book --test reference --test transcripts --test bad_inputs
+    cargo test -p melm-cli --test book --test doc_commands --test reference --test transcripts --test bad_inputs
 
 # Writes the generated pages: docs/reference/settings.md, and the options in docs/reference/commands.md.
 reference:

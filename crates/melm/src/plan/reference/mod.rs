@@ -1,7 +1,7 @@
 //! The documentation of every key of the plan, for `docs/reference/settings.md` and `melm config show --explain`.
 //!
 //! Meanings and allowed values come from the doc comments and types of the settings, through their JSON schema.
-//! Defaults come from the presets. Only the sources of the values are written by hand ([`sources`]).
+//! Defaults come from the presets. Only the sources of the values are written by hand, in `sources.rs`.
 
 mod defaults;
 mod schema;

@@ -221,7 +221,7 @@ const SOURCES: &[Source] = &[
     from(
         "tagger.learning_rate",
         "`2e-4`: measured on dev with `mini` (docs/log.md#2026-11-15-training-tagging-augmenting). `2e-5`: the paper, \
-         section 3.2. The others: the authors of the family recommend them (`crates/melm/src/plan/family_rates.rs`).",
+         section 3.2. The others: among those that the authors of the family recommend (docs/reference/models.md).",
     ),
     from(
         "tagger.weight_decay",

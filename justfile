@@ -63,7 +63,7 @@ man folder="target/man":
 
 # Needs cargo-fuzz. Runs each target for a minute. RUSTC_BOOTSTRAP allows the sanitizer flags on a stable toolchain.
 fuzz seconds="60":
-    for target in conll configs jsonl parquet repair spacy spacy_data tokenizers unlabelled vectors weights; do \
+    for target in $(cargo fuzz list); do \
         RUSTC_BOOTSTRAP=1 cargo fuzz run $target -- -max_total_time={{seconds}}; \
     done
 

@@ -83,7 +83,8 @@ fn documented_limits_are_those_of_the_plan() {
     let mut n_limits = 0;
     for key in keys() {
         let words: Vec<&str> = key.kind.split(' ').collect();
-        if !matches!(words[1], "integer" | "number") || key.kind.contains("text") {
+        let is_number = matches!(words.get(1), Some(&("integer" | "number")));
+        if !is_number || key.kind.contains("text") {
             continue;
         }
         let is_integer = words[1] == "integer";

@@ -294,7 +294,11 @@ fn new_sentences_are_written_in_the_format_of_the_file_with_new_offsets() {
         let (text, spans) = describe(last);
         let is_brat = name == "brat";
         assert!(text.contains("Łucja😀 Merkel visited 👩‍👧 in Paris 😀"), "{name}: {text}");
-        assert!(spans.iter().any(|span| span.0 == "Łucja😀 Merkel"), "{name}: {spans:?}");
+        // In BRAT, the longer span `Merkel visited` overlaps the name. It occurs in gold and in the draft.
+        let (surface, n_wanted) =
+            if is_brat { ("Merkel visited", 2) } else { ("Łucja😀 Merkel", 1) };
+        let n_found = spans.iter().filter(|span| span.0 == surface).count();
+        assert_eq!(n_found, n_wanted, "{name}: {spans:?}");
         let n_again = Corpus::read(&again, &ReadOptions::default()).unwrap().sentences().len();
         assert!(is_brat || n_again == n + 1, "{name}: {n_again}");
         assert_eq!(texts[0].format, Format::detect(&open(name)));

@@ -71,9 +71,7 @@ impl Pass<'_> {
         pieces: &[u32],
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
-        if tape.d_sum.len() > 0 {
-            self.kernels.clear(tape.d_sum)?;
-        }
+        self.kernels.clear(tape.d_sum)?;
         for index in (0..self.encoder.layers.len()).rev() {
             self.feed_forward_backward(tape, index, sink)?;
             self.attention_backward(tape, index, sink)?;

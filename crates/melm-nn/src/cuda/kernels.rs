@@ -141,9 +141,12 @@ impl Kernels {
         self.run_or_record(|gpu| gpu.copy(from, to, n_bytes), record)
     }
 
-    /// Fills a span with zeros.
+    /// Fills a span with zeros. Does nothing if the span is empty.
     pub(super) fn clear<T>(&self, span: Span<T>) -> Result<(), Error> {
         let (at, n_bytes) = (span.address, span.n_bytes());
+        if n_bytes == 0 {
+            return Ok(());
+        }
         let record = |commands: &mut CommandList| commands.push(Command::Clear { at, n_bytes });
         self.run_or_record(|gpu| gpu.clear(at, n_bytes), record)
     }

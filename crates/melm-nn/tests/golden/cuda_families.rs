@@ -4,7 +4,7 @@
 use crate::cuda::{ROUGH, assert_same, batch, config, on_gpu, settings};
 use crate::cuda_graphs::modern;
 use crate::families::{check_masked_lm, check_tagger};
-use crate::support::{Bench, Device, RELATIVE};
+use crate::support::{Bench, Device, RELATIVE, Tolerance};
 use crate::{steps, tagger_invariants};
 use melm_nn::cuda::{CudaSettings, Precision};
 use melm_nn::dropout::Dropout;
@@ -15,6 +15,17 @@ fn bert_is_close_to_transformers_in_bf16() {
     on_gpu(&settings(Precision::Bf16), |device| {
         check_masked_lm("bert", device(), ROUGH);
         check_tagger("bert", device(), ROUGH);
+    });
+}
+
+/// The tiny model is only twelve columns wide, so that rounding changes the gradient of one norm by a little more
+/// than [`ROUGH`]. A wider model is compared with the CPU below.
+#[test]
+fn modernbert_is_close_to_transformers_in_bf16() {
+    let tolerance = Tolerance { tensor: 3e-2, whole: ROUGH };
+    on_gpu(&settings(Precision::Bf16), |device| {
+        check_masked_lm("modernbert", device(), tolerance);
+        check_tagger("modernbert", device(), tolerance);
     });
 }
 
@@ -40,6 +51,11 @@ fn masked_modernbert() -> MaskedLm {
 
 /// Returns the loss and all gradients of a batch with dropout, each with its name.
 fn gradients(device: Device, batch: &MaskedBatch) -> Vec<(String, Vec<f32>)> {
+    gradients_and_peak(device, batch).0
+}
+
+/// Returns the result of [`gradients`], and the highest number of bytes of GPU memory in use.
+fn gradients_and_peak(device: Device, batch: &MaskedBatch) -> (Vec<(String, Vec<f32>)>, usize) {
     let model = masked_modernbert();
     let dropout = Dropout::new(model.config(), 3, 17);
     let mut bench = Bench::new(model, device);
@@ -49,7 +65,11 @@ fn gradients(device: Device, batch: &MaskedBatch) -> Vec<(String, Vec<f32>)> {
         names.into_iter().map(|name| (name.clone(), bench.gradient(&name))).collect();
     #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
     all.push(("loss".to_owned(), vec![loss as f32]));
-    all
+    let peak = match &bench.device {
+        Device::Cuda(cuda) => cuda.peak_bytes(),
+        Device::Cpu(_) => 0,
+    };
+    (all, peak)
 }
 
 #[test]
@@ -77,8 +97,14 @@ fn the_same_step_of_modernbert_gives_the_same_bits() {
 #[test]
 fn short_memory_splits_batches_of_modernbert_and_keeps_the_gradients() {
     let wanted = gradients(Device::cpu(2), &batch());
-    let settings = CudaSettings { max_bytes: Some(6 << 20), ..settings(Precision::F32) };
-    on_gpu(&settings, |device| assert_same(&gradients(device(), &batch()), &wanted, RELATIVE));
+    let peak = std::cell::Cell::new(0);
+    let whole = settings(Precision::F32);
+    on_gpu(&whole, |device| peak.set(gradients_and_peak(device(), &batch()).1));
+    // With seven eighths of the memory, the batch has to be split.
+    let max_bytes = Some(peak.get() / 8 * 7);
+    on_gpu(&CudaSettings { max_bytes, ..whole.clone() }, |device| {
+        assert_same(&gradients(device(), &batch()), &wanted, RELATIVE);
+    });
 }
 
 #[test]

@@ -2,7 +2,9 @@
 //! computed the expected numbers.
 
 use crate::cuda::{on_gpu, settings};
-use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, assert_close, largest, testdata};
+use crate::support::{
+    Bench, Cpu, Device, Golden, RELATIVE, Tolerance, assert_close, largest, testdata,
+};
 use crate::tagger::TaggerBench;
 use crate::tiny::{check_bench, is_exactly_zero};
 use melm_nn::Error;
@@ -40,13 +42,14 @@ fn tagger(folder: &Path) -> Tagger {
     Tagger::open(&checkpoint, settings, 99).unwrap()
 }
 
-pub(crate) fn check_masked_lm(family: &str, device: Device, relative: f32) {
+pub(crate) fn check_masked_lm(family: &str, device: Device, tolerance: impl Into<Tolerance>) {
     let mut bench = Bench::new(masked_lm(&folder(&format!("{family}.lm"))), device);
-    check_bench(&golden_file(family), &mut bench, relative);
+    check_bench(&golden_file(family), &mut bench, tolerance);
 }
 
 /// Compares the loss, the emissions and all gradients of a tagger in which every piece is a token.
-pub(crate) fn check_tagger(family: &str, device: Device, relative: f32) {
+pub(crate) fn check_tagger(family: &str, device: Device, tolerance: impl Into<Tolerance>) {
+    let Tolerance { tensor, whole: relative } = tolerance.into();
     let golden = Golden::read(&golden_file(family));
     let sentences = golden.batch(0).sentences;
     let mut batch = TaggedBatch::default();
@@ -68,14 +71,18 @@ pub(crate) fn check_tagger(family: &str, device: Device, relative: f32) {
     let wanted = |name: &str| golden.floats(&format!("tagger.gradient.{name}"));
     let names: Vec<_> = golden.under("tagger.gradient.").collect();
     let scale = names.iter().map(|name| largest(wanted(name))).fold(0.0, f32::max);
+    let mut all = (Vec::new(), Vec::new());
     for name in &names {
         let found = bench.gradient(name);
         if is_exactly_zero(name) {
             assert!(largest(&found) < 0.05 * relative * scale, "{name}");
         } else {
-            assert_close(name, &found, wanted(name), relative);
+            assert_close(name, &found, wanted(name), tensor);
+            all.0.extend(found);
+            all.1.extend_from_slice(wanted(name));
         }
     }
+    assert_close("all gradients", &all.0, &all.1, relative);
     assert_eq!(names.len(), bench.names().len());
 }
 

@@ -12,6 +12,21 @@ pub(crate) use melm_nn::gradients::Gradients;
 /// The relative tolerance in all tests, except those with bf16.
 pub(crate) const RELATIVE: f32 = 1e-4;
 
+/// Tolerances for the comparison of a model with a golden file.
+#[derive(Clone, Copy)]
+pub(crate) struct Tolerance {
+    /// The relative tolerance of the gradient of each tensor.
+    pub(crate) tensor: f32,
+    /// The relative tolerance of everything else: outputs, the loss, and all gradients taken together.
+    pub(crate) whole: f32,
+}
+
+impl From<f32> for Tolerance {
+    fn from(relative: f32) -> Self {
+        Self { tensor: relative, whole: relative }
+    }
+}
+
 pub(crate) fn testdata(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/nn").join(path)
 }

@@ -1,6 +1,6 @@
 //! Compares tiny random models with torch: the hidden states, logits, loss and gradients of one batch.
 
-use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, assert_close, largest};
+use crate::support::{Bench, Cpu, Device, Golden, RELATIVE, Tolerance, assert_close, largest};
 use melm_nn::dropout::Dropout;
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::mlm::Predictions;
@@ -18,7 +18,8 @@ pub(crate) fn check(name: &str, device: impl Into<Device>, relative: f32) {
 }
 
 /// Compares a masked language model with a golden file.
-pub(crate) fn check_bench(golden: &str, bench: &mut Bench, relative: f32) {
+pub(crate) fn check_bench(golden: &str, bench: &mut Bench, tolerance: impl Into<Tolerance>) {
+    let Tolerance { tensor, whole: relative } = tolerance.into();
     let golden = Golden::read(golden);
     let batch = golden.batch(0);
     let weight = 1.0 / batch.positions.len() as f32;
@@ -52,7 +53,7 @@ pub(crate) fn check_bench(golden: &str, bench: &mut Bench, relative: f32) {
                 "{parameter}"
             );
         } else {
-            assert_close(parameter, &found, wanted, relative);
+            assert_close(parameter, &found, wanted, tensor);
             all.0.extend(found);
             all.1.extend_from_slice(wanted);
         }

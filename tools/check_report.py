@@ -92,7 +92,7 @@ def write_run(folder):
     tokens, tags = gold(0)
     check = {
         "source": 1, "fold": 1, "tokens": tokens, "tags": tags, "found": ["O", "O", "B-LOC", "O"], "probability": 0.01,
-        "found_probability": 0.9, "disagreements": [{"token": 0, "wanted": "B-PER", "found": "O", "probability": 0.02}],
+        "found_probability": 0.9, "disagreements": [{"token": 0, "wanted": "B-PER", "found": "O", "probability": 0.002}],
     }
     (folder / "gold.jsonl").write_text(json.dumps(check) + "\n")
     metrics = [{"stage": "judge", "epoch": e, "step": 7 * e, "loss": 9 / e, "dev_f1": 1 - 1 / e} for e in range(1, 9)]

@@ -52,7 +52,7 @@ def main():
         lines = [json.loads(line) for line in pathlib.Path(sys.argv[2]).read_text().splitlines()]
         against = lambda line: max([1 - one["probability"] for one in line.get("disagreements", [])], default=0)
         ranked = [line["source"] for line in sorted(lines, key=against, reverse=True)]
-        suspect = [line["source"] for line in lines if against(line) >= 0.9]
+        suspect = [line["source"] for line in lines if against(line) >= 0.99]
         print(f"{len(suspect)} of {len(lines)} sentences are suspect, {len(set(suspect) & set(changes))} of them changed")
         for n in [15, 30, 50]:
             print(f"among the first {n}: {len(set(ranked[:n]) & set(changes))} of {len(changes)} changed sentences")

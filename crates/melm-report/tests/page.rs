@@ -200,7 +200,7 @@ fn suspect_gold_shows_both_readings() {
             "disagreements": [{ "token": 0, "wanted": "B-PER", "found": "B-LOC", "probability": p }],
         })
     };
-    std::fs::write(dir.path().join("gold.jsonl"), format!("{}\n{}\n", line(0.5), line(0.03)))
+    std::fs::write(dir.path().join("gold.jsonl"), format!("{}\n{}\n", line(0.5), line(0.003)))
         .unwrap();
     let report = Report::read(dir.path()).unwrap();
     let check = report.gold_check.as_ref().unwrap();
@@ -209,9 +209,9 @@ fn suspect_gold_shows_both_readings() {
         (2, 2, 1)
     );
     let [one] = &check.suspects[..] else { panic!("one suspect") };
-    assert!((one.contradiction - 0.97).abs() < 1e-6);
+    assert!((one.contradiction - 0.997).abs() < 1e-6);
     assert_eq!(one.gold[0], Segment::Mention { entity_type: 0, text: "Ada".into() });
     assert_eq!(one.found[0], Segment::Mention { entity_type: 1, text: "Ada".into() });
-    assert!(report.html().contains("contradicted with 97.0 %"));
+    assert!(report.html().contains("contradicted with 99.7 %"));
     assert_eq!(report.json()["gold_check"]["suspect"], 1);
 }

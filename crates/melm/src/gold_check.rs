@@ -23,8 +23,9 @@ use crate::models::Pretrained;
 use crate::stage::{Run, observe_part};
 use crate::tagger::{TaggerModel, TaggerSettings};
 
-/// A sentence is suspect if the tagger contradicts a gold tag with at least this probability.
-pub const CERTAIN: f64 = 0.9;
+/// A sentence is suspect if the tagger contradicts a gold tag with at least this probability. With 0.9, more than two
+/// thirds of the sentences of the example were suspect (`docs/log.md`).
+pub const CERTAIN: f64 = 0.99;
 
 /// The largest `folds`.
 const MOST_FOLDS: usize = 20;
@@ -348,10 +349,10 @@ mod tests {
 
     #[test]
     fn the_most_certain_contradiction_decides() {
-        assert!(checked(&[0.4, 0.05]).is_suspect());
-        assert!(!checked(&[0.4, 0.2]).is_suspect());
+        assert!(checked(&[0.4, 0.005]).is_suspect());
+        assert!(!checked(&[0.4, 0.02]).is_suspect());
         assert!(!checked(&[]).is_suspect());
-        let all = [checked(&[0.08]), checked(&[]), checked(&[0.5, 0.01])];
+        let all = [checked(&[0.008]), checked(&[]), checked(&[0.5, 0.001])];
         let ranked = rank(&all);
         assert_eq!(ranked, [&all[2], &all[0]]);
         let summary = GoldCheckSummary::new(4, &all);

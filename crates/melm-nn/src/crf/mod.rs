@@ -9,6 +9,7 @@
 mod allowed;
 mod chain;
 mod likelihood;
+mod soft;
 #[cfg(test)]
 mod tests;
 mod viterbi;
@@ -16,3 +17,4 @@ mod viterbi;
 pub use allowed::AllowedTransitions;
 pub(crate) use chain::{Chain, Lattice, Scores};
 pub(crate) use likelihood::ChainGradient;
+pub use soft::SoftTags;

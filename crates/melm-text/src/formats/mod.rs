@@ -1,6 +1,6 @@
 //! The registry of file formats.
 //!
-//! A new format is one file in this folder with a type that implements [`FileFormat`], and one line in [`REGISTRY`].
+//! A new format is one file in this folder with a type that implements [`FileFormat`], and one line in `REGISTRY`.
 //! Everything else (`--format`, `--to`, detection, `convert`, `tag`, `augment`) finds it there.
 
 mod brat;

@@ -244,21 +244,6 @@ pub enum Error {
         /// The tag.
         tag: u32,
     },
-    /// Soft tags give a probability to a transition that is not allowed.
-    #[error(
-        "the soft tags contain a transition that is not allowed; use those of a tagger with the same constraint"
-    )]
-    ForbiddenSoftTags,
-    /// Soft tags have the wrong size.
-    #[error(
-        "the soft tags of sentence {sentence} do not fit its tokens and the {n_tags} tags of the tagger"
-    )]
-    SoftTagSizes {
-        /// The sentence of the batch, counted from 0.
-        sentence: usize,
-        /// The number of tags of the tagger.
-        n_tags: usize,
-    },
     /// A token of a batch points to a row outside its sentence, or the number of tokens differs from the number of
     /// tags.
     #[error(

@@ -44,15 +44,6 @@ impl AllowedTransitions {
         (0..tags.len()).find(|at| !follows(*at)).or((!self.ends(tag(last))).then_some(last))
     }
 
-    /// Returns true if soft tags give no probability to a transition that is not allowed.
-    pub(crate) fn allows(&self, soft: &super::SoftTags) -> bool {
-        let n = self.n_tags;
-        let Some(last) = soft.tags.len().checked_sub(n) else { return true };
-        (0..n).all(|tag| soft.tags[tag] == 0.0 || self.starts(tag))
-            && (0..n).all(|tag| soft.tags[last + tag] == 0.0 || self.ends(tag))
-            && (0..n * n).all(|at| soft.pairs[at] == 0.0 || self.follows(at / n, at % n))
-    }
-
     /// Returns the number of tags.
     pub fn n_tags(&self) -> usize {
         self.n_tags

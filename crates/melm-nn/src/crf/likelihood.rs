@@ -28,21 +28,6 @@ impl ChainGradient {
     }
 }
 
-impl ChainGradient {
-    /// Adds the gradients of the start and end scores, and writes those of the emissions. `errors` are the probability
-    /// of each tag minus its target, `[tokens, tags]`.
-    pub(super) fn add_errors(&mut self, weight: f64, errors: &[f64], d_emissions: &mut [f32]) {
-        let n = self.start.len();
-        add_scaled(weight, &errors[..n], &mut self.start);
-        add_scaled(weight, &errors[errors.len() - n..], &mut self.end);
-        for (out, error) in d_emissions.iter_mut().zip(errors) {
-            #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
-            let d = (weight * *error) as f32;
-            *out = d;
-        }
-    }
-}
-
 impl Chain {
     /// Returns the score of one tag sequence, or minus infinity if it is not allowed.
     ///
@@ -102,7 +87,7 @@ impl Chain {
     /// is distributed over the possible previous tags. Calls `on_pair(from, to, probability)` for each transition.
     ///
     /// This is the derivative of the forward sum. It needs no backward sum and no difference of large logarithms.
-    pub(super) fn marginals_backward(
+    fn marginals_backward(
         &self,
         n_tokens: usize,
         lattice: &mut Lattice,
@@ -164,7 +149,13 @@ impl Chain {
         for (row, tag) in errors.chunks_exact_mut(n).zip(tags) {
             row[*tag as usize] -= 1.0;
         }
-        gradient.add_errors(weight, errors, d_emissions);
+        add_scaled(weight, &errors[..n], &mut gradient.start[..n]);
+        add_scaled(weight, &errors[emissions.len() - n..], &mut gradient.end[..n]);
+        for (out, error) in d_emissions.iter_mut().zip(errors) {
+            #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
+            let d = (weight * *error) as f32;
+            *out = d;
+        }
         Ok(loss)
     }
 

@@ -9,7 +9,6 @@
 mod allowed;
 mod chain;
 mod likelihood;
-mod soft;
 #[cfg(test)]
 mod tests;
 mod viterbi;
@@ -17,4 +16,3 @@ mod viterbi;
 pub use allowed::AllowedTransitions;
 pub(crate) use chain::{Chain, Lattice, Scores};
 pub(crate) use likelihood::ChainGradient;
-pub use soft::SoftTags;

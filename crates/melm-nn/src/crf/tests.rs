@@ -5,8 +5,6 @@ use super::{AllowedTransitions, Chain, ChainGradient, Lattice, Scores};
 use crate::dropout::mix;
 use crate::error::Error;
 
-mod soft;
-
 /// A CRF with random scores. The scores lie on a grid of numbers that `f32` represents exactly, so that their sums are
 /// exact too.
 struct Case {

@@ -12,12 +12,10 @@ use super::transform::TransformTape;
 use super::views::TaggerView;
 use super::weights::GpuWeights;
 use super::{Cuda, to_u32};
-use crate::crf::SoftTags;
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::tagger::TaggedBatch;
-use std::borrow::Cow;
 use std::ops::Range;
 
 impl TaggerView<'_> {
@@ -63,23 +61,12 @@ struct StagedTags {
     /// For each sentence, the index after its last token.
     ends: Staged<u32>,
     allowed: Staged<u8>,
-    /// The expected numbers of tags, `[tokens, tags]`, and of pairs, `[sentences, tags, tags]`. Empty if no sentence has
-    /// soft tags.
-    soft: [Staged<f32>; 2],
 }
 
 impl StagedTags {
     fn new(model: &TaggerView<'_>, batch: &TaggedBatch, setup: &mut PassSetup<'_>) -> Self {
         let sentences = 0..batch.sentences().n_sentences();
-        let mut soft = SoftTags::default();
-        for sentence in sentences.clone().filter(|_| batch.has_soft_tags()) {
-            let hard = || SoftTags::from_tags(&batch.tags()[batch.tokens(sentence)], model.n_tags);
-            let own = batch.soft_tags(sentence).map_or_else(|| Cow::Owned(hard()), Cow::Borrowed);
-            soft.tags.extend_from_slice(&own.tags);
-            soft.pairs.extend_from_slice(&own.pairs);
-        }
         Self {
-            soft: [setup.stage(soft.tags), setup.stage(soft.pairs)],
             tags: setup.stage(batch.tags().iter().copied()),
             ends: setup.stage(sentences.map(|sentence| to_u32(batch.tokens(sentence).end))),
             allowed: setup.stage(model.allowed.iter().flat_map(|allowed| allowed.bytes())),
@@ -319,8 +306,6 @@ impl Pass<'_> {
             head_tape.emissions,
             self.staged(staged.tags),
             self.staged(staged.ends),
-            self.staged(staged.soft[0]),
-            self.staged(staged.soft[1]),
             weight,
             head_tape.origins,
             head_tape.marginals,
@@ -353,7 +338,6 @@ impl Pass<'_> {
             Grid::linear(n_tokens.div_ceil(64), 64),
             head_tape.emissions,
             tags,
-            self.staged(staged.soft[0]),
             weight,
             head_tape.d_emissions,
             head_tape.losses,

@@ -1,14 +1,12 @@
 //! Batches of sentences, with the position of the first piece of every token.
 
 use super::TaggerSettings;
-use crate::crf::SoftTags;
 use crate::error::Error;
 use crate::packed::Packed;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// A batch of sentences for training or tagging.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaggedBatch {
     sentences: Packed,
     /// The row of the first piece of each token, for all sentences one after the other.
@@ -16,8 +14,6 @@ pub struct TaggedBatch {
     /// For each sentence, the index after its last token.
     ends: Vec<usize>,
     tags: Vec<u32>,
-    /// The soft tags of each sentence that has some. They replace its tags in the loss.
-    soft: Vec<Option<Arc<SoftTags>>>,
 }
 
 impl TaggedBatch {
@@ -27,7 +23,6 @@ impl TaggedBatch {
         self.rows.clear();
         self.ends.clear();
         self.tags.clear();
-        self.soft.clear();
     }
 
     /// Adds a sentence: its key as in [`Packed::push`], its pieces, the position of the first piece of each token, and
@@ -41,27 +36,6 @@ impl TaggedBatch {
         self.rows.extend(first_pieces.iter().map(|position| start + position));
         self.ends.push(self.rows.len());
         self.tags.extend_from_slice(tags);
-        self.soft.push(None);
-    }
-
-    /// Sets the soft tags of the sentence that was added last. The loss then uses them instead of the tags of the
-    /// sentence.
-    ///
-    /// # Panics
-    /// Panics if the batch has no sentence.
-    pub fn set_soft_tags(&mut self, soft: Arc<SoftTags>) {
-        *self.soft.last_mut().expect("a sentence was added") = Some(soft);
-    }
-
-    /// Returns the soft tags of a sentence, if it has some.
-    pub(crate) fn soft_tags(&self, sentence: usize) -> Option<&SoftTags> {
-        self.soft[sentence].as_deref()
-    }
-
-    /// Returns true if a sentence has soft tags.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn has_soft_tags(&self) -> bool {
-        self.soft.iter().any(Option::is_some)
     }
 
     /// Returns the sentences.
@@ -86,7 +60,6 @@ impl TaggedBatch {
         let n = self.sentences.n_sentences();
         [0..n / 2, n / 2..n].map(|sentences| {
             let mut half = Self::default();
-            let start = sentences.start;
             for sentence in sentences {
                 let (rows, tokens) = (self.sentences.rows(sentence), self.tokens(sentence));
                 let firsts: Vec<_> =
@@ -94,7 +67,6 @@ impl TaggedBatch {
                 let tags = self.tags.get(tokens).unwrap_or_default();
                 let pieces = &self.sentences.pieces()[rows];
                 half.push(self.sentences.key(sentence), pieces, &firsts, tags);
-                half.soft[sentence - start].clone_from(&self.soft[sentence]);
             }
             half
         })
@@ -118,12 +90,6 @@ impl TaggedBatch {
             return Err(Error::TaggedTokens { n_tokens, n_tags, n_rows: self.sentences.n_rows() });
         }
         let n_tags = settings.n_tags;
-        for (sentence, soft) in self.soft.iter().enumerate() {
-            let n_tokens = self.tokens(sentence).len();
-            if soft.as_ref().is_some_and(|soft| !soft.fits(n_tokens, n_tags)) {
-                return Err(Error::SoftTagSizes { sentence, n_tags });
-            }
-        }
         match self.tags.iter().find(|tag| **tag as usize >= n_tags) {
             Some(tag) => Err(Error::TagOutOfRange { tag: *tag, n_tags }),
             None => Ok(()),

@@ -69,19 +69,11 @@ impl TagLoss {
         head.d_emissions.try_reserve(len)?;
         let (emissions, d_emissions) = (&head.emissions[..len], &mut head.d_emissions[..len]);
         let Some(crf) = &self.crf else {
-            let mut loss = 0.0;
-            for sentence in 0..batch.sentences().n_sentences() {
-                let soft = batch.soft_tags(sentence);
-                for (position, token) in batch.tokens(sentence).enumerate() {
-                    let target = |tag: usize| match soft {
-                        Some(soft) => f64::from(soft.tags[position * n + tag]),
-                        None => f64::from(u8::from(batch.tags()[token] as usize == tag)),
-                    };
-                    let row = token * n..(token + 1) * n;
-                    loss += softmax(&emissions[row.clone()], &mut d_emissions[row], target, weight);
-                }
-            }
-            return Ok(loss);
+            let rows = emissions.chunks_exact(n).zip(d_emissions.chunks_exact_mut(n));
+            return Ok(rows
+                .zip(batch.tags())
+                .map(|((x, d), tag)| softmax(x, d, *tag, weight))
+                .sum());
         };
         self.set_chain(parameters, &mut head.chain)?;
         head.chain_gradient.clear(n);
@@ -89,15 +81,14 @@ impl TagLoss {
         for sentence in 0..batch.sentences().n_sentences() {
             let tokens = batch.tokens(sentence);
             let rows = tokens.start * n..tokens.end * n;
-            let (own, weight) = (&emissions[rows.clone()], f64::from(weight));
-            let (lattice, gradient) = (&mut head.lattice, &mut head.chain_gradient);
-            let d_own = &mut d_emissions[rows];
-            loss += if let Some(soft) = batch.soft_tags(sentence) {
-                head.chain.accumulate_soft(own, soft, weight, lattice, d_own, gradient)?
-            } else {
-                let tags = &batch.tags()[tokens];
-                head.chain.accumulate(own, tags, weight, lattice, d_own, gradient)?
-            };
+            loss += head.chain.accumulate(
+                &emissions[rows.clone()],
+                &batch.tags()[tokens],
+                f64::from(weight),
+                &mut head.lattice,
+                &mut d_emissions[rows],
+                &mut head.chain_gradient,
+            )?;
         }
         let gradient = &head.chain_gradient;
         let values = [&gradient.start, &gradient.transitions, &gradient.end];
@@ -108,20 +99,18 @@ impl TagLoss {
     }
 }
 
-/// Returns the cross-entropy between a target and the softmax of `scores`. `target` returns the probability of a tag.
-/// Writes the gradient of `weight` times this loss to `d`.
+/// Returns the negative log-likelihood of `tag` under the softmax of `scores`. Writes the gradient of `weight` times
+/// this loss to `d`.
 #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
-fn softmax(scores: &[f32], d: &mut [f32], target: impl Fn(usize) -> f64, weight: f32) -> f64 {
+fn softmax(scores: &[f32], d: &mut [f32], tag: u32, weight: f32) -> f64 {
     let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
     let exponential = |score: f32| (f64::from(score) - f64::from(largest)).exp();
     let total: f64 = scores.iter().map(|score| exponential(*score)).sum();
-    let mut expected = 0.0;
-    for ((tag, d), score) in d.iter_mut().enumerate().zip(scores) {
-        let target = target(tag);
-        *d = (f64::from(weight) * (exponential(*score) / total - target)) as f32;
-        expected += target * f64::from(*score);
+    for ((index, d), score) in (0..).zip(d).zip(scores) {
+        let is_gold = f64::from(u8::from(index == tag));
+        *d = (f64::from(weight) * (exponential(*score) / total - is_gold)) as f32;
     }
-    total.ln() + f64::from(largest) - expected
+    total.ln() + f64::from(largest) - f64::from(scores[tag as usize])
 }
 
 fn add_into(values: &[f64], out: Accumulator<'_>) {

@@ -42,7 +42,6 @@ mod load;
 mod loss;
 mod model;
 
-pub use crate::crf::SoftTags;
 pub use batch::TaggedBatch;
 pub use head::TaggerTape;
 pub use model::{HeadKind, Tagger, TaggerSettings, Tagging};

@@ -4,7 +4,7 @@ use super::head::{Classifier, HeadTape};
 use super::loss::TagLoss;
 use super::{TaggedBatch, TaggerTape};
 use crate::config::Config;
-use crate::crf::{AllowedTransitions, SoftTags};
+use crate::crf::AllowedTransitions;
 use crate::cuda::TaggerView;
 use crate::device::Device;
 use crate::dropout::Dropout;
@@ -102,12 +102,6 @@ impl Tagger {
             return Ok(());
         };
         for sentence in 0..batch.sentences().n_sentences() {
-            if let Some(soft) = batch.soft_tags(sentence) {
-                if !allowed.allows(soft) {
-                    return Err(Error::ForbiddenSoftTags);
-                }
-                continue;
-            }
             let tags = &batch.tags()[batch.tokens(sentence)];
             if let Some(token) = allowed.first_violation(tags) {
                 return Err(Error::ForbiddenTag { token, tag: tags[token] });
@@ -211,19 +205,6 @@ impl Tagger {
         #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
         out.probabilities.extend(probabilities.iter().map(|p| *p as f32));
         Ok(())
-    }
-
-    /// Returns the distribution over the tags of one sentence, as the target of another tagger.
-    ///
-    /// # Errors
-    /// Fails if no sequence of tags is allowed.
-    ///
-    /// # Panics
-    /// Panics if the length of `emissions` is not a multiple of the number of tags.
-    pub fn soft_tags(&self, emissions: &[f32], tape: &mut TaggerTape) -> Result<SoftTags, Error> {
-        let HeadTape { chain, lattice, .. } = &mut tape.head;
-        self.loss.set_chain(&self.parameters, chain)?;
-        chain.soft_tags(emissions, lattice)
     }
 
     /// Returns the logarithm of the probability of `tags` for one sentence.

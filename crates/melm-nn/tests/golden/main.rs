@@ -15,7 +15,6 @@ mod invariants;
 mod lstm;
 mod mini;
 mod seq2seq;
-mod soft_tags;
 mod steps;
 mod support;
 mod tagger;

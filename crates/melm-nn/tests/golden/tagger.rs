@@ -2,7 +2,6 @@
 
 use crate::support::{Cpu, Device, Golden, Gradients, RELATIVE, assert_close, largest, testdata};
 use crate::tiny::is_exactly_zero;
-use melm_nn::Error;
 use melm_nn::dropout::Dropout;
 use melm_nn::isa::{Isa, IsaKind};
 use melm_nn::optim::{Adam, AdamSettings};
@@ -55,17 +54,8 @@ impl TaggerBench {
 
     /// Accumulates the gradient of one micro-batch. Returns the sum of the losses.
     pub(crate) fn accumulate(&mut self, batch: &TaggedBatch, weight: f32, dropout: Dropout) -> f64 {
-        self.try_accumulate(batch, weight, dropout).unwrap()
-    }
-
-    pub(crate) fn try_accumulate(
-        &mut self,
-        batch: &TaggedBatch,
-        weight: f32,
-        dropout: Dropout,
-    ) -> Result<f64, Error> {
         let Self { device, model, tape, gradients } = self;
-        model.accumulate(device, batch, weight, dropout, tape, gradients)
+        model.accumulate(device, batch, weight, dropout, tape, gradients).unwrap()
     }
 
     /// Accumulates the gradient of the mean loss over tokens (softmax) or sentences (CRF), as torch does. Returns the

@@ -13,7 +13,7 @@ use melm_nn::params::TABLE;
 use melm_nn::tagger::{HeadKind, TaggedBatch, Tagger, TaggerSettings, Tagging};
 use melm_nn::weights::Checkpoint;
 
-pub(crate) const KINDS: [HeadKind; 2] = [HeadKind::Linear, HeadKind::Crf];
+const KINDS: [HeadKind; 2] = [HeadKind::Linear, HeadKind::Crf];
 
 pub(crate) fn config() -> Config {
     Config {
@@ -28,7 +28,7 @@ pub(crate) fn config() -> Config {
 }
 
 /// The transitions between the tags O, B and I: an I must follow a B or an I.
-pub(crate) fn allowed() -> AllowedTransitions {
+fn allowed() -> AllowedTransitions {
     AllowedTransitions::new(3, |from, to| to != Some(2) || matches!(from, Some(1 | 2)))
 }
 
@@ -66,7 +66,7 @@ fn bench(
 }
 
 /// Returns a tagger whose weights are so large that finite differences of the loss exceed the rounding errors.
-pub(crate) fn bench_with(
+fn bench_with(
     config: &Config,
     kind: HeadKind,
     allowed: Option<AllowedTransitions>,

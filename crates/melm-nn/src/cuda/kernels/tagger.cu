@@ -36,24 +36,21 @@ KERNEL classify_weights(Span<const float> d, Span<const float> x, Span<float> gr
     gradient[at] = sum;
 }
 
-// The softmax loss of each token and its gradient. One thread for each token. `soft` has the target probability of each
-// tag, [tokens, tags]; it is empty if every token has one tag.
-KERNEL softmax_loss(Span<const float> emissions, Span<const u32> tags, Span<const float> soft, float weight,
-                    Span<float> d, Span<double> losses, u32 n_tags, u32 n_tokens) {
+// The softmax loss of each token and its gradient. One thread for each token.
+KERNEL softmax_loss(Span<const float> emissions, Span<const u32> tags, float weight, Span<float> d, Span<double> losses,
+                    u32 n_tags, u32 n_tokens) {
     u32 token = blockIdx.x * blockDim.x + threadIdx.x;
     if (token >= n_tokens) return;
     u64 start = (u64)token * n_tags;
     float most = -INFINITY;
     for (u32 tag = 0; tag < n_tags; tag++) most = fmaxf(most, emissions[start + tag]);
-    double total = 0.0, expected = 0.0;
+    double total = 0.0;
     for (u32 tag = 0; tag < n_tags; tag++) total += exp((double)emissions[start + tag] - most);
     for (u32 tag = 0; tag < n_tags; tag++) {
         double p = exp((double)emissions[start + tag] - most) / total;
-        double target = soft.is_empty() ? (tag == tags[token] ? 1.0 : 0.0) : soft[start + tag];
-        d[start + tag] = (float)(weight * (p - target));
-        expected += target * emissions[start + tag];
+        d[start + tag] = (float)(weight * (p - (tag == tags[token] ? 1.0 : 0.0)));
     }
-    losses[token] = log(total) + most - expected;
+    losses[token] = log(total) + most - emissions[start + tags[token]];
 }
 
 // The scores of a CRF. `allowed` is [tags + 1, tags + 1]; its last row is the start and its last column the end. It is
@@ -75,22 +72,6 @@ struct Chain {
     DEVICE double follows(u32 from, u32 to) const {
         return score(from, to, transitions[(u64)from * n_tags + to]);
     }
-    // The expected score of the sentence of this block. A forbidden transition has probability zero and does not count.
-    DEVICE double expected_score(Span<const float> emissions, Span<const float> soft, Span<const float> pairs, u32 first,
-                                 u32 n_tokens) const {
-        u64 begin = (u64)first * n_tags, last = (u64)(first + n_tokens - 1) * n_tags;
-        double sum = 0.0;
-        for (u32 tag = 0; tag < n_tags; tag++) {
-            if (soft[begin + tag] > 0.0f) sum += soft[begin + tag] * starts(tag);
-            if (soft[last + tag] > 0.0f) sum += soft[last + tag] * ends(tag);
-        }
-        for (u64 i = 0; i < (u64)n_tokens * n_tags; i++) sum += (double)soft[begin + i] * emissions[begin + i];
-        for (u32 i = 0; i < n_tags * n_tags; i++) {
-            float pair = pairs[(u64)blockIdx.x * n_tags * n_tags + i];
-            if (pair > 0.0f) sum += pair * follows(i / n_tags, i % n_tags);
-        }
-        return sum;
-    }
 };
 
 // The loss of each sentence under the CRF, the gradient of its emissions, and in partial[sentence, :] the gradients of
@@ -98,11 +79,8 @@ struct Chain {
 //
 // Sums are in f64, as on the CPU. `before[tag]` is the logarithm of the sum over all tag sequences up to a token that end
 // in `tag`. origins[token, to, from] is the probability of `from` at the previous token, given `to` at this one.
-//
-// `soft` has the target probability of each tag, [tokens, tags], and `pairs` the expected number of each pair of tags,
-// [sentences, from, to]. Both are empty if every sentence has one sequence of tags.
-KERNEL chain_loss(Chain chain, Span<const float> emissions, Span<const u32> tags, Span<const u32> ends,
-                  Span<const float> soft, Span<const float> pairs, float weight, Span<double> origins, Span<double> marginals, Span<float> d, Span<float> partial,
+KERNEL chain_loss(Chain chain, Span<const float> emissions, Span<const u32> tags, Span<const u32> ends, float weight,
+                  Span<double> origins, Span<double> marginals, Span<float> d, Span<float> partial,
                   Span<double> losses) {
     __shared__ double before[MOST_TAGS], own[MOST_TAGS];
     u32 n = chain.n_tags;
@@ -158,28 +136,24 @@ KERNEL chain_loss(Chain chain, Span<const float> emissions, Span<const u32> tags
         for (u32 t = 1; t < n_tokens; t++) {
             u64 row = (u64)(first + t) * n;
             sum += marginals[row + to] * origins[(row + to) * n + from];
-            if (soft.is_empty() && tags[first + t - 1] == from && tags[first + t] == to) sum -= 1.0;
+            if (tags[first + t - 1] == from && tags[first + t] == to) sum -= 1.0;
         }
-        if (!soft.is_empty()) sum -= pairs[(u64)blockIdx.x * n * n + i];
         partial[out + n + i] = (float)(weight * sum);
     }
     for (u32 i = threadIdx.x; i < n_tokens * n; i += blockDim.x) {
         u32 token = first + i / n, tag = i % n;
-        double target = soft.is_empty() ? (tags[token] == tag ? 1.0 : 0.0) : soft[(u64)token * n + tag];
-        double error = marginals[(u64)token * n + tag] - target;
+        double error = marginals[(u64)token * n + tag] - (tags[token] == tag ? 1.0 : 0.0);
         float value = (float)(weight * error);
         d[(u64)token * n + tag] = value;
         if (i / n == 0) partial[out + tag] = value;
         if (i / n == n_tokens - 1) partial[out + n + (u64)n * n + tag] = value;
     }
-    if (threadIdx.x == 0 && soft.is_empty()) {
+    if (threadIdx.x == 0) {
         double score = chain.starts(tags[first]) + chain.ends(tags[first + n_tokens - 1]);
         for (u32 t = 0; t < n_tokens; t++) {
             score += emissions[(u64)(first + t) * n + tags[first + t]];
             if (t > 0) score += chain.follows(tags[first + t - 1], tags[first + t]);
         }
         losses[blockIdx.x] = most + log(total) - score;
-    } else if (threadIdx.x == 0) {
-        losses[blockIdx.x] = most + log(total) - chain.expected_score(emissions, soft, pairs, first, n_tokens);
     }
 }

@@ -1,6 +1,8 @@
 //! The errors of this crate.
 
-use std::io::ErrorKind;
+mod cure;
+mod from;
+
 use std::path::PathBuf;
 
 use crate::hub::HubError;
@@ -388,48 +390,4 @@ pub enum Error {
         /// The prefix.
         start: String,
     },
-}
-
-impl Error {
-    /// Returns what the user can do about an error whose message does not contain this advice.
-    pub fn cure(&self) -> Option<String> {
-        match self {
-            Error::Read { source, .. } => match source.kind() {
-                ErrorKind::NotFound => Some("check the path".into()),
-                ErrorKind::IsADirectory => Some("pass a file in the folder".into()),
-                ErrorKind::PermissionDenied => Some("check the permissions of the file".into()),
-                ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
-                    Some("the file is truncated or damaged: download it again".into())
-                }
-                _ => None,
-            },
-            Error::Write { source, .. } if source.kind() == ErrorKind::NotFound => {
-                Some("create the folder first".into())
-            }
-            Error::Write { .. } => {
-                Some("check that the folder can be written to and the disk has room".into())
-            }
-            Error::Text(error) => error.cure(),
-            _ => None,
-        }
-    }
-}
-
-impl From<melm_nn::Error> for Error {
-    fn from(error: melm_nn::Error) -> Self {
-        match error {
-            melm_nn::Error::Read { path, source } => Error::Read { path, source },
-            melm_nn::Error::Write { path, source } => Error::Write { path, source },
-            other => Error::Engine(other),
-        }
-    }
-}
-
-impl From<melm_text::Error> for Error {
-    fn from(error: melm_text::Error) -> Self {
-        match error {
-            melm_text::Error::Read { name, source } => Error::Read { path: name.into(), source },
-            other => Error::Text(other),
-        }
-    }
 }

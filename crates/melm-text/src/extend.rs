@@ -5,6 +5,7 @@ use crate::corpus::Corpus;
 use crate::error::Error;
 use crate::format::Structure;
 use crate::formats::{Format, WrittenFile};
+use crate::jsonl::TagNames;
 use crate::labelled_file::LabelledFile;
 use crate::sentence::Sentence;
 use crate::token::Token;
@@ -18,6 +19,8 @@ pub struct LanguageText {
     pub format: Format,
     /// The files of the text: one, or several for formats that need them.
     pub files: Vec<WrittenFile>,
+    /// The names of the tag ids, if the text has ids. A reader looks for them in `FILE.names`.
+    pub tag_names: Option<TagNames>,
 }
 
 impl LanguageText {
@@ -92,10 +95,12 @@ impl Corpus {
             let mut text = Vec::new();
             corpus.write_conll(&mut text).expect("writing to memory does not fail");
             let files = vec![WrittenFile { extension: "conll", bytes: text }];
-            return Ok(LanguageText { language: code, format: Format::CONLL, files });
+            let format = Format::CONLL;
+            return Ok(LanguageText { language: code, format, files, tag_names: None });
         };
         let files = file.write_sentences(self.types(), more, own && own_file.is_some())?;
-        Ok(LanguageText { language: code, format: file.format(), files })
+        let tag_names = file.id_names().cloned();
+        Ok(LanguageText { language: code, format: file.format(), files, tag_names })
     }
 }
 

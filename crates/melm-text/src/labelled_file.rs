@@ -6,7 +6,7 @@ use crate::corpus::Corpus;
 use crate::error::Error;
 use crate::format::{ReadOptions, Reader, Structure};
 use crate::formats::{Format, WriteSettings, WrittenFile};
-use crate::jsonl::JsonlKeys;
+use crate::jsonl::{JsonlKeys, TagNames};
 use crate::problem::Problems;
 use crate::record::Record;
 use crate::sentence::Sentence;
@@ -124,10 +124,7 @@ impl LabelledFile {
     ) -> Result<String, Error> {
         let text = match &self.structure {
             Structure::Conll(_) => self.format_rows(types, sentences),
-            Structure::Jsonl { keys, names } => {
-                let names = names.as_deref().filter(|_| self.starts_with_ids());
-                self.format_objects(types, sentences, keys, names)?
-            }
+            Structure::Jsonl { keys, .. } => self.format_objects(types, sentences, keys)?,
             Structure::Documents(_) => String::new(),
         };
         Ok(text.replace('\n', self.line_end()))
@@ -157,6 +154,12 @@ impl LabelledFile {
         String::from_utf8(out).expect("sentences are UTF-8")
     }
 
+    /// Returns the names of the tag ids if the file is a JSON lines file with ids.
+    pub(crate) fn id_names(&self) -> Option<&TagNames> {
+        let Structure::Jsonl { names, .. } = &self.structure else { return None };
+        names.as_ref().filter(|_| self.starts_with_ids())
+    }
+
     /// Returns true if the first sentence of a JSON lines file has tag ids.
     fn starts_with_ids(&self) -> bool {
         let mut reader = Reader::with_structure(&self.source, &self.structure);
@@ -170,8 +173,8 @@ impl LabelledFile {
         types: &EntityTypes,
         sentences: &[Sentence],
         keys: &JsonlKeys,
-        names: Option<&[String]>,
     ) -> Result<String, Error> {
+        let names = self.id_names();
         let scheme = self.corpus.scheme();
         let to_text = |value: serde_json::Value| value.to_string();
         let [tokens_key, tags_key] =

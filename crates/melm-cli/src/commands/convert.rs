@@ -1,8 +1,8 @@
 //! `melm convert`: converts a file to another format or tag scheme.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
+use melm_text::jsonl::format_names;
 use melm_text::{
     Conversion, ConversionReport, ConvertedDocuments, Converter, Format, Structure,
     convert_documents,
@@ -42,26 +42,35 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
         tag_ids: command.tag_ids,
     };
     let converter = Converter::new(&source, &options, conversion)?;
+    let report = write_rows(&converter, out, force, source.text().len(), terminal)?;
+    if let (Some(path), Some(names)) = (names_path, converter.names()) {
+        output::write(&path, force, &format_names(names))?;
+    }
+    input::report_structure(&report.survey.structure, terminal);
+    print_report(&report, terminal);
+    Ok(())
+}
+
+/// Writes the converted sentences one by one. `n_bytes` is the length of the input.
+fn write_rows(
+    converter: &Converter<'_>,
+    out: &Path,
+    force: bool,
+    n_bytes: usize,
+    terminal: &Terminal,
+) -> Result<ConversionReport, Failure> {
     if is_stream_output(out) {
         converter.check()?;
     }
     let mut file = Output::create(out, force)?;
-    let mut progress = Progress::for_bytes("converting", source.text().len(), terminal);
+    let mut progress = Progress::for_bytes("converting", n_bytes, terminal);
     let name = file.name().to_owned();
     let report = converter
         .write(&mut file, |position| progress.set_position(position as u64))
         .map_err(|error| Failure::from(error).with_output_name(&name))?;
     drop(progress);
     file.finish()?;
-    if let (Some(path), Some(names)) = (names_path, converter.names()) {
-        let mut file = Output::create(&path, force)?;
-        let name = file.name().to_owned();
-        writeln!(file, "{}", names.join("\n")).map_err(|e| Output::failed(&name, e))?;
-        file.finish()?;
-    }
-    input::report_structure(&report.survey.structure, terminal);
-    print_report(&report, terminal);
-    Ok(())
+    Ok(report)
 }
 
 /// Returns true for the formats whose sentences are converted one by one, with their columns and keys.

@@ -3,13 +3,14 @@
 use std::path::Path;
 
 use melm::augment::judge_again;
-use melm::draft::{CandidateLines, Decisions, Draft, read_lines, to_lines};
+use melm::draft::{AppliedDecisions, CandidateLines, Decisions, Draft, read_lines, to_lines};
 use melm::judge::{FilterMode, FilterSettings, Judge};
 use melm::random::Seed;
 use melm::rate::Rate;
 use melm::stage::{Event, Run};
 use melm::tagger::TaggerModel;
-use melm_text::{Corpus, Encoding, Language, Sentence, WrittenFile};
+use melm_text::jsonl::format_names;
+use melm_text::{Corpus, Encoding, Language, Sentence};
 
 use crate::args::Filter;
 use crate::commands::augment::report;
@@ -18,54 +19,32 @@ use crate::input;
 use crate::labelled;
 use crate::machine;
 use crate::observer::ProgressObserver;
-use crate::output::{self, Output, refuse_existing};
+use crate::output::{self, Output, is_stream_output, refuse_existing, with_suffix};
 use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
-    if command.tagger.is_none() && command.threshold.is_some() {
-        return Err(Failure::Usage {
-            message: "`--threshold` needs a tagger that judges the drafts".into(),
-            hint: "add `--tagger DIR`, or leave out `--threshold`",
-        });
-    }
-    if command.threshold.is_some() && command.mode != FilterMode::Probability {
-        return Err(Failure::Usage {
-            message: "`--threshold` needs `--mode probability`".into(),
-            hint: "add `--mode probability`, or leave out `--threshold`",
-        });
-    }
+    refuse_unused_threshold(command)?;
     let force = command.output.force;
     let out = Output::create(&command.output.out, force)?;
     let augmented = command.augmented.as_deref();
     augmented.map_or(Ok(()), |path| refuse_existing(path, force))?;
     let corpus = &labelled::read(&command.files, &command.input, terminal)?;
-    if augmented.is_some() && corpus.languages().len() > 1 {
-        return Err(several_languages());
-    }
     let source = input::open_as(&command.drafts, Encoding::Utf8)?;
     let mut lines = read_lines(Path::new(source.name()), source.text(), corpus)?;
-    let mut languages = lines.text.iter().filter_map(|line| line.language.as_deref());
-    if augmented.is_some() && languages.any(|code| corpus.find(Some(code), 0).is_none()) {
-        return Err(several_languages());
+    if augmented.is_some() {
+        refuse_several_languages(corpus, &lines)?;
     }
     let decisions = command.decisions.as_deref().map(read_decisions).transpose()?;
     if let Some(tagger) = &command.tagger {
         judge(command, tagger, &mut lines.drafts, corpus, terminal)?;
     }
     if let Some(decisions) = decisions {
-        let applied = decisions.apply(&mut lines, source.text())?;
-        terminal.info(&format!(
-            "{} accepted, {} of them not kept by the filter; {} rejected, {} of them kept by the filter",
-            count(applied.accepted, "sentence"),
-            applied.added,
-            count(applied.rejected, "sentence"),
-            applied.removed,
-        ));
+        report_decisions(decisions.apply(&mut lines, source.text())?, terminal);
     }
     let text: String = lines.text.iter().map(|line| format!("{}\n", line.json)).collect();
     out.write_and_finish(to_lines(&lines.drafts, corpus) + &text)?;
     if let Some(augmented) = augmented {
-        output::write_files(augmented, force, &with_kept(corpus, &lines)?)?;
+        write_augmented(augmented, force, corpus, &lines)?;
     }
     report::print_drafts(&lines.drafts, corpus, terminal);
     let n_text = lines.text.iter().filter(|line| !line.verdict.is_decided()).count();
@@ -76,16 +55,48 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     Ok(())
 }
 
+/// Fails if `--threshold` has no effect.
+fn refuse_unused_threshold(command: &Filter) -> Result<(), Failure> {
+    let (message, hint) = match (command.threshold, &command.tagger, command.mode) {
+        (Some(_), None, _) => (
+            "`--threshold` needs a tagger that judges the drafts",
+            "add `--tagger DIR`, or leave out `--threshold`",
+        ),
+        (Some(_), Some(_), mode) if mode != FilterMode::Probability => (
+            "`--threshold` needs `--mode probability`",
+            "add `--mode probability`, or leave out `--threshold`",
+        ),
+        _ => return Ok(()),
+    };
+    Err(Failure::Usage { message: message.into(), hint })
+}
+
+/// Fails if the training file and the drafts have several languages, which one augmented file cannot hold.
+fn refuse_several_languages(corpus: &Corpus, lines: &CandidateLines) -> Result<(), Failure> {
+    let mut codes = lines.text.iter().filter_map(|line| line.language.as_deref());
+    let has_other = codes.any(|code| corpus.find(Some(code), 0).is_none());
+    if corpus.languages().len() <= 1 && !has_other {
+        return Ok(());
+    }
+    Err(Failure::Usage {
+        message: "`--augmented` cannot write several languages to one file".into(),
+        hint: "leave it out and use the verdicts in OUT, or use `melm augment`, which writes a file for each language",
+    })
+}
+
+fn report_decisions(applied: AppliedDecisions, terminal: &Terminal) {
+    terminal.info(&format!(
+        "{} accepted, {} of them not kept by the filter; {} rejected, {} of them kept by the filter",
+        count(applied.accepted, "sentence"),
+        applied.added,
+        count(applied.rejected, "sentence"),
+        applied.removed,
+    ));
+}
+
 fn read_decisions(path: &Path) -> Result<Decisions, Failure> {
     let source = input::open_as(path, Encoding::Utf8)?;
     Ok(Decisions::read(Path::new(source.name()), source.text())?)
-}
-
-fn several_languages() -> Failure {
-    Failure::Usage {
-        message: "`--augmented` cannot write several languages to one file".into(),
-        hint: "leave it out and use the verdicts in OUT, or use `melm augment`, which writes a file for each language",
-    }
 }
 
 /// Judges the drafts with the tagger in `folder`. Replaces earlier verdicts.
@@ -115,8 +126,14 @@ fn judge(
     Ok(judge_again(drafts, &judge, corpus, &device, stage)?)
 }
 
-/// Returns the text of the training file, followed by the kept drafts and the kept sentences of unlabelled text.
-fn with_kept(train: &Corpus, lines: &CandidateLines) -> Result<Vec<WrittenFile>, Failure> {
+/// Writes the training file, followed by the kept drafts and the kept sentences of unlabelled text. The names of tag ids
+/// are written next to it.
+fn write_augmented(
+    path: &Path,
+    force: bool,
+    train: &Corpus,
+    lines: &CandidateLines,
+) -> Result<(), Failure> {
     let drafts = lines.drafts.iter().filter(|draft| draft.verdict.is_kept());
     let text = lines.text.iter().filter(|line| line.verdict.is_kept());
     let mut kept: Vec<_> = drafts.map(|draft| draft.sentence.clone()).collect();
@@ -126,6 +143,11 @@ fn with_kept(train: &Corpus, lines: &CandidateLines) -> Result<Vec<WrittenFile>,
         _ => sentence.with_language(Language::from_index(0)),
     };
     kept.extend(text.map(|line| own(line.sentence.clone())));
-    let texts = train.append_sentences(&kept, true)?;
-    Ok(texts.into_iter().flat_map(|text| text.files).collect())
+    for text in train.append_sentences(&kept, true)? {
+        output::write_files(path, force, &text.files)?;
+        if let Some(names) = text.tag_names.filter(|_| !is_stream_output(path)) {
+            output::write(&with_suffix(path, ".names"), force, &format_names(&names))?;
+        }
+    }
+    Ok(())
 }

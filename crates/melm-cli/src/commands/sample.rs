@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use melm::random::Seed;
 use melm::sample::draw;
+use melm_text::jsonl::format_names;
 use melm_text::{CopiedSentences, Survey, copy_sentences};
 
 use crate::args::Sample;
@@ -32,7 +33,7 @@ pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> 
         output::write(&with_suffix(out, ".ids"), force, &list)?;
     }
     if let (true, true, Some(names)) = (is_file, copied.uses_tag_ids, &options.names) {
-        output::write(&with_suffix(out, ".names"), force, &(names.join("\n") + "\n"))?;
+        output::write(&with_suffix(out, ".names"), force, &format_names(names))?;
     }
     let total = count(survey.n_sentences, "sentence");
     input::report_structure(&survey.structure, terminal);

@@ -11,6 +11,7 @@ mod interrupted;
 mod languages;
 mod limits;
 mod report;
+mod report_formats;
 mod reproduce;
 mod stages;
 mod support;

@@ -7,7 +7,7 @@ mod names;
 mod reader;
 mod writer;
 
-pub use names::{TagNames, find_names_beside, parse_names};
+pub use names::{TagNames, find_names_beside, format_names, parse_names};
 pub use reader::{JsonlKeys, JsonlReader, has_text_only};
 pub(crate) use reader::{TAGS_KEYS, TOKENS_KEYS, find_value, parse_fields, parse_tokens};
 pub use writer::JsonlWriter;

@@ -25,6 +25,11 @@ pub fn parse_names(text: &str, tags_key: &str) -> Option<TagNames> {
     is_valid.then_some(names)
 }
 
+/// Returns the content of the file `FILE.names`: one name on each line.
+pub fn format_names(names: &[String]) -> String {
+    names.join("\n") + "\n"
+}
+
 /// Looks for tag names beside `file`: in `FILE.names`, then in the `dataset_info.json` or
 /// `dataset_infos.json` that Hugging Face `datasets` writes. Returns `None` if there are none.
 pub fn find_names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use melm_text::jsonl::format_names;
 use melm_text::{Corpus, LanguageText, Sentence};
 
 use super::algorithm::Drafts;
@@ -135,6 +136,10 @@ impl Augmented {
                 let path = dir.join(name);
                 write_whole(&path, &file.bytes)?;
                 paths.push(path);
+            }
+            if let (Some(names), Some(path)) = (&text.tag_names, paths.last()) {
+                let beside = path.with_added_extension("names");
+                write_whole(&beside, format_names(names).as_bytes())?;
             }
         }
         let text = self.text.as_ref().map_or("", |text| &text.lines);

@@ -16,37 +16,44 @@ const WIDTH: usize = 90;
 
 /// Prints a failure to standard error.
 pub(crate) fn show(failure: &Failure, terminal: &Terminal) {
+    for line in describe(failure, terminal) {
+        terminal.print(&line);
+    }
+}
+
+/// Returns the lines that describe a failure.
+pub(crate) fn describe(failure: &Failure, terminal: &Terminal) -> Vec<String> {
     let error = terminal.style(Style::Error, "error");
-    match failure {
+    let mut lines = match failure {
         Failure::Text(Error::Data { name, problems, excerpts }) => {
-            for line in data(name, problems, excerpts, terminal) {
-                terminal.print(&line);
-            }
+            data(name, problems, excerpts, terminal)
         }
         Failure::Text(other) => {
             let cause = other.source().map(|source| format!(": {source}")).unwrap_or_default();
-            terminal.print(&format!("{error}: {other}{cause}"));
+            vec![format!("{error}: {other}{cause}")]
         }
         Failure::Method(
             file @ (melm::Error::Read { source, .. } | melm::Error::Write { source, .. }),
-        ) => terminal.print(&format!("{error}: {file}: {source}")),
+        ) => vec![format!("{error}: {file}: {source}")],
         // The user stopped the command, so this is not an error.
         interrupted @ (Failure::Method(melm::Error::Interrupted) | Failure::Discarded(_)) => {
-            terminal.print(&interrupted.to_string());
+            vec![interrupted.to_string()]
         }
         Failure::Method(method) => {
-            terminal.print(&format!("{error}: {method}"));
+            let mut lines = vec![format!("{error}: {method}")];
             let mut cause = method.source();
             while let Some(source) = cause {
-                terminal.print(&format!("  caused by: {source}"));
+                lines.push(format!("  caused by: {source}"));
                 cause = source.source();
             }
+            lines
         }
-        other => terminal.print(&format!("{error}: {other}")),
-    }
+        other => vec![format!("{error}: {other}")],
+    };
     if let Some(cure) = failure.hint() {
-        terminal.print(&format!("\n{}", hint(&cure, terminal)));
+        lines.extend([String::new(), hint(&cure, terminal)]);
     }
+    lines
 }
 
 /// Returns lines that list the problems of a file, the first of them with excerpts.

@@ -8,6 +8,7 @@ mod command_line;
 mod commands;
 mod diagnose;
 mod failure;
+pub mod host;
 mod input;
 mod interrupt;
 mod labelled;

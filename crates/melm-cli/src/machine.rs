@@ -11,6 +11,7 @@ use melm_nn::device::Device;
 
 use crate::args::{DeviceOption, DeviceOptions};
 use crate::failure::Failure;
+use crate::host;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
@@ -18,7 +19,9 @@ use crate::terminal::Terminal;
 pub(crate) fn models(terminal: &Terminal) -> ModelStore {
     let terminal = *terminal;
     let progress: Mutex<Option<(String, Progress)>> = Mutex::new(None);
-    ModelStore::new().with_hub(hub()).on_download(move |model, download| {
+    // A program without the embedded model, such as the Python package, sets the variable to the folder of the model.
+    let mini = std::env::var_os("MELM_MINI").filter(|value| !value.is_empty()).map(PathBuf::from);
+    host::models(mini).on_download(move |model, download| {
         let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
         if progress.as_ref().is_none_or(|(file, _)| file != download.file) {
             let what = format!("downloading {} of {model}", download.file);
@@ -48,7 +51,7 @@ fn download_note(download: &DownloadProgress<'_>) -> String {
 }
 
 /// Returns the cache that the Python libraries of Hugging Face use, with their settings.
-fn hub() -> Hub {
+pub(crate) fn hub() -> Hub {
     hub_from(|name| std::env::var_os(name))
 }
 

@@ -17,8 +17,8 @@ const PANEL: &str = "panel";
 /// The stage that trains the taggers that check gold. Its steps are those of all taggers together.
 const GOLD_CHECK: &str = "gold-check";
 
-/// The title of a stage.
-fn title(stage: &str) -> &str {
+/// The title of a stage of a run, for people.
+pub fn title(stage: &str) -> &str {
     match stage {
         "finetune" => "fine-tuning the masked language model",
         "daga" => "training the language model",
@@ -40,6 +40,11 @@ pub(crate) struct ProgressObserver {
     stage: &'static str,
     progress: Progress,
     terminal: Terminal,
+    saves: SaveTimer,
+}
+
+/// Decides when a run saves its state.
+pub struct SaveTimer {
     last_save: Instant,
     was_asked_to_save: bool,
     /// The value of `--save-every`.
@@ -48,17 +53,41 @@ pub(crate) struct ProgressObserver {
     save_interval: Duration,
 }
 
-impl ProgressObserver {
-    pub(crate) fn new(save_every: u64, terminal: &Terminal) -> Self {
-        let min_interval = Duration::from_secs(save_every);
+impl SaveTimer {
+    /// Makes a timer for saves that are at least `min_interval` apart.
+    pub fn new(min_interval: Duration) -> Self {
         Self {
-            stage: "",
-            progress: Progress::for_steps("", terminal),
-            terminal: *terminal,
             last_save: Instant::now(),
             was_asked_to_save: false,
             min_interval,
             save_interval: min_interval,
+        }
+    }
+
+    /// Returns [`Control::Save`] if it is time to save, and [`Control::Continue`] otherwise. Call this after each step.
+    pub fn control(&mut self) -> Control {
+        if std::mem::take(&mut self.was_asked_to_save) {
+            // `--save-every 0` saves at every step.
+            let share = if self.min_interval.is_zero() { 0 } else { SAVE_SHARE };
+            self.save_interval = self.min_interval.max(self.last_save.elapsed() * share);
+            self.last_save = Instant::now();
+        }
+        if self.last_save.elapsed() < self.save_interval {
+            return Control::Continue;
+        }
+        self.last_save = Instant::now();
+        self.was_asked_to_save = true;
+        Control::Save
+    }
+}
+
+impl ProgressObserver {
+    pub(crate) fn new(save_every: u64, terminal: &Terminal) -> Self {
+        Self {
+            stage: "",
+            progress: Progress::for_steps("", terminal),
+            terminal: *terminal,
+            saves: SaveTimer::new(Duration::from_secs(save_every)),
         }
     }
 
@@ -102,20 +131,6 @@ impl ProgressObserver {
 
     /// Decides whether the stage continues, saves its state or stops.
     fn control(&mut self) -> Control {
-        if interrupt::is_requested() {
-            return Control::Stop;
-        }
-        if std::mem::take(&mut self.was_asked_to_save) {
-            // `--save-every 0` saves at every step.
-            let share = if self.min_interval.is_zero() { 0 } else { SAVE_SHARE };
-            self.save_interval = self.min_interval.max(self.last_save.elapsed() * share);
-            self.last_save = Instant::now();
-        }
-        if self.last_save.elapsed() < self.save_interval {
-            return Control::Continue;
-        }
-        self.last_save = Instant::now();
-        self.was_asked_to_save = true;
-        Control::Save
+        if interrupt::is_requested() { Control::Stop } else { self.saves.control() }
     }
 }

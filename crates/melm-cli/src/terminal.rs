@@ -34,6 +34,11 @@ impl Terminal {
         Self { verbosity, is_interactive, has_colours }
     }
 
+    /// A terminal without colours, for messages that are not printed.
+    pub(crate) fn plain() -> Self {
+        Self { verbosity: Verbosity::Normal, is_interactive: false, has_colours: false }
+    }
+
     pub(crate) fn is_quiet(&self) -> bool {
         self.verbosity == Verbosity::Quiet
     }

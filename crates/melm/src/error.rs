@@ -107,9 +107,10 @@ pub enum Error {
         /// The error that the tokenizer's rules returned.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// This program was built without the embedded model.
+    /// This program was built without the embedded model, and the caller did not pass its folder.
     #[error(
-        "this program was built without the model `mini`; pass a folder with `--model DIR`, or build with the feature `mini`"
+        "the model `mini` is not installed; run `pip install melm-mini`, build with the feature `mini`, or choose another model with \
+         `--model DIR`"
     )]
     NoEmbeddedModel,
     /// The model is neither a folder nor a valid name on the hub.

@@ -3,8 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use melm_text::Error;
-use melm_text::check::{RepeatCounts, Report, SeenSentences};
+use melm_text::check::{CheckedFile, RepeatCounts, Report, SeenSentences};
 use serde::Serialize;
 
 use crate::args::Check;
@@ -17,22 +16,8 @@ use crate::terminal::{Style, Terminal, count};
 
 #[derive(Serialize)]
 struct Json {
-    files: Vec<FileJson>,
+    files: Vec<CheckedFile>,
     problems: usize,
-}
-
-#[derive(Serialize)]
-struct FileJson {
-    #[serde(flatten)]
-    report: Report,
-    problems: Vec<ProblemJson>,
-    n_problems: usize,
-}
-
-#[derive(Serialize)]
-struct ProblemJson {
-    line: usize,
-    problem: String,
 }
 
 pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
@@ -49,14 +34,13 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
     for path in &command.files {
         // Check the other files even if one cannot be read.
         match check(path, command, &mut seen, terminal) {
-            Ok((report, found)) => {
+            Ok((file, found)) => {
                 if !command.json {
-                    print(&mut out, &text(&report, terminal))?;
+                    print(&mut out, &text(&file.report, terminal))?;
                     if let Some(failure) = &found {
                         diagnose::show(failure, terminal);
                     }
                 }
-                let file = FileJson::new(report, found.as_ref());
                 n_problems += file.n_problems;
                 files.push(file);
             }
@@ -92,7 +76,7 @@ fn check(
     command: &Check,
     seen: &mut SeenSentences,
     terminal: &Terminal,
-) -> Result<(Report, Option<Failure>), Failure> {
+) -> Result<(CheckedFile, Option<Failure>), Failure> {
     let options = input::read_options(&command.input, path)?;
     let source = input::open(path, &command.input)?;
     let mut progress = Progress::for_bytes("checking", source.text().len(), terminal);
@@ -100,27 +84,13 @@ fn check(
         Report::read(&source, &options, seen, |position| progress.set_position(position as u64))?;
     drop(progress);
     input::report_notes(&survey.structure, terminal);
-    Ok((report, survey.require_sound(&source, false).err().map(Failure::from)))
+    let found = survey.require_sound(&source, false).err();
+    Ok((CheckedFile::new(report, found.as_ref()), found.map(Failure::from)))
 }
 
 impl Json {
     fn to_text(&self) -> String {
         serde_json::to_string_pretty(self).expect("plain numbers and strings") + "\n"
-    }
-}
-
-impl FileJson {
-    fn new(report: Report, found: Option<&Failure>) -> Self {
-        let (problems, n_problems) = match found {
-            Some(Failure::Text(Error::Data { problems, .. })) => {
-                let first = problems.first().iter();
-                let listed =
-                    first.map(|p| ProblemJson { line: p.line, problem: p.fault.to_string() });
-                (listed.collect(), problems.len())
-            }
-            _ => (Vec::new(), 0),
-        };
-        Self { report, problems, n_problems }
     }
 }
 

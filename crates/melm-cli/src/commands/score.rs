@@ -1,11 +1,9 @@
 //! `melm score`: compares predicted tags with gold tags.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use melm_text::Scores;
 use melm_text::score::{FileInput, Rates, Reading, Weight, strict_scheme};
-use serde::Serialize;
 
 use crate::args::Score;
 use crate::failure::Failure;
@@ -41,53 +39,8 @@ pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
     output::print(&if command.json { json(&scores) } else { table(&scores, reading) })
 }
 
-#[derive(Serialize)]
-struct Json {
-    f1: f64,
-    precision: f64,
-    recall: f64,
-    support: u64,
-    predicted: u64,
-    correct: u64,
-    #[serde(rename = "macro")]
-    equal: Rates,
-    weighted: Rates,
-    types: BTreeMap<String, TypeJson>,
-}
-
-#[derive(Serialize)]
-struct TypeJson {
-    #[serde(flatten)]
-    rates: Rates,
-    support: u64,
-    predicted: u64,
-    correct: u64,
-}
-
 fn json(scores: &Scores) -> String {
-    let micro = scores.micro();
-    let Rates { precision, recall, f1 } = micro.rates();
-    let by_type = scores.by_type().into_iter().map(|(entity_type, c)| {
-        let json = TypeJson {
-            rates: c.rates(),
-            support: c.gold,
-            predicted: c.predicted,
-            correct: c.correct,
-        };
-        (scores.types().display_name(entity_type).to_owned(), json)
-    });
-    let json = Json {
-        f1,
-        precision,
-        recall,
-        support: micro.gold,
-        predicted: micro.predicted,
-        correct: micro.correct,
-        equal: scores.mean(Weight::Equal),
-        weighted: scores.mean(Weight::Support),
-        types: by_type.collect(),
-    };
-    serde_json::to_string_pretty(&json).expect("plain numbers and strings") + "\n"
+    serde_json::to_string_pretty(&scores.to_json()).expect("plain numbers and strings") + "\n"
 }
 
 fn table(scores: &Scores, reading: Reading) -> String {

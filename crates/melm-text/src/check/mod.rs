@@ -1,5 +1,6 @@
 //! The report of `melm check`: counts of the contents of a file, and places that look wrong.
 
+mod checked_file;
 mod repeats;
 mod suspicion;
 
@@ -7,6 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+pub use checked_file::{CheckedFile, FileProblem};
 pub use repeats::{Repeat, RepeatCounts, Repeats, SeenSentences, SentenceLocation};
 pub use suspicion::{Occurrences, Suspicion, Suspicions};
 

@@ -8,10 +8,12 @@
 
 mod corpora;
 mod files;
+mod json;
 mod strict;
 
 pub use corpora::score;
 pub use files::{FileInput, strict_scheme};
+pub use json::ScoresJson;
 
 use crate::mention::{Mention, mentions};
 use crate::scheme::Scheme;

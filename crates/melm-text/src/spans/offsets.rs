@@ -166,7 +166,7 @@ impl OffsetMap {
 
 impl OffsetMap {
     /// Returns the offset of a character boundary. The unit must not be grapheme clusters.
-    pub(crate) fn offset(&self, byte: usize) -> usize {
+    pub fn offset(&self, byte: usize) -> usize {
         self.from_byte(byte).expect("the ends of spans are character boundaries of the text")
     }
 }

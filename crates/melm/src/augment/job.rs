@@ -143,7 +143,7 @@ impl AugmentJob {
     }
 
     /// The gold corpus with the languages of the unlabelled text, which get output files too.
-    pub(super) fn output_gold(&self) -> &Corpus {
+    pub fn output_gold(&self) -> &Corpus {
         self.text.as_ref().map_or(&self.train, |text| &text.gold)
     }
 

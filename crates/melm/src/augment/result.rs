@@ -63,7 +63,7 @@ impl Augmented {
     }
 
     /// The kept drafts, followed by the kept sentences of the unlabelled text.
-    fn kept(&self) -> impl Iterator<Item = &Sentence> {
+    pub fn kept(&self) -> impl Iterator<Item = &Sentence> {
         let text = self.text.iter().flat_map(|text| text.labelled.kept());
         self.drafts.kept().chain(text)
     }

@@ -67,6 +67,13 @@ impl Pretrained {
         })
     }
 
+    /// Sets the name of the model in messages and records.
+    #[must_use]
+    pub(crate) fn with_name(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
     fn checked(self) -> Result<Self, Error> {
         let (n_pieces, n_rows) = (self.tokenizer.n_pieces(), self.checkpoint.config().vocab_size);
         if n_pieces > n_rows {

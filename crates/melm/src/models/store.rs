@@ -32,6 +32,7 @@ type OnDownload = dyn Fn(&str, DownloadProgress<'_>) + Send + Sync;
 /// ```
 #[derive(Clone, Default)]
 pub struct ModelStore {
+    mini: Option<PathBuf>,
     hub: Option<Hub>,
     on_download: Option<Arc<OnDownload>>,
 }
@@ -49,6 +50,13 @@ impl ModelStore {
     /// Creates a store that opens the embedded model and folders, but no names on the hub.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets the folder of the model `mini`, for programs in which it is not embedded. An embedded model is not used then.
+    #[must_use]
+    pub fn with_mini(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.mini = Some(folder.into());
+        self
     }
 
     /// Makes the store look up names in the cache of a hub, and download models that are not there.
@@ -70,7 +78,11 @@ impl ModelStore {
 
     /// Opens a model. A model that is given by name is downloaded if it is not in the cache.
     pub fn open(&self, model: &str) -> Result<Pretrained, Error> {
-        if model == MINI { mini() } else { Pretrained::open(&self.folder(model)?) }
+        match &self.mini {
+            Some(folder) if model == MINI => Ok(Pretrained::open(folder)?.with_name(MINI)),
+            None if model == MINI => mini(),
+            _ => Pretrained::open(&self.folder(model)?),
+        }
     }
 
     /// Returns the folder of a model. Downloads the model if it is not on this machine.
@@ -152,5 +164,8 @@ mod tests {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../melm-mini/model");
         let open = |model: &str| ModelStore::new().open(model).unwrap().fingerprint().unwrap();
         assert_eq!(open(MINI), open(folder));
+        let from_folder = ModelStore::new().with_mini(folder).open(MINI).unwrap();
+        assert_eq!(from_folder.name(), MINI);
+        assert_eq!(from_folder.fingerprint().unwrap(), open(MINI));
     }
 }

@@ -151,6 +151,13 @@ impl TaggerTrainer {
         self.set(&format!("model.tagger={model}"))
     }
 
+    /// Sets the preset and all changes to it. Earlier calls of [`Self::set`] and similar methods have no effect.
+    #[must_use]
+    pub fn settings(mut self, plan: PlanBuilder) -> Self {
+        self.plan = plan;
+        self
+    }
+
     /// Sets one key of the plan from `key=value`, such as `tagger.budget=300 updates`. [`Self::train`] fails if the
     /// key or the value is invalid.
     #[must_use]

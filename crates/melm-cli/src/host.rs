@@ -1,0 +1,168 @@
+//! What other front ends, such as the Python package, share with the command: the device, the models and the settings of
+//! this machine, messages of errors, and the times at which a run is saved.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use melm::hub::Hub;
+use melm::models::ModelStore;
+use melm_nn::device::Device;
+
+use crate::args::DeviceOptions;
+use crate::diagnose;
+use crate::failure::Failure;
+use crate::interrupt::INTERRUPTED;
+use crate::machine;
+use crate::terminal::Terminal;
+
+pub use crate::observer::{SaveTimer, title};
+
+/// What an error is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorKind {
+    /// A file or a data set.
+    Data,
+    /// A setting, an option or an output folder.
+    Config,
+    /// A model.
+    Model,
+    /// The caller stopped the work.
+    Interrupted,
+    /// Anything else, such as a device.
+    Other,
+}
+
+/// An error in the words of the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ErrorReport {
+    /// What the error is about.
+    pub kind: ErrorKind,
+    /// The message that the command prints, without colours and without `error:` at its start.
+    pub message: String,
+}
+
+impl ErrorReport {
+    /// An error about a setting. `message` says what is wrong and what to do.
+    pub fn config(message: impl Into<String>) -> Self {
+        Self { kind: ErrorKind::Config, message: message.into() }
+    }
+}
+
+impl From<Failure> for ErrorReport {
+    fn from(failure: Failure) -> Self {
+        let lines = diagnose::describe(&failure, &Terminal::plain());
+        let text = lines.join("\n");
+        let message = text.trim_end().strip_prefix("error: ").unwrap_or(&text).to_owned();
+        Self { kind: kind(&failure), message }
+    }
+}
+
+impl From<melm::Error> for ErrorReport {
+    fn from(error: melm::Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl From<melm_text::Error> for ErrorReport {
+    fn from(error: melm_text::Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl From<melm_eval::Error> for ErrorReport {
+    fn from(error: melm_eval::Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+impl From<melm_report::Error> for ErrorReport {
+    fn from(error: melm_report::Error) -> Self {
+        Failure::from(error).into()
+    }
+}
+
+fn kind(failure: &Failure) -> ErrorKind {
+    match failure {
+        Failure::Method(error) => method_kind(error),
+        _ if failure.exit_code() == INTERRUPTED => ErrorKind::Interrupted,
+        Failure::Text(_) | Failure::Report(_) | Failure::Reported(_) => ErrorKind::Data,
+        Failure::Experiment(_) | Failure::Usage { .. } | Failure::Exists(_) => ErrorKind::Config,
+        Failure::Impossible { .. } | Failure::Discarded(_) | Failure::Write { .. } => {
+            ErrorKind::Other
+        }
+    }
+}
+
+/// Returns what an error of the library is about. Errors of files are about data: errors of models name the model.
+fn method_kind(error: &melm::Error) -> ErrorKind {
+    use melm::Error as E;
+    match error {
+        E::Interrupted => ErrorKind::Interrupted,
+        E::UnknownKey { .. }
+        | E::Setting { .. }
+        | E::Occupied { .. }
+        | E::ResultChanged { .. }
+        | E::NothingToFinetune { .. }
+        | E::NothingToFreeze { .. }
+        | E::Diverged { .. }
+        | E::TooFewToCheck { .. } => ErrorKind::Config,
+        E::NoTokenizer { .. }
+        | E::TokenizerJson { .. }
+        | E::TokenizerKind { .. }
+        | E::NoSpecial { .. }
+        | E::AddedPiece { .. }
+        | E::SpecialInText { .. }
+        | E::NoEmbeddedModel
+        | E::NotAModel { .. }
+        | E::Hub(_)
+        | E::Engine(_)
+        | E::TooManyPieces { .. }
+        | E::NotATagger { .. }
+        | E::TagNames { .. }
+        | E::NotFinetunedFor { .. }
+        | E::NoLanguage { .. } => ErrorKind::Model,
+        E::Write { .. } => ErrorKind::Other,
+        _ => ErrorKind::Data,
+    }
+}
+
+/// A device and its description.
+pub struct OpenedDevice {
+    /// The device.
+    pub device: Device,
+    /// The name of the device and, if `auto` chose the CPU, the reason.
+    pub description: String,
+}
+
+/// Opens a device by the names of `--device` (`auto`, `cpu`, `cuda`, `cuda:N`) and `--precision` (`bf16`, `f32`).
+pub fn open_device(
+    name: &str,
+    n_threads: Option<NonZeroUsize>,
+    precision: &str,
+) -> Result<OpenedDevice, ErrorReport> {
+    let wrong = |option: &str, value: &str, message: String| {
+        ErrorReport::config(format!("`{option}={value}`: {message}"))
+    };
+    let options = DeviceOptions {
+        device: name.parse().map_err(|message| wrong("device", name, message))?,
+        threads: n_threads,
+        precision: precision.parse().map_err(|message| wrong("precision", precision, message))?,
+    };
+    let (device, description) = machine::device(&options)?;
+    Ok(OpenedDevice { device, description })
+}
+
+/// Returns a store that opens the models of this machine: folders, `mini` from its folder, and names in the cache and on
+/// the hub that the environment describes. Downloads are not shown.
+pub fn models(mini: Option<PathBuf>) -> ModelStore {
+    let store = ModelStore::new().with_hub(hub());
+    match mini {
+        Some(folder) => store.with_mini(folder),
+        None => store,
+    }
+}
+
+/// Returns the cache and the hub of the Hugging Face libraries, as the environment describes them.
+pub fn hub() -> Hub {
+    machine::hub()
+}

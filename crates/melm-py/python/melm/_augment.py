@@ -1,0 +1,172 @@
+"""`melm.augment`."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from typing import Any, Optional, overload
+
+from . import _melm
+from ._data import Data, Labelled, Unlabelled, extend, read_corpus, read_text, require_mentions
+from ._progress import Progress
+from ._settings import Path, fetch_models, make_settings
+
+logger = logging.getLogger("melm")
+
+Draft = dict[str, Any]
+"""One line of `drafts.jsonl`: tokens, tags, verdict, the replaced mentions and more."""
+
+
+class Drafts(Sequence[Draft]):
+    """Every draft and every labelled sentence of unlabelled text, kept or not, with its verdict."""
+
+    def __init__(self, drafts: list[Draft]) -> None:
+        self._drafts = drafts
+
+    @overload
+    def __getitem__(self, index: int) -> Draft: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Draft]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._drafts[index]
+
+    def __len__(self) -> int:
+        return len(self._drafts)
+
+    def __iter__(self) -> Iterator[Draft]:
+        return iter(self._drafts)
+
+    def __repr__(self) -> str:
+        return f"Drafts({len(self)})"
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame` with one row for each draft."""
+        import pandas
+
+        return pandas.DataFrame(self._drafts)
+
+
+class RunFolder:
+    """The files of a finished run."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = os.fspath(folder)
+
+    @property
+    def drafts(self) -> Drafts:
+        """Every draft and every labelled sentence of unlabelled text, kept or not."""
+        with open(self._path("drafts.jsonl"), encoding="utf-8") as lines:
+            return Drafts([json.loads(line) for line in lines])
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The content of `run.json`: data, models, counts of drafts by verdict, seconds."""
+        with open(self._path("run.json"), encoding="utf-8") as file:
+            summary: dict[str, Any] = json.load(file)
+        return summary
+
+    @property
+    def folder(self) -> str:
+        """The folder of the run. Without `folder=`, it is temporary and removed together with this object."""
+        return self._folder
+
+    def report(self, path: Path) -> None:
+        """Write an HTML page with numbers and all drafts."""
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(_melm.report_html(self.folder))
+
+    def save(self, folder: Path) -> None:
+        """Write the files of `melm augment -o FOLDER`: the augmented data, all drafts, the plan and a card."""
+        if os.path.isdir(folder) and os.listdir(folder):
+            raise _melm.ConfigError(f"`{os.fspath(folder)}` has other files; choose another folder")
+        shutil.copytree(self.folder, folder, ignore=shutil.ignore_patterns(".*"), dirs_exist_ok=True)
+
+    def __repr__(self) -> str:
+        counts = self.summary["drafts"]
+        return f"{type(self).__name__}({counts['kept']} of {counts['drafts']} drafts kept)"
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, name)
+
+
+class Augmented(RunFolder):
+    """The result of `melm.augment`."""
+
+    def __init__(self, data: Labelled, result: _melm.AugmentResult, temporary: Optional[Any]) -> None:
+        super().__init__(result.folder)
+        self._data = data
+        self._result = result
+        # Keeps the folder of a run without `folder=` until this object is gone.
+        self._temporary = temporary
+        self._dataset: Any = None
+
+    @property
+    def dataset(self) -> Any:
+        """The data that went in, with the kept sentences after it. It has the same type; a path becomes a `melm.Corpus`."""
+        if self._dataset is None:
+            self._dataset = extend(self._data, self._result)
+        return self._dataset
+
+
+def augment(
+    train: Labelled,
+    *,
+    dev: Optional[Labelled] = None,
+    unlabelled: Optional[Unlabelled] = None,
+    held_out: Optional[Unlabelled] = None,
+    seed: int = 1,
+    device: str = "auto",
+    progress: bool = True,
+    folder: Optional[Path] = None,
+    threads: Optional[int] = None,
+    precision: str = "bf16",
+    preset: str = "best",
+    config: Optional[Path] = None,
+    model: Optional[Path] = None,
+    tagger_model: Optional[Path] = None,
+    **settings: Any,
+) -> Augmented:
+    """Make more labelled sentences.
+
+    `train` and `dev` are labelled data, `unlabelled` is text that a panel of taggers labels, and `held_out` has sentences
+    that must not be used, such as a test set. `**settings` are keys of the plan with `__` for a dot, such as
+    `generate__rounds=5`. With `folder`, an interrupted run can be resumed with the same call.
+
+    Raises DataError, ConfigError or ModelError with the messages of the command.
+    """
+    chosen = make_settings(
+        seed=seed, device=device, threads=threads, precision=precision, preset=preset, config=config,
+        model=model, tagger_model=tagger_model, keys=settings,
+    )  # fmt: skip
+    fetch_models(chosen, "augment", unlabelled is not None)
+    corpus = require_mentions(read_corpus(train, "train"), "train")
+    data = Data(corpus, None if dev is None else require_mentions(read_corpus(dev, "dev"), "dev"))
+    if unlabelled is not None:
+        data.text = read_text(unlabelled, corpus, "unlabelled")
+    if held_out is not None:
+        data.held_out = [read_text(held_out, corpus, "held_out")]
+    temporary = tempfile.TemporaryDirectory(prefix="melm-") if folder is None else None
+    path = os.fspath(folder) if folder is not None else os.path.join(str(temporary and temporary.name), "run")
+    with Progress(progress) as shown:
+        result = _melm.augment(data, chosen, path, shown)
+    if temporary is not None:
+        # Saved models of the stages are large, and only a run in a folder of the user can use them again.
+        shutil.rmtree(os.path.join(path, ".stages"), ignore_errors=True)
+    augmented = Augmented(train, result, temporary)
+    _warn(augmented.summary["drafts"])
+    return augmented
+
+
+def _warn(counts: dict[str, Any]) -> None:
+    """Warn if the judge rejected all drafts."""
+    kept = sum(counts.get(name, 0) for name in ("kept", "copied", "accepted"))
+    rejected = sum(counts.get(name, 0) for name in ("disagrees", "unlikely"))
+    if kept == 0 and rejected > 0:
+        logger.warning(
+            "no draft was kept: the judge rejects all of them. Train it longer with `tagger__budget=…`, or keep all drafts "
+            'with `filter__mode="off"`'
+        )

@@ -1,0 +1,117 @@
+//! `melm.augment`.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use melm::Augment;
+use melm::augment::AugmentJob;
+use melm::draft::{CandidateLines, read_lines};
+use melm_cli::host::ErrorReport;
+use melm_text::{Language, Sentence};
+use pyo3::prelude::*;
+
+use crate::corpus::{Row, row};
+use crate::data::Data;
+use crate::run::{self, Reporter};
+use crate::settings::Settings;
+
+/// The result of a run in a folder. The files of the folder have the details.
+#[pyclass(frozen, module = "melm._melm")]
+pub(crate) struct AugmentResult {
+    /// The gold corpus, with the languages of the unlabelled text.
+    gold: melm_text::Corpus,
+    /// The kept drafts, then the kept sentences of the unlabelled text.
+    kept: Vec<Sentence>,
+    has_gold: bool,
+    folder: PathBuf,
+}
+
+#[pymethods]
+impl AugmentResult {
+    /// The kept drafts, then the kept sentences of the unlabelled text. Each has its language code, if there is one. Tags
+    /// are written in the scheme of the language's own data.
+    fn kept(&self) -> Vec<(Option<String>, Row)> {
+        let spelled = |sentence: &Sentence| {
+            let part = sentence.language().map(|one| &self.gold.languages()[one.index()]);
+            let scheme = part.map_or(self.gold.scheme(), |part| part.scheme);
+            let mentions: Vec<_> = sentence.mentions().collect();
+            let sentence = sentence.clone().with_mentions(mentions, scheme);
+            (part.map(|part| part.code.to_string()), row(&sentence, self.gold.types(), scheme))
+        };
+        self.kept.iter().map(spelled).collect()
+    }
+
+    /// False if the plan's `union` is false: the result then has no gold sentences.
+    #[getter]
+    fn has_gold(&self) -> bool {
+        self.has_gold
+    }
+
+    /// The folder of the run.
+    #[getter]
+    fn folder(&self) -> PathBuf {
+        self.folder.clone()
+    }
+}
+
+/// Augments a corpus in a folder. Resumes a run that was interrupted there, and reads a run that is finished.
+#[pyfunction]
+pub(crate) fn augment(
+    py: Python<'_>,
+    data: Data,
+    settings: &Settings,
+    folder: PathBuf,
+    on_message: &Bound<'_, PyAny>,
+) -> PyResult<AugmentResult> {
+    run::run(py, on_message, |mut reporter| {
+        let mut augment = Augment::new(data.train().clone());
+        augment = data.dev().into_iter().cloned().fold(augment, Augment::dev);
+        augment = data.text().into_iter().cloned().fold(augment, Augment::unlabelled);
+        augment = data.held_out().into_iter().fold(augment, Augment::held_out);
+        let needs = |plan: &_| AugmentJob::needed_models(plan, data.text().is_some());
+        let models = settings.models();
+        let plan = models.plan(&settings.plan, needs)?;
+        let augment = augment.plan(plan).models(models).device(settings.open_device()?);
+        run_in_folder(&augment.prepare()?, folder, &mut reporter)
+    })
+}
+
+fn run_in_folder(
+    job: &AugmentJob,
+    folder: PathBuf,
+    reporter: &mut Reporter,
+) -> Result<AugmentResult, ErrorReport> {
+    let (force, keep_model) = (false, false);
+    let opened = job.open_folder(&folder, force, keep_model)?;
+    let has_gold = job.plan().union;
+    if opened.finished()?.is_some() {
+        let kept = read_kept(&folder, job.output_gold())?;
+        let gold = job.output_gold().clone();
+        return Ok(AugmentResult { gold, kept, has_gold, folder });
+    }
+    let started = Instant::now();
+    let seconds = || started.elapsed().as_secs_f64();
+    let outcome = opened.run(&mut |stage, event| reporter.on_event(stage, event), &seconds)?;
+    let augmented = outcome.augmented;
+    let kept = augmented.kept().cloned().collect();
+    Ok(AugmentResult { gold: augmented.gold().clone(), kept, has_gold, folder })
+}
+
+/// Reads the kept sentences of a finished run.
+fn read_kept(folder: &Path, gold: &melm_text::Corpus) -> Result<Vec<Sentence>, ErrorReport> {
+    let path = folder.join("drafts.jsonl");
+    let text = std::fs::read_to_string(&path)
+        .map_err(|source| melm::Error::Read { path: path.clone(), source })?;
+    let CandidateLines { drafts, text } = read_lines(&path, &text, gold)?;
+    let drafts = drafts.into_iter().filter(|draft| draft.verdict.is_kept());
+    let with_language = |sentence: Sentence, code: Option<&str>| {
+        let own = gold.languages().iter().position(|part| Some(&*part.code) == code);
+        match own {
+            Some(index) => sentence.with_language(Language::from_index(index)),
+            None => sentence,
+        }
+    };
+    let text = text.into_iter().filter(|line| line.verdict.is_kept());
+    let text = text.map(|line| with_language(line.sentence, line.language.as_deref()));
+    Ok(drafts.map(|draft| draft.sentence).chain(text).collect())
+}

@@ -1,0 +1,127 @@
+//! Labelled sentences.
+
+use melm_text::{Documents, EntityTypes, LabelledFile, Scheme, Sentence, Structure};
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+
+use crate::error::to_exception;
+use crate::source::Source;
+
+/// A sentence in Python: tokens, tags, and the text before each token. The texts are missing if only tokens are known.
+pub(crate) type Row = (Vec<String>, Vec<String>, Vec<String>);
+
+/// Labelled sentences: a sequence of `(tokens, tags)`. It is immutable.
+#[pyclass(frozen, sequence, module = "melm")]
+pub(crate) struct Corpus {
+    pub(crate) corpus: melm_text::Corpus,
+    notes: Vec<String>,
+}
+
+#[pymethods]
+impl Corpus {
+    /// Reads labelled data.
+    #[staticmethod]
+    fn read(py: Python<'_>, source: &Source) -> PyResult<Self> {
+        let read = || LabelledFile::read(source.source.clone(), &source.options);
+        let file = py.detach(read).map_err(to_exception)?;
+        let notes = notes(file.structure());
+        Ok(Self { corpus: file.into_corpus(), notes })
+    }
+
+    /// Joins the corpora of several languages, each with its language code.
+    #[staticmethod]
+    fn from_languages(parts: Vec<(String, Py<Corpus>)>) -> Self {
+        let corpora = parts.iter().map(|(code, part)| (code.as_str(), &part.get().corpus));
+        let corpus = melm_text::Corpus::from_languages(corpora);
+        let notes = parts.iter().flat_map(|(_, part)| part.get().notes.clone()).collect();
+        Self { corpus, notes }
+    }
+
+    /// What a user should know about how the data was read, such as spans that were left out.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// The name of the tag scheme.
+    #[getter]
+    fn scheme(&self) -> &'static str {
+        self.corpus.scheme().name()
+    }
+
+    /// The names of the entity types, sorted.
+    #[getter]
+    fn types(&self) -> Vec<String> {
+        let types = self.corpus.types();
+        types.sorted_by_name().into_iter().map(|t| types.name(t).to_owned()).collect()
+    }
+
+    /// The language codes; empty if the corpus has no languages.
+    #[getter]
+    fn languages(&self) -> Vec<String> {
+        self.corpus.languages().iter().map(|part| part.code.to_string()).collect()
+    }
+
+    /// True if a sentence has a mention.
+    #[getter]
+    fn has_mentions(&self) -> bool {
+        self.corpus.sentences().iter().any(|sentence| sentence.mentions().next().is_some())
+    }
+
+    /// All sentences with the text before each token.
+    fn rows(&self) -> Vec<Row> {
+        self.corpus.sentences().iter().map(|sentence| self.row(sentence)).collect()
+    }
+
+    fn __len__(&self) -> usize {
+        self.corpus.sentences().len()
+    }
+
+    fn __getitem__(&self, index: isize) -> PyResult<(Vec<String>, Vec<String>)> {
+        let sentences = self.corpus.sentences();
+        let from_end = sentences.len().checked_add_signed(index);
+        let at = if index < 0 { from_end } else { usize::try_from(index).ok() };
+        let sentence = at.and_then(|at| sentences.get(at));
+        let missing = || PyIndexError::new_err("the corpus has no such sentence");
+        let (tokens, tags, _) = self.row(sentence.ok_or_else(missing)?);
+        Ok((tokens, tags))
+    }
+
+    fn __eq__(&self, other: &Self) -> bool {
+        self.corpus == other.corpus
+    }
+
+    fn __repr__(&self) -> String {
+        let n = self.corpus.sentences().len();
+        let s = if n == 1 { "" } else { "s" };
+        format!("Corpus({n} sentence{s}, {}, types {:?})", self.corpus.scheme(), self.types())
+    }
+}
+
+impl Corpus {
+    fn row(&self, sentence: &Sentence) -> Row {
+        row(sentence, self.corpus.types(), self.corpus.scheme())
+    }
+}
+
+/// Returns a sentence as Python values.
+pub(crate) fn row(sentence: &Sentence, types: &EntityTypes, scheme: Scheme) -> Row {
+    let spell = |tag: &_| types.spell(*tag, scheme).to_string();
+    let tokens = sentence.tokens().iter().map(ToString::to_string).collect();
+    let gaps = sentence.gaps().iter().map(ToString::to_string).collect();
+    (tokens, sentence.tags().iter().map(spell).collect(), gaps)
+}
+
+/// Returns what a user should know about how a file was read.
+fn notes(structure: &Structure) -> Vec<String> {
+    let mut notes = structure.documents().map(Documents::notes).unwrap_or_default();
+    if let Some(layout) = structure.layout().filter(|layout| !layout.also_tags.is_empty()) {
+        let others: Vec<_> = layout.also_tags.iter().map(|c| (c + 1).to_string()).collect();
+        notes.push(format!(
+            "using the tags in column {} (column {} looks like tags too; choose with `tag_column`)",
+            layout.tag + 1,
+            others.join(", ")
+        ));
+    }
+    notes
+}

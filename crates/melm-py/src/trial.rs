@@ -1,0 +1,138 @@
+//! `melm.trial`: measures by cross-validation whether augmentation helps.
+
+use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+use melm::plan::{ModelClass, ModelClasses, PlanTable};
+use melm_cli::host::ErrorReport;
+use melm_eval::{
+    Cell, ExperimentModels, ExperimentRunner, Grid, Languages, Ledger, Plans, Progress,
+    ProgressMeter, System, Trial, TrialResult,
+};
+use melm_nn::device::Device;
+use melm_text::KnownSentences;
+use pyo3::prelude::*;
+use serde_json::{Map, Value, json};
+
+use crate::data::Data;
+use crate::error::to_exception;
+use crate::run::{self, Reporter};
+use crate::settings::Settings;
+
+/// Compares methods with gold. Returns the JSON of `melm trial --json`, and the table as Markdown. Scores of finished
+/// taggers are stored in `folder`, if one is given.
+#[pyfunction]
+pub(crate) fn trial(
+    py: Python<'_>,
+    data: Data,
+    size: TrialSize,
+    settings: &Settings,
+    folder: Option<PathBuf>,
+    on_message: &Bound<'_, PyAny>,
+) -> PyResult<(String, String)> {
+    let trial = size.describe().map_err(to_exception)?;
+    run::run(py, on_message, |reporter| {
+        let trial = match data.text() {
+            Some(text) => {
+                let known = KnownSentences::new(data.train(), data.dev(), &data.held_out());
+                trial.with_text(text.without(&known).0)?
+            }
+            None => trial,
+        };
+        let (grid, languages) = trial.prepare(data.train(), data.dev())?;
+        let cells = grid.cells();
+        let runner = open_runner(grid, languages, settings)?;
+        let mut ledger = match &folder {
+            Some(dir) => Ledger::open(dir, "ledger.jsonl")?,
+            None => Ledger::in_memory(),
+        };
+        run_cells(&runner, &cells, &mut ledger, settings, reporter)?;
+        let result = trial.result(&runner.current_lines(ledger.lines().to_vec(), &cells));
+        Ok((to_json(&trial, &result).to_string(), result.markdown()))
+    })
+}
+
+/// The size of a trial: the keys of a Python dict.
+#[derive(FromPyObject)]
+#[pyo3(from_item_all)]
+pub(crate) struct TrialSize {
+    folds: usize,
+    seeds: u16,
+    updates: u64,
+    methods: Vec<String>,
+}
+
+impl TrialSize {
+    fn describe(&self) -> Result<Trial, ErrorReport> {
+        let positive = |name: &str| ErrorReport::config(format!("`{name}` must be at least 1"));
+        let seeds = NonZeroU16::new(self.seeds).ok_or_else(|| positive("seeds"))?;
+        let updates = NonZeroU64::new(self.updates).ok_or_else(|| positive("updates"))?;
+        let parse = |name: &String| {
+            name.parse::<System>()
+                .map_err(|error| ErrorReport::config(format!("`methods`: `{name}`: {error}")))
+        };
+        let methods = self.methods.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        Ok(Trial::new(self.folds, seeds, updates, &methods)?)
+    }
+}
+
+/// Builds the plans and opens the models.
+fn open_runner(
+    grid: Grid,
+    languages: Languages,
+    settings: &Settings,
+) -> Result<ExperimentRunner, ErrorReport> {
+    let edit =
+        |table: &mut PlanTable| -> Result<(), ErrorReport> { Ok(settings.plan.apply(table)?) };
+    let build = |classes| Plans::new(&grid, settings.preset, classes, &edit);
+    let store = settings.models();
+    // The names of the models do not depend on the classes, so that any class gives the right names here.
+    let first = build(ModelClasses::both(ModelClass::XLM_R_BASE))?;
+    let class = |model: &str| -> Result<ModelClass, ErrorReport> {
+        Ok(store.class(model, true)?.unwrap_or(ModelClass::XLM_R_BASE))
+    };
+    let names = first.models();
+    let classes =
+        ModelClasses { masked_lm: class(&names.masked_lm)?, tagger: class(&names.tagger)? };
+    let plans = build(classes)?;
+    let needs = plans.needs(&grid);
+    let names = plans.models();
+    let masked_lm = needs.masked_lm.then(|| store.open(&names.masked_lm)).transpose()?;
+    let models = ExperimentModels { masked_lm, tagger: store.open(&names.tagger)?, vectors: None };
+    let device = settings.open_device()?;
+    Ok(ExperimentRunner::new(grid, languages, plans, models, device.arithmetic())?)
+}
+
+fn run_cells(
+    runner: &ExperimentRunner,
+    cells: &[Cell],
+    ledger: &mut Ledger,
+    settings: &Settings,
+    reporter: Reporter,
+) -> Result<(), ErrorReport> {
+    let state = Mutex::new((reporter, ProgressMeter::default()));
+    let on_progress = |cell: &Cell, progress: Progress<'_>| {
+        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (reporter, meter) = &mut *state;
+        let (done, of) = meter.record(cell, progress).unwrap_or_default();
+        reporter.on_progress("training taggers", done, of)
+    };
+    let open = || -> Result<Device, ErrorReport> { settings.open_own_device() };
+    runner.run(cells, ledger, NonZeroUsize::MIN, &open, &on_progress)?;
+    Ok(())
+}
+
+fn to_json(trial: &Trial, result: &TrialResult) -> Value {
+    let systems = trial.systems();
+    let mut record = Map::new();
+    for system in &systems {
+        let difference = result.difference_to_gold(system).map(|found| {
+            json!({"difference": found.mean, "margin": found.margin, "verdict": found.verdict.words()})
+        });
+        record.insert(system.to_string(), json!(difference));
+    }
+    let verdict = result.verdict(systems.last().expect("a trial has a method"));
+    record.insert("verdict".to_owned(), verdict.into());
+    record.into()
+}

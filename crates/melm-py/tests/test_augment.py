@@ -1,0 +1,146 @@
+"""`melm.augment` against the command, and its results."""
+
+from __future__ import annotations
+
+import json
+import logging
+import pathlib
+
+import pytest
+from conftest import FAST, TRAIN, parse, results, run_command
+
+import melm
+
+OPTIONS = ["--set", "finetune.budget=2 epochs", "--set", "tagger.budget=4 epochs", "--set", "filter.mode=off", "--device", "cpu"]
+
+
+def augment_by_command(train: str, model: str, *more: str) -> dict[str, bytes]:
+    done = run_command(
+        "augment", train, "--dev", train, "-o", "by-command", "--model", model, "--rounds", "2", "--seed", "3", *OPTIONS, *more
+    )
+    assert done.returncode == 0, done.stderr
+    return results(pathlib.Path("by-command"))
+
+
+def test_files_are_those_of_the_command_byte_for_byte(corpus: pathlib.Path, model: str) -> None:
+    out = melm.augment("train.conll", dev="train.conll", model=model, seed=3, **FAST)
+    out.save("saved")
+    expected = augment_by_command("train.conll", model)
+    found = results(pathlib.Path("saved"))
+    assert set(found) == set(expected) == {"README.md", "drafts.jsonl", "metrics.jsonl", "plan.toml", "train.augmented.conll"}
+    for name in expected:
+        assert found[name] == expected[name], name
+    recorded = json.loads(pathlib.Path("saved/run.json").read_text())
+    assert recorded["train"] == json.loads(pathlib.Path("by-command/run.json").read_text())["train"]
+
+
+def test_pairs_give_the_files_of_json_lines(corpus: pathlib.Path, model: str) -> None:
+    assert run_command("convert", "train.conll", "-o", "train.jsonl").returncode == 0
+    pairs = parse(TRAIN)
+    out = melm.augment(pairs, dev=pairs, model=model, seed=3, **FAST)
+    out.save("saved")
+    expected = augment_by_command("train.jsonl", model)
+    found = results(pathlib.Path("saved"))
+    for name in ("drafts.jsonl", "metrics.jsonl", "plan.toml", "train.augmented.jsonl"):
+        assert found[name] == expected[name], name
+
+
+def test_dataset_is_gold_followed_by_the_kept_drafts(corpus: pathlib.Path, model: str) -> None:
+    pairs = parse(TRAIN)
+    out = melm.augment(pairs, model=model, **FAST)
+    kept = [(draft["tokens"], draft["tags"]) for draft in out.drafts if draft["verdict"] == "kept"]
+    assert kept and out.dataset == pairs + kept
+    assert out.summary["drafts"]["kept"] == len(kept)
+    assert out.summary["drafts"]["drafts"] == len(out.drafts)
+    from_path = melm.augment("train.conll", model=model, **FAST).dataset
+    assert isinstance(from_path, melm.Corpus) and list(from_path) == out.dataset
+    only = melm.augment(pairs, model=model, union=False, **FAST).dataset
+    assert only == kept
+
+
+def test_drafts_and_report(corpus: pathlib.Path, model: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    out = melm.augment("train.conll", model=model, **FAST)
+    frame = out.drafts.to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and len(frame) == len(out.drafts)
+    assert list(frame["tokens"]) == [draft["tokens"] for draft in out.drafts]
+    out.report("report.html")
+    page = pathlib.Path("report.html").read_text()
+    assert page.startswith("<!DOCTYPE html>") and "label" in page
+
+
+def test_a_folder_is_kept_and_read_again(corpus: pathlib.Path, model: str) -> None:
+    first = melm.augment("train.conll", model=model, folder="more", **FAST)
+    before = results(corpus / "more")
+    again = melm.augment("train.conll", model=model, folder="more", **FAST)
+    assert again.dataset == first.dataset and results(corpus / "more") == before
+    with pytest.raises(melm.ConfigError, match="`more` has a run with other data or settings"):
+        melm.augment("train.conll", model=model, folder="more", seed=2, **FAST)
+    with pytest.raises(melm.ConfigError, match="has other files"):
+        first.save("more")
+
+
+def test_languages_are_a_dict(corpus: pathlib.Path, model: str) -> None:
+    iobes = [(["Rom", "ist", "alt"], ["S-LOC", "O", "O"]), (["Ada", "King", "sang"], ["B-PER", "E-PER", "O"])]
+    out = melm.augment({"en": "train.conll", "de": iobes}, model=model, **FAST)
+    assert set(out.dataset) == {"en", "de"}
+    assert isinstance(out.dataset["en"], melm.Corpus) and out.dataset["de"][:2] == iobes
+    new = [tag for _, tags in out.dataset["de"][2:] for tag in tags]
+    assert new and {tag[0] for tag in new} <= set("OSBE")
+
+
+def test_unlabelled_text(corpus: pathlib.Path, model: str) -> None:
+    texts = ["Ada Lovelace lived in Bonn.", "Grace Hopper wrote. Konrad Zuse spoke.", "It is not London."]
+    settings = dict(self_training__panel=1, self_training__passes=1, self_training__budget="4 updates", method="gold")
+    out = melm.augment("train.conll", unlabelled=texts, held_out=["It is not London."], model=model, **settings, **FAST)
+    assert out.summary["text"]["sentences"] == 4 and out.summary["text"]["left_out"]["held_out"] == 1
+    lines = [draft for draft in out.drafts if draft["origin"] == "text"]
+    assert [line["tokens"] for line in lines][0] == ["Ada", "Lovelace", "lived", "in", "Bonn", "."]
+    pathlib.Path("text.txt").write_text("\n".join(texts) + "\n")
+    done = run_command(
+        "augment", "train.conll", "--unlabelled", "text.txt", "-o", "by-command", "--model", model, "--rounds", "2", "--method",
+        "gold", *OPTIONS, "--set", "self_training.panel=1", "--set", "self_training.passes=1", "--set",
+        "self_training.budget=4 updates",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    melm.augment("train.conll", unlabelled="text.txt", model=model, **settings, **FAST).save("saved")
+    assert results(corpus / "saved") == results(corpus / "by-command")
+
+
+def test_errors_have_the_messages_of_the_command(corpus: pathlib.Path, model: str) -> None:
+    with pytest.raises(melm.ConfigError, match=r"`tagger__buget='3'`: a plan has no key `tagger.buget`; did you mean `tagger.budget`"):
+        melm.augment("train.conll", model=model, tagger__buget="3")
+    with pytest.raises(melm.DataError, match="(?s)cannot read `missing.conll`.*hint: check the path"):
+        melm.augment("missing.conll", model=model)
+    with pytest.raises(melm.DataError, match="(?s)2 tokens but 1 tag.*train:2:"):
+        melm.augment([(["a"], ["B-LOC"]), (["b", "c"], ["O"])], model=model)
+    with pytest.raises(melm.ModelError, match="is neither a folder nor a model name"):
+        melm.augment("train.conll", model="./missing")
+    with pytest.raises(melm.DataError, match="has no mentions to learn from"):
+        melm.augment([(["a"], ["O"])], model=model)
+    with pytest.raises(melm.DataError, match="builtins.int is no data that melm reads"):
+        melm.augment(3, model=model)
+    with pytest.raises(melm.ConfigError, match="`device=gpu`: expected auto, cpu, cuda or cuda:N"):
+        melm.augment("train.conll", model=model, device="gpu")
+    assert issubclass(melm.DataError, melm.Error) and issubclass(melm.ModelError, melm.Error)
+
+
+def test_without_mini_the_error_says_what_to_do(corpus: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("melm._settings.find_mini", lambda: None)
+    with pytest.raises(melm.ModelError, match="pip install melm-mini"):
+        melm.augment("train.conll", device="cpu", progress=False)
+
+
+def test_notes_go_to_the_log(corpus: pathlib.Path, model: str, caplog: pytest.LogCaptureFixture) -> None:
+    settings = {**FAST, "filter__mode": "agreement", "tagger__budget": "1 updates"}
+    with caplog.at_level(logging.INFO, logger="melm"):
+        melm.augment("train.conll", model=model, **settings)
+    assert any("fine-tuning the masked language model: epoch 1" in line for line in caplog.messages)
+    assert any("no draft was kept" in line for line in caplog.messages)
+
+
+def test_progress_is_shown_with_tqdm(corpus: pathlib.Path, model: str, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("tqdm")
+    melm.augment("train.conll", model=model, **{**FAST, "progress": True})
+    shown = capfd.readouterr().err
+    assert "fine-tuning the masked language model" in shown and "100%" in shown

@@ -15,5 +15,6 @@ mod report_formats;
 mod reproduce;
 mod stages;
 mod support;
+mod tag_offsets;
 mod tagger;
 mod unlabelled;

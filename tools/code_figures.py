@@ -31,7 +31,8 @@ def body_length(lines, start, indent):
     if lines[start].rstrip().endswith(("}", ";")):
         return 1
     for offset, line in enumerate(lines[start:]):
-        if offset and line.rstrip() in (indent + "}", indent + ");", indent + ";"):
+        is_declaration = line.startswith(indent + ")") and line.rstrip().endswith(";")
+        if offset and (is_declaration or line.rstrip() in (indent + "}", indent + ";")):
             return offset + 1
     return 1
 

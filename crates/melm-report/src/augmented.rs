@@ -18,16 +18,7 @@ use crate::{Error, Fact, Kind, MAX_CANDIDATES, Report, curve, suspect};
 pub(crate) fn read(dir: &Path, run: &Value) -> Result<Report, Error> {
     let mut types = EntityTypes::default();
     let mut notes = Vec::new();
-    let plan = std::fs::read_to_string(dir.join("plan.toml")).unwrap_or_default();
-    let has_union = !plan.lines().any(|line| line.trim() == "union = false");
-    let gold = GoldSentences::read(dir, run, has_union, &mut types);
-    let mut gold = gold.unwrap_or_else(|reason| {
-        notes.push(format!(
-            "The gold sentences are not known: {reason}. Differences are shown as far as the drafts record them, and the \
-             counts of gold mentions have only the sources of drafts."
-        ));
-        GoldSentences::default()
-    });
+    let mut gold = read_gold(dir, run, &mut types, &mut notes);
     let drafts = dir.join("drafts.jsonl");
     let candidates = candidate::read(&drafts, &mut gold, &mut types)?;
     let n_folds = serde_json::from_value::<GoldCheckSummary>(run["gold_check"].clone());
@@ -61,6 +52,24 @@ pub(crate) fn read(dir: &Path, run: &Value) -> Result<Report, Error> {
         tables: Vec::new(),
         candidates,
         types: names,
+    })
+}
+
+/// Reads the gold sentences. If they are not known, adds the reason to `notes` and returns none.
+fn read_gold(
+    dir: &Path,
+    run: &Value,
+    types: &mut EntityTypes,
+    notes: &mut Vec<String>,
+) -> GoldSentences {
+    let plan = std::fs::read_to_string(dir.join("plan.toml")).unwrap_or_default();
+    let has_union = !plan.lines().any(|line| line.trim() == "union = false");
+    GoldSentences::read(dir, run, has_union, types).unwrap_or_else(|reason| {
+        notes.push(format!(
+            "The gold sentences are not known: {reason}. Differences are shown as far as the drafts record them, and the \
+             counts of gold mentions have only the sources of drafts."
+        ));
+        GoldSentences::default()
     })
 }
 

@@ -178,26 +178,11 @@ impl Sentence {
             token_languages: Vec::new(),
         };
         let mut at = 0;
-        for Splice { replaced, donor, tokens } in splices {
-            result.extend_from(self, at..replaced.start);
-            let is_foreign = donor.language != self.language;
-            let last = replaced.end.saturating_sub(1);
-            let own = (0..tokens.len()).map(|n| (replaced.start + n).min(last));
-            let own = own.filter_map(|n| self.frames.get(n).filter(|_| is_foreign));
-            result.frames.extend(own.cloned());
-            let n_frames = result.frames.len();
-            let n_gaps = result.gaps.len();
-            result.extend_from(donor, tokens.clone());
-            result.gaps.resize(n_gaps + tokens.len(), " ".into());
-            if let (Some(own), Some(first)) =
-                (self.gaps.get(replaced.start), result.gaps.get_mut(n_gaps))
-            {
-                first.clone_from(own);
-            }
-            if is_foreign {
-                result.frames.truncate(n_frames);
-            }
-            at = replaced.end;
+        for splice in splices {
+            let end = splice.replaced.end;
+            result.extend_from(self, at..splice.replaced.start);
+            result.extend_with_splice(self, splice);
+            at = end;
         }
         result.extend_from(self, at..self.tokens.len());
         if result.frames.len() != result.tokens.len() {
@@ -209,6 +194,26 @@ impl Sentence {
         result.tags = vec![Tag::Outside; result.tokens.len()];
         write_tags(mentions, scheme, &mut result.tags);
         result
+    }
+
+    /// Adds the new tokens of a splice in the sentence `source`.
+    fn extend_with_splice(&mut self, source: &Self, splice: Splice<'_>) {
+        let Splice { replaced, donor, tokens } = splice;
+        let is_foreign = donor.language != source.language;
+        let last = replaced.end.saturating_sub(1);
+        let own = (0..tokens.len()).map(|n| (replaced.start + n).min(last));
+        let own = own.filter_map(|n| source.frames.get(n).filter(|_| is_foreign));
+        self.frames.extend(own.cloned());
+        let (n_frames, n_gaps) = (self.frames.len(), self.gaps.len());
+        self.extend_from(donor, tokens.clone());
+        self.gaps.resize(n_gaps + tokens.len(), " ".into());
+        let own_gap = source.gaps.get(replaced.start);
+        if let (Some(own), Some(first)) = (own_gap, self.gaps.get_mut(n_gaps)) {
+            first.clone_from(own);
+        }
+        if is_foreign {
+            self.frames.truncate(n_frames);
+        }
     }
 
     fn extend_from(&mut self, other: &Self, span: Range<usize>) {

@@ -10,7 +10,7 @@ use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::scheme::{DetectedScheme, Scheme, Transitions};
 use crate::source::Source;
-use crate::tag::{EntityTypes, Tag};
+use crate::tag::{EndLetters, EntityTypes, Tag};
 
 /// The result of one pass over a file.
 #[derive(Debug, Clone)]
@@ -65,22 +65,8 @@ impl Survey {
         if n_sentences == 0 && problems.is_empty() {
             problems.push(1, 0..0, Fault::NoSentences);
         }
-        let scheme = match options.scheme {
-            None => transitions.detect(types.end_letters()),
-            Some(scheme) => DetectedScheme {
-                scheme,
-                n_violations: transitions.n_violations(scheme),
-                also_valid: Vec::new(),
-            },
-        };
-        let mut violations = Problems::default();
-        let letters = types.end_letters();
-        if letters.iobes && letters.bilou {
-            violations.push(1, 0..0, Fault::MixedLetters);
-        }
-        if scheme.n_violations > 0 {
-            find_violations(source, &structure, scheme.scheme, &mut violations);
-        }
+        let scheme = choose_scheme(options.scheme, &transitions, &types);
+        let violations = find_violations(source, &structure, &scheme, types.end_letters());
         let lines_after = reader.lines_after().iter().map(|&line| line.to_owned()).collect();
         Ok(Self {
             structure,
@@ -119,13 +105,37 @@ impl Survey {
     }
 }
 
-/// Reads the file again, to find the lines of the tags that violate the scheme.
+/// Returns the given scheme, or else the one that fits the tags best.
+fn choose_scheme(
+    given: Option<Scheme>,
+    transitions: &Transitions,
+    types: &EntityTypes,
+) -> DetectedScheme {
+    match given {
+        None => transitions.detect(types.end_letters()),
+        Some(scheme) => DetectedScheme {
+            scheme,
+            n_violations: transitions.n_violations(scheme),
+            also_valid: Vec::new(),
+        },
+    }
+}
+
+/// Returns the tags that violate the scheme. Reads the file again to find their lines, if there are some.
 fn find_violations(
     source: &Source,
     structure: &Structure,
-    scheme: Scheme,
-    violations: &mut Problems,
-) {
+    detected: &DetectedScheme,
+    letters: EndLetters,
+) -> Problems {
+    let mut violations = Problems::default();
+    if letters.iobes && letters.bilou {
+        violations.push(1, 0..0, Fault::MixedLetters);
+    }
+    if detected.n_violations == 0 {
+        return violations;
+    }
+    let scheme = detected.scheme;
     let mut reader = Reader::with_structure(source, structure);
     let mut record = Record::default();
     let mut types = EntityTypes::default();
@@ -148,6 +158,7 @@ fn find_violations(
             violations.push(record.line_of(at), span, Fault::TagSequence { found, before, scheme });
         }
     }
+    violations
 }
 
 /// Returns the byte range of the tag of a token in its line. For JSON lines, returns that of the whole list of tags.

@@ -168,6 +168,50 @@ fn annotations_are_chosen_or_merged_and_overlaps_refused() {
     assert_eq!(found, "`England` overlaps `Bank of England`");
 }
 
+fn number(value: &Value) -> usize {
+    usize::try_from(value.as_u64().unwrap()).unwrap()
+}
+
+/// Returns the characters between two offsets.
+fn characters(text: &str, start: &Value, end: &Value) -> String {
+    text.chars().skip(number(start)).take(number(end) - number(start)).collect()
+}
+
+/// The text and the type of each span of a written task of Label Studio.
+fn label_studio_spans(task: &Value, text: &str) -> Vec<(String, String)> {
+    assert_eq!(task["data"]["text"], text);
+    let results = task["annotations"][0]["result"].as_array().unwrap().iter();
+    let found = results.map(|result| {
+        let value = &result["value"];
+        let surface = characters(text, &value["start"], &value["end"]);
+        assert_eq!(value["text"], surface);
+        (surface, value["labels"][0].as_str().unwrap().to_owned())
+    });
+    found.collect()
+}
+
+/// The text and the type of each span of a written record of Doccano.
+fn doccano_spans(record: &Value, text: &str) -> Vec<(String, String)> {
+    let units: Vec<u16> = text.encode_utf16().collect();
+    let found = record["label"].as_array().unwrap().iter().map(|label| {
+        let range = number(&label[0])..number(&label[1]);
+        (String::from_utf16(&units[range]).unwrap(), label[2].as_str().unwrap().into())
+    });
+    found.collect()
+}
+
+/// The text and the type of each span of a written example of Prodigy. Compares the tokens too.
+fn prodigy_spans(example: &Value, text: &str) -> Vec<(String, String)> {
+    for token in example["tokens"].as_array().unwrap() {
+        assert_eq!(token["text"], characters(text, &token["start"], &token["end"]));
+    }
+    let found = example["spans"].as_array().unwrap().iter().map(|span| {
+        let surface = characters(text, &span["start"], &span["end"]);
+        (surface, span["label"].as_str().unwrap().into())
+    });
+    found.collect()
+}
+
 /// Checks the offsets of a written file with code of its own: `char`s and UTF-16 units of the standard library.
 fn check_offsets(format: &str, bytes: &[u8]) {
     let text = std::str::from_utf8(bytes).unwrap();
@@ -176,41 +220,10 @@ fn check_offsets(format: &str, bytes: &[u8]) {
         _ => text.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
     };
     for (object, (text, spans)) in objects.iter().zip(expected(6)) {
-        let chars: Vec<char> = text.chars().collect();
-        let units: Vec<u16> = text.encode_utf16().collect();
-        let number = |value: &Value| usize::try_from(value.as_u64().unwrap()).unwrap();
-        let found: Vec<(String, String)> = match format {
-            "label-studio" => {
-                assert_eq!(object["data"]["text"], text);
-                let results = object["annotations"][0]["result"].as_array().unwrap().iter();
-                let values = results.map(|one| &one["value"]);
-                let found = values.map(|value| {
-                    let range = number(&value["start"])..number(&value["end"]);
-                    let surface: String = chars[range].iter().collect();
-                    assert_eq!(value["text"], surface);
-                    (surface, value["labels"][0].as_str().unwrap().to_owned())
-                });
-                found.collect()
-            }
-            "doccano" => {
-                let labels = object["label"].as_array().unwrap().iter();
-                let found = labels.map(|label| {
-                    let range = number(&label[0])..number(&label[1]);
-                    (String::from_utf16(&units[range]).unwrap(), label[2].as_str().unwrap().into())
-                });
-                found.collect()
-            }
-            _ => {
-                let found = object["spans"].as_array().unwrap().iter().map(|span| {
-                    let range = number(&span["start"])..number(&span["end"]);
-                    (chars[range].iter().collect(), span["label"].as_str().unwrap().into())
-                });
-                for token in object["tokens"].as_array().unwrap() {
-                    let range = number(&token["start"])..number(&token["end"]);
-                    assert_eq!(token["text"], chars[range].iter().collect::<String>());
-                }
-                found.collect()
-            }
+        let found = match format {
+            "label-studio" => label_studio_spans(object, &text),
+            "doccano" => doccano_spans(object, &text),
+            _ => prodigy_spans(object, &text),
         };
         assert_eq!(found, spans, "{format}");
     }

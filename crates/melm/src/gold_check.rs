@@ -224,14 +224,8 @@ impl GoldCheck<'_> {
         tagger.judge_each(self.device, &tokens, &wanted, &mut |at, tagged, likely| {
             let found = spell_tags(&tagged.tags, gold);
             let tags = spell_tags(sentences[at].tags(), gold);
-            let pairs = tags.iter().zip(&found).enumerate().filter(|(_, (a, b))| a != b);
-            let disagreements = pairs.map(|(token, (wanted_tag, found_tag))| Disagreement {
-                token,
-                wanted: wanted_tag.clone(),
-                found: found_tag.clone(),
-                probability: tagged.probability(token, wanted[at][token]),
-            });
-            let disagreements = disagreements.collect();
+            let probability = |token: usize| tagged.probability(token, wanted[at][token]);
+            let disagreements = find_disagreements(&tags, &found, probability);
             let (language, index) = gold.locate(own[at]);
             checked[at] = Some(CheckedSentence {
                 source: index + 1,
@@ -247,6 +241,22 @@ impl GoldCheck<'_> {
         })?;
         Ok(checked.into_iter().map(|one| one.expect("the tagger reads every sentence")).collect())
     }
+}
+
+/// Returns the tokens whose tags differ. `probability` returns the probability of the gold tag of a token.
+fn find_disagreements(
+    tags: &[String],
+    found: &[String],
+    probability: impl Fn(usize) -> f32,
+) -> Vec<Disagreement> {
+    let pairs = tags.iter().zip(found).enumerate().filter(|(_, (tag, found))| tag != found);
+    let disagreements = pairs.map(|(token, (tag, found))| Disagreement {
+        token,
+        wanted: tag.clone(),
+        found: found.clone(),
+        probability: probability(token),
+    });
+    disagreements.collect()
 }
 
 /// The subfolder of the stages with the results of finished folds.

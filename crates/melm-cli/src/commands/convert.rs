@@ -93,14 +93,7 @@ fn print_documents(converted: &ConvertedDocuments, to: Format, terminal: &Termin
     if converted.n_merged > 0 {
         terminal.info(&describe_merged(converted.n_merged));
     }
-    for loss in &converted.losses {
-        terminal.info(&format!(
-            "{} cannot store {} × {}",
-            to.name(),
-            loss.n,
-            loss.part.describe_loss()
-        ));
-    }
+    output::report_losses(&converted.losses, to, terminal);
 }
 
 /// Fails if an option has no effect for the formats of input and output.

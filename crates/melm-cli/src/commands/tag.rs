@@ -77,13 +77,7 @@ fn tag_texts(
     usual: Format,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
-    if command.probabilities {
-        return Err(Failure::Usage {
-            message: "`--probabilities` needs CoNLL or JSON lines with tokens, as input and output"
-                .into(),
-            hint: "leave it out",
-        });
-    }
+    refuse_probabilities(command)?;
     let format = choose_format(command.to, &command.output.out, usual)?;
     let (device, device_name) = machine::device(&command.device_options)?;
     let tagger = Tagger::open(&command.model)?.with_device(device);
@@ -101,19 +95,24 @@ fn tag_texts(
         Control::Continue
     })?;
     drop(progress);
-    for loss in find_losses(&labelled, format) {
-        terminal.info(&format!(
-            "{} cannot store {} × {}",
-            format.name(),
-            loss.n,
-            loss.part.describe_loss()
-        ));
-    }
+    output::report_losses(&find_losses(&labelled, format), format, terminal);
     let settings = WriteSettings { scheme: tagger.model().tags().scheme() };
     let files = format.write(&labelled, &settings)?;
     output::write_files(&command.output.out, command.output.force, &files)?;
     report_truncation(truncation, terminal);
     Ok(())
+}
+
+/// Fails if probabilities are wanted, which texts with spans cannot hold.
+fn refuse_probabilities(command: &Tag) -> Result<(), Failure> {
+    if !command.probabilities {
+        return Ok(());
+    }
+    Err(Failure::Usage {
+        message: "`--probabilities` needs CoNLL or JSON lines with tokens, as input and output"
+            .into(),
+        hint: "leave it out",
+    })
 }
 
 /// Tags CoNLL rows or JSON lines, and leaves everything else unchanged.

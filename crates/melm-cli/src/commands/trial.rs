@@ -20,15 +20,7 @@ pub(crate) fn run(
     command_line: &CommandLine,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
-    if !command.file.exists() && command.file.to_string_lossy().contains('=') {
-        return Err(Failure::Usage {
-            message: format!(
-                "`{}` does not exist, and `melm trial` reads one language only",
-                command.file.display()
-            ),
-            hint: "pass the file without `LANG=`",
-        });
-    }
+    refuse_language(&command.file)?;
     let (n_folds, updates) = (usize::from(command.folds), command.updates);
     let trial = Trial::new(n_folds, command.seeds, updates, &command.methods)?;
     let read = |path: &Path| labelled::read_file(path, &command.input, terminal);
@@ -56,16 +48,26 @@ pub(crate) fn run(
         let train = labelled::describe(&train);
         command_line.write(dir, "trial", trial_record(&trial, &train))?;
     }
-    let is_saved = command.out.is_some();
-    experiment.run(&cells, &mut ledger, terminal).map_err(|failure| {
-        if is_saved {
-            failure
-        } else {
-            failure.without_saved_state("; pass `-o DIR` to save finished cells")
-        }
+    experiment.run(&cells, &mut ledger, terminal).map_err(|failure| match command.out {
+        Some(_) => failure,
+        None => failure.without_saved_state("; pass `-o DIR` to save finished cells"),
     })?;
     let lines = experiment.runner.current_lines(ledger.lines().to_vec(), &cells);
     print_result(&trial, &trial.result(&lines), command.json)
+}
+
+/// Fails if the file is given as `LANG=FILE`.
+fn refuse_language(file: &Path) -> Result<(), Failure> {
+    if file.exists() || !file.to_string_lossy().contains('=') {
+        return Ok(());
+    }
+    Err(Failure::Usage {
+        message: format!(
+            "`{}` does not exist, and `melm trial` reads one language only",
+            file.display()
+        ),
+        hint: "pass the file without `LANG=`",
+    })
 }
 
 /// Reads the unlabelled text, and leaves out the sentences of TRAIN, of the dev set and of held-out files. Returns `None`

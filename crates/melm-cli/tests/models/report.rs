@@ -24,7 +24,7 @@ fn page_id(page: &str, at: usize) -> String {
 }
 
 #[test]
-fn a_report_shows_the_run_and_its_decisions_are_applied() {
+fn a_report_shows_the_run() {
     let folder = prepared();
     let path = folder.path();
     done(path, &augment_into("out", ""));
@@ -33,78 +33,73 @@ fn a_report_shows_the_run_and_its_decisions_are_applied() {
     let lines = read(&path.join("out/drafts.jsonl"));
     let found = numbers(path, "out");
     assert_eq!(found["shown"]["total"], lines.len());
-    let kept = |lines: &[Value]| lines.iter().filter(|line| line["verdict"] == "kept").count();
+    let n_kept = lines.iter().filter(|line| line["verdict"] == "kept").count();
     let steps = found["funnels"][0]["steps"].as_array().unwrap();
-    assert_eq!(steps.last().unwrap()["count"], kept(&lines));
-    let command = found["command"].as_str().unwrap();
-    assert_eq!(
-        command,
-        format!(
-            "melm {}",
-            augment_into("out", "").split_whitespace().collect::<Vec<_>>().join(" ")
-        )
-    );
+    assert_eq!(steps.last().unwrap()["count"], n_kept);
+    let words: Vec<_> = augment_into("out", "").split_whitespace().map(ToOwned::to_owned).collect();
+    assert_eq!(found["command"], format!("melm {}", words.join(" ")));
     assert_eq!(found["is_recorded_command"], true);
 
     // The page exists already.
     let again = run(path, "report out");
     assert_eq!(again.status.code(), Some(1));
     done(path, "report out --force");
+}
 
+#[test]
+fn decisions_of_a_report_are_applied() {
+    let folder = prepared();
+    let path = folder.path();
+    done(path, &augment_into("out", ""));
+    done(path, "report out");
     let page = fs::read_to_string(path.join("out/report.html")).unwrap();
     let [first, second] = [0, 1].map(|at| page_id(&page, at));
     let decisions = format!(
         "{{\"id\":\"{first}\",\"decision\":\"accept\"}}\n{{\"id\":\"{second}\",\"decision\":\"reject\"}}\n"
     );
     fs::write(path.join("decisions.jsonl"), decisions).unwrap();
-    let filter = "filter out/drafts.jsonl train.conll --decisions decisions.jsonl -o decided.jsonl --augmented decided.conll";
-    let messages = done(path, filter);
+    let filter = |drafts: &str, out: &str| {
+        format!(
+            "filter {drafts} train.conll --decisions decisions.jsonl -o {out} --augmented decided.conll --force"
+        )
+    };
+    let messages = done(path, &filter("out/drafts.jsonl", "decided.jsonl"));
     assert!(
         messages.contains("1 sentence accepted") && messages.contains("1 sentence rejected"),
         "{messages}"
     );
-    let decided = read(&path.join("decided.jsonl"));
+    let (lines, decided) =
+        (read(&path.join("out/drafts.jsonl")), read(&path.join("decided.jsonl")));
     assert_eq!(
         (&decided[0]["verdict"], &decided[1]["verdict"]),
         (&"accepted".into(), &"rejected".into())
     );
     // Everything else stays.
-    for (old, new) in lines.iter().zip(&decided).skip(2) {
-        assert_eq!(old, new);
-    }
+    assert_eq!(lines[2..], decided[2..]);
     let n_kept = decided.iter().filter(|line| line["verdict"] == "kept").count() + 1;
     let augmented = fs::read_to_string(path.join("decided.conll")).unwrap();
     assert_eq!(augmented.matches("\n\n").count(), TRAIN.matches("\n\n").count() + n_kept);
     // The ids do not depend on verdicts, so the decisions fit the decided drafts too.
-    done(
-        path,
-        &filter
-            .replace("out/drafts.jsonl", "decided.jsonl")
-            .replace("-o decided", "--force -o again"),
-    );
+    done(path, &filter("decided.jsonl", "again.jsonl"));
     assert_eq!(read(&path.join("again.jsonl")), decided);
+}
+
+/// Checks gold with two taggers of three updates each. Returns the messages.
+fn check_gold(folder: &Path, out: &str) -> String {
+    let args = "augment train.conll --model model --method gold --check-gold=2 --set tagger.budget=3~updates -o";
+    let words = args.split(' ').map(|word| word.replace('~', " ")).chain([out.to_owned()]);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_melm"));
+    let output = command.args(words).current_dir(folder).output().unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{messages}");
+    messages
 }
 
 #[test]
 fn gold_is_read_by_taggers_that_were_not_trained_on_it() {
     let folder = tiny_folder();
     let path = folder.path();
-    let args = |out: &str| {
-        format!(
-            "augment train.conll --model model --method gold --check-gold=2 --set tagger.budget='3 updates' -o {out}"
-        )
-    };
-    let augment = |out: &str| {
-        let words = args(out).replace("'3 updates'", "3~updates");
-        let words: Vec<String> =
-            words.split_whitespace().map(|word| word.replace('~', " ")).collect();
-        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_melm"));
-        let output = command.args(&words).current_dir(path).output().unwrap();
-        let messages = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{messages}");
-        messages
-    };
-    let messages = augment("one");
+    let messages = check_gold(path, "one");
     assert!(messages.contains("of 4 gold sentences may have wrong tags"), "{messages}");
     let lines = read(&path.join("one/gold.jsonl"));
     let sources: Vec<_> = lines.iter().map(|line| line["source"].as_u64().unwrap()).collect();
@@ -121,15 +116,22 @@ fn gold_is_read_by_taggers_that_were_not_trained_on_it() {
         // The tagger's tags are the most probable ones.
         assert!(line["found_probability"].as_f64() >= line["probability"].as_f64());
     }
-    augment("two");
+    let few = run(path, "augment train.conll --model model --method gold --check-gold=3 -o three");
+    let messages = String::from_utf8(few.stderr).unwrap();
+    assert!(messages.contains("too few for a check with 3 folds"), "{messages}");
+}
+
+#[test]
+fn a_check_of_gold_is_repeatable_and_has_a_report() {
+    let folder = tiny_folder();
+    let path = folder.path();
+    check_gold(path, "one");
+    check_gold(path, "two");
     assert_same(&path.join("one"), &path.join("two"));
     let found = numbers(path, "one");
     assert_eq!(found["gold_check"]["sentences"], 4);
     let charts = found["charts"].as_array().unwrap();
     assert!(charts.iter().any(|chart| chart["title"] == "Checking gold: loss"), "{charts:?}");
-    let few = run(path, "augment train.conll --model model --method gold --check-gold=3 -o three");
-    let messages = String::from_utf8(few.stderr).unwrap();
-    assert!(messages.contains("too few for a check with 3 folds"), "{messages}");
 }
 
 #[test]

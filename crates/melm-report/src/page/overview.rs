@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{grouped, sentences};
 use crate::numbers::{Funnel, StepKind, TypeCounts};
-use crate::suspect::GoldCheck;
+use crate::suspect::{GoldCheck, Suspect};
 use crate::{Kind, Report};
 
 /// The header with the title and links to the sections.
@@ -104,10 +104,8 @@ fn bar(parts: &[f64]) -> Markup {
 }
 
 fn mentions(all: &[TypeCounts]) -> Markup {
-    let most = all.iter().map(|one| one.after).max().unwrap_or(1).max(1) as f64;
+    let most = all.iter().map(|one| one.after).max().unwrap_or(1).max(1);
     let has_text = all.iter().any(|one| one.text > 0);
-    let parts =
-        |one: &TypeCounts| [one.gold, one.drafts, one.text].map(|n| 100.0 * n as f64 / most);
     html! {
         section #mentions aria-labelledby="h-mentions" {
             h2 #h-mentions { "Mentions by type, before and after" }
@@ -128,22 +126,26 @@ fn mentions(all: &[TypeCounts]) -> Markup {
                             }
                         }
                     }
-                    tbody {
-                        @for one in all {
-                            tr {
-                                th scope="row" dir="auto" { (one.entity_type) }
-                                td.n { (grouped(one.gold)) }
-                                td.n { (grouped(one.drafts)) }
-                                @if has_text { td.n { (grouped(one.text)) } }
-                                td.n { strong { (grouped(one.after)) } }
-                                td.n { (grouped(one.distinct_before)) }
-                                td.n { strong { (grouped(one.distinct_after)) } }
-                                td.bar { (bar(&parts(one))) }
-                            }
-                        }
-                    }
+                    tbody { @for one in all { (type_row(one, most, has_text)) } }
                 }
             }
+        }
+    }
+}
+
+/// The counts of one type. `most` is the largest number of mentions that a type has after the run.
+fn type_row(one: &TypeCounts, most: usize, has_text: bool) -> Markup {
+    let parts = [one.gold, one.drafts, one.text].map(|n| 100.0 * n as f64 / most as f64);
+    html! {
+        tr {
+            th scope="row" dir="auto" { (one.entity_type) }
+            td.n { (grouped(one.gold)) }
+            td.n { (grouped(one.drafts)) }
+            @if has_text { td.n { (grouped(one.text)) } }
+            td.n { strong { (grouped(one.after)) } }
+            td.n { (grouped(one.distinct_before)) }
+            td.n { strong { (grouped(one.distinct_after)) } }
+            td.bar { (bar(&parts)) }
         }
     }
 }
@@ -159,37 +161,45 @@ fn gold(check: Option<&GoldCheck>, types: &[String]) -> Markup {
                     " to compare your tags with those of taggers that were not trained on the sentence."
                 }
                 Some(check) => {
-                    @let n = check.summary;
-                    p {
-                        (grouped(n.suspect)) " of " (grouped(n.sentences)) " sentences: a tagger that was trained on the other "
-                        (n.folds.saturating_sub(1)) " of " (n.folds) " folds gives a gold tag a probability of at most "
-                        (format!("{:.0} %", 100.0 - 100.0 * check.certain)) ". In " (grouped(n.contradicted))
-                        " sentences it predicts other tags. Against gold, the taggers reach F1 "
-                        (format!("{:.1}", 100.0 * n.f1)) ": the lower it is, the less their contradictions mean. Either "
-                        "reading can be right: correct gold only where it is wrong."
-                    }
-                    @if check.suspects.len() < n.suspect {
-                        p.note { "The first " (check.suspects.len()) " are shown. " code { "gold.jsonl" } " has all." }
-                    }
-                    ol.sentences {
-                        @for one in &check.suspects {
-                            li.sentence {
-                                p.meta {
-                                    span.place { (one.place) } " "
-                                    span { "contradicted with " (format!("{:.1} %", 100.0 * one.contradiction)) }
-                                }
-                                p.text dir="auto" {
-                                    span.reading { "gold " (probability(one.probability)) } " "
-                                    (sentences::segments(&one.gold, types))
-                                }
-                                p.text dir="auto" {
-                                    span.reading { "tagger " (probability(one.found_probability)) } " "
-                                    (sentences::segments(&one.found, types))
-                                }
-                            }
-                        }
-                    }
+                    (gold_summary(check))
+                    ol.sentences { @for one in &check.suspects { (suspect(one, types)) } }
                 }
+            }
+        }
+    }
+}
+
+fn gold_summary(check: &GoldCheck) -> Markup {
+    let n = check.summary;
+    html! {
+        p {
+            (grouped(n.suspect)) " of " (grouped(n.sentences)) " sentences: a tagger that was trained on the other "
+            (n.folds.saturating_sub(1)) " of " (n.folds) " folds gives a gold tag a probability of at most "
+            (format!("{:.0} %", 100.0 - 100.0 * check.certain)) ". In " (grouped(n.contradicted))
+            " sentences it predicts other tags. Against gold, the taggers reach F1 "
+            (format!("{:.1}", 100.0 * n.f1)) ": the lower it is, the less their contradictions mean. Either "
+            "reading can be right: correct gold only where it is wrong."
+        }
+        @if check.suspects.len() < n.suspect {
+            p.note { "The first " (check.suspects.len()) " are shown. " code { "gold.jsonl" } " has all." }
+        }
+    }
+}
+
+fn suspect(one: &Suspect, types: &[String]) -> Markup {
+    html! {
+        li.sentence {
+            p.meta {
+                span.place { (one.place) } " "
+                span { "contradicted with " (format!("{:.1} %", 100.0 * one.contradiction)) }
+            }
+            p.text dir="auto" {
+                span.reading { "gold " (probability(one.probability)) } " "
+                (sentences::segments(&one.gold, types))
+            }
+            p.text dir="auto" {
+                span.reading { "tagger " (probability(one.found_probability)) } " "
+                (sentences::segments(&one.found, types))
             }
         }
     }

@@ -54,22 +54,9 @@ pub(super) fn section(report: &Report) -> Markup {
 
 /// The filters, sorting and decisions. They need the script, which shows them.
 fn controls(report: &Report) -> Markup {
-    let Choices { by_type, by_origin, by_verdict, by_round, .. } = &report.shown;
-    let name = |verdict: &str| {
-        let found = report.candidates.iter().find(|one| verdict_name(one.verdict) == verdict);
-        found
-            .map_or("", |one| describe_verdict(one.verdict, false))
-            .replace("the judge", "judge or panel")
-    };
-    let description = |origin: &str| {
-        Origin::ALL.into_iter().find(|one| one.name() == origin).map_or("", Origin::description)
-    };
     html! {
         form #filters .controls hidden aria-label="Filter and sort the sentences" {
-            (select("f-type", "Type", by_type.iter().map(|(k, n)| (k.clone(), k.clone(), *n)).collect()))
-            (select("f-origin", "Origin", by_origin.iter().map(|(k, n)| (k.clone(), description(k).to_owned(), *n)).collect()))
-            (select("f-verdict", "Verdict", by_verdict.iter().map(|(k, n)| (k.clone(), name(k), *n)).collect()))
-            (select("f-round", "Round", by_round.iter().map(|(k, n)| (k.to_string(), k.to_string(), *n)).collect()))
+            (choices(report))
             label for="f-decision" {
                 "Your decision"
                 select #f-decision {
@@ -95,6 +82,26 @@ fn controls(report: &Report) -> Markup {
             button #reset type="reset" { "Reset" }
         }
         (status())
+    }
+}
+
+/// The filters whose choices are the values that occur.
+fn choices(report: &Report) -> Markup {
+    let Choices { by_type, by_origin, by_verdict, by_round, .. } = &report.shown;
+    let name = |verdict: &str| {
+        let found = report.candidates.iter().find(|one| verdict_name(one.verdict) == verdict);
+        found
+            .map_or("", |one| describe_verdict(one.verdict, false))
+            .replace("the judge", "judge or panel")
+    };
+    let description = |origin: &str| {
+        Origin::ALL.into_iter().find(|one| one.name() == origin).map_or("", Origin::description)
+    };
+    html! {
+        (select("f-type", "Type", by_type.iter().map(|(k, n)| (k.clone(), k.clone(), *n)).collect()))
+        (select("f-origin", "Origin", by_origin.iter().map(|(k, n)| (k.clone(), description(k).to_owned(), *n)).collect()))
+        (select("f-verdict", "Verdict", by_verdict.iter().map(|(k, n)| (k.clone(), name(k), *n)).collect()))
+        (select("f-round", "Round", by_round.iter().map(|(k, n)| (k.to_string(), k.to_string(), *n)).collect()))
     }
 }
 

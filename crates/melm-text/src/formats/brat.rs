@@ -103,27 +103,8 @@ fn read_pair(
     for (at, line) in annotations.text().split('\n').enumerate() {
         let line = line.strip_suffix('\r').unwrap_or(line);
         let place = Place { line: at + 1, span: 0..line.len() };
-        match line.chars().next() {
-            None => {}
-            Some('T') => {
-                let Some(found) = parse_span(line) else {
-                    let message = "the line is not a span".into();
-                    builder.report(place, Fault::Record { message, cure: CURE });
-                    continue;
-                };
-                builder
-                    .counts
-                    .leave_out("gaps inside of spans of several parts", found.n_parts - 1);
-                spans.push(RawSpan { place, ..found.span });
-            }
-            Some('R' | 'E' | '*') => builder.counts.leave_out("relations and events", 1),
-            Some('A' | 'M' | 'N' | '#') => {
-                builder.counts.leave_out("attributes, normalizations and notes", 1);
-            }
-            Some(_) => {
-                let message = "the line is not an annotation of BRAT".into();
-                builder.report(place, Fault::Record { message, cure: CURE });
-            }
+        if let Some(span) = read_line(line, place.clone(), &mut builder) {
+            spans.push(RawSpan { place, ..span });
         }
     }
     let stem = text.name().rsplit(['/', '\\']).next().unwrap_or(text.name());
@@ -136,6 +117,31 @@ fn read_pair(
         ..RawDocument::default()
     });
     builder.finish()
+}
+
+/// Returns the span of a line of annotations. Reports lines that are not valid, and counts other annotations.
+fn read_line(line: &str, place: Place, builder: &mut DocumentsBuilder<'_>) -> Option<RawSpan> {
+    let message = match line.chars().next()? {
+        'T' => match parse_span(line) {
+            Some(found) => {
+                let n_gaps = found.n_parts - 1;
+                builder.counts.leave_out("gaps inside of spans of several parts", n_gaps);
+                return Some(found.span);
+            }
+            None => "the line is not a span",
+        },
+        'R' | 'E' | '*' => {
+            builder.counts.leave_out("relations and events", 1);
+            return None;
+        }
+        'A' | 'M' | 'N' | '#' => {
+            builder.counts.leave_out("attributes, normalizations and notes", 1);
+            return None;
+        }
+        _ => "the line is not an annotation of BRAT",
+    };
+    builder.report(place, Fault::Record { message: message.into(), cure: CURE });
+    None
 }
 
 /// A span and the number of its parts.

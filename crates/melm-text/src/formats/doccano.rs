@@ -63,6 +63,9 @@ impl FileFormat for Doccano {
     }
 }
 
+/// The keys of a record that are not other values.
+const OWN_KEYS: [&str; 7] = ["id", "text", "data", "label", "labels", "entities", "relations"];
+
 fn read_record<'s>(
     record: JsonRecord<'s>,
     lines: &mut Lines<'s>,
@@ -90,24 +93,8 @@ fn read_record<'s>(
     }
     let relations = record.find(&["relations"]).and_then(items).unwrap_or_default();
     builder.counts.leave_out("relations", relations.len());
-    builder.add(RawDocument {
-        text,
-        spans,
-        id: record.id(),
-        metadata: record.metadata(&[
-            "id",
-            "text",
-            "data",
-            "label",
-            "labels",
-            "entities",
-            "relations",
-        ]),
-        original: Some(record.raw.to_owned()),
-        place: record.place,
-        end: record.end,
-        ..RawDocument::default()
-    });
+    let metadata = record.metadata(&OWN_KEYS);
+    builder.add(RawDocument { text, spans, metadata, ..record.document() });
 }
 
 fn parse_span(raw: &str) -> Option<RawSpan> {
@@ -142,6 +129,5 @@ fn write_record(document: &Document, has_entities: bool) -> String {
     } else {
         object.value("label", spans)
     };
-    let taken = ["id", "text", "data", "label", "labels", "entities", "relations"];
-    object.metadata(document.metadata(), &taken).finish()
+    object.metadata(document.metadata(), &OWN_KEYS).finish()
 }

@@ -1,5 +1,7 @@
 //! GLiNER: an array of `{"tokenized_text": [...], "ner": [[first, last, type]]}`. The last token belongs to the span.
 
+use std::ops::Range;
+
 use serde_json::json;
 
 use super::json::{
@@ -75,36 +77,35 @@ fn read_record<'s>(
         let fault = wrong_value("tokenized_text", "a list of strings", cure);
         return builder.report(record.place, fault);
     };
-    let document = RawDocument::from_tokens(&tokens);
-    let ranges = document.tokens.clone().unwrap_or_default();
+    let RawDocument { text, tokens, sentences, .. } = RawDocument::from_tokens(&tokens);
+    let ranges = tokens.as_deref().unwrap_or_default();
     let mut spans = Vec::new();
     for item in record.find(&["ner"]).and_then(items).unwrap_or_default() {
         let place = lines.place(item);
-        let Ok((first, last, entity_type)) = serde_json::from_str::<(usize, usize, String)>(item)
-        else {
-            builder.report(place, wrong_value("ner", "a list of spans", CURE));
-            continue;
-        };
-        match (ranges.get(first), ranges.get(last)) {
-            (Some(from), Some(to)) if first <= last => {
-                let (start, end) = (from.start, to.end);
-                spans.push(RawSpan { start, end, entity_type, place, ..RawSpan::default() });
-            }
-            _ => {
-                let n = ranges.len();
-                let message =
-                    format!("the span {first} to {last} is not in the text, which has {n} tokens");
-                builder.report(place, Fault::Record { message, cure: CURE });
-            }
+        match parse_span(item, ranges) {
+            Ok(span) => spans.push(RawSpan { place, ..span }),
+            Err(fault) => builder.report(place, fault),
         }
     }
-    builder.add(RawDocument {
-        spans,
-        id: record.id(),
-        metadata: record.metadata(&["id", "tokenized_text", "ner"]),
-        original: Some(record.raw.to_owned()),
-        place: record.place,
-        end: record.end,
-        ..document
-    });
+    let metadata = record.metadata(&["id", "tokenized_text", "ner"]);
+    builder.add(RawDocument { text, spans, tokens, sentences, metadata, ..record.document() });
+}
+
+/// Parses `[first, last, type]`. `tokens` are the bytes of the tokens. Fails if the value is not a span of these tokens.
+fn parse_span(raw: &str, tokens: &[Range<usize>]) -> Result<RawSpan, Fault> {
+    let Ok((first, last, entity_type)) = serde_json::from_str::<(usize, usize, String)>(raw) else {
+        return Err(wrong_value("ner", "a list of spans", CURE));
+    };
+    match (tokens.get(first), tokens.get(last)) {
+        (Some(from), Some(to)) if first <= last => {
+            let (start, end) = (from.start, to.end);
+            Ok(RawSpan { start, end, entity_type, ..RawSpan::default() })
+        }
+        _ => {
+            let n = tokens.len();
+            let message =
+                format!("the span {first} to {last} is not in the text, which has {n} tokens");
+            Err(Fault::Record { message, cure: CURE })
+        }
+    }
 }

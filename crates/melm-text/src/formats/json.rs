@@ -11,7 +11,7 @@ use super::jsonl::is_array;
 use crate::jsonl::parse_fields;
 use crate::problem::Fault;
 use crate::source::Source;
-use crate::spans::{DocumentsBuilder, Metadata, Place};
+use crate::spans::{DocumentsBuilder, Metadata, Place, RawDocument};
 
 /// One JSON object of a file: its text and its fields, in order.
 pub(super) struct JsonRecord<'t> {
@@ -39,6 +39,17 @@ impl<'t> JsonRecord<'t> {
     pub(super) fn metadata(&self, keys: &[&str]) -> Vec<Metadata> {
         let others = self.fields.iter().filter(|(key, _)| !keys.contains(&&**key));
         others.map(|(key, raw)| Metadata { key: (**key).into(), json: (*raw).into() }).collect()
+    }
+
+    /// Returns a document with the id, the original and the place of the record, without a text.
+    pub(super) fn document(self) -> RawDocument {
+        RawDocument {
+            id: self.id(),
+            original: Some(self.raw.to_owned()),
+            place: self.place,
+            end: self.end,
+            ..RawDocument::default()
+        }
     }
 
     /// Returns the id: a string without its quotes, or a number.

@@ -3,6 +3,8 @@
 //! Offsets are code points. Old exports count UTF-16 units (label-studio #1347): `--offsets utf16`. Most exports state the
 //! text of each span, which is compared with the offsets. A task may have several annotations: `--annotations`.
 
+use std::borrow::Cow;
+
 use serde_json::{Value, json};
 
 use super::json::{
@@ -90,11 +92,7 @@ fn read_task<'s>(
 ) {
     let data = record.find(&["data"]).unwrap_or("{}");
     let data = parse_fields(data).unwrap_or_default();
-    let mut strings = data
-        .iter()
-        .filter_map(|(key, raw)| Some((&**key, serde_json::from_str::<String>(raw).ok()?)));
-    let found = strings.clone().find(|(key, _)| *key == TEXT).or_else(|| strings.next());
-    let Some((text_key, text)) = found else {
+    let Some((text_key, text)) = find_text(&data) else {
         let fault = wrong_value("data", "an object with a text", CURE);
         return builder.report(record.place, fault);
     };
@@ -114,16 +112,16 @@ fn read_task<'s>(
     }
     let others = data.iter().filter(|(key, _)| *key != text_key);
     let others = others.map(|(key, raw)| Metadata { key: (**key).into(), json: (*raw).into() });
-    builder.add(RawDocument {
-        metadata: others.collect(),
-        text,
-        spans,
-        id: record.id(),
-        original: Some(record.raw.to_owned()),
-        place: record.place,
-        end: record.end,
-        ..RawDocument::default()
-    });
+    let metadata = others.collect();
+    builder.add(RawDocument { text, spans, metadata, ..record.document() });
+}
+
+/// Returns the key and the value of the text in the data of a task: `text`, or else the first string.
+fn find_text<'d>(data: &'d [(Cow<'_, str>, &str)]) -> Option<(&'d str, String)> {
+    let mut strings = data
+        .iter()
+        .filter_map(|(key, raw)| Some((&**key, serde_json::from_str::<String>(raw).ok()?)));
+    strings.clone().find(|(key, _)| *key == TEXT).or_else(|| strings.next())
 }
 
 /// One annotation of a task.

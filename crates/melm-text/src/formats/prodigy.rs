@@ -73,6 +73,9 @@ impl FileFormat for Prodigy {
     }
 }
 
+/// The keys of a record that are not other values.
+const OWN_KEYS: [&str; 5] = ["id", "text", "spans", "tokens", "answer"];
+
 #[derive(Deserialize)]
 struct SpanJson {
     start: usize,
@@ -97,45 +100,34 @@ fn read_record<'s>(
         let cure = "write the text as a string under `text`";
         return builder.report(record.place, wrong_value("text", "a string", cure));
     };
+    let spans = read_spans(&record, lines, builder);
+    let tokens = record.find(&["tokens"]).map(|raw| (raw, read_tokens(&text, raw, builder.unit())));
+    if let Some((raw, None)) = tokens {
+        let fault = wrong_value("tokens", "a list of tokens of the text, in order", TOKEN_CURE);
+        return builder.report(lines.place(raw), fault);
+    }
+    let tokens = tokens.and_then(|(_, tokens)| tokens);
+    let metadata = record.metadata(&OWN_KEYS);
+    builder.add(RawDocument { text, spans, tokens, metadata, ..record.document() });
+}
+
+/// Returns the spans of a record. Reports those that are not valid.
+fn read_spans<'s>(
+    record: &JsonRecord<'s>,
+    lines: &mut Lines<'s>,
+    builder: &mut DocumentsBuilder<'s>,
+) -> Vec<RawSpan> {
     let mut spans = Vec::new();
     for item in record.find(&["spans"]).and_then(items).unwrap_or_default() {
+        let place = lines.place(item);
         match serde_json::from_str::<SpanJson>(item) {
-            Ok(SpanJson { start, end, label, text }) => spans.push(RawSpan {
-                start,
-                end,
-                entity_type: label,
-                surface: text,
-                place: lines.place(item),
-            }),
-            Err(_) => {
-                builder
-                    .report(lines.place(item), wrong_value("spans", "a list of spans", SPAN_CURE));
+            Ok(SpanJson { start, end, label, text }) => {
+                spans.push(RawSpan { start, end, entity_type: label, surface: text, place });
             }
+            Err(_) => builder.report(place, wrong_value("spans", "a list of spans", SPAN_CURE)),
         }
     }
-    let tokens = match record.find(&["tokens"]) {
-        None => None,
-        Some(raw) => {
-            let tokens = read_tokens(&text, raw, builder.unit());
-            if tokens.is_none() {
-                let fault =
-                    wrong_value("tokens", "a list of tokens of the text, in order", TOKEN_CURE);
-                return builder.report(lines.place(raw), fault);
-            }
-            tokens
-        }
-    };
-    builder.add(RawDocument {
-        text,
-        spans,
-        tokens,
-        id: record.id(),
-        metadata: record.metadata(&["id", "text", "spans", "tokens", "answer"]),
-        original: Some(record.raw.to_owned()),
-        place: record.place,
-        end: record.end,
-        ..RawDocument::default()
-    });
+    spans
 }
 
 /// Returns the bytes of the tokens, or `None` if they are not in order or not in the text.
@@ -192,7 +184,7 @@ fn write_record(document: &Document) -> String {
     ObjectWriter::default()
         .id(document.id())
         .value("text", text)
-        .metadata(document.metadata(), &["id", "text", "spans", "tokens", "answer"])
+        .metadata(document.metadata(), &OWN_KEYS)
         .value("tokens", tokens)
         .value("spans", spans)
         .value("answer", "accept")

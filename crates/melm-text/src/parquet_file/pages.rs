@@ -198,20 +198,23 @@ impl<'b> Thrift<'b> {
                     self.skip_elements(1, kinds & 0x0f, depth)?;
                 }
             }
-            kind::STRUCT => {
-                let mut last = 0;
-                loop {
-                    let Field { id, kind } = self.field(last)?;
-                    if kind == kind::STOP {
-                        break;
-                    }
-                    self.skip(kind, depth + 1)?;
-                    last = id;
-                }
-            }
+            kind::STRUCT => self.skip_fields(depth)?,
             _ => return None,
         }
         Some(())
+    }
+
+    /// Skips the fields of a struct and its end.
+    fn skip_fields(&mut self, depth: usize) -> Option<()> {
+        let mut last = 0;
+        loop {
+            let Field { id, kind } = self.field(last)?;
+            if kind == kind::STOP {
+                return Some(());
+            }
+            self.skip(kind, depth + 1)?;
+            last = id;
+        }
     }
 
     /// Skips elements of a list. Each element has at least one byte, also a boolean.

@@ -59,13 +59,19 @@ impl Scores {
         if n_sentences == 0 && problems[0].is_empty() {
             problems[0].push(1, 0..0, Fault::NoSentences);
         }
-        for (source, problems) in sources.into_iter().zip(problems) {
-            if !problems.is_empty() {
-                return Err(Error::data(source.name(), source.text(), problems));
-            }
-        }
+        require_none(sources, problems)?;
         mismatch.map_or(Ok(scores), |what| Err(Error::Mismatch(what)))
     }
+}
+
+/// Fails with the problems of the first file that has some.
+fn require_none(sources: [&Source; 2], problems: [Problems; 2]) -> Result<(), Error> {
+    for (source, problems) in sources.into_iter().zip(problems) {
+        if !problems.is_empty() {
+            return Err(Error::data(source.name(), source.text(), problems));
+        }
+    }
+    Ok(())
 }
 
 /// Returns the scheme of `gold`, which strict scoring uses for both files.

@@ -82,9 +82,16 @@ impl Evidence {
 
     /// Adds the choices that one token shows.
     fn add_joined(&mut self, token: &Split<'_>) {
-        let units = &token.units;
-        let n = units.len();
-        for at in 1..n.saturating_sub(1) {
+        self.add_inner_marks(&token.units);
+        if token.units.len() > 1 {
+            self.add_first_mark(&token.units);
+            self.add_last_mark(token);
+        }
+    }
+
+    /// Adds the choices that marks between two words of a token show.
+    fn add_inner_marks(&mut self, units: &[Unit]) {
+        for at in 1..units.len().saturating_sub(1) {
             let (left, mark, right) = (&units[at - 1], &units[at], &units[at + 1]);
             if mark.class != Class::Symbol || !left.is_word() || !right.is_word() {
                 continue;
@@ -105,9 +112,10 @@ impl Evidence {
                 }
             }
         }
-        if n < 2 {
-            return;
-        }
+    }
+
+    /// Adds the choice that the first mark of a token with two units or more shows.
+    fn add_first_mark(&mut self, units: &[Unit]) {
         let (first, second) = (units[0].first, &units[1]);
         match first {
             '@' | '#' if second.class == Class::Letter => self.joined(Choice::Handle),
@@ -120,12 +128,14 @@ impl Evidence {
             }
             _ => {}
         }
-        let before = &units[n - 2];
+    }
+
+    /// Adds the choice that the last mark of a token with two units or more shows.
+    fn add_last_mark(&mut self, token: &Split<'_>) {
+        let units = &token.units[..token.units.len() - 1];
+        let before = &units[units.len() - 1];
         match token.last().first {
-            '.' => {
-                let word = &token.text[..token.last().start];
-                self.joined(period_choice(word, &units[..n - 1]));
-            }
+            '.' => self.joined(period_choice(&token.text[..token.last().start], units)),
             '%' | '‰' if before.class == Class::Digit => self.joined(Choice::Percent),
             '-' if before.class == Class::Letter => self.joined(Choice::FinalHyphen),
             _ => {}
@@ -139,29 +149,12 @@ impl Evidence {
         token: &Split<'_>,
         after: Option<&Split<'_>>,
     ) {
-        let first = token.first().first;
         if let Some(before) = before.filter(|before| before.last().class == Class::Letter) {
-            let rest = &token.units[1..];
-            if is_apostrophe(first) && clitic_len(rest) == Some(rest.len()) {
-                self.apart(Choice::Clitic);
-            } else if token.units.len() == 3 && is_negation(&token.units, 1) {
-                self.apart(Choice::Negation);
-            } else if token.mark() == Some('-') && before.last().is_word() {
-                self.apart(Choice::FinalHyphen);
-            }
+            self.add_after_word(before, token);
         }
         if let Some(after) = after {
             self.add_elision(token, after);
-            match token.mark() {
-                Some('@' | '#') if after.first().class == Class::Letter => {
-                    self.apart(Choice::Handle);
-                }
-                Some('-') if after.first().is_word() => self.apart(Choice::LeadingHyphen),
-                Some(mark) if is_currency(mark) && after.first().class == Class::Digit => {
-                    self.apart(Choice::Currency);
-                }
-                _ => {}
-            }
+            self.add_before(token, after);
         }
         let (Some(before), Some(mark)) = (before, token.mark()) else { return };
         if matches!(mark, '%' | '‰') && before.last().class == Class::Digit {
@@ -177,6 +170,30 @@ impl Evidence {
         }
         if mark == '.' {
             self.apart(period_choice(before.text, &before.units));
+        }
+    }
+
+    /// Adds the choice that a token after a word shows.
+    fn add_after_word(&mut self, before: &Split<'_>, token: &Split<'_>) {
+        let rest = &token.units[1..];
+        if is_apostrophe(token.first().first) && clitic_len(rest) == Some(rest.len()) {
+            self.apart(Choice::Clitic);
+        } else if token.units.len() == 3 && is_negation(&token.units, 1) {
+            self.apart(Choice::Negation);
+        } else if token.mark() == Some('-') && before.last().is_word() {
+            self.apart(Choice::FinalHyphen);
+        }
+    }
+
+    /// Adds the choice that a mark before another token shows.
+    fn add_before(&mut self, token: &Split<'_>, after: &Split<'_>) {
+        match token.mark() {
+            Some('@' | '#') if after.first().class == Class::Letter => self.apart(Choice::Handle),
+            Some('-') if after.first().is_word() => self.apart(Choice::LeadingHyphen),
+            Some(mark) if is_currency(mark) && after.first().class == Class::Digit => {
+                self.apart(Choice::Currency);
+            }
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use melm::augment::{AugmentOutcome, DraftSummary};
+use melm::augment::{AugmentOutcome, Augmented, DraftSummary};
 use melm::draft::{Draft, Verdict};
 use melm::methods::{Prepared, RejectedCounts};
 use melm_text::{Corpus, Sentence, Tag, Token};
@@ -51,19 +51,28 @@ pub(super) fn print(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal)
             "{n} of {of} may have wrong tags, according to taggers with F1 {f1:.1}: see `gold.jsonl` or `melm report`"
         ));
     }
-    let n_gold = count(gold.sentences().len(), "gold sentence");
+    print_card(outcome.card, terminal);
     let names: Vec<_> = outcome.paths.iter().map(|path| format!("`{}`", path.display())).collect();
-    let n_gold = if augmented.plan().union { n_gold } else { "no gold sentences".to_owned() };
+    let parts = describe_parts(augmented);
+    terminal.info(&format!("wrote {}: {parts} in {}", names.join(", "), duration(seconds)));
+}
+
+/// Says how many sentences of each origin the augmented corpus has.
+fn describe_parts(augmented: &Augmented) -> String {
+    let n_gold = if augmented.plan().union {
+        count(augmented.gold().sentences().len(), "gold sentence")
+    } else {
+        "no gold sentences".to_owned()
+    };
+    let summary = augmented.summary();
     let n_drafts = count(summary.kept + summary.copied, "draft");
-    let parts = match augmented.text() {
+    match augmented.text() {
         Some(text) => {
             let n_text = count(text.summary().kept, "sentence");
             format!("{n_gold}, {n_drafts} and {n_text} of the text")
         }
         None => format!("{n_gold} and {n_drafts}"),
-    };
-    print_card(outcome.card, terminal);
-    terminal.info(&format!("wrote {}: {parts} in {}", names.join(", "), duration(seconds)));
+    }
 }
 
 fn print_prepared(prepared: &Prepared, summary: &DraftSummary, terminal: &Terminal) {
@@ -88,7 +97,7 @@ pub(crate) fn print_drafts(drafts: &[Draft], gold: &Corpus, terminal: &Terminal)
     print_summary(&DraftSummary::new(drafts, &RejectedCounts::default(), gold), terminal);
 }
 
-/// Prints the number of drafts by verdict.
+/// Prints the number of drafts by verdict, and of new mentions by type.
 fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
     if !summary.dropped.is_empty() {
         let written = summary.drafts + summary.dropped.total();
@@ -97,6 +106,24 @@ fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
             terminal.info(&format!("  {:<23}{n:>6}", fault.description()));
         }
     }
+    print_verdicts(summary, terminal);
+    if summary.restored_tokens > 0 {
+        let n = count(summary.restored_tokens, "token");
+        terminal.info(&format!("{n} not replaced: the predicted pieces do not form a valid token"));
+    }
+    if summary.without_vector > 0 {
+        let n = count(summary.without_vector, "mention");
+        terminal.info(&format!("{n} without a vector: replaced by any mention of the type"));
+    }
+    let by_type: Vec<_> = summary.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
+    let n_new: usize = summary.new_mentions.values().sum();
+    if n_new > 0 {
+        terminal.info(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
+    }
+}
+
+/// Prints the number of drafts, of rejected drafts by reason, and of kept drafts.
+fn print_verdicts(summary: &DraftSummary, terminal: &Terminal) {
     terminal.info(&format!("drafts                   {:>6}", summary.drafts));
     for (n, what) in [
         (summary.repeat_source, "repeat their source"),
@@ -116,19 +143,6 @@ fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
         0 => terminal
             .info(&format!("kept                     {:>6}", summary.kept + summary.accepted)),
         n => terminal.info(&format!("new, not judged          {n:>6}")),
-    }
-    if summary.restored_tokens > 0 {
-        let n = count(summary.restored_tokens, "token");
-        terminal.info(&format!("{n} not replaced: the predicted pieces do not form a valid token"));
-    }
-    if summary.without_vector > 0 {
-        let n = count(summary.without_vector, "mention");
-        terminal.info(&format!("{n} without a vector: replaced by any mention of the type"));
-    }
-    let by_type: Vec<_> = summary.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
-    let n_new: usize = summary.new_mentions.values().sum();
-    if n_new > 0 {
-        terminal.info(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
     }
 }
 

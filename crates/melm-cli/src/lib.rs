@@ -17,6 +17,7 @@ mod observer;
 mod output;
 mod progress;
 mod settings;
+mod sharding;
 mod terminal;
 mod training;
 mod unlabelled;
@@ -58,10 +59,11 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Augment(command) => commands::augment::run(&command, &command_line, &terminal),
         Command::Codemix(command) => commands::codemix::run(&command, &terminal),
         Command::Finetune(command) => commands::finetune::run(&command, &terminal),
-        Command::Generate(command) => commands::generate::run(&command, &terminal),
+        Command::Generate(command) => commands::generate::run(&command, &command_line, &terminal),
         Command::Filter(command) => commands::filter::run(&command, &terminal),
         Command::Train(command) => commands::train::run(&command, &terminal),
-        Command::Tag(command) => commands::tag::run(&command, &terminal),
+        Command::Tag(command) => commands::tag::run(&command, &command_line, &terminal),
+        Command::Merge(command) => commands::merge::run(&command, &terminal),
         Command::Trial(command) => commands::trial::run(&command, &command_line, &terminal),
         Command::Reproduce(command) => commands::reproduce::run(&command, &command_line, &terminal),
         Command::Report(command) => commands::report::run(&command, &terminal),

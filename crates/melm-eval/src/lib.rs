@@ -1,7 +1,7 @@
 //! Experiments with `melm`: compare taggers that were trained with different methods of augmentation.
 //!
 //! - A [`Grid`] names languages, sizes, draws, seeds, systems, budgets and variants of settings. A [`Cell`] is one
-//!   combination of them: one trained tagger. [`CellFilter`] and [`Shard`] select cells.
+//!   combination of them: one trained tagger. [`CellFilter`] and [`shard_cells`] select cells.
 //! - [`Plans`] holds the settings of each variant, [`Languages`] the data.
 //! - The [`ExperimentRunner`] runs cells in any order, several at a time, and adds one [`LedgerLine`] for each to a [`Ledger`].
 //!   A cell that is already in the ledger is not run again. It is found by its key, the digest of a [`CellKey`].
@@ -88,7 +88,7 @@ pub use plans::{Needs, Plans};
 pub use predictions::PredictionTable;
 pub use read::{GridData, WholeFile};
 pub use runner::{Clock, ExperimentModels, ExperimentRunner};
-pub use select::{CellFilter, Shard};
+pub use select::{CellFilter, ledger_name, shard_cells};
 pub use system::System;
 pub use text::{Accuracy, TextChoice, TextResult};
 pub use trial::{Difference, Trial, TrialResult, TrialSystem};

@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use melm::shard::Shard;
+
 use crate::{Cell, Error};
 
 /// A coordinate and the values it may have, written as `method=gold,melm`.
@@ -68,41 +70,17 @@ impl FromStr for CellFilter {
     }
 }
 
-/// One of several parts of a grid that are run separately, written as `1/4`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shard {
-    /// The number of the shard, from 1.
-    pub number: usize,
-    /// The number of all shards.
-    pub of: usize,
+/// Returns a shard's part of the cells. Cells with the same gold stay together, and the groups are dealt out in turn.
+pub fn shard_cells(cells: &[Cell], shard: Shard) -> Vec<Cell> {
+    let groups = cells.chunk_by(Cell::shares_gold_with).enumerate();
+    let own = groups.filter(|(at, _)| at % shard.count() == shard.number() - 1);
+    own.flat_map(|(_, group)| group.to_vec()).collect()
 }
 
-impl Shard {
-    /// Returns the shard's part of the cells. Cells with the same gold stay together.
-    pub fn cells(self, cells: &[Cell]) -> Vec<Cell> {
-        let groups = cells.chunk_by(Cell::shares_gold_with).enumerate();
-        let own = groups.filter(|(at, _)| at % self.of == self.number - 1);
-        own.flat_map(|(_, group)| group.to_vec()).collect()
-    }
-
-    /// Returns the file name of a shard's ledger, or of the ledger of a run without shards.
-    pub fn ledger_name(shard: Option<Self>) -> String {
-        match shard {
-            Some(Self { number, of }) => format!("ledger-{number}-of-{of}.jsonl"),
-            None => "ledger.jsonl".to_owned(),
-        }
-    }
-}
-
-impl FromStr for Shard {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parsed = text.split_once('/').and_then(|(i, n)| {
-            let (number, of) = (i.parse().ok()?, n.parse().ok()?);
-            (1..=of).contains(&number).then_some(Self { number, of })
-        });
-        parsed
-            .ok_or_else(|| format!("`{text}` is not a shard: expected `1/4` for the first of four"))
+/// Returns the file name of a shard's ledger, or of the ledger of a run without shards.
+pub fn ledger_name(shard: Option<Shard>) -> String {
+    match shard {
+        Some(shard) => format!("ledger-{}-of-{}.jsonl", shard.number(), shard.count()),
+        None => "ledger.jsonl".to_owned(),
     }
 }

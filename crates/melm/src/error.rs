@@ -6,6 +6,7 @@ mod from;
 use std::path::PathBuf;
 
 use crate::hub::HubError;
+use crate::shard::ShardError;
 
 /// An error of this crate. A message names the file or value, says what is wrong with it and, if known, what to do.
 ///
@@ -127,6 +128,9 @@ pub enum Error {
     /// The tensor engine (`melm-nn`) failed for a reason other than reading or writing a file.
     #[error(transparent)]
     Engine(melm_nn::Error),
+    /// Shards cannot be joined. [`Error::cure`] says what to do.
+    #[error(transparent)]
+    Shard(#[from] ShardError),
     /// The observer stopped the run. If the run has a folder, its state was saved there.
     #[error("stopped; run the same command again to continue")]
     Interrupted,

@@ -57,7 +57,7 @@
 //!
 //! Other modules: [`self_training`] (labels unlabelled text), [`gold_check`] (finds wrong gold tags), [`plan`] (settings), [`models`], [`hub`] and [`pieces`]
 //! (pretrained models and their tokenizers), [`random`] (named random streams), [`stage`] (progress and control),
-//! [`training_job`] (training in a folder), [`files`] (writing and hashing files).
+//! [`training_job`] (training in a folder), [`shard`] (parts of a large input), [`files`] (writing and hashing files).
 //!
 //! [`text`] (labelled text) and [`nn`] (the tensor engine) are the two crates that this crate is built on.
 //!
@@ -96,6 +96,7 @@ mod related;
 mod run_folder;
 pub mod sample;
 pub mod self_training;
+pub mod shard;
 pub mod stage;
 pub mod tagger;
 pub mod training;

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 use melm::plan::Preset;
+use melm::shard::Shard;
 use melm_eval::table::Table;
-use melm_eval::{CellFilter, Shard, System};
+use melm_eval::{CellFilter, System};
 
 use super::plan::{DeviceOptions, parse_preset};
 use super::{InputOptions, TextInput, VectorInput};

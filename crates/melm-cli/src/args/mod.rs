@@ -5,6 +5,7 @@ mod experiment;
 mod languages;
 mod plan;
 mod report;
+mod shards;
 mod stages;
 mod tagger;
 
@@ -13,6 +14,7 @@ pub(crate) use experiment::{ComparisonOptions, Reproduce, ReproduceTarget, Trial
 pub(crate) use languages::{Codemix, InputFile, VectorInput};
 pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides};
 pub(crate) use report::Report;
+pub(crate) use shards::{Merge, ShardOption};
 pub(crate) use stages::{Filter, Finetune, Generate};
 pub(crate) use tagger::{Config, ShowConfig, Tag, Train, TrainingOptions};
 
@@ -69,6 +71,7 @@ pub(crate) enum Command {
     Filter(Filter),
     Train(Train),
     Tag(Tag),
+    Merge(Merge),
     Trial(Trial),
     Reproduce(Reproduce),
     Report(Report),

@@ -9,7 +9,7 @@ use melm::rate::Rate;
 
 use super::plan::{DeviceOptions, PlanOverrides};
 use super::tagger::TrainingOptions;
-use super::{InputFile, InputOptions, OutputOptions};
+use super::{InputFile, InputOptions, OutputOptions, ShardOption};
 
 /// Fine-tune a masked language model to predict entity tokens (first stage of `augment`)
 ///
@@ -31,7 +31,8 @@ pub(crate) struct Finetune {
 /// with its source and a verdict: `new`, or which sentence it repeats (its source, another gold
 /// sentence, or an earlier draft). Use `melm filter` to judge the new drafts.
 #[derive(Debug, Group)]
-#[command(after_help = "Example:\n  melm generate lm train.conll -o drafts.jsonl --rounds 5")]
+#[command(after_help = "Examples:\n  melm generate lm train.conll -o drafts.jsonl --rounds 5\n  \
+    melm generate lm train.conll -o drafts.jsonl --rounds 5 --shard 1/4")]
 pub(crate) struct Generate {
     /// Model folder, written by `melm finetune`
     pub(crate) model: PathBuf,
@@ -43,6 +44,8 @@ pub(crate) struct Generate {
     /// Number of rounds: each round makes one draft of every sentence, or two with melm-both
     #[arg(long, value_name = "R")]
     pub(crate) rounds: Option<NonZeroU32>,
+    #[command(flatten)]
+    pub(crate) shard: ShardOption,
     #[command(flatten)]
     pub(crate) overrides: PlanOverrides,
     #[command(flatten)]

@@ -6,7 +6,7 @@ use clap::Args as Group;
 use melm_text::Format;
 
 use super::plan::{DeviceOptions, PlanOptions};
-use super::{InputFile, InputOptions, OutputOptions};
+use super::{InputFile, InputOptions, OutputOptions, ShardOption};
 
 /// Train a tagger: fine-tune a pretrained model on labelled sentences
 ///
@@ -63,7 +63,8 @@ pub(crate) struct TrainingOptions {
 #[derive(Debug, Group)]
 #[command(after_help = "Examples:\n  melm tag tagger test.conll -o predicted.conll\n  \
     melm tag tagger --probabilities untagged.jsonl -o tagged.jsonl\n  \
-    melm tag tagger letters.txt --to label-studio -o tasks.json")]
+    melm tag tagger letters.txt --to label-studio -o tasks.json\n  \
+    melm tag tagger letters.txt -o tagged.conll --shard 1/8")]
 pub(crate) struct Tag {
     /// Folder of the tagger
     pub(crate) model: PathBuf,
@@ -82,6 +83,8 @@ pub(crate) struct Tag {
     /// Also write the probability of each tag, as a last column or as the key `ner_probabilities`
     #[arg(long)]
     pub(crate) probabilities: bool,
+    #[command(flatten)]
+    pub(crate) shard: ShardOption,
     #[command(flatten)]
     pub(crate) device_options: DeviceOptions,
     #[command(flatten)]

@@ -1,6 +1,11 @@
 //! `melm tag`: writes a file with predicted tags or spans.
 
+use std::io::Write;
+use std::path::PathBuf;
+
 use melm::Tagger;
+use melm::files::sha256;
+use melm::shard::{ShardContent, ShardFile, ShardHeader, ShardInput, ShardUnit, fingerprint_model};
 use melm::stage::Control;
 use melm::tagger::{FileToTag, Truncation};
 use melm_text::jsonl::has_text_only;
@@ -10,44 +15,53 @@ use melm_text::{
 };
 
 use crate::args::Tag;
+use crate::command_line::CommandLine;
 use crate::commands::train::describe_truncation;
 use crate::failure::Failure;
 use crate::input;
 use crate::machine;
 use crate::output::{self, Output, choose_format, refuse_existing};
 use crate::progress::Progress;
+use crate::sharding::{report_shard, shard_path};
 use crate::terminal::{Terminal, count};
 
-pub(crate) fn run(command: &Tag, terminal: &Terminal) -> Result<(), Failure> {
-    refuse_existing(&command.output.out, command.output.force)?;
+pub(crate) fn run(
+    command: &Tag,
+    command_line: &CommandLine,
+    terminal: &Terminal,
+) -> Result<(), Failure> {
+    let out = shard_path(&command.output.out, command.shard.shard);
+    refuse_existing(&out, command.output.force)?;
     let options = input::read_options(&command.input, &command.file)?;
     let source = input::open(&command.file, &command.input)?;
     let options = ReadOptions { keeps_unlabelled: true, ..options };
-    if is_prose(command, &source, &options)? {
-        return tag_texts(command, &source, &read_plain(&source), Format::CONLL, terminal);
-    }
+    let is_prose = is_prose(command, &source, &options)?;
     let options = match options.format {
         // Objects with a text and without tokens are examples of Prodigy that nobody has annotated.
-        None if has_text_only(source.text()) => {
+        None if !is_prose && has_text_only(source.text()) => {
             ReadOptions { format: "prodigy".parse().ok(), ..options }
         }
         _ => options,
     };
+    let job = TagJob { command, command_line, options: &options, out, terminal };
+    if is_prose {
+        return job.tag_texts(&source, &read_plain(&source), Format::CONLL);
+    }
     let structure = match options.format.unwrap_or_else(|| Format::detect(&source)) {
         format if format == Format::CONLL || format == Format::JSONL => None,
         _ => Some(Structure::detect(&source, &options)?),
     };
     if let Some(documents) = structure.as_ref().and_then(Structure::documents) {
         documents.notes().iter().for_each(|note| terminal.info(note));
-        return tag_texts(command, &source, &documents.documents, documents.format, terminal);
+        return job.tag_texts(&source, &documents.documents, documents.format);
     }
     let file = FileToTag::new(source, &options)?;
     let format = choose_format(command.to, &command.output.out, file.survey().format())?;
     if format == file.survey().format() {
-        return tag_rows(command, &file, terminal);
+        return job.tag_rows(file);
     }
     let (documents, _) = read_documents(file.source(), &options, true)?;
-    tag_texts(command, file.source(), &documents, format, terminal)
+    job.tag_texts(file.source(), &documents, format)
 }
 
 /// Returns true if the input is plain text. Fails if it is not clear.
@@ -69,38 +83,152 @@ fn is_prose(command: &Tag, source: &Source, options: &ReadOptions) -> Result<boo
     }
 }
 
-/// Tags texts, and writes them with the predicted spans. `usual` is the format for an output without an ending.
-fn tag_texts(
-    command: &Tag,
-    source: &Source,
-    documents: &[Document],
-    usual: Format,
-    terminal: &Terminal,
-) -> Result<(), Failure> {
-    refuse_probabilities(command)?;
-    let format = choose_format(command.to, &command.output.out, usual)?;
-    let (device, device_name) = machine::device(&command.device_options)?;
-    let tagger = Tagger::open(&command.model)?.with_device(device);
-    let n_sentences = documents.iter().map(|document| document.sentences().len()).sum();
-    terminal.info(&format!(
-        "tagging {} in {} of `{}`, writing {}; {device_name}",
-        count(n_sentences, "sentence"),
-        count(documents.len(), "text"),
-        source.name(),
-        format.name()
-    ));
-    let mut progress = Progress::for_bytes("tagging", n_sentences, terminal);
-    let (labelled, truncation) = tagger.tag_documents(documents, &mut |done, _| {
-        progress.set_position(done);
-        Control::Continue
-    })?;
-    drop(progress);
-    output::report_losses(&find_losses(&labelled, format), format, terminal);
-    let settings = WriteSettings { scheme: tagger.model().tags().scheme() };
-    let files = format.write(&labelled, &settings)?;
-    output::write_files(&command.output.out, command.output.force, &files)?;
-    report_truncation(truncation, terminal);
-    Ok(())
+/// One execution of the command.
+struct TagJob<'a> {
+    command: &'a Tag,
+    command_line: &'a CommandLine,
+    options: &'a ReadOptions,
+    /// The output, or the file of the shard.
+    out: PathBuf,
+    terminal: &'a Terminal,
+}
+
+/// A tagger on its device.
+struct OpenTagger {
+    tagger: Tagger,
+    device_name: String,
+    arithmetic: &'static str,
+}
+
+impl TagJob<'_> {
+    /// Tags texts, and writes them with the predicted spans. `usual` is the format for an output without an ending.
+    fn tag_texts(
+        &self,
+        source: &Source,
+        documents: &[Document],
+        usual: Format,
+    ) -> Result<(), Failure> {
+        let (command, terminal) = (self.command, self.terminal);
+        refuse_probabilities(command)?;
+        let format = choose_format(command.to, &command.output.out, usual)?;
+        let shard = command.shard.shard;
+        let own = shard.map_or(documents, |shard| &documents[shard.range(documents.len())]);
+        let open = self.open_tagger()?;
+        let n_sentences = own.iter().map(|document| document.sentences().len()).sum();
+        terminal.info(&format!(
+            "tagging {} in {} of `{}`, writing {}; {}",
+            count(n_sentences, "sentence"),
+            count(own.len(), "text"),
+            source.name(),
+            format.name(),
+            open.device_name
+        ));
+        let mut progress = Progress::for_bytes("tagging", n_sentences, terminal);
+        let (labelled, truncation) = open.tagger.tag_documents(own, &mut |done, _| {
+            progress.set_position(done);
+            Control::Continue
+        })?;
+        drop(progress);
+        report_truncation(truncation, terminal);
+        let scheme = open.tagger.model().tags().scheme();
+        if shard.is_none() {
+            output::report_losses(&find_losses(&labelled, format), format, terminal);
+            let files = format.write(&labelled, &WriteSettings { scheme })?;
+            return output::write_files(&self.out, command.output.force, &files);
+        }
+        let lines = labelled.iter().map(|document| document.to_stored_line() + "\n");
+        let (format, scheme) = (format.name().to_owned(), scheme.to_string());
+        let content = ShardContent::Documents { format, scheme };
+        let input = describe_input(source, documents.len(), ShardUnit::Text);
+        self.write_shard(input, &open, content, lines.collect::<String>().as_bytes())
+    }
+
+    /// Tags CoNLL rows or JSON lines, and leaves everything else unchanged.
+    fn tag_rows(&self, file: FileToTag) -> Result<(), Failure> {
+        let open = self.open_tagger()?;
+        let n = file.survey().n_sentences;
+        let Some(shard) = self.command.shard.shard else {
+            let mut out = Output::create(&self.out, self.command.output.force)?;
+            self.write_rows(&file, n, &open, &mut out)?;
+            return out.finish();
+        };
+        let sentences = shard.range(n);
+        let n_own = sentences.len();
+        let file = file.with_sentences(sentences);
+        let mut rows = Vec::new();
+        self.write_rows(&file, n_own, &open, &mut rows)?;
+        let input = describe_input(file.source(), n, ShardUnit::Sentence);
+        self.write_shard(input, &open, ShardContent::Rows, &rows)
+    }
+
+    /// Writes the `n` sentences of a file that are to be tagged.
+    fn write_rows(
+        &self,
+        file: &FileToTag,
+        n: usize,
+        open: &OpenTagger,
+        out: &mut dyn Write,
+    ) -> Result<(), Failure> {
+        let (source, survey) = (file.source(), file.survey());
+        let change = match (file.has_tags(), survey.format() == Format::CONLL) {
+            (true, true) => "replacing its tags",
+            (true, false) => "replacing its tags by tag names",
+            (false, true) => "adding the tags as a last column",
+            (false, false) => "adding the tags",
+        };
+        let (n, name, device) = (count(n, "sentence"), source.name(), &open.device_name);
+        self.terminal.info(&format!("tagging {n} of `{name}`, {change}; {device}"));
+        if file.has_tags() {
+            input::report_structure(&survey.structure, self.terminal);
+        }
+        let mut progress = Progress::for_bytes("tagging", source.text().len(), self.terminal);
+        let with_probabilities = self.command.probabilities;
+        let tagged = open.tagger.tag_file(file, with_probabilities, out, &mut |done, _| {
+            progress.set_position(done);
+            Control::Continue
+        });
+        drop(progress);
+        let name = self.out.display().to_string();
+        let truncation = tagged.map_err(|error| Failure::from(error).with_output_name(&name))?;
+        report_truncation(truncation, self.terminal);
+        Ok(())
+    }
+
+    fn open_tagger(&self) -> Result<OpenTagger, Failure> {
+        let (device, device_name) = machine::device(&self.command.device_options)?;
+        let arithmetic = device.arithmetic();
+        let tagger = Tagger::open(&self.command.model)?.with_device(device);
+        Ok(OpenTagger { tagger, device_name, arithmetic })
+    }
+
+    /// Writes the content of a shard.
+    fn write_shard(
+        &self,
+        input: ShardInput,
+        open: &OpenTagger,
+        content: ShardContent,
+        bytes: &[u8],
+    ) -> Result<(), Failure> {
+        let command = self.command;
+        let Some(shard) = command.shard.shard else { return Ok(()) };
+        let model = fingerprint_model(&command.model)?;
+        let options = format!("{:?}", self.options);
+        let header = ShardHeader::new("tag", shard, input, model, open.arithmetic, content)
+            .with_setting("probabilities", command.probabilities)
+            .with_setting("plain", command.plain)
+            .with_setting("input format", sha256(options.as_bytes()))
+            .with_arguments(self.command_line.arguments());
+        let out = Output::create(&self.out, command.output.force)?;
+        out.write_and_finish(ShardFile::to_bytes(header.clone(), bytes))?;
+        report_shard(&header, &command.output.out, self.terminal);
+        Ok(())
+    }
+}
+
+/// Returns the entry of the input in the header of a shard.
+fn describe_input(source: &Source, n: usize, unit: ShardUnit) -> ShardInput {
+    let sha256 = sha256(&source.content());
+    ShardInput { name: source.name().to_owned(), sha256, n, unit }
 }
 
 /// Fails if probabilities are wanted, which texts with spans cannot hold.
@@ -113,37 +241,6 @@ fn refuse_probabilities(command: &Tag) -> Result<(), Failure> {
             .into(),
         hint: "leave it out",
     })
-}
-
-/// Tags CoNLL rows or JSON lines, and leaves everything else unchanged.
-fn tag_rows(command: &Tag, file: &FileToTag, terminal: &Terminal) -> Result<(), Failure> {
-    let (device, device_name) = machine::device(&command.device_options)?;
-    let tagger = Tagger::open(&command.model)?.with_device(device);
-    let (source, survey) = (file.source(), file.survey());
-    let change = match (file.has_tags(), survey.format() == Format::CONLL) {
-        (true, true) => "replacing its tags",
-        (true, false) => "replacing its tags by tag names",
-        (false, true) => "adding the tags as a last column",
-        (false, false) => "adding the tags",
-    };
-    let n = count(survey.n_sentences, "sentence");
-    terminal.info(&format!("tagging {n} of `{}`, {change}; {device_name}", source.name()));
-    if file.has_tags() {
-        input::report_structure(&survey.structure, terminal);
-    }
-    let mut out = Output::create(&command.output.out, command.output.force)?;
-    let mut progress = Progress::for_bytes("tagging", source.text().len(), terminal);
-    let name = out.name().to_owned();
-    let truncation = tagger
-        .tag_file(file, command.probabilities, &mut out, &mut |done, _| {
-            progress.set_position(done);
-            Control::Continue
-        })
-        .map_err(|error| Failure::from(error).with_output_name(&name))?;
-    drop(progress);
-    out.finish()?;
-    report_truncation(truncation, terminal);
-    Ok(())
 }
 
 fn report_truncation(truncation: Truncation, terminal: &Terminal) {

@@ -13,6 +13,7 @@ mod limits;
 mod report;
 mod report_formats;
 mod reproduce;
+mod shards;
 mod stages;
 mod support;
 mod tag_offsets;

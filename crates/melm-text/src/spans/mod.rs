@@ -13,6 +13,7 @@ mod offsets;
 mod overlap;
 mod plain;
 mod reader;
+mod stored;
 mod tokens;
 
 pub use builder::DocumentsBuilder;

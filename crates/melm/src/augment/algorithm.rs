@@ -1,5 +1,7 @@
 //! Algorithm 1 of the paper: linearize, fine-tune, generate round by round, judge, keep.
 
+use std::ops::Range;
+
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
 
@@ -175,10 +177,11 @@ fn judge_drafts(
     Ok(())
 }
 
-/// Generates the drafts of all rounds without judging them.
+/// Generates the drafts of all rounds without judging them. Drafts whose source is not one of `sentences` are left out.
 pub fn generate(
     method: &mut dyn Augmenter,
     train: &Corpus,
+    sentences: &Range<usize>,
     plan: &Plan,
     run: &mut Run<'_>,
 ) -> Result<Vec<Draft>, Error> {
@@ -186,6 +189,7 @@ pub fn generate(
     let mut all = Vec::new();
     for round in 1..=plan.generate.rounds.get() {
         let mut drafts = make_round(method, round, train, plan, run)?;
+        drafts.retain(|draft| draft.source.is_none_or(|source| sentences.contains(&source)));
         novelty.mark(&mut drafts);
         all.extend(drafts);
     }

@@ -24,6 +24,7 @@ impl Error {
                 Some("check that the folder can be written to and the disk has room".into())
             }
             Error::Text(error) => error.cure(),
+            Error::Shard(error) => Some(error.cure()),
             _ => None,
         }
     }

@@ -1,5 +1,7 @@
 //! MELM and its variants: a masked entity language model makes the drafts (sections 2.1 to 2.3).
 
+use std::ops::Range;
+
 use melm_nn::device::Device;
 use melm_text::Corpus;
 
@@ -104,6 +106,14 @@ impl<'a> Melm<'a> {
         all.extend(drafts);
         all.sort_by_key(|draft| draft.source);
         all
+    }
+
+    /// Makes drafts only of the sentences with these indices. The drafts of a sentence stay the same, because they do not
+    /// depend on other sentences.
+    #[must_use]
+    pub fn with_sentences(mut self, sentences: &Range<usize>) -> Self {
+        self.linearized.windows.retain(|window| sentences.contains(&window.sentence));
+        self
     }
 
     /// The linearized corpus.

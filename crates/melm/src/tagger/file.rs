@@ -1,6 +1,7 @@
 //! Tags files: replaces or adds the tags, and leaves everything else unchanged.
 
 use std::io::Write;
+use std::ops::Range;
 
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
@@ -10,16 +11,18 @@ use melm_text::{
 
 use super::{TaggedSentence, Tagger, Truncation};
 use crate::Error;
+use crate::shard;
 use crate::stage::OnProgress;
 
 /// The number of sentences that are tagged and written at a time.
-const CHUNK: usize = 512;
+const CHUNK: usize = shard::BLOCK;
 
 /// A file to tag. It may have tags of its own, which are replaced.
 pub struct FileToTag {
     source: Source,
     survey: Survey,
     has_tags: bool,
+    sentences: Range<usize>,
 }
 
 impl FileToTag {
@@ -31,7 +34,20 @@ impl FileToTag {
         let source = with_tags.unwrap_or(source);
         let survey = Survey::read(&source, options, |_, _, _| {})?;
         survey.require_sound(&source, true)?;
-        Ok(Self { source, survey, has_tags })
+        let sentences = 0..survey.n_sentences;
+        Ok(Self { source, survey, has_tags, sentences })
+    }
+
+    /// Sets the sentences that are tagged and written, by their indices. By default these are all sentences. The comments
+    /// after the last sentence of the file belong to this sentence.
+    ///
+    /// # Panics
+    /// If the file has fewer sentences.
+    #[must_use]
+    pub fn with_sentences(mut self, sentences: Range<usize>) -> Self {
+        assert!(sentences.start <= sentences.end && sentences.end <= self.survey.n_sentences);
+        self.sentences = sentences;
+        self
     }
 
     /// Returns true if the file has tags, which will be replaced. Otherwise tags will be added.
@@ -69,11 +85,14 @@ impl Tagger {
         let mut writer = self.file_writer(&reader);
         let mut truncation = Truncation::default();
         let mut types = EntityTypes::default();
-        loop {
-            let records = read_chunk(&mut reader, &mut types);
+        skip(&mut reader, &mut types, file.sentences.start);
+        let mut n_left = file.sentences.len();
+        while n_left > 0 {
+            let records = read_chunk(&mut reader, &mut types, n_left.min(CHUNK));
             if records.is_empty() {
                 break;
             }
+            n_left -= records.len();
             let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
             let (tagged, of_chunk) = self.tag_tokens(&sentences)?;
             truncation.n_windowed += of_chunk.n_windowed;
@@ -91,7 +110,9 @@ impl Tagger {
             on_progress(reader.position() as u64, file.source.text().len() as u64)
                 .or_interrupted()?;
         }
-        writer.write_lines_after(&file.survey.lines_after).map_err(write_error)?;
+        if file.sentences.end == file.survey.n_sentences {
+            writer.write_lines_after(&file.survey.lines_after).map_err(write_error)?;
+        }
         out.write_all(writer.out()).map_err(write_error)?;
         Ok(truncation)
     }
@@ -137,12 +158,20 @@ fn add_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) 
     before.chain(rows).chain(["\n".to_owned()]).collect::<String>().into_bytes()
 }
 
-/// Reads the next sentences, at most [`CHUNK`].
-fn read_chunk<'t>(reader: &mut Reader<'t>, types: &mut EntityTypes) -> Vec<Record<'t>> {
+/// Reads the next `n` sentences, or those that are left.
+fn read_chunk<'t>(reader: &mut Reader<'t>, types: &mut EntityTypes, n: usize) -> Vec<Record<'t>> {
     let mut records = Vec::new();
     let mut record = Record::default();
-    while records.len() < CHUNK && reader.read(&mut record, types, &mut Problems::default()) {
+    while records.len() < n && reader.read(&mut record, types, &mut Problems::default()) {
         records.push(std::mem::take(&mut record));
     }
     records
+}
+
+/// Skips the next `n` sentences.
+fn skip(reader: &mut Reader<'_>, types: &mut EntityTypes, n: usize) {
+    let mut record = Record::default();
+    for _ in 0..n {
+        reader.read(&mut record, types, &mut Problems::default());
+    }
 }

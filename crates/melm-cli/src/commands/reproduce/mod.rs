@@ -5,7 +5,8 @@ mod setup;
 
 use melm_eval::table::{Report, SelectedLines, Split, Table};
 use melm_eval::{
-    Cell, CellFilter, Grid, Languages, Ledger, LedgerLine, PaperScores, RunSummary, Shard,
+    Cell, CellFilter, Grid, Languages, Ledger, LedgerLine, PaperScores, RunSummary, ledger_name,
+    shard_cells,
 };
 
 use serde_json::Map;
@@ -62,7 +63,7 @@ fn make_table(
     }
     let runner = &experiment.runner;
     runner.check_vectors(&cells)?;
-    let own = command.shard.map_or_else(|| cells.clone(), |shard| shard.cells(&cells));
+    let own = command.shard.map_or_else(|| cells.clone(), |shard| shard_cells(&cells, shard));
     terminal.info(&experiment.describe(&own));
     if command.dry_run {
         let known = Ledger::read(&command.out)?;
@@ -71,7 +72,7 @@ fn make_table(
         let lines = own.iter().map(|cell| format!("{cell}{}\n", state(cell)));
         return output::print(&lines.collect::<String>());
     }
-    let mut ledger = Ledger::open(&command.out, &Shard::ledger_name(command.shard))?;
+    let mut ledger = Ledger::open(&command.out, &ledger_name(command.shard))?;
     let record = Map::from_iter([("table".to_owned(), table.name().into())]);
     command_line.write(&command.out, "reproduce", record)?;
     runner.write_plans(&own, &command.out.join("plans"))?;

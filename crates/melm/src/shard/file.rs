@@ -1,0 +1,104 @@
+//! The output of one shard: a header, and the content.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+use super::error::ShardError;
+use super::header::{ShardHeader, VERSION};
+use crate::Error;
+use crate::files::sha256;
+
+/// The largest header in bytes. Arguments of a command have at most two megabytes on Linux.
+const MAX_HEADER: u64 = 1 << 22;
+
+/// The output of one shard. The content of a file is read when it is needed.
+#[derive(Debug)]
+pub struct ShardFile {
+    pub(super) name: String,
+    pub(super) header: ShardHeader,
+    content: Place,
+}
+
+/// Where the content is.
+#[derive(Debug)]
+enum Place {
+    File { path: PathBuf, start: u64 },
+    Memory(Vec<u8>),
+}
+
+impl ShardFile {
+    /// Opens a file and reads its header.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let failed = |source| Error::Read { path: path.to_path_buf(), source };
+        let name = path.display().to_string();
+        let mut file = BufReader::new(File::open(path).map_err(failed)?);
+        let mut line = Vec::new();
+        file.by_ref().take(MAX_HEADER).read_until(b'\n', &mut line).map_err(failed)?;
+        let header = parse_header(&name, &line)?;
+        let content = Place::File { path: path.to_path_buf(), start: line.len() as u64 };
+        Ok(Self { name, header, content })
+    }
+
+    /// Takes the bytes of a shard. `name` is for messages.
+    pub fn from_bytes(name: &str, bytes: &[u8]) -> Result<Self, Error> {
+        let end = bytes.iter().position(|byte| *byte == b'\n').map_or(bytes.len(), |at| at + 1);
+        let (line, content) = bytes.split_at(end);
+        let header = parse_header(name, line)?;
+        Ok(Self { name: name.to_owned(), header, content: Place::Memory(content.to_vec()) })
+    }
+
+    /// Returns the bytes of a shard with this content.
+    pub fn to_bytes(mut header: ShardHeader, content: &[u8]) -> Vec<u8> {
+        header.content_sha256 = sha256(content);
+        let line = serde_json::to_string(&header).expect("a header has only JSON values");
+        [line.as_bytes(), b"\n", content].concat()
+    }
+
+    /// The header.
+    pub fn header(&self) -> &ShardHeader {
+        &self.header
+    }
+
+    /// Returns the content. Fails if it does not fit its checksum.
+    pub fn content(&self) -> Result<Vec<u8>, Error> {
+        let content = match &self.content {
+            Place::Memory(content) => content.clone(),
+            Place::File { path, start } => read_from(path, *start)
+                .map_err(|source| Error::Read { path: path.clone(), source })?,
+        };
+        if sha256(&content) == self.header.content_sha256 {
+            return Ok(content);
+        }
+        let command = self.header.command_for(self.header.shard);
+        Err(ShardError::Damaged { name: self.name.clone(), command }.into())
+    }
+}
+
+fn read_from(path: &Path, start: u64) -> std::io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    file.seek(SeekFrom::Start(start))?;
+    let mut content = Vec::new();
+    file.read_to_end(&mut content)?;
+    Ok(content)
+}
+
+fn parse_header(name: &str, line: &[u8]) -> Result<ShardHeader, ShardError> {
+    let wrong = |what: String| ShardError::NotAShard { name: name.to_owned(), what };
+    if !line.ends_with(b"\n") || !line.starts_with(b"{\"melm_shard\":") {
+        return Err(wrong("its first line is not the header of a shard".into()));
+    }
+    let header: ShardHeader =
+        serde_json::from_slice(line).map_err(|error| wrong(format!("its header: {error}")))?;
+    if header.melm_shard != VERSION {
+        let what = format!(
+            "its header has version {}, and this program reads version {VERSION}",
+            header.melm_shard
+        );
+        return Err(wrong(what));
+    }
+    match header.shard() {
+        Some(_) => Ok(header),
+        None => Err(wrong(format!("its header says shard {} of {}", header.shard, header.of))),
+    }
+}

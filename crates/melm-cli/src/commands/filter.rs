@@ -29,10 +29,13 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     let augmented = command.augmented.as_deref();
     augmented.map_or(Ok(()), |path| refuse_existing(path, force))?;
     let corpus = &labelled::read(&command.files, &command.input, terminal)?;
+    if augmented.is_some() && corpus.languages().len() > 1 {
+        return Err(several_languages());
+    }
     let source = input::open_as(&command.drafts, Encoding::Utf8)?;
     let mut lines = read_lines(Path::new(source.name()), source.text(), corpus)?;
-    if augmented.is_some() {
-        refuse_several_languages(corpus, &lines)?;
+    if augmented.is_some() && has_other_language(&lines, corpus) {
+        return Err(several_languages());
     }
     let decisions = command.decisions.as_deref().map(read_decisions).transpose()?;
     if let Some(tagger) = &command.tagger {
@@ -71,17 +74,17 @@ fn refuse_unused_threshold(command: &Filter) -> Result<(), Failure> {
     Err(Failure::Usage { message: message.into(), hint })
 }
 
-/// Fails if the training file and the drafts have several languages, which one augmented file cannot hold.
-fn refuse_several_languages(corpus: &Corpus, lines: &CandidateLines) -> Result<(), Failure> {
+/// Returns true if a sentence of unlabelled text has a language that the training file does not have.
+fn has_other_language(lines: &CandidateLines, corpus: &Corpus) -> bool {
     let mut codes = lines.text.iter().filter_map(|line| line.language.as_deref());
-    let has_other = codes.any(|code| corpus.find(Some(code), 0).is_none());
-    if corpus.languages().len() <= 1 && !has_other {
-        return Ok(());
-    }
-    Err(Failure::Usage {
+    codes.any(|code| corpus.find(Some(code), 0).is_none())
+}
+
+fn several_languages() -> Failure {
+    Failure::Usage {
         message: "`--augmented` cannot write several languages to one file".into(),
         hint: "leave it out and use the verdicts in OUT, or use `melm augment`, which writes a file for each language",
-    })
+    }
 }
 
 fn report_decisions(applied: AppliedDecisions, terminal: &Terminal) {

@@ -268,13 +268,32 @@ def check_without_javascript(url, downloads):
     driver.quit()
 
 
+def set_screen(driver, name):
+    """Set the size of the window to that of a phone or a desktop, and return its width."""
+    width, height = {"phone": (390, 844), "desktop": (1280, 900)}[name]
+    metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": name == "phone"}
+    driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    return width
+
+
+def check_widths(url, downloads):
+    """Check that the page is not wider than the screen, also with long mentions."""
+    driver = browser(downloads)
+    for name in ["phone", "desktop"]:
+        width = set_screen(driver, name)
+        driver.get(url)
+        widest = "return Math.max(...[...document.querySelectorAll('.sentence')].map(e => e.getBoundingClientRect().right))"
+        right = driver.execute_script(widest)
+        expect(f"sentences fit on a {name}", right <= width, True)
+    driver.quit()
+
+
 def screenshots(url, folder, downloads):
     """Write pictures of the page: the top, the sentences and the whole page."""
     folder.mkdir(parents=True, exist_ok=True)
     driver = browser(downloads)
-    for name, width, height in [("phone", 390, 844), ("desktop", 1280, 900)]:
-        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": name == "phone"}
-        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    for name in ["phone", "desktop"]:
+        set_screen(driver, name)
         for theme in ["light", "dark"]:
             feature = {"name": "prefers-color-scheme", "value": theme}
             driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [feature]})
@@ -316,6 +335,7 @@ def main():
         check_decisions(page, melm, folder, downloads)
         driver.quit()
         check_without_javascript(page_file.as_uri(), downloads)
+        check_widths(page_file.as_uri(), downloads)
         if args.screenshots:
             shown = page_file
             if args.folder:

@@ -1,4 +1,5 @@
-"""Check that spaCy and Hugging Face datasets read the files that `melm convert` writes, with the same mentions.
+"""Check that spaCy and Hugging Face datasets read the files that `melm convert` and `melm tag` write, with the same
+mentions.
 
 usage: check_binary_formats.py MELM FOLDER     (needs spacy, datasets and pyarrow; run in the repository)
 
@@ -61,9 +62,49 @@ def check_parquet(melm, folder):
     assert texts == [" ".join(row["tokens"]) for row in expected], texts
 
 
+# Raw texts with emoji, combining characters, right-to-left text and CRLF, and the tokens of their mentions.
+RAW = [
+    ("👩‍👧 😀  Ada Lovelace met 👍🏽 in London.", {"Ada": "B-PER", "Lovelace": "I-PER", "London": "B-LOC"}),
+    ("Zoe\u0308 lives in Ko\u0308ln.", {"Zoe\u0308": "B-PER", "Ko\u0308ln": "B-LOC"}),
+    ("😀 דנה גרה בחיפה.", {"דנה": "B-PER"}),
+    ("Oslo:\r\n 😀 Bjo\u0308rk sang.", {"Oslo": "B-LOC", "Bjo\u0308rk": "B-PER"}),
+]
+
+
+def check_tag(melm, folder):
+    """Tag raw texts, and check that spaCy cuts the predicted mentions out of them."""
+    lines = "".join(json.dumps({"text": text}) + "\n" for text, _ in RAW)
+    (folder / "raw.jsonl").write_text(lines, encoding="utf-8")
+    words = [text.replace(".", " .").replace(":", " :").split() for text, _ in RAW]
+    rows = ["".join(f"{word}\t{tags.get(word, 'O')}\n" for word in own) for own, (_, tags) in zip(words, RAW)]
+    (folder / "learn.conll").write_text("\n".join(rows), encoding="utf-8")
+    run = lambda *words: subprocess.run([melm, *map(str, words)], check=True)
+    run("train", folder / "learn.conll", "-o", folder / "tagger", "--updates", 60, "--set", "tagger.learning_rate=0.001")
+    run("tag", folder / "tagger", folder / "raw.jsonl", "-o", folder / "raw.spacy")
+    run("tag", folder / "tagger", folder / "raw.jsonl", "--to", "prodigy", "-o", folder / "tagged.jsonl")
+    examples = [json.loads(line) for line in (folder / "tagged.jsonl").read_text(encoding="utf-8").splitlines()]
+    n_mentions = 0
+    for (text, mentions), example, (raw, tags) in zip(read_doc_bin(folder / "raw.spacy"), examples, RAW, strict=True):
+        assert text == example["text"] == raw, (text, raw)
+        spans = [[span["start"], span["end"], span["label"]] for span in example["spans"]]
+        assert mentions == spans, (mentions, spans)
+        # A mention starts and ends at a token, so that it cuts no character.
+        for start, end, _ in mentions:
+            surface = raw[start:end]
+            assert surface.split()[0] in tags and surface.split()[-1] in tags, surface
+        n_mentions += len(mentions)
+    assert n_mentions >= len(RAW), n_mentions
+    dataset = datasets.Dataset.from_parquet(
+        str(convert(melm, folder / "raw.spacy", folder / "raw.parquet")), cache_dir=str(folder / "cache")
+    )
+    tokens = [token for row in dataset for token in row["tokens"]]
+    assert {token for _, tags in RAW for token in tags} <= set(tokens), tokens
+
+
 if __name__ == "__main__":
     melm, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     folder.mkdir(parents=True)
     check_spacy(melm, folder)
     check_parquet(melm, folder)
+    check_tag(melm, folder)
     print("spaCy and datasets read the written files with the same mentions")

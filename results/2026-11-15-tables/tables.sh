@@ -3,7 +3,7 @@
 set -eu
 melm=$1
 here=$(dirname "$0")
-paper=$here/../../configs/paper
+paper=$here/../../crates/melm-eval/configs/paper
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 table() { # TABLE GRID TITLE

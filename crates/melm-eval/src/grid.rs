@@ -17,7 +17,7 @@ pub(crate) const BASE: &str = "base";
 /// Returns the path and the text of a grid file of the repository.
 macro_rules! built_in {
     ($path:literal) => {
-        ($path, include_str!(concat!("../../../", $path)))
+        ($path, include_str!(concat!("../", $path)))
     };
 }
 

@@ -37,7 +37,7 @@ mod _melm {
     #[pymodule_export]
     use crate::run::run_command;
     #[pymodule_export]
-    use crate::settings::{Settings, needed_models};
+    use crate::settings::{Settings, hub_cache, needed_models};
     #[pymodule_export]
     use crate::source::Source;
     #[pymodule_export]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use melm::augment::AugmentJob;
-use melm::models::{MINI, ModelStore};
+use melm::models::ModelStore;
 use melm::plan::{ModelClass, ModelClasses, PlanBuilder, Preset};
 use melm_cli::host::{self, ErrorReport, OpenedDevice};
 use melm_nn::device::Device;
@@ -51,7 +51,12 @@ impl Settings {
             let place = format!("{keyword}={}", value.repr()?);
             plan = plan.set_value(&place, &keyword.replace("__", "."), to_toml(&keyword, &value)?);
         }
-        let n_threads = threads.and_then(NonZeroUsize::new);
+        let n_threads = match threads {
+            Some(n) => Some(NonZeroUsize::new(n).ok_or_else(|| {
+                to_exception(ErrorReport::config("`threads=0`: use at least one thread"))
+            })?),
+            None => None,
+        };
         Ok(Self { preset, plan, device, n_threads, precision, mini })
     }
 }
@@ -75,7 +80,7 @@ impl Settings {
     }
 }
 
-/// Returns the names of the models that a run needs and that are neither `mini` nor a folder. `task` is `augment`, with
+/// Returns the names of the models that a run needs and that are not on this machine. `task` is `augment`, with
 /// `has_text` for unlabelled text, or `train`.
 #[pyfunction]
 pub(crate) fn needed_models(
@@ -93,12 +98,18 @@ pub(crate) fn needed_models(
     let wanted = [(masked_lm, plan.model.masked_lm), (tagger, plan.model.tagger)];
     let mut names: Vec<String> = Vec::new();
     for (_, name) in wanted.into_iter().filter(|(is_needed, _)| *is_needed) {
-        let is_local = name == MINI || std::path::Path::new(&name).is_dir();
+        let is_local = settings.models().class(&name, false).map_err(to_exception)?.is_some();
         if !is_local && !names.contains(&name) {
             names.push(name);
         }
     }
     Ok(names)
+}
+
+/// Returns the folder of the cache of models, as the environment describes it.
+#[pyfunction]
+pub(crate) fn hub_cache() -> PathBuf {
+    host::hub().cache
 }
 
 fn parse_preset(name: &str) -> Result<Preset, ErrorReport> {

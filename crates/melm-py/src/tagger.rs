@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use melm::tagger::{TaggedSentence, TaggerTrainer, Truncation};
 use melm::training_job::{TrainedKind, TrainingJob};
-use melm_cli::host::ErrorReport;
+use melm_cli::host::{ErrorKind, ErrorReport};
 use melm_nn::device::Device;
 use melm_text::{Document, OffsetMap, OffsetUnit, Tokenizer, TokenizerRules, mentions};
 use pyo3::prelude::*;
@@ -35,7 +35,12 @@ impl Tagger {
     fn open(py: Python<'_>, folder: PathBuf, settings: &Settings) -> PyResult<Self> {
         py.detach(|| {
             let device: Arc<Device> = settings.open_device()?;
-            Ok(Self { tagger: melm::Tagger::open(folder)?.with_device(device) })
+            // A file that is missing or damaged is a problem of the model here, not of data.
+            let opened = melm::Tagger::open(folder).map_err(|error| {
+                let ErrorReport { message, .. } = error.into();
+                ErrorReport { kind: ErrorKind::Model, message }
+            });
+            Ok(Self { tagger: opened?.with_device(device) })
         })
         .map_err(|error: ErrorReport| to_exception(error))
     }

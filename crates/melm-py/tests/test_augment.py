@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import logging
 import pathlib
+import shutil
+import sys
 
 import pytest
 from conftest import FAST, TRAIN, parse, results, run_command
@@ -122,6 +124,8 @@ def test_errors_have_the_messages_of_the_command(corpus: pathlib.Path, model: st
         melm.augment(3, model=model)
     with pytest.raises(melm.ConfigError, match="`device=gpu`: expected auto, cpu, cuda or cuda:N"):
         melm.augment("train.conll", model=model, device="gpu")
+    with pytest.raises(melm.ConfigError, match="use at least one thread"):
+        melm.augment("train.conll", model=model, threads=0)
     assert issubclass(melm.DataError, melm.Error) and issubclass(melm.ModelError, melm.Error)
 
 
@@ -144,3 +148,48 @@ def test_progress_is_shown_with_tqdm(corpus: pathlib.Path, model: str, capfd: py
     melm.augment("train.conll", model=model, **{**FAST, "progress": True})
     shown = capfd.readouterr().err
     assert "fine-tuning the masked language model" in shown and "100%" in shown
+
+
+def make_cache(model: str, name: str, cache: pathlib.Path) -> None:
+    """Copy a model into a cache of Hugging Face."""
+    repository = cache / f"models--{name.replace('/', '--')}"
+    shutil.copytree(model, repository / "snapshots/abc")
+    (repository / "refs").mkdir()
+    (repository / "refs/main").write_text("abc")
+
+
+def test_a_name_on_the_hub_is_found_in_the_cache(
+    corpus: pathlib.Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_cache(model, "someone/tiny", corpus / "cache")
+    monkeypatch.setenv("HF_HUB_CACHE", str(corpus / "cache"))
+    for offline in (None, "huggingface_hub"):
+        if offline:
+            # Without huggingface_hub, melm looks into the cache itself.
+            monkeypatch.setitem(sys.modules, offline, None)
+        out = melm.augment("train.conll", model="someone/tiny", **FAST)
+        assert out.summary["masked_lm"].endswith("abc") and len(out.dataset) > 4
+        out.save(f"saved-{offline}")
+        assert 'masked_lm = "someone/tiny"' in (corpus / f"saved-{offline}/plan.toml").read_text()
+
+
+def test_missing_models_are_downloaded_by_huggingface_hub(
+    corpus: pathlib.Path, model: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    monkeypatch.setenv("HF_HUB_CACHE", str(corpus / "cache"))
+    asked: list[str] = []
+
+    def download(name: str, *, allow_patterns: list[str], cache_dir: pathlib.Path) -> str:
+        asked.append(name)
+        if name != "someone/tiny":
+            raise OSError("no network")
+        make_cache(model, name, cache_dir)
+        return str(cache_dir)
+
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    for _ in range(2):
+        melm.augment("train.conll", model="someone/tiny", **FAST)
+    assert asked == ["someone/tiny"]
+    with pytest.raises(melm.ModelError, match="cannot download the model `someone/other`: no network"):
+        melm.augment("train.conll", model="someone/other", **FAST)

@@ -93,3 +93,5 @@ def test_tables_and_docs_keep_their_type(tagger: melm.Tagger) -> None:
 def test_a_folder_that_is_no_tagger_is_refused(model: str) -> None:
     with pytest.raises(melm.ModelError, match="is not a tagger"):
         melm.Tagger.from_pretrained(model)
+    with pytest.raises(melm.ModelError, match="cannot read `missing/config.json`"):
+        melm.Tagger.from_pretrained("missing")

@@ -10,6 +10,9 @@ Data may be a path, a list of `(tokens, tags)`, a `datasets.Dataset`, a pandas o
 dicts with `text` and `spans`. Results have the type that went in.
 """
 
+import importlib
+from typing import Any
+
 from ._augment import Augmented, Drafts, augment
 from ._melm import ConfigError, Corpus, DataError, Error, ModelError, __version__
 from ._tagger import Tagger
@@ -32,3 +35,12 @@ __all__ = [
     "score",
     "trial",
 ]
+
+_SUBMODULES = ("ray", "spacy", "transformers")
+"""Modules that need another library. They are imported when they are used: `melm.spacy.augmenter`."""
+
+
+def __getattr__(name: str) -> Any:
+    if name in _SUBMODULES:
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

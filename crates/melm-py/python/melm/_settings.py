@@ -58,18 +58,15 @@ def fetch_models(settings: _melm.Settings, task: str, has_text: bool) -> None:
         return
     try:
         from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
     except ImportError:
         logger.debug("huggingface_hub is not installed; melm downloads the model itself")
         return
     for name in names:
         try:
-            snapshot_download(name, allow_patterns=MODEL_FILES, local_files_only=True)
-        except (LocalEntryNotFoundError, FileNotFoundError):
-            try:
-                snapshot_download(name, allow_patterns=MODEL_FILES)
-            except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-                raise _melm.ModelError(f"cannot download the model `{name}`: {error}") from error
-        except ValueError:
-            # Not a name on the hub. Opening the model reports it.
-            logger.debug("`%s` is not a name on the hub", name)
+            snapshot_download(name, allow_patterns=MODEL_FILES, cache_dir=_melm.hub_cache())
+        except (OSError, ValueError) as error:
+            # Errors of the hub are OSErrors. A text that cannot be a name is a ValueError.
+            if isinstance(error, ValueError):
+                logger.debug("`%s` is not a name on the hub", name)
+                continue
+            raise _melm.ModelError(f"cannot download the model `{name}`: {error}") from error

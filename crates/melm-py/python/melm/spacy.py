@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import random
 from collections.abc import Iterable, Iterator
@@ -30,9 +31,11 @@ Augmenter = Callable[[Language, Example], Iterator[Example]]
 class MelmNer:
     """A pipeline component that sets `doc.ents` with a trained tagger. Sentences are those of the doc, if it has any."""
 
-    def __init__(self, name: str, tagger: Optional[Tagger], device: str, threads: Optional[int]) -> None:
+    def __init__(self, name: str, path: Optional[str], device: str, threads: Optional[int]) -> None:
         self.name = name
-        self._tagger = tagger
+        # Opened at the first use: a pipeline that is loaded from disk has a tagger of its own.
+        self._path = path
+        self._tagger: Optional[Tagger] = None
         self._device = device
         self._threads = threads
 
@@ -47,9 +50,10 @@ class MelmNer:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """The entity types."""
-        tags = [] if self._tagger is None else self._tagger.tags
-        return tuple(sorted({tag.partition("-")[2] for tag in tags} - {""}))
+        """The entity types. Empty before the tagger is known: spaCy asks for them while it loads a pipeline."""
+        if self._tagger is None and not os.path.isdir(self._path or ""):
+            return ()
+        return tuple(sorted({tag.partition("-")[2] for tag in self._opened().tags} - {""}))
 
     def to_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> None:
         """Save the tagger in a folder."""
@@ -57,13 +61,17 @@ class MelmNer:
 
     def from_disk(self, path: Path, *, exclude: Iterable[str] = ()) -> MelmNer:
         """Open the tagger that `to_disk` saved."""
-        self._tagger = Tagger.from_pretrained(path, device=self._device, threads=self._threads)
+        self._path = os.fspath(path)
+        self._tagger = None
+        self._opened()
         return self
 
     def _predict(self, sentences: list[list[str]]) -> list[list[str]]:
         return [tags for _, tags in self._opened().predict(sentences)]
 
     def _opened(self) -> Tagger:
+        if self._tagger is None and self._path is not None:
+            self._tagger = Tagger.from_pretrained(self._path, device=self._device, threads=self._threads)
         if self._tagger is None:
             raise _melm.ModelError(
                 f'the component `{self.name}` has no tagger; pass its folder: `add_pipe("melm_ner", config={{"path": …}})`'
@@ -81,8 +89,7 @@ def make_melm_ner(
     nlp: Language, name: str, path: Optional[str], device: str, threads: Optional[int]
 ) -> MelmNer:
     """Make the component. `path` is the folder of a tagger of `melm.Tagger.save` or `melm train`."""
-    tagger = None if path is None else Tagger.from_pretrained(path, device=device, threads=threads)
-    return MelmNer(name, tagger, device, threads)
+    return MelmNer(name, path, device, threads)
 
 
 def augmenter(out: Augmented, *, level: float = 1.0, seed: int = 1) -> Augmenter:

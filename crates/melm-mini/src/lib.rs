@@ -16,8 +16,14 @@ pub const TOKENIZER_CONFIG: &str = include_str!("../model/tokenizer_config.json"
 /// The file `special_tokens_map.json`, which older versions of transformers need.
 pub const SPECIAL_TOKENS_MAP: &str = include_str!("../model/special_tokens_map.json");
 
-/// The file `model.safetensors`: matrices as int8 with one f32 scale per row, all other tensors as f16.
-pub static WEIGHTS: &[u8] = include_bytes!("../model/model.safetensors");
+/// The file `model.safetensors`: matrices as int8 with one f32 scale per row, all other tensors as f16. `None` in the
+/// package of the Rust registry, which is limited to 10 MB.
+#[cfg(has_weights)]
+pub static WEIGHTS: Option<&[u8]> = Some(include_bytes!("../model/model.safetensors"));
+
+/// No weights: this is the package of the Rust registry, which is limited to 10 MB.
+#[cfg(not(has_weights))]
+pub static WEIGHTS: Option<&[u8]> = None;
 
 /// The model card.
 pub const CARD: &str = include_str!("../model/README.md");

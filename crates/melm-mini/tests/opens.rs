@@ -12,7 +12,7 @@ fn read(checkpoint: &Checkpoint, name: &str) -> Vec<f32> {
 
 #[test]
 fn mini_opens_whole_and_reads_as_torch_reads_it() {
-    let mini = Checkpoint::from_bytes(melm_mini::CONFIG, melm_mini::WEIGHTS).unwrap();
+    let mini = Checkpoint::from_bytes(melm_mini::CONFIG, melm_mini::WEIGHTS.unwrap()).unwrap();
     assert_eq!((mini.config().vocab_size, mini.config().hidden_size), (50_960, 512));
     assert_eq!(mini.missing(ModelPart::LmHead), [""; 0]);
 

@@ -87,7 +87,7 @@ fn five_best_pieces_of_mini_equal_those_of_transformers() {
         tokenizer: melm_mini::TOKENIZER,
         tokenizer_config: melm_mini::TOKENIZER_CONFIG,
         special_tokens_map: melm_mini::SPECIAL_TOKENS_MAP,
-        weights: melm_mini::WEIGHTS,
+        weights: melm_mini::WEIGHTS.unwrap(),
     };
     assert_equal(&Pretrained::embedded("mini", files).unwrap(), "mini.json");
 }

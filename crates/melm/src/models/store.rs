@@ -145,7 +145,7 @@ fn mini() -> Result<Pretrained, Error> {
         tokenizer: melm_mini::TOKENIZER,
         tokenizer_config: melm_mini::TOKENIZER_CONFIG,
         special_tokens_map: melm_mini::SPECIAL_TOKENS_MAP,
-        weights: melm_mini::WEIGHTS,
+        weights: melm_mini::WEIGHTS.ok_or(Error::NoEmbeddedModel)?,
     };
     Pretrained::embedded(MINI, files)
 }

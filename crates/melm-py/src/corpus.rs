@@ -3,6 +3,7 @@
 use melm_text::{Documents, EntityTypes, LabelledFile, Scheme, Sentence, Structure};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
+use pyo3::types::PyIterator;
 
 use crate::error::to_exception;
 use crate::source::Source;
@@ -85,6 +86,15 @@ impl Corpus {
         let missing = || PyIndexError::new_err("the corpus has no such sentence");
         let (tokens, tags, _) = self.row(sentence.ok_or_else(missing)?);
         Ok((tokens, tags))
+    }
+
+    fn __iter__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyIterator>> {
+        let pair = |sentence: &Sentence| {
+            let (tokens, tags, _) = self.row(sentence);
+            (tokens, tags)
+        };
+        let pairs: Vec<_> = self.corpus.sentences().iter().map(pair).collect();
+        pairs.into_pyobject(py)?.try_iter()
     }
 
     fn __eq__(&self, other: &Self) -> bool {

@@ -2,7 +2,33 @@
 
 import pathlib
 from collections.abc import Iterator
-from typing import Any, Optional, Protocol
+from typing import Any, Optional, final
+
+from ._protocols import OnMessage, RunData
+
+__all__ = [
+    "AugmentResult",
+    "ConfigError",
+    "Corpus",
+    "DataError",
+    "Error",
+    "ModelError",
+    "Settings",
+    "Source",
+    "Tagger",
+    "Text",
+    "__version__",
+    "allowed_transitions",
+    "augment",
+    "check",
+    "convert",
+    "hub_cache",
+    "needed_models",
+    "report_html",
+    "run_command",
+    "score",
+    "trial",
+]
 
 __version__: str
 
@@ -18,23 +44,7 @@ class ConfigError(Error):
 class ModelError(Error):
     """A model cannot be opened or used."""
 
-class OnMessage(Protocol):
-    """Receives the progress of a stage, or a note without numbers."""
-
-    def __call__(self, message: str, done: Optional[int], total: Optional[int], /) -> None: ...
-
-class RunData(Protocol):
-    """The data of a run."""
-
-    @property
-    def train(self) -> Corpus: ...
-    @property
-    def dev(self) -> Optional[Corpus]: ...
-    @property
-    def text(self) -> Optional[Text]: ...
-    @property
-    def held_out(self) -> list[Text]: ...
-
+@final
 class Source:
     """The content of a file, and how to read it."""
 
@@ -43,6 +53,7 @@ class Source:
     @staticmethod
     def from_bytes(name: str, content: bytes, options: dict[str, Any]) -> Source: ...
 
+@final
 class Corpus:
     """Labelled sentences: a sequence of `(tokens, tags)`. It is immutable."""
 
@@ -62,9 +73,10 @@ class Corpus:
     def has_mentions(self) -> bool: ...
     def rows(self) -> list[tuple[list[str], list[str], list[str]]]: ...
     def __len__(self) -> int: ...
-    def __getitem__(self, index: int) -> tuple[list[str], list[str]]: ...
+    def __getitem__(self, key: int, /) -> tuple[list[str], list[str]]: ...
     def __iter__(self) -> Iterator[tuple[list[str], list[str]]]: ...
 
+@final
 class Text:
     """Sentences without tags."""
 
@@ -78,11 +90,12 @@ class Text:
     def notes(self) -> list[str]: ...
     def __len__(self) -> int: ...
 
+@final
 class Settings:
     """The settings of a run."""
 
-    def __init__(
-        self,
+    def __new__(
+        cls,
         preset: str,
         config: Optional[str],
         keys: list[tuple[str, Any]],
@@ -90,8 +103,9 @@ class Settings:
         threads: Optional[int],
         precision: str,
         mini: Optional[str],
-    ) -> None: ...
+    ) -> Settings: ...
 
+@final
 class AugmentResult:
     """The result of a run in a folder."""
 
@@ -101,6 +115,7 @@ class AugmentResult:
     @property
     def folder(self) -> str: ...
 
+@final
 class Tagger:
     """A tagger and its device."""
 

@@ -1,0 +1,27 @@
+"""Types that the extension module expects of Python objects."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Optional, Protocol
+
+if TYPE_CHECKING:
+    from . import _melm
+
+
+class OnMessage(Protocol):
+    """Receives the progress of a stage, or a note without numbers."""
+
+    def __call__(self, message: str, done: Optional[int], total: Optional[int], /) -> None: ...
+
+
+class RunData(Protocol):
+    """The data of a run."""
+
+    @property
+    def train(self) -> _melm.Corpus: ...
+    @property
+    def dev(self) -> Optional[_melm.Corpus]: ...
+    @property
+    def text(self) -> Optional[_melm.Text]: ...
+    @property
+    def held_out(self) -> list[_melm.Text]: ...

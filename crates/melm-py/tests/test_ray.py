@@ -59,3 +59,39 @@ def test_shards_of_generate_are_merged(cluster: None, corpus: pathlib.Path, mode
     assert run_command("generate", "lm", "train.conll", "-o", "alone.jsonl").returncode == 0
     merged = melm.ray.generate(str(corpus / "lm"), str(corpus / "train.conll"), "drafts.jsonl", shards=3)
     assert pathlib.Path(merged).read_bytes() == pathlib.Path("alone.jsonl").read_bytes()
+
+
+GRID = """
+files = "{language}/{split}.conll"
+evaluations = 2
+[plan]
+tagger.budget = "4 updates"
+filter.mode = "off"
+[[grid]]
+languages = ["en"]
+sizes = [3]
+draws = [1, 2]
+seeds = [1]
+methods = ["gold", "label-wise"]
+budgets = ["4 updates"]
+"""
+
+
+def test_shards_of_a_grid_fill_one_folder(cluster: None, corpus: pathlib.Path, model: str) -> None:
+    import melm.ray
+
+    (corpus / "data/en").mkdir(parents=True)
+    for split in ("train", "dev"):
+        (corpus / f"data/en/{split}.conll").write_text(TRAIN)
+    (corpus / "grid.toml").write_text(GRID)
+    arguments = ["--config", str(corpus / "grid.toml"), "--data", str(corpus / "data"), "--model", model]
+
+    def scores(folder: str) -> list[tuple[str, str]]:
+        ledgers = sorted(pathlib.Path(folder).glob("ledger*.jsonl"))
+        lines = [json.loads(line) for path in ledgers for line in path.read_text().splitlines()]
+        return sorted((line["key"], json.dumps(line["dev"])) for line in lines)
+
+    alone = run_command("reproduce", "mono", "-o", "alone", "--device", "cpu", *arguments)
+    assert alone.returncode == 0, alone.stderr
+    out = melm.ray.reproduce("mono", "grid", shards=2, arguments=arguments)
+    assert scores(out) == scores("alone") and len(scores(out)) == 4

@@ -1,6 +1,8 @@
 //! Labelled sentences.
 
-use melm_text::{Documents, EntityTypes, LabelledFile, Scheme, Sentence, Structure};
+use melm_text::{
+    Documents, EntityTypes, LabelledFile, Scheme, Sentence, Structure, add_missing_tags,
+};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -20,10 +22,15 @@ pub(crate) struct Corpus {
 
 #[pymethods]
 impl Corpus {
-    /// Reads labelled data.
+    /// Reads labelled data. If `allows_untagged` is true, rows may have tokens only; all tags are then `O`.
     #[staticmethod]
-    fn read(py: Python<'_>, source: &Source) -> PyResult<Self> {
-        let read = || LabelledFile::read(source.source.clone(), &source.options);
+    #[pyo3(signature = (source, allows_untagged=false))]
+    fn read(py: Python<'_>, source: &Source, allows_untagged: bool) -> PyResult<Self> {
+        let read = || {
+            let Source { source, options } = source;
+            let with_tags = if allows_untagged { add_missing_tags(source, options) } else { None };
+            LabelledFile::read(with_tags.unwrap_or_else(|| source.clone()), options)
+        };
         let file = py.detach(read).map_err(to_exception)?;
         let notes = notes(file.structure());
         Ok(Self { corpus: file.into_corpus(), notes })

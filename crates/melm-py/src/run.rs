@@ -64,6 +64,11 @@ impl Reporter {
         }
     }
 
+    /// Reports something that a user should know.
+    pub(crate) fn note(&self, note: String) {
+        let _ = self.sender.send(Message::Note(note));
+    }
+
     /// Reports the number of steps done. Returns [`Control::Stop`] after Ctrl-C.
     pub(crate) fn on_progress(&self, stage: &'static str, done: u64, of: u64) -> Control {
         let _ = self.sender.send(Message::Progress { stage, done, of });

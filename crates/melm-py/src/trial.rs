@@ -36,7 +36,14 @@ pub(crate) fn trial(
         let trial = match data.text() {
             Some(text) => {
                 let known = KnownSentences::new(data.train(), data.dev(), &data.held_out());
-                trial.with_text(text.without(&known).0)?
+                let (text, left_out) = text.without(&known);
+                reporter.note(format!(
+                    "{} sentences of unlabelled text; {} left out, because they are in the training set, the dev set or a \
+                     held-out text, or repeat another",
+                    text.sentences().len(),
+                    left_out.total()
+                ));
+                trial.with_text(text)?
             }
             None => trial,
         };

@@ -91,11 +91,13 @@ def test_languages_are_a_dict(corpus: pathlib.Path, model: str) -> None:
     assert new and {tag[0] for tag in new} <= set("OSBE")
 
 
-def test_unlabelled_text(corpus: pathlib.Path, model: str) -> None:
+def test_unlabelled_text(corpus: pathlib.Path, model: str, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, logger="melm")
     texts = ["Ada Lovelace lived in Bonn.", "Grace Hopper wrote. Konrad Zuse spoke.", "It is not London."]
     settings = dict(self_training__panel=1, self_training__passes=1, self_training__budget="4 updates", method="gold")
     out = melm.augment("train.conll", unlabelled=texts, held_out=["It is not London."], model=model, **settings, **FAST)
     assert out.summary["text"]["sentences"] == 4 and out.summary["text"]["left_out"]["held_out"] == 1
+    assert "sentences left out of the text: held_out 1" in caplog.messages
     lines = [draft for draft in out.drafts if draft["origin"] == "text"]
     assert [line["tokens"] for line in lines][0] == ["Ada", "Lovelace", "lived", "in", "Bonn", "."]
     pathlib.Path("text.txt").write_text("\n".join(texts) + "\n")

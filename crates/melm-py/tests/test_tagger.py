@@ -47,6 +47,8 @@ def test_predictions_are_those_of_the_command(corpus: pathlib.Path, tagger: melm
         assert one.predict(sentences) == expected
         assert one.predict(PAIRS) == expected
         assert list(one.predict("train.conll")) == expected
+    pathlib.Path("bare.conll").write_text("\n\n".join("\n".join(tokens) for tokens in sentences) + "\n")
+    assert list(tagger.predict("bare.conll")) == expected
     assert tagger.tags == ["O", "B-LOC", "I-LOC", "B-PER", "I-PER"]
     assert melm.score(PAIRS, tagger.predict(PAIRS))["f1"] == tagger.dev_f1
 

@@ -157,12 +157,16 @@ def augment(
         # Saved models of the stages are large, and only a run in a folder of the user can use them again.
         shutil.rmtree(os.path.join(path, ".stages"), ignore_errors=True)
     augmented = Augmented(train, result, temporary)
-    _warn(augmented.summary["drafts"])
+    _report(augmented.summary)
     return augmented
 
 
-def _warn(counts: dict[str, Any]) -> None:
-    """Warn if the judge rejected all drafts."""
+def _report(summary: dict[str, Any]) -> None:
+    """Log how much of the text was left out. Warn if the judge rejected all drafts."""
+    left_out = {reason: n for reason, n in summary.get("text", {}).get("left_out", {}).items() if n}
+    if left_out:
+        logger.info("sentences left out of the text: %s", ", ".join(f"{reason} {n}" for reason, n in left_out.items()))
+    counts = summary["drafts"]
     kept = sum(counts.get(name, 0) for name in ("kept", "copied", "accepted"))
     rejected = sum(counts.get(name, 0) for name in ("disagrees", "unlikely"))
     if kept == 0 and rejected > 0:

@@ -27,7 +27,8 @@ class FileAdapter(Adapter):
         return [tokens for tokens, _ in self._read(data)]
 
     def predict(self, data: Any, tag_tokens: TagTokens, tag_texts: TagTexts) -> _melm.Corpus:
-        return CorpusAdapter().predict(self._read(data), tag_tokens, tag_texts)
+        untagged = _melm.Corpus.read(self.to_source(data, "", {}), allows_untagged=True)
+        return CorpusAdapter().predict(untagged, tag_tokens, tag_texts)
 
     def _read(self, path: Any) -> _melm.Corpus:
         return _melm.Corpus.read(self.to_source(path, "", {}))

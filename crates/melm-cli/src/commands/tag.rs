@@ -8,6 +8,7 @@ use melm::files::sha256;
 use melm::shard::{ShardContent, ShardFile, ShardHeader, ShardInput, ShardUnit, fingerprint_model};
 use melm::stage::Control;
 use melm::tagger::{FileToTag, Truncation};
+use melm_text::conll::{Layout, Separator};
 use melm_text::jsonl::has_text_only;
 use melm_text::spans::{TextKind, read_plain};
 use melm_text::{
@@ -146,6 +147,7 @@ impl TagJob<'_> {
     /// Tags CoNLL rows or JSON lines, and leaves everything else unchanged.
     fn tag_rows(&self, file: FileToTag) -> Result<(), Failure> {
         let open = self.open_tagger()?;
+        refuse_types_with_spaces(&file, &open.tagger)?;
         let n = file.survey().n_sentences;
         let Some(shard) = self.command.shard.shard else {
             let mut out = Output::create(&self.out, self.command.output.force)?;
@@ -229,6 +231,23 @@ impl TagJob<'_> {
 fn describe_input(source: &Source, n: usize, unit: ShardUnit) -> ShardInput {
     let sha256 = sha256(&source.content());
     ShardInput { name: source.name().to_owned(), sha256, n, unit }
+}
+
+/// Fails if the tagger has an entity type with a space, and the columns of the file are separated by spaces.
+fn refuse_types_with_spaces(file: &FileToTag, tagger: &Tagger) -> Result<(), Failure> {
+    let is_spaced = |layout: &Layout| layout.separator == Separator::Space;
+    let types = tagger.model().tags().types();
+    let mut names = types.iter().map(|entity_type| types.name(entity_type));
+    match names.find(|name| name.contains(' ')) {
+        Some(name) if file.survey().layout().is_some_and(is_spaced) => Err(Failure::Usage {
+            message: format!(
+                "the tagger has the entity type `{name}`, and spaces separate the columns of `{}`",
+                file.source().name()
+            ),
+            hint: "convert the file first: `melm convert IN --separator tab -o OUT`",
+        }),
+        _ => Ok(()),
+    }
 }
 
 /// Fails if probabilities are wanted, which texts with spans cannot hold.

@@ -26,6 +26,9 @@ pub(crate) fn run(
     let read = |path: &Path| labelled::read_file(path, &command.input, terminal);
     let train = read(&command.file)?;
     let dev = command.dev.as_deref().map(read).transpose()?;
+    if let Some(dev) = &dev {
+        labelled::warn_about_dev(&train, dev, terminal);
+    }
     let trial = match read_text(command, &train, dev.as_ref(), terminal)? {
         Some(text) => trial.with_text(text)?,
         None => trial,

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::{TRAIN, assert_same, done, folder, melm, results, run};
+use crate::support::{TRAIN, assert_same, done, folder, melm, results, run, tiny_folder};
 
 fn train_into(out: &str, more: &str) -> String {
     format!(
@@ -207,4 +207,41 @@ fn a_diverging_training_fails() {
         messages.contains("the plan freezes `encoder.layer`, but no tensor name starts with it"),
         "{messages}"
     );
+}
+
+#[test]
+fn a_misleading_dev_set_is_reported() {
+    let folder = tiny_folder();
+    let path = folder.path();
+    // Two sentences of TRAIN, and one with another type in another scheme.
+    let dev = "Bonn S-LOC\nis O\nnot O\nBerlin S-LOC\n. O\n\nGrace B-PER\nHopper E-PER\nspoke O\n. O\n\nNato S-ORG\n\n";
+    fs::write(path.join("dev.conll"), dev).unwrap();
+    let options = "--model model --updates 1";
+    let messages = done(path, &format!("train train.conll --dev dev.conll -o one {options}"));
+    for warning in [
+        "warning: 2 of 3 sentences of the dev set are in TRAIN too",
+        "warning: the dev set has entity types that TRAIN does not have: `ORG`",
+        "warning: TRAIN has the scheme IOB2, the dev set IOBES",
+    ] {
+        assert!(messages.contains(warning), "{warning}: {messages}");
+    }
+    fs::write(path.join("dev.conll"), "Ada B-PER\nsang O\n\n").unwrap();
+    let messages = done(path, &format!("train train.conll --dev dev.conll -o two {options}"));
+    assert!(!messages.contains("warning"), "{messages}");
+}
+
+#[test]
+fn types_with_spaces_are_not_written_between_spaces() {
+    let folder = tiny_folder();
+    let path = folder.path();
+    fs::write(path.join("city.conll"), "Bonn\tB-big city\nis\tO\n\nOslo\tB-big city\n\n").unwrap();
+    done(path, "train city.conll -o tagger --model model --updates 1");
+    fs::write(path.join("spaces.conll"), "Bonn NE O\nis VB O\n\n").unwrap();
+    let refused = run(path, "tag tagger spaces.conll -o out.conll");
+    assert_eq!(refused.status.code(), Some(2));
+    let messages = String::from_utf8(refused.stderr).unwrap();
+    assert!(messages.contains("entity type `big city`"), "{messages}");
+    done(path, "convert spaces.conll --separator tab -o tabs.conll");
+    done(path, "tag tagger tabs.conll -o out.conll");
+    done(path, "check out.conll");
 }

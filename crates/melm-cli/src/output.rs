@@ -60,8 +60,9 @@ pub(crate) fn write(path: &Path, force: bool, text: &str) -> Result<(), Failure>
     Output::create(path, force)?.write_and_finish(text)
 }
 
-/// Writes the files of a format. The first one is `path`. The others have the same name with their own endings. Fails if
-/// one of them exists and `force` is false, or if there are several and `path` is a stream.
+/// Writes the files of a format. A single file is `path`. Several files have the same name with their own endings, which
+/// are added if `path` does not have one of them. Fails if one of them exists and `force` is false, or if there are
+/// several and `path` is a stream.
 pub(crate) fn write_files(path: &Path, force: bool, files: &[WrittenFile]) -> Result<(), Failure> {
     if files.len() > 1 && is_stream_output(path) {
         return Err(Failure::Usage {
@@ -69,13 +70,15 @@ pub(crate) fn write_files(path: &Path, force: bool, files: &[WrittenFile]) -> Re
             hint: "pass the output file with `-o FILE`",
         });
     }
-    let path_of = |at: usize| match at {
-        0 => path.to_path_buf(),
-        at => path.with_extension(files[at].extension),
+    let has_ending = files.iter().any(|file| path.extension() == Some(file.extension.as_ref()));
+    let path_of = |file: &WrittenFile| match files.len() {
+        1 => path.to_path_buf(),
+        _ if has_ending => path.with_extension(file.extension),
+        _ => path.with_added_extension(file.extension),
     };
-    (0..files.len()).try_for_each(|at| refuse_existing(&path_of(at), force))?;
-    for (at, file) in files.iter().enumerate() {
-        Output::create(&path_of(at), force)?.write_and_finish(&file.bytes)?;
+    files.iter().try_for_each(|file| refuse_existing(&path_of(file), force))?;
+    for file in files {
+        Output::create(&path_of(file), force)?.write_and_finish(&file.bytes)?;
     }
     Ok(())
 }

@@ -149,6 +149,51 @@ fn output_keeps_links_pipes_and_other_files() {
     assert_eq!(run(&["convert", "-", "-o", "pipe"], folder.path(), &bad).status.code(), Some(1));
 }
 
+/// A format with two files is read by the name of one of them, so both need their endings.
+#[test]
+fn a_format_with_two_files_gets_both_endings() {
+    let folder = tempfile::tempdir().unwrap();
+    for (out, names) in
+        [("a", ["a.ann", "a.txt"]), ("b.ann", ["b.ann", "b.txt"]), ("c.x", ["c.x.ann", "c.x.txt"])]
+    {
+        let done = run(&["convert", "-", "--to", "brat", "-o", out], folder.path(), TEXT);
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        assert!(names.iter().all(|name| folder.path().join(name).exists()), "{out}");
+        let report = run(&["check", "--json", names[0]], folder.path(), "");
+        let report: serde_json::Value = serde_json::from_slice(&report.stdout).unwrap();
+        assert_eq!(
+            report["files"][0]["mentions"],
+            serde_json::json!({ "LOC": 1, "PER": 1 }),
+            "{out}"
+        );
+    }
+    assert_eq!(names_in(folder.path()).len(), 6);
+}
+
+/// A line of more than 256 MiB, such as the string of a hostile file, is refused before the rest is read.
+#[test]
+fn a_line_without_an_end_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = melm(&["check", "/dev/zero"], folder.path());
+    let found = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
+    assert_eq!(found.status.code(), Some(1));
+    let message = text(&found.stderr);
+    assert!(message.contains("has a line of more than 256 MiB"), "{message}");
+    assert!(message.contains("`jq -c '.[]'`"), "{message}");
+}
+
+#[test]
+fn a_folder_cannot_be_standard_output() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.conll"), TEXT).unwrap();
+    for command in ["augment", "train", "finetune", "trial"] {
+        let refused = run(&[command, "a.conll", "-o", "-"], folder.path(), "");
+        assert_eq!(refused.status.code(), Some(2), "{command}");
+        assert!(text(&refused.stderr).contains("expected a folder"), "{}", text(&refused.stderr));
+    }
+    assert_eq!(names_in(folder.path()), ["a.conll"]);
+}
+
 fn tiny(name: &str) -> String {
     format!("{}/../../testdata/tiny/{name}", env!("CARGO_MANIFEST_DIR"))
 }

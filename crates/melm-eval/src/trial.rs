@@ -136,7 +136,7 @@ impl Trial {
     pub fn prepare(&self, gold: &Corpus, dev: Option<&Corpus>) -> Result<(Grid, Languages), Error> {
         let (n, n_folds) = (gold.sentences().len(), self.n_folds);
         if n < 2 * n_folds {
-            let message = format!("{n} sentences are too few for {n_folds} folds");
+            let message = format!("too few sentences for {n_folds} folds: {n}");
             let hint = "a fold needs two sentences or more: use fewer `--folds`, or more gold";
             return Err(Error::Trial { message, hint });
         }

@@ -58,6 +58,14 @@ pub enum Error {
         /// The limit, such as `256 MiB of text`.
         limit: String,
     },
+    /// A line of a file is too long.
+    #[error("`{name}` has a line of more than {limit_mib} MiB")]
+    LongLine {
+        /// The name of the file.
+        name: String,
+        /// The limit in MiB.
+        limit_mib: usize,
+    },
     /// The output could not be written.
     #[error("cannot write the output: {source}")]
     Write {
@@ -134,6 +142,10 @@ impl Error {
             Error::TooLarge { .. } => Some(
                 "use a part of the text, for example `head -n 100000`: some thousand sentences are \
                  enough"
+                    .into(),
+            ),
+            Error::LongLine { .. } => Some(
+                "write one object on each line, for example with `jq -c '.[]'`, or split the file"
                     .into(),
             ),
             Error::TypeWithSpace { .. } => Some("rename the entity type".into()),

@@ -73,7 +73,7 @@ impl Source {
         }
     }
 
-    /// Reads a stream to its end. Fails if it cannot be read, if a line is longer than 256 MiB ([`Error::TooLarge`]), or
+    /// Reads a stream to its end. Fails if it cannot be read, if a line is longer than 256 MiB ([`Error::LongLine`]), or
     /// as [`Self::from_bytes`] does.
     pub fn read(name: &str, mut from: impl Read, encoding: Encoding) -> Result<Self, Error> {
         let mut bytes = Vec::new();
@@ -89,8 +89,8 @@ impl Source {
                 line_start = start + at + 1;
             }
             if bytes.len() - line_start > MAX_LINE && !Format::is_known_binary(&bytes) {
-                let limit = format!("{} MiB on one line", MAX_LINE >> 20);
-                return Err(Error::TooLarge { name: name.to_owned(), limit });
+                let (name, limit_mib) = (name.to_owned(), MAX_LINE >> 20);
+                return Err(Error::LongLine { name, limit_mib });
             }
         }
         Self::from_bytes(name.to_owned(), bytes, encoding)

@@ -331,7 +331,7 @@ pub enum Error {
     },
     /// There are too few gold sentences to check them by folds.
     #[error(
-        "{n_sentences} gold sentences are too few for a check with {n_folds} folds; use fewer folds (`gold_check.folds`), or do not \
+        "too few gold sentences for a check with {n_folds} folds: {n_sentences}; use fewer folds (`gold_check.folds`), or do not \
          check gold"
     )]
     TooFewToCheck {

@@ -46,7 +46,7 @@ pub(crate) struct Augment {
     #[arg(long, value_name = "LANG=FILE")]
     pub(crate) vectors: Vec<VectorInput>,
     /// Output folder
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = super::folder_parser())]
     pub(crate) out: PathBuf,
     /// Method: melm-both, melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or gold; for
     /// several languages also codemix-random, codemix-ess or melm-codemix [default: melm-both]

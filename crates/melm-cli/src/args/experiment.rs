@@ -40,7 +40,7 @@ pub(crate) struct Reproduce {
     #[arg(long, value_name = "DIR")]
     pub(crate) data: Option<PathBuf>,
     /// Output folder
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = super::folder_parser())]
     pub(crate) out: PathBuf,
     /// Run a small grid on examples/politics, which takes minutes on two cores
     #[arg(long)]
@@ -92,7 +92,7 @@ pub(crate) struct Trial {
     #[arg(long)]
     pub(crate) dev: Option<PathBuf>,
     /// Folder that stores the scores of finished taggers, so that the same command can resume
-    #[arg(short, long, value_name = "DIR")]
+    #[arg(short, long, value_name = "DIR", value_parser = super::folder_parser())]
     pub(crate) out: Option<PathBuf>,
     /// Number of folds
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]

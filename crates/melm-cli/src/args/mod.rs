@@ -20,6 +20,7 @@ pub(crate) use tagger::{Config, ShowConfig, Tag, Train, TrainingOptions};
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args as Group, Parser, Subcommand};
 use clap_complete::Shell;
 use melm_text::conll::Separator;
@@ -232,6 +233,16 @@ pub(crate) struct InputOptions {
     /// Character encoding: utf-8 or latin1
     #[arg(long, default_value = "utf-8")]
     pub(crate) encoding: Encoding,
+}
+
+/// Parses an output folder. Refuses `-`, which means standard output for other commands.
+fn folder_parser() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| {
+        if path.as_os_str() == "-" {
+            return Err("expected a folder: several files cannot be written to standard output");
+        }
+        Ok(path)
+    })
 }
 
 /// The output file.

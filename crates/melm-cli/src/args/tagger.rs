@@ -33,7 +33,7 @@ pub(crate) struct TrainingOptions {
     #[arg(long)]
     pub(crate) dev: Vec<InputFile>,
     /// Output folder
-    #[arg(short, long, value_name = "MODEL")]
+    #[arg(short, long, value_name = "MODEL", value_parser = super::folder_parser())]
     pub(crate) out: PathBuf,
     /// Number of epochs (passes over TRAIN) [default: the budget in the settings]
     #[arg(long, value_name = "N", conflicts_with = "updates")]

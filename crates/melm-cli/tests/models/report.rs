@@ -118,7 +118,7 @@ fn gold_is_read_by_taggers_that_were_not_trained_on_it() {
     }
     let few = run(path, "augment train.conll --model model --method gold --check-gold=3 -o three");
     let messages = String::from_utf8(few.stderr).unwrap();
-    assert!(messages.contains("too few for a check with 3 folds"), "{messages}");
+    assert!(messages.contains("too few gold sentences for a check with 3 folds: 4"), "{messages}");
 }
 
 #[test]

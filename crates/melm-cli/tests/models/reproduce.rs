@@ -324,7 +324,7 @@ fn a_trial_gives_a_verdict_and_continues_where_it_stopped() {
     assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 12);
     let few = run(folder.path(), "trial train.conll --model model --folds 9");
     assert_eq!(few.status.code(), Some(2));
-    assert!(String::from_utf8(few.stderr).unwrap().contains("too few for 9 folds"));
+    assert!(String::from_utf8(few.stderr).unwrap().contains("too few sentences for 9 folds"));
 }
 
 #[test]

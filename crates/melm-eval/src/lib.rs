@@ -91,4 +91,4 @@ pub use runner::{Clock, ExperimentModels, ExperimentRunner};
 pub use select::{CellFilter, ledger_name, shard_cells};
 pub use system::System;
 pub use text::{Accuracy, TextChoice, TextResult};
-pub use trial::{Difference, Trial, TrialResult, TrialSystem};
+pub use trial::{Difference, Trial, TrialDefaults, TrialResult, TrialSystem};

@@ -1,5 +1,11 @@
 //! Means, standard deviations, and intervals of paired differences.
 
+/// A difference of less than this many points of F1 is too small to matter.
+pub const SMALL_DIFFERENCE: f64 = 1.0;
+
+/// The smallest number of pairs with a verdict. With fewer, the interval says almost nothing.
+const MIN_PAIRS: usize = 3;
+
 /// A mean and the standard deviation of its values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Mean {
@@ -47,10 +53,16 @@ impl Mean {
     /// Returns what an interval of this half-width says about a mean difference.
     pub fn verdict_with(&self, margin: Option<f64>) -> Verdict {
         match margin {
-            None => Verdict::Unknown,
-            Some(margin) if self.mean.abs() <= margin => Verdict::NoDifference,
-            Some(_) if self.mean > 0.0 => Verdict::Better,
-            Some(_) => Verdict::Worse,
+            Some(margin) if self.n >= MIN_PAIRS => {
+                if self.mean.abs() > margin {
+                    if self.mean > 0.0 { Verdict::Better } else { Verdict::Worse }
+                } else if self.mean.abs() + margin <= SMALL_DIFFERENCE {
+                    Verdict::NoDifference
+                } else {
+                    Verdict::Inconclusive
+                }
+            }
+            _ => Verdict::TooFewPairs,
         }
     }
 }
@@ -62,10 +74,12 @@ pub enum Verdict {
     Better,
     /// The interval lies below zero.
     Worse,
-    /// The interval contains zero.
+    /// The interval contains zero, and only differences below [`SMALL_DIFFERENCE`].
     NoDifference,
-    /// There is no interval, because there is a single pair.
-    Unknown,
+    /// The interval contains zero, and also differences that matter.
+    Inconclusive,
+    /// There are one or two pairs.
+    TooFewPairs,
 }
 
 impl Verdict {
@@ -75,7 +89,8 @@ impl Verdict {
             Self::Better => "better",
             Self::Worse => "worse",
             Self::NoDifference => "no difference",
-            Self::Unknown => "one pair: no interval",
+            Self::Inconclusive => "inconclusive",
+            Self::TooFewPairs => "too few pairs",
         }
     }
 }
@@ -175,10 +190,15 @@ mod tests {
         let mean = Mean::from_values(&[1.0, 2.0, 3.0]).unwrap();
         assert_eq!((mean.mean, mean.sd, mean.n), (2.0, Some(1.0), 3));
         assert!((mean.margin().unwrap() - 2.484_137_7).abs() < 1e-6);
-        assert_eq!(mean.verdict(), Verdict::NoDifference);
+        assert_eq!(mean.verdict(), Verdict::Inconclusive);
         assert_eq!(Mean::from_values(&[1.9, 2.0, 2.1]).unwrap().verdict(), Verdict::Better);
         assert_eq!(Mean::from_values(&[-1.9, -2.0, -2.1]).unwrap().verdict(), Verdict::Worse);
-        assert_eq!(Mean::from_values(&[5.0]).unwrap().verdict(), Verdict::Unknown);
+        // The margins are 0.50 and 0.99: the second interval, up to 1.19, also contains a difference that matters.
+        assert_eq!(Mean::from_values(&[0.0, 0.2, 0.4]).unwrap().verdict(), Verdict::NoDifference);
+        assert_eq!(Mean::from_values(&[-0.2, 0.2, 0.6]).unwrap().verdict(), Verdict::Inconclusive);
+        // Two pairs have an interval, but a verdict from it would mean nothing.
+        assert_eq!(Mean::from_values(&[5.0, 5.001]).unwrap().verdict(), Verdict::TooFewPairs);
+        assert_eq!(Mean::from_values(&[5.0]).unwrap().verdict(), Verdict::TooFewPairs);
         assert_eq!(Mean::from_values(&[]), None);
         // Five folds: 1/5 + 1/4 under the root; t(0.975, 4) = 2.776445105198.
         let folds = Mean::from_values(&[0.0, 1.0, 2.0, 3.0, 4.0]).unwrap();

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU64};
 
-use melm::augment::DraftSummary;
 use melm::methods::Method;
 use melm::random::Seed;
 use melm::training::Budget;
@@ -26,6 +25,30 @@ pub struct Trial {
     methods: Vec<System>,
     /// Unlabelled text, if there is any.
     text: Option<UnlabelledText>,
+}
+
+/// The default size of a trial.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TrialDefaults {
+    /// The number of seeds.
+    pub seeds: u16,
+    /// The number of updates of each tagger.
+    pub updates: u64,
+    /// The methods that are compared with gold.
+    pub methods: &'static [Method],
+}
+
+impl TrialDefaults {
+    /// The size for a GPU: 40 taggers with five folds.
+    pub const GPU: Self = Self {
+        seeds: 2,
+        updates: 300,
+        methods: &[Method::LabelWise, Method::Melm, Method::MelmBoth],
+    };
+    /// The size for a CPU: 15 taggers with five folds. With the embedded model and 100 sentences, it takes about 20
+    /// minutes on two cores.
+    pub const CPU: Self =
+        Self { seeds: 1, updates: 100, methods: &[Method::LabelWise, Method::MelmBoth] };
 }
 
 /// A system of a trial: a method, with or without the unlabelled text.
@@ -191,13 +214,7 @@ impl Trial {
 
     /// Computes the result from the lines of a ledger.
     pub fn result(&self, lines: &[LedgerLine]) -> TrialResult {
-        let kept_none = |method: &&System| {
-            let mut own = lines.iter().filter(|line| line.cell.method == **method).peekable();
-            own.peek().is_some()
-                && own.all(|line| line.drafts.as_ref().is_some_and(DraftSummary::all_rejected))
-        };
         TrialResult {
-            kept_none: self.methods.iter().filter(kept_none).copied().collect(),
             n_folds: self.n_folds,
             rows: Table::Mono.rows(lines, Split::Test, &PaperScores::new()),
         }
@@ -206,8 +223,6 @@ impl Trial {
 
 /// The result of a trial.
 pub struct TrialResult {
-    /// Methods of which the judge kept no draft.
-    kept_none: Vec<System>,
     n_folds: usize,
     rows: Rows,
 }
@@ -250,12 +265,14 @@ impl TrialResult {
             "| method | F1 | to gold | to label-wise |\n| --- | --- | --- | --- |\n".to_owned();
         for row in &self.rows.rows {
             let system = TrialSystem { method: row.method, text: row.text.clone() };
+            let note = if row.kept_none { " (no draft kept)" } else { "" };
             let f1 = row.f1.get("mean").map_or(String::new(), |mean| format!("{:.1}", mean.mean));
             let text_of =
                 |found: Option<Difference>| found.map_or(String::new(), |d| d.to_string());
             let (gold, label_wise) =
                 (self.difference_to_gold(&system), self.difference_to_label_wise(&system));
-            text += &format!("| {system} | {f1} | {} | {} |\n", text_of(gold), text_of(label_wise));
+            let (gold, label_wise) = (text_of(gold), text_of(label_wise));
+            text += &format!("| {system}{note} | {f1} | {gold} | {label_wise} |\n");
         }
         text
     }
@@ -271,8 +288,8 @@ impl TrialResult {
             && to_text.verdict != Verdict::Better;
         is_enough.then(|| {
             format!(
-                "unlabelled text helps on this data: {system} {to_gold}. {text} does too ({text_to_gold}), needs no drafts, and \
-                 no difference between them was found: start with `--method gold --unlabelled`"
+                "unlabelled text helps on this data: {system} {to_gold}. {text} does too ({text_to_gold}) and needs no drafts. \
+                 Drafts are not shown to add to it ({to_text}): start with `--method gold --unlabelled`"
             )
         })
     }
@@ -283,7 +300,7 @@ impl TrialResult {
         let Some(to_gold) = self.difference_to_gold(system) else {
             return "no verdict: the trial has no pairs to compare".to_owned();
         };
-        if system.text.is_none() && self.kept_none.contains(&system.method) {
+        if system.text.is_none() && self.row(system).is_some_and(|row| row.kept_none) {
             return format!(
                 "no verdict: the judge kept no draft of {method}, so its training sets are gold alone. Train longer with `--updates`, \
                  or keep all drafts with `--set filter.mode=off`"
@@ -302,19 +319,30 @@ impl TrialResult {
                         && to_simple.verdict != Verdict::Better =>
                 {
                     format!(
-                        "augmentation helps on this data: {method} {to_gold}. label-wise does too ({simple}), needs no \
-                         language model, and no difference between them was found: start with label-wise"
+                        "augmentation helps on this data: {method} {to_gold}. label-wise does too ({simple}) and needs no \
+                         language model. {method} is not shown to be better ({to_simple}): start with label-wise"
                     )
                 }
                 _ => format!("use {method}: it helps on this data, {to_gold}"),
             },
             Verdict::Worse => format!("do not use {method}: it hurts on this data, {to_gold}"),
-            Verdict::NoDifference => format!(
-                "do not use {method} yet: no difference from gold alone was found ({}). More folds, seeds or gold would \
-                 narrow the interval",
+            Verdict::NoDifference => {
+                format!(
+                    "do not use {method}: it makes no difference on this data, {}",
+                    to_gold.interval()
+                )
+            }
+            Verdict::Inconclusive => format!(
+                "no verdict on {method}: the trial is inconclusive. The difference from gold alone is {}, so it may help or \
+                 hurt. More folds, seeds or gold would narrow the interval",
                 to_gold.interval()
             ),
-            Verdict::Unknown => "no verdict: a single fold has no interval".to_owned(),
+            Verdict::TooFewPairs => {
+                format!(
+                    "no verdict on {method}: {} folds are too few. Use three or more",
+                    self.n_folds
+                )
+            }
         }
     }
 }

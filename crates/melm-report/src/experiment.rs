@@ -63,7 +63,7 @@ pub struct Difference {
     pub low: Option<f64>,
     /// The upper end of the interval.
     pub high: Option<f64>,
-    /// The conclusion: `better`, `worse`, `no difference` or that there is no interval.
+    /// The conclusion: `better`, `worse`, `no difference`, `inconclusive` or `too few pairs`.
     pub verdict: String,
 }
 
@@ -232,25 +232,29 @@ fn reproduce(lines: &[LedgerLine], command: &Value) -> (Vec<ScoreTable>, String)
         rows().filter(|row| row.to_gold.as_ref().is_some_and(|d| d.verdict == words)).count()
     };
     let verdict = format!(
-        "Compared with gold alone, {} rows are better, {} are worse, and for {} no difference was found. An interval that \
-         contains zero is called no difference.",
+        "Compared with gold alone, {} rows are better, {} are worse, {} show no difference, and {} are inconclusive. {MEANING}",
         count("better"),
         count("worse"),
-        count("no difference")
+        count("no difference"),
+        count("inconclusive")
     );
     (tables, verdict)
 }
+
+/// What the verdicts of a table mean.
+const MEANING: &str = "An interval that contains zero is called inconclusive, or no difference if all of it is within 1 \
+                       point of zero.";
 
 /// Returns a table for each budget.
 fn score_tables(rows: &Rows) -> Vec<ScoreTable> {
     let mut budgets: Vec<String> = rows.rows.iter().map(|row| row.budget.to_string()).collect();
     budgets.dedup();
-    let table = |budget: String| {
-        ScoreTable {
+    let table = |budget: String| ScoreTable {
         title: format!("{}, {} F1, {budget}", rows.table.name(), rows.split.name()),
-        caption: "Micro-F1 in percent, mean ± standard deviation over draws and seeds. Differences are paired, with their 95 % \
-                  interval (Student's t). An interval that contains zero is called no difference."
-            .to_owned(),
+        caption: format!(
+            "Micro-F1 in percent, mean ± standard deviation over draws and seeds. Differences are paired, with their 95 % \
+             interval (Student's t). {MEANING}"
+        ),
         columns: columns(rows),
         rows: rows
             .rows
@@ -258,7 +262,6 @@ fn score_tables(rows: &Rows) -> Vec<ScoreTable> {
             .filter(|row| row.budget.to_string() == budget)
             .map(|row| score_row(row, rows))
             .collect(),
-    }
     };
     budgets.into_iter().map(table).collect()
 }

@@ -97,19 +97,15 @@ pub(crate) struct Trial {
     /// Number of folds
     #[arg(long, value_name = "K", default_value_t = 5, value_parser = clap::value_parser!(u16).range(2..))]
     pub(crate) folds: u16,
-    /// Number of seeds; each tagger is trained once with each seed
-    #[arg(long, value_name = "N", default_value = "2")]
-    pub(crate) seeds: NonZeroU16,
-    /// Number of training updates of each tagger
-    #[arg(long, value_name = "N", default_value = "300")]
-    pub(crate) updates: NonZeroU64,
-    /// Methods to compare with gold, separated by commas; the verdict is about the last one
-    #[arg(
-        long,
-        value_name = "NAMES",
-        value_delimiter = ',',
-        default_value = "label-wise,melm,melm-both"
-    )]
+    /// Number of seeds; each tagger is trained once with each seed [default: 2 on a GPU, 1 on a CPU]
+    #[arg(long, value_name = "N")]
+    pub(crate) seeds: Option<NonZeroU16>,
+    /// Number of training updates of each tagger [default: 300 on a GPU, 100 on a CPU]
+    #[arg(long, value_name = "N")]
+    pub(crate) updates: Option<NonZeroU64>,
+    /// Methods to compare with gold, separated by commas; the verdict is about the last one [default:
+    /// label-wise,melm,melm-both on a GPU, label-wise,melm-both on a CPU]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
     pub(crate) methods: Vec<System>,
     /// Print the result as JSON
     #[arg(long)]

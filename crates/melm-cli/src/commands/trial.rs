@@ -1,8 +1,10 @@
 //! `melm trial`: measures by cross-validation whether augmentation helps.
 
+use std::num::{NonZeroU16, NonZeroU64};
 use std::path::Path;
 
-use melm_eval::{Ledger, Trial, TrialResult};
+use melm_eval::{Ledger, System, Trial, TrialDefaults, TrialResult};
+use melm_nn::device::Device;
 use melm_text::{Corpus, KnownSentences, UnlabelledText};
 use serde_json::{Map, Value, json};
 
@@ -11,6 +13,7 @@ use crate::command_line::CommandLine;
 use crate::commands::reproduce::Experiment;
 use crate::failure::Failure;
 use crate::labelled;
+use crate::machine;
 use crate::output;
 use crate::terminal::{Terminal, count};
 use crate::unlabelled;
@@ -21,8 +24,7 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     refuse_language(&command.file)?;
-    let (n_folds, updates) = (usize::from(command.folds), command.updates);
-    let trial = Trial::new(n_folds, command.seeds, updates, &command.methods)?;
+    let trial = describe(command)?;
     let read = |path: &Path| labelled::read_file(path, &command.input, terminal);
     let train = read(&command.file)?;
     let dev = command.dev.as_deref().map(read).transpose()?;
@@ -37,8 +39,9 @@ pub(crate) fn run(
     let cells = grid.cells();
     let experiment = Experiment::open(&command.comparison, grid, folds, terminal)?;
     terminal.info(&format!(
-        "cross-validating {} with {n_folds} folds, {}, {} each: {}",
+        "cross-validating {} with {} folds, {}, {} each: {}",
         labelled::describe(&train),
+        trial.n_folds(),
         count(trial.n_seeds(), "seed"),
         trial.budget(),
         experiment.describe(&cells),
@@ -57,6 +60,22 @@ pub(crate) fn run(
     })?;
     let lines = experiment.runner.current_lines(ledger.lines().to_vec(), &cells);
     print_result(&trial, &trial.result(&lines), command.json)
+}
+
+/// Describes the trial of the options. What they leave out depends on the device: a CPU gets a smaller trial.
+fn describe(command: &args::Trial) -> Result<Trial, Failure> {
+    let (device, _) = machine::device(&command.comparison.device_options)?;
+    let defaults = match device {
+        Device::Cpu(_) => TrialDefaults::CPU,
+        Device::Cuda(_) => TrialDefaults::GPU,
+    };
+    let seeds = command.seeds.or(NonZeroU16::new(defaults.seeds)).unwrap_or(NonZeroU16::MIN);
+    let updates = command.updates.or(NonZeroU64::new(defaults.updates)).unwrap_or(NonZeroU64::MIN);
+    let mut methods = command.methods.clone();
+    if methods.is_empty() {
+        methods.extend(defaults.methods.iter().copied().map(System::Method));
+    }
+    Ok(Trial::new(usize::from(command.folds), seeds, updates, &methods)?)
 }
 
 /// Fails if the file is given as `LANG=FILE`.
@@ -115,7 +134,8 @@ fn trial_record(trial: &Trial, train: &str) -> Map<String, Value> {
 /// Prints the table and the verdict on the last method, as text or as JSON.
 fn print_result(trial: &Trial, result: &TrialResult, as_json: bool) -> Result<(), Failure> {
     let systems = trial.systems();
-    let verdict = result.verdict(systems.last().expect("a trial has a method"));
+    let last = systems.last().expect("a trial has a method");
+    let verdict = result.verdict(last);
     if as_json {
         let mut record = Map::new();
         for system in &systems {
@@ -127,9 +147,14 @@ fn print_result(trial: &Trial, result: &TrialResult, as_json: bool) -> Result<()
         record.insert("verdict".to_owned(), verdict.into());
         return output::print_json(true, Some(&record.into()));
     }
+    // Half the width of the interval is the smallest difference that would not contain zero.
+    let margin = result.difference_to_gold(last).and_then(|found| found.margin);
+    let power = margin.map_or(String::new(), |points| {
+        format!("\nFor {last}, this trial can show differences of {points:.1} points or more.")
+    });
     output::print(&format!(
         "{}\nMicro-F1 in percent over {} folds, seeds averaged. Differences are paired by fold, with their 95 % \
-         interval (Student's t,\ncorrected for the overlap of training sets: Nadeau and Bengio 2003).\n\n{verdict}\n",
+         interval (Student's t,\ncorrected for the overlap of training sets: Nadeau and Bengio 2003).{power}\n\n{verdict}\n",
         result.markdown(),
         trial.n_folds()
     ))

@@ -14,6 +14,7 @@ pub use write::{csv, latex, markdown};
 
 use std::collections::BTreeMap;
 
+use melm::augment::DraftSummary;
 use melm::methods::Method;
 use melm::training::Budget;
 
@@ -69,6 +70,8 @@ struct Observation<'l> {
     budget: Budget,
     variant: &'l str,
     f1: f64,
+    /// True if the judge rejected every draft.
+    kept_none: bool,
 }
 
 impl Table {
@@ -125,6 +128,7 @@ impl Table {
             budget: cell.budget,
             variant: &cell.variant,
             f1,
+            kept_none: line.drafts.as_ref().is_some_and(DraftSummary::all_rejected),
         };
         let tests = line.test.iter();
         let dev = line.dev.iter().map(|dev| own(cell.language.clone(), dev.percent()));
@@ -151,10 +155,11 @@ impl Table {
     ///
     /// The paper's values are added if the paper has scores of this split for the table.
     pub fn rows(self, lines: &[LedgerLine], split: Split, paper: &PaperScores) -> Rows {
-        let observations = lines.iter().flat_map(|line| self.observe(line, split)).collect();
+        let observations: Vec<_> =
+            lines.iter().flat_map(|line| self.observe(line, split)).collect();
         let empty = BTreeMap::new();
         let has_paper = (split == Split::Dev) == self.has_dev_scores_in_paper();
-        Rows::new(self, split, observations, if has_paper { paper } else { &empty })
+        Rows::new(self, split, &observations, if has_paper { paper } else { &empty })
     }
     /// Fails if the table of these cells would be empty. `with_test` says whether test sets are scored.
     pub fn check(self, grid: &Grid, cells: &[Cell], with_test: bool) -> Result<(), Error> {

@@ -58,17 +58,28 @@ pub struct Row {
     pub to_first: Option<Mean>,
     /// The paper's F1 by column.
     pub paper: BTreeMap<String, f64>,
+    /// True if the judge kept no draft in any run of the row.
+    pub kept_none: bool,
 }
 
 impl Row {
-    /// The method and, if there is any, the unlabelled text.
+    /// The method and, if there is any, the unlabelled text. Says so if no draft was kept.
     pub fn title(&self) -> String {
-        let method = self.method.title();
-        if self.text.is_none() {
-            method.to_owned()
-        } else {
-            format!("{method} + text {}", self.text)
+        let mut title = self.method.title().to_owned();
+        if !self.text.is_none() {
+            title += &format!(" + text {}", self.text);
         }
+        if self.kept_none {
+            title += " (no draft kept)";
+        }
+        title
+    }
+
+    fn is_of(&self, one: &Observation<'_>) -> bool {
+        let is_size = self.size == ALL_SIZES || self.size == one.size;
+        is_size
+            && (self.method, self.budget) == (one.method, one.budget)
+            && (&self.text, self.variant.as_str()) == (one.text, one.variant)
     }
 }
 
@@ -98,7 +109,7 @@ impl Rows {
     pub(super) fn new(
         table: Table,
         split: Split,
-        observations: Vec<Observation<'_>>,
+        observations: &[Observation<'_>],
         paper: &PaperScores,
     ) -> Self {
         let columns: BTreeSet<_> = observations.iter().map(|one| one.column.clone()).collect();
@@ -113,7 +124,11 @@ impl Rows {
         });
         let first = variants.first().map(String::as_str);
         let rows = all.iter().map(|(key, scores)| key.row(table, scores, &all, first, paper));
-        let rows = rows.collect();
+        let mut rows: Vec<Row> = rows.collect();
+        for row in &mut rows {
+            let mut own = observations.iter().filter(|one| row.is_of(one));
+            row.kept_none = own.all(|one| one.kept_none);
+        }
         Self { table, split, columns: columns.into_iter().collect(), variants, rows }
     }
 
@@ -125,7 +140,7 @@ impl Rows {
 }
 
 /// Groups scores by row, in the order in which rows first occur.
-fn group(observations: Vec<Observation<'_>>) -> RowScores {
+fn group(observations: &[Observation<'_>]) -> RowScores {
     let mut all = RowScores::new();
     for one in observations {
         let (size, method, budget) = (one.size, one.method, one.budget);
@@ -135,7 +150,7 @@ fn group(observations: Vec<Observation<'_>>) -> RowScores {
             all.push((key, Scores::new()));
             all.len() - 1
         });
-        all[at].1.insert((one.column, one.draw, one.seed), one.f1);
+        all[at].1.insert((one.column.clone(), one.draw, one.seed), one.f1);
     }
     all
 }
@@ -183,6 +198,7 @@ impl RowKey {
             to_methods: REFERENCES.into_iter().filter_map(to_method).collect(),
             to_first: first.and_then(mean),
             paper: self.paper_scores(paper).cloned().unwrap_or_default(),
+            kept_none: false,
         }
     }
 

@@ -202,7 +202,8 @@ fn caption_of(rows: &Rows) -> String {
     };
     format!(
         "Micro-F1 in percent, mean ± standard deviation over draws and seeds.{paper} Differences are paired, with \
-         their 95 % interval (Student's t); the unit is {}{pairs}. An interval that holds zero is called no difference.",
+         their 95 % interval (Student's t); the unit is {}{pairs}. An \
+         interval that contains zero is called inconclusive, or no difference if all of it is within 1 point of zero.",
         rows.table.unit()
     )
 }

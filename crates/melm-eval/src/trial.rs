@@ -7,6 +7,7 @@ use std::num::{NonZeroU16, NonZeroU64};
 use melm::methods::Method;
 use melm::random::Seed;
 use melm::training::Budget;
+use melm_nn::device::Device;
 use melm_text::{Corpus, UnlabelledSentence, UnlabelledText};
 
 use crate::data::subset;
@@ -49,6 +50,14 @@ impl TrialDefaults {
     /// minutes on two cores.
     pub const CPU: Self =
         Self { seeds: 1, updates: 100, methods: &[Method::LabelWise, Method::MelmBoth] };
+
+    /// The size for a device.
+    pub fn for_device(device: &Device) -> Self {
+        match device {
+            Device::Cpu(_) => Self::CPU,
+            Device::Cuda(_) => Self::GPU,
+        }
+    }
 }
 
 /// A system of a trial: a method, with or without the unlabelled text.

@@ -8,7 +8,7 @@ use melm::plan::{ModelClass, ModelClasses, PlanTable};
 use melm_cli::host::ErrorReport;
 use melm_eval::{
     Cell, ExperimentModels, ExperimentRunner, Grid, Languages, Ledger, Plans, Progress,
-    ProgressMeter, System, Trial, TrialResult,
+    ProgressMeter, System, Trial, TrialDefaults, TrialResult,
 };
 use melm_nn::device::Device;
 use melm_text::KnownSentences;
@@ -16,7 +16,6 @@ use pyo3::prelude::*;
 use serde_json::{Map, Value, json};
 
 use crate::data::Data;
-use crate::error::to_exception;
 use crate::run::{self, Reporter};
 use crate::settings::Settings;
 
@@ -31,8 +30,9 @@ pub(crate) fn trial(
     folder: Option<PathBuf>,
     on_message: &Bound<'_, PyAny>,
 ) -> PyResult<(String, String)> {
-    let trial = size.describe().map_err(to_exception)?;
     run::run(py, on_message, |reporter| {
+        let defaults = TrialDefaults::for_device(&*settings.open_device()?);
+        let trial = size.describe(defaults)?;
         let trial = match data.text() {
             Some(text) => {
                 let known = KnownSentences::new(data.train(), data.dev(), &data.held_out());
@@ -60,26 +60,31 @@ pub(crate) fn trial(
     })
 }
 
-/// The size of a trial: the keys of a Python dict.
+/// The size of a trial: the keys of a Python dict. `None` stands for the default of the device.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct TrialSize {
     folds: usize,
-    seeds: u16,
-    updates: u64,
-    methods: Vec<String>,
+    seeds: Option<u16>,
+    updates: Option<u64>,
+    methods: Option<Vec<String>>,
 }
 
 impl TrialSize {
-    fn describe(&self) -> Result<Trial, ErrorReport> {
+    fn describe(&self, defaults: TrialDefaults) -> Result<Trial, ErrorReport> {
         let positive = |name: &str| ErrorReport::config(format!("`{name}` must be at least 1"));
-        let seeds = NonZeroU16::new(self.seeds).ok_or_else(|| positive("seeds"))?;
-        let updates = NonZeroU64::new(self.updates).ok_or_else(|| positive("updates"))?;
+        let seeds = NonZeroU16::new(self.seeds.unwrap_or(defaults.seeds))
+            .ok_or_else(|| positive("seeds"))?;
+        let updates = NonZeroU64::new(self.updates.unwrap_or(defaults.updates))
+            .ok_or_else(|| positive("updates"))?;
         let parse = |name: &String| {
             name.parse::<System>()
                 .map_err(|error| ErrorReport::config(format!("`methods`: `{name}`: {error}")))
         };
-        let methods = self.methods.iter().map(parse).collect::<Result<Vec<_>, _>>()?;
+        let methods = match &self.methods {
+            Some(names) => names.iter().map(parse).collect::<Result<Vec<_>, _>>()?,
+            None => defaults.methods.iter().copied().map(System::Method).collect(),
+        };
         Ok(Trial::new(self.folds, seeds, updates, &methods)?)
     }
 }

@@ -4,7 +4,6 @@ use std::num::{NonZeroU16, NonZeroU64};
 use std::path::Path;
 
 use melm_eval::{Ledger, System, Trial, TrialDefaults, TrialResult};
-use melm_nn::device::Device;
 use melm_text::{Corpus, KnownSentences, UnlabelledText};
 use serde_json::{Map, Value, json};
 
@@ -65,10 +64,7 @@ pub(crate) fn run(
 /// Describes the trial of the options. What they leave out depends on the device: a CPU gets a smaller trial.
 fn describe(command: &args::Trial) -> Result<Trial, Failure> {
     let (device, _) = machine::device(&command.comparison.device_options)?;
-    let defaults = match device {
-        Device::Cpu(_) => TrialDefaults::CPU,
-        Device::Cuda(_) => TrialDefaults::GPU,
-    };
+    let defaults = TrialDefaults::for_device(&device);
     let seeds = command.seeds.or(NonZeroU16::new(defaults.seeds)).unwrap_or(NonZeroU16::MIN);
     let updates = command.updates.or(NonZeroU64::new(defaults.updates)).unwrap_or(NonZeroU64::MIN);
     let mut methods = command.methods.clone();

@@ -66,9 +66,9 @@ def trial(
     dev: Optional[Labelled] = None,
     unlabelled: Optional[Unlabelled] = None,
     folds: int = 5,
-    seeds: int = 2,
-    updates: int = 300,
-    methods: Sequence[str] = ("label-wise", "melm", "melm-both"),
+    seeds: Optional[int] = None,
+    updates: Optional[int] = None,
+    methods: Optional[Sequence[str]] = None,
     device: str = "auto",
     progress: bool = True,
     folder: Optional[Path] = None,
@@ -81,7 +81,8 @@ def trial(
 ) -> dict[str, Any]:
     """Measure by cross-validation whether augmentation helps. Return the content of `melm trial --json`, and `table`.
 
-    With `folder`, finished taggers are recorded there, and the same call resumes.
+    The default size depends on the device: a CPU gets a smaller trial. With `folder`, finished taggers are recorded there,
+    and the same call resumes.
     """
     chosen = make_settings(
         device=device, threads=threads, precision=precision, preset=preset, model=model, tagger_model=tagger_model,
@@ -92,7 +93,7 @@ def trial(
     data = Data(corpus, None if dev is None else read_corpus(dev, "dev"))
     if unlabelled is not None:
         data.text = read_text(unlabelled, corpus, "unlabelled")
-    size = {"folds": folds, "seeds": seeds, "updates": updates, "methods": list(methods)}
+    size = {"folds": folds, "seeds": seeds, "updates": updates, "methods": None if methods is None else list(methods)}
     with Progress(progress) as shown:
         path = None if folder is None else os.fspath(folder)
         result, table = _melm.trial(data, size, chosen, path, shown)

@@ -12,10 +12,27 @@ use crate::terminal::{Terminal, count};
 pub(crate) fn shard_path(out: &Path, shard: Option<Shard>) -> PathBuf {
     match shard {
         Some(shard) if !is_stream_output(out) => {
-            with_suffix(out, &format!(".shard-{}-of-{}", shard.number(), shard.count()))
+            // A folder may be given with a slash at its end, which is not part of its name.
+            let out: PathBuf = out.components().collect();
+            with_suffix(&out, &format!(".shard-{}-of-{}", shard.number(), shard.count()))
         }
         _ => out.to_path_buf(),
     }
+}
+
+/// Returns the folders of the shards of an output folder, except for `own`, in order.
+pub(crate) fn shard_folders(out: &Path, own: &Path) -> Vec<PathBuf> {
+    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let prefix = format!("{}.shard-", out.file_name().unwrap_or_default().to_string_lossy());
+    let entries = std::fs::read_dir(parent.unwrap_or(Path::new(".")));
+    let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_shard = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().starts_with(&prefix) && Some(name) != own.file_name()
+    };
+    let mut found: Vec<_> = paths.filter(|path| is_shard(path) && path.is_dir()).collect();
+    found.sort();
+    found
 }
 
 /// Says which part of the input a shard contains, and how shards are joined.

@@ -198,6 +198,7 @@ impl<'a> CellGroup<'a> {
             gold: Gold { train: &self.gold.train, dev: self.gold.dev.as_ref() },
             drafts,
             text: text.sentences(),
+            shard: None,
         };
         let (tagger, votes) = (&self.runner.models.tagger, Some(&mut self.votes as _));
         let has_tags = |name: &str| self.runner.languages[name].text.is_none();

@@ -131,6 +131,14 @@ pub enum Error {
     /// Shards cannot be joined. [`Error::cure`] says what to do.
     #[error(transparent)]
     Shard(#[from] ShardError),
+    /// The other shards of a run have not voted yet.
+    #[error("the votes of {} taggers of pass {pass} are missing; run the other shards", .taggers.len())]
+    VotesMissing {
+        /// The pass.
+        pass: u32,
+        /// The numbers of the taggers, from 1.
+        taggers: Vec<usize>,
+    },
     /// The observer stopped the run. If the run has a folder, its state was saved there.
     #[error("stopped; run the same command again to continue")]
     Interrupted,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args as Group;
 use melm::methods::Method;
+use melm::shard::Shard;
 use melm_text::TextFormat;
 
 use super::plan::PlanOptions;
@@ -48,6 +49,15 @@ pub(crate) struct Augment {
     /// Output folder
     #[arg(short, long, value_name = "DIR", value_parser = super::folder_parser())]
     pub(crate) out: PathBuf,
+    /// Train only part I of N of the taggers that label the text, and save their votes in
+    /// DIR.shard-I-of-N; the command without --shard uses the votes of all parts
+    #[arg(
+        long,
+        value_name = "I/N",
+        requires = "unlabelled",
+        conflicts_with_all = ["json", "keep_model"]
+    )]
+    pub(crate) shard: Option<Shard>,
     /// Method: melm-both, melm, melm-plain, mlm-entity, mulda, daga, label-wise, lwtr or gold; for
     /// several languages also codemix-random, codemix-ess or melm-codemix [default: melm-both]
     #[arg(long, value_parser = parse_method)]

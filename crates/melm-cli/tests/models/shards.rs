@@ -7,8 +7,9 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
-use crate::augment::prepared;
-use crate::support::{TRAIN, done, melm, run, tiny_folder};
+use crate::augment::{augment_into, prepared};
+use crate::support::{TRAIN, assert_same, done, melm, run, tiny_folder};
+use crate::unlabelled::with_text;
 
 /// Returns a folder with a tagger, and inputs of several formats.
 fn with_tagger() -> tempfile::TempDir {
@@ -198,5 +199,36 @@ fn shards_pass_through_pipes_and_are_described_as_json() {
         ["merged.conll", "whole.conll"].map(|name| fs::read(path.join(name)).unwrap());
     assert_eq!(merged, whole);
     let usage = run(path, "merge out.conll.shard-2-of-2 --json");
+    assert_eq!(usage.status.code(), Some(2));
+}
+
+#[test]
+fn taggers_in_shards_give_the_run_of_one_process() {
+    let folder = with_text();
+    let path = folder.path();
+    let text = "--unlabelled text.conll";
+    done(path, &augment_into("whole", text));
+    let vote = |shard: &str| done(path, &augment_into("more/", &format!("{text} --shard {shard}")));
+    // The panel has two taggers and two passes. The second pass needs the votes of both taggers in the first one.
+    let first = vote("1/2");
+    assert!(first.contains("have voted in pass 1; missing: tagger 2 of other shards"), "{first}");
+    let votes = |folder: &str| {
+        let entries = fs::read_dir(path.join(folder).join(".stages/votes")).unwrap();
+        let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+        let mut names: Vec<_> = names.filter(|name| !name.contains("metrics")).collect();
+        names.sort();
+        names.join(" ")
+    };
+    assert_eq!(votes("more.shard-1-of-2"), "pass-1-tagger-1.votes");
+    let second = vote("2/2");
+    assert!(second.contains("have voted in pass 2; missing: tagger 1 of other shards"), "{second}");
+    assert!(vote("1/2").contains("all taggers have voted; run the command without `--shard`"));
+    assert!(!path.join("more").exists() && !path.join("more.shard-1-of-2/run.json").exists());
+
+    let end = done(path, &augment_into("more", text));
+    // All votes were copied, so no tagger is trained for the panel.
+    assert!(!end.contains("training the panel"), "{end}");
+    assert_same(&path.join("whole"), &path.join("more"));
+    let usage = run(path, &augment_into("other", "--shard 1/2"));
     assert_eq!(usage.status.code(), Some(2));
 }

@@ -16,7 +16,8 @@ use crate::methods::{NO_PRETRAINING, PretrainedSeq2Seq};
 use crate::models::Pretrained;
 use crate::random::Seed;
 use crate::run_folder::{FolderState, RunFolder, data_record};
-use crate::self_training::panel_metrics;
+use crate::self_training::{VOTES, copy_votes, panel_metrics};
+use crate::shard::Shard;
 use crate::stage::{Observer, Run};
 
 /// The subfolder of trained models and finished rounds. It is not removed, so that a later run with more rounds can
@@ -31,6 +32,8 @@ pub struct AugmentFolder<'a> {
     folder: RunFolder,
     keep_model: bool,
     arguments: Vec<String>,
+    /// The folders of other shards.
+    voters: Vec<PathBuf>,
 }
 
 /// A run that was finished before.
@@ -39,6 +42,20 @@ pub struct FinishedRun {
     pub record: Value,
     /// The name of a result file that was changed after it was written.
     pub changed: Option<String>,
+}
+
+/// The state of the votes after the taggers of a shard have voted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Voting {
+    /// All taggers of all passes have voted.
+    Complete,
+    /// These taggers of other shards have not voted in this pass.
+    Waiting {
+        /// The pass.
+        pass: u32,
+        /// The numbers of the taggers, from 1.
+        taggers: Vec<usize>,
+    },
 }
 
 /// The outcome of a run in a folder.
@@ -64,7 +81,8 @@ impl AugmentJob {
         keep_model: bool,
     ) -> Result<AugmentFolder<'_>, Error> {
         let folder = RunFolder::open(dir, &self.identity()?, force)?;
-        Ok(AugmentFolder { job: self, folder, keep_model, arguments: Vec::new() })
+        let (arguments, voters) = (Vec::new(), Vec::new());
+        Ok(AugmentFolder { job: self, folder, keep_model, arguments, voters })
     }
 
     /// Returns the name of the encoder-decoder, or [`NO_PRETRAINING`] for a new one. `None` if the method has no
@@ -81,6 +99,14 @@ impl AugmentFolder<'_> {
     #[must_use]
     pub fn with_arguments(mut self, arguments: &[String]) -> Self {
         self.arguments = arguments.to_vec();
+        self
+    }
+
+    /// Sets folders whose votes are copied when the run begins: those of the shards of this run. Votes that were made with
+    /// other data or settings are not used.
+    #[must_use]
+    pub fn with_votes_from(mut self, folders: Vec<PathBuf>) -> Self {
+        self.voters = folders;
         self
     }
 
@@ -117,12 +143,7 @@ impl AugmentFolder<'_> {
         seconds: &dyn Fn() -> f64,
     ) -> Result<AugmentOutcome, Error> {
         let dir = self.folder.dir();
-        let stages = dir.join(STAGES);
-        if self.folder.state == FolderState::New && stages.exists() {
-            std::fs::remove_dir_all(&stages)
-                .map_err(|source| Error::Write { path: stages.clone(), source })?;
-        }
-        self.folder.begin()?;
+        let stages = self.begin()?;
         let seed = Seed(self.job.plan.seed);
         let mut run = Run { seed, folder: Some(stages.clone()), observer };
         let augmented = self.job.run_stages(&mut run)?;
@@ -140,6 +161,33 @@ impl AugmentFolder<'_> {
         record.insert("files".to_owned(), json!(checksums(dir, &paths)?));
         self.folder.finish(record.clone())?;
         Ok(AugmentOutcome { augmented, paths, record, card })
+    }
+
+    /// Trains the taggers of one shard and saves their votes in this folder. Writes no results. A run in another folder uses
+    /// the votes if [`Self::with_votes_from`] names this folder.
+    pub fn vote(&self, shard: Shard, observer: Observer<'_>) -> Result<Voting, Error> {
+        let folder = Some(self.begin()?);
+        let mut run = Run { seed: Seed(self.job.plan.seed), folder, observer };
+        match self.job.run_voting(shard, &mut run) {
+            Ok(()) => Ok(Voting::Complete),
+            Err(Error::VotesMissing { pass, taggers }) => Ok(Voting::Waiting { pass, taggers }),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates the folder, removes the state of another run and copies votes of other folders. Returns the folder of the
+    /// stages.
+    fn begin(&self) -> Result<PathBuf, Error> {
+        let stages = self.folder.dir().join(STAGES);
+        if self.folder.state == FolderState::New && stages.exists() {
+            std::fs::remove_dir_all(&stages)
+                .map_err(|source| Error::Write { path: stages.clone(), source })?;
+        }
+        self.folder.begin()?;
+        let votes = |dir: &PathBuf| dir.join(STAGES).join(VOTES);
+        let others: Vec<PathBuf> = self.voters.iter().map(votes).collect();
+        copy_votes(&others, &stages.join(VOTES))?;
+        Ok(stages)
     }
 
     /// Returns the card of the run. `paths` are the files of the augmented corpus.

@@ -19,6 +19,7 @@ use crate::models::{ModelStore, NeededModels, Pretrained};
 use crate::plan::Plan;
 use crate::random::Seed;
 use crate::run_folder::data_fingerprint;
+use crate::shard::Shard;
 use crate::stage::{Observer, Run};
 
 /// A run that is ready to start: its plan is checked and its models are open. [`super::Augment::prepare`] creates it.
@@ -123,9 +124,15 @@ impl AugmentJob {
         self.run_stages(&mut run)
     }
 
+    /// Makes the drafts, and trains the taggers of one shard.
+    pub(super) fn run_voting(&self, shard: Shard, run: &mut Run<'_>) -> Result<(), Error> {
+        let drafts = augment(self.gold(), &self.plan, self.backbones(), &self.device, run)?;
+        self.label_text(&drafts, Some(shard), run).map(drop)
+    }
+
     pub(super) fn run_stages(&self, run: &mut Run<'_>) -> Result<Augmented, Error> {
         let drafts = augment(self.gold(), &self.plan, self.backbones(), &self.device, run)?;
-        let text = self.label_text(&drafts, run)?;
+        let text = self.label_text(&drafts, None, run)?;
         let checked = self.check_gold(run)?;
         let augmented = Augmented::new(self.output_gold().clone(), self.plan.clone(), drafts, text);
         Ok(augmented.with_checked_gold(checked))

@@ -15,7 +15,7 @@ mod text;
 pub use algorithm::{Backbones, Drafts, Gold, augment, generate, judge_again};
 pub use builder::Augment;
 pub use estimate::{Estimate, StageEstimate};
-pub use folder::{AugmentFolder, AugmentOutcome, FinishedRun};
+pub use folder::{AugmentFolder, AugmentOutcome, FinishedRun, Voting};
 pub use job::AugmentJob;
 pub use result::Augmented;
 pub use summary::DraftSummary;

@@ -12,6 +12,7 @@ use crate::Error;
 use crate::draft::text_to_lines;
 use crate::files::Fingerprint;
 use crate::self_training::{LabelledText, SelfTrainingData, TextSummary, label_text};
+use crate::shard::Shard;
 use crate::stage::Run;
 
 /// Unlabelled text that is ready to be labelled.
@@ -101,17 +102,19 @@ impl TextToLabel {
 }
 
 impl AugmentJob {
-    /// Labels the unlabelled text of the run. `drafts` are the drafts of the run. Returns `None` if there is no text.
+    /// Labels the unlabelled text of the run. `drafts` are the drafts of the run. With a shard, trains only a share of the
+    /// taggers. Returns `None` if there is no text.
     pub(super) fn label_text(
         &self,
         drafts: &Drafts,
+        shard: Option<Shard>,
         run: &mut Run<'_>,
     ) -> Result<Option<TextOutcome>, Error> {
         let Some(text) = &self.text else { return Ok(None) };
         let tagger = self.tagger.as_ref().expect("a run with text opens the model of the tagger");
         let kept: Vec<Sentence> = drafts.kept().cloned().collect();
         let gold = Gold { train: &text.gold, dev: self.dev.as_ref() };
-        let data = SelfTrainingData { gold, drafts: &kept, text: &text.sentences };
+        let data = SelfTrainingData { gold, drafts: &kept, text: &text.sentences, shard };
         let labelled = label_text(data, &self.plan, tagger, &self.device, run, None)?;
         let lines = text_to_lines(&labelled.candidates, &text.text, &text.gold);
         Ok(Some(TextOutcome { left_out: text.left_out, labelled, lines }))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::settings::SelfTrainingSettings;
-use super::vote::{VoteKey, create_dir};
+use super::vote::{VOTES, VoteKey, create_dir};
 use crate::Error;
 use crate::files::write_whole;
 use crate::training::EpochMetrics;
@@ -42,5 +42,5 @@ pub(crate) fn panel_metrics(stages: &Path, settings: &SelfTrainingSettings) -> S
 }
 
 fn metrics_path(stages: &Path, pass: u32, tagger: usize) -> PathBuf {
-    stages.join("votes").join(format!("pass-{pass}-tagger-{tagger}.metrics.jsonl"))
+    stages.join(VOTES).join(format!("pass-{pass}-tagger-{tagger}.metrics.jsonl"))
 }

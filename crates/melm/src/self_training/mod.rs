@@ -18,6 +18,7 @@ pub(crate) use panel::tagger_settings;
 pub use settings::{Agreement, Choice, PanelData, SelfTrainingSettings};
 pub use summary::TextSummary;
 pub use vote::{TaggerVotes, Vote, VoteKey, VoteStore};
+pub(crate) use vote::{VOTES, copy_votes};
 
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
@@ -27,6 +28,7 @@ use crate::augment::Gold;
 use crate::draft::Verdict;
 use crate::models::Pretrained;
 use crate::plan::Plan;
+use crate::shard::Shard;
 use crate::stage::Run;
 use agreement::{Decision, decide};
 use panel::Panel;
@@ -82,13 +84,17 @@ pub struct SelfTrainingData<'a> {
     pub drafts: &'a [Sentence],
     /// The unlabelled sentences. Their tags are ignored.
     pub text: &'a [Sentence],
+    /// If set, only this share of the taggers is trained in the folder of the run. The votes of the others must be
+    /// copied there.
+    pub shard: Option<Shard>,
 }
 
 /// Labels the sentences of a text and decides which are kept. `tagger` is the pretrained model that the taggers of the
 /// panel are trained from.
 ///
 /// Votes that `store` has are not computed again. Without a store, the votes are saved in the folder of the run, if it
-/// has one, so that an interrupted run resumes after the last tagger that voted.
+/// has one, so that an interrupted run resumes after the last tagger that voted. Fails with [`Error::VotesMissing`] if
+/// votes of taggers that belong to other shards are missing.
 pub fn label_text(
     data: SelfTrainingData<'_>,
     plan: &Plan,
@@ -98,9 +104,9 @@ pub fn label_text(
     store: Option<&mut dyn VoteStore>,
 ) -> Result<LabelledText, Error> {
     let settings = &plan.self_training;
-    let dir = run.folder.as_ref().map(|folder| folder.join("votes"));
+    let dir = run.folder.as_ref().map(|folder| folder.join(VOTES));
     let types = data.gold.train.types();
-    let mut folder = dir.map(|dir| VoteFolder { dir, types });
+    let mut folder = dir.map(|dir| VoteFolder { dir, types, shard: data.shard });
     let mut no_store = NoVotes;
     let store: &mut dyn VoteStore = match (store, &mut folder) {
         (Some(store), _) => store,
@@ -165,7 +171,12 @@ mod tests {
         let candidates = text.sentences().iter().enumerate().map(candidate).collect();
         let labelled = LabelledText { candidates, passes: Vec::new() };
         let gold = Gold { train: &gold, dev: None };
-        let data = SelfTrainingData { gold, drafts: drafts.sentences(), text: text.sentences() };
+        let data = SelfTrainingData {
+            gold,
+            drafts: drafts.sentences(),
+            text: text.sentences(),
+            shard: None,
+        };
         let mut settings = Preset::Best.plan(ModelClasses::both(ModelClass::MINI)).self_training;
         let words = |settings: &SelfTrainingSettings, is_held_out: &dyn Fn(usize) -> bool| {
             let train = training_set(data, settings, &labelled, is_held_out);

@@ -75,7 +75,7 @@ impl<'a, 's> Panel<'a, 's> {
     ) -> Result<Vec<Ballot>, Error> {
         let settings = &self.plan.self_training;
         let (n_folds, n_panel) = (settings.n_folds(pass), settings.panel.get());
-        let mut ballots = Vec::new();
+        let (mut ballots, mut missing) = (Vec::new(), Vec::new());
         for fold in 0..n_folds {
             let is_held_out = |number: usize| n_folds > 1 && number % n_folds == fold;
             let train = training_set(self.data, settings, labelled, &is_held_out);
@@ -87,6 +87,9 @@ impl<'a, 's> Panel<'a, 's> {
                 let known = self.store.load(&key).filter(|votes| votes.len() == sentences.len());
                 let votes = if let Some(votes) = known {
                     votes
+                } else if !self.store.is_own(&key) {
+                    missing.push(tagger);
+                    continue;
                 } else {
                     let n_before = u64::from(pass - 1) * n_panel as u64 + ballots.len() as u64;
                     let votes = self.train_and_vote(&key, &train, &sentences, n_before, run)?;
@@ -95,6 +98,9 @@ impl<'a, 's> Panel<'a, 's> {
                 };
                 ballots.push(Ballot { sentences: sentences.clone(), votes });
             }
+        }
+        if !missing.is_empty() {
+            return Err(Error::VotesMissing { pass, taggers: missing });
         }
         Ok(ballots)
     }

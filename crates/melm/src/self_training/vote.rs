@@ -6,6 +6,10 @@ use melm_text::{EntityType, EntityTypes, Mention};
 
 use crate::Error;
 use crate::files::{sha256, write_whole};
+use crate::shard::Shard;
+
+/// The folder of the votes, in the folder of a run's stages.
+pub(crate) const VOTES: &str = "votes";
 
 /// The prediction of one tagger for one sentence.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,6 +31,11 @@ pub trait VoteStore {
 
     /// Stores votes.
     fn save(&mut self, key: &VoteKey, votes: &TaggerVotes) -> Result<(), Error>;
+
+    /// Returns true if this process trains a tagger whose votes are not stored. Otherwise another process trains it.
+    fn is_own(&self, _: &VoteKey) -> bool {
+        true
+    }
 }
 
 /// Identifies the votes of a tagger.
@@ -57,6 +66,8 @@ impl VoteStore for NoVotes {
 pub(super) struct VoteFolder<'a> {
     pub(super) dir: PathBuf,
     pub(super) types: &'a EntityTypes,
+    /// The share of the taggers that this process trains. Tagger `t` belongs to shard `(t - 1) % count + 1`.
+    pub(super) shard: Option<Shard>,
 }
 
 impl VoteFolder<'_> {
@@ -79,6 +90,36 @@ impl VoteStore for VoteFolder<'_> {
         let header = format!("{} {}\n", key.content, sha256(lines.as_bytes()));
         write_whole(&self.path(key), (header + &lines).as_bytes())
     }
+
+    fn is_own(&self, key: &VoteKey) -> bool {
+        self.shard.is_none_or(|shard| (key.tagger - 1) % shard.count() == shard.number() - 1)
+    }
+}
+
+/// Copies the votes and metrics of other folders into `dir`, unless it has them. A file is only used for its key, so
+/// votes of another run do no harm. Returns the number of copied votes.
+pub(crate) fn copy_votes(from: &[PathBuf], dir: &Path) -> Result<usize, Error> {
+    let mut n = 0;
+    for other in from {
+        let failed = |source| Error::Read { path: other.clone(), source };
+        let entries = match std::fs::read_dir(other) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(failed(error)),
+        };
+        create_dir(dir)?;
+        for entry in entries {
+            let path = entry.map_err(failed)?.path();
+            let is_votes = path.extension().is_some_and(|ending| ending == "votes");
+            let is_metrics = path.extension().is_some_and(|ending| ending == "jsonl");
+            let to = dir.join(path.file_name().unwrap_or_default());
+            if (is_votes || is_metrics) && !to.exists() {
+                write_whole(&to, &std::fs::read(&path).map_err(failed)?)?;
+                n += usize::from(is_votes);
+            }
+        }
+    }
+    Ok(n)
 }
 
 /// Creates a folder and its parents.
@@ -130,7 +171,7 @@ mod tests {
             },
         ];
         let parent = tempfile::tempdir().unwrap();
-        let mut store = VoteFolder { dir: parent.path().join("votes"), types: &types };
+        let mut store = VoteFolder { dir: parent.path().join("votes"), types: &types, shard: None };
         let key = VoteKey { pass: 1, tagger: 2, content: "a".to_owned() };
         assert_eq!(store.load(&key), None);
         store.save(&key, &votes).unwrap();

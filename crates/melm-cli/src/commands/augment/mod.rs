@@ -7,9 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use melm::augment::{AugmentJob, Estimate};
+use melm::augment::{AugmentJob, Estimate, Voting};
 use melm::methods::Method;
 use melm::models::Pretrained;
+use melm::shard::Shard;
 use melm::stage::Event;
 use melm::{Augment, Corpus, Plan};
 use melm_nn::device::Device;
@@ -25,6 +26,7 @@ use crate::observer::ProgressObserver;
 use crate::output;
 use crate::progress::duration;
 use crate::settings;
+use crate::sharding::{shard_folders, shard_path};
 use crate::terminal::{Terminal, count};
 use crate::unlabelled;
 use crate::vectors;
@@ -37,25 +39,18 @@ pub(crate) fn run(
     let started = Instant::now();
     let seconds = || started.elapsed().as_secs_f64();
     let (job, device_name) = prepare(command, terminal)?;
+    let out = shard_path(&command.out, command.shard);
     let folder = job
-        .open_folder(&command.out, command.force, command.keep_model)?
-        .with_arguments(command_line.arguments());
+        .open_folder(&out, command.force, command.keep_model)?
+        .with_arguments(command_line.arguments())
+        .with_votes_from(shard_folders(&command.out, &out));
     if let Some(finished) = folder.finished()? {
         let changed = finished.changed.map(|name| format!(", but `{name}` has changed since"));
         let changed = changed.unwrap_or_default();
-        terminal.info(&format!("`{}` is already finished{changed}", command.out.display()));
+        terminal.info(&format!("`{}` is already finished{changed}", out.display()));
         return output::print_json(command.json, Some(&finished.record));
     }
-    terminal.info(&describe(&job, &device_name));
-    if let Some(text) = job.text() {
-        terminal.info(&describe_text(text, job.left_out(), job.plan()));
-    }
-    if command.keep_model && !job.plan().method.has_masked_lm() {
-        terminal.info(&format!(
-            "ignoring `--keep-model`: the method {} fine-tunes no model",
-            job.plan().method.name()
-        ));
-    }
+    describe_run(&job, &device_name, command.keep_model, terminal);
     if command.dry_run {
         print_estimate(&job.estimate(&seconds), terminal);
         return Ok(());
@@ -63,10 +58,48 @@ pub(crate) fn run(
     let deferred = DeferInterrupt::new();
     let mut observer = ProgressObserver::new(command.plan_options.save_every, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
+    if let Some(shard) = command.shard {
+        let voting = folder.vote(shard, &mut on_event)?;
+        drop((observer, deferred));
+        report_voting(&voting, shard, terminal);
+        return Ok(());
+    }
     let outcome = folder.run(&mut on_event, &seconds)?;
     drop((observer, deferred));
     report::print(&outcome, seconds(), terminal);
     output::print_json(command.json, Some(&outcome.record.into()))
+}
+
+/// Says what the run does.
+fn describe_run(job: &AugmentJob, device_name: &str, keep_model: bool, terminal: &Terminal) {
+    terminal.info(&describe(job, device_name));
+    if let Some(text) = job.text() {
+        terminal.info(&describe_text(text, job.left_out(), job.plan()));
+    }
+    if keep_model && !job.plan().method.has_masked_lm() {
+        terminal.info(&format!(
+            "ignoring `--keep-model`: the method {} fine-tunes no model",
+            job.plan().method.name()
+        ));
+    }
+}
+
+/// Says whether all taggers have voted, and what to do next.
+fn report_voting(voting: &Voting, shard: Shard, terminal: &Terminal) {
+    terminal.info(&match voting {
+        Voting::Complete => {
+            format!("shard {shard}: all taggers have voted; run the command without `--shard`")
+        }
+        Voting::Waiting { pass, taggers } => {
+            let numbers: Vec<_> = taggers.iter().map(ToString::to_string).collect();
+            format!(
+                "shard {shard}: its taggers have voted in pass {pass}; missing: tagger {} of other \
+                 shards; when they have voted, run the shards again for the next pass, or the \
+                 command without `--shard`",
+                numbers.join(", ")
+            )
+        }
+    });
 }
 
 /// Reads the data, builds the plan and opens the models. Also returns a line that names the device.

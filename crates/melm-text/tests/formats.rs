@@ -374,6 +374,6 @@ fn a_string_of_a_gigabyte_is_refused_early() {
     }
     let mut from = Endless(0);
     let error = Source::read("a.jsonl", &mut from, Encoding::Utf8).unwrap_err();
-    assert_eq!(error.to_string(), "`a.jsonl` contains more than 256 MiB on one line");
+    assert_eq!(error.to_string(), "`a.jsonl` has a line of more than 256 MiB");
     assert!(from.0 <= 258 << 20, "{} bytes were read", from.0);
 }

@@ -2,20 +2,32 @@
 //! this machine, messages of errors, and the times at which a run is saved.
 
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use melm::hub::Hub;
 use melm::models::ModelStore;
 use melm_nn::device::Device;
+use melm_text::Format;
 
 use crate::args::DeviceOptions;
 use crate::diagnose;
 use crate::failure::Failure;
 use crate::interrupt::INTERRUPTED;
 use crate::machine;
+use crate::output;
 use crate::terminal::Terminal;
 
 pub use crate::observer::{SaveTimer, title};
+
+/// Returns the format of an output file: `to` if it is given, or else the format with the ending of `path`, or that of the
+/// input. Fails if no format or several formats have this ending.
+pub fn choose_format(
+    to: Option<Format>,
+    path: Option<&Path>,
+    input: Format,
+) -> Result<Format, ErrorReport> {
+    Ok(output::choose_format(to, path.unwrap_or(Path::new("-")), input)?)
+}
 
 /// What an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use melm_cli::host::ErrorReport;
+use melm_cli::host::{self, ErrorReport};
 use melm_text::check::{CheckedFile, Report, SeenSentences};
 use melm_text::score::{Reading, strict_scheme};
 use melm_text::{
@@ -55,11 +55,13 @@ pub(crate) fn check(py: Python<'_>, sources: Vec<Py<Source>>) -> PyResult<String
 /// A converted file: the endings and contents of its files, and lines about what was changed or left out.
 type Converted = (Vec<(String, Vec<u8>)>, Vec<String>);
 
-/// Converts data to the format `to`, or to that of the input. Tags are written in `scheme`.
+/// Converts data to the format `to`, or to the one with the ending of `path`, or to that of the input. Tags are written in
+/// `scheme`.
 #[pyfunction]
 pub(crate) fn convert(
     py: Python<'_>,
     source: &Source,
+    path: Option<PathBuf>,
     to: Option<&str>,
     scheme: Option<&str>,
     repair: bool,
@@ -72,18 +74,22 @@ pub(crate) fn convert(
         |name: &str| name.parse::<Scheme>().map_err(|e| wrong("scheme", name, e.to_string()));
     let scheme = scheme.map(parse).transpose()?;
     let format = format.transpose()?;
-    py.detach(|| convert_source(source, format, scheme, repair)).map_err(to_exception)
+    py.detach(|| {
+        let input = Structure::detect(&source.source, &source.options)?.format();
+        let to = host::choose_format(format, path.as_deref(), input)?;
+        convert_source(source, to, scheme, repair)
+    })
+    .map_err(to_exception)
 }
 
 fn convert_source(
     source: &Source,
-    to: Option<Format>,
+    to: Format,
     scheme: Option<Scheme>,
     repair: bool,
 ) -> Result<Converted, ErrorReport> {
     let Source { source, options } = source;
     let input = Structure::detect(source, options)?.format();
-    let to = to.unwrap_or(input);
     let is_row_format = |format: Format| format == Format::CONLL || format == Format::JSONL;
     if is_row_format(input) && is_row_format(to) {
         let conversion = Conversion { format: Some(to), scheme, repair, ..Conversion::default() };

@@ -50,6 +50,21 @@ def test_convert_writes_the_bytes_of_the_command(corpus: pathlib.Path) -> None:
         melm.convert("train.conll", to="xyz")
 
 
+def test_convert_chooses_the_format_by_the_ending_and_replaces_nothing(corpus: pathlib.Path) -> None:
+    for name in ("ending.spacy", "ending.jsonl"):
+        assert run_command("convert", "train.conll", "-o", f"command-{name}").returncode == 0
+        melm.convert("train.conll", name)
+        assert pathlib.Path(name).read_bytes() == pathlib.Path(f"command-{name}").read_bytes()
+    with pytest.raises(melm.ConfigError, match="`ending.spacy` exists already"):
+        melm.convert("train.conll", "ending.spacy")
+    assert isinstance(melm.convert("ending.spacy"), bytes)
+    with pytest.raises(melm.ConfigError, match="no format has the ending"):
+        melm.convert("train.conll", "ending.xyz")
+    melm.convert("train.conll", "pair.ann", to="brat")
+    assert pathlib.Path("pair.ann").read_text().startswith("T1\tPER 0 12\tAda Lovelace")
+    assert pathlib.Path("pair.txt").read_text().startswith("Ada Lovelace ")
+
+
 def test_read_takes_the_options_of_the_command(corpus: pathlib.Path) -> None:
     pathlib.Path("latin.conll").write_bytes("Köln B-LOC\n".encode("latin-1"))
     with pytest.raises(melm.DataError, match="latin1"):

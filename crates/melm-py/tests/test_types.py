@@ -156,3 +156,24 @@ def test_files_of_all_formats(corpus: pathlib.Path, model: str) -> None:
     for to, name in (("spacy", "a.spacy"), ("parquet", "a.parquet"), ("gliner", "a.json"), ("doccano", "a.jsonl")):
         melm.convert("train.conll", name, to=to)
         assert len(melm.augment(name, model=model, **FAST).dataset) > len(PAIRS), to
+
+
+def test_values_that_are_no_lists_are_refused(model: str) -> None:
+    pandas = pytest.importorskip("pandas")
+    tags = [tags for _, tags in PAIRS]
+    texts = pandas.DataFrame({"tokens": [" ".join(tokens) for tokens, _ in PAIRS], "ner_tags": tags})
+    with pytest.raises(melm.DataError, match="record 1: `tokens` is str, not a list"):
+        melm.check(texts)
+    missing = pandas.DataFrame({"tokens": [PAIRS[0][0], None], "ner_tags": tags[:2]})
+    with pytest.raises(melm.DataError, match="record 2: `tokens` is"):
+        melm.check(missing)
+
+
+@pytest.mark.parametrize("tag", [-1, -100])
+def test_a_tag_id_without_a_name_is_refused(tag: int) -> None:
+    datasets = pytest.importorskip("datasets")
+    label = datasets.Sequence(datasets.ClassLabel(names=NAMES))
+    features = datasets.Features({"tokens": datasets.Sequence(datasets.Value("string")), "ner_tags": label})
+    rows = {"tokens": [["Bonn", "is"]], "ner_tags": [[1, tag]]}
+    with pytest.raises(melm.DataError, match=f"record 1: the tag id {tag} has no name"):
+        melm.check(datasets.Dataset.from_dict(rows, features=features))

@@ -47,6 +47,11 @@ impl RunFolder {
         Ok(Self { dir: dir.to_path_buf(), identity: identity.to_owned(), state })
     }
 
+    /// Returns true if `dir` contains this run, finished or not.
+    pub(crate) fn is_also_in(&self, dir: &Path) -> bool {
+        matches!(inspect(dir, &self.identity), Ok(FolderState::Unfinished | FolderState::Done))
+    }
+
     /// The path of the folder.
     pub(crate) fn dir(&self) -> &Path {
         &self.dir

@@ -229,6 +229,12 @@ fn taggers_in_shards_give_the_run_of_one_process() {
     // All votes were copied, so no tagger is trained for the panel.
     assert!(!end.contains("training the panel"), "{end}");
     assert_same(&path.join("whole"), &path.join("more"));
+    // Votes of another run are not used, although they lie beside the folder.
+    fs::rename(path.join("more.shard-1-of-2"), path.join("late.shard-1-of-2")).unwrap();
+    let other = "--unlabelled text.conll --seed 2 --method gold";
+    done(path, &augment_into("alone", other));
+    assert!(done(path, &augment_into("late", other)).contains("training the panel"));
+    assert_same(&path.join("alone"), &path.join("late"));
     let usage = run(path, &augment_into("other", "--shard 1/2"));
     assert_eq!(usage.status.code(), Some(2));
 }

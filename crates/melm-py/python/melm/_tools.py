@@ -42,20 +42,28 @@ def convert(
     to: Optional[str] = None,
     scheme: Optional[str] = None,
     repair: bool = False,
+    force: bool = False,
 ) -> Optional[Union[str, bytes]]:
     """Convert data to a file format of the command, such as `conll`, `spacy` or `parquet`, or to another tag scheme.
 
-    With `path`, write the file, and a second one beside it for `brat`. Without, return the content: bytes for binary
-    formats.
+    With `path`, write the file; without `to`, its ending chooses the format. The two files of `brat` get the endings `.ann`
+    and `.txt`. An existing file is replaced only with `force`. Without `path`, return the content: bytes for binary formats.
     """
-    files, notes = _melm.convert(read_source(data, "data"), to, scheme, repair)
+    target = None if path is None else os.fspath(path)
+    files, notes = _melm.convert(read_source(data, "data"), target, to, scheme, repair)
     log_notes(notes)
-    if path is None:
-        content = files[0][1]
-        return content if to in ("spacy", "parquet") else content.decode()
-    stem = os.path.splitext(os.fspath(path))[0]
-    for at, (extension, content) in enumerate(files):
-        with open(path if at == 0 else f"{stem}.{extension}", "wb") as file:
+    if target is None:
+        if len(files) > 1:
+            raise _melm.ConfigError("this format has several files; pass `path`")
+        extension, content = files[0]
+        return content if extension in ("spacy", "parquet") else content.decode()
+    stem = os.path.splitext(target)[0]
+    paths = [target] if len(files) == 1 else [f"{stem}.{extension}" for extension, _ in files]
+    for one in paths:
+        if os.path.exists(one) and not force:
+            raise _melm.ConfigError(f"`{one}` exists already; pass `force=True` to replace it")
+    for one, (_, content) in zip(paths, files):
+        with open(one, "wb") as file:
             file.write(content)
     return None
 

@@ -14,6 +14,8 @@ import glob
 import hashlib
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Iterator, Sequence
 from typing import Any, Optional, Union
 
@@ -126,11 +128,11 @@ def generate(
     options of the command, such as `["--rounds", "5"]`. The result has the bytes of `melm generate` in one process.
     """
     target = os.path.abspath(out)
-    inputs = [train] if isinstance(train, str) else list(train)
-    command = ["generate", os.fspath(model), *inputs, "-o", target, "--force", *arguments]
+    inputs = [_absolute(one) for one in ([train] if isinstance(train, str) else train)]
+    command = ["generate", os.path.abspath(model), *inputs, "-o", target, "--force", *arguments]
     _run_shards(command, shards, cpus=cpus, gpus=gpus, retries=retries)
     parts = [f"{target}.shard-{number}-of-{shards}" for number in range(1, shards + 1)]
-    _run_command(["merge", *parts, "-o", target, "--force", "--quiet"])
+    _run_process(["merge", *parts, "-o", target, "--force", "--quiet"])
     return target
 
 
@@ -152,8 +154,16 @@ def reproduce(
     folder = os.path.abspath(out)
     command = ["reproduce", table, "-o", folder, *arguments]
     _run_shards(command, shards, cpus=cpus, gpus=gpus, retries=retries)
-    _run_command([*command, "--table-only"])
+    _run_process([*command, "--table-only"])
     return folder
+
+
+def _absolute(file: str) -> str:
+    """Return `FILE` or `LANG=FILE` with an absolute path, because workers have other folders."""
+    if os.path.exists(file) or "=" not in file:
+        return os.path.abspath(file)
+    language, path = file.split("=", 1)
+    return f"{language}={os.path.abspath(path)}"
 
 
 class _Worker:
@@ -219,14 +229,23 @@ def _read_json(path: str) -> Iterator[pa.Table]:
             if not line.strip():
                 continue
             try:
-                rows.append(json.loads(line))
+                row = json.loads(line)
             except ValueError as error:
                 raise _melm.DataError(f"{path}:{number}: {error}") from error
+            if not isinstance(row, dict):
+                raise _melm.DataError(f"{path}:{number}: expected a JSON object")
+            rows.append(row)
             if len(rows) == READ_ROWS:
-                yield pa.Table.from_pylist(rows)
+                yield _to_table(rows)
                 rows = []
     if rows:
-        yield pa.Table.from_pylist(rows)
+        yield _to_table(rows)
+
+
+def _to_table(rows: list[dict[str, Any]]) -> pa.Table:
+    """Return rows as a table with the keys of all rows. `from_pylist` alone takes those of the first row."""
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    return pa.Table.from_pylist([{key: row.get(key) for key in keys} for row in rows])
 
 
 def _fold_ids(dataset: ray.data.Dataset, id_column: str) -> tuple[int, int]:
@@ -246,6 +265,13 @@ def _run_shards(command: Sequence[str], shards: int, *, cpus: int, gpus: float, 
     threads = ["--threads", str(cpus), "--device", "cuda" if gpus > 0 else "cpu"]
     numbers = range(1, shards + 1)
     ray.get([run.remote([*command, *threads, "--shard", f"{number}/{shards}"]) for number in numbers])
+
+
+def _run_process(arguments: Sequence[str]) -> None:
+    """Run the command in a process of its own, because it replaces the handlers of signals."""
+    code = subprocess.run([sys.executable, "-m", "melm", *arguments], check=False).returncode
+    if code != 0:
+        raise _melm.Error(f"`melm {' '.join(arguments)}` ended with exit code {code}")
 
 
 def _run_command(arguments: Sequence[str]) -> None:

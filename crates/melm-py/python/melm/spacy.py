@@ -125,6 +125,8 @@ def _read_drafts(folder: pathlib.Path) -> dict[tuple[str, ...], list[Row]]:
     files = sorted(folder.glob("train.augmented.*"))
     if not files or isinstance(out.summary["train"], list):
         raise _melm.DataError(f"`{folder}` is not the folder of a run with one language")
+    if "union = false" in (folder / "plan.toml").read_text(encoding="utf-8"):
+        raise _melm.DataError(f"`{folder}` has drafts without gold (`union = false`); make it again with gold")
     rows = [Row(*row) for row in read(files[0]).rows()]
     n_gold = out.summary["train"]["sentences"]
     kept = [draft for draft in out.drafts if draft["verdict"] in ("kept", "accepted", "copied")]

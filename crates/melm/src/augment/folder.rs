@@ -102,8 +102,8 @@ impl AugmentFolder<'_> {
         self
     }
 
-    /// Sets folders whose votes are copied when the run begins: those of the shards of this run. Votes that were made with
-    /// other data or settings are not used.
+    /// Sets folders whose votes are copied when the run begins: those of the shards of this run. Folders of runs with
+    /// other data, models or settings are ignored.
     #[must_use]
     pub fn with_votes_from(mut self, folders: Vec<PathBuf>) -> Self {
         self.voters = folders;
@@ -184,8 +184,9 @@ impl AugmentFolder<'_> {
                 .map_err(|source| Error::Write { path: stages.clone(), source })?;
         }
         self.folder.begin()?;
-        let votes = |dir: &PathBuf| dir.join(STAGES).join(VOTES);
-        let others: Vec<PathBuf> = self.voters.iter().map(votes).collect();
+        // The key of a vote does not include model and seed, so only folders of this run are used.
+        let voters = self.voters.iter().filter(|dir| self.folder.is_also_in(dir));
+        let others: Vec<PathBuf> = voters.map(|dir| dir.join(STAGES).join(VOTES)).collect();
         copy_votes(&others, &stages.join(VOTES))?;
         Ok(stages)
     }

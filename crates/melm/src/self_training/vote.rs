@@ -96,8 +96,8 @@ impl VoteStore for VoteFolder<'_> {
     }
 }
 
-/// Copies the votes and metrics of other folders into `dir`, unless it has them. A file is only used for its key, so
-/// votes of another run do no harm. Returns the number of copied votes.
+/// Copies the votes and metrics of other folders of the same run into `dir`, unless it has them. Returns the number of
+/// copied votes.
 pub(crate) fn copy_votes(from: &[PathBuf], dir: &Path) -> Result<usize, Error> {
     let mut n = 0;
     for other in from {

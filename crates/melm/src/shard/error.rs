@@ -87,6 +87,9 @@ impl ShardError {
             Self::NotAShard { .. } => {
                 "pass the files that `melm tag --shard` or `melm generate --shard` wrote".into()
             }
+            Self::Damaged { command, .. } if command.contains(" --force") => {
+                format!("make it again: `{command}`")
+            }
             Self::Damaged { command, .. } => format!("make it again: `{command} --force`"),
             Self::Content { .. } => "make the shard again with this version of melm".into(),
             Self::Empty => "pass the files of all shards".into(),

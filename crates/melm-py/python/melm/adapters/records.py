@@ -42,15 +42,24 @@ def records_to_source(records: Iterable[Record], layout: Layout, name: str, opti
     """Return records as the content of a file: JSON lines, or the JSON lines of Prodigy for texts with spans."""
     if layout.has_rows:
         tokens, tags = layout.tokens or "", layout.tags or ""
-        rows = [Row(_list(record[tokens]), _list(record[tags]), []) for record in records]
+        rows = [
+            Row(as_list(record[tokens], tokens, number), as_list(record[tags], tags, number), [])
+            for number, record in enumerate(records, 1)
+        ]
         return rows_to_source(rows, name, options)
     content = to_json_lines(_to_prodigy(record, layout) for record in records)
     return _melm.Source.from_bytes(name, content, {"format": "prodigy", **options})
 
 
-def _list(value: Any) -> list[Any]:
-    """Return a list, also for an array of numpy."""
-    return value.tolist() if hasattr(value, "tolist") else list(value)
+def as_list(value: Any, column: str, number: int) -> list[Any]:
+    """Return a list, also for an array of numpy. Raise DataError for another value, such as a string or a missing one."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
+    if isinstance(value, (list, tuple)):
+        return list(value)
+    raise _melm.DataError(
+        f"record {number}: `{column}` is {type(value).__name__}, not a list; split a text into tokens, or name its column `text`"
+    )
 
 
 def _to_prodigy(record: Record, layout: Layout) -> dict[str, Any]:
@@ -94,7 +103,8 @@ class RecordAdapter(Adapter):
 
     def to_source(self, data: Any, name: str, options: Options) -> _melm.Source:
         if self._is_pairs(data):
-            rows = [Row(_list(tokens), _list(tags), []) for tokens, tags in data]
+            pairs = enumerate(data, 1)
+            rows = [Row(as_list(one, "tokens", n), as_list(tags, "tags", n), []) for n, (one, tags) in pairs]
             return rows_to_source(rows, name, options)
         return records_to_source(data, self._layout(data), name, options)
 
@@ -107,14 +117,14 @@ class RecordAdapter(Adapter):
         return own + [row_to_record(row, layout, isinstance(first, Mapping)) for row in rows]
 
     def to_texts(self, data: Any) -> Iterable[TextItem]:
-        for item in data:
+        for number, item in enumerate(data, 1):
             if isinstance(item, Mapping):
                 key = find_key(item, TOKENS_KEYS)
-                yield item["text"] if key is None or "text" in item else _list(item[key])
+                yield item["text"] if key is None or "text" in item else as_list(item[key], key, number)
             elif isinstance(item, str) or all(isinstance(token, str) for token in item):
                 yield item if isinstance(item, str) else list(item)
             else:
-                yield _list(item[0])
+                yield as_list(item[0], "tokens", number)
 
     def predict(self, data: Any, tag_tokens: TagTokens, tag_texts: TagTexts) -> Any:
         if not data:
@@ -122,7 +132,7 @@ class RecordAdapter(Adapter):
         if isinstance(data[0], str):
             return [{"text": text, "spans": _as_dicts(spans)} for text, spans in zip(data, tag_texts(list(data)))]
         if not isinstance(data[0], Mapping):
-            sentences = [_list(tokens) for tokens in self.to_texts(data)]
+            sentences = [list(tokens) for tokens in self.to_texts(data)]
             return list(zip(sentences, tag_tokens(sentences)))
         key = find_key(data[0], TOKENS_KEYS)
         if "text" in data[0]:
@@ -130,7 +140,7 @@ class RecordAdapter(Adapter):
             found = tag_texts([record["text"] for record in data])
             return [with_spans(record, spans, layout) for record, spans in zip(data, found)]
         tags_key = find_key(data[0], TAGS_KEYS) or "ner_tags"
-        tagged = tag_tokens([_list(record[key]) for record in data])
+        tagged = tag_tokens([as_list(record[key], key or "tokens", n) for n, record in enumerate(data, 1)])
         return [{**record, tags_key: tags} for record, tags in zip(data, tagged)]
 
     def _is_pairs(self, data: Sequence[Any]) -> bool:

@@ -13,8 +13,9 @@ from .records import (
     TAGS_KEYS,
     TOKENS_KEYS,
     Layout,
-    RecordAdapter,
     Record,
+    RecordAdapter,
+    as_list,
     find_key,
     records_to_source,
     row_to_record,
@@ -64,8 +65,9 @@ class TableAdapter(Adapter):
         key = find_key(columns, (*TOKENS_KEYS, "text", "sentence"))
         if key is None:
             raise _melm.DataError(f"{self.what} has no column `text` or `tokens`; rename the column of the text")
-        for record in self.to_records(data, [key]):
-            yield record[key] if isinstance(record[key], str) else list(record[key])
+        for number, record in enumerate(self.to_records(data, [key]), 1):
+            is_text = key not in TOKENS_KEYS and isinstance(record[key], str)
+            yield record[key] if is_text else as_list(record[key], key, number)
 
     def predict(self, data: Any, tag_tokens: TagTokens, tag_texts: TagTexts) -> Any:
         columns = self.columns(data)
@@ -85,7 +87,15 @@ class TableAdapter(Adapter):
         wanted = [layout.tokens, layout.tags] if layout.has_rows else ["text", layout.spans]
         records = self.to_records(data, [column for column in wanted if column])
         names = self.tag_names(data, layout.tags) if layout.has_rows and layout.tags else None
-        for record in records:
+        for number, record in enumerate(records, 1):
             if names is not None and layout.tags:
-                record[layout.tags] = [names[tag] for tag in record[layout.tags]]
+                ids = as_list(record[layout.tags], layout.tags, number)
+                record[layout.tags] = [_name_of(one, names, number) for one in ids]
             yield record
+
+
+def _name_of(tag: Any, names: list[str], number: int) -> str:
+    """Return the name of a tag id. Raise DataError for other ids, such as -1 and -100, which mark tokens without a label."""
+    if hasattr(tag, "__index__") and 0 <= tag < len(names):
+        return names[tag]
+    raise _melm.DataError(f"record {number}: the tag id {tag} has no name; the column has {len(names)} names")

@@ -177,3 +177,44 @@ def test_a_tag_id_without_a_name_is_refused(tag: int) -> None:
     rows = {"tokens": [["Bonn", "is"]], "ner_tags": [[1, tag]]}
     with pytest.raises(melm.DataError, match=f"record 1: the tag id {tag} has no name"):
         melm.check(datasets.Dataset.from_dict(rows, features=features))
+
+
+def test_a_replaced_column_keeps_its_feature_if_the_values_fit() -> None:
+    datasets = pytest.importorskip("datasets")
+    from melm.adapters.hf_datasets import DatasetAdapter
+
+    replace = DatasetAdapter().replace_column
+    tokens = [["a"], ["Bonn"]]
+    label = datasets.Sequence(datasets.ClassLabel(names=NAMES))
+    features = datasets.Features({"tokens": datasets.Sequence(datasets.Value("string")), "ner_tags": label})
+    named = datasets.Dataset.from_dict({"tokens": tokens, "ner_tags": [[0], [1]]}, features=features)
+    kept = replace(named, "ner_tags", [[], [1]])
+    assert kept.features["ner_tags"] == named.features["ner_tags"] and kept["ner_tags"][1] == [1]
+    assert replace(named, "ner_tags", [["O"], ["B-NEW"]])["ner_tags"][1] == ["B-NEW"]
+    numbers = datasets.Dataset.from_dict({"tokens": tokens, "ner_tags": [[0], [1]]})
+    assert replace(numbers, "ner_tags", [["O"], ["B-LOC"]])["ner_tags"][1] == ["B-LOC"]
+
+
+def test_tokens_come_before_a_text_if_there_are_tags() -> None:
+    from melm.adapters.records import RecordAdapter
+
+    both = {"text": "Bonn .", "tokens": ["Bonn", "."], "ner_tags": ["O", "O"]}
+    tagged = RecordAdapter().predict([both], lambda all: [["B-LOC", "O"] for _ in all], lambda all: [])
+    assert tagged == [{**both, "ner_tags": ["B-LOC", "O"]}]
+    with pytest.raises(melm.DataError, match="a dict of columns is not read"):
+        melm.augment({"tokens": [["Bonn"]], "ner_tags": [["B-LOC"]]})
+
+
+def test_a_docbin_keeps_its_attributes(model: str) -> None:
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import Doc, DocBin, Span
+
+    vocab = spacy.blank("en").vocab
+    docs = []
+    for tokens, tags in PAIRS:
+        doc = Doc(vocab, words=tokens, tags=["NN"] * len(tokens))
+        doc.ents = [Span(doc, at, at + 1, tag[2:]) for at, tag in enumerate(tags) if tag.startswith("B-")]
+        docs.append(doc)
+    bin = DocBin(attrs=["ENT_IOB", "ENT_TYPE", "TAG"], docs=docs)
+    out = melm.augment(bin, model=model, **FAST).dataset
+    assert [token.tag_ for token in next(iter(out.get_docs(vocab)))] == ["NN"] * len(PAIRS[0][0])

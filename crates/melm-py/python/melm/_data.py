@@ -12,6 +12,7 @@ from . import _melm
 from ._rows import Row
 from .adapters import find_adapter
 from .adapters._base import Options, is_from, to_json_lines
+from .adapters.records import TOKENS_KEYS
 
 logger = logging.getLogger("melm")
 
@@ -34,7 +35,11 @@ class Data:
 
 def is_by_language(data: Any) -> bool:
     """Return True for a dict with data for each language code. A `DatasetDict` has splits, not languages."""
-    return isinstance(data, Mapping) and not is_from(data, "datasets", "DatasetDict", "IterableDatasetDict")
+    if not isinstance(data, Mapping) or is_from(data, "datasets", "DatasetDict", "IterableDatasetDict"):
+        return False
+    if any(key in TOKENS_KEYS for key in data):
+        raise _melm.DataError("a dict of columns is not read; pass a list of dicts, a `Dataset` or a `DataFrame`")
+    return True
 
 
 def read_source(data: Labelled, name: str, options: Optional[Options] = None) -> _melm.Source:

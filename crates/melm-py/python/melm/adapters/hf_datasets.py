@@ -38,17 +38,30 @@ class DatasetAdapter(TableAdapter):
 
     def replace_column(self, data: Any, column: str, values: list[Any]) -> Any:
         feature = data.features.get(column)
-        names = self.tag_names(data, column) if feature is not None else None
-        keeps_type = feature is not None and (names is None) == (not values or isinstance((values[0] or [""])[0], str))
+        keeps_type = feature is not None and _holds(feature, next((value for row in values for value in row), None))
         without = data.remove_columns([column]) if column in data.column_names else data
         added = without.add_column(column, values)
         return added.cast_column(column, feature) if keeps_type else added
 
     def tag_names(self, data: Any, column: str) -> Optional[list[str]]:
-        feature = data.features[column]
-        while not hasattr(feature, "names"):
-            inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
-            if inner is None:
-                return None
-            feature = inner
-        return list(feature.names)
+        names = getattr(_innermost(data.features[column]), "names", None)
+        return None if names is None else list(names)
+
+
+def _innermost(feature: Any) -> Any:
+    """Return the feature of the values of a list."""
+    while True:
+        inner = feature[0] if isinstance(feature, list) else getattr(feature, "feature", None)
+        if inner is None:
+            return feature
+        feature = inner
+
+
+def _holds(feature: Any, value: Any) -> bool:
+    """Return True if a list of this feature can hold the value. An empty list has no value, and fits every feature."""
+    inner = _innermost(feature)
+    if value is None:
+        return True
+    if hasattr(inner, "names"):
+        return isinstance(value, int)
+    return isinstance(value, str) and getattr(inner, "dtype", None) in ("string", "large_string")

@@ -119,8 +119,8 @@ class RecordAdapter(Adapter):
     def to_texts(self, data: Any) -> Iterable[TextItem]:
         for number, item in enumerate(data, 1):
             if isinstance(item, Mapping):
-                key = find_key(item, TOKENS_KEYS)
-                yield item["text"] if key is None or "text" in item else as_list(item[key], key, number)
+                key = _tokens_key(item)
+                yield item["text"] if key is None else as_list(item[key], key, number)
             elif isinstance(item, str) or all(isinstance(token, str) for token in item):
                 yield item if isinstance(item, str) else list(item)
             else:
@@ -134,8 +134,8 @@ class RecordAdapter(Adapter):
         if not isinstance(data[0], Mapping):
             sentences = [list(tokens) for tokens in self.to_texts(data)]
             return list(zip(sentences, tag_tokens(sentences)))
-        key = find_key(data[0], TOKENS_KEYS)
-        if "text" in data[0]:
+        key = _tokens_key(data[0])
+        if key is None:
             layout = Layout([*data[0], "spans"], "the data")
             found = tag_texts([record["text"] for record in data])
             return [with_spans(record, spans, layout) for record, spans in zip(data, found)]
@@ -157,6 +157,12 @@ class RecordAdapter(Adapter):
 
     def _layout(self, data: Sequence[Record]) -> Layout:
         return Layout(data[0].keys(), "the first dict")
+
+
+def _tokens_key(record: Mapping[str, Any]) -> Optional[str]:
+    """Return the key of the tokens, or None if the text is used. With tags, tokens come first, as in training."""
+    key = find_key(record, TOKENS_KEYS)
+    return None if "text" in record and find_key(record, TAGS_KEYS) is None else key
 
 
 def _as_dicts(spans: list[Span]) -> list[dict[str, Any]]:

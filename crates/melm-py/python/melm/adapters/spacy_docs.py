@@ -103,7 +103,7 @@ class DocBinAdapter(Adapter):
         from spacy.vocab import Vocab
 
         vocab = Vocab()
-        result = DocBin(attrs=[*ATTRIBUTES], store_user_data=data.store_user_data)
+        result = DocBin(attrs=_attributes(data), store_user_data=data.store_user_data)
         for doc in data.get_docs(vocab) if with_own else []:
             result.add(doc)
         for row in rows:
@@ -117,7 +117,7 @@ class DocBinAdapter(Adapter):
         from spacy.tokens import DocBin
 
         docs = tag_docs(self._docs(data), tag_tokens)
-        return DocBin(attrs=ATTRIBUTES, docs=docs, store_user_data=data.store_user_data)
+        return DocBin(attrs=_attributes(data), docs=docs, store_user_data=data.store_user_data)
 
     def _docs(self, data: Any) -> list[Any]:
         from spacy.vocab import Vocab
@@ -125,4 +125,8 @@ class DocBinAdapter(Adapter):
         return list(data.get_docs(Vocab()))
 
 
+def _attributes(data: Any) -> list[int]:
+    """Return the attributes of a DocBin and those of entities."""
+    from spacy.attrs import intify_attr
 
+    return sorted({*data.attrs, *map(intify_attr, ATTRIBUTES)})

@@ -125,8 +125,8 @@ class DocBinAdapter(Adapter):
         return list(data.get_docs(Vocab()))
 
 
-def _attributes(data: Any) -> list[int]:
-    """Return the attributes of a DocBin and those of entities."""
-    from spacy.attrs import intify_attr
+def _attributes(data: Any) -> list[str]:
+    """Return the names of the attributes of a DocBin and of entities."""
+    from spacy.attrs import IDS
 
-    return sorted({*data.attrs, *map(intify_attr, ATTRIBUTES)})
+    return sorted({*ATTRIBUTES, *(name for name, number in IDS.items() if number in data.attrs)})

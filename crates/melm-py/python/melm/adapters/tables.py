@@ -96,6 +96,6 @@ class TableAdapter(Adapter):
 
 def _name_of(tag: Any, names: list[str], number: int) -> str:
     """Return the name of a tag id. Raise DataError for other ids, such as -1 and -100, which mark tokens without a label."""
-    if hasattr(tag, "__index__") and 0 <= tag < len(names):
-        return names[tag]
+    if hasattr(tag, "__index__") and 0 <= int(tag) < len(names):
+        return names[int(tag)]
     raise _melm.DataError(f"record {number}: the tag id {tag} has no name; the column has {len(names)} names")

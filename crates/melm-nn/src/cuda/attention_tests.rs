@@ -1,4 +1,5 @@
-//! Compares the attention kernels with brute force in f64: rotary positions and windows, forward and backward.
+//! Compares the attention kernels with brute force in f64: rotary positions and windows, forward and backward. Compares
+//! the kernels for long sentences with the others where there is dropout.
 
 use super::backward::AttentionBackward;
 use super::emulated::EmulatedGpu;
@@ -7,10 +8,11 @@ use super::gpu::Gpu;
 use super::inputs::{Inputs, StagedInputs, n_padded_rows};
 use super::kernels::{Grid, KernelDropout, Kernels, launch};
 use super::memory::{DeviceBuffer, StagingBuffer, download_floats, upload_floats};
-use super::program::{KernelConfig, Switches, attention_block};
+use super::program::{Kernel, KernelConfig, Switches};
 use super::settings::{CudaSettings, Precision};
 use super::to_u32;
 use crate::config::{Config, GlobalLayers, ModelType, Rotary};
+use crate::dropout::{Dropout, Site};
 use crate::error::Error;
 use crate::packed::Packed;
 use std::ops::Range;
@@ -21,6 +23,9 @@ const HEAD_SIZE: usize = 6;
 const HIDDEN: usize = HEADS * HEAD_SIZE;
 /// The first sentence is longer than a tile of keys plus a window.
 const LENGTHS: [usize; 3] = [47, 7, 1];
+/// The first sentence is long enough for the kernels on tensor cores, and ends inside a block and inside a tile. The
+/// second ends inside the rows of a warp.
+const LONG_LENGTHS: [usize; 3] = [135, 21, 1];
 
 /// Returns a model whose layer 0 is global and whose layer 1 has a window of 5 rows on each side.
 fn config() -> Config {
@@ -38,10 +43,10 @@ fn config() -> Config {
     }
 }
 
-fn batch() -> Packed {
+fn batch(lengths: &[usize]) -> Packed {
     let mut batch = Packed::default();
-    for (key, length) in (0..).zip(LENGTHS) {
-        batch.push(&vec![3; length], key);
+    for (key, length) in (0..).zip(lengths) {
+        batch.push(&vec![3; *length], key);
     }
     batch
 }
@@ -90,68 +95,87 @@ fn brute_force(config: &Config, layer: usize, qkv: &[f64]) -> Vec<f64> {
     context
 }
 
-/// Runs the kernels of a layer. Returns the context, and the gradient of `qkv` if the gradient of the context is
-/// `d_context`.
-fn run(
-    config: &Config,
+/// A layer, and the numbers that its attention gets.
+struct Attention<'a> {
+    config: &'a Config,
     layer: usize,
-    qkv: &[f32],
-    d_context: &[f32],
-) -> Result<[Vec<f32>; 2], Error> {
-    let settings = CudaSettings { precision: Precision::F32, ..CudaSettings::default() };
-    let gpu: Arc<dyn Gpu> = Arc::new(EmulatedGpu::new(&settings));
-    let kernel_config = KernelConfig {
-        hidden: HIDDEN,
-        head_size: HEAD_SIZE,
-        precision: Precision::F32,
-        is_checked: true,
-        switches: Switches::new(config),
-    };
-    let kernels = Kernels::load(&gpu, kernel_config)?;
-    let mut staging = StagingBuffer::default();
-    let inputs = StagedInputs::new(config, &batch(), &mut staging);
-    let mut block = DeviceBuffer::empty(&gpu);
-    staging.upload(&mut block)?;
-    let inputs: Inputs = inputs.uploaded(&block);
+    lengths: &'a [usize],
+    qkv: &'a [f32],
+    d_context: &'a [f32],
+    dropout: KernelDropout,
+}
 
-    let n_rows = n_padded_rows(&batch());
-    let array = |n: usize| DeviceBuffer::zeros(&gpu, n * size_of::<f32>());
-    let (rows, context, plain) =
-        (array(n_rows * 3 * HIDDEN)?, array(n_rows * HIDDEN)?, array(n_rows * HIDDEN)?);
-    let (log_sums, gradient) = (array(n_rows * HEADS)?, array(n_rows * 3 * HIDDEN)?);
-    let d = array(n_rows * HIDDEN)?;
-    upload_floats(&*gpu, qkv, rows.span())?;
-    upload_floats(&*gpu, d_context, d.span())?;
-    let half = HEAD_SIZE / 2;
-    let heads = Heads {
-        qkv: rows.span(),
-        count: 2,
-        scale: 1.0 / (HEAD_SIZE as f32).sqrt(),
-        dropout: KernelDropout::NONE,
-        frequencies: inputs.frequencies.slice(layer * half..(layer + 1) * half),
-        window: config.window(layer).map_or(NO_WINDOW, to_u32),
-        unused: 0,
-    };
-    let grid = Grid::linear(n_rows, 256);
-    launch!(kernels, Rotate, grid, heads.qkv, heads.frequencies, inputs.row_positions);
-    let n_threads = 32 * attention_block(HEAD_SIZE).0;
-    let grid = |n: usize| Grid::new([inputs.tiles.len(), HEADS, n], n_threads);
-    let (out, plain_out, sums) =
-        (context.span::<u16>(), plain.span::<f32>(), log_sums.span::<f32>());
-    launch!(kernels, AttentionForward, grid(1), heads, inputs.tiles, out, plain_out, sums);
-    let arguments = AttentionBackward {
-        heads,
-        tiles: inputs.tiles,
-        context: plain_out,
-        log_sums: sums,
-        d_context: d.span(),
-    };
-    let d_qkv = gradient.floats(size_of::<f32>()).argument();
-    launch!(kernels, AttentionBackward, grid(2), arguments, d_qkv);
-    let mut found = [vec![0.0; n_rows * HIDDEN], vec![0.0; n_rows * 3 * HIDDEN]];
-    download_floats(&*gpu, plain.span(), &mut found[0])?;
-    download_floats(&*gpu, gradient.span(), &mut found[1])?;
-    Ok(found)
+impl Attention<'_> {
+    /// Runs the kernels of the layer. Returns the context, and the gradient of `qkv`. Arrays are in f32. `precision` only
+    /// chooses the kernels: with bf16, those for long sentences.
+    fn run(&self, precision: Precision) -> Result<[Vec<f32>; 2], Error> {
+        let Self { config, layer, dropout, .. } = *self;
+        let (hidden, n_heads) = (config.hidden_size, config.n_heads);
+        let head_size = hidden / n_heads;
+        let settings = CudaSettings { precision: Precision::F32, ..CudaSettings::default() };
+        let gpu: Arc<dyn Gpu> = Arc::new(EmulatedGpu::new(&settings));
+        let kernel_config = KernelConfig {
+            hidden,
+            head_size,
+            precision: Precision::F32,
+            is_checked: true,
+            switches: Switches::new(config),
+        };
+        let kernels = Kernels::load(&gpu, kernel_config)?;
+        let mut staging = StagingBuffer::default();
+        let batch = batch(self.lengths);
+        let inputs = StagedInputs::new(config, precision, &batch, &mut staging);
+        let mut block = DeviceBuffer::empty(&gpu);
+        staging.upload(&mut block)?;
+        let inputs: Inputs = inputs.uploaded(&block);
+
+        let n_rows = n_padded_rows(&batch);
+        let array = |n: usize| DeviceBuffer::zeros(&gpu, n * size_of::<f32>());
+        let (rows, context, plain) =
+            (array(n_rows * 3 * hidden)?, array(n_rows * hidden)?, array(n_rows * hidden)?);
+        let (log_sums, gradient) = (array(n_rows * n_heads)?, array(n_rows * 3 * hidden)?);
+        let d = array(n_rows * hidden)?;
+        upload_floats(&*gpu, self.qkv, rows.span())?;
+        upload_floats(&*gpu, self.d_context, d.span())?;
+        let n_frequencies = inputs.frequencies.len() / config.n_layers;
+        let heads = Heads {
+            qkv: rows.span(),
+            count: to_u32(n_heads),
+            scale: 1.0 / (head_size as f32).sqrt(),
+            dropout,
+            frequencies: inputs
+                .frequencies
+                .slice(layer * n_frequencies..(layer + 1) * n_frequencies),
+            window: config.window(layer).map_or(NO_WINDOW, to_u32),
+            unused: 0,
+        };
+        if n_frequencies > 0 {
+            let grid = Grid::linear(n_rows, 256);
+            launch!(kernels, Rotate, grid, heads.qkv, heads.frequencies, inputs.row_positions);
+        }
+        let [forward, backward] = if inputs.block.is_long {
+            [Kernel::LongAttentionForward, Kernel::LongAttentionBackward]
+        } else {
+            [Kernel::AttentionForward, Kernel::AttentionBackward]
+        };
+        let grid = |n: usize| Grid::new([inputs.tiles.len(), n_heads, n], inputs.block.n_threads);
+        let (out, plain_out, sums) =
+            (context.span::<u16>(), plain.span::<f32>(), log_sums.span::<f32>());
+        launch!(kernels, (forward), grid(1), heads, inputs.tiles, out, plain_out, sums);
+        let arguments = AttentionBackward {
+            heads,
+            tiles: inputs.tiles,
+            context: plain_out,
+            log_sums: sums,
+            d_context: d.span(),
+        };
+        let d_qkv = gradient.floats(size_of::<f32>()).argument();
+        launch!(kernels, (backward), grid(2), arguments, d_qkv);
+        let mut found = [vec![0.0; n_rows * hidden], vec![0.0; n_rows * 3 * hidden]];
+        download_floats(&*gpu, plain.span(), &mut found[0])?;
+        download_floats(&*gpu, gradient.span(), &mut found[1])?;
+        Ok(found)
+    }
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
@@ -159,8 +183,15 @@ fn single(values: &[f64]) -> Vec<f32> {
     values.iter().map(|x| *x as f32).collect()
 }
 
-/// Compares the gradient of every fifth number of a sentence with a central difference.
-fn check_gradient(config: &Config, layer: usize, qkv: &[f64], d_context: &[f64], found: &[f32]) {
+/// Compares the gradient of some numbers of a sentence with central differences.
+fn check_gradient(
+    attention: &Attention<'_>,
+    qkv: &[f64],
+    d_context: &[f64],
+    found: &[f32],
+    tolerance: f64,
+) {
+    let (config, layer) = (attention.config, attention.layer);
     let mut changed = qkv.to_vec();
     let mut loss = |at: usize, value: f64| -> f64 {
         let before = std::mem::replace(&mut changed[at], value);
@@ -168,33 +199,82 @@ fn check_gradient(config: &Config, layer: usize, qkv: &[f64], d_context: &[f64],
         changed[at] = before;
         context.iter().zip(d_context).map(|(x, d)| x * d).sum()
     };
-    for at in (0..qkv.len()).step_by(5) {
+    // The step is prime to the width of a head, so that all columns are compared.
+    for at in (0..qkv.len()).step_by(if qkv.len() > 2000 { 29 } else { 5 }) {
         let step = 1e-4;
         let wanted = (loss(at, qkv[at] + step) - loss(at, qkv[at] - step)) / (2.0 * step);
         let error = (f64::from(found[at]) - wanted).abs();
-        assert!(error < 1e-5, "layer {layer}, {at}: {} instead of {wanted}", found[at]);
+        assert!(error < tolerance, "layer {layer}, {at}: {} instead of {wanted}", found[at]);
     }
 }
 
-#[test]
-fn attention_with_rotary_positions_and_windows_equals_brute_force() {
-    let (config, batch) = (config(), batch());
+/// Compares the kernels that `precision` chooses with brute force, in both layers of [`config`].
+fn check_against_brute_force(lengths: &[usize], precision: Precision, tolerance: f64) {
+    let (config, batch) = (config(), batch(lengths));
     let n_rows = n_padded_rows(&batch);
     let (qkv, d_context) = (numbers(1, n_rows * 3 * HIDDEN), numbers(2, n_rows * HIDDEN));
     let qkv: Vec<_> = qkv.into_iter().map(|x| 2.0 * x).collect();
     for layer in 0..2 {
-        let [context, gradient] =
-            run(&config, layer, &single(&qkv), &single(&d_context)).expect("the emulator runs");
-        for sentence in 0..LENGTHS.len() {
+        let (single_qkv, single_d) = (single(&qkv), single(&d_context));
+        let attention = Attention {
+            config: &config,
+            layer,
+            lengths,
+            qkv: &single_qkv,
+            d_context: &single_d,
+            dropout: KernelDropout::NONE,
+        };
+        let [context, gradient] = attention.run(precision).expect("the emulator runs");
+        for sentence in 0..lengths.len() {
             let rows = batch.rows(sentence);
             let part = |width: usize| -> Range<usize> { rows.start * width..rows.end * width };
             let own = &qkv[part(3 * HIDDEN)];
             let wanted = brute_force(&config, layer, own);
             for (found, wanted) in context[part(HIDDEN)].iter().zip(wanted) {
-                assert!((f64::from(*found) - wanted).abs() < 1e-5, "{found} {wanted}");
+                assert!((f64::from(*found) - wanted).abs() < tolerance, "{found} {wanted}");
             }
             let found = &gradient[part(3 * HIDDEN)];
-            check_gradient(&config, layer, own, &d_context[part(HIDDEN)], found);
+            check_gradient(&attention, own, &d_context[part(HIDDEN)], found, tolerance);
         }
+    }
+}
+
+#[test]
+fn attention_with_rotary_positions_and_windows_equals_brute_force() {
+    check_against_brute_force(&LENGTHS, Precision::F32, 1e-5);
+}
+
+/// The tolerance is that of tf32, whose significand has eleven bits.
+#[test]
+fn attention_on_tensor_cores_equals_brute_force() {
+    check_against_brute_force(&LONG_LENGTHS, Precision::Bf16, 6e-3);
+}
+
+#[test]
+fn attention_on_tensor_cores_drops_what_the_other_kernels_drop() {
+    let config = Config {
+        hidden_size: 80,
+        n_heads: 2,
+        n_layers: 1,
+        attention_dropout: 0.3,
+        ..Config::default()
+    };
+    let n_rows = n_padded_rows(&batch(&LONG_LENGTHS));
+    let (qkv, d_context) = (single(&numbers(3, n_rows * 240)), single(&numbers(4, n_rows * 80)));
+    let dropout = KernelDropout::new(&Dropout::new(&config, 7, 0), 0, Site::Attention);
+    let attention = Attention {
+        config: &config,
+        layer: 0,
+        lengths: &LONG_LENGTHS,
+        qkv: &qkv,
+        d_context: &d_context,
+        dropout,
+    };
+    let found = attention.run(Precision::Bf16).expect("the emulator runs");
+    let wanted = attention.run(Precision::F32).expect("the emulator runs");
+    for (found, wanted) in found.iter().zip(&wanted) {
+        assert!(wanted.iter().any(|x| x.abs() > 0.1));
+        let error = found.iter().zip(wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+        assert!(error < 2e-3, "{error}");
     }
 }

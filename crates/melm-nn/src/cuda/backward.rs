@@ -5,7 +5,7 @@ use super::inputs::AttentionTile;
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
-use super::program::ROWS_PER_SUM;
+use super::program::{Kernel, ROWS_PER_SUM};
 use super::span::{FloatSpan, Span};
 use super::sums::{PartialRows, PartialSums};
 use super::tape::{Normed, Tape};
@@ -161,9 +161,13 @@ impl Pass<'_> {
             d_context: tape.d_context,
         };
         // The grid has two blocks in z: one for the gradients of queries, one for the gradients of keys and values.
-        let blocks = [self.inputs.tiles.len(), self.config().n_heads, 2];
-        let grid = Grid::new(blocks, self.attention_threads());
-        launch!(self.kernels, AttentionBackward, grid, arguments, tape.d_qkv.argument());
+        let grid = self.attention_grid(2);
+        let kernel = if self.inputs.block.is_long {
+            Kernel::LongAttentionBackward
+        } else {
+            Kernel::AttentionBackward
+        };
+        launch!(self.kernels, (kernel), grid, arguments, tape.d_qkv.argument());
         self.qkv_bias_gradient(tape, &params.qkv, sink)?;
         self.weight_gradient(tape.d_qkv, tape.layer_input(index).operand, &params.qkv, sink)?;
         let (d, adds) = match self.config().architecture().residual {

@@ -3,7 +3,7 @@
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::pass::Pass;
 use super::product::{Operand, Product, ProductSize};
-use super::program::{ROWS_AT_ONCE, attention_block, norm_rows};
+use super::program::{Kernel, ROWS_AT_ONCE, norm_rows};
 use super::span::{FloatSpan, Span};
 use super::tape::{Affine, LayerTape, Normed, Tape};
 use super::to_u32;
@@ -79,11 +79,15 @@ impl Pass<'_> {
         let input = tape.attention_operand(x.normed.y, x.operand);
         self.linear(input, &params.qkv, layer.qkv, weights.master(&params.qkv.bias))?;
         self.rotate(layer, index)?;
-        let grid = [self.inputs.tiles.len(), self.config().n_heads, 1];
+        let kernel = if self.inputs.block.is_long {
+            Kernel::LongAttentionForward
+        } else {
+            Kernel::AttentionForward
+        };
         launch!(
             self.kernels,
-            AttentionForward,
-            Grid::new(grid, self.attention_threads()),
+            (kernel),
+            self.attention_grid(1),
             self.heads(layer, index),
             self.inputs.tiles,
             layer.context.argument(),
@@ -188,9 +192,11 @@ impl Pass<'_> {
         Grid::new([width.div_ceil(256), self.n_rows.div_ceil(ROWS_AT_ONCE), 1], 256)
     }
 
-    /// Returns the number of threads in one block of the attention kernels.
-    pub(super) fn attention_threads(&self) -> usize {
-        32 * attention_block(self.config().hidden_size / self.config().n_heads).0
+    /// Returns the grid of the attention kernels, with `n_parts` blocks in z.
+    pub(super) fn attention_grid(&self, n_parts: usize) -> Grid {
+        let inputs = &self.inputs;
+        let blocks = [inputs.tiles.len(), self.config().n_heads, n_parts];
+        Grid::new(blocks, inputs.block.n_threads)
     }
 
     pub(super) fn heads(&self, layer: &LayerTape, index: usize) -> Heads {

@@ -1,7 +1,8 @@
 //! The lists of a batch that kernels read: pieces, positions and attention tiles.
 
 use super::memory::{DeviceBuffer, Staged, StagingBuffer, ToBytes};
-use super::program::attention_block;
+use super::program::AttentionBlock;
+use super::settings::Precision;
 use super::span::Span;
 use super::to_u32;
 use crate::config::Config;
@@ -83,6 +84,8 @@ pub(super) struct Inputs {
     pub(super) n_sentences: usize,
     /// The number of rows of the longest sentence.
     pub(super) max_length: usize,
+    /// The attention kernels of the batch.
+    pub(super) block: AttentionBlock,
 }
 
 /// The lists of a batch, in a staging buffer.
@@ -94,15 +97,22 @@ pub(super) struct StagedInputs {
     frequencies: Staged<f32>,
     n_sentences: usize,
     max_length: usize,
+    block: AttentionBlock,
 }
 
 impl StagedInputs {
     /// Pads the batch and appends its lists to a staging buffer.
-    pub(super) fn new(config: &Config, batch: &Packed, staging: &mut StagingBuffer) -> Self {
+    pub(super) fn new(
+        config: &Config,
+        precision: Precision,
+        batch: &Packed,
+        staging: &mut StagingBuffer,
+    ) -> Self {
         let (n_sentences, n_rows) = (batch.n_sentences(), n_padded_rows(batch));
         let padding_rows = batch.n_rows()..n_rows;
-        let (_, n_queries) = attention_block(config.hidden_size / config.n_heads);
         let rows = || (0..n_sentences).map(|sentence| (sentence, batch.rows(sentence)));
+        let max_length = rows().map(|(_, rows)| rows.len()).max().unwrap_or(0);
+        let block = AttentionBlock::new(config, precision, max_length);
         let row_positions = batch
             .places()
             .map(|(sentence, position)| RowPosition { sentence, position: to_u32(position) });
@@ -111,7 +121,7 @@ impl StagedInputs {
         let sentences = sentences.chain([(PADDING_KEY, padding_rows)]);
         let tiles = sentences.flat_map(|(sentence, rows)| {
             let (start, length) = (to_u32(rows.start), to_u32(rows.len()));
-            (0..length).step_by(n_queries).map(move |first| AttentionTile {
+            (0..length).step_by(block.n_rows).map(move |first| AttentionTile {
                 start,
                 length,
                 first,
@@ -126,7 +136,8 @@ impl StagedInputs {
             tiles: staging.push(tiles),
             frequencies: staging.push(frequencies(config)),
             n_sentences,
-            max_length: rows().map(|(_, rows)| rows.len()).max().unwrap_or(0),
+            max_length,
+            block,
         }
     }
 
@@ -140,6 +151,7 @@ impl StagedInputs {
             frequencies: buffer.staged(self.frequencies),
             n_sentences: self.n_sentences,
             max_length: self.max_length,
+            block: self.block,
         }
     }
 }

@@ -48,14 +48,14 @@ impl Grid {
     }
 }
 
-/// Launches a kernel: `launch!(kernels, Name, grid, arguments in the order of the kernel's parameters)`.
+/// Launches a kernel: `launch!(kernels, Name, grid, arguments in the order of the kernel's parameters)`. Instead of a name
+/// it takes an expression in parentheses.
 macro_rules! launch {
+    ($kernels:expr, ($kernel:expr), $grid:expr, $($argument:expr),+ $(,)?) => {
+        $kernels.launch($kernel, $grid, &[$($crate::cuda::commands::ArgumentRef::new(&$argument)),+])?
+    };
     ($kernels:expr, $kernel:ident, $grid:expr, $($argument:expr),+ $(,)?) => {
-        $kernels.launch(
-            $crate::cuda::program::Kernel::$kernel,
-            $grid,
-            &[$($crate::cuda::commands::ArgumentRef::new(&$argument)),+],
-        )?
+        $crate::cuda::kernels::launch!($kernels, ($crate::cuda::program::Kernel::$kernel), $grid, $($argument),+)
     };
 }
 pub(super) use launch;

@@ -6,6 +6,7 @@
 //! running out of memory leaves gradients and weights unchanged.
 
 use super::backward::GradientSink;
+use super::commands::GraphKey;
 use super::gpu::Gpu;
 use super::inputs::{Inputs, StagedInputs, n_padded_rows};
 use super::kernels::Kernels;
@@ -69,7 +70,8 @@ impl Cuda {
         }
         let mut workspace = self.workspace();
         workspace.staging.clear();
-        let inputs = StagedInputs::new(encoder.config(), sentences, &mut workspace.staging);
+        let staging = &mut workspace.staging;
+        let inputs = StagedInputs::new(encoder.config(), self.precision, sentences, staging);
         Ok(PassSetup {
             weights,
             kernels: kernels.recording(),
@@ -162,7 +164,8 @@ impl Pass<'_> {
 
     /// Runs the commands recorded since the last call. `pass` and `sizes` are the key of the CUDA graph.
     pub(super) fn submit(&self, pass: &'static str, sizes: [usize; 3]) -> Result<(), Error> {
-        self.kernels.submit(self.weights.graph_key(pass, sizes))
+        let is_long = self.inputs.block.is_long;
+        self.kernels.submit(GraphKey { is_long, ..self.weights.graph_key(pass, sizes) })
     }
 
     /// Records the backward pass of the encoder, which starts from the gradient in `tape.d_hidden`, and the final sums.

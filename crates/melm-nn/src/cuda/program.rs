@@ -2,7 +2,6 @@
 
 use super::settings::Precision;
 use crate::config::Config;
-use std::fmt::Write as _;
 
 impl Precision {
     /// Returns the size of one number of an operand, in bytes.
@@ -65,6 +64,8 @@ impl KernelConfig {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Program {
     pub(super) name: &'static str,
+    /// Text that several programs share and that comes before the source.
+    header: &'static str,
     source: &'static str,
     pub(super) kernels: &'static [Kernel],
 }
@@ -72,16 +73,15 @@ pub(super) struct Program {
 const COMMON: &str = include_str!("kernels/common.cuh");
 
 impl Program {
-    /// Returns the source text, preceded by the common header.
+    /// Returns the source text, preceded by the common header and the program's own.
     pub(super) fn text(&self) -> String {
-        let mut text = String::with_capacity(COMMON.len() + self.source.len());
-        let _ = write!(text, "{COMMON}\n#line 1 \"{}\"\n{}", self.name, self.source);
-        text
+        let Self { name, header, source, .. } = self;
+        format!("{COMMON}\n#line 1 \"header of {name}\"\n{header}\n#line 1 \"{name}\"\n{source}")
     }
 }
 
 macro_rules! programs {
-    ($($file:literal: $($kernel:ident $name:literal),+;)+) => {
+    ($($file:literal $(after $header:literal)?: $($kernel:ident $name:literal),+;)+) => {
         /// A kernel of one of the source files.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(super) enum Kernel { $($($kernel,)+)+ }
@@ -98,6 +98,7 @@ macro_rules! programs {
         /// All source files.
         pub(super) const PROGRAMS: &[Program] = &[$(Program {
             name: $file,
+            header: concat!($(include_str!(concat!("kernels/", $header)))?),
             source: include_str!(concat!("kernels/", $file)),
             kernels: &[$(Kernel::$kernel,)+],
         },)+];
@@ -112,8 +113,10 @@ programs! {
         GegluForward "geglu_forward", GegluBackward "geglu_backward", DropRows "drop_rows", ColumnSums "column_sums",
         ColumnSumsPlain "column_sums_plain", FinishSums "finish_sums", CopyColumns "copy_columns",
         Gather "gather", GatherDropped "gather_dropped", Scatter "scatter", RoundWeights "round_weights", AddParts "add_parts";
-    "attention.cu": AttentionForward "attention_forward", AttentionBackward "attention_backward",
+    "attention.cu" after "heads.cuh": AttentionForward "attention_forward", AttentionBackward "attention_backward",
         Rotate "rotate";
+    "long_attention.cu" after "heads.cuh": LongAttentionForward "long_attention_forward",
+        LongAttentionBackward "long_attention_backward";
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
     "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",
@@ -137,11 +140,37 @@ pub(super) const ROWS_PER_SUM: usize = 16;
 /// The number of rows whose column one thread of the gelu kernels computes (`AT_ONCE` in `rows.cu`).
 pub(super) const ROWS_AT_ONCE: usize = 4;
 
-/// Returns the numbers of warps and of queries of one block of attention (`WARPS` and `GROUP * WARPS` in
-/// `attention.cu`).
-pub(super) fn attention_block(head_size: usize) -> (usize, usize) {
-    let warps = if head_size <= 96 { 4 } else { 2 };
-    (warps, 4 * warps)
+/// The attention kernels that a batch uses, and the size of their thread blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AttentionBlock {
+    /// True for the kernels on tensor cores (`long_attention.cu`).
+    pub(super) is_long: bool,
+    pub(super) n_threads: usize,
+    /// The number of queries or keys of a block.
+    pub(super) n_rows: usize,
+}
+
+/// The kernels on tensor cores are used if the longest sentence has this many pieces. A block of theirs has 64 rows, most
+/// of which would be empty in shorter sentences.
+const MIN_LONG: usize = 128;
+/// The largest head for which the kernels on tensor cores keep their rows in registers.
+const MAX_LONG_HEAD: usize = 96;
+
+impl AttentionBlock {
+    /// Chooses the kernels for a batch whose longest sentence has `max_length` pieces. With f32 precision they are always
+    /// those of `attention.cu`, because tensor cores round to tf32.
+    pub(super) fn new(config: &Config, precision: Precision, max_length: usize) -> Self {
+        let head_size = config.hidden_size / config.n_heads;
+        let is_long =
+            precision == Precision::Bf16 && max_length >= MIN_LONG && head_size <= MAX_LONG_HEAD;
+        if is_long {
+            // `N_WARPS` and `OWN` in `long_attention.cu`.
+            return Self { is_long, n_threads: 32 * 4, n_rows: 64 };
+        }
+        // `WARPS` and `GROUP * WARPS` in `attention.cu`.
+        let n_warps = if head_size <= 96 { 4 } else { 2 };
+        Self { is_long, n_threads: 32 * n_warps, n_rows: 4 * n_warps }
+    }
 }
 
 /// The largest hidden size for which a row fits into the shared memory of a block.

@@ -61,7 +61,8 @@ impl GpuWeights {
 
     /// Returns the key of the CUDA graph that runs a pass with these weights.
     pub(super) fn graph_key(&self, pass: &'static str, sizes: [usize; 3]) -> GraphKey {
-        GraphKey { pass, weights: self.master.span::<f32>().address, sizes }
+        let weights = self.master.span::<f32>().address;
+        GraphKey { pass, weights, sizes, is_long: false }
     }
 
     /// Returns true if the weights are in the memory of this GPU.

@@ -17,75 +17,16 @@ const u32 HEAD_PADDED = (HEAD_SIZE + 3) / 4 * 4;
 const u32 STRIDE = HEAD_PADDED + 4;
 const u32 PER_HEAD_LANE = (HEAD_SIZE + WARP - 1) / WARP;
 
-// The rows of a block: from row `first` on of the sentence that starts at row `start` and has `length` rows.
-struct Task {
-    u32 start;
-    u32 length;
-    u32 first;
-    u32 unused;
-    u64 sentence;
-};
-
-struct Heads {
-    Span<const float> qkv;  // [rows, 3, heads, head]
-    u32 n_heads;
-    float scale;
-    Drop drop;
-    Span<const float> frequencies;  // of the rotation, [head / 2]; read only with ROTARY
-    u32 window;                     // the largest distance between a query and a key that it sees; read only with WINDOWED
-    u32 unused;
-
-    DEVICE u32 hidden() const { return n_heads * HEAD_SIZE; }
-    // The start of a row's query (which = 0), key (1) or value (2).
-    DEVICE u64 at(u32 row, u32 which) const {
-        return (u64)row * 3 * hidden() + which * hidden() + blockIdx.y * HEAD_SIZE;
-    }
-    DEVICE RowMask mask(Task task, u32 position) const {
-        return row_mask(drop, task.sentence, (u64)position * n_heads + blockIdx.y);
-    }
-#if WINDOWED
-    DEVICE bool sees(u32 query, u32 key) const { return key <= query + window && query <= key + window; }
-    // The positions of the other side that at least one of the `count` rows of the block sees.
-    DEVICE u32 first_seen(Task task) const { return task.first > window ? task.first - window : 0; }
-    DEVICE u32 end_seen(Task task, u32 count) const { return min(task.length, task.first + count + window); }
-#else
-    DEVICE bool sees(u32, u32) const { return true; }
-    DEVICE u32 first_seen(Task) const { return 0; }
-    DEVICE u32 end_seen(Task task, u32) const { return task.length; }
-#endif
-};
-
 // Rows of one head in shared memory. Unused rows are zeros.
 template <u32 N>
 struct __align__(16) Rows {
     float x[N][STRIDE];
 };
 
-// Copies `count` rows from x, where row r begins at start(r). All loads are issued before the first is used.
+// Copies `count` rows of one head into shared memory, as `fill` in heads.cuh.
 template <u32 N, class Start>
 DEVICE void fill(Rows<N>& rows, u32 count, Span<const float> x, Start start) {
-    const u32 QUADS = HEAD_PADDED / 4, PER_THREAD = (N * QUADS + WARPS * WARP - 1) / (WARPS * WARP);
-    float4 quads[PER_THREAD];
-#pragma unroll
-    for (u32 i = 0; i < PER_THREAD; i++) {
-        u32 at = threadIdx.x + i * WARPS * WARP, r = at / QUADS, d = at % QUADS * 4;
-        quads[i] = {0.0f, 0.0f, 0.0f, 0.0f};
-        if (r >= count) continue;
-        u64 from = start(r) + d;
-        if (HEAD_SIZE % 4 == 0) {
-            quads[i] = *(const float4*)&x[from];
-        } else {
-            if (d < HEAD_SIZE) quads[i].x = x[from];
-            if (d + 1 < HEAD_SIZE) quads[i].y = x[from + 1];
-            if (d + 2 < HEAD_SIZE) quads[i].z = x[from + 2];
-            if (d + 3 < HEAD_SIZE) quads[i].w = x[from + 3];
-        }
-    }
-#pragma unroll
-    for (u32 i = 0; i < PER_THREAD; i++) {
-        u32 at = threadIdx.x + i * WARPS * WARP, r = at / QUADS, d = at % QUADS * 4;
-        if (r < N) *(float4*)&rows.x[r][d] = quads[i];
-    }
+    fill<HEAD_PADDED, WARPS * WARP>(rows.x, count, x, start, [](float value) { return value; });
 }
 
 // The dot products of one row with the GROUP rows of a group.
@@ -133,9 +74,6 @@ struct Sums {
         }
     }
 };
-
-// Heads of models with rotary positions have an even size.
-const u32 HALF_HEAD = (HEAD_SIZE + 1) / 2;
 
 // Rotates queries and keys in place: columns d and d + HALF_HEAD of a head are a point in the plane, which is turned by
 // the angle position * frequencies[d]. One block for each row.
@@ -249,16 +187,6 @@ struct Shared {
     Rows<GROUP * WARPS> own[2];
     Rows<TILE> tile[2];
     float means[TILE];
-};
-
-// The inputs of the backward pass. The context is the f32 one: the backward pass subtracts nearly equal numbers, whose
-// difference would be lost in the rounding to bf16.
-struct Backward {
-    Heads heads;
-    Span<const Task> tasks;
-    Span<const float> context;
-    Span<const float> log_sums;
-    Span<const float> d_context;
 };
 
 // The dot product of a row's context and its gradient: the mean gradient of its scores. Computed by one warp.

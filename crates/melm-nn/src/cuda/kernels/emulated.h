@@ -162,6 +162,25 @@ static inline float __uint_as_float(u32 bits) {
     return x;
 }
 
+static inline float to_tf32(float x) { return __uint_as_float((__float_as_uint(x) + 0x1000u) & ~0x1fffu); }
+
+// The product of a 16 x 8 and an 8 x 8 matrix that a warp holds in parts. long_attention.cu describes the parts.
+static inline void multiply_add(float (&sum)[4], const float (&left)[4], float right_0, float right_1) {
+    static float lefts[1024][4], rights[1024][2];
+    u32 warp = current / 32 * 32, g = current % 32 / 4, t = current % 4;
+    memcpy(lefts[current], left, sizeof(left));
+    rights[current][0] = right_0;
+    rights[current][1] = right_1;
+    meet(warps[warp / 32]);
+    for (u32 i = 0; i < 4; i++) {
+        u32 row = g + i / 2 * 8, column = 2 * t + i % 2;
+        for (u32 k = 0; k < 8; k++)
+            sum[i] += lefts[warp + row % 8 * 4 + k % 4][k / 4 * 2 + row / 8] * rights[warp + column * 4 + k % 4][k / 4];
+    }
+    meet(warps[warp / 32]);
+    threadIdx = {current, 0, 0};
+}
+
 static inline float atomicAdd(float* at, float x) { return *at += x; }
 static inline u32 min(u32 a, u32 b) { return a < b ? a : b; }
 static inline void __trap() { abort(); }

@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""Compile the CUDA kernels with NVRTC, without a GPU. Prints registers and spills of each kernel.
+
+    pip install nvidia-cuda-nvrtc-cu12
+    python3 tools/check_kernels.py [HEAD_SIZE=64 HIDDEN=768 ROTARY=1 …]
+
+Fails if a kernel does not compile, or spills registers to memory.
+"""
+import ctypes
+import re
+import sys
+from pathlib import Path
+
+import nvidia.cuda_nvrtc
+
+KERNELS = Path(__file__).parent.parent / "crates/melm-nn/src/cuda/kernels"
+# The constants that `program.rs` defines: the shape of XLM-R base.
+CONSTANTS = {"HIDDEN": 768, "HEAD_SIZE": 64, "BF16": 1, "CHECKED": 0, "ROTARY": 0, "WINDOWED": 0, "NORM_BIAS": 1}
+
+
+def compile_kernels(nvrtc, path, constants):
+    """Return True if a source file compiles, and the messages of the compiler."""
+    headers = ["common.cuh"] + (["heads.cuh"] if "attention" in path.name else [])
+    parts = [KERNELS / name for name in headers] + [path]
+    text = "\n".join(f'#line 1 "{part.name}"\n{part.read_text()}' for part in parts)
+    program = ctypes.c_void_p()
+    nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), path.name.encode(), 0, None, None)
+    options = ["--gpu-architecture=sm_90", "--std=c++17", "--ptxas-options=-v"]
+    options += [f"-D{name}={value}" for name, value in constants.items()]
+    array = (ctypes.c_char_p * len(options))(*(option.encode() for option in options))
+    is_compiled = nvrtc.nvrtcCompileProgram(program, len(options), array) == 0
+    size = ctypes.c_size_t()
+    nvrtc.nvrtcGetProgramLogSize(program, ctypes.byref(size))
+    log = ctypes.create_string_buffer(size.value)
+    nvrtc.nvrtcGetProgramLog(program, log)
+    return is_compiled, log.value.decode()
+
+
+def main():
+    constants = CONSTANTS | dict(argument.split("=") for argument in sys.argv[1:])
+    folder = Path(nvidia.cuda_nvrtc.__path__[0]) / "lib"
+    nvrtc = ctypes.CDLL(str(next(folder.glob("libnvrtc.so.*"))))
+    is_good = True
+    for path in sorted(KERNELS.glob("*.cu")):
+        is_compiled, log = compile_kernels(nvrtc, path, constants)
+        spills = re.findall(r"(\d+) bytes spill stores", log)
+        is_good &= is_compiled and all(int(n) == 0 for n in spills)
+        if not is_compiled:
+            print(f"{path.name} does not compile:\n{log}")
+        names = re.findall(r"entry function '(\w+)'", log)
+        used = re.findall(r"Used (\d+) registers", log)
+        for name, n_registers, n_spilled in zip(names, used, spills):
+            print(f"{path.name:20} {name:26} {n_registers:>4} registers, {n_spilled} bytes spilled")
+    return not is_good
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,11 +12,11 @@ use melm_text::Format;
 use crate::args::DeviceOptions;
 use crate::diagnose;
 use crate::failure::Failure;
-use crate::interrupt::INTERRUPTED;
 use crate::machine;
 use crate::output;
 use crate::terminal::Terminal;
 
+pub use crate::interrupt::INTERRUPTED;
 pub use crate::observer::{SaveTimer, title};
 
 /// Returns the format of an output file: `to` if it is given, or else the format with the ending of `path`, or that of the

@@ -3,9 +3,8 @@
 use std::io;
 use std::path::Path;
 
-use melm_text::conll::Layout;
 use melm_text::jsonl::{find_names_beside, parse_names};
-use melm_text::{Documents, Encoding, ReadOptions, Source, Structure};
+use melm_text::{Encoding, ReadOptions, Source, Structure};
 
 use crate::args::InputOptions;
 use crate::failure::Failure;
@@ -61,28 +60,5 @@ pub(crate) fn read_options(options: &InputOptions, path: &Path) -> Result<ReadOp
 /// Reports what a user should know about how a file was read: the tag column if several look like tags, and what was
 /// changed or left out of texts with spans.
 pub(crate) fn report_structure(structure: &Structure, terminal: &Terminal) {
-    report_tag_column(structure.layout(), terminal);
-    report_notes(structure, terminal);
-}
-
-/// Reports what was changed or left out of texts with spans.
-pub(crate) fn report_notes(structure: &Structure, terminal: &Terminal) {
-    for note in structure.documents().map(Documents::notes).unwrap_or_default() {
-        terminal.info(&note);
-    }
-}
-
-/// Reports which tag column was chosen if several columns look like tags. Otherwise the user would not notice a wrong
-/// choice.
-fn report_tag_column(layout: Option<&Layout>, terminal: &Terminal) {
-    if let Some(layout) = layout
-        && !layout.also_tags.is_empty()
-    {
-        let others: Vec<_> = layout.also_tags.iter().map(|c| (c + 1).to_string()).collect();
-        terminal.info(&format!(
-            "using the tags in column {} (column {} looks like tags too; choose with `--tag-column`)",
-            layout.tag + 1,
-            others.join(", ")
-        ));
-    }
+    terminal.info_all(structure.notes());
 }

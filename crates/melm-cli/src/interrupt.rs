@@ -10,7 +10,7 @@ static IS_DEFERRED: AtomicBool = AtomicBool::new(false);
 static IS_REQUESTED: AtomicBool = AtomicBool::new(false);
 
 /// The exit code that shells use for a command ended by SIGINT.
-pub(crate) const INTERRUPTED: u8 = 130;
+pub const INTERRUPTED: u8 = 130;
 
 /// Installs the handler for Ctrl-C. If this fails, the default handler of the operating system stays.
 pub(crate) fn install() {

@@ -1,10 +1,10 @@
 //! Reads labelled files: one file, or one for each language.
 
-use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
 
 use melm::Corpus;
-use melm_text::{LabelledFile, Sentence, Token};
+use melm::notes::dev_warnings;
+use melm_text::LabelledFile;
 
 use crate::args::{InputFile, InputOptions};
 use crate::failure::Failure;
@@ -79,38 +79,9 @@ pub(crate) fn read_dev(
     Ok(Some(dev))
 }
 
-/// Warns if the scores on a dev set mislead: it has sentences or not the entity types of the training set, or another
-/// scheme.
+/// Warns if the scores on a dev set mislead.
 pub(crate) fn warn_about_dev(train: &Corpus, dev: &Corpus, terminal: &Terminal) {
-    let known: HashSet<&[Token]> = train.sentences().iter().map(Sentence::tokens).collect();
-    let n = dev.sentences().iter().filter(|one| known.contains(one.tokens())).count();
-    if n > 0 {
-        let of = count(dev.sentences().len(), "sentence");
-        terminal.info(&format!(
-            "warning: {n} of {of} of the dev set are in TRAIN too, so that scores on it are too high"
-        ));
-    }
-    let (in_train, in_dev) = (used_types(train), used_types(dev));
-    let unknown: Vec<_> = in_dev.difference(&in_train).map(|name| format!("`{name}`")).collect();
-    if !unknown.is_empty() {
-        terminal.info(&format!(
-            "warning: the dev set has entity types that TRAIN does not have: {}",
-            unknown.join(", ")
-        ));
-    }
-    if train.scheme() != dev.scheme() {
-        terminal.info(&format!(
-            "warning: TRAIN has the scheme {}, the dev set {}: is one of them wrong?",
-            train.scheme(),
-            dev.scheme()
-        ));
-    }
-}
-
-/// The names of the entity types that have a mention.
-fn used_types(corpus: &Corpus) -> BTreeSet<&str> {
-    let mentions = corpus.sentences().iter().flat_map(Sentence::mentions);
-    mentions.map(|mention| corpus.types().name(mention.entity_type)).collect()
+    terminal.warn_all(dev_warnings(train, dev));
 }
 
 /// Describes a corpus: ``100 sentences of `file` ``, for each file.

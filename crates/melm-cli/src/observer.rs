@@ -108,13 +108,7 @@ impl ProgressObserver {
                 self.terminal.info(&format!("{}: resuming after {done} of {of}", title(stage)));
             }
             Event::Epoch(epoch) => {
-                let dev = match (epoch.dev_f1, epoch.dev_loss) {
-                    (Some(f1), _) => format!(", dev F1 {:.2}", f1 * 100.0),
-                    (_, Some(loss)) => format!(", dev loss {loss:.3}"),
-                    _ => String::new(),
-                };
-                let best = if epoch.is_best { " (best)" } else { "" };
-                let note = format!("epoch {}: loss {:.3}{dev}{best}", epoch.epoch, epoch.loss);
+                let note = epoch.to_string();
                 if self.terminal.is_verbose() {
                     self.progress.clear();
                     self.terminal.print(&note);
@@ -123,14 +117,15 @@ impl ProgressObserver {
             }
             Event::Progress { done, of } => {
                 self.progress.set_step(done, of);
-                return self.control();
+                return if interrupt::is_requested() {
+                    Control::Stop
+                } else {
+                    self.saves.control()
+                };
             }
+            Event::Batch if interrupt::is_requested() => return Control::Stop,
+            Event::Batch => {}
         }
         Control::Continue
-    }
-
-    /// Decides whether the stage continues, saves its state or stops.
-    fn control(&mut self) -> Control {
-        if interrupt::is_requested() { Control::Stop } else { self.saves.control() }
     }
 }

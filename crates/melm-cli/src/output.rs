@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use melm::card::CardState;
 use melm_nn::files::UnfinishedFile;
-use melm_text::{Format, Loss, WrittenFile};
+use melm_text::{Format, Loss, WrittenFile, describe_losses};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -85,10 +85,7 @@ pub(crate) fn write_files(path: &Path, force: bool, files: &[WrittenFile]) -> Re
 
 /// Says what a format cannot store.
 pub(crate) fn report_losses(losses: &[Loss], format: Format, terminal: &Terminal) {
-    for Loss { part, n } in losses {
-        let (name, loss) = (format.name(), part.describe_loss());
-        terminal.info(&format!("{name} cannot store {n} × {loss}"));
-    }
+    terminal.info_all(describe_losses(losses, format));
 }
 
 /// Returns the output format: `to` if it is given, or else the format with the ending of `path`, or that of the input if

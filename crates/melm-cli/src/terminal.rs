@@ -2,6 +2,8 @@
 
 use std::io::{self, IsTerminal, Write};
 
+pub(crate) use melm_text::count;
+
 /// Prints messages to standard error.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Terminal {
@@ -76,14 +78,33 @@ impl Terminal {
         }
     }
 
+    /// Prints lines unless `--quiet` is given.
+    pub(crate) fn info_all(&self, lines: impl IntoIterator<Item = String>) {
+        for line in lines {
+            self.info(&line);
+        }
+    }
+
+    /// Prints warnings unless `--quiet` is given.
+    pub(crate) fn warn_all(&self, warnings: impl IntoIterator<Item = String>) {
+        for warning in warnings {
+            self.warn(&warning);
+        }
+    }
+
+    /// Prints a warning unless `--quiet` is given.
+    pub(crate) fn warn(&self, warning: &str) {
+        self.info(&self.warning(warning));
+    }
+
+    /// Returns the line of a warning.
+    pub(crate) fn warning(&self, warning: &str) -> String {
+        format!("{}: {warning}", self.style(Style::Warning, "warning"))
+    }
+
     /// Prints a line, also with `--quiet`. A closed standard error does not stop the command.
     #[expect(clippy::unused_self, reason = "all messages go through the terminal")]
     pub(crate) fn print(&self, line: &str) {
         let _ = writeln!(io::stderr(), "{line}");
     }
-}
-
-/// Returns a number with its noun: `1 sentence`, `2 sentences`.
-pub(crate) fn count(n: usize, noun: &str) -> String {
-    if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }

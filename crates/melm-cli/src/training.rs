@@ -5,10 +5,9 @@ use std::time::Instant;
 use melm::Corpus;
 use melm::stage::Event;
 use melm::training::{BestEvaluation, TrainingOutcome};
-use melm::training_job::{TrainedKind, TrainingDetails, TrainingJob};
+use melm::training_job::{TrainedKind, TrainingJob};
 
 use crate::args::TrainingOptions;
-use crate::commands::{finetune, train};
 use crate::failure::Failure;
 use crate::interrupt::DeferInterrupt;
 use crate::labelled;
@@ -60,17 +59,7 @@ pub(crate) fn run(
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
     let finished = folder.run(&mut on_event, &seconds)?;
     drop((observer, deferred));
-    let notes = match &finished.details {
-        TrainingDetails::Tagger(truncation) => train::describe_truncation(*truncation),
-        TrainingDetails::MaskedLm { markers, n_windowed, n_left_out } => {
-            let start = finetune::describe_markers(markers);
-            let left_out = finetune::describe_left_out(*n_windowed, *n_left_out, 0);
-            start.into_iter().chain(left_out).collect()
-        }
-    };
-    for note in notes {
-        terminal.info(&note);
-    }
+    terminal.info_all(finished.details.notes());
     output::print_card(finished.card, terminal);
     let out = options.out.display();
     terminal.info(&format!("wrote `{out}`: {}", result(kind, &finished.outcome, seconds())));

@@ -9,7 +9,7 @@ use melm_text::{TextFile, TextOptions, Tokenizer, TokenizerRules, UnlabelledText
 use crate::args::{InputFile, InputOptions, TextInput};
 use crate::failure::Failure;
 use crate::output::is_stdout;
-use crate::terminal::{Style, Terminal, count};
+use crate::terminal::{Terminal, count};
 
 /// Reads the files of `--unlabelled`. Plain text is split into tokens like those of `train`.
 pub(crate) fn read(
@@ -35,12 +35,7 @@ pub(crate) fn read(
         let own = open(path, &options)?;
         for file in own.files() {
             report(file, terminal);
-            if file.n_unspaced > 0 {
-                let (n, name) = (count(file.n_unspaced, "line"), &file.name);
-                terminal.info(&format!(
-                    "{n} of `{name}` left out: they have a script without spaces between words"
-                ));
-            }
+            terminal.info_all(file.note());
         }
         texts.push(match language {
             Some(code) => own.with_language(code),
@@ -69,14 +64,7 @@ pub(crate) fn read_held_out(
     let texts = texts.collect::<Result<Vec<_>, _>>()?;
     for file in texts.iter().flat_map(UnlabelledText::files) {
         report(file, terminal);
-        if file.n_unspaced > 0 {
-            let warning = terminal.style(Style::Warning, "warning");
-            let (n, name) = (count(file.n_unspaced, "line"), &file.name);
-            terminal.info(&format!(
-                "{warning}: {n} of the held-out file `{name}` ignored: they have a script without spaces between words. \
-                 Their sentences are not left out of the text. Pass a file with tokens: CoNLL, or JSON lines with `tokens`"
-            ));
-        }
+        terminal.warn_all(file.held_out_warning());
     }
     Ok(texts)
 }

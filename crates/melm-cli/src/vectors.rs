@@ -1,7 +1,7 @@
 //! Reads the word vectors by which mentions are compared.
 
 use melm::Error;
-use melm::codemix::{LexiconCounts, MentionVectors, VectorKind};
+use melm::codemix::{MentionVectors, VectorKind};
 use melm::plan::{Plan, PlanBuilder};
 use melm_text::Corpus;
 
@@ -94,27 +94,4 @@ pub(crate) fn read_files(
         }
     }
     Ok(vectors)
-}
-
-/// Returns lines about the words and mentions that have no vector.
-pub(crate) fn describe_missing(counts: &LexiconCounts) -> Vec<String> {
-    let mut lines = Vec::new();
-    for one in &counts.languages {
-        if one.words_without_vector > 0 {
-            lines.push(format!(
-                "{} of {} in the mentions of {} have no vector; {} of {} have no word with a vector and \
-                 are replaced by any mention of their type",
-                one.words_without_vector,
-                count(one.words, "word"),
-                one.language,
-                one.mentions_without_vector,
-                count(one.mentions, "mention"),
-            ));
-        }
-    }
-    if counts.alone > 0 {
-        let n = count(counts.alone, "mention");
-        lines.push(format!("{n} unchanged: no other language has their type"));
-    }
-    lines
 }

@@ -242,7 +242,9 @@ impl ProgressMeter {
                     if stage == "tagger" { (drafts, 100 - drafts) } else { (0, drafts) };
                 self.running.insert(name, begin + share * done / of.max(1));
             }
-            CellEvent::Stage(_, Event::Resumed { .. } | Event::Epoch(_)) => return None,
+            CellEvent::Stage(_, Event::Resumed { .. } | Event::Epoch(_) | Event::Batch) => {
+                return None;
+            }
             CellEvent::Done(_) | CellEvent::Diverged(_) => {
                 self.running.remove(&name);
             }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use melm::codemix::VectorKind;
 use melm::methods::Method;
-use melm::models::Pretrained;
-use melm::plan::{ModelClasses, ModelNames, Plan, PlanTable, Preset};
+use melm::models::{ModelStore, Pretrained};
+use melm::plan::{ModelClass, ModelClasses, ModelNames, Plan, PlanTable, Preset};
 
 use crate::{Cell, Error, Grid, System};
 
@@ -54,6 +54,52 @@ impl Plans {
         Ok(plans)
     }
 
+    /// Builds the plans as [`Self::new`] does, for the classes of the models that `store` opens.
+    pub fn for_models<E: From<Error>>(
+        grid: &Grid,
+        preset: Preset,
+        store: &ModelStore,
+        edit: &dyn Fn(&mut PlanTable) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        // The preset depends on the classes of the models, but the names of the models are only known from a plan. The
+        // first plans are used only for these names.
+        let first = Self::new(grid, preset, ModelClasses::both(ModelClass::XLM_R_BASE), edit)?;
+        let class = |model: &str| -> Result<ModelClass, E> {
+            Ok(store.class(model, true).map_err(Error::from)?.unwrap_or(ModelClass::XLM_R_BASE))
+        };
+        let names = first.models();
+        let classes =
+            ModelClasses { masked_lm: class(&names.masked_lm)?, tagger: class(&names.tagger)? };
+        Self::new(grid, preset, classes, edit)
+    }
+
+    /// Opens the masked language model, if the methods of a grid need it. Fails if a method fills masks and the model has
+    /// no masked-LM head.
+    pub fn open_masked_lm(
+        &self,
+        grid: &Grid,
+        store: &ModelStore,
+    ) -> Result<Option<Pretrained>, Error> {
+        let open = || store.open(&self.models().masked_lm);
+        let model = self.needs(grid).masked_lm.then(open).transpose()?;
+        self.check_head(grid, model.as_ref())?;
+        Ok(model)
+    }
+
+    /// Fails if a method of the grid fills masks and the model has no masked-LM head.
+    pub(crate) fn check_head(
+        &self,
+        grid: &Grid,
+        masked_lm: Option<&Pretrained>,
+    ) -> Result<(), Error> {
+        match masked_lm.filter(|_| self.needs(grid).masked_lm_head) {
+            Some(model) => {
+                Ok(model.checkpoint().require_masked_lm_head().map_err(melm::Error::from)?)
+            }
+            None => Ok(()),
+        }
+    }
+
     /// Fails if the variants differ in a setting that must be the same for the whole run.
     fn check(&self, name: &str) -> Result<(), Error> {
         let first = self.first();
@@ -91,16 +137,6 @@ impl Plans {
             masked_lm: reads || vectors == Some(VectorKind::Pieces),
             masked_lm_head: methods.iter().any(|method| method.has_masked_lm()),
             vectors,
-        }
-    }
-
-    /// Fails if a method of the grid fills masks and the model has no masked-LM head.
-    pub fn check_head(&self, grid: &Grid, masked_lm: Option<&Pretrained>) -> Result<(), Error> {
-        match masked_lm.filter(|_| self.needs(grid).masked_lm_head) {
-            Some(model) => {
-                Ok(model.checkpoint().require_masked_lm_head().map_err(melm::Error::from)?)
-            }
-            None => Ok(()),
         }
     }
 

@@ -1,6 +1,8 @@
 //! Trials: test whether augmentation helps on the user's own data. Gold is cut into folds, and every method has the
 //! same number of updates.
 
+mod result;
+
 use std::collections::BTreeMap;
 use std::num::{NonZeroU16, NonZeroU64};
 
@@ -8,12 +10,13 @@ use melm::methods::Method;
 use melm::random::Seed;
 use melm::training::Budget;
 use melm_nn::device::Device;
-use melm_text::{Corpus, UnlabelledSentence, UnlabelledText};
+use melm_text::{Corpus, KnownSentences, LeftOut, UnlabelledSentence, UnlabelledText, count};
+
+pub use result::{Difference, TrialResult};
 
 use crate::data::subset;
 use crate::grid::{BASE, Block, DEFAULT_EVALUATIONS, Grid};
-use crate::statistics::{Mean, Verdict};
-use crate::table::{Row, Rows, Split, Table};
+use crate::table::{Split, Table};
 use crate::{Dataset, Error, LanguageData, Languages, LedgerLine, PaperScores, System, TextChoice};
 
 /// A comparison of methods on one corpus by cross-validation.
@@ -26,6 +29,8 @@ pub struct Trial {
     methods: Vec<System>,
     /// Unlabelled text, if there is any.
     text: Option<UnlabelledText>,
+    /// The numbers of sentences that were left out of the text.
+    left_out: LeftOut,
 }
 
 /// The default size of a trial.
@@ -112,18 +117,31 @@ impl Trial {
             return Err(Error::Trial { message, hint: "compare it with `melm reproduce multi`" });
         }
         let seeds = (1..=u64::from(n_seeds.get())).collect();
-        Ok(Self { n_folds, seeds, budget: Budget::Updates(updates), methods, text: None })
+        let (budget, left_out) = (Budget::Updates(updates), LeftOut::default());
+        Ok(Self { n_folds, seeds, budget, methods, text: None, left_out })
     }
 
-    /// Also compares gold and the last method with unlabelled text, which should contain no sentence of gold or of the
-    /// dev set. Fails if the text has no sentence.
-    pub fn with_text(self, text: UnlabelledText) -> Result<Self, Error> {
+    /// Also compares gold and the last method with unlabelled text. Sentences of `known` and repeated sentences are left
+    /// out of the text. Fails if no sentence is left.
+    pub fn with_text(self, text: &UnlabelledText, known: &KnownSentences) -> Result<Self, Error> {
+        let (text, left_out) = text.without(known);
         if text.sentences().is_empty() {
             let message = "no sentence of the unlabelled text is left".to_owned();
             let hint = "use text that is not in TRAIN, the dev set or a held-out file";
             return Err(Error::Trial { message, hint });
         }
-        Ok(Self { text: Some(text), ..self })
+        Ok(Self { text: Some(text), left_out, ..self })
+    }
+
+    /// Returns a line about the size of the unlabelled text, if there is any.
+    pub fn text_note(&self) -> Option<String> {
+        let text = self.text.as_ref()?;
+        Some(format!(
+            "{} of unlabelled text; {} left out, because they are in the training set, the dev set or a held-out file, or \
+             repeat another",
+            count(text.sentences().len(), "sentence"),
+            self.left_out.total()
+        ))
     }
 
     /// The number of folds.
@@ -226,155 +244,6 @@ impl Trial {
         TrialResult {
             n_folds: self.n_folds,
             rows: Table::Mono.rows(lines, Split::Test, &PaperScores::new()),
-        }
-    }
-}
-
-/// The result of a trial.
-pub struct TrialResult {
-    n_folds: usize,
-    rows: Rows,
-}
-
-/// The difference in F1 between two methods, over all folds.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Difference {
-    /// The mean difference in percentage points.
-    pub mean: f64,
-    /// Half the width of the 95 % interval of the mean; `None` for a single pair.
-    pub margin: Option<f64>,
-    /// The conclusion from the interval.
-    pub verdict: Verdict,
-}
-
-impl TrialResult {
-    fn row(&self, system: &TrialSystem) -> Option<&Row> {
-        let is_own = |row: &&Row| row.method == system.method && row.text == system.text;
-        self.rows.rows.iter().find(is_own)
-    }
-
-    fn difference(&self, mean: &Mean) -> Difference {
-        let margin = mean.margin_of_folds(self.n_folds);
-        Difference { mean: mean.mean, margin, verdict: mean.verdict_with(margin) }
-    }
-
-    /// Returns the difference between a system and gold alone.
-    pub fn difference_to_gold(&self, system: &TrialSystem) -> Option<Difference> {
-        Some(self.difference(self.row(system)?.to_gold.get("mean")?))
-    }
-
-    /// Returns the difference between a system and label-wise with the same text.
-    pub fn difference_to_label_wise(&self, system: &TrialSystem) -> Option<Difference> {
-        Some(self.difference(self.row(system)?.to_methods.get(Method::LabelWise.name())?))
-    }
-
-    /// The table as Markdown.
-    pub fn markdown(&self) -> String {
-        let mut text =
-            "| method | F1 | to gold | to label-wise |\n| --- | --- | --- | --- |\n".to_owned();
-        for row in &self.rows.rows {
-            let system = TrialSystem { method: row.method, text: row.text.clone() };
-            let note = if row.kept_none { " (no draft kept)" } else { "" };
-            let f1 = row.f1.get("mean").map_or(String::new(), |mean| format!("{:.1}", mean.mean));
-            let text_of =
-                |found: Option<Difference>| found.map_or(String::new(), |d| d.to_string());
-            let (gold, label_wise) =
-                (self.difference_to_gold(&system), self.difference_to_label_wise(&system));
-            let (gold, label_wise) = (text_of(gold), text_of(label_wise));
-            text += &format!("| {system}{note} | {f1} | {gold} | {label_wise} |\n");
-        }
-        text
-    }
-
-    /// Returns a verdict that recommends the text without drafts, if drafts bring nothing to it. `to_gold` is the
-    /// difference of the system to gold.
-    fn text_alone_verdict(&self, system: &TrialSystem, to_gold: Difference) -> Option<String> {
-        let to_text = self.difference(self.row(system)?.to_text.as_ref()?);
-        let text = TrialSystem { method: System::GOLD, text: system.text.clone() };
-        let text_to_gold = self.difference_to_gold(&text)?;
-        let is_enough = to_gold.verdict == Verdict::Better
-            && text_to_gold.verdict == Verdict::Better
-            && to_text.verdict != Verdict::Better;
-        is_enough.then(|| {
-            format!(
-                "unlabelled text helps on this data: {system} {to_gold}. {text} does too ({text_to_gold}) and needs no drafts. \
-                 Drafts are not shown to add to it ({to_text}): start with `--method gold --unlabelled`"
-            )
-        })
-    }
-
-    /// Returns one or two sentences that say whether to use a system.
-    pub fn verdict(&self, system: &TrialSystem) -> String {
-        let method = system;
-        let Some(to_gold) = self.difference_to_gold(system) else {
-            return "no verdict: the trial has no pairs to compare".to_owned();
-        };
-        if system.text.is_none() && self.row(system).is_some_and(|row| row.kept_none) {
-            return format!(
-                "no verdict: the judge kept no draft of {method}, so its training sets are gold alone. Train longer with `--updates`, \
-                 or keep all drafts with `--set filter.mode=off`"
-            );
-        }
-        if let Some(verdict) = self.text_alone_verdict(system, to_gold) {
-            return verdict;
-        }
-        let label_wise = TrialSystem::without_text(System::Method(Method::LabelWise));
-        let simple = self.difference_to_gold(&label_wise).filter(|_| *system != label_wise);
-        let to_simple = self.difference_to_label_wise(system);
-        match to_gold.verdict {
-            Verdict::Better => match (simple, to_simple) {
-                (Some(simple), Some(to_simple))
-                    if simple.verdict == Verdict::Better
-                        && to_simple.verdict != Verdict::Better =>
-                {
-                    format!(
-                        "augmentation helps on this data: {method} {to_gold}. label-wise does too ({simple}) and needs no \
-                         language model. {method} is not shown to be better ({to_simple}): start with label-wise"
-                    )
-                }
-                _ => format!("use {method}: it helps on this data, {to_gold}"),
-            },
-            Verdict::Worse => format!("do not use {method}: it hurts on this data, {to_gold}"),
-            Verdict::NoDifference => {
-                format!(
-                    "do not use {method}: it makes no difference on this data, {}",
-                    to_gold.interval()
-                )
-            }
-            Verdict::Inconclusive => format!(
-                "no verdict on {method}: the trial is inconclusive. The difference from gold alone is {}, so it may help or \
-                 hurt. More folds, seeds or gold would narrow the interval",
-                to_gold.interval()
-            ),
-            Verdict::TooFewPairs => {
-                format!(
-                    "no verdict on {method}: {} folds are too few. Use three or more",
-                    self.n_folds
-                )
-            }
-        }
-    }
-}
-
-impl Difference {
-    /// Returns the mean and, if there is one, its interval. Leaves out the verdict.
-    fn interval(&self) -> String {
-        match self.margin {
-            None => format!("{:+.1}", self.mean),
-            Some(margin) => {
-                let (low, high) = (self.mean - margin, self.mean + margin);
-                format!("{:+.1} [{low:+.1}, {high:+.1}]", self.mean)
-            }
-        }
-    }
-}
-
-impl std::fmt::Display for Difference {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (interval, words) = (self.interval(), self.verdict.words());
-        match self.margin {
-            None => write!(f, "{interval} ({words})"),
-            Some(_) => write!(f, "{interval} {words}"),
         }
     }
 }

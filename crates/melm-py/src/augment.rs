@@ -10,7 +10,7 @@ use melm_cli::host::ErrorReport;
 use melm_text::{Language, Sentence};
 use pyo3::prelude::*;
 
-use crate::corpus::{Row, row};
+use crate::corpus::{Corpus, Row, row};
 use crate::data::Data;
 use crate::run::{self, Reporter};
 use crate::settings::Settings;
@@ -24,6 +24,8 @@ pub(crate) struct AugmentResult {
     kept: Vec<Sentence>,
     has_gold: bool,
     folder: PathBuf,
+    notes: Vec<String>,
+    warnings: Vec<String>,
 }
 
 #[pymethods]
@@ -41,10 +43,35 @@ impl AugmentResult {
         self.kept.iter().map(spelled).collect()
     }
 
+    /// The gold sentences, unless the plan's `union` is false, and the kept sentences. It has the languages of the data and
+    /// of the unlabelled text.
+    fn corpus(&self) -> Corpus {
+        let kept = self.kept.iter().cloned();
+        let all =
+            if self.has_gold { self.gold.with_more(kept) } else { self.gold.with_sentences(kept) };
+        if all.languages().is_empty() {
+            return all.into();
+        }
+        let parts = all.split_languages();
+        melm_text::Corpus::from_languages(parts.iter().map(|(code, part)| (*code, part))).into()
+    }
+
     /// False if the plan's `union` is false: the result then has no gold sentences.
     #[getter]
     fn has_gold(&self) -> bool {
         self.has_gold
+    }
+
+    /// Lines about the run, such as what was left out.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
+    }
+
+    /// Reasons why the result is probably not what the user wants.
+    #[getter]
+    fn warnings(&self) -> Vec<String> {
+        self.warnings.clone()
     }
 
     /// The folder of the run.
@@ -84,17 +111,21 @@ fn run_in_folder(
     let (force, keep_model) = (false, false);
     let opened = job.open_folder(&folder, force, keep_model)?;
     let has_gold = job.plan().union;
-    if opened.finished()?.is_some() {
+    if let Some(finished) = opened.finished()? {
         let kept = read_kept(&folder, job.output_gold())?;
         let gold = job.output_gold().clone();
-        return Ok(AugmentResult { gold, kept, has_gold, folder });
+        let notes = vec![format!("`{}` is already finished", folder.display())];
+        let warnings = finished.warning(&folder).into_iter().collect();
+        return Ok(AugmentResult { gold, kept, has_gold, folder, notes, warnings });
     }
     let started = Instant::now();
     let seconds = || started.elapsed().as_secs_f64();
     let outcome = opened.run(&mut |stage, event| reporter.on_event(stage, event), &seconds)?;
     let augmented = outcome.augmented;
     let kept = augmented.kept().cloned().collect();
-    Ok(AugmentResult { gold: augmented.gold().clone(), kept, has_gold, folder })
+    let (gold, notes, warnings) =
+        (augmented.gold().clone(), augmented.notes(), augmented.warnings());
+    Ok(AugmentResult { gold, kept, has_gold, folder, notes, warnings })
 }
 
 /// Reads the kept sentences of a finished run.

@@ -1,8 +1,6 @@
 //! Labelled sentences.
 
-use melm_text::{
-    Documents, EntityTypes, LabelledFile, Scheme, Sentence, Structure, add_missing_tags,
-};
+use melm_text::{EntityTypes, LabelledFile, Scheme, Sentence, add_missing_tags};
 use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::PyIterator;
@@ -32,7 +30,7 @@ impl Corpus {
             LabelledFile::read(with_tags.unwrap_or_else(|| source.clone()), options)
         };
         let file = py.detach(read).map_err(to_exception)?;
-        let notes = notes(file.structure());
+        let notes = file.structure().notes();
         Ok(Self { corpus: file.into_corpus(), notes })
     }
 
@@ -45,10 +43,21 @@ impl Corpus {
         Self { corpus, notes }
     }
 
+    /// The language codes with the sentences of each language; empty if the corpus has no languages.
+    fn split_languages(&self) -> Vec<(String, Self)> {
+        let parts = self.corpus.split_languages().into_iter();
+        parts.map(|(code, part)| (code.to_owned(), Self::from(part))).collect()
+    }
+
     /// What a user should know about how the data was read, such as spans that were left out.
     #[getter]
     fn notes(&self) -> Vec<String> {
         self.notes.clone()
+    }
+
+    /// Returns warnings about a dev set whose scores mislead, for this training set.
+    fn dev_warnings(&self, py: Python<'_>, dev: &Self) -> Vec<String> {
+        py.detach(|| melm::notes::dev_warnings(&self.corpus, &dev.corpus))
     }
 
     /// The name of the tag scheme.
@@ -111,7 +120,18 @@ impl Corpus {
     fn __repr__(&self) -> String {
         let n = self.corpus.sentences().len();
         let s = if n == 1 { "" } else { "s" };
-        format!("Corpus({n} sentence{s}, {}, types {:?})", self.corpus.scheme(), self.types())
+        let (scheme, types) = (self.corpus.scheme(), self.types());
+        let languages = match self.languages() {
+            none if none.is_empty() => String::new(),
+            codes => format!(", languages {codes:?}"),
+        };
+        format!("Corpus({n} sentence{s}, {scheme}, types {types:?}{languages})")
+    }
+}
+
+impl From<melm_text::Corpus> for Corpus {
+    fn from(corpus: melm_text::Corpus) -> Self {
+        Self { corpus, notes: Vec::new() }
     }
 }
 
@@ -127,18 +147,4 @@ pub(crate) fn row(sentence: &Sentence, types: &EntityTypes, scheme: Scheme) -> R
     let tokens = sentence.tokens().iter().map(ToString::to_string).collect();
     let gaps = sentence.gaps().iter().map(ToString::to_string).collect();
     (tokens, sentence.tags().iter().map(spell).collect(), gaps)
-}
-
-/// Returns what a user should know about how a file was read.
-fn notes(structure: &Structure) -> Vec<String> {
-    let mut notes = structure.documents().map(Documents::notes).unwrap_or_default();
-    if let Some(layout) = structure.layout().filter(|layout| !layout.also_tags.is_empty()) {
-        let others: Vec<_> = layout.also_tags.iter().map(|c| (c + 1).to_string()).collect();
-        notes.push(format!(
-            "using the tags in column {} (column {} looks like tags too; choose with `tag_column`)",
-            layout.tag + 1,
-            others.join(", ")
-        ));
-    }
-    notes
 }

@@ -5,9 +5,7 @@ use std::path::PathBuf;
 use melm_cli::host::{self, ErrorReport};
 use melm_text::check::{CheckedFile, Report, SeenSentences};
 use melm_text::score::{Reading, strict_scheme};
-use melm_text::{
-    Conversion, Converter, Documents, Format, Scheme, Scores, Structure, convert_documents,
-};
+use melm_text::{Conversion, Converter, Format, Scheme, Scores, Structure, convert_documents};
 use pyo3::prelude::*;
 use serde_json::json;
 
@@ -95,21 +93,10 @@ fn convert_source(
         let conversion = Conversion { format: Some(to), scheme, repair, ..Conversion::default() };
         let mut content = Vec::new();
         let report = Converter::new(source, options, conversion)?.write(&mut content, |_| {})?;
-        let notes = [
-            (report.n_changed_tags, "tags changed"),
-            (report.n_merged, "mentions merged: IO cannot separate adjacent mentions of a type"),
-            (report.n_left_out, "values or comments left out: the format has no place for them"),
-        ];
-        let notes = notes.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
-        return Ok((vec![(to.extensions()[0].to_owned(), content)], notes.collect()));
+        return Ok((vec![(to.extensions()[0].to_owned(), content)], report.notes()));
     }
     let converted = convert_documents(source, options, to, scheme, repair)?;
-    let losses = converted.losses.iter();
-    let losses = losses.map(|loss| {
-        format!("{} cannot store {} × {}", to.name(), loss.n, loss.part.describe_loss())
-    });
-    let notes = converted.survey.structure.documents().map(Documents::notes).unwrap_or_default();
-    let notes = notes.into_iter().chain(losses).collect();
+    let notes = converted.notes(to);
     let files = converted.files.into_iter().map(|file| (file.extension.to_owned(), file.bytes));
     Ok((files.collect(), notes))
 }

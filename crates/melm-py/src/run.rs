@@ -7,7 +7,7 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::Duration;
 
 use melm::stage::{Control, Event};
-use melm_cli::host::{self, ErrorReport, SaveTimer};
+use melm_cli::host::{self, ErrorReport, INTERRUPTED, SaveTimer};
 use pyo3::prelude::*;
 
 use crate::error::to_exception;
@@ -36,31 +36,20 @@ pub(crate) struct Reporter {
 impl Reporter {
     /// Reports an event of a stage. Decides whether the stage continues, saves its state or stops.
     pub(crate) fn on_event(&mut self, stage: &'static str, event: Event<'_>) -> Control {
+        let is_step = matches!(event, Event::Progress { .. });
         let message = match event {
+            Event::Batch => return self.control(),
             Event::Progress { done, of } => Message::Progress { stage, done, of },
             Event::Resumed { done, of } => {
                 Message::Note(format!("{}: resuming after {done} of {of}", host::title(stage)))
             }
-            Event::Epoch(epoch) => {
-                let dev = match (epoch.dev_f1, epoch.dev_loss) {
-                    (Some(f1), _) => format!(", dev F1 {:.2}", f1 * 100.0),
-                    (_, Some(loss)) => format!(", dev loss {loss:.3}"),
-                    _ => String::new(),
-                };
-                let title = host::title(stage);
-                Message::Note(format!(
-                    "{title}: epoch {}, loss {:.3}{dev}",
-                    epoch.epoch, epoch.loss
-                ))
-            }
+            Event::Epoch(epoch) => Message::Note(format!("{}: {epoch}", host::title(stage))),
         };
-        let is_step = matches!(message, Message::Progress { .. });
         // The main thread waits for this thread, so it still listens.
         let _ = self.sender.send(message);
-        match self.is_stopped() {
-            true => Control::Stop,
-            false if is_step => self.saves.control(),
-            false => Control::Continue,
+        match self.control() {
+            Control::Continue if is_step => self.saves.control(),
+            control => control,
         }
     }
 
@@ -72,17 +61,18 @@ impl Reporter {
     /// Reports the number of steps done. Returns [`Control::Stop`] after Ctrl-C.
     pub(crate) fn on_progress(&self, stage: &'static str, done: u64, of: u64) -> Control {
         let _ = self.sender.send(Message::Progress { stage, done, of });
-        if self.is_stopped() { Control::Stop } else { Control::Continue }
+        self.control()
     }
 
-    fn is_stopped(&self) -> bool {
-        self.is_stopped.load(Ordering::Relaxed)
+    /// Returns [`Control::Stop`] after Ctrl-C.
+    fn control(&self) -> Control {
+        if self.is_stopped.load(Ordering::Relaxed) { Control::Stop } else { Control::Continue }
     }
 }
 
 /// Runs `work` on another thread with the GIL released. Calls `on_message(stage, done, of)` for progress and
 /// `on_message(note, None, None)` for notes. After Ctrl-C, or if `on_message` fails, asks the work to stop and waits for
-/// it; the run folder is then in a state that resumes.
+/// it; the run folder is then in a state that resumes. A second Ctrl-C ends the process at once.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     on_message: &Bound<'_, PyAny>,
@@ -100,12 +90,24 @@ pub(crate) fn run<T: Send>(
             let watched = watch(&messages, &on_message);
             if watched.is_err() {
                 is_stopped.store(true, Ordering::Relaxed);
+                while !worker.is_finished() {
+                    abort_after_signal();
+                    std::thread::sleep(INTERVAL);
+                }
             }
             let result = worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
             watched?;
             result.map_err(to_exception)
         })
     })
+}
+
+/// Ends the process if the user has pressed Ctrl-C again and does not want to wait for the worker.
+fn abort_after_signal() {
+    let checked = Python::attach(|py| -> PyResult<()> { py.check_signals() });
+    if checked.is_err() {
+        std::process::exit(INTERRUPTED.into());
+    }
 }
 
 /// Passes messages to Python until the worker has ended. Fails after Ctrl-C, or if `on_message` fails.

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use melm::tagger::{TaggedSentence, TaggerTrainer, Truncation};
+use melm::stage::Event;
+use melm::tagger::{TaggedSentence, TaggerTrainer};
 use melm::training_job::{TrainedKind, TrainingJob};
 use melm_cli::host::{ErrorKind, ErrorReport};
 use melm_nn::device::Device;
@@ -16,9 +17,6 @@ use crate::error::to_exception;
 use crate::run::{self, Reporter};
 use crate::settings::Settings;
 
-/// The number of sentences that are tagged at a time.
-const CHUNK: usize = 128;
-
 /// A mention in a text: start and end as code points, entity type, and the lowest probability of its tags.
 type Span = (usize, usize, String, f32);
 
@@ -26,6 +24,8 @@ type Span = (usize, usize, String, f32);
 #[pyclass(frozen, module = "melm._melm")]
 pub(crate) struct Tagger {
     tagger: melm::Tagger,
+    /// What was too long for the model in the training.
+    notes: Vec<String>,
 }
 
 #[pymethods]
@@ -40,7 +40,7 @@ impl Tagger {
                 let ErrorReport { message, .. } = error.into();
                 ErrorReport { kind: ErrorKind::Model, message }
             });
-            Ok(Self { tagger: opened?.with_device(device) })
+            Ok(Self { tagger: opened?.with_device(device), notes: Vec::new() })
         })
         .map_err(|error: ErrorReport| to_exception(error))
     }
@@ -55,12 +55,9 @@ impl Tagger {
         folder: Option<PathBuf>,
         on_message: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
-        run::run(py, on_message, |reporter| {
-            let tagger = match folder {
-                Some(folder) => train_in_folder(&data, settings, &folder, reporter)?,
-                None => train_in_memory(&data, settings, reporter)?,
-            };
-            Ok(Self { tagger })
+        run::run(py, on_message, |reporter| match folder {
+            Some(folder) => train_in_folder(&data, settings, &folder, reporter),
+            None => train_in_memory(&data, settings, reporter),
         })
     }
 
@@ -73,6 +70,12 @@ impl Tagger {
     #[getter]
     fn tags(&self) -> Vec<String> {
         self.tagger.model().tags().names()
+    }
+
+    /// Lines about what was too long for the model in the training.
+    #[getter]
+    fn notes(&self) -> Vec<String> {
+        self.notes.clone()
     }
 
     /// Micro-F1 on the dev set of the training, or `None`.
@@ -128,19 +131,9 @@ impl Tagger {
         sentences: &[Vec<T>],
         reporter: &Reporter,
     ) -> Result<(Vec<TaggedSentence>, Vec<String>), ErrorReport> {
-        let mut all = Vec::with_capacity(sentences.len());
-        let mut truncation = Truncation::default();
-        for chunk in sentences.chunks(CHUNK) {
-            let (tagged, of_chunk) = self.tagger.tag_tokens(chunk)?;
-            truncation.n_windowed += of_chunk.n_windowed;
-            truncation.n_cut_tokens += of_chunk.n_cut_tokens;
-            all.extend(tagged);
-            let control = reporter.on_progress("tagging", all.len() as u64, sentences.len() as u64);
-            if control == melm::stage::Control::Stop {
-                return Err(melm::Error::Interrupted.into());
-            }
-        }
-        Ok((all, describe(truncation)))
+        let mut on_progress = |done, of| reporter.on_progress("tagging", done, of);
+        let (tagged, truncation) = self.tagger.tag_in_chunks(sentences, &mut on_progress)?;
+        Ok((tagged, truncation.notes()))
     }
 
     /// Returns the mentions of a document, given the tags of its sentences.
@@ -169,11 +162,13 @@ fn train_in_memory(
     data: &Data,
     settings: &Settings,
     mut reporter: Reporter,
-) -> Result<melm::Tagger, ErrorReport> {
+) -> Result<Tagger, ErrorReport> {
     let trainer = melm::Tagger::trainer(data.train().clone()).settings(settings.plan.clone());
     let trainer = trainer.models(settings.models()).device(settings.open_device()?);
     let trainer = data.dev().into_iter().cloned().fold(trainer, TaggerTrainer::dev);
-    Ok(trainer.on_event(move |stage, event| reporter.on_event(stage, event)).train()?)
+    let trainer = trainer.on_event(move |stage, event| reporter.on_event(stage, event));
+    let tagger = trainer.train()?;
+    Ok(Tagger { notes: tagger.truncation().notes(), tagger })
 }
 
 fn train_in_folder(
@@ -181,32 +176,24 @@ fn train_in_folder(
     settings: &Settings,
     folder: &Path,
     mut reporter: Reporter,
-) -> Result<melm::Tagger, ErrorReport> {
+) -> Result<Tagger, ErrorReport> {
     let (kind, models, device) = (TrainedKind::Tagger, settings.models(), settings.open_device()?);
     let plan = models.plan(&settings.plan, |_| kind.needed_models())?;
     let (train, dev) = (data.train().clone(), data.dev().cloned());
     let job = TrainingJob::new(kind, train, dev, plan, &models, Arc::clone(&device))?;
     let force = false;
     let opened = job.open_folder(folder, force)?;
+    let mut notes = Vec::new();
     if opened.finished().is_none() {
         let started = Instant::now();
         let seconds = || started.elapsed().as_secs_f64();
-        opened.run(&mut |stage, event| reporter.on_event(stage, event), &seconds)?;
+        let mut on_event = |stage: &'static str, event: Event<'_>| reporter.on_event(stage, event);
+        notes = opened.run(&mut on_event, &seconds)?.details.notes();
     }
-    Ok(melm::Tagger::open(folder)?.with_device(device))
+    Ok(Tagger { tagger: melm::Tagger::open(folder)?.with_device(device), notes })
 }
 
 fn sentence_tokens(document: &Document) -> Vec<Vec<&str>> {
     let sentences = document.sentences().iter();
     sentences.map(|sentence| document.sentence_tokens(sentence).collect()).collect()
-}
-
-/// Returns lines about sentences and tokens that were too long.
-fn describe(truncation: Truncation) -> Vec<String> {
-    let Truncation { n_windowed, n_cut_tokens, .. } = truncation;
-    let lines = [
-        (n_windowed, "sentences longer than the model's input: split into overlapping windows"),
-        (n_cut_tokens, "tokens truncated: more pieces than a quarter of the model's input"),
-    ];
-    lines.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}")).collect()
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use melm_text::{TextOptions, Tokenizer, TokenizerRules, UnlabelledText};
+use melm_text::{TextFile, TextOptions, Tokenizer, TokenizerRules, UnlabelledText};
 use pyo3::prelude::*;
 
 use crate::corpus::Corpus;
@@ -52,14 +52,13 @@ impl Text {
     /// What was left out while reading.
     #[getter]
     fn notes(&self) -> Vec<String> {
-        let files = self.text.files().iter().filter(|file| file.n_unspaced > 0);
-        let note = |file: &melm_text::TextFile| {
-            format!(
-                "{} lines of `{}` left out: they have a script without spaces between words",
-                file.n_unspaced, file.name
-            )
-        };
-        files.map(note).collect()
+        self.text.files().iter().filter_map(TextFile::note).collect()
+    }
+
+    /// What was not read, as warnings for a held-out text.
+    #[getter]
+    fn held_out_warnings(&self) -> Vec<String> {
+        self.text.files().iter().filter_map(TextFile::held_out_warning).collect()
     }
 
     fn __len__(&self) -> usize {

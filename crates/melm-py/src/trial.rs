@@ -4,16 +4,15 @@ use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
-use melm::plan::{ModelClass, ModelClasses, PlanTable};
+use melm::plan::PlanTable;
 use melm_cli::host::ErrorReport;
 use melm_eval::{
     Cell, ExperimentModels, ExperimentRunner, Grid, Languages, Ledger, Plans, Progress,
-    ProgressMeter, System, Trial, TrialDefaults, TrialResult,
+    ProgressMeter, System, Trial, TrialDefaults,
 };
 use melm_nn::device::Device;
 use melm_text::KnownSentences;
 use pyo3::prelude::*;
-use serde_json::{Map, Value, json};
 
 use crate::data::Data;
 use crate::run::{self, Reporter};
@@ -36,14 +35,9 @@ pub(crate) fn trial(
         let trial = match data.text() {
             Some(text) => {
                 let known = KnownSentences::new(data.train(), data.dev(), &data.held_out());
-                let (text, left_out) = text.without(&known);
-                reporter.note(format!(
-                    "{} sentences of unlabelled text; {} left out, because they are in the training set, the dev set or a \
-                     held-out text, or repeat another",
-                    text.sentences().len(),
-                    left_out.total()
-                ));
-                trial.with_text(text)?
+                let trial = trial.with_text(text, &known)?;
+                trial.text_note().into_iter().for_each(|note| reporter.note(note));
+                trial
             }
             None => trial,
         };
@@ -56,7 +50,7 @@ pub(crate) fn trial(
         };
         run_cells(&runner, &cells, &mut ledger, settings, reporter)?;
         let result = trial.result(&runner.current_lines(ledger.lines().to_vec(), &cells));
-        Ok((to_json(&trial, &result).to_string(), result.markdown()))
+        Ok((result.to_json(&trial.systems()).to_string(), result.markdown()))
     })
 }
 
@@ -97,21 +91,11 @@ fn open_runner(
 ) -> Result<ExperimentRunner, ErrorReport> {
     let edit =
         |table: &mut PlanTable| -> Result<(), ErrorReport> { Ok(settings.plan.apply(table)?) };
-    let build = |classes| Plans::new(&grid, settings.preset, classes, &edit);
     let store = settings.models();
-    // The names of the models do not depend on the classes, so that any class gives the right names here.
-    let first = build(ModelClasses::both(ModelClass::XLM_R_BASE))?;
-    let class = |model: &str| -> Result<ModelClass, ErrorReport> {
-        Ok(store.class(model, true)?.unwrap_or(ModelClass::XLM_R_BASE))
-    };
-    let names = first.models();
-    let classes =
-        ModelClasses { masked_lm: class(&names.masked_lm)?, tagger: class(&names.tagger)? };
-    let plans = build(classes)?;
-    let needs = plans.needs(&grid);
-    let names = plans.models();
-    let masked_lm = needs.masked_lm.then(|| store.open(&names.masked_lm)).transpose()?;
-    let models = ExperimentModels { masked_lm, tagger: store.open(&names.tagger)?, vectors: None };
+    let plans = Plans::for_models(&grid, settings.preset, &store, &edit)?;
+    let masked_lm = plans.open_masked_lm(&grid, &store)?;
+    let tagger = store.open(&plans.models().tagger)?;
+    let models = ExperimentModels { masked_lm, tagger, vectors: None };
     let device = settings.open_device()?;
     Ok(ExperimentRunner::new(grid, languages, plans, models, device.arithmetic())?)
 }
@@ -133,18 +117,4 @@ fn run_cells(
     let open = || -> Result<Device, ErrorReport> { settings.open_own_device() };
     runner.run(cells, ledger, NonZeroUsize::MIN, &open, &on_progress)?;
     Ok(())
-}
-
-fn to_json(trial: &Trial, result: &TrialResult) -> Value {
-    let systems = trial.systems();
-    let mut record = Map::new();
-    for system in &systems {
-        let difference = result.difference_to_gold(system).map(|found| {
-            json!({"difference": found.mean, "margin": found.margin, "verdict": found.verdict.words()})
-        });
-        record.insert(system.to_string(), json!(difference));
-    }
-    let verdict = result.verdict(systems.last().expect("a trial has a method"));
-    record.insert("verdict".to_owned(), verdict.into());
-    record.into()
 }

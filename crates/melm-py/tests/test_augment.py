@@ -91,6 +91,69 @@ def test_languages_are_a_dict(corpus: pathlib.Path, model: str) -> None:
     assert new and {tag[0] for tag in new} <= set("OSBE")
 
 
+def test_a_corpus_of_several_languages_keeps_them(corpus: pathlib.Path, model: str) -> None:
+    iobes = [(["Rom", "ist", "alt"], ["S-LOC", "O", "O"]), (["Ada", "King", "sang"], ["B-PER", "E-PER", "O"])]
+    data = {"en": "train.conll", "de": iobes}
+    by_dict = melm.augment(data, model=model, **FAST).dataset
+    both = melm.read(data)
+    found = melm.augment(both, model=model, **FAST).dataset
+    assert found.languages == ["en", "de"]
+    parts = dict(found.split_languages())
+    assert parts["de"].scheme == "iobes" and list(parts["de"]) == by_dict["de"]
+    assert list(parts["en"]) == list(by_dict["en"])
+    only = melm.augment(both, model=model, union=False, **FAST).dataset
+    assert [len(part) for _, part in only.split_languages()] == [len(parts["en"]) - 4, len(parts["de"]) - 2]
+    predicted = melm.Tagger.train(found, model=model, tagger__budget="2 updates", device="cpu", progress=False).predict(found)
+    assert predicted.languages == ["en", "de"]
+    assert [tokens for tokens, _ in predicted] == [tokens for tokens, _ in found]
+
+
+MISLEADING = [
+    (["Bonn", "is", "not", "Berlin", "."], ["S-LOC", "O", "O", "S-LOC", "O"]),
+    (["Acme", "Inc"], ["B-ORG", "E-ORG"]),
+]
+"""A dev set with a sentence of `TRAIN`, a type that `TRAIN` does not have, and another scheme."""
+
+
+@pytest.mark.parametrize("function", ["augment", "train", "trial"])
+def test_a_misleading_dev_set_has_the_warnings_of_the_command(
+    corpus: pathlib.Path, model: str, caplog: pytest.LogCaptureFixture, function: str
+) -> None:
+    def call(dev: str) -> None:
+        settings = dict(dev=dev, model=model, device="cpu", progress=False)
+        if function == "augment":
+            melm.augment("train.conll", method="label-wise", filter__mode="off", **settings)
+        elif function == "train":
+            melm.Tagger.train("train.conll", tagger__budget="1 updates", **settings)
+        else:
+            melm.trial("train.conll", folds=2, seeds=1, updates=1, methods=["label-wise"], **settings)
+
+    def warnings() -> list[str]:
+        return [record.message for record in caplog.records if record.levelno == logging.WARNING]
+
+    melm.convert([(["Zuse", "spoke"], ["B-PER", "O"]), (["Rom"], ["B-LOC"])], "other.conll")
+    call("other.conll")
+    assert not [line for line in warnings() if "dev set" in line]
+    caplog.clear()
+    melm.convert(MISLEADING, "dev.conll")
+    call("dev.conll")
+    found = [line for line in warnings() if "dev set" in line]
+    options = ["--dev", "dev.conll", "--model", model, "--updates", "1", "--device", "cpu", "-o", "by-command"]
+    done = run_command("train", "train.conll", *options)
+    printed = [line.removeprefix("warning: ") for line in done.stderr.splitlines() if line.startswith("warning: ")]
+    assert found == printed and len(found) == 3
+    assert "1 of 2 sentences of the dev set" in found[0] and "`ORG`" in found[1] and "IOBES" in found[2]
+
+
+def test_an_edited_result_has_a_warning(corpus: pathlib.Path, model: str, caplog: pytest.LogCaptureFixture) -> None:
+    melm.augment("train.conll", model=model, folder="more", **FAST)
+    with (corpus / "more/train.augmented.conll").open("a") as file:
+        file.write("Ada B-PER\n\n")
+    caplog.clear()
+    melm.augment("train.conll", model=model, folder="more", **FAST)
+    assert "`more/train.augmented.conll` was changed after the run wrote it" in caplog.messages
+
+
 def test_unlabelled_text(corpus: pathlib.Path, model: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="melm")
     texts = ["Ada Lovelace lived in Bonn.", "Grace Hopper wrote. Konrad Zuse spoke.", "It is not London."]

@@ -45,6 +45,23 @@ def test_ctrl_c_stops_within_a_second_and_the_same_call_resumes(corpus: pathlib.
     assert results(corpus / "stopped") == results(corpus / "whole") and resumed.dataset == whole.dataset
 
 
+@pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
+def test_a_second_ctrl_c_ends_the_process_at_once(corpus: pathlib.Path, model: str) -> None:
+    melm.augment("train.conll", model=model, folder="done", **FAST)
+    # A pipe that nobody writes to. The worker waits for it and cannot stop.
+    (corpus / "done/drafts.jsonl").unlink()
+    os.mkfifo(corpus / "done/drafts.jsonl")
+    words = [sys.executable, "-c", "print('started', flush=True)\n" + SCRIPT, model, "done", repr(FAST)]
+    child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert child.stdout is not None and child.stdout.readline() == "started\n"
+    time.sleep(3)
+    child.send_signal(signal.SIGINT)
+    with pytest.raises(subprocess.TimeoutExpired):
+        child.wait(timeout=1)
+    child.send_signal(signal.SIGINT)
+    assert child.wait(timeout=10) == 130
+
+
 def resident_bytes() -> int:
     """The memory of this process."""
     pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import pathlib
 import subprocess
 import sys
@@ -96,6 +97,20 @@ def test_trial_compares_methods(corpus: pathlib.Path, model: str) -> None:
     assert json.loads(done.stdout) == {key: value for key, value in found.items() if key != "table"}
     with pytest.raises(melm.ConfigError, match="two folds or more"):
         melm.trial(pairs, folds=1, model=model)
+
+
+def test_sentences_held_out_of_a_trial_are_left_out(
+    corpus: pathlib.Path, model: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, logger="melm")
+    settings = dict(folds=2, seeds=1, updates=1, methods=["label-wise"], model=model, device="cpu", progress=False)
+    settings |= dict(self_training__panel=1, self_training__passes=1, self_training__budget="1 updates")
+    texts = ["Zuse lived in Bonn.", "It is not London."]
+    found = melm.trial("train.conll", unlabelled=texts, held_out=texts[1:], **settings)
+    assert "gold + text" in found
+    assert any(line.startswith("1 sentence of unlabelled text; 1 left out") for line in caplog.messages)
+    with pytest.raises(melm.ConfigError, match="no sentence of the unlabelled text is left"):
+        melm.trial("train.conll", unlabelled=texts, held_out=texts, **settings)
 
 
 def test_the_command_line_is_in_the_package(corpus: pathlib.Path) -> None:

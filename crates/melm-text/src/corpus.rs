@@ -251,6 +251,39 @@ impl Corpus {
         &self.content.languages
     }
 
+    /// Splits the corpus by language. Each part has its language code, all sentences of the language and the scheme of
+    /// its file. Returns no parts if the corpus has no languages.
+    ///
+    /// ```
+    /// use melm_text::{Corpus, ReadOptions, Source};
+    /// let read = |text| Corpus::read(&Source::from_text("a", text), &ReadOptions::default());
+    /// let (en, de) = (read("in O\nBonn B-LOC\n")?, read("Ada S-PER\n\nin O\nBonn S-LOC\n")?);
+    /// let both = Corpus::from_languages([("en", &en), ("de", &de)]);
+    /// let more = both.with_more([both.sentences()[0].clone()]);
+    /// let parts = more.split_languages();
+    /// assert_eq!(parts.iter().map(|(code, part)| (*code, part.sentences().len())).collect::<Vec<_>>(), [("en", 2), ("de", 2)]);
+    /// assert_eq!(parts[1].1.scheme(), de.scheme());
+    /// # Ok::<(), melm_text::Error>(())
+    /// ```
+    pub fn split_languages(&self) -> Vec<(&str, Self)> {
+        let part = |index: usize, scheme: Scheme| {
+            let is_own = |sentence: &&Sentence| {
+                sentence.language().is_some_and(|language| language.index() == index)
+            };
+            let sentences = self.sentences().iter().filter(is_own).cloned();
+            let content = Content {
+                types: self.types().clone(),
+                scheme: self.scheme(),
+                sentences: sentences.collect(),
+                lines_after: Vec::new(),
+                languages: Vec::new(),
+            };
+            Self::from_content(content).with_scheme(scheme)
+        };
+        let parts = self.languages().iter().enumerate();
+        parts.map(|(index, found)| (&*found.code, part(index, found.scheme))).collect()
+    }
+
     /// Returns the language code of a sentence and its index in the corpus of that language. For a corpus without
     /// languages, returns no code and the index itself.
     pub fn locate(&self, sentence: usize) -> (Option<&str>, usize) {

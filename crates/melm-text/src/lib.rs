@@ -61,6 +61,7 @@ pub mod jsonl;
 mod labelled_file;
 mod language;
 mod mention;
+mod notes;
 #[cfg(feature = "parquet")]
 pub mod parquet_file;
 mod problem;
@@ -92,6 +93,7 @@ pub use formats::{AnnotationChoice, FileFormat, Format, Part, WriteSettings, Wri
 pub use labelled_file::LabelledFile;
 pub use language::{Language, LanguagePart, is_language_code};
 pub use mention::{Mention, count_merged_by_io, mentions, repair, write_tags};
+pub use notes::{count, count_of, describe_losses};
 pub use problem::{Fault, Problem, Problems};
 pub use record::{Record, Row};
 pub use scheme::{DetectedScheme, Scheme, UnknownScheme};

@@ -20,8 +20,8 @@ use crate::augment::Gold;
 use crate::draft::{Disagreement, spell_tags, texts};
 use crate::files::write_whole;
 use crate::models::Pretrained;
-use crate::stage::{Run, observe_part};
-use crate::tagger::{TaggerModel, TaggerSettings};
+use crate::stage::{OnBatch, Run, observe_part};
+use crate::tagger::{TaggedSentence, TaggerModel, TaggerSettings};
 
 /// A sentence is suspect if the tagger contradicts a gold tag with at least this probability. With 0.9, more than two
 /// thirds of the sentences of the example were suspect (`docs/log.md`).
@@ -193,7 +193,7 @@ impl GoldCheck<'_> {
         let stage = &mut own_run.stage_as("gold-check", &format!("gold check {fold}"));
         let (dev, device) = (self.gold.dev, self.device);
         let trained = TaggerModel::train(self.tagger, &others, dev, self.settings, device, stage)?;
-        let found = self.read(fold, own, &trained.tagger)?;
+        let found = self.read(fold, own, &trained.tagger, &mut || stage.batch())?;
         if let Some(folder) = folder {
             save_fold(folder, fold, &found, &json!(trained.outcome.epochs))?;
         }
@@ -209,6 +209,7 @@ impl GoldCheck<'_> {
         fold: usize,
         own: &[usize],
         tagger: &TaggerModel,
+        on_batch: OnBatch<'_>,
     ) -> Result<Vec<CheckedSentence>, Error> {
         let gold = self.gold.train;
         let sentences: Vec<&Sentence> = own.iter().map(|at| &gold.sentences()[*at]).collect();
@@ -221,7 +222,7 @@ impl GoldCheck<'_> {
         let wanted: Vec<Vec<u32>> =
             sentences.iter().map(|one| one.tags().iter().map(number).collect()).collect();
         let mut checked = vec![None; own.len()];
-        tagger.judge_each(self.device, &tokens, &wanted, &mut |at, tagged, likely| {
+        let mut on_judged = |at: usize, tagged: TaggedSentence, likely: f64| {
             let found = spell_tags(&tagged.tags, gold);
             let tags = spell_tags(sentences[at].tags(), gold);
             let probability = |token: usize| tagged.probability(token, wanted[at][token]);
@@ -238,7 +239,8 @@ impl GoldCheck<'_> {
                 found_probability: tagged.log_probability.exp(),
                 disagreements,
             });
-        })?;
+        };
+        tagger.judge_each(self.device, &tokens, &wanted, &mut on_judged, on_batch)?;
         Ok(checked.into_iter().map(|one| one.expect("the tagger reads every sentence")).collect())
     }
 }

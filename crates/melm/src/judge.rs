@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 use crate::draft::{Disagreement, Draft, Verdict};
 use crate::rate::Rate;
-use crate::stage::Stage;
-use crate::tagger::{TagSet, TaggerModel};
+use crate::stage::{OnBatch, Stage};
+use crate::tagger::{TagSet, TaggedSentence, TaggerModel};
 
 /// The condition that a draft has to meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -61,14 +61,19 @@ impl<'a> Judge<'a> {
             drafts.iter_mut().filter(|draft| draft.verdict == Verdict::New).collect();
         let (mut done, total) = (0, new.len() as u64);
         for chunk in new.chunks_mut(CHUNK) {
-            self.assess_chunk(chunk, device)?;
+            self.assess_chunk(chunk, device, &mut || stage.batch())?;
             done += chunk.len() as u64;
             stage.progress(done, total)?;
         }
         Ok(())
     }
 
-    fn assess_chunk(&self, drafts: &mut [&mut Draft], device: &Device) -> Result<(), Error> {
+    fn assess_chunk(
+        &self,
+        drafts: &mut [&mut Draft],
+        device: &Device,
+        on_batch: OnBatch<'_>,
+    ) -> Result<(), Error> {
         let sentences: Vec<Vec<&str>> = drafts
             .iter()
             .map(|draft| draft.sentence.tokens().iter().map(AsRef::as_ref).collect())
@@ -77,7 +82,7 @@ impl<'a> Judge<'a> {
         let wanted = wanted.collect::<Result<Vec<_>, _>>()?;
         let set = self.tagger.tags();
         let mut opinions = vec![None; drafts.len()];
-        self.tagger.judge_each(device, &sentences, &wanted, &mut |at, tagged, likely| {
+        let mut on_judged = |at: usize, tagged: TaggedSentence, likely: f64| {
             let found = tagged.tags.iter().map(|tag| set.number(*tag).unwrap_or_default());
             let pairs = found.zip(&wanted[at]).enumerate();
             let disagreements: Vec<_> = pairs
@@ -90,7 +95,8 @@ impl<'a> Judge<'a> {
                 })
                 .collect();
             opinions[at] = Some((likely.exp(), disagreements));
-        })?;
+        };
+        self.tagger.judge_each(device, &sentences, &wanted, &mut on_judged, on_batch)?;
         for (draft, opinion) in drafts.iter_mut().zip(opinions) {
             let (probability, disagreements) = opinion.expect("the tagger reads every sentence");
             draft.verdict = self.verdict(probability, &disagreements);

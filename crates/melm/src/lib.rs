@@ -56,7 +56,7 @@
 //! | the methods that the paper compares MELM with | [`methods`] |
 //!
 //! Other modules: [`self_training`] (labels unlabelled text), [`gold_check`] (finds wrong gold tags), [`plan`] (settings), [`models`], [`hub`] and [`pieces`]
-//! (pretrained models and their tokenizers), [`random`] (named random streams), [`stage`] (progress and control),
+//! (pretrained models and their tokenizers), [`random`] (named random streams), [`stage`] (progress and control), [`notes`] (lines for users),
 //! [`training_job`] (training in a folder), [`shard`] (parts of a large input), [`files`] (writing and hashing files).
 //!
 //! [`text`] (labelled text) and [`nn`] (the tensor engine) are the two crates that this crate is built on.
@@ -88,6 +88,7 @@ pub mod markers;
 pub mod mask;
 pub mod methods;
 pub mod models;
+pub mod notes;
 pub mod pieces;
 pub mod plan;
 pub mod random;

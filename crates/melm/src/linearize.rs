@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use melm_text::{Corpus, Sentence, Tag};
+use melm_text::{Corpus, Sentence, Tag, count_of};
 
 use crate::Error;
 use crate::markers::Markers;
@@ -60,6 +60,64 @@ pub struct LinearizedCorpus {
     /// The number of mentions that are in no window, because the mention or a token of its sentence is too long for
     /// the model.
     pub n_left_out: usize,
+}
+
+/// How much of a corpus a masked language model can read and mask.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LinearizedCounts {
+    /// The number of all sentences.
+    pub n_sentences: usize,
+    /// The number of sentences that are longer than the model and are therefore read in several windows.
+    pub n_windowed: usize,
+    /// The number of all mentions.
+    pub n_mentions: usize,
+    /// The number of mentions that are too long for the model and are therefore not replaced.
+    pub n_left_out: usize,
+    /// The number of entity tokens in the windows.
+    pub n_entity_tokens: usize,
+    /// The number of entity tokens that are never masked, because the model has no pieces for them.
+    pub n_unmaskable: usize,
+}
+
+impl LinearizedCounts {
+    /// Returns a line for each count of something that was split or is not replaced.
+    pub fn notes(&self) -> Vec<String> {
+        let lines = [
+            (
+                count_of(self.n_windowed, self.n_sentences, "sentence"),
+                self.n_windowed,
+                "longer than the model's input: split into overlapping windows",
+            ),
+            (
+                count_of(self.n_left_out, self.n_mentions, "mention"),
+                self.n_left_out,
+                "too long for the model: not replaced",
+            ),
+            (
+                count_of(self.n_unmaskable, self.n_entity_tokens, "entity token"),
+                self.n_unmaskable,
+                "unknown to the model: not replaced",
+            ),
+        ];
+        let lines = lines.into_iter().filter(|(_, n, _)| *n > 0);
+        lines.map(|(how_many, _, what)| format!("{how_many} {what}")).collect()
+    }
+}
+
+impl LinearizedCorpus {
+    /// Counts what was split or left out of `corpus`. `n_unmaskable` is the number of entity tokens that the model has no
+    /// pieces for.
+    pub fn counts(&self, corpus: &Corpus, n_unmaskable: usize) -> LinearizedCounts {
+        let mentions = |sentence: &Sentence| sentence.mentions().count();
+        LinearizedCounts {
+            n_sentences: corpus.sentences().len(),
+            n_windowed: self.n_windowed,
+            n_mentions: corpus.sentences().iter().map(mentions).sum(),
+            n_left_out: self.n_left_out,
+            n_entity_tokens: self.windows.iter().map(|window| window.entities.len()).sum(),
+            n_unmaskable,
+        }
+    }
 }
 
 impl Linearized {

@@ -25,6 +25,8 @@ pub enum Event<'a> {
     },
     /// A training epoch has ended.
     Epoch(&'a EpochMetrics),
+    /// A batch within a step is done. The observer can stop the stage here; [`Control::Save`] has no effect.
+    Batch,
 }
 
 /// The return value of an observer, which decides what the stage does next.
@@ -55,6 +57,9 @@ pub type OnProgress<'a> = &'a mut dyn FnMut(u64, u64) -> Control;
 /// A callback that receives the name of a stage and an event. Its return value decides how the stage continues.
 pub type Observer<'a> = &'a mut dyn FnMut(&'static str, Event<'_>) -> Control;
 
+/// A callback for each batch within a step of a stage. It fails with [`Error::Interrupted`] to stop the stage.
+pub(crate) type OnBatch<'a> = &'a mut dyn FnMut() -> Result<(), Error>;
+
 /// An observer that is passed by value.
 pub type OwnedObserver = Box<dyn FnMut(&'static str, Event<'_>) -> Control + Send>;
 
@@ -80,7 +85,7 @@ pub(crate) fn observe_part(
             let (done, of) = scale(done, of);
             observer(stage, Event::Resumed { done, of })
         }
-        Event::Epoch(metrics) => observer(stage, Event::Epoch(metrics)),
+        Event::Epoch(_) | Event::Batch => observer(stage, event),
     }
 }
 
@@ -135,6 +140,11 @@ impl Stage<'_> {
     /// Reports an event to the observer and returns the observer's answer.
     pub(crate) fn report(&mut self, event: Event<'_>) -> Control {
         (self.observer)(self.name, event)
+    }
+
+    /// Reports that a batch within a step is done. Fails with [`Error::Interrupted`] if the observer stops the stage.
+    pub(crate) fn batch(&mut self) -> Result<(), Error> {
+        self.report(Event::Batch).or_interrupted()
     }
 
     /// Reports that `done` of `of` steps are done. Fails with [`Error::Interrupted`] if the observer stops the stage.

@@ -11,9 +11,11 @@ use crate::Error;
 use crate::augment::Gold;
 use crate::card::{CardState, ModelCard, model_card, write_card};
 use crate::files::{Fingerprint, write_whole};
+use crate::linearize::LinearizedCounts;
 use crate::markers::MarkerStart;
 use crate::methods::tune;
 use crate::models::{ModelStore, NeededModels, Pretrained};
+use crate::notes::describe_markers;
 use crate::plan::Plan;
 use crate::random::Seed;
 use crate::run_folder::{FolderState, RunFolder, data_fingerprint, data_record};
@@ -95,11 +97,21 @@ pub enum TrainingDetails {
     MaskedLm {
         /// How the rows of the markers were initialised.
         markers: Vec<MarkerStart>,
-        /// The number of sentences that were read in several windows.
-        n_windowed: usize,
-        /// The number of mentions that were left out because they are too long for the model.
-        n_left_out: usize,
+        /// How much of the training set the model can read and mask.
+        linearized: LinearizedCounts,
     },
+}
+
+impl TrainingDetails {
+    /// Returns lines about what was too long for the model and how markers were initialised.
+    pub fn notes(&self) -> Vec<String> {
+        match self {
+            Self::Tagger(truncation) => truncation.notes(),
+            Self::MaskedLm { markers, linearized } => {
+                describe_markers(markers).into_iter().chain(linearized.notes()).collect()
+            }
+        }
+    }
 }
 
 /// A finished training run.
@@ -201,11 +213,8 @@ impl TrainingJob {
                 tuned.lm.save(dir)?;
                 let outcome =
                     tuned.outcome.ok_or(Error::NothingToFinetune { method: plan.method.name() })?;
-                let details = TrainingDetails::MaskedLm {
-                    markers: tuned.markers,
-                    n_windowed: tuned.linearized.n_windowed,
-                    n_left_out: tuned.linearized.n_left_out,
-                };
+                let linearized = tuned.linearized.counts(&self.train, 0);
+                let details = TrainingDetails::MaskedLm { markers: tuned.markers, linearized };
                 Ok((outcome, details))
             }
         }
@@ -242,9 +251,9 @@ impl TrainingJob {
                 put("left_out_sentences", truncation.n_left_out.into());
                 put("cut_tokens", truncation.n_cut_tokens.into());
             }
-            TrainingDetails::MaskedLm { n_windowed, n_left_out, .. } => {
-                put("windowed_sentences", (*n_windowed).into());
-                put("left_out_mentions", (*n_left_out).into());
+            TrainingDetails::MaskedLm { linearized, .. } => {
+                put("windowed_sentences", linearized.n_windowed.into());
+                put("left_out_mentions", linearized.n_left_out.into());
             }
         }
         put("seconds", json!((seconds * 10.0).round() / 10.0));

@@ -3,6 +3,7 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use melm_text::Documents;
 use melm_text::check::{CheckedFile, RepeatCounts, Report, SeenSentences};
 use serde::Serialize;
 
@@ -83,7 +84,8 @@ fn check(
     let (report, survey) =
         Report::read(&source, &options, seen, |position| progress.set_position(position as u64))?;
     drop(progress);
-    input::report_notes(&survey.structure, terminal);
+    let notes = survey.structure.documents().map(Documents::notes).unwrap_or_default();
+    terminal.info_all(notes);
     let found = survey.require_sound(&source, false).err();
     Ok((CheckedFile::new(report, found.as_ref()), found.map(Failure::from)))
 }

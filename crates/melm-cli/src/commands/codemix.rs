@@ -39,9 +39,7 @@ pub(crate) fn run(command: &Codemix, terminal: &Terminal) -> Result<(), Failure>
     }
     let mut mixer = Mixer::new(corpus, choice, vectors.as_ref(), plan.codemix)?;
     terminal.info(&format!("mixing {} by {method}", labelled::describe(corpus)));
-    for line in vectors::describe_missing(mixer.counts()) {
-        terminal.info(&line);
-    }
+    terminal.info_all(mixer.counts().notes());
     let mut progress = Progress::for_steps("mixing languages", terminal);
     let all = mixer.rounds(Seed(plan.seed), command.rounds.get(), &mut |done, total| {
         progress.set_step(done, total);

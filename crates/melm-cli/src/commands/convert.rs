@@ -3,10 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use melm_text::jsonl::format_names;
-use melm_text::{
-    Conversion, ConversionReport, ConvertedDocuments, Converter, Format, Structure,
-    convert_documents,
-};
+use melm_text::{Conversion, ConversionReport, Converter, Format, Structure, convert_documents};
 
 use crate::args::Convert;
 use crate::failure::Failure;
@@ -15,7 +12,7 @@ use crate::output::{
     self, Output, choose_format, is_stdout, is_stream_output, refuse_existing, with_suffix,
 };
 use crate::progress::Progress;
-use crate::terminal::{Terminal, count};
+use crate::terminal::Terminal;
 
 pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure> {
     let (out, force) = (&command.output.out, command.output.force);
@@ -31,7 +28,7 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
         let converted =
             convert_documents(&source, &options, format, command.to_scheme, command.repair)?;
         output::write_files(out, force, &converted.files)?;
-        print_documents(&converted, format, terminal);
+        terminal.info_all(converted.notes(format));
         return Ok(());
     }
     let conversion = Conversion {
@@ -46,8 +43,7 @@ pub(crate) fn run(command: &Convert, terminal: &Terminal) -> Result<(), Failure>
     if let (Some(path), Some(names)) = (names_path, converter.names()) {
         output::write(&path, force, &format_names(names))?;
     }
-    input::report_structure(&report.survey.structure, terminal);
-    print_report(&report, terminal);
+    terminal.info_all(report.notes());
     Ok(())
 }
 
@@ -78,24 +74,6 @@ fn is_row_format(format: Format) -> bool {
     format == Format::CONLL || format == Format::JSONL
 }
 
-/// Reports a conversion from or to texts with spans.
-fn print_documents(converted: &ConvertedDocuments, to: Format, terminal: &Terminal) {
-    let survey = &converted.survey;
-    input::report_structure(&survey.structure, terminal);
-    terminal.info(&format!(
-        "{}, {}, {}: {} to {}",
-        count(converted.n_documents, "text"),
-        count(survey.n_sentences, "sentence"),
-        count(survey.n_tokens, "token"),
-        survey.format().name(),
-        to.name(),
-    ));
-    if converted.n_merged > 0 {
-        terminal.info(&describe_merged(converted.n_merged));
-    }
-    output::report_losses(&converted.losses, to, terminal);
-}
-
 /// Fails if an option has no effect for the formats of input and output.
 fn refuse_unused_options(command: &Convert, input: Format, format: Format) -> Result<(), Failure> {
     let unused = if command.tag_ids && format != Format::JSONL {
@@ -116,47 +94,6 @@ fn refuse_unused_options(command: &Convert, input: Format, format: Format) -> Re
         }),
         None => Ok(()),
     }
-}
-
-fn print_report(report: &ConversionReport, terminal: &Terminal) {
-    let (survey, to) = (&report.survey, report.format);
-    let (from, scheme) = (survey.scheme.scheme, report.scheme);
-    terminal.info(&format!(
-        "{}, {}: {} {from} to {} {scheme}",
-        count(survey.n_sentences, "sentence"),
-        count(survey.n_tokens, "token"),
-        survey.format().name(),
-        to.name(),
-    ));
-    let letters = survey.types.end_letters();
-    if letters.iobes && letters.bilou {
-        terminal
-            .info(&format!("wrote all tags in {scheme}: the input mixes letters of two schemes"));
-    } else if !survey.violations.is_empty() && from == scheme {
-        let n = count(report.n_changed_tags, "tag");
-        terminal.info(&format!("repaired {n} that {from} does not allow"));
-    } else if !survey.violations.is_empty() {
-        let n = count(survey.violations.len(), "place");
-        terminal.info(&format!("repaired {n} with tags that {from} does not allow"));
-    }
-    if report.n_merged > 0 {
-        terminal.info(&describe_merged(report.n_merged));
-    }
-    let n_columns = survey.layout().map_or(0, |layout| layout.n_columns - 2);
-    if to == Format::JSONL && n_columns > 0 {
-        let columns = count(n_columns, "other column");
-        terminal.info(&format!("left out {columns}: JSON lines contain only tokens and tags"));
-    }
-    if report.n_left_out > 0 {
-        let noun = if to == Format::JSONL { "comment line" } else { "other value" };
-        let n = count(report.n_left_out, noun);
-        terminal.info(&format!("left out {n}: {} has no place for them", to.name()));
-    }
-}
-
-fn describe_merged(n: usize) -> String {
-    let n = count(n, "mention");
-    format!("merged {n} with the one before: IO cannot separate adjacent mentions of a type")
 }
 
 fn names_path(out: &Path) -> Result<PathBuf, Failure> {

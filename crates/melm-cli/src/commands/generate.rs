@@ -16,7 +16,6 @@ use melm::stage::{Event, Run};
 use crate::args::Generate;
 use crate::command_line::CommandLine;
 use crate::commands::augment::report;
-use crate::commands::finetune::describe_left_out;
 use crate::failure::Failure;
 use crate::labelled;
 use crate::machine;
@@ -54,11 +53,7 @@ pub(crate) fn run(
     let n_sentences = corpus.sentences().len();
     let sentences = shard.map_or(0..n_sentences, |shard| shard.range(n_sentences));
     let mut melm = Melm::new(lm, corpus, &plan, &device)?.with_sentences(&sentences);
-    let linearized = melm.linearized();
-    let (n_windowed, n_left_out) = (linearized.n_windowed, linearized.n_left_out);
-    for line in describe_left_out(n_windowed, n_left_out, melm.n_unmaskable()) {
-        terminal.info(&line);
-    }
+    terminal.info_all(melm.counts().notes());
     let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
     // There is no folder for saved states, so an interrupted command starts again.

@@ -40,7 +40,7 @@ pub(crate) fn run(command: &Sample, terminal: &Terminal) -> Result<(), Failure> 
     terminal.info(&format!("drew {} of {total}, seed {}", drawn.len(), command.seed));
     if drawn.len() < command.size as usize {
         let n = command.size;
-        terminal.info(&format!("warning: the file has fewer than {n} sentences; drew all of them"));
+        terminal.warn(&format!("the file has fewer than {n} sentences; drew all of them"));
     }
     Ok(())
 }

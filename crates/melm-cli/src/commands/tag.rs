@@ -7,7 +7,7 @@ use melm::Tagger;
 use melm::files::sha256;
 use melm::shard::{ShardContent, ShardFile, ShardHeader, ShardInput, ShardUnit, fingerprint_model};
 use melm::stage::Control;
-use melm::tagger::{FileToTag, Truncation};
+use melm::tagger::FileToTag;
 use melm_text::conll::{Layout, Separator};
 use melm_text::jsonl::has_text_only;
 use melm_text::spans::{TextKind, read_plain};
@@ -17,7 +17,6 @@ use melm_text::{
 
 use crate::args::Tag;
 use crate::command_line::CommandLine;
-use crate::commands::train::describe_truncation;
 use crate::failure::Failure;
 use crate::input;
 use crate::machine;
@@ -53,7 +52,7 @@ pub(crate) fn run(
         _ => Some(Structure::detect(&source, &options)?),
     };
     if let Some(documents) = structure.as_ref().and_then(Structure::documents) {
-        documents.notes().iter().for_each(|note| terminal.info(note));
+        terminal.info_all(documents.notes());
         return job.tag_texts(&source, &documents.documents, documents.format);
     }
     let file = FileToTag::new(source, &options)?;
@@ -130,7 +129,7 @@ impl TagJob<'_> {
             Control::Continue
         })?;
         drop(progress);
-        report_truncation(truncation, terminal);
+        terminal.info_all(truncation.notes());
         let scheme = open.tagger.model().tags().scheme();
         if shard.is_none() {
             output::report_losses(&find_losses(&labelled, format), format, terminal);
@@ -192,7 +191,7 @@ impl TagJob<'_> {
         drop(progress);
         let name = self.out.display().to_string();
         let truncation = tagged.map_err(|error| Failure::from(error).with_output_name(&name))?;
-        report_truncation(truncation, self.terminal);
+        self.terminal.info_all(truncation.notes());
         Ok(())
     }
 
@@ -260,10 +259,4 @@ fn refuse_probabilities(command: &Tag) -> Result<(), Failure> {
             .into(),
         hint: "leave it out",
     })
-}
-
-fn report_truncation(truncation: Truncation, terminal: &Terminal) {
-    for line in describe_truncation(truncation) {
-        terminal.info(&line);
-    }
 }

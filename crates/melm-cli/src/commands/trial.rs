@@ -4,7 +4,7 @@ use std::num::{NonZeroU16, NonZeroU64};
 use std::path::Path;
 
 use melm_eval::{Ledger, System, Trial, TrialDefaults, TrialResult};
-use melm_text::{Corpus, KnownSentences, UnlabelledText};
+use melm_text::{Corpus, KnownSentences};
 use serde_json::{Map, Value, json};
 
 use crate::args;
@@ -30,10 +30,7 @@ pub(crate) fn run(
     if let Some(dev) = &dev {
         labelled::warn_about_dev(&train, dev, terminal);
     }
-    let trial = match read_text(command, &train, dev.as_ref(), terminal)? {
-        Some(text) => trial.with_text(text)?,
-        None => trial,
-    };
+    let trial = with_text(trial, command, &train, dev.as_ref(), terminal)?;
     let (grid, folds) = trial.prepare(&train, dev.as_ref())?;
     let cells = grid.cells();
     let experiment = Experiment::open(&command.comparison, grid, folds, terminal)?;
@@ -88,14 +85,15 @@ fn refuse_language(file: &Path) -> Result<(), Failure> {
     })
 }
 
-/// Reads the unlabelled text, and leaves out the sentences of TRAIN, of the dev set and of held-out files. Returns `None`
-/// if there is no text. Fails if a text has a language, because a trial has only one.
-fn read_text(
+/// Adds the unlabelled text, if there is any, without the sentences of TRAIN, of the dev set and of held-out files. Fails
+/// if a text has a language, because a trial has only one.
+fn with_text(
+    trial: Trial,
     command: &args::Trial,
     train: &Corpus,
     dev: Option<&Corpus>,
     terminal: &Terminal,
-) -> Result<Option<UnlabelledText>, Failure> {
+) -> Result<Trial, Failure> {
     if let Some(code) = command.text.unlabelled.iter().find_map(|text| text.language.as_ref()) {
         return Err(Failure::Usage {
             message: format!(
@@ -105,15 +103,11 @@ fn read_text(
         });
     }
     let text = unlabelled::read(&command.text, train, &command.input, terminal)?;
-    let Some(text) = text else { return Ok(None) };
+    let Some(text) = text else { return Ok(trial) };
     let held_out = unlabelled::read_held_out(&command.text, train, &command.input, terminal)?;
-    let (text, left_out) = text.without(&KnownSentences::new(train, dev, &held_out));
-    terminal.info(&format!(
-        "{} of unlabelled text; {} left out, because they are in TRAIN, the dev set or a held-out file, or repeat another",
-        count(text.sentences().len(), "sentence"),
-        left_out.total()
-    ));
-    Ok(Some(text))
+    let trial = trial.with_text(&text, &KnownSentences::new(train, dev, &held_out))?;
+    terminal.info_all(trial.text_note());
+    Ok(trial)
 }
 
 /// What `melm report` needs to know about the trial, beside the ledger. `train` describes the training set.
@@ -131,23 +125,15 @@ fn trial_record(trial: &Trial, train: &str) -> Map<String, Value> {
 fn print_result(trial: &Trial, result: &TrialResult, as_json: bool) -> Result<(), Failure> {
     let systems = trial.systems();
     let last = systems.last().expect("a trial has a method");
-    let verdict = result.verdict(last);
     if as_json {
-        let mut record = Map::new();
-        for system in &systems {
-            let difference = result.difference_to_gold(system).map(|found| {
-                json!({"difference": found.mean, "margin": found.margin, "verdict": found.verdict.words()})
-            });
-            record.insert(system.to_string(), json!(difference));
-        }
-        record.insert("verdict".to_owned(), verdict.into());
-        return output::print_json(true, Some(&record.into()));
+        return output::print_json(true, Some(&result.to_json(&systems)));
     }
     // Half the width of the interval is the smallest difference that would not contain zero.
     let margin = result.difference_to_gold(last).and_then(|found| found.margin);
     let power = margin.map_or(String::new(), |points| {
         format!("\nFor {last}, this trial can show differences of {points:.1} points or more.")
     });
+    let verdict = result.verdict(last);
     output::print(&format!(
         "{}\nMicro-F1 in percent over {} folds, seeds averaged. Differences are paired by fold, with their 95 % \
          interval (Student's t,\ncorrected for the overlap of training sets: Nadeau and Bengio 2003).{power}\n\n{verdict}\n",

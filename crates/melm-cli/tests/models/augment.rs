@@ -51,7 +51,7 @@ fn the_output_is_gold_then_kept_drafts_and_verdicts_are_explained() {
     let plain = "Nobody O\nspoke O\n\n";
     fs::write(folder.path().join("train.conll"), format!("{TRAIN}{plain}")).unwrap();
     let messages = done(folder.path(), &augment_into("out", "--method melm --rounds 4"));
-    assert!(messages.contains("1 sentence without a mention: no drafts made"), "{messages}");
+    assert!(messages.contains("1 of 5 sentences without a mention: no drafts made"), "{messages}");
     let dir = folder.path().join("out");
     let mut names: Vec<_> = results(&dir).into_iter().map(|(name, _)| name).collect();
     names.retain(|name| !name.starts_with(".stages/"));
@@ -240,11 +240,10 @@ fn more_rounds_reuse_finished_work() {
     let path = folder.path().join("grown/train.augmented.conll");
     let edited = format!("{}Ada B-PER\n\n", fs::read_to_string(&path).unwrap());
     fs::write(&path, &edited).unwrap();
+    let warning = "warning: `grown/train.augmented.conll` was changed after the run wrote it\n";
     let messages = done(folder.path(), &augment_into("grown", "--rounds 3"));
-    assert!(
-        messages.contains("already finished, but `train.augmented.conll` has changed since"),
-        "{messages}"
-    );
+    assert_eq!(messages, format!("`grown` is already finished\n{warning}"));
+    assert_eq!(done(folder.path(), &augment_into("grown", "--rounds 3 -q")), warning);
     let more = run(folder.path(), &augment_into("grown", "--rounds 4"));
     assert_eq!(more.status.code(), Some(1));
     let messages = String::from_utf8(more.stderr).unwrap();
@@ -369,7 +368,10 @@ fn tokens_that_cannot_be_predicted_are_reported() {
     let folder = prepared();
     fs::write(folder.path().join("odd.conll"), "in O\nBonn B-LOC\n\nin O\n𓀀𓀁 B-LOC\n\n").unwrap();
     let messages = done(folder.path(), &guess_into("out", "odd.conll"));
-    assert!(messages.contains("1 entity token unknown to the model: not replaced"), "{messages}");
+    assert!(
+        messages.contains("1 of 2 entity tokens unknown to the model: not replaced"),
+        "{messages}"
+    );
     assert!(messages.contains("repeat their source         2"), "{messages}");
 }
 

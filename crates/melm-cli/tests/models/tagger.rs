@@ -220,9 +220,9 @@ fn a_misleading_dev_set_is_reported() {
     let options = "--model model --updates 1";
     let messages = done(path, &format!("train train.conll --dev dev.conll -o one {options}"));
     for warning in [
-        "warning: 2 of 3 sentences of the dev set are in TRAIN too",
-        "warning: the dev set has entity types that TRAIN does not have: `ORG`",
-        "warning: TRAIN has the scheme IOB2, the dev set IOBES",
+        "warning: 2 of 3 sentences of the dev set are in the training set too",
+        "warning: the dev set has entity types that the training set does not have: `ORG`",
+        "warning: the training set has the scheme IOB2, the dev set IOBES",
     ] {
         assert!(messages.contains(warning), "{warning}: {messages}");
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{cell, corpus, grid, line};
 use melm::augment::DraftSummary;
-use melm_text::UnlabelledText;
+use melm_text::{KnownSentences, UnlabelledText};
 
 use crate::table::{self, Split, Table, csv, latex, markdown};
 use crate::{
@@ -253,7 +253,10 @@ fn a_trial_with_text_compares_gold_and_the_last_method_with_the_text() {
     let trial =
         Trial::new(3, two.try_into().unwrap(), u64::from(updates).try_into().unwrap(), &methods);
     let text = corpus("some O\n\nmore O\n\ntext O\n");
-    let trial = trial.unwrap().with_text(UnlabelledText::from_corpus(&text)).unwrap();
+    let trial = trial
+        .unwrap()
+        .with_text(&UnlabelledText::from_corpus(&text), &KnownSentences::default())
+        .unwrap();
     let names: Vec<_> = trial.systems().iter().map(ToString::to_string).collect();
     assert_eq!(names, ["label-wise", "melm", "gold + text", "melm + text"]);
     let (grid, folds) = trial.prepare(&gold, None).unwrap();
@@ -280,7 +283,7 @@ fn a_trial_with_text_compares_gold_and_the_last_method_with_the_text() {
     assert!(
         Trial::new(2, two.try_into().unwrap(), 1.try_into().unwrap(), &methods)
             .unwrap()
-            .with_text(UnlabelledText::default())
+            .with_text(&UnlabelledText::default(), &KnownSentences::default())
             .is_err()
     );
 }

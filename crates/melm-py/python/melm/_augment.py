@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import shutil
 import tempfile
@@ -11,11 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Optional, overload
 
 from . import _melm
-from ._data import Data, Labelled, Unlabelled, extend, read_corpus, read_text, require_mentions
+from ._data import Labelled, Unlabelled, extend, log_notes, log_warnings, read_data
 from ._progress import Progress
 from ._settings import Path, fetch_models, make_settings
-
-logger = logging.getLogger("melm")
 
 Draft = dict[str, Any]
 """One line of `drafts.jsonl`: tokens, tags, verdict, the replaced mentions and more."""
@@ -143,12 +140,7 @@ def augment(
         model=model, tagger_model=tagger_model, keys=settings,
     )  # fmt: skip
     fetch_models(chosen, "augment", unlabelled is not None)
-    corpus = require_mentions(read_corpus(train, "train"), "train")
-    data = Data(corpus, None if dev is None else require_mentions(read_corpus(dev, "dev"), "dev"))
-    if unlabelled is not None:
-        data.text = read_text(unlabelled, corpus, "unlabelled")
-    if held_out is not None:
-        data.held_out = [read_text(held_out, corpus, "held_out")]
+    data = read_data(train, dev, unlabelled, held_out)
     temporary = tempfile.TemporaryDirectory(prefix="melm-") if folder is None else None
     path = os.fspath(folder) if folder is not None else os.path.join(str(temporary and temporary.name), "run")
     with Progress(progress) as shown:
@@ -156,21 +148,11 @@ def augment(
     if temporary is not None:
         # Saved models of the stages are large, and only a run in a folder of the user can use them again.
         shutil.rmtree(os.path.join(path, ".stages"), ignore_errors=True)
+    log_notes(result.notes)
+    log_warnings(result.warnings)
     augmented = Augmented(train, result, temporary)
-    _report(augmented.summary)
+    left_out = augmented.summary.get("text", {}).get("left_out", {})
+    counts = [f"{reason} {n}" for reason, n in left_out.items() if n]
+    if counts:
+        log_notes([f"sentences left out of the text: {', '.join(counts)}"])
     return augmented
-
-
-def _report(summary: dict[str, Any]) -> None:
-    """Log how much of the text was left out. Warn if the judge rejected all drafts."""
-    left_out = {reason: n for reason, n in summary.get("text", {}).get("left_out", {}).items() if n}
-    if left_out:
-        logger.info("sentences left out of the text: %s", ", ".join(f"{reason} {n}" for reason, n in left_out.items()))
-    counts = summary["drafts"]
-    kept = sum(counts.get(name, 0) for name in ("kept", "copied", "accepted"))
-    rejected = sum(counts.get(name, 0) for name in ("disagrees", "unlikely"))
-    if kept == 0 and rejected > 0:
-        logger.warning(
-            "no draft was kept: the judge rejects all of them. Train it longer with `tagger__budget=…`, or keep all drafts "
-            'with `filter__mode="off"`'
-        )

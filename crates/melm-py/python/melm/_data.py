@@ -76,8 +76,24 @@ def read_text(data: Unlabelled, train: _melm.Corpus, name: str, language: Option
         items = find_adapter(data).to_texts(data)
         records = ({"text": item} if isinstance(item, str) else {"tokens": item} for item in items)
         text = _melm.Text.from_bytes(name, to_json_lines(records), train, language)
-    log_notes(text.notes)
     return text
+
+
+def read_data(
+    train: Labelled, dev: Optional[Labelled], unlabelled: Optional[Unlabelled], held_out: Optional[Unlabelled]
+) -> Data:
+    """Read the data of a run. Log warnings about a dev set whose scores mislead."""
+    data = Data(require_mentions(read_corpus(train, "train"), "train"))
+    if dev is not None:
+        data.dev = require_mentions(read_corpus(dev, "dev"), "dev")
+        log_warnings(data.train.dev_warnings(data.dev))
+    if unlabelled is not None:
+        data.text = read_text(unlabelled, data.train, "unlabelled")
+        log_notes(data.text.notes)
+    if held_out is not None:
+        data.held_out = [read_text(held_out, data.train, "held_out")]
+        log_warnings(data.held_out[0].held_out_warnings)
+    return data
 
 
 def extend(data: Labelled, result: _melm.AugmentResult) -> Any:
@@ -93,6 +109,8 @@ def extend(data: Labelled, result: _melm.AugmentResult) -> Any:
             part = data.get(code, first)
             extended[code] = find_adapter(part).extend(part, own, with_own)
         return extended
+    if isinstance(data, (str, os.PathLike, _melm.Corpus)):
+        return result.corpus()
     return find_adapter(data).extend(data, [row for _, row in kept], result.has_gold)
 
 
@@ -100,3 +118,9 @@ def log_notes(notes: list[str]) -> None:
     """Log what a user should know."""
     for note in notes:
         logger.info(note)
+
+
+def log_warnings(warnings: list[str]) -> None:
+    """Log what is probably wrong."""
+    for warning in warnings:
+        logger.warning(warning)

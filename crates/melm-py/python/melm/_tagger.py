@@ -6,7 +6,7 @@ import os
 from typing import Any, Optional
 
 from . import _melm
-from ._data import Data, Labelled, log_notes, read_corpus, require_mentions
+from ._data import Labelled, log_notes, read_data
 from ._progress import Progress
 from ._settings import Path, fetch_models, make_settings
 from .adapters import find_adapter
@@ -45,12 +45,12 @@ class Tagger:
             keys=settings,
         )  # fmt: skip
         fetch_models(chosen, "train", False)
-        data = Data(require_mentions(read_corpus(train, "train"), "train"))
-        if dev is not None:
-            data.dev = require_mentions(read_corpus(dev, "dev"), "dev")
+        data = read_data(train, dev, None, None)
         with Progress(progress) as shown:
             path = None if folder is None else os.fspath(folder)
-            return cls(_melm.Tagger.train(data, chosen, path, shown))
+            tagger = _melm.Tagger.train(data, chosen, path, shown)
+        log_notes(tagger.notes)
+        return cls(tagger)
 
     @classmethod
     def from_pretrained(

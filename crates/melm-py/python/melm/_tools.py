@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Optional, Union
 
 from . import _melm
-from ._data import Data, Labelled, Unlabelled, log_notes, read_corpus, read_source, read_text, require_mentions
+from ._data import Labelled, Unlabelled, log_notes, read_corpus, read_data, read_source
 from ._progress import Progress
 from ._settings import Path, fetch_models, make_settings
 
@@ -73,6 +73,7 @@ def trial(
     *,
     dev: Optional[Labelled] = None,
     unlabelled: Optional[Unlabelled] = None,
+    held_out: Optional[Unlabelled] = None,
     folds: int = 5,
     seeds: Optional[int] = None,
     updates: Optional[int] = None,
@@ -89,7 +90,8 @@ def trial(
 ) -> dict[str, Any]:
     """Measure by cross-validation whether augmentation helps. Return the content of `melm trial --json`, and `table`.
 
-    The default size depends on the device: a CPU gets a smaller trial. With `folder`, finished taggers are recorded there,
+    Sentences of `held_out`, such as a test set, are left out of `unlabelled`. The default size depends on the device: a CPU
+    gets a smaller trial. With `folder`, finished taggers are recorded there,
     and the same call resumes.
     """
     chosen = make_settings(
@@ -97,10 +99,7 @@ def trial(
         keys=settings,
     )  # fmt: skip
     fetch_models(chosen, "augment", unlabelled is not None)
-    corpus = require_mentions(read_corpus(train, "train"), "train")
-    data = Data(corpus, None if dev is None else read_corpus(dev, "dev"))
-    if unlabelled is not None:
-        data.text = read_text(unlabelled, corpus, "unlabelled")
+    data = read_data(train, dev, unlabelled, held_out)
     size = {"folds": folds, "seeds": seeds, "updates": updates, "methods": None if methods is None else list(methods)}
     with Progress(progress) as shown:
         path = None if folder is None else os.fspath(folder)

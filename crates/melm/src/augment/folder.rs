@@ -44,6 +44,14 @@ pub struct FinishedRun {
     pub changed: Option<String>,
 }
 
+impl FinishedRun {
+    /// Returns a warning if a result file was changed after it was written. `dir` is the folder of the run.
+    pub fn warning(&self, dir: &Path) -> Option<String> {
+        let path = dir.join(self.changed.as_ref()?);
+        Some(format!("`{}` was changed after the run wrote it", path.display()))
+    }
+}
+
 /// The state of the votes after the taggers of a shard have voted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Voting {

@@ -6,6 +6,7 @@ mod cost;
 mod estimate;
 mod folder;
 mod job;
+mod notes;
 mod panel_cost;
 mod result;
 mod rounds;

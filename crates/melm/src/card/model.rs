@@ -137,7 +137,7 @@ fn write_limits(card: &mut Card, model: &ModelCard<'_>) {
     card.line("- Text of other kinds or languages than the training set gives lower scores.");
     let n_left_out = match model.details {
         TrainingDetails::Tagger(truncation) => truncation.n_left_out,
-        TrainingDetails::MaskedLm { n_left_out, .. } => *n_left_out,
+        TrainingDetails::MaskedLm { linearized, .. } => linearized.n_left_out,
     };
     if n_left_out > 0 {
         let what = match model.kind {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use melm_text::{Corpus, EntityType, Language, Token};
+use melm_text::{Corpus, EntityType, Language, Token, count, count_of};
 use serde::Serialize;
 
 use super::MentionVectors;
@@ -45,6 +45,27 @@ pub struct LexiconCounts {
     pub languages: Vec<LanguageCounts>,
     /// The number of mentions whose type occurs in no other language. They are never replaced.
     pub alone: usize,
+}
+
+impl LexiconCounts {
+    /// Returns lines about the words and mentions that have no vector.
+    pub fn notes(&self) -> Vec<String> {
+        let mut notes = Vec::new();
+        for one in self.languages.iter().filter(|one| one.words_without_vector > 0) {
+            notes.push(format!(
+                "{} in the mentions of {} have no vector; {} have no word with a vector and are replaced by any mention \
+                 of their type",
+                count_of(one.words_without_vector, one.words, "word"),
+                one.language,
+                count_of(one.mentions_without_vector, one.mentions, "mention"),
+            ));
+        }
+        if self.alone > 0 {
+            let n = count(self.alone, "mention");
+            notes.push(format!("{n} unchanged: no other language has their type"));
+        }
+        notes
+    }
 }
 
 /// The counts of one language.

@@ -11,6 +11,7 @@ use crate::Error;
 use crate::linearize::LinearizedCorpus;
 use crate::mask::{Masked, TrainingMask};
 use crate::random::StreamKey;
+use crate::stage::OnBatch;
 use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 
 /// The number of masks drawn for each dev sentence. With a single mask, the losses of different epochs are hard to
@@ -114,7 +115,11 @@ impl Learner for TrainingSet {
         Ok(lm.model.accumulate(device, batch, scale, dropout, tape, gradients)?)
     }
 
-    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
+    fn evaluate(
+        &mut self,
+        device: &Device,
+        on_batch: OnBatch<'_>,
+    ) -> Result<Option<Evaluation>, Error> {
         let Self { lm, dev, batch, tape, out, .. } = self;
         mean_loss(
             dev,
@@ -127,6 +132,7 @@ impl Learner for TrainingSet {
                 let sum = lm.model.loss(device, batch, tape, out)?;
                 Ok(Loss { sum, n: batch.positions.len() as u64 })
             },
+            on_batch,
         )
     }
 }

@@ -61,8 +61,8 @@ impl Filler {
         }
     }
 
-    /// Fills every task. After each batch, calls `on_filled` with the number of tasks in the batch. `on_filled` may
-    /// stop the work.
+    /// Fills every task. After each batch, calls `on_filled` with the number of tasks in the batch, and after each step
+    /// with 0. `on_filled` may stop the work.
     pub(super) fn fill(
         &mut self,
         context: &FillContext<'_>,
@@ -78,6 +78,8 @@ impl Filler {
             };
             for step in 0..n_steps {
                 self.step(context, tasks, &batch, step)?;
+                // No window is complete yet, but a user who waits can stop here.
+                on_filled(0).or_interrupted()?;
             }
             on_filled(batch.len()).or_interrupted()?;
         }

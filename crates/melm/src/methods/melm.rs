@@ -13,7 +13,7 @@ use crate::augment::Gold;
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
 use crate::generate::Drafter;
-use crate::linearize::LinearizedCorpus;
+use crate::linearize::{LinearizedCorpus, LinearizedCounts};
 use crate::markers::MarkerStart;
 use crate::models::Pretrained;
 use crate::plan::Plan;
@@ -116,14 +116,10 @@ impl<'a> Melm<'a> {
         self
     }
 
-    /// The linearized corpus.
-    pub fn linearized(&self) -> &LinearizedCorpus {
-        &self.linearized
-    }
-
-    /// The number of entity tokens that can never be masked because the model has no pieces for them.
-    pub fn n_unmaskable(&self) -> usize {
-        self.drafter.n_unmaskable(&self.linearized)
+    /// Counts how much of the corpus the model can read and mask.
+    pub fn counts(&self) -> LinearizedCounts {
+        let n_unmaskable = self.drafter.n_unmaskable(&self.linearized);
+        self.linearized.counts(&self.sources.corpus, n_unmaskable)
     }
 }
 

@@ -28,6 +28,7 @@ use crate::Error;
 use crate::augment::{Backbones, Gold};
 use crate::codemix::LexiconCounts;
 use crate::draft::Draft;
+use crate::linearize::LinearizedCounts;
 use crate::markers::MarkerStart;
 use crate::plan::Plan;
 use crate::stage::{Run, Stage};
@@ -189,12 +190,8 @@ pub struct Prepared {
     pub finetuned: Option<TrainingOutcome>,
     /// The number of sentences without a mention. No drafts are made of them.
     pub n_without_mentions: usize,
-    /// The number of sentences that are longer than the model and are therefore read in several windows.
-    pub n_windowed: usize,
-    /// The number of mentions that are too long for the model and are therefore not replaced.
-    pub n_left_out: usize,
-    /// The number of entity tokens that are never masked, because the model has no pieces for them.
-    pub n_unmaskable: usize,
+    /// How much of the corpus the masked language model can read and mask; `None` for methods without such a model.
+    pub linearized: Option<LinearizedCounts>,
     /// The number of sentences that are not used for training, because they are too long for the encoder-decoder.
     pub n_too_long: usize,
     /// The number of words and mentions without a vector, for code-mixing.
@@ -262,9 +259,7 @@ fn prepare_melm<'a>(
     let melm = Melm::with_sources(tuned.lm, tuned.linearized, gold.train, sources, plan, device);
     prepared.markers = tuned.markers;
     prepared.finetuned = tuned.outcome;
-    prepared.n_windowed = melm.linearized().n_windowed;
-    prepared.n_left_out = melm.linearized().n_left_out;
-    prepared.n_unmaskable = melm.n_unmaskable();
+    prepared.linearized = Some(melm.counts());
     Ok(melm)
 }
 

@@ -14,7 +14,7 @@ use crate::files::Fingerprint;
 use crate::models::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Run, observe_part};
-use crate::tagger::{TaggerModel, TaggerSettings};
+use crate::tagger::{TaggedSentence, TaggerModel, TaggerSettings};
 use crate::training::{Budget, EvaluationInterval};
 
 /// The number of dev evaluations of a tagger whose budget is in updates.
@@ -168,7 +168,7 @@ impl<'a, 's> Panel<'a, 's> {
                 .map(|at| self.data.text[*at].tokens().iter().map(AsRef::as_ref).collect())
                 .collect();
             let mut found = vec![None; chunk.len()];
-            tagger.tag_each(self.device, &tokens, &mut |at, tagged| {
+            let mut on_tagged = |at: usize, tagged: TaggedSentence| {
                 let known = tagger.tags().types();
                 let own = |mention: Mention| {
                     let name = known.name(mention.entity_type);
@@ -177,7 +177,8 @@ impl<'a, 's> Panel<'a, 's> {
                 };
                 let mentions = mentions(&tagged.tags).map(own).collect();
                 found[at] = Some(Vote { mentions, log_probability: tagged.log_probability });
-            })?;
+            };
+            tagger.tag_batches(self.device, &tokens, &mut on_tagged, &mut || stage.batch())?;
             votes.extend(found.into_iter().map(|vote| vote.expect("every sentence is tagged")));
             done += chunk.len() as u64;
             stage.progress(done, total)?;

@@ -2,12 +2,13 @@
 
 use melm_text::Document;
 
-use super::{Tagger, Truncation};
+use super::{TaggedSentence, Tagger, Truncation};
 use crate::Error;
+use crate::shard;
 use crate::stage::OnProgress;
 
 /// The number of sentences that are tagged at a time.
-const CHUNK: usize = 512;
+pub(super) const CHUNK: usize = shard::BLOCK;
 
 impl Tagger {
     /// Returns the documents with the predicted mentions in place of their spans, and the number of sentences and tokens
@@ -27,15 +28,8 @@ impl Tagger {
                 sentences.map(|sentence| document.sentence_tokens(sentence).collect())
             })
             .collect();
-        let mut truncation = Truncation::default();
-        let mut tags = Vec::with_capacity(sentences.len());
-        for chunk in sentences.chunks(CHUNK) {
-            let (tagged, of_chunk) = self.tag_tokens(chunk)?;
-            truncation.n_windowed += of_chunk.n_windowed;
-            truncation.n_cut_tokens += of_chunk.n_cut_tokens;
-            tags.extend(tagged.into_iter().map(|sentence| sentence.tags));
-            on_progress(tags.len() as u64, sentences.len() as u64).or_interrupted()?;
-        }
+        let (tagged, truncation) = self.tag_in_chunks(&sentences, on_progress)?;
+        let tags: Vec<_> = tagged.into_iter().map(|sentence| sentence.tags).collect();
         let types = self.model().tags().types();
         let mut rest = &tags[..];
         let tagged = documents.iter().map(|document| {
@@ -44,5 +38,28 @@ impl Tagger {
             document.with_tags(own, types)
         });
         Ok((tagged.collect(), truncation))
+    }
+
+    /// Tags sentences given as tokens, some at a time. Returns the tags of each sentence with their probabilities, and the
+    /// number of sentences and tokens that were too long for the model.
+    ///
+    /// `on_progress` receives the number of sentences tagged so far and their total. Fails with [`Error::Interrupted`] if
+    /// `on_progress` asks to stop.
+    pub fn tag_in_chunks<T: AsRef<str>>(
+        &self,
+        sentences: &[Vec<T>],
+        on_progress: OnProgress<'_>,
+    ) -> Result<(Vec<TaggedSentence>, Truncation), Error> {
+        let mut truncation = Truncation::default();
+        let mut all = Vec::with_capacity(sentences.len());
+        for chunk in sentences.chunks(CHUNK) {
+            let (done, total) = (all.len() as u64, sentences.len() as u64);
+            let mut on_batch = || on_progress(done, total).or_interrupted();
+            let (tagged, of_chunk) = self.tag_batches(chunk, &mut on_batch)?;
+            truncation += of_chunk;
+            all.extend(tagged);
+            on_progress(all.len() as u64, total).or_interrupted()?;
+        }
+        Ok((all, truncation))
     }
 }

@@ -1,6 +1,8 @@
 //! Cuts sentences into the windows of pieces that the tagger reads.
 
-use std::ops::Range;
+use std::ops::{AddAssign, Range};
+
+use melm_text::count_of;
 
 use super::TaggerModel;
 use crate::Error;
@@ -21,6 +23,10 @@ pub(super) struct WindowInput {
 /// The number of sentences and tokens that were too long for the model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Truncation {
+    /// The number of all sentences.
+    pub n_sentences: usize,
+    /// The number of all tokens.
+    pub n_tokens: usize,
     /// The number of sentences read in several overlapping windows.
     pub n_windowed: usize,
     /// The number of tokens that take more than a quarter of the model's length. Only their first pieces were read.
@@ -28,6 +34,38 @@ pub struct Truncation {
     /// The number of training sentences that were left out because a mention, or a sequence of adjacent mentions, is
     /// longer than the model.
     pub n_left_out: usize,
+}
+
+impl Truncation {
+    /// Returns a line for each count that is not 0.
+    pub fn notes(&self) -> Vec<String> {
+        let (sentences, tokens) = ((self.n_sentences, "sentence"), (self.n_tokens, "token"));
+        let lines = [
+            (
+                self.n_windowed,
+                sentences,
+                "longer than the model's input: split into overlapping windows",
+            ),
+            (self.n_left_out, sentences, "left out: a mention is longer than the model's input"),
+            (
+                self.n_cut_tokens,
+                tokens,
+                "truncated: more pieces than a quarter of the model's input",
+            ),
+        ];
+        let lines = lines.into_iter().filter(|(n, ..)| *n > 0);
+        lines.map(|(n, (of, noun), what)| format!("{} {what}", count_of(n, of, noun))).collect()
+    }
+}
+
+impl AddAssign for Truncation {
+    fn add_assign(&mut self, other: Self) {
+        self.n_sentences += other.n_sentences;
+        self.n_tokens += other.n_tokens;
+        self.n_windowed += other.n_windowed;
+        self.n_cut_tokens += other.n_cut_tokens;
+        self.n_left_out += other.n_left_out;
+    }
 }
 
 impl TaggerModel {
@@ -40,6 +78,8 @@ impl TaggerModel {
         may_cut: impl Fn(usize) -> bool,
         truncation: &mut Truncation,
     ) -> Result<Vec<WindowInput>, Error> {
+        truncation.n_sentences += 1;
+        truncation.n_tokens += tokens.len();
         let encoded = self.tokenizer.encode(tokens)?;
         let specials = self.tokenizer.specials();
         let limit = self.model.config().max_pieces() - 2;

@@ -9,13 +9,10 @@ use melm_text::{
     EntityTypes, Problems, ReadOptions, Reader, Record, Source, Survey, Writer, add_missing_tags,
 };
 
+use super::documents::CHUNK;
 use super::{TaggedSentence, Tagger, Truncation};
 use crate::Error;
-use crate::shard;
 use crate::stage::OnProgress;
-
-/// The number of sentences that are tagged and written at a time.
-const CHUNK: usize = shard::BLOCK;
 
 /// A file to tag. It may have tags of its own, which are replaced.
 pub struct FileToTag {
@@ -95,8 +92,7 @@ impl Tagger {
             n_left -= records.len();
             let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
             let (tagged, of_chunk) = self.tag_tokens(&sentences)?;
-            truncation.n_windowed += of_chunk.n_windowed;
-            truncation.n_cut_tokens += of_chunk.n_cut_tokens;
+            truncation += of_chunk;
             for (record, tagged) in records.iter().zip(&tagged) {
                 writer
                     .write(record, &tagged.tags, self.model().tags().types())

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use melm_nn::device::Device;
 use melm_text::{Corpus, Mention, Scores};
 
-use super::{TaggedSentence, TaggerModel, Truncation};
+use super::{TaggedSentence, TaggerModel, TrainedTagger, Truncation};
 use crate::Error;
 use crate::models::{ModelStore, NeededModels};
 use crate::plan::PlanBuilder;
 use crate::random::Seed;
-use crate::stage::{Control, Event, OwnedObserver, Run, ignore_events};
+use crate::stage::{Control, Event, OnBatch, OwnedObserver, Run, ignore_events};
 use crate::training::TrainingOutcome;
 
 /// A tagger and the device it runs on.
@@ -31,6 +31,7 @@ pub struct Tagger {
     model: TaggerModel,
     device: Arc<Device>,
     outcome: Option<TrainingOutcome>,
+    truncation: Truncation,
 }
 
 impl Tagger {
@@ -43,7 +44,8 @@ impl Tagger {
     /// unless [`Self::with_device`] sets another device.
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let model = TaggerModel::open(dir.as_ref())?;
-        Ok(Self { model, device: Arc::new(Device::all_cores()), outcome: None })
+        let (device, truncation) = (Arc::new(Device::all_cores()), Truncation::default());
+        Ok(Self { model, device, outcome: None, truncation })
     }
 
     /// Moves the tagger to another device.
@@ -77,10 +79,19 @@ impl Tagger {
         &self,
         sentences: &[Vec<T>],
     ) -> Result<(Vec<TaggedSentence>, Truncation), Error> {
+        self.tag_batches(sentences, &mut || Ok(()))
+    }
+
+    /// Like [`Self::tag_tokens`], but calls `on_batch` after each batch.
+    pub(super) fn tag_batches<T: AsRef<str>>(
+        &self,
+        sentences: &[Vec<T>],
+        on_batch: OnBatch<'_>,
+    ) -> Result<(Vec<TaggedSentence>, Truncation), Error> {
         let mut tagged = vec![None; sentences.len()];
-        let truncation = self.model.tag_each(&self.device, sentences, &mut |at, found| {
-            tagged[at] = Some(found);
-        })?;
+        let mut on_tagged = |at: usize, found: TaggedSentence| tagged[at] = Some(found);
+        let truncation =
+            self.model.tag_batches(&self.device, sentences, &mut on_tagged, on_batch)?;
         let tagged = tagged.into_iter().map(|one| one.expect("the tagger reads every sentence"));
         Ok((tagged.collect(), truncation))
     }
@@ -105,6 +116,12 @@ impl Tagger {
     /// The training record of the tagger; `None` for a tagger that was opened.
     pub fn training(&self) -> Option<&TrainingOutcome> {
         self.outcome.as_ref()
+    }
+
+    /// The number of training sentences and tokens that were too long for the model. All numbers are 0 for a tagger that
+    /// was opened.
+    pub fn truncation(&self) -> Truncation {
+        self.truncation
     }
 }
 
@@ -201,6 +218,7 @@ impl TaggerTrainer {
         let (stage, dev) = (&mut run.stage("tagger"), self.dev.as_ref());
         let trained =
             TaggerModel::train(&pretrained, &self.train, dev, &plan.tagger, &device, stage)?;
-        Ok(Tagger { model: trained.tagger, device, outcome: Some(trained.outcome) })
+        let TrainedTagger { tagger: model, outcome, truncation } = trained;
+        Ok(Tagger { model, device, outcome: Some(outcome), truncation })
     }
 }

@@ -11,6 +11,7 @@ use super::encode::WindowInput;
 use super::score::EvaluationSet;
 use super::{TaggerModel, Truncation};
 use crate::Error;
+use crate::stage::OnBatch;
 use crate::training::{Evaluation, Learner, LearnerBatch, Metric};
 
 /// A tagger and its training examples.
@@ -110,9 +111,13 @@ impl Learner for TrainingSet {
         Ok(tagger.model.accumulate(device, batch, scale, dropout, tape, gradients)?)
     }
 
-    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
+    fn evaluate(
+        &mut self,
+        device: &Device,
+        on_batch: OnBatch<'_>,
+    ) -> Result<Option<Evaluation>, Error> {
         let Some(dev) = &self.dev else { return Ok(None) };
-        let scores = dev.score(&self.tagger, device)?.scores;
+        let scores = dev.score(&self.tagger, device, on_batch)?.scores;
         Ok(Some(Evaluation { metric: Metric::F1, value: scores.micro().rates().f1 }))
     }
 }

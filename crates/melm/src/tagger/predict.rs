@@ -7,6 +7,7 @@ use melm_text::Tag;
 use super::encode::WindowInput;
 use super::{TaggerModel, Truncation};
 use crate::Error;
+use crate::stage::OnBatch;
 use crate::training::MAX_BATCH_PIECES;
 
 /// The tags of one sentence.
@@ -45,13 +46,25 @@ impl TaggerModel {
         sentences: &[Vec<T>],
         on_tagged: &mut dyn FnMut(usize, TaggedSentence),
     ) -> Result<Truncation, Error> {
-        self.for_each_emissions(device, sentences, &mut |at, emissions, tape| {
-            on_tagged(at, self.decode(emissions, tape)?);
-            Ok(())
-        })
+        self.tag_batches(device, sentences, on_tagged, &mut || Ok(()))
     }
 
-    /// Like [`Self::tag_each`], but also passes the log-probability of given tags to `on_judged`. `wanted` contains
+    /// Like [`Self::tag_each`], but calls `on_batch` after each batch.
+    pub(crate) fn tag_batches<T: AsRef<str>>(
+        &self,
+        device: &Device,
+        sentences: &[Vec<T>],
+        on_tagged: &mut dyn FnMut(usize, TaggedSentence),
+        on_batch: OnBatch<'_>,
+    ) -> Result<Truncation, Error> {
+        let mut on_emissions = |at: usize, emissions: &[f32], tape: &mut TaggerTape| {
+            on_tagged(at, self.decode(emissions, tape)?);
+            Ok(())
+        };
+        self.for_each_emissions(device, sentences, &mut on_emissions, on_batch)
+    }
+
+    /// Like [`Self::tag_batches`], but also passes the log-probability of given tags to `on_judged`. `wanted` contains
     /// the numbers of these tags for every sentence.
     pub(crate) fn judge_each<T: AsRef<str>>(
         &self,
@@ -59,12 +72,14 @@ impl TaggerModel {
         sentences: &[Vec<T>],
         wanted: &[Vec<u32>],
         on_judged: &mut dyn FnMut(usize, TaggedSentence, f64),
+        on_batch: OnBatch<'_>,
     ) -> Result<Truncation, Error> {
-        self.for_each_emissions(device, sentences, &mut |at, emissions, tape| {
+        let mut on_emissions = |at: usize, emissions: &[f32], tape: &mut TaggerTape| {
             let likely = self.model.log_probability(emissions, &wanted[at], tape)?;
             on_judged(at, self.decode(emissions, tape)?, likely);
             Ok(())
-        })
+        };
+        self.for_each_emissions(device, sentences, &mut on_emissions, on_batch)
     }
 
     fn for_each_emissions<T: AsRef<str>>(
@@ -72,6 +87,7 @@ impl TaggerModel {
         device: &Device,
         sentences: &[Vec<T>],
         on_emissions: OnEmissions<'_>,
+        on_batch: OnBatch<'_>,
     ) -> Result<Truncation, Error> {
         let mut truncation = Truncation::default();
         let mut windows = Vec::new();
@@ -103,6 +119,7 @@ impl TaggerModel {
                 }
             }
             left = later;
+            on_batch()?;
         }
         Ok(truncation)
     }

@@ -4,8 +4,9 @@ use melm_nn::device::Device;
 use melm_text::score::Reading;
 use melm_text::{Corpus, EntityTypes, Scores, Tag};
 
-use super::{TaggerModel, Truncation};
+use super::{TaggedSentence, TaggerModel, Truncation};
 use crate::Error;
+use crate::stage::OnBatch;
 
 /// The scores of a tagger on a corpus.
 #[derive(Clone, Debug)]
@@ -20,7 +21,7 @@ pub struct TaggerScores {
 impl TaggerModel {
     /// Tags a corpus and scores the result against its tags.
     pub fn score(&self, device: &Device, corpus: &Corpus) -> Result<TaggerScores, Error> {
-        EvaluationSet::new(corpus, self.tags().types()).score(self, device)
+        EvaluationSet::new(corpus, self.tags().types()).score(self, device, &mut || Ok(()))
     }
 }
 
@@ -51,11 +52,13 @@ impl EvaluationSet {
         &self,
         tagger: &TaggerModel,
         device: &Device,
+        on_batch: OnBatch<'_>,
     ) -> Result<TaggerScores, Error> {
         let mut scores = Scores::new(Reading::Lenient, self.types.clone());
-        let truncation = tagger.tag_each(device, &self.sentences, &mut |at, tagged| {
+        let mut on_tagged = |at: usize, tagged: TaggedSentence| {
             scores.add(&self.tags[at], &tagged.tags);
-        })?;
+        };
+        let truncation = tagger.tag_batches(device, &self.sentences, &mut on_tagged, on_batch)?;
         Ok(TaggerScores { scores, truncation })
     }
 }

@@ -7,6 +7,7 @@ use melm_nn::params::Parameters;
 
 use crate::Error;
 use crate::random::StreamKey;
+use crate::stage::OnBatch;
 
 /// The maximum number of pieces in one batch. Larger batches need too much memory for a laptop; smaller ones make
 /// matrix products slow.
@@ -47,8 +48,13 @@ pub(crate) trait Learner {
         gradients: &mut Gradients,
     ) -> Result<f64, Error>;
 
-    /// Evaluates the model on the dev set. Returns `None` if there is nothing to evaluate on.
-    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error>;
+    /// Evaluates the model on the dev set. Calls `on_batch` after each batch. Returns `None` if there is nothing to
+    /// evaluate on.
+    fn evaluate(
+        &mut self,
+        device: &Device,
+        on_batch: OnBatch<'_>,
+    ) -> Result<Option<Evaluation>, Error>;
 }
 
 /// Some examples of one step.
@@ -119,12 +125,14 @@ impl Evaluation {
     }
 }
 
-/// Adds the gradient of the mean loss over the examples of one step to the parameters' gradients. Returns the losses.
+/// Adds the gradient of the mean loss over the examples of one step to the parameters' gradients. Calls `on_batch` after
+/// each batch. Returns the losses.
 pub(super) fn accumulate_step<L: Learner>(
     learner: &mut L,
     device: &Device,
     step: &Step<'_>,
     gradients: &mut Gradients,
+    on_batch: OnBatch<'_>,
 ) -> Result<Loss, Error> {
     let examples: Vec<_> =
         step.examples.iter().map(|number| learner.example(*number, step.epoch)).collect();
@@ -135,17 +143,19 @@ pub(super) fn accumulate_step<L: Learner>(
     for part in micro_batches(&examples, |example| learner.n_pieces(example)) {
         let batch = LearnerBatch { examples: part, scale: 1.0 / n.max(1) as f32, dropout };
         loss.sum += learner.accumulate(device, &batch, gradients)?;
+        on_batch()?;
     }
     Ok(loss)
 }
 
-/// Computes the mean loss over a dev set. `loss` computes the losses of a batch.
+/// Computes the mean loss over a dev set. `loss` computes the losses of a batch. Calls `on_batch` after each batch.
 ///
 /// Returns `None` if the dev set has no examples or no losses.
 pub(crate) fn mean_loss<T>(
     dev: &[T],
     n_pieces: impl Fn(&T) -> usize,
     mut loss: impl FnMut(&[T]) -> Result<Loss, Error>,
+    on_batch: OnBatch<'_>,
 ) -> Result<Option<Evaluation>, Error> {
     if dev.is_empty() {
         return Ok(None);
@@ -153,6 +163,7 @@ pub(crate) fn mean_loss<T>(
     let mut total = Loss::default();
     for part in micro_batches(dev, n_pieces) {
         total.add(loss(part)?);
+        on_batch()?;
     }
     let evaluation = Evaluation { metric: Metric::Loss, value: total.mean() };
     Ok((total.n > 0).then_some(evaluation))

@@ -64,17 +64,18 @@ pub(crate) fn train<L: Learner>(
     if training.state.n_steps > 0 {
         stage.report(Event::Resumed { done: training.state.n_steps, of: total });
     }
-    while training.state.n_steps < total && !training.state.has_stopped(settings.patience) {
-        training.step(stage)?;
-        let wish = stage.report(Event::Progress { done: training.state.n_steps, of: total });
-        if wish != Control::Continue {
-            training.save()?;
-        }
-        if wish == Control::Stop {
-            return Err(Error::Interrupted);
+    loop {
+        match training.advance(stage) {
+            Ok(Control::Continue) if training.is_finished() => return training.finish(),
+            Ok(Control::Continue) => {}
+            Ok(Control::Save) => training.save()?,
+            Ok(Control::Stop) | Err(Error::Interrupted) => {
+                training.save()?;
+                return Err(Error::Interrupted);
+            }
+            Err(error) => return Err(error),
         }
     }
-    training.finish()
 }
 
 /// A training run in progress.
@@ -106,8 +107,29 @@ impl<'a, L: Learner> Training<'a, L> {
         Ok(Self { learner, settings, device, store, steps, adam, gradients, state, order })
     }
 
-    /// Makes one update. Evaluates the model and records the epoch when this is due.
-    fn step(&mut self, stage: &mut Stage<'_>) -> Result<(), Error> {
+    /// Returns true if all steps are done, or the score on dev has not improved for long.
+    fn is_finished(&self) -> bool {
+        self.state.n_steps >= self.steps.total || self.state.has_stopped(self.settings.patience)
+    }
+
+    /// Makes one update, and evaluates the model when this is due. Returns what the observer wants. After an error the
+    /// state can be saved: an interrupted update is made again, and an interrupted evaluation too.
+    fn advance(&mut self, stage: &mut Stage<'_>) -> Result<Control, Error> {
+        if !self.state.awaits_evaluation {
+            if self.is_finished() {
+                return Ok(Control::Continue);
+            }
+            self.update(stage)?;
+            self.state.awaits_evaluation = true;
+        }
+        self.evaluate_if_due(stage)?;
+        self.state.awaits_evaluation = false;
+        let (done, of) = (self.state.n_steps, self.steps.total);
+        Ok(stage.report(Event::Progress { done, of }))
+    }
+
+    /// Makes one update.
+    fn update(&mut self, stage: &mut Stage<'_>) -> Result<(), Error> {
         let number = self.state.n_steps;
         let (epoch, at) = (number / self.steps.per_epoch, number % self.steps.per_epoch);
         if at == 0 || self.order.is_empty() {
@@ -118,7 +140,8 @@ impl<'a, L: Learner> Training<'a, L> {
         let examples = self.steps.batch(&self.order, at);
         let step = Step { epoch, number, examples, key };
         self.gradients.clear();
-        let loss = accumulate_step(self.learner, self.device, &step, &mut self.gradients)?;
+        let (learner, gradients) = (&mut *self.learner, &mut self.gradients);
+        let loss = accumulate_step(learner, self.device, &step, gradients, &mut || stage.batch())?;
         if !loss.sum.is_finite() {
             return Err(Error::Diverged { stage: stage.name(), step: number + 1 });
         }
@@ -126,12 +149,18 @@ impl<'a, L: Learner> Training<'a, L> {
         let rate = self.settings.rate(self.steps.schedule.factor(number));
         self.adam.step(self.device, rate, self.learner.parameters(), &mut self.gradients)?;
         self.state.n_steps += 1;
+        Ok(())
+    }
 
+    /// Evaluates the model and records the epoch, if this is due after the last update.
+    fn evaluate_if_due(&mut self, stage: &mut Stage<'_>) -> Result<(), Error> {
         let n_steps = self.state.n_steps;
-        let ended = (at + 1 == self.steps.per_epoch).then_some(epoch + 1);
+        let epoch = (n_steps - 1) / self.steps.per_epoch;
+        let ended = n_steps.is_multiple_of(self.steps.per_epoch).then_some(epoch + 1);
         let is_due =
             n_steps == self.steps.total || self.settings.evaluate_every.is_due(n_steps, ended);
-        let evaluation = if is_due { self.learner.evaluate(self.device)? } else { None };
+        let evaluation =
+            if is_due { self.learner.evaluate(self.device, &mut || stage.batch())? } else { None };
         if ended.is_some() || is_due {
             self.record(epoch, evaluation, stage)?;
         }

@@ -1,5 +1,6 @@
 //! The state of a training run, and its files.
 
+use std::fmt;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -32,6 +33,18 @@ pub struct EpochMetrics {
     pub is_best: bool,
 }
 
+impl fmt::Display for EpochMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "epoch {}: loss {:.3}", self.epoch, self.loss)?;
+        match (self.dev_f1, self.dev_loss) {
+            (Some(f1), _) => write!(f, ", dev F1 {:.2}", f1 * 100.0)?,
+            (_, Some(loss)) => write!(f, ", dev loss {loss:.3}")?,
+            _ => {}
+        }
+        f.write_str(if self.is_best { " (best)" } else { "" })
+    }
+}
+
 /// The best evaluation so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BestEvaluation {
@@ -50,6 +63,9 @@ pub(super) struct TrainingState {
     pub(super) best: Option<BestEvaluation>,
     /// The number of evaluations since the best one.
     n_waited: u64,
+    /// True from an update until the model has been evaluated, if that was due.
+    #[serde(default)]
+    pub(super) awaits_evaluation: bool,
     pub(super) epochs: Vec<EpochMetrics>,
 }
 

@@ -16,7 +16,11 @@ fn long_sentences_are_trained_on_and_tagged_in_windows() {
     let dir = tempfile::tempdir().unwrap();
     let trained =
         train(dir.path(), &corpus, &settings(TaggerHead::Crf), &mut |_| Control::Continue).unwrap();
-    assert_eq!(trained.truncation, Truncation { n_windowed: 1, ..Truncation::default() });
+    let (n_sentences, n_tokens) = (6, 27 + 100);
+    let expected = Truncation { n_sentences, n_tokens, n_windowed: 1, ..Truncation::default() };
+    assert_eq!(trained.truncation, expected);
+    let note = "1 of 6 sentences longer than the model's input: split into overlapping windows";
+    assert_eq!(expected.notes(), [note]);
     assert!(trained.outcome.best.unwrap().value > 0.99);
 
     let sentences = [vec!["is"; 5], vec!["Bonn"; 200], vec!["is", "Bonn"]];

@@ -70,6 +70,35 @@ fn a_training_stopped_at_any_step_resumes_to_the_same_bytes() {
 }
 
 #[test]
+fn a_training_stopped_within_a_step_or_an_evaluation_resumes_to_the_same_bytes() {
+    let corpus = corpus(TEXT);
+    let mut settings = settings(TaggerHead::Linear);
+    settings.training.budget = "12 updates".parse().unwrap();
+    settings.training.evaluate_every = EvaluationInterval::updates(4.try_into().unwrap());
+    let whole = tempfile::tempdir().unwrap();
+    let mut n_batches = 0;
+    let trained = train(whole.path(), &corpus, &settings, &mut |event| {
+        n_batches += usize::from(matches!(event, Event::Batch));
+        Control::Continue
+    });
+    // One batch for each update, and one for each of the three evaluations: the batches 5, 10 and 15.
+    assert_eq!(n_batches, 15);
+    let expected = bytes(whole.path(), &trained.unwrap());
+    for stop in 1..=n_batches {
+        let dir = tempfile::tempdir().unwrap();
+        let mut n_seen = 0;
+        let stopped = train(dir.path(), &corpus, &settings, &mut |event| {
+            n_seen += usize::from(matches!(event, Event::Batch));
+            if n_seen == stop { Control::Stop } else { Control::Continue }
+        });
+        assert!(matches!(stopped, Err(Error::Interrupted)));
+        assert_eq!(n_seen, stop);
+        let trained = train(dir.path(), &corpus, &settings, &mut |_| Control::Continue);
+        assert_eq!(bytes(dir.path(), &trained.unwrap()), expected, "stopped at batch {stop}");
+    }
+}
+
+#[test]
 fn a_training_without_a_folder_gives_the_same_tagger_and_writes_nothing() {
     let corpus = corpus(TEXT);
     let mut settings = settings(TaggerHead::Linear);

@@ -45,9 +45,11 @@ pub(crate) fn run(
         .with_arguments(command_line.arguments())
         .with_votes_from(shard_folders(&command.out, &out));
     if let Some(finished) = folder.finished()? {
-        let changed = finished.changed.map(|name| format!(", but `{name}` has changed since"));
-        let changed = changed.unwrap_or_default();
-        terminal.info(&format!("`{}` is already finished{changed}", out.display()));
+        terminal.info(&format!("`{}` is already finished", out.display()));
+        if let Some(warning) = finished.warning(&out) {
+            // Printed with `--quiet` too: the folder does not have the results of this command.
+            terminal.print(&terminal.warning(&warning));
+        }
         return output::print_json(command.json, Some(&finished.record));
     }
     describe_run(&job, &device_name, command.keep_model, terminal);

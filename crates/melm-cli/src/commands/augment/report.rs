@@ -5,16 +5,13 @@ use std::ops::Range;
 
 use melm::augment::{AugmentOutcome, Augmented, DraftSummary};
 use melm::draft::{Draft, Verdict};
-use melm::methods::{Prepared, RejectedCounts};
+use melm::methods::RejectedCounts;
 use melm_text::{Corpus, Sentence, Tag, Token};
 
 use super::text_report;
-use crate::commands::finetune::{describe_left_out, describe_markers};
-use crate::commands::train::describe_truncation;
 use crate::output::print_card;
 use crate::progress::duration;
 use crate::terminal::{Terminal, count};
-use crate::vectors;
 
 /// The number of drafts that are shown.
 pub(super) const N_EXAMPLES: usize = 5;
@@ -24,33 +21,16 @@ const CONTEXT: usize = 6;
 /// Prints the report on a finished run.
 pub(super) fn print(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal) {
     let augmented = &outcome.augmented;
-    let (details, summary, gold) = (augmented.details(), augmented.summary(), augmented.gold());
-    if let Some(prepared) = &details.prepared {
-        print_prepared(prepared, summary, terminal);
-    }
-    for line in describe_truncation(details.judge_truncation) {
-        terminal.info(&format!("the judge: {line}"));
-    }
+    let (summary, gold) = (augmented.summary(), augmented.gold());
+    terminal.info_all(augmented.notes());
     print_summary(summary, terminal);
     for draft in examples(augmented.drafts()) {
         print_example(draft, gold, terminal);
     }
-    if summary.all_rejected() {
-        terminal.info(
-            "no draft was kept: the judge rejects all of them. Train it longer with `--set 'tagger.budget=\"…\"'`, or keep all \
-             drafts with `--set filter.mode=off`",
-        );
-    }
     if let Some(text) = augmented.text() {
         text_report::print(augmented, text, terminal);
     }
-    if let Some(check) = augmented.gold_check() {
-        let (n, of) = (check.suspect, count(check.sentences, "gold sentence"));
-        let f1 = 100.0 * check.f1;
-        terminal.info(&format!(
-            "{n} of {of} may have wrong tags, according to taggers with F1 {f1:.1}: see `gold.jsonl` or `melm report`"
-        ));
-    }
+    terminal.warn_all(augmented.warnings());
     print_card(outcome.card, terminal);
     let names: Vec<_> = outcome.paths.iter().map(|path| format!("`{}`", path.display())).collect();
     let parts = describe_parts(augmented);
@@ -72,23 +52,6 @@ fn describe_parts(augmented: &Augmented) -> String {
             format!("{n_gold}, {n_drafts} and {n_text} of the text")
         }
         None => format!("{n_gold} and {n_drafts}"),
-    }
-}
-
-fn print_prepared(prepared: &Prepared, summary: &DraftSummary, terminal: &Terminal) {
-    if prepared.n_without_mentions > 0 && summary.copied == 0 {
-        let n = count(prepared.n_without_mentions, "sentence");
-        terminal.info(&format!("{n} without a mention: no drafts made"));
-    }
-    if prepared.n_too_long > 0 {
-        let n = count(prepared.n_too_long, "sentence");
-        terminal.info(&format!("{n} too long for the encoder-decoder: not used for training"));
-    }
-    let Prepared { n_windowed, n_left_out, n_unmaskable, .. } = *prepared;
-    let left_out = describe_left_out(n_windowed, n_left_out, n_unmaskable);
-    let missing = prepared.codemix.as_ref().map(vectors::describe_missing).unwrap_or_default();
-    for line in describe_markers(&prepared.markers).into_iter().chain(left_out).chain(missing) {
-        terminal.info(&line);
     }
 }
 

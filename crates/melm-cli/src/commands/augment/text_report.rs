@@ -2,7 +2,7 @@
 
 use melm::augment::{Augmented, TextOutcome};
 use melm::draft::Verdict;
-use melm::self_training::{Agreement, TextSummary};
+use melm::self_training::TextSummary;
 use melm_text::LeftOut;
 
 use super::report::{N_EXAMPLES, with_tags};
@@ -26,9 +26,6 @@ pub(super) fn print(augmented: &Augmented, outcome: &TextOutcome, terminal: &Ter
     let step = (summary.kept / N_EXAMPLES).max(1);
     for one in kept.step_by(step).take(N_EXAMPLES) {
         terminal.info(&with_tags(&one.sentence, augmented.gold()));
-    }
-    if summary.kept == 0 {
-        terminal.info(explain_nothing_kept(summary, augmented.plan().self_training.agreement));
     }
 }
 
@@ -57,26 +54,5 @@ fn print_summary(summary: &TextSummary, left_out: LeftOut, terminal: &Terminal) 
     if n_mentions > 0 {
         terminal
             .info(&format!("mentions in them         {n_mentions:>6} ({})", by_type.join(", ")));
-    }
-}
-
-/// Returns advice for a text of which nothing was kept, by the most frequent reason.
-fn explain_nothing_kept(summary: &TextSummary, agreement: Agreement) -> &'static str {
-    let most = [summary.too_long, summary.disagrees, summary.unlikely, summary.no_mention];
-    let most = most.into_iter().max().unwrap_or_default();
-    if most == summary.too_long {
-        "no sentence of the text was kept: most are too long for the model. Write one sentence on each line"
-    } else if most == summary.unlikely {
-        "no sentence of the text was kept: their tags are too improbable. Lower `--set self_training.threshold=…`, or \
-         train the panel longer with `--set 'self_training.budget=\"…\"'`"
-    } else if most == summary.no_mention {
-        "no sentence of the text was kept: the panel finds no mentions in most. Use text of the same kind as TRAIN, or \
-         train the panel longer with `--set 'self_training.budget=\"…\"'`"
-    } else if agreement == Agreement::Sentence {
-        "no sentence of the text was kept: the panel disagrees on most. Keep the agreed parts of sentences with `--set \
-         self_training.agreement=part`, or train the panel longer with `--set 'self_training.budget=\"…\"'`"
-    } else {
-        "no sentence of the text was kept: the panel disagrees on most. Train it longer with `--set \
-         'self_training.budget=\"…\"'`, or lower `--set self_training.votes=…`"
     }
 }

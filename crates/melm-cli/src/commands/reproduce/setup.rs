@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use melm::codemix::{MentionVectors, VectorKind};
 use melm::models::ModelStore;
-use melm::plan::{ModelClass, ModelClasses, PlanBuilder, PlanTable};
+use melm::plan::{PlanBuilder, PlanTable};
 use melm::stage::Control;
 use melm_eval::{
     Cell, CellEvent, ExperimentModels, ExperimentRunner, Grid, Languages, Ledger, Plans, Progress,
@@ -43,9 +43,8 @@ impl<'a> Experiment<'a> {
         let plans = plans(options, &grid, &store)?;
         let needs = plans.needs(&grid);
         let names = plans.models();
-        let masked_lm = needs.masked_lm.then(|| store.open(&names.masked_lm)).transpose()?;
-        // Checked before vectors are read, which can take minutes.
-        plans.check_head(&grid, masked_lm.as_ref())?;
+        // Opened before vectors are read, which can take minutes.
+        let masked_lm = plans.open_masked_lm(&grid, &store)?;
         let tagger = store.open(&names.tagger)?;
         let corpus = || joined_training_sets(&languages);
         let vectors = match (needs.vectors, &masked_lm) {
@@ -122,17 +121,7 @@ fn plans(options: &ComparisonOptions, grid: &Grid, models: &ModelStore) -> Resul
     changes =
         settings::set_models(changes, options.model.as_deref(), options.tagger_model.as_deref());
     let edit = |table: &mut PlanTable| -> Result<(), Failure> { Ok(changes.apply(table)?) };
-    // The preset depends on the classes of the models, but the names of the models are only known from a plan. The first
-    // plans are used only for these names.
-    let first =
-        Plans::new(grid, options.preset, ModelClasses::both(ModelClass::XLM_R_BASE), &edit)?;
-    let class = |model: &str| -> Result<ModelClass, Failure> {
-        Ok(models.class(model, true)?.unwrap_or(ModelClass::XLM_R_BASE))
-    };
-    let names = first.models();
-    let classes =
-        ModelClasses { masked_lm: class(&names.masked_lm)?, tagger: class(&names.tagger)? };
-    Plans::new(grid, options.preset, classes, &edit)
+    Plans::for_models(grid, options.preset, models, &edit)
 }
 
 /// Shows the progress of all cells together.

@@ -51,6 +51,11 @@ class CorpusAdapter(Adapter):
         return [tokens for tokens, _ in data]
 
     def predict(self, data: Any, tag_tokens: TagTokens, tag_texts: TagTexts) -> _melm.Corpus:
+        if data.languages:
+            parts = [(code, part) for code, part in data.split_languages() if len(part)]
+            return _melm.Corpus.from_languages(
+                [(code, self.predict(part, tag_tokens, tag_texts)) for code, part in parts]
+            )
         sentences = [tokens for tokens, _ in data]
         rows = [Row(tokens, tags, []) for tokens, tags in zip(sentences, tag_tokens(sentences))]
         return _melm.Corpus.read(rows_to_source(rows, "predictions", {}))

@@ -9,6 +9,7 @@ use melm_nn::params::Parameters;
 
 use super::vocabulary::UNKNOWN;
 use crate::Error;
+use crate::stage::OnBatch;
 use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 
 /// The language model and the linearized sentences it learns from.
@@ -65,15 +66,20 @@ impl Learner for TrainingSet {
         Ok(model.accumulate(device, &packed, scale, dropout, tape, gradients)?)
     }
 
-    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
+    fn evaluate(
+        &mut self,
+        device: &Device,
+        on_batch: OnBatch<'_>,
+    ) -> Result<Option<Evaluation>, Error> {
         let unscored = (!self.learns_unknown).then_some(UNKNOWN);
-        mean_loss(&self.dev, Vec::len, |sentences| {
+        let loss = |sentences: &[Vec<u32>]| {
             let mut batch = Packed::default();
             for ids in sentences {
                 batch.push(ids, 0);
             }
             let (sum, n) = self.model.loss(device, &batch, unscored, &mut self.tape)?;
             Ok(Loss { sum, n: n as u64 })
-        })
+        };
+        mean_loss(&self.dev, Vec::len, loss, on_batch)
     }
 }

@@ -9,6 +9,7 @@ use melm_nn::seq2seq::{Seq2Seq, Seq2SeqBatch, Seq2SeqTape};
 use super::vocabulary::{LinearizedSentence, Vocabulary};
 use crate::Error;
 use crate::random::StreamKey;
+use crate::stage::OnBatch;
 use crate::training::{Evaluation, Learner, LearnerBatch, Loss, mean_loss};
 
 /// The encoder-decoder and the linearized sentences it learns from.
@@ -97,11 +98,16 @@ impl Learner for TrainingSet {
         Ok(model.accumulate(device, &to_batch(examples), scale, dropout, tape, gradients)?)
     }
 
-    fn evaluate(&mut self, device: &Device) -> Result<Option<Evaluation>, Error> {
-        mean_loss(&self.dev, Example::n_pieces, |examples| {
+    fn evaluate(
+        &mut self,
+        device: &Device,
+        on_batch: OnBatch<'_>,
+    ) -> Result<Option<Evaluation>, Error> {
+        let loss = |examples: &[Example]| {
             let batch = to_batch(examples);
             let sum = self.model.loss(device, &batch, &mut self.tape)?;
             Ok(Loss { sum, n: batch.targets.len() as u64 })
-        })
+        };
+        mean_loss(&self.dev, Example::n_pieces, loss, on_batch)
     }
 }

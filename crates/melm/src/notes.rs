@@ -1,0 +1,117 @@
+//! Lines that tell a user what to know about the data and the models of a run. Every front end shows them.
+
+use std::collections::{BTreeSet, HashSet};
+
+use melm_text::{Corpus, Sentence, Token, count, count_of};
+
+use crate::markers::MarkerStart;
+
+/// Returns a warning for each reason why the scores on a dev set mislead: it has sentences of the training set, entity
+/// types that the training set does not have, or another scheme.
+pub fn dev_warnings(train: &Corpus, dev: &Corpus) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let known: HashSet<&[Token]> = train.sentences().iter().map(Sentence::tokens).collect();
+    let n = dev.sentences().iter().filter(|one| known.contains(one.tokens())).count();
+    if n > 0 {
+        let sentences = count_of(n, dev.sentences().len(), "sentence");
+        warnings.push(format!(
+            "{sentences} of the dev set are in the training set too, so that scores on it are too high"
+        ));
+    }
+    let (in_train, in_dev) = (used_types(train), used_types(dev));
+    let unknown: Vec<_> = in_dev.difference(&in_train).map(|name| format!("`{name}`")).collect();
+    if !unknown.is_empty() {
+        warnings.push(format!(
+            "the dev set has entity types that the training set does not have: {}",
+            unknown.join(", ")
+        ));
+    }
+    if train.scheme() != dev.scheme() {
+        warnings.push(format!(
+            "the training set has the scheme {}, the dev set {}: is one of them wrong?",
+            train.scheme(),
+            dev.scheme()
+        ));
+    }
+    warnings
+}
+
+/// The names of the entity types that have a mention.
+fn used_types(corpus: &Corpus) -> BTreeSet<&str> {
+    let mentions = corpus.sentences().iter().flat_map(Sentence::mentions);
+    mentions.map(|mention| corpus.types().name(mention.entity_type)).collect()
+}
+
+/// Describes how the embeddings of markers were initialised. Markers that start from related words alone are grouped by
+/// entity type, because all tags of a type start from the same words. Returns `None` if there are no markers.
+pub fn describe_markers(markers: &[MarkerStart]) -> Option<String> {
+    let mut starts: Vec<String> = Vec::new();
+    for start in markers {
+        let tag = start.marker.trim_matches(['<', '>']);
+        let entity_type = tag.split_once('-').map_or(tag, |(_, entity_type)| entity_type);
+        let (words, tokens) = (start.words.join(" "), count(start.n_tokens, "training token"));
+        let start = match (start.n_pieces, start.n_tokens) {
+            (0, 0) => format!("{entity_type} at random"),
+            (_, 0) => format!("{entity_type} as `{words}`"),
+            (0, _) => format!("{tag} as {tokens}"),
+            (_, _) => format!("{tag} as `{words}` and {tokens}"),
+        };
+        if !starts.contains(&start) {
+            starts.push(start);
+        }
+    }
+    (!starts.is_empty()).then(|| format!("markers initialised: {}", starts.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use melm_text::{ReadOptions, Source};
+
+    use super::*;
+
+    fn start(marker: &str, words: &[&str], n_tokens: usize) -> MarkerStart {
+        MarkerStart {
+            marker: marker.to_owned(),
+            words: words.iter().map(ToString::to_string).collect(),
+            n_pieces: words.len(),
+            n_tokens,
+        }
+    }
+
+    #[test]
+    fn every_start_of_a_marker_is_described() {
+        let starts = [
+            start("<B-LOC>", &["location"], 0),
+            start("<I-LOC>", &["location"], 0),
+            start("<B-PER>", &[], 12),
+            start("<I-PER>", &[], 1),
+            start("<B-ORG>", &["organization"], 3),
+            start("<B-X>", &[], 0),
+        ];
+        assert_eq!(
+            describe_markers(&starts).unwrap(),
+            "markers initialised: LOC as `location`, B-PER as 12 training tokens, I-PER as 1 training token, \
+             B-ORG as `organization` and 3 training tokens, X at random"
+        );
+        assert_eq!(describe_markers(&[]), None);
+    }
+
+    fn read(text: &str) -> Corpus {
+        Corpus::read(&Source::from_text("a", text), &ReadOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn a_dev_set_that_misleads_has_a_warning_for_each_reason() {
+        let train = read("Ada B-PER\nKing I-PER\nsang O\n\nBonn B-LOC\nis O\n");
+        let other = read("Zuse B-PER\nspoke O\n\nRom B-LOC\n");
+        assert!(dev_warnings(&train, &other).is_empty());
+        let misleading = read("Bonn S-LOC\nis O\n\nAcme B-ORG\nInc E-ORG\n");
+        let found = dev_warnings(&train, &misleading);
+        let wanted =
+            ["1 of 2 sentences", "does not have: `ORG`", "the scheme IOB2, the dev set IOBES"];
+        assert_eq!(found.len(), wanted.len(), "{found:?}");
+        for (warning, wanted) in found.iter().zip(wanted) {
+            assert!(warning.contains(wanted), "{warning} / {wanted}");
+        }
+    }
+}

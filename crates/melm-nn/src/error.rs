@@ -319,6 +319,21 @@ pub enum Error {
         /// The largest value supported.
         limit: usize,
     },
+    /// The gradients or the new parameters of an update are infinite or NaN.
+    #[error("the gradients of update {step} are not finite; lower the learning rate")]
+    NotFiniteStep {
+        /// The number of the update, from 1.
+        step: u64,
+    },
+    /// A saved state was changed after it was written, or is truncated.
+    #[error(
+        "`{path}` is damaged: its checksum does not fit its content; remove the folder `{}`, and run the same command again",
+        .path.parent().unwrap_or(.path).display()
+    )]
+    DamagedState {
+        /// The file.
+        path: PathBuf,
+    },
     /// A saved state does not belong to this training run.
     #[error("`{path}` does not belong to this training; remove it to start again")]
     State {

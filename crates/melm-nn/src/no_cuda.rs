@@ -151,6 +151,10 @@ impl GpuMoments {
         match *self {}
     }
 
+    pub(crate) fn failed_step(&self) -> Result<Option<u64>, Error> {
+        match *self {}
+    }
+
     pub(crate) fn download(&self, _: [&mut [f32]; 2]) -> Result<(), Error> {
         match *self {}
     }

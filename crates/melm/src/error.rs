@@ -215,6 +215,23 @@ pub enum Error {
         /// What the folder contains.
         found: &'static str,
     },
+    /// Another process uses the output folder.
+    #[error("`{dir}` is in use by {other}; wait until it ends, or choose another folder")]
+    InUse {
+        /// The folder.
+        dir: PathBuf,
+        /// The other process.
+        other: String,
+    },
+    /// A file of an earlier stage was changed after it was written, or is truncated.
+    #[error(
+        "`{path}` is damaged: its checksum does not fit its content; remove the folder `{}`, and run the same command again",
+        .path.parent().unwrap_or(.path).display()
+    )]
+    DamagedStage {
+        /// The file.
+        path: PathBuf,
+    },
     /// A result file was changed after the run wrote it.
     #[error(
         "`{path}` was changed after the run wrote it; move it away to keep it, or pass `--force` to start again"
@@ -385,15 +402,18 @@ pub enum Error {
         /// The problem.
         what: String,
     },
-    /// The loss of a training run became infinite or NaN.
+    /// The loss or the gradients of a training run became infinite or NaN.
     #[error(
-        "the training `{stage}` diverged at update {step}: its loss is not finite; lower its `learning_rate`, and start again with `--force`"
+        "the training `{stage}` diverged at update {step}: {what} not finite; nothing was saved after update {}; lower its `learning_rate`, and start again with `--force`",
+        .step.saturating_sub(1)
     )]
     Diverged {
         /// The stage that trains the model.
         stage: &'static str,
-        /// The number of the update.
+        /// The number of the update, from 1.
         step: u64,
+        /// What is not finite, with its verb.
+        what: &'static str,
     },
     /// The plan freezes tensors, but none has a name with this prefix.
     #[error(

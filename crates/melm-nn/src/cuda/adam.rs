@@ -4,7 +4,8 @@
 use super::Cuda;
 use super::gradients::GpuGradients;
 use super::kernels::{Argument, Grid, Kernels, launch};
-use super::memory::{DeviceBuffer, StagingBuffer, download_floats, upload_floats};
+use super::memory::{StagingBuffer, download_floats};
+use super::moments::GpuMoments;
 use super::product::{Operand, Product, ProductSize};
 use super::span::Span;
 use super::weights::GpuWeights;
@@ -14,7 +15,6 @@ use crate::gradients::Gradients;
 use crate::optim::{AdamFactors, MomentLayout};
 use crate::params::Parameters;
 use std::ops::Range;
-use std::sync::Arc;
 
 /// The number of values of the table's gradient that are stored at once. They take 24 MiB, about the size of the L2
 /// cache of a GPU.
@@ -23,24 +23,6 @@ const CHUNK_NUMBERS: usize = 6 << 20;
 const ROW_ALIGNMENT: usize = 16;
 /// The number of thread blocks that compute one sum of squares together.
 pub(super) const NORM_BLOCKS: usize = 512;
-
-/// The state of Adam in GPU memory: the two moments of each parameter, in a [`MomentLayout`], and scratch buffers.
-pub(crate) struct GpuMoments {
-    mean: DeviceBuffer,
-    square: DeviceBuffer,
-    /// The gradient of the table rows that are being updated.
-    chunk: DeviceBuffer,
-    /// The norm of all gradients, followed by the partial sums of squares from which it is computed.
-    pub(super) norms: DeviceBuffer,
-    /// Gram matrices; see `AdamStep::compute_head_norm`.
-    pub(super) grams: DeviceBuffer,
-    /// The factor by which clipping multiplies all gradients.
-    pub(super) clip: DeviceBuffer,
-    /// For each piece of the vocabulary, its index in the list of looked-up pieces plus one; 0 if the piece was not
-    /// looked up.
-    piece_index: DeviceBuffer,
-    staging_block: DeviceBuffer,
-}
 
 /// The factors of Adam's update rule (`Rule` in `adam.cu`).
 #[repr(C)]
@@ -52,6 +34,8 @@ struct AdamRule {
     rate: f32,
     root: f32,
     keep: f32,
+    /// The number of the step, from 1.
+    step: u32,
 }
 
 impl Argument for AdamRule {}
@@ -68,58 +52,6 @@ pub(super) struct LookupLists {
 }
 
 impl Argument for LookupLists {}
-
-impl GpuMoments {
-    /// Copies the two moments from CPU memory to the GPU.
-    pub(crate) fn upload(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
-        let result = Self::try_upload(cuda, moments);
-        cuda.retry_if_out_of_memory(result, true, || Self::try_upload(cuda, moments))
-    }
-
-    /// Returns true if the moments are in the memory of this GPU.
-    pub(crate) fn is_on(&self, cuda: &Cuda) -> bool {
-        Arc::ptr_eq(self.mean.gpu(), &cuda.gpu)
-    }
-
-    fn try_upload(cuda: &Cuda, moments: [&[f32]; 2]) -> Result<Self, Error> {
-        let upload = |values: &[f32]| {
-            let buffer = DeviceBuffer::zeros(&cuda.gpu, size_of_val(values))?;
-            upload_floats(&*cuda.gpu, values, buffer.span())?;
-            Ok::<_, Error>(buffer)
-        };
-        let empty = || DeviceBuffer::empty(&cuda.gpu);
-        let [mean, square] = moments;
-        Ok(Self {
-            mean: upload(mean)?,
-            square: upload(square)?,
-            chunk: empty(),
-            norms: empty(),
-            grams: empty(),
-            clip: DeviceBuffer::zeros(&cuda.gpu, 16)?,
-            piece_index: empty(),
-            staging_block: empty(),
-        })
-    }
-
-    /// Returns the norm of the gradients of the last step, before clipping; `None` before the first step.
-    pub(crate) fn norm(&self) -> Result<Option<f64>, Error> {
-        let norms = self.norms.span::<f64>();
-        if norms.len() == 0 {
-            return Ok(None);
-        }
-        let mut bytes = [0; 8];
-        self.norms.gpu().download(norms.address, &mut bytes)?;
-        Ok(Some(f64::from_le_bytes(bytes)))
-    }
-
-    /// Copies the moments to CPU memory.
-    pub(crate) fn download(&self, out: [&mut [f32]; 2]) -> Result<(), Error> {
-        for (buffer, out) in [&self.mean, &self.square].into_iter().zip(out) {
-            download_floats(&**buffer.gpu(), buffer.span(), out)?;
-        }
-        Ok(())
-    }
-}
 
 /// One optimiser step.
 pub(super) struct AdamStep<'a> {
@@ -175,7 +107,7 @@ impl Cuda {
         let lookups = step.sort_lookups()?;
         step.reserve(lookups.pieces.len())?;
         if let Some(max_norm) = max_norm {
-            step.clip(max_norm, &lookups)?;
+            step.clip(max_norm, factors.step, &lookups)?;
         }
         step.update(factors, max_norm.is_some(), &lookups)?;
         let clips = usize::from(max_norm.is_some());
@@ -279,7 +211,7 @@ impl AdamStep<'_> {
         clips: bool,
         lookups: &LookupsByPiece,
     ) -> Result<(), Error> {
-        let clip = if clips { self.moments.clip.span().first(1) } else { Span::default() };
+        let clip = if clips { self.moments.clip() } else { Span::default() };
         let gradient = self.gradients.values.span::<f32>();
         for range in self.ranges.clone() {
             let gradient = gradient.slice(range.clone());
@@ -318,7 +250,7 @@ impl AdamStep<'_> {
         clip: Span<f32>,
         part: AdamRange,
     ) -> Result<(), Error> {
-        let AdamFactors { beta1, beta2, eps, rate, root, keep, .. } = factors;
+        let AdamFactors { beta1, beta2, eps, rate, root, keep, step, .. } = factors;
         let AdamRange { range, gradient, lookups, first_row } = part;
         // Each block has 256 threads, and each thread updates four numbers.
         let n_blocks = range.len().div_ceil(1024);
@@ -332,8 +264,9 @@ impl AdamStep<'_> {
             self.moments.square.span::<f32>().slice(moments),
             gradient,
             self.weights.rounded(&range),
-            AdamRule { beta1, beta2, eps, rate, root, keep },
+            AdamRule { beta1, beta2, eps, rate, root, keep, step },
             clip,
+            self.moments.failed(),
             lookups,
             to_u32(first_row),
         );

@@ -10,7 +10,13 @@ use crate::error::Error;
 
 impl AdamStep<'_> {
     /// Computes the norm of all gradients and the clipping factor, by which [`Self::update`] multiplies them.
-    pub(super) fn clip(&mut self, max_norm: f32, lookups: &LookupsByPiece) -> Result<(), Error> {
+    /// A norm that is not finite marks `step` as failed, and nothing is updated.
+    pub(super) fn clip(
+        &mut self,
+        max_norm: f32,
+        step: u32,
+        lookups: &LookupsByPiece,
+    ) -> Result<(), Error> {
         let n_pieces = lookups.pieces.len();
         let norms = self.moments.norms.span::<f64>();
         let values = self.gradients.values.span::<f32>();
@@ -44,8 +50,8 @@ impl AdamStep<'_> {
             );
         }
         let (parts, norm) = (norms.slice(1..used), norms.slice(0..1));
-        let clip = self.moments.clip.span::<f32>().first(1);
-        launch!(self.kernels, FinishNorm, Grid::linear(1, 256), parts, max_norm, norm, clip);
+        let (clip, failed, grid) = (self.moments.clip(), self.moments.failed(), Grid::linear(1, 256));
+        launch!(self.kernels, FinishNorm, grid, parts, max_norm, norm, clip, step, failed);
         Ok(())
     }
 

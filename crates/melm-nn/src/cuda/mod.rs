@@ -29,7 +29,7 @@
 //! | `blas.rs`, `plan_key.rs` | matrix products by cuBLASLt; the cache key of its algorithms |
 //! | `sums.rs`, `gradients.rs` | sums over rows in a fixed order; the gradients of a step |
 //! | `commands.rs`, `graphs.rs` | recorded commands; CUDA graphs that run them |
-//! | `adam.rs`, `clip.rs` | the Adam optimiser; gradient clipping |
+//! | `adam.rs`, `moments.rs`, `clip.rs` | the Adam optimiser; its state in GPU memory; gradient clipping |
 
 mod adam;
 #[cfg(all(test, feature = "emulated"))]
@@ -51,6 +51,7 @@ mod kernels;
 mod library;
 mod masked_lm;
 mod memory;
+mod moments;
 mod pass;
 mod plan_key;
 mod predict;
@@ -67,7 +68,7 @@ mod weights;
 
 pub use settings::{CudaSettings, GraphCounts, MemorySize, Precision};
 
-pub(crate) use adam::GpuMoments;
+pub(crate) use moments::GpuMoments;
 pub(crate) use gradients::GpuGradients;
 pub(crate) use kernels::Kernels;
 pub(crate) use views::{MaskedLmView, MaskedQuery, TaggerView};

@@ -12,9 +12,12 @@ use crate::math::sum_of;
 use crate::params::Parameters;
 use crate::split::Split;
 use std::borrow::Cow;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The number of parameters that one task updates.
 const BLOCK: usize = 1 << 16;
+/// On a GPU, the numbers of failed steps are read once in this many steps, because reading waits for the GPU.
+const CHECK_INTERVAL: u64 = 16;
 /// The number of table rows that one task updates. Their gradient stays in the second-level cache until it is used.
 const TABLE_ROWS: usize = 64;
 
@@ -69,16 +72,25 @@ pub(crate) struct AdamFactors {
     pub(crate) keep: f32,
     /// The factor that clipping multiplies each gradient by.
     clip: f32,
+    /// The number of the step, from 1.
+    pub(crate) step: u32,
 }
 
+/// The bits of the exponent of an f32. They are all 1 in infinities and NaN only.
+const EXPONENT: u32 = 0x7f80_0000;
+
 per_isa! {
-    fn update(factors: AdamFactors, gradient: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) {
+    /// Returns true if all new values and second moments are finite.
+    fn update(factors: AdamFactors, gradient: &[f32], values: &mut [f32], mean: &mut [f32], square: &mut [f32]) -> bool {
+        let mut n_failed = 0_u32;
         for (((p, m), v), g) in values.iter_mut().zip(mean).zip(square).zip(gradient) {
             let g = g * factors.clip;
             *m += (g - *m) * (1.0 - factors.beta1);
             *v = *v * factors.beta2 + g * g * (1.0 - factors.beta2);
             *p = *p * factors.keep - factors.rate * *m / (v.sqrt() * factors.root + factors.eps);
+            n_failed |= u32::from(p.to_bits() & EXPONENT == EXPONENT) | u32::from(v.to_bits() & EXPONENT == EXPONENT);
         }
+        n_failed == 0
     }
 }
 
@@ -146,10 +158,23 @@ impl Adam {
         (&mut self.mean, &mut self.square)
     }
 
+    /// Fails with [`Error::NotFiniteStep`] if the gradients of an earlier step on a GPU were not finite. On the CPU,
+    /// [`Self::step`] itself fails. Waits until the GPU is idle.
+    ///
+    /// # Errors
+    /// If an earlier step was not finite, or the GPU fails.
+    pub fn check_finite(&self) -> Result<(), Error> {
+        let failed = self.gpu.as_ref().map(GpuMoments::failed_step).transpose()?.flatten();
+        failed.map_or(Ok(()), |step| Err(Error::NotFiniteStep { step }))
+    }
+
     /// Updates the trained parameters with the gradients of a step, at learning rate `rate`.
     ///
     /// # Errors
-    /// If the GPU fails. There are no errors on the CPU.
+    /// [`Error::NotFiniteStep`] if the norm of the gradients, an updated parameter or its second moment is infinite or
+    /// NaN. If clipping is on and the norm is not finite, nothing has changed; else some parameters may have changed.
+    /// On a GPU this is found some steps later, because the CPU does not wait for every step; the GPU changes nothing
+    /// after the step that failed. [`Self::check_finite`] finds it at once. Other errors if the GPU fails.
     ///
     /// # Panics
     /// If other rows of the piece table were frozen when the optimiser was created.
@@ -170,14 +195,45 @@ impl Adam {
         }
         let Device::Cpu(cpu) = device else { return Ok(()) };
         self.fetch_moments()?;
-        self.n_steps += 1;
+        self.step_on_cpu(cpu, rate, parameters, gradients)
+    }
+
+    fn step_on_cpu(
+        &mut self,
+        cpu: &Cpu,
+        rate: f32,
+        parameters: &mut Parameters,
+        gradients: &mut Gradients,
+    ) -> Result<(), Error> {
         let trains_table = gradients.table.is_written() && parameters.table().is_trained();
         let norm = self
             .settings
             .max_norm
             .map(|_| self.gradient_norm(cpu, parameters, gradients, trains_table));
         self.norm = norm;
+        let failed = Error::NotFiniteStep { step: self.n_steps + 1 };
+        if norm.is_some_and(|norm| !norm.is_finite()) {
+            return Err(failed);
+        }
+        self.n_steps += 1;
         let factors = self.factors(rate, norm);
+        let is_finite = AtomicBool::new(true);
+        self.step_tensors(cpu, factors, parameters, gradients, &is_finite);
+        if trains_table {
+            self.step_table(cpu, factors, parameters, gradients, &is_finite);
+        }
+        if is_finite.into_inner() { Ok(()) } else { Err(failed) }
+    }
+
+    /// Updates all trained tensors except the piece table.
+    fn step_tensors(
+        &mut self,
+        cpu: &Cpu,
+        factors: AdamFactors,
+        parameters: &mut Parameters,
+        gradients: &Gradients,
+        is_finite: &AtomicBool,
+    ) {
         for index in 0..parameters.list().len() - 1 {
             let range = parameters.list()[index].trained();
             if range.is_empty() || !gradients.is_written(index) {
@@ -190,13 +246,11 @@ impl Adam {
                 Split::every(&mut self.square[range.clone()], BLOCK),
             );
             cpu.each(range.len().div_ceil(BLOCK), parts, |task, _, (values, mean, square)| {
-                update(cpu.isa(), factors, &gradient[task * BLOCK..], values, mean, square);
+                if !update(cpu.isa(), factors, &gradient[task * BLOCK..], values, mean, square) {
+                    is_finite.store(false, Ordering::Relaxed);
+                }
             });
         }
-        if trains_table {
-            self.step_table(cpu, factors, parameters, gradients);
-        }
-        Ok(())
     }
 
     fn step_on(
@@ -211,6 +265,9 @@ impl Adam {
         }
         if self.gpu.is_none() {
             self.gpu = Some(GpuMoments::upload(cuda, [&self.mean, &self.square])?);
+        }
+        if self.n_steps.is_multiple_of(CHECK_INTERVAL) {
+            self.check_finite()?;
         }
         self.n_steps += 1;
         let factors = self.factors(rate, None);
@@ -228,6 +285,7 @@ impl Adam {
 
     /// Moves the moments from GPU memory to the CPU, so that another device can continue.
     fn fetch_moments(&mut self) -> Result<(), Error> {
+        self.check_finite()?;
         if let Some(gpu) = self.gpu.take() {
             gpu.download([&mut self.mean, &mut self.square])?;
         }
@@ -253,6 +311,7 @@ impl Adam {
             root: (1.0 / corrections[1].sqrt()) as f32,
             keep: 1.0 - rate * weight_decay,
             clip: clip as f32,
+            step: u32::try_from(self.n_steps).unwrap_or(u32::MAX),
         }
     }
 
@@ -285,7 +344,8 @@ impl Adam {
         if trains_table {
             total += gradients.table.squared_norm(cpu);
         }
-        total.max(0.0).sqrt()
+        // Rounding can make the sum negative. A NaN stays a NaN.
+        if total < 0.0 { 0.0 } else { total.sqrt() }
     }
 
     /// Updates the trained rows of the piece table in blocks of rows: computes the gradient of a block, then applies it.
@@ -295,6 +355,7 @@ impl Adam {
         factors: AdamFactors,
         parameters: &mut Parameters,
         gradients: &mut Gradients,
+        is_finite: &AtomicBool,
     ) {
         let table = parameters.table();
         let (range, trained, width) = (table.trained(), table.trained_rows(), table.shape[1]);
@@ -315,7 +376,9 @@ impl Adam {
             scratch.reserve(block);
             let out = &mut scratch[..rows.len() * width];
             gradient.rows_into(cpu.isa(), rows, out, [values, mean, square]);
-            update(cpu.isa(), factors, out, values, mean, square);
+            if !update(cpu.isa(), factors, out, values, mean, square) {
+                is_finite.store(false, Ordering::Relaxed);
+            }
         });
     }
 }

@@ -14,6 +14,7 @@ mod families;
 mod invariants;
 mod lstm;
 mod mini;
+mod not_finite;
 mod seq2seq;
 mod steps;
 mod support;

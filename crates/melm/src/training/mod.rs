@@ -43,7 +43,7 @@ pub struct TrainingOutcome {
 /// If the stage's folder contains a finished training run, the parameters of that run are loaded instead. Parameters
 /// that were trained on a GPU stay on the GPU until `Parameters::fetch`.
 ///
-/// Fails if there is no example, if the loss is not finite, or if a file cannot be read or written. Fails with
+/// Fails if there is no example, if the loss or the gradients of an update are not finite, or if a file cannot be read or written. Fails with
 /// [`Error::Interrupted`] if the observer asks to stop.
 pub(crate) fn train<L: Learner>(
     learner: &mut L,
@@ -68,9 +68,9 @@ pub(crate) fn train<L: Learner>(
         match training.advance(stage) {
             Ok(Control::Continue) if training.is_finished() => return training.finish(),
             Ok(Control::Continue) => {}
-            Ok(Control::Save) => training.save()?,
+            Ok(Control::Save) => training.save(stage)?,
             Ok(Control::Stop) | Err(Error::Interrupted) => {
-                training.save()?;
+                training.save(stage)?;
                 return Err(Error::Interrupted);
             }
             Err(error) => return Err(error),
@@ -143,11 +143,15 @@ impl<'a, L: Learner> Training<'a, L> {
         let (learner, gradients) = (&mut *self.learner, &mut self.gradients);
         let loss = accumulate_step(learner, self.device, &step, gradients, &mut || stage.batch())?;
         if !loss.sum.is_finite() {
-            return Err(Error::Diverged { stage: stage.name(), step: number + 1 });
+            // A GPU that stopped at an earlier update says so; the loss of later ones has no meaning.
+            self.check_finite(stage)?;
+            return Err(diverged(stage, number + 1, "its loss is"));
         }
         self.state.loss.add(loss);
         let rate = self.settings.rate(self.steps.schedule.factor(number));
-        self.adam.step(self.device, rate, self.learner.parameters(), &mut self.gradients)?;
+        let stepped =
+            self.adam.step(self.device, rate, self.learner.parameters(), &mut self.gradients);
+        stepped.map_err(|error| name_stage(error, stage))?;
         self.state.n_steps += 1;
         Ok(())
     }
@@ -159,6 +163,9 @@ impl<'a, L: Learner> Training<'a, L> {
         let ended = n_steps.is_multiple_of(self.steps.per_epoch).then_some(epoch + 1);
         let is_due =
             n_steps == self.steps.total || self.settings.evaluate_every.is_due(n_steps, ended);
+        if ended.is_some() || is_due {
+            self.check_finite(stage)?;
+        }
         let evaluation =
             if is_due { self.learner.evaluate(self.device, &mut || stage.batch())? } else { None };
         if ended.is_some() || is_due {
@@ -176,7 +183,7 @@ impl<'a, L: Learner> Training<'a, L> {
         stage: &mut Stage<'_>,
     ) -> Result<(), Error> {
         if evaluation.is_some_and(|found| !found.value.is_finite()) {
-            return Err(Error::Diverged { stage: stage.name(), step: self.state.n_steps });
+            return Err(diverged(stage, self.state.n_steps, "its loss on dev is"));
         }
         let is_best = self.state.end_epoch(epoch, evaluation);
         if is_best && self.settings.keep == CheckpointChoice::Best {
@@ -189,7 +196,13 @@ impl<'a, L: Learner> Training<'a, L> {
         Ok(())
     }
 
-    fn save(&mut self) -> Result<(), Error> {
+    /// Fails if a GPU found that an earlier update is not finite. The CPU finds this in the update itself.
+    fn check_finite(&self, stage: &Stage<'_>) -> Result<(), Error> {
+        self.adam.check_finite().map_err(|error| name_stage(error, stage))
+    }
+
+    fn save(&mut self, stage: &Stage<'_>) -> Result<(), Error> {
+        self.check_finite(stage)?;
         self.store.save(&self.adam, self.learner.parameters(), &self.state)
     }
 
@@ -203,4 +216,16 @@ impl<'a, L: Learner> Training<'a, L> {
         store.finish(learner.parameters(), &outcome)?;
         Ok(outcome)
     }
+}
+
+/// Adds the stage to the error of an update that is not finite.
+fn name_stage(error: melm_nn::Error, stage: &Stage<'_>) -> Error {
+    match error {
+        melm_nn::Error::NotFiniteStep { step } => diverged(stage, step, "its gradients are"),
+        other => other.into(),
+    }
+}
+
+fn diverged(stage: &Stage<'_>, step: u64, what: &'static str) -> Error {
+    Error::Diverged { stage: stage.name(), step, what }
 }

@@ -9,6 +9,7 @@ struct Rule {
     float rate;   // learning rate divided by the first bias correction
     float root;   // one over the square root of the second bias correction
     float keep;   // the factor of weight decay
+    u32 step;     // the number of the step, from 1
 };
 
 DEVICE void update(Rule rule, float g, float& value, float& mean, float& square) {
@@ -62,9 +63,11 @@ KERNEL list_lookups(Lookups lookups, u32 enters) {
 }
 
 // Each thread changes four numbers. `product` is the bf16 copy of the weights, or empty. With lookups the numbers are
-// table rows from `first` on, and the gradients of looked-up rows are added to `gradient`.
+// table rows from `first` on, and the gradients of looked-up rows are added to `gradient`. `failed` is the number of the
+// first step with a value that is not finite, or 0. After such a step nothing changes any more.
 KERNEL adam(Span<float> values, Span<float> means, Span<float> squares, Span<const float> gradient,
-            Span<product_t> product, Rule rule, Span<const float> clip, Lookups lookups, u32 first) {
+            Span<product_t> product, Rule rule, Span<const float> clip, Span<u32> failed, Lookups lookups, u32 first) {
+    if (failed[0] != 0) return;
     u64 i = ((u64)blockIdx.x * blockDim.x + threadIdx.x) * 4;
     if (i >= values.len) return;
     u32 n = values.len - i < 4 ? (u32)(values.len - i) : 4;
@@ -84,7 +87,10 @@ KERNEL adam(Span<float> values, Span<float> means, Span<float> squares, Span<con
     }
 #pragma unroll
     for (u32 j = 0; j < 4; j++)
-        if (j < n) update(rule, g[j] * factor, v[j], m[j], s[j]);
+        if (j < n) {
+            update(rule, g[j] * factor, v[j], m[j], s[j]);
+            if (!is_finite(v[j]) || !is_finite(s[j])) failed[0] = rule.step;
+        }
     store4(v, values, i, n);
     store4(m, means, i, n);
     store4(s, squares, i, n);
@@ -146,15 +152,19 @@ KERNEL lookup_norm(Lookups lookups, Span<const product_t> errors, Span<const pro
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// The norm, and the factor that clips gradients to the norm `most`. One block.
-KERNEL finish_norm(Span<const double> parts, float most, Span<double> norm, Span<float> clip) {
+// The norm, and the factor that clips gradients to the norm `most`. A norm that is not finite makes the step fail. One
+// block.
+KERNEL finish_norm(Span<const double> parts, float most, Span<double> norm, Span<float> clip, u32 step,
+                   Span<u32> failed) {
     double sum = 0.0;
     for (u64 i = threadIdx.x; i < parts.len; i += NORM_THREADS) sum += parts[i];
     sum = sum_of_block<NORM_THREADS>(sum);
     if (threadIdx.x == 0) {
-        double length = sqrt(sum > 0.0 ? sum : 0.0);
+        // Rounding can make the sum negative. A NaN stays a NaN.
+        double length = sqrt(sum < 0.0 ? 0.0 : sum);
         double left = most / (length + 1e-6);
         norm[0] = length;
+        if (!is_finite(length) && failed[0] == 0) failed[0] = step;
         clip[0] = left < 1.0 ? (float)left : 1.0f;
     }
 }

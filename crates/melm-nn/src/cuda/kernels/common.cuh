@@ -17,6 +17,10 @@ extern "C" __device__ int printf(const char*, ...);
 #define INFINITY __int_as_float(0x7f800000)
 #endif
 
+// False for NaN and infinities. A difference of equal finite numbers is 0.
+template <class T>
+DEVICE bool is_finite(T x) { return x - x == 0; }
+
 const u32 WARP = 32;
 const u32 EVERY_LANE = 0xffffffffu;
 

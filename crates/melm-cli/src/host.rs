@@ -113,6 +113,7 @@ fn method_kind(error: &melm::Error) -> ErrorKind {
         E::UnknownKey { .. }
         | E::Setting { .. }
         | E::Occupied { .. }
+        | E::InUse { .. }
         | E::ResultChanged { .. }
         | E::NothingToFinetune { .. }
         | E::NothingToFreeze { .. }

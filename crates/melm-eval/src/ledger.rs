@@ -167,11 +167,11 @@ impl Ledger {
         self.lines.iter().find(|line| line.has(key, tests))
     }
 
-    /// Adds a line and writes it to the file.
+    /// Adds a line, writes it to the file, and waits until it is on the disk.
     pub fn add(&mut self, line: LedgerLine) -> Result<(), Error> {
         let text = serde_json::to_string(&line).expect("a line is JSON") + "\n";
         if let Some(file) = &mut self.file {
-            let written = file.write_all(text.as_bytes()).and_then(|()| file.flush());
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
             written.map_err(|source| melm::Error::Write { path: self.path.clone(), source })?;
         }
         put(&mut self.lines, line);

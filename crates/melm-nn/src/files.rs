@@ -48,18 +48,22 @@ pub struct UnfinishedFile {
     file: File,
     temporary: PathBuf,
     path: PathBuf,
+    is_finished: bool,
 }
 
 impl UnfinishedFile {
     /// Creates a file that no other process writes at the same time. The temporary name is always the same, so that a
-    /// new run overwrites the temporary file of a killed run.
+    /// new run replaces the temporary file of a killed run. A link with this name is removed, and its target is not
+    /// changed.
     ///
     /// # Errors
     /// If the temporary file cannot be created.
     pub fn create(path: &Path) -> io::Result<Self> {
         let temporary = with_suffix(path, ".part");
-        let file = File::create(&temporary)?;
-        Ok(Self { file, temporary, path: path.to_path_buf() })
+        match fs::remove_file(&temporary) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Self::create_at(path, temporary),
+        }
     }
 
     /// Creates a file that several processes may write at the same time, also from several machines. The process that
@@ -86,7 +90,7 @@ impl UnfinishedFile {
     /// If the temporary file exists or cannot be created.
     pub fn create_at(path: &Path, temporary: PathBuf) -> io::Result<Self> {
         let file = File::create_new(&temporary)?;
-        Ok(Self { file, temporary, path: path.to_path_buf() })
+        Ok(Self { file, temporary, path: path.to_path_buf(), is_finished: false })
     }
 
     /// Sets the permissions that the finished file will have.
@@ -97,7 +101,7 @@ impl UnfinishedFile {
         self.file.set_permissions(permissions)
     }
 
-    /// Waits until the content is on the disk, so that the finished file is complete even after a power failure.
+    /// Waits until the content is on the disk. [`Self::finish`] does this too.
     ///
     /// # Errors
     /// If the content cannot be written.
@@ -105,12 +109,16 @@ impl UnfinishedFile {
         self.file.sync_all()
     }
 
-    /// Renames the file to its final name. Replaces an existing file of this name.
+    /// Waits until the content is on the disk, renames the file to its final name, and waits until the new name is on
+    /// the disk. After a power failure, either the old file or the complete new one exists. Replaces an existing file.
     ///
     /// # Errors
-    /// If the file cannot be renamed. The temporary file is then removed.
-    pub fn finish(self) -> io::Result<()> {
-        replace(&self.temporary, &self.path)
+    /// If the content cannot be written, or the file cannot be renamed. The temporary file is then removed.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.sync()?;
+        replace(&self.temporary, &self.path)?;
+        self.is_finished = true;
+        sync_folder(self.path.parent())
     }
 }
 
@@ -126,9 +134,41 @@ impl Write for UnfinishedFile {
 
 impl Drop for UnfinishedFile {
     fn drop(&mut self) {
-        // After `finish` there is nothing to remove. Errors are ignored here, because they would hide the error that
-        // caused the drop.
-        let _ = fs::remove_file(&self.temporary);
+        if !self.is_finished {
+            // Errors are ignored here, because they would hide the error that caused the drop.
+            let _ = fs::remove_file(&self.temporary);
+        }
+    }
+}
+
+/// Creates a folder and its missing parents, and waits until their names are on the disk.
+///
+/// # Errors
+/// If a folder cannot be created.
+pub fn create_folder(path: &Path) -> io::Result<()> {
+    let missing: Vec<_> = path.ancestors().take_while(|folder| !folder.exists()).collect();
+    fs::create_dir_all(path)?;
+    missing.iter().rev().try_for_each(|folder| sync_folder(folder.parent()))
+}
+
+/// Waits until the names of new files in a folder are on the disk. Only Unix can and must do this. File systems that
+/// cannot sync a folder are ignored.
+fn sync_folder(folder: Option<&Path>) -> io::Result<()> {
+    let Some(folder) = folder.filter(|_| cfg!(unix)) else { return Ok(()) };
+    let here = Path::new(".");
+    let folder = if folder.as_os_str().is_empty() { here } else { folder };
+    match File::open(folder).and_then(|folder| folder.sync_all()) {
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput
+                    | io::ErrorKind::Unsupported
+                    | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(())
+        }
+        synced => synced,
     }
 }
 
@@ -186,6 +226,20 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"first");
             assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_with_the_temporary_name_is_not_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (path, other) = (dir.path().join("a"), dir.path().join("other"));
+        fs::write(&other, "theirs").unwrap();
+        std::os::unix::fs::symlink(&other, dir.path().join("a.part")).unwrap();
+        let mut file = UnfinishedFile::create(&path).unwrap();
+        file.write_all(b"ours").unwrap();
+        file.finish().unwrap();
+        assert_eq!(fs::read(&other).unwrap(), b"theirs");
+        assert_eq!(fs::read(&path).unwrap(), b"ours");
     }
 
     #[test]

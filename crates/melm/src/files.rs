@@ -28,10 +28,55 @@ fn write_and_finish(
 ) -> Result<(), Error> {
     let written = file.and_then(|mut file| {
         file.write_all(bytes)?;
-        file.sync()?;
         file.finish()
     });
     written.map_err(|source| Error::Write { path: path.to_path_buf(), source })
+}
+
+/// Creates a folder and its missing parents.
+pub(crate) fn create_folder(dir: &Path) -> Result<(), Error> {
+    melm_nn::files::create_folder(dir)
+        .map_err(|source| Error::Write { path: dir.to_path_buf(), source })
+}
+
+/// Removes a file, or a folder with its content. Does nothing if there is none. Of a link, only the link is removed.
+pub(crate) fn remove(path: &Path) -> Result<(), Error> {
+    let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
+    let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    match removed {
+        Err(source) if source.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Write { path: path.to_path_buf(), source })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Replaces a file of JSON lines atomically, and adds a line with the SHA-256 of the others.
+pub(crate) fn write_sealed(path: &Path, lines: &str) -> Result<(), Error> {
+    let seal = seal_line(&sha256(lines.as_bytes()));
+    write_whole(path, (lines.to_owned() + &seal).as_bytes())
+}
+
+/// Reads a file that [`write_sealed`] wrote, without its seal. Returns `None` if there is no such file.
+///
+/// # Errors
+/// [`Error::DamagedStage`] if the file was changed.
+pub(crate) fn read_sealed(path: &Path) -> Result<Option<String>, Error> {
+    let text = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(source) => return Err(Error::Read { path: path.to_path_buf(), source }),
+    };
+    let len = text.len().saturating_sub(seal_line(&sha256(b"")).len());
+    let (lines, seal) = text.split_at(len);
+    let lines = std::str::from_utf8(lines).ok();
+    let lines = lines.filter(|lines| seal == seal_line(&sha256(lines.as_bytes())).as_bytes());
+    let damaged = || Error::DamagedStage { path: path.to_path_buf() };
+    lines.map(|lines| Some(lines.to_owned())).ok_or_else(damaged)
+}
+
+fn seal_line(digest: &str) -> String {
+    format!("{{\"sha256\":\"{digest}\"}}\n")
 }
 
 /// A SHA-256 hash over several texts or files in sequence.
@@ -84,6 +129,26 @@ mod tests {
     fn sha256_agrees_with_sha256sum() {
         let expected = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(sha256(b"abc"), expected);
+    }
+
+    #[test]
+    fn a_changed_sealed_file_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metrics.jsonl");
+        assert_eq!(read_sealed(&path).unwrap(), None);
+        for lines in ["", "{\"loss\":1.5}\n"] {
+            write_sealed(&path, lines).unwrap();
+            assert_eq!(read_sealed(&path).unwrap().as_deref(), Some(lines));
+            let whole = fs::read(&path).unwrap();
+            for at in 0..whole.len() {
+                let mut flipped = whole.clone();
+                flipped[at] ^= 1 << (at % 8);
+                fs::write(&path, &flipped).unwrap();
+                assert!(matches!(read_sealed(&path), Err(Error::DamagedStage { .. })), "{at}");
+                fs::write(&path, &whole[..at]).unwrap();
+                assert!(matches!(read_sealed(&path), Err(Error::DamagedStage { .. })), "{at}");
+            }
+        }
     }
 
     #[test]

@@ -12,13 +12,15 @@ use melm_nn::device::Device;
 use melm_text::score::Counts;
 use melm_text::{EntityTypes, Mention, Sentence, mentions};
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::Error;
 use crate::augment::Gold;
 use crate::draft::{Disagreement, spell_tags, texts};
-use crate::files::write_whole;
+use crate::files::{create_folder, read_sealed, remove, write_sealed};
 use crate::models::Pretrained;
 use crate::stage::{OnBatch, Run, observe_part};
 use crate::tagger::{TaggedSentence, TaggerModel, TaggerSettings};
@@ -65,12 +67,21 @@ pub struct CheckedSentence {
     /// The tags that the tagger predicts.
     pub found: Vec<String>,
     /// The joint probability of the gold tags.
+    #[serde(deserialize_with = "read_exactly")]
     pub probability: f64,
     /// The joint probability of the tags that the tagger predicts.
+    #[serde(deserialize_with = "read_exactly")]
     pub found_probability: f64,
     /// The tokens for which the tagger predicts another tag.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disagreements: Vec<Disagreement>,
+}
+
+/// Reads a number exactly as it was written. `serde_json` itself may change the last bit, and a resumed run would then
+/// write another `gold.jsonl`.
+fn read_exactly<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    let text = Box::<RawValue>::deserialize(deserializer)?;
+    text.get().parse().map_err(|_| D::Error::custom(format!("`{}` is not a number", text.get())))
 }
 
 impl CheckedSentence {
@@ -164,7 +175,11 @@ impl GoldCheck<'_> {
             own.sort_unstable();
             let saved = folder.as_ref().and_then(|folder| read_fold(folder, fold, own.len()));
             let found = match saved {
-                Some(found) => found,
+                Some(found) => {
+                    // The earlier process may have been killed before it removed the state of the training.
+                    folder.as_ref().map_or(Ok(()), |folder| remove(&training_path(folder, fold)))?;
+                    found
+                }
                 None => self.check_fold(fold, &own, folder.as_deref(), run)?,
             };
             for (at, one) in own.into_iter().zip(found) {
@@ -187,7 +202,7 @@ impl GoldCheck<'_> {
         let others = (0..train.sentences().len()).filter(is_other);
         let others = train.with_sentences(others.map(|at| train.sentences()[at].clone()));
         let (n_before, n_all) = (fold as u64 - 1, self.n_folds as u64);
-        let training = folder.map(|folder| folder.join(format!("fold-{fold}")));
+        let training = folder.map(|folder| training_path(folder, fold));
         let mut scaled = observe_part(&mut *run.observer, n_before, n_all);
         let mut own_run = Run { seed: run.seed, folder: training.clone(), observer: &mut scaled };
         let stage = &mut own_run.stage_as("gold-check", &format!("gold check {fold}"));
@@ -197,9 +212,7 @@ impl GoldCheck<'_> {
         if let Some(folder) = folder {
             save_fold(folder, fold, &found, &json!(trained.outcome.epochs))?;
         }
-        if let Some(path) = training.filter(|path| path.exists()) {
-            std::fs::remove_dir_all(&path).map_err(|source| Error::Write { path, source })?;
-        }
+        training.map_or(Ok(()), |path| remove(&path))?;
         Ok(found)
     }
 
@@ -264,6 +277,11 @@ fn find_disagreements(
 /// The subfolder of the stages with the results of finished folds.
 const FOLDER: &str = "gold-check";
 
+/// The folder of the state of a fold's training.
+fn training_path(folder: &Path, fold: usize) -> PathBuf {
+    folder.join(format!("fold-{fold}"))
+}
+
 fn fold_path(folder: &Path, fold: usize) -> PathBuf {
     folder.join(format!("fold-{fold}.jsonl"))
 }
@@ -295,8 +313,7 @@ fn save_fold(
     checked: &[CheckedSentence],
     epochs: &Value,
 ) -> Result<(), Error> {
-    std::fs::create_dir_all(folder)
-        .map_err(|source| Error::Write { path: folder.to_path_buf(), source })?;
+    create_folder(folder)?;
     let line = |epoch: &Value| {
         let mut line = json!({ "stage": "gold-check", "fold": fold });
         if let (Some(line), Some(values)) = (line.as_object_mut(), epoch.as_object()) {
@@ -305,21 +322,21 @@ fn save_fold(
         format!("{line}\n")
     };
     let metrics: String = epochs.as_array().into_iter().flatten().map(line).collect();
-    write_whole(&metrics_path(folder, fold), metrics.as_bytes())?;
-    write_whole(&fold_path(folder, fold), to_lines(checked).as_bytes())
+    write_sealed(&metrics_path(folder, fold), &metrics)?;
+    write_sealed(&fold_path(folder, fold), &to_lines(checked))
 }
 
-/// Reads the result of a fold. Returns `None` if it is not complete.
+/// Reads the result of a fold. Returns `None` if it is not complete or damaged: the fold is then checked again.
 fn read_fold(folder: &Path, fold: usize, n_sentences: usize) -> Option<Vec<CheckedSentence>> {
-    let text = std::fs::read_to_string(fold_path(folder, fold)).ok()?;
+    let text = read_sealed(&fold_path(folder, fold)).ok().flatten()?;
     let lines = text.lines().map(|line| read_line(line).ok()).collect::<Option<Vec<_>>>()?;
     (lines.len() == n_sentences).then_some(lines)
 }
 
 /// Returns the saved metrics of all folds, in order. `stages` is the folder of the run's stages.
-pub(crate) fn fold_metrics(stages: &Path, settings: GoldCheckSettings) -> String {
+pub(crate) fn fold_metrics(stages: &Path, settings: GoldCheckSettings) -> Result<String, Error> {
     let folder = stages.join(FOLDER);
-    let read = |fold| std::fs::read_to_string(metrics_path(&folder, fold)).unwrap_or_default();
+    let read = |fold| Ok(read_sealed(&metrics_path(&folder, fold))?.unwrap_or_default());
     (1..=settings.folds).map(read).collect()
 }
 

@@ -1,6 +1,8 @@
 //! The output folder of a run. Recognises whether the run is new, unfinished or finished, and refuses folders with
 //! other content.
 
+mod lock;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,7 +10,9 @@ use melm_text::{Corpus, LabelledFile};
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::files::{Fingerprint, sha256, write_whole};
+use crate::files::{Fingerprint, create_folder, remove, sha256, write_whole};
+pub(crate) use lock::FolderLock;
+use lock::LOCK;
 
 /// The subfolder with the state of an unfinished run.
 const WORK: &str = ".unfinished";
@@ -20,6 +24,7 @@ const RECORD: &str = "run.json";
 pub(crate) struct RunFolder {
     dir: PathBuf,
     identity: String,
+    force: bool,
     /// The state of this run in the folder.
     pub state: FolderState,
 }
@@ -44,7 +49,7 @@ impl RunFolder {
     /// Without `force`, if the folder contains another run or other files.
     pub(crate) fn open(dir: &Path, identity: &str, force: bool) -> Result<Self, Error> {
         let state = if force { FolderState::New } else { inspect(dir, identity)? };
-        Ok(Self { dir: dir.to_path_buf(), identity: identity.to_owned(), state })
+        Ok(Self { dir: dir.to_path_buf(), identity: identity.to_owned(), force, state })
     }
 
     /// Returns true if `dir` contains this run, finished or not.
@@ -62,24 +67,27 @@ impl RunFolder {
         self.dir.join(WORK)
     }
 
-    /// Creates the folder and stores the identity of the run in it.
-    pub(crate) fn begin(&self) -> Result<(), Error> {
-        let failed = |source| Error::Write { path: self.dir.clone(), source };
+    /// Creates the folder, locks it, and removes `leftovers` and the state of an earlier run unless this run continues.
+    /// Stores the identity of the run in the folder. The caller keeps the lock until the run ends.
+    ///
+    /// # Errors
+    /// [`Error::InUse`] if another process uses the folder, or has changed it since [`Self::open`].
+    pub(crate) fn begin(&self, leftovers: &[PathBuf]) -> Result<FolderLock, Error> {
+        let lock = FolderLock::acquire(&self.dir)?;
+        if !self.force && inspect(&self.dir, &self.identity)? != self.state {
+            let other = "another process, which has just changed it".to_owned();
+            return Err(Error::InUse { dir: self.dir.clone(), other });
+        }
         if self.state == FolderState::New {
-            for old in [self.dir.join(RECORD), self.work()] {
-                let removed =
-                    if old.is_dir() { fs::remove_dir_all(&old) } else { fs::remove_file(&old) };
-                match removed {
-                    Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                        return Err(failed(error));
-                    }
-                    _ => {}
-                }
+            // The record is removed first: without it, the other files are not taken for results.
+            remove(&self.dir.join(RECORD))?;
+            for path in leftovers.iter().chain([&self.work()]) {
+                remove(path)?;
             }
-            fs::create_dir_all(self.work()).map_err(failed)?;
+            create_folder(&self.work())?;
             write_whole(&self.work().join("key"), self.identity.as_bytes())?;
         }
-        Ok(())
+        Ok(lock)
     }
 
     /// Writes `run.json` and removes the state of the unfinished run.
@@ -87,12 +95,7 @@ impl RunFolder {
         record.insert("key".to_owned(), self.identity.clone().into());
         let text = serde_json::to_string_pretty(&record).expect("a map of values is JSON");
         write_whole(&self.dir.join(RECORD), (text + "\n").as_bytes())?;
-        match fs::remove_dir_all(self.work()) {
-            Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::Write { path: self.work(), source })
-            }
-            _ => Ok(()),
-        }
+        remove(&self.work())
     }
 
     /// The content of `run.json`, if the folder has one.
@@ -123,10 +126,12 @@ fn inspect(dir: &Path, identity: &str) -> Result<FolderState, Error> {
     Ok(FolderState::New)
 }
 
-/// Fails if a folder has content. A folder counts as empty if it does not exist, or if it has only the subfolder of a
-/// run that was killed before it wrote its identity.
+/// Fails if a folder has content. A folder counts as empty if it does not exist, or if it has only the lock and the
+/// subfolder of a run that was killed before it wrote its identity.
 pub(crate) fn require_empty(dir: &Path) -> Result<(), Error> {
-    let is_ours = |entry: std::io::Result<fs::DirEntry>| entry.is_ok_and(|e| e.file_name() == WORK);
+    let is_ours = |entry: std::io::Result<fs::DirEntry>| {
+        entry.is_ok_and(|e| e.file_name() == WORK || e.file_name() == LOCK)
+    };
     match fs::read_dir(dir).map(|mut entries| entries.all(is_ours)) {
         Ok(true) => Ok(()),
         Ok(false) => Err(Error::Occupied { dir: dir.to_path_buf(), found: "other files" }),
@@ -189,15 +194,28 @@ mod tests {
         let run = open("a").unwrap();
         assert_eq!(run.state, FolderState::New);
         assert!(!dir.exists());
-        run.begin().unwrap();
+        drop(run.begin(&[]).unwrap());
         assert_eq!(open("a").unwrap().state, FolderState::Unfinished);
         assert!(matches!(open("b"), Err(Error::Occupied { .. })));
         run.finish(serde_json::Map::new()).unwrap();
         assert_eq!(open("a").unwrap().state, FolderState::Done);
         assert!(matches!(open("b"), Err(Error::Occupied { .. })));
         let forced = RunFolder::open(&dir, "b", true).unwrap();
-        forced.begin().unwrap();
+        drop(forced.begin(&[]).unwrap());
         assert_eq!(open("b").unwrap().state, FolderState::Unfinished);
+    }
+
+    #[test]
+    fn a_folder_that_another_process_uses_or_has_changed_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let open = || RunFolder::open(dir.path(), "a", false).unwrap();
+        let (first, second) = (open(), open());
+        let lock = first.begin(&[]).unwrap();
+        assert!(matches!(second.begin(&[]), Err(Error::InUse { .. })));
+        first.finish(serde_json::Map::new()).unwrap();
+        drop(lock);
+        assert!(matches!(second.begin(&[]), Err(Error::InUse { .. })));
+        assert_eq!(open().state, FolderState::Done);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::Error;
 use crate::augment::Gold;
 use crate::card::{CardState, ModelCard, model_card, write_card};
-use crate::files::{Fingerprint, write_whole};
+use crate::files::{Fingerprint, read_sealed, write_whole};
 use crate::linearize::LinearizedCounts;
 use crate::markers::MarkerStart;
 use crate::methods::tune;
@@ -275,13 +275,13 @@ impl TrainingFolder<'_> {
         seconds: &dyn Fn() -> f64,
     ) -> Result<FinishedTraining, Error> {
         let (job, dir) = (self.job, self.folder.dir());
-        self.folder.begin()?;
+        let _lock = self.folder.begin(&[])?;
         let seed = Seed(job.plan.seed);
         let mut run = Run { seed, folder: Some(self.folder.work()), observer };
         let (outcome, details) = job.train_into(dir, &mut run)?;
         let metrics = self.folder.work().join(job.kind.stage()).join("metrics.jsonl");
-        let metrics = std::fs::read(metrics).unwrap_or_default();
-        write_whole(&dir.join("metrics.jsonl"), &metrics)?;
+        let metrics = read_sealed(&metrics)?.unwrap_or_default();
+        write_whole(&dir.join("metrics.jsonl"), metrics.as_bytes())?;
         write_whole(&dir.join("plan.toml"), job.plan.to_toml().as_bytes())?;
         let card = write_card(dir, &job.describe(&outcome, &details))?;
         let record = job.record(&outcome, &details, seconds());

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::support::{TRAIN, assert_same, done, folder, melm, results, run, tiny_folder};
 
-fn train_into(out: &str, more: &str) -> String {
+pub(crate) fn train_into(out: &str, more: &str) -> String {
     format!(
         "train train.conll --dev train.conll -o {out} --model model --preset best \
          --set tagger.learning_rate=0.02 {more}"

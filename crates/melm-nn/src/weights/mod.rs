@@ -21,4 +21,4 @@ pub use names::ModelPart;
 pub(crate) use names::{TensorShape, tagger_transform_shapes, tensor_shapes};
 pub(crate) use save::save_folder;
 pub use save::{Tensor, save};
-pub use state::ParameterSnapshot;
+pub use state::{ParameterSnapshot, read_note};

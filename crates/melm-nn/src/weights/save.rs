@@ -5,10 +5,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
 use crate::Error;
 use crate::config::Config;
-use crate::files::UnfinishedFile;
+use crate::files::{UnfinishedFile, create_folder};
 use crate::params::{Parameter, Parameters};
 
 /// The number of values that are converted to bytes at a time: large enough for efficient writes, small enough for the
@@ -56,10 +57,10 @@ pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> R
         let path = path.to_path_buf();
         move |source| Error::Write { path, source }
     };
-    std::fs::create_dir_all(dir).map_err(failed(dir))?;
+    create_folder(dir).map_err(failed(dir))?;
     let weights_path = dir.join("model.safetensors");
     let config_path = dir.join("config.json");
-    let weights = write_unfinished(&weights_path, |file| write_tensors(file, tensors, &Map::new()))
+    let weights = write_unfinished(&weights_path, |file| write_tensors(file, &header(tensors, &Map::new()), tensors))
         .map_err(failed(&weights_path))?;
     let config = write_unfinished(&config_path, |file| file.write_all(config.as_bytes()))
         .map_err(failed(&config_path))?;
@@ -67,16 +68,57 @@ pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> R
     config.finish().map_err(failed(&config_path))
 }
 
-/// Writes tensors and notes to one safetensors file. If this fails, an existing file is not changed.
-pub(crate) fn write_file(
+/// The key of a file's digest in its metadata.
+pub(crate) const SEAL: &str = "sha256";
+
+/// Returns the entry of a digest in the header. The digest is computed with [`UNSEALED`] in its place.
+pub(super) fn seal_entry(digest: &str) -> String {
+    format!("\"{SEAL}\":\"{digest}\"")
+}
+
+/// Stands for the digest while it is computed.
+pub(super) const UNSEALED: &str =
+    "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// Writes tensors and notes to one safetensors file, with the SHA-256 of the file among the notes. If this fails, an
+/// existing file is not changed.
+pub(crate) fn write_sealed(
     path: &Path,
     tensors: &[Tensor<'_>],
-    notes: &Map<String, Value>,
+    mut notes: Map<String, Value>,
 ) -> Result<(), Error> {
     check(tensors)?;
-    write_unfinished(path, |file| write_tensors(file, tensors, notes))
-        .and_then(UnfinishedFile::finish)
-        .map_err(|source| Error::Write { path: path.to_path_buf(), source })
+    notes.insert(SEAL.to_owned(), UNSEALED.into());
+    let unsealed = header(tensors, &notes);
+    let written = || {
+        let mut digest = DigestWriter::default();
+        write_tensors(&mut digest, &unsealed, tensors)?;
+        let sealed = unsealed.replacen(&seal_entry(UNSEALED), &seal_entry(&digest.finish()), 1);
+        write_unfinished(path, |file| write_tensors(file, &sealed, tensors))?.finish()
+    };
+    written().map_err(|source| Error::Write { path: path.to_path_buf(), source })
+}
+
+/// Computes the SHA-256 of everything that is written to it.
+#[derive(Default)]
+pub(super) struct DigestWriter(Sha256);
+
+impl DigestWriter {
+    /// Returns the digest in hexadecimal.
+    pub(super) fn finish(self) -> String {
+        self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+}
+
+impl Write for DigestWriter {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
@@ -96,10 +138,9 @@ fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
 
 fn write_tensors(
     file: &mut impl Write,
+    header: &str,
     tensors: &[Tensor<'_>],
-    notes: &Map<String, Value>,
 ) -> io::Result<()> {
-    let header = header(tensors, notes);
     file.write_all(&(header.len() as u64).to_le_bytes())?;
     file.write_all(header.as_bytes())?;
     let mut bytes = Vec::with_capacity(BLOCK * size_of::<f32>());

@@ -4,6 +4,7 @@
 //! The state is in one file, so that its parts always belong together. Frozen tensors and frozen rows are not stored,
 //! because they do not change.
 
+use std::io::{ErrorKind, Write as _};
 use std::ops::Range;
 use std::path::Path;
 
@@ -11,7 +12,7 @@ use safetensors::Dtype;
 use serde_json::Map;
 
 use super::convert;
-use super::save::{Tensor, write_file};
+use super::save::{DigestWriter, SEAL, Tensor, UNSEALED, seal_entry, write_sealed};
 use super::shards::{Shard, Table};
 use crate::Error;
 use crate::cuda::GpuWeights;
@@ -40,7 +41,8 @@ impl Parameters {
     /// the note.
     ///
     /// # Errors
-    /// [`Error::State`] if the file belongs to another training run, or another error if it cannot be read.
+    /// [`Error::State`] if the file belongs to another training run, [`Error::DamagedState`] if its digest does not fit
+    /// its content, or another error if it cannot be read.
     pub fn restore_trained(&mut self, path: &Path) -> Result<String, Error> {
         State::open(path)?.read_values(self)
     }
@@ -99,7 +101,8 @@ impl Adam {
     /// Restores the state that [`Self::save`] wrote and returns the note. The frozen rows must not have changed.
     ///
     /// # Errors
-    /// [`Error::State`] if the file belongs to another training run, or another error if it cannot be read.
+    /// [`Error::State`] if the file belongs to another training run, [`Error::DamagedState`] if its digest does not fit
+    /// its content, or another error if it cannot be read.
     pub fn restore(&mut self, parameters: &mut Parameters, path: &Path) -> Result<String, Error> {
         let state = State::open(path)?;
         let note = state.read_values(parameters)?;
@@ -115,6 +118,14 @@ impl Adam {
         self.set_steps(n_steps);
         Ok(note)
     }
+}
+
+/// Returns the note of a file that [`Parameters::save_trained`] or [`Adam::save`] wrote.
+///
+/// # Errors
+/// [`Error::DamagedState`] if the digest of the file does not fit its content, or another error if it cannot be read.
+pub fn read_note(path: &Path) -> Result<String, Error> {
+    State::open(path)?.metadata(NOTE)
 }
 
 /// Writes a state file. Without an optimiser, the file contains only the parameters.
@@ -142,7 +153,7 @@ fn write(
         .iter()
         .map(|rows| Tensor { name: &rows.name, shape: &rows.shape, data: rows.data })
         .collect();
-    write_file(path, &tensors, &notes)
+    write_sealed(path, &tensors, notes)
 }
 
 /// The trained rows of a tensor, or one of their moments, under the name in the file.
@@ -167,10 +178,18 @@ struct State {
 }
 
 impl State {
+    /// Opens a file and checks its digest.
     fn open(path: &Path) -> Result<Self, Error> {
-        let shard = Shard::open(path.to_path_buf())?;
-        let table = shard.table(0)?;
-        Ok(Self { shard, table })
+        let shard = Shard::open(path.to_path_buf()).map_err(|error| match error {
+            // An empty file cannot be mapped.
+            Error::Read { path, source } if source.kind() == ErrorKind::InvalidInput => {
+                Error::DamagedState { path }
+            }
+            other => other,
+        })?;
+        let damaged = || Error::DamagedState { path: path.to_path_buf() };
+        let table = shard.table(0).map_err(|_| damaged())?;
+        if is_whole(&shard).unwrap_or(false) { Ok(Self { shard, table }) } else { Err(damaged()) }
     }
 
     fn read_values(&self, parameters: &mut Parameters) -> Result<String, Error> {
@@ -202,6 +221,21 @@ impl State {
     fn mismatch(&self) -> Error {
         Error::State { path: self.shard.path.clone() }
     }
+}
+
+/// Returns true if the digest of a file fits its content. Returns `None` if the file has no digest.
+fn is_whole(file: &Shard) -> Option<bool> {
+    let digest = file.metadata(SEAL).ok()??;
+    let (bytes, sealed, unsealed) = (file.bytes(), seal_entry(&digest), seal_entry(UNSEALED));
+    if sealed.len() != unsealed.len() {
+        return None;
+    }
+    let at = bytes.windows(sealed.len()).position(|window| window == sealed.as_bytes())?;
+    let mut found = DigestWriter::default();
+    for part in [&bytes[..at], unsealed.as_bytes(), &bytes[at + sealed.len()..]] {
+        found.write_all(part).ok()?;
+    }
+    Some(found.finish() == digest)
 }
 
 #[cfg(test)]
@@ -243,6 +277,8 @@ mod tests {
             hidden_size: 16,
             n_layers: 1,
             n_heads: 2,
+            intermediate_size: 8,
+            max_position_embeddings: 12,
             ..Config::default()
         };
         let mut model = MaskedLm::random(&config, 1).unwrap();
@@ -278,7 +314,31 @@ mod tests {
         let (mut whole, _) = new(false);
         assert!(matches!(whole.parameters_mut().restore_trained(&path), Err(Error::State { .. })));
         assert_eq!(model.parameters_mut().restore_trained(&path).unwrap(), "");
-        std::fs::write(&path, b"12345678").unwrap();
-        assert!(model.parameters_mut().restore_trained(&path).is_err());
+    }
+
+    #[test]
+    fn every_flipped_bit_and_every_truncation_is_found() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("state.safetensors");
+        let (mut model, mut adam) = new(true);
+        adam.save(model.parameters(), &path, "a = 1").unwrap();
+        let whole = std::fs::read(&path).unwrap();
+        let mut refused = |bytes: &[u8]| {
+            std::fs::write(&path, bytes).unwrap();
+            let restored = adam.restore(model.parameters_mut(), &path);
+            matches!(restored, Err(Error::DamagedState { .. }))
+        };
+        assert!(!refused(&whole));
+        // Every bit of the length and the header, and some of the tensors.
+        let len = u64::from_le_bytes(whole[..8].try_into().unwrap());
+        let header = 8 + usize::try_from(len).unwrap();
+        for at in (0..header).chain((header..whole.len()).step_by(997)) {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << (at % 8);
+            assert!(refused(&flipped), "byte {at}");
+        }
+        for len in [0, 7, 8, header, whole.len() - 1] {
+            assert!(refused(&whole[..len]), "{len} bytes");
+        }
     }
 }

@@ -19,7 +19,7 @@ use crate::models::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Run, Stage};
 use crate::tagger::{TaggerModel, TrainedTagger, Truncation};
-use crate::training::TrainingOutcome;
+use crate::training::{TrainingOutcome, read_outcome};
 
 /// The labelled sentences of a run. A test set is never part of it.
 #[derive(Clone, Copy)]
@@ -64,7 +64,7 @@ pub struct Drafts {
     pub lines: String,
     /// The number of sentences that a method wrote but that did not become drafts, by reason.
     pub dropped: RejectedCounts,
-    /// The training record of the judge, if a judge was trained in this run.
+    /// The training record of the judge, if a judge was trained in this run or by an earlier process in its folder.
     pub judge: Option<TrainingOutcome>,
     /// The number of sentences and tokens that were too long for the judge in training.
     pub judge_truncation: Truncation,
@@ -113,6 +113,9 @@ pub fn augment(
             rounds.result.judge_truncation = trained.truncation;
             rounds.result.judge = Some(trained.outcome);
         }
+    } else if let Some(folder) = &run.folder {
+        // An earlier process trained the judge. Its record belongs to the result.
+        rounds.result.judge = read_outcome(&folder.join("judge"))?;
     }
     Ok(rounds.result)
 }

@@ -9,13 +9,13 @@ use super::job::AugmentJob;
 use super::result::{Augmented, DRAFTS, augmented_names};
 use crate::Error;
 use crate::card::{CardState, DataCommand, data_card, write_card};
-use crate::files::{sha256, write_whole};
+use crate::files::{read_sealed, sha256, write_whole};
 use crate::gold_check::fold_metrics;
 use crate::methods::Method;
 use crate::methods::{NO_PRETRAINING, PretrainedSeq2Seq};
 use crate::models::Pretrained;
 use crate::random::Seed;
-use crate::run_folder::{FolderState, RunFolder, data_record};
+use crate::run_folder::{FolderLock, FolderState, RunFolder, data_record};
 use crate::self_training::{VOTES, copy_votes, panel_metrics};
 use crate::shard::Shard;
 use crate::stage::{Observer, Run};
@@ -151,7 +151,7 @@ impl AugmentFolder<'_> {
         seconds: &dyn Fn() -> f64,
     ) -> Result<AugmentOutcome, Error> {
         let dir = self.folder.dir();
-        let stages = self.begin()?;
+        let (stages, _lock) = self.begin()?;
         let seed = Seed(self.job.plan.seed);
         let mut run = Run { seed, folder: Some(stages.clone()), observer };
         let augmented = self.job.run_stages(&mut run)?;
@@ -159,7 +159,7 @@ impl AugmentFolder<'_> {
             self.job.save_model(&dir.join("model"), &mut run)?;
         }
         let paths = augmented.write_into(dir)?;
-        let metrics = self.collect_metrics(&stages);
+        let metrics = self.collect_metrics(&stages)?;
         write_whole(&dir.join("metrics.jsonl"), metrics.as_bytes())?;
         let card = write_card(dir, &self.describe(&augmented, &paths))?;
         let mut record = self.job.record(&augmented, seconds());
@@ -174,8 +174,8 @@ impl AugmentFolder<'_> {
     /// Trains the taggers of one shard and saves their votes in this folder. Writes no results. A run in another folder uses
     /// the votes if [`Self::with_votes_from`] names this folder.
     pub fn vote(&self, shard: Shard, observer: Observer<'_>) -> Result<Voting, Error> {
-        let folder = Some(self.begin()?);
-        let mut run = Run { seed: Seed(self.job.plan.seed), folder, observer };
+        let (stages, _lock) = self.begin()?;
+        let mut run = Run { seed: Seed(self.job.plan.seed), folder: Some(stages), observer };
         match self.job.run_voting(shard, &mut run) {
             Ok(()) => Ok(Voting::Complete),
             Err(Error::VotesMissing { pass, taggers }) => Ok(Voting::Waiting { pass, taggers }),
@@ -183,20 +183,16 @@ impl AugmentFolder<'_> {
         }
     }
 
-    /// Creates the folder, removes the state of another run and copies votes of other folders. Returns the folder of the
-    /// stages.
-    fn begin(&self) -> Result<PathBuf, Error> {
+    /// Creates and locks the folder, removes the state of another run and copies votes of other folders. Returns the
+    /// folder of the stages, and the lock.
+    fn begin(&self) -> Result<(PathBuf, FolderLock), Error> {
         let stages = self.folder.dir().join(STAGES);
-        if self.folder.state == FolderState::New && stages.exists() {
-            std::fs::remove_dir_all(&stages)
-                .map_err(|source| Error::Write { path: stages.clone(), source })?;
-        }
-        self.folder.begin()?;
+        let lock = self.folder.begin(std::slice::from_ref(&stages))?;
         // The key of a vote does not include model and seed, so only folders of this run are used.
         let voters = self.voters.iter().filter(|dir| self.folder.is_also_in(dir));
         let others: Vec<PathBuf> = voters.map(|dir| dir.join(STAGES).join(VOTES)).collect();
         copy_votes(&others, &stages.join(VOTES))?;
-        Ok(stages)
+        Ok((stages, lock))
     }
 
     /// Returns the card of the run. `paths` are the files of the augmented corpus.
@@ -213,14 +209,16 @@ impl AugmentFolder<'_> {
     }
 
     /// Returns the metrics of all trainings, in the order of the stages.
-    fn collect_metrics(&self, stages: &Path) -> String {
-        let read = |path: PathBuf| std::fs::read_to_string(path).unwrap_or_default();
-        let own = TRAINING_STAGES.map(|stage| read(stages.join(stage).join("metrics.jsonl")));
-        let panel = match self.job.text {
-            Some(_) => panel_metrics(stages, &self.job.plan.self_training),
-            None => String::new(),
-        };
-        own.concat() + &panel + &fold_metrics(stages, self.job.plan.gold_check)
+    fn collect_metrics(&self, stages: &Path) -> Result<String, Error> {
+        let mut lines = String::new();
+        for stage in TRAINING_STAGES {
+            let own = read_sealed(&stages.join(stage).join("metrics.jsonl"))?;
+            lines += &own.unwrap_or_default();
+        }
+        if self.job.text.is_some() {
+            lines += &panel_metrics(stages, &self.job.plan.self_training)?;
+        }
+        Ok(lines + &fold_metrics(stages, self.job.plan.gold_check)?)
     }
 
     /// Returns true if the result files still exist.

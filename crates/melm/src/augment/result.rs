@@ -10,7 +10,7 @@ use super::summary::DraftSummary;
 use super::text::TextOutcome;
 use crate::Error;
 use crate::draft::Draft;
-use crate::files::write_whole;
+use crate::files::{create_folder, write_whole};
 use crate::gold_check::{self, CheckedSentence, GoldCheckSummary};
 use crate::plan::Plan;
 use crate::run_folder::require_empty;
@@ -124,8 +124,7 @@ impl Augmented {
     pub fn write(&self, dir: impl AsRef<Path>) -> Result<Vec<PathBuf>, Error> {
         let dir = dir.as_ref();
         require_empty(dir)?;
-        std::fs::create_dir_all(dir)
-            .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
+        create_folder(dir)?;
         self.write_into(dir)
     }
 

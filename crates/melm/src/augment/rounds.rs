@@ -7,7 +7,7 @@ use melm_text::Corpus;
 use super::algorithm::Drafts;
 use crate::Error;
 use crate::draft::{Draft, Novelty, read_lines, to_lines};
-use crate::files::{sha256, write_whole};
+use crate::files::{create_folder, sha256, write_whole};
 use crate::methods::RejectedCounts;
 
 /// The rounds made so far.
@@ -71,12 +71,14 @@ impl<'a> Rounds<'a> {
         self.result.drafts.extend(drafts);
     }
 
-    /// Reads the lines of a saved round. Returns `None` if the round is missing or its checksum is wrong.
+    /// Reads the lines of a saved round. Returns `None` if the round is missing or its checksum is wrong: it is then
+    /// made again.
     fn load(&self, round: u32) -> Option<String> {
         let folder = self.folder.as_deref()?;
-        let text = std::fs::read(lines_path(folder, round)).ok()?;
-        let checksum = std::fs::read_to_string(checksum_path(folder, round)).ok()?;
-        (checksum == sha256(&text)).then(|| String::from_utf8_lossy(&text).into_owned())
+        let lines = std::fs::read_to_string(lines_path(folder, round)).ok()?;
+        let dropped = std::fs::read_to_string(dropped_path(folder, round)).unwrap_or_default();
+        let wanted = std::fs::read_to_string(checksum_path(folder, round)).ok()?;
+        (wanted == checksum(&lines, &dropped)).then_some(lines)
     }
 
     /// Adds a saved round. The text of its lines is not changed: formatting the parsed numbers again could change
@@ -104,20 +106,25 @@ fn dropped_path(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.dropped.toml"))
 }
 
-/// The file with the checksum of a round's lines. This file is written last: a round without it is not complete.
+/// The file with the checksum of a round. This file is written last: a round without it is not complete.
 fn checksum_path(folder: &Path, round: u32) -> PathBuf {
     folder.join(format!("round-{round}.sha256"))
 }
 
+/// Returns the checksum of a round's lines and of its counts, which may be empty.
+fn checksum(lines: &str, dropped: &str) -> String {
+    sha256([lines, dropped].concat().as_bytes())
+}
+
 fn save(folder: &Path, round: u32, lines: &str, dropped: &RejectedCounts) -> Result<(), Error> {
-    std::fs::create_dir_all(folder)
-        .map_err(|source| Error::Write { path: folder.to_path_buf(), source })?;
+    create_folder(folder)?;
     write_whole(&lines_path(folder, round), lines.as_bytes())?;
+    let mut counts = String::new();
     if !dropped.is_empty() {
-        let counts = toml::to_string(dropped).expect("counts are a TOML table");
+        counts = toml::to_string(dropped).expect("counts are a TOML table");
         write_whole(&dropped_path(folder, round), counts.as_bytes())?;
     }
-    write_whole(&checksum_path(folder, round), sha256(lines.as_bytes()).as_bytes())
+    write_whole(&checksum_path(folder, round), checksum(lines, &counts).as_bytes())
 }
 
 fn load_dropped(path: &Path) -> Result<RejectedCounts, Error> {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::vocab_txt::{self, BuiltFiles};
 use crate::Error;
-use crate::files::write_whole;
+use crate::files::{create_folder, write_whole};
 
 /// The maximum size of a file. The largest published ones, for 256,000 pieces, have 35 MB.
 const MAX_BYTES: u64 = 128 << 20;
@@ -57,8 +57,7 @@ impl TokenizerFiles {
 
     /// Writes the files into a model folder. Each file atomically replaces the existing one.
     pub(super) fn write(&self, dir: &Path) -> Result<(), Error> {
-        std::fs::create_dir_all(dir)
-            .map_err(|source| Error::Write { path: dir.to_path_buf(), source })?;
+        create_folder(dir)?;
         let files = [
             (TOKENIZER, Some(&self.tokenizer)),
             ("tokenizer_config.json", self.tokenizer_config.as_ref()),

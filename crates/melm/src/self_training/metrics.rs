@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 
 use super::settings::SelfTrainingSettings;
-use super::vote::{VOTES, VoteKey, create_dir};
+use super::vote::{VOTES, VoteKey};
 use crate::Error;
-use crate::files::write_whole;
+use crate::files::{create_folder, read_sealed, write_sealed};
 use crate::training::EpochMetrics;
 
 /// Saves the metrics of one tagger in the folder of a run's stages: a line for each epoch.
@@ -25,20 +25,22 @@ pub(super) fn save_metrics(
         }
         format!("{line}\n")
     };
-    create_dir(path.parent().unwrap_or(stages))?;
-    write_whole(&path, epochs.iter().map(line).collect::<String>().as_bytes())
+    create_folder(path.parent().unwrap_or(stages))?;
+    write_sealed(&path, &epochs.iter().map(line).collect::<String>())
 }
 
 /// Returns the saved metrics of all taggers, in the order of their trainings.
-pub(crate) fn panel_metrics(stages: &Path, settings: &SelfTrainingSettings) -> String {
+pub(crate) fn panel_metrics(
+    stages: &Path,
+    settings: &SelfTrainingSettings,
+) -> Result<String, Error> {
     let mut lines = String::new();
     for pass in 1..=settings.passes.get() {
         for tagger in 1..=settings.panel.get() {
-            let saved = std::fs::read_to_string(metrics_path(stages, pass, tagger));
-            lines += &saved.unwrap_or_default();
+            lines += &read_sealed(&metrics_path(stages, pass, tagger))?.unwrap_or_default();
         }
     }
-    lines
+    Ok(lines)
 }
 
 fn metrics_path(stages: &Path, pass: u32, tagger: usize) -> PathBuf {

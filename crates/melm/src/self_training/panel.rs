@@ -10,7 +10,7 @@ use super::vote::{TaggerVotes, Vote, VoteKey, VoteStore};
 use super::{Decision, LabelledText, SelfTrainingData, TextCandidate, decide, training_set};
 use crate::Error;
 use crate::draft::Verdict;
-use crate::files::Fingerprint;
+use crate::files::{Fingerprint, remove};
 use crate::models::Pretrained;
 use crate::plan::Plan;
 use crate::stage::{Run, observe_part};
@@ -146,9 +146,7 @@ impl<'a, 's> Panel<'a, 's> {
         if let Some(stages) = run.folder.as_deref() {
             save_metrics(stages, key, &trained.outcome.epochs)?;
         }
-        if let Some(path) = all.filter(|all| all.exists()) {
-            std::fs::remove_dir_all(&path).map_err(|source| Error::Write { path, source })?;
-        }
+        all.map_or(Ok(()), |path| remove(&path))?;
         Ok(votes)
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use melm_text::{EntityType, EntityTypes, Mention};
 
 use crate::Error;
-use crate::files::{sha256, write_whole};
+use crate::files::{create_folder, sha256, write_whole};
 use crate::shard::Shard;
 
 /// The folder of the votes, in the folder of a run's stages.
@@ -85,7 +85,7 @@ impl VoteStore for VoteFolder<'_> {
     }
 
     fn save(&mut self, key: &VoteKey, votes: &TaggerVotes) -> Result<(), Error> {
-        create_dir(&self.dir)?;
+        create_folder(&self.dir)?;
         let lines: String = votes.iter().map(|vote| write_vote(vote) + "\n").collect();
         let header = format!("{} {}\n", key.content, sha256(lines.as_bytes()));
         write_whole(&self.path(key), (header + &lines).as_bytes())
@@ -107,7 +107,7 @@ pub(crate) fn copy_votes(from: &[PathBuf], dir: &Path) -> Result<usize, Error> {
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
             Err(error) => return Err(failed(error)),
         };
-        create_dir(dir)?;
+        create_folder(dir)?;
         for entry in entries {
             let path = entry.map_err(failed)?.path();
             let is_votes = path.extension().is_some_and(|ending| ending == "votes");
@@ -120,11 +120,6 @@ pub(crate) fn copy_votes(from: &[PathBuf], dir: &Path) -> Result<usize, Error> {
         }
     }
     Ok(n)
-}
-
-/// Creates a folder and its parents.
-pub(super) fn create_dir(dir: &Path) -> Result<(), Error> {
-    std::fs::create_dir_all(dir).map_err(|source| Error::Write { path: dir.to_path_buf(), source })
 }
 
 /// Writes a vote as its log-probability, followed by `start:end:type` for each mention. The text of a number gives

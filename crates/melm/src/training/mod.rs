@@ -14,6 +14,7 @@ pub use settings::{
     Budget, CheckpointChoice, EvaluationInterval, FrozenPrefixes, ParseBudgetError, ScheduleKind,
     TrainingSettings,
 };
+pub(crate) use state::read_outcome;
 pub use state::{BestEvaluation, EpochMetrics};
 
 use melm_nn::device::Device;

@@ -1,7 +1,6 @@
 //! The state of a training run, and its files.
 
 use std::fmt;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use melm_nn::optim::Adam;
@@ -12,7 +11,7 @@ use serde_json::json;
 
 use super::{Evaluation, Loss, Metric, TrainingOutcome};
 use crate::Error;
-use crate::files::write_whole;
+use crate::files::{create_folder, remove, write_sealed};
 
 /// The metrics of one epoch: a line of `metrics.jsonl`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -100,6 +99,15 @@ impl TrainingState {
     }
 }
 
+/// Returns the outcome of the finished training in the folder of a stage, or `None` if there is none. The parameters are
+/// not loaded.
+pub(crate) fn read_outcome(folder: &Path) -> Result<Option<TrainingOutcome>, Error> {
+    let store = CheckpointStore::new(Some(folder));
+    let Some(path) = store.done().filter(|path| path.exists()) else { return Ok(None) };
+    let note = melm_nn::weights::read_note(&path)?;
+    from_note(&note, path).map(Some)
+}
+
 /// The files of a training run. Without a folder, only the best parameters are stored, in memory.
 pub(super) struct CheckpointStore {
     folder: Option<PathBuf>,
@@ -157,15 +165,7 @@ impl CheckpointStore {
     fn remove_temporary_files(&self) -> Result<(), Error> {
         let whole = [self.state(), self.best()].into_iter().flatten();
         let parts = whole.clone().map(|path| path.with_extension("safetensors.part"));
-        for path in whole.chain(parts) {
-            match fs::remove_file(&path) {
-                Err(source) if source.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(Error::Write { path, source });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        whole.chain(parts).try_for_each(|path| remove(&path))
     }
 
     /// Restores the last saved state. Returns the initial state if nothing was saved.
@@ -175,8 +175,7 @@ impl CheckpointStore {
         parameters: &mut Parameters,
     ) -> Result<TrainingState, Error> {
         let Some(folder) = &self.folder else { return Ok(TrainingState::default()) };
-        fs::create_dir_all(folder)
-            .map_err(|source| Error::Write { path: folder.clone(), source })?;
+        create_folder(folder)?;
         let Some(path) = self.state().filter(|path| path.exists()) else {
             return Ok(TrainingState::default());
         };
@@ -215,7 +214,7 @@ impl CheckpointStore {
     pub(super) fn write_metrics(&self, stage: &str, epochs: &[EpochMetrics]) -> Result<(), Error> {
         let Some(path) = self.file("metrics.jsonl") else { return Ok(()) };
         let lines = epochs.iter().map(|epoch| metrics_line(stage, epoch));
-        write_whole(&path, lines.collect::<String>().as_bytes())
+        write_sealed(&path, &lines.collect::<String>())
     }
 }
 

@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""Kills `melm augment` at random moments, and checks that the result equals that of a run that was never killed.
+
+    python3 tools/check_kills.py target/debug/melm --kills 200
+
+A trial starts the same command again and again in one folder, and kills each process with SIGKILL after a random time,
+until the trial has its number of kills. Then the command runs to its end. All files must equal those of the whole run.
+Half of the trials have unlabelled text.
+"""
+
+import argparse
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent / "faults"))
+import tiny  # noqa: E402
+
+RUN = "augment train.conll --dev train.conll --model model --config plan.toml --threads 1 --save-every 0 -q"
+VARIANTS = [RUN, RUN + " --unlabelled text.conll --method label-wise"]
+KILLS_OF_A_TRIAL = 4
+
+
+def start(melm: Path, folder: Path, args: str, out: str) -> subprocess.Popen:
+    command = [melm, *args.split(), "-o", out]
+    return subprocess.Popen(command, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+
+
+def finish(melm: Path, folder: Path, args: str, out: str) -> None:
+    process = start(melm, folder, args, out)
+    messages = process.communicate()[1]
+    if process.returncode != 0:
+        raise SystemExit(f"`{args} -o {out}` fails: {messages}")
+
+
+def comparable(folder: Path) -> dict[str, bytes]:
+    """Returns the files of a run. The arguments in `run.json` name the folder, so this file is left out."""
+    return {name: content for name, content in tiny.read_results(folder).items() if name != "run.json"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("melm", type=Path)
+    parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    melm, generator = options.melm.resolve(), random.Random(options.seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        tiny.write_folder(folder)
+        wanted, seconds = [], []
+        for number, args in enumerate(VARIANTS):
+            begin = time.monotonic()
+            finish(melm, folder, args, f"whole-{number}")
+            seconds.append(time.monotonic() - begin)
+            wanted.append(comparable(folder / f"whole-{number}"))
+        n_killed = n_trials = n_equal = 0
+        while n_killed < options.kills:
+            variant, out = n_trials % len(VARIANTS), f"trial-{n_trials}"
+            left = min(KILLS_OF_A_TRIAL, options.kills - n_killed)
+            while left > 0:
+                process = start(melm, folder, VARIANTS[variant], out)
+                time.sleep(generator.uniform(0, seconds[variant]))
+                process.kill()
+                process.communicate()
+                left -= 1
+                # A run that ended first was not killed. The next one finds the finished run.
+                if process.returncode >= 0:
+                    break
+                n_killed += 1
+            finish(melm, folder, VARIANTS[variant], out)
+            wrong = tiny.differences(wanted[variant], comparable(folder / out))
+            n_trials += 1
+            n_equal += not wrong
+            if wrong:
+                print(f"{out}: {'; '.join(wrong)}", file=sys.stderr)
+    print(f"{n_killed} kills in {n_trials} trials of {min(seconds):.1f} to {max(seconds):.1f} s; {n_equal} equal results")
+    sys.exit(n_equal != n_trials)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,9 +3,9 @@
 
     python3 tools/code_figures.py [--list] [--check]
 
-Counts functions, functions with arguments packed into tuples, public items, functions over 40 lines, and lines of Rust.
-Test code is included. --list also prints the functions that pack arguments into tuples. --check prints them too and
-exits with 1 if there are any.
+Counts functions, functions with arguments packed into tuples, public items, functions over 40 lines, uses of `unsafe`,
+and lines of Rust. Test code is included. --list also prints the functions that pack arguments into tuples. --check prints
+them too and exits with 1 if there are any, or if a crate has more uses of `unsafe` than MAX_UNSAFE allows.
 """
 import pathlib
 import re
@@ -14,6 +14,11 @@ import sys
 FUNCTION = re.compile(r"^(\s*)(?:pub(?:\([^)]*\))? )?(?:const )?(?:unsafe )?(?:extern \"C\" )?fn (\w+)")
 PACK = re.compile(r"[(,]\s*(?:mut )?\((?:(?:mut )?\w+, ?)+(?:mut )?\w+,?\)\s*:\s*\(")
 PUBLIC = re.compile(r"^\s*pub (?:const )?(?:unsafe )?(?:fn|struct|enum|trait|type|const|static|mod) ")
+# A block, a function or an implementation that is unsafe. Comments and the names of lints are not counted.
+UNSAFE = re.compile(r"^(?!\s*//).*\bunsafe (?:\{|fn|impl|extern)")
+# The most uses of `unsafe` of each crate; 0 for the others. Lower a number when uses are removed. A higher one needs a
+# reason in the commit.
+MAX_UNSAFE = {"melm-nn": 120}
 
 
 def signature(lines, start):
@@ -38,7 +43,7 @@ def body_length(lines, start, indent):
 
 
 def figures(crate):
-    n = dict(functions=0, packed=0, public=0, long=0, lines=0)
+    n = dict(functions=0, packed=0, public=0, long=0, unsafe=0, lines=0)
     packed = []
     for path in sorted(crate.rglob("*.rs")):
         if "target" in path.parts:
@@ -48,6 +53,7 @@ def figures(crate):
         for at, line in enumerate(lines):
             if "src" in path.parts and PUBLIC.match(line):
                 n["public"] += 1
+            n["unsafe"] += bool(UNSAFE.match(line))
             head = FUNCTION.match(line)
             if not head:
                 continue
@@ -61,11 +67,14 @@ def figures(crate):
 
 def main():
     root = pathlib.Path(__file__).resolve().parent.parent / "crates"
-    total, all_packed = dict(), []
-    print(f"{'crate':<12}{'functions':>10}{'packed':>8}{'public':>8}{'over 40':>9}{'lines':>8}")
+    total, all_packed, unsafe = dict(), [], []
+    print(f"{'crate':<12}{'functions':>10}{'packed':>8}{'public':>8}{'over 40':>9}{'unsafe':>8}{'lines':>8}")
     for crate in sorted(root.iterdir()):
         n, packed = figures(crate)
         all_packed += packed
+        most = MAX_UNSAFE.get(crate.name, 0)
+        if n["unsafe"] > most:
+            unsafe.append(f"{crate.name} has {n['unsafe']} uses of `unsafe`, more than {most}")
         total = {key: total.get(key, 0) + value for key, value in n.items()}
         print(f"{crate.name:<12}" + "".join(f"{n[k]:>{w}}" for k, w in WIDTHS))
     print(f"{'all':<12}" + "".join(f"{total[k]:>{w}}" for k, w in WIDTHS))
@@ -73,9 +82,11 @@ def main():
         print("\n".join(all_packed))
     if "--check" in sys.argv and all_packed:
         sys.exit("functions above pack their arguments into tuples: name each argument")
+    if "--check" in sys.argv and unsafe:
+        sys.exit("; ".join(unsafe) + ": see MAX_UNSAFE")
 
 
-WIDTHS = [("functions", 10), ("packed", 8), ("public", 8), ("long", 9), ("lines", 8)]
+WIDTHS = [("functions", 10), ("packed", 8), ("public", 8), ("long", 9), ("unsafe", 8), ("lines", 8)]
 
 if __name__ == "__main__":
     main()

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
-use melm::training::Budget;
+use melm::tagger::TaggerSettings;
+use melm::training::{Budget, EvaluationInterval};
 use serde::Deserialize;
 use toml::Table;
 
@@ -37,6 +38,10 @@ pub struct Grid {
     /// the training set, so that all methods choose the best epoch among equally many evaluations.
     #[serde(default = "default_evaluations")]
     pub evaluations: NonZeroU64,
+    /// The number of epochs between two dev evaluations of a training run whose budget is in epochs [default: that of the
+    /// plan, `tagger.evaluate_every`].
+    #[serde(default)]
+    pub evaluate_every: Option<NonZeroU64>,
     /// Languages whose taggers are also scored on other languages, each with the list of these other languages.
     #[serde(default)]
     pub transfer: BTreeMap<String, Vec<String>>,
@@ -147,6 +152,7 @@ impl Grid {
             PaperTable::Masking => built_in!("configs/paper/masking.toml"),
             PaperTable::Rounds => built_in!("configs/paper/rounds.toml"),
             PaperTable::Costs => built_in!("configs/paper/costs.toml"),
+            PaperTable::CostsMulti => built_in!("configs/paper/costs-multi.toml"),
         };
         Self::parse(name, text).expect("the built-in grids are tested")
     }
@@ -155,6 +161,20 @@ impl Grid {
     pub fn smoke() -> Self {
         let (name, text) = built_in!("configs/smoke.toml");
         Self::parse(name, text).expect("the built-in grids are tested")
+    }
+
+    /// Sets how often a tagger with this budget is evaluated on dev.
+    ///
+    /// If the budget is in updates, the number of evaluations does not depend on the size of the training set.
+    pub(crate) fn set_evaluations(&self, settings: &mut TaggerSettings, budget: Budget) {
+        settings.training.evaluate_every = match (budget, self.evaluate_every) {
+            (Budget::Updates(updates), _) => {
+                let between = NonZeroU64::new(updates.get() / self.evaluations);
+                EvaluationInterval::updates(between.unwrap_or(NonZeroU64::MIN))
+            }
+            (Budget::Epochs(_), Some(epochs)) => EvaluationInterval::Epochs(epochs),
+            (Budget::Epochs(_), None) => settings.training.evaluate_every,
+        };
     }
 
     /// Replaces the seeds of all blocks.

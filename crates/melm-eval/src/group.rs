@@ -2,7 +2,6 @@
 //! tagger also share the training set.
 
 use std::collections::BTreeMap;
-use std::num::NonZeroU64;
 use std::rc::Rc;
 
 use melm::augment::{Backbones, DraftSummary, Gold, augment};
@@ -13,7 +12,7 @@ use melm::random::Seed;
 use melm::self_training::{SelfTrainingData, label_text};
 use melm::stage::{Control, Event, Run};
 use melm::tagger::{TaggerModel, TaggerSettings, TrainedTagger};
-use melm::training::{Budget, CheckpointChoice, EvaluationInterval};
+use melm::training::{Budget, CheckpointChoice};
 use melm_nn::device::Device;
 use melm_text::Corpus;
 
@@ -114,16 +113,11 @@ impl<'a> CellGroup<'a> {
         Ok(TaggerModel::train(encoder, train, dev, settings, self.device, stage)?)
     }
 
-    /// Returns the settings of a tagger with this budget. If the budget is in updates, the number of evaluations does
-    /// not depend on the size of the training set.
+    /// Returns the settings of a tagger with this budget.
     fn tagger_settings(&self, plan: &Plan, budget: Budget) -> TaggerSettings {
         let mut settings = plan.tagger.clone();
         settings.training.budget = budget;
-        if let Budget::Updates(updates) = budget {
-            let between = NonZeroU64::new(updates.get() / self.runner.grid.evaluations);
-            settings.training.evaluate_every =
-                EvaluationInterval::updates(between.unwrap_or(NonZeroU64::MIN));
-        }
+        self.runner.grid.set_evaluations(&mut settings, budget);
         settings
     }
 

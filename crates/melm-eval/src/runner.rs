@@ -7,6 +7,8 @@ use melm::codemix::MentionVectors;
 use melm::files::{Fingerprint, write_shared};
 use melm::methods::Method;
 use melm::models::Pretrained;
+use melm::plan::Plan;
+use melm::training::Budget;
 use melm_text::{Corpus, KnownSentences, SentenceRole};
 
 use crate::data::{DrawnText, concatenate, draw_text, joined_training_sets};
@@ -107,7 +109,7 @@ impl ExperimentRunner {
             language,
             train: data.train.fingerprint(),
         });
-        let plan = self.plans.variant(&cell.variant);
+        let plan = &self.keyed_plan(cell);
         let evaluations = self.grid.evaluations.get();
         let text = cell.text_languages().filter_map(|language| {
             let data = self.languages.get(language)?;
@@ -118,6 +120,18 @@ impl ExperimentRunner {
         let held_out = if text.is_empty() { Vec::new() } else { self.held_out() };
         let text = TextKeys { held_out, text };
         CellKey::new(cell, plan, evaluations, data, text, &self.fingerprints).digest()
+    }
+
+    /// Returns the plan of a cell as its key contains it. If a budget is in epochs, the interval between evaluations is that
+    /// of the grid. Otherwise it is not read, and the key contains the value of the plan, as it always did.
+    fn keyed_plan(&self, cell: &Cell) -> Plan {
+        let mut plan = self.plans.variant(&cell.variant).clone();
+        let judge = cell.method.drafts().map(|_| plan.tagger.training.budget);
+        let mut budgets = judge.into_iter().chain([cell.budget]);
+        if let Some(in_epochs) = budgets.find(|budget| matches!(budget, Budget::Epochs(_))) {
+            self.grid.set_evaluations(&mut plan.tagger, in_epochs);
+        }
+        plan
     }
 
     /// The fingerprints of all sets whose sentences are left out of texts.

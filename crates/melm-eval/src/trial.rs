@@ -231,6 +231,7 @@ impl Trial {
             files: String::new(),
             data: None,
             evaluations: DEFAULT_EVALUATIONS,
+            evaluate_every: None,
             transfer: BTreeMap::new(),
             grid: blocks.collect(),
             plan: toml::Table::from_iter([("tagger".to_owned(), toml::Value::Table(tagger))]),

@@ -17,7 +17,8 @@ use super::{InputOptions, TextInput, VectorInput};
 ///
 /// TABLE is mono (one tagger for each language), cross (the same taggers on other languages),
 /// multi (one tagger for all languages), add-entity (Figure 1 of the paper), masking (Table 4),
-/// rounds (Table 5), costs (Tables 6 to 8), predictions (Table 3) or entities (Figure 4).
+/// rounds (Table 5), costs (Tables 6 and 7), costs-multi (Table 8), predictions (Table 3) or entities
+/// (Figure 4).
 ///
 /// Each cell of the grid is one tagger. DIR/ledger.jsonl records the scores and settings of every
 /// finished cell, so the same command resumes an interrupted experiment. The scores are those of
@@ -29,7 +30,8 @@ use super::{InputOptions, TextInput, VectorInput};
     melm reproduce mono --data conll -o mono --test\n  \
     melm reproduce cross --data conll -o mono --test")]
 pub(crate) struct Reproduce {
-    /// Table to make: mono, cross, multi, add-entity, masking, rounds, costs, predictions or entities
+    /// Table to make: mono, cross, multi, add-entity, masking, rounds, costs, costs-multi, predictions
+    /// or entities
     #[arg(value_name = "TABLE", value_parser = parse_target)]
     pub(crate) target: ReproduceTarget,
     /// Grid of the experiment, as TOML: languages, sizes, draws, seeds, methods, budgets and settings

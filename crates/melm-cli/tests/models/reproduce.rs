@@ -112,6 +112,12 @@ fn a_grid_is_run_once_in_any_order_and_tests_are_scored_on_request() {
     assert_eq!(listed.lines().count(), ledger(&at("shards/ledger-2-of-2.jsonl")).len());
     assert!(listed.lines().all(|cell| cell.ends_with(" (in the ledger)")), "{listed}");
 
+    // Another interval between evaluations on dev changes the cells whose budget is in epochs.
+    fs::write(at("every.toml"), format!("evaluate_every = 1\n{GRID}")).unwrap();
+    let every = args("one", "--only draw=1").replace("grid.toml", "every.toml");
+    let messages = done(folder.path(), &every);
+    assert!(messages.contains("8 cells run, 8 already in the ledger"), "{messages}");
+
     // Cells with other settings are run.
     let messages =
         done(folder.path(), &args("one", "--set tagger.learning_rate=0.02 --only draw=1"));
@@ -215,7 +221,8 @@ fn mistakes_are_reported_before_anything_is_run() {
             "`--smoke` supports only mono and costs, not rounds",
         ),
         (&*args("out", "").replace("mono", "multi"), 2, "taggers of several languages"),
-        (&*args("out", "--only method=gold").replace("mono", "costs"), 2, "the method melm"),
+        (&*args("out", "--only method=gold").replace("mono", "costs"), 2, "the method melm with"),
+        (&*args("out", "").replace("mono", "costs-multi"), 2, "the method melm-codemix"),
         (&*args("out", "--test --only language=de").replace("mono", "cross"), 2, "transfer.en"),
         (&*args("out", "--test").replace("mono", "entities"), 2, "do not support"),
         (
@@ -288,6 +295,12 @@ fn code_mixing_is_compared_on_joined_languages() {
     // Six sentences: codemix-ess makes one draft of each, melm-codemix three.
     assert_eq!(of("codemix-ess")["drafts"]["drafts"], 6);
     assert_eq!(of("melm-codemix")["drafts"]["drafts"], 18);
+    // The costs of the multilingual method come from the same ledger.
+    let messages =
+        done(folder.path(), &format!("{args} --vectors pieces").replace("multi ", "costs-multi "));
+    assert!(messages.contains("0 cells run, 12 already in the ledger"), "{messages}");
+    let table = fs::read_to_string(folder.path().join("out/table-costs-multi.md")).unwrap();
+    assert!(table.contains("### Costs of melm-codemix") && table.contains("| en+de |"), "{table}");
 }
 
 #[test]

@@ -35,8 +35,10 @@ pub enum Table {
     Masking,
     /// The number of rounds (Table 5).
     Rounds,
-    /// Dev scores, time and parameters of MELM (Tables 6 to 8).
+    /// Dev scores, time and parameters of MELM in one language (Tables 6 and 7).
     Costs,
+    /// Dev scores, time and parameters of the multilingual method (Table 8).
+    CostsMulti,
 }
 
 /// The set that taggers were scored on.
@@ -76,7 +78,7 @@ struct Observation<'l> {
 
 impl Table {
     /// All tables with their names, in the order of `--help`.
-    pub const NAMES: [(&'static str, Self); 7] = [
+    pub const NAMES: [(&'static str, Self); 8] = [
         ("mono", Self::Mono),
         ("cross", Self::Cross),
         ("multi", Self::Multi),
@@ -84,6 +86,7 @@ impl Table {
         ("masking", Self::Masking),
         ("rounds", Self::Rounds),
         ("costs", Self::Costs),
+        ("costs-multi", Self::CostsMulti),
     ];
 
     /// The name of the table.
@@ -94,14 +97,24 @@ impl Table {
 
     /// Returns true if the paper has dev scores for this table.
     fn has_dev_scores_in_paper(self) -> bool {
-        matches!(self, Self::Masking | Self::Rounds | Self::Costs)
+        matches!(self, Self::Masking | Self::Rounds | Self::Costs | Self::CostsMulti)
+    }
+
+    /// Returns true if the table shows dev scores even if test sets were scored.
+    pub fn has_only_dev_scores(self) -> bool {
+        matches!(self, Self::Costs | Self::CostsMulti)
     }
 
     /// Returns true if one tagger has scores in several columns. These columns are then not independent.
     pub(crate) fn shares_taggers_between_columns(self) -> bool {
         match self {
             Self::Cross | Self::Multi => true,
-            Self::Mono | Self::AddEntity | Self::Masking | Self::Rounds | Self::Costs => false,
+            Self::Mono
+            | Self::AddEntity
+            | Self::Masking
+            | Self::Rounds
+            | Self::Costs
+            | Self::CostsMulti => false,
         }
     }
 
@@ -133,7 +146,7 @@ impl Table {
         let tests = line.test.iter();
         let dev = line.dev.iter().map(|dev| own(cell.language.clone(), dev.percent()));
         match (self, split) {
-            (Self::Masking | Self::Rounds | Self::Costs, Split::Dev) => dev.collect(),
+            (Self::Masking | Self::Rounds, Split::Dev) => dev.collect(),
             (Self::Mono | Self::AddEntity, Split::Dev) if !is_joined => dev.collect(),
             (Self::Mono | Self::AddEntity, Split::Test) if !is_joined => tests
                 .filter(|(name, _)| **name == cell.language)
@@ -163,7 +176,9 @@ impl Table {
     }
     /// Fails if the table of these cells would be empty. `with_test` says whether test sets are scored.
     pub fn check(self, grid: &Grid, cells: &[Cell], with_test: bool) -> Result<(), Error> {
-        let is_melm = |cell: &Cell| cell.method == System::Method(Method::Melm);
+        let is_of = |cell: &Cell, method: Method| cell.method == System::Method(method);
+        let is_melm = |cell: &Cell| is_of(cell, Method::Melm) && !cell.is_multilingual();
+        let is_codemix = |cell: &Cell| is_of(cell, Method::MelmCodemix);
         let is_transferred = |cell: &Cell| grid.transfer.contains_key(&cell.language);
         let (message, hint) = match self {
             Self::Cross if !with_test => (
@@ -175,8 +190,12 @@ impl Table {
                 "name languages in the grid, as in `transfer.en = [\"de\"]`",
             ),
             Self::Costs if !cells.iter().any(is_melm) => (
-                "the table `costs` needs cells of the method melm, and there are none",
-                "keep melm in `--only`, or add it to the grid",
+                "the table `costs` needs cells of the method melm with one language, and there are none",
+                "keep melm in `--only`, or add it to the grid; for several languages use `costs-multi`",
+            ),
+            Self::CostsMulti if !cells.iter().any(is_codemix) => (
+                "the table `costs-multi` needs cells of the method melm-codemix, and there are none",
+                "keep melm-codemix in `--only`, or add it to the grid",
             ),
             Self::Multi if !cells.iter().any(Cell::is_multilingual) => (
                 "the table `multi` needs taggers of several languages, and there are none",
@@ -191,7 +210,8 @@ impl Table {
             | Self::AddEntity
             | Self::Masking
             | Self::Rounds
-            | Self::Costs => return Ok(()),
+            | Self::Costs
+            | Self::CostsMulti => return Ok(()),
         };
         Err(Error::EmptyTable { message, hint })
     }

@@ -80,8 +80,8 @@ impl Report {
         let stem = table.file_stem();
         let write = |name: &str, text: &str| write_shared(&dir.join(name), text.as_bytes());
         let file = dir.join(format!("{stem}.md"));
-        if table == Table::Costs {
-            let Some(markdown) = costs(lines, paper) else { return Ok(None) };
+        if table.cost_method().is_some() {
+            let Some(markdown) = costs(table, lines, paper) else { return Ok(None) };
             write(&format!("{stem}.md"), &markdown)?;
             return Ok(Some(Self { markdown, shown: Split::Dev, has_test: false, file }));
         }

@@ -13,9 +13,30 @@ use crate::{PaperScores, System, TextChoice};
 /// The name of the column of means.
 pub(crate) const MEAN: &str = "mean";
 
-/// The methods with which systems further down in a table are compared, in addition to gold: the simplest method, and
+/// The systems with which systems further down in a table are compared, in addition to gold: the simplest method, and
 /// the method of the paper.
-pub(crate) const REFERENCES: [Method; 2] = [Method::LabelWise, Method::Melm];
+const REFERENCES: [System; 2] = [System::Method(Method::LabelWise), System::Method(Method::Melm)];
+
+impl Table {
+    /// Returns the systems with which systems further down are compared, in addition to gold.
+    fn references(self) -> &'static [System] {
+        if self == Self::AddEntity { &[System::AddEntity] } else { &REFERENCES }
+    }
+
+    /// Returns the name of the variant that the paper chose, with which the other variants are compared.
+    fn reference_variant(self) -> Option<&'static str> {
+        match self {
+            Self::Masking => Some("eta 0.7, mu 0.5"),
+            Self::Rounds => Some("R 3"),
+            Self::Mono
+            | Self::Cross
+            | Self::Multi
+            | Self::AddEntity
+            | Self::Costs
+            | Self::CostsMulti => None,
+        }
+    }
+}
 
 /// All rows of a table.
 pub struct Rows {
@@ -27,6 +48,9 @@ pub struct Rows {
     pub columns: Vec<String>,
     /// The names of the variants that occur, `base` first.
     pub variants: Vec<String>,
+    /// The variant with which the others are compared: the choice of the paper if it occurs, otherwise the first one.
+    /// `None` if there is only one variant.
+    pub reference: Option<String>,
     /// The rows, sorted by budget, size, variant and method.
     pub rows: Vec<Row>,
 }
@@ -47,14 +71,14 @@ pub struct Row {
     pub f1: BTreeMap<String, Mean>,
     /// The paired difference from gold, over draws, by column and over all columns.
     pub to_gold: BTreeMap<String, Mean>,
-    /// The paired differences from label-wise and from MELM over all columns, for systems that come after them in the
-    /// table.
+    /// The paired differences from other systems over all columns, for systems that come after them in the table: from
+    /// label-wise and MELM, or from `add-entity` in its table.
     pub to_methods: BTreeMap<&'static str, Mean>,
     /// The paired difference from the same system without text, for a row with text.
     pub to_drafts: Option<Mean>,
     /// The paired difference from gold with the same text, for a row with drafts and text.
     pub to_text: Option<Mean>,
-    /// The paired difference from the same system with the settings of the first variant, over all columns.
+    /// The paired difference from the same system with the settings of [`Rows::reference`], over all columns.
     pub to_first: Option<Mean>,
     /// The paper's F1 by column.
     pub paper: BTreeMap<String, f64>,
@@ -122,20 +146,23 @@ impl Rows {
             let variant = variants.iter().position(|name| *name == key.variant);
             (key.budget.to_string(), key.size, variant, key.text.clone(), key.method.rank())
         });
-        let first = variants.first().map(String::as_str);
+        let chosen = variants.iter().find(|name| table.reference_variant() == Some(name));
+        let reference = chosen.or(variants.first()).filter(|_| variants.len() > 1).cloned();
+        let first = reference.as_deref();
         let rows = all.iter().map(|(key, scores)| key.row(table, scores, &all, first, paper));
         let mut rows: Vec<Row> = rows.collect();
         for row in &mut rows {
             let mut own = observations.iter().filter(|one| row.is_of(one));
             row.kept_none = own.all(|one| one.kept_none);
         }
-        Self { table, split, columns: columns.into_iter().collect(), variants, rows }
+        let columns = columns.into_iter().collect();
+        Self { table, split, columns, variants, reference, rows }
     }
 
-    /// The names of the methods with which at least one row is compared.
+    /// The names of the systems with which at least one row is compared.
     pub(crate) fn references(&self) -> impl Iterator<Item = &'static str> {
         let is_used = |name: &&str| self.rows.iter().any(|row| row.to_methods.contains_key(name));
-        REFERENCES.map(Method::name).into_iter().filter(is_used)
+        self.table.references().iter().map(|system| system.name()).filter(is_used)
     }
 }
 
@@ -176,11 +203,10 @@ impl RowKey {
         let drafts = drafts.filter(|_| self.method != System::GOLD);
         let text = text.filter(|_| !self.text.is_none());
         let mean = |other: &Scores| differences(table, scores, other).remove(MEAN);
-        let to_method = |reference: Method| {
-            let other = System::Method(reference);
+        let to_method = |other: &System| {
             let is_later = self.method.rank() > other.rank();
-            let against = find(Self { method: other, ..self.clone() }).filter(|_| is_later)?;
-            Some((reference.name(), differences(table, scores, against).remove(MEAN)?))
+            let against = find(Self { method: *other, ..self.clone() }).filter(|_| is_later)?;
+            Some((other.name(), differences(table, scores, against).remove(MEAN)?))
         };
         let first = first.filter(|first| *first != self.variant);
         let first =
@@ -195,7 +221,7 @@ impl RowKey {
             to_text: text.and_then(mean),
             f1: means(scores),
             to_gold: gold.map(|gold| differences(table, scores, gold)).unwrap_or_default(),
-            to_methods: REFERENCES.into_iter().filter_map(to_method).collect(),
+            to_methods: table.references().iter().filter_map(to_method).collect(),
             to_first: first.and_then(mean),
             paper: self.paper_scores(paper).cloned().unwrap_or_default(),
             kept_none: false,

@@ -115,7 +115,7 @@ pub(crate) fn title(table: Table) -> &'static str {
         Table::AddEntity => "New entities against new contexts",
         Table::Masking => "Mask rates",
         Table::Rounds => "Rounds of generation",
-        Table::Costs => "Costs",
+        Table::Costs | Table::CostsMulti => "Costs",
     }
 }
 
@@ -128,8 +128,7 @@ fn header(rows: &Rows) -> Vec<String> {
     if has_text(rows) {
         head.extend(["to drafts", "to text"].map(str::to_owned));
     }
-    let first = rows.variants.first().filter(|_| rows.variants.len() > 1);
-    head.extend(first.map(|first| format!("to {first}")));
+    head.extend(rows.reference.as_ref().map(|variant| format!("to {variant}")));
     head
 }
 

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use melm::plan::{ModelClass, ModelClasses, PlanTable, Preset};
 use melm::random::Seed;
 use melm::sample::draw;
 use melm::shard::Shard;
+use melm::training::EvaluationInterval;
 
 use super::{GRID, corpus, grid};
 use crate::data::{concatenate, subset};
@@ -72,8 +74,45 @@ fn the_built_in_grids_have_the_papers_values() {
     assert_eq!(names, masking.variants().into_iter().collect());
     assert!((masking.paper["any"]["eta 0.7, mu 0.5"]["mean"] - 78.56).abs() < 1e-9);
     assert_eq!(Grid::built_in(Table::Rounds).cells().len(), 2 * 6 * 3);
-    assert_eq!(Grid::built_in(Table::AddEntity).cells().len(), 4 * 4 * 3);
-    assert!(!Grid::built_in(Table::Costs).cells().is_empty());
+    assert_eq!(Grid::built_in(Table::AddEntity).cells().len(), 4 * 4 * 5);
+}
+
+#[test]
+fn the_tables_that_share_taggers_have_the_same_cells_and_settings() {
+    for (part, whole) in [
+        (Table::Costs, Table::Mono),
+        (Table::Cross, Table::Mono),
+        (Table::CostsMulti, Table::Multi),
+    ] {
+        let [part, whole] = [part, whole].map(Grid::built_in);
+        let (cells, known) = (part.cells(), whole.cells());
+        assert!(!cells.is_empty());
+        for cell in cells {
+            assert!(known.contains(&cell), "{} has no cell {cell}", whole.name);
+            let tests: Vec<_> = part.test_languages(&cell).collect();
+            assert_eq!(tests, whole.test_languages(&cell).collect::<Vec<_>>());
+        }
+        assert_eq!(part.plan, whole.plan, "{}", part.name);
+        assert_eq!(part.evaluations, whole.evaluations, "{}", part.name);
+        assert_eq!(part.evaluate_every, whole.evaluate_every, "{}", part.name);
+    }
+}
+
+#[test]
+fn budgets_decide_how_often_dev_is_evaluated() {
+    let every = |text: &str, budget: &str| {
+        let grid = Grid::parse("grid.toml", &format!("{text}\n{GRID}")).unwrap();
+        let plan = PlanTable::new(Preset::Best, ModelClasses::both(ModelClass::MINI)).plan();
+        let mut settings = plan.unwrap().tagger;
+        grid.set_evaluations(&mut settings, budget.parse().unwrap());
+        settings.training.evaluate_every
+    };
+    let epochs = |n: u64| EvaluationInterval::Epochs(n.try_into().unwrap());
+    // The preset of mini evaluates after every third epoch.
+    assert_eq!(every("", "10 epochs"), epochs(3));
+    assert_eq!(every("evaluate_every = 1", "10 epochs"), epochs(1));
+    let thirty = EvaluationInterval::updates(30.try_into().unwrap());
+    assert_eq!(every("evaluate_every = 1", "300 updates"), thirty);
 }
 
 #[test]

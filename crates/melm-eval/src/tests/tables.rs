@@ -240,8 +240,66 @@ fn variants_named_by_axes_make_a_figure() {
     let figures = table::figures(&Table::Mono.rows(&sizes, Split::Dev, &paper));
     assert_eq!(figures[0].1.places, ["10", "200"]);
     assert_eq!(figures[0].1.series.len(), 2);
-    let costs = table::costs(&sizes, &paper).unwrap();
-    assert!(costs.contains("| 30 updates | 200 | 54.2 | 64.2 | 0.0 | 0.0 | 0 M |"), "{costs}");
+}
+
+#[test]
+fn costs_have_intervals_and_the_papers_values() {
+    let entry = |name: &str, value: f64| (name.to_owned(), value);
+    let values =
+        BTreeMap::from([entry("en", 82.38), entry("minutes", 7.0), entry("parameters", 270.0)]);
+    let paper = |method: &str| {
+        let methods = BTreeMap::from([(method.to_owned(), values.clone())]);
+        PaperScores::from([("10".to_owned(), methods)])
+    };
+    let costs = table::costs(Table::Costs, &lines(), &paper("melm")).unwrap();
+    // By hand: English MELM has 62.15, 64.15 and 66.15 in the three draws; t(0.975, 2) = 4.3027, so the margin is 4.97.
+    assert!(costs.contains("| budget | gold | de | en | drafts, s | tagger, s |"), "{costs}");
+    assert!(
+        costs.contains("64.2 [59.2, 69.1] (82.38) | 0.0 (7 min) | 0.0 | 0 M (270 M) |"),
+        "{costs}"
+    );
+    assert_eq!(table::costs(Table::CostsMulti, &lines(), &paper("melm")), None);
+    assert_eq!(table::costs(Table::Mono, &lines(), &paper("melm")), None);
+    let mut joined = lines();
+    for line in &mut joined {
+        line.cell =
+            Cell { language: "en+de".to_owned(), draw: line.cell.draw, ..cell("melm-codemix") };
+    }
+    let costs = table::costs(Table::CostsMulti, &joined, &paper("melm-codemix")).unwrap();
+    assert!(costs.contains("### Costs of melm-codemix") && costs.contains("(7 min)"), "{costs}");
+    assert_eq!(table::costs(Table::Costs, &joined, &paper("melm")), None);
+}
+
+#[test]
+fn variants_are_compared_with_the_choice_of_the_paper() {
+    let variant = |name: &str, draw: u64, f1: u64| {
+        line(Cell { variant: name.to_owned(), draw, ..cell("melm") }, f1, &[])
+    };
+    let mut all = Vec::new();
+    for draw in 1..=3 {
+        all.extend([variant("R 1", draw, 500), variant("R 3", draw, 520 + draw)]);
+    }
+    let text = markdown(&Table::Rounds.rows(&all, Split::Dev, &PaperScores::new()));
+    // The differences are -2.1, -2.2 and -2.3.
+    assert!(text.contains("| to R 3 |") && text.contains("-2.2 [-2.4, -2.0] worse"), "{text}");
+    // Without that variant, the first one is the reference.
+    all.retain(|line| line.cell.variant == "R 1");
+    all.extend((1..=3).map(|draw| variant("R 2", draw, 510)));
+    let text = markdown(&Table::Rounds.rows(&all, Split::Dev, &PaperScores::new()));
+    assert!(text.contains("| to R 1 |"), "{text}");
+}
+
+#[test]
+fn new_contexts_are_compared_with_new_entities() {
+    let mut all = Vec::new();
+    for draw in 1..=3 {
+        for (method, f1) in [("gold", 500), ("add-entity", 530), ("add-context", 520 + draw)] {
+            all.push(line(Cell { draw, ..cell(method) }, f1, &[]));
+        }
+    }
+    let text = markdown(&Table::AddEntity.rows(&all, Split::Dev, &PaperScores::new()));
+    assert!(text.contains("| to gold | to add-entity |"), "{text}");
+    assert!(text.contains("-0.8 [-1.0, -0.6] worse |"), "{text}");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn write_table(
         return Ok(());
     };
     let wants_test = command.test || table == Table::Cross;
-    if report.shown == Split::Dev && wants_test && table != Table::Costs {
+    if report.shown == Split::Dev && wants_test && !table.has_only_dev_scores() {
         terminal
             .info("the ledger has no test scores for this table; showing scores of the dev sets");
     } else if report.shown == Split::Dev && report.has_test {

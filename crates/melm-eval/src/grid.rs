@@ -57,6 +57,22 @@ pub struct Grid {
     /// The F1 of the paper by size, method and column.
     #[serde(default)]
     pub paper: PaperScores,
+    /// The sentences of the table `predictions` [default: the first dev sentences of the draw that have mentions].
+    #[serde(default)]
+    pub sentences: Vec<ExampleSentence>,
+}
+
+/// A sentence whose entity tokens the table `predictions` shows.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExampleSentence {
+    /// The tokens, separated by spaces.
+    pub tokens: String,
+    /// The tags of the tokens, separated by spaces.
+    pub tags: String,
+    /// The words in the paper: for each model, by the method that has it, the words of each entity token.
+    #[serde(default)]
+    pub paper: BTreeMap<String, Vec<String>>,
 }
 
 /// The F1 of the paper by size, method and column.
@@ -157,6 +173,18 @@ impl Grid {
         Self::parse(name, text).expect("the built-in grids are tested")
     }
 
+    /// Returns the grid of the predictions of models (Table 3).
+    pub fn predictions() -> Self {
+        let (name, text) = built_in!("configs/paper/predictions.toml");
+        Self::parse(name, text).expect("the built-in grids are tested")
+    }
+
+    /// Returns the grid of the valid entities (Figure 4).
+    pub fn entities() -> Self {
+        let (name, text) = built_in!("configs/paper/entities.toml");
+        Self::parse(name, text).expect("the built-in grids are tested")
+    }
+
     /// Returns a small grid for the example data of the repository.
     pub fn smoke() -> Self {
         let (name, text) = built_in!("configs/smoke.toml");
@@ -224,6 +252,11 @@ impl Grid {
         let known = self.variants();
         if let Some(mistake) = self.grid.iter().find_map(|block| block.find_mistake(&known)) {
             return Some(mistake);
+        }
+        let is_uneven =
+            |one: &&ExampleSentence| one.tokens.split(' ').count() != one.tags.split(' ').count();
+        if let Some(sentence) = self.sentences.iter().find(is_uneven) {
+            return Some(format!("`{}` needs one tag for each token", sentence.tokens));
         }
         let is_trained =
             |from: &&String| self.grid.iter().any(|block| block.languages.contains(*from));

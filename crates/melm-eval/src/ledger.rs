@@ -1,9 +1,7 @@
 //! Ledgers: files with one line for each finished cell.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use melm::augment::DraftSummary;
 use melm::tagger::TaggerScores;
@@ -11,7 +9,11 @@ use melm_text::Scores;
 use melm_text::score::Counts;
 use serde::{Deserialize, Serialize};
 
+use crate::lines::{LineFile, read_lines};
 use crate::{Cell, Error, TextResult};
+
+/// The beginning of the names of ledgers.
+const LEDGER: &str = "ledger";
 
 /// A finished cell: its scores, and how they were computed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -111,10 +113,9 @@ impl F1 {
 
 /// The lines of all ledgers in a folder, and the file that new lines are added to.
 pub struct Ledger {
-    path: PathBuf,
     lines: Vec<LedgerLine>,
     /// `None` for a ledger in memory.
-    file: Option<File>,
+    file: Option<LineFile>,
 }
 
 impl Ledger {
@@ -123,33 +124,22 @@ impl Ledger {
     /// Creates folder and file if they do not exist. Removes an incomplete last line, which a killed run may leave. Fails if
     /// another process has the file open, or if a line cannot be parsed.
     pub fn open(dir: &Path, name: &str) -> Result<Self, Error> {
-        fs::create_dir_all(dir)
-            .map_err(|source| melm::Error::Write { path: dir.into(), source })?;
-        let path = dir.join(name);
-        let failed = |source| melm::Error::Write { path: path.clone(), source };
-        let mut file = OpenOptions::new();
-        let mut file = file.create(true).read(true).append(true).open(&path).map_err(failed)?;
-        // Ignore file systems without locks: there, two runs at once would only do the same work twice.
-        if let Err(TryLockError::WouldBlock) = file.try_lock() {
-            return Err(Error::LedgerInUse { path });
-        }
-        let text = fs::read(&path).map_err(failed)?;
-        let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        if whole < text.len() {
-            file.set_len(whole as u64).map_err(failed)?;
-            file.flush().map_err(failed)?;
-        }
-        Ok(Self { lines: read_all(dir)?, path, file: Some(file) })
+        let file = LineFile::open(dir, name)?;
+        Ok(Self { lines: Self::read(dir)?, file: Some(file) })
     }
 
     /// Returns the lines of all ledgers in a folder, or no lines if there is no such folder. Writes nothing.
     pub fn read(dir: &Path) -> Result<Vec<LedgerLine>, Error> {
-        if dir.is_dir() { read_all(dir) } else { Ok(Vec::new()) }
+        let mut lines = Vec::new();
+        for line in read_lines(dir, LEDGER)? {
+            put(&mut lines, line);
+        }
+        Ok(lines)
     }
 
     /// Creates a ledger in memory, without a file.
     pub fn in_memory() -> Self {
-        Self { path: PathBuf::new(), lines: Vec::new(), file: None }
+        Self { lines: Vec::new(), file: None }
     }
 
     /// All lines. If several lines have the same cell and key, only the one with the most test sets is kept.
@@ -169,10 +159,8 @@ impl Ledger {
 
     /// Adds a line, writes it to the file, and waits until it is on the disk.
     pub fn add(&mut self, line: LedgerLine) -> Result<(), Error> {
-        let text = serde_json::to_string(&line).expect("a line is JSON") + "\n";
         if let Some(file) = &mut self.file {
-            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_data());
-            written.map_err(|source| melm::Error::Write { path: self.path.clone(), source })?;
+            file.add(&line)?;
         }
         put(&mut self.lines, line);
         Ok(())
@@ -191,41 +179,4 @@ fn put(lines: &mut Vec<LedgerLine>, line: LedgerLine) {
     let old = lines.iter().position(|old| old.key == line.key && old.cell == line.cell);
     let old = old.map(|at| lines.remove(at)).filter(|old| old.test.len() > line.test.len());
     lines.push(old.unwrap_or(line));
-}
-
-/// Returns the message of an error without its line number, which is always 1 because each line is parsed alone.
-fn message(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.rfind(" at line ").map_or(text.clone(), |at| text[..at].to_owned())
-}
-
-/// Returns the lines of all ledgers in a folder, in the order of the file names.
-fn read_all(dir: &Path) -> Result<Vec<LedgerLine>, Error> {
-    let failed = |source| melm::Error::Read { path: dir.to_path_buf(), source };
-    let mut paths = Vec::new();
-    for entry in fs::read_dir(dir).map_err(failed)? {
-        let path = entry.map_err(failed)?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_ledger = name.starts_with("ledger")
-            && path.extension().is_some_and(|extension| extension == "jsonl");
-        paths.extend(is_ledger.then_some(path));
-    }
-    paths.sort();
-    let mut lines = Vec::new();
-    for path in paths {
-        let bytes =
-            fs::read(&path).map_err(|source| melm::Error::Read { path: path.clone(), source })?;
-        // The last line may be incomplete: another shard may be writing it now.
-        let whole = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
-        let lines_of = bytes[..whole].split(|byte| *byte == b'\n').enumerate();
-        for (at, text) in lines_of.filter(|(_, text)| !text.trim_ascii().is_empty()) {
-            let line = serde_json::from_slice(text).map_err(|error| Error::LedgerLine {
-                path: path.clone(),
-                line: at + 1,
-                message: format!("column {}: {}", error.column(), message(&error)),
-            })?;
-            put(&mut lines, line);
-        }
-    }
-    Ok(lines)
 }

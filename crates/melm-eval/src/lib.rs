@@ -60,6 +60,8 @@ mod group;
 mod jobs;
 mod key;
 mod ledger;
+mod lines;
+mod oracle;
 mod plans;
 mod predictions;
 mod read;
@@ -77,13 +79,16 @@ mod trial;
 
 pub use cell::Cell;
 pub use data::{Dataset, LanguageData, Languages, joined_training_sets};
-pub use entities::{Entities, EntityTable, ORACLE_BUDGET, without_budgets};
+pub use entities::{
+    Entities, EntityLedger, EntityLine, EntityTable, entity_ledger_name, without_budgets,
+};
 pub use error::Error;
 pub use figure::{Figure, Series};
-pub use grid::{Block, Grid, PaperScores};
+pub use grid::{Block, ExampleSentence, Grid, PaperScores};
 pub use jobs::{CellEvent, OnProgress, OpenDevice, Progress, ProgressMeter, RunSummary};
 pub use key::{CellKey, DataKey, Fingerprints, TextKey, TextKeys};
 pub use ledger::{F1, Ledger, LedgerLine, Seconds};
+pub use oracle::ORACLE_BUDGET;
 pub use plans::{Needs, Plans};
 pub use predictions::PredictionTable;
 pub use read::{GridData, WholeFile};

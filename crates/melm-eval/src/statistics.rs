@@ -45,6 +45,26 @@ impl Mean {
         Some(t_quantile(0.975, self.n - 1) * self.sd? * error)
     }
 
+    /// Formats the mean and its 95 % interval, if it has one: `61.2 [59.0, 63.4]`.
+    pub(crate) fn with_interval(&self, decimals: usize) -> String {
+        self.spell(|value| format!("{value:.decimals$}"))
+    }
+
+    /// Formats a mean difference and its 95 % interval, if it has one: `+1.2 [-0.3, +2.7]`.
+    pub(crate) fn difference_with_interval(&self, decimals: usize) -> String {
+        self.spell(|value| format!("{value:+.decimals$}"))
+    }
+
+    fn spell(&self, number: impl Fn(f64) -> String) -> String {
+        let mean = number(self.mean);
+        match self.margin() {
+            Some(margin) => {
+                format!("{mean} [{}, {}]", number(self.mean - margin), number(self.mean + margin))
+            }
+            None => mean,
+        }
+    }
+
     /// Returns what the 95 % interval says about a mean difference.
     pub fn verdict(&self) -> Verdict {
         self.verdict_with(self.margin())

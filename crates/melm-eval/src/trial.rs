@@ -237,6 +237,7 @@ impl Trial {
             plan: toml::Table::from_iter([("tagger".to_owned(), toml::Value::Table(tagger))]),
             variants: BTreeMap::new(),
             paper: PaperScores::new(),
+            sentences: Vec::new(),
         }
     }
 

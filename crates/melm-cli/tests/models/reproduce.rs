@@ -218,13 +218,15 @@ fn mistakes_are_reported_before_anything_is_run() {
         (
             "reproduce rounds --smoke -o out",
             2,
-            "`--smoke` supports only mono and costs, not rounds",
+            "`--smoke` supports only mono, costs, predictions and entities",
         ),
         (&*args("out", "").replace("mono", "multi"), 2, "taggers of several languages"),
         (&*args("out", "--only method=gold").replace("mono", "costs"), 2, "the method melm with"),
         (&*args("out", "").replace("mono", "costs-multi"), 2, "the method melm-codemix"),
         (&*args("out", "--test --only language=de").replace("mono", "cross"), 2, "transfer.en"),
         (&*args("out", "--test").replace("mono", "entities"), 2, "do not support"),
+        (&*args("out", "--table-only").replace("mono", "predictions"), 2, "does not support"),
+        (&*args("out", "--table-only").replace("mono", "entities"), 1, "there is no ledger"),
         (
             "trial train.conll --model model --folds 2 --methods codemix-random",
             2,
@@ -375,11 +377,41 @@ fn the_analyses_run_on_any_grid() {
     );
     done(folder.path(), &args("predictions"));
     let table = at("table-predictions.md");
-    assert!(table.contains("| token | tag | MLM | MELM w/o linearize | MELM |"), "{table}");
+    assert!(table.contains("| token | tag | model | words |"), "{table}");
+    assert!(
+        table.contains("| gold | model | valid | to MLM |") && table.contains("| 2 | MELM |"),
+        "{table}"
+    );
+    // With sentences in the grid, the table shows these, and the words of the paper beside ours.
+    let grid = fs::read_to_string(folder.path().join("grid.toml")).unwrap();
+    let shown = "[[sentences]]\ntokens = \"near Oslo\"\ntags = \"O B-LOC\"\npaper.melm = [\"Rome, *the*\"]\n";
+    fs::write(folder.path().join("shown.toml"), grid + shown).unwrap();
+    done(folder.path(), &args("predictions").replace("grid.toml", "shown.toml"));
+    let table = at("table-predictions.md");
+    assert!(
+        table.contains("near Oslo\n\n| token | tag | model | words | in the paper |"),
+        "{table}"
+    );
+    assert!(
+        table.contains(" | Rome, *the* |\n") && table.contains("| Oslo | B-LOC | MELM |"),
+        "{table}"
+    );
+    // Shards count the same entities as one run, and no training set is made twice.
     done(folder.path(), &args("entities"));
     let table = at("table-entities.md");
     assert!(table.contains("| 2 | melm, R 1 |") && table.contains("| 2 | melm, R 2 |"), "{table}");
     assert!(at("table-entities.svg").contains("Unique valid entities"));
+    let lines = at("entities.jsonl").lines().count();
+    done(folder.path(), &args("entities"));
+    assert_eq!(at("entities.jsonl").lines().count(), lines);
+    for shard in ["1/2", "2/2"] {
+        let shard = args("entities").replace("-o out", &format!("-o shards --shard {shard}"));
+        done(folder.path(), &shard);
+    }
+    let joined = fs::read_to_string(folder.path().join("shards/table-entities.md")).unwrap();
+    assert_eq!(joined, table);
+    let again = run(folder.path(), "reproduce entities -o shards --table-only");
+    assert_eq!(String::from_utf8(again.stdout).unwrap(), table);
 }
 
 #[test]

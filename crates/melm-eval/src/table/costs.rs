@@ -75,7 +75,8 @@ fn cost_cells(
         let f1 = mean(draw_scores(own.copied()));
         let published = paper.get(*language).map(|f1| format!(" ({f1:.2})"));
         cells.push(
-            f1.as_ref().map_or("–".to_owned(), with_interval) + &published.unwrap_or_default(),
+            f1.map_or("–".to_owned(), |mean| mean.with_interval(1))
+                + &published.unwrap_or_default(),
         );
     }
     let seconds = |of: fn(&LedgerLine) -> f64| {
@@ -100,16 +101,6 @@ fn draw_scores<'l>(lines: impl Iterator<Item = &'l LedgerLine>) -> Vec<f64> {
         draws.entry(line.cell.draw).or_default().extend(line.dev.as_ref().map(F1::percent));
     }
     draws.values().filter_map(|f1s| Some(Mean::from_values(f1s)?.mean)).collect()
-}
-
-/// Formats a mean with its 95 % interval, if it has one.
-fn with_interval(mean: &Mean) -> String {
-    match mean.margin() {
-        Some(margin) => {
-            format!("{:.1} [{:.1}, {:.1}]", mean.mean, mean.mean - margin, mean.mean + margin)
-        }
-        None => format!("{:.1}", mean.mean),
-    }
 }
 
 fn caption(table: Table) -> String {

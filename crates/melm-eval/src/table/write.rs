@@ -171,13 +171,10 @@ fn with_spread(mean: &Mean) -> String {
 
 /// Formats a difference, its interval and its verdict.
 fn difference(mean: &Mean) -> String {
-    let words = mean.verdict().words();
+    let (difference, words) = (mean.difference_with_interval(1), mean.verdict().words());
     match mean.margin() {
-        Some(margin) => {
-            let (low, high) = (mean.mean - margin, mean.mean + margin);
-            format!("{:+.1} [{low:+.1}, {high:+.1}] {words}", mean.mean)
-        }
-        None => format!("{:+.1} ({words})", mean.mean),
+        Some(_) => format!("{difference} {words}"),
+        None => format!("{difference} ({words})"),
     }
 }
 

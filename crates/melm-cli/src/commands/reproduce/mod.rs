@@ -25,22 +25,27 @@ pub(crate) fn run(
     command_line: &CommandLine,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
-    let has_table_options =
-        command.table_only || command.shard.is_some() || command.keep_taggers || command.test;
     match command.target {
-        ReproduceTarget::Table(table) => make_table(command, table, command_line, terminal),
-        ReproduceTarget::Predictions | ReproduceTarget::Entities if has_table_options => {
-            Err(Failure::Usage {
-                message: "predictions and entities do not support `--table-only`, `--shard`, `--keep-taggers` and `--test`".into(),
+        ReproduceTarget::Table(table) => return make_table(command, table, command_line, terminal),
+        ReproduceTarget::Predictions if command.table_only || command.shard.is_some() => {
+            return Err(Failure::Usage {
+                message: "predictions does not support `--table-only` and `--shard`".into(),
                 hint: "leave these options out",
-            })
+            });
         }
-        ReproduceTarget::Predictions => analyses::predictions(command, terminal)
-            .map_err(|failure| failure.without_saved_state("")),
-        ReproduceTarget::Entities => {
-            analyses::entities(command, terminal).map_err(|failure| failure.without_saved_state(""))
+        ReproduceTarget::Predictions | ReproduceTarget::Entities
+            if command.keep_taggers || command.test =>
+        {
+            return Err(Failure::Usage {
+                message: "predictions and entities do not support `--keep-taggers` and `--test`"
+                    .into(),
+                hint: "leave these options out",
+            });
         }
+        ReproduceTarget::Predictions => analyses::predictions(command, terminal),
+        ReproduceTarget::Entities => analyses::entities(command, terminal),
     }
+    .map_err(|failure| failure.without_saved_state(""))
 }
 
 fn make_table(
@@ -86,13 +91,20 @@ fn make_table(
 
 /// Returns the grid that the options name.
 fn open_grid(command: &Reproduce) -> Result<Grid, Failure> {
-    let table = match command.target {
-        ReproduceTarget::Table(table) => table,
-        ReproduceTarget::Predictions | ReproduceTarget::Entities => Table::Mono,
-    };
-    if command.smoke && !matches!(table, Table::Mono | Table::Costs) {
+    let has_smoke = !matches!(
+        command.target,
+        ReproduceTarget::Table(
+            Table::Cross
+                | Table::Multi
+                | Table::AddEntity
+                | Table::Masking
+                | Table::Rounds
+                | Table::CostsMulti
+        )
+    );
+    if command.smoke && !has_smoke {
         return Err(Failure::Usage {
-            message: format!("`--smoke` supports only mono and costs, not {}", table.name()),
+            message: "`--smoke` supports only mono, costs, predictions and entities".into(),
             hint: "write a small grid and pass it with `--config` (see docs/guides/experiments.md)",
         });
     }
@@ -103,7 +115,11 @@ fn open_grid(command: &Reproduce) -> Result<Grid, Failure> {
             Grid::parse(&path.display().to_string(), &text)?
         }
         None if command.smoke => Grid::smoke(),
-        None => Grid::built_in(table),
+        None => match command.target {
+            ReproduceTarget::Table(table) => Grid::built_in(table),
+            ReproduceTarget::Predictions => Grid::predictions(),
+            ReproduceTarget::Entities => Grid::entities(),
+        },
     };
     if !command.seed.is_empty() {
         grid.set_seeds(&command.seed);

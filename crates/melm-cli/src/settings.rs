@@ -14,12 +14,15 @@ pub(crate) fn plan_builder(plan_options: &PlanOptions) -> Result<PlanBuilder, Fa
     let builder = add_overrides(PlanBuilder::new(plan_options.preset), &plan_options.overrides)?;
     let builder =
         set_models(builder, plan_options.model.as_deref(), plan_options.tagger_model.as_deref());
-    Ok(match &plan_options.mulda_model {
-        Some(dir) => {
-            builder.set_value(&format!("--mulda-model {dir}"), "model.seq2seq", dir.as_str())
-        }
+    Ok(set_mulda_model(builder, plan_options.mulda_model.as_deref()))
+}
+
+/// Sets the pretrained encoder-decoder, from `--mulda-model`.
+pub(crate) fn set_mulda_model(builder: PlanBuilder, model: Option<&str>) -> PlanBuilder {
+    match model {
+        Some(name) => builder.set_value(&format!("--mulda-model {name}"), "model.seq2seq", name),
         None => builder,
-    })
+    }
 }
 
 /// Returns the plan that is stored in the folder of a model, changed by the options.

@@ -49,6 +49,7 @@ fn key(line: &LedgerLine, grid: &Grid, plans: &Plans, model: &str, vectors: &str
         arithmetic: line.device.clone(),
         masked_lm: model.to_owned(),
         tagger: model.to_owned(),
+        seq2seq: String::new(),
         vectors: vectors.to_owned(),
     };
     let cell: &Cell = &line.cell;

@@ -29,16 +29,6 @@ pub enum Error {
         /// The option of `melm reproduce` for this setting.
         option: &'static str,
     },
-    /// The plan of a grid names a pretrained encoder-decoder, which grids do not support.
-    #[error(
-        "`{name}` names the model `{model}` for MulDA; grids run MulDA without pretraining: leave `model.seq2seq` out"
-    )]
-    Seq2Seq {
-        /// The grid's file.
-        name: String,
-        /// The model.
-        model: String,
-    },
     /// A filter of cells has a value that no cell has.
     #[error(
         "no cell has the {coordinate} `{value}`: there are `{known}`; see `--only` in `melm reproduce --help`"
@@ -162,7 +152,6 @@ impl Error {
         match self {
             Self::Grid { .. }
             | Self::Variants { .. }
-            | Self::Seq2Seq { .. }
             | Self::FilterValue { .. }
             | Self::NoCells
             | Self::NoLines

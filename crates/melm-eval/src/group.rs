@@ -251,7 +251,7 @@ impl<'a> CellGroup<'a> {
         let models = &self.runner.models;
         Backbones {
             masked_lm: models.masked_lm.as_ref(),
-            seq2seq: None,
+            seq2seq: models.seq2seq.as_ref(),
             tagger: Some(&models.tagger),
             judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
             vectors: models.vectors.as_ref(),
@@ -354,6 +354,12 @@ impl<'a> CellGroup<'a> {
         Ok(Scored { dev, test, updates, best_epoch, train_seconds, score_seconds })
     }
 
+    /// Returns the name of the pretrained encoder-decoder that a cell fine-tunes, if it does.
+    fn seq2seq_name(&self, cell: &Cell) -> Option<String> {
+        let seq2seq = self.runner.models.seq2seq.as_ref()?;
+        (cell.method == System::Method(Method::Mulda)).then(|| seq2seq.name())
+    }
+
     /// Returns the ledger line of a cell.
     fn line(&self, cell: &Cell, plan: &Plan, made: &TrainingSet, scored: Scored) -> LedgerLine {
         let runner = self.runner;
@@ -378,6 +384,7 @@ impl<'a> CellGroup<'a> {
             data: runner.data_fingerprints(cell),
             plan: plan_name(plan),
             models: [plan.model.masked_lm.clone(), plan.model.tagger.clone()],
+            seq2seq: self.seq2seq_name(cell),
             n_parameters: masked_lm.map_or(0, |lm| lm.checkpoint().n_parameters()),
             device: runner.fingerprints.arithmetic.clone(),
         }

@@ -48,6 +48,8 @@ pub struct Fingerprints {
     pub masked_lm: String,
     /// The fingerprint of the tagger's encoder.
     pub tagger: String,
+    /// The fingerprint of the pretrained encoder-decoder of `mulda`; empty if there is none.
+    pub seq2seq: String,
     /// The fingerprint of the word vectors.
     pub vectors: String,
 }
@@ -69,6 +71,8 @@ pub struct CellKey<'a> {
     melm: &'static str,
     method: &'static str,
     seed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq2seq: Option<&'a str>,
     settings: BTreeMap<String, Value>,
     size: usize,
     tagger: &'a str,
@@ -135,6 +139,8 @@ impl<'a> CellKey<'a> {
         let judge = method.map(|_| plan.tagger.training.budget);
         let in_updates = |budget: &Budget| matches!(budget, Budget::Updates(_));
         let has_updates = judge.iter().chain([&cell.budget]).any(in_updates);
+        let has_own =
+            |method: &Method| *method == Method::Mulda && !fingerprints.seq2seq.is_empty();
         Self {
             arithmetic: &fingerprints.arithmetic,
             budget: cell.budget.to_string(),
@@ -142,11 +148,12 @@ impl<'a> CellKey<'a> {
             draw: cell.draw,
             evaluations: has_updates.then_some(evaluations),
             masked_lm: method
-                .filter(|method| method.reads_masked_lm())
+                .filter(|method| method.reads_masked_lm() && !has_own(method))
                 .map(|_| fingerprints.masked_lm.as_str()),
             melm: env!("CARGO_PKG_VERSION"),
             method: cell.method.name(),
             seed: cell.seed,
+            seq2seq: method.filter(has_own).map(|_| fingerprints.seq2seq.as_str()),
             settings: settings(cell, plan, ADDED),
             size: cell.size,
             tagger: &fingerprints.tagger,

@@ -51,6 +51,9 @@ pub struct LedgerLine {
     pub plan: String,
     /// The names of the masked language model and of the tagger's encoder.
     pub models: [String; 2],
+    /// The name of the pretrained encoder-decoder, if the method fine-tuned one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq2seq: Option<String>,
     /// The number of parameters of the masked language model; 0 if the grid has none.
     #[serde(default)]
     pub n_parameters: usize,

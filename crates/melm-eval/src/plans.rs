@@ -18,6 +18,8 @@ pub struct Plans(BTreeMap<String, Plan>);
 pub struct Needs {
     /// True if the masked language model is needed.
     pub masked_lm: bool,
+    /// True if a method fine-tunes a pretrained encoder-decoder.
+    pub seq2seq: bool,
     /// True if a method fills masks, so that the model must have a masked-LM head.
     pub masked_lm_head: bool,
     /// The kind of vectors that a method compares mentions by, if any method does.
@@ -107,10 +109,6 @@ impl Plans {
         if self.0.values().any(|other| other.model != first.model) {
             return Err(variants("models", "--model"));
         }
-        if !first.model.seq2seq.is_empty() {
-            let model = first.model.seq2seq.clone();
-            return Err(Error::Seq2Seq { name: name.to_owned(), model });
-        }
         if self.0.values().any(|other| other.codemix.vectors != first.codemix.vectors) {
             return Err(variants("vectors", "--vectors"));
         }
@@ -132,8 +130,13 @@ impl Plans {
         let methods: Vec<Method> = systems.filter_map(|system| system.drafts()).collect();
         let kind = self.first().codemix.vectors;
         let vectors = methods.iter().any(|method| method.has_vectors()).then_some(kind);
-        let reads = methods.iter().any(|method| method.reads_masked_lm());
+        let seq2seq = methods.contains(&Method::Mulda) && !self.models().seq2seq.is_empty();
+        // A pretrained encoder-decoder has a tokenizer of its own.
+        let reads =
+            |method: &&Method| method.reads_masked_lm() && !(seq2seq && **method == Method::Mulda);
+        let reads = methods.iter().any(|method| reads(&method));
         Needs {
+            seq2seq,
             masked_lm: reads || vectors == Some(VectorKind::Pieces),
             masked_lm_head: methods.iter().any(|method| method.has_masked_lm()),
             vectors,

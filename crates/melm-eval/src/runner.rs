@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use melm::codemix::MentionVectors;
 use melm::files::{Fingerprint, write_shared};
-use melm::methods::Method;
+use melm::methods::{Method, PretrainedSeq2Seq};
 use melm::models::Pretrained;
 use melm::plan::Plan;
 use melm::training::Budget;
@@ -25,6 +25,8 @@ pub struct ExperimentModels {
     pub masked_lm: Option<Pretrained>,
     /// The encoder of the tagger.
     pub tagger: Pretrained,
+    /// The encoder-decoder that the method `mulda` fine-tunes. Without one, it trains a new model.
+    pub seq2seq: Option<PretrainedSeq2Seq>,
     /// Vectors for the words of all mentions, if a method compares mentions.
     pub vectors: Option<MentionVectors>,
 }
@@ -59,7 +61,9 @@ impl ExperimentRunner {
             read.add_to(&joined_training_sets(&languages), &mut vectors);
         }
         let masked_lm = models.masked_lm.as_ref().map(Pretrained::fingerprint).transpose()?;
+        let seq2seq = models.seq2seq.as_ref().map(PretrainedSeq2Seq::fingerprint).transpose()?;
         let fingerprints = Fingerprints {
+            seq2seq: seq2seq.unwrap_or_default(),
             arithmetic: arithmetic.to_owned(),
             masked_lm: masked_lm.unwrap_or_default(),
             tagger: models.tagger.fingerprint()?,

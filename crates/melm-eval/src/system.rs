@@ -43,10 +43,11 @@ impl System {
         }
     }
 
-    /// The title of the system's row in a table. This is the name, except for `MulDA`: grids run it without
-    /// pretraining, and the title says so.
-    pub fn title(self) -> &'static str {
-        if self == Self::Method(Method::Mulda) { NO_PRETRAINING } else { self.name() }
+    /// The title of the system's row in a table. This is the name, except for `MulDA` without a pretrained model, whose
+    /// title says so.
+    pub fn title(self, is_pretrained: bool) -> &'static str {
+        let is_new = self == Self::Method(Method::Mulda) && !is_pretrained;
+        if is_new { NO_PRETRAINING } else { self.name() }
     }
 
     /// All systems in the order of tables: gold, controls, methods.

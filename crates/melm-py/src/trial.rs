@@ -94,8 +94,10 @@ fn open_runner(
     let store = settings.models();
     let plans = Plans::for_models(&grid, settings.preset, &store, &edit)?;
     let masked_lm = plans.open_masked_lm(&grid, &store)?;
-    let tagger = store.open(&plans.models().tagger)?;
-    let models = ExperimentModels { masked_lm, tagger, vectors: None };
+    let (names, needs) = (plans.models(), plans.needs(&grid));
+    let seq2seq = needs.seq2seq.then(|| store.open_seq2seq(&names.seq2seq)).transpose()?;
+    let tagger = store.open(&names.tagger)?;
+    let models = ExperimentModels { masked_lm, tagger, seq2seq, vectors: None };
     let device = settings.open_device()?;
     Ok(ExperimentRunner::new(grid, languages, plans, models, device.arithmetic())?)
 }

@@ -130,6 +130,10 @@ pub(crate) struct ComparisonOptions {
     /// Pretrained model of the tagger [default: the same as --model]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
+    /// Pretrained mBART or mBART-50 for the method mulda: a folder or a name on the Hugging Face hub
+    /// [default: train a small model]
+    #[arg(long, value_name = "DIR|NAME")]
+    pub(crate) mulda_model: Option<String>,
     /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix of
     /// `melm reproduce multi`; repeat for each language, or pass `pieces` to use the embeddings of
     /// the model

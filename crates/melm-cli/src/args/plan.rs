@@ -17,9 +17,9 @@ pub(crate) struct PlanOptions {
     /// Pretrained model of the tagger [default: the value of --model]
     #[arg(long, value_name = "DIR|NAME")]
     pub(crate) tagger_model: Option<String>,
-    /// Folder with a pretrained mBART or mBART-50 for `melm augment --method mulda` [default: train
-    /// a small model]
-    #[arg(long, value_name = "DIR")]
+    /// Pretrained mBART or mBART-50 for `melm augment --method mulda`: a folder or a name on the
+    /// Hugging Face hub [default: train a small model]
+    #[arg(long, value_name = "DIR|NAME")]
     pub(crate) mulda_model: Option<String>,
     /// Preset of the settings: best, quick, paper or reference-code
     #[arg(long, value_parser = parse_preset, default_value = "best")]

@@ -11,6 +11,7 @@ mod free_generation;
 mod interrupted;
 mod languages;
 mod limits;
+mod paper_tables;
 mod report;
 mod report_formats;
 mod reproduce;

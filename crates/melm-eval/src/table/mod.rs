@@ -74,6 +74,8 @@ struct Observation<'l> {
     f1: f64,
     /// True if the judge rejected every draft.
     kept_none: bool,
+    /// True if the method fine-tuned a pretrained encoder-decoder.
+    is_pretrained: bool,
 }
 
 impl Table {
@@ -141,6 +143,7 @@ impl Table {
             budget: cell.budget,
             variant: &cell.variant,
             f1,
+            is_pretrained: line.seq2seq.is_some(),
             kept_none: line.drafts.as_ref().is_some_and(DraftSummary::all_rejected),
         };
         let tests = line.test.iter();

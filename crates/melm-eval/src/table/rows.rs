@@ -84,12 +84,14 @@ pub struct Row {
     pub paper: BTreeMap<String, f64>,
     /// True if the judge kept no draft in any run of the row.
     pub kept_none: bool,
+    /// True if the method fine-tuned a pretrained encoder-decoder. Only `mulda` does.
+    pub is_pretrained: bool,
 }
 
 impl Row {
     /// The method and, if there is any, the unlabelled text. Says so if no draft was kept.
     pub fn title(&self) -> String {
-        let mut title = self.method.title().to_owned();
+        let mut title = self.method.title(self.is_pretrained).to_owned();
         if !self.text.is_none() {
             title += &format!(" + text {}", self.text);
         }
@@ -154,6 +156,12 @@ impl Rows {
         for row in &mut rows {
             let mut own = observations.iter().filter(|one| row.is_of(one));
             row.kept_none = own.all(|one| one.kept_none);
+            let mut own = observations.iter().filter(|one| row.is_of(one));
+            row.is_pretrained = own.all(|one| one.is_pretrained);
+            // If title and name differ, the system differs from the one in the paper, so the paper has no value for it.
+            if row.method.title(row.is_pretrained) != row.method.name() {
+                row.paper.clear();
+            }
         }
         let columns = columns.into_iter().collect();
         Self { table, split, columns, variants, reference, rows }
@@ -225,13 +233,13 @@ impl RowKey {
             to_first: first.and_then(mean),
             paper: self.paper_scores(paper).cloned().unwrap_or_default(),
             kept_none: false,
+            is_pretrained: false,
         }
     }
 
     /// Returns the paper's values for the row.
     fn paper_scores<'p>(&self, paper: &'p PaperScores) -> Option<&'p BTreeMap<String, f64>> {
-        // If title and name differ, the system differs from the one in the paper, so the paper has no value for it.
-        if self.method.title() != self.method.name() || !self.text.is_none() {
+        if !self.text.is_none() {
             return None;
         }
         let of_size =

@@ -87,7 +87,7 @@ fn csv_fields(rows: &Rows, row: &Row, column: &str) -> [String; 15] {
         row.budget.to_string(),
         size(row),
         row.variant.clone(),
-        row.method.title().to_owned(),
+        row.method.title(row.is_pretrained).to_owned(),
         row.text.to_string(),
         column.to_owned(),
         f1.n.to_string(),

@@ -19,7 +19,7 @@ fn plan(edits: &[&str]) -> Plan {
 fn fingerprints() -> Fingerprints {
     let parts = ["isa", "lm", "encoder", "vectors"].map(str::to_owned);
     let [arithmetic, masked_lm, tagger, vectors] = parts;
-    Fingerprints { arithmetic, masked_lm, tagger, vectors }
+    Fingerprints { arithmetic, masked_lm, tagger, seq2seq: String::new(), vectors }
 }
 
 /// The key of a cell whose dev sets have this fingerprint.
@@ -96,7 +96,12 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
     }
     let with_text = Cell { text: "100".parse().unwrap(), ..base.clone() };
     is_new("panel", of(&with_text, &plan(&["self_training.panel=3"])));
-    assert_eq!(n, 34);
+    // A pretrained encoder-decoder changes only cells of mulda.
+    is_new("mulda", of(&cell("mulda"), &usual));
+    let pretrained = Fingerprints { seq2seq: "mbart".to_owned(), ..fingerprints() };
+    is_new("mbart", key(&cell("mulda"), &usual, "dev", &pretrained));
+    assert_eq!(key(&base, &usual, "dev", &pretrained), of(&base, &usual));
+    assert_eq!(n, 36);
 }
 
 #[test]

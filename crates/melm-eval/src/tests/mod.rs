@@ -73,6 +73,7 @@ pub(crate) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> LedgerLine {
         data: BTreeMap::new(),
         plan: String::new(),
         models: [String::new(), String::new()],
+        seq2seq: None,
         n_parameters: 0,
         device: String::new(),
         cell,

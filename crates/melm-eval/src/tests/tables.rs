@@ -240,6 +240,11 @@ fn variants_named_by_axes_make_a_figure() {
     let figures = table::figures(&Table::Mono.rows(&sizes, Split::Dev, &paper));
     assert_eq!(figures[0].1.places, ["10", "200"]);
     assert_eq!(figures[0].1.series.len(), 2);
+    // Gold has no line in the figure of gains. The mean gain of MELM is 2 at both sizes.
+    let (name, gains) = figures.last().unwrap();
+    assert_eq!((name.as_str(), gains.y.as_str()), ("dev-gains-updates", "points of dev F1"));
+    assert_eq!(gains.series.len(), 1);
+    assert!(gains.series[0].points.iter().all(|(_, gain, _)| (gain - 2.0).abs() < 1e-9));
 }
 
 #[test]

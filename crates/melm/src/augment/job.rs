@@ -72,7 +72,7 @@ impl AugmentJob {
         let tagger = open(needed.tagger, &plan.model.tagger)?;
         let seq2seq = Some(&plan.model.seq2seq)
             .filter(|folder| plan.method == Method::Mulda && !folder.is_empty())
-            .map(|folder| PretrainedSeq2Seq::open(folder.as_ref()))
+            .map(|name| models.open_seq2seq(name))
             .transpose()?;
         let by_pieces = plan.method.has_vectors() && plan.codemix.vectors == VectorKind::Pieces;
         let vectors = match masked_lm.as_ref().filter(|_| by_pieces) {

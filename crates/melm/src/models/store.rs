@@ -9,6 +9,7 @@ use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 use super::Pretrained;
 use crate::Error;
 use crate::hub::{DownloadProgress, Hub};
+use crate::methods::PretrainedSeq2Seq;
 use crate::plan::{ModelClass, ModelClasses, Plan, PlanBuilder};
 
 /// The name of the embedded model.
@@ -83,6 +84,12 @@ impl ModelStore {
             None if model == MINI => mini(),
             _ => Pretrained::open(&self.folder(model)?),
         }
+    }
+
+    /// Opens the mBART or mBART-50 of the method `mulda`, which is given as a folder or by name. A model that is given by
+    /// name is downloaded if it is not in the cache.
+    pub fn open_seq2seq(&self, model: &str) -> Result<PretrainedSeq2Seq, Error> {
+        PretrainedSeq2Seq::open(&self.folder(model)?)
     }
 
     /// Returns the folder of a model. Downloads the model if it is not on this machine.

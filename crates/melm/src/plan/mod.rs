@@ -81,7 +81,7 @@ pub struct ModelNames {
     pub masked_lm: String,
     /// The encoder of the tagger.
     pub tagger: String,
-    /// The folder of the mBART or mBART-50 that the method `mulda` fine-tunes. If empty, a new model is trained.
+    /// The mBART or mBART-50 that the method `mulda` fine-tunes. If empty, a new model is trained.
     pub seq2seq: String,
 }
 

@@ -58,7 +58,8 @@ impl<'a> Experiment<'a> {
             _ => None,
         };
         let (first, device) = machine::device(&job_device_options(options))?;
-        let models = ExperimentModels { masked_lm, tagger, vectors };
+        let seq2seq = needs.seq2seq.then(|| store.open_seq2seq(&names.seq2seq)).transpose()?;
+        let models = ExperimentModels { masked_lm, tagger, seq2seq, vectors };
         let started = Instant::now();
         let runner = ExperimentRunner::new(grid, languages, plans, models, first.arithmetic())?
             .with_clock(Box::new(move || started.elapsed().as_secs_f64()));
@@ -120,6 +121,7 @@ fn plans(options: &ComparisonOptions, grid: &Grid, models: &ModelStore) -> Resul
     changes = vectors::set_kind(changes, &options.vectors)?;
     changes =
         settings::set_models(changes, options.model.as_deref(), options.tagger_model.as_deref());
+    changes = settings::set_mulda_model(changes, options.mulda_model.as_deref());
     let edit = |table: &mut PlanTable| -> Result<(), Failure> { Ok(changes.apply(table)?) };
     Plans::for_models(grid, options.preset, models, &edit)
 }

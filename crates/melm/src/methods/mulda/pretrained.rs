@@ -32,7 +32,7 @@ impl PretrainedSeq2Seq {
     }
 
     /// The path of the folder, which is the name of the model in messages.
-    pub(crate) fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.dir.display().to_string()
     }
 
@@ -52,7 +52,7 @@ impl PretrainedSeq2Seq {
     }
 
     /// The fingerprint of all files that determine the output of the model.
-    pub(crate) fn fingerprint(&self) -> Result<String, Error> {
+    pub fn fingerprint(&self) -> Result<String, Error> {
         let mut fingerprint = Fingerprint::default();
         for name in ["tokenizer.json", "config.json"] {
             fingerprint.add_file(&self.dir.join(name))?;

@@ -138,6 +138,30 @@ fn the_book_contains_every_page_once() {
 }
 
 #[test]
+fn every_figure_is_small_and_shown_on_a_page() {
+    let docs = root().join("docs");
+    let mut shown = BTreeSet::new();
+    for page in pages(&docs) {
+        let parent = page.parent().unwrap().to_path_buf();
+        shown.extend(
+            links(&fs::read_to_string(&page).unwrap())
+                .iter()
+                .map(|link| normalize(&parent.join(link))),
+        );
+    }
+    let mut n_figures = 0;
+    for entry in fs::read_dir(docs.join("figures")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("<svg ") && text.ends_with("</svg>\n"), "{}", path.display());
+        assert!(text.len() < 16 * 1024, "{} has {} bytes", path.display(), text.len());
+        assert!(shown.contains(&path), "no page shows {}", path.display());
+        n_figures += 1;
+    }
+    assert!(n_figures >= 3, "only {n_figures} figures found");
+}
+
+#[test]
 fn every_page_is_linked_from_the_front_page() {
     let docs = root().join("docs");
     let front = [root().join("README.md"), docs.join("README.md")];

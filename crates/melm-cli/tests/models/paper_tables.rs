@@ -151,3 +151,93 @@ fn grids_fine_tune_a_pretrained_mbart() {
     assert!(table().contains("| MulDA architecture, no pretraining |"), "{}", table());
     assert!(!table().contains("(12.34)"), "{}", table());
 }
+
+/// Writes copies of the grids of `results/2026-11-17-paper` with small sizes, few draws and short budgets.
+#[cfg(unix)]
+fn write_small_grids(from: &Path, to: &Path) {
+    const SMALLER: [(&str, &str); 13] = [
+        ("[100, 200, 400, 800]", "[2, 3]"),
+        ("[100, 200, 400]", "[2]"),
+        ("[100, 200]", "[2, 3]"),
+        ("[400, 800]", "[4]"),
+        (r#"["en", "de", "es", "nl"]"#, r#"["en"]"#),
+        ("en+de+es+nl", "en+de"),
+        ("[100, 800]", "[2, 4]"),
+        ("[100]", "[2]"),
+        ("[800]", "[4]"),
+        ("300 updates", "2 updates"),
+        ("600 updates", "3 updates"),
+        ("10 epochs", "1 epoch"),
+        (
+            "[plan]",
+            "[plan]\nfilter.mode = \"off\"\nfinetune.budget = \"1 epoch\"\ndaga.hidden_size = 8\ndaga.tries = 2",
+        ),
+    ];
+    fs::create_dir(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_some_and(|extension| extension == "toml") {
+            let text = fs::read_to_string(&path).unwrap();
+            let small = SMALLER.iter().fold(text, |text, (old, new)| text.replace(old, new));
+            let is_long = |line: &&str| line.starts_with("draws = ");
+            let short =
+                |line: &str| if is_long(&line) { "draws = [1, 2]" } else { line }.to_owned() + "\n";
+            let small: String = small.lines().map(short).collect();
+            fs::write(to.join(path.file_name().unwrap()), small).unwrap();
+        }
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_scripts_of_the_papers_tables_run_from_end_to_end() {
+    let folder = experiment_folder();
+    let at = |name: &str| folder.path().join(name);
+    // Every sentence has every type, because the models must know the types of the paper's sentences.
+    let sentence = |n: usize| {
+        format!("EU B-ORG\nsaw O\nGerman B-MISC\nAda{n} B-PER\nin O\nBonn{n} B-LOC\n. O\n\n")
+    };
+    let text: String = (0..12).map(sentence).collect();
+    for language in ["en", "de", "es", "nl"] {
+        fs::create_dir_all(at(&format!("data/{language}"))).unwrap();
+        for split in ["train", "dev", "test"] {
+            fs::write(at(&format!("data/{language}/{split}.conll")), &text).unwrap();
+        }
+    }
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/2026-11-17-paper");
+    write_small_grids(&scripts, &at("grids"));
+    fs::create_dir(at("figures")).unwrap();
+    let sh = |script: &str, args: &[&str]| {
+        let mut command = std::process::Command::new("sh");
+        command.arg(scripts.join(script)).arg(env!("CARGO_BIN_EXE_melm")).args(args);
+        command.envs([("DEVICE", "cpu"), ("MODEL", "model"), ("GRIDS", "grids"), ("SHARDS", "2")]);
+        let output = command.current_dir(folder.path()).output().unwrap();
+        let messages = String::from_utf8_lossy(&output.stderr).into_owned();
+        let printed = String::from_utf8(output.stdout).unwrap();
+        assert!(output.status.success(), "{script}: {messages}{printed}");
+        printed
+    };
+    assert!(sh("run.sh", &["data", "pieces", "out", "300"]).contains("done: out"));
+    // Shards are joined, and the same command finds nothing left to do.
+    let n_lines = |name: &str| fs::read_to_string(at(name)).unwrap().lines().count();
+    assert_eq!(n_lines("out/masking/ledger.jsonl"), 9 * 2);
+    assert_eq!(n_lines("out/add-entity/ledger.jsonl"), 3 * 4 * 2);
+    assert_eq!(n_lines("out/entities/entities.jsonl"), 2 * 7 * 2);
+    assert!(!at("out/entities/entities-1-of-2.jsonl").exists());
+    let tables = sh("tables.sh", &["out", "figures"]);
+    assert!(!tables.contains("Not measured yet"), "{tables}");
+    for part in
+        ["| EU | B-ORG | MELM |", "| to add-entity |", "(78.56)", "(92.84)", "(82.38)", "(83.21)"]
+    {
+        assert!(tables.contains(part), "no {part} in {tables}");
+    }
+    for name in
+        ["add-entity", "entities", "masking-2-updates", "gains-mono", "gains-cross", "gains-multi"]
+    {
+        assert!(
+            fs::read_to_string(at(&format!("figures/{name}.svg"))).unwrap().contains("<circle")
+        );
+    }
+    // Without ledgers of its own, the page says what is not measured.
+    assert!(sh("tables.sh", &["nowhere"]).contains("## Table 4: mask rates\n\nNot measured yet."));
+}

@@ -64,7 +64,7 @@ pub fn convert_documents(
     let n_columns = survey.layout().map_or(0, |layout| layout.n_columns.saturating_sub(2));
     losses.extend((n_columns > 0).then_some(Loss { n: n_columns, part: Part::Columns }));
     let n_merged = if scheme == Scheme::Io && to.has_tags() { count_merged(&documents) } else { 0 };
-    let files = to.write(&documents, &WriteSettings { scheme })?;
+    let files = to.write(&documents, &WriteSettings::new(scheme))?;
     let n_documents = documents.len();
     Ok(ConvertedDocuments { survey, scheme, n_documents, n_merged, losses, files })
 }

@@ -215,7 +215,7 @@ fn write_documents(
     let own = if own { &documents.documents[..] } else { &[] };
     let new = more.iter().map(|sentence| Document::from_sentence(sentence, types));
     let all: Vec<_> = own.iter().cloned().chain(new).collect();
-    let settings = WriteSettings { scheme: documents.scheme };
+    let settings = WriteSettings::new(documents.scheme);
     documents.format.write(&all, &settings)
 }
 

@@ -72,7 +72,7 @@ fn copy_documents(all: &Documents, indices: &[usize]) -> Result<CopiedSentences,
             index += 1;
         }
     }
-    let settings = WriteSettings { scheme: all.scheme };
+    let settings = WriteSettings::new(all.scheme);
     copied.files = all.format.write(&chosen, &settings)?;
     Ok(copied)
 }

@@ -26,7 +26,7 @@ pub(crate) fn run(command: &Merge, terminal: &Terminal) -> Result<(), Failure> {
             let format = format.parse::<Format>().map_err(|_| unknown("format", format))?;
             let scheme = scheme.parse::<Scheme>().map_err(|_| unknown("scheme", scheme))?;
             output::report_losses(&find_losses(&documents, format), format, terminal);
-            let files = format.write(&documents, &WriteSettings { scheme })?;
+            let files = format.write(&documents, &WriteSettings::new(scheme))?;
             output::write_files(out, command.output.force, &files)?;
         }
         _ => write_joined(&set, command)?,

@@ -133,7 +133,7 @@ impl TagJob<'_> {
         let scheme = open.tagger.model().tags().scheme();
         if shard.is_none() {
             output::report_losses(&find_losses(&labelled, format), format, terminal);
-            let files = format.write(&labelled, &WriteSettings { scheme })?;
+            let files = format.write(&labelled, &WriteSettings::new(scheme))?;
             return output::write_files(&self.out, command.output.force, &files);
         }
         let lines = labelled.iter().map(|document| document.to_stored_line() + "\n");

@@ -72,12 +72,16 @@ impl FileFormat for LabelStudio {
         builder.finish()
     }
 
-    fn write(&self, documents: &[Document], _: &WriteSettings) -> Result<Vec<WrittenFile>, Error> {
+    fn write(
+        &self,
+        documents: &[Document],
+        settings: &WriteSettings,
+    ) -> Result<Vec<WrittenFile>, Error> {
         let mut originals = documents.iter().filter_map(|one| one.record(self.name()));
         let names = originals.find_map(Names::find).unwrap_or_default();
         let write = |document: &Document| match document.original(self.name()) {
             Some(raw) => on_one_line(raw),
-            None => write_task(document, &names),
+            None => write_task(document, &names, settings.are_suggestions),
         };
         Ok(write_objects("json", documents.iter().map(write), true))
     }
@@ -281,7 +285,7 @@ impl Names {
     }
 }
 
-fn write_task(document: &Document, names: &Names) -> String {
+fn write_task(document: &Document, names: &Names, are_suggestions: bool) -> String {
     let offsets = OffsetMap::new(document.text(), OffsetUnit::CodePoint);
     let results = document.spans().iter().enumerate().map(|(at, span)| {
         json!({
@@ -306,9 +310,11 @@ fn write_task(document: &Document, names: &Names) -> String {
         _ => data,
     };
     let data = data.metadata(document.metadata(), &["id", &names.text]).finish();
-    ObjectWriter::default()
-        .id(numeric)
-        .raw("data", &data)
-        .value("annotations", json!([{ "result": results }]))
-        .finish()
+    let task = ObjectWriter::default().id(numeric).raw("data", &data);
+    let task = if are_suggestions {
+        task.value("predictions", json!([{ "model_version": "melm", "result": results }]))
+    } else {
+        task.value("annotations", json!([{ "result": results }]))
+    };
+    task.finish()
 }

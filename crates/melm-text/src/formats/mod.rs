@@ -154,11 +154,21 @@ impl FromStr for AnnotationChoice {
 pub struct WriteSettings {
     /// The scheme of tags, for formats with tags.
     pub scheme: Scheme,
+    /// True if the spans are suggestions that no person has confirmed. Label Studio gets them as predictions, and Prodigy
+    /// gets no answer. Other formats do not distinguish them.
+    pub are_suggestions: bool,
+}
+
+impl WriteSettings {
+    /// Settings for confirmed spans.
+    pub fn new(scheme: Scheme) -> Self {
+        Self { scheme, are_suggestions: false }
+    }
 }
 
 impl Default for WriteSettings {
     fn default() -> Self {
-        Self { scheme: Scheme::Iob2 }
+        Self::new(Scheme::Iob2)
     }
 }
 

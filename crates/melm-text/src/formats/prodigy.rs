@@ -64,10 +64,14 @@ impl FileFormat for Prodigy {
         builder.finish()
     }
 
-    fn write(&self, documents: &[Document], _: &WriteSettings) -> Result<Vec<WrittenFile>, Error> {
+    fn write(
+        &self,
+        documents: &[Document],
+        settings: &WriteSettings,
+    ) -> Result<Vec<WrittenFile>, Error> {
         let write = |document: &Document| match document.original(self.name()) {
             Some(raw) => on_one_line(raw),
-            None => write_record(document),
+            None => write_record(document, settings.are_suggestions),
         };
         Ok(write_objects("jsonl", documents.iter().map(write), false))
     }
@@ -151,7 +155,7 @@ fn read_tokens(text: &str, raw: &str, unit: OffsetUnit) -> Option<Vec<std::ops::
     Some(ranges)
 }
 
-fn write_record(document: &Document) -> String {
+fn write_record(document: &Document, are_suggestions: bool) -> String {
     let text = document.text();
     let offsets = OffsetMap::new(text, OffsetUnit::CodePoint);
     let ranges = document.tokens();
@@ -181,12 +185,11 @@ fn write_record(document: &Document) -> String {
         json
     };
     let spans: Vec<Value> = document.spans().iter().map(to_json).collect();
-    ObjectWriter::default()
+    let record = ObjectWriter::default()
         .id(document.id())
         .value("text", text)
         .metadata(document.metadata(), &OWN_KEYS)
         .value("tokens", tokens)
-        .value("spans", spans)
-        .value("answer", "accept")
-        .finish()
+        .value("spans", spans);
+    if are_suggestions { record.finish() } else { record.value("answer", "accept").finish() }
 }

@@ -57,6 +57,7 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Sample(command) => commands::sample::run(&command, &terminal),
         Command::Score(command) => commands::score::run(&command, &terminal),
         Command::Augment(command) => commands::augment::run(&command, &command_line, &terminal),
+        Command::Pick(command) => commands::pick::run(&command, &terminal),
         Command::Codemix(command) => commands::codemix::run(&command, &terminal),
         Command::Finetune(command) => commands::finetune::run(&command, &terminal),
         Command::Generate(command) => commands::generate::run(&command, &command_line, &terminal),

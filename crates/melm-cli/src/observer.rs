@@ -30,6 +30,7 @@ pub fn title(stage: &str) -> &str {
         "tagger" => "training the tagger",
         PANEL => "training the panel",
         "label" => "labelling the text",
+        "pick" => "picking sentences",
         GOLD_CHECK => "checking gold",
         other => other,
     }

@@ -59,5 +59,6 @@ fn key(line: &LedgerLine, grid: &Grid, plans: &Plans, model: &str, vectors: &str
     });
     let plan = plans.variant(&cell.variant);
     let (data, text) = (data.collect(), TextKeys::default());
-    CellKey::new(cell, plan, grid.evaluations.get(), data, text, &fingerprints).digest()
+    let key = CellKey::new(cell, plan, grid.evaluations.get(), data, text, &fingerprints);
+    key.with_picking(grid.picking).digest()
 }

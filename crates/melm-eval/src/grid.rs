@@ -10,7 +10,7 @@ use serde::Deserialize;
 use toml::Table;
 
 use crate::table::Table as PaperTable;
-use crate::{Cell, Error, System, TextChoice};
+use crate::{Cell, Error, Picking, System, TextChoice};
 
 /// The name of the only variant of a grid that defines no variants.
 pub(crate) const BASE: &str = "base";
@@ -45,6 +45,9 @@ pub struct Grid {
     /// Languages whose taggers are also scored on other languages, each with the list of these other languages.
     #[serde(default)]
     pub transfer: BTreeMap<String, Vec<String>>,
+    /// How cells of the system `picked` get their sentences.
+    #[serde(default)]
+    pub picking: Picking,
     /// Blocks of cells. The grid is their union.
     pub grid: Vec<Block>,
     /// Plan settings that replace those of the preset.
@@ -141,8 +144,26 @@ impl Block {
                 return Some(format!("`{joined}` names a language twice, or has an empty name"));
             }
         }
+        if let Some(mistake) = self.find_picking_mistake() {
+            return Some(mistake);
+        }
         let unknown = self.variants.iter().flatten().find(|variant| !variants.contains(variant))?;
         Some(format!("there is no variant `{unknown}`"))
+    }
+
+    /// Returns a message if a cell of the system `picked` has several languages or unlabelled text.
+    fn find_picking_mistake(&self) -> Option<String> {
+        if !self.methods.contains(&System::Picked) {
+            return None;
+        }
+        let what = if self.languages.iter().any(|language| language.contains('+')) {
+            "several languages"
+        } else if self.texts.iter().any(|text| !text.is_none()) {
+            "unlabelled text"
+        } else {
+            return None;
+        };
+        Some(format!("`picked` cannot be combined with {what}: use a block of its own"))
     }
 }
 

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use melm::augment::{Backbones, DraftSummary, Gold, augment};
-use melm::files::sha256;
 use melm::methods::Method;
 use melm::plan::Plan;
 use melm::random::Seed;
@@ -19,6 +18,7 @@ use melm_text::Corpus;
 use crate::data::{Draw, concatenate};
 use crate::ensemble::Ensemble;
 use crate::ledger::{F1, LedgerLine, Scored, Seconds};
+use crate::plans::plan_name;
 use crate::swap::{Added, add_swapped};
 use crate::text::MemoryVotes;
 use crate::training_set::TrainingSet;
@@ -32,6 +32,8 @@ pub(crate) type OnEvent<'a> = &'a mut dyn FnMut(&Cell, &'static str, Event<'_>) 
 pub(crate) struct CellGroup<'a> {
     runner: &'a ExperimentRunner,
     device: &'a Device,
+    /// The coordinates that all cells of the group share are those of this cell.
+    first: Cell,
     gold: Draw,
     judge: Option<(TaggerSettings, TrainedTagger)>,
     /// The training sets without text that were made so far.
@@ -50,7 +52,8 @@ impl<'a> CellGroup<'a> {
         let languages = cell.languages().map(|name| (name, &runner.languages[name]));
         let gold = Draw::new(languages, cell.size, cell.draw)?;
         let (training_sets, votes) = (Vec::new(), MemoryVotes::default());
-        Ok(Self { runner, device, gold, judge: None, training_sets, votes, last: None })
+        let first = cell.clone();
+        Ok(Self { runner, device, first, gold, judge: None, training_sets, votes, last: None })
     }
 
     /// Trains and scores the tagger of a cell.
@@ -161,15 +164,14 @@ impl<'a> CellGroup<'a> {
     ) -> Result<TrainingSet, Error> {
         let started = self.runner.now();
         let (corpus, summary) = self.compose(method, plan, run)?;
-        Ok(TrainingSet {
-            plan: plan.clone(),
-            method,
-            text: TextChoice::default(),
-            corpus,
-            summary,
-            text_result: None,
-            seconds: self.runner.now() - started,
-        })
+        let mut made = TrainingSet { summary, ..TrainingSet::new(plan, method, corpus) };
+        if method == System::Picked {
+            // The corpus is the random draw so far, which the picked sentences replace.
+            let picked = self.runner.pick(&self.first, plan, &made.corpus, self.device, run)?;
+            (made.corpus, made.picked) = (picked.0, Some(picked.1));
+        }
+        made.seconds = self.runner.now() - started;
+        Ok(made)
     }
 
     /// Labels the text of a cell and adds the kept sentences to the training set of its system.
@@ -206,6 +208,7 @@ impl<'a> CellGroup<'a> {
             corpus: made.corpus.with_more(labelled.kept().cloned()),
             summary: made.summary.clone(),
             text_result: Some(result),
+            picked: None,
             seconds: made.seconds + self.runner.now() - started,
         })
     }
@@ -221,7 +224,9 @@ impl<'a> CellGroup<'a> {
         let swap =
             |added: Added, run: &Run<'_>| add_swapped(gold, extra, added, run.seed.stream("extra"));
         Ok(match system {
-            System::Method(Method::Gold) | System::GoldEnsemble => (gold.clone(), None),
+            System::Method(Method::Gold) | System::GoldEnsemble | System::Picked => {
+                (gold.clone(), None)
+            }
             System::GoldDuplicated => {
                 let times = 1 + plan.generate.rounds.get() as usize;
                 (concatenate(&vec![gold.clone(); times])?, None)
@@ -374,6 +379,7 @@ impl<'a> CellGroup<'a> {
             n_train: made.corpus.sentences().len(),
             drafts: made.summary.clone(),
             labelled: made.text_result.clone(),
+            picked: made.picked.clone(),
             updates: scored.updates,
             best_epoch: scored.best_epoch,
             seconds: Seconds {
@@ -389,9 +395,4 @@ impl<'a> CellGroup<'a> {
             device: runner.fingerprints.arithmetic.clone(),
         }
     }
-}
-
-/// Returns the name of a plan: the beginning of its SHA-256. Ledgers and the files in the folder `plans` use this name.
-pub(crate) fn plan_name(plan: &Plan) -> String {
-    sha256(plan.to_toml().as_bytes())[..16].to_owned()
 }

@@ -9,7 +9,7 @@ use melm::stage::{Control, Event};
 use melm_nn::device::Device;
 
 use crate::group::CellGroup;
-use crate::{Cell, Error, ExperimentRunner, F1, Ledger, LedgerLine};
+use crate::{Cell, Error, ExperimentRunner, F1, Ledger, LedgerLine, System};
 
 /// An event of a grid that is being run.
 #[derive(Clone, Copy, Debug)]
@@ -236,8 +236,9 @@ impl ProgressMeter {
         let name = cell.to_string();
         match progress.event {
             CellEvent::Stage(stage, Event::Progress { done, of }) => {
-                // Drafts, if there are any, count as half of a cell, the tagger as the rest.
-                let drafts = if cell.method.drafts().is_some() { 50 } else { 0 };
+                // Drafts and picking, if there are any, count as half of a cell, the tagger as the rest.
+                let is_made = cell.method.drafts().is_some() || cell.method == System::Picked;
+                let drafts = if is_made { 50 } else { 0 };
                 let (begin, share) =
                     if stage == "tagger" { (drafts, 100 - drafts) } else { (0, drafts) };
                 self.running.insert(name, begin + share * done / of.max(1));

@@ -19,7 +19,7 @@ use melm::training::Budget;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{Cell, System};
+use crate::{Cell, Picking, System};
 
 /// Plan keys that were added after the first version. The value given for each, as JSON, gives the same results as
 /// before the key existed.
@@ -27,6 +27,10 @@ pub(crate) const ADDED: &[AddedKey] = &[
     AddedKey { key: "self_training.folds", neutral: "1" },
     // Changes no score: taggers never see the result.
     AddedKey { key: "gold_check.folds", neutral: "0" },
+    // Only cells that pick sentences read these, and they did not exist before.
+    AddedKey { key: "pick.score", neutral: "\"random\"" },
+    AddedKey { key: "pick.length_power", neutral: "0.0" },
+    AddedKey { key: "pick.diversity", neutral: "0.0" },
     // Before this key existed, a frozen embedding table included the rows of the markers.
     AddedKey { key: "markers.train", neutral: "false" },
 ];
@@ -70,6 +74,9 @@ pub struct CellKey<'a> {
     masked_lm: Option<&'a str>,
     melm: &'static str,
     method: &'static str,
+    /// How sentences are picked, for the system `picked`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    picking: Option<Picking>,
     seed: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     seq2seq: Option<&'a str>,
@@ -152,6 +159,7 @@ impl<'a> CellKey<'a> {
                 .map(|_| fingerprints.masked_lm.as_str()),
             melm: env!("CARGO_PKG_VERSION"),
             method: cell.method.name(),
+            picking: None,
             seed: cell.seed,
             seq2seq: method.filter(has_own).map(|_| fingerprints.seq2seq.as_str()),
             settings: settings(cell, plan, ADDED),
@@ -163,6 +171,13 @@ impl<'a> CellKey<'a> {
                 .filter(|method| method.has_vectors())
                 .map(|_| fingerprints.vectors.as_str()),
         }
+    }
+
+    /// Adds how the grid picks sentences. Only the key of a cell of the system `picked` depends on it.
+    #[must_use]
+    pub fn with_picking(self, picking: Picking) -> Self {
+        let is_picked = self.method == System::Picked.name();
+        Self { picking: is_picked.then_some(picking), ..self }
     }
 
     /// Returns the SHA-256 of the canonical JSON, in hexadecimal.
@@ -224,6 +239,7 @@ fn own_settings(system: System) -> &'static [&'static str] {
         System::AddEntity | System::AddContext | System::Method(Method::Gold) => &[],
         System::GoldDuplicated => &["generate.rounds"],
         System::GoldEnsemble => &["self_training.panel"],
+        System::Picked => &["pick", "self_training"],
         System::Method(Method::LabelWise | Method::Lwtr) => &["substitute"],
         System::Method(Method::Daga) => &["daga"],
         System::Method(Method::Mulda) => &["mulda"],

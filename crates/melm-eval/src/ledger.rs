@@ -10,7 +10,7 @@ use melm_text::score::Counts;
 use serde::{Deserialize, Serialize};
 
 use crate::lines::{LineFile, read_lines};
-use crate::{Cell, Error, TextResult};
+use crate::{Cell, Error, PickResult, TextResult};
 
 /// The beginning of the names of ledgers.
 const LEDGER: &str = "ledger";
@@ -39,6 +39,9 @@ pub struct LedgerLine {
     /// The labelled text, if there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub labelled: Option<TextResult>,
+    /// The picked sentences, for the system `picked`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub picked: Option<PickResult>,
     /// The number of updates of the tagger.
     pub updates: u64,
     /// The epoch with the best dev score, whose parameters were used. `None` if those of the last epoch were used.

@@ -62,6 +62,7 @@ mod key;
 mod ledger;
 mod lines;
 mod oracle;
+mod picking;
 mod plans;
 mod predictions;
 mod read;
@@ -89,6 +90,7 @@ pub use jobs::{CellEvent, OnProgress, OpenDevice, Progress, ProgressMeter, RunSu
 pub use key::{CellKey, DataKey, Fingerprints, TextKey, TextKeys};
 pub use ledger::{F1, Ledger, LedgerLine, Seconds};
 pub use oracle::ORACLE_BUDGET;
+pub use picking::{PickResult, Picking};
 pub use plans::{Needs, Plans};
 pub use predictions::PredictionTable;
 pub use read::{GridData, WholeFile};

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use melm::codemix::VectorKind;
+use melm::files::sha256;
 use melm::methods::Method;
 use melm::models::{ModelStore, Pretrained};
 use melm::plan::{ModelClass, ModelClasses, ModelNames, Plan, PlanTable, Preset};
@@ -162,9 +163,15 @@ impl Plans {
             System::Method(method) => method,
             System::GoldDuplicated
             | System::GoldEnsemble
+            | System::Picked
             | System::AddEntity
             | System::AddContext => Method::Gold,
         };
         plan
     }
+}
+
+/// Returns the name of a plan: the beginning of its SHA-256. Ledgers and the files in the folder `plans` use this name.
+pub(crate) fn plan_name(plan: &Plan) -> String {
+    sha256(plan.to_toml().as_bytes())[..16].to_owned()
 }

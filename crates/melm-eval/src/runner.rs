@@ -12,8 +12,9 @@ use melm::training::Budget;
 use melm_text::{Corpus, KnownSentences, SentenceRole};
 
 use crate::data::{DrawnText, concatenate, draw_text, joined_training_sets};
-use crate::group::plan_name;
 use crate::key::{CellKey, DataKey, Fingerprints, TextKey, TextKeys};
+use crate::picking::Chains;
+use crate::plans::plan_name;
 use crate::{Cell, Dataset, Error, Grid, Languages, LedgerLine, Plans};
 
 /// Returns the time in seconds since any fixed moment.
@@ -39,6 +40,8 @@ pub struct ExperimentRunner {
     pub(crate) models: ExperimentModels,
     pub(crate) fingerprints: Fingerprints,
     pub(crate) tagger_folder: Option<PathBuf>,
+    /// The sentences that were picked so far.
+    pub(crate) chains: Chains,
     clock: Clock,
 }
 
@@ -70,7 +73,8 @@ impl ExperimentRunner {
             vectors: vectors.finish(),
         };
         let (tagger_folder, clock): (_, Clock) = (None, Box::new(|| 0.0));
-        Ok(Self { grid, languages, plans, models, fingerprints, tagger_folder, clock })
+        let chains = Chains::default();
+        Ok(Self { grid, languages, plans, models, fingerprints, tagger_folder, chains, clock })
     }
 
     /// Sets the clock that measures the times in ledgers. Without a clock, all times are 0.
@@ -123,7 +127,8 @@ impl ExperimentRunner {
         let (data, text): (_, Vec<_>) = (data.collect(), text.collect());
         let held_out = if text.is_empty() { Vec::new() } else { self.held_out() };
         let text = TextKeys { held_out, text };
-        CellKey::new(cell, plan, evaluations, data, text, &self.fingerprints).digest()
+        let key = CellKey::new(cell, plan, evaluations, data, text, &self.fingerprints);
+        key.with_picking(self.grid.picking).digest()
     }
 
     /// Returns the plan of a cell as its key contains it. If a budget is in epochs, the interval between evaluations is that

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use melm::shard::Shard;
 
-use crate::{Cell, Error};
+use crate::{Cell, Error, System};
 
 /// A coordinate and the values it may have, written as `method=gold,melm`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,11 +70,28 @@ impl FromStr for CellFilter {
     }
 }
 
-/// Returns a shard's part of the cells. Cells with the same gold stay together, and the groups are dealt out in turn.
+/// Returns a shard's part of the cells. Cells with the same gold stay together, and the groups are dealt out in turn. If
+/// sentences are picked, all sizes of a draw stay together: a larger size continues where a smaller one ended.
 pub fn shard_cells(cells: &[Cell], shard: Shard) -> Vec<Cell> {
-    let groups = cells.chunk_by(Cell::shares_gold_with).enumerate();
-    let own = groups.filter(|(at, _)| at % shard.count() == shard.number() - 1);
-    own.flat_map(|(_, group)| group.to_vec()).collect()
+    let is_own = |at: usize| at % shard.count() == shard.number() - 1;
+    if !cells.iter().any(|cell| cell.method == System::Picked) {
+        let groups = cells.chunk_by(Cell::shares_gold_with).enumerate();
+        return groups
+            .filter(|(at, _)| is_own(*at))
+            .flat_map(|(_, group)| group.to_vec())
+            .collect();
+    }
+    let mut draws: Vec<(&str, u64, u64)> = Vec::new();
+    let mut own = Vec::new();
+    for cell in cells {
+        let draw = (cell.language.as_str(), cell.draw, cell.seed);
+        let at = draws.iter().position(|known| *known == draw).unwrap_or(draws.len());
+        if at == draws.len() {
+            draws.push(draw);
+        }
+        own.extend(is_own(at).then(|| cell.clone()));
+    }
+    own
 }
 
 /// Returns the file name of a shard's ledger, or of the ledger of a run without shards.

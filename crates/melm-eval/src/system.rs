@@ -18,6 +18,8 @@ pub enum System {
     GoldDuplicated,
     /// Several taggers on gold alone, whose mentions are decided by majority. The control of a panel.
     GoldEnsemble,
+    /// Gold sentences that were picked by the disagreement of a panel instead of at random ([`crate::Picking`]).
+    Picked,
     /// Gold, and a copy of gold whose entities are replaced by entities of extra gold sentences (Figure 1).
     AddEntity,
     /// Gold, and as many extra gold sentences, whose entities are replaced by entities of gold (Figure 1).
@@ -29,8 +31,8 @@ impl System {
     pub const GOLD: Self = Self::Method(Method::Gold);
 
     /// The systems that are not methods.
-    const CONTROLS: [Self; 4] =
-        [Self::GoldDuplicated, Self::GoldEnsemble, Self::AddEntity, Self::AddContext];
+    const CONTROLS: [Self; 5] =
+        [Self::GoldDuplicated, Self::GoldEnsemble, Self::Picked, Self::AddEntity, Self::AddContext];
 
     /// The name, as in grids and ledgers.
     pub fn name(self) -> &'static str {
@@ -38,6 +40,7 @@ impl System {
             Self::Method(method) => method.name(),
             Self::GoldDuplicated => "gold-duplicated",
             Self::GoldEnsemble => "gold-ensemble",
+            Self::Picked => "picked",
             Self::AddEntity => "add-entity",
             Self::AddContext => "add-context",
         }
@@ -66,7 +69,11 @@ impl System {
     pub fn drafts(self) -> Option<Method> {
         match self {
             Self::Method(method) => Some(method).filter(|method| *method != Method::Gold),
-            Self::GoldDuplicated | Self::GoldEnsemble | Self::AddEntity | Self::AddContext => None,
+            Self::GoldDuplicated
+            | Self::GoldEnsemble
+            | Self::Picked
+            | Self::AddEntity
+            | Self::AddContext => None,
         }
     }
 
@@ -74,7 +81,7 @@ impl System {
     pub(crate) fn n_drawn(self, size: usize) -> usize {
         match self {
             Self::AddEntity | Self::AddContext => 2 * size,
-            Self::Method(_) | Self::GoldDuplicated | Self::GoldEnsemble => size,
+            Self::Method(_) | Self::GoldDuplicated | Self::GoldEnsemble | Self::Picked => size,
         }
     }
 }

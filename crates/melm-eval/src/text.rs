@@ -123,7 +123,17 @@ pub struct Accuracy {
 }
 
 impl Accuracy {
-    fn add(&mut self, labelled: &[NamedMention<'_>], truth: &[NamedMention<'_>]) {
+    /// Adds the counts of other sentences.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.sentences += other.sentences;
+        self.right_sentences += other.right_sentences;
+        self.true_mentions += other.true_mentions;
+        self.mentions += other.mentions;
+        self.right_mentions += other.right_mentions;
+    }
+
+    /// Adds a sentence with its labelled and its true mentions.
+    pub(crate) fn add(&mut self, labelled: &[NamedMention<'_>], truth: &[NamedMention<'_>]) {
         self.sentences += 1;
         self.right_sentences += usize::from(labelled == truth);
         self.true_mentions += truth.len();
@@ -133,7 +143,7 @@ impl Accuracy {
 }
 
 /// The name of a mention's entity type, its first token in the sentence of the text and the token after its last.
-type NamedMention<'a> = (&'a str, usize, usize);
+pub(crate) type NamedMention<'a> = (&'a str, usize, usize);
 
 impl TextResult {
     /// Counts the labels of a text. The labels have the types of `gold`. `truth` is the text with its true tags, if
@@ -177,7 +187,11 @@ fn true_mentions<'t>(candidate: &TextCandidate, truth: &'t Corpus) -> Vec<NamedM
 }
 
 /// Returns the mentions of a sentence that begins at token `first` of the sentence of the text.
-fn named<'c>(sentence: &Sentence, corpus: &'c Corpus, first: usize) -> Vec<NamedMention<'c>> {
+pub(crate) fn named<'c>(
+    sentence: &Sentence,
+    corpus: &'c Corpus,
+    first: usize,
+) -> Vec<NamedMention<'c>> {
     let named = |mention: Mention| {
         let name = corpus.types().name(mention.entity_type);
         (name, first + mention.tokens.start, first + mention.tokens.end)

@@ -17,7 +17,9 @@ pub use result::{Difference, TrialResult};
 use crate::data::subset;
 use crate::grid::{BASE, Block, DEFAULT_EVALUATIONS, Grid};
 use crate::table::{Split, Table};
-use crate::{Dataset, Error, LanguageData, Languages, LedgerLine, PaperScores, System, TextChoice};
+use crate::{
+    Dataset, Error, LanguageData, Languages, LedgerLine, PaperScores, Picking, System, TextChoice,
+};
 
 /// A comparison of methods on one corpus by cross-validation.
 #[derive(Clone, Debug)]
@@ -233,6 +235,7 @@ impl Trial {
             evaluations: DEFAULT_EVALUATIONS,
             evaluate_every: None,
             transfer: BTreeMap::new(),
+            picking: Picking::default(),
             grid: blocks.collect(),
             plan: toml::Table::from_iter([("tagger".to_owned(), toml::Value::Table(tagger))]),
             variants: BTreeMap::new(),

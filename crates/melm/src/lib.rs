@@ -38,6 +38,7 @@
 //!   labels. [`Augment::run`] runs in memory. [`Augment::prepare`] returns an [`AugmentJob`](augment::AugmentJob), which
 //!   can run in a folder, resume after an interruption and estimate its time.
 //! - [`Augmented`]: the augmented corpus, every [`Draft`](draft::Draft) with its verdict, and counts.
+//! - [`Pick`]: picks the sentences of a text that a person should label next.
 //! - [`Tagger`]: trains, opens, tags, scores, saves. Saved folders open in Hugging Face transformers.
 //! - [`Plan`]: all settings as one type and one TOML file.
 //! - [`Device`]: the CPU or an NVIDIA GPU.
@@ -55,7 +56,7 @@
 //! | 2.5 code-mixing | [`codemix`] |
 //! | the methods that the paper compares MELM with | [`methods`] |
 //!
-//! Other modules: [`self_training`] (labels unlabelled text), [`gold_check`] (finds wrong gold tags), [`plan`] (settings), [`models`], [`hub`] and [`pieces`]
+//! Other modules: [`self_training`] (labels unlabelled text), [`pick`] (picks sentences to label), [`gold_check`] (finds wrong gold tags), [`plan`] (settings), [`models`], [`hub`] and [`pieces`]
 //! (pretrained models and their tokenizers), [`random`] (named random streams), [`stage`] (progress and control), [`notes`] (lines for users),
 //! [`training_job`] (training in a folder), [`shard`] (parts of a large input), [`files`] (writing and hashing files).
 //!
@@ -89,6 +90,7 @@ pub mod mask;
 pub mod methods;
 pub mod models;
 pub mod notes;
+pub mod pick;
 pub mod pieces;
 pub mod plan;
 pub mod random;
@@ -112,6 +114,7 @@ pub use melm_text as text;
 pub use melm_text::{Corpus, Scores, score};
 pub use methods::Method;
 pub use models::ModelStore;
+pub use pick::{Pick, Picked};
 pub use plan::Plan;
 pub use tagger::Tagger;
 

@@ -3,6 +3,7 @@
 mod augment;
 mod experiment;
 mod languages;
+mod pick;
 mod plan;
 mod report;
 mod shards;
@@ -12,6 +13,7 @@ mod tagger;
 pub(crate) use augment::{Augment, TextInput};
 pub(crate) use experiment::{ComparisonOptions, Reproduce, ReproduceTarget, Trial};
 pub(crate) use languages::{Codemix, InputFile, VectorInput};
+pub(crate) use pick::Pick;
 pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides};
 pub(crate) use report::Report;
 pub(crate) use shards::{Merge, ShardOption};
@@ -66,6 +68,7 @@ pub(crate) enum Command {
     Sample(Sample),
     Score(Score),
     Augment(Augment),
+    Pick(Pick),
     Codemix(Codemix),
     Finetune(Finetune),
     Generate(Generate),

@@ -10,6 +10,7 @@ pub(crate) mod filter;
 pub(crate) mod finetune;
 pub(crate) mod generate;
 pub(crate) mod merge;
+pub(crate) mod pick;
 pub(crate) mod report;
 pub(crate) mod reproduce;
 pub(crate) mod sample;

@@ -12,6 +12,7 @@ mod interrupted;
 mod languages;
 mod limits;
 mod paper_tables;
+mod pick;
 mod report;
 mod report_formats;
 mod reproduce;

@@ -67,6 +67,7 @@ pub(crate) fn line(cell: Cell, dev: u64, tests: &[(&str, u64)]) -> LedgerLine {
         n_train: 10,
         drafts: None,
         labelled: None,
+        picked: None,
         updates: 30,
         best_epoch: None,
         seconds: Seconds::default(),

@@ -10,9 +10,9 @@ use melm_nn::device::{Cpu, Device};
 use melm_nn::probe::{LinearProbe, Product};
 use melm_text::{Corpus, Sentence, Tag};
 
-use super::AugmentJob;
 use super::cost::{BYTES, CorpusSize, Cost, EncoderSize, FORWARD, GeneratorSize, Markers};
-use super::panel_cost::panel_costs;
+use super::panel_cost::{PanelWork, n_kept_drafts};
+use super::{AugmentJob, Gold};
 use crate::gold_check::training_share;
 use crate::methods::Method;
 use crate::models::Pretrained;
@@ -63,6 +63,17 @@ impl AugmentJob {
     /// Estimates the time and memory of a complete run, without running it. `seconds` is a clock: it returns the
     /// seconds since some fixed moment.
     pub fn estimate(&self, seconds: &dyn Fn() -> f64) -> Estimate {
+        Estimate::measure(stage_costs(self), &self.device, seconds)
+    }
+}
+
+impl Estimate {
+    /// Measures the speed of a device for a moment, and estimates the time of stages with these titles and costs.
+    pub(super) fn measure(
+        stages: Vec<(&'static str, Cost)>,
+        device: &Device,
+        seconds: &dyn Fn() -> f64,
+    ) -> Self {
         let layer = Config {
             // These are the sizes of a layer of the embedded model.
             hidden_size: 512,
@@ -70,19 +81,19 @@ impl AugmentJob {
             intermediate_size: 2048,
             ..Config::default()
         };
-        let operations_per_second = match &*self.device {
+        let operations_per_second = match device {
             Device::Cpu(cpu) => measure_cpu(cpu, &layer, seconds) * CPU_SHARE,
             // If the measurement fails, the run itself reports the error when it starts.
             Device::Cuda(cuda) => {
                 cuda.measure_flops(&layer, MEASURED_ROWS).unwrap_or(f64::NAN) * GPU_SHARE
             }
         };
-        let stages = stage_costs(self).into_iter().map(|(title, cost)| StageEstimate {
+        let stages = stages.into_iter().map(|(title, cost)| StageEstimate {
             title,
             seconds: cost.operations / operations_per_second,
             bytes: cost.bytes,
         });
-        Estimate { stages: stages.collect() }
+        Self { stages: stages.collect() }
     }
 }
 
@@ -120,9 +131,9 @@ fn stage_costs(job: &AugmentJob) -> Vec<(&'static str, Cost)> {
         add_judge_stages(job, model, &mut costs);
     }
     if let (Some(text), Some(model)) = (&job.text, &job.tagger) {
-        let [training, labelling] = panel_costs(job, text, model);
-        costs.push(("training the panel", training));
-        costs.push(("labelling the text", labelling));
+        let gold = Gold { train: &job.train, dev: job.dev.as_ref() };
+        let work = PanelWork { plan: &job.plan, gold, text, n_drafts: n_kept_drafts(job) };
+        costs.extend(work.costs(model));
     }
     if let Some(model) = job.tagger.as_ref().filter(|_| job.plan.gold_check.folds > 0) {
         costs.push(("checking gold", gold_check_cost(job, model)));

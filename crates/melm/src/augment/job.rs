@@ -204,6 +204,8 @@ impl AugmentJob {
             // These settings change nothing without text.
             settings.remove("self_training");
         }
+        // Only `melm pick` reads these.
+        settings.remove("pick");
         if plan.gold_check.folds == 0 {
             // Folders of versions without this section stay valid.
             settings.remove("gold_check");

@@ -18,6 +18,8 @@ pub use builder::Augment;
 pub use estimate::{Estimate, StageEstimate};
 pub use folder::{AugmentFolder, AugmentOutcome, FinishedRun, Voting};
 pub use job::AugmentJob;
+pub(crate) use panel_cost::PanelWork;
 pub use result::Augmented;
 pub use summary::DraftSummary;
 pub use text::TextOutcome;
+pub(crate) use text::TextToLabel;

@@ -16,17 +16,17 @@ use crate::shard::Shard;
 use crate::stage::Run;
 
 /// Unlabelled text that is ready to be labelled.
-pub(super) struct TextToLabel {
+pub(crate) struct TextToLabel {
     /// The sentences, without those that were left out.
-    pub(super) text: UnlabelledText,
+    pub(crate) text: UnlabelledText,
     /// The numbers of sentences that were left out.
-    pub(super) left_out: LeftOut,
+    pub(crate) left_out: LeftOut,
     /// The files whose sentences were left out.
     held_out: Vec<TextFile>,
     /// The gold corpus, with all languages of the text.
-    pub(super) gold: Corpus,
+    pub(crate) gold: Corpus,
     /// The sentences with the language indices of `gold`. All tags are `O`.
-    pub(super) sentences: Vec<Sentence>,
+    pub(crate) sentences: Vec<Sentence>,
 }
 
 /// The labelled sentences of a run's unlabelled text.
@@ -50,7 +50,7 @@ impl TextToLabel {
     /// Prepares a text, which is labelled with the tags of the training set. Leaves out repeated sentences, and those of
     /// `gold` and `held_out`. Fails if only one of the training set and the text has languages, if no sentence is left, or
     /// if the format of the training set cannot store a token.
-    pub(super) fn new(
+    pub(crate) fn new(
         text: &UnlabelledText,
         gold: Gold<'_>,
         held_out: &[UnlabelledText],
@@ -87,7 +87,7 @@ impl TextToLabel {
     }
 
     /// Adds everything that can change the result to a hash. The names of the files are left out.
-    pub(super) fn add_to(&self, fingerprint: &mut Fingerprint) {
+    pub(crate) fn add_to(&self, fingerprint: &mut Fingerprint) {
         for sentence in self.text.sentences() {
             fingerprint.add(sentence.language().unwrap_or_default().as_bytes());
             let numbers = [sentence.line(), sentence.tokens().len()];

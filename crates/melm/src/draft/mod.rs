@@ -15,6 +15,7 @@ pub use id::{CandidateId, CandidateIds};
 pub use line::{CandidateLines, read_lines, to_lines};
 pub(crate) use line::{is_zero, spell_tags, texts};
 pub use novelty::Novelty;
+pub(crate) use text_line::ProposedLine;
 pub use text_line::{TextLine, text_to_lines};
 
 use std::ops::Range;

@@ -1,6 +1,6 @@
 //! Labelled sentences of unlabelled text as lines of `drafts.jsonl`.
 
-use melm_text::{Corpus, Sentence, UnlabelledText};
+use melm_text::{Corpus, EntityTypes, Sentence, UnlabelledText};
 use serde::{Deserialize, Serialize};
 
 use super::Verdict;
@@ -47,11 +47,23 @@ struct TextJson {
 
 /// The JSON form of a mention that a tagger predicts. The tokens count from the start of the sentence in the text.
 #[derive(Serialize, Deserialize)]
-struct ProposedLine {
+pub(crate) struct ProposedLine {
     entity_type: String,
     start: usize,
     end: usize,
     votes: usize,
+}
+
+impl ProposedLine {
+    /// Returns the JSON form of a mention whose type is one of `types`.
+    pub(crate) fn new(one: &ProposedMention, types: &EntityTypes) -> Self {
+        Self {
+            entity_type: types.name(one.mention.entity_type).to_owned(),
+            start: one.mention.tokens.start,
+            end: one.mention.tokens.end,
+            votes: one.votes,
+        }
+    }
 }
 
 /// Writes sentences of `text` that were labelled with the types and the scheme of `gold` as JSON lines.
@@ -77,12 +89,7 @@ impl TextLine {
 impl TextJson {
     fn new(candidate: &TextCandidate, text: &UnlabelledText, gold: &Corpus) -> Self {
         let source = &text.sentences()[candidate.number];
-        let proposed = |one: &ProposedMention| ProposedLine {
-            entity_type: gold.types().name(one.mention.entity_type).to_owned(),
-            start: one.mention.tokens.start,
-            end: one.mention.tokens.end,
-            votes: one.votes,
-        };
+        let proposed = |one: &ProposedMention| ProposedLine::new(one, gold.types());
         Self {
             origin: Origin::Text,
             file: source.file().to_owned(),

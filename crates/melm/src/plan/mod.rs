@@ -28,6 +28,7 @@ use crate::gold_check::GoldCheckSettings;
 use crate::judge::{FilterMode, FilterSettings};
 use crate::methods::Method;
 use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings};
+use crate::pick::PickSettings;
 use crate::self_training::SelfTrainingSettings;
 use crate::tagger::TaggerSettings;
 
@@ -67,6 +68,9 @@ pub struct Plan {
     pub filter: FilterSettings,
     /// The labelling of unlabelled text by a panel of taggers.
     pub self_training: SelfTrainingSettings,
+    /// The choice of sentences to label next (`melm pick`).
+    #[serde(default)]
+    pub pick: PickSettings,
     /// The check of gold by taggers that were not trained on the sentence they read.
     #[serde(default)]
     pub gold_check: GoldCheckSettings,

@@ -14,6 +14,7 @@ use crate::markers::{RelatedWords, RowStart};
 use crate::mask::{GenerationMask, Refresh, Scope, TrainingMask, Unit};
 use crate::methods::Method;
 use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings, UnknownTokens};
+use crate::pick::PickSettings;
 use crate::rate::Rate;
 use crate::self_training::{Agreement, Choice, PanelData, SelfTrainingSettings};
 use crate::tagger::{TaggerHead, TaggerSettings};
@@ -98,6 +99,7 @@ impl Preset {
                 threshold: Rate::constant(0.5),
             },
             self_training: self_training(),
+            pick: PickSettings::default(),
             // The check trains several taggers, so it is off unless the user asks for it.
             gold_check: GoldCheckSettings { folds: 0 },
             tagger: match (self, classes.tagger.size) {

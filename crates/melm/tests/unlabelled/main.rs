@@ -1,6 +1,7 @@
 //! Unlabelled text in a run of the library: what is left out, the order of the result, languages, and resuming.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod pick;
 mod resume;
 mod support;
 

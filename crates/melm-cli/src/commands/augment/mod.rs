@@ -203,7 +203,7 @@ fn describe_text(text: &UnlabelledText, left_out: LeftOut, plan: &Plan) -> Strin
     )
 }
 
-fn print_estimate(estimate: &Estimate, terminal: &Terminal) {
+pub(crate) fn print_estimate(estimate: &Estimate, terminal: &Terminal) {
     for stage in &estimate.stages {
         terminal.info(&format!("  {:<40}{:>8}", stage.title, duration(stage.seconds)));
     }

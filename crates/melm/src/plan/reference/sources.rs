@@ -188,6 +188,11 @@ const SOURCES: &[Source] = &[
          docs/log.md#2026-11-16-unlabelled-text-later-dev-runs. `quick` trains 3 taggers instead of 10.",
     ),
     from(
+        "pick",
+        "Our choice, not measured yet: results/2026-11-16-pick has the grids. The entropy of votes is that of Dagan and \
+         Engelson (1995).",
+    ),
+    from(
         "gold_check",
         "A convention: the check trains several taggers, so it is off unless you ask for it.",
     ),

@@ -45,6 +45,21 @@ pub(crate) fn read(
     Ok((!texts.is_empty()).then(|| UnlabelledText::join(texts)))
 }
 
+/// Fails if there are held-out files and nothing that they could be left out of. `options` names the options for text.
+pub(crate) fn check_held_out(
+    text: &TextInput,
+    has_text: bool,
+    options: &str,
+) -> Result<(), Failure> {
+    if has_text || text.held_out.is_empty() {
+        return Ok(());
+    }
+    Err(Failure::Usage {
+        message: format!("`--held-out` needs a text to leave sentences out of: {options}"),
+        hint: "leave `--held-out` out, or pass a text",
+    })
+}
+
 /// Reads the files of `--held-out`. Their format is detected, and the other options for input files apply. Warns of lines
 /// that cannot be split: the same sentences in the text are not found.
 pub(crate) fn read_held_out(

@@ -20,7 +20,7 @@ use crate::ensemble::Ensemble;
 use crate::ledger::{F1, LedgerLine, Scored, Seconds};
 use crate::plans::plan_name;
 use crate::swap::{Added, add_swapped};
-use crate::text::MemoryVotes;
+use crate::text::{MemoryVotes, give_tags};
 use crate::training_set::TrainingSet;
 use crate::{Cell, Error, ExperimentRunner, System, TextChoice, TextResult};
 
@@ -185,6 +185,7 @@ impl<'a> CellGroup<'a> {
         let started = self.runner.now();
         let drawn = self.runner.draw_text(cell, &self.gold.train)?;
         let text = &drawn.corpus;
+        let (given, accuracy) = give_tags(cell, text, &self.gold.train);
         let n_gold = if plan.union { self.gold.train.sentences().len() } else { 0 };
         let drafts = match cell.method.drafts() {
             Some(_) => &made.corpus.sentences()[n_gold..],
@@ -194,6 +195,7 @@ impl<'a> CellGroup<'a> {
             gold: Gold { train: &self.gold.train, dev: self.gold.dev.as_ref() },
             drafts,
             text: text.sentences(),
+            given: &given,
             shard: None,
         };
         let (tagger, votes) = (&self.runner.models.tagger, Some(&mut self.votes as _));
@@ -201,6 +203,7 @@ impl<'a> CellGroup<'a> {
         let truth = Some(text).filter(|_| cell.text_languages().all(has_tags));
         let labelled = label_text(data, plan, tagger, self.device, run, votes)?;
         let result = TextResult::new(&labelled, drawn.n_left_out, &self.gold.train, truth);
+        let result = TextResult { given: accuracy, ..result };
         Ok(TrainingSet {
             plan: plan.clone(),
             method: made.method,

@@ -27,6 +27,9 @@ pub(crate) const ADDED: &[AddedKey] = &[
     AddedKey { key: "self_training.folds", neutral: "1" },
     // Changes no score: taggers never see the result.
     AddedKey { key: "gold_check.folds", neutral: "0" },
+    // Only cells with noisy tags read these, and they did not exist before.
+    AddedKey { key: "silver.agreement", neutral: "\"sentence\"" },
+    AddedKey { key: "silver.votes", neutral: "1.0" },
     // Only cells that pick sentences read these, and they did not exist before.
     AddedKey { key: "pick.score", neutral: "\"random\"" },
     AddedKey { key: "pick.length_power", neutral: "0.0" },
@@ -109,6 +112,9 @@ pub struct TextKeys<'a> {
 pub struct TextKey<'a> {
     /// The name of the language.
     pub language: &'a str,
+    /// The share of wrong mentions in percent, if the sentences have given tags.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise_percent: Option<u8>,
     /// The maximum number of sentences that are drawn.
     pub size: usize,
     /// The fingerprint of the sentences that they are drawn from.
@@ -222,7 +228,11 @@ fn reads(cell: &Cell, key: &str) -> bool {
         return false;
     }
     let judging: &[&str] = if has_judge { &JUDGING } else { &[] };
-    let labelling: &[&str] = if cell.text.is_none() { &[] } else { &["self_training"] };
+    let labelling: &[&str] = match (cell.text.is_none(), cell.text.noise_percent) {
+        (true, _) => &[],
+        (false, None) => &["self_training"],
+        (false, Some(_)) => &["self_training", "silver"],
+    };
     let all = ["tagger"].iter().chain(judging).chain(labelling).chain(own_settings(system));
     let mut all = all.copied();
     all.any(|name| {

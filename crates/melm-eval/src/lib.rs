@@ -61,6 +61,7 @@ mod jobs;
 mod key;
 mod ledger;
 mod lines;
+mod noise;
 mod oracle;
 mod picking;
 mod plans;

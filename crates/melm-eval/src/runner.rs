@@ -122,7 +122,8 @@ impl ExperimentRunner {
         let text = cell.text_languages().filter_map(|language| {
             let data = self.languages.get(language)?;
             let source = data.text.as_ref().unwrap_or(&data.train).fingerprint();
-            Some(TextKey { language, size: cell.text.size, source })
+            let (size, noise_percent) = (cell.text.size, cell.text.noise_percent);
+            Some(TextKey { language, noise_percent, size, source })
         });
         let (data, text): (_, Vec<_>) = (data.collect(), text.collect());
         let held_out = if text.is_empty() { Vec::new() } else { self.held_out() };

@@ -4,14 +4,19 @@ use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 
+use melm::random::Seed;
 use melm::self_training::{
-    LabelledText, TaggerVotes, TextCandidate, TextSummary, VoteKey, VoteStore,
+    GivenTags, LabelledText, TaggerVotes, TextCandidate, TextSummary, VoteKey, VoteStore,
 };
 use melm_text::{Corpus, Mention, Sentence};
 use serde::{Deserialize, Serialize};
 
+use crate::Cell;
+use crate::noise::Noise;
+
 /// The unlabelled text of a cell: none, or at most a number of sentences of some languages. Written as `none`, `8000` (of the
-/// languages that the tagger learns from) or `de+es 3000` (of each of these languages).
+/// languages that the tagger learns from) or `de+es 3000` (of each of these languages). `8000 noise 0.2` is silver: the
+/// sentences have their true tags, except for a share of the mentions ([`crate::noise`]).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TextChoice {
@@ -19,6 +24,8 @@ pub struct TextChoice {
     pub size: usize,
     /// The languages. Empty for the languages that the tagger learns from.
     pub languages: Vec<String>,
+    /// The share of wrong mentions in percent, if the sentences have tags.
+    pub noise_percent: Option<u8>,
 }
 
 impl TextChoice {
@@ -31,9 +38,13 @@ impl TextChoice {
 impl fmt::Display for TextChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.languages[..] {
-            _ if self.size == 0 => f.write_str("none"),
-            [] => write!(f, "{}", self.size),
-            languages => write!(f, "{} {}", languages.join("+"), self.size),
+            _ if self.size == 0 => return f.write_str("none"),
+            [] => write!(f, "{}", self.size)?,
+            languages => write!(f, "{} {}", languages.join("+"), self.size)?,
+        }
+        match self.noise_percent {
+            Some(percent) => write!(f, " noise {}", f64::from(percent) / 100.0),
+            None => Ok(()),
         }
     }
 }
@@ -45,7 +56,18 @@ impl FromStr for TextChoice {
         if text == "none" {
             return Ok(Self::default());
         }
-        let (languages, size) = text.rsplit_once(' ').unwrap_or(("", text));
+        let wrong = || {
+            format!(
+                "`{text}` is not a choice of text: expected `none`, `3000`, `de+es 3000` or `3000 noise 0.2`"
+            )
+        };
+        let (sentences, noise) = match text.split_once(" noise ") {
+            Some((sentences, noise)) => (sentences, Some(noise)),
+            None => (text, None),
+        };
+        let noise_percent =
+            noise.map(|noise| parse_percent(noise).ok_or_else(wrong)).transpose()?;
+        let (languages, size) = sentences.rsplit_once(' ').unwrap_or(("", sentences));
         let languages: Vec<String> = match languages {
             "" => Vec::new(),
             languages => languages.split('+').map(str::to_owned).collect(),
@@ -53,11 +75,15 @@ impl FromStr for TextChoice {
         let size = size.parse().ok().filter(|size| *size > 0);
         let is_repeated = |at: usize| languages[..at].contains(&languages[at]);
         let is_valid = (0..languages.len()).all(|at| !languages[at].is_empty() && !is_repeated(at));
-        let size = size.filter(|_| is_valid).ok_or_else(|| {
-            format!("`{text}` is not a choice of text: expected `none`, `3000` or `de+es 3000`")
-        })?;
-        Ok(Self { size, languages })
+        let size = size.filter(|_| is_valid).ok_or_else(wrong)?;
+        Ok(Self { size, languages, noise_percent })
     }
+}
+
+/// Parses a share from 0 to 1 with at most two decimals. Returns it in percent.
+fn parse_percent(text: &str) -> Option<u8> {
+    let percent = text.parse::<f64>().ok()? * 100.0;
+    (0..=100).find(|whole| (f64::from(*whole) - percent).abs() < 1e-9)
 }
 
 impl TryFrom<String> for TextChoice {
@@ -101,6 +127,9 @@ pub struct TextResult {
     /// Kept sentences, and how many of them have exactly the true tags. `None` if the text has no tags.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kept: Option<Accuracy>,
+    /// The given tags of silver sentences, compared with the true ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub given: Option<Accuracy>,
     /// For each number of votes from 0, the sentences in which the panel found a mention and on which so many taggers
     /// agree.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -172,8 +201,35 @@ impl TextResult {
                 by_votes[candidate.votes].add(&found, &wanted);
             }
         }
-        Self { passes, left_out: n_left_out, kept: Some(kept), by_votes }
+        Self { passes, left_out: n_left_out, kept: Some(kept), given: None, by_votes }
     }
+}
+
+/// Returns the true tags of the text of a cell with noise, and how right they are. Returns nothing if the text has no tags.
+/// Mentions of types that `gold` does not have are left out, as `--silver-drop-types` does.
+pub(crate) fn give_tags(
+    cell: &Cell,
+    text: &Corpus,
+    gold: &Corpus,
+) -> (Vec<GivenTags>, Option<Accuracy>) {
+    let Some(percent) = cell.text.noise_percent else { return (Vec::new(), None) };
+    let types = gold.types();
+    let key = Seed(cell.draw).stream("noise");
+    let mut noise = Noise::new(f64::from(percent) / 100.0, types.iter().collect(), key);
+    let mut accuracy = Accuracy::default();
+    let mut all = Vec::new();
+    for sentence in text.sentences() {
+        let own = |mention: Mention| {
+            let entity_type = types.find(text.types().name(mention.entity_type))?;
+            Some(Mention { entity_type, ..mention })
+        };
+        let truth: Vec<Mention> = sentence.mentions().filter_map(own).collect();
+        let mentions = noise.apply(&truth, sentence.tokens().len());
+        let given = sentence.clone().with_mentions(mentions.clone(), gold.scheme());
+        accuracy.add(&named(&given, gold, 0), &named(sentence, text, 0));
+        all.push(GivenTags { source: "noisy".to_owned(), mentions });
+    }
+    (all, Some(accuracy))
 }
 
 /// Returns the true mentions of the tokens of a candidate. A mention that is only partly inside is one of them: no label

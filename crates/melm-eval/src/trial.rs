@@ -177,7 +177,7 @@ impl Trial {
 
     fn text_choice(&self) -> TextChoice {
         let size = self.text.as_ref().map_or(0, |text| text.sentences().len());
-        TextChoice { size, languages: Vec::new() }
+        TextChoice { size, ..TextChoice::default() }
     }
 
     /// Cuts gold into folds. Returns a grid and its data. The grid treats each fold as a language: its test set is

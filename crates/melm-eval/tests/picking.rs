@@ -69,13 +69,17 @@ fn pretrained(dir: &Path) -> Pretrained {
 
 /// Runs the cells that pass a filter in a new experiment.
 fn run(dir: &Path, grid: &str, only: &[&str]) -> Vec<LedgerLine> {
+    run_with(dir, grid, only, Some(Dataset::new(corpus())))
+}
+
+fn run_with(dir: &Path, grid: &str, only: &[&str], dev: Option<Dataset>) -> Vec<LedgerLine> {
     let grid = Grid::parse("grid.toml", grid).unwrap();
     let filters: Vec<CellFilter> = only.iter().map(|filter| filter.parse().unwrap()).collect();
     let cells = CellFilter::select(&filters, grid.cells()).unwrap();
     let classes = ModelClasses::both(ModelClass::MINI);
     let edit = |_: &mut PlanTable| Ok::<(), Error>(());
     let plans = Plans::new(&grid, Preset::Best, classes, &edit).unwrap();
-    let (train, dev) = (Dataset::new(corpus()), Some(Dataset::new(corpus())));
+    let train = Dataset::new(corpus());
     let data = LanguageData { train, dev, text: None, test: None };
     let languages = Languages::from([("en".to_owned(), data)]);
     let models = ExperimentModels { masked_lm: None, tagger: pretrained(dir), vectors: None };
@@ -139,4 +143,23 @@ fn shards_keep_all_sizes_of_a_draw_together() {
         all.extend(own);
     }
     assert!(cells.iter().all(|cell| all.contains(cell)) && all.len() == cells.len());
+}
+
+#[test]
+fn silver_with_noise_is_given_to_the_panel_and_counted() {
+    let dir = tempfile::tempdir().unwrap();
+    let grid = GRID
+        .replace("methods = [\"gold\", \"picked\"]", "methods = [\"gold\"]")
+        .replace("sizes = [4, 8, 10]", "sizes = [8]\ntexts = [\"9 noise 0\", \"9 noise 0.5\"]")
+        .replace("[[grid]]", "self_training.passes = 1\nsilver.agreement = \"off\"\n[[grid]]");
+    // Without the corpus as dev set, which would leave out all of its sentences.
+    let lines = run_with(dir.path(), &grid, &[], None);
+    let labelled: Vec<_> = lines.iter().map(|line| line.labelled.clone().unwrap()).collect();
+    let [clean, noisy] = &labelled[..] else { panic!("{} lines", labelled.len()) };
+    let (given, kept) = (clean.given.unwrap(), clean.kept.unwrap());
+    assert_eq!((given.sentences, given.right_sentences, given.right_mentions), (9, 9, 9));
+    assert_eq!((kept.sentences, kept.right_sentences), (9, 9));
+    let (given, kept) = (noisy.given.unwrap(), noisy.kept.unwrap());
+    assert_eq!(given.true_mentions, 9);
+    assert!(given.right_sentences < 9 && kept.right_sentences <= given.right_sentences);
 }

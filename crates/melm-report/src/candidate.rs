@@ -178,12 +178,25 @@ struct Line {
     mentions: Vec<ProposedLine>,
 }
 
+/// Whether a line is a draft or a sentence of a text. Sentences that somebody else labelled are text too.
 #[derive(Clone, Copy, Default, Deserialize, PartialEq)]
-#[serde(rename_all = "kebab-case")]
+#[serde(try_from = "String")]
 enum LineOrigin {
     #[default]
     Draft,
     Text,
+}
+
+impl TryFrom<String> for LineOrigin {
+    type Error = String;
+
+    fn try_from(origin: String) -> Result<Self, String> {
+        match origin.as_str() {
+            "draft" => Ok(Self::Draft),
+            text if text == "text" || text.starts_with("silver:") => Ok(Self::Text),
+            _ => Err(format!("unknown origin `{origin}`")),
+        }
+    }
 }
 
 #[derive(Deserialize)]

@@ -5,6 +5,7 @@ mod from;
 
 use std::path::PathBuf;
 
+use crate::augment::SilverError;
 use crate::hub::HubError;
 use crate::shard::ShardError;
 
@@ -253,6 +254,9 @@ pub enum Error {
         "every sentence of the unlabelled text is also in the training set, the dev set or a held-out file; pass other text"
     )]
     KnownText,
+    /// Silver sentences cannot be used.
+    #[error(transparent)]
+    Silver(#[from] SilverError),
     /// The unlabelled text has a language, but the training set has none.
     #[error(
         "the text `{file}` has the language `{language}`, but TRAIN has none; name TRAIN's language too: `en=FILE`"

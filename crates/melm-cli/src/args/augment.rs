@@ -9,14 +9,14 @@ use melm::shard::Shard;
 use melm_text::TextFormat;
 
 use super::plan::PlanOptions;
-use super::{InputFile, InputOptions, VectorInput};
+use super::{InputFile, InputOptions, SilverInput, VectorInput};
 
 /// Make more labelled sentences: put new entities into your own sentences and keep the tags
 ///
 /// Fine-tunes a masked language model on TRAIN to predict entity tokens from their tags and
 /// context, replaces entities by predictions of the model, and keeps the drafts whose tags are
 /// confirmed by a tagger trained on TRAIN. With --unlabelled, several taggers label the text too,
-/// and the sentences that they agree on are kept. Writes to DIR: train.augmented (TRAIN unchanged,
+/// and the sentences that they agree on are kept. With --silver, they check the labels of others. Writes to DIR: train.augmented (TRAIN unchanged,
 /// then the kept drafts, then the kept sentences of the text), drafts.jsonl (every draft and every
 /// sentence of the text with its verdict), metrics.jsonl, plan.toml (the settings, to repeat the
 /// run exactly) and run.json.
@@ -29,6 +29,7 @@ use super::{InputFile, InputOptions, VectorInput};
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[command(after_help = "Examples:\n  melm augment train.conll --dev dev.conll -o more\n  \
     melm augment train.conll --dev dev.conll --unlabelled text.txt -o more\n  \
+    melm augment train.conll --dev dev.conll --silver gliner=labelled.jsonl -o more\n  \
     melm augment train.conll -o more --method label-wise --rounds 5\n  \
     melm augment train.conll -o more --model xlm-roberta-base --preset paper --dry-run\n  \
     melm augment en=en.conll de=de.conll -o more --method melm-codemix --vectors pieces")]
@@ -42,6 +43,15 @@ pub(crate) struct Augment {
     pub(crate) dev: Vec<InputFile>,
     #[command(flatten)]
     pub(crate) text: TextInput,
+    /// File of sentences that somebody else labelled, such as a large language model or another tagger;
+    /// may be repeated. The panel decides which of them are kept. NAME is shown in drafts.jsonl and
+    /// the summary [default: the name of the file without its ending]
+    #[arg(long, value_name = "[NAME=]FILE", help_heading = "Labels from elsewhere")]
+    pub(crate) silver: Vec<SilverInput>,
+    /// Drop and count mentions of --silver files whose entity type TRAIN does not have, instead of
+    /// refusing the file
+    #[arg(long, requires = "silver", help_heading = "Labels from elsewhere")]
+    pub(crate) silver_drop_types: bool,
     /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix; repeat for
     /// each language, or pass `pieces` to use the embeddings of the model
     #[arg(long, value_name = "LANG=FILE")]
@@ -105,7 +115,7 @@ pub(crate) struct TextInput {
     #[arg(long, value_name = "[LANG=]FILE")]
     pub(crate) unlabelled: Vec<InputFile>,
     /// File whose sentences are left out of the unlabelled text, such as a test set; may be repeated
-    #[arg(long, value_name = "FILE", requires = "unlabelled")]
+    #[arg(long, value_name = "FILE")]
     pub(crate) held_out: Vec<PathBuf>,
     /// Format of the unlabelled text: text, conll or jsonl [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "unlabelled")]

@@ -29,6 +29,32 @@ impl FromStr for InputFile {
     }
 }
 
+/// A file of sentences that somebody else labelled, and the name of its source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct SilverInput {
+    pub(crate) name: String,
+    pub(crate) path: PathBuf,
+}
+
+impl FromStr for SilverInput {
+    type Err = String;
+
+    /// The part before `=` is a name only if it has no path separator and is not empty: `./a=b` is a file.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let pair = text.split_once('=').filter(|(name, _)| !name.contains(['/', '\\']));
+        let (name, path) = match pair {
+            Some(("", _) | (_, "")) => return Err("expected NAME=FILE or FILE".into()),
+            Some((name, path)) => (name.to_owned(), PathBuf::from(path)),
+            None => {
+                let path = PathBuf::from(text);
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+                (stem, path)
+            }
+        };
+        Ok(Self { name, path })
+    }
+}
+
 /// The vectors that are used to compare mentions of two languages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum VectorInput {

@@ -12,7 +12,7 @@ mod tagger;
 
 pub(crate) use augment::{Augment, TextInput};
 pub(crate) use experiment::{ComparisonOptions, Reproduce, ReproduceTarget, Trial};
-pub(crate) use languages::{Codemix, InputFile, VectorInput};
+pub(crate) use languages::{Codemix, InputFile, SilverInput, VectorInput};
 pub(crate) use pick::Pick;
 pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides};
 pub(crate) use report::Report;

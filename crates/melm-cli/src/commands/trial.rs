@@ -102,6 +102,8 @@ fn with_text(
             hint: "pass the text without `LANG=`",
         });
     }
+    let has_text = !command.text.unlabelled.is_empty();
+    unlabelled::check_held_out(&command.text, has_text, "`--unlabelled FILE`")?;
     let text = unlabelled::read(&command.text, train, &command.input, terminal)?;
     let Some(text) = text else { return Ok(trial) };
     let held_out = unlabelled::read_held_out(&command.text, train, &command.input, terminal)?;

@@ -28,7 +28,7 @@ fn key(cell: &Cell, plan: &Plan, dev: &str, fingerprints: &Fingerprints) -> Stri
     let data = languages.map(|language| DataKey { dev: Some(dev), language, train: language });
     let text = cell.text_languages().map(|language| {
         let size = cell.text.size;
-        TextKey { language, size, source: language }
+        TextKey { language, noise_percent: cell.text.noise_percent, size, source: language }
     });
     let text = TextKeys { text: text.collect(), held_out: Vec::new() };
     CellKey::new(cell, plan, 10, data.collect(), text, fingerprints).digest()
@@ -63,6 +63,9 @@ fn a_key_changes_with_everything_that_can_change_the_result() {
         cell("gold-ensemble"),
         Cell { text: "100".parse().unwrap(), ..base.clone() },
         Cell { text: "de 100".parse().unwrap(), ..base.clone() },
+        Cell { text: "100 noise 0".parse().unwrap(), ..base.clone() },
+        Cell { text: "100 noise 0.2".parse().unwrap(), ..base.clone() },
+        cell("picked"),
     ] {
         is_new(&changed.to_string(), of(&changed, &usual));
     }

@@ -20,6 +20,8 @@ pub enum SentenceRole {
     Dev,
     /// Sentences that must not be used at all, such as those of the test set.
     HeldOut,
+    /// Sentences of another text, which are used already.
+    Text,
 }
 
 /// Sentences that must not occur in a text, as 64-bit digests.
@@ -51,7 +53,7 @@ pub struct LeftOut {
     pub dev: usize,
     /// Sentences of a held-out file.
     pub held_out: usize,
-    /// Sentences that occur earlier in the text.
+    /// Sentences that occur earlier in the text, or in another text.
     pub repeated: usize,
 }
 
@@ -59,6 +61,17 @@ impl LeftOut {
     /// The number of sentences that were left out for any reason.
     pub fn total(&self) -> usize {
         self.gold + self.dev + self.held_out + self.repeated
+    }
+
+    /// The numbers of two texts together.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            gold: self.gold + other.gold,
+            dev: self.dev + other.dev,
+            held_out: self.held_out + other.held_out,
+            repeated: self.repeated + other.repeated,
+        }
     }
 }
 
@@ -108,20 +121,28 @@ impl UnlabelledText {
     /// sentences that were left out too. A sentence with several reasons is counted for the first: gold, dev, held-out,
     /// repeated.
     pub fn without(&self, known: &KnownSentences) -> (Self, LeftOut) {
+        let (kept, left_out) = self.find_new(known);
+        let kept = kept.into_iter().map(|at| self.sentences()[at].clone()).collect();
+        (Self { files: self.files.clone(), ..Self::new(kept) }, left_out)
+    }
+
+    /// Returns the indices of the sentences that [`Self::without`] keeps, and the numbers of those that it leaves out.
+    pub fn find_new(&self, known: &KnownSentences) -> (Vec<usize>, LeftOut) {
         let mut seen = FxHashSet::default();
         let mut left_out = LeftOut::default();
         let mut kept = Vec::new();
-        for sentence in self.sentences() {
+        for (at, sentence) in self.sentences().iter().enumerate() {
             let digest = digest(sentence.tokens());
             match known.roles.get(&digest) {
                 Some(SentenceRole::Gold) => left_out.gold += 1,
                 Some(SentenceRole::Dev) => left_out.dev += 1,
                 Some(SentenceRole::HeldOut) => left_out.held_out += 1,
+                Some(SentenceRole::Text) => left_out.repeated += 1,
                 None if !seen.insert(digest) => left_out.repeated += 1,
-                None => kept.push(sentence.clone()),
+                None => kept.push(at),
             }
         }
-        (Self { files: self.files.clone(), ..Self::new(kept) }, left_out)
+        (kept, left_out)
     }
 }
 

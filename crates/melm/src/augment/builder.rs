@@ -8,6 +8,7 @@ use melm_text::{Corpus, UnlabelledText};
 use super::algorithm::Gold;
 use super::job::{AugmentJob, JobData};
 use super::result::Augmented;
+use super::silver::Silver;
 use super::text::TextToLabel;
 use crate::Error;
 use crate::codemix::MentionVectors;
@@ -45,6 +46,7 @@ pub struct Augment {
     train: Corpus,
     dev: Option<Corpus>,
     text: Option<UnlabelledText>,
+    silver: Vec<Silver>,
     held_out: Vec<UnlabelledText>,
     plan: PlanChoice,
     models: ModelStore,
@@ -66,6 +68,7 @@ impl Augment {
             train,
             dev: None,
             text: None,
+            silver: Vec::new(),
             held_out: Vec::new(),
             plan: PlanChoice::Changes(PlanBuilder::default()),
             models: ModelStore::new(),
@@ -92,6 +95,15 @@ impl Augment {
     #[must_use]
     pub fn unlabelled(mut self, text: UnlabelledText) -> Self {
         self.text = Some(UnlabelledText::join(self.text.into_iter().chain([text])));
+        self
+    }
+
+    /// Adds sentences that somebody else labelled. The panel that labels unlabelled text also decides which of these are
+    /// kept, with which of their mentions: see the section `silver` of the plan. Known and repeated sentences are left out,
+    /// as for unlabelled text.
+    #[must_use]
+    pub fn silver(mut self, silver: Silver) -> Self {
+        self.silver.push(silver);
         self
     }
 
@@ -198,14 +210,20 @@ impl Augment {
         let plan = match self.plan {
             PlanChoice::Complete(plan) => *plan,
             PlanChoice::Changes(builder) => {
-                let needs = |plan: &Plan| AugmentJob::needed_models(plan, self.text.is_some());
+                let has_text = self.text.is_some() || !self.silver.is_empty();
+                let needs = |plan: &Plan| AugmentJob::needed_models(plan, has_text);
                 self.models.plan(&builder, needs)?
             }
         };
         let device = self.device.unwrap_or_else(|| Arc::new(Device::all_cores()));
         let gold = Gold { train: &self.train, dev: self.dev.as_ref() };
-        let text = self.text.map(|text| TextToLabel::new(&text, gold, &self.held_out));
-        let text = text.transpose()?;
+        let text = match self.text {
+            None if self.silver.is_empty() => None,
+            text => {
+                let text = text.unwrap_or_default();
+                Some(TextToLabel::new(&text, &self.silver, gold, &self.held_out)?)
+            }
+        };
         let data = JobData { train: self.train, dev: self.dev, text, vectors: self.vectors };
         let job = AugmentJob::new(data, plan, &self.models, device)?;
         Ok((job, self.observer))

@@ -258,7 +258,7 @@ impl AugmentJob {
         put("device", self.device.to_string().into());
         put("drafts", json!(augmented.summary()));
         if let (Some(text), Some(outcome)) = (&self.text, augmented.text()) {
-            let mut entry = text.record(&outcome.labelled);
+            let mut entry = text.record(outcome);
             let by_language = augmented.kept_text_by_language();
             if !by_language.is_empty() {
                 let counts: BTreeMap<_, _> = by_language.into_iter().collect();

@@ -199,18 +199,7 @@ impl AugmentJob {
             fingerprint.add(seq2seq.fingerprint()?.as_bytes());
         }
         let arithmetic = self.device.arithmetic();
-        let mut settings = toml::Table::try_from(&plan).expect("a plan is a table");
-        if self.text.is_none() {
-            // These settings change nothing without text.
-            settings.remove("self_training");
-        }
-        // Only `melm pick` reads these.
-        settings.remove("pick");
-        if plan.gold_check.folds == 0 {
-            // Folders of versions without this section stay valid.
-            settings.remove("gold_check");
-        }
-        let settings = settings.to_string();
+        let settings = self.identifying_settings(&plan);
         for part in ["augment", env!("CARGO_PKG_VERSION"), arithmetic, &settings] {
             fingerprint.add(part.as_bytes());
         }
@@ -224,5 +213,24 @@ impl AugmentJob {
             vectors.add_to(&self.train, &mut fingerprint);
         }
         Ok(fingerprint.finish())
+    }
+
+    /// The settings that can change the result, as text.
+    fn identifying_settings(&self, plan: &Plan) -> String {
+        let mut settings = toml::Table::try_from(plan).expect("a plan is a table");
+        if self.text.as_ref().is_none_or(|text| text.silver.given.is_empty()) {
+            settings.remove("silver");
+        }
+        if self.text.is_none() {
+            // These settings change nothing without text.
+            settings.remove("self_training");
+        }
+        // Only `melm pick` reads these.
+        settings.remove("pick");
+        if plan.gold_check.folds == 0 {
+            // Folders of versions without this section stay valid.
+            settings.remove("gold_check");
+        }
+        settings.to_string()
     }
 }

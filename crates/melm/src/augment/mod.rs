@@ -10,6 +10,7 @@ mod notes;
 mod panel_cost;
 mod result;
 mod rounds;
+mod silver;
 mod summary;
 mod text;
 
@@ -20,6 +21,7 @@ pub use folder::{AugmentFolder, AugmentOutcome, FinishedRun, Voting};
 pub use job::AugmentJob;
 pub(crate) use panel_cost::PanelWork;
 pub use result::Augmented;
+pub use silver::{Silver, SilverError, SilverOutcome};
 pub use summary::DraftSummary;
 pub use text::TextOutcome;
 pub(crate) use text::TextToLabel;

@@ -1,13 +1,14 @@
 //! Unlabelled text in a run: the sentences to label, and the result.
 
 use melm_text::{
-    Corpus, KnownSentences, Language, LeftOut, Sentence, TextFile, UnlabelledSentence,
-    UnlabelledText,
+    Corpus, KnownSentences, Language, LeftOut, Sentence, SentenceRole, TextFile,
+    UnlabelledSentence, UnlabelledText,
 };
 use serde_json::{Value, json};
 
 use super::algorithm::{Drafts, Gold};
 use super::job::AugmentJob;
+use super::silver::{Silver, SilverOutcome, SilverTexts};
 use crate::Error;
 use crate::draft::text_to_lines;
 use crate::files::Fingerprint;
@@ -25,6 +26,8 @@ pub(crate) struct TextToLabel {
     held_out: Vec<TextFile>,
     /// The gold corpus, with all languages of the text.
     pub(crate) gold: Corpus,
+    /// The silver sources. Their sentences come first in `text` and `sentences`.
+    pub(super) silver: SilverTexts,
     /// The sentences with the language indices of `gold`. All tags are `O`.
     pub(crate) sentences: Vec<Sentence>,
 }
@@ -37,6 +40,8 @@ pub struct TextOutcome {
     pub labelled: LabelledText,
     /// The text of `drafts.jsonl` for these sentences: one line for each.
     pub lines: String,
+    /// What became of the sentences of each silver source.
+    pub silver: Vec<SilverOutcome>,
 }
 
 impl TextOutcome {
@@ -50,24 +55,31 @@ impl TextToLabel {
     /// Prepares a text, which is labelled with the tags of the training set. Leaves out repeated sentences, and those of
     /// `gold` and `held_out`. Fails if only one of the training set and the text has languages, if no sentence is left, or
     /// if the format of the training set cannot store a token.
+    ///
+    /// The sentences of `silver` come first. A sentence of the text that is also in `silver` is left out.
     pub(crate) fn new(
         text: &UnlabelledText,
+        silver: &[Silver],
         gold: Gold<'_>,
         held_out: &[UnlabelledText],
     ) -> Result<Self, Error> {
         check_languages(text, gold.train)?;
         let known = KnownSentences::new(gold.train, gold.dev, held_out);
-        let (kept, left_out) = text.without(&known);
-        match (text.sentences().len(), kept.sentences().len()) {
-            (0, _) => return Err(Error::NoText),
-            (_, 0) => return Err(Error::KnownText),
+        let silver = SilverTexts::new(silver, gold.train, &known)?;
+        let silver_text = UnlabelledText::new(silver.sentences.clone());
+        let (kept, left_out) = text.without(&known.with_text(SentenceRole::Text, &silver_text));
+        let left_out = left_out.plus(silver.left_out);
+        let kept = UnlabelledText::join([silver_text, kept]);
+        match (kept.sentences().len(), left_out.total()) {
+            (0, 0) => return Err(Error::NoText),
+            (0, _) => return Err(Error::KnownText),
             _ => {}
         }
         let gold = with_languages(gold.train, text);
         check_tokens(&kept, &gold)?;
         let sentences = kept.sentences().iter().map(|one| to_sentence(one, &gold)).collect();
         let held_out = held_out.iter().flat_map(|text| text.files().iter().cloned()).collect();
-        Ok(Self { text: kept, left_out, held_out, gold, sentences })
+        Ok(Self { text: kept, left_out, held_out, gold, silver, sentences })
     }
 
     /// The held-out files.
@@ -76,14 +88,18 @@ impl TextToLabel {
     }
 
     /// The entry of the text in `run.json`: its files, the held-out files, and the counts of each pass.
-    pub(super) fn record(&self, labelled: &LabelledText) -> Value {
-        json!({
+    pub(super) fn record(&self, outcome: &TextOutcome) -> Value {
+        let mut record = json!({
             "files": self.text.files().iter().map(file_record).collect::<Vec<_>>(),
             "held_out": self.held_out.iter().map(file_record).collect::<Vec<_>>(),
             "sentences": self.text.sentences().len() + self.left_out.total(),
             "left_out": self.left_out,
-            "passes": labelled.passes,
-        })
+            "passes": outcome.labelled.passes,
+        });
+        if !outcome.silver.is_empty() {
+            record["silver"] = outcome.silver.iter().map(SilverOutcome::record).collect();
+        }
+        record
     }
 
     /// Adds everything that can change the result to a hash. The names of the files are left out.
@@ -96,6 +112,16 @@ impl TextToLabel {
             }
             for token in sentence.tokens() {
                 fingerprint.add(token.as_str().as_bytes());
+            }
+        }
+        for given in &self.silver.given {
+            fingerprint.add(given.source.as_bytes());
+            for mention in &given.mentions {
+                let numbers =
+                    [mention.tokens.start, mention.tokens.end, mention.entity_type.index()];
+                for n in numbers {
+                    fingerprint.add(&(n as u64).to_le_bytes());
+                }
             }
         }
     }
@@ -114,10 +140,12 @@ impl AugmentJob {
         let tagger = self.tagger.as_ref().expect("a run with text opens the model of the tagger");
         let kept: Vec<Sentence> = drafts.kept().cloned().collect();
         let gold = Gold { train: &text.gold, dev: self.dev.as_ref() };
-        let data = SelfTrainingData { gold, drafts: &kept, text: &text.sentences, shard };
+        let given = &text.silver.given;
+        let data = SelfTrainingData { gold, drafts: &kept, text: &text.sentences, given, shard };
         let labelled = label_text(data, &self.plan, tagger, &self.device, run, None)?;
-        let lines = text_to_lines(&labelled.candidates, &text.text, &text.gold);
-        Ok(Some(TextOutcome { left_out: text.left_out, labelled, lines }))
+        let lines = text_to_lines(&labelled.candidates, &text.text, given, &text.gold);
+        let silver = text.silver.outcomes(&labelled, &text.gold);
+        Ok(Some(TextOutcome { left_out: text.left_out, labelled, lines, silver }))
     }
 }
 

@@ -60,14 +60,14 @@ impl CandidateIds {
         let count = self.seen.entry(hash.clone()).or_default();
         *count += 1;
         let id = if *count == 1 { hash } else { format!("{hash}-{count}") };
-        Ok(CandidateId { id, is_text: keys.origin == Origin::Text })
+        Ok(CandidateId { id, is_text: keys.origin != Origin::Draft })
     }
 }
 
 impl IdentifyingKeys {
     fn hash(&self) -> String {
         let mut fingerprint = Fingerprint::default();
-        let origin: &[u8] = if self.origin == Origin::Text { b"text" } else { b"draft" };
+        let origin: &[u8] = if self.origin == Origin::Draft { b"draft" } else { b"text" };
         fingerprint.add(origin);
         // A draft without a source is not confused with a draft of a sentence: numbers count from 1.
         let source = self.source.unwrap_or(0);

@@ -14,14 +14,39 @@ use super::{Disagreement, Donor, Draft, GuessedPiece, Replacement, Swap, Verdict
 use crate::Error;
 use crate::methods::{substitute_mentions, swap_tokens};
 
-/// The kind of a line: a draft of a gold sentence, or a sentence of unlabelled text.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
+/// The kind of a line: a draft of a gold sentence, a sentence of unlabelled text, or a sentence that a named source
+/// labelled, written `silver:NAME`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub(super) enum Origin {
     /// Also the kind of a line that does not name its kind.
     #[default]
     Draft,
     Text,
+    Silver(String),
+}
+
+impl TryFrom<String> for Origin {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match (text.as_str(), text.strip_prefix("silver:")) {
+            ("draft", _) => Ok(Self::Draft),
+            ("text", _) => Ok(Self::Text),
+            (_, Some(name)) => Ok(Self::Silver(name.to_owned())),
+            _ => Err(format!("unknown origin `{text}`")),
+        }
+    }
+}
+
+impl From<Origin> for String {
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Draft => "draft".to_owned(),
+            Origin::Text => "text".to_owned(),
+            Origin::Silver(name) => format!("silver:{name}"),
+        }
+    }
 }
 
 /// The candidates that [`read_lines`] reads.
@@ -126,7 +151,7 @@ impl CandidateLines {
                 let parsed: Line = serde_json::from_str(line).map_err(failed)?;
                 self.drafts.push(parsed.to_draft(gold)?);
             }
-            Origin::Text => self.text.push(read_text_line(line, gold)?),
+            Origin::Text | Origin::Silver(_) => self.text.push(read_text_line(line, gold)?),
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Verdict;
 use super::line::{Origin, is_zero, parse_tags, parse_tokens, spell_tags, texts};
-use crate::self_training::{ProposedMention, TextCandidate};
+use crate::self_training::{GivenTags, ProposedMention, TextCandidate};
 
 /// A sentence of unlabelled text that was read from a line of `drafts.jsonl`.
 #[derive(Clone, Debug, PartialEq)]
@@ -43,6 +43,9 @@ struct TextJson {
     /// The probability that each tagger gives to its own tags.
     probabilities: Vec<f64>,
     mentions: Vec<ProposedLine>,
+    /// The tags that the source of a silver sentence gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    given: Option<Vec<String>>,
 }
 
 /// The JSON form of a mention that a tagger predicts. The tokens count from the start of the sentence in the text.
@@ -66,10 +69,16 @@ impl ProposedLine {
     }
 }
 
-/// Writes sentences of `text` that were labelled with the types and the scheme of `gold` as JSON lines.
-pub fn text_to_lines(candidates: &[TextCandidate], text: &UnlabelledText, gold: &Corpus) -> String {
-    let line = |candidate| {
-        let line = TextJson::new(candidate, text, gold);
+/// Writes sentences of `text` that were labelled with the types and the scheme of `gold` as JSON lines. `given` are the
+/// tags that somebody else gave to the first sentences of the text.
+pub fn text_to_lines(
+    candidates: &[TextCandidate],
+    text: &UnlabelledText,
+    given: &[GivenTags],
+    gold: &Corpus,
+) -> String {
+    let line = |candidate: &TextCandidate| {
+        let line = TextJson::new(candidate, text, given.get(candidate.number), gold);
         serde_json::to_string(&line).expect("a candidate has only JSON values") + "\n"
     };
     candidates.iter().map(line).collect()
@@ -87,11 +96,16 @@ impl TextLine {
 }
 
 impl TextJson {
-    fn new(candidate: &TextCandidate, text: &UnlabelledText, gold: &Corpus) -> Self {
+    fn new(
+        candidate: &TextCandidate,
+        text: &UnlabelledText,
+        given: Option<&GivenTags>,
+        gold: &Corpus,
+    ) -> Self {
         let source = &text.sentences()[candidate.number];
         let proposed = |one: &ProposedMention| ProposedLine::new(one, gold.types());
         Self {
-            origin: Origin::Text,
+            origin: given.map_or(Origin::Text, |given| Origin::Silver(given.source.clone())),
             file: source.file().to_owned(),
             line: source.line(),
             language: source.language().map(ToOwned::to_owned),
@@ -104,6 +118,11 @@ impl TextJson {
             panel: candidate.n_taggers,
             probabilities: candidate.probabilities.clone(),
             mentions: candidate.proposed.iter().map(proposed).collect(),
+            given: given.map(|given| {
+                let tagged =
+                    source.to_sentence().with_mentions(given.mentions.clone(), gold.scheme());
+                spell_tags(tagged.tags(), gold)
+            }),
         }
     }
 }

@@ -156,7 +156,7 @@ impl Pick {
         let needs = |_: &Plan| NeededModels { masked_lm: false, tagger: true };
         let plan = self.models.plan(&self.plan, needs)?;
         let gold = Gold { train: &self.train, dev: self.dev.as_ref() };
-        let text = TextToLabel::new(&self.text, gold, &self.held_out)?;
+        let text = TextToLabel::new(&self.text, &[], gold, &self.held_out)?;
         let tagger = self.models.open(&plan.model.tagger)?;
         let device = self.device.unwrap_or_else(|| Arc::new(Device::all_cores()));
         let job =

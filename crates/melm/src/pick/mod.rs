@@ -104,7 +104,7 @@ pub fn pick_sentences(
     store: Option<&mut dyn VoteStore>,
 ) -> Result<PickedSentences, Error> {
     let panel_data =
-        SelfTrainingData { gold: data.gold, drafts: &[], text: data.text, shard: None };
+        SelfTrainingData { gold: data.gold, drafts: &[], text: data.text, given: &[], shard: None };
     let labelled = label_text(panel_data, &panel_plan(plan), tagger, device, run, store)?;
     let mut voted = labelled.candidates;
     let n_all = voted.len();

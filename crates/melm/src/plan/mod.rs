@@ -29,7 +29,7 @@ use crate::judge::{FilterMode, FilterSettings};
 use crate::methods::Method;
 use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings};
 use crate::pick::PickSettings;
-use crate::self_training::SelfTrainingSettings;
+use crate::self_training::{SelfTrainingSettings, SilverSettings};
 use crate::tagger::TaggerSettings;
 
 /// The version of the plan's keys. Plans with another version are refused.
@@ -68,6 +68,9 @@ pub struct Plan {
     pub filter: FilterSettings,
     /// The labelling of unlabelled text by a panel of taggers.
     pub self_training: SelfTrainingSettings,
+    /// Sentences that somebody else labelled (`--silver`).
+    #[serde(default)]
+    pub silver: SilverSettings,
     /// The choice of sentences to label next (`melm pick`).
     #[serde(default)]
     pub pick: PickSettings,

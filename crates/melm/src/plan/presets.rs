@@ -16,7 +16,7 @@ use crate::methods::Method;
 use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings, UnknownTokens};
 use crate::pick::PickSettings;
 use crate::rate::Rate;
-use crate::self_training::{Agreement, Choice, PanelData, SelfTrainingSettings};
+use crate::self_training::{Agreement, Choice, PanelData, SelfTrainingSettings, SilverSettings};
 use crate::tagger::{TaggerHead, TaggerSettings};
 use crate::training::{
     Budget, CheckpointChoice, EvaluationInterval, FrozenPrefixes, ScheduleKind, TrainingSettings,
@@ -99,6 +99,7 @@ impl Preset {
                 threshold: Rate::constant(0.5),
             },
             self_training: self_training(),
+            silver: SilverSettings::default(),
             pick: PickSettings::default(),
             // The check trains several taggers, so it is off unless the user asks for it.
             gold_check: GoldCheckSettings { folds: 0 },

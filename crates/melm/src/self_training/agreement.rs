@@ -83,7 +83,7 @@ pub(super) fn decide(
 }
 
 /// Counts the votes of every mention that any tagger predicts. Returns the mentions in the order of the sentence.
-fn count_mentions(votes: &[&Vote]) -> Vec<ProposedMention> {
+pub(super) fn count_mentions(votes: &[&Vote]) -> Vec<ProposedMention> {
     let mut counts: BTreeMap<(usize, usize, EntityType), usize> = BTreeMap::new();
     for mention in votes.iter().flat_map(|vote| &vote.mentions) {
         let key = (mention.tokens.start, mention.tokens.end, mention.entity_type);

@@ -9,6 +9,7 @@ mod metrics;
 mod panel;
 mod select;
 mod settings;
+mod silver;
 mod summary;
 mod vote;
 
@@ -16,12 +17,15 @@ pub use agreement::ProposedMention;
 pub(crate) use metrics::panel_metrics;
 pub(crate) use panel::tagger_settings;
 pub use settings::{Agreement, Choice, PanelData, SelfTrainingSettings};
+pub use silver::{GivenTags, SilverRule, SilverSettings};
 pub use summary::TextSummary;
 pub use vote::{TaggerVotes, Vote, VoteKey, VoteStore};
 pub(crate) use vote::{VOTES, copy_votes};
 
+use std::ops::Range;
+
 use melm_nn::device::Device;
-use melm_text::{Corpus, Sentence};
+use melm_text::{Corpus, EntityTypes, Sentence};
 
 use crate::Error;
 use crate::augment::Gold;
@@ -33,6 +37,7 @@ use crate::stage::Run;
 use agreement::{Decision, decide};
 use panel::Panel;
 use select::select;
+use silver::decide_given;
 use vote::{NoVotes, VoteFolder};
 
 /// A sentence of unlabelled text with the label that the panel gave it.
@@ -73,6 +78,11 @@ impl LabelledText {
         let kept = self.candidates.iter().filter(|candidate| candidate.verdict.is_kept());
         kept.map(|candidate| &candidate.sentence)
     }
+
+    /// Counts a part of the sentences, as the last pass labelled them.
+    pub(crate) fn summary(&self, sentences: Range<usize>, types: &EntityTypes) -> TextSummary {
+        TextSummary::new(&self.candidates[sentences], types)
+    }
 }
 
 /// The data of self-training.
@@ -84,6 +94,8 @@ pub struct SelfTrainingData<'a> {
     pub drafts: &'a [Sentence],
     /// The unlabelled sentences. Their tags are ignored.
     pub text: &'a [Sentence],
+    /// The tags that somebody else gave to the first sentences of the text. The other sentences have none.
+    pub given: &'a [GivenTags],
     /// If set, only this share of the taggers is trained in the folder of the run. The votes of the others must be
     /// copied there.
     pub shard: Option<Shard>,
@@ -175,6 +187,7 @@ mod tests {
             gold,
             drafts: drafts.sentences(),
             text: text.sentences(),
+            given: &[],
             shard: None,
         };
         let mut settings = Preset::Best.plan(ModelClasses::both(ModelClass::MINI)).self_training;

@@ -7,7 +7,9 @@ use melm_text::{Corpus, Mention, Sentence, Tag, mentions};
 
 use super::metrics::save_metrics;
 use super::vote::{TaggerVotes, Vote, VoteKey, VoteStore};
-use super::{Decision, LabelledText, SelfTrainingData, TextCandidate, decide, training_set};
+use super::{
+    Decision, LabelledText, SelfTrainingData, TextCandidate, decide, decide_given, training_set,
+};
 use crate::Error;
 use crate::draft::Verdict;
 use crate::files::{Fingerprint, remove};
@@ -200,10 +202,11 @@ impl<'a, 's> Panel<'a, 's> {
         let sentence = &self.data.text[number];
         let scheme = self.data.gold.train.scheme();
         let n_tokens = sentence.tokens().len();
-        let decision = if votes.is_empty() {
-            Decision::too_long(n_tokens)
-        } else {
-            decide(votes, n_tokens, &self.plan.self_training)
+        let (settings, silver) = (&self.plan.self_training, self.plan.silver);
+        let decision = match self.data.given.get(number) {
+            _ if votes.is_empty() => Decision::too_long(n_tokens),
+            Some(given) => decide_given(votes, n_tokens, &given.mentions, settings, silver),
+            None => decide(votes, n_tokens, settings),
         };
         let Decision { mentions, tokens, votes: n_votes, proposed, verdict } = decision;
         let first_token = tokens.start;

@@ -104,9 +104,7 @@ impl SelfTrainingSettings {
 
     /// The number of taggers that have to agree if `n_taggers` vote.
     pub(super) fn n_needed(&self, n_taggers: usize) -> usize {
-        // The tolerance keeps 0.6 of 5 taggers at 3.
-        let share = self.votes.value() * n_taggers as f64 - 1e-9;
-        (1..n_taggers).find(|n| *n as f64 >= share).unwrap_or(n_taggers)
+        n_needed(self.votes, n_taggers)
     }
 
     /// The number of parts that the text is cut into in a pass (counted from 1).
@@ -119,4 +117,11 @@ impl SelfTrainingSettings {
         let cap = if pass == self.passes.get() { self.last_cap } else { self.cap };
         n_gold.saturating_mul(cap.get())
     }
+}
+
+/// The number of taggers that are at least a share of `n_taggers`, and at least 1.
+pub(super) fn n_needed(share: Rate, n_taggers: usize) -> usize {
+    // The tolerance keeps 0.6 of 5 taggers at 3.
+    let share = share.value() * n_taggers as f64 - 1e-9;
+    (1..n_taggers).find(|n| *n as f64 >= share).unwrap_or(n_taggers)
 }

@@ -3,6 +3,7 @@
 
 mod pick;
 mod resume;
+mod silver;
 mod support;
 
 use melm::draft::Verdict;

@@ -1,6 +1,7 @@
 //! `melm augment`: runs all stages of the method.
 
 pub(crate) mod report;
+mod silver;
 mod text_report;
 
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use melm::methods::Method;
 use melm::models::Pretrained;
 use melm::shard::Shard;
 use melm::stage::Event;
-use melm::{Augment, Corpus, Plan};
+use melm::{Augment, Corpus, ModelStore, Plan};
 use melm_nn::device::Device;
 use melm_text::{LeftOut, UnlabelledText};
 
@@ -107,6 +108,36 @@ fn report_voting(voting: &Voting, shard: Shard, terminal: &Terminal) {
 /// Reads the data, builds the plan and opens the models. Also returns a line that names the device.
 fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, String), Failure> {
     let models = machine::models(terminal);
+    let plan = build_plan(command, &models)?;
+    let train = labelled::read(&command.files, &command.input, terminal)?;
+    let dev = labelled::read_dev(&train, &command.dev, &command.input, terminal)?;
+    let text = unlabelled::read(&command.text, &train, &command.input, terminal)?;
+    let silver = silver::read(command, terminal)?;
+    let held_out = unlabelled::read_held_out(&command.text, &train, &command.input, terminal)?;
+    let vectors = vectors::read(&command.vectors, &plan, &train, terminal)?;
+    let (device, device_name) = machine::device(&command.plan_options.device_options)?;
+    let mut augment =
+        Augment::new(train).plan(plan).models(models).device(Arc::<Device>::new(device));
+    if let Some(dev) = dev {
+        augment = augment.dev(dev);
+    }
+    if let Some(text) = text {
+        augment = augment.unlabelled(text);
+    }
+    for silver in silver {
+        augment = augment.silver(silver);
+    }
+    for held_out in held_out {
+        augment = augment.held_out(held_out);
+    }
+    if let Some(vectors) = vectors {
+        augment = augment.vectors(vectors);
+    }
+    Ok((augment.prepare()?, device_name))
+}
+
+/// Builds the plan. Fails if options contradict each other.
+fn build_plan(command: &args::Augment, models: &ModelStore) -> Result<Plan, Failure> {
     let mut builder = settings::plan_builder(&command.plan_options)?;
     if let Some(rounds) = command.rounds {
         builder = settings::set_rounds(builder, rounds);
@@ -120,36 +151,17 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
         let name = method.name();
         builder = builder.set_value(&format!("--method {name}"), "method", name);
     }
-    let has_text = !command.text.unlabelled.is_empty();
+    let has_text = !command.text.unlabelled.is_empty() || !command.silver.is_empty();
     check_standard_input(command)?;
-    let plan = models.plan(&builder, |plan| AugmentJob::needed_models(plan, has_text))?;
-    let train = labelled::read(&command.files, &command.input, terminal)?;
-    let dev = labelled::read_dev(&train, &command.dev, &command.input, terminal)?;
-    let text = unlabelled::read(&command.text, &train, &command.input, terminal)?;
-    let held_out = unlabelled::read_held_out(&command.text, &train, &command.input, terminal)?;
-    let vectors = vectors::read(&command.vectors, &plan, &train, terminal)?;
-    let (device, device_name) = machine::device(&command.plan_options.device_options)?;
-    let mut augment =
-        Augment::new(train).plan(plan).models(models).device(Arc::<Device>::new(device));
-    if let Some(dev) = dev {
-        augment = augment.dev(dev);
-    }
-    if let Some(text) = text {
-        augment = augment.unlabelled(text);
-    }
-    for held_out in held_out {
-        augment = augment.held_out(held_out);
-    }
-    if let Some(vectors) = vectors {
-        augment = augment.vectors(vectors);
-    }
-    Ok((augment.prepare()?, device_name))
+    unlabelled::check_held_out(&command.text, has_text, "`--unlabelled FILE` or `--silver FILE`")?;
+    Ok(models.plan(&builder, |plan| AugmentJob::needed_models(plan, has_text))?)
 }
 
 /// Fails if standard input is named twice.
 fn check_standard_input(command: &args::Augment) -> Result<(), Failure> {
     let inputs = command.files.iter().chain(&command.dev).chain(&command.text.unlabelled);
     let paths = inputs.map(|input| input.path.as_path());
+    let paths = paths.chain(command.silver.iter().map(|input| input.path.as_path()));
     let paths = paths.chain(command.text.held_out.iter().map(PathBuf::as_path));
     if paths.filter(|path| output::is_stdout(path)).count() > 1 {
         return Err(Failure::Usage {
@@ -186,7 +198,12 @@ fn describe(job: &AugmentJob, device_name: &str) -> String {
 fn describe_text(text: &UnlabelledText, left_out: LeftOut, plan: &Plan) -> String {
     let settings = &plan.self_training;
     let n = count(text.sentences().len(), "sentence");
-    let names: Vec<_> = text.files().iter().map(|file| format!("`{}`", file.name)).collect();
+    let mut names: Vec<String> = Vec::new();
+    for name in text.sentences().iter().map(|sentence| format!("`{}`", sentence.file())) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
     let names = names.join(", ");
     let n_taggers = count(settings.panel.get(), "tagger");
     let n_passes = match settings.passes.get() {

@@ -1,6 +1,6 @@
 //! The report on unlabelled text at the end of `melm augment`: sentences by verdict, mentions, examples.
 
-use melm::augment::{Augmented, TextOutcome};
+use melm::augment::{Augmented, SilverOutcome, TextOutcome};
 use melm::draft::Verdict;
 use melm::self_training::TextSummary;
 use melm_text::LeftOut;
@@ -17,6 +17,9 @@ pub(super) fn print(augmented: &Augmented, outcome: &TextOutcome, terminal: &Ter
     }
     let summary = outcome.summary();
     print_summary(summary, outcome.left_out, terminal);
+    for silver in &outcome.silver {
+        terminal.info(&describe_silver(silver));
+    }
     let by_language = augmented.kept_text_by_language();
     if !by_language.is_empty() {
         let parts: Vec<_> = by_language.iter().map(|(code, n)| format!("{code} {n}")).collect();
@@ -27,6 +30,27 @@ pub(super) fn print(augmented: &Augmented, outcome: &TextOutcome, terminal: &Ter
     for one in kept.step_by(step).take(N_EXAMPLES) {
         terminal.info(&with_tags(&one.sentence, augmented.gold()));
     }
+}
+
+/// Says what became of the sentences of a silver source.
+fn describe_silver(silver: &SilverOutcome) -> String {
+    let SilverOutcome { name, left_out, n_dropped, summary } = silver;
+    let reasons: Vec<String> = [
+        (left_out.total(), "known or repeated"),
+        (summary.too_long, "too long"),
+        (summary.disagrees, "the panel disagrees"),
+        (summary.no_mention, "without a mention"),
+        (summary.over_cap, "over the cap"),
+        (*n_dropped, "mentions of other types dropped"),
+    ]
+    .into_iter()
+    .filter(|(n, _)| *n > 0)
+    .map(|(n, what)| format!("{what} {n}"))
+    .collect();
+    let of = count(summary.sentences + left_out.total(), "sentence");
+    let reasons =
+        if reasons.is_empty() { String::new() } else { format!(" ({})", reasons.join(", ")) };
+    format!("silver {name}: kept {} of {of}{reasons}", summary.kept)
 }
 
 /// Prints the number of sentences by verdict.

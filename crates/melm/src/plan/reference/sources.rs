@@ -188,6 +188,10 @@ const SOURCES: &[Source] = &[
          docs/log.md#2026-11-16-unlabelled-text-later-dev-runs. `quick` trains 3 taggers instead of 10.",
     ),
     from(
+        "silver",
+        "Our choice, not measured yet: results/2026-11-16-pick/silver.toml is the grid.",
+    ),
+    from(
         "pick",
         "Our choice, not measured yet: results/2026-11-16-pick has the grids. The entropy of votes is that of Dagan and \
          Engelson (1995).",

@@ -78,6 +78,14 @@ pub struct ExampleSentence {
     pub paper: BTreeMap<String, Vec<String>>,
 }
 
+impl ExampleSentence {
+    /// Returns a message if the sentence does not have one tag for each token.
+    fn find_mistake(&self) -> Option<String> {
+        let [n_tokens, n_tags] = [&self.tokens, &self.tags].map(|text| text.split(' ').count());
+        (n_tokens != n_tags).then(|| format!("`{}` needs one tag for each token", self.tokens))
+    }
+}
+
 /// The F1 of the paper by size, method and column.
 pub type PaperScores = BTreeMap<String, BTreeMap<String, BTreeMap<String, f64>>>;
 
@@ -274,10 +282,8 @@ impl Grid {
         if let Some(mistake) = self.grid.iter().find_map(|block| block.find_mistake(&known)) {
             return Some(mistake);
         }
-        let is_uneven =
-            |one: &&ExampleSentence| one.tokens.split(' ').count() != one.tags.split(' ').count();
-        if let Some(sentence) = self.sentences.iter().find(is_uneven) {
-            return Some(format!("`{}` needs one tag for each token", sentence.tokens));
+        if let Some(mistake) = self.sentences.iter().find_map(ExampleSentence::find_mistake) {
+            return Some(mistake);
         }
         let is_trained =
             |from: &&String| self.grid.iter().any(|block| block.languages.contains(*from));

@@ -9,16 +9,27 @@ use melm_nn::seq2seq::{Seq2Seq, Seq2SeqConfig, StackConfig};
 use crate::reproduce::{GRID, args, experiment_folder, ledger};
 use crate::support::{TRAIN, done, run};
 
-#[test]
-fn the_analyses_run_on_any_grid() {
+/// Returns a folder with a grid of two variants, which has every system of the analyses.
+fn variants_folder() -> tempfile::TempDir {
     let folder = experiment_folder();
     let grid = GRID
         .replace("\"label-wise\", ", "\"label-wise\", \"add-entity\", \"add-context\", ")
         + "[variants]\n\"R 1\" = { generate.rounds = 1 }\n\"R 2\" = { generate.rounds = 2 }\n";
     let grid = grid.replace("sizes = [3]", "sizes = [2]");
     fs::write(folder.path().join("grid.toml"), grid).unwrap();
+    folder
+}
+
+/// The arguments that make a table of the first draw.
+fn first_draw(table: &str) -> String {
+    args("out", "--only draw=1").replace("mono", table)
+}
+
+#[test]
+fn the_analyses_run_on_any_grid() {
+    let folder = variants_folder();
     let at = |name: &str| fs::read_to_string(folder.path().join("out").join(name)).unwrap();
-    let args = |what: &str| args("out", "--only draw=1").replace("mono", what);
+    let args = first_draw;
     done(folder.path(), &args("rounds"));
     assert!(at("table-rounds.md").contains("| 2 | melm | R 2 |"), "{}", at("table-rounds.md"));
     assert!(at("table-rounds-dev-variants-4-updates.svg").contains("</svg>"));
@@ -40,6 +51,13 @@ fn the_analyses_run_on_any_grid() {
         table.contains("| 2 | add-entity |") && table.contains("| 2 | add-context |"),
         "{table}"
     );
+}
+
+#[test]
+fn predictions_are_shown_beside_those_of_the_paper() {
+    let folder = variants_folder();
+    let at = |name: &str| fs::read_to_string(folder.path().join("out").join(name)).unwrap();
+    let args = first_draw;
     done(folder.path(), &args("predictions"));
     let table = at("table-predictions.md");
     assert!(table.contains("| token | tag | model | words |"), "{table}");
@@ -61,7 +79,13 @@ fn the_analyses_run_on_any_grid() {
         table.contains(" | Rome, *the* |\n") && table.contains("| Oslo | B-LOC | MELM |"),
         "{table}"
     );
-    // Shards count the same entities as one run, and no training set is made twice.
+}
+
+#[test]
+fn shards_count_the_entities_of_one_run_and_count_none_twice() {
+    let folder = variants_folder();
+    let at = |name: &str| fs::read_to_string(folder.path().join("out").join(name)).unwrap();
+    let args = first_draw;
     done(folder.path(), &args("entities"));
     let table = at("table-entities.md");
     assert!(table.contains("| 2 | melm, R 1 |") && table.contains("| 2 | melm, R 2 |"), "{table}");
@@ -188,22 +212,29 @@ fn write_small_grids(from: &Path, to: &Path) {
     }
 }
 
+/// Writes data of four languages. Every sentence has every type, because the models must know the types of the paper's
+/// sentences.
 #[cfg(unix)]
-#[test]
-fn the_scripts_of_the_papers_tables_run_from_end_to_end() {
-    let folder = experiment_folder();
-    let at = |name: &str| folder.path().join(name);
-    // Every sentence has every type, because the models must know the types of the paper's sentences.
+fn write_data(folder: &Path) {
     let sentence = |n: usize| {
         format!("EU B-ORG\nsaw O\nGerman B-MISC\nAda{n} B-PER\nin O\nBonn{n} B-LOC\n. O\n\n")
     };
     let text: String = (0..12).map(sentence).collect();
     for language in ["en", "de", "es", "nl"] {
-        fs::create_dir_all(at(&format!("data/{language}"))).unwrap();
+        let data = folder.join("data").join(language);
+        fs::create_dir_all(&data).unwrap();
         for split in ["train", "dev", "test"] {
-            fs::write(at(&format!("data/{language}/{split}.conll")), &text).unwrap();
+            fs::write(data.join(format!("{split}.conll")), &text).unwrap();
         }
     }
+}
+
+#[cfg(unix)]
+#[test]
+fn the_scripts_of_the_papers_tables_run_from_end_to_end() {
+    let folder = experiment_folder();
+    let at = |name: &str| folder.path().join(name);
+    write_data(folder.path());
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../results/2026-11-17-paper");
     write_small_grids(&scripts, &at("grids"));
     fs::create_dir(at("figures")).unwrap();

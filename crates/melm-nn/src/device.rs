@@ -1,6 +1,7 @@
 //! The devices that models are trained and run on.
 
 use crate::buffer::Buffer;
+pub use crate::cores::n_cores;
 use crate::cuda::{Cuda, Precision};
 use crate::error::Error;
 use crate::isa::Isa;
@@ -23,9 +24,17 @@ impl Device {
         Self::Cpu(Cpu::new(n_threads))
     }
 
-    /// Returns the CPU with as many threads as there are cores.
+    /// Returns the CPU with as many threads as there are physical cores; see [`n_cores`].
     pub fn all_cores() -> Self {
-        Self::cpu(std::thread::available_parallelism().map_or(1, usize::from))
+        Self::cpu(n_cores())
+    }
+
+    /// Returns the number of CPU threads: those of the CPU, or those that the GPU was opened with.
+    pub fn n_threads(&self) -> usize {
+        match self {
+            Self::Cpu(cpu) => cpu.n_threads(),
+            Self::Cuda(cuda) => cuda.n_threads(),
+        }
     }
 
     /// Returns this device if it is the CPU, otherwise a new CPU device with as many threads as the GPU was opened
@@ -35,7 +44,7 @@ impl Device {
     pub fn to_cpu(&self) -> CpuDevice<'_> {
         match self {
             Self::Cpu(_) => CpuDevice::Borrowed(self),
-            Self::Cuda(cuda) => CpuDevice::Owned(Box::new(Self::cpu(cuda.n_threads()))),
+            Self::Cuda(_) => CpuDevice::Owned(Box::new(Self::cpu(self.n_threads()))),
         }
     }
 

@@ -92,6 +92,7 @@ mod buffer;
 pub mod config;
 mod config_keys;
 mod config_rotary;
+mod cores;
 pub mod crf;
 #[cfg(feature = "cuda")]
 pub mod cuda;

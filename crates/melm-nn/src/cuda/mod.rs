@@ -142,8 +142,7 @@ impl Cuda {
 
     /// The number of CPU threads for models that have no GPU kernels.
     pub(crate) fn n_threads(&self) -> usize {
-        let all = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.n_threads.map_or_else(all, usize::from)
+        self.n_threads.map_or_else(crate::device::n_cores, usize::from)
     }
 
     /// The index of the GPU among those that the driver lists.

@@ -15,6 +15,8 @@ type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 struct Job {
     task: *const Task<'static>,
     n_tasks: usize,
+    /// The number of workers that take part: those with the lowest numbers.
+    n_workers: usize,
 }
 
 #[expect(unsafe_code, reason = "the pointer crosses to the workers")]
@@ -35,7 +37,8 @@ const N_SPINS: usize = 3000;
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
-    is_posted: Condvar,
+    /// For each worker, whether a job was posted that it takes part in.
+    is_posted: Vec<Condvar>,
     is_done: Condvar,
     next: AtomicUsize,
     /// The number of jobs started so far. Workers compare it with the last job they joined, so that they join each job
@@ -65,8 +68,10 @@ pub(crate) struct Pool {
 impl Pool {
     /// Starts a pool of `n_threads` threads, including the caller.
     pub(crate) fn new(n_threads: usize) -> Self {
-        let shared = Arc::new(Shared::default());
-        let workers = (1..n_threads.max(1))
+        let n_workers = n_threads.max(1) - 1;
+        let is_posted = std::iter::repeat_with(Condvar::new).take(n_workers).collect();
+        let shared = Arc::new(Shared { is_posted, ..Shared::default() });
+        let workers = (1..=n_workers)
             .map(|worker| {
                 let shared = Arc::clone(&shared);
                 std::thread::spawn(move || work(&shared, worker))
@@ -82,7 +87,8 @@ impl Pool {
 
     /// Runs `task(index, worker)` for every index below `n_tasks`, and returns when all tasks are done.
     ///
-    /// A panic in a task is passed on to the caller. Tasks must not call the pool themselves.
+    /// A job with fewer tasks than threads wakes only as many workers as there are tasks for them. A panic in a task is
+    /// passed on to the caller. Tasks must not call the pool themselves.
     pub(crate) fn run(&self, n_tasks: usize, task: &Task<'_>) {
         if n_tasks <= 1 || self.workers.is_empty() {
             for index in 0..n_tasks {
@@ -101,12 +107,13 @@ impl Pool {
         let task_ptr =
             unsafe { std::mem::transmute::<*const Task<'_>, *const Task<'static>>(task_ptr) };
         {
+            let n_workers = self.workers.len().min(n_tasks - 1);
             let mut state = lock(shared);
-            state.job = Some(Job { task: task_ptr, n_tasks });
-            shared.n_working.store(self.workers.len(), Ordering::Relaxed);
+            state.job = Some(Job { task: task_ptr, n_tasks, n_workers });
+            shared.n_working.store(n_workers, Ordering::Relaxed);
             shared.generation.fetch_add(1, Ordering::Release);
             state.has_panicked = false;
-            shared.is_posted.notify_all();
+            shared.is_posted[..n_workers].iter().for_each(Condvar::notify_one);
         }
         let wait = WaitForWorkers(shared);
         take_tasks(shared, n_tasks, task, 0);
@@ -132,7 +139,7 @@ impl Drop for WaitForWorkers<'_> {
 impl Drop for Pool {
     fn drop(&mut self) {
         lock(&self.shared).is_closing = true;
-        self.shared.is_posted.notify_all();
+        self.shared.is_posted.iter().for_each(Condvar::notify_one);
         for worker in self.workers.drain(..) {
             // A worker catches every panic of its tasks, so the result is always `Ok`.
             let _ = worker.join();
@@ -165,15 +172,16 @@ fn work(shared: &Shared, worker: usize) {
                     return;
                 }
                 let generation = shared.generation.load(Ordering::Acquire);
-                if generation != seen
-                    && let Some(job) = state.job
-                {
+                if generation != seen {
                     seen = generation;
-                    break job;
+                    break state.job.filter(|job| worker <= job.n_workers);
                 }
-                state = shared.is_posted.wait(state).unwrap_or_else(PoisonError::into_inner);
+                let posted = &shared.is_posted[worker - 1];
+                state = posted.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
         };
+        // A job that this worker takes no part in may already be over.
+        let Some(job) = job else { continue };
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             #[expect(unsafe_code, reason = "the closure lives on the caller's stack")]
             // SAFETY: the caller waits in `WaitForWorkers` until `n_working` is 0, so the closure is still alive here.
@@ -204,6 +212,22 @@ mod tests {
                 });
                 assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
             }
+        }
+    }
+
+    #[test]
+    fn a_job_of_few_tasks_between_large_ones_runs_on_the_first_workers() {
+        let pool = Pool::new(6);
+        for round in 0..200 {
+            let n_tasks = [40, 2, 3, 1, 2][round % 5];
+            let largest = AtomicUsize::new(0);
+            let sum = AtomicUsize::new(0);
+            pool.run(n_tasks, &|index, worker| {
+                largest.fetch_max(worker, Ordering::Relaxed);
+                sum.fetch_add(index + 1, Ordering::Relaxed);
+            });
+            assert_eq!(sum.into_inner(), n_tasks * (n_tasks + 1) / 2);
+            assert!(largest.into_inner() < n_tasks, "a worker without a task was used");
         }
     }
 

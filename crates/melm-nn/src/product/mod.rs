@@ -1,12 +1,12 @@
 //! Matrix products. The matrices are packed into panels, and tiles of the output are summed in registers.
 //!
-//! The split into tasks and the order of each sum depend only on the shape, so every number of threads gives the same
-//! bits.
+//! The order of each sum depends only on the shape, so every number of threads gives the same bits.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+mod cut;
 #[cfg(any(feature = "gemm_products", not(target_arch = "x86_64")))]
 mod gemm_products;
 mod pack;
@@ -20,6 +20,7 @@ pub(crate) use tile::{Extent, Tile, extent, multiply};
 use crate::buffer::Buffer;
 use crate::device::Cpu;
 use crate::isa::Isa;
+use cut::Cut;
 use std::ops::Range;
 
 /// The left matrix `[m, k]`. Element `(i, k)` is `data[i * row + k * step]`. One of the two strides is 1.
@@ -101,17 +102,6 @@ pub(crate) struct Out<'a> {
 /// The largest part of `k` that is summed in registers at a time. A right panel of this length (48 columns) stays in
 /// the second-level cache. Shorter parts would read the output more often.
 const RUN: usize = 1536;
-/// The number of output columns of a task that reads the left matrix in place. Tasks are small, so that all threads
-/// finish at about the same time.
-const COLUMNS: usize = 96;
-/// The number of output rows of a task that packs the left matrix.
-const PACKED_ROWS: usize = 384;
-/// The number of output rows of a task that reads the left matrix in place.
-const ROWS: usize = 1024;
-
-/// If a dimension is split into several blocks, their number is a multiple of this where possible.
-const EVEN: usize = 4;
-
 #[derive(Clone, Copy)]
 struct Output(*mut f32);
 #[expect(unsafe_code, reason = "tasks write disjoint blocks of one matrix")]
@@ -140,14 +130,6 @@ fn part_of_tiles(total: usize, tile: usize, n_parts: usize, index: usize) -> Ran
     tiles.start * tile..(tiles.end * tile).min(total)
 }
 
-/// Returns the number of blocks of about `limit` elements that `total` is split into. More than one block is rounded up
-/// to a multiple of [`EVEN`], so that no thread is idle at the end. There are never more blocks than tiles.
-fn n_blocks(total: usize, limit: usize, tile: usize) -> usize {
-    let n = total.div_ceil(limit);
-    let n = if n == 1 { 1 } else { n.next_multiple_of(EVEN) };
-    n.min(total.div_ceil(tile))
-}
-
 /// Computes `out = left * right` or `out += left * right` on all threads.
 pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>, out: Out<'_>) {
     let Shape { m, k, n } = shape;
@@ -162,10 +144,9 @@ pub(crate) fn product(cpu: &Cpu, shape: Shape, left: Left<'_>, right: Right<'_>,
     if cpu.isa().kind() == crate::isa::IsaKind::Gemm {
         return gemm_products::product(cpu, shape, left, right, Out { data, row, accumulates });
     }
-    let packs_left = left.step != 1;
-    let (rows, columns) = if packs_left { (PACKED_ROWS, n) } else { (ROWS, COLUMNS) };
-    let Extent { rows: tile_rows, columns: tile_columns } = extent(cpu.isa());
-    let (n_down, n_across) = (n_blocks(m, rows, tile_rows), n_blocks(n, columns, tile_columns));
+    let tile = extent(cpu.isa());
+    let Extent { rows: tile_rows, columns: tile_columns } = tile;
+    let Cut { n_down, n_across } = Cut::new(shape, left.step != 1, tile, cpu.n_threads());
     let n_runs = k.div_ceil(RUN);
     let c = Output(data.as_mut_ptr());
     cpu.pool().run(n_down * n_across, &|task, worker| {

@@ -103,3 +103,22 @@ fn a_row_does_not_depend_on_the_rows_around_it_nor_on_the_threads() {
         assert_eq!(whole[i * n..(i + 1) * n], multiply(&a[i * k..(i + 1) * k], 2));
     }
 }
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    let Shape { m, k, n } = Shape { m: 330, k: 40, n: 500 };
+    let (a, b) = (numbers(m * k, 4), numbers(k * n, 5));
+    let a_t = transposed(&a, m, k);
+    let multiply = |left: Left<'_>, n_threads: usize| {
+        let mut c = vec![0.0; m * n];
+        let out = Out { data: &mut c, row: n, accumulates: false };
+        product(&Cpu::new(n_threads), Shape { m, k, n }, left, Right::rows(&b, n), out);
+        c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
+    };
+    for left in [Left::rows(&a, k), Left::columns(&a_t, m)] {
+        let wanted = multiply(left, 1);
+        for n_threads in [2, 5, 16] {
+            assert!(multiply(left, n_threads) == wanted, "{n_threads} threads");
+        }
+    }
+}

@@ -82,7 +82,8 @@ fn run_with(dir: &Path, grid: &str, only: &[&str], dev: Option<Dataset>) -> Vec<
     let train = Dataset::new(corpus());
     let data = LanguageData { train, dev, text: None, test: None };
     let languages = Languages::from([("en".to_owned(), data)]);
-    let models = ExperimentModels { masked_lm: None, tagger: pretrained(dir), vectors: None };
+    let models =
+        ExperimentModels { masked_lm: None, tagger: pretrained(dir), seq2seq: None, vectors: None };
     let device = || Ok::<_, Error>(Device::cpu(1));
     let arithmetic = device().unwrap().arithmetic();
     let runner = ExperimentRunner::new(grid, languages, plans, models, arithmetic).unwrap();

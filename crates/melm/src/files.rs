@@ -42,7 +42,8 @@ pub(crate) fn create_folder(dir: &Path) -> Result<(), Error> {
 /// Removes a file, or a folder with its content. Does nothing if there is none. Of a link, only the link is removed.
 pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     let is_folder = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_dir());
-    let removed = if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
+    let removed =
+        if is_folder { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
     match removed {
         Err(source) if source.kind() != io::ErrorKind::NotFound => {
             Err(Error::Write { path: path.to_path_buf(), source })

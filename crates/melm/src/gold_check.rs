@@ -177,7 +177,9 @@ impl GoldCheck<'_> {
             let found = match saved {
                 Some(found) => {
                     // The earlier process may have been killed before it removed the state of the training.
-                    folder.as_ref().map_or(Ok(()), |folder| remove(&training_path(folder, fold)))?;
+                    folder
+                        .as_ref()
+                        .map_or(Ok(()), |folder| remove(&training_path(folder, fold)))?;
                     found
                 }
                 None => self.check_fold(fold, &own, folder.as_deref(), run)?,

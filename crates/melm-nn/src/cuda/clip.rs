@@ -50,7 +50,8 @@ impl AdamStep<'_> {
             );
         }
         let (parts, norm) = (norms.slice(1..used), norms.slice(0..1));
-        let (clip, failed, grid) = (self.moments.clip(), self.moments.failed(), Grid::linear(1, 256));
+        let (clip, failed, grid) =
+            (self.moments.clip(), self.moments.failed(), Grid::linear(1, 256));
         launch!(self.kernels, FinishNorm, grid, parts, max_norm, norm, clip, step, failed);
         Ok(())
     }

@@ -68,9 +68,9 @@ mod weights;
 
 pub use settings::{CudaSettings, GraphCounts, MemorySize, Precision};
 
-pub(crate) use moments::GpuMoments;
 pub(crate) use gradients::GpuGradients;
 pub(crate) use kernels::Kernels;
+pub(crate) use moments::GpuMoments;
 pub(crate) use views::{MaskedLmView, MaskedQuery, TaggerView};
 pub(crate) use weights::GpuWeights;
 

@@ -60,8 +60,10 @@ pub(crate) fn save_folder(dir: &Path, config: &str, tensors: &[Tensor<'_>]) -> R
     create_folder(dir).map_err(failed(dir))?;
     let weights_path = dir.join("model.safetensors");
     let config_path = dir.join("config.json");
-    let weights = write_unfinished(&weights_path, |file| write_tensors(file, &header(tensors, &Map::new()), tensors))
-        .map_err(failed(&weights_path))?;
+    let weights = write_unfinished(&weights_path, |file| {
+        write_tensors(file, &header(tensors, &Map::new()), tensors)
+    })
+    .map_err(failed(&weights_path))?;
     let config = write_unfinished(&config_path, |file| file.write_all(config.as_bytes()))
         .map_err(failed(&config_path))?;
     weights.finish().map_err(failed(&weights_path))?;
@@ -136,11 +138,7 @@ fn check(tensors: &[Tensor<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-fn write_tensors(
-    file: &mut impl Write,
-    header: &str,
-    tensors: &[Tensor<'_>],
-) -> io::Result<()> {
+fn write_tensors(file: &mut impl Write, header: &str, tensors: &[Tensor<'_>]) -> io::Result<()> {
     file.write_all(&(header.len() as u64).to_le_bytes())?;
     file.write_all(header.as_bytes())?;
     let mut bytes = Vec::with_capacity(BLOCK * size_of::<f32>());

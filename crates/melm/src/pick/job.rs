@@ -118,7 +118,7 @@ impl PickJob {
 impl PickFolder<'_> {
     /// Picks sentences. Continues after the last tagger whose votes are saved.
     pub fn run(&self, observer: Observer<'_>) -> Result<Picked, Error> {
-        self.folder.begin()?;
+        let _lock = self.folder.begin(&[])?;
         let folder = Some(self.folder.work());
         self.job.run_with(&mut Run { seed: Seed(self.job.plan.seed), folder, observer })
     }

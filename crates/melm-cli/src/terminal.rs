@@ -1,5 +1,6 @@
 //! Messages for the user on standard error, coloured only on a terminal.
 
+use std::borrow::Cow;
 use std::io::{self, IsTerminal, Write};
 
 pub(crate) use melm_text::count;
@@ -105,6 +106,65 @@ impl Terminal {
     /// Prints a line, also with `--quiet`. A closed standard error does not stop the command.
     #[expect(clippy::unused_self, reason = "all messages go through the terminal")]
     pub(crate) fn print(&self, line: &str) {
-        let _ = writeln!(io::stderr(), "{line}");
+        let _ = writeln!(io::stderr(), "{}", printable(line));
+    }
+}
+
+/// The number of characters of a line that are printed. A longer line has the text of a file.
+const LONGEST_LINE: usize = 4_000;
+
+/// The ends of the sequences that [`Terminal::style`] writes after the escape character.
+const STYLES: [&str; 4] = ["[1;31m", "[1;33m", "[1;36m", "[0m"];
+
+/// Replaces characters that would control the terminal or change the order of a line, and cuts long lines. Names and texts
+/// of files are part of many messages. Our own colours stay.
+fn printable(text: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| c != '\n' && (c.is_control() || is_bidirectional_control(c));
+    let is_long = text.len() > LONGEST_LINE && text.lines().any(|line| line.len() > LONGEST_LINE);
+    if !is_long && !text.contains(is_odd) {
+        return Cow::Borrowed(text);
+    }
+    let print_line = |line: &str| {
+        let mut out = String::new();
+        for (n, (at, c)) in line.char_indices().enumerate() {
+            if n == LONGEST_LINE {
+                let n_more = line[at..].chars().count();
+                out += &format!("… ({n_more} more characters)");
+                break;
+            }
+            let is_style = || STYLES.iter().any(|style| line[at + 1..].starts_with(style));
+            match c {
+                '\t' => out.push(c),
+                '\u{1b}' if is_style() => out.push(c),
+                c if is_odd(c) => out.push('\u{fffd}'),
+                c => out.push(c),
+            }
+        }
+        out
+    };
+    let lines: Vec<_> = text.split('\n').map(print_line).collect();
+    Cow::Owned(lines.join("\n"))
+}
+
+/// Returns true for characters that change the direction of the text after them.
+fn is_bidirectional_control(c: char) -> bool {
+    matches!(
+        c,
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}'
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_files_cannot_control_the_terminal() {
+        let hostile = "a\u{1b}[2Jb\u{7}\u{202e}c\td";
+        assert_eq!(printable(hostile), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\td");
+        let ours = "\u{1b}[1;31merror\u{1b}[0m: Zürich\nhint";
+        assert_eq!(printable(ours), ours);
+        let long = printable(&"é".repeat(10_000)).into_owned();
+        assert_eq!(long, format!("{}… (6000 more characters)", "é".repeat(4_000)));
     }
 }

@@ -93,7 +93,7 @@ pub use formats::{AnnotationChoice, FileFormat, Format, Part, WriteSettings, Wri
 pub use labelled_file::LabelledFile;
 pub use language::{Language, LanguagePart, is_language_code};
 pub use mention::{Mention, count_merged_by_io, mentions, repair, write_tags};
-pub use notes::{count, count_of, describe_losses};
+pub use notes::{count, count_of, describe_losses, shown};
 pub use problem::{Fault, Problem, Problems};
 pub use record::{Record, Row};
 pub use scheme::{DetectedScheme, Scheme, UnknownScheme};

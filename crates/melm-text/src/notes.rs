@@ -17,6 +17,44 @@ pub fn count_of(n: usize, of: usize, noun: &str) -> String {
     format!("{n} of {}", count(of, noun))
 }
 
+/// The number of characters of a text that a message shows.
+const LONGEST_SHOWN: usize = 60;
+
+/// Returns a text of a file as a message shows it: shortened, and with control characters and invisible characters
+/// escaped.
+///
+/// ```
+/// use melm_text::shown;
+/// assert_eq!(shown("Müller's"), "Müller's");
+/// assert_eq!(shown("a\u{1b}[31m\u{202e}"), r"a\u{1b}[31m\u{202e}");
+/// assert_eq!(shown(&"x".repeat(100)), format!("{}…", "x".repeat(60)));
+/// ```
+pub fn shown(text: &str) -> String {
+    let mut out = String::new();
+    for (at, c) in text.chars().enumerate() {
+        if at == LONGEST_SHOWN {
+            out.push('…');
+            break;
+        }
+        if is_hidden(c) {
+            out.extend(c.escape_debug());
+        } else {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// Returns true for control characters and for characters that are invisible or change the order of a line. Combining marks
+/// are not hidden, because many scripts need them.
+fn is_hidden(c: char) -> bool {
+    let is_invisible = matches!(
+        c,
+        '\u{ad}' | '\u{61c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}'
+    );
+    is_invisible || c.is_control()
+}
+
 /// Returns a line for each part that a format cannot store.
 pub fn describe_losses(losses: &[Loss], format: Format) -> Vec<String> {
     let describe = |Loss { part, n }: &Loss| {

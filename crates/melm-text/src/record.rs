@@ -27,6 +27,8 @@ pub struct Record<'t> {
     pub gaps: Vec<Box<str>>,
     /// Text with spans: the id of the document.
     pub document_id: Option<Box<str>>,
+    /// True if a row of the sentence has a problem and is left out.
+    pub is_incomplete: bool,
 }
 
 impl Record<'_> {
@@ -38,6 +40,7 @@ impl Record<'_> {
         self.fields.clear();
         self.gaps.clear();
         self.document_id = None;
+        self.is_incomplete = false;
     }
 
     /// The line of a token, from 1: that of its row, or that of the JSON object.

@@ -6,6 +6,7 @@ use crate::conll::Layout;
 use crate::error::Error;
 use crate::format::{ReadOptions, Reader, Structure};
 use crate::formats::Format;
+use crate::notes::shown;
 use crate::problem::{Fault, Problems};
 use crate::record::Record;
 use crate::scheme::{DetectedScheme, Scheme, Transitions};
@@ -19,10 +20,12 @@ pub struct Survey {
     pub structure: Structure,
     /// The entity types.
     pub types: EntityTypes,
-    /// The number of sentences.
+    /// The number of sentences without a problem.
     pub n_sentences: usize,
-    /// The number of tokens.
+    /// The number of tokens in these sentences.
     pub n_tokens: usize,
+    /// The number of sentences of which a part of the rows cannot be read.
+    pub n_incomplete: usize,
     /// The scheme: given, or detected from the tags.
     pub scheme: DetectedScheme,
     /// The comment lines after the last sentence.
@@ -34,8 +37,8 @@ pub struct Survey {
 }
 
 impl Survey {
-    /// Reads all of `source`. Calls `on_sentence` for each sentence, with the entity types so far
-    /// and the number of bytes read so far.
+    /// Reads all of `source`. Calls `on_sentence` for each sentence without a problem, with the entity types so far and the
+    /// number of bytes read so far.
     ///
     /// Fails as [`Structure::detect`] does. Problems of single lines are collected in the result:
     /// see [`Self::require_sound`].
@@ -50,16 +53,16 @@ impl Survey {
         let mut types = EntityTypes::default();
         let mut problems = Problems::default();
         let mut transitions = Transitions::default();
-        let (mut n_sentences, mut n_tokens) = (0, 0);
-        let mut n_problems = 0;
+        let (mut n_sentences, mut n_tokens, mut n_incomplete) = (0, 0, 0);
         while reader.read(&mut record, &mut types, &mut problems) {
+            // A sentence without one of its rows has other tags, transitions and mentions than the file.
+            if record.is_incomplete {
+                n_incomplete += 1;
+                continue;
+            }
             n_sentences += 1;
             n_tokens += record.tokens.len();
-            // Count only sentences without problems: a skipped row would give transitions that are not in the file.
-            if problems.len() == n_problems {
-                transitions.add(&record.tags);
-            }
-            n_problems = problems.len();
+            transitions.add(&record.tags);
             on_sentence(&record, &types, reader.position());
         }
         if n_sentences == 0 && problems.is_empty() {
@@ -73,6 +76,7 @@ impl Survey {
             types,
             n_sentences,
             n_tokens,
+            n_incomplete,
             scheme,
             lines_after,
             problems,
@@ -140,16 +144,14 @@ fn find_violations(
     let mut record = Record::default();
     let mut types = EntityTypes::default();
     let mut problems = Problems::default();
-    let mut n_problems = 0;
     while reader.read(&mut record, &mut types, &mut problems) {
-        let is_incomplete = problems.len() > n_problems;
-        n_problems = problems.len();
-        if is_incomplete {
+        if record.is_incomplete {
             continue;
         }
         for at in scheme.violations(&record.tags) {
             let spell = |tag: Option<&Tag>, edge: &str| {
-                tag.map_or(edge.to_owned(), |&tag| format!("`{}`", types.spell(tag, scheme)))
+                let spelled = tag.map(|&tag| types.spell(tag, scheme).to_string());
+                spelled.map_or(edge.to_owned(), |tag| format!("`{}`", shown(&tag)))
             };
             let before =
                 spell(at.checked_sub(1).map(|b| &record.tags[b]), "the start of a sentence");

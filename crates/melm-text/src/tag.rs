@@ -8,6 +8,7 @@ use std::fmt;
 
 use thiserror::Error;
 
+use crate::notes::shown;
 use crate::scheme::Scheme;
 
 /// An entity type such as `PER`: an index into the [`EntityTypes`] that made it.
@@ -79,15 +80,6 @@ pub enum TagFault {
         "`{0}` is not a tag: its entity type contains a tab, line break or NUL, or starts or ends with a space"
     )]
     BadType(String),
-}
-
-/// The number of characters of a bad tag that a message shows.
-const LONGEST_SHOWN: usize = 60;
-
-/// Shortens `text` for a message, and escapes control characters.
-fn quoted(text: &str) -> String {
-    let shown: String = text.chars().take(LONGEST_SHOWN).flat_map(char::escape_debug).collect();
-    if text.chars().count() > LONGEST_SHOWN { shown + "…" } else { shown }
 }
 
 /// Which letters a file uses for the last token of a mention and for a mention of one token: `E` and `S` (IOBES), or
@@ -279,12 +271,12 @@ pub(crate) fn are_bare_types<'t>(tags: &(impl Iterator<Item = &'t str> + Clone))
 
 /// Fails if `name` cannot be the entity type of a tag.
 pub(crate) fn check_type(name: &str) -> Result<(), TagFault> {
-    split(&format!("B-{name}")).map(|_| ()).map_err(|_| TagFault::BadType(quoted(name)))
+    split(&format!("B-{name}")).map(|_| ()).map_err(|_| TagFault::BadType(shown(name)))
 }
 
 /// Splits a tag into prefix and type; `None` for `O`.
 fn split(text: &str) -> Result<Option<(TagPrefix, &str)>, TagFault> {
-    let not_a_tag = || TagFault::NotATag(quoted(text));
+    let not_a_tag = || TagFault::NotATag(shown(text));
     let prefix = match text.as_bytes().first().ok_or_else(not_a_tag)? {
         b'O' if text.len() == 1 => return Ok(None),
         b'B' => TagPrefix::Begin,
@@ -294,9 +286,9 @@ fn split(text: &str) -> Result<Option<(TagPrefix, &str)>, TagFault> {
         _ => return Err(not_a_tag()),
     };
     match text[1..].strip_prefix('-') {
-        Some("") => Err(TagFault::NoType(quoted(text))),
+        Some("") => Err(TagFault::NoType(shown(text))),
         Some(name) if name.trim_matches(' ') != name || name.contains(BREAKS) => {
-            Err(TagFault::BadType(quoted(text)))
+            Err(TagFault::BadType(shown(text)))
         }
         Some(name) => Ok(Some((prefix, name))),
         None if text.len() == 1 => Ok(Some((prefix, ""))),

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::path::Path;
 
-use melm_text::Documents;
 use melm_text::check::{CheckedFile, RepeatCounts, Report, SeenSentences};
+use melm_text::{Documents, shown};
 use serde::Serialize;
 
 use crate::args::Check;
@@ -103,10 +103,7 @@ fn text(report: &Report, terminal: &Terminal) -> String {
     row("scheme", scheme(report));
     row("sentences", sentences(report));
     row("tokens", report.tokens.to_string());
-    let by_type: Vec<_> = report.mentions.iter().map(|(name, n)| format!("{name} {n}")).collect();
-    let by_type =
-        if by_type.is_empty() { String::new() } else { format!(" ({})", by_type.join(", ")) };
-    row("mentions", format!("{}{by_type}", report.n_mentions()));
+    row("mentions", mentions(report));
     let longest: Vec<_> = report
         .longest
         .iter()
@@ -134,13 +131,32 @@ fn text(report: &Report, terminal: &Terminal) -> String {
     text
 }
 
+/// The number of entity types that are listed.
+const MAX_TYPES: usize = 30;
+
+/// Returns the number of mentions, and of mentions of each entity type.
+fn mentions(report: &Report) -> String {
+    let n_types = report.mentions.len();
+    let types = report.mentions.iter().take(MAX_TYPES);
+    let mut types: Vec<_> = types.map(|(name, n)| format!("{} {n}", shown(name))).collect();
+    if n_types > MAX_TYPES {
+        types.push(format!("{} more", count(n_types - MAX_TYPES, "type")));
+    }
+    let list = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
+    format!("{}{list}", report.n_mentions())
+}
+
 fn sentences(report: &Report) -> String {
     let documents = match report.documents {
         0 => String::new(),
         n => format!(", {}", count(n, "document")),
     };
     let n_without = report.sentences_without_mention;
-    format!("{}, {n_without} of them without a mention{documents}", report.sentences)
+    let incomplete = match report.incomplete_sentences {
+        0 => String::new(),
+        n => format!("; {n} more with rows that cannot be read, not counted"),
+    };
+    format!("{}, {n_without} of them without a mention{documents}{incomplete}", report.sentences)
 }
 
 fn format(report: &Report) -> String {

@@ -39,9 +39,12 @@ pub struct Report {
     pub also_valid_as: Vec<&'static str>,
     /// The number of `-DOCSTART-` lines.
     pub documents: usize,
-    /// The number of sentences.
+    /// The number of sentences whose rows can all be read.
     pub sentences: usize,
-    /// The number of sentences without a mention.
+    /// The number of sentences of which a part of the rows cannot be read. The other numbers do not include them.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub incomplete_sentences: usize,
+    /// The number of these sentences without a mention.
     pub sentences_without_mention: usize,
     /// The number of tokens.
     pub tokens: usize,
@@ -96,7 +99,8 @@ impl Report {
             seen.add(record, types);
             on_progress(position);
         })?;
-        tally.suspicions.check_types(&survey.types, &tally.by_type, survey.n_sentences);
+        let is_sound = survey.n_sentences > 0 && survey.problems.is_empty();
+        tally.suspicions.check_types(&survey.types, &tally.by_type, is_sound);
         let mentions = tally
             .by_type
             .iter()
@@ -114,6 +118,7 @@ impl Report {
             also_valid_as: survey.scheme.also_valid.iter().map(|s| s.name()).collect(),
             documents: tally.documents,
             sentences: survey.n_sentences,
+            incomplete_sentences: survey.n_incomplete,
             sentences_without_mention: tally.without_mention,
             tokens: survey.n_tokens,
             mentions: mentions.collect(),
@@ -128,6 +133,11 @@ impl Report {
     pub fn n_mentions(&self) -> usize {
         self.mentions.values().sum()
     }
+}
+
+/// Returns true if a count is 0 and is therefore left out of the JSON form.
+fn is_zero(n: &usize) -> bool {
+    *n == 0
 }
 
 /// Counts collected while reading.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::TypeTally;
 use crate::mention::Mention;
+use crate::notes::shown;
 use crate::record::Record;
 use crate::tag::{EntityType, EntityTypes};
 
@@ -105,15 +106,15 @@ impl Suspicions {
                 continue;
             }
             let line = record.line_of(at);
-            let shown = || token.escape_debug().to_string();
+            let describe = || shown(token);
             if token.contains(' ') {
-                self.push(Suspicion::InnerSpace, line, shown);
+                self.push(Suspicion::InnerSpace, line, describe);
             }
             if token.chars().any(is_odd) {
-                self.push(Suspicion::OddCharacter, line, shown);
+                self.push(Suspicion::OddCharacter, line, describe);
             }
             if is_mojibake(token) {
-                self.push(Suspicion::Mojibake, line, shown);
+                self.push(Suspicion::Mojibake, line, describe);
             }
         }
     }
@@ -127,37 +128,41 @@ impl Suspicions {
     ) {
         let tokens = &record.tokens[mention.tokens.clone()];
         let line = record.line_of(mention.tokens.start);
-        let shown =
-            || format!("{} `{}`", types.display_name(mention.entity_type), tokens.join(" "));
+        let describe = || {
+            let name = shown(types.display_name(mention.entity_type));
+            format!("{name} `{}`", shown(&tokens.join(" ")))
+        };
         if tokens.len() > LONG_MENTION {
-            self.push(Suspicion::LongMention, line, shown);
+            let n = tokens.len();
+            self.push(Suspicion::LongMention, line, || format!("{}, {n} tokens", describe()));
         }
         let (first, last) = (&*tokens[0], &*tokens[tokens.len() - 1]);
         if NEVER_FIRST.contains(&first) || NEVER_LAST.contains(&last) {
-            self.push(Suspicion::MentionEdge, line, shown);
+            self.push(Suspicion::MentionEdge, line, describe);
         }
     }
 
-    /// Checks the entity types of a whole file.
+    /// Checks the entity types of a whole file. `is_sound` is true if the file has sentences and no problems.
     pub(super) fn check_types(
         &mut self,
         types: &EntityTypes,
         by_type: &BTreeMap<EntityType, TypeTally>,
-        n_sentences: usize,
+        is_sound: bool,
     ) {
         let mut lower: BTreeMap<String, EntityType> = BTreeMap::new();
         for (&entity_type, &TypeTally { n_mentions: n, line }) in by_type {
             let name = types.display_name(entity_type);
             if n < FEW_MENTIONS {
-                self.push(Suspicion::RareType, line, || format!("`{name}`: {n}"));
+                self.push(Suspicion::RareType, line, || format!("`{}`: {n}", shown(name)));
             }
             if let Some(&other) = lower.get(&name.to_lowercase()) {
                 let other = types.display_name(other);
-                self.push(Suspicion::TypeCase, line, || format!("`{name}` and `{other}`"));
+                let names = || format!("`{}` and `{}`", shown(name), shown(other));
+                self.push(Suspicion::TypeCase, line, names);
             }
             lower.insert(name.to_lowercase(), entity_type);
         }
-        if by_type.is_empty() && n_sentences > 0 {
+        if by_type.is_empty() && is_sound {
             self.push(Suspicion::NoMention, 1, || "every tag is `O`".to_owned());
         }
     }

@@ -108,7 +108,9 @@ impl<'t> ConllReader<'t> {
                 record.line = self.line;
                 started = true;
             }
+            let n_problems = problems.len();
             self.read_row(row, &found, record, types, problems);
+            record.is_incomplete |= problems.len() > n_problems;
         }
         if !started {
             self.lines_after = std::mem::take(&mut record.lines_before);

@@ -65,7 +65,8 @@ fn rows_of_broken_sentences_are_not_counted() {
     let output = run_on(content, &["check", "in.conll"]);
     assert_eq!(output.status.code(), Some(1));
     let text = printed(&output);
-    let counted = "1, 1 of them without a mention; 1 more with rows that cannot be read, not counted";
+    let counted =
+        "1, 1 of them without a mention; 1 more with rows that cannot be read, not counted";
     assert!(text.contains(counted), "{text}");
     assert!(text.contains("tokens      3\n"), "{text}");
     assert!(!text.contains("every tag is `O`"), "{text}");

@@ -128,7 +128,7 @@ impl Block {
     }
 
     /// Returns a message if the block is not valid. `variants` are the names that the grid defines.
-    fn find_mistake(&self, variants: &[String]) -> Option<String> {
+    fn find_mistake(&self, variants: &[String], picking: Picking) -> Option<String> {
         let lengths = [
             ("languages", self.languages.len()),
             ("sizes", self.sizes.len()),
@@ -152,17 +152,24 @@ impl Block {
                 return Some(format!("`{joined}` names a language twice, or has an empty name"));
             }
         }
-        if let Some(mistake) = self.find_picking_mistake() {
+        if let Some(mistake) = self.find_picking_mistake(picking) {
             return Some(mistake);
         }
         let unknown = self.variants.iter().flatten().find(|variant| !variants.contains(variant))?;
         Some(format!("there is no variant `{unknown}`"))
     }
 
-    /// Returns a message if a cell of the system `picked` has several languages or unlabelled text.
-    fn find_picking_mistake(&self) -> Option<String> {
+    /// Returns a message if a cell of the system `picked` has several languages, unlabelled text or fewer sentences than
+    /// the start.
+    fn find_picking_mistake(&self, picking: Picking) -> Option<String> {
         if !self.methods.contains(&System::Picked) {
             return None;
+        }
+        let start = picking.start.get();
+        if let Some(size) = self.sizes.iter().find(|size| **size < start) {
+            return Some(format!(
+                "`picked` begins with {start} sentences: the size {size} is below it"
+            ));
         }
         let what = if self.languages.iter().any(|language| language.contains('+')) {
             "several languages"
@@ -279,7 +286,9 @@ impl Grid {
             return Some("it has no block of cells: add `[[grid]]` with languages, sizes, draws, seeds, methods and budgets".to_owned());
         }
         let known = self.variants();
-        if let Some(mistake) = self.grid.iter().find_map(|block| block.find_mistake(&known)) {
+        if let Some(mistake) =
+            self.grid.iter().find_map(|block| block.find_mistake(&known, self.picking))
+        {
             return Some(mistake);
         }
         if let Some(mistake) = self.sentences.iter().find_map(ExampleSentence::find_mistake) {

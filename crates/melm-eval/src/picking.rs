@@ -92,7 +92,7 @@ impl ExperimentRunner {
         // Another job that runs a cell of the same chain waits here, and then uses the sentences.
         let mut chain = chain.lock().unwrap_or_else(PoisonError::into_inner);
         let train = self.languages[&cell.language].train.corpus();
-        let start = self.grid.picking.start.get().min(cell.size);
+        let start = self.grid.picking.start.get();
         if chain.positions.is_empty() {
             chain.positions = draw(train.sentences().len(), start, Seed(cell.draw));
             chain.suggestions = vec![Accuracy::default(); start];

@@ -125,12 +125,14 @@ fn a_picked_training_set_has_its_size_and_does_not_depend_on_other_cells() {
 }
 
 #[test]
-fn picking_has_one_language_and_no_text() {
+fn picking_has_one_language_no_text_and_a_start() {
     let grid = |change: [&str; 2]| Grid::parse("a", &GRID.replace(change[0], change[1]));
     for change in [["[\"en\"]", "[\"en+de\"]"], ["draws = [1]", "draws = [1]\ntexts = [\"10\"]"]] {
         let message = grid(change).unwrap_err().to_string();
         assert!(message.contains("`picked` cannot be combined with"), "{message}");
     }
+    let message = grid(["start = 4", "start = 5"]).unwrap_err().to_string();
+    assert!(message.contains("begins with 5 sentences: the size 4"), "{message}");
 }
 
 #[test]

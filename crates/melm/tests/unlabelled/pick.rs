@@ -73,7 +73,9 @@ fn the_files_have_the_format_of_the_training_set_or_another_and_a_line_for_each_
     let results = tasks[0]["predictions"][0]["result"].as_array().unwrap();
     assert_eq!(results.len(), picked.sentences()[0].sentence.mentions().count());
     let source = Source::from_text("tasks.json", String::from_utf8(bytes).unwrap());
-    assert!(Corpus::read(&source, &ReadOptions::default()).unwrap().sentences().is_empty());
+    assert!(Corpus::read(&source, &ReadOptions::default()).is_err(), "it has no labelled text yet");
+    let all = ReadOptions { keeps_unlabelled: true, ..ReadOptions::default() };
+    assert_eq!(Corpus::read(&source, &all).unwrap().sentences().len(), 2);
 }
 
 #[test]

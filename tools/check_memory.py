@@ -22,7 +22,7 @@ SIZES = [1_000, 10_000, 100_000, 1_000_000]
 # The command, and the most bytes that a sentence of 6 tokens may take.
 COMMANDS = {
     "check": ("check IN", 2_000),
-    "convert": ("convert IN --scheme bioes -o OUT --force", 2_000),
+    "convert": ("convert IN --to-scheme iobes -o OUT --force", 2_000),
     "score": ("score IN IN", 4_000),
     "tag": ("tag tagger IN -o OUT --force --threads 2", 3_000),
     "augment": ("augment IN -o OUT --method label-wise --set filter.mode=off --rounds 1 --force --threads 2", 12_000),

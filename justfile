@@ -15,7 +15,7 @@ test:
     cargo test --workspace
 
 # The checks to run before you send a change.
-check: fmt lint docs test arrows figures
+check: fmt lint docs test arrows figures supply
 
 # Everything that CI runs.
 ci:
@@ -42,6 +42,28 @@ arrows:
 
 figures:
     python3 tools/code_figures.py --check
+
+# Checks the licences and the sources of all dependencies.
+supply:
+    python3 tools/check_supply.py
+
+# Disturbs every file operation of the commands in turn, and kills runs at random moments. Takes some minutes.
+faults: build-tests
+    python3 tools/check_faults.py target/debug/melm
+    python3 tools/check_kills.py target/debug/melm
+
+# Prints the peak memory of commands against the size of their input.
+memory: build-tests
+    python3 tools/check_memory.py target/debug/melm
+
+# Builds `melm` with the settings of the tests.
+build-tests:
+    CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=line-tables-only cargo build -p melm-cli
+
+# Runs the tests of the engine with AddressSanitizer. RUSTC_BOOTSTRAP allows the flag on a stable toolchain.
+asan:
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan \
+        cargo test -p melm-nn --target x86_64-unknown-linux-gnu
 
 # Checks the links of the documentation, and the commands and messages that it shows.
 doc-tests:

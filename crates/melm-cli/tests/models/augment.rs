@@ -242,8 +242,9 @@ fn more_rounds_reuse_finished_work() {
     fs::write(&path, &edited).unwrap();
     let warning = "warning: `grown/train.augmented.conll` was changed after the run wrote it\n";
     let messages = done(folder.path(), &augment_into("grown", "--rounds 3"));
-    assert_eq!(messages, format!("`grown` is already finished\n{warning}"));
-    assert_eq!(done(folder.path(), &augment_into("grown", "--rounds 3 -q")), warning);
+    assert!(messages.ends_with(&format!("`grown` is already finished\n{warning}")), "{messages}");
+    let messages = done(folder.path(), &augment_into("grown", "--rounds 3 -q"));
+    assert!(messages.ends_with(warning), "{messages}");
     let more = run(folder.path(), &augment_into("grown", "--rounds 4"));
     assert_eq!(more.status.code(), Some(1));
     let messages = String::from_utf8(more.stderr).unwrap();

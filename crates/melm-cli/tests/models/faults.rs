@@ -75,7 +75,7 @@ impl Drop for FlippedBit<'_> {
 #[test]
 fn a_flipped_bit_in_a_stage_is_refused() {
     let folder = prepared();
-    done(folder.path(), &augment_into("out", ""));
+    done(folder.path(), &augment_into("out", "--rounds 2"));
     let more = augment_into("out", "--rounds 3");
     for file in ["finetune/done.safetensors", "judge/done.safetensors", "finetune/metrics.jsonl"] {
         let path = folder.path().join("out/.stages").join(file);

@@ -324,7 +324,7 @@ fn contradicting_texts_are_refused_with_a_hint() {
         (augment_into("out", "--unlabelled known.txt"), 1, "every sentence of the unlabelled text"),
         (augment_into("out", "--unlabelled nowhere.txt"), 1, "cannot read `nowhere.txt`"),
         (augment_into("out", "--unlabelled - --held-out -"), 2, "only one of the files"),
-        (augment_into("out", "--held-out text.conll"), 2, "--unlabelled <[LANG=]FILE>"),
+        (augment_into("out", "--held-out text.conll"), 2, "`--unlabelled FILE` or `--silver FILE`"),
     ] {
         let output = run(path, &args);
         let messages = String::from_utf8(output.stderr).unwrap();

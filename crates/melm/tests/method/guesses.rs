@@ -150,7 +150,9 @@ fn progress_is_reported_for_every_window_and_can_stop_the_round() {
         Control::Continue
     };
     drafter.round(&device, &corpus, &linearized, key(), 1, &mut record).unwrap();
-    assert_eq!(reported, [(1, 2), (2, 2)]);
+    // A batch of a window that is not done yet reports the same count again.
+    reported.dedup();
+    assert_eq!(reported, [(0, 2), (1, 2), (2, 2)]);
     let mut stop = |_, _| Control::Stop;
     let stopped = drafter.round(&device, &corpus, &linearized, key(), 1, &mut stop);
     assert!(matches!(stopped, Err(melm::Error::Interrupted)));

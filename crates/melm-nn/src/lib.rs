@@ -107,6 +107,7 @@ mod error;
 pub mod files;
 pub mod gradients;
 mod initial;
+mod int8;
 pub mod isa;
 pub mod lstm;
 mod math;

@@ -108,6 +108,20 @@ pub(crate) fn largest_of(x: &[f32]) -> f32 {
     lanes.iter().chain(rest).copied().fold(f32::NEG_INFINITY, larger)
 }
 
+/// Returns the smallest number of `x`.
+#[inline(always)]
+pub(crate) fn smallest_of(x: &[f32]) -> f32 {
+    let smaller = |a: f32, b: f32| if b < a { b } else { a };
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let mut lanes = [f32::INFINITY; LANES];
+    for chunk in chunks {
+        for lane in 0..LANES {
+            lanes[lane] = smaller(lanes[lane], chunk[lane]);
+        }
+    }
+    lanes.iter().chain(rest).copied().fold(f32::INFINITY, smaller)
+}
+
 #[cfg(test)]
 mod tests {
     use super::{exp, gelu, gelu_with_slope, sigmoid, sum_of, tanh};

@@ -1,11 +1,13 @@
 //! The forward pass of the encoder.
 
+use super::int8::{Int8Encoder, Weights};
 use super::tape::LayerTape;
 use super::{Encoder, EncoderTape, LinearParams};
 use crate::architecture::FeedForward;
 use crate::device::Cpu;
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
+use crate::int8::Finish;
 use crate::ops::RowDropout;
 use crate::ops::attention::{Attention, Seen};
 use crate::ops::embedding::{self, Tables};
@@ -28,11 +30,39 @@ impl Encoder {
         dropout: Dropout,
         tape: &mut EncoderTape,
     ) -> Result<(), Error> {
+        let weights = Weights { parameters, int8: None };
+        self.forward_with(cpu, weights, batch, dropout, tape)
+    }
+
+    /// Like [`Self::forward`], with 8-bit weights and without dropout.
+    ///
+    /// # Errors
+    /// As [`Self::forward`].
+    pub(crate) fn forward_int8(
+        &self,
+        cpu: &Cpu,
+        parameters: &Parameters,
+        int8: &Int8Encoder,
+        batch: &Packed,
+        tape: &mut EncoderTape,
+    ) -> Result<(), Error> {
+        let weights = Weights { parameters, int8: Some(int8) };
+        self.forward_with(cpu, weights, batch, Dropout::NONE, tape)
+    }
+
+    fn forward_with(
+        &self,
+        cpu: &Cpu,
+        weights: Weights<'_>,
+        batch: &Packed,
+        dropout: Dropout,
+        tape: &mut EncoderTape,
+    ) -> Result<(), Error> {
         self.check(batch)?;
         tape.start(&self.config, batch, dropout)?;
-        self.embed(cpu, parameters, batch, tape);
+        self.embed(cpu, weights.parameters, batch, tape);
         for layer in 0..self.layers.len() {
-            self.forward_layer(cpu, parameters, layer, tape);
+            self.forward_layer(cpu, weights, layer, tape);
         }
         Ok(())
     }
@@ -78,19 +108,13 @@ impl Encoder {
         }
     }
 
-    fn forward_layer(
-        &self,
-        cpu: &Cpu,
-        parameters: &Parameters,
-        layer: usize,
-        tape: &mut EncoderTape,
-    ) {
+    fn forward_layer(&self, cpu: &Cpu, weights: Weights<'_>, layer: usize, tape: &mut EncoderTape) {
         let slot = tape.slot(layer);
         // The tape of this layer is moved out of the list, because the tape of the layer before is borrowed at the same
         // time.
         let mut own = std::mem::take(&mut tape.layers[slot]);
-        self.forward_attention(cpu, parameters, layer, &mut own, tape);
-        self.forward_feed_forward(cpu, parameters, layer, &mut own, tape);
+        self.forward_attention(cpu, weights, layer, &mut own, tape);
+        self.forward_feed_forward(cpu, weights, layer, &mut own, tape);
         tape.layers[slot] = own;
     }
 
@@ -106,11 +130,13 @@ impl Encoder {
     fn forward_attention(
         &self,
         cpu: &Cpu,
-        parameters: &Parameters,
+        weights: Weights<'_>,
         layer: usize,
         own: &mut LayerTape,
         tape: &mut EncoderTape,
     ) {
+        let parameters = weights.parameters;
+        let int8 = weights.layer(layer);
         let (n, hidden) = (tape.n_rows, self.config.hidden_size);
         let params = &self.layers[layer];
         let before = layer.checked_sub(1).map(|layer| tape.slot(layer));
@@ -122,15 +148,16 @@ impl Encoder {
         let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
 
         let qkv = &mut own.qkv[..n * 3 * hidden];
-        params.qkv.linear().forward(cpu, x, parameters.at(&params.qkv.weight), qkv);
+        let rows = &mut tape.quantized;
+        weights.multiply(cpu, &params.qkv, int8.map(|layer| &layer.qkv), x, rows, qkv);
         let probabilities = &mut own.probabilities[..tape.layout.n_probabilities()];
         let context = &mut own.context[..n * hidden];
         let bias = parameters.at(&params.qkv.bias);
         let attention = self.attention(layer, &tape.angles, tape.dropout);
         attention.forward_joined(cpu, &tape.layout, qkv, bias, probabilities, context);
 
-        let weight = parameters.at(&params.attention_output.weight);
-        params.attention_output.linear().forward(cpu, context, weight, narrow);
+        let map = int8.map(|layer| &layer.attention_output);
+        weights.multiply(cpu, &params.attention_output, map, context, rows, narrow);
         let bias = parameters.at(&params.attention_output.bias);
         let residual = self.residual(x, &mut tape.residual);
         let inputs = ResidualInputs { x: narrow, bias, residual };
@@ -143,11 +170,13 @@ impl Encoder {
     fn forward_feed_forward(
         &self,
         cpu: &Cpu,
-        parameters: &Parameters,
+        weights: Weights<'_>,
         layer: usize,
         own: &mut LayerTape,
         tape: &mut EncoderTape,
     ) {
+        let parameters = weights.parameters;
+        let int8 = weights.layer(layer);
         let (n, hidden) = (tape.n_rows, self.config.hidden_size);
         let params = &self.layers[layer];
         let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
@@ -155,19 +184,27 @@ impl Encoder {
         let width = self.config.intermediate_size;
         let before = &mut own.inner[..n * params.intermediate.n_outputs];
         let (inner, narrow) = (&mut tape.inner[..n * width], &mut tape.narrow[..n * hidden]);
-        let weight = parameters.at(&params.intermediate.weight);
-        params.intermediate.linear().forward(cpu, x, weight, before);
-        match self.config.architecture().feed_forward {
-            FeedForward::Plain => {
+        let rows = &mut tape.quantized;
+        match (self.config.architecture().feed_forward, int8) {
+            (FeedForward::Plain, Some(int8)) => {
+                let bias = parameters.at(&params.intermediate.bias);
+                rows.set(cpu.isa(), x, hidden);
+                int8.intermediate.forward(cpu, rows, Finish::Gelu(bias), inner);
+            }
+            (FeedForward::Plain, None) => {
+                weights.multiply(cpu, &params.intermediate, None, x, rows, before);
                 let bias = parameters.at(&params.intermediate.bias);
                 gelu::forward(cpu, width, bias, before, inner);
             }
-            FeedForward::Gated => {
+            (FeedForward::Gated, int8) => {
+                let map = int8.map(|layer| &layer.intermediate);
+                weights.multiply(cpu, &params.intermediate, map, x, rows, before);
                 let mask = |row| dropout.mask(layer, Site::Inner, row);
                 gated::forward(cpu, width, before, mask, inner);
             }
         }
-        params.output.linear().forward(cpu, inner, parameters.at(&params.output.weight), narrow);
+        let map = int8.map(|layer| &layer.output);
+        weights.multiply(cpu, &params.output, map, inner, rows, narrow);
         let bias = parameters.at(&params.output.bias);
         let residual = self.residual(x, &mut tape.residual);
         let inputs = ResidualInputs { x: narrow, bias, residual };

@@ -6,8 +6,10 @@
 
 mod backward;
 mod forward;
+mod int8;
 mod tape;
 
+pub(crate) use int8::Int8Encoder;
 pub(crate) use tape::EncoderTape;
 pub(crate) use tape::NormTape;
 

@@ -5,6 +5,7 @@ use crate::buffer::Buffer;
 use crate::config::Config;
 use crate::dropout::Dropout;
 use crate::error::Error;
+use crate::int8::QuantizedRows;
 use crate::ops::attention::AttentionLayout;
 use crate::ops::norm::{NormOutput, SavedNorm};
 use crate::ops::rotary::Angles;
@@ -74,6 +75,8 @@ pub(crate) struct EncoderTape {
     pub(crate) residual: Buffer,
     /// The angles of rotary positions.
     pub(crate) angles: Angles,
+    /// The input of a product with 8-bit weights.
+    pub(crate) quantized: QuantizedRows,
     /// Working memory `[rows, inner]`: the rows of the inner feed-forward layer after the GELU.
     pub(crate) inner: Buffer,
     /// The gradient of the inner feed-forward rows before the GELU, `[rows, inner]`, or `[rows, 2 inner]` if they are
@@ -117,6 +120,7 @@ impl EncoderTape {
             narrow: Buffer::default(),
             residual: Buffer::default(),
             angles: Angles::default(),
+            quantized: QuantizedRows::default(),
             inner: Buffer::default(),
             d_inner: Buffer::default(),
             d_gated: Buffer::default(),

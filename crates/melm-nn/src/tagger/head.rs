@@ -2,9 +2,10 @@
 //! precede it.
 
 use super::TaggerSettings;
+use super::decoder::Decoder;
 use crate::buffer::Buffer;
 use crate::config::Config;
-use crate::crf::{Chain, ChainGradient, Lattice};
+use crate::crf::ChainGradient;
 use crate::device::Cpu;
 use crate::dropout::Site;
 use crate::encoder::{EncoderTape, LinearParams};
@@ -53,9 +54,8 @@ pub(super) struct HeadTape {
     pub(super) d_emissions: Buffer,
     d_gathered: Buffer,
     sums: ColumnSums,
-    pub(super) chain: Chain,
+    pub(super) decoder: Decoder,
     pub(super) chain_gradient: ChainGradient,
-    pub(super) lattice: Lattice,
 }
 
 /// The layer number that the dropout before the classifier uses. This dropout belongs to no layer of the encoder.

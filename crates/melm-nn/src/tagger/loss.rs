@@ -1,5 +1,6 @@
 //! The loss of the tags and its gradient, with a softmax or a CRF.
 
+use super::decoder::Decoder;
 use super::head::HeadTape;
 use super::{HeadKind, TaggedBatch, TaggerSettings};
 use crate::crf::{Chain, Scores};
@@ -75,17 +76,18 @@ impl TagLoss {
                 .map(|((x, d), tag)| softmax(x, d, *tag, weight))
                 .sum());
         };
-        self.set_chain(parameters, &mut head.chain)?;
+        let Decoder { chain, lattice } = &mut head.decoder;
+        self.set_chain(parameters, chain)?;
         head.chain_gradient.clear(n);
         let mut loss = 0.0;
         for sentence in 0..batch.sentences().n_sentences() {
             let tokens = batch.tokens(sentence);
             let rows = tokens.start * n..tokens.end * n;
-            loss += head.chain.accumulate(
+            loss += chain.accumulate(
                 &emissions[rows.clone()],
                 &batch.tags()[tokens],
                 f64::from(weight),
-                &mut head.lattice,
+                lattice,
                 &mut d_emissions[rows],
                 &mut head.chain_gradient,
             )?;

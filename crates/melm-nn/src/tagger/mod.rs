@@ -37,11 +37,13 @@
 //! ```
 
 mod batch;
+mod decoder;
 mod head;
 mod load;
 mod loss;
 mod model;
 
 pub use batch::TaggedBatch;
+pub use decoder::Decoder;
 pub use head::TaggerTape;
-pub use model::{HeadKind, Tagger, TaggerSettings, Tagging};
+pub use model::{HeadKind, Int8Weights, Tagger, TaggerSettings, Tagging};

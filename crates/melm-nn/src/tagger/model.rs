@@ -1,16 +1,19 @@
 //! The tagger: parameters, encoder, classifier and loss.
 
-use super::head::{Classifier, HeadTape};
+use super::decoder::Decoder;
+use super::head::Classifier;
 use super::loss::TagLoss;
 use super::{TaggedBatch, TaggerTape};
 use crate::config::Config;
 use crate::crf::AllowedTransitions;
 use crate::cuda::TaggerView;
-use crate::device::Device;
+use crate::device::{Cpu, Device};
 use crate::dropout::Dropout;
-use crate::encoder::Encoder;
+use crate::encoder::{Encoder, Int8Encoder};
 use crate::error::Error;
 use crate::gradients::Gradients;
+use crate::int8::Kernel;
+use crate::isa::Isa;
 use crate::params::Parameters;
 
 /// How probabilities are computed from the emissions.
@@ -43,6 +46,16 @@ pub struct Tagging {
     pub log_probability: f64,
     /// The probability of each tag at each token, `[tokens, tags]`.
     pub probabilities: Vec<f32>,
+}
+
+/// The weights of an encoder in 8 bits; see [`Tagger::quantize`].
+pub struct Int8Weights(Int8Encoder);
+
+impl Int8Weights {
+    /// Returns true if this machine computes with 8-bit weights much faster than in f32: if the CPU has AVX-512 VNNI.
+    pub fn are_fast(isa: Isa) -> bool {
+        Kernel::detect(isa).is_fast()
+    }
 }
 
 /// XLM-R with a linear layer at the first piece of each token, and optionally a CRF.
@@ -175,9 +188,52 @@ impl Tagger {
                 return cuda.tagger_emissions(self.view(), batch, out);
             }
         };
-        let (parameters, TaggerTape { encoder, head }) = (&self.parameters, tape);
-        self.encoder.forward(cpu, parameters, batch.sentences(), Dropout::NONE, encoder)?;
-        self.classifier.forward(cpu, parameters, batch.rows(), encoder, head)?;
+        let (parameters, sentences) = (&self.parameters, batch.sentences());
+        self.encoder.forward(cpu, parameters, sentences, Dropout::NONE, &mut tape.encoder)?;
+        self.classify(cpu, batch, tape, out)
+    }
+
+    /// Quantizes the weights of the encoder, for [`Self::emissions_int8`]. They are a copy, which does not follow later
+    /// changes of the parameters.
+    ///
+    /// # Errors
+    /// Fails if there is not enough memory.
+    ///
+    /// # Panics
+    /// Panics if the parameters were trained on a GPU and not fetched.
+    pub fn quantize(&self) -> Result<Int8Weights, Error> {
+        Ok(Int8Weights(Int8Encoder::new(&self.encoder, &self.parameters)?))
+    }
+
+    /// Like [`Self::emissions`], with 8-bit weights on the CPU. The emissions differ slightly from those in f32.
+    ///
+    /// # Errors
+    /// As [`Self::emissions`].
+    pub fn emissions_int8(
+        &self,
+        cpu: &Cpu,
+        weights: &Int8Weights,
+        batch: &TaggedBatch,
+        tape: &mut TaggerTape,
+        out: &mut Vec<f32>,
+    ) -> Result<(), Error> {
+        batch.check(self.settings(), false)?;
+        let Int8Weights(int8) = weights;
+        let (parameters, sentences) = (&self.parameters, batch.sentences());
+        self.encoder.forward_int8(cpu, parameters, int8, sentences, &mut tape.encoder)?;
+        self.classify(cpu, batch, tape, out)
+    }
+
+    /// Computes the emissions from the hidden states of the tape.
+    fn classify(
+        &self,
+        cpu: &Cpu,
+        batch: &TaggedBatch,
+        tape: &mut TaggerTape,
+        out: &mut Vec<f32>,
+    ) -> Result<(), Error> {
+        let TaggerTape { encoder, head } = tape;
+        self.classifier.forward(cpu, &self.parameters, batch.rows(), encoder, head)?;
         out.clear();
         out.extend_from_slice(&head.emissions[..batch.n_tokens() * self.settings().n_tags]);
         Ok(())
@@ -196,32 +252,13 @@ impl Tagger {
         tape: &mut TaggerTape,
         out: &mut Tagging,
     ) -> Result<(), Error> {
-        let HeadTape { chain, lattice, .. } = &mut tape.head;
-        self.loss.set_chain(&self.parameters, chain)?;
-        let score = chain.best_sequence(emissions, lattice, &mut out.tags)?;
-        let (probabilities, total) = chain.marginals(emissions, lattice)?;
-        out.log_probability = score - total;
-        out.probabilities.clear();
-        #[expect(clippy::cast_possible_truncation, reason = "the precision of the engine")]
-        out.probabilities.extend(probabilities.iter().map(|p| *p as f32));
-        Ok(())
+        let decoder = &mut tape.head.decoder;
+        self.set_scores(decoder)?;
+        decoder.decode(emissions, out)
     }
 
-    /// Returns the logarithm of the probability of `tags` for one sentence.
-    ///
-    /// # Errors
-    /// Fails if no sequence of tags is allowed.
-    ///
-    /// # Panics
-    /// Panics if the number of rows of `emissions` differs from the number of `tags`.
-    pub fn log_probability(
-        &self,
-        emissions: &[f32],
-        tags: &[u32],
-        tape: &mut TaggerTape,
-    ) -> Result<f64, Error> {
-        let HeadTape { chain, lattice, .. } = &mut tape.head;
-        self.loss.set_chain(&self.parameters, chain)?;
-        chain.log_probability(emissions, tags, lattice)
+    /// Copies the scores of the CRF to a decoder.
+    pub(super) fn set_scores(&self, decoder: &mut Decoder) -> Result<(), Error> {
+        self.loss.set_chain(&self.parameters, &mut decoder.chain)
     }
 }

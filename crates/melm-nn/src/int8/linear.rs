@@ -1,0 +1,211 @@
+//! A linear map with 8-bit weights.
+
+use super::QuantizedRows;
+use super::kernel::{BLOCK, Block, GROUP, Int8Tile, Kernel, LANES, PANELS, ROWS, Sums};
+use super::rows::RowScale;
+use crate::device::Cpu;
+use crate::error::Error;
+use crate::isa::{Isa, per_isa};
+use crate::math::{self, largest_of, smallest_of};
+use crate::ops::linear::Linear;
+use crate::product::part;
+
+/// The largest integer that a weight is scaled to. It is 127, not 128, so that the range is symmetric.
+const MOST: f32 = 127.0;
+/// The largest number of inputs. The sum of this many products fits into an `i32`.
+const MOST_INPUTS: usize = 1 << 16;
+/// The number of rows of a task. The rows of a task and a panel stay in the second-level cache.
+const TASK_ROWS: usize = 96;
+/// The number of outputs of a task.
+const TASK_OUTPUTS: usize = 512;
+
+/// A linear map `y = x W^T`, whose weights are integers with one scale for each output.
+pub(crate) struct Int8Linear {
+    inputs: usize,
+    outputs: usize,
+    /// The weights: for each group of [`LANES`] outputs a panel, `[inputs / GROUP]` blocks. Inputs and outputs are padded
+    /// with zeros.
+    panels: Vec<Block>,
+    /// For each output, the factor from integers to numbers, padded as the panels are.
+    scales: Vec<f32>,
+    /// For each output, the sum of its integers, padded as the panels are. The zero point of a row times this sum is
+    /// subtracted from each sum of products.
+    weight_sums: Vec<i32>,
+}
+
+/// What is done with the results of the map.
+#[derive(Clone, Copy)]
+pub(crate) enum Finish<'a> {
+    /// They are written.
+    Plain,
+    /// A bias is added, and the GELU is applied.
+    Gelu(&'a [f32]),
+}
+
+impl Int8Linear {
+    /// Quantizes the weights of a linear map, which must be finite.
+    ///
+    /// # Errors
+    /// [`Error::Limit`] if there are too many inputs, [`Error::OutOfMemory`] if the memory cannot be allocated.
+    pub(crate) fn new(linear: Linear, weight: &[f32]) -> Result<Self, Error> {
+        let Linear { inputs, outputs } = linear;
+        Error::check_limit("inputs of an 8-bit product", inputs, MOST_INPUTS)?;
+        let (n_panels, n_steps) = (outputs.div_ceil(LANES), inputs.div_ceil(GROUP));
+        let mut panels = Vec::new();
+        let n_blocks = n_panels * n_steps;
+        panels.try_reserve_exact(n_blocks).map_err(|_| Error::out_of_memory(n_blocks * 16))?;
+        panels.resize(n_blocks, Block([0; BLOCK]));
+        let mut map = Self {
+            inputs,
+            outputs,
+            panels,
+            scales: vec![0.0; n_panels * LANES],
+            weight_sums: vec![0; n_panels * LANES],
+        };
+        let mut integers = vec![0; n_steps * GROUP];
+        for (output, row) in weight.chunks_exact(inputs).enumerate() {
+            map.set_output(output, n_steps, row, &mut integers);
+        }
+        Ok(map)
+    }
+
+    fn set_output(&mut self, output: usize, n_steps: usize, row: &[f32], integers: &mut [i8]) {
+        let most = largest_of(row).max(-smallest_of(row));
+        let factor = if most > 0.0 { MOST / most } else { 0.0 };
+        round_weights(Isa::detect(), factor, row, integers);
+        let panel = &mut self.panels[output / LANES * n_steps..][..n_steps];
+        let lane = output % LANES;
+        for (Block(block), group) in panel.iter_mut().zip(integers.as_chunks::<GROUP>().0) {
+            block.as_chunks_mut::<GROUP>().0[lane] = *group;
+        }
+        self.weight_sums[output] = integers.iter().map(|integer| i32::from(*integer)).sum();
+        self.scales[output] = most / MOST;
+    }
+
+    /// Computes `y = x W^T` from quantized rows, then `finish`.
+    pub(crate) fn forward(&self, cpu: &Cpu, x: &QuantizedRows, finish: Finish<'_>, y: &mut [f32]) {
+        let n = x.n_rows();
+        assert_eq!(x.width(), self.inputs, "rows of the width of the map");
+        assert_eq!(y.len(), n * self.outputs, "an output for each row");
+        let n_panels = self.outputs.div_ceil(LANES);
+        let n_down = n.div_ceil(TASK_ROWS);
+        let n_across = self.outputs.div_ceil(TASK_OUTPUTS);
+        let kernel = Kernel::detect(cpu.isa());
+        let out = Output { data: y.as_mut_ptr(), len: y.len(), row: self.outputs };
+        cpu.pool().run(n_down * n_across, &|task, _| {
+            let rows = part(n.div_ceil(ROWS), n_down, task / n_across);
+            let panels = part(n_panels.div_ceil(PANELS), n_across, task % n_across);
+            for panel in panels.map(|tile| tile * PANELS) {
+                for row in rows.clone().map(|tile| tile * ROWS) {
+                    self.tile(cpu.isa(), kernel, x, [row, panel], finish, &out);
+                }
+            }
+        });
+    }
+
+    /// Computes one tile of the output, which starts at a row and a panel.
+    fn tile(
+        &self,
+        isa: Isa,
+        kernel: Kernel,
+        x: &QuantizedRows,
+        [row, panel]: [usize; 2],
+        finish: Finish<'_>,
+        out: &Output,
+    ) {
+        let n_steps = self.inputs.div_ceil(GROUP);
+        let n_rows = ROWS.min(x.n_rows() - row);
+        let n_panels = PANELS.min(self.outputs.div_ceil(LANES) - panel);
+        let tile = Int8Tile {
+            rows: &x.data()[row * x.stride()..],
+            stride: x.stride(),
+            n_rows,
+            panels: &self.panels[panel * n_steps..],
+            n_panels,
+            n_steps,
+        };
+        let mut sums: Sums = [[0; PANELS * LANES]; ROWS];
+        kernel.multiply(&tile, &mut sums);
+        let first = panel * LANES;
+        let columns = first..self.outputs.min(first + n_panels * LANES);
+        let weights = Weights {
+            scales: &self.scales[columns.clone()],
+            sums: &self.weight_sums[columns.clone()],
+        };
+        for (at, sums) in (row..row + n_rows).zip(&sums) {
+            let y = out.part(at, columns.clone());
+            match finish {
+                Finish::Plain => scale_row(isa, x.scales()[at], weights, sums, y),
+                Finish::Gelu(bias) => {
+                    gelu_row(isa, x.scales()[at], weights, sums, &bias[columns.clone()], y);
+                }
+            }
+        }
+    }
+}
+
+/// The scales and the sums of integers of some outputs.
+#[derive(Clone, Copy)]
+struct Weights<'a> {
+    scales: &'a [f32],
+    sums: &'a [i32],
+}
+
+per_isa! {
+    /// Rounds scaled weights to integers, which are below 2^22 in absolute value.
+    fn round_weights(factor: f32, weights: &[f32], out: &mut [i8]) {
+        // 1.5 * 2^23. Adding this number rounds to an integer, which is then in the low bits.
+        const ROUND: f32 = 12_582_912.0;
+        for (out, weight) in out.iter_mut().zip(weights) {
+            #[expect(clippy::cast_possible_truncation, reason = "the integer is in the low byte")]
+            let integer = (weight * factor + ROUND).to_bits() as i8;
+            *out = integer;
+        }
+    }
+}
+
+per_isa! {
+    /// Converts the sums of a row to numbers.
+    fn scale_row(row: RowScale, weights: Weights<'_>, sums: &[i32], out: &mut [f32]) {
+        let columns = weights.scales.iter().zip(weights.sums);
+        for ((out, sum), (scale, weight_sum)) in out.iter_mut().zip(sums).zip(columns) {
+            *out = (sum - row.zero * weight_sum) as f32 * (row.scale * scale);
+        }
+    }
+}
+
+per_isa! {
+    /// Converts the sums of a row to numbers, adds the bias and applies the GELU.
+    fn gelu_row(row: RowScale, weights: Weights<'_>, sums: &[i32], bias: &[f32], out: &mut [f32]) {
+        let columns = weights.scales.iter().zip(weights.sums).zip(bias);
+        for ((out, sum), ((scale, weight_sum), bias)) in out.iter_mut().zip(sums).zip(columns) {
+            let number = (sum - row.zero * weight_sum) as f32 * (row.scale * scale);
+            *out = math::gelu(number + bias);
+        }
+    }
+}
+
+/// The output matrix, whose tiles different tasks write.
+struct Output {
+    data: *mut f32,
+    len: usize,
+    row: usize,
+}
+
+#[expect(unsafe_code, reason = "tasks write disjoint tiles of one matrix")]
+// SAFETY: the pointer is only used to write the tiles of the tasks, which do not overlap.
+unsafe impl Sync for Output {}
+
+impl Output {
+    /// Returns some columns of a row. Tiles do not overlap, so nothing else refers to them.
+    #[expect(clippy::mut_from_ref, reason = "each task requests only its own tiles")]
+    fn part(&self, row: usize, columns: std::ops::Range<usize>) -> &mut [f32] {
+        let start = row * self.row + columns.start;
+        assert!(columns.end <= self.row && start + columns.len() <= self.len);
+        #[expect(unsafe_code, reason = "a part of the matrix")]
+        // SAFETY: the part is inside the matrix, and `forward` gives every tile to one task.
+        unsafe {
+            std::slice::from_raw_parts_mut(self.data.add(start), columns.len())
+        }
+    }
+}

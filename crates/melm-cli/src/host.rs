@@ -12,7 +12,7 @@ use melm_text::Format;
 use crate::args::DeviceOptions;
 use crate::diagnose;
 use crate::failure::Failure;
-use crate::machine;
+use crate::machine::{self, TaggingDevice};
 use crate::output;
 use crate::terminal::Terminal;
 
@@ -145,24 +145,44 @@ pub struct OpenedDevice {
     pub device: Device,
     /// The name of the device and, if `auto` chose the CPU, the reason.
     pub description: String,
+    /// True if a tagger is to use 8-bit weights on the device.
+    pub is_int8: bool,
 }
 
-/// Opens a device by the names of `--device` (`auto`, `cpu`, `cuda`, `cuda:N`) and `--precision` (`bf16`, `f32`).
+/// Opens a device by the names of `--device` (`auto`, `cpu`, `cuda`, `cuda:N`) and `--precision` (`auto`, `f32`, `bf16`).
 pub fn open_device(
     name: &str,
     n_threads: Option<NonZeroUsize>,
     precision: &str,
 ) -> Result<OpenedDevice, ErrorReport> {
+    let (device, description) = machine::device(&device_options(name, n_threads, precision)?)?;
+    Ok(OpenedDevice { device, description, is_int8: false })
+}
+
+/// Like [`open_device`], for tagging, which can also use the precision `int8`.
+pub fn open_tagging_device(
+    name: &str,
+    n_threads: Option<NonZeroUsize>,
+    precision: &str,
+) -> Result<OpenedDevice, ErrorReport> {
+    let options = device_options(name, n_threads, precision)?;
+    let TaggingDevice { device, description, is_int8 } = machine::tagging_device(&options)?;
+    Ok(OpenedDevice { device, description, is_int8 })
+}
+
+fn device_options(
+    name: &str,
+    threads: Option<NonZeroUsize>,
+    precision: &str,
+) -> Result<DeviceOptions, ErrorReport> {
     let wrong = |option: &str, value: &str, message: String| {
         ErrorReport::config(format!("`{option}={value}`: {message}"))
     };
-    let options = DeviceOptions {
+    Ok(DeviceOptions {
         device: name.parse().map_err(|message| wrong("device", name, message))?,
-        threads: n_threads,
+        threads,
         precision: precision.parse().map_err(|message| wrong("precision", precision, message))?,
-    };
-    let (device, description) = machine::device(&options)?;
-    Ok(OpenedDevice { device, description })
+    })
 }
 
 /// Returns a store that opens the models of this machine: folders, `mini` from its folder, and names in the cache and on

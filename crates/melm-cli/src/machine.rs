@@ -6,10 +6,11 @@ use std::sync::{Mutex, PoisonError};
 
 use melm::hub::{DownloadProgress, Hub, Token};
 use melm::models::ModelStore;
-use melm_nn::cuda::{Cuda, CudaSettings};
-use melm_nn::device::Device;
+use melm_nn::cuda::{Cuda, CudaSettings, Precision};
+use melm_nn::device::{Device, n_cores};
+use melm_nn::tagger::Int8Weights;
 
-use crate::args::{DeviceOption, DeviceOptions};
+use crate::args::{DeviceOption, DeviceOptions, PrecisionOption};
 use crate::failure::Failure;
 use crate::host;
 use crate::progress::Progress;
@@ -79,7 +80,53 @@ fn hub_from(variable: impl Fn(&str) -> Option<OsString>) -> Hub {
 }
 
 /// Opens the device that the options name. Also returns a line that names the device and, if `auto` chose the CPU, says why.
+///
+/// Fails if the options ask for int8, which only tagging can use: see [`tagging_device`].
 pub(crate) fn device(options: &DeviceOptions) -> Result<(Device, String), Failure> {
+    if options.precision == PrecisionOption::Int8 {
+        return Err(Failure::Usage {
+            message:
+                "`--precision int8` is for `melm tag`: everything else computes in f32 on the CPU"
+                    .into(),
+            hint: "leave it out",
+        });
+    }
+    open(options)
+}
+
+/// A device for tagging.
+pub(crate) struct TaggingDevice {
+    pub(crate) device: Device,
+    /// A line that names the device and the precision.
+    pub(crate) description: String,
+    /// True if the weights are to be quantized to 8 bits.
+    pub(crate) is_int8: bool,
+}
+
+/// Like [`device`], for tagging, which can also use 8-bit weights on the CPU.
+pub(crate) fn tagging_device(options: &DeviceOptions) -> Result<TaggingDevice, Failure> {
+    let wants_int8 = options.precision == PrecisionOption::Int8;
+    let (device, mut description) = match options.device {
+        DeviceOption::Auto if wants_int8 => cpu(options, None),
+        DeviceOption::Cuda(_) if wants_int8 => {
+            return Err(Failure::Usage {
+                message: "`--precision int8` needs the CPU".into(),
+                hint: "pass `--device cpu`, or leave the precision out",
+            });
+        }
+        _ => open(options)?,
+    };
+    if let (Device::Cpu(cpu), true) = (&device, wants_int8) {
+        description += if Int8Weights::are_fast(cpu.isa()) {
+            ", int8"
+        } else {
+            ", int8 (slow: the CPU has no AVX-512 VNNI)"
+        };
+    }
+    Ok(TaggingDevice { device, description, is_int8: wants_int8 })
+}
+
+fn open(options: &DeviceOptions) -> Result<(Device, String), Failure> {
     let index = match options.device {
         DeviceOption::Cpu => return Ok(cpu(options, None)),
         DeviceOption::Auto => 0,
@@ -109,8 +156,7 @@ fn without_gpu(
 }
 
 fn cpu(options: &DeviceOptions, why: Option<&str>) -> (Device, String) {
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let n_threads = options.threads.map_or(available, usize::from);
+    let n_threads = options.threads.map_or_else(n_cores, usize::from);
     let device = Device::cpu(n_threads);
     let why = why.map(|why| format!(" ({why})")).unwrap_or_default();
     let description = format!("{device}{why}");
@@ -133,7 +179,12 @@ fn cuda_settings(index: u32, options: &DeviceOptions) -> CudaSettings {
     roots.extend(["/usr/local/cuda", "/usr", "/usr/local"].map(PathBuf::from));
     CudaSettings {
         index,
-        precision: options.precision.0,
+        precision: match options.precision {
+            PrecisionOption::F32 => Precision::F32,
+            PrecisionOption::Auto | PrecisionOption::Bf16 | PrecisionOption::Int8 => {
+                Precision::Bf16
+            }
+        },
         n_threads: options.threads,
         cache: cache.map(|cache| cache.join("melm/kernels")),
         roots,
@@ -178,7 +229,7 @@ mod tests {
 
     #[test]
     fn opening_a_gpu_fails_only_if_the_options_ask_for_one() {
-        let precision = "bf16".parse().unwrap();
+        let precision = PrecisionOption::Auto;
         let options = |device| DeviceOptions { device, threads: None, precision };
         let full = || melm_nn::Error::DeviceMemory { wanted: 5 << 20, free: 0, total: 4 << 20 };
         let none = || melm_nn::Error::NoCuda { reason: "no driver".into() };

@@ -74,6 +74,11 @@ impl Settings {
         Ok(device)
     }
 
+    /// Opens the device for tagging.
+    pub(crate) fn open_tagging_device(&self) -> Result<OpenedDevice, ErrorReport> {
+        host::open_tagging_device(&self.device, self.n_threads, &self.precision)
+    }
+
     /// Returns the store that opens models.
     pub(crate) fn models(&self) -> ModelStore {
         host::models(self.mini.clone())

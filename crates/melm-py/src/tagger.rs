@@ -7,8 +7,7 @@ use std::time::Instant;
 use melm::stage::Event;
 use melm::tagger::{TaggedSentence, TaggerTrainer};
 use melm::training_job::{TrainedKind, TrainingJob};
-use melm_cli::host::{ErrorKind, ErrorReport};
-use melm_nn::device::Device;
+use melm_cli::host::{ErrorKind, ErrorReport, OpenedDevice};
 use melm_text::{Document, OffsetMap, OffsetUnit, Tokenizer, TokenizerRules, mentions};
 use pyo3::prelude::*;
 
@@ -34,13 +33,15 @@ impl Tagger {
     #[staticmethod]
     fn open(py: Python<'_>, folder: PathBuf, settings: &Settings) -> PyResult<Self> {
         py.detach(|| {
-            let device: Arc<Device> = settings.open_device()?;
+            let OpenedDevice { device, is_int8, .. } = settings.open_tagging_device()?;
             // A file that is missing or damaged is a problem of the model here, not of data.
             let opened = melm::Tagger::open(folder).map_err(|error| {
                 let ErrorReport { message, .. } = error.into();
                 ErrorReport { kind: ErrorKind::Model, message }
             });
-            Ok(Self { tagger: opened?.with_device(device), notes: Vec::new() })
+            let tagger = opened?.with_device(device);
+            let tagger = if is_int8 { tagger.with_int8()? } else { tagger };
+            Ok(Self { tagger, notes: Vec::new() })
         })
         .map_err(|error: ErrorReport| to_exception(error))
     }
@@ -126,7 +127,7 @@ impl Tagger {
 }
 
 impl Tagger {
-    fn tag<T: AsRef<str>>(
+    fn tag<T: AsRef<str> + Sync>(
         &self,
         sentences: &[Vec<T>],
         reporter: &Reporter,

@@ -90,6 +90,7 @@ pub mod mask;
 pub mod methods;
 pub mod models;
 pub mod notes;
+mod parallel;
 pub mod pick;
 pub mod pieces;
 pub mod plan;

@@ -14,7 +14,7 @@ pub(crate) use augment::{Augment, TextInput};
 pub(crate) use experiment::{ComparisonOptions, Reproduce, ReproduceTarget, Trial};
 pub(crate) use languages::{Codemix, InputFile, SilverInput, VectorInput};
 pub(crate) use pick::Pick;
-pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides};
+pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides, PrecisionOption};
 pub(crate) use report::Report;
 pub(crate) use shards::{Merge, ShardOption};
 pub(crate) use stages::{Filter, Finetune, Generate};

@@ -55,26 +55,35 @@ pub(crate) struct DeviceOptions {
     /// Device: auto (the first GPU, or else the CPU), cpu, cuda or cuda:N
     #[arg(long, default_value = "auto")]
     pub(crate) device: DeviceOption,
-    /// Number of threads [default: the number of cores]; it does not change the result
+    /// Number of threads [default: the number of physical cores]; it does not change the result
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<std::num::NonZeroUsize>,
-    /// Number type of matrix products on a GPU: bf16 (fast) or f32 (precise)
-    #[arg(long, default_value = "bf16", value_name = "TYPE")]
+    /// Number type of matrix products: auto, f32 (precise), bf16 (GPU) or int8 (`tag` on the CPU)
+    #[arg(long, default_value = "auto", value_name = "TYPE")]
     pub(crate) precision: PrecisionOption,
 }
 
-/// The number type of matrix products on a GPU.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct PrecisionOption(pub(crate) melm_nn::cuda::Precision);
+/// The number type of matrix products.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum PrecisionOption {
+    /// bf16 on a GPU, f32 on the CPU.
+    Auto,
+    F32,
+    /// bf16 on a GPU, f32 on the CPU.
+    Bf16,
+    Int8,
+}
 
 impl FromStr for PrecisionOption {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
         match text {
-            "bf16" => Ok(Self(melm_nn::cuda::Precision::Bf16)),
-            "f32" => Ok(Self(melm_nn::cuda::Precision::F32)),
-            _ => Err("expected bf16 or f32".into()),
+            "auto" => Ok(Self::Auto),
+            "f32" => Ok(Self::F32),
+            "bf16" => Ok(Self::Bf16),
+            "int8" => Ok(Self::Int8),
+            _ => Err("expected auto, f32, bf16 or int8".into()),
         }
     }
 }

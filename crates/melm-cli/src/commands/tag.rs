@@ -19,7 +19,7 @@ use crate::args::Tag;
 use crate::command_line::CommandLine;
 use crate::failure::Failure;
 use crate::input;
-use crate::machine;
+use crate::machine::{self, TaggingDevice};
 use crate::output::{self, Output, choose_format, refuse_existing};
 use crate::progress::Progress;
 use crate::sharding::{report_shard, shard_path};
@@ -97,7 +97,7 @@ struct TagJob<'a> {
 struct OpenTagger {
     tagger: Tagger,
     device_name: String,
-    arithmetic: &'static str,
+    arithmetic: String,
 }
 
 impl TagJob<'_> {
@@ -196,10 +196,15 @@ impl TagJob<'_> {
     }
 
     fn open_tagger(&self) -> Result<OpenTagger, Failure> {
-        let (device, device_name) = machine::device(&self.command.device_options)?;
-        let arithmetic = device.arithmetic();
-        let tagger = Tagger::open(&self.command.model)?.with_device(device);
-        Ok(OpenTagger { tagger, device_name, arithmetic })
+        let TaggingDevice { device, description, is_int8 } =
+            machine::tagging_device(&self.command.device_options)?;
+        let mut arithmetic = device.arithmetic().to_owned();
+        let mut tagger = Tagger::open(&self.command.model)?.with_device(device);
+        if is_int8 {
+            tagger = tagger.with_int8()?;
+            arithmetic += ", int8";
+        }
+        Ok(OpenTagger { tagger, device_name: description, arithmetic })
     }
 
     /// Writes the content of a shard.
@@ -214,7 +219,7 @@ impl TagJob<'_> {
         let Some(shard) = command.shard.shard else { return Ok(()) };
         let model = fingerprint_model(&command.model)?;
         let options = format!("{:?}", self.options);
-        let header = ShardHeader::new("tag", shard, input, model, open.arithmetic, content)
+        let header = ShardHeader::new("tag", shard, input, model, &open.arithmetic, content)
             .with_setting("probabilities", command.probabilities)
             .with_setting("plain", command.plain)
             .with_setting("input format", sha256(options.as_bytes()))

@@ -74,6 +74,35 @@ fn a_tagger_is_trained_then_tags_a_file_that_is_scored() {
 }
 
 #[test]
+fn a_tagger_with_8_bit_weights_finds_the_same_tags() {
+    let folder = folder();
+    done(folder.path(), &train_into("tagger", "--epochs 30"));
+    let tag = |options: &str| {
+        let command = format!("tag tagger train.conll --probabilities {options} -o - --device cpu");
+        let output = run(folder.path(), &command);
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        assert!(output.status.success(), "{}", text(output.stderr));
+        (text(output.stdout), text(output.stderr))
+    };
+    let without_probability = |text: &str| -> Vec<String> {
+        let row = |line: &str| line.rsplit_once(' ').map_or("", |(row, _)| row).to_owned();
+        text.lines().map(row).collect()
+    };
+    let (exact, _) = tag("--precision f32");
+    assert_eq!(tag("").0, exact);
+    let (found, messages) = tag("--precision int8");
+    assert!(messages.contains(", int8"), "{messages}");
+    assert_eq!(without_probability(&found), without_probability(&exact));
+    assert_eq!(without_probability(&found), TRAIN.lines().collect::<Vec<_>>());
+    assert_ne!(found, exact, "the probabilities of 8-bit weights differ a little");
+    assert_eq!(tag("--precision int8 --threads 1").0, found);
+
+    let refused = run(folder.path(), "train train.conll -o other --model model --precision int8");
+    let message = String::from_utf8(refused.stderr).unwrap();
+    assert!(message.contains("`--precision int8` is for `melm tag`"), "{message}");
+}
+
+#[test]
 fn finished_training_is_recognised_and_overwritten_only_with_force() {
     let folder = folder();
     done(folder.path(), &train_into("tagger", "--updates 2"));

@@ -120,7 +120,7 @@ def augment(
     progress: bool = True,
     folder: Optional[Path] = None,
     threads: Optional[int] = None,
-    precision: str = "bf16",
+    precision: str = "auto",
     preset: str = "best",
     config: Optional[Path] = None,
     model: Optional[Path] = None,

@@ -31,7 +31,7 @@ def make_settings(
     seed: Optional[int] = None,
     device: str = "auto",
     threads: Optional[int] = None,
-    precision: str = "bf16",
+    precision: str = "auto",
     preset: str = "best",
     config: Optional[Path] = None,
     model: Optional[Path] = None,

@@ -30,7 +30,7 @@ class Tagger:
         progress: bool = True,
         folder: Optional[Path] = None,
         threads: Optional[int] = None,
-        precision: str = "bf16",
+        precision: str = "auto",
         preset: str = "best",
         config: Optional[Path] = None,
         model: Optional[Path] = None,
@@ -54,7 +54,7 @@ class Tagger:
 
     @classmethod
     def from_pretrained(
-        cls, folder: Path, *, device: str = "auto", threads: Optional[int] = None, precision: str = "bf16"
+        cls, folder: Path, *, device: str = "auto", threads: Optional[int] = None, precision: str = "auto"
     ) -> Tagger:
         """Open a tagger that `save`, `melm train` or `transformers` has written."""
         settings = make_settings(device=device, threads=threads, precision=precision)

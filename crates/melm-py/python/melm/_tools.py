@@ -82,7 +82,7 @@ def trial(
     progress: bool = True,
     folder: Optional[Path] = None,
     threads: Optional[int] = None,
-    precision: str = "bf16",
+    precision: str = "auto",
     preset: str = "best",
     model: Optional[Path] = None,
     tagger_model: Optional[Path] = None,

@@ -178,7 +178,8 @@ impl<'a, 's> Panel<'a, 's> {
                 let mentions = mentions(&tagged.tags).map(own).collect();
                 found[at] = Some(Vote { mentions, log_probability: tagged.log_probability });
             };
-            tagger.tag_batches(self.device, &tokens, &mut on_tagged, &mut || stage.batch())?;
+            tagger
+                .tag_batches(self.device.into(), &tokens, &mut on_tagged, &mut || stage.batch())?;
             votes.extend(found.into_iter().map(|vote| vote.expect("every sentence is tagged")));
             done += chunk.len() as u64;
             stage.progress(done, total)?;

@@ -5,7 +5,7 @@ use melm_text::Document;
 use super::{TaggedSentence, Tagger, Truncation};
 use crate::Error;
 use crate::shard;
-use crate::stage::OnProgress;
+use crate::stage::{OnBatch, OnProgress};
 
 /// The number of sentences that are tagged at a time.
 pub(super) const CHUNK: usize = shard::BLOCK;
@@ -28,8 +28,8 @@ impl Tagger {
                 sentences.map(|sentence| document.sentence_tokens(sentence).collect())
             })
             .collect();
-        let (tagged, truncation) = self.tag_in_chunks(&sentences, on_progress)?;
-        let tags: Vec<_> = tagged.into_iter().map(|sentence| sentence.tags).collect();
+        let find = |chunk: &[_], on_batch: OnBatch<'_>| self.find_tags_in_batches(chunk, on_batch);
+        let (tags, truncation) = in_chunks(&sentences, on_progress, find)?;
         let types = self.model().tags().types();
         let mut rest = &tags[..];
         let tagged = documents.iter().map(|document| {
@@ -45,21 +45,31 @@ impl Tagger {
     ///
     /// `on_progress` receives the number of sentences tagged so far and their total. Fails with [`Error::Interrupted`] if
     /// `on_progress` asks to stop.
-    pub fn tag_in_chunks<T: AsRef<str>>(
+    pub fn tag_in_chunks<T: AsRef<str> + Sync>(
         &self,
         sentences: &[Vec<T>],
         on_progress: OnProgress<'_>,
     ) -> Result<(Vec<TaggedSentence>, Truncation), Error> {
-        let mut truncation = Truncation::default();
-        let mut all = Vec::with_capacity(sentences.len());
-        for chunk in sentences.chunks(CHUNK) {
-            let (done, total) = (all.len() as u64, sentences.len() as u64);
-            let mut on_batch = || on_progress(done, total).or_interrupted();
-            let (tagged, of_chunk) = self.tag_batches(chunk, &mut on_batch)?;
-            truncation += of_chunk;
-            all.extend(tagged);
-            on_progress(all.len() as u64, total).or_interrupted()?;
-        }
-        Ok((all, truncation))
+        in_chunks(sentences, on_progress, |chunk, on_batch| self.tag_batches(chunk, on_batch))
     }
+}
+
+/// Calls `tag` with some sentences at a time. Returns all its results. `tag` calls its second argument after each batch,
+/// so that `on_progress` can stop it within a chunk.
+fn in_chunks<T, R>(
+    sentences: &[Vec<T>],
+    on_progress: OnProgress<'_>,
+    tag: impl Fn(&[Vec<T>], OnBatch<'_>) -> Result<(Vec<R>, Truncation), Error>,
+) -> Result<(Vec<R>, Truncation), Error> {
+    let mut truncation = Truncation::default();
+    let mut all = Vec::with_capacity(sentences.len());
+    for chunk in sentences.chunks(CHUNK) {
+        let (done, total) = (all.len() as u64, sentences.len() as u64);
+        let mut on_batch = || on_progress(done, total).or_interrupted();
+        let (results, of_chunk) = tag(chunk, &mut on_batch)?;
+        truncation += of_chunk;
+        all.extend(results);
+        on_progress(all.len() as u64, total).or_interrupted()?;
+    }
+    Ok((all, truncation))
 }

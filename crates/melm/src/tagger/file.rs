@@ -6,7 +6,8 @@ use std::ops::Range;
 use melm_text::conll::ConllWriter;
 use melm_text::jsonl::JsonlWriter;
 use melm_text::{
-    EntityTypes, Problems, ReadOptions, Reader, Record, Source, Survey, Writer, add_missing_tags,
+    EntityTypes, Problems, ReadOptions, Reader, Record, Source, Survey, Tag, Writer,
+    add_missing_tags,
 };
 
 use super::documents::CHUNK;
@@ -91,15 +92,13 @@ impl Tagger {
             }
             n_left -= records.len();
             let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
-            let (tagged, of_chunk) = self.tag_tokens(&sentences)?;
+            let (tagged, of_chunk) = self.tag_chunk(&sentences, with_probabilities)?;
             truncation += of_chunk;
-            for (record, tagged) in records.iter().zip(&tagged) {
-                writer
-                    .write(record, &tagged.tags, self.model().tags().types())
-                    .map_err(write_error)?;
+            for (record, (tags, probabilities)) in records.iter().zip(&tagged) {
+                writer.write(record, tags, self.model().tags().types()).map_err(write_error)?;
                 let mut bytes = std::mem::take(writer.out());
                 if with_probabilities {
-                    bytes = add_probabilities(bytes, &self.probabilities(tagged), &file.survey);
+                    bytes = add_probabilities(bytes, probabilities, &file.survey);
                 }
                 out.write_all(&bytes).map_err(write_error)?;
             }
@@ -111,6 +110,24 @@ impl Tagger {
         }
         out.write_all(writer.out()).map_err(write_error)?;
         Ok(truncation)
+    }
+
+    /// Returns the tags of each sentence, and their probabilities as text if they are wanted.
+    fn tag_chunk<T: AsRef<str> + Sync>(
+        &self,
+        sentences: &[Vec<T>],
+        with_probabilities: bool,
+    ) -> Result<(Vec<TagsAsText>, Truncation), Error> {
+        if !with_probabilities {
+            let (tags, truncation) = self.find_tags(sentences)?;
+            return Ok((tags.into_iter().map(|tags| (tags, Vec::new())).collect(), truncation));
+        }
+        let (tagged, truncation) = self.tag_tokens(sentences)?;
+        let with_text = |one: TaggedSentence| {
+            let probabilities = self.probabilities(&one);
+            (one.tags, probabilities)
+        };
+        Ok((tagged.into_iter().map(with_text).collect(), truncation))
     }
 
     /// Returns a writer in the format of the file and the scheme of the tagger.
@@ -134,6 +151,9 @@ impl Tagger {
         probabilities.map(|probability| format!("{probability:.4}")).collect()
     }
 }
+
+/// The tags of a sentence, and their probabilities as text or no text.
+type TagsAsText = (Vec<Tag>, Vec<String>);
 
 /// Adds a last column to the rows of a sentence, or a last key to the JSON object of a sentence.
 fn add_probabilities(bytes: Vec<u8>, probabilities: &[String], survey: &Survey) -> Vec<u8> {

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use melm_nn::device::Device;
-use melm_text::{Corpus, Mention, Scores};
+use melm_nn::tagger::Int8Weights;
+use melm_text::{Corpus, Mention, Scores, Tag};
 
-use super::{TaggedSentence, TaggerModel, TrainedTagger, Truncation};
+use super::{ReadOn, TaggedSentence, TaggerModel, TrainedTagger, Truncation};
 use crate::Error;
 use crate::models::{ModelStore, NeededModels};
 use crate::plan::PlanBuilder;
@@ -30,6 +31,8 @@ use crate::training::TrainingOutcome;
 pub struct Tagger {
     model: TaggerModel,
     device: Arc<Device>,
+    /// The 8-bit weights, if the tagger uses them.
+    int8: Option<Int8Weights>,
     outcome: Option<TrainingOutcome>,
     truncation: Truncation,
 }
@@ -45,7 +48,7 @@ impl Tagger {
     pub fn open(dir: impl AsRef<Path>) -> Result<Self, Error> {
         let model = TaggerModel::open(dir.as_ref())?;
         let (device, truncation) = (Arc::new(Device::all_cores()), Truncation::default());
-        Ok(Self { model, device, outcome: None, truncation })
+        Ok(Self { model, device, int8: None, outcome: None, truncation })
     }
 
     /// Moves the tagger to another device.
@@ -55,6 +58,16 @@ impl Tagger {
         self
     }
 
+    /// Lets the tagger use 8-bit weights for tagging on the CPU. With AVX-512 VNNI this is more than twice as fast as f32.
+    /// A few tags change. On a GPU, and in [`Self::score`], it has no effect.
+    ///
+    /// # Errors
+    /// Fails if there is not enough memory for the weights.
+    pub fn with_int8(mut self) -> Result<Self, Error> {
+        self.int8 = Some(self.model.quantize()?);
+        Ok(self)
+    }
+
     /// Returns the corpus with the tags that the tagger predicts. The old tags of the corpus are ignored.
     pub fn tag(&self, corpus: &Corpus) -> Result<Corpus, Error> {
         let tokens: Vec<Vec<&str>> = corpus
@@ -62,10 +75,10 @@ impl Tagger {
             .iter()
             .map(|sentence| sentence.tokens().iter().map(AsRef::as_ref).collect())
             .collect();
-        let (tagged, _) = self.tag_tokens(&tokens)?;
+        let (found, _) = self.find_tags(&tokens)?;
         let tags = self.model.tags();
-        let sentences = corpus.sentences().iter().zip(tagged).map(|(sentence, tagged)| {
-            let mentions: Vec<Mention> = melm_text::mentions(&tagged.tags).collect();
+        let sentences = corpus.sentences().iter().zip(found).map(|(sentence, found)| {
+            let mentions: Vec<Mention> = melm_text::mentions(&found).collect();
             sentence.clone().with_mentions(mentions, tags.scheme())
         });
         let sentences = sentences.collect();
@@ -75,7 +88,7 @@ impl Tagger {
 
     /// Tags sentences given as tokens. Returns the tags of each sentence with their probabilities, and the number of
     /// sentences and tokens that were too long for the model.
-    pub fn tag_tokens<T: AsRef<str>>(
+    pub fn tag_tokens<T: AsRef<str> + Sync>(
         &self,
         sentences: &[Vec<T>],
     ) -> Result<(Vec<TaggedSentence>, Truncation), Error> {
@@ -83,17 +96,37 @@ impl Tagger {
     }
 
     /// Like [`Self::tag_tokens`], but calls `on_batch` after each batch.
-    pub(super) fn tag_batches<T: AsRef<str>>(
+    pub(super) fn tag_batches<T: AsRef<str> + Sync>(
         &self,
         sentences: &[Vec<T>],
         on_batch: OnBatch<'_>,
     ) -> Result<(Vec<TaggedSentence>, Truncation), Error> {
-        let mut tagged = vec![None; sentences.len()];
-        let mut on_tagged = |at: usize, found: TaggedSentence| tagged[at] = Some(found);
-        let truncation =
-            self.model.tag_batches(&self.device, sentences, &mut on_tagged, on_batch)?;
-        let tagged = tagged.into_iter().map(|one| one.expect("the tagger reads every sentence"));
-        Ok((tagged.collect(), truncation))
+        collect(sentences.len(), |on_tagged| {
+            self.model.tag_batches(self.read_on(), sentences, on_tagged, on_batch)
+        })
+    }
+
+    /// Like [`Self::tag_tokens`], but finds only the tags, which is faster.
+    pub fn find_tags<T: AsRef<str> + Sync>(
+        &self,
+        sentences: &[Vec<T>],
+    ) -> Result<(Vec<Vec<Tag>>, Truncation), Error> {
+        self.find_tags_in_batches(sentences, &mut || Ok(()))
+    }
+
+    /// Like [`Self::find_tags`], but calls `on_batch` after each batch.
+    pub(super) fn find_tags_in_batches<T: AsRef<str> + Sync>(
+        &self,
+        sentences: &[Vec<T>],
+        on_batch: OnBatch<'_>,
+    ) -> Result<(Vec<Vec<Tag>>, Truncation), Error> {
+        collect(sentences.len(), |on_tagged| {
+            self.model.find_tags_in_batches(self.read_on(), sentences, on_tagged, on_batch)
+        })
+    }
+
+    fn read_on(&self) -> ReadOn<'_> {
+        ReadOn::new(&self.device, self.int8.as_ref())
     }
 
     /// Tags a gold corpus and scores the result as conlleval and seqeval do. Types are compared by name. The corpus
@@ -123,6 +156,17 @@ impl Tagger {
     pub fn truncation(&self) -> Truncation {
         self.truncation
     }
+}
+
+/// Returns the results of `n` sentences in the order of the sentences. `read` calls its argument once for each sentence.
+fn collect<R>(
+    n: usize,
+    read: impl FnOnce(&mut dyn FnMut(usize, R)) -> Result<Truncation, Error>,
+) -> Result<(Vec<R>, Truncation), Error> {
+    let mut results: Vec<Option<R>> = std::iter::repeat_with(|| None).take(n).collect();
+    let truncation = read(&mut |at, result| results[at] = Some(result))?;
+    let results = results.into_iter().map(|one| one.expect("the tagger reads every sentence"));
+    Ok((results.collect(), truncation))
 }
 
 /// Trains a tagger. [`Tagger::trainer`] creates it. By default the encoder is the embedded model `mini`, and the
@@ -219,6 +263,6 @@ impl TaggerTrainer {
         let trained =
             TaggerModel::train(&pretrained, &self.train, dev, &plan.tagger, &device, stage)?;
         let TrainedTagger { tagger: model, outcome, truncation } = trained;
-        Ok(Tagger { model, device, outcome: Some(outcome), truncation })
+        Ok(Tagger { model, device, int8: None, outcome: Some(outcome), truncation })
     }
 }

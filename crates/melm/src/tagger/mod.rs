@@ -10,6 +10,7 @@ mod folder;
 mod front;
 mod learn;
 mod predict;
+mod read;
 mod score;
 mod settings;
 mod tags;
@@ -18,6 +19,7 @@ pub use encode::Truncation;
 pub use file::FileToTag;
 pub use front::{Tagger, TaggerTrainer};
 pub use predict::TaggedSentence;
+pub use read::ReadOn;
 pub use score::TaggerScores;
 pub use settings::{TaggerHead, TaggerSettings};
 pub use tags::TagSet;
@@ -83,6 +85,11 @@ impl TaggerModel {
         let outcome = training::train(&mut set, &settings.training, device, stage)?;
         let truncation = set.truncation();
         Ok(TrainedTagger { tagger: set.into_tagger(), outcome, truncation })
+    }
+
+    /// Quantizes the weights of the encoder to 8 bits, for [`ReadOn::new`].
+    pub fn quantize(&self) -> Result<nn::Int8Weights, Error> {
+        Ok(self.model.quantize()?)
     }
 
     /// The tags that the tagger chooses from.

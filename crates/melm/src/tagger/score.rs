@@ -4,7 +4,7 @@ use melm_nn::device::Device;
 use melm_text::score::Reading;
 use melm_text::{Corpus, EntityTypes, Scores, Tag};
 
-use super::{TaggedSentence, TaggerModel, Truncation};
+use super::{TaggerModel, Truncation};
 use crate::Error;
 use crate::stage::OnBatch;
 
@@ -55,10 +55,13 @@ impl EvaluationSet {
         on_batch: OnBatch<'_>,
     ) -> Result<TaggerScores, Error> {
         let mut scores = Scores::new(Reading::Lenient, self.types.clone());
-        let mut on_tagged = |at: usize, tagged: TaggedSentence| {
-            scores.add(&self.tags[at], &tagged.tags);
-        };
-        let truncation = tagger.tag_batches(device, &self.sentences, &mut on_tagged, on_batch)?;
+        let mut on_tagged = |at: usize, tags: Vec<Tag>| scores.add(&self.tags[at], &tags);
+        let truncation = tagger.find_tags_in_batches(
+            device.into(),
+            &self.sentences,
+            &mut on_tagged,
+            on_batch,
+        )?;
         Ok(TaggerScores { scores, truncation })
     }
 }

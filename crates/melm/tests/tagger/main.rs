@@ -3,5 +3,6 @@
 
 mod folder;
 mod long;
+mod read;
 mod resume;
 mod support;

@@ -12,6 +12,7 @@ use melm_eval::{
     Cell, CellEvent, ExperimentModels, ExperimentRunner, Grid, Languages, Ledger, Plans, Progress,
     ProgressMeter, RunSummary, joined_training_sets,
 };
+use melm_nn::device::n_cores;
 
 use crate::args::{ComparisonOptions, DeviceOptions};
 use crate::failure::Failure;
@@ -105,8 +106,7 @@ impl<'a> Experiment<'a> {
 
 /// Returns the device options of one job. Without `--threads`, the threads are divided equally between the jobs.
 fn job_device_options(options: &ComparisonOptions) -> DeviceOptions {
-    let available = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = NonZeroUsize::new(available / options.jobs.get()).unwrap_or(NonZeroUsize::MIN);
+    let share = NonZeroUsize::new(n_cores() / options.jobs.get()).unwrap_or(NonZeroUsize::MIN);
     let DeviceOptions { device, threads, precision } = options.device_options;
     DeviceOptions { device, threads: Some(threads.unwrap_or(share)), precision }
 }

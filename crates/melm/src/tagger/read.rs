@@ -1,0 +1,366 @@
+//! Reads sentences: tokenizes them, computes their emissions and passes these on, on all threads.
+//!
+//! On the CPU, every thread reads its own batches from the pieces to the tags, so that threads never wait for each other
+//! between layers. On a GPU, the caller runs the device, and the other threads decode what it has finished. A result never
+//! depends on the batch or the thread.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
+
+use melm_nn::device::{Cpu, Device};
+use melm_nn::tagger::{Decoder, Int8Weights, TaggedBatch, TaggerTape};
+
+use super::encode::WindowInput;
+use super::{TaggerModel, Truncation};
+use crate::Error;
+use crate::parallel::map_in_order;
+use crate::stage::OnBatch;
+use crate::training::MAX_BATCH_PIECES;
+
+/// The largest number of pieces that a thread of the CPU reads at a time. Their rows stay in its second-level cache.
+const MAX_THREAD_PIECES: usize = 384;
+/// The number of batches for each thread, so that threads finish at about the same time.
+const BATCHES_PER_THREAD: usize = 4;
+/// The largest number of threads that decode what a GPU has computed.
+const MAX_DECODERS: usize = 8;
+
+/// Where and with which weights a tagger reads sentences.
+#[derive(Clone, Copy)]
+pub struct ReadOn<'a> {
+    device: &'a Device,
+    int8: Option<&'a Int8Weights>,
+}
+
+impl<'a> ReadOn<'a> {
+    /// Reads on a device: with `int8` weights if they are given and the device is the CPU.
+    pub fn new(device: &'a Device, int8: Option<&'a Int8Weights>) -> Self {
+        Self { device, int8 }
+    }
+}
+
+impl<'a> From<&'a Device> for ReadOn<'a> {
+    fn from(device: &'a Device) -> Self {
+        Self::new(device, None)
+    }
+}
+
+/// A function that computes a result from the index of a sentence and its emissions.
+pub(super) type ReadEmissions<'a, R> =
+    &'a (dyn Fn(usize, &[f32], &mut Decoder) -> Result<R, Error> + Sync);
+
+impl TaggerModel {
+    /// Calls `read` once for each sentence on some thread, and `on_read` with its result on the calling thread, in any
+    /// order. Calls `on_batch` on the calling thread after each batch, and stops if it fails. Returns the number of
+    /// sentences and tokens that were too long for the model.
+    ///
+    /// A sentence that is longer than the model is read in overlapping windows, and its emissions are joined.
+    pub(super) fn read_each<T: AsRef<str> + Sync, R: Send>(
+        &self,
+        on: ReadOn<'_>,
+        sentences: &[Vec<T>],
+        read: ReadEmissions<'_, R>,
+        on_read: &mut dyn FnMut(usize, R),
+        on_batch: OnBatch<'_>,
+    ) -> Result<Truncation, Error> {
+        let n_threads = on.device.n_threads();
+        let (windows, truncation) = self.sorted_windows(n_threads, sentences)?;
+        let job = ReadJob {
+            tagger: self,
+            on,
+            batches: cut_batches(&windows, on.device, n_threads),
+            windows: &windows,
+            pending: Mutex::new(Pending::new(sentences, self.tags.len())),
+            read,
+        };
+        match on.device {
+            Device::Cpu(cpu) if n_threads > 1 && job.batches.len() >= n_threads => {
+                job.run_on_threads(cpu, on_read, on_batch)?;
+            }
+            Device::Cpu(_) => job.run_on_caller(on_read, on_batch)?,
+            Device::Cuda(_) => {
+                job.run_and_decode(n_threads.min(MAX_DECODERS), on_read, on_batch)?;
+            }
+        }
+        Ok(truncation)
+    }
+
+    /// Cuts sentences into windows, on `n_threads` threads. The longest windows come first.
+    fn sorted_windows<T: AsRef<str> + Sync>(
+        &self,
+        n_threads: usize,
+        sentences: &[Vec<T>],
+    ) -> Result<(Vec<WindowInput>, Truncation), Error> {
+        let mut truncation = Truncation::default();
+        let mut windows = Vec::new();
+        for cut in map_in_order(n_threads, sentences, |at, tokens| {
+            let mut truncation = Truncation::default();
+            Ok::<_, Error>((self.windows(at, tokens, |_| true, &mut truncation)?, truncation))
+        }) {
+            let (own, of_sentence) = cut?;
+            windows.extend(own);
+            truncation += of_sentence;
+        }
+        // Windows of similar length share a batch, so that threads and blocks of a GPU have similar work. Short batches
+        // fill the gaps at the end better.
+        windows.sort_by_key(|window| (window.pieces.len(), window.sentence, window.own.start));
+        windows.reverse();
+        Ok((windows, truncation))
+    }
+}
+
+/// Cuts windows, which are sorted by falling length, into batches.
+fn cut_batches(windows: &[WindowInput], device: &Device, n_threads: usize) -> Vec<Range<usize>> {
+    let limit = match device {
+        Device::Cpu(_) => {
+            let total: usize = windows.iter().map(|window| window.pieces.len()).sum();
+            (total / (n_threads * BATCHES_PER_THREAD))
+                .clamp(MAX_THREAD_PIECES / 4, MAX_THREAD_PIECES)
+        }
+        Device::Cuda(_) => MAX_BATCH_PIECES,
+    };
+    let mut batches = Vec::new();
+    let mut start = 0;
+    while start < windows.len() {
+        let n = (limit / windows[start].pieces.len()).clamp(1, windows.len() - start);
+        batches.push(start..start + n);
+        start += n;
+    }
+    batches
+}
+
+/// The sentences of one call.
+struct ReadJob<'a, R> {
+    tagger: &'a TaggerModel,
+    on: ReadOn<'a>,
+    windows: &'a [WindowInput],
+    batches: Vec<Range<usize>>,
+    pending: Mutex<Pending>,
+    read: ReadEmissions<'a, R>,
+}
+
+impl<R: Send> ReadJob<'_, R> {
+    /// Every thread reads its own batches, with the instruction set of `cpu`.
+    fn run_on_threads(
+        &self,
+        cpu: &Cpu,
+        on_read: &mut dyn FnMut(usize, R),
+        on_batch: OnBatch<'_>,
+    ) -> Result<(), Error> {
+        let (next, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let decoder = self.tagger.model.decoder()?;
+        let (sender, receiver) = channel();
+        std::thread::scope(|scope| {
+            let start = |_| {
+                let (sender, mut decoder) = (sender.clone(), decoder.clone());
+                let (next, is_stopped) = (&next, &is_stopped);
+                scope.spawn(move || {
+                    let left = std::iter::from_fn(|| {
+                        let at = next.fetch_add(1, Ordering::Relaxed);
+                        self.batches.get(at).filter(|_| !is_stopped.load(Ordering::Relaxed))
+                    });
+                    let outcome = self.read_batches(left, cpu, &mut decoder, &sender);
+                    is_stopped.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                    outcome
+                })
+            };
+            let threads: Vec<_> = (0..cpu.n_threads()).map(start).collect();
+            drop(sender);
+            let mut outcome = Ok(());
+            for results in receiver {
+                for (sentence, result) in results {
+                    on_read(sentence, result);
+                }
+                if outcome.is_ok() {
+                    outcome = on_batch();
+                    is_stopped.fetch_or(outcome.is_err(), Ordering::Relaxed);
+                }
+            }
+            let ended = threads.into_iter().map(join);
+            ended.fold(outcome, Result::and)
+        })
+    }
+
+    /// Reads some batches on one thread of the CPU. Sends the results of each batch to `sender`.
+    fn read_batches<'b>(
+        &self,
+        batches: impl Iterator<Item = &'b Range<usize>>,
+        cpu: &Cpu,
+        decoder: &mut Decoder,
+        sender: &Sender<Vec<(usize, R)>>,
+    ) -> Result<(), Error> {
+        let device = Device::from(Cpu::with_isa(1, cpu.isa()));
+        let mut buffers = Buffers::new(self.tagger);
+        for batch in batches {
+            let mut results = Vec::with_capacity(batch.len());
+            let on_done = &mut |sentence, emissions: Vec<f32>| {
+                results.push((sentence, (self.read)(sentence, &emissions, decoder)?));
+                Ok(())
+            };
+            self.emit(&device, &self.windows[batch.clone()], &mut buffers, on_done)?;
+            // The receiver lives until all threads have ended.
+            let _ = sender.send(results);
+        }
+        Ok(())
+    }
+
+    /// The caller reads all batches. All threads of the device share the work of a batch.
+    fn run_on_caller(
+        &self,
+        on_read: &mut dyn FnMut(usize, R),
+        on_batch: OnBatch<'_>,
+    ) -> Result<(), Error> {
+        let mut decoder = self.tagger.model.decoder()?;
+        let mut buffers = Buffers::new(self.tagger);
+        for batch in &self.batches {
+            let windows = &self.windows[batch.clone()];
+            self.emit(self.on.device, windows, &mut buffers, &mut |sentence, emissions| {
+                on_read(sentence, (self.read)(sentence, &emissions, &mut decoder)?);
+                Ok(())
+            })?;
+            on_batch()?;
+        }
+        Ok(())
+    }
+
+    /// The caller computes the emissions of all batches, and `n_decoders` threads decode them.
+    fn run_and_decode(
+        &self,
+        n_decoders: usize,
+        on_read: &mut dyn FnMut(usize, R),
+        on_batch: OnBatch<'_>,
+    ) -> Result<(), Error> {
+        let decoder = self.tagger.model.decoder()?;
+        let (emitted, to_decode) = channel::<(usize, Vec<f32>)>();
+        let (sender, receiver) = channel();
+        let to_decode = Mutex::new(to_decode);
+        std::thread::scope(|scope| {
+            let start = |_| {
+                let (sender, mut decoder, queue) = (sender.clone(), decoder.clone(), &to_decode);
+                scope.spawn(move || self.read_queue(queue, &mut decoder, &sender))
+            };
+            let threads: Vec<_> = (0..n_decoders.max(1)).map(start).collect();
+            drop(sender);
+            let mut buffers = Buffers::new(self.tagger);
+            let outcome: Result<(), Error> = self.batches.iter().try_for_each(|batch| {
+                let windows = &self.windows[batch.clone()];
+                self.emit(self.on.device, windows, &mut buffers, &mut |sentence, emissions| {
+                    // Fails only if all decoders have failed, whose errors are returned below.
+                    let _ = emitted.send((sentence, emissions));
+                    Ok(())
+                })?;
+                for (sentence, result) in receiver.try_iter() {
+                    on_read(sentence, result);
+                }
+                on_batch()
+            });
+            drop(emitted);
+            for (sentence, result) in receiver {
+                on_read(sentence, result);
+            }
+            threads.into_iter().map(join).fold(outcome, Result::and)
+        })
+    }
+
+    /// Reads emissions from a queue that several threads share, until its end. Sends the results to `sender`.
+    fn read_queue(
+        &self,
+        queue: &Mutex<Receiver<(usize, Vec<f32>)>>,
+        decoder: &mut Decoder,
+        sender: &Sender<(usize, R)>,
+    ) -> Result<(), Error> {
+        while let Some((sentence, emissions)) = take(queue) {
+            // The receiver lives until all threads have ended.
+            let _ = sender.send((sentence, (self.read)(sentence, &emissions, decoder)?));
+        }
+        Ok(())
+    }
+
+    /// Computes the emissions of some windows. Calls `on_done` with the emissions of each sentence that is now complete.
+    fn emit(
+        &self,
+        device: &Device,
+        windows: &[WindowInput],
+        buffers: &mut Buffers,
+        on_done: &mut dyn FnMut(usize, Vec<f32>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Buffers { tape, batch, emissions } = buffers;
+        batch.clear();
+        for window in windows {
+            batch.push(0, &window.pieces, &window.first_pieces, &[]);
+        }
+        let model = &self.tagger.model;
+        match (device, self.on.int8) {
+            (Device::Cpu(cpu), Some(int8)) => {
+                model.emissions_int8(cpu, int8, batch, tape, emissions)?;
+            }
+            _ => model.emissions(device, batch, tape, emissions)?,
+        }
+        let mut rest = &emissions[..];
+        for window in windows {
+            let (own, others) = rest.split_at(window.own.len() * self.tagger.tags.len());
+            rest = others;
+            let whole =
+                self.pending.lock().unwrap_or_else(PoisonError::into_inner).add(window, own);
+            if let Some(emissions) = whole {
+                on_done(window.sentence, emissions)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the result of a thread when it has ended.
+fn join<R>(thread: ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// Takes the next item of a queue that several threads share. Returns `None` at its end.
+fn take<T>(queue: &Mutex<Receiver<T>>) -> Option<T> {
+    queue.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+}
+
+/// Working memory of one thread.
+struct Buffers {
+    tape: TaggerTape,
+    batch: TaggedBatch,
+    emissions: Vec<f32>,
+}
+
+impl Buffers {
+    fn new(tagger: &TaggerModel) -> Self {
+        Self {
+            tape: TaggerTape::for_prediction(tagger.model.config()),
+            batch: TaggedBatch::default(),
+            emissions: Vec::new(),
+        }
+    }
+}
+
+/// Collects the emissions of sentences whose windows have not all been read yet.
+struct Pending {
+    n_tags: usize,
+    /// For each sentence, the number of tokens without emissions, and the emissions so far.
+    sentences: Vec<(usize, Vec<f32>)>,
+}
+
+impl Pending {
+    fn new<T>(sentences: &[Vec<T>], n_tags: usize) -> Self {
+        let sentences = sentences.iter().map(|tokens| (tokens.len(), Vec::new())).collect();
+        Self { n_tags, sentences }
+    }
+
+    /// Adds the emissions of the tokens that a window owns. Returns the emissions of the whole sentence if it is now
+    /// complete.
+    fn add(&mut self, window: &WindowInput, own: &[f32]) -> Option<Vec<f32>> {
+        let (n_left, emissions) = &mut self.sentences[window.sentence];
+        let n_tokens = if emissions.is_empty() { *n_left } else { emissions.len() / self.n_tags };
+        emissions.resize(n_tokens * self.n_tags, 0.0);
+        emissions[window.own.start * self.n_tags..window.own.end * self.n_tags]
+            .copy_from_slice(own);
+        *n_left -= window.own.len();
+        (*n_left == 0).then(|| std::mem::take(emissions))
+    }
+}

@@ -84,6 +84,9 @@ impl RunFolder {
             for path in leftovers.iter().chain([&self.work()]) {
                 remove(path)?;
             }
+        }
+        if self.state != FolderState::Unfinished {
+            // A finished run that continues, with more rounds, counts as unfinished until it has written its new results.
             create_folder(&self.work())?;
             write_whole(&self.work().join("key"), self.identity.as_bytes())?;
         }

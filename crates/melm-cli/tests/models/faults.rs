@@ -16,15 +16,15 @@ fn refused(folder: &Path, args: &str) -> String {
     messages
 }
 
-/// Starts a long command, waits until `file` exists, and runs `second`. Then ends the first command.
-fn refused_beside(folder: &Path, first: &str, file: &str, second: &str) {
+/// Starts a long command, waits until it has locked the folder `out`, and runs `second`. Then ends the first command.
+fn refused_beside(folder: &Path, first: &str, out: &str, second: &str) {
     let mut child = melm(folder, first).spawn().unwrap();
-    while !folder.join(file).exists() {
+    let (lock, number) = (folder.join(out).join(".lock"), child.id().to_string());
+    while !fs::read_to_string(&lock).is_ok_and(|owner| owner.contains(&number)) {
         std::thread::sleep(Duration::from_millis(5));
         assert!(child.try_wait().unwrap().is_none(), "the first command has ended");
     }
     let messages = refused(folder, second);
-    let number = child.id();
     child.kill().unwrap();
     child.wait().unwrap();
     let expected = format!("is in use by process {number}, which started at 20");
@@ -35,11 +35,10 @@ fn refused_beside(folder: &Path, first: &str, file: &str, second: &str) {
 fn a_second_process_in_a_folder_is_refused() {
     let folder = folder();
     let long = train_into("tagger", "--updates 100000");
-    let metrics = "tagger/.unfinished/tagger/metrics.jsonl";
-    refused_beside(folder.path(), &long, metrics, &long);
+    refused_beside(folder.path(), &long, "tagger", &long);
     // A killed process does not keep the folder, and `--force` does not break the lock.
     let other = train_into("tagger", "--updates 2 --force");
-    refused_beside(folder.path(), &long, metrics, &other);
+    refused_beside(folder.path(), &long, "tagger", &other);
     done(folder.path(), &other);
     assert!(!folder.path().join("tagger/.lock").exists());
 
@@ -47,7 +46,7 @@ fn a_second_process_in_a_folder_is_refused() {
     let long = FAST.replace("'4 epochs'", "'100000 epochs'");
     fs::write(folder.path().join("fast.toml"), long).unwrap();
     let augment = augment_into("more", "");
-    refused_beside(folder.path(), &augment, "more/.stages/finetune/metrics.jsonl", &augment);
+    refused_beside(folder.path(), &augment, "more", &augment);
 }
 
 /// Changes one bit in the middle of a file, and restores the file when the value is dropped.
@@ -84,10 +83,12 @@ fn a_flipped_bit_in_a_stage_is_refused() {
         let expected = format!("/{file}` is damaged: its checksum does not fit its content");
         assert!(messages.contains(&expected), "{messages}");
     }
-    // The cure of the message makes the stage again.
-    fs::remove_dir_all(folder.path().join("out/.stages/finetune")).unwrap();
+    // The command works again with whole files. The cure of the message makes a stage again.
     done(folder.path(), &more);
-    done(folder.path(), &augment_into("whole", "--rounds 3"));
+    fs::remove_dir_all(folder.path().join("out/.stages/finetune")).unwrap();
+    for out in ["out", "whole"] {
+        done(folder.path(), &augment_into(out, "--rounds 4"));
+    }
     assert_same(&folder.path().join("whole"), &folder.path().join("out"));
 }
 

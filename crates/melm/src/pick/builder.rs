@@ -26,9 +26,10 @@ const DEFAULT_N: NonZeroUsize = NonZeroUsize::new(50).expect("50 is not 0");
 /// ```no_run
 /// use melm::text::{TextOptions, UnlabelledText};
 /// use melm::{Corpus, Pick};
+/// use std::path::Path;
 ///
 /// # fn main() -> Result<(), melm::Error> {
-/// let text = UnlabelledText::open("text.txt".as_ref(), &TextOptions::default())?;
+/// let text = UnlabelledText::open(Path::new("text.txt"), &TextOptions::default())?;
 /// let picked = Pick::new(Corpus::open("train.conll")?, text).dev(Corpus::open("dev.conll")?).n(20).run()?;
 /// picked.write("next.conll", None)?; // and next.conll.pick.jsonl with scores and votes
 /// # Ok(())

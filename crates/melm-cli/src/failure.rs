@@ -65,7 +65,9 @@ impl Failure {
                 melm::Error::UnknownKey { .. }
                 | melm::Error::Setting { .. }
                 | melm::Error::GoldWithoutLanguage { .. }
-                | melm::Error::TextWithoutLanguage { .. },
+                | melm::Error::TextWithoutLanguage { .. }
+                | melm::Error::UnknownNameType { .. }
+                | melm::Error::UnusedNames { .. },
             ) => 2,
             Failure::Experiment(error) if error.is_usage() => 2,
             Failure::Method(melm::Error::Interrupted) | Failure::Discarded(_) => INTERRUPTED,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use melm::files::Fingerprint;
+use melm::names::{NameList, Names};
 use melm::random::Seed;
 use melm::sample::draw;
 use melm_text::{Corpus, EntityTypes, KnownSentences, Sentence, Tag, Token};
@@ -52,6 +53,8 @@ pub struct LanguageData {
     pub text: Option<Dataset>,
     /// The sentences that taggers are scored on. Without a test set, no tagger is scored on this language.
     pub test: Option<Dataset>,
+    /// Lists of names.
+    pub names: Vec<NameList>,
 }
 
 /// The data of all languages, by name.
@@ -101,6 +104,16 @@ impl Draw {
         let dev = (!dev.is_empty()).then(|| join(&dev)).transpose()?;
         Ok(Self { train: join(&train)?, dev, extra: join(&extra)? })
     }
+}
+
+/// Returns the names of all lists whose entity type `train` has; `None` if there are none.
+pub(crate) fn find_names<'d>(
+    lists: impl Iterator<Item = &'d NameList>,
+    train: &Corpus,
+) -> Result<Option<Names>, Error> {
+    let is_known = |list: &&NameList| train.types().find(list.entity_type()).is_some();
+    let lists: Vec<NameList> = lists.filter(is_known).cloned().collect();
+    Ok((!lists.is_empty()).then(|| Names::new(&lists, train)).transpose()?)
 }
 
 /// The unlabelled text of a language, drawn for a cell.

@@ -42,6 +42,10 @@ pub struct Grid {
     /// plan, `tagger.evaluate_every`].
     #[serde(default)]
     pub evaluate_every: Option<NonZeroU64>,
+    /// The folder of lists of names in the data folder. `{language}` is replaced. It has a file `TYPE.txt` for each entity
+    /// type with a list. Variants with `names.share = 0` do not use them.
+    #[serde(default)]
+    pub names: Option<String>,
     /// Languages whose taggers are also scored on other languages, each with the list of these other languages.
     #[serde(default)]
     pub transfer: BTreeMap<String, Vec<String>>,

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use melm::augment::{Backbones, DraftSummary, Gold, augment};
 use melm::methods::Method;
+use melm::names::Names;
 use melm::plan::Plan;
 use melm::random::Seed;
 use melm::self_training::{SelfTrainingData, label_text};
@@ -15,7 +16,7 @@ use melm::training::{Budget, CheckpointChoice};
 use melm_nn::device::Device;
 use melm_text::Corpus;
 
-use crate::data::{Draw, concatenate};
+use crate::data::{Draw, concatenate, find_names};
 use crate::ensemble::Ensemble;
 use crate::ledger::{F1, LedgerLine, Scored, Seconds};
 use crate::plans::plan_name;
@@ -35,6 +36,8 @@ pub(crate) struct CellGroup<'a> {
     /// The coordinates that all cells of the group share are those of this cell.
     first: Cell,
     gold: Draw,
+    /// The lists of names, for the entity types that the gold has.
+    names: Option<Names>,
     judge: Option<(TaggerSettings, TrainedTagger)>,
     /// The training sets without text that were made so far.
     training_sets: Vec<Rc<TrainingSet>>,
@@ -51,9 +54,21 @@ impl<'a> CellGroup<'a> {
     ) -> Result<Self, Error> {
         let languages = cell.languages().map(|name| (name, &runner.languages[name]));
         let gold = Draw::new(languages, cell.size, cell.draw)?;
+        let lists = cell.languages().flat_map(|name| &runner.languages[name].names);
+        let names = find_names(lists, &gold.train)?;
         let (training_sets, votes) = (Vec::new(), MemoryVotes::default());
         let first = cell.clone();
-        Ok(Self { runner, device, first, gold, judge: None, training_sets, votes, last: None })
+        Ok(Self {
+            runner,
+            device,
+            first,
+            gold,
+            names,
+            judge: None,
+            training_sets,
+            votes,
+            last: None,
+        })
     }
 
     /// Trains and scores the tagger of a cell.
@@ -263,6 +278,7 @@ impl<'a> CellGroup<'a> {
             tagger: Some(&models.tagger),
             judge: self.judge.as_ref().map(|(_, trained)| &trained.tagger),
             vectors: models.vectors.as_ref(),
+            names: self.names.as_ref(),
         }
     }
 

@@ -36,6 +36,19 @@ pub(crate) const ADDED: &[AddedKey] = &[
     AddedKey { key: "pick.diversity", neutral: "0.0" },
     // Before this key existed, a frozen embedding table included the rows of the markers.
     AddedKey { key: "markers.train", neutral: "false" },
+    AddedKey { key: "generate.avoid_repeats", neutral: "false" },
+    AddedKey { key: "generate.keep_function_words", neutral: "false" },
+    AddedKey { key: "generate.longest_mention", neutral: "0" },
+    AddedKey { key: "generate.score_margin", neutral: "0.0" },
+    AddedKey { key: "substitute.match_before", neutral: "false" },
+    AddedKey { key: "filter.judges", neutral: "1" },
+    AddedKey { key: "filter.votes", neutral: "1.0" },
+    // Cells with lists of names have a key of their own.
+    AddedKey { key: "names.share", neutral: "0.0" },
+    // Cells do not harvest names.
+    AddedKey { key: "names.harvest", neutral: "false" },
+    AddedKey { key: "names.harvest_count", neutral: "2" },
+    AddedKey { key: "names.harvest_votes", neutral: "1.0" },
 ];
 
 /// A plan key that was added after the first version.
@@ -77,6 +90,8 @@ pub struct CellKey<'a> {
     masked_lm: Option<&'a str>,
     melm: &'static str,
     method: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    names: Option<NamesKey>,
     /// How sentences are picked, for the system `picked`.
     #[serde(skip_serializing_if = "Option::is_none")]
     picking: Option<Picking>,
@@ -94,6 +109,15 @@ pub struct CellKey<'a> {
     trained_markers: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<&'a str>,
+}
+
+/// The lists of names of a cell.
+#[derive(Clone, Debug, Serialize)]
+pub struct NamesKey {
+    /// The share of new mentions that are names.
+    pub share: f64,
+    /// The fingerprint of the names.
+    pub source: String,
 }
 
 /// The unlabelled text of a cell.
@@ -165,6 +189,7 @@ impl<'a> CellKey<'a> {
                 .map(|_| fingerprints.masked_lm.as_str()),
             melm: env!("CARGO_PKG_VERSION"),
             method: cell.method.name(),
+            names: None,
             picking: None,
             seed: cell.seed,
             seq2seq: method.filter(has_own).map(|_| fingerprints.seq2seq.as_str()),
@@ -184,6 +209,13 @@ impl<'a> CellKey<'a> {
     pub fn with_picking(self, picking: Picking) -> Self {
         let is_picked = self.method == System::Picked.name();
         Self { picking: is_picked.then_some(picking), ..self }
+    }
+
+    /// Adds the lists of names that the cell uses.
+    #[must_use]
+    pub fn with_names(mut self, names: Option<NamesKey>) -> Self {
+        self.names = names;
+        self
     }
 
     /// Returns the SHA-256 of the canonical JSON, in hexadecimal.
@@ -241,7 +273,8 @@ fn reads(cell: &Cell, key: &str) -> bool {
 }
 
 /// Keys and sections of the plan that every method with drafts reads.
-const JUDGING: [&str; 4] = ["filter", "generate.rounds", "generate.without_mentions", "union"];
+const JUDGING: [&str; 5] =
+    ["filter", "generate.avoid_repeats", "generate.rounds", "generate.without_mentions", "union"];
 
 /// Returns the keys and sections of the plan that a system reads in addition to `tagger` and [`JUDGING`].
 fn own_settings(system: System) -> &'static [&'static str] {

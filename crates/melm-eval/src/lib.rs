@@ -88,7 +88,7 @@ pub use error::Error;
 pub use figure::{Figure, Series};
 pub use grid::{Block, ExampleSentence, Grid, PaperScores};
 pub use jobs::{CellEvent, OnProgress, OpenDevice, Progress, ProgressMeter, RunSummary};
-pub use key::{CellKey, DataKey, Fingerprints, TextKey, TextKeys};
+pub use key::{CellKey, DataKey, Fingerprints, NamesKey, TextKey, TextKeys};
 pub use ledger::{F1, Ledger, LedgerLine, Seconds};
 pub use oracle::ORACLE_BUDGET;
 pub use picking::{PickResult, Picking};

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use melm_text::Corpus;
+use melm::names::NameList;
+use melm_text::{Corpus, TextOptions};
 
 use crate::{Cell, Dataset, Error, Grid, LanguageData, Languages};
 
@@ -63,9 +64,30 @@ impl Grid {
             let path = self.file(folder, language, "train");
             let n_sentences = train.corpus().sentences().len();
             whole_files.extend(check_sizes(path, n_sentences, &own.collect::<Vec<_>>())?);
-            languages.insert((*language).to_owned(), LanguageData { train, dev, text: None, test });
+            let names = self.read_names(folder, language, train.corpus())?;
+            let data = LanguageData { train, dev, text: None, test, names };
+            languages.insert((*language).to_owned(), data);
         }
         Ok(GridData { languages, whole_files })
+    }
+
+    /// Reads the lists of names of a language. Fails if the grid names a folder that has no list.
+    fn read_names(
+        &self,
+        folder: &Path,
+        language: &str,
+        train: &Corpus,
+    ) -> Result<Vec<NameList>, Error> {
+        let Some(pattern) = &self.names else { return Ok(Vec::new()) };
+        let folder = folder.join(pattern.replace("{language}", language));
+        let mut lists = Vec::new();
+        for entity_type in train.types().iter().map(|one| train.types().name(one)) {
+            let path = folder.join(format!("{entity_type}.txt"));
+            if path.exists() {
+                lists.push(NameList::open(entity_type, &path, train, TextOptions::default())?);
+            }
+        }
+        if lists.is_empty() { Err(Error::NoDataFile { path: folder }) } else { Ok(lists) }
     }
 }
 

@@ -12,7 +12,7 @@ use melm::training::Budget;
 use melm_text::{Corpus, KnownSentences, SentenceRole};
 
 use crate::data::{DrawnText, concatenate, draw_text, joined_training_sets};
-use crate::key::{CellKey, DataKey, Fingerprints, TextKey, TextKeys};
+use crate::key::{CellKey, DataKey, Fingerprints, NamesKey, TextKey, TextKeys};
 use crate::picking::Chains;
 use crate::plans::plan_name;
 use crate::{Cell, Dataset, Error, Grid, Languages, LedgerLine, Plans};
@@ -129,7 +129,7 @@ impl ExperimentRunner {
         let held_out = if text.is_empty() { Vec::new() } else { self.held_out() };
         let text = TextKeys { held_out, text };
         let key = CellKey::new(cell, plan, evaluations, data, text, &self.fingerprints);
-        key.with_picking(self.grid.picking).digest()
+        key.with_picking(self.grid.picking).with_names(self.names_key(cell, plan)).digest()
     }
 
     /// Returns the plan of a cell as its key contains it. If a budget is in epochs, the interval between evaluations is that
@@ -142,6 +142,22 @@ impl ExperimentRunner {
             self.grid.set_evaluations(&mut plan.tagger, in_epochs);
         }
         plan
+    }
+
+    /// The lists of names that a cell uses, if there are any.
+    fn names_key(&self, cell: &Cell, plan: &Plan) -> Option<NamesKey> {
+        let share = plan.names.share.value();
+        let has_names = cell.method.drafts().is_some_and(Method::has_names) && share > 0.0;
+        let languages = cell.languages().filter_map(|name| self.languages.get(name));
+        let lists: Vec<_> = languages.flat_map(|one| &one.names).collect();
+        if !has_names || lists.is_empty() {
+            return None;
+        }
+        let mut fingerprint = Fingerprint::default();
+        for list in lists {
+            list.add_to(&mut fingerprint);
+        }
+        Some(NamesKey { share, source: fingerprint.finish() })
     }
 
     /// The fingerprints of all sets whose sentences are left out of texts.

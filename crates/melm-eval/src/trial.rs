@@ -206,7 +206,13 @@ impl Trial {
                 let sentences = text.sentences().iter().map(UnlabelledSentence::to_sentence);
                 Dataset::new(gold.with_sentences(sentences))
             });
-            let data = LanguageData { train: part(false), dev, text, test: Some(part(true)) };
+            let data = LanguageData {
+                train: part(false),
+                dev,
+                text,
+                test: Some(part(true)),
+                names: Vec::new(),
+            };
             languages.insert(format!("fold {}", fold + 1), data);
         }
         Ok((self.grid(n, &languages), languages))
@@ -234,6 +240,7 @@ impl Trial {
             data: None,
             evaluations: DEFAULT_EVALUATIONS,
             evaluate_every: None,
+            names: None,
             transfer: BTreeMap::new(),
             picking: Picking::default(),
             grid: blocks.collect(),

@@ -80,7 +80,7 @@ fn run_with(dir: &Path, grid: &str, only: &[&str], dev: Option<Dataset>) -> Vec<
     let edit = |_: &mut PlanTable| Ok::<(), Error>(());
     let plans = Plans::new(&grid, Preset::Best, classes, &edit).unwrap();
     let train = Dataset::new(corpus());
-    let data = LanguageData { train, dev, text: None, test: None };
+    let data = LanguageData { train, dev, text: None, test: None, names: Vec::new() };
     let languages = Languages::from([("en".to_owned(), data)]);
     let models =
         ExperimentModels { masked_lm: None, tagger: pretrained(dir), seq2seq: None, vectors: None };

@@ -95,6 +95,7 @@ pub(crate) fn augment(
         augment = data.dev().into_iter().cloned().fold(augment, Augment::dev);
         augment = data.text().into_iter().cloned().fold(augment, Augment::unlabelled);
         augment = data.held_out().into_iter().fold(augment, Augment::held_out);
+        augment = data.names()?.into_iter().fold(augment, Augment::names);
         let needs = |plan: &_| AugmentJob::needed_models(plan, data.text().is_some());
         let models = settings.models();
         let plan = models.plan(&settings.plan, needs)?;
@@ -123,8 +124,8 @@ fn run_in_folder(
     let outcome = opened.run(&mut |stage, event| reporter.on_event(stage, event), &seconds)?;
     let augmented = outcome.augmented;
     let kept = augmented.kept().cloned().collect();
-    let (gold, notes, warnings) =
-        (augmented.gold().clone(), augmented.notes(), augmented.warnings());
+    let notes = job.notes().into_iter().chain(augmented.notes()).collect();
+    let (gold, warnings) = (augmented.gold().clone(), augmented.warnings());
     Ok(AugmentResult { gold, kept, has_gold, folder, notes, warnings })
 }
 

@@ -1,6 +1,9 @@
 //! The data of a run, as Python passes it.
 
-use melm_text::UnlabelledText;
+use std::path::PathBuf;
+
+use melm::names::NameList;
+use melm_text::{TextOptions, UnlabelledText};
 use pyo3::prelude::*;
 
 use crate::corpus::Corpus;
@@ -13,6 +16,15 @@ pub(crate) struct Data {
     dev: Option<Py<Corpus>>,
     text: Option<Py<Text>>,
     held_out: Vec<Py<Text>>,
+    names: Vec<NamesInput>,
+}
+
+/// Names of one entity type: the attributes of a Python object. There is either a path or a list of names.
+#[derive(FromPyObject)]
+struct NamesInput {
+    entity_type: String,
+    path: Option<PathBuf>,
+    names: Vec<String>,
 }
 
 impl Data {
@@ -34,5 +46,18 @@ impl Data {
     /// Texts whose sentences must not be used.
     pub(crate) fn held_out(&self) -> Vec<UnlabelledText> {
         self.held_out.iter().map(|text| text.get().text.clone()).collect()
+    }
+
+    /// Reads the lists of names. Fails as [`NameList::open`] does.
+    pub(crate) fn names(&self) -> Result<Vec<NameList>, melm::Error> {
+        let read = |list: &NamesInput| {
+            if let Some(path) = &list.path {
+                let options = TextOptions::default();
+                return NameList::open(&list.entity_type, path, self.train(), options);
+            }
+            let source = format!("names of {}", list.entity_type);
+            NameList::from_names(&list.entity_type, &source, &list.names, self.train())
+        };
+        self.names.iter().map(read).collect()
     }
 }

@@ -154,6 +154,19 @@ def test_an_edited_result_has_a_warning(corpus: pathlib.Path, model: str, caplog
     assert "`more/train.augmented.conll` was changed after the run wrote it" in caplog.messages
 
 
+def test_lists_of_names(corpus: pathlib.Path, model: str) -> None:
+    pathlib.Path("places.txt").write_text("Reykjavík\n\nReykjavík\n", encoding="utf-8")
+    names = {"PER": ["Emmy Noether"], "LOC": "places.txt"}
+    settings = dict(method="label-wise", names__share=1.0, filter__mode="off")
+    out = melm.augment("train.conll", names=names, model=model, **settings, **FAST)
+    new = {" ".join(one["new"]) for draft in out.drafts for one in draft["replaced"] if one.get("from") == "names"}
+    assert new == {"Emmy Noether", "Reykjavík"}
+    counts = {one["entity_type"]: one for one in out.summary["names"]}
+    assert (counts["LOC"]["names"], counts["LOC"]["repeated"], counts["LOC"]["empty"]) == (1, 1, 1)
+    with pytest.raises((melm.DataError, melm.ConfigError), match="the types of TRAIN are"):
+        melm.augment("train.conll", names={"GPE": ["Bonn"]}, model=model, **FAST)
+
+
 def test_unlabelled_text(corpus: pathlib.Path, model: str, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, logger="melm")
     texts = ["Ada Lovelace lived in Bonn.", "Grace Hopper wrote. Konrad Zuse spoke.", "It is not London."]

@@ -97,6 +97,8 @@ pub(crate) fn verdict_name(verdict: Verdict) -> &'static str {
         Verdict::RepeatsSource => "repeats-source",
         Verdict::RepeatsGold => "repeats-gold",
         Verdict::RepeatsDraft => "repeats-draft",
+        Verdict::RepeatsToken => "repeats-token",
+        Verdict::UnlikelyMention => "unlikely-mention",
         Verdict::Disagrees => "disagrees",
         Verdict::Unlikely => "unlikely",
         Verdict::Copied => "copied",
@@ -116,6 +118,8 @@ pub(crate) fn describe_verdict(verdict: Verdict, is_text: bool) -> &'static str 
         (Verdict::RepeatsSource, _) => "repeats its source",
         (Verdict::RepeatsGold, _) => "repeats a gold sentence",
         (Verdict::RepeatsDraft, _) => "repeats another draft",
+        (Verdict::RepeatsToken, _) => "repeats a word beside it",
+        (Verdict::UnlikelyMention, _) => "unlikely mention",
         (Verdict::Disagrees, false) => "the judge disagrees",
         (Verdict::Disagrees, true) => "the panel disagrees",
         (Verdict::Unlikely, _) => "too improbable",
@@ -129,10 +133,12 @@ pub(crate) fn describe_verdict(verdict: Verdict, is_text: bool) -> &'static str 
     }
 }
 
-const LOST: [Verdict; 9] = [
+const LOST: [Verdict; 11] = [
     Verdict::RepeatsSource,
     Verdict::RepeatsGold,
     Verdict::RepeatsDraft,
+    Verdict::RepeatsToken,
+    Verdict::UnlikelyMention,
     Verdict::TooLong,
     Verdict::Disagrees,
     Verdict::Unlikely,

@@ -155,8 +155,8 @@ impl Sentence {
     /// Returns the sentence with some spans of tokens replaced by spans of other sentences. The new tokens keep their
     /// columns. Comments stay. The tags of the result are those of `mentions` in `scheme`.
     ///
-    /// `splices` must be in order and must not overlap. A span from a sentence of another language gets the columns of
-    /// the tokens it replaces, because files of other languages may have other columns. In a sentence of a text, the first
+    /// `splices` must be in order and must not overlap. A span from a sentence of another language or without columns gets
+    /// the columns of the tokens it replaces, because files of other languages may have other columns. In a sentence of a text, the first
     /// new token follows the text that was before the span. The others keep their own spacing, or get one space.
     ///
     /// # Panics
@@ -199,7 +199,8 @@ impl Sentence {
     /// Adds the new tokens of a splice in the sentence `source`.
     fn extend_with_splice(&mut self, source: &Self, splice: Splice<'_>) {
         let Splice { replaced, donor, tokens } = splice;
-        let is_foreign = donor.language != source.language;
+        // A donor without columns, such as a name of a list, gets those of the tokens it replaces too.
+        let is_foreign = donor.language != source.language || donor.frames.is_empty();
         let last = replaced.end.saturating_sub(1);
         let own = (0..tokens.len()).map(|n| (replaced.start + n).min(last));
         let own = own.filter_map(|n| source.frames.get(n).filter(|_| is_foreign));

@@ -257,6 +257,40 @@ pub enum Error {
     /// Silver sentences cannot be used.
     #[error(transparent)]
     Silver(#[from] SilverError),
+    /// A list of names has an entity type that the training set does not have.
+    #[error(
+        "the list of names `{file}` has the type `{entity_type}`, but the types of TRAIN are {known}"
+    )]
+    UnknownNameType {
+        /// The file of the list.
+        file: String,
+        /// The type of the list.
+        entity_type: String,
+        /// The types of the training set.
+        known: String,
+    },
+    /// No name of a list can be used.
+    #[error(
+        "no name in `{file}` can be used for {entity_type}: {repeated} repeat others, and {contradicted} have another type in TRAIN; pass other names"
+    )]
+    NoNames {
+        /// The file of the list.
+        file: String,
+        /// The type of the list.
+        entity_type: String,
+        /// The number of repeated names.
+        repeated: usize,
+        /// The number of names that gold has only with another type.
+        contradicted: usize,
+    },
+    /// The method does not use lists of names.
+    #[error(
+        "the method {method} uses no lists of names; use `melm-both` or `label-wise`, or pass no names"
+    )]
+    UnusedNames {
+        /// The method.
+        method: &'static str,
+    },
     /// The unlabelled text has a language, but the training set has none.
     #[error(
         "the text `{file}` has the language `{language}`, but TRAIN has none; name TRAIN's language too: `en=FILE`"

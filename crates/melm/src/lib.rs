@@ -89,6 +89,7 @@ pub mod markers;
 pub mod mask;
 pub mod methods;
 pub mod models;
+pub mod names;
 pub mod notes;
 mod parallel;
 pub mod pick;

@@ -9,7 +9,7 @@ use melm::shard::Shard;
 use melm_text::TextFormat;
 
 use super::plan::PlanOptions;
-use super::{InputFile, InputOptions, SilverInput, VectorInput};
+use super::{InputFile, InputOptions, NamesInput, SilverInput, VectorInput};
 
 /// Make more labelled sentences: put new entities into your own sentences and keep the tags
 ///
@@ -52,6 +52,11 @@ pub(crate) struct Augment {
     /// refusing the file
     #[arg(long, requires = "silver", help_heading = "Labels from elsewhere")]
     pub(crate) silver_drop_types: bool,
+    /// List of names of an entity type, one name on each line, also in gzip; may be repeated. The
+    /// methods melm-both and label-wise draw a share of the new entities from it (names.share of the
+    /// plan, default: half)
+    #[arg(long, value_name = "TYPE=FILE")]
+    pub(crate) name_list: Vec<NamesInput>,
     /// Aligned word vectors of a language, for the methods codemix-ess and melm-codemix; repeat for
     /// each language, or pass `pieces` to use the embeddings of the model
     #[arg(long, value_name = "LANG=FILE")]

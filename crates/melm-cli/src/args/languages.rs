@@ -78,6 +78,26 @@ impl FromStr for VectorInput {
     }
 }
 
+/// A list of names of one entity type.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NamesInput {
+    pub(crate) entity_type: String,
+    pub(crate) path: PathBuf,
+}
+
+impl FromStr for NamesInput {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, path)) if !name.is_empty() && !path.is_empty() => {
+                Ok(Self { entity_type: name.to_owned(), path: path.into() })
+            }
+            _ => Err("expected TYPE=FILE".into()),
+        }
+    }
+}
+
 /// Replace each entity by the most similar entity of the same type in another language
 ///
 /// For each mention, another language is drawn at random. The mention is replaced by the mention of

@@ -12,7 +12,7 @@ mod tagger;
 
 pub(crate) use augment::{Augment, TextInput};
 pub(crate) use experiment::{ComparisonOptions, Reproduce, ReproduceTarget, Trial};
-pub(crate) use languages::{Codemix, InputFile, SilverInput, VectorInput};
+pub(crate) use languages::{Codemix, InputFile, NamesInput, SilverInput, VectorInput};
 pub(crate) use pick::Pick;
 pub(crate) use plan::{DeviceOption, DeviceOptions, PlanOptions, PlanOverrides, PrecisionOption};
 pub(crate) use report::Report;

@@ -1,5 +1,6 @@
 //! `melm filter`: judges drafts with a trained tagger, and applies the decisions of a person.
 
+use std::num::NonZeroUsize;
 use std::path::Path;
 
 use melm::augment::judge_again;
@@ -119,7 +120,8 @@ fn judge(
         folder.display()
     ));
     let threshold = command.threshold.unwrap_or(Rate::constant(0.5));
-    let settings = FilterSettings { mode: command.mode, threshold };
+    let (judges, votes) = (NonZeroUsize::MIN, Rate::constant(1.0));
+    let settings = FilterSettings { mode: command.mode, threshold, judges, votes };
     let judge = Judge::new(&tagger, settings, corpus.types());
     let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);

@@ -54,6 +54,7 @@ pub(crate) fn run(
     let sentences = shard.map_or(0..n_sentences, |shard| shard.range(n_sentences));
     let mut melm = Melm::new(lm, corpus, &plan, &device)?.with_sentences(&sentences);
     terminal.info_all(melm.counts().notes());
+    terminal.info_all(melm.fixed().notes());
     let mut observer = ProgressObserver::new(u64::MAX, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);
     // There is no folder for saved states, so an interrupted command starts again.

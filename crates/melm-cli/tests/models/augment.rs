@@ -74,6 +74,7 @@ fn the_output_is_gold_then_kept_drafts_and_verdicts_are_explained() {
     let n = |key: &str| usize::try_from(funnel[key].as_u64().unwrap()).unwrap();
     assert_eq!((n("drafts"), n("kept")), (drafts.len(), kept.len()));
     let repeats = n("repeat_source") + n("repeat_gold") + n("repeat_draft");
+    let repeats = repeats + funnel["repeat_token"].as_u64().map_or(0, |_| n("repeat_token"));
     assert_eq!(n("drafts"), repeats + n("disagrees") + n("unlikely") + n("kept"));
     assert!(messages.contains(&format!("kept {:>26}", n("kept"))), "{messages}");
     let card = augmented(&dir, "README.md");

@@ -6,11 +6,11 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
-from typing import Any, Optional, overload
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Optional, Union, overload
 
 from . import _melm
-from ._data import Labelled, Unlabelled, extend, log_notes, log_warnings, read_data
+from ._data import Labelled, NamesInput, Unlabelled, extend, log_notes, log_warnings, read_data
 from ._progress import Progress
 from ._settings import Path, fetch_models, make_settings
 
@@ -115,6 +115,7 @@ def augment(
     dev: Optional[Labelled] = None,
     unlabelled: Optional[Unlabelled] = None,
     held_out: Optional[Unlabelled] = None,
+    names: Optional[Mapping[str, Union[Path, Iterable[str]]]] = None,
     seed: int = 1,
     device: str = "auto",
     progress: bool = True,
@@ -130,7 +131,8 @@ def augment(
     """Make more labelled sentences.
 
     `train` and `dev` are labelled data, `unlabelled` is text that a panel of taggers labels, and `held_out` has sentences
-    that must not be used, such as a test set. `**settings` are keys of the plan with `__` for a dot, such as
+    that must not be used, such as a test set. `names` maps entity types to lists of names, or to files with a name on each
+    line. `**settings` are keys of the plan with `__` for a dot, such as
     `generate__rounds=5`. With `folder`, an interrupted run can be resumed with the same call.
 
     Raises DataError, ConfigError or ModelError with the messages of the command.
@@ -141,6 +143,8 @@ def augment(
     )  # fmt: skip
     fetch_models(chosen, "augment", unlabelled is not None)
     data = read_data(train, dev, unlabelled, held_out)
+    if names is not None:
+        data.names = [_names_of(entity_type, source) for entity_type, source in names.items()]
     temporary = tempfile.TemporaryDirectory(prefix="melm-") if folder is None else None
     path = os.fspath(folder) if folder is not None else os.path.join(str(temporary and temporary.name), "run")
     with Progress(progress) as shown:
@@ -156,3 +160,10 @@ def augment(
     if counts:
         log_notes([f"sentences left out of the text: {', '.join(counts)}"])
     return augmented
+
+
+def _names_of(entity_type: str, source: Union[Path, Iterable[str]]) -> NamesInput:
+    """Return the names of one entity type: a file, or a list."""
+    if isinstance(source, (str, os.PathLike)):
+        return NamesInput(entity_type, path=os.fspath(source))
+    return NamesInput(entity_type, names=list(source))

@@ -24,6 +24,15 @@ Unlabelled = Any
 
 
 @dataclass
+class NamesInput:
+    """Names of one entity type: a file, or a list."""
+
+    entity_type: str
+    path: Optional[str] = None
+    names: list[str] = field(default_factory=list)
+
+
+@dataclass
 class Data:
     """The data of a run."""
 
@@ -31,6 +40,7 @@ class Data:
     dev: Optional[_melm.Corpus] = None
     text: Optional[_melm.Text] = None
     held_out: list[_melm.Text] = field(default_factory=list)
+    names: list[NamesInput] = field(default_factory=list)
 
 
 def is_by_language(data: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Optional, Protocol
 
 if TYPE_CHECKING:
@@ -12,6 +13,17 @@ class OnMessage(Protocol):
     """Receives the progress of a stage, or a note without numbers."""
 
     def __call__(self, message: str, done: Optional[int], total: Optional[int], /) -> None: ...
+
+
+class Names(Protocol):
+    """Names of one entity type: a file, or a list."""
+
+    @property
+    def entity_type(self) -> str: ...
+    @property
+    def path(self) -> Optional[str]: ...
+    @property
+    def names(self) -> list[str]: ...
 
 
 class RunData(Protocol):
@@ -25,3 +37,5 @@ class RunData(Protocol):
     def text(self) -> Optional[_melm.Text]: ...
     @property
     def held_out(self) -> list[_melm.Text]: ...
+    @property
+    def names(self) -> Sequence[Names]: ...

@@ -1,6 +1,7 @@
 //! Algorithm 1 of the paper: linearize, fine-tune, generate round by round, judge, keep.
 
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence};
@@ -9,15 +10,17 @@ use super::rounds::Rounds;
 use super::summary::DraftSummary;
 use crate::Error;
 use crate::codemix::MentionVectors;
-use crate::draft::{Draft, Novelty, Verdict};
+use crate::draft::{Draft, Novelty, Verdict, reject_repeats, reject_unlikely};
+use crate::files::read_sealed;
 use crate::generate::WithoutMentions;
 use crate::judge::Judge;
 use crate::methods::RejectedCounts;
-use crate::methods::{Augmenter, Method, Prepared, prepare};
+use crate::methods::{Augmenter, Method, Prepared, UsedNames, prepare};
 use crate::methods::{MuldaModel, PretrainedSeq2Seq};
 use crate::models::Pretrained;
+use crate::names::Names;
 use crate::plan::Plan;
-use crate::stage::{Run, Stage};
+use crate::stage::{Run, Stage, observe_part};
 use crate::tagger::{TaggerModel, TrainedTagger, Truncation};
 use crate::training::{TrainingOutcome, read_outcome};
 
@@ -41,11 +44,18 @@ pub struct Backbones<'a> {
     pub tagger: Option<&'a Pretrained>,
     /// Word vectors, for methods that compare mentions by similarity.
     pub vectors: Option<&'a MentionVectors>,
+    /// Lists of names, for methods that replace mentions.
+    pub names: Option<&'a Names>,
     /// A judge that was already trained on the same gold. If `None`, a judge is trained.
     pub judge: Option<&'a TaggerModel>,
 }
 
 impl<'a> Backbones<'a> {
+    /// Returns the names that a plan uses.
+    pub(crate) fn used_names(self, plan: &Plan) -> Option<UsedNames<'a>> {
+        self.names.map(|names| UsedNames { names, share: plan.names.share })
+    }
+
     /// Returns the model for `MulDA`: the pretrained encoder-decoder if there is one, otherwise a new model.
     pub(crate) fn mulda(self) -> MuldaModel<'a> {
         let new = || {
@@ -64,6 +74,8 @@ pub struct Drafts {
     pub lines: String,
     /// The number of sentences that a method wrote but that did not become drafts, by reason.
     pub dropped: RejectedCounts,
+    /// The number of names that were harvested from unlabelled text.
+    pub n_harvested: usize,
     /// The training record of the judge, if a judge was trained in this run or by an earlier process in its folder.
     pub judge: Option<TrainingOutcome>,
     /// The number of sentences and tokens that were too long for the judge in training.
@@ -99,17 +111,26 @@ pub fn augment(
         // Sections 2.1 and 2.2: linearize the sentences and fine-tune the masked language model on them.
         let (mut method, prepared) = prepare(gold, plan, backbones, device, run)?;
         // Section 2.4: the judge is trained on gold only.
-        let trained = train_judge(gold, plan, backbones, device, run)?;
-        let tagger = backbones.judge.or(trained.as_ref().map(|trained| &trained.tagger));
+        let trained = train_judges(gold, plan, backbones, device, run)?;
+        let own = trained.iter().map(|trained| &trained.tagger);
+        let taggers: Vec<&TaggerModel> = backbones.judge.into_iter().chain(own).collect();
         for round in rounds.n_done() + 1..=n_rounds {
             // Section 2.3: mask the entities and let the model fill them.
             let mut drafts = make_round(&mut *method, round, gold.train, plan, run)?;
             rounds.mark_repeats(&mut drafts);
-            judge_drafts(&mut drafts, tagger, gold.train, plan, device, &mut run.stage("filter"))?;
+            check_mentions(&mut drafts, plan);
+            judge_drafts(
+                &mut drafts,
+                &taggers,
+                gold.train,
+                plan,
+                device,
+                &mut run.stage("filter"),
+            )?;
             rounds.add(drafts, &method.dropped())?;
         }
         rounds.result.prepared = Some(prepared);
-        if let Some(trained) = trained {
+        if let Some(trained) = trained.into_iter().next() {
             rounds.result.judge_truncation = trained.truncation;
             rounds.result.judge = Some(trained.outcome);
         }
@@ -120,21 +141,44 @@ pub fn augment(
     Ok(rounds.result)
 }
 
-/// Trains the judge on gold. Does nothing if the plan has no filter or if a judge is given. The judge is the same
-/// tagger that `melm train` trains on this data.
-fn train_judge(
+/// Trains the judges on gold. Does nothing if the plan has no filter. The first judge is the same tagger that `melm train`
+/// trains on this data; it is not trained if it is given. The others use random numbers of their own.
+pub(super) fn train_judges(
     gold: Gold<'_>,
     plan: &Plan,
     backbones: Backbones<'_>,
     device: &Device,
     run: &mut Run<'_>,
-) -> Result<Option<TrainedTagger>, Error> {
-    if !plan.has_judge() || backbones.judge.is_some() {
-        return Ok(None);
+) -> Result<Vec<TrainedTagger>, Error> {
+    let n_judges = if plan.has_judge() { plan.filter.judges.get() } else { 0 };
+    let first = if backbones.judge.is_some() { 2 } else { 1 };
+    let n_trained = (n_judges + 1).saturating_sub(first) as u64;
+    let mut trained = Vec::new();
+    for number in first..=n_judges {
+        let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
+        let (folder, stream) = match number {
+            1 => (run.folder.clone(), "tagger".to_owned()),
+            _ => (judge_folder(run.folder.as_deref(), number), format!("judge {number}")),
+        };
+        let mut observer = observe_part(&mut *run.observer, trained.len() as u64, n_trained);
+        let mut own = Run { seed: run.seed, folder, observer: &mut observer };
+        let stage = &mut own.stage_as("judge", &stream);
+        let (train, dev, settings) = (gold.train, gold.dev, &plan.tagger);
+        trained.push(TaggerModel::train(pretrained, train, dev, settings, device, stage)?);
     }
-    let pretrained = backbones.tagger.expect("a plan with a filter has a tagger's model");
-    let stage = &mut run.stage_as("judge", "tagger");
-    TaggerModel::train(pretrained, gold.train, gold.dev, &plan.tagger, device, stage).map(Some)
+    Ok(trained)
+}
+
+/// The folder of the saved state of a judge other than the first.
+fn judge_folder(stages: Option<&Path>, number: usize) -> Option<PathBuf> {
+    stages.map(|stages| stages.join("judges").join(number.to_string()))
+}
+
+/// Returns the metrics of the trainings of all judges but the first, from the folder of the stages.
+pub(super) fn metrics_of_judges(stages: &Path, n_judges: usize) -> Result<String, Error> {
+    let folders = (2..=n_judges).filter_map(|number| judge_folder(Some(stages), number));
+    let read = |folder: PathBuf| read_sealed(&folder.join("judge/metrics.jsonl"));
+    folders.map(|folder| Ok(read(folder)?.unwrap_or_default())).collect()
 }
 
 /// Makes the drafts of one round, in the order of their sources. Adds copies of the sentences without a mention if
@@ -162,17 +206,28 @@ fn make_round(
     Ok(drafts)
 }
 
+/// Rejects new drafts whose replaced mentions do not fit, before the judge sees them.
+pub(super) fn check_mentions(drafts: &mut [Draft], plan: &Plan) {
+    if plan.generate.avoid_repeats {
+        reject_repeats(drafts);
+    }
+    if plan.generate.has_scores() {
+        reject_unlikely(drafts, plan.generate.score_margin);
+    }
+}
+
 /// Judges the new drafts. If the plan has no filter, keeps all of them.
-fn judge_drafts(
+pub(super) fn judge_drafts(
     drafts: &mut [Draft],
-    tagger: Option<&TaggerModel>,
+    taggers: &[&TaggerModel],
     train: &Corpus,
     plan: &Plan,
     device: &Device,
     stage: &mut Stage<'_>,
 ) -> Result<(), Error> {
-    if let Some(tagger) = tagger.filter(|_| plan.has_judge()) {
-        return Judge::new(tagger, plan.filter, train.types()).assess(drafts, device, stage);
+    if plan.has_judge() && !taggers.is_empty() {
+        let judge = Judge::from_taggers(taggers.to_vec(), plan.filter, train.types());
+        return judge.assess(drafts, device, stage);
     }
     for draft in drafts.iter_mut().filter(|draft| draft.verdict == Verdict::New) {
         draft.verdict = Verdict::Kept;
@@ -194,6 +249,7 @@ pub fn generate(
         let mut drafts = make_round(method, round, train, plan, run)?;
         drafts.retain(|draft| draft.source.is_none_or(|source| sentences.contains(&source)));
         novelty.mark(&mut drafts);
+        check_mentions(&mut drafts, plan);
         all.extend(drafts);
     }
     Ok(all)
@@ -212,7 +268,13 @@ pub fn judge_again(
     for draft in &mut *drafts {
         draft.probability = None;
         draft.disagreements.clear();
-        draft.verdict = novelty.record(draft);
+        draft.votes = None;
+        let found = novelty.record(draft);
+        // The tokens are the same as before, so a draft that was rejected for them stays rejected.
+        let is_rejected = matches!(draft.verdict, Verdict::RepeatsToken | Verdict::UnlikelyMention);
+        if !(is_rejected && found == Verdict::New) {
+            draft.verdict = found;
+        }
     }
     judge.assess(drafts, device, stage)
 }

@@ -14,6 +14,7 @@ use crate::Error;
 use crate::codemix::MentionVectors;
 use crate::methods::Method;
 use crate::models::ModelStore;
+use crate::names::{NameList, Names};
 use crate::plan::{Plan, PlanBuilder};
 use crate::stage::{Control, Event, OwnedObserver, ignore_events};
 
@@ -48,6 +49,7 @@ pub struct Augment {
     text: Option<UnlabelledText>,
     silver: Vec<Silver>,
     held_out: Vec<UnlabelledText>,
+    names: Vec<NameList>,
     plan: PlanChoice,
     models: ModelStore,
     vectors: Option<MentionVectors>,
@@ -70,6 +72,7 @@ impl Augment {
             text: None,
             silver: Vec::new(),
             held_out: Vec::new(),
+            names: Vec::new(),
             plan: PlanChoice::Changes(PlanBuilder::default()),
             models: ModelStore::new(),
             vectors: None,
@@ -112,6 +115,15 @@ impl Augment {
     #[must_use]
     pub fn held_out(mut self, text: UnlabelledText) -> Self {
         self.held_out.push(text);
+        self
+    }
+
+    /// Adds a list of names. The methods [`Method::MelmBoth`] and [`Method::LabelWise`] draw a share of the new mentions
+    /// (`names.share` of the plan) from the lists of their entity type. [`Self::run`] fails if the method is another one,
+    /// or if the training set does not have the entity type of the list.
+    #[must_use]
+    pub fn names(mut self, list: NameList) -> Self {
+        self.names.push(list);
         self
     }
 
@@ -224,7 +236,9 @@ impl Augment {
                 Some(TextToLabel::new(&text, &self.silver, gold, &self.held_out)?)
             }
         };
-        let data = JobData { train: self.train, dev: self.dev, text, vectors: self.vectors };
+        let names = (!self.names.is_empty()).then(|| Names::new(&self.names, &self.train));
+        let (names, vectors) = (names.transpose()?, self.vectors);
+        let data = JobData { train: self.train, dev: self.dev, text, names, vectors };
         let job = AugmentJob::new(data, plan, &self.models, device)?;
         Ok((job, self.observer))
     }

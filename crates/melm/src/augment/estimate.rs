@@ -182,10 +182,12 @@ fn add_judge_stages(job: &AugmentJob, model: &Pretrained, costs: &mut Vec<(&'sta
     let train = CorpusSize::new(model, Some(&job.train), Markers::Absent);
     let dev = CorpusSize::new(model, job.dev.as_ref(), Markers::Absent);
     let training = size.training_cost(&plan.tagger.training, &train, &dev, 0.0);
-    costs.push(("training the judge", training));
+    let n_judges = plan.filter.judges.get() as f64;
+    let operations = n_judges * training.operations;
+    costs.push(("training the judge", Cost { operations, ..training }));
     let drafts = if makes_two_drafts(job) { train.doubled() } else { train };
     let rounds = f64::from(plan.generate.rounds.get());
-    let operations = rounds * drafts.pieces * FORWARD * size.encoder;
+    let operations = n_judges * rounds * drafts.pieces * FORWARD * size.encoder;
     costs.push(("judging", Cost { operations, bytes: BYTES * size.all }));
 }
 

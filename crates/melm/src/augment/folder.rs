@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
+use super::algorithm::metrics_of_judges;
 use super::job::AugmentJob;
 use super::result::{Augmented, DRAFTS, augmented_names};
 use crate::Error;
@@ -202,6 +203,7 @@ impl AugmentFolder<'_> {
             dev: self.job.dev.as_ref(),
             text: text.map_or(&[], |text| text.text.files()),
             held_out: text.map_or(&[], |text| text.held_out()),
+            names: self.job.names.as_ref().map_or(&[], |names| names.counts()),
         };
         let names = paths.iter().filter_map(|path| path.file_name());
         let names: Vec<_> = names.map(|name| name.to_string_lossy().into_owned()).collect();
@@ -215,6 +217,7 @@ impl AugmentFolder<'_> {
             let own = read_sealed(&stages.join(stage).join("metrics.jsonl"))?;
             lines += &own.unwrap_or_default();
         }
+        lines += &metrics_of_judges(stages, self.job.plan.filter.judges.get())?;
         if self.job.text.is_some() {
             lines += &panel_metrics(stages, &self.job.plan.self_training)?;
         }
@@ -266,7 +269,13 @@ impl AugmentJob {
             }
             put("text", entry);
         }
+        if let Some(names) = &self.names {
+            put("names", json!(names.counts()));
+        }
         let details = augmented.details();
+        if details.n_harvested > 0 {
+            put("harvested_names", details.n_harvested.into());
+        }
         if let Some(counts) = details.prepared.as_ref().and_then(|p| p.codemix.as_ref()) {
             put("codemix", json!(counts));
         }

@@ -7,8 +7,9 @@ use melm_nn::device::Device;
 use melm_text::{Corpus, LeftOut, UnlabelledText};
 
 use super::algorithm::{Backbones, Gold, augment};
+use super::harvest::add_harvest_round;
 use super::result::Augmented;
-use super::text::TextToLabel;
+use super::text::{TextOutcome, TextToLabel};
 use crate::Error;
 use crate::codemix::{MentionVectors, VectorKind};
 use crate::files::{Fingerprint, write_whole};
@@ -16,6 +17,7 @@ use crate::gold_check::{CheckedSentence, GoldCheck};
 use crate::methods::PretrainedSeq2Seq;
 use crate::methods::{Method, Sources, tune};
 use crate::models::{ModelStore, NeededModels, Pretrained};
+use crate::names::{Names, harvest};
 use crate::plan::Plan;
 use crate::random::Seed;
 use crate::run_folder::data_fingerprint;
@@ -28,6 +30,7 @@ pub struct AugmentJob {
     pub(super) train: Corpus,
     pub(super) dev: Option<Corpus>,
     pub(super) text: Option<TextToLabel>,
+    pub(super) names: Option<Names>,
     pub(super) masked_lm: Option<Pretrained>,
     pub(super) tagger: Option<Pretrained>,
     pub(super) seq2seq: Option<PretrainedSeq2Seq>,
@@ -40,6 +43,7 @@ pub(super) struct JobData {
     pub(super) train: Corpus,
     pub(super) dev: Option<Corpus>,
     pub(super) text: Option<TextToLabel>,
+    pub(super) names: Option<Names>,
     pub(super) vectors: Option<MentionVectors>,
 }
 
@@ -59,9 +63,12 @@ impl AugmentJob {
         models: &ModelStore,
         device: Arc<Device>,
     ) -> Result<Self, Error> {
-        let JobData { train, dev, text, vectors } = data;
+        let JobData { train, dev, text, names, vectors } = data;
         if plan.method.mixes() && train.languages().len() < 2 {
             return Err(Error::OneLanguage);
+        }
+        if names.is_some() && !plan.method.has_names() {
+            return Err(Error::UnusedNames { method: plan.method.name() });
         }
         let needed = Self::needed_models(&plan, text.is_some());
         let open = |is_needed: bool, name: &str| is_needed.then(|| models.open(name)).transpose();
@@ -79,7 +86,7 @@ impl AugmentJob {
             Some(model) => Some(MentionVectors::from_piece_embeddings(&train, model)?),
             None => vectors,
         };
-        Ok(Self { plan, train, dev, text, masked_lm, tagger, seq2seq, vectors, device })
+        Ok(Self { plan, train, dev, text, names, masked_lm, tagger, seq2seq, vectors, device })
     }
 
     /// The plan.
@@ -113,6 +120,25 @@ impl AugmentJob {
         self.text.as_ref().map(|text| text.left_out).unwrap_or_default()
     }
 
+    /// Returns true if names of the unlabelled text make drafts.
+    fn harvests(&self) -> bool {
+        self.plan.names.harvest && self.text.is_some() && self.plan.method.has_names()
+    }
+
+    /// Returns the names that the panel found in the text, if the plan asks for them and there are any.
+    fn harvest_names(&self, labelled: &TextOutcome) -> Option<Names> {
+        let text = self.text.as_ref().filter(|_| self.harvests())?;
+        let candidates = &labelled.labelled.candidates;
+        let names = harvest(&text.sentences, candidates, &self.train, &self.plan.names);
+        (names.n_names() > 0).then_some(names)
+    }
+
+    /// Returns lines about the data of the run: what is read from the lists of names, and what is left out.
+    pub fn notes(&self) -> Vec<String> {
+        let share = self.plan.names.share;
+        self.names.as_ref().map(|names| names.notes(share)).unwrap_or_default()
+    }
+
     /// The pretrained model of the judge and of the panel, if the run has one of them.
     pub fn tagger(&self) -> Option<&Pretrained> {
         self.tagger.as_ref()
@@ -131,8 +157,13 @@ impl AugmentJob {
     }
 
     pub(super) fn run_stages(&self, run: &mut Run<'_>) -> Result<Augmented, Error> {
-        let drafts = augment(self.gold(), &self.plan, self.backbones(), &self.device, run)?;
+        let mut drafts = augment(self.gold(), &self.plan, self.backbones(), &self.device, run)?;
         let text = self.label_text(&drafts, None, run)?;
+        if let Some(names) = text.as_ref().and_then(|text| self.harvest_names(text)) {
+            drafts.n_harvested = names.n_names();
+            let (gold, models) = (self.gold(), self.backbones());
+            add_harvest_round(gold, &self.plan, models, &self.device, &names, &mut drafts, run)?;
+        }
         let checked = self.check_gold(run)?;
         let augmented = Augmented::new(self.output_gold().clone(), self.plan.clone(), drafts, text);
         Ok(augmented.with_checked_gold(checked))
@@ -164,6 +195,7 @@ impl AugmentJob {
             tagger: self.tagger.as_ref(),
             seq2seq: self.seq2seq.as_ref(),
             vectors: self.vectors.as_ref(),
+            names: self.names.as_ref(),
             judge: None,
         }
     }
@@ -209,6 +241,9 @@ impl AugmentJob {
         if let Some(text) = &self.text {
             text.add_to(&mut fingerprint);
         }
+        if let Some(names) = &self.names {
+            names.add_to(&mut fingerprint);
+        }
         if let Some(vectors) = &self.vectors {
             vectors.add_to(&self.train, &mut fingerprint);
         }
@@ -224,6 +259,9 @@ impl AugmentJob {
         if self.text.is_none() {
             // These settings change nothing without text.
             settings.remove("self_training");
+        }
+        if self.names.is_none() && !self.harvests() {
+            settings.remove("names");
         }
         // Only `melm pick` reads these.
         settings.remove("pick");

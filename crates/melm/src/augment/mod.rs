@@ -5,6 +5,7 @@ mod builder;
 mod cost;
 mod estimate;
 mod folder;
+mod harvest;
 mod job;
 mod notes;
 mod panel_cost;

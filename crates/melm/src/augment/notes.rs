@@ -1,6 +1,6 @@
 //! Lines about a finished run that every front end shows.
 
-use melm_text::count_of;
+use melm_text::{count, count_of};
 
 use super::result::Augmented;
 use super::text::TextOutcome;
@@ -27,6 +27,7 @@ impl Augmented {
             }
             notes.extend(describe_markers(&prepared.markers));
             notes.extend(prepared.linearized.iter().flat_map(LinearizedCounts::notes));
+            notes.extend(prepared.fixed.notes());
             notes.extend(prepared.codemix.iter().flat_map(LexiconCounts::notes));
         }
         notes.extend(
@@ -35,6 +36,11 @@ impl Augmented {
         if let Some(best) = details.judge.as_ref().and_then(|judge| judge.best) {
             let f1 = 100.0 * best.value;
             notes.push(format!("the judge: dev F1 {f1:.2} in epoch {}", best.epoch));
+        }
+        let names = &self.plan().names;
+        if names.harvest && self.text().is_some() && self.plan().method.has_names() {
+            let n = count(details.n_harvested, "name");
+            notes.push(format!("harvested {n} from the text for one more round of drafts"));
         }
         if let Some(check) = self.gold_check() {
             let n = count_of(check.suspect, check.sentences, "gold sentence");

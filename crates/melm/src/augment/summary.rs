@@ -23,6 +23,12 @@ pub struct DraftSummary {
     pub repeat_gold: usize,
     /// The number of drafts that repeat an earlier draft.
     pub repeat_draft: usize,
+    /// The number of drafts in which a replaced mention repeats the token beside it.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub repeat_token: usize,
+    /// The number of drafts with a mention that the masked language model finds too unlikely.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unlikely_mention: usize,
     /// The number of drafts for which the judge predicts other tags.
     pub disagrees: usize,
     /// The number of drafts whose tags the judge finds too unlikely.
@@ -48,6 +54,9 @@ pub struct DraftSummary {
     /// The number of mentions, over all drafts, that were chosen at random because there was no vector to compare by.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub without_vector: usize,
+    /// The number of kept drafts with at least one name of a list, or of the unlabelled text.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub with_names: usize,
     /// The number of distinct mentions in the kept drafts that do not occur in gold, by entity type.
     pub new_mentions: BTreeMap<String, usize>,
 }
@@ -62,6 +71,8 @@ impl DraftSummary {
             repeat_source: count(Verdict::RepeatsSource),
             repeat_gold: count(Verdict::RepeatsGold),
             repeat_draft: count(Verdict::RepeatsDraft),
+            repeat_token: count(Verdict::RepeatsToken),
+            unlikely_mention: count(Verdict::UnlikelyMention),
             disagrees: count(Verdict::Disagrees),
             unlikely: count(Verdict::Unlikely),
             kept: count(Verdict::Kept),
@@ -71,6 +82,7 @@ impl DraftSummary {
             new: count(Verdict::New),
             restored_tokens: drafts.iter().map(|draft| draft.n_restored).sum(),
             without_vector: count_without_vector(drafts),
+            with_names: count_with_names(drafts),
             new_mentions: count_new_mentions(drafts, gold),
         }
     }
@@ -89,6 +101,11 @@ fn count_without_vector(drafts: &[Draft]) -> usize {
         drafts.iter().flat_map(|draft| &draft.replacements).filter(|one| one.donor.is_some());
     let (similar, random): (Vec<_>, Vec<_>) = donors.partition(|one| one.similarity.is_some());
     if similar.is_empty() { 0 } else { random.len() }
+}
+
+fn count_with_names(drafts: &[Draft]) -> usize {
+    let has_name = |draft: &&Draft| draft.replacements.iter().any(|one| one.name.is_some());
+    drafts.iter().filter(|draft| draft.verdict.is_kept()).filter(has_name).count()
 }
 
 fn count_new_mentions(drafts: &[Draft], gold: &Corpus) -> BTreeMap<String, usize> {

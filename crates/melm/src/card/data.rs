@@ -8,6 +8,7 @@ use melm_text::{Corpus, TextFile};
 use super::{Card, count_mentions, count_tokens, file_arguments, languages, quote};
 use crate::augment::Augmented;
 use crate::methods::Method;
+use crate::names::NameCounts;
 
 /// The files of a run beside the training set, to write the command that repeats it.
 pub(crate) struct DataCommand<'a> {
@@ -17,6 +18,8 @@ pub(crate) struct DataCommand<'a> {
     pub(crate) text: &'a [TextFile],
     /// The held-out files.
     pub(crate) held_out: &'a [TextFile],
+    /// The lists of names.
+    pub(crate) names: &'a [NameCounts],
 }
 
 /// Returns the card of an augmented corpus. `names` are the names of its files.
@@ -94,6 +97,10 @@ fn write_origins(card: &mut Card, augmented: &Augmented) {
         &n_kept.to_string(),
         &summary.drafts.to_string(),
     ]);
+    if summary.with_names > 0 {
+        let (with_names, kept) = (summary.with_names.to_string(), n_kept.to_string());
+        card.row(&["of these, with a name of a list or of the text", &with_names, &kept]);
+    }
     if let Some(text) = augmented.text() {
         let text = text.summary();
         let (kept, all) = (text.kept.to_string(), text.sentences.to_string());
@@ -146,6 +153,13 @@ fn write_command(card: &mut Card, augmented: &Augmented, files: &DataCommand<'_>
     }
     for text in files.held_out {
         let _ = write!(command, " --held-out {}", quote(&text.name));
+    }
+    for list in files.names {
+        let _ = write!(
+            command,
+            " --name-list {}",
+            quote(&format!("{}={}", list.entity_type, list.file))
+        );
     }
     command.push_str(" --config plan.toml -o FOLDER");
     card.command(&command);

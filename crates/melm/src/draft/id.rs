@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use super::line::Origin;
+use super::origin::Origin;
 use crate::files::Fingerprint;
 
 /// The number of hexadecimal digits of an id. Among 10,000 candidates, two different ones have the same id with a

@@ -9,45 +9,12 @@ use std::path::Path;
 use melm_text::{Corpus, Language, LanguagePart, Mention, Sentence, Tag, Token};
 use serde::{Deserialize, Serialize};
 
+use super::origin::Origin;
 use super::text_line::{TextLine, read_text_line};
 use super::{Disagreement, Donor, Draft, GuessedPiece, Replacement, Swap, Verdict};
 use crate::Error;
-use crate::methods::{substitute_mentions, swap_tokens};
-
-/// The kind of a line: a draft of a gold sentence, a sentence of unlabelled text, or a sentence that a named source
-/// labelled, written `silver:NAME`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub(super) enum Origin {
-    /// Also the kind of a line that does not name its kind.
-    #[default]
-    Draft,
-    Text,
-    Silver(String),
-}
-
-impl TryFrom<String> for Origin {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        match (text.as_str(), text.strip_prefix("silver:")) {
-            ("draft", _) => Ok(Self::Draft),
-            ("text", _) => Ok(Self::Text),
-            (_, Some(name)) => Ok(Self::Silver(name.to_owned())),
-            _ => Err(format!("unknown origin `{text}`")),
-        }
-    }
-}
-
-impl From<Origin> for String {
-    fn from(origin: Origin) -> Self {
-        match origin {
-            Origin::Draft => "draft".to_owned(),
-            Origin::Text => "text".to_owned(),
-            Origin::Silver(name) => format!("silver:{name}"),
-        }
-    }
-}
+use crate::methods::{NewMention, replace_mentions, swap_tokens};
+use crate::names::NameOrigin;
 
 /// The candidates that [`read_lines`] reads.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -90,6 +57,8 @@ struct Line {
     probability: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     disagreements: Vec<Disagreement>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    votes: Option<usize>,
 }
 
 /// The JSON form of a replaced mention.
@@ -107,11 +76,16 @@ struct Replaced {
     /// 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     donor: Option<Donor>,
+    /// The origin of the new tokens, if they are a name that was not taken from gold.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    from: Option<NameOrigin>,
     /// The language of the donor, if it is not the language of the source.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     language: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     similarity: Option<f32>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    score: Option<f64>,
 }
 
 /// Returns true if a count is 0 and is therefore left out of the JSON form.
@@ -179,6 +153,7 @@ impl Line {
             restored: draft.n_restored,
             probability: draft.probability,
             disagreements: draft.disagreements.clone(),
+            votes: draft.votes,
         }
     }
 
@@ -194,6 +169,7 @@ impl Line {
             verdict: self.verdict,
             probability: self.probability,
             disagreements: self.disagreements.clone(),
+            votes: self.votes,
             ..made
         };
         let again = Self::new(&draft, gold);
@@ -228,7 +204,7 @@ impl Line {
             mixed => Some(self.substitute(mixed, source, gold)?),
         };
         let base = mixed.as_ref().map_or(&gold.sentences()[source], |draft| &draft.sentence);
-        let draft = if self.replaced.iter().any(|one| one.donor.is_some()) {
+        let draft = if self.replaced.iter().any(|one| one.donor.is_some() || one.from.is_some()) {
             self.substitute(&self.replaced, source, gold)?
         } else if self.swapped.is_empty() {
             self.guess(base, source, gold)?
@@ -265,9 +241,14 @@ impl Line {
         gold: &Corpus,
     ) -> Result<Draft, String> {
         let sentence = &gold.sentences()[source];
-        let mut donors = vec![None; sentence.mentions().count()];
+        let mut donors: Vec<Option<NewMention>> = sentence.mentions().map(|_| None).collect();
         for one in replaced {
             let mention = one.mention_of(sentence, gold)?;
+            if let Some(origin) = one.from {
+                let tokens = parse_tokens(&one.new)?;
+                donors[one.mention] = Some(NewMention::Name { tokens, origin });
+                continue;
+            }
             let missing = || format!("mention {} has no replacement in the corpus", one.mention);
             let donor = one.donor.as_ref().ok_or_else(missing)?;
             let language = one.language.as_deref().or(self.language.as_deref());
@@ -276,9 +257,10 @@ impl Line {
             if !gold.sentences()[from].mentions().any(|other| other == wanted) {
                 return Err(missing());
             }
-            donors[one.mention] = Some(Donor { sentence: from, tokens: donor.tokens.clone() });
+            let donor = Donor { sentence: from, tokens: donor.tokens.clone() };
+            donors[one.mention] = Some(NewMention::Gold(donor));
         }
-        let mut draft = substitute_mentions(gold, source, self.round, &donors);
+        let mut draft = replace_mentions(gold, source, self.round, &donors);
         for (replacement, one) in draft.replacements.iter_mut().zip(replaced) {
             replacement.similarity = one.similarity;
         }
@@ -303,7 +285,9 @@ impl Line {
                 new,
                 pieces: one.pieces.clone(),
                 donor: None,
+                name: None,
                 similarity: None,
+                score: one.score,
             });
         }
         Ok(Draft::new(base.with_tokens(guessed), source, self.round, replacements))
@@ -344,7 +328,9 @@ impl Replaced {
             pieces: one.pieces.clone(),
             donor: donor.map(|(donor, (_, sentence))| Donor { sentence, ..donor }),
             language: place.and_then(|(from, _)| from.filter(|_| from != language)).map(Into::into),
+            from: one.name,
             similarity: one.similarity,
+            score: one.score,
         }
     }
 

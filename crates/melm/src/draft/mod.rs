@@ -7,13 +7,16 @@
 mod decisions;
 mod id;
 mod line;
+mod mention_checks;
 mod novelty;
+mod origin;
 mod text_line;
 
 pub use decisions::{AppliedDecisions, Decision, Decisions};
 pub use id::{CandidateId, CandidateIds};
 pub use line::{CandidateLines, read_lines, to_lines};
 pub(crate) use line::{is_zero, spell_tags, texts};
+pub(crate) use mention_checks::{is_repeat, reject_repeats, reject_unlikely};
 pub use novelty::Novelty;
 pub(crate) use text_line::ProposedLine;
 pub use text_line::{TextLine, text_to_lines};
@@ -22,6 +25,8 @@ use std::ops::Range;
 
 use melm_text::{Corpus, EntityType, Mention, Sentence, Token};
 use serde::{Deserialize, Serialize};
+
+use crate::names::NameOrigin;
 
 /// A generated sentence with its provenance and its verdict.
 ///
@@ -51,6 +56,8 @@ pub struct Draft {
     pub probability: Option<f64>,
     /// The tokens for which the judge predicts another tag.
     pub disagreements: Vec<Disagreement>,
+    /// The number of judges that wanted to keep the draft; `None` if there is only one.
+    pub votes: Option<usize>,
 }
 
 /// The decision about a draft, or about a sentence of unlabelled text.
@@ -65,6 +72,10 @@ pub enum Verdict {
     RepeatsGold,
     /// The draft repeats an earlier draft.
     RepeatsDraft,
+    /// A replaced mention repeats the token beside it.
+    RepeatsToken,
+    /// The masked language model finds a rewritten mention much less likely than the old one.
+    UnlikelyMention,
     /// The judge predicts other tags.
     Disagrees,
     /// According to the judge, the probability of the tags is too low.
@@ -137,10 +148,15 @@ pub struct Replacement {
     pub new: Vec<Token>,
     /// The guessed pieces, in order.
     pub pieces: Vec<GuessedPiece>,
-    /// The gold mention that the new tokens were taken from; `None` if they were guessed.
+    /// The gold mention that the new tokens were taken from; `None` if they were guessed or are a name.
     pub donor: Option<Donor>,
+    /// Where the new tokens come from, if they are a name that was not taken from gold.
+    pub name: Option<NameOrigin>,
     /// The cosine similarity of the old and the new mention, if the new mention was chosen by similarity.
     pub similarity: Option<f32>,
+    /// The mean log-probability of the new pieces minus that of the old ones, if the plan asks for scores
+    /// (`generate.score_margin`).
+    pub score: Option<f64>,
 }
 
 /// A mention of the gold corpus that replaces another.
@@ -194,6 +210,7 @@ impl Draft {
             verdict: Verdict::New,
             probability: None,
             disagreements: Vec::new(),
+            votes: None,
         }
     }
 

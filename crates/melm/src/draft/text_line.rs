@@ -4,7 +4,8 @@ use melm_text::{Corpus, EntityTypes, Sentence, UnlabelledText};
 use serde::{Deserialize, Serialize};
 
 use super::Verdict;
-use super::line::{Origin, is_zero, parse_tags, parse_tokens, spell_tags, texts};
+use super::line::{is_zero, parse_tags, parse_tokens, spell_tags, texts};
+use super::origin::Origin;
 use crate::self_training::{GivenTags, ProposedMention, TextCandidate};
 
 /// A sentence of unlabelled text that was read from a line of `drafts.jsonl`.

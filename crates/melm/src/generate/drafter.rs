@@ -1,11 +1,15 @@
 //! One round of generation: masks pieces, fills them, and spells the new tokens.
 
+use std::collections::HashMap;
+
 use melm_nn::device::Device;
 use melm_text::{Corpus, Sentence, Token};
 
 use super::GenerateSettings;
 use super::candidates::{Candidates, MaskedPiece};
 use super::fill::{FillContext, FillTask, Filler};
+use super::repeats::repeat_checks;
+use super::score::{MentionScorer, ScoreContext};
 use super::script::Scripts;
 use super::spell::{FilledToken, spell_token};
 use crate::Error;
@@ -34,6 +38,7 @@ pub struct Drafter {
     settings: GenerateSettings,
     candidates: Candidates,
     filler: Filler,
+    scorer: MentionScorer,
 }
 
 impl Drafter {
@@ -41,7 +46,8 @@ impl Drafter {
     pub fn new(lm: EntityLm, settings: GenerateSettings) -> Self {
         let candidates = Candidates::new(&lm, &settings);
         let filler = Filler::new(lm.model().config());
-        Self { lm, settings, candidates, filler }
+        let scorer = MentionScorer::new(lm.model().config());
+        Self { lm, settings, candidates, filler, scorer }
     }
 
     /// The model.
@@ -87,20 +93,48 @@ impl Drafter {
         let context = FillContext {
             device,
             model: self.lm.model(),
+            tokenizer: self.lm.tokenizer(),
             settings: &self.settings,
             sets: self.candidates.sets(),
         };
         self.filler.fill(&context, &mut tasks, &mut count)?;
+        let scores = self.score(device, &tasks)?;
         let mut result = Round::default();
+        let mut first = 0;
         for windows in tasks.chunk_by(|a, b| a.window.sentence == b.window.sentence) {
             let source = windows[0].window.sentence;
-            let (sentence, replacements, n_restored) =
+            let (sentence, mut replacements, n_restored) =
                 self.compose(&corpus.sentences()[source], windows);
+            for replacement in &mut replacements {
+                let mut own = first..first + windows.len();
+                replacement.score =
+                    own.find_map(|task| scores.get(&(task, replacement.mention)).copied());
+            }
+            first += windows.len();
             result.n_restored += n_restored;
             let draft = Draft::new(sentence, source, round, replacements);
             result.drafts.push(Draft { n_restored, ..draft });
         }
         Ok(result)
+    }
+
+    /// Scores the rewritten mentions, by the index of their task and of the mention. Empty if the settings ask for no
+    /// scores.
+    fn score(
+        &mut self,
+        device: &Device,
+        tasks: &[FillTask<'_>],
+    ) -> Result<HashMap<(usize, usize), f64>, Error> {
+        if !self.settings.has_scores() {
+            return Ok(HashMap::new());
+        }
+        let context = ScoreContext {
+            device,
+            model: self.lm.model(),
+            mask: self.lm.tokenizer().specials().mask,
+            pieces_per_batch: self.settings.pieces_per_batch.get(),
+        };
+        self.scorer.score(&context, tasks)
     }
 
     /// Masks a window and finds the candidates of each masked position.
@@ -132,8 +166,11 @@ impl Drafter {
             set_of.push(self.candidates.set_for(constraint));
         }
         let chosen = vec![None; set_of.len()];
+        let avoids = self.settings.avoid_repeats;
+        let repeat_checks =
+            if avoids { repeat_checks(sentence, window, &masked) } else { Vec::new() };
         let generator = window.stream(key.then("choose")).generator();
-        FillTask { window, masked, set_of, generator, chosen }
+        FillTask { window, masked, set_of, repeat_checks, generator, chosen }
     }
 
     /// Builds a draft from the filled windows of one source sentence. Returns the sentence, its replacements, and the
@@ -229,7 +266,9 @@ fn group_by_mention(
                 entity_type: mention.entity_type,
                 pieces,
                 donor: None,
+                name: None,
                 similarity: None,
+                score: None,
             });
         }
     }

@@ -1,5 +1,6 @@
 //! Fills masked positions in batches of windows of similar length. Each step of the fill order is one forward pass.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use melm_nn::config::Config;
@@ -8,10 +9,12 @@ use melm_nn::mlm::{
     AllowedPieces, Candidate, MaskedBatch, MaskedLm, MaskedLmTape, PieceSets, Predictions,
 };
 
+use super::repeats::RepeatCheck;
 use super::settings::{FillOrder, GenerateSettings, Sampling};
 use crate::Error;
 use crate::linearize::Linearized;
 use crate::mask::Masked;
+use crate::pieces::Tokenizer;
 use crate::random::Generator;
 use crate::stage::Control;
 
@@ -22,10 +25,33 @@ pub(super) struct FillTask<'a> {
     pub(super) masked: Masked,
     /// The index of the candidate set of each masked position.
     pub(super) set_of: Vec<usize>,
+    /// For each masked position, the tokens that the new token may not repeat. Empty if repeats are allowed.
+    pub(super) repeat_checks: Vec<Option<RepeatCheck>>,
     pub(super) generator: Generator,
     /// The piece chosen at each masked position. `None` if no piece is allowed there; the original piece is then
     /// kept.
     pub(super) chosen: Vec<Option<ChosenPiece>>,
+}
+
+impl FillTask<'_> {
+    /// Leaves out the candidates that would make the token at the masked position `index` repeat a token beside it.
+    fn without_repeats<'c>(
+        &self,
+        candidates: &'c [Candidate],
+        index: usize,
+        tokenizer: &Tokenizer,
+    ) -> Cow<'c, [Candidate]> {
+        let Some(check) = self.repeat_checks.get(index).and_then(Option::as_ref) else {
+            return Cow::Borrowed(candidates);
+        };
+        let mut pieces = self.masked.pieces.clone();
+        let position = self.masked.positions[index];
+        let mut repeats = |candidate: &Candidate| {
+            pieces[position] = candidate.piece;
+            check.finds_repeat(&pieces, tokenizer)
+        };
+        Cow::Owned(candidates.iter().filter(|one| !repeats(one)).copied().collect())
+    }
 }
 
 /// A candidate that was chosen, and its rank from 1.
@@ -39,6 +65,7 @@ pub(super) struct ChosenPiece {
 pub(super) struct FillContext<'a> {
     pub(super) device: &'a Device,
     pub(super) model: &'a MaskedLm,
+    pub(super) tokenizer: &'a Tokenizer,
     pub(super) settings: &'a GenerateSettings,
     pub(super) sets: &'a PieceSets,
 }
@@ -94,7 +121,7 @@ impl Filler {
         batch: &[usize],
         step: usize,
     ) -> Result<(), Error> {
-        let FillContext { device, model, settings, sets } = *context;
+        let FillContext { device, model, tokenizer, settings, sets } = *context;
         self.batch.clear();
         self.set_of.clear();
         for task in batch.iter().map(|at| &tasks[*at]) {
@@ -115,7 +142,8 @@ impl Filler {
         for at in batch {
             let task = &mut tasks[*at];
             for index in indices_of_step(task, settings.order, step) {
-                let chosen = choose(self.out.row(row), settings, &mut task.generator);
+                let candidates = task.without_repeats(self.out.row(row), index, tokenizer);
+                let chosen = choose(&candidates, settings, &mut task.generator);
                 let original = task.masked.originals[index];
                 task.masked.pieces[task.masked.positions[index]] =
                     chosen.map_or(original, |chosen| chosen.candidate.piece);

@@ -45,11 +45,16 @@ mod candidates;
 mod casing;
 mod drafter;
 mod fill;
+mod fixed;
+mod repeats;
+mod score;
 mod script;
 mod settings;
 mod spell;
 
 pub use drafter::{Drafter, Round};
+pub use fixed::FixedCounts;
+pub(crate) use fixed::fix_tokens;
 pub use settings::{
     FillOrder, GenerateSettings, InvalidRanks, InvalidSampling, InvalidTemperature, Ranks,
     Sampling, Temperature, WithoutMentions,

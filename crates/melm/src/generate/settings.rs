@@ -144,6 +144,7 @@ pub enum WithoutMentions {
 /// The `[generate]` section of a plan.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an independent option")]
 pub struct GenerateSettings {
     /// The number of rounds of drafts (the paper's R).
     pub rounds: NonZeroU32,
@@ -159,6 +160,21 @@ pub struct GenerateSettings {
     pub keep_case: bool,
     /// If true, a token is replaced only by pieces of the same script.
     pub keep_script: bool,
+    /// If true, a new token of a mention may not equal the token beside it, unless the source repeats the token there
+    /// too. Case is ignored. Pieces that would repeat a token are not chosen, and drafts that still repeat one, also
+    /// drafts with mentions of other sentences, are rejected.
+    pub avoid_repeats: bool,
+    /// If true, some tokens of a mention of several tokens are not rewritten: numbers and punctuation, lower-case tokens
+    /// in a mention that has an upper-case letter, and tokens that gold has at least as often outside mentions as inside.
+    pub keep_function_words: bool,
+    /// The maximum number of tokens of a mention that the model rewrites. Longer mentions, such as titles, are left as they
+    /// are; `label-wise` and `melm-both` may still replace them by other mentions. 0: no limit.
+    pub longest_mention: usize,
+    /// The margin of the score of a rewritten mention. The score is the mean log-probability of its pieces according to
+    /// the model, each predicted from all tokens around it, minus that of the old mention. Drafts with a score below
+    /// minus this value are rejected. 0: mentions are not scored. Scoring takes about as long as fine-tuning.
+    #[schemars(range(min = 0))]
+    pub score_margin: f64,
     /// Texts that are not allowed as a piece or as a new token.
     pub banned: Vec<String>,
     /// How sentences without a mention are treated: `"left-out"` or `"copied"`.
@@ -166,6 +182,24 @@ pub struct GenerateSettings {
     /// The maximum number of pieces in a batch. It does not affect the drafts.
     #[serde(skip, default = "pieces_per_batch")]
     pub pieces_per_batch: NonZeroUsize,
+}
+
+impl GenerateSettings {
+    /// Returns the first key whose value is not valid, and a description of the allowed values.
+    pub(crate) fn first_invalid(&self) -> Option<(&'static str, String)> {
+        let is_valid = self.score_margin >= 0.0 && self.score_margin.is_finite();
+        (!is_valid).then(|| ("score_margin", "a number from 0 on".to_owned()))
+    }
+
+    /// Returns true if rewritten mentions are scored.
+    pub(crate) fn has_scores(&self) -> bool {
+        self.score_margin > 0.0
+    }
+
+    /// Returns true if a mention with this number of tokens is too long to be rewritten.
+    pub(super) fn is_too_long(&self, n_tokens: usize) -> bool {
+        self.longest_mention > 0 && n_tokens > self.longest_mention
+    }
 }
 
 /// Large enough for efficient matrix products, small enough for the memory of small machines.
@@ -190,6 +224,10 @@ impl Default for GenerateSettings {
             order: FillOrder::default(),
             keep_case: false,
             keep_script: false,
+            avoid_repeats: false,
+            keep_function_words: false,
+            longest_mention: 0,
+            score_margin: 0.0,
             banned: Vec::new(),
             without_mentions: WithoutMentions::default(),
             pieces_per_batch: PIECES_PER_BATCH,

@@ -1,16 +1,17 @@
 //! Label-wise substitution (Dai and Adel 2020, "mention replacement"): replaces mentions by others of the same type.
 
-use std::collections::BTreeMap;
-use std::ops::Range;
+use std::collections::{BTreeMap, BTreeSet};
 
-use melm_text::{Corpus, EntityType, Language, Mention, Sentence, Splice};
+use melm_text::{Corpus, EntityType, Language, Mention, Sentence, Token};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::Augmenter;
+use super::replace::{NewMention, replace_mentions};
 use crate::Error;
-use crate::draft::{Donor, Draft, Replacement};
-use crate::random::StreamKey;
+use crate::draft::{Donor, Draft};
+use crate::names::Names;
+use crate::random::{Generator, StreamKey};
 use crate::rate::Rate;
 use crate::stage::Stage;
 
@@ -20,7 +21,16 @@ use crate::stage::Stage;
 pub struct SubstituteSettings {
     /// The probability that a mention or token is replaced.
     pub rate: Rate,
+    /// If true, `label-wise` and `melm-both` replace a mention by one that follows the same token in gold (`the`, `in`),
+    /// so that an article fits. A token counts if it precedes at least five different mentions of the type; all others are
+    /// one group.
+    #[serde(default)]
+    pub match_before: bool,
 }
+
+/// The number of different mentions that a token must precede to be a group of its own. With fewer, the new mentions
+/// would repeat each other.
+const MIN_GROUP: usize = 5;
 
 /// A mention and the index of its sentence.
 struct MentionOccurrence {
@@ -28,26 +38,76 @@ struct MentionOccurrence {
     mention: Mention,
 }
 
-/// Replaces mentions by other mentions of the same type and language from the same corpus.
+/// The mentions that may replace each other.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct MentionGroup {
+    /// The language, if the corpus has several.
+    language: Option<Language>,
+    entity_type: EntityType,
+    /// The token before the mentions, in lower case. `None` stands for all tokens without a group of their own.
+    before: Option<String>,
+}
+
+impl MentionGroup {
+    fn new(sentence: &Sentence, mention: &Mention) -> Self {
+        let before = mention.tokens.start.checked_sub(1).map(|at| &sentence.tokens()[at]);
+        Self {
+            language: sentence.language(),
+            entity_type: mention.entity_type,
+            before: before.map(|token| token.as_str().to_lowercase()),
+        }
+    }
+
+    /// The group of mentions whose preceding token has no group of its own.
+    fn rest(self) -> Self {
+        Self { before: None, ..self }
+    }
+}
+
+/// The names that a method may use, and the share of new mentions that are names.
+#[derive(Clone, Copy)]
+pub(crate) struct UsedNames<'a> {
+    pub(crate) names: &'a Names,
+    pub(crate) share: Rate,
+}
+
+/// Replaces mentions by other mentions of the same type and language from the same corpus, or by names of lists.
 pub(crate) struct Substitute<'a> {
     corpus: &'a Corpus,
     settings: SubstituteSettings,
-    /// All occurrences of mentions, by language (if the corpus has several) and type.
-    mentions: BTreeMap<(Option<Language>, EntityType), Vec<MentionOccurrence>>,
+    names: Option<UsedNames<'a>>,
+    /// All occurrences of mentions, by group.
+    mentions: BTreeMap<MentionGroup, Vec<MentionOccurrence>>,
 }
 
 impl<'a> Substitute<'a> {
     /// Collects the mentions of a corpus.
     pub(crate) fn new(corpus: &'a Corpus, settings: SubstituteSettings) -> Self {
-        let mut mentions: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        let mut groups: BTreeMap<MentionGroup, Vec<MentionOccurrence>> = BTreeMap::new();
+        let own = own_groups(corpus, settings);
         for (number, sentence) in corpus.sentences().iter().enumerate() {
             for mention in sentence.mentions() {
-                let key = (sentence.language(), mention.entity_type);
+                let group = MentionGroup::new(sentence, &mention);
+                let group = if own.contains(&group) { group } else { group.rest() };
                 let occurrence = MentionOccurrence { sentence: number, mention };
-                mentions.entry(key).or_default().push(occurrence);
+                groups.entry(group).or_default().push(occurrence);
             }
         }
-        Self { corpus, settings, mentions }
+        Self { corpus, settings, names: None, mentions: groups }
+    }
+
+    /// Sets the names that may replace mentions.
+    #[must_use]
+    pub(crate) fn with_names(mut self, names: Option<UsedNames<'a>>) -> Self {
+        self.names = names.filter(|used| used.share.value() > 0.0);
+        self
+    }
+
+    /// Returns the mentions that may replace a mention.
+    fn replacements_of(&self, sentence: &Sentence, mention: &Mention) -> &[MentionOccurrence] {
+        let group = MentionGroup::new(sentence, mention);
+        let own = self.mentions.get(&group).filter(|_| group.before.is_some());
+        own.unwrap_or_else(|| &self.mentions[&group.rest()])
     }
 
     /// Makes one draft of every sentence with a mention. At least one mention of each sentence is replaced, possibly
@@ -69,59 +129,45 @@ impl<'a> Substitute<'a> {
         if !drawn.contains(&true) {
             drawn[generator.below(own.len())] = true;
         }
-        let donors = own.iter().zip(drawn).map(|(mention, is_drawn)| {
-            let others = &self.mentions[&(sentence.language(), mention.entity_type)];
-            is_drawn.then(|| {
-                let other = &others[generator.below(others.len())];
-                Donor { sentence: other.sentence, tokens: other.mention.tokens.clone() }
-            })
+        let new = own.iter().zip(drawn).map(|(mention, is_drawn)| {
+            is_drawn.then(|| self.draw(sentence, mention, &mut generator))
         });
-        let donors: Vec<_> = donors.collect();
-        substitute_mentions(self.corpus, source, round, &donors)
+        let new: Vec<_> = new.collect();
+        replace_mentions(self.corpus, source, round, &new)
+    }
+
+    /// Draws a mention that replaces `mention`: a name, if the type has a list and the draw says so, or a gold mention.
+    fn draw(
+        &self,
+        sentence: &Sentence,
+        mention: &Mention,
+        generator: &mut Generator,
+    ) -> NewMention {
+        if let Some(UsedNames { names, share }) = self.names {
+            let own = names.of_type(mention.entity_type);
+            if !own.is_empty() && generator.uniform() < share.value() {
+                let tokens = own[generator.below(own.len())].clone();
+                return NewMention::Name { tokens, origin: names.origin() };
+            }
+        }
+        let others = self.replacements_of(sentence, mention);
+        let other = &others[generator.below(others.len())];
+        NewMention::Gold(Donor { sentence: other.sentence, tokens: other.mention.tokens.clone() })
     }
 }
 
-/// Makes the draft of sentence `source` in which mentions are replaced by their donors. `donors` has one entry for each
-/// mention of the sentence; `None` keeps the mention.
-pub fn substitute_mentions(
-    corpus: &Corpus,
-    source: usize,
-    round: u32,
-    donors: &[Option<Donor>],
-) -> Draft {
-    let sentences = corpus.sentences();
-    let tokens_of = |sentence: usize, tokens: &Range<usize>| {
-        sentences[sentence].tokens()[tokens.clone()].to_vec()
-    };
-    let (mut start, mut before) = (0, 0);
-    let (mut mentions, mut replaced, mut replacements) = (Vec::new(), Vec::new(), Vec::new());
-    for ((number, own), donor) in sentences[source].mentions().enumerate().zip(donors) {
-        start += own.tokens.start - before;
-        before = own.tokens.end;
-        let given = donor.as_ref().map_or(own.tokens.len(), |donor| donor.tokens.len());
-        let tokens = start..start + given;
-        start = tokens.end;
-        if let Some(donor) = donor {
-            replaced.push(Splice {
-                replaced: own.tokens.clone(),
-                donor: &sentences[donor.sentence],
-                tokens: donor.tokens.clone(),
-            });
-            replacements.push(Replacement {
-                mention: number,
-                tokens: tokens.clone(),
-                entity_type: own.entity_type,
-                old: tokens_of(source, &own.tokens),
-                new: tokens_of(donor.sentence, &donor.tokens),
-                pieces: Vec::new(),
-                donor: Some(donor.clone()),
-                similarity: None,
-            });
+/// Returns the groups of mentions after a token that precedes at least [`MIN_GROUP`] different mentions of a type. Empty if
+/// the settings do not ask for them.
+fn own_groups(corpus: &Corpus, settings: SubstituteSettings) -> BTreeSet<MentionGroup> {
+    let mut texts: BTreeMap<MentionGroup, BTreeSet<&[Token]>> = BTreeMap::new();
+    for sentence in corpus.sentences().iter().filter(|_| settings.match_before) {
+        for mention in sentence.mentions() {
+            let group = MentionGroup::new(sentence, &mention);
+            texts.entry(group).or_default().insert(&sentence.tokens()[mention.tokens]);
         }
-        mentions.push(Mention { entity_type: own.entity_type, tokens });
     }
-    let sentence = sentences[source].splice(replaced, mentions, corpus.scheme());
-    Draft::new(sentence, source, round, replacements)
+    texts.retain(|group, texts| group.before.is_some() && texts.len() >= MIN_GROUP);
+    texts.into_keys().collect()
 }
 
 impl Augmenter for Substitute<'_> {
@@ -133,8 +179,10 @@ impl Augmenter for Substitute<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::draft::{read_lines, to_lines};
+    use crate::names::NameList;
     use crate::random::Seed;
-    use melm_text::{ReadOptions, Source};
+    use melm_text::{ReadOptions, Source, TextFormat, TextOptions, UnlabelledText};
 
     const TEXT: &str = "Ada NE B-PER\nsaw V O\nNew NE B-LOC\nYork NE I-LOC\n\n\
         Rio NE B-LOC\nand K O\nBonn NE B-LOC\nDr T B-PER\nNo NE I-PER\n\nso A O\n\n";
@@ -142,7 +190,7 @@ mod tests {
     #[test]
     fn replaced_mentions_bring_their_columns_and_nothing_else_changes() {
         let corpus = Corpus::read(&Source::from_text("a", TEXT), &ReadOptions::default()).unwrap();
-        let settings = SubstituteSettings { rate: Rate::constant(0.5) };
+        let settings = SubstituteSettings { rate: Rate::constant(0.5), match_before: false };
         let substitute = Substitute::new(&corpus, settings);
         let mut n_longer = 0;
         for round in 1..200 {
@@ -184,5 +232,62 @@ mod tests {
             }
         }
         assert!(n_longer > 0);
+    }
+
+    #[test]
+    fn mentions_after_an_article_are_replaced_by_others_after_it() {
+        // Six countries after `the`, six after `in` or at the start, and `from` before one only.
+        let after_the = ["Congo", "Gambia", "Netherlands", "Philippines", "Sudan", "Ukraine"];
+        let others = ["Chad", "Chile", "Cuba", "Fiji", "Laos", "Mali"];
+        let sentence = |before: &str, name: &str| format!("{before} O\n{name} B-LOC\n\n");
+        let mut text: String = after_the.iter().map(|name| sentence("the", name)).collect();
+        text += &others[..3].iter().map(|name| sentence("In", name)).collect::<String>();
+        text += &others[3..5].iter().map(|name| format!("{name} B-LOC\n\n")).collect::<String>();
+        text += &sentence("from", others[5]);
+        let corpus = Corpus::read(&Source::from_text("a", text), &ReadOptions::default()).unwrap();
+        let settings = SubstituteSettings { rate: Rate::constant(1.0), match_before: true };
+        let substitute = Substitute::new(&corpus, settings);
+        let mut seen = BTreeSet::new();
+        for round in 1..100 {
+            for draft in substitute.round(Seed(5).stream("test"), round) {
+                let new = draft.replacements[0].new[0].to_string();
+                let has_article = draft.sentence.tokens()[0].as_str() == "the";
+                assert_eq!(after_the.contains(&new.as_str()), has_article, "{new}");
+                seen.insert(new);
+            }
+        }
+        assert_eq!(seen.len(), 12);
+    }
+
+    #[test]
+    fn names_of_lists_replace_the_stated_share_of_mentions() {
+        let corpus = Corpus::read(&Source::from_text("a", TEXT), &ReadOptions::default()).unwrap();
+        let options = TextOptions { format: Some(TextFormat::Plain), ..TextOptions::default() };
+        let text = "Kap der Guten Hoffnung\nOslo\n";
+        let text = UnlabelledText::read("loc.txt", text.as_bytes(), &options).unwrap();
+        let names = Names::new(&[NameList::from_text("LOC", &text)], &corpus).unwrap();
+        let settings = SubstituteSettings { rate: Rate::constant(1.0), match_before: false };
+        let used = UsedNames { names: &names, share: Rate::constant(0.25) };
+        let substitute = Substitute::new(&corpus, settings).with_names(Some(used));
+        let (mut n_names, mut n_places) = (0, 0);
+        for round in 1..400 {
+            let drafts = substitute.round(Seed(3).stream("test"), round);
+            for replacement in drafts.iter().flat_map(|draft| &draft.replacements) {
+                let is_place = corpus.types().name(replacement.entity_type) == "LOC";
+                let words: Vec<_> = replacement.new.iter().map(Token::as_str).collect();
+                let is_listed = ["Kap der Guten Hoffnung", "Oslo"].contains(&&*words.join(" "));
+                assert_eq!(replacement.name.is_some(), is_listed, "{words:?}");
+                assert_eq!(replacement.donor.is_none(), is_listed);
+                assert!(is_place || !is_listed);
+                n_places += i32::from(is_place);
+                n_names += i32::from(is_listed);
+            }
+            // The lines of `drafts.jsonl` give the same drafts again.
+            let lines = to_lines(&drafts, &corpus);
+            let again = read_lines("drafts.jsonl".as_ref(), &lines, &corpus).unwrap().drafts;
+            assert_eq!(again, drafts);
+        }
+        // Three standard deviations of a binomial count of about 1,200 places are 45.
+        assert!((n_names - n_places / 4).abs() < 45, "{n_names} of {n_places}");
     }
 }

@@ -86,7 +86,9 @@ pub(crate) fn swap_tokens(corpus: &Corpus, source: usize, round: u32, swaps: Vec
             tokens: mention.tokens,
             pieces: Vec::new(),
             donor: None,
+            name: None,
             similarity: None,
+            score: None,
         })
     });
     let replacements = replaced.collect();
@@ -141,7 +143,7 @@ mod tests {
     #[test]
     fn tokens_are_drawn_with_the_probabilities_of_the_paper() {
         let (corpus, rate, n) = (corpus(), 0.3, 20_000);
-        let settings = SubstituteSettings { rate: Rate::constant(rate) };
+        let settings = SubstituteSettings { rate: Rate::constant(rate), match_before: false };
         let method = ReplaceTokens::new(&corpus, settings);
         let mut counts: BTreeMap<(usize, usize, String), u32> = BTreeMap::new();
         for round in 1..=n {
@@ -169,7 +171,7 @@ mod tests {
     #[test]
     fn tags_stay_and_replaced_tokens_bring_their_columns() {
         let corpus = corpus();
-        let settings = SubstituteSettings { rate: Rate::constant(1.0) };
+        let settings = SubstituteSettings { rate: Rate::constant(1.0), match_before: false };
         let method = ReplaceTokens::new(&corpus, settings);
         let mut seen = String::new();
         for round in 1..50 {

@@ -5,14 +5,14 @@ use std::ops::Range;
 use melm_nn::device::Device;
 use melm_text::Corpus;
 
-use super::label_wise::Substitute;
+use super::label_wise::{Substitute, UsedNames};
 use super::sources::Sources;
 use super::{Augmenter, Method};
 use crate::Error;
 use crate::augment::Gold;
 use crate::draft::Draft;
 use crate::entity_lm::{EntityLm, Finetuned};
-use crate::generate::Drafter;
+use crate::generate::{Drafter, FixedCounts, fix_tokens};
 use crate::linearize::{LinearizedCorpus, LinearizedCounts};
 use crate::markers::MarkerStart;
 use crate::models::Pretrained;
@@ -57,6 +57,7 @@ pub struct Melm<'a> {
     drafter: Drafter,
     sources: Sources<'a>,
     linearized: LinearizedCorpus,
+    fixed: FixedCounts,
     /// Makes the second half of the drafts in the method `melm-both`. It puts gold mentions of any length into other
     /// contexts, while the model writes new mentions of the same length.
     substitute: Option<Substitute<'a>>,
@@ -78,7 +79,7 @@ impl<'a> Melm<'a> {
     /// Like [`Self::new`], but the sources may include code-mixed sentences. `linearized` contains all sources.
     pub(super) fn with_sources(
         lm: EntityLm,
-        linearized: LinearizedCorpus,
+        mut linearized: LinearizedCorpus,
         gold: &'a Corpus,
         sources: Sources<'a>,
         plan: &'a Plan,
@@ -86,8 +87,9 @@ impl<'a> Melm<'a> {
     ) -> Self {
         let has_both = plan.method == Method::MelmBoth;
         let substitute = has_both.then(|| Substitute::new(gold, plan.substitute));
+        let fixed = fix_tokens(&mut linearized, &sources.corpus, &plan.generate);
         let drafter = Drafter::new(lm, plan.generate.clone());
-        Self { drafter, sources, linearized, substitute, device }
+        Self { drafter, sources, linearized, fixed, substitute, device }
     }
 
     /// Converts drafts of code-mixed sentences to drafts of the gold sentences that the code-mixed sentences were
@@ -114,6 +116,18 @@ impl<'a> Melm<'a> {
     pub fn with_sentences(mut self, sentences: &Range<usize>) -> Self {
         self.linearized.windows.retain(|window| sentences.contains(&window.sentence));
         self
+    }
+
+    /// Lets the method `melm-both` use names of lists.
+    #[must_use]
+    pub(super) fn with_names(mut self, names: Option<UsedNames<'a>>) -> Self {
+        self.substitute = self.substitute.map(|substitute| substitute.with_names(names));
+        self
+    }
+
+    /// The number of entity tokens and mentions that the plan does not allow to be rewritten.
+    pub fn fixed(&self) -> FixedCounts {
+        self.fixed
     }
 
     /// Counts how much of the corpus the model can read and mask.

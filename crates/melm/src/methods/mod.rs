@@ -9,15 +9,19 @@ mod label_wise;
 mod lwtr;
 mod melm;
 mod mulda;
+mod replace;
 mod sources;
 
 pub use daga::{DagaSettings, UnknownTokens};
 pub use free_generation::{RejectReason, RejectedCounts};
-pub use label_wise::{SubstituteSettings, substitute_mentions};
+pub use label_wise::SubstituteSettings;
+pub(crate) use label_wise::{Substitute, UsedNames};
 pub(crate) use lwtr::swap_tokens;
 pub use melm::{Melm, Tuned, tune};
 pub(crate) use mulda::MuldaModel;
 pub use mulda::{MuldaSettings, NO_PRETRAINING, PretrainedSeq2Seq};
+pub use replace::substitute_mentions;
+pub(crate) use replace::{NewMention, replace_mentions};
 pub use sources::Sources;
 
 use melm_nn::device::Device;
@@ -28,6 +32,7 @@ use crate::Error;
 use crate::augment::{Backbones, Gold};
 use crate::codemix::LexiconCounts;
 use crate::draft::Draft;
+use crate::generate::FixedCounts;
 use crate::linearize::LinearizedCounts;
 use crate::markers::MarkerStart;
 use crate::plan::Plan;
@@ -35,7 +40,6 @@ use crate::stage::{Run, Stage};
 use crate::training::TrainingOutcome;
 use daga::Daga;
 use free_generation::FreeGeneration;
-use label_wise::Substitute;
 use lwtr::ReplaceTokens;
 use mulda::Mulda;
 
@@ -139,6 +143,11 @@ impl Method {
         self.properties().mixes
     }
 
+    /// Returns true if the method can replace mentions by names of lists.
+    pub fn has_names(self) -> bool {
+        matches!(self, Self::LabelWise | Self::MelmBoth)
+    }
+
     /// Returns true if the method compares mentions by their vectors.
     pub fn has_vectors(self) -> bool {
         self.properties().has_vectors
@@ -192,6 +201,8 @@ pub struct Prepared {
     pub n_without_mentions: usize,
     /// How much of the corpus the masked language model can read and mask; `None` for methods without such a model.
     pub linearized: Option<LinearizedCounts>,
+    /// The number of entity tokens and mentions that the plan does not allow to be rewritten.
+    pub fixed: FixedCounts,
     /// The number of sentences that are not used for training, because they are too long for the encoder-decoder.
     pub n_too_long: usize,
     /// The number of words and mentions without a vector, for code-mixing.
@@ -202,7 +213,7 @@ pub struct Prepared {
 pub fn prepare<'a>(
     gold: Gold<'a>,
     plan: &'a Plan,
-    backbones: Backbones<'_>,
+    backbones: Backbones<'a>,
     device: &'a Device,
     run: &mut Run<'_>,
 ) -> Result<(Box<dyn Augmenter + 'a>, Prepared), Error> {
@@ -211,7 +222,10 @@ pub fn prepare<'a>(
     let mut prepared = Prepared { n_without_mentions: without.count(), ..Prepared::default() };
     let augmenter: Box<dyn Augmenter> = match plan.method {
         Method::Gold => Box::new(NoAugmentation),
-        Method::LabelWise => Box::new(Substitute::new(train, plan.substitute)),
+        Method::LabelWise => {
+            let names = backbones.used_names(plan);
+            Box::new(Substitute::new(train, plan.substitute).with_names(names))
+        }
         Method::Lwtr => Box::new(ReplaceTokens::new(train, plan.substitute)),
         Method::Daga => {
             let stage = &mut run.stage("daga");
@@ -246,7 +260,7 @@ pub fn prepare<'a>(
 fn prepare_melm<'a>(
     gold: Gold<'a>,
     plan: &'a Plan,
-    backbones: Backbones<'_>,
+    backbones: Backbones<'a>,
     device: &'a Device,
     run: &mut Run<'_>,
     prepared: &mut Prepared,
@@ -257,9 +271,11 @@ fn prepare_melm<'a>(
     let learned_from = Gold { train: &sources.corpus, dev: gold.dev };
     let tuned = tune(learned_from, plan, pretrained, device, run)?;
     let melm = Melm::with_sources(tuned.lm, tuned.linearized, gold.train, sources, plan, device);
+    let melm = melm.with_names(backbones.used_names(plan));
     prepared.markers = tuned.markers;
     prepared.finetuned = tuned.outcome;
     prepared.linearized = Some(melm.counts());
+    prepared.fixed = melm.fixed();
     Ok(melm)
 }
 

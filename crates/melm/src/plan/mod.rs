@@ -28,6 +28,7 @@ use crate::gold_check::GoldCheckSettings;
 use crate::judge::{FilterMode, FilterSettings};
 use crate::methods::Method;
 use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings};
+use crate::names::NamesSettings;
 use crate::pick::PickSettings;
 use crate::self_training::{SelfTrainingSettings, SilverSettings};
 use crate::tagger::TaggerSettings;
@@ -58,6 +59,9 @@ pub struct Plan {
     pub generate: GenerateSettings,
     /// The replacement of mentions by the method `label-wise`, and of tokens by `lwtr`.
     pub substitute: SubstituteSettings,
+    /// Lists of names.
+    #[serde(default)]
+    pub names: NamesSettings,
     /// The language model of the method `daga`.
     pub daga: DagaSettings,
     /// The encoder-decoder of the method `mulda`.
@@ -130,6 +134,8 @@ impl Plan {
             }
         }
         for (section, found) in [
+            ("generate", self.generate.first_invalid()),
+            ("filter", self.filter.first_invalid()),
             ("daga", self.daga.first_invalid()),
             ("mulda", self.mulda.first_invalid()),
             ("self_training", self.self_training.first_invalid()),

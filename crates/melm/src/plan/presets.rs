@@ -14,6 +14,7 @@ use crate::markers::{RelatedWords, RowStart};
 use crate::mask::{GenerationMask, Refresh, Scope, TrainingMask, Unit};
 use crate::methods::Method;
 use crate::methods::{DagaSettings, MuldaSettings, SubstituteSettings, UnknownTokens};
+use crate::names::NamesSettings;
 use crate::pick::PickSettings;
 use crate::rate::Rate;
 use crate::self_training::{Agreement, Choice, PanelData, SelfTrainingSettings, SilverSettings};
@@ -84,11 +85,12 @@ impl Preset {
                 (Self::Paper, _) => paper_finetune(),
             },
             generate: match self {
-                Self::Best | Self::Quick => GenerateSettings::default(),
+                Self::Best | Self::Quick => best_generate(),
                 Self::Paper => paper_generate(),
                 Self::ReferenceCode => reference_generate(),
             },
-            substitute: SubstituteSettings { rate: Rate::constant(0.5) },
+            substitute: SubstituteSettings { rate: Rate::constant(0.5), match_before: false },
+            names: NamesSettings::default(),
             daga: if self == Self::Best { small_daga() } else { paper_daga() },
             mulda: if self == Self::Best { small_mulda() } else { paper_mulda() },
             // Section 2.5: every mention is replaced by the most similar one, compared by MUSE vectors.
@@ -97,6 +99,8 @@ impl Preset {
             filter: FilterSettings {
                 mode: if is_reference { FilterMode::Off } else { FilterMode::Agreement },
                 threshold: Rate::constant(0.5),
+                judges: NonZeroUsize::MIN,
+                votes: Rate::constant(1.0),
             },
             self_training: self_training(),
             silver: SilverSettings::default(),
@@ -258,6 +262,12 @@ fn small_mulda() -> MuldaSettings {
         },
         ..paper
     }
+}
+
+/// The settings of the paper, except that masks are drawn for pieces and that repeated tokens are avoided, so
+/// that drafts read better; `docs/log.md` has counts.
+fn best_generate() -> GenerateSettings {
+    GenerateSettings { avoid_repeats: true, ..GenerateSettings::default() }
 }
 
 /// The settings of section 2.3: for each mention, the number of masked tokens is drawn.

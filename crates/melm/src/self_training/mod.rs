@@ -16,6 +16,7 @@ mod vote;
 pub use agreement::ProposedMention;
 pub(crate) use metrics::panel_metrics;
 pub(crate) use panel::tagger_settings;
+pub(crate) use settings::n_needed;
 pub use settings::{Agreement, Choice, PanelData, SelfTrainingSettings};
 pub use silver::{GivenTags, SilverRule, SilverSettings};
 pub use summary::TextSummary;

@@ -120,7 +120,7 @@ impl SelfTrainingSettings {
 }
 
 /// The number of taggers that are at least a share of `n_taggers`, and at least 1.
-pub(super) fn n_needed(share: Rate, n_taggers: usize) -> usize {
+pub(crate) fn n_needed(share: Rate, n_taggers: usize) -> usize {
     // The tolerance keeps 0.6 of 5 taggers at 3.
     let share = share.value() * n_taggers as f64 - 1e-9;
     (1..n_taggers).find(|n| *n as f64 >= share).unwrap_or(n_taggers)

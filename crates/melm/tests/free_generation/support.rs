@@ -57,5 +57,11 @@ pub(crate) fn run(
 }
 
 /// No models, for a run that needs none.
-pub(crate) const NONE: Backbones<'_> =
-    Backbones { masked_lm: None, tagger: None, seq2seq: None, vectors: None, judge: None };
+pub(crate) const NONE: Backbones<'_> = Backbones {
+    masked_lm: None,
+    tagger: None,
+    seq2seq: None,
+    vectors: None,
+    names: None,
+    judge: None,
+};

@@ -157,3 +157,90 @@ fn progress_is_reported_for_every_window_and_can_stop_the_round() {
     let stopped = drafter.round(&device, &corpus, &linearized, key(), 1, &mut stop);
     assert!(matches!(stopped, Err(melm::Error::Interrupted)));
 }
+
+/// Counts the neighbouring tokens that are equal in the drafts and differ in the source.
+fn n_repeats(settings: &GenerateSettings) -> usize {
+    // Single pieces in a row: the model often predicts the same piece for all of them.
+    let corpus = read("the/O of/B-PER in/I-PER and/I-PER the/O of/B-ORG in/I-ORG and/I-ORG");
+    let mut tokenizer = tokenizer("unigram");
+    let markers = Markers::from_corpora(&[&corpus], &mut tokenizer).unwrap();
+    let linearized = linearize(&corpus, &tokenizer, Some(&markers), 298).unwrap();
+    let mut drafter = drafter_with(&tokenizer, settings);
+    let mut n = 0;
+    for round in 1..=200 {
+        for draft in one_round(&mut drafter, &corpus, &linearized, round).drafts {
+            let tokens: Vec<_> =
+                draft.sentence.tokens().iter().map(|token| token.as_str().to_lowercase()).collect();
+            n += tokens.windows(2).filter(|pair| pair[0] == pair[1]).count();
+        }
+    }
+    n
+}
+
+#[test]
+fn repeated_tokens_are_avoided_in_both_fill_orders() {
+    for order in [FillOrder::AtOnce, FillOrder::LeftToRight] {
+        let settings = GenerateSettings { order, ..GenerateSettings::default() };
+        let n = n_repeats(&settings);
+        assert!(n > 10, "{order:?}: {n}");
+        let settings = GenerateSettings { avoid_repeats: true, ..settings };
+        assert_eq!(n_repeats(&settings), 0, "{order:?}");
+    }
+}
+
+/// Computes the mean log-probability of a mention's pieces by brute force. Each piece is predicted while it and the later
+/// pieces of its token are masked.
+fn mean_log_probability(
+    model: &MaskedLm,
+    tokenizer: &Tokenizer,
+    pieces: &[u32],
+    tokens: &[std::ops::Range<usize>],
+) -> f64 {
+    let (mut sum, mut n) = (0.0, 0.0);
+    for token in tokens {
+        for position in token.clone() {
+            let mut masked = pieces.to_vec();
+            masked[position..token.end].fill(tokenizer.specials().mask);
+            let mut batch = MaskedBatch::default();
+            batch.sentences.push(&masked, 0);
+            batch.positions.push(position);
+            let mut tape = MaskedLmTape::for_prediction(model.config());
+            let mut out = Predictions::default();
+            let k = model.config().vocab_size;
+            model.predict(&Device::cpu(1), &batch, k, &mut tape, &mut out).unwrap();
+            let found = out.row(0).iter().find(|one| one.piece == pieces[position]).unwrap();
+            sum += f64::from(found.log_probability);
+            n += 1.0;
+        }
+    }
+    sum / n
+}
+
+#[test]
+fn the_score_of_a_mention_is_its_mean_log_probability_minus_that_of_the_source() {
+    let (corpus, tokenizer, linearized) = linearized("unigram");
+    let settings = GenerateSettings { score_margin: 1.0, ..GenerateSettings::default() };
+    let model = model(&tokenizer, 17);
+    let mut drafter = drafter_with(&tokenizer, &settings);
+    let mut n_scores = 0;
+    for round in 1..=2 {
+        let made = one_round(&mut drafter, &corpus, &linearized, round);
+        for (draft, window) in made.drafts.iter().zip(&linearized.windows) {
+            let mut new = window.pieces.clone();
+            for piece in draft.replacements.iter().flat_map(|one| &one.pieces) {
+                let own = window.entities.iter().find(|one| one.token == piece.token).unwrap();
+                new[own.piece_range.start + piece.position] = tokenizer.id(&piece.new).unwrap();
+            }
+            for replacement in draft.replacements.iter().filter(|one| one.old != one.new) {
+                let own = window.entities.iter().filter(|one| one.mention == replacement.mention);
+                let tokens: Vec<_> = own.map(|one| one.piece_range.clone()).collect();
+                let likely = |pieces| mean_log_probability(&model, &tokenizer, pieces, &tokens);
+                let expected = likely(&new) - likely(&window.pieces);
+                let score = replacement.score.unwrap();
+                assert!((score - expected).abs() < 1e-4, "{score} {expected}");
+                n_scores += 1;
+            }
+        }
+    }
+    assert!(n_scores >= 6, "{n_scores}");
+}

@@ -11,11 +11,12 @@ use std::time::Instant;
 use melm::augment::{AugmentJob, Estimate, Voting};
 use melm::methods::Method;
 use melm::models::Pretrained;
+use melm::names::NameList;
 use melm::shard::Shard;
 use melm::stage::Event;
 use melm::{Augment, Corpus, ModelStore, Plan};
 use melm_nn::device::Device;
-use melm_text::{LeftOut, UnlabelledText};
+use melm_text::{LeftOut, TextOptions, UnlabelledText};
 
 use crate::args;
 use crate::command_line::CommandLine;
@@ -79,6 +80,7 @@ fn describe_run(job: &AugmentJob, device_name: &str, keep_model: bool, terminal:
     if let Some(text) = job.text() {
         terminal.info(&describe_text(text, job.left_out(), job.plan()));
     }
+    terminal.info_all(job.notes());
     if keep_model && !job.plan().method.has_masked_lm() {
         terminal.info(&format!(
             "ignoring `--keep-model`: the method {} fine-tunes no model",
@@ -114,6 +116,7 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
     let text = unlabelled::read(&command.text, &train, &command.input, terminal)?;
     let silver = silver::read(command, terminal)?;
     let held_out = unlabelled::read_held_out(&command.text, &train, &command.input, terminal)?;
+    let names = read_names(command, &train)?;
     let vectors = vectors::read(&command.vectors, &plan, &train, terminal)?;
     let (device, device_name) = machine::device(&command.plan_options.device_options)?;
     let mut augment =
@@ -124,12 +127,9 @@ fn prepare(command: &args::Augment, terminal: &Terminal) -> Result<(AugmentJob, 
     if let Some(text) = text {
         augment = augment.unlabelled(text);
     }
-    for silver in silver {
-        augment = augment.silver(silver);
-    }
-    for held_out in held_out {
-        augment = augment.held_out(held_out);
-    }
+    augment = silver.into_iter().fold(augment, Augment::silver);
+    augment = held_out.into_iter().fold(augment, Augment::held_out);
+    augment = names.into_iter().fold(augment, Augment::names);
     if let Some(vectors) = vectors {
         augment = augment.vectors(vectors);
     }
@@ -155,6 +155,16 @@ fn build_plan(command: &args::Augment, models: &ModelStore) -> Result<Plan, Fail
     check_standard_input(command)?;
     unlabelled::check_held_out(&command.text, has_text, "`--unlabelled FILE` or `--silver FILE`")?;
     Ok(models.plan(&builder, |plan| AugmentJob::needed_models(plan, has_text))?)
+}
+
+/// Reads the lists of names. They are split into tokens like those of `train`.
+fn read_names(command: &args::Augment, train: &Corpus) -> Result<Vec<NameList>, Failure> {
+    let encoding = command.input.encoding;
+    let open = |list: &args::NamesInput| {
+        let options = TextOptions { encoding, ..TextOptions::default() };
+        NameList::open(&list.entity_type, &list.path, train, options)
+    };
+    Ok(command.name_list.iter().map(open).collect::<Result<_, _>>()?)
 }
 
 /// Fails if standard input is named twice.

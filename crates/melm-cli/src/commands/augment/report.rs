@@ -78,6 +78,10 @@ fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
         let n = count(summary.without_vector, "mention");
         terminal.info(&format!("{n} without a vector: replaced by any mention of the type"));
     }
+    if summary.with_names > 0 {
+        let n = count(summary.with_names, "kept draft");
+        terminal.info(&format!("{n} with a name of a list or of the text"));
+    }
     let by_type: Vec<_> = summary.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
     let n_new: usize = summary.new_mentions.values().sum();
     if n_new > 0 {
@@ -92,6 +96,8 @@ fn print_verdicts(summary: &DraftSummary, terminal: &Terminal) {
         (summary.repeat_source, "repeat their source"),
         (summary.repeat_gold, "repeat a gold sentence"),
         (summary.repeat_draft, "repeat another draft"),
+        (summary.repeat_token, "repeat a token beside"),
+        (summary.unlikely_mention, "unlikely mention"),
         (summary.disagrees, "the judge disagrees"),
         (summary.unlikely, "too improbable"),
         (summary.copied, "copied, no mentions"),

@@ -148,6 +148,24 @@ const SOURCES: &[Source] = &[
         "generate.keep_script",
         "The paper has no such limit. No difference on dev (docs/fidelity.md, row 6).",
     ),
+    from(
+        "generate.avoid_repeats",
+        "The paper has no such rule. `true`: our choice. No repeats are left in one round of an example \
+         (docs/log.md#2026-11-16-drafts-that-read-better); the effect on F1 is not measured yet.",
+    ),
+    from(
+        "generate.keep_function_words",
+        "The paper has no such rule. Counts of one round of an example are in \
+         docs/log.md#2026-11-16-drafts-that-read-better; the effect on F1 is not measured yet.",
+    ),
+    from(
+        "generate.longest_mention",
+        "The paper rewrites mentions of any length. Not measured yet.",
+    ),
+    from(
+        "generate.score_margin",
+        "Off: the effect on F1 is not measured yet, and scoring takes time.",
+    ),
     from("generate.banned", "A convention: nothing is banned but what would break a token."),
     from(
         "generate.without_mentions",
@@ -158,6 +176,9 @@ const SOURCES: &[Source] = &[
         "substitute",
         "Our choice. Replacing every mention made no clear difference on dev (docs/results.md#how-melm-both-was-found).",
     ),
+    from("names", "Off: the effect on F1 is not measured yet."),
+    from("names.share", "Our choice: half of the new mentions. Not measured yet."),
+    from("substitute.match_before", "Off: the effect on F1 is not measured yet."),
     from(
         "daga",
         "`paper` and `reference-code`: the authors' code of DAGA (docs/guides/baselines.md). `best` and `quick`: half \
@@ -179,6 +200,11 @@ const SOURCES: &[Source] = &[
     from(
         "filter.mode",
         "`agreement`: the paper, section 2.4. `off`: the authors' code. No difference on dev (docs/fidelity.md, row 9).",
+    ),
+    from("filter.judges", "The paper, section 2.4: one tagger. More are not measured yet."),
+    from(
+        "filter.votes",
+        "Our choice: all judges must agree. Only plans with several judges read it.",
     ),
     from("filter.threshold", "Our choice. Only the mode `probability` reads it."),
     from(

@@ -183,7 +183,8 @@ fn keys_are_found_by_name_or_section() {
         super::find("a test", name).unwrap().into_iter().map(|key| key.key).collect()
     };
     assert_eq!(names("tagger.head"), ["tagger.head"]);
-    assert_eq!(names("filter"), ["filter.mode", "filter.threshold"]);
+    let filter = ["filter.mode", "filter.threshold", "filter.judges", "filter.votes"];
+    assert_eq!(names("filter"), filter);
     assert_eq!(names("generate.mask").len(), 3);
     let error = super::find("a test", "tagger.hea").unwrap_err().to_string();
     assert!(error.contains("a test") && error.contains("did you mean `tagger.head`?"), "{error}");

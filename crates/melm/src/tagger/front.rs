@@ -58,8 +58,8 @@ impl Tagger {
         self
     }
 
-    /// Lets the tagger use 8-bit weights for tagging on the CPU. With AVX-512 VNNI this is more than twice as fast as f32.
-    /// A few tags change. On a GPU, and in [`Self::score`], it has no effect.
+    /// Lets the tagger use 8-bit weights for tagging on the CPU. With AVX-512 VNNI the encoder is then more than twice as fast
+    /// as in f32. A few tags can change. On a GPU, and in [`Self::score`], it has no effect.
     ///
     /// # Errors
     /// Fails if there is not enough memory for the weights.

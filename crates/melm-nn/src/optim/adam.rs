@@ -73,6 +73,7 @@ pub(crate) struct AdamFactors {
     /// The factor that clipping multiplies each gradient by.
     clip: f32,
     /// The number of the step, from 1.
+    #[cfg(feature = "cuda")]
     pub(crate) step: u32,
 }
 
@@ -311,6 +312,7 @@ impl Adam {
             root: (1.0 / corrections[1].sqrt()) as f32,
             keep: 1.0 - rate * weight_decay,
             clip: clip as f32,
+            #[cfg(feature = "cuda")]
             step: u32::try_from(self.n_steps).unwrap_or(u32::MAX),
         }
     }

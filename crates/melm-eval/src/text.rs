@@ -16,7 +16,7 @@ use crate::noise::Noise;
 
 /// The unlabelled text of a cell: none, or at most a number of sentences of some languages. Written as `none`, `8000` (of the
 /// languages that the tagger learns from) or `de+es 3000` (of each of these languages). `8000 noise 0.2` is silver: the
-/// sentences have their true tags, except for a share of the mentions ([`crate::noise`]).
+/// sentences have their true tags, except for a share of the mentions (`noise.rs`).
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TextChoice {

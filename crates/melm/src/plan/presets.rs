@@ -85,7 +85,7 @@ impl Preset {
                 (Self::Paper, _) => paper_finetune(),
             },
             generate: match self {
-                Self::Best | Self::Quick => best_generate(),
+                Self::Best | Self::Quick => GenerateSettings::default(),
                 Self::Paper => paper_generate(),
                 Self::ReferenceCode => reference_generate(),
             },
@@ -262,12 +262,6 @@ fn small_mulda() -> MuldaSettings {
         },
         ..paper
     }
-}
-
-/// The settings of the paper, except that masks are drawn for pieces and that repeated tokens are avoided, so
-/// that drafts read better; `docs/log.md` has counts.
-fn best_generate() -> GenerateSettings {
-    GenerateSettings { avoid_repeats: true, ..GenerateSettings::default() }
 }
 
 /// The settings of section 2.3: for each mention, the number of masked tokens is drawn.

@@ -150,7 +150,7 @@ const SOURCES: &[Source] = &[
     ),
     from(
         "generate.avoid_repeats",
-        "The paper has no such rule. `true`: our choice. No repeats are left in one round of an example \
+        "The paper has no such rule. With `true`, no repeats are left in one round of an example \
          (docs/log.md#2026-11-16-drafts-that-read-better); the effect on F1 is not measured yet.",
     ),
     from(

@@ -157,7 +157,7 @@ def test_an_edited_result_has_a_warning(corpus: pathlib.Path, model: str, caplog
 def test_lists_of_names(corpus: pathlib.Path, model: str) -> None:
     pathlib.Path("places.txt").write_text("Reykjavík\n\nReykjavík\n", encoding="utf-8")
     names = {"PER": ["Emmy Noether"], "LOC": "places.txt"}
-    settings = dict(method="label-wise", names__share=1.0, filter__mode="off")
+    settings = dict(method="label-wise", names__share=1.0)
     out = melm.augment("train.conll", names=names, model=model, **settings, **FAST)
     new = {" ".join(one["new"]) for draft in out.drafts for one in draft["replaced"] if one.get("from") == "names"}
     assert new == {"Emmy Noether", "Reykjavík"}

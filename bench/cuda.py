@@ -1,8 +1,9 @@
 """Benchmarks training and generation on one NVIDIA GPU: python3 bench/cuda.py --ours PATH [--only base-train,…] [--json FILE]
 
 Run this on the machine with the GPU. It measures training steps and generation for models of the sizes of XLM-R-base,
-XLM-R-large and mini, with three kinds of batches: 16 or 32 sentences whose lengths change from step to step, and `full`
-(16 sentences of 128 pieces, with the head applied to every piece).
+XLM-R-large and mini, with four kinds of batches: 16 or 32 sentences whose lengths change from step to step, `full`
+(16 sentences of 128 pieces, with the head applied to every piece), and `long` (16 sentences of 512 pieces, or of 256 for
+mini, with the head applied to the masked pieces). `--batches` selects some of them.
 
 These implementations (called sides) are compared:
 - the authors' code,
@@ -22,7 +23,7 @@ import argparse, functools, json, os, pathlib, platform, queue, re, signal, stat
 
 HERE = pathlib.Path(__file__).parent
 PARTS = [f"{shape}-{what}" for shape in ("base", "large", "mini") for what in ("train", "generate")]
-BATCHES = {"16": 16, "32": 32, "full": 16}
+BATCHES = {"16": 16, "32": 32, "full": 16, "long": 16}
 TORCH_SIDES = ["compile-dynamic", "compile", "authors", "eager-bf16", "eager-tf32"]  # in measuring order
 ROWS = {"ours": ["ours"], "authors": ["authors"], "eager": ["eager-bf16", "eager-tf32"],
         "compile": ["compile", "compile-dynamic"]}
@@ -46,7 +47,7 @@ class Process:
     """A PyTorch process. It starts at once, prints `ready`, and waits until it is told to measure."""
 
     def __init__(self, side, shape, what, options, n_compiling):
-        self.side, self.shape, self.what = side, shape, what
+        self.side, self.shape, self.what, self.batches = side, shape, what, options.batches
         self.name = f"{shape} {what} {side}"
         self.folder = tempfile.TemporaryDirectory(prefix="melm-bench-", ignore_cleanup_errors=True)
         folder = pathlib.Path(self.folder.name)
@@ -55,7 +56,7 @@ class Process:
         environment = {**os.environ, "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
                        "TRITON_CACHE_DIR": str(folder / "triton"), "TORCHINDUCTOR_COMPILE_THREADS": str(threads)}
         command = [sys.executable, HERE / "cuda_torch.py", side, shape, what, "--device", options.device,
-                   "--limit", options.compile_limit, *(["--tiny"] if options.tiny else [])]
+                   "--limit", options.compile_limit, "--batches", ",".join(options.batches), *(["--tiny"] if options.tiny else [])]
         self.errors = open(folder / "stderr", "w+")
         self.process = subprocess.Popen([str(word) for word in command], env=environment, text=True, process_group=0,
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.errors)
@@ -88,7 +89,7 @@ class Process:
                     found.append(json.loads(line))
         except (OSError, ValueError) as error:
             log(f"{self.name}: {error}")
-        missing = BATCHES.keys() - {one["batch"] for one in found}
+        missing = set(self.batches) - {one["batch"] for one in found}
         found += [{"batch": batch, "error": "no result"} for batch in sorted(missing)]
         self.stop()
         return found
@@ -173,6 +174,8 @@ class Results:
         print("| batch | side | ms | best | sent/s | first s | first 5 s | GiB (reserved) | ours x | of floor |")
         print("|---|---|---|---|---|---|---|---|---|---|")
         for batch, n_sentences in BATCHES.items():
+            if not any(key[0] == shape and key[3] == batch for key in self.steps):
+                continue
             floor = self.floors.get((shape, batch), {}).get(what, {}).get("all")
             own = self.better(shape, what, "ours", batch)[1] or {}
             for row in ROWS:
@@ -261,7 +264,7 @@ def bench(options, results):
         others.append(("ceiling", ",".join(dict.fromkeys(shape for shape, _ in parts)), "all"))
     take_turns([Process(*job, options, 0) for job in others], options, results)
     for shape, what in parts if "ours" in options.sides else []:
-        for batch in BATCHES:
+        for batch in options.batches:
             try:
                 found = ours(options, shape, what, batch)
             except Exception as error:
@@ -277,12 +280,13 @@ def main():
     parser.add_argument("--only", type=words, default=PARTS, help=f"parts to run, of {','.join(PARTS)}")
     parser.add_argument("--sides", type=words, default=[side for side in sides if side != "compile-dynamic"],
                         help=f"sides to run, of {','.join(sides)}; default: all but compile-dynamic")
+    parser.add_argument("--batches", type=words, default=list(BATCHES), help=f"kinds of batches, of {','.join(BATCHES)}")
     parser.add_argument("--json", help="the file for all results")
     parser.add_argument("--compile-limit", type=int, default=90, help="seconds that torch.compile may take for its first steps")
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true", help="tiny shapes, one step (ours: mini on the CPU)")
     options = parser.parse_args()
-    if unknown := (set(options.only) - set(PARTS)) | (set(options.sides) - set(sides)):
+    if unknown := {*options.only, *options.sides, *options.batches} - {*PARTS, *sides, *BATCHES}:
         parser.error(f"unknown: {', '.join(sorted(unknown))}")
     results = Results(options.json)
     try:

@@ -1,7 +1,8 @@
-"""The PyTorch side of bench/cuda.py, which starts it: cuda_torch.py SIDE SHAPE WHAT [--device cpu] [--tiny] [--limit S]
+"""The PyTorch side of bench/cuda.py, which starts it: cuda_torch.py SIDE SHAPE WHAT [--batches 16,long] [--tiny]
 
 SIDE is one of
-  authors           the authors' public code: f32, padded to 128, head and loss at every position, clipping, Adam
+  authors           the authors' public code: f32, padded to 128 (or to the longest sentence, if it is longer), head and
+                    loss at every position, clipping, Adam
   eager-bf16        the best that a user could write: padded to the longest sentence only, SDPA, masks and row indices
                     computed in advance, head at the masked rows only, clipping, fused AdamW; with bf16 autocast
                     (generation: a bf16 model)
@@ -21,16 +22,19 @@ import argparse, gc, itertools, json, os, signal, statistics, sys, time
 import torch, transformers
 from torch_step import LENGTHS, SHAPES, finish
 
-BATCHES = ["16", "32", "full"]
+BATCHES = ["16", "32", "full", "long"]
+SAME_LENGTH = ["full", "long"]  # kinds whose sentences all have the same length, at every step
 TINY = dict(vocab_size=500, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
 N_WARM, N_RUNS, RUN_STEPS, RUN_SECONDS, N_DISTINCT = 5, 3, 10, 0.6, 31
-WIDTH, PAD = 128, 1
+WIDTH, LONG, PAD = 128, 512, 1
 
 
-def lengths(batch, step):
+def lengths(shape, batch, step):
     """Returns the sentence lengths of a batch, the same as `Sentences::lengths` in bench_step.rs."""
     if batch == "full":
         return [WIDTH] * 16
+    if batch == "long":  # a position table has two rows more than positions
+        return [min(LONG, SHAPES[shape]["max_position_embeddings"] - 2)] * 16
     cycled = zip(range(int(batch)), itertools.cycle(LENGTHS))
     return [length + (step * 7 + i * 5 + step * i % 3) % 9 - 4 for i, length in cycled]
 
@@ -39,19 +43,19 @@ def masked_rows(batch, n_rows):
     return [row for row in range(n_rows) if batch == "full" or row % 20 in (3, 9, 16)]
 
 
-def common_shape(batch):
+def common_shape(shape, batch):
     """Returns the largest sentence length and the largest number of masked rows of all batches of a kind."""
-    steps = [lengths(batch, step) for step in range(N_DISTINCT)]
+    steps = [lengths(shape, batch, step) for step in range(N_DISTINCT)]
     return max(map(max, steps)), max(len(masked_rows(batch, sum(sizes))) for sizes in steps)
 
 
-def tensors(n_pieces, batch, step, side, device):
+def tensors(n_pieces, shape, batch, step, side, device):
     """Returns the sentences of bench_step.rs as a user would pass them to transformers."""
-    sizes = lengths(batch, step)
+    sizes = lengths(shape, batch, step)
     masked = masked_rows(batch, sum(sizes))
-    width, n_places = common_shape(batch) if side == "compile" else (max(sizes), len(masked))
+    width, n_places = common_shape(shape, batch) if side == "compile" else (max(sizes), len(masked))
     if side == "authors":
-        width = WIDTH
+        width = max(WIDTH, max(sizes))
     rows = [[5 + (key * 7919 + i * 104729) % (n_pieces - 5) for i in range(n)] for key, n in enumerate(sizes)]
     ids = torch.tensor([row + [PAD] * (width - len(row)) for row in rows])
     real = ids != PAD
@@ -63,7 +67,7 @@ def tensors(n_pieces, batch, step, side, device):
     square = real[:, None, None, :].expand(-1, -1, width, -1).contiguous()
     found = ids, square, real.cumsum(1) * real + PAD, fill(places, 0), fill(originals, -100)  # label -100: no loss
     found = [tensor.to(device) for tensor in found]
-    if batch == "full":  # SDPA can choose the flash kernel only without a mask
+    if batch in SAME_LENGTH:  # SDPA can choose the flash kernel only without a mask
         found[1] = None
     return found
 
@@ -72,7 +76,7 @@ class Side:
     """One side for one model shape: the model, and a step for every kind of batch."""
 
     def __init__(self, name, shape, what, device, is_tiny):
-        self.name, self.what, self.device, self.is_tiny = name, what, device, is_tiny
+        self.name, self.shape, self.what, self.device, self.is_tiny = name, shape, what, device, is_tiny
         self.is_training = what == "train"
         config = dict(SHAPES[shape], **(TINY if is_tiny else {}))
         with device:
@@ -136,8 +140,8 @@ class Side:
 
     def first(self, batch):
         """Runs five warm-up steps. Returns the seconds of the first step and of all five."""
-        n_distinct = 1 if batch == "full" else N_DISTINCT
-        self.batches[batch] = [tensors(self.model.config.vocab_size, batch, step, self.name, self.device)
+        n_distinct = 1 if batch in SAME_LENGTH else N_DISTINCT
+        self.batches[batch] = [tensors(self.model.config.vocab_size, self.shape, batch, step, self.name, self.device)
                                for step in range(n_distinct)]
         self.n_steps = 0
         if self.device.type == "cuda":
@@ -220,7 +224,7 @@ def floor(shape, batch, bytes_a_second, device, is_tiny):
     sizes = dict(SHAPES[shape], **(TINY if is_tiny else {}))
     hidden, inner, n_layers = sizes["hidden_size"], sizes["intermediate_size"], sizes["num_hidden_layers"]
     vocab = -(-sizes["vocab_size"] // 8) * 8  # products are slower if the size is odd
-    steps = [lengths(batch, step) for step in range(N_DISTINCT)]
+    steps = [lengths(shape, batch, step) for step in range(N_DISTINCT)]
     rows = round(statistics.mean(sum(step) for step in steps))
     masked = round(statistics.mean(len(masked_rows(batch, sum(step))) for step in steps))
     pairs = statistics.mean(sum(n * n for n in step) for step in steps)
@@ -280,21 +284,21 @@ def wait():
         sys.exit("bench/cuda.py has ended")
 
 
-def ceilings(shapes, device, is_tiny):
+def ceilings(shapes, batches, device, is_tiny):
     wait()
     speed = bandwidth(device, is_tiny)
     for shape in shapes.split(","):
-        for batch in BATCHES:
+        for batch in batches:
             report({"shape": shape, "batch": batch,
                  **guarded(f"{shape} {batch}", lambda: floor(shape, batch, speed, device, is_tiny))})
 
 
 def bench(arguments, device):
     make = lambda: Side(arguments.side, arguments.shape, arguments.what, device, arguments.tiny)
-    firsts, batches = {}, BATCHES
+    firsts, batches = {}, arguments.batches
     is_compiled = arguments.side.startswith("compile")
     if arguments.side == "compile":  # most important first, because the time limit may cut off later ones
-        batches = ["16", "full", "32"]
+        batches = [batch for batch in ("16", "full", "32", "long") if batch in batches]
     if is_compiled:
         side = make()
         signal.signal(signal.SIGALRM, give_up)
@@ -317,6 +321,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name in ("side", "shape", "what"):
         parser.add_argument(name)
+    parser.add_argument("--batches", type=lambda text: text.split(","), default=BATCHES)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--limit", type=int, default=90)
@@ -324,7 +329,7 @@ def main():
     torch.manual_seed(1)
     device = torch.device(arguments.device)
     if arguments.side == "ceiling":
-        ceilings(arguments.shape, device, arguments.tiny)
+        ceilings(arguments.shape, arguments.batches, device, arguments.tiny)
     else:
         bench(arguments, device)
     print("end", flush=True)

@@ -1,4 +1,4 @@
-"""Compares the speed of tagging on the CPU: python bench/tagging.py [mini] [base] [--sentences N] [--rounds N]
+"""Compares the speed of tagging: python bench/tagging.py [mini] [base] [--sentences N] [--rounds N] [--device cuda]
 
 Tags the same sentences (the test set of examples/politics, repeated) with melm in f32 and with 8-bit weights, with
 transformers, and with ONNX Runtime in f32 and with dynamic 8-bit weights, in turns, each in its own process with two
@@ -8,6 +8,10 @@ The Python programs tokenize, sort by length, run trimmed batches of 16 and take
 excludes imports, loading and a warm-up batch. The time of melm is that of the whole command, with reading, decoding with
 a CRF and writing, minus the time of the same command for one sentence. PYTHON names a Python with torch, transformers,
 onnx, onnxscript and onnxruntime. The program is `target/release/melm`, or the one that MELM names.
+
+With `--device cuda`, melm tags on the GPU in bf16, and transformers runs a bf16 model in batches of 32 and of 128, without
+waiting for the GPU between batches. It needs torch and transformers only. The ratio is to the faster of the two. Its time
+is also printed without tokenizing, and without the loop that takes the tags of first pieces.
 """
 import argparse, json, os, pathlib, statistics, subprocess, sys, tempfile, time
 
@@ -17,13 +21,15 @@ PYTHON = os.environ.get("PYTHON", sys.executable)
 TEST = HERE.parent / "examples/politics/test.conll"
 THREADS = 2
 BATCH = 16
+GPU = os.environ.get("TORCH_DEVICE", "cuda")  # `cpu` for a smoke test
+# What is compared on each device. The first is compared with the others.
+NAMES = {"cpu": ["melm int8", "onnx-int8", "melm f32", "onnx-f32", "transformers"],
+         "cuda": ["melm bf16", "transformers-32", "transformers-128"]}
 
 
-def make_models(shape, folder):
-    """Writes a tagger with a random head as a Hugging Face folder, and both ONNX files."""
-    import onnx, torch
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-    from onnxruntime.transformers import optimizer
+def make_model(shape, folder):
+    """Writes a tagger with a random head as a Hugging Face folder."""
+    import torch
     from transformers import AutoConfig, AutoModelForTokenClassification, AutoTokenizer
 
     torch.manual_seed(1)
@@ -41,6 +47,15 @@ def make_models(shape, folder):
     model.eval().save_pretrained(tagger)
     AutoTokenizer.from_pretrained(mini).save_pretrained(tagger)
     (tagger / "tokenizer.json").write_bytes((mini / "tokenizer.json").read_bytes())
+    return model
+
+
+def export_onnx(model, folder):
+    """Writes both ONNX files of a model."""
+    import onnx, torch
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+    from onnxruntime.transformers import optimizer
+
     ids = torch.ones(2, 9, dtype=torch.long)
     axes = {0: torch.export.Dim("batch"), 1: torch.export.Dim("length")}
     torch.onnx.export(model, (ids, ids), folder / "f32.onnx", input_names=["input_ids", "attention_mask"],
@@ -50,6 +65,12 @@ def make_models(shape, folder):
     fused.save_model_to_file(str(folder / "f32.onnx"))
     quantize_dynamic(folder / "f32.onnx", folder / "int8.onnx", weight_type=QuantType.QInt8, per_channel=True)
     print(json.dumps({"attention": fused.get_fused_operator_statistics(), "onnx": onnx.__version__}), file=sys.stderr)
+
+
+def read(conll):
+    """Returns the tokens of the sentences of a file."""
+    text = conll.read_text().strip().split("\n\n")
+    return [[line.split()[0] for line in block.splitlines()] for block in text]
 
 
 def tag_in_python(kind, folder, conll):
@@ -97,18 +118,67 @@ def tag_in_python(kind, folder, conll):
                     before = word
         return found
 
-    text = conll.read_text().strip().split("\n\n")
-    sentences = [[line.split()[0] for line in block.splitlines()] for block in text]
+    sentences = read(conll)
     tag(sentences[:BATCH])
     start = time.perf_counter()
     tag(sentences)
     print(json.dumps([time.perf_counter() - start, len(sentences)]))
 
 
-def ours(precision, folder, conll):
+def tag_on_gpu(batch_size, folder, conll):
+    """Tags a file with transformers on a GPU. Prints the seconds, the number of sentences, and the seconds of the GPU."""
+    import torch
+    from transformers import AutoModelForTokenClassification, AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(folder / "tagger")
+    model = AutoModelForTokenClassification.from_pretrained(folder / "tagger", attn_implementation="sdpa",
+                                                            dtype=torch.bfloat16).eval().to(GPU)
+    is_cuda = GPU == "cuda"
+
+    @torch.inference_mode()
+    def best_tags(pieces, order):
+        found = []
+        for start in range(0, len(order), batch_size):
+            at = order[start:start + batch_size]
+            width = len(pieces[at[-1]])
+            ids = torch.ones(len(at), width, dtype=torch.long, pin_memory=is_cuda)
+            mask = torch.zeros(len(at), width, dtype=torch.long, pin_memory=is_cuda)
+            for row, i in enumerate(at):
+                ids[row, :len(pieces[i])] = torch.tensor(pieces[i])
+                mask[row, :len(pieces[i])] = 1
+            logits = model(input_ids=ids.to(GPU, non_blocking=True), attention_mask=mask.to(GPU, non_blocking=True)).logits
+            found.append(logits.argmax(-1))
+        return [best.cpu().numpy() for best in found]
+
+    def tag(sentences):
+        """Returns the tags of first pieces, and the seconds without tokenizing and taking the tags."""
+        encoded = tokenizer(sentences, is_split_into_words=True, truncation=True, max_length=256)
+        pieces = encoded["input_ids"]
+        order = sorted(range(len(sentences)), key=lambda i: len(pieces[i]))
+        start = time.perf_counter()
+        best = best_tags(pieces, order)
+        seconds = time.perf_counter() - start
+        found = [None] * len(sentences)
+        for place, i in enumerate(order):
+            tags, before, found[i] = best[place // batch_size][place % batch_size], None, []
+            for position, word in enumerate(encoded.encodings[i].word_ids):
+                if word is not None and word != before:
+                    found[i].append(tags[position])
+                before = word
+        return found, seconds
+
+    sentences = read(conll)
+    tag(sentences[:16 * batch_size])
     start = time.perf_counter()
-    subprocess.run([str(MELM), "tag", folder / "tagger", conll, "-o", folder / "out.conll", "--force", "-q", "--device", "cpu",
-                    "--threads", str(THREADS), "--precision", precision], check=True)
+    found, on_gpu = tag(sentences)
+    print(json.dumps([time.perf_counter() - start, len(found), on_gpu]))
+
+
+def ours(precision, folder, conll):
+    where = ["--device", "cuda"] if precision == "bf16" else ["--device", "cpu", "--threads", str(THREADS)]
+    start = time.perf_counter()
+    subprocess.run([str(MELM), "tag", folder / "tagger", conll, "-o", folder / "out.conll", "--force", "-q", *where,
+                    "--precision", precision], check=True)
     return time.perf_counter() - start
 
 
@@ -118,13 +188,16 @@ def measure(name, folder, many, one, n):
         precision = name.split()[1]
         return n / (ours(precision, folder, many) - ours(precision, folder, one))
     command = [PYTHON, __file__, "--worker", name, str(folder), str(many)]
-    seconds, n_read = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()[-1])
+    seconds, n_read, *on_gpu = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE,
+                                                         text=True).stdout.splitlines()[-1])
     assert n_read == n
+    for part in on_gpu:
+        print(f"{name}: {n / part:.0f} sentences/s without tokenizing and taking the tags of first pieces")
     return n / seconds
 
 
-def compare(shape, n, rounds):
-    names = ["melm int8", "onnx-int8", "melm f32", "onnx-f32", "transformers"]
+def compare(shape, n, rounds, device):
+    names = NAMES[device]
     rates = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -132,31 +205,39 @@ def compare(shape, n, rounds):
         many, one = folder / "many.conll", folder / "one.conll"
         many.write_text("\n\n".join(blocks[i % len(blocks)] for i in range(n)) + "\n")
         one.write_text(blocks[0] + "\n")
-        subprocess.run([PYTHON, __file__, "--models", shape, str(folder)], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([PYTHON, __file__, "--models", shape, str(folder), device], check=True, stdout=subprocess.DEVNULL)
         for _ in range(rounds):
             for name in names:
                 rates[name].append(measure(name, folder, many, one, n))
                 print(f"{shape} {name}: {rates[name][-1]:.0f} sentences/s", flush=True)
     best = {name: statistics.median(found) for name, found in rates.items()}
     for name in names:
-        ratio = statistics.median(a / b for a, b in zip(rates["melm int8"], rates[name]))
-        print(f"{shape:<5} {name:<13} median {best[name]:7.1f} sentences/s; melm int8 is {ratio:.2f} x as fast")
+        ratio = statistics.median(a / b for a, b in zip(rates[names[0]], rates[name]))
+        print(f"{shape:<5} {name:<16} median {best[name]:7.1f} sentences/s; {names[0]} is {ratio:.2f} x as fast")
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("shapes", nargs="*", default=["mini", "base"])
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--sentences", type=int, help="default: 1,000, with `--device cuda` 40,000")
+    parser.add_argument("--rounds", type=int, help="default: 5, with `--device cuda` 2")
+    parser.add_argument("--device", choices=list(NAMES), default="cpu")
     arguments = parser.parse_args()
+    n, rounds = (1000, 5) if arguments.device == "cpu" else (40_000, 2)
     for shape in arguments.shapes:
-        compare(shape, arguments.sentences, arguments.rounds)
+        compare(shape, arguments.sentences or n, arguments.rounds or rounds, arguments.device)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--models"]:
-        make_models(sys.argv[2], pathlib.Path(sys.argv[3]))
+        model = make_model(sys.argv[2], pathlib.Path(sys.argv[3]))
+        if sys.argv[4] == "cpu":
+            export_onnx(model, pathlib.Path(sys.argv[3]))
     elif sys.argv[1:2] == ["--worker"]:
-        tag_in_python(sys.argv[2], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4]))
+        kind, folder, conll = sys.argv[2], pathlib.Path(sys.argv[3]), pathlib.Path(sys.argv[4])
+        if kind.startswith("transformers-"):
+            tag_on_gpu(int(kind.removeprefix("transformers-")), folder, conll)
+        else:
+            tag_in_python(kind, folder, conll)
     else:
         main()

@@ -9,8 +9,8 @@
 //! - N is the number of measurements.
 //! - WHERE is `avx2`, `scalar`, `cuda`, `cuda-f32` or `cuda-eager` (every kernel is launched separately). The default
 //!   is the CPU with its best instruction set.
-//! - BATCH is `16` or `32`, for this number of sentences with lengths that change at every step, or `full`, for 16
-//!   sentences of 128 pieces, all masked.
+//! - BATCH is `16` or `32`, for this number of sentences with lengths that change at every step, `full`, for 16
+//!   sentences of 128 pieces, all masked, or `long`, for 16 sentences of 512 pieces (256 if the shape has no more).
 //!
 //! Prints one line for each measurement. `bench/engine.py` reads these lines.
 #![expect(clippy::print_stdout, reason = "a benchmark prints")]
@@ -67,13 +67,16 @@ enum Sentences {
     Varied(usize),
     /// 16 sentences of 128 pieces. All pieces are masked.
     Full,
+    /// 16 sentences of 512 pieces, or of the most that the shape has positions for.
+    Long,
 }
 
 impl Sentences {
-    fn lengths(self, step: u64) -> Vec<u32> {
+    fn lengths(self, max_length: u32, step: u64) -> Vec<u32> {
         match self {
             Self::Same => LENGTHS.to_vec(),
             Self::Full => vec![128; 16],
+            Self::Long => vec![max_length.min(512); 16],
             Self::Varied(n) => {
                 let varied = |(i, length): (u64, u32)| {
                     let shift = (step * 7 + i * 5 + step * i % 3) % 9;
@@ -87,8 +90,9 @@ impl Sentences {
 
 fn batch(config: &Config, sentences: Sentences, step: u64) -> Result<MaskedBatch, Failure> {
     let n_pieces = u32::try_from(config.vocab_size)?;
+    let max_length = u32::try_from(config.max_pieces())?;
     let mut batch = MaskedBatch::default();
-    for (key, length) in (0_u32..).zip(sentences.lengths(step)) {
+    for (key, length) in (0_u32..).zip(sentences.lengths(max_length, step)) {
         let pieces: Vec<_> =
             (0..length).map(|i| 5 + (key * 7919 + i * 104_729) % (n_pieces - 5)).collect();
         batch.sentences.push(&pieces, u64::from(key));
@@ -303,6 +307,7 @@ fn main() -> Result<(), Failure> {
         "16" => Sentences::Varied(16),
         "32" => Sentences::Varied(32),
         "full" => Sentences::Full,
+        "long" => Sentences::Long,
         _ => Sentences::Same,
     };
     let config = shape(argument(0))?;

@@ -30,6 +30,7 @@ pub(crate) const ADDED: &[AddedKey] = &[
     // Only cells with noisy tags read these, and they did not exist before.
     AddedKey { key: "silver.agreement", neutral: "\"sentence\"" },
     AddedKey { key: "silver.votes", neutral: "1.0" },
+    AddedKey { key: "silver.folds", neutral: "1" },
     // Only cells that pick sentences read these, and they did not exist before.
     AddedKey { key: "pick.score", neutral: "\"random\"" },
     AddedKey { key: "pick.length_power", neutral: "0.0" },

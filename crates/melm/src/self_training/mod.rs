@@ -5,6 +5,7 @@
 //! they disagree, at least one is wrong. A second pass trains a new panel on the sentences that the first one kept.
 
 mod agreement;
+mod folds;
 mod metrics;
 mod panel;
 mod select;
@@ -127,7 +128,7 @@ pub fn label_text(
         (None, None) => &mut no_store,
     };
     let mut panel = Panel::new(data, plan, tagger, device, store)?;
-    let mut labelled = LabelledText::default();
+    let mut labelled = panel.given_labels();
     for pass in 1..=settings.passes.get() {
         let ballots = panel.vote(pass, &labelled, run)?;
         let mut candidates = panel.candidates(pass, &ballots);

@@ -5,6 +5,7 @@ use std::num::NonZeroU64;
 use melm_nn::device::Device;
 use melm_text::{Corpus, Mention, Sentence, Tag, mentions};
 
+use super::folds::Folds;
 use super::metrics::save_metrics;
 use super::vote::{TaggerVotes, Vote, VoteKey, VoteStore};
 use super::{
@@ -76,15 +77,16 @@ impl<'a, 's> Panel<'a, 's> {
         run: &mut Run<'_>,
     ) -> Result<Vec<Ballot>, Error> {
         let settings = &self.plan.self_training;
-        let (n_folds, n_panel) = (settings.n_folds(pass), settings.panel.get());
+        let n_panel = settings.panel.get();
+        let folds = self.folds(pass);
         let (mut ballots, mut missing) = (Vec::new(), Vec::new());
-        for fold in 0..n_folds {
-            let is_held_out = |number: usize| n_folds > 1 && number % n_folds == fold;
+        for fold in 0..folds.count {
+            let is_held_out = |number: usize| folds.is_held_out(number, fold);
             let train = training_set(self.data, settings, labelled, &is_held_out);
             let mut sentences = self.fitting.clone();
-            sentences.retain(|number| n_folds == 1 || is_held_out(*number));
+            sentences.retain(|number| folds.votes_on(*number, fold));
             let content = self.hash_with(&train, &sentences);
-            for tagger in (1..=n_panel).filter(|number| (number - 1) % n_folds == fold) {
+            for tagger in (1..=n_panel).filter(|number| (number - 1) % folds.count == fold) {
                 let key = VoteKey { pass, tagger, content: content.clone() };
                 let known = self.store.load(&key).filter(|votes| votes.len() == sentences.len());
                 let votes = if let Some(votes) = known {
@@ -105,6 +107,33 @@ impl<'a, 's> Panel<'a, 's> {
             return Err(Error::VotesMissing { pass, taggers: missing });
         }
         Ok(ballots)
+    }
+
+    /// Returns how the text is cut into parts in a pass.
+    fn folds(&self, pass: u32) -> Folds {
+        Folds::new(self.plan, pass, self.data.given.len(), self.data.text.len())
+    }
+
+    /// Returns what the first panel may learn from: the sentences with given mentions, if they are cut into parts.
+    pub(super) fn given_labels(&self) -> LabelledText {
+        if self.folds(1).count == 1 {
+            return LabelledText::default();
+        }
+        let scheme = self.data.gold.train.scheme();
+        let given = self.data.given.iter().zip(self.data.text).enumerate();
+        let given = given.filter(|(_, (given, _))| !given.mentions.is_empty());
+        let candidates = given.map(|(number, (given, sentence))| TextCandidate {
+            sentence: sentence.clone().with_mentions(given.mentions.clone(), scheme),
+            number,
+            pass: 0,
+            first_token: 0,
+            votes: 0,
+            n_taggers: 0,
+            probabilities: Vec::new(),
+            proposed: Vec::new(),
+            verdict: Verdict::Kept,
+        });
+        LabelledText { candidates: candidates.collect(), passes: Vec::new() }
     }
 
     /// Returns the hash of everything that the votes of a tagger depend on, except its seed.

@@ -1,5 +1,7 @@
 //! Sentences that somebody else labelled: the panel decides which of their mentions are kept.
 
+use std::num::NonZeroUsize;
+
 use melm_text::Mention;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -18,12 +20,27 @@ pub struct SilverSettings {
     pub agreement: SilverRule,
     /// The share of the panel that has to predict a given mention. It may be low, because the given tag is evidence too.
     pub votes: Rate,
+    /// The number of parts that the silver sentences are cut into. A tagger of the panel also learns the given tags of all
+    /// parts but one, without a check, and votes on that part. So the panel learns from the source, but no tagger confirms
+    /// a tag that it has learnt. 1 means that the first panel does not learn given tags. The panel needs as many taggers.
+    pub folds: NonZeroUsize,
 }
 
 impl Default for SilverSettings {
     /// The values of all presets.
     fn default() -> Self {
-        Self { agreement: SilverRule::Mention, votes: Rate::constant(0.4) }
+        Self {
+            agreement: SilverRule::Mention,
+            votes: Rate::constant(0.3),
+            folds: NonZeroUsize::new(2).expect("2 is not 0"),
+        }
+    }
+}
+
+impl SilverSettings {
+    /// The number of parts for a panel: each part needs a tagger.
+    pub(super) fn n_folds(&self, panel: NonZeroUsize) -> usize {
+        self.folds.min(panel).get()
     }
 }
 
@@ -153,7 +170,7 @@ mod tests {
     #[test]
     fn given_mentions_need_few_votes_and_the_panel_corrects_clear_mistakes() {
         let given = [("PER", 0, 2), ("LOC", 4, 5), ("LOC", 6, 7)];
-        // 0.4 of 5 are 2 votes: the place at 4 stays. At 6 there is 1 vote, so 4 are against it. At 8 there are 4.
+        // 0.3 of 5 are 2 votes: the place at 4 stays. At 6 there is 1 vote, so 4 are against it. At 8 there are 4.
         let (found, verdict) = decision(&given, &[]);
         assert_eq!(verdict, Verdict::New);
         assert_eq!(found, mentions(&[("PER", 0, 2), ("LOC", 4, 5), ("PER", 8, 9)]));

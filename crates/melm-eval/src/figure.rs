@@ -26,10 +26,10 @@ pub struct Series {
 
 /// The size of the page and of the margins around the chart.
 const WIDTH: f64 = 640.0;
-const HEIGHT: f64 = 400.0;
+const HEIGHT: f64 = 420.0;
 const LEFT: f64 = 60.0;
 const RIGHT: f64 = 170.0;
-const TOP: f64 = 40.0;
+const TOP: f64 = 60.0;
 const BOTTOM: f64 = 50.0;
 const PLOT_WIDTH: f64 = WIDTH - LEFT - RIGHT;
 const PLOT_HEIGHT: f64 = HEIGHT - TOP - BOTTOM;
@@ -56,9 +56,10 @@ impl Figure {
 
     /// Draws titles, places, legend and the numbers of the vertical axis.
     fn draw_text(&self, svg: &mut Svg, scale: &Scale) {
-        svg.text(LEFT + PLOT_WIDTH / 2.0, TOP - 18.0, "middle", &self.title);
+        svg.text(LEFT + PLOT_WIDTH / 2.0, TOP - 38.0, "middle", &self.title);
         svg.text(LEFT + PLOT_WIDTH / 2.0, HEIGHT - 12.0, "middle", &self.x);
-        svg.text(LEFT - 40.0, TOP - 18.0, "start", &self.y);
+        // Below the title, which may be as wide as the chart.
+        svg.text(LEFT - 40.0, TOP - 14.0, "start", &self.y);
         for (at, place) in self.places.iter().enumerate() {
             svg.text(self.x(at), TOP + PLOT_HEIGHT + 18.0, "middle", place);
         }

@@ -26,7 +26,7 @@ impl Default for PickSettings {
     /// The values of all presets.
     fn default() -> Self {
         Self {
-            score: PickScore::Entropy,
+            score: PickScore::Mentions,
             length_power: Rate::constant(0.5),
             diversity: Rate::constant(1.0),
         }

@@ -81,8 +81,8 @@ const SOURCES: &[Source] = &[
     ),
     from(
         "finetune.budget",
-        "`8 epochs`: the loss of `mini` on dev (docs/log.md#2026-11-15-training-tagging-augmenting). `20 epochs`: the \
-         paper, section 3.2.",
+        "`5 epochs`: as good as 8 with `mini` on dev, and faster (docs/log.md#2026-11-18-the-method-second-pass). \
+         `20 epochs`: the paper, section 3.2.",
     ),
     from(
         "finetune.batch_size",
@@ -150,21 +150,22 @@ const SOURCES: &[Source] = &[
     ),
     from(
         "generate.avoid_repeats",
-        "The paper has no such rule. With `true`, no repeats are left in one round of an example \
-         (docs/log.md#2026-11-16-drafts-that-read-better); the effect on F1 is not measured yet.",
+        "The paper has no such rule. `best` and `quick`: drafts read better, and F1 is the same \
+         (docs/log.md#2026-11-18-the-method-second-pass).",
     ),
     from(
         "generate.keep_function_words",
-        "The paper has no such rule. Counts of one round of an example are in \
-         docs/log.md#2026-11-16-drafts-that-read-better; the effect on F1 is not measured yet.",
+        "The paper has no such rule. `best` and `quick`: drafts read better, and F1 is the same \
+         (docs/log.md#2026-11-18-the-method-second-pass).",
     ),
     from(
         "generate.longest_mention",
-        "The paper rewrites mentions of any length. Not measured yet.",
+        "The paper rewrites mentions of any length. `best` and `quick`: drafts read better, and F1 is the same \
+         (docs/log.md#2026-11-18-the-method-second-pass).",
     ),
     from(
         "generate.score_margin",
-        "Off: the effect on F1 is not measured yet, and scoring takes time.",
+        "Off: no gain in F1 on dev (docs/log.md#2026-11-18-the-method-second-pass), and scoring takes time.",
     ),
     from("generate.banned", "A convention: nothing is banned but what would break a token."),
     from(
@@ -176,9 +177,20 @@ const SOURCES: &[Source] = &[
         "substitute",
         "Our choice. Replacing every mention made no clear difference on dev (docs/results.md#how-melm-both-was-found).",
     ),
-    from("names", "Off: the effect on F1 is not measured yet."),
-    from("names.share", "Our choice: half of the new mentions. Not measured yet."),
-    from("substitute.match_before", "Off: the effect on F1 is not measured yet."),
+    from(
+        "names",
+        "Harvesting is off: no clear gain in F1 on dev (docs/log.md#2026-11-18-the-method-second-pass).",
+    ),
+    from(
+        "names.share",
+        "Half of the new mentions. Measured on dev and test: \
+         docs/results.md#lists-of-names.",
+    ),
+    from(
+        "substitute.match_before",
+        "`best` and `quick`: drafts read better, and F1 is the same \
+         (docs/log.md#2026-11-18-the-method-second-pass).",
+    ),
     from(
         "daga",
         "`paper` and `reference-code`: the authors' code of DAGA (docs/guides/baselines.md). `best` and `quick`: half \
@@ -201,7 +213,11 @@ const SOURCES: &[Source] = &[
         "filter.mode",
         "`agreement`: the paper, section 2.4. `off`: the authors' code. No difference on dev (docs/fidelity.md, row 9).",
     ),
-    from("filter.judges", "The paper, section 2.4: one tagger. More are not measured yet."),
+    from(
+        "filter.judges",
+        "The paper, section 2.4: one tagger. Three brought no clear gain on dev \
+         (docs/log.md#2026-11-18-the-method-second-pass).",
+    ),
     from(
         "filter.votes",
         "Our choice: all judges must agree. Only plans with several judges read it.",
@@ -213,14 +229,11 @@ const SOURCES: &[Source] = &[
          docs/log.md#2026-11-16-unlabelled-text-first-dev-run and \
          docs/log.md#2026-11-16-unlabelled-text-later-dev-runs. `quick` trains 3 taggers instead of 10.",
     ),
-    from(
-        "silver",
-        "Our choice, not measured yet: results/2026-11-16-pick/silver.toml is the grid.",
-    ),
+    from("silver", "Measured on dev and test: docs/results.md#labels-from-elsewhere."),
     from(
         "pick",
-        "Our choice, not measured yet: results/2026-11-16-pick has the grids. The entropy of votes is that of Dagan and \
-         Engelson (1995).",
+        "Measured on dev and test: docs/results.md#picking-which-sentences-to-label-next. The entropy of votes is that of \
+         Dagan and Engelson (1995).",
     ),
     from(
         "gold_check",

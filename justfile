@@ -65,6 +65,10 @@ asan:
     RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan \
         cargo test -p melm-nn --target x86_64-unknown-linux-gnu
 
+# Runs the thread pool of the engine in every order in which its threads can run, up to a number of forced switches.
+loom:
+    cargo run --manifest-path loom/Cargo.toml --target-dir target/loom
+
 # Checks the links of the documentation, and the commands and messages that it shows.
 doc-tests:
     cargo test -p melm-cli --test book --test doc_commands --test reference --test transcripts --test bad_inputs

@@ -87,10 +87,13 @@ book:
 man folder="target/man":
     cargo run -q -p melm-cli --example man_pages -- {{folder}}
 
-# Needs cargo-fuzz. Runs each target for a minute. RUSTC_BOOTSTRAP allows the sanitizer flags on a stable toolchain.
+# Needs cargo-fuzz. Runs each target for a minute, from the seeds in fuzz/seeds. An allocation of more than 512 MB is a
+# fault too. RUSTC_BOOTSTRAP allows the sanitizer flags on a stable toolchain.
 fuzz seconds="60":
     for target in $(cargo fuzz list); do \
-        RUSTC_BOOTSTRAP=1 cargo fuzz run $target -- -max_total_time={{seconds}}; \
+        mkdir -p fuzz/corpus/$target; \
+        RUSTC_BOOTSTRAP=1 cargo fuzz run $target fuzz/corpus/$target fuzz/seeds/$target -- \
+            -max_total_time={{seconds}} -malloc_limit_mb=512 -timeout=20 || exit 1; \
     done
 
 bench-text:

@@ -32,15 +32,15 @@ UNREACHABLE = {
     "melm-eval::error::Schemes": "the command reads all files of a grid in one scheme; melm-eval/src/tests/grids.rs",
     "melm-nn::error::Cuda": "needs a GPU that fails",
     "melm-nn::error::DeviceMemory": "needs a GPU; melm-nn tests it with the emulator",
-    "melm-nn::error::DuplicateTensor": "the models have one tensor of each name",
+    "melm-nn::error::DuplicateTensor": "the models have one tensor of each name; melm-nn/tests/weights/golden.rs",
     "melm-nn::error::ForbiddenTag": "the constraints are made from the scheme of the tags; melm-nn/src/crf/tests.rs",
-    "melm-nn::error::MaskedPositions": "batches are made by melm, with an original for each position",
-    "melm-nn::error::NoKernels": "needs a GPU",
+    "melm-nn::error::MaskedPositions": "melm makes batches with an original for each position; melm-nn/tests/wrong_batches.rs",
+    "melm-nn::error::NoKernels": "needs a GPU; melm-nn/tests/wrong_batches.rs",
     "melm-nn::error::NoParameter": "melm asks only for tensors of the model",
     "melm-nn::error::PieceOutOfRange": "a tokenizer with more pieces than the model is refused before: TooManyPieces",
-    "melm-nn::error::SentenceLength": "long sentences are divided into windows before",
-    "melm-nn::error::TaggedTokens": "batches are made by melm, with a tag for each token",
-    "melm-nn::error::TensorLength": "the models save tensors of the right length",
+    "melm-nn::error::SentenceLength": "long sentences are divided into windows before; melm-nn/tests/wrong_batches.rs",
+    "melm-nn::error::TaggedTokens": "melm makes batches with a tag for each token; melm-nn/tests/wrong_batches.rs",
+    "melm-nn::error::TensorLength": "the models save tensors of the right length; melm-nn/tests/weights/golden.rs",
 }
 
 

@@ -8,7 +8,8 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
-use super::{AUGMENT, Case, check, nothing, write};
+use super::{AUGMENT, Case, check, nothing, tiny_folder, write};
+use crate::support::melm;
 
 fn failing(
     variant: &'static str,
@@ -156,4 +157,24 @@ fn damaged_doc_bins_are_refused() {
             },
         ),
     ]);
+}
+
+#[test]
+fn the_limits_of_files_can_be_raised() {
+    let folder = tiny_folder();
+    write_doc_bin(folder.path(), |data| *data = vec![0; 65 << 20]);
+    let messages = |factor: &str| {
+        let mut command = melm(folder.path(), "check a.spacy");
+        let output = command.env("MELM_LIMIT_FACTOR", factor).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    let (_, usual) = messages("");
+    assert!(usual.contains("the DocBin contains more than 64 MiB"), "{usual}");
+    let (_, raised) = messages("2");
+    assert!(raised.contains("the file is not a spaCy DocBin"), "{raised}");
+    for wrong in ["0", "1001", "-1", "2.5", "x"] {
+        let (code, refused) = messages(wrong);
+        assert_eq!(code, Some(2), "{refused}");
+        assert!(refused.contains("expected a whole number from 1 to 1000"), "{refused}");
+    }
 }

@@ -104,7 +104,7 @@ fn unsuitable_text_is_refused() {
     ]);
 }
 
-/// Writes the DocBin of the test data as `a.spacy`, with other data.
+/// Writes the `DocBin` of the test data as `a.spacy`, with other data.
 fn write_doc_bin(folder: &Path, edit: impl FnOnce(&mut Vec<u8>)) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/spacy/usual.spacy");
     let mut data = Vec::new();

@@ -76,7 +76,7 @@ fn damaged_tokenizers_are_refused() {
             variant: "melm::error::MarkerTaken",
             prepare: |folder| {
                 edit_json(folder, TOKENIZER, |json| {
-                    json["model"]["vocab"][5] = json!(["<B-PER>", -1.0])
+                    json["model"]["vocab"][5] = json!(["<B-PER>", -1.0]);
                 });
             },
             command: AUGMENT.to_owned(),
@@ -90,7 +90,7 @@ fn damaged_tokenizers_are_refused() {
 fn damaged_configurations_are_refused() {
     check(&[
         training("melm-nn::error::Read", "cannot read `model/config.json`", |folder| {
-            remove(folder, CONFIG)
+            remove(folder, CONFIG);
         }),
         training("melm-nn::error::Json", "is not valid JSON of the expected form", |folder| {
             write(folder, CONFIG, "{");

@@ -61,9 +61,14 @@ build-tests:
     CARGO_PROFILE_DEV_OPT_LEVEL=2 CARGO_PROFILE_DEV_DEBUG=line-tables-only cargo build -p melm-cli
 
 # Runs the tests of the engine with AddressSanitizer. RUSTC_BOOTSTRAP allows the flag on a stable toolchain.
+# One test asks for more memory than there is, and expects an error.
 asan:
-    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan \
-        cargo test -p melm-nn --target x86_64-unknown-linux-gnu
+    RUSTC_BOOTSTRAP=1 RUSTFLAGS=-Zsanitizer=address RUSTDOCFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/asan \
+        ASAN_OPTIONS=allocator_may_return_null=1 cargo test -p melm-nn --target x86_64-unknown-linux-gnu
+
+# Runs the thread pool of the engine in every order in which its threads can run, up to a number of forced switches.
+loom:
+    cargo run --manifest-path loom/Cargo.toml --target-dir target/loom
 
 # Checks the links of the documentation, and the commands and messages that it shows.
 doc-tests:
@@ -83,10 +88,13 @@ book:
 man folder="target/man":
     cargo run -q -p melm-cli --example man_pages -- {{folder}}
 
-# Needs cargo-fuzz. Runs each target for a minute. RUSTC_BOOTSTRAP allows the sanitizer flags on a stable toolchain.
+# Needs cargo-fuzz. Runs each target for a minute, from the seeds in fuzz/seeds. An allocation of more than 512 MB is a
+# fault too. RUSTC_BOOTSTRAP allows the sanitizer flags on a stable toolchain.
 fuzz seconds="60":
     for target in $(cargo fuzz list); do \
-        RUSTC_BOOTSTRAP=1 cargo fuzz run $target -- -max_total_time={{seconds}}; \
+        mkdir -p fuzz/corpus/$target; \
+        RUSTC_BOOTSTRAP=1 cargo fuzz run $target fuzz/corpus/$target fuzz/seeds/$target -- \
+            -max_total_time={{seconds}} -malloc_limit_mb=512 -timeout=20 || exit 1; \
     done
 
 bench-text:

@@ -15,7 +15,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml"]
+MANIFESTS = ["Cargo.toml", "fuzz/Cargo.toml", "loom/Cargo.toml"]
 CRATES_IO = "registry+https://github.com/rust-lang/crates.io-index"
 # Licences that allow use in a program under MIT or Apache-2.0 without further duties than a notice.
 LICENCES = {

@@ -131,6 +131,8 @@ def make_parquet(folder):
         "texts": (pa.table(texts), {}),
         "no_names": (pa.table(rows), {}),
         "small_types": (pa.table(rows, schema=small), {"version": "1.0"}),
+        # A token without a text.
+        "nulls": (pa.table({"tokens": [["Ada", None]], "tags": [["B-PER", "O"]]}), {}),
         "zstd": (table, {"compression": "zstd"}),
     }
     for name, (table, options) in files.items():

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use melm::hub::Hub;
 use melm::models::ModelStore;
 use melm_nn::device::Device;
-use melm_text::Format;
+use melm_text::{Format, Limits};
 
 use crate::args::DeviceOptions;
 use crate::diagnose;
@@ -27,6 +27,12 @@ pub fn choose_format(
     input: Format,
 ) -> Result<Format, ErrorReport> {
     Ok(output::choose_format(to, path.unwrap_or(Path::new("-")), input)?)
+}
+
+/// Returns the limits for files: the usual ones, times the factor in `MELM_LIMIT_FACTOR`. Fails if the variable is not a
+/// whole number from 1 to 1000.
+pub fn limits() -> Result<Limits, ErrorReport> {
+    Ok(machine::limits()?)
 }
 
 /// What an error is about.

@@ -8,6 +8,7 @@ use melm_text::{Encoding, ReadOptions, Source, Structure};
 
 use crate::args::InputOptions;
 use crate::failure::Failure;
+use crate::machine;
 use crate::terminal::Terminal;
 
 /// Reads a file, or standard input for `-`.
@@ -17,10 +18,11 @@ pub(crate) fn open(path: &Path, options: &InputOptions) -> Result<Source, Failur
 
 /// Reads a file in the given encoding, or standard input for `-`.
 pub(crate) fn open_as(path: &Path, encoding: Encoding) -> Result<Source, Failure> {
+    let limits = machine::limits()?;
     let source = if path == Path::new("-") {
-        Source::read("standard input", io::stdin().lock(), encoding)
+        Source::read_within("standard input", io::stdin().lock(), encoding, limits)
     } else {
-        Source::open(path, encoding)
+        Source::open_within(path, encoding, limits)
     };
     Ok(source?)
 }

@@ -1,6 +1,6 @@
 //! Opens models and devices as the options and the environment say.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
@@ -9,6 +9,7 @@ use melm::models::ModelStore;
 use melm_nn::cuda::{Cuda, CudaSettings, Precision};
 use melm_nn::device::{Device, n_cores};
 use melm_nn::tagger::Int8Weights;
+use melm_text::Limits;
 
 use crate::args::{DeviceOption, DeviceOptions, PrecisionOption};
 use crate::failure::Failure;
@@ -49,6 +50,27 @@ fn download_note(download: &DownloadProgress<'_>) -> String {
     }
     let (done, total) = (megabytes(download.n_bytes), megabytes(download.n_total));
     format!("{done:.0} of {total:.0} MB")
+}
+
+/// The environment variable with the factor of the limits for files.
+const LIMIT_FACTOR: &str = "MELM_LIMIT_FACTOR";
+
+/// Returns the limits for files: the usual ones, times the factor in the environment if there is one.
+pub(crate) fn limits() -> Result<Limits, Failure> {
+    limits_from(std::env::var_os(LIMIT_FACTOR).as_deref())
+}
+
+fn limits_from(value: Option<&OsStr>) -> Result<Limits, Failure> {
+    let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(Limits::default()) };
+    let factor = value.to_str().and_then(|text| text.parse().ok()).and_then(Limits::times);
+    factor.ok_or_else(|| Failure::Usage {
+        message: format!(
+            "the environment variable `{LIMIT_FACTOR}` is `{}`, expected a whole number from 1 to {}",
+            value.display(),
+            Limits::MAX_FACTOR
+        ),
+        hint: "unset it to use the usual limits",
+    })
 }
 
 /// Returns the cache that the Python libraries of Hugging Face use, with their settings.

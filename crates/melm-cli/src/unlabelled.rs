@@ -8,6 +8,7 @@ use melm_text::{TextFile, TextOptions, Tokenizer, TokenizerRules, UnlabelledText
 
 use crate::args::{InputFile, InputOptions, TextInput};
 use crate::failure::Failure;
+use crate::machine;
 use crate::output::is_stdout;
 use crate::terminal::{Terminal, count};
 
@@ -85,6 +86,7 @@ pub(crate) fn read_held_out(
 }
 
 fn open(path: &Path, options: &TextOptions) -> Result<UnlabelledText, Failure> {
+    let options = &options.clone().within(machine::limits()?);
     let text = if is_stdout(path) {
         UnlabelledText::read("standard input", io::stdin().lock(), options)
     } else {

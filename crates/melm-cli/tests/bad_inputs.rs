@@ -7,9 +7,10 @@ use std::process::{Command, Stdio};
 const PAGE: &str = include_str!("../../../docs/reference/bad-inputs.md");
 
 /// Files that a row of text cannot contain, and their names in the test data.
-const BINARY_FILES: [(&str, &str); 3] = [
+const BINARY_FILES: [(&str, &str); 4] = [
     ("lemmas.spacy", "spacy/no_mentions.spacy"),
     ("ids.parquet", "parquet/no_names.parquet"),
+    ("nulls.parquet", "parquet/nulls.parquet"),
     ("zstd.parquet", "parquet/zstd.parquet"),
 ];
 

@@ -22,6 +22,9 @@ macro_rules! built_in {
     };
 }
 
+/// The largest number of cells of a grid. Each one takes minutes, and a short file can name more than fit into memory.
+pub const MAX_CELLS: usize = 1_000_000;
+
 /// A grid: the cells of an experiment, and the settings they share. Grids are TOML files.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -129,6 +132,21 @@ impl Block {
             }
         }
         all
+    }
+
+    /// The number of cells. `n_variants` is the number of variants of the grid.
+    fn n_cells(&self, n_variants: usize) -> usize {
+        let lengths = [
+            self.languages.len(),
+            self.sizes.len(),
+            self.draws.len(),
+            self.seeds.len(),
+            self.methods.len(),
+            self.texts.len(),
+            self.budgets.len(),
+            self.variants.as_ref().map_or(n_variants, Vec::len),
+        ];
+        lengths.into_iter().fold(1, usize::saturating_mul)
     }
 
     /// Returns a message if the block is not valid. `variants` are the names that the grid defines.
@@ -290,6 +308,10 @@ impl Grid {
             return Some("it has no block of cells: add `[[grid]]` with languages, sizes, draws, seeds, methods and budgets".to_owned());
         }
         let known = self.variants();
+        let n_cells = self.grid.iter().map(|block| block.n_cells(known.len()));
+        if n_cells.fold(0, usize::saturating_add) > MAX_CELLS {
+            return Some(format!("it has more than {MAX_CELLS} cells: make several grids"));
+        }
         if let Some(mistake) =
             self.grid.iter().find_map(|block| block.find_mistake(&known, self.picking))
         {

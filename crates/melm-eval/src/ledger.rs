@@ -112,7 +112,9 @@ impl F1 {
 
     /// Micro-F1 in percent, computed from the counts.
     pub fn percent(&self) -> f64 {
-        let sum = |at: usize| self.by_type.values().map(|counts| counts[at]).sum();
+        // A damaged ledger can have any counts.
+        let sum =
+            |at: usize| self.by_type.values().map(|counts| counts[at]).fold(0, u64::saturating_add);
         100.0 * Counts { gold: sum(0), predicted: sum(1), correct: sum(2) }.rates().f1
     }
 }

@@ -86,7 +86,7 @@ pub use entities::{
 };
 pub use error::Error;
 pub use figure::{Figure, Series};
-pub use grid::{Block, ExampleSentence, Grid, PaperScores};
+pub use grid::{Block, ExampleSentence, Grid, MAX_CELLS, PaperScores};
 pub use jobs::{CellEvent, OnProgress, OpenDevice, Progress, ProgressMeter, RunSummary};
 pub use key::{CellKey, DataKey, Fingerprints, NamesKey, TextKey, TextKeys};
 pub use ledger::{F1, Ledger, LedgerLine, Seconds};

@@ -124,6 +124,7 @@ pub mod seq2seq;
 mod split;
 mod table;
 pub mod tagger;
+mod threads;
 mod transform;
 pub mod weights;
 

@@ -4,9 +4,11 @@
 //! part of the output. Therefore the results are identical for every number of threads. Unlike `rayon`, this pool
 //! allocates no memory when it runs tasks.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
+use std::sync::PoisonError;
+
+use crate::threads::{
+    Arc, AtomicUsize, Condvar, JoinHandle, Mutex, MutexGuard, N_SPINS, Ordering, spawn, spin_loop,
+};
 
 type Task<'a> = dyn Fn(usize, usize) + Sync + 'a;
 
@@ -30,10 +32,6 @@ struct State {
     is_closing: bool,
 }
 
-/// How many times a waiting thread spins before it sleeps, which takes some hundred microseconds. A step has hundreds
-/// of short serial sections, and waking a thread on a virtual machine takes longer than most of them.
-const N_SPINS: usize = 3000;
-
 #[derive(Default)]
 struct Shared {
     state: Mutex<State>,
@@ -53,7 +51,7 @@ fn spin_until(is_ready: impl Fn() -> bool) {
         if is_ready() {
             return;
         }
-        std::hint::spin_loop();
+        spin_loop();
     }
 }
 
@@ -74,7 +72,7 @@ impl Pool {
         let workers = (1..=n_workers)
             .map(|worker| {
                 let shared = Arc::clone(&shared);
-                std::thread::spawn(move || work(&shared, worker))
+                spawn(move || work(&shared, worker))
             })
             .collect();
         Self { shared, workers, turn: Mutex::new(()) }
@@ -147,7 +145,7 @@ impl Drop for Pool {
     }
 }
 
-fn lock(shared: &Shared) -> std::sync::MutexGuard<'_, State> {
+fn lock(shared: &Shared) -> MutexGuard<'_, State> {
     shared.state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use melm::names::NameList;
+use melm_cli::host;
 use melm_text::{TextOptions, UnlabelledText};
 use pyo3::prelude::*;
 
@@ -52,7 +53,8 @@ impl Data {
     pub(crate) fn names(&self) -> Result<Vec<NameList>, melm::Error> {
         let read = |list: &NamesInput| {
             if let Some(path) = &list.path {
-                let options = TextOptions::default();
+                // A wrong variable was refused when the training set was read.
+                let options = TextOptions::default().within(host::limits().unwrap_or_default());
                 return NameList::open(&list.entity_type, path, self.train(), options);
             }
             let source = format!("names of {}", list.entity_type);

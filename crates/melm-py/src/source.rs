@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use melm_cli::host::ErrorReport;
+use melm_cli::host::{self, ErrorReport};
 use melm_text::jsonl::parse_names;
 use melm_text::score::FileInput;
 use melm_text::{Encoding, ReadOptions};
@@ -25,8 +25,9 @@ impl Source {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf, options: &Bound<'_, PyDict>) -> PyResult<Self> {
         let (read_options, encoding) = parse_options(options, &path)?;
+        let limits = host::limits().map_err(to_exception)?;
         py.detach(|| {
-            let source = melm_text::Source::open(&path, encoding)?;
+            let source = melm_text::Source::open_within(&path, encoding, limits)?;
             Ok(Self { source, options: read_options.with_names_beside(&path) })
         })
         .map_err(|error: melm_text::Error| to_exception(error))

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use melm_cli::host;
 use melm_text::{TextFile, TextOptions, Tokenizer, TokenizerRules, UnlabelledText};
 use pyo3::prelude::*;
 
@@ -24,7 +25,7 @@ impl Text {
         train: &Corpus,
         language: Option<&str>,
     ) -> PyResult<Self> {
-        let options = options(train, language);
+        let options = options(train, language)?;
         let text = py.detach(|| UnlabelledText::open(path, &options)).map_err(to_exception)?;
         Ok(Self::with_language(text, language))
     }
@@ -38,7 +39,7 @@ impl Text {
         train: &Corpus,
         language: Option<&str>,
     ) -> PyResult<Self> {
-        let options = options(train, language);
+        let options = options(train, language)?;
         let text = py.detach(|| UnlabelledText::read(name, content, &options));
         Ok(Self::with_language(text.map_err(to_exception)?, language))
     }
@@ -77,10 +78,11 @@ impl Text {
 }
 
 /// Returns options that split text like the training set.
-fn options(train: &Corpus, language: Option<&str>) -> TextOptions {
+fn options(train: &Corpus, language: Option<&str>) -> PyResult<TextOptions> {
     let rules = match language {
         Some(code) => TokenizerRules::for_language(&train.corpus, code),
         None => TokenizerRules::from_corpus(&train.corpus),
     };
-    TextOptions::with_tokenizer(Tokenizer::new(rules))
+    let limits = host::limits().map_err(to_exception)?;
+    Ok(TextOptions::with_tokenizer(Tokenizer::new(rules)).within(limits))
 }

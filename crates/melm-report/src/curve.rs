@@ -1,5 +1,7 @@
 //! Losses and scores of trainings: the lines of `metrics.jsonl`.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -72,9 +74,26 @@ pub(crate) fn read(path: &Path) -> Result<Vec<Chart>, Error> {
         };
         lines.push(serde_json::from_str(json).map_err(failed)?);
     }
-    let mut stages: Vec<&str> = lines.iter().map(|line| line.stage.as_str()).collect();
-    stages.dedup();
-    Ok(stages.iter().flat_map(|stage| charts(stage, &lines)).collect())
+    let by_stage = group_by(&lines, |line| line.stage.as_str());
+    Ok(by_stage.iter().flat_map(|(stage, own)| charts(stage, own)).collect())
+}
+
+/// Divides lines into groups with the same key, in the order of the first line of each group. The lines of a group need
+/// not be neighbours.
+fn group_by<'l, K: Copy + Eq + Hash, L: 'l>(
+    lines: impl IntoIterator<Item = &'l L>,
+    key: impl Fn(&'l L) -> K,
+) -> Vec<(K, Vec<&'l L>)> {
+    let mut places = HashMap::new();
+    let mut groups: Vec<(K, Vec<&L>)> = Vec::new();
+    for line in lines {
+        let place = *places.entry(key(line)).or_insert_with(|| {
+            groups.push((key(line), Vec::new()));
+            groups.len() - 1
+        });
+        groups[place].1.push(line);
+    }
+    groups
 }
 
 /// The title of a stage.
@@ -90,12 +109,11 @@ fn title(stage: &str) -> &str {
     }
 }
 
-/// Returns the charts of one stage.
-fn charts(stage: &str, lines: &[MetricsLine]) -> Vec<Chart> {
-    let own: Vec<&MetricsLine> = lines.iter().filter(|line| line.stage == stage).collect();
-    let loss = series(&own, "training", |line| Some(line.loss));
-    let dev_loss = series(&own, "dev", |line| line.dev_loss);
-    let f1 = series(&own, "dev", |line| line.dev_f1.map(|f1| 100.0 * f1));
+/// Returns the charts of the lines of one stage.
+fn charts(stage: &str, lines: &[&MetricsLine]) -> Vec<Chart> {
+    let loss = series(lines, "training", |line| Some(line.loss));
+    let dev_loss = series(lines, "dev", |line| line.dev_loss);
+    let f1 = series(lines, "dev", |line| line.dev_f1.map(|f1| 100.0 * f1));
     let chart = |what: &str, y: &str, series: Vec<Series>| Chart {
         title: format!("{}: {what}", title(stage)),
         x: "updates".to_owned(),
@@ -113,22 +131,20 @@ fn series(
     name: &str,
     value: impl Fn(&MetricsLine) -> Option<f64>,
 ) -> Vec<Series> {
-    let mut all: Vec<((u32, u32, u32), Series)> = Vec::new();
-    for line in lines {
-        let Some(y) = value(line).filter(|y| y.is_finite()) else { continue };
-        let key = (line.pass, line.tagger, line.fold);
-        let at = all.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
-            let name = match key {
-                (0, 0, 0) => name.to_owned(),
-                (0, 0, fold) => format!("fold {fold}"),
-                (pass, tagger, _) => format!("pass {pass}, tagger {tagger}"),
-            };
-            all.push((key, Series { name, points: Vec::new() }));
-            all.len() - 1
-        });
-        all[at].1.points.push(Point { x: line.step as f64, y });
-    }
-    all.into_iter().map(|(_, series)| series).collect()
+    let trainings = group_by(lines.iter().copied(), |line| (line.pass, line.tagger, line.fold));
+    let point = |line: &&MetricsLine| {
+        let y = value(line).filter(|y| y.is_finite())?;
+        Some(Point { x: line.step as f64, y })
+    };
+    let one = |(key, own): &((u32, u32, u32), Vec<&MetricsLine>)| {
+        let name = match *key {
+            (0, 0, 0) => name.to_owned(),
+            (0, 0, fold) => format!("fold {fold}"),
+            (pass, tagger, _) => format!("pass {pass}, tagger {tagger}"),
+        };
+        Series { name, points: own.iter().filter_map(point).collect() }
+    };
+    trainings.iter().map(one).filter(|series| !series.points.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -152,6 +168,14 @@ mod tests {
         let counts: Vec<_> = charts.iter().map(|chart| chart.series.len()).collect();
         assert_eq!(counts, [2, 2, 1]);
         assert_eq!(charts[2].series[0].points, [Point { x: 5.0, y: 50.0 }]);
+        // Stages that alternate have one chart each, not one for each line.
+        let alternating: String = (0..10)
+            .map(|at| format!("{{\"stage\":\"{}\",\"step\":{at},\"loss\":1}}\n", at % 2))
+            .collect();
+        std::fs::write(&path, alternating).unwrap();
+        let charts = read(&path).unwrap();
+        let lengths: Vec<_> = charts.iter().map(|chart| chart.series[0].points.len()).collect();
+        assert_eq!(lengths, [5, 5]);
         std::fs::write(&path, "{}\n").unwrap();
         assert!(matches!(read(&path), Err(Error::Line { line: 1, .. })));
     }

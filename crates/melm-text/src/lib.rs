@@ -60,6 +60,7 @@ pub mod formats;
 pub mod jsonl;
 mod labelled_file;
 mod language;
+mod limits;
 mod mention;
 mod notes;
 #[cfg(feature = "parquet")]
@@ -92,6 +93,7 @@ pub use format::{ReadOptions, Reader, Structure, Writer};
 pub use formats::{AnnotationChoice, FileFormat, Format, Part, WriteSettings, WrittenFile};
 pub use labelled_file::LabelledFile;
 pub use language::{Language, LanguagePart, is_language_code};
+pub use limits::Limits;
 pub use mention::{Mention, count_merged_by_io, mentions, repair, write_tags};
 pub use notes::{count, count_of, describe_losses, shown};
 pub use problem::{Fault, Problem, Problems};

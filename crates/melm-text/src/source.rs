@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use crate::error::Error;
 use crate::formats::Format;
+use crate::limits::Limits;
 use crate::problem::{Fault, Problems};
 
 /// The content of a file, with a name for messages.
@@ -19,6 +20,7 @@ pub struct Source {
     binary: Vec<u8>,
     /// The files that belong together, such as the pairs of BRAT.
     parts: Vec<Source>,
+    limits: Limits,
 }
 
 /// The longest line of a file, in bytes. A JSON string is on one line, so this bounds the memory that a hostile file
@@ -53,29 +55,45 @@ impl Source {
     /// Reads a file. A file `NAME.ann` is read together with `NAME.txt`, and a folder with such files as all of them
     /// (BRAT). Fails if a file cannot be read, or as [`Self::read`] does.
     pub fn open(path: &Path, encoding: Encoding) -> Result<Self, Error> {
+        Self::open_within(path, encoding, Limits::default())
+    }
+
+    /// Reads a file as [`Self::open`] does, with other limits.
+    pub fn open_within(path: &Path, encoding: Encoding, limits: Limits) -> Result<Self, Error> {
         let pairs = find_pairs(path);
         if pairs.is_empty() {
-            return Self::open_one(path, encoding);
+            return Self::open_one(path, encoding, limits);
         }
         let mut parts = Vec::with_capacity(pairs.len() * 2);
         for annotations in pairs {
-            parts.push(Self::open_one(&annotations.with_extension("txt"), encoding)?);
-            parts.push(Self::open_one(&annotations, encoding)?);
+            parts.push(Self::open_one(&annotations.with_extension("txt"), encoding, limits)?);
+            parts.push(Self::open_one(&annotations, encoding, limits)?);
         }
-        Ok(Self { name: path.display().to_string(), parts, ..Self::default() })
+        Ok(Self { name: path.display().to_string(), parts, limits, ..Self::default() })
     }
 
-    fn open_one(path: &Path, encoding: Encoding) -> Result<Self, Error> {
+    fn open_one(path: &Path, encoding: Encoding, limits: Limits) -> Result<Self, Error> {
         let name = path.display().to_string();
         match File::open(path) {
-            Ok(file) => Self::read(&name, file, encoding),
+            Ok(file) => Self::read_within(&name, file, encoding, limits),
             Err(source) => Err(Error::Read { name, source }),
         }
     }
 
     /// Reads a stream to its end. Fails if it cannot be read, if a line is longer than 256 MiB ([`Error::LongLine`]), or
     /// as [`Self::from_bytes`] does.
-    pub fn read(name: &str, mut from: impl Read, encoding: Encoding) -> Result<Self, Error> {
+    pub fn read(name: &str, from: impl Read, encoding: Encoding) -> Result<Self, Error> {
+        Self::read_within(name, from, encoding, Limits::default())
+    }
+
+    /// Reads a stream as [`Self::read`] does, with other limits.
+    pub fn read_within(
+        name: &str,
+        mut from: impl Read,
+        encoding: Encoding,
+        limits: Limits,
+    ) -> Result<Self, Error> {
+        let max_line = limits.scale_size(MAX_LINE);
         let mut bytes = Vec::new();
         let mut line_start = 0;
         loop {
@@ -88,12 +106,17 @@ impl Source {
             if let Some(at) = memchr::memrchr(b'\n', &bytes[start..]) {
                 line_start = start + at + 1;
             }
-            if bytes.len() - line_start > MAX_LINE && !Format::is_known_binary(&bytes) {
-                let (name, limit_mib) = (name.to_owned(), MAX_LINE >> 20);
+            if bytes.len() - line_start > max_line && !Format::is_known_binary(&bytes) {
+                let (name, limit_mib) = (name.to_owned(), max_line >> 20);
                 return Err(Error::LongLine { name, limit_mib });
             }
         }
-        Self::from_bytes(name.to_owned(), bytes, encoding)
+        Ok(Self { limits, ..Self::from_bytes(name.to_owned(), bytes, encoding)? })
+    }
+
+    /// The limits that the file was read with. They apply to its content too.
+    pub fn limits(&self) -> Limits {
+        self.limits
     }
 
     /// Wraps a text without any check.

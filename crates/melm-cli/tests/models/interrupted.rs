@@ -102,7 +102,7 @@ fn ctrl_c_exits_with_130_and_the_same_command_resumes() {
     let stopped = child.wait_with_output().unwrap();
     assert_eq!(stopped.status.code(), Some(130));
     let messages = String::from_utf8(stopped.stderr).unwrap();
-    assert!(messages.contains("run the same command again to continue"), "{messages}");
+    assert!(messages.contains("stopped; run the same command again to continue"), "{messages}");
     let messages = done(folder.path(), &augment_into("stopped", ""));
     assert!(
         messages.contains("fine-tuning the masked language model: resuming after"),

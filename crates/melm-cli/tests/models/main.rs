@@ -3,6 +3,7 @@
 
 mod augment;
 mod drafts;
+mod errors;
 mod experiments_with_text;
 mod families;
 mod faults;

@@ -11,7 +11,7 @@ use melm::training::EvaluationInterval;
 use super::{GRID, corpus, grid};
 use crate::data::{concatenate, subset};
 use crate::table::Table;
-use crate::{Cell, CellFilter, Dataset, Grid, System, shard_cells};
+use crate::{Cell, CellFilter, Dataset, Grid, MAX_CELLS, System, shard_cells};
 
 #[test]
 fn a_grid_is_the_union_of_its_blocks_and_shards_divide_it() {
@@ -51,6 +51,14 @@ fn a_mistake_in_a_grid_is_named() {
         let error = Grid::parse("grid.toml", &GRID.replace(from, to)).unwrap_err().to_string();
         assert!(error.contains(expected) && error.contains("grid.toml"), "{error}");
     }
+}
+
+#[test]
+fn a_grid_with_too_many_cells_is_refused() {
+    let seeds: Vec<String> = (0..MAX_CELLS / 32 + 1).map(|seed| seed.to_string()).collect();
+    let text = GRID.replacen("seeds = [1]", &format!("seeds = [{}]", seeds.join(", ")), 1);
+    let error = Grid::parse("grid.toml", &text).unwrap_err().to_string();
+    assert!(error.contains("it has more than 1000000 cells"), "{error}");
 }
 
 #[test]

@@ -41,3 +41,10 @@ fn a_ledger_keeps_whole_lines_and_reads_all_shards() {
     assert!(error.contains("ledger.jsonl`:1: column 2: missing field"), "{error}");
     assert!(error.ends_with("delete it, and its cell is run again"), "{error}");
 }
+
+#[test]
+fn the_largest_counts_of_a_ledger_have_a_score() {
+    let counts = [u64::MAX; 3];
+    let by_type = [("PER".to_owned(), counts), ("LOC".to_owned(), counts)].into();
+    assert!((crate::F1 { f1: 0.0, by_type }.percent() - 100.0).abs() < 1e-9);
+}

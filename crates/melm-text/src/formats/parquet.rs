@@ -7,7 +7,8 @@ use crate::format::{ReadOptions, Structure};
 use crate::jsonl::{TAGS_KEYS, TOKENS_KEYS, TagNames};
 use crate::mention::mentions;
 use crate::parquet_file::{
-    GivenNames, ParquetRow, ParquetTable, TagCells, TagColumn, TaggedRow, read_table, write_table,
+    GivenNames, ParquetRow, ParquetTable, TagCells, TagColumn, TaggedRow, read_table_within,
+    write_table,
 };
 use crate::problem::Fault;
 use crate::record::Record;
@@ -49,7 +50,7 @@ impl FileFormat for Parquet {
             tags_column: options.tags_key.as_deref(),
             classes: options.names.as_ref(),
         };
-        match read_table(source.content().into_owned(), given) {
+        match read_table_within(source.content().into_owned(), given, source.limits()) {
             Ok(table) => {
                 TaggedTable::read(table, options.scheme).build(source, Format(&Parquet), options)
             }

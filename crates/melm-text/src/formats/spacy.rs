@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::format::{ReadOptions, Structure};
 use crate::problem::Fault;
 use crate::source::Source;
-use crate::spacy::{DocBin, DocBinWriter, SpacyDoc, SpacyMention, read_doc_bin};
+use crate::spacy::{DocBin, DocBinWriter, SpacyDoc, SpacyMention, read_doc_bin_within};
 use crate::spans::{Document, DocumentsBuilder, OffsetUnit, Place, RawDocument, RawSpan};
 
 /// The format `spacy`.
@@ -47,7 +47,7 @@ impl FileFormat for Spacy {
         // The offsets of a span are made from tokens, so that no other unit can be right.
         let options = ReadOptions { offset_unit: None, ..options.clone() };
         let mut builder = DocumentsBuilder::new(source, Format(&Spacy), OffsetUnit::Byte, &options);
-        match read_doc_bin(&source.content()) {
+        match read_doc_bin_within(&source.content(), source.limits()) {
             Ok(bin) => add_documents(&mut builder, bin),
             Err(fault) => {
                 let (message, cure) = (fault.to_string(), fault.cure());

@@ -7,7 +7,7 @@ mod read;
 mod write;
 
 pub use fault::ParquetFault;
-pub use read::{GivenNames, ParquetRow, ParquetTable, TagCells, read_table};
+pub use read::{GivenNames, ParquetRow, ParquetTable, TagCells, read_table, read_table_within};
 pub use write::{TagColumn, TaggedRow, write_table};
 
 /// The key of the metadata with the features of a data set.

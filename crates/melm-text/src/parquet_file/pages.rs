@@ -4,6 +4,7 @@
 //! headers, which are structs of Thrift's compact protocol, and refuses sizes that are not possible.
 
 use super::fault::ParquetFault;
+use crate::Limits;
 
 /// The largest size of all pages of a file after decompression.
 pub(super) const MAX_DATA: u64 = 1 << 30;
@@ -23,7 +24,13 @@ pub(super) struct PageTotals {
 
 impl PageTotals {
     /// Checks the pages of one row group and adds them. `chunk` are the bytes of the column in this row group.
-    pub(super) fn add(&mut self, chunk: &[u8], is_compressed: bool) -> Result<(), ParquetFault> {
+    pub(super) fn add(
+        &mut self,
+        chunk: &[u8],
+        is_compressed: bool,
+        limits: Limits,
+    ) -> Result<(), ParquetFault> {
+        let (max_data, max_values) = (limits.scale(MAX_DATA), limits.scale(MAX_VALUES));
         let mut thrift = Thrift { rest: chunk };
         while !thrift.rest.is_empty() {
             let page = thrift.page().ok_or_else(|| damaged("the header of a page is not valid"))?;
@@ -38,12 +45,12 @@ impl PageTotals {
             }
             self.n_bytes += page.uncompressed;
             self.n_values += page.n_values;
-            if self.n_bytes > MAX_DATA {
-                let limit = format!("{} MiB of data in a column", MAX_DATA >> 20);
+            if self.n_bytes > max_data {
+                let limit = format!("{} MiB of data in a column", max_data >> 20);
                 return Err(ParquetFault::TooLarge { limit });
             }
-            if self.n_values > MAX_VALUES {
-                let limit = format!("{MAX_VALUES} tokens");
+            if self.n_values > max_values {
+                let limit = format!("{max_values} tokens");
                 return Err(ParquetFault::TooLarge { limit });
             }
         }
@@ -248,7 +255,9 @@ mod tests {
 
     #[test]
     fn pages_that_claim_too_much_are_refused() {
-        let add = |bytes: &[u8], is_compressed| PageTotals::default().add(bytes, is_compressed);
+        let add = |bytes: &[u8], is_compressed| {
+            PageTotals::default().add(bytes, is_compressed, Limits::default())
+        };
         assert_eq!(add(&page(40, 40, &[20]), false), Ok(()));
         assert_eq!(add(&page(60, 5, &[20]), true), Ok(()));
         let impossible = Err(damaged("the sizes in the header of a page are not possible"));
@@ -265,7 +274,7 @@ mod tests {
     proptest! {
         #[test]
         fn arbitrary_bytes_never_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
-            let _ = PageTotals::default().add(&bytes, true);
+            let _ = PageTotals::default().add(&bytes, true, Limits::default());
         }
     }
 }

@@ -14,6 +14,7 @@ use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use super::METADATA_KEY;
 use super::fault::ParquetFault;
 use super::pages::PageTotals;
+use crate::Limits;
 use crate::jsonl::{TAGS_KEYS, TOKENS_KEYS, TagNames, parse_names};
 
 /// The number of rows that are read at once.
@@ -80,13 +81,26 @@ struct ListColumn {
 /// Reads all rows. Fails if the bytes are not a parquet file with tokens and tags, or if they contain more than the
 /// limits allow.
 pub fn read_table(bytes: Vec<u8>, given: GivenNames<'_>) -> Result<ParquetTable, ParquetFault> {
+    read_table_within(bytes, given, Limits::default())
+}
+
+/// Reads all rows as [`read_table`] does, with other limits.
+pub fn read_table_within(
+    bytes: Vec<u8>,
+    given: GivenNames<'_>,
+    limits: Limits,
+) -> Result<ParquetTable, ParquetFault> {
     // The crate asserts some properties of files. What it leaves behind after a panic is dropped here.
-    let read = AssertUnwindSafe(|| read_rows(bytes, given));
+    let read = AssertUnwindSafe(|| read_rows(bytes, given, limits));
     let invalid = || Err(ParquetFault::Damaged("its content is not valid".into()));
     catch_unwind(read).unwrap_or_else(|_| invalid())
 }
 
-fn read_rows(bytes: Vec<u8>, given: GivenNames<'_>) -> Result<ParquetTable, ParquetFault> {
+fn read_rows(
+    bytes: Vec<u8>,
+    given: GivenNames<'_>,
+    limits: Limits,
+) -> Result<ParquetTable, ParquetFault> {
     let bytes = Bytes::from(bytes);
     let not_parquet = |error: ParquetError| ParquetFault::NotParquet(shorten(&error));
     let file = SerializedFileReader::new(bytes.clone()).map_err(not_parquet)?;
@@ -105,13 +119,13 @@ fn read_rows(bytes: Vec<u8>, given: GivenNames<'_>) -> Result<ParquetTable, Parq
         }
     };
     for column in [&tokens, &tags] {
-        column.check_pages(&bytes, file.metadata().row_groups())?;
+        column.check_pages(&bytes, file.metadata().row_groups(), limits)?;
     }
     let mut rows = Vec::new();
-    let mut n_text = 0;
+    let mut total = TextTotal { n_bytes: 0, max_bytes: limits.scale_size(MAX_TEXT) };
     for group in 0..file.num_row_groups() {
         let group = file.get_row_group(group).map_err(|error| damaged(&error))?;
-        read_group(&*group, &tokens, &tags, &mut rows, &mut n_text)?;
+        read_group(&*group, &tokens, &tags, &mut rows, &mut total)?;
     }
     let is_other = |name: &String| *name != tokens.name && *name != tags.name;
     let other_columns = root_names(schema).filter(is_other).collect();
@@ -171,7 +185,12 @@ impl ListColumn {
     }
 
     /// Checks all pages of the column: see [`PageTotals`].
-    fn check_pages(&self, bytes: &[u8], groups: &[RowGroupMetaData]) -> Result<(), ParquetFault> {
+    fn check_pages(
+        &self,
+        bytes: &[u8],
+        groups: &[RowGroupMetaData],
+        limits: Limits,
+    ) -> Result<(), ParquetFault> {
         let mut totals = PageTotals::default();
         for group in groups {
             let chunk = group.columns().get(self.leaf);
@@ -190,10 +209,16 @@ impl ListColumn {
                 usize::try_from(start).ok().zip(usize::try_from(chunk.compressed_size()).ok());
             let pages = range.and_then(|(start, n)| bytes.get(start..start.checked_add(n)?));
             let outside = || ParquetFault::Damaged("a column is outside of the file".into());
-            totals.add(pages.ok_or_else(outside)?, is_compressed)?;
+            totals.add(pages.ok_or_else(outside)?, is_compressed, limits)?;
         }
         Ok(())
     }
+}
+
+/// The bytes of all texts so far, and the largest number.
+struct TextTotal {
+    n_bytes: usize,
+    max_bytes: usize,
 }
 
 fn read_group(
@@ -201,7 +226,7 @@ fn read_group(
     tokens: &ListColumn,
     tags: &ListColumn,
     rows: &mut Vec<ParquetRow>,
-    n_text: &mut usize,
+    total: &mut TextTotal,
 ) -> Result<(), ParquetFault> {
     let open =
         |column: &ListColumn| group.get_column_reader(column.leaf).map_err(|error| damaged(&error));
@@ -209,10 +234,10 @@ fn read_group(
     let mut tags_reader = open(tags)?;
     loop {
         let first = rows.len() + 1;
-        let token_lists = read_texts(&mut tokens_reader, tokens, first, n_text)?;
+        let token_lists = read_texts(&mut tokens_reader, tokens, first, total)?;
         let tag_lists = match tags.kind {
             Type::BYTE_ARRAY => {
-                let texts = read_texts(&mut tags_reader, tags, first, n_text)?;
+                let texts = read_texts(&mut tags_reader, tags, first, total)?;
                 texts.into_iter().map(TagCells::Texts).collect()
             }
             _ => read_ids(&mut tags_reader, tags, first)?,
@@ -252,7 +277,7 @@ fn read_texts(
     reader: &mut ColumnReader,
     column: &ListColumn,
     first: usize,
-    n_text: &mut usize,
+    total: &mut TextTotal,
 ) -> Result<Vec<Vec<String>>, ParquetFault> {
     let ColumnReader::ByteArrayColumnReader(reader) = reader else {
         return Err(ParquetFault::Damaged("a column has two types".into()));
@@ -260,9 +285,9 @@ fn read_texts(
     let lists = read_lists::<ByteArrayType>(reader, column, first)?;
     let mut texts = Vec::with_capacity(lists.len());
     for (at, list) in lists.into_iter().enumerate() {
-        *n_text += list.iter().map(ByteArray::len).sum::<usize>();
-        if *n_text > MAX_TEXT {
-            let limit = format!("{} MiB of text", MAX_TEXT >> 20);
+        total.n_bytes += list.iter().map(ByteArray::len).sum::<usize>();
+        if total.n_bytes > total.max_bytes {
+            let limit = format!("{} MiB of text", total.max_bytes >> 20);
             return Err(ParquetFault::TooLarge { limit });
         }
         let to_text = |bytes: &ByteArray| {

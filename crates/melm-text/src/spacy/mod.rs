@@ -10,7 +10,7 @@ mod read;
 mod write;
 
 pub use fault::DocBinFault;
-pub use read::{DocBin, read_doc_bin};
+pub use read::{DocBin, read_doc_bin, read_doc_bin_within};
 pub use write::DocBinWriter;
 
 use std::ops::Range;

@@ -11,6 +11,7 @@ use super::fault::DocBinFault;
 use super::hash::{string_id, symbol_name};
 use super::msgpack::{Malformed, Unpacker};
 use super::{ENT_IOB, ENT_TYPE, NORM, ORTH, SENT_START, SpacyDoc, SpacyMention, iob};
+use crate::Limits;
 
 /// The largest size of the data of a file.
 const MAX_DATA: usize = 1 << 30;
@@ -57,12 +58,18 @@ struct Parts<'b> {
 /// Reads the documents of a file. Fails if the bytes are not a `DocBin` with mentions, or if they contain more than the
 /// limits allow.
 pub fn read_doc_bin(bytes: &[u8]) -> Result<DocBin, DocBinFault> {
-    let limit = bytes.len().saturating_mul(MAX_RATIO).clamp(SMALL_DATA, MAX_DATA);
+    read_doc_bin_within(bytes, Limits::default())
+}
+
+/// Reads the documents of a file as [`read_doc_bin`] does, with other limits.
+pub fn read_doc_bin_within(bytes: &[u8], limits: Limits) -> Result<DocBin, DocBinFault> {
+    let [small, ratio, largest] = [SMALL_DATA, MAX_RATIO, MAX_DATA].map(|n| limits.scale_size(n));
+    let limit = bytes.len().saturating_mul(ratio).clamp(small, largest);
     let data = inflate(bytes, limit)?;
     let parts = Parts::read(&data).map_err(|Malformed(why)| DocBinFault::NotDocBin(why.into()))?;
     let table = Table::new(&parts)?;
     let mut strings = table.find_strings(&parts)?;
-    table.check_size(&strings)?;
+    table.check_size(&strings, limits.scale_size(MAX_TEXT))?;
     let mut bin = DocBin {
         n_span_groups: parts.n_span_groups,
         n_user_data: parts.n_user_data,
@@ -262,13 +269,13 @@ impl<'b> Table<'b> {
     }
 
     /// Fails if the texts of all documents together are larger than the limit.
-    fn check_size(&self, strings: &Strings<'_>) -> Result<(), DocBinFault> {
+    fn check_size(&self, strings: &Strings<'_>, max_bytes: usize) -> Result<(), DocBinFault> {
         let length = |row| strings.text(self.cell(row, self.orth)).map_or(0, |text| text.len() + 1);
         let mut n_bytes = 0;
         for row in 0..self.spaces.len() {
             n_bytes += length(row);
-            if n_bytes > MAX_TEXT {
-                let limit = format!("{} MiB of text", MAX_TEXT >> 20);
+            if n_bytes > max_bytes {
+                let limit = format!("{} MiB of text", max_bytes >> 20);
                 return Err(DocBinFault::TooLarge { limit });
             }
         }

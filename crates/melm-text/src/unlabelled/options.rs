@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use crate::limits::Limits;
 use crate::source::Encoding;
 use crate::tokenizer::Tokenizer;
 
@@ -89,6 +90,15 @@ impl TextOptions {
             max_bytes: Self::MAX_BYTES,
             max_tokens: Self::MAX_TOKENS,
         }
+    }
+}
+
+impl TextOptions {
+    /// Sets [`Self::max_bytes`] and [`Self::max_tokens`] to the usual limits times the factor of `limits`.
+    #[must_use]
+    pub fn within(self, limits: Limits) -> Self {
+        let max_bytes = limits.scale(Self::MAX_BYTES);
+        Self { max_bytes, max_tokens: limits.scale_size(Self::MAX_TOKENS), ..self }
     }
 }
 

@@ -156,6 +156,17 @@ impl SilverTexts {
 }
 
 impl Silver {
+    /// Checks that the labels can be used with a training set. Returns the number of mentions that will be dropped because
+    /// the training set does not have their type.
+    ///
+    /// # Errors
+    /// As [`SilverError`] says.
+    pub fn check(&self, train: &Corpus) -> Result<usize, Error> {
+        let texts =
+            SilverTexts::new(std::slice::from_ref(self), train, &KnownSentences::default())?;
+        Ok(texts.sources.iter().map(|source| source.n_dropped).sum())
+    }
+
     /// Returns the mentions of a sentence with the types of `train`, and the number of mentions of other types.
     fn given_mentions(
         &self,

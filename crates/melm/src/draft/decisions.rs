@@ -1,6 +1,6 @@
 //! Decisions of a person about drafts and labelled sentences: the file that the page of `melm report` saves.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -118,7 +118,8 @@ impl Decisions {
     }
 
     fn require_known(&self, ids: &[CandidateId]) -> Result<(), Error> {
-        let is_unknown = |id: &&String| !ids.iter().any(|known| known.id == **id);
+        let known: HashSet<&str> = ids.iter().map(|known| known.id.as_str()).collect();
+        let is_unknown = |id: &&String| !known.contains(id.as_str());
         let unknown: Vec<&String> = self.by_id.keys().filter(is_unknown).collect();
         let Some(first) = unknown.iter().min_by_key(|id| self.by_id[**id].line) else {
             return Ok(());

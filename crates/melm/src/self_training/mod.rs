@@ -21,7 +21,7 @@ pub(crate) use settings::n_needed;
 pub use settings::{Agreement, Choice, PanelData, SelfTrainingSettings};
 pub use silver::{GivenTags, SilverRule, SilverSettings};
 pub use summary::TextSummary;
-pub use vote::{TaggerVotes, Vote, VoteKey, VoteStore};
+pub use vote::{TaggerVotes, Vote, VoteKey, VoteStore, parse_votes};
 pub(crate) use vote::{VOTES, copy_votes};
 
 use std::ops::Range;

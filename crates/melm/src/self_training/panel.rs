@@ -88,7 +88,7 @@ impl<'a, 's> Panel<'a, 's> {
             let content = self.hash_with(&train, &sentences);
             for tagger in (1..=n_panel).filter(|number| (number - 1) % folds.count == fold) {
                 let key = VoteKey { pass, tagger, content: content.clone() };
-                let known = self.store.load(&key).filter(|votes| votes.len() == sentences.len());
+                let known = self.store.load(&key).filter(|votes| self.fit(votes, &sentences));
                 let votes = if let Some(votes) = known {
                     votes
                 } else if !self.store.is_own(&key) {
@@ -134,6 +134,13 @@ impl<'a, 's> Panel<'a, 's> {
             verdict: Verdict::Kept,
         });
         LabelledText { candidates: candidates.collect(), passes: Vec::new() }
+    }
+
+    /// Returns true if stored votes can be votes on these sentences.
+    fn fit(&self, votes: &TaggerVotes, sentences: &[usize]) -> bool {
+        let n_tokens = |at: &usize| self.data.text[*at].tokens().len();
+        votes.len() == sentences.len()
+            && sentences.iter().zip(votes).all(|(at, vote)| vote.fits(n_tokens(at)))
     }
 
     /// Returns the hash of everything that the votes of a tagger depend on, except its seed.

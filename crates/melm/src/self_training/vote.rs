@@ -20,6 +20,21 @@ pub struct Vote {
     pub log_probability: f64,
 }
 
+impl Vote {
+    /// Returns true if the vote can belong to a sentence of `n_tokens` tokens: its mentions have tokens, are in order, do
+    /// not overlap and lie inside the sentence, and it has a probability.
+    pub fn fits(&self, n_tokens: usize) -> bool {
+        let mut end = 0;
+        let are_inside = self.mentions.iter().all(|Mention { tokens, .. }| {
+            let is_after = end <= tokens.start && tokens.start < tokens.end;
+            end = tokens.end;
+            is_after && end <= n_tokens
+        });
+        // Rounding can make the logarithm of 1 a little larger than 0.
+        are_inside && self.log_probability < 1.0
+    }
+}
+
 /// The votes of one tagger for all sentences of a text.
 pub type TaggerVotes = Vec<Vote>;
 
@@ -79,9 +94,7 @@ impl VoteFolder<'_> {
 impl VoteStore for VoteFolder<'_> {
     fn load(&mut self, key: &VoteKey) -> Option<TaggerVotes> {
         let text = std::fs::read_to_string(self.path(key)).ok()?;
-        let (header, lines) = text.split_once('\n')?;
-        let is_whole = header == format!("{} {}", key.content, sha256(lines.as_bytes()));
-        is_whole.then(|| lines.lines().map(|line| read_vote(line, self.types)).collect())?
+        parse_votes(&text, &key.content, self.types)
     }
 
     fn save(&mut self, key: &VoteKey, votes: &TaggerVotes) -> Result<(), Error> {
@@ -132,6 +145,16 @@ fn write_vote(vote: &Vote) -> String {
     line
 }
 
+/// Parses the votes of a file. `content` is the hash of its [`VoteKey`], and `types` are those of the training set.
+///
+/// Returns `None` if the votes have another key or another checksum, or if a line is not valid. Whether the votes fit the
+/// sentences of a text is checked by [`Vote::fits`].
+pub fn parse_votes(text: &str, content: &str, types: &EntityTypes) -> Option<TaggerVotes> {
+    let (header, lines) = text.split_once('\n')?;
+    let is_whole = header == format!("{content} {}", sha256(lines.as_bytes()));
+    is_whole.then(|| lines.lines().map(|line| read_vote(line, types)).collect())?
+}
+
 /// Reads a vote. Returns `None` if the line is not valid.
 fn read_vote(line: &str, types: &EntityTypes) -> Option<Vote> {
     let known: Vec<EntityType> = types.iter().collect();
@@ -176,5 +199,22 @@ mod tests {
         let changed = std::fs::read_to_string(&path).unwrap().replace("4:7", "4:8");
         std::fs::write(&path, changed).unwrap();
         assert_eq!(store.load(&key), None);
+    }
+
+    #[test]
+    fn votes_for_other_sentences_do_not_fit() {
+        let mut types = EntityTypes::default();
+        types.intern("PER");
+        let fits = |line: &str| {
+            let line = format!("{line}\n");
+            let text = format!("a {}\n{line}", sha256(line.as_bytes()));
+            parse_votes(&text, "a", &types).unwrap()[0].fits(5)
+        };
+        assert!(fits("-0.5") && fits("0 0:5:0") && fits("-inf 0:1:0 1:2:0 4:5:0"));
+        // Outside of the sentence, empty, backwards, out of order, overlapping, and impossible probabilities.
+        for line in ["0 4:6:0", "0 2:2:0", "0 3:2:0", "0 2:3:0 0:1:0", "0 0:3:0 2:4:0", "NaN", "1"]
+        {
+            assert!(!fits(line), "{line}");
+        }
     }
 }

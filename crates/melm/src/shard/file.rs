@@ -102,3 +102,24 @@ fn parse_header(name: &str, line: &[u8]) -> Result<ShardHeader, ShardError> {
         None => Err(wrong(format!("its header says shard {} of {}", header.shard, header.of))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Shard, ShardContent, ShardInput, ShardUnit};
+    use super::*;
+
+    #[test]
+    fn a_header_with_too_many_shards_is_refused() {
+        let input =
+            ShardInput { name: "a".into(), sha256: String::new(), n: 9, unit: ShardUnit::Sentence };
+        let shard = Shard::new(1, 3).unwrap();
+        let header = ShardHeader::new("tag", shard, input, String::new(), "", ShardContent::Rows);
+        let bytes = ShardFile::to_bytes(header, b"a\n");
+        assert!(ShardFile::from_bytes("a", &bytes).is_ok());
+        // A list of all missing shards would not fit into memory.
+        let text = String::from_utf8(bytes).unwrap();
+        let hostile = text.replace("\"of\":3", "\"of\":18446744073709551615");
+        let error = ShardFile::from_bytes("a", hostile.as_bytes()).unwrap_err().to_string();
+        assert!(error.contains("says shard 1 of 18446744073709551615"), "{error}");
+    }
+}

@@ -33,6 +33,9 @@ use crate::run_folder::data_fingerprint;
 /// tagged in the same batches as in a run without shards. On a GPU, the last digits of a probability depend on the batch.
 pub(crate) const BLOCK: usize = 512;
 
+/// The largest number of shards. A file can claim any number, and the missing ones are listed.
+pub const MAX_SHARDS: usize = 100_000;
+
 /// One of the parts that an input is divided into.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
@@ -41,9 +44,11 @@ pub struct Shard {
 }
 
 impl Shard {
-    /// Creates shard `number` of `count`. Returns `None` unless `number` is from 1 to `count`.
+    /// Creates shard `number` of `count`. Returns `None` unless `number` is from 1 to `count`, and `count` is at most
+    /// [`MAX_SHARDS`].
     pub fn new(number: usize, count: usize) -> Option<Self> {
-        (1..=count).contains(&number).then_some(Self { number, count })
+        let is_valid = (1..=count).contains(&number) && count <= MAX_SHARDS;
+        is_valid.then_some(Self { number, count })
     }
 
     /// The number of the shard, from 1.
@@ -147,9 +152,9 @@ mod tests {
     fn a_shard_is_written_as_its_number_and_their_count() {
         let shard: Shard = "3/8".parse().unwrap();
         assert_eq!((shard.number(), shard.count(), shard.to_string().as_str()), (3, 8, "3/8"));
-        for wrong in ["0/8", "9/8", "3", "3/", "/8", "a/b", "3/8/9", "-1/8", "1/0"] {
+        for wrong in ["0/8", "9/8", "3", "3/", "/8", "a/b", "3/8/9", "-1/8", "1/0", "1/100001"] {
             assert!(wrong.parse::<Shard>().is_err(), "{wrong}");
         }
-        assert!(Shard::new(usize::MAX, usize::MAX).unwrap().range(usize::MAX).len() <= 1);
+        assert!(Shard::new(MAX_SHARDS, MAX_SHARDS).unwrap().range(MAX_SHARDS).len() <= 1);
     }
 }

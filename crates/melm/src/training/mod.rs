@@ -14,8 +14,7 @@ pub use settings::{
     Budget, CheckpointChoice, EvaluationInterval, FrozenPrefixes, ParseBudgetError, ScheduleKind,
     TrainingSettings,
 };
-pub(crate) use state::read_outcome;
-pub use state::{BestEvaluation, EpochMetrics};
+pub use state::{BestEvaluation, EpochMetrics, read_outcome};
 
 use melm_nn::device::Device;
 use melm_nn::gradients::Gradients;

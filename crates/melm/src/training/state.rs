@@ -101,7 +101,10 @@ impl TrainingState {
 
 /// Returns the outcome of the finished training in the folder of a stage, or `None` if there is none. The parameters are
 /// not loaded.
-pub(crate) fn read_outcome(folder: &Path) -> Result<Option<TrainingOutcome>, Error> {
+///
+/// # Errors
+/// If the file is damaged, or was not written at the end of a training.
+pub fn read_outcome(folder: &Path) -> Result<Option<TrainingOutcome>, Error> {
     let store = CheckpointStore::new(Some(folder));
     let Some(path) = store.done().filter(|path| path.exists()) else { return Ok(None) };
     let note = melm_nn::weights::read_note(&path)?;

@@ -160,8 +160,9 @@ fn build_plan(command: &args::Augment, models: &ModelStore) -> Result<Plan, Fail
 /// Reads the lists of names. They are split into tokens like those of `train`.
 fn read_names(command: &args::Augment, train: &Corpus) -> Result<Vec<NameList>, Failure> {
     let encoding = command.input.encoding;
+    let limits = machine::limits()?;
     let open = |list: &args::NamesInput| {
-        let options = TextOptions { encoding, ..TextOptions::default() };
+        let options = TextOptions { encoding, ..TextOptions::default() }.within(limits);
         NameList::open(&list.entity_type, &list.path, train, options)
     };
     Ok(command.name_list.iter().map(open).collect::<Result<_, _>>()?)

@@ -1,0 +1,124 @@
+//! Errors in grids, ledgers and trials.
+
+use std::fs;
+use std::path::Path;
+
+use super::{Case, check, done, nothing, write};
+
+/// Runs the grid that [`prepare`] writes.
+const RUN: &str = "reproduce mono --config grid.toml --data data --model model -o out --threads 1";
+
+const GRID: &str = "files = '{language}/{split}.conll'\nplan.tagger.budget = '1 updates'\n[[grid]]\nlanguages = ['en']\n\
+    sizes = [3]\ndraws = [1]\nseeds = [1]\nmethods = ['gold', 'label-wise']\nbudgets = ['1 updates']\n";
+
+/// Writes a grid and its data.
+fn prepare(folder: &Path) {
+    write(folder, "grid.toml", GRID);
+    let corpus = fs::read(folder.join("train.conll")).unwrap();
+    for split in ["train", "dev"] {
+        write(folder, &format!("data/en/{split}.conll"), &corpus);
+    }
+}
+
+fn failing(
+    variant: &'static str,
+    command: &str,
+    exit: i32,
+    message: &'static str,
+    prepare: fn(&Path),
+) -> Case {
+    Case { variant, prepare, command: command.to_owned(), exit, message }
+}
+
+#[test]
+fn grids_without_data_or_cells_are_refused() {
+    check(&[
+        failing(
+            "melm-eval::error::Grid",
+            RUN,
+            2,
+            "`grid.toml`: TOML parse error at line 1",
+            |folder| {
+                write(folder, "grid.toml", "x = 1");
+            },
+        ),
+        failing(
+            "melm-eval::error::NoCells",
+            &format!("{RUN} --only method=gold --only method=label-wise"),
+            2,
+            "no cell of the grid passes `--only`",
+            prepare,
+        ),
+        failing(
+            "melm-eval::error::NoDataFolder",
+            &RUN.replace(" --data data", ""),
+            2,
+            "the grid `grid.toml` needs data; name its folder",
+            prepare,
+        ),
+        failing(
+            "melm-eval::error::TooFewSentences",
+            RUN,
+            1,
+            "the grid asks for 300 sentences; `data/en/train.conll` has 4",
+            |folder| {
+                prepare(folder);
+                write(folder, "grid.toml", GRID.replace("sizes = [3]", "sizes = [300]"));
+            },
+        ),
+        failing(
+            "melm-eval::error::EmptyTable",
+            &RUN.replace("mono", "cross"),
+            2,
+            "the table `cross` scores taggers on the test sets of other languages",
+            prepare,
+        ),
+        failing(
+            "melm-eval::error::Trial",
+            "trial train.conll --folds 100 --model model",
+            2,
+            "too few sentences for 100 folds: 4",
+            nothing,
+        ),
+    ]);
+}
+
+#[test]
+fn damaged_ledgers_are_refused() {
+    check(&[
+        failing(
+            "melm-eval::error::LedgerLine",
+            RUN,
+            1,
+            "`out/ledger.jsonl`:1: column 2: missing field",
+            |folder| {
+                prepare(folder);
+                write(folder, "out/ledger.jsonl", "{}\n");
+            },
+        ),
+        failing(
+            "melm-eval::error::NoLines",
+            &format!("{RUN} --table-only --only method=gold --only method=label-wise"),
+            2,
+            "no line of the ledger passes `--only`",
+            |folder| {
+                prepare(folder);
+                done(folder, RUN);
+            },
+        ),
+    ]);
+}
+
+/// Covers `melm-eval::error::LedgerInUse`.
+#[test]
+fn a_ledger_in_use_is_refused() {
+    let folder = super::tiny_folder();
+    prepare(folder.path());
+    write(folder.path(), "out/ledger.jsonl", "");
+    let file = fs::File::open(folder.path().join("out/ledger.jsonl")).unwrap();
+    file.lock().unwrap();
+    let output = super::run(folder.path(), RUN);
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("another run is writing to `out/ledger.jsonl`"), "{messages}");
+}

@@ -36,6 +36,13 @@ pub fn command() -> clap::Command {
     Args::command()
 }
 
+/// Notes whether standard output is closed. Call this before the runtime starts: it opens `/dev/null` in its place. A command
+/// that writes to standard output then fails, and does not lose its output.
+#[cfg(unix)]
+pub fn find_closed_output() {
+    output::find_closed();
+}
+
 /// Runs the command with these arguments. The first is the name of the program. Returns the exit code: 0 for success,
 /// 1 for a failure, 2 for wrong usage, 130 if interrupted.
 pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {

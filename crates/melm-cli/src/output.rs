@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use melm::card::CardState;
 use melm_nn::files::UnfinishedFile;
@@ -29,6 +30,19 @@ enum Target {
         out: BufWriter<UnfinishedFile>,
         _removal: RemovalOnInterrupt,
     },
+}
+
+/// True if standard output was closed when the program was started.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
+
+/// Notes whether standard output is closed: `/dev/fd` lists the open files of this process, and has no `1`.
+#[cfg(unix)]
+pub(crate) fn find_closed() {
+    let is_listed = |path: &str| fs::symlink_metadata(path).is_ok();
+    // The folder itself is missing on some systems.
+    let has_list = fs::metadata("/dev/fd").is_ok_and(|found| found.is_dir());
+    let is_closed = has_list && !is_listed("/dev/fd/1");
+    IS_CLOSED.store(is_closed, Ordering::Relaxed);
 }
 
 /// The size of the buffer in bytes. It is large, so that few system calls are needed.
@@ -160,8 +174,13 @@ impl Output {
         refuse_existing(path, force)?;
         let name = path.display().to_string();
         if is_stdout(path) {
+            let name = "standard output";
+            if IS_CLOSED.load(Ordering::Relaxed) {
+                let closed = io::Error::other("it is closed; pass `-o FILE`, or do not close it");
+                return Err(Self::failed(name, closed));
+            }
             let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
-            return Ok(Self { to: Target::Stdout(out), name: "standard output".into() });
+            return Ok(Self { to: Target::Stdout(out), name: name.into() });
         }
         let to = Self::open(path).map_err(|source| Self::failed(&name, source))?;
         Ok(Self { to, name })

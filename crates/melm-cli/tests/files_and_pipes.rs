@@ -170,18 +170,6 @@ fn a_format_with_two_files_gets_both_endings() {
     assert_eq!(names_in(folder.path()).len(), 6);
 }
 
-/// A line of more than 256 MiB, such as the string of a hostile file, is refused before the rest is read.
-#[test]
-fn a_line_without_an_end_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut command = melm(&["check", "/dev/zero"], folder.path());
-    let found = command.stdout(Stdio::null()).stderr(Stdio::piped()).output().unwrap();
-    assert_eq!(found.status.code(), Some(1));
-    let message = text(&found.stderr);
-    assert!(message.contains("has a line of more than 256 MiB"), "{message}");
-    assert!(message.contains("`jq -c '.[]'`"), "{message}");
-}
-
 #[test]
 fn a_folder_cannot_be_standard_output() {
     let folder = tempfile::tempdir().unwrap();

@@ -42,7 +42,8 @@ pub(crate) fn check(py: Python<'_>, sources: Vec<Py<Source>>) -> PyResult<String
             let Source { source, options } = source.get();
             let (report, survey) = Report::read(source, options, &mut seen, |_| {})?;
             let found = survey.require_sound(source, false).err();
-            files.push(CheckedFile::new(report, found.as_ref()));
+            let file = CheckedFile::new(report, found.as_ref()).compared_with(files.first());
+            files.push(file);
         }
         let problems: usize = files.iter().map(|file| file.n_problems).sum();
         Ok(json!({ "files": files, "problems": problems }).to_string())

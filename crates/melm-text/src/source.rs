@@ -103,6 +103,13 @@ impl Source {
             if n == 0 {
                 break;
             }
+            // A NUL is in no text. The rest of such a file, which may be gigabytes, is not read.
+            if let Some(at) = memchr::memchr(0, &bytes[start..])
+                && !Format::is_known_binary(&bytes)
+            {
+                bytes.truncate(end_of_line(&bytes, start + at));
+                return Self::from_bytes(name.to_owned(), bytes, encoding);
+            }
             if let Some(at) = memchr::memrchr(b'\n', &bytes[start..]) {
                 line_start = start + at + 1;
             }
@@ -182,6 +189,11 @@ impl Source {
         let is_binary = !self.binary.is_empty();
         Cow::Borrowed(if is_binary { &self.binary } else { self.text().as_bytes() })
     }
+}
+
+/// Returns the end of the line that has a NUL at `at`, or the position after the NUL if the line has no end.
+fn end_of_line(bytes: &[u8], at: usize) -> usize {
+    memchr::memchr(b'\n', &bytes[at..]).map_or(at + 1, |n| at + n)
 }
 
 /// Returns the files `NAME.ann` that `path` stands for: `path` itself if it has this ending and `NAME.txt` exists, or all

@@ -1,9 +1,10 @@
 //! `melm check`: counts the contents of files, and reports errors and suspicious places.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
-use melm_text::check::{CheckedFile, RepeatCounts, Report, SeenSentences};
+use melm_text::check::{CheckedFile, RepeatCounts, Report, SeenSentences, SplitDifference};
 use melm_text::{Documents, shown};
 use serde::Serialize;
 
@@ -36,8 +37,9 @@ pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
         // Check the other files even if one cannot be read.
         match check(path, command, &mut seen, terminal) {
             Ok((file, found)) => {
+                let file = file.compared_with(files.first());
                 if !command.json {
-                    print(&mut out, &text(&file.report, terminal))?;
+                    print(&mut out, &text(&file, terminal))?;
                     if let Some(failure) = &found {
                         diagnose::show(failure, terminal);
                     }
@@ -96,7 +98,8 @@ impl Json {
     }
 }
 
-fn text(report: &Report, terminal: &Terminal) -> String {
+fn text(file: &CheckedFile, terminal: &Terminal) -> String {
+    let report = &file.report;
     let mut text = format!("{}\n", report.file);
     let mut row = |name: &str, value: String| text += &format!("  {name:<11} {value}\n");
     row("format", format(report));
@@ -118,6 +121,9 @@ fn text(report: &Report, terminal: &Terminal) -> String {
         let rest = repeated(&repeats.leaks, "a sentence of an earlier file");
         text += &format!("  {leaks}{:6} {rest}\n{}", "", places(&repeats.leaks));
     }
+    if let Some(difference) = &file.difference {
+        text += &differences(difference, report, terminal);
+    }
     for (kind, found) in report.suspicions.iter() {
         let warning = terminal.style_stdout(Style::Warning, "suspicious");
         text += &format!("  {warning}  {} × {}\n", found.n, kind.text());
@@ -131,19 +137,41 @@ fn text(report: &Report, terminal: &Terminal) -> String {
     text
 }
 
+/// Says how a file differs from the first one.
+fn differences(difference: &SplitDifference, report: &Report, terminal: &Terminal) -> String {
+    let warning = terminal.style_stdout(Style::Warning, "differs");
+    let first = shown(&difference.first_file);
+    let mut text = String::new();
+    if let Some(scheme) = difference.first_scheme {
+        let (own, scheme) = (report.scheme.to_uppercase(), scheme.to_uppercase());
+        text += &format!("  {warning}{:4} the scheme is {own}, that of {first} is {scheme}\n", "");
+    }
+    if !difference.new_types.is_empty() {
+        let types = list_types(&difference.new_types);
+        text += &format!("  {warning}{:4} entity types that {first} does not have: {types}\n", "");
+    }
+    text
+}
+
 /// The number of entity types that are listed.
 const MAX_TYPES: usize = 30;
 
 /// Returns the number of mentions, and of mentions of each entity type.
 fn mentions(report: &Report) -> String {
-    let n_types = report.mentions.len();
-    let types = report.mentions.iter().take(MAX_TYPES);
+    let types = list_types(&report.mentions);
+    let list = if types.is_empty() { String::new() } else { format!(" ({types})") };
+    format!("{}{list}", report.n_mentions())
+}
+
+/// Lists the first entity types with their numbers of mentions.
+fn list_types(mentions: &BTreeMap<String, usize>) -> String {
+    let n_types = mentions.len();
+    let types = mentions.iter().take(MAX_TYPES);
     let mut types: Vec<_> = types.map(|(name, n)| format!("{} {n}", shown(name))).collect();
     if n_types > MAX_TYPES {
         types.push(format!("{} more", count(n_types - MAX_TYPES, "type")));
     }
-    let list = if types.is_empty() { String::new() } else { format!(" ({})", types.join(", ")) };
-    format!("{}{list}", report.n_mentions())
+    types.join(", ")
 }
 
 fn sentences(report: &Report) -> String {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use checked_file::{CheckedFile, FileProblem};
+pub use checked_file::{CheckedFile, FileProblem, SplitDifference};
 pub use repeats::{Repeat, RepeatCounts, Repeats, SeenSentences, SentenceLocation};
 pub use suspicion::{Occurrences, Suspicion, Suspicions};
 

@@ -53,6 +53,8 @@ pub enum Suspicion {
     RareType,
     /// Two types whose names differ in case only.
     TypeCase,
+    /// A type whose name contains another tag, as in `B-PER|B-ORG`.
+    JoinedTags,
     /// No mention in the whole file.
     NoMention,
 }
@@ -69,6 +71,9 @@ impl Suspicion {
             Self::InnerSpace => "token with a space inside",
             Self::RareType => "entity type with fewer than 3 mentions: misspelt?",
             Self::TypeCase => "entity types that differ in case only",
+            Self::JoinedTags => {
+                "entity type that looks like several tags: melm reads one tag for each token, and takes this as one type"
+            }
             Self::NoMention => "no mention in the whole file",
         }
     }
@@ -161,6 +166,9 @@ impl Suspicions {
                 self.push(Suspicion::TypeCase, line, names);
             }
             lower.insert(name.to_lowercase(), entity_type);
+            if has_joined_tags(name) {
+                self.push(Suspicion::JoinedTags, line, || format!("`{}`: {n}", shown(name)));
+            }
         }
         if by_type.is_empty() && is_sound {
             self.push(Suspicion::NoMention, 1, || "every tag is `O`".to_owned());
@@ -184,6 +192,20 @@ fn is_mojibake(token: &str) -> bool {
         }
     }
     false
+}
+
+/// Characters that join the tags of nested mentions in one column.
+const TAG_JOINERS: [char; 6] = ['|', ';', ',', '/', '+', '&'];
+
+/// Returns true if a part of the name of a type is a tag, as in `PER|B-ORG`, which the tag `B-PER|B-ORG` has.
+fn has_joined_tags(name: &str) -> bool {
+    let is_tag = |part: &str| {
+        let rest = part.trim().strip_prefix(['B', 'I', 'E', 'S', 'L', 'U']);
+        let rest = rest.and_then(|rest| rest.strip_prefix(['-', '_']));
+        rest.is_some_and(|rest| !rest.is_empty())
+    };
+    let mut parts = name.split(TAG_JOINERS).skip(1);
+    parts.any(is_tag) || name.ends_with("|O") || name.contains("|O|")
 }
 
 /// Punctuation marks with which no correct mention starts.

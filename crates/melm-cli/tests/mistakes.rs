@@ -1,0 +1,143 @@
+//! Mistakes that a data command reports: an output that would be lost, files without text, tags and splits that do not fit.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+const TEXT: &str = "Ada B-PER\nLovelace I-PER\nsang O\n\nOslo B-LOC\n\n";
+
+fn run(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_melm")).args(args).current_dir(folder).output().unwrap()
+}
+
+/// Runs a line of the shell, in which `$MELM` is the program.
+#[cfg(unix)]
+fn shell(folder: &Path, line: &str) -> Output {
+    let mut command = Command::new("sh");
+    command.args(["-c", line]).env("MELM", env!("CARGO_BIN_EXE_melm")).current_dir(folder);
+    command.output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).unwrap()
+}
+
+/// Returns a folder with the files of these names and contents.
+fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, content) in files {
+        fs::write(folder.path().join(name), content).unwrap();
+    }
+    folder
+}
+
+#[cfg(unix)]
+#[test]
+fn a_closed_standard_output_is_an_error() {
+    let folder = folder_with(&[("a.conll", TEXT)]);
+    for command in
+        ["convert a.conll", "check a.conll", "score a.conll a.conll", "sample a.conll -n 1"]
+    {
+        let closed = shell(folder.path(), &format!("$MELM {command} >&-"));
+        let messages = text(&closed.stderr);
+        assert_eq!(closed.status.code(), Some(1), "{command}: {messages}");
+        assert!(messages.contains("cannot write `standard output`: it is closed"), "{messages}");
+    }
+    // A command that does not write there, and a /dev/null of the caller, are no errors. Python opens it for reading too.
+    for line in [
+        "$MELM convert a.conll -o b.conll >&-",
+        "$MELM convert a.conll >/dev/null",
+        "$MELM convert a.conll 1<>/dev/null",
+    ] {
+        assert_eq!(shell(folder.path(), line).status.code(), Some(0), "{line}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named() {
+    let folder = folder_with(&[("a.conll", TEXT)]);
+    let full = run(folder.path(), &["convert", "a.conll", "-o", "/dev/full"]);
+    assert_eq!(full.status.code(), Some(1));
+    let messages = text(&full.stderr);
+    assert!(messages.contains("cannot write `/dev/full`: No space left"), "{messages}");
+    let full = run(folder.path(), &["convert", "a.conll", "--to", "spacy", "-o", "/dev/full"]);
+    let messages = text(&full.stderr);
+    assert!(messages.contains("cannot write `/dev/full`: No space left"), "{messages}");
+}
+
+/// Writes a chunk again and again to `melm check -`. Returns the number of bytes until it reads no more, and its messages.
+fn feed(chunk: &[u8], limit: usize) -> (usize, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_melm"))
+        .args(["check", "-"])
+        .current_dir(folder.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let mut n_bytes = 0;
+    while n_bytes < limit && stdin.write_all(chunk).is_ok() {
+        n_bytes += chunk.len();
+    }
+    drop(stdin);
+    let done = child.wait_with_output().unwrap();
+    assert_eq!(done.status.code(), Some(1));
+    (n_bytes, String::from_utf8(done.stderr).unwrap())
+}
+
+/// A line of more than 256 MiB, such as the string of a hostile file, is refused before the rest is read.
+#[test]
+fn a_line_without_an_end_is_refused() {
+    let (n_bytes, message) = feed(&[b'a'; 1 << 20], 1 << 30);
+    assert!(n_bytes < 260 << 20, "{n_bytes}");
+    assert!(message.contains("has a line of more than 256 MiB"), "{message}");
+    assert!(message.contains("`jq -c '.[]'`"), "{message}");
+}
+
+/// Gigabytes of NUL bytes, with or without line feeds, are refused after the first of them.
+#[test]
+fn a_file_of_nul_bytes_is_refused_at_once() {
+    let mut lines = vec![0; 1 << 20];
+    lines[1_000] = b'\n';
+    for chunk in [&vec![0; 1 << 20], &lines] {
+        let (n_bytes, message) = feed(chunk, 1 << 30);
+        assert!(n_bytes <= 8 << 20, "{n_bytes} bytes were read");
+        assert!(message.contains("not a text file"), "{message}");
+    }
+}
+
+#[test]
+fn joined_tags_are_suspicious() {
+    let joined = "Ada B-PER|B-ORG\nsang O\n\nOslo B-LOC|O\n\n";
+    let plain = "Ada B-PER/ORG\nsang O\n\nOslo B-I/O\n\nBonn B-A-B\n\n";
+    let folder = folder_with(&[("joined", joined), ("plain", plain)]);
+    let report = run(folder.path(), &["check", "joined"]);
+    let report = text(&report.stdout);
+    assert!(report.contains("2 × entity type that looks like several tags"), "{report}");
+    assert!(report.contains("line 1: `PER|B-ORG`: 1"), "{report}");
+    let report = run(folder.path(), &["check", "plain"]);
+    assert!(!text(&report.stdout).contains("several tags"), "{}", text(&report.stdout));
+}
+
+#[test]
+fn a_dev_set_with_other_types_and_another_scheme_is_reported() {
+    let dev = "Zuse S-PER\nspoke O\n\nAcme B-ORG\nInc E-ORG\n\n";
+    let folder = folder_with(&[("train", TEXT), ("dev", dev), ("same", "Ida B-PER\n\n")]);
+    let report = run(folder.path(), &["check", "train", "dev"]);
+    assert!(report.status.success());
+    let report = text(&report.stdout);
+    assert!(report.contains("the scheme is IOBES, that of train is IOB2"), "{report}");
+    assert!(report.contains("entity types that train does not have: ORG 1"), "{report}");
+    // Tags without `I-` are valid in several schemes.
+    let report = run(folder.path(), &["check", "train", "same"]);
+    assert!(!text(&report.stdout).contains("differs"), "{}", text(&report.stdout));
+    let json = run(folder.path(), &["check", "--json", "train", "dev"]);
+    let json: serde_json::Value = serde_json::from_slice(&json.stdout).unwrap();
+    assert_eq!(json["files"][1]["difference"]["new_types"], serde_json::json!({ "ORG": 1 }));
+    assert_eq!(json["files"][0].get("difference"), None);
+}

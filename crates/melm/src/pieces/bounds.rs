@@ -6,6 +6,7 @@
 use serde_json::Value;
 use tokenizers::{NormalizerWrapper, PreTokenizerWrapper};
 
+use super::charsmap;
 use super::rules::ParseError;
 
 /// The maximum number of normalizers and splitting rules. Published tokenizers have fewer than ten.
@@ -51,14 +52,14 @@ pub(super) fn check_rules(
     Ok(())
 }
 
-/// Checks the sizes that normalization tables state, before the `tokenizers` crate allocates memory for them. `normalizer`
-/// may be any JSON value.
+/// Checks normalization tables before the `tokenizers` crate uses them: it allocates the memory that they state, and panics
+/// if they are damaged. `normalizer` may be any JSON value.
 pub(super) fn check_tables(normalizer: &Value) -> Result<(), ParseError> {
     match normalizer {
         Value::Array(all) => all.iter().try_for_each(check_tables),
         Value::Object(keys) => {
             if let Some(table) = keys.get(TABLE).and_then(Value::as_str)
-                && !holds_its_trie(&decode_base64(table))
+                && !charsmap::is_whole(&decode_base64(table))
             {
                 return Err(ParseError::Unsupported("a damaged normalization table".to_owned()));
             }
@@ -66,13 +67,6 @@ pub(super) fn check_tables(normalizer: &Value) -> Result<(), ParseError> {
         }
         _ => Ok(()),
     }
-}
-
-/// Returns true if a table is as long as its first four bytes, the size of the trie, demand.
-fn holds_its_trie(table: &[u8]) -> bool {
-    table.split_first_chunk::<4>().is_some_and(|(size, rest)| {
-        usize::try_from(u32::from_le_bytes(*size)).is_ok_and(|size| size <= rest.len())
-    })
 }
 
 /// Returns the length of the longest text in a precompiled table, which is given in base64. The table has the size of

@@ -23,6 +23,8 @@
 //! rules make a text much longer is refused.
 
 mod bounds;
+mod charsmap;
+mod coverage;
 mod files;
 mod kinds;
 mod rules;
@@ -31,6 +33,7 @@ mod specials;
 mod tokenizer;
 mod vocab_txt;
 
+pub use coverage::PieceCoverage;
 pub use files::TokenizerFiles;
 pub(crate) use kinds::is_clean;
 pub use kinds::{PieceKind, PieceKinds};

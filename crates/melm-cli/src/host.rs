@@ -135,6 +135,7 @@ fn method_kind(error: &melm::Error) -> ErrorKind {
         | E::NotAModel { .. }
         | E::Hub(_)
         | E::Engine(_)
+        | E::DeviceFailed { .. }
         | E::TooManyPieces { .. }
         | E::NotATagger { .. }
         | E::TagNames { .. }

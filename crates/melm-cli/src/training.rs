@@ -49,11 +49,16 @@ pub(crate) fn run(
     let started = Instant::now();
     let seconds = || started.elapsed().as_secs_f64();
     let folder = job.open_folder(&options.out, options.force)?;
-    if let Some(record) = folder.finished() {
+    if let Some(finished) = folder.finished() {
         terminal.info(&format!("`{}` is already finished", options.out.display()));
-        return output::print_json(options.json, Some(&record));
+        if let Some(warning) = finished.warning(&options.out) {
+            // Printed with `--quiet` too: the folder does not have the results of this command.
+            terminal.print(&terminal.warning(&warning));
+        }
+        return output::print_json(options.json, Some(&finished.record));
     }
     terminal.info(&describe(kind, job, device_name));
+    terminal.warn_all(job.warnings());
     let deferred = DeferInterrupt::new();
     let mut observer = ProgressObserver::new(options.plan_options.save_every, terminal);
     let mut on_event = |stage: &'static str, event: Event<'_>| observer.on_event(stage, event);

@@ -125,7 +125,8 @@ fn run_in_folder(
     let augmented = outcome.augmented;
     let kept = augmented.kept().cloned().collect();
     let notes = job.notes().into_iter().chain(augmented.notes()).collect();
-    let (gold, warnings) = (augmented.gold().clone(), augmented.warnings());
+    let warnings = job.warnings().into_iter().chain(augmented.warnings()).collect();
+    let gold = augmented.gold().clone();
     Ok(AugmentResult { gold, kept, has_gold, folder, notes, warnings })
 }
 

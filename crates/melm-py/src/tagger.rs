@@ -185,11 +185,14 @@ fn train_in_folder(
     let force = false;
     let opened = job.open_folder(folder, force)?;
     let mut notes = Vec::new();
-    if opened.finished().is_none() {
+    if let Some(finished) = opened.finished() {
+        notes.extend(finished.warning(folder));
+    } else {
         let started = Instant::now();
         let seconds = || started.elapsed().as_secs_f64();
         let mut on_event = |stage: &'static str, event: Event<'_>| reporter.on_event(stage, event);
-        notes = opened.run(&mut on_event, &seconds)?.details.notes();
+        notes.extend(job.warnings());
+        notes.extend(opened.run(&mut on_event, &seconds)?.details.notes());
     }
     Ok(Tagger { tagger: melm::Tagger::open(folder)?.with_device(device), notes })
 }

@@ -213,8 +213,8 @@ pub enum Error {
     Occupied {
         /// The folder.
         dir: PathBuf,
-        /// What the folder contains.
-        found: &'static str,
+        /// What the folder contains, and how this differs from the run.
+        found: String,
     },
     /// Another process uses the output folder.
     #[error("`{dir}` is in use by {other}; wait until it ends, or choose another folder")]
@@ -392,6 +392,21 @@ pub enum Error {
         /// The tag.
         tag: String,
     },
+    /// The training set has more entity types than a tagger can have tags for.
+    #[error(
+        "{n_types} entity types make {n_tags} tags in {scheme}, and a tagger has at most {limit}; check that the tag column is \
+         right (`melm check`), or merge types"
+    )]
+    TooManyTags {
+        /// The number of entity types.
+        n_types: usize,
+        /// The number of tags.
+        n_tags: usize,
+        /// The scheme.
+        scheme: melm_text::Scheme,
+        /// The largest number of tags.
+        limit: usize,
+    },
     /// There are too few gold sentences to check them by folds.
     #[error(
         "too few gold sentences for a check with {n_folds} folds: {n_sentences}; use fewer folds (`gold_check.folds`), or do not \
@@ -453,6 +468,18 @@ pub enum Error {
         /// What is not finite, with its verb.
         what: &'static str,
     },
+    /// The GPU failed in a training run, for example because a driver was reset or memory ran out.
+    #[error("the GPU failed in update {step} of the training `{stage}`; {}", describe_saved(*.saved))]
+    DeviceFailed {
+        /// The stage that trains the model.
+        stage: &'static str,
+        /// The number of the update, from 1.
+        step: u64,
+        /// The number of updates in the saved state, or `None` if no state is saved.
+        saved: Option<u64>,
+        /// The error of the engine.
+        source: melm_nn::Error,
+    },
     /// The plan freezes tensors, but none has a name with this prefix.
     #[error(
         "the plan freezes `{start}`, but no tensor name starts with it; use the names of Hugging Face"
@@ -461,4 +488,16 @@ pub enum Error {
         /// The prefix.
         start: String,
     },
+}
+
+/// Says what a user can do after a GPU failed.
+fn describe_saved(n_updates: Option<u64>) -> String {
+    match n_updates {
+        Some(n) => format!(
+            "the state after update {n} is saved: run the same command again to continue from there"
+        ),
+        None => "no state of this training is saved: run the same command again to start it again, with `--save-every` for \
+                 a saved state"
+            .to_owned(),
+    }
 }

@@ -52,6 +52,17 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Returns the number of bytes of the files in a folder. Files that cannot be read are left out.
+pub(crate) fn folder_size(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let size = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => folder_size(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    };
+    entries.map(size).sum()
+}
+
 /// Replaces a file of JSON lines atomically, and adds a line with the SHA-256 of the others.
 pub(crate) fn write_sealed(path: &Path, lines: &str) -> Result<(), Error> {
     let seal = seal_line(&sha256(lines.as_bytes()));

@@ -2,9 +2,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use melm_text::{Corpus, Sentence, Token, count, count_of};
+use melm_text::{Corpus, Sentence, Token, count, count_of, shown};
 
 use crate::markers::MarkerStart;
+use crate::models::Pretrained;
+use crate::pieces::PieceCoverage;
 
 /// Returns a warning for each reason why the scores on a dev set mislead: it has sentences of the training set, entity
 /// types that the training set does not have, or another scheme.
@@ -19,7 +21,8 @@ pub fn dev_warnings(train: &Corpus, dev: &Corpus) -> Vec<String> {
         ));
     }
     let (in_train, in_dev) = (used_types(train), used_types(dev));
-    let unknown: Vec<_> = in_dev.difference(&in_train).map(|name| format!("`{name}`")).collect();
+    let unknown: Vec<_> =
+        in_dev.difference(&in_train).map(|name| format!("`{}`", shown(name))).collect();
     if !unknown.is_empty() {
         warnings.push(format!(
             "the dev set has entity types that the training set does not have: {}",
@@ -36,6 +39,34 @@ pub fn dev_warnings(train: &Corpus, dev: &Corpus) -> Vec<String> {
     warnings
 }
 
+/// Returns a warning for each language of a corpus whose script or language a model does not know. `what` names the corpus.
+pub(crate) fn coverage_warnings(model: &Pretrained, what: &str, corpus: &Corpus) -> Vec<String> {
+    let of = |sentences: &[Sentence], what: &str| {
+        let tokens: Vec<&[Token]> = sentences.iter().map(Sentence::tokens).collect();
+        coverage_warning(model, what, &tokens)
+    };
+    if corpus.languages().is_empty() {
+        return of(corpus.sentences(), what).into_iter().collect();
+    }
+    let parts = corpus.languages().iter();
+    parts
+        .filter_map(|part| {
+            of(&corpus.sentences()[part.sentences.clone()], &format!("{what} in `{}`", part.code))
+        })
+        .collect()
+}
+
+/// Returns a warning if a model does not know the script or the language of sentences. `what` names the sentences. Tokens
+/// that the tokenizer refuses are an error of a later stage.
+pub(crate) fn coverage_warning(
+    model: &Pretrained,
+    what: &str,
+    sentences: &[&[Token]],
+) -> Option<String> {
+    let coverage = PieceCoverage::new(&model.tokenizer(), sentences).ok()?;
+    coverage.warning(what, model.name())
+}
+
 /// The names of the entity types that have a mention.
 fn used_types(corpus: &Corpus) -> BTreeSet<&str> {
     let mentions = corpus.sentences().iter().flat_map(Sentence::mentions);
@@ -49,6 +80,7 @@ pub fn describe_markers(markers: &[MarkerStart]) -> Option<String> {
     for start in markers {
         let tag = start.marker.trim_matches(['<', '>']);
         let entity_type = tag.split_once('-').map_or(tag, |(_, entity_type)| entity_type);
+        let (tag, entity_type) = (shown(tag), shown(entity_type));
         let (words, tokens) = (start.words.join(" "), count(start.n_tokens, "training token"));
         let start = match (start.n_pieces, start.n_tokens) {
             (0, 0) => format!("{entity_type} at random"),

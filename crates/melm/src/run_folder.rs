@@ -1,6 +1,8 @@
 //! The output folder of a run. Recognises whether the run is new, unfinished or finished, and refuses folders with
 //! other content.
 
+mod finished;
+mod identity;
 mod lock;
 
 use std::fs;
@@ -11,11 +13,18 @@ use serde_json::{Value, json};
 
 use crate::Error;
 use crate::files::{Fingerprint, create_folder, remove, sha256, write_whole};
+pub use finished::FinishedRun;
+pub(crate) use finished::checksums;
+pub(crate) use identity::Identity;
 pub(crate) use lock::FolderLock;
 use lock::LOCK;
 
 /// The subfolder with the state of an unfinished run.
 const WORK: &str = ".unfinished";
+/// The file in it with the key of the run.
+const KEY: &str = "key";
+/// The file in it that says what the key was made of.
+const IDENTITY: &str = "identity.json";
 /// The record of a finished run.
 const RECORD: &str = "run.json";
 
@@ -23,7 +32,7 @@ const RECORD: &str = "run.json";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct RunFolder {
     dir: PathBuf,
-    identity: String,
+    identity: Identity,
     force: bool,
     /// The state of this run in the folder.
     pub state: FolderState,
@@ -41,15 +50,14 @@ pub(crate) enum FolderState {
 }
 
 impl RunFolder {
-    /// Inspects `dir` for a run with this identity, which is a hash of everything that can change the result of the
-    /// run. With `force`, the run starts from the beginning, even if the folder has content. Nothing is changed on
+    /// Inspects `dir` for a run with this identity. With `force`, the run starts from the beginning, even if the folder has content. Nothing is changed on
     /// disk before [`Self::begin`].
     ///
     /// # Errors
     /// Without `force`, if the folder contains another run or other files.
-    pub(crate) fn open(dir: &Path, identity: &str, force: bool) -> Result<Self, Error> {
-        let state = if force { FolderState::New } else { inspect(dir, identity)? };
-        Ok(Self { dir: dir.to_path_buf(), identity: identity.to_owned(), force, state })
+    pub(crate) fn open(dir: &Path, identity: Identity, force: bool) -> Result<Self, Error> {
+        let state = if force { FolderState::New } else { inspect(dir, &identity)? };
+        Ok(Self { dir: dir.to_path_buf(), identity, force, state })
     }
 
     /// Returns true if `dir` contains this run, finished or not.
@@ -88,17 +96,37 @@ impl RunFolder {
         if self.state != FolderState::Unfinished {
             // A finished run that continues, with more rounds, counts as unfinished until it has written its new results.
             create_folder(&self.work())?;
-            write_whole(&self.work().join("key"), self.identity.as_bytes())?;
+            let identity = serde_json::to_string(&self.identity).expect("an identity is JSON");
+            write_whole(&self.work().join(IDENTITY), identity.as_bytes())?;
+            write_whole(&self.work().join(KEY), self.identity.key().as_bytes())?;
         }
         Ok(lock)
     }
 
     /// Writes `run.json` and removes the state of the unfinished run.
     pub(crate) fn finish(&self, mut record: serde_json::Map<String, Value>) -> Result<(), Error> {
-        record.insert("key".to_owned(), self.identity.clone().into());
+        record.insert("key".to_owned(), self.identity.key().into());
+        record.insert("identity".to_owned(), json!(self.identity));
         let text = serde_json::to_string_pretty(&record).expect("a map of values is JSON");
         write_whole(&self.dir.join(RECORD), (text + "\n").as_bytes())?;
+        // Without its key, a folder that cannot be removed does not make the run unfinished: see `tidy`.
+        remove(&self.work().join(KEY))?;
         remove(&self.work())
+    }
+
+    /// Removes what a process that was stopped at its very end has left in the folder of a finished run: the state and
+    /// the lock. Does nothing if another process uses the folder, or if the folder cannot be written to.
+    pub(crate) fn tidy(&self) {
+        let has_leftovers = self.work().exists() || self.dir.join(LOCK).exists();
+        if self.state != FolderState::Done || !has_leftovers {
+            return;
+        }
+        if let Ok(_lock) = FolderLock::acquire(&self.dir)
+            && inspect(&self.dir, &self.identity).is_ok_and(|state| state == FolderState::Done)
+        {
+            // Files that cannot be removed do no harm.
+            let _ = remove(&self.work());
+        }
     }
 
     /// The content of `run.json`, if the folder has one.
@@ -107,23 +135,28 @@ impl RunFolder {
     }
 }
 
-fn inspect(dir: &Path, identity: &str) -> Result<FolderState, Error> {
-    let occupied = |found| Err(Error::Occupied { dir: dir.to_path_buf(), found });
-    if let Ok(started) = fs::read_to_string(dir.join(WORK).join("key")) {
-        return if started == identity {
-            Ok(FolderState::Unfinished)
-        } else {
-            occupied("an unfinished run with other data or settings")
-        };
+fn inspect(dir: &Path, identity: &Identity) -> Result<FolderState, Error> {
+    let occupied = |found: &str, earlier: Option<Identity>| {
+        let differences = earlier.and_then(|earlier| identity.describe_differences(&earlier));
+        let differences = differences.map(|text| format!(": {text}")).unwrap_or_default();
+        let found = format!("{found} with other data or settings{differences}");
+        Err(Error::Occupied { dir: dir.to_path_buf(), found })
+    };
+    let work = dir.join(WORK);
+    if let Ok(started) = fs::read_to_string(work.join(KEY)) {
+        if started == identity.key() {
+            return Ok(FolderState::Unfinished);
+        }
+        let earlier = fs::read_to_string(work.join(IDENTITY)).ok();
+        let earlier = earlier.and_then(|text| serde_json::from_str(&text).ok());
+        return occupied("an unfinished run", earlier);
     }
     if let Ok(record) = fs::read_to_string(dir.join(RECORD)) {
-        let record: Option<Value> = serde_json::from_str(&record).ok();
-        let is_same = record.is_some_and(|record| record.get("key").is_some_and(|k| k == identity));
-        return if is_same {
-            Ok(FolderState::Done)
-        } else {
-            occupied("a run with other data or settings")
-        };
+        let record: Value = serde_json::from_str(&record).unwrap_or_default();
+        if record["key"] == identity.key() {
+            return Ok(FolderState::Done);
+        }
+        return occupied("a run", serde_json::from_value(record["identity"].clone()).ok());
     }
     require_empty(dir)?;
     Ok(FolderState::New)
@@ -137,7 +170,7 @@ pub(crate) fn require_empty(dir: &Path) -> Result<(), Error> {
     };
     match fs::read_dir(dir).map(|mut entries| entries.all(is_ours)) {
         Ok(true) => Ok(()),
-        Ok(false) => Err(Error::Occupied { dir: dir.to_path_buf(), found: "other files" }),
+        Ok(false) => Err(Error::Occupied { dir: dir.to_path_buf(), found: "other files".into() }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
         Err(source) => Err(Error::Read { path: dir.to_path_buf(), source }),
     }
@@ -189,21 +222,29 @@ pub(crate) fn data_record(corpus: &Corpus) -> Value {
 mod tests {
     use super::*;
 
+    /// Returns the identity of a run with this training set.
+    fn run_on(data: &str) -> Identity {
+        Identity::default().with_content("training set", data.to_owned())
+    }
+
     #[test]
     fn a_folder_belongs_to_one_run() {
         let parent = tempfile::tempdir().unwrap();
         let dir = parent.path().join("out");
-        let open = |key: &str| RunFolder::open(&dir, key, false);
+        let open = |key: &str| RunFolder::open(&dir, run_on(key), false);
         let run = open("a").unwrap();
         assert_eq!(run.state, FolderState::New);
         assert!(!dir.exists());
         drop(run.begin(&[]).unwrap());
         assert_eq!(open("a").unwrap().state, FolderState::Unfinished);
-        assert!(matches!(open("b"), Err(Error::Occupied { .. })));
+        let error = open("b").unwrap_err().to_string();
+        let wanted = "an unfinished run with other data or settings: it had another training set;";
+        assert!(error.contains(wanted), "{error}");
         run.finish(serde_json::Map::new()).unwrap();
         assert_eq!(open("a").unwrap().state, FolderState::Done);
-        assert!(matches!(open("b"), Err(Error::Occupied { .. })));
-        let forced = RunFolder::open(&dir, "b", true).unwrap();
+        let error = open("b").unwrap_err().to_string();
+        assert!(error.contains(" a run with other data or settings: it had another"), "{error}");
+        let forced = RunFolder::open(&dir, run_on("b"), true).unwrap();
         drop(forced.begin(&[]).unwrap());
         assert_eq!(open("b").unwrap().state, FolderState::Unfinished);
     }
@@ -211,7 +252,7 @@ mod tests {
     #[test]
     fn a_folder_that_another_process_uses_or_has_changed_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let open = || RunFolder::open(dir.path(), "a", false).unwrap();
+        let open = || RunFolder::open(dir.path(), run_on("a"), false).unwrap();
         let (first, second) = (open(), open());
         let lock = first.begin(&[]).unwrap();
         assert!(matches!(second.begin(&[]), Err(Error::InUse { .. })));
@@ -222,13 +263,39 @@ mod tests {
     }
 
     #[test]
+    fn leftovers_of_a_finished_run_are_removed() {
+        let dir = tempfile::tempdir().unwrap();
+        let run = RunFolder::open(dir.path(), run_on("a"), false).unwrap();
+        drop(run.begin(&[]).unwrap());
+        run.finish(serde_json::Map::new()).unwrap();
+        // These are left if a process is killed after it has written `run.json`.
+        fs::create_dir(dir.path().join(WORK)).unwrap();
+        fs::write(dir.path().join(WORK).join("state"), "x").unwrap();
+        fs::write(dir.path().join(LOCK), "999999").unwrap();
+        let again = RunFolder::open(dir.path(), run_on("a"), false).unwrap();
+        assert_eq!(again.state, FolderState::Done);
+        again.tidy();
+        let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), [RECORD]);
+    }
+
+    #[test]
     fn a_folder_of_something_else_is_left_alone() {
         let dir = tempfile::tempdir().unwrap();
-        assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().state, FolderState::New);
+        assert_eq!(
+            RunFolder::open(dir.path(), run_on("a"), false).unwrap().state,
+            FolderState::New
+        );
         // This is the state after a run was killed before it wrote its identity.
         fs::create_dir(dir.path().join(WORK)).unwrap();
-        assert_eq!(RunFolder::open(dir.path(), "a", false).unwrap().state, FolderState::New);
+        assert_eq!(
+            RunFolder::open(dir.path(), run_on("a"), false).unwrap().state,
+            FolderState::New
+        );
         fs::write(dir.path().join("thesis.tex"), "x").unwrap();
-        assert!(matches!(RunFolder::open(dir.path(), "a", false), Err(Error::Occupied { .. })));
+        assert!(matches!(
+            RunFolder::open(dir.path(), run_on("a"), false),
+            Err(Error::Occupied { .. })
+        ));
     }
 }

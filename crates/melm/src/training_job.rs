@@ -1,6 +1,6 @@
 //! Trains a tagger or a masked entity language model in an output folder.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use melm_nn::device::Device;
@@ -10,17 +10,17 @@ use serde_json::{Map, Value, json};
 use crate::Error;
 use crate::augment::Gold;
 use crate::card::{CardState, ModelCard, model_card, write_card};
-use crate::files::{Fingerprint, read_sealed, write_whole};
+use crate::files::{read_sealed, write_whole};
 use crate::linearize::LinearizedCounts;
 use crate::markers::MarkerStart;
 use crate::methods::tune;
-use crate::models::{ModelStore, NeededModels, Pretrained};
-use crate::notes::describe_markers;
+use crate::models::{ModelStore, NeededModels, Pretrained, weight_files};
+use crate::notes::{coverage_warnings, describe_markers};
 use crate::plan::Plan;
 use crate::random::Seed;
-use crate::run_folder::{FolderState, RunFolder, data_fingerprint, data_record};
+use crate::run_folder::{FinishedRun, Identity, RunFolder, checksums, data_record};
 use crate::stage::{Observer, Run};
-use crate::tagger::{TaggerModel, Truncation};
+use crate::tagger::{TaggerModel, Truncation, transition_warning};
 use crate::training::{TrainingOutcome, TrainingSettings};
 
 /// The kind of model to train.
@@ -165,22 +165,25 @@ impl TrainingJob {
         self.dev.as_ref()
     }
 
-    /// A hash of everything that can change the result. The content of the pretrained model is included, but not its
-    /// name.
-    pub(crate) fn identity(&self) -> Result<String, Error> {
+    /// Returns a line for each reason why the training will probably not give what the user wants: a model that does not know
+    /// the script or the language of the data, and so many entity types that a tagger is slow.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = coverage_warnings(&self.pretrained, "the training set", &self.train);
+        if self.kind == TrainedKind::Tagger {
+            warnings.extend(transition_warning(&self.train, self.plan.tagger.head));
+        }
+        warnings
+    }
+
+    /// Everything that can change the result. The content of the pretrained model is included, but not its name.
+    pub(crate) fn identity(&self) -> Result<Identity, Error> {
         let mut plan = self.plan.clone();
         plan.model.masked_lm.clear();
         plan.model.tagger.clear();
-        let (model, arithmetic) = (self.pretrained.fingerprint()?, self.device.arithmetic());
-        let version = env!("CARGO_PKG_VERSION");
-        let mut fingerprint = Fingerprint::default();
-        for part in [self.kind.command(), version, arithmetic, &model, &plan.to_toml()] {
-            fingerprint.add(part.as_bytes());
-        }
-        for corpus in std::iter::once(&self.train).chain(&self.dev) {
-            fingerprint.add(data_fingerprint(corpus).as_bytes());
-        }
-        Ok(fingerprint.finish())
+        let settings = toml::Table::try_from(&plan).expect("a plan is a table");
+        let identity = Identity::new(self.kind.command(), self.device.arithmetic(), &settings);
+        let identity = identity.with_content("pretrained model", self.pretrained.fingerprint()?);
+        Ok(identity.with_gold(&self.train, self.dev.as_ref()))
     }
 
     /// Opens an output folder. With `force`, the training run replaces the content of the folder. Nothing is changed
@@ -189,7 +192,7 @@ impl TrainingJob {
     /// # Errors
     /// Without `force`, if the folder contains another run or other files.
     pub fn open_folder(&self, dir: &Path, force: bool) -> Result<TrainingFolder<'_>, Error> {
-        Ok(TrainingFolder { job: self, folder: RunFolder::open(dir, &self.identity()?, force)? })
+        Ok(TrainingFolder { job: self, folder: RunFolder::open(dir, self.identity()?, force)? })
     }
 
     /// Trains, and saves the model.
@@ -262,9 +265,10 @@ impl TrainingJob {
 }
 
 impl TrainingFolder<'_> {
-    /// Returns the content of `run.json` if this training run is finished in the folder.
-    pub fn finished(&self) -> Option<Value> {
-        (self.folder.state == FolderState::Done).then(|| self.folder.record()).flatten()
+    /// Returns the training run if it is finished in the folder.
+    pub fn finished(&self) -> Option<FinishedRun> {
+        self.folder.tidy();
+        self.folder.finished()
     }
 
     /// Starts or resumes the training run in the folder, and writes all results. `seconds` returns the seconds since
@@ -284,8 +288,17 @@ impl TrainingFolder<'_> {
         write_whole(&dir.join("metrics.jsonl"), metrics.as_bytes())?;
         write_whole(&dir.join("plan.toml"), job.plan.to_toml().as_bytes())?;
         let card = write_card(dir, &job.describe(&outcome, &details))?;
-        let record = job.record(&outcome, &details, seconds());
+        let mut record = job.record(&outcome, &details, seconds());
+        record.insert("files".to_owned(), json!(checksums(&result_files(dir)?)?));
         self.folder.finish(record.clone())?;
         Ok(FinishedTraining { outcome, details, record, card })
     }
+}
+
+/// Returns the files of a trained model: its weights, its configuration and its tokenizer. The card may be changed.
+fn result_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
+    let mut files = weight_files(dir)?;
+    let others = ["config.json", "tokenizer.json", "metrics.jsonl", "plan.toml"];
+    files.extend(others.map(|name| dir.join(name)).into_iter().filter(|path| path.exists()));
+    Ok(files)
 }

@@ -2,17 +2,19 @@
 
 use std::io::Write;
 use std::path::PathBuf;
+use std::time::Instant;
 
 use melm::Tagger;
 use melm::files::sha256;
 use melm::shard::{ShardContent, ShardFile, ShardHeader, ShardInput, ShardUnit, fingerprint_model};
 use melm::stage::Control;
-use melm::tagger::FileToTag;
+use melm::tagger::{FileToTag, TagSummary};
 use melm_text::conll::{Layout, Separator};
 use melm_text::jsonl::has_text_only;
 use melm_text::spans::{TextKind, read_plain};
 use melm_text::{
     Document, Format, ReadOptions, Source, Structure, WriteSettings, find_losses, read_documents,
+    shown,
 };
 
 use crate::args::Tag;
@@ -30,6 +32,7 @@ pub(crate) fn run(
     command_line: &CommandLine,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
+    let started = Instant::now();
     let out = shard_path(&command.output.out, command.shard.shard);
     refuse_existing(&out, command.output.force)?;
     let options = input::read_options(&command.input, &command.file)?;
@@ -43,7 +46,7 @@ pub(crate) fn run(
         }
         _ => options,
     };
-    let job = TagJob { command, command_line, options: &options, out, terminal };
+    let job = TagJob { command, command_line, options: &options, out, started, terminal };
     if is_prose {
         return job.tag_texts(&source, &read_plain(&source), Format::CONLL);
     }
@@ -90,6 +93,7 @@ struct TagJob<'a> {
     options: &'a ReadOptions,
     /// The output, or the file of the shard.
     out: PathBuf,
+    started: Instant,
     terminal: &'a Terminal,
 }
 
@@ -123,24 +127,54 @@ impl TagJob<'_> {
             format.name(),
             open.device_name
         ));
+        self.warn_about_language(source, own, &open)?;
         let mut progress = Progress::for_bytes("tagging", n_sentences, terminal);
-        let (labelled, truncation) = open.tagger.tag_documents(own, &mut |done, _| {
+        let (labelled, summary) = open.tagger.tag_documents(own, &mut |done, _| {
             progress.set_position(done);
             Control::Continue
         })?;
         drop(progress);
-        terminal.info_all(truncation.notes());
+        terminal.info_all(summary.truncation.notes());
         let scheme = open.tagger.model().tags().scheme();
         if shard.is_none() {
             output::report_losses(&find_losses(&labelled, format), format, terminal);
             let files = format.write(&labelled, &WriteSettings::new(scheme))?;
-            return output::write_files(&self.out, command.output.force, &files);
+            output::write_files(&self.out, command.output.force, &files)?;
+            self.report(&summary);
+            return Ok(());
         }
         let lines = labelled.iter().map(|document| document.to_stored_line() + "\n");
         let (format, scheme) = (format.name().to_owned(), scheme.to_string());
         let content = ShardContent::Documents { format, scheme };
         let input = describe_input(source, documents.len(), ShardUnit::Text);
-        self.write_shard(input, &open, content, lines.collect::<String>().as_bytes())
+        self.write_shard(input, &open, content, lines.collect::<String>().as_bytes())?;
+        self.report(&summary);
+        Ok(())
+    }
+
+    /// Warns if the tagger does not know the script or the language of documents.
+    fn warn_about_language(
+        &self,
+        source: &Source,
+        documents: &[Document],
+        open: &OpenTagger,
+    ) -> Result<(), Failure> {
+        let sentences: Vec<Vec<&str>> = documents
+            .iter()
+            .flat_map(|document| {
+                let sentences = document.sentences().iter();
+                sentences.map(|sentence| document.sentence_tokens(sentence).collect())
+            })
+            .collect();
+        let what = format!("`{}`", source.name());
+        self.terminal.warn_all(open.tagger.coverage_warning(&what, &sentences)?);
+        Ok(())
+    }
+
+    /// Says what was tagged, and how long it took.
+    fn report(&self, summary: &TagSummary) {
+        let seconds = self.started.elapsed().as_secs_f64();
+        self.terminal.info(&format!("tagged {} in {seconds:.1} s", summary.line()));
     }
 
     /// Tags CoNLL rows or JSON lines, and leaves everything else unchanged.
@@ -150,16 +184,20 @@ impl TagJob<'_> {
         let n = file.survey().n_sentences;
         let Some(shard) = self.command.shard.shard else {
             let mut out = Output::create(&self.out, self.command.output.force)?;
-            self.write_rows(&file, n, &open, &mut out)?;
-            return out.finish();
+            let summary = self.write_rows(&file, n, &open, &mut out)?;
+            out.finish()?;
+            self.report(&summary);
+            return Ok(());
         };
         let sentences = shard.range(n);
         let n_own = sentences.len();
         let file = file.with_sentences(sentences);
         let mut rows = Vec::new();
-        self.write_rows(&file, n_own, &open, &mut rows)?;
+        let summary = self.write_rows(&file, n_own, &open, &mut rows)?;
         let input = describe_input(file.source(), n, ShardUnit::Sentence);
-        self.write_shard(input, &open, ShardContent::Rows, &rows)
+        self.write_shard(input, &open, ShardContent::Rows, &rows)?;
+        self.report(&summary);
+        Ok(())
     }
 
     /// Writes the `n` sentences of a file that are to be tagged.
@@ -169,7 +207,7 @@ impl TagJob<'_> {
         n: usize,
         open: &OpenTagger,
         out: &mut dyn Write,
-    ) -> Result<(), Failure> {
+    ) -> Result<TagSummary, Failure> {
         let (source, survey) = (file.source(), file.survey());
         let change = match (file.has_tags(), survey.format() == Format::CONLL) {
             (true, true) => "replacing its tags",
@@ -182,6 +220,8 @@ impl TagJob<'_> {
         if file.has_tags() {
             input::report_structure(&survey.structure, self.terminal);
         }
+        let what = format!("`{}`", source.name());
+        self.terminal.warn_all(open.tagger.coverage_warning(&what, &file.sample())?);
         let mut progress = Progress::for_bytes("tagging", source.text().len(), self.terminal);
         let with_probabilities = self.command.probabilities;
         let tagged = open.tagger.tag_file(file, with_probabilities, out, &mut |done, _| {
@@ -190,9 +230,9 @@ impl TagJob<'_> {
         });
         drop(progress);
         let name = self.out.display().to_string();
-        let truncation = tagged.map_err(|error| Failure::from(error).with_output_name(&name))?;
-        self.terminal.info_all(truncation.notes());
-        Ok(())
+        let summary = tagged.map_err(|error| Failure::from(error).with_output_name(&name))?;
+        self.terminal.info_all(summary.truncation.notes());
+        Ok(summary)
     }
 
     fn open_tagger(&self) -> Result<OpenTagger, Failure> {
@@ -245,7 +285,8 @@ fn refuse_types_with_spaces(file: &FileToTag, tagger: &Tagger) -> Result<(), Fai
     match names.find(|name| name.contains(' ')) {
         Some(name) if file.survey().layout().is_some_and(is_spaced) => Err(Failure::Usage {
             message: format!(
-                "the tagger has the entity type `{name}`, and spaces separate the columns of `{}`",
+                "the tagger has the entity type `{}`, and spaces separate the columns of `{}`",
+                shown(name),
                 file.source().name()
             ),
             hint: "convert the file first: `melm convert IN --separator tab -o OUT`",

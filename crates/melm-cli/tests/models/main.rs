@@ -12,6 +12,7 @@ mod free_generation;
 mod interrupted;
 mod languages;
 mod limits;
+mod mistakes;
 mod paper_tables;
 mod pick;
 mod report;

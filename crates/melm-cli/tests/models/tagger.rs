@@ -241,7 +241,7 @@ fn a_diverging_training_fails() {
 
 #[test]
 fn a_misleading_dev_set_is_reported() {
-    let folder = tiny_folder();
+    let folder = folder();
     let path = folder.path();
     // Two sentences of TRAIN, and one with another type in another scheme.
     let dev = "Bonn S-LOC\nis O\nnot O\nBerlin S-LOC\n. O\n\nGrace B-PER\nHopper E-PER\nspoke O\n. O\n\nNato S-ORG\n\n";

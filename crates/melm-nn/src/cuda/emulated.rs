@@ -24,6 +24,8 @@ pub(super) struct EmulatedGpu {
     precision: Precision,
     max_bytes: usize,
     is_eager: bool,
+    /// The number of uploads after which every call fails, as on a GPU that was reset or fell off the bus.
+    n_uploads: Option<usize>,
     state: Mutex<State>,
 }
 
@@ -36,6 +38,8 @@ struct State {
     functions: Vec<Run>,
     /// The bytes copied by `begin_download`.
     download: Vec<u8>,
+    /// The number of uploads so far.
+    n_uploads: usize,
     /// The last command list for each graph key.
     graphs: HashMap<GraphKey, CommandList>,
     counts: GraphCounts,
@@ -53,7 +57,25 @@ impl EmulatedGpu {
             precision: settings.precision,
             max_bytes: settings.max_bytes.unwrap_or(1 << 32),
             is_eager: settings.is_eager,
+            n_uploads: None,
             state: Mutex::default(),
+        }
+    }
+
+    /// Sets the number of uploads after which every call fails.
+    pub(super) fn failing_after(mut self, n_uploads: usize) -> Self {
+        self.n_uploads = Some(n_uploads);
+        self
+    }
+
+    /// Fails if the emulated GPU is lost.
+    fn check_alive(&self) -> Result<(), Error> {
+        match self.n_uploads {
+            Some(limit) if self.state().n_uploads > limit => {
+                let reason = "the GPU is lost (emulated)".to_owned();
+                Err(Error::Cuda { what: "a copy to it", reason })
+            }
+            _ => Ok(()),
         }
     }
 
@@ -168,12 +190,15 @@ impl Gpu for EmulatedGpu {
     }
 
     fn upload(&self, bytes: &[u8], to: u64) -> Result<(), Error> {
+        self.state().n_uploads += 1;
+        self.check_alive()?;
         // SAFETY: the caller owns this many bytes at `to`.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to as *mut u8, bytes.len()) };
         Ok(())
     }
 
     fn download(&self, from: u64, out: &mut [u8]) -> Result<(), Error> {
+        self.check_alive()?;
         if !out.is_empty() {
             // SAFETY: the caller owns this many bytes at `from`.
             unsafe {
@@ -223,6 +248,7 @@ impl Gpu for EmulatedGpu {
     }
 
     fn launch(&self, launch: Launch, arguments: &mut [*mut c_void]) -> Result<(), Error> {
+        self.check_alive()?;
         let run = self.state().functions[launch.function.0];
         let _alone = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
         // SAFETY: the arguments have the types that the kernel takes.

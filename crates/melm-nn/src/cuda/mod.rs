@@ -122,6 +122,14 @@ impl Cuda {
         Ok(Self::with_gpu(Arc::new(emulated::EmulatedGpu::new(settings)), settings))
     }
 
+    /// Opens an emulated GPU that is lost after this many uploads: every later call fails. Each pass has one upload. Only for
+    /// tests.
+    #[cfg(feature = "emulated")]
+    pub fn emulated_until(settings: &CudaSettings, n_uploads: usize) -> Result<Self, Error> {
+        let gpu = emulated::EmulatedGpu::new(settings).failing_after(n_uploads);
+        Ok(Self::with_gpu(Arc::new(gpu), settings))
+    }
+
     fn with_gpu(gpu: Arc<dyn Gpu>, settings: &CudaSettings) -> Self {
         let workspace = Workspace {
             arena: DeviceBuffer::empty(&gpu),

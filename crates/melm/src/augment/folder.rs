@@ -10,13 +10,13 @@ use super::job::AugmentJob;
 use super::result::{Augmented, DRAFTS, augmented_names};
 use crate::Error;
 use crate::card::{CardState, DataCommand, data_card, write_card};
-use crate::files::{read_sealed, sha256, write_whole};
+use crate::files::{folder_size, read_sealed, write_whole};
 use crate::gold_check::fold_metrics;
 use crate::methods::Method;
 use crate::methods::{NO_PRETRAINING, PretrainedSeq2Seq};
 use crate::models::Pretrained;
 use crate::random::Seed;
-use crate::run_folder::{FolderLock, FolderState, RunFolder, data_record};
+use crate::run_folder::{FinishedRun, FolderLock, RunFolder, checksums, data_record};
 use crate::self_training::{VOTES, copy_votes, panel_metrics};
 use crate::shard::Shard;
 use crate::stage::{Observer, Run};
@@ -35,22 +35,6 @@ pub struct AugmentFolder<'a> {
     arguments: Vec<String>,
     /// The folders of other shards.
     voters: Vec<PathBuf>,
-}
-
-/// A run that was finished before.
-pub struct FinishedRun {
-    /// The content of `run.json`.
-    pub record: Value,
-    /// The name of a result file that was changed after it was written.
-    pub changed: Option<String>,
-}
-
-impl FinishedRun {
-    /// Returns a warning if a result file was changed after it was written. `dir` is the folder of the run.
-    pub fn warning(&self, dir: &Path) -> Option<String> {
-        let path = dir.join(self.changed.as_ref()?);
-        Some(format!("`{}` was changed after the run wrote it", path.display()))
-    }
 }
 
 /// The state of the votes after the taggers of a shard have voted.
@@ -77,6 +61,10 @@ pub struct AugmentOutcome {
     pub record: Map<String, Value>,
     /// Whether the card `README.md` was written.
     pub card: CardState,
+    /// The folder of trained models and finished rounds, which a run with more rounds reuses.
+    pub stages: PathBuf,
+    /// The size of this folder in bytes.
+    pub stages_bytes: u64,
 }
 
 impl AugmentJob {
@@ -89,7 +77,7 @@ impl AugmentJob {
         force: bool,
         keep_model: bool,
     ) -> Result<AugmentFolder<'_>, Error> {
-        let folder = RunFolder::open(dir, &self.identity()?, force)?;
+        let folder = RunFolder::open(dir, self.identity()?, force)?;
         let (arguments, voters) = (Vec::new(), Vec::new());
         Ok(AugmentFolder { job: self, folder, keep_model, arguments, voters })
     }
@@ -126,17 +114,17 @@ impl AugmentFolder<'_> {
     /// If the finished run has more rounds than the plan, or if a result file that would be overwritten was changed
     /// after the run wrote it.
     pub fn finished(&self) -> Result<Option<FinishedRun>, Error> {
-        let done = (self.folder.state == FolderState::Done).then(|| self.folder.record()).flatten();
-        let Some(record) = done else { return Ok(None) };
-        let changed = self.changed_file(&record);
+        let Some(FinishedRun { record, changed }) = self.folder.finished() else { return Ok(None) };
         let n_rounds = u64::from(self.job.plan.generate.rounds.get());
         let n_done = record["rounds"].as_u64().unwrap_or(0);
         if n_done == n_rounds && !self.keep_model && self.has_results()? {
+            self.folder.tidy();
             return Ok(Some(FinishedRun { record, changed }));
         }
         let dir = self.folder.dir();
         if n_done > n_rounds {
-            return Err(Error::Occupied { dir: dir.to_path_buf(), found: "a run of more rounds" });
+            let found = format!("a run of more rounds, {n_done}");
+            return Err(Error::Occupied { dir: dir.to_path_buf(), found });
         }
         match changed {
             Some(name) => Err(Error::ResultChanged { path: dir.join(name) }),
@@ -167,9 +155,11 @@ impl AugmentFolder<'_> {
         if !self.arguments.is_empty() {
             record.insert("arguments".to_owned(), json!(self.arguments));
         }
-        record.insert("files".to_owned(), json!(checksums(dir, &paths)?));
+        let results: Vec<_> = paths.iter().cloned().chain([dir.join(DRAFTS)]).collect();
+        record.insert("files".to_owned(), json!(checksums(&results)?));
         self.folder.finish(record.clone())?;
-        Ok(AugmentOutcome { augmented, paths, record, card })
+        let stages_bytes = folder_size(&stages);
+        Ok(AugmentOutcome { augmented, paths, record, card, stages, stages_bytes })
     }
 
     /// Trains the taggers of one shard and saves their votes in this folder. Writes no results. A run in another folder uses
@@ -230,15 +220,6 @@ impl AugmentFolder<'_> {
         let names = texts.iter().flat_map(augmented_names).chain([DRAFTS.to_owned()]);
         Ok(names.into_iter().all(|name| self.folder.dir().join(name).exists()))
     }
-
-    /// Returns the name of the first result file that was changed after the run wrote it.
-    fn changed_file(&self, record: &Value) -> Option<String> {
-        let is_changed = |(name, wanted): &(&String, &Value)| {
-            std::fs::read(self.folder.dir().join(name))
-                .is_ok_and(|bytes| wanted.as_str() != Some(&sha256(&bytes)))
-        };
-        record["files"].as_object()?.iter().find(is_changed).map(|(name, _)| name.clone())
-    }
 }
 
 impl AugmentJob {
@@ -286,17 +267,4 @@ impl AugmentJob {
         put("seconds", json!((seconds * 10.0).round() / 10.0));
         record
     }
-}
-
-/// The SHA-256 of the result files by name.
-fn checksums(dir: &Path, paths: &[PathBuf]) -> Result<BTreeMap<String, String>, Error> {
-    let drafts = dir.join(DRAFTS);
-    let checksum = |path: &PathBuf| {
-        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let bytes = std::fs::read(path);
-        bytes
-            .map(|bytes| (name, sha256(&bytes)))
-            .map_err(|source| Error::Read { path: path.clone(), source })
-    };
-    paths.iter().chain([&drafts]).map(checksum).collect()
 }

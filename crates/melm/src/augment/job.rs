@@ -1,10 +1,11 @@
 //! A prepared run: data, plan, opened models and device.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
 use melm_nn::device::Device;
-use melm_text::{Corpus, LeftOut, UnlabelledText};
+use melm_text::{Corpus, LeftOut, Token, UnlabelledText};
 
 use super::algorithm::{Backbones, Gold, augment};
 use super::harvest::add_harvest_round;
@@ -18,11 +19,13 @@ use crate::methods::PretrainedSeq2Seq;
 use crate::methods::{Method, Sources, tune};
 use crate::models::{ModelStore, NeededModels, Pretrained};
 use crate::names::{Names, harvest};
+use crate::notes::{coverage_warning, coverage_warnings};
 use crate::plan::Plan;
 use crate::random::Seed;
-use crate::run_folder::data_fingerprint;
+use crate::run_folder::Identity;
 use crate::shard::Shard;
 use crate::stage::{Observer, Run};
+use crate::tagger::transition_warning;
 
 /// A run that is ready to start: its plan is checked and its models are open. [`super::Augment::prepare`] creates it.
 pub struct AugmentJob {
@@ -139,6 +142,29 @@ impl AugmentJob {
         self.names.as_ref().map(|names| names.notes(share)).unwrap_or_default()
     }
 
+    /// Returns a line for each reason why the run will probably not give what the user wants: a model that does not know the
+    /// script or the language of the data, and so many entity types that taggers are slow.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if let Some(model) = self.masked_lm.as_ref().or(self.tagger.as_ref()) {
+            warnings.extend(coverage_warnings(model, "the training set", &self.train));
+        }
+        if let (Some(model), Some(text)) = (&self.tagger, self.text()) {
+            let mut by_language: BTreeMap<Option<&str>, Vec<&[Token]>> = BTreeMap::new();
+            for sentence in text.sentences() {
+                by_language.entry(sentence.language()).or_default().push(sentence.tokens());
+            }
+            warnings.extend(by_language.iter().filter_map(|(language, sentences)| {
+                let suffix = language.map_or(String::new(), |code| format!(" in `{code}`"));
+                coverage_warning(model, &format!("the unlabelled text{suffix}"), sentences)
+            }));
+        }
+        if self.tagger.is_some() {
+            warnings.extend(transition_warning(&self.train, self.plan.tagger.head));
+        }
+        warnings
+    }
+
     /// The pretrained model of the judge and of the panel, if the run has one of them.
     pub fn tagger(&self) -> Option<&Pretrained> {
         self.tagger.as_ref()
@@ -212,46 +238,47 @@ impl AugmentJob {
         write_whole(&dir.join("plan.toml"), self.plan.to_toml().as_bytes())
     }
 
-    /// A hash of everything that can change the result, except for the number of rounds: a run with more rounds
-    /// continues in the same folder. It keeps the drafts of the finished rounds. With unlabelled text, it trains new
-    /// panels if the drafts are part of their training sets. The content of the models is included, but not their
-    /// names.
-    pub(crate) fn identity(&self) -> Result<String, Error> {
+    /// Everything that can change the result, except for the number of rounds: a run with more rounds continues in the
+    /// same folder. It keeps the drafts of the finished rounds. With unlabelled text, it trains new panels if the drafts
+    /// are part of their training sets. The content of the models is included, but not their names.
+    pub(crate) fn identity(&self) -> Result<Identity, Error> {
         let mut plan = self.plan.clone();
         plan.generate.rounds = std::num::NonZeroU32::MIN;
         plan.model.masked_lm.clear();
         plan.model.tagger.clear();
         plan.model.seq2seq.clear();
-        let mut fingerprint = Fingerprint::default();
-        for model in [self.masked_lm.as_ref(), self.tagger.as_ref()] {
-            let model = model.map(Pretrained::fingerprint).transpose()?;
-            fingerprint.add(model.unwrap_or_default().as_bytes());
+        let settings = self.identifying_settings(&plan);
+        let mut identity = Identity::new("augment", self.device.arithmetic(), &settings)
+            .with_gold(&self.train, self.dev.as_ref());
+        let models =
+            [("masked language model", &self.masked_lm), ("model of taggers", &self.tagger)];
+        for (name, model) in models {
+            if let Some(model) = model {
+                identity = identity.with_content(name, model.fingerprint()?);
+            }
         }
         if let Some(seq2seq) = &self.seq2seq {
-            fingerprint.add(seq2seq.fingerprint()?.as_bytes());
-        }
-        let arithmetic = self.device.arithmetic();
-        let settings = self.identifying_settings(&plan);
-        for part in ["augment", env!("CARGO_PKG_VERSION"), arithmetic, &settings] {
-            fingerprint.add(part.as_bytes());
-        }
-        for corpus in std::iter::once(&self.train).chain(&self.dev) {
-            fingerprint.add(data_fingerprint(corpus).as_bytes());
+            identity = identity.with_content("encoder-decoder", seq2seq.fingerprint()?);
         }
         if let Some(text) = &self.text {
-            text.add_to(&mut fingerprint);
+            identity = identity.with_hash_of("unlabelled text", |hash| text.add_to(hash));
+            if !text.silver.given.is_empty() {
+                identity = identity
+                    .with_hash_of("set of silver sentences", |hash| text.add_silver_to(hash));
+            }
         }
         if let Some(names) = &self.names {
-            names.add_to(&mut fingerprint);
+            identity = identity.with_hash_of("set of name lists", |hash| names.add_to(hash));
         }
         if let Some(vectors) = &self.vectors {
-            vectors.add_to(&self.train, &mut fingerprint);
+            let add = |hash: &mut Fingerprint| vectors.add_to(&self.train, hash);
+            identity = identity.with_hash_of("set of word vectors", add);
         }
-        Ok(fingerprint.finish())
+        Ok(identity)
     }
 
-    /// The settings that can change the result, as text.
-    fn identifying_settings(&self, plan: &Plan) -> String {
+    /// The settings that can change the result.
+    fn identifying_settings(&self, plan: &Plan) -> toml::Table {
         let mut settings = toml::Table::try_from(plan).expect("a plan is a table");
         if self.text.as_ref().is_none_or(|text| text.silver.given.is_empty()) {
             settings.remove("silver");
@@ -269,6 +296,6 @@ impl AugmentJob {
             // Folders of versions without this section stay valid.
             settings.remove("gold_check");
         }
-        settings.to_string()
+        settings
     }
 }

@@ -15,10 +15,11 @@ mod silver;
 mod summary;
 mod text;
 
+pub use crate::run_folder::FinishedRun;
 pub use algorithm::{Backbones, Drafts, Gold, augment, generate, judge_again};
 pub use builder::Augment;
 pub use estimate::{Estimate, StageEstimate};
-pub use folder::{AugmentFolder, AugmentOutcome, FinishedRun, Voting};
+pub use folder::{AugmentFolder, AugmentOutcome, Voting};
 pub use job::AugmentJob;
 pub(crate) use panel_cost::PanelWork;
 pub use result::Augmented;

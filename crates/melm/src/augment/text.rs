@@ -114,6 +114,10 @@ impl TextToLabel {
                 fingerprint.add(token.as_str().as_bytes());
             }
         }
+    }
+
+    /// Adds the labels of the silver sentences to a hash.
+    pub(super) fn add_silver_to(&self, fingerprint: &mut Fingerprint) {
         for given in &self.silver.given {
             fingerprint.add(given.source.as_bytes());
             for mention in &given.mentions {

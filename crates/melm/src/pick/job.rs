@@ -11,11 +11,10 @@ use super::result::Picked;
 use super::{PickData, panel_plan, pick_sentences};
 use crate::Error;
 use crate::augment::{Estimate, Gold, PanelWork, TextToLabel};
-use crate::files::Fingerprint;
 use crate::models::Pretrained;
 use crate::plan::Plan;
 use crate::random::Seed;
-use crate::run_folder::{RunFolder, data_fingerprint};
+use crate::run_folder::{Identity, RunFolder};
 use crate::stage::{Observer, Run};
 
 /// Picking that is ready to start: its plan is checked and its model is open. [`super::Pick::prepare`] creates it.
@@ -77,7 +76,7 @@ impl PickJob {
     /// # Errors
     /// Without `force`, if the folder contains another run or other files.
     pub fn open_folder(&self, dir: &Path, force: bool) -> Result<PickFolder<'_>, Error> {
-        let folder = RunFolder::open(dir, &self.identity()?, force)?;
+        let folder = RunFolder::open(dir, self.identity()?, force)?;
         Ok(PickFolder { job: self, folder })
     }
 
@@ -97,21 +96,15 @@ impl PickJob {
         Ok(Picked::new(picked, self.text.gold.clone(), self.text.text.clone(), self.text.left_out))
     }
 
-    /// A hash of everything that the votes of the panel depend on. Which of the sentences are picked does not matter: votes
-    /// are the same for any number and any settings of the section `pick`.
-    fn identity(&self) -> Result<String, Error> {
+    /// Everything that the votes of the panel depend on. Which of the sentences are picked does not matter: votes are the
+    /// same for any number and any settings of the section `pick`.
+    fn identity(&self) -> Result<Identity, Error> {
         let mut plan = toml::Table::try_from(panel_plan(&self.plan)).expect("a plan is a table");
         plan.retain(|key, _| ["seed", "self_training", "tagger"].contains(&key));
-        let (model, arithmetic) = (self.tagger.fingerprint()?, self.device.arithmetic());
-        let mut fingerprint = Fingerprint::default();
-        for part in ["pick", env!("CARGO_PKG_VERSION"), arithmetic, &model, &plan.to_string()] {
-            fingerprint.add(part.as_bytes());
-        }
-        for corpus in std::iter::once(&self.train).chain(&self.dev) {
-            fingerprint.add(data_fingerprint(corpus).as_bytes());
-        }
-        self.text.add_to(&mut fingerprint);
-        Ok(fingerprint.finish())
+        let identity = Identity::new("pick", self.device.arithmetic(), &plan)
+            .with_content("pretrained model", self.tagger.fingerprint()?)
+            .with_gold(&self.train, self.dev.as_ref());
+        Ok(identity.with_hash_of("unlabelled text", |hash| self.text.add_to(hash)))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use melm_text::Document;
 
-use super::{TaggedSentence, Tagger, Truncation};
+use super::{TagSummary, TaggedSentence, Tagger, Truncation};
 use crate::Error;
 use crate::shard;
 use crate::stage::{OnBatch, OnProgress};
@@ -11,8 +11,8 @@ use crate::stage::{OnBatch, OnProgress};
 pub(super) const CHUNK: usize = shard::BLOCK;
 
 impl Tagger {
-    /// Returns the documents with the predicted mentions in place of their spans, and the number of sentences and tokens
-    /// that were too long for the model.
+    /// Returns the documents with the predicted mentions in place of their spans, and the numbers of sentences, tokens and
+    /// mentions.
     ///
     /// `on_progress` receives the number of sentences tagged so far and their total. Fails with [`Error::Interrupted`] if
     /// `on_progress` asks to stop.
@@ -20,7 +20,7 @@ impl Tagger {
         &self,
         documents: &[Document],
         on_progress: OnProgress<'_>,
-    ) -> Result<(Vec<Document>, Truncation), Error> {
+    ) -> Result<(Vec<Document>, TagSummary), Error> {
         let sentences: Vec<Vec<&str>> = documents
             .iter()
             .flat_map(|document| {
@@ -31,13 +31,15 @@ impl Tagger {
         let find = |chunk: &[_], on_batch: OnBatch<'_>| self.find_tags_in_batches(chunk, on_batch);
         let (tags, truncation) = in_chunks(&sentences, on_progress, find)?;
         let types = self.model().tags().types();
+        let mut summary = TagSummary { truncation, ..TagSummary::default() };
+        tags.iter().for_each(|tags| summary.add(tags, types));
         let mut rest = &tags[..];
         let tagged = documents.iter().map(|document| {
             let (own, after) = rest.split_at(document.sentences().len());
             rest = after;
             document.with_tags(own, types)
         });
-        Ok((tagged.collect(), truncation))
+        Ok((tagged.collect(), summary))
     }
 
     /// Tags sentences given as tokens, some at a time. Returns the tags of each sentence with their probabilities, and the

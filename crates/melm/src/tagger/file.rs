@@ -11,9 +11,12 @@ use melm_text::{
 };
 
 use super::documents::CHUNK;
-use super::{TaggedSentence, Tagger, Truncation};
+use super::{TagSummary, TaggedSentence, Tagger, Truncation};
 use crate::Error;
 use crate::stage::OnProgress;
+
+/// The number of sentences of [`FileToTag::sample`].
+const SAMPLE: usize = 1_000;
 
 /// A file to tag. It may have tags of its own, which are replaced.
 pub struct FileToTag {
@@ -53,6 +56,16 @@ impl FileToTag {
         self.has_tags
     }
 
+    /// Returns the tokens of the first sentences that are tagged, to judge whether a tagger knows their language.
+    pub fn sample(&self) -> Vec<Vec<String>> {
+        let mut reader = Reader::with_structure(&self.source, &self.survey.structure);
+        let mut types = EntityTypes::default();
+        skip(&mut reader, &mut types, self.sentences.start);
+        let records = read_chunk(&mut reader, &mut types, self.sentences.len().min(SAMPLE));
+        let tokens = |record: &Record<'_>| record.tokens.iter().map(ToString::to_string).collect();
+        records.iter().map(tokens).collect()
+    }
+
     /// The text of the file. If the file has no tags, every token has been given the tag `O`.
     pub fn source(&self) -> &Source {
         &self.source
@@ -67,7 +80,7 @@ impl FileToTag {
 impl Tagger {
     /// Writes a file with predicted tags to `out`, in the same format. All other columns, keys and comments stay. If
     /// `with_probabilities` is true, adds the probability of each tag as a last column or as the key
-    /// `ner_probabilities`. Returns the number of sentences and tokens that were too long for the model.
+    /// `ner_probabilities`. Returns the numbers of sentences, tokens and mentions.
     ///
     /// `on_progress` receives the number of bytes read and their total. Fails with [`Error::Interrupted`] if
     /// `on_progress` asks to stop, and with [`melm_text::Error::Write`] if writing to `out` fails.
@@ -77,11 +90,11 @@ impl Tagger {
         with_probabilities: bool,
         mut out: impl Write,
         on_progress: OnProgress<'_>,
-    ) -> Result<Truncation, Error> {
+    ) -> Result<TagSummary, Error> {
         let write_error = |source| Error::Text(melm_text::Error::Write { source });
         let mut reader = Reader::with_structure(&file.source, &file.survey.structure);
         let mut writer = self.file_writer(&reader);
-        let mut truncation = Truncation::default();
+        let mut summary = TagSummary::default();
         let mut types = EntityTypes::default();
         skip(&mut reader, &mut types, file.sentences.start);
         let mut n_left = file.sentences.len();
@@ -93,8 +106,9 @@ impl Tagger {
             n_left -= records.len();
             let sentences: Vec<_> = records.iter().map(|record| record.tokens.clone()).collect();
             let (tagged, of_chunk) = self.tag_chunk(&sentences, with_probabilities)?;
-            truncation += of_chunk;
+            summary.truncation += of_chunk;
             for (record, (tags, probabilities)) in records.iter().zip(&tagged) {
+                summary.add(tags, self.model().tags().types());
                 writer.write(record, tags, self.model().tags().types()).map_err(write_error)?;
                 let mut bytes = std::mem::take(writer.out());
                 if with_probabilities {
@@ -109,7 +123,7 @@ impl Tagger {
             writer.write_lines_after(&file.survey.lines_after).map_err(write_error)?;
         }
         out.write_all(writer.out()).map_err(write_error)?;
-        Ok(truncation)
+        Ok(summary)
     }
 
     /// Returns the tags of each sentence, and their probabilities as text if they are wanted.

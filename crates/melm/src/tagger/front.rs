@@ -10,6 +10,7 @@ use melm_text::{Corpus, Mention, Scores, Tag};
 use super::{ReadOn, TaggedSentence, TaggerModel, TrainedTagger, Truncation};
 use crate::Error;
 use crate::models::{ModelStore, NeededModels};
+use crate::pieces::PieceCoverage;
 use crate::plan::PlanBuilder;
 use crate::random::Seed;
 use crate::stage::{Control, Event, OnBatch, OwnedObserver, Run, ignore_events};
@@ -144,6 +145,20 @@ impl Tagger {
     /// The model, which gives access to its tags and to lower-level functions.
     pub fn model(&self) -> &TaggerModel {
         &self.model
+    }
+
+    /// Returns a warning if the tagger does not know the script or the language of sentences. `what` names the sentences.
+    pub fn coverage_warning<S, T>(
+        &self,
+        what: &str,
+        sentences: &[S],
+    ) -> Result<Option<String>, Error>
+    where
+        S: AsRef<[T]>,
+        T: AsRef<str>,
+    {
+        let coverage = PieceCoverage::new(&self.model.tokenizer, sentences)?;
+        Ok(coverage.warning(what, "the tagger"))
     }
 
     /// The training record of the tagger; `None` for a tagger that was opened.

@@ -9,10 +9,12 @@ mod file;
 mod folder;
 mod front;
 mod learn;
+mod limits;
 mod predict;
 mod read;
 mod score;
 mod settings;
+mod summary;
 mod tags;
 
 pub use encode::Truncation;
@@ -22,7 +24,10 @@ pub use predict::TaggedSentence;
 pub use read::ReadOn;
 pub use score::TaggerScores;
 pub use settings::{TaggerHead, TaggerSettings};
+pub use summary::TagSummary;
 pub use tags::TagSet;
+
+pub(crate) use limits::transition_warning;
 
 use melm_nn::device::Device;
 use melm_nn::tagger as nn;
@@ -63,6 +68,7 @@ impl TaggerModel {
         seed: u64,
     ) -> Result<Self, Error> {
         let tags = TagSet::from_corpus(corpus);
+        limits::check_number(&tags)?;
         let nn_settings = settings.to_engine(&tags);
         let model = nn::Tagger::open(pretrained.checkpoint(), nn_settings, seed)?;
         let is_constrained = settings.constrained;

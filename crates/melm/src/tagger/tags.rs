@@ -3,6 +3,8 @@
 use melm_nn::crf::AllowedTransitions;
 use melm_text::{Corpus, EntityTypes, Scheme, Tag, TagPrefix};
 
+use super::limits::MAX_TAGS;
+
 /// A numbered set of tags: the tags of a scheme for some entity types. In a set made from a corpus, `O` comes first,
 /// followed by the tags of each type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,9 @@ impl TagSet {
     ///
     /// Fails with a description of the problem if a name is not a tag of the scheme or occurs twice.
     pub(super) fn from_names(names: &[String], scheme: Option<Scheme>) -> Result<Self, String> {
+        if names.len() > MAX_TAGS {
+            return Err(format!("there are {} tags, the limit is {MAX_TAGS}", names.len()));
+        }
         let mut types = EntityTypes::default();
         let mut tags = Vec::new();
         for name in names {

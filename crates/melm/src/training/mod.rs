@@ -65,15 +65,17 @@ pub(crate) fn train<L: Learner>(
         stage.report(Event::Resumed { done: training.state.n_steps, of: total });
     }
     loop {
-        match training.advance(stage) {
-            Ok(Control::Continue) if training.is_finished() => return training.finish(),
-            Ok(Control::Continue) => {}
-            Ok(Control::Save) => training.save(stage)?,
+        let outcome = match training.advance(stage) {
+            Ok(Control::Continue) if training.is_finished() => return training.finish(stage),
+            Ok(Control::Continue) => Ok(()),
+            Ok(Control::Save) => training.save(stage),
             Ok(Control::Stop) | Err(Error::Interrupted) => {
-                training.save(stage)?;
-                return Err(Error::Interrupted);
+                training.save(stage).and(Err(Error::Interrupted))
             }
-            Err(error) => return Err(error),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = outcome {
+            return Err(training.explain(error, stage));
         }
     }
 }
@@ -88,6 +90,8 @@ struct Training<'a, L> {
     adam: Adam,
     gradients: Gradients,
     state: TrainingState,
+    /// The number of updates in the saved state, if there is one.
+    saved: Option<u64>,
     /// The order of the examples in the current epoch. Empty before the first step and after resuming.
     order: Vec<usize>,
 }
@@ -103,8 +107,9 @@ impl<'a, L: Learner> Training<'a, L> {
         let mut adam = Adam::new(learner.parameters(), settings.adam())?;
         let state = store.restore(&mut adam, learner.parameters())?;
         let gradients = Gradients::new(learner.parameters())?;
+        let saved = (state.n_steps > 0).then_some(state.n_steps);
         let order = Vec::new();
-        Ok(Self { learner, settings, device, store, steps, adam, gradients, state, order })
+        Ok(Self { learner, settings, device, store, steps, adam, gradients, state, saved, order })
     }
 
     /// Returns true if all steps are done, or the score on dev has not improved for long.
@@ -203,10 +208,27 @@ impl<'a, L: Learner> Training<'a, L> {
 
     fn save(&mut self, stage: &Stage<'_>) -> Result<(), Error> {
         self.check_finite(stage)?;
-        self.store.save(&self.adam, self.learner.parameters(), &self.state)
+        self.store.save(&self.adam, self.learner.parameters(), &self.state)?;
+        self.saved = stage.folder().map(|_| self.state.n_steps);
+        Ok(())
     }
 
-    fn finish(self) -> Result<TrainingOutcome, Error> {
+    /// Adds what is saved to the error of a GPU. Saves the state if only memory was short: the parameters are then those
+    /// after the last update. After any other error, what is in GPU memory may be wrong, and the last saved state is kept.
+    fn explain(&mut self, error: Error, stage: &Stage<'_>) -> Error {
+        if let Error::Engine(melm_nn::Error::DeviceMemory { .. }) = &error {
+            // If this fails too, the earlier state is kept.
+            let _ = self.save(stage);
+        }
+        device_failure(error, stage, self.state.n_steps + 1, self.saved)
+    }
+
+    fn finish(self, stage: &Stage<'_>) -> Result<TrainingOutcome, Error> {
+        let (n_steps, saved) = (self.state.n_steps, self.saved);
+        self.finish_on_device().map_err(|error| device_failure(error, stage, n_steps, saved))
+    }
+
+    fn finish_on_device(self) -> Result<TrainingOutcome, Error> {
         let Self { learner, settings, store, state, .. } = self;
         let best = state.best.filter(|_| settings.keep == CheckpointChoice::Best);
         if best.is_some() {
@@ -215,6 +237,16 @@ impl<'a, L: Learner> Training<'a, L> {
         let outcome = TrainingOutcome { epochs: state.epochs, best, n_steps: state.n_steps };
         store.finish(learner.parameters(), &outcome)?;
         Ok(outcome)
+    }
+}
+
+/// Adds the stage, the update and what is saved to an error of a GPU. Returns other errors as they are.
+fn device_failure(error: Error, stage: &Stage<'_>, step: u64, saved: Option<u64>) -> Error {
+    match error {
+        Error::Engine(
+            source @ (melm_nn::Error::Cuda { .. } | melm_nn::Error::DeviceMemory { .. }),
+        ) => Error::DeviceFailed { stage: stage.name(), step, saved, source },
+        other => other,
     }
 }
 

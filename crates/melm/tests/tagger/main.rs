@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod folder;
+mod gpu;
 mod long;
 mod read;
 mod resume;

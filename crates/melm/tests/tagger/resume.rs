@@ -9,9 +9,10 @@ use melm::files::sha256;
 use melm::stage::{Control, Event};
 use melm::tagger::{TaggerHead, TrainedTagger};
 use melm::training::EvaluationInterval;
+use melm_nn::device::Device;
 
 /// Returns the fingerprints of the files of a training run: the saved model and the metrics.
-fn bytes(dir: &Path, trained: &TrainedTagger) -> Vec<String> {
+pub(crate) fn bytes(dir: &Path, trained: &TrainedTagger) -> Vec<String> {
     let out = dir.join("out");
     trained.tagger.save(&out).unwrap();
     let paths = [out.join("model.safetensors"), out.join("config.json")];
@@ -106,7 +107,8 @@ fn a_training_without_a_folder_gives_the_same_tagger_and_writes_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let weights = |work: Option<&str>| {
         let save = &mut |_: Event<'_>| Control::Save;
-        let trained = train_in(dir.path(), work, &corpus, &settings, save).unwrap();
+        let trained =
+            train_in(dir.path(), work, &corpus, &settings, &Device::cpu(2), save).unwrap();
         let scored = trained.tagger.score(&melm_nn::device::Device::cpu(1), &corpus).unwrap();
         // The kept parameters are those with the best score on dev.
         assert_eq!(Some(scored.scores.micro().rates().f1), trained.outcome.best.map(|b| b.value));

@@ -75,7 +75,7 @@ pub(crate) fn train(
     settings: &TaggerSettings,
     on_event: &mut dyn FnMut(Event<'_>) -> Control,
 ) -> Result<TrainedTagger, melm::Error> {
-    train_in(dir, Some("work"), corpus, settings, on_event)
+    train_in(dir, Some("work"), corpus, settings, &Device::cpu(2), on_event)
 }
 
 /// Trains in the folder `dir/work`, or in memory if `work` is `None`.
@@ -84,6 +84,7 @@ pub(crate) fn train_in(
     work: Option<&str>,
     corpus: &Corpus,
     settings: &TaggerSettings,
+    device: &Device,
     on_event: &mut dyn FnMut(Event<'_>) -> Control,
 ) -> Result<TrainedTagger, melm::Error> {
     let model = dir.join("model");
@@ -93,5 +94,5 @@ pub(crate) fn train_in(
     let mut run =
         Run { seed: Seed(1), folder: work.map(|work| dir.join(work)), observer: &mut observer };
     let stage = &mut run.stage("tagger");
-    TaggerModel::train(&pretrained, corpus, Some(corpus), settings, &Device::cpu(2), stage)
+    TaggerModel::train(&pretrained, corpus, Some(corpus), settings, device, stage)
 }

@@ -81,6 +81,7 @@ fn describe_run(job: &AugmentJob, device_name: &str, keep_model: bool, terminal:
         terminal.info(&describe_text(text, job.left_out(), job.plan()));
     }
     terminal.info_all(job.notes());
+    terminal.warn_all(job.warnings());
     if keep_model && !job.plan().method.has_masked_lm() {
         terminal.info(&format!(
             "ignoring `--keep-model`: the method {} fine-tunes no model",

@@ -6,7 +6,7 @@ use std::ops::Range;
 use melm::augment::{AugmentOutcome, Augmented, DraftSummary};
 use melm::draft::{Draft, Verdict};
 use melm::methods::RejectedCounts;
-use melm_text::{Corpus, Sentence, Tag, Token};
+use melm_text::{Corpus, Sentence, Tag, Token, shown};
 
 use super::text_report;
 use crate::output::print_card;
@@ -15,6 +15,8 @@ use crate::terminal::{Terminal, count};
 
 /// The number of drafts that are shown.
 pub(super) const N_EXAMPLES: usize = 5;
+/// Smaller folders of saved stages are not mentioned.
+const MIN_STAGES_BYTES: u64 = 1_000_000;
 /// The number of tokens shown on each side of a replaced mention.
 const CONTEXT: usize = 6;
 
@@ -35,6 +37,19 @@ pub(super) fn print(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal)
     let names: Vec<_> = outcome.paths.iter().map(|path| format!("`{}`", path.display())).collect();
     let parts = describe_parts(augmented);
     terminal.info(&format!("wrote {}: {parts} in {}", names.join(", "), duration(seconds)));
+    terminal.info_all(describe_stages(outcome));
+}
+
+/// Says how large the saved stages are, if they take more than a megabyte.
+fn describe_stages(outcome: &AugmentOutcome) -> Option<String> {
+    let (stages, n_bytes) = (&outcome.stages, outcome.stages_bytes);
+    (n_bytes > MIN_STAGES_BYTES).then(|| {
+        format!(
+            "`{}` takes {:.0} MB: a run with more rounds reuses it; remove it if you need none",
+            stages.display(),
+            n_bytes as f64 / 1e6
+        )
+    })
 }
 
 /// Says how many sentences of each origin the augmented corpus has.
@@ -82,7 +97,8 @@ fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
         let n = count(summary.with_names, "kept draft");
         terminal.info(&format!("{n} with a name of a list or of the text"));
     }
-    let by_type: Vec<_> = summary.new_mentions.iter().map(|(t, n)| format!("{t} {n}")).collect();
+    let by_type: Vec<_> =
+        summary.new_mentions.iter().map(|(t, n)| format!("{} {n}", shown(t))).collect();
     let n_new: usize = summary.new_mentions.values().sum();
     if n_new > 0 {
         terminal.info(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));

@@ -1,0 +1,227 @@
+//! What the commands with a model say about data, settings and files that are probably not what the user wants.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use crate::augment::{FAST, augment_into, prepared};
+use crate::support::{done, folder, run, tiny_folder};
+use crate::tagger::train_into;
+
+/// Runs a command that must fail. Returns its messages.
+fn refused(folder: &Path, args: &str) -> String {
+    let output = run(folder, args);
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{args}: {messages}");
+    messages
+}
+
+#[test]
+fn the_message_about_another_run_names_what_differs() {
+    let folder = prepared();
+    done(folder.path(), &train_into("tagger", "--updates 2"));
+    let messages = refused(folder.path(), &train_into("tagger", "--updates 3"));
+    let wanted = "`tagger` has a run with other data or settings: `tagger.budget` was \"2 updates\", and is \"3 updates\"; choose";
+    assert!(messages.contains(wanted), "{messages}");
+    fs::write(folder.path().join("other.conll"), "Ida B-PER\nsang O\n\n").unwrap();
+    let other =
+        train_into("tagger", "--updates 2").replace("--dev train.conll", "--dev other.conll");
+    let messages = refused(folder.path(), &other);
+    assert!(messages.contains("settings: it had another dev set; choose"), "{messages}");
+
+    done(folder.path(), &augment_into("more", "--method label-wise"));
+    fs::write(folder.path().join("text.conll"), "Ida\nsang\n\n").unwrap();
+    let messages =
+        refused(folder.path(), &augment_into("more", "--unlabelled text.conll --seed 7"));
+    for wanted in ["it had no unlabelled text", "`seed` was 1, and is 7", "`method` was"] {
+        assert!(messages.contains(wanted), "no {wanted} in {messages}");
+    }
+}
+
+#[test]
+fn a_changed_tagger_in_a_finished_folder_is_not_silent() {
+    let folder = tiny_folder();
+    let train = train_into("tagger", "--updates 2 -q");
+    done(folder.path(), &train);
+    assert_eq!(done(folder.path(), &train), "");
+    let weights = folder.path().join("tagger/model.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&weights, bytes).unwrap();
+    let messages = done(folder.path(), &train);
+    let wanted = "warning: `tagger/model.safetensors` was changed after the run wrote it";
+    assert!(messages.contains(wanted), "{messages}");
+}
+
+#[test]
+fn tag_ends_with_a_summary() {
+    let folder = tiny_folder();
+    done(folder.path(), &train_into("tagger", "--epochs 30"));
+    let messages = done(folder.path(), "tag tagger train.conll -o out.conll");
+    let tagged = fs::read_to_string(folder.path().join("out.conll")).unwrap();
+    let mentions = |name: &str| tagged.matches(&format!("B-{name}")).count();
+    let (n_loc, n_per) = (mentions("LOC"), mentions("PER"));
+    assert!(n_loc > 0 && n_per > 0, "{tagged}");
+    let n = n_loc + n_per;
+    let wanted =
+        format!("tagged 4 sentences, 21 tokens, {n} mentions (LOC {n_loc}, PER {n_per}) in ");
+    assert!(messages.lines().last().unwrap().starts_with(&wanted), "{messages}");
+    fs::write(folder.path().join("in.txt"), "Ada wrote in London.\nBonn is not Berlin at all.\n")
+        .unwrap();
+    let messages = done(folder.path(), "tag tagger in.txt --plain -o out.jsonl");
+    assert!(messages.contains("tagged 2 sentences, 12 tokens, "), "{messages}");
+    assert_eq!(done(folder.path(), "tag tagger train.conll -o quiet.conll -q"), "");
+    // A sentence that is longer than the model is counted.
+    let long: String = (0..100).map(|n| format!("word{n}\n")).collect();
+    fs::write(folder.path().join("long.conll"), long + "\n").unwrap();
+    let messages = done(folder.path(), "tag tagger long.conll --format conll -o long.out.conll");
+    assert!(messages.contains("1 of 1 sentence longer than the model's input"), "{messages}");
+    assert!(messages.contains("tagged 1 sentence, 100 tokens, "), "{messages}");
+}
+
+#[test]
+fn augment_says_how_large_its_stages_are() {
+    let folder = folder();
+    fs::write(folder.path().join("fast.toml"), FAST).unwrap();
+    let messages = done(
+        folder.path(),
+        &augment_into("out", "--set finetune.freeze=[] --set tagger.freeze=[]"),
+    );
+    let line = messages.lines().find(|line| line.starts_with("`out/.stages` takes ")).unwrap();
+    let megabytes: f64 = line.split(' ').nth(2).unwrap().parse().unwrap();
+    let mut n_bytes = 0;
+    for stage in ["finetune", "judge"] {
+        n_bytes +=
+            fs::metadata(folder.path().join("out/.stages").join(stage).join("done.safetensors"))
+                .unwrap()
+                .len();
+    }
+    assert!(megabytes >= (n_bytes / 1_000_000) as f64 && n_bytes > 1_000_000, "{line}: {n_bytes}");
+}
+
+/// Sentences with mentions in scripts that `mini` does not know, written for this test.
+const FOREIGN: [(&str, &str); 4] = [
+    (
+        "Thai",
+        "สมชาย B-PER\nเดินทาง O\nไป O\nกรุงเทพมหานคร B-LOC\nเมื่อวานนี้ O\n\n\
+         นายกรัฐมนตรี O\nไทย B-LOC\nกล่าว O\nที่ O\nเชียงใหม่ B-LOC\nว่า O\nเศรษฐกิจ O\nดีขึ้น O\n\n",
+    ),
+    (
+        "Greek",
+        "Ο O\nΓιώργος B-PER\nΠαπανδρέου I-PER\nταξίδεψε O\nστην O\nΑθήνα B-LOC\nχθες O\n\n\
+         Η O\nκυβέρνηση O\nτης O\nΕλλάδας B-LOC\nανακοίνωσε O\nνέα O\nμέτρα O\n\n",
+    ),
+    (
+        "Russian",
+        "Владимир B-PER\nИванов I-PER\nприехал O\nвчера O\nв O\nМоскву B-LOC\n\n\
+         Правительство O\nРоссии B-LOC\nобъявило O\nновые O\nмеры O\n\n",
+    ),
+    (
+        "Arabic",
+        "سافر O\nمحمد B-PER\nإلى O\nالقاهرة B-LOC\nأمس O\n\n\
+         أعلنت O\nالحكومة O\nالمصرية O\nإجراءات O\nجديدة O\nفي O\nالإسكندرية B-LOC\n\n",
+    ),
+];
+
+/// Returns the figures of the warning about the script: the share in percent.
+fn unknown_share(messages: &str, what: &str) -> Option<u32> {
+    let start = format!(" does not seem to know the script or the language of {what}: ");
+    let (_, rest) = messages.split_once(&start)?;
+    let (percent, rest) = rest.split_once(" % of its pieces say little (of ")?;
+    assert!(rest.contains(" are unknown and ") && rest.contains(" are single letters"), "{rest}");
+    percent.parse().ok()
+}
+
+/// The model of this folder has the tokenizer of `mini`.
+#[test]
+fn a_script_that_the_model_does_not_know_has_a_warning() {
+    let folder = folder();
+    done(folder.path(), &train_into("tagger", "--updates 2"));
+    for (language, text) in FOREIGN {
+        fs::write(folder.path().join("foreign.conll"), text).unwrap();
+        let messages = done(folder.path(), "augment foreign.conll -o out --model model --dry-run");
+        let share = unknown_share(&messages, "the training set");
+        assert!(share.is_some_and(|share| share > 90), "{language}: {messages}");
+        let messages = done(folder.path(), "tag tagger foreign.conll -o - --to conll");
+        assert!(unknown_share(&messages, "`foreign.conll`").is_some(), "{language}: {messages}");
+    }
+    let messages = done(folder.path(), "train foreign.conll -o other --model model --updates 1");
+    assert!(unknown_share(&messages, "the training set").is_some(), "{messages}");
+    let text = "augment train.conll -o out --model model --dry-run --unlabelled foreign.conll";
+    let messages = done(folder.path(), text);
+    assert!(unknown_share(&messages, "the unlabelled text").is_some(), "{messages}");
+    assert!(!messages.contains("the training set:"), "{messages}");
+}
+
+#[test]
+fn languages_that_mini_knows_have_no_warning() {
+    let folder = folder();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let politics = root.join("politics/train-100.conll").display().to_string();
+    let text = root.join("politics/text.conll").display().to_string();
+    let args = format!("augment {politics} --unlabelled {text} -o out --model model --dry-run");
+    let messages = done(folder.path(), &args);
+    assert!(!messages.contains("does not seem to know"), "{messages}");
+    for language in ["de", "en", "es"] {
+        let file = root.join(format!("languages/{language}.conll"));
+        let args = format!("augment {} -o out --model model --dry-run", file.display());
+        let messages = done(folder.path(), &args);
+        assert!(!messages.contains("does not seem to know"), "{language}: {messages}");
+    }
+}
+
+/// Returns sentences with this many entity types.
+fn with_types(n: usize) -> String {
+    (0..n).fold(String::new(), |mut text, at| {
+        write!(text, "Ada B-T{at}\nsang O\n\n").unwrap();
+        text
+    })
+}
+
+#[test]
+fn many_entity_types_have_an_estimate_and_a_limit() {
+    let folder = prepared();
+    let path = folder.path().join("many.conll");
+    let augment = "augment many.conll -o out --model model --config fast.toml --dry-run";
+    fs::write(&path, with_types(9)).unwrap();
+    assert!(!done(folder.path(), augment).contains("entity types make"));
+    fs::write(&path, with_types(3_000)).unwrap();
+    let messages = done(folder.path(), augment);
+    // 6,001 tags have 36,012,001 pairs, and a pair takes 37 bytes, and 8 for each of two tokens.
+    let wanted = "warning: 3000 entity types make 6001 tags in IOB2: their transitions take about 1.8 GiB of memory and ";
+    assert!(messages.contains(wanted), "{messages}");
+    assert!(messages.contains("ms for each token of a training step on one core"), "{messages}");
+    fs::write(&path, with_types(8_192)).unwrap();
+    let messages = refused(folder.path(), "train many.conll -o tagger --model model --updates 1");
+    let wanted = "8192 entity types make 16385 tags in IOB2, and a tagger has at most 16384";
+    assert!(messages.contains(wanted), "{messages}");
+}
+
+#[test]
+fn a_damaged_charsmap_is_refused_without_a_panic() {
+    let folder = folder();
+    let path = folder.path().join("model/tokenizer.json");
+    let whole: serde_json::Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let table = whole["normalizer"]["normalizers"][0]["precompiled_charsmap"].as_str().unwrap();
+    let mut tables = vec!["BAAAAP////8=".to_owned(), "AAAA".to_owned()];
+    // The first is cut within its texts, which makes positions of texts wrong. In the others, units of the trie are changed.
+    tables.push(table[..table.len() / 2].to_owned());
+    for at in [8, 3_000, 100_000] {
+        let mut damaged = table.to_owned();
+        damaged.replace_range(at..at + 400, &"/".repeat(400));
+        tables.push(damaged);
+    }
+    let mut n_refused = 0;
+    for table in tables {
+        let mut damaged = whole.clone();
+        damaged["normalizer"]["normalizers"][0]["precompiled_charsmap"] = table.into();
+        fs::write(&path, damaged.to_string()).unwrap();
+        let output = run(folder.path(), &train_into("tagger", "--updates 1 --force"));
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert!(!messages.contains("panicked"), "{messages}");
+        n_refused +=
+            usize::from(messages.contains("a damaged normalization table is not supported"));
+    }
+    assert!(n_refused >= 4, "only {n_refused} were refused");
+}

@@ -38,11 +38,25 @@ fn an_entity_type_cannot_control_the_terminal() {
 fn a_long_entity_type_is_shortened() {
     let long = "X".repeat(1 << 20);
     let content = format!("Ada B-{long}\nsang O\nBonn I-{long}\n\n{PLAIN}");
-    for words in [&["check", "in.conll"][..], &["convert", "in.conll"]] {
+    for words in
+        [&["check", "in.conll"][..], &["convert", "in.conll"], &["score", "in.conll", "in.conll"]]
+    {
         let output = run_on(&content, words);
         assert_eq!(output.status.code(), Some(1), "{words:?}");
         assert!(printed(&output).len() < 5_000, "{words:?}: {} bytes", printed(&output).len());
     }
+}
+
+/// An entity type in a table of scores is escaped and shortened too.
+#[test]
+fn a_type_in_a_table_cannot_control_the_terminal() {
+    let odd = "\u{1b}[31mX\u{7}\u{202e}Y".to_owned() + &"Z".repeat(900);
+    let content = format!("Ada B-{odd}\nsang O\n\n");
+    let output = run_on(&content, &["score", "in.conll", "in.conll"]);
+    assert_eq!(output.status.code(), Some(0));
+    let text = printed(&output);
+    assert!(!text.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{text:?}");
+    assert!(text.contains(r"\u{1b}[31mX\u{7}\u{202e}YZZZ") && text.len() < 2_000, "{text}");
 }
 
 #[test]

@@ -206,7 +206,9 @@ impl Fault {
                 "write tags as `B-TYPE` and `I-TYPE`; if the tags are in another column, pass its \
                  number with `--tag-column`"
             }
-            Fault::Tag(TagFault::BadType(_)) => "rename the entity type",
+            Fault::Tag(TagFault::BadType(_) | TagFault::LongType { .. }) => {
+                "rename the entity type"
+            }
             Fault::MixedLetters => "use the letters of one scheme, or run `melm convert --repair`",
             Fault::Tag(TagFault::NoType(_)) => "add the entity type, as in `B-PER`",
             Fault::Token(TokenFault::Empty) => "add the token, or remove its tag too",

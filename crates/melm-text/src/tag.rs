@@ -80,7 +80,21 @@ pub enum TagFault {
         "`{0}` is not a tag: its entity type contains a tab, line break or NUL, or starts or ends with a space"
     )]
     BadType(String),
+    /// The entity type is longer than [`MAX_TYPE`] bytes.
+    #[error(
+        "`{shown}` is not a tag: its entity type has {n_bytes} bytes, and the limit is {MAX_TYPE}"
+    )]
+    LongType {
+        /// The start of the tag.
+        shown: String,
+        /// The length of the entity type in bytes.
+        n_bytes: usize,
+    },
 }
+
+/// The longest name of an entity type, in bytes. Markers, tables and file cards contain the name. Without a limit, a hostile
+/// file makes them huge.
+pub(crate) const MAX_TYPE: usize = 1_000;
 
 /// Which letters a file uses for the last token of a mention and for a mention of one token: `E` and `S` (IOBES), or
 /// `L` and `U` (BILOU). The two pairs have the same meaning.
@@ -126,7 +140,7 @@ impl EntityTypes {
     /// Parses a tag, or an entity type without a prefix (`PER`), which is read as a tag of IO.
     pub(crate) fn parse_bare(&mut self, text: &str) -> Result<Tag, TagFault> {
         match self.parse(text) {
-            Err(TagFault::NotATag(_)) if is_bare_type(text) => {
+            Err(TagFault::NotATag(_)) if is_bare_type(text) && text.len() <= MAX_TYPE => {
                 Ok(Tag::In(TagPrefix::Inside, self.intern(text)))
             }
             parsed => parsed,
@@ -271,7 +285,10 @@ pub(crate) fn are_bare_types<'t>(tags: &(impl Iterator<Item = &'t str> + Clone))
 
 /// Fails if `name` cannot be the entity type of a tag.
 pub(crate) fn check_type(name: &str) -> Result<(), TagFault> {
-    split(&format!("B-{name}")).map(|_| ()).map_err(|_| TagFault::BadType(shown(name)))
+    split(&format!("B-{name}")).map(|_| ()).map_err(|fault| match fault {
+        long @ TagFault::LongType { .. } => long,
+        _ => TagFault::BadType(shown(name)),
+    })
 }
 
 /// Splits a tag into prefix and type; `None` for `O`.
@@ -289,6 +306,9 @@ fn split(text: &str) -> Result<Option<(TagPrefix, &str)>, TagFault> {
         Some("") => Err(TagFault::NoType(shown(text))),
         Some(name) if name.trim_matches(' ') != name || name.contains(BREAKS) => {
             Err(TagFault::BadType(shown(text)))
+        }
+        Some(name) if name.len() > MAX_TYPE => {
+            Err(TagFault::LongType { shown: shown(text), n_bytes: name.len() })
         }
         Some(name) => Ok(Some((prefix, name))),
         None if text.len() == 1 => Ok(Some((prefix, ""))),
@@ -317,6 +337,11 @@ mod tests {
             assert_eq!(types.parse(text), Err(TagFault::NotATag(text.to_owned())));
         }
         assert_eq!(types.parse("I-"), Err(TagFault::NoType("I-".into())));
+        let long = "X".repeat(MAX_TYPE);
+        assert!(types.parse(&format!("B-{long}")).is_ok());
+        let fault = types.parse(&format!("B-{long}X")).unwrap_err().to_string();
+        assert!(fault.contains("has 1001 bytes, and the limit is 1000"), "{fault}");
+        assert!(types.parse_bare(&format!("{long}X")).is_err());
         for text in ["B-a\tb", "B-a\n", "B- a", "B-a "] {
             assert!(matches!(types.parse(text), Err(TagFault::BadType(_))), "{text:?}");
         }

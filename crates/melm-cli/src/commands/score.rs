@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use melm_text::Scores;
 use melm_text::score::{FileInput, Rates, Reading, Weight, strict_scheme};
+use melm_text::{Scores, shown};
 
 use crate::args::Score;
 use crate::failure::Failure;
@@ -45,7 +45,8 @@ fn json(scores: &Scores) -> String {
 
 fn table(scores: &Scores, reading: Reading) -> String {
     let by_type = scores.by_type();
-    let names = by_type.iter().map(|&(t, _)| scores.types().display_name(t).chars().count());
+    let name = |entity_type| shown(scores.types().display_name(entity_type));
+    let names = by_type.iter().map(|&(entity_type, _)| name(entity_type).chars().count());
     let width = names.max().unwrap_or(0).max("weighted".len());
     let head = ["precision", "recall", "f1", "support"];
     let mut text = format!("{:width$}", "");
@@ -57,7 +58,7 @@ fn table(scores: &Scores, reading: Reading) -> String {
         text += &format!("\n{name:width$}  {p:>9}  {q:>9}  {f:>9}  {support:>9}");
     };
     for (entity_type, counts) in by_type {
-        row(scores.types().display_name(entity_type), counts.rates(), counts.gold);
+        row(&name(entity_type), counts.rates(), counts.gold);
     }
     let micro = scores.micro();
     row("micro", micro.rates(), micro.gold);

@@ -93,7 +93,7 @@ fn feed(chunk: &[u8], limit: usize) -> (usize, String) {
 /// A line of more than 256 MiB, such as the string of a hostile file, is refused before the rest is read.
 #[test]
 fn a_line_without_an_end_is_refused() {
-    let (n_bytes, message) = feed(&[b'a'; 1 << 20], 1 << 30);
+    let (n_bytes, message) = feed(&vec![b'a'; 1 << 20], 1 << 30);
     assert!(n_bytes < 260 << 20, "{n_bytes}");
     assert!(message.contains("has a line of more than 256 MiB"), "{message}");
     assert!(message.contains("`jq -c '.[]'`"), "{message}");

@@ -478,7 +478,7 @@ pub enum Error {
         /// The number of updates in the saved state, or `None` if no state is saved.
         saved: Option<u64>,
         /// The error of the engine.
-        source: melm_nn::Error,
+        source: Box<melm_nn::Error>,
     },
     /// The plan freezes tensors, but none has a name with this prefix.
     #[error(

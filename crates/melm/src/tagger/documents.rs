@@ -32,7 +32,9 @@ impl Tagger {
         let (tags, truncation) = in_chunks(&sentences, on_progress, find)?;
         let types = self.model().tags().types();
         let mut summary = TagSummary { truncation, ..TagSummary::default() };
-        tags.iter().for_each(|tags| summary.add(tags, types));
+        for tags in &tags {
+            summary.add(tags, types);
+        }
         let mut rest = &tags[..];
         let tagged = documents.iter().map(|document| {
             let (own, after) = rest.split_at(document.sentences().len());

@@ -245,7 +245,7 @@ fn device_failure(error: Error, stage: &Stage<'_>, step: u64, saved: Option<u64>
     match error {
         Error::Engine(
             source @ (melm_nn::Error::Cuda { .. } | melm_nn::Error::DeviceMemory { .. }),
-        ) => Error::DeviceFailed { stage: stage.name(), step, saved, source },
+        ) => Error::DeviceFailed { stage: stage.name(), step, saved, source: Box::new(source) },
         other => other,
     }
 }

@@ -38,6 +38,8 @@ COMMANDS = {
 }
 # A killed process cannot remove these files. They never have the name of a result.
 LEFTOVERS = (".unfinished", ".part", ".lock")
+# Commands that resume remove what a killed process left, so that nothing may stay.
+RESUMING = {"augment", "augment with text", "train"}
 
 
 @dataclass
@@ -111,7 +113,8 @@ class Bench:
         return problem, len(leftovers)
 
 
-def check_command(bench: Bench, folder: Path, args: str, every: int, jobs: int) -> Tally:
+def check_command(bench: Bench, folder: Path, command: str, every: int, jobs: int) -> Tally:
+    args = COMMANDS[command]
     folder.mkdir()
     operations, wanted = bench.expect(folder, args)
     tally = Tally(n_operations=len(operations))
@@ -131,6 +134,8 @@ def check_command(bench: Bench, folder: Path, args: str, every: int, jobs: int) 
         for (kind, number), (problem, n_leftovers) in zip(faults, pool.map(check, faults)):
             tally.n_faults += 1
             tally.n_leftovers += n_leftovers
+            if n_leftovers and command in RESUMING:
+                problem = problem or f"{n_leftovers} files are left"
             if problem:
                 tally.failures.append(f"{kind} at {operations[number - 1]}: {problem}")
             else:
@@ -156,11 +161,11 @@ def main() -> None:
         print("| command | operations | faults | equal bytes | leftover temporary files |")
         print("| --- | ---: | ---: | ---: | ---: |")
         failures = []
-        for command, args in COMMANDS.items():
+        for command in COMMANDS:
             if options.only not in (None, command):
                 continue
             own = folder / command.replace(" ", "-")
-            tally = check_command(bench, own, args, options.every, options.jobs)
+            tally = check_command(bench, own, command, options.every, options.jobs)
             print(f"| `{command}` | {tally.n_operations} | {tally.n_faults} | {tally.n_equal} | {tally.n_leftovers} |",
                   flush=True)
             failures += [f"{command}: {failure}" for failure in tally.failures]

@@ -55,7 +55,7 @@ fn a_mistake_in_a_grid_is_named() {
 
 #[test]
 fn a_grid_with_too_many_cells_is_refused() {
-    let seeds: Vec<String> = (0..MAX_CELLS / 32 + 1).map(|seed| seed.to_string()).collect();
+    let seeds: Vec<String> = (0..=MAX_CELLS / 32).map(|seed| seed.to_string()).collect();
     let text = GRID.replacen("seeds = [1]", &format!("seeds = [{}]", seeds.join(", ")), 1);
     let error = Grid::parse("grid.toml", &text).unwrap_err().to_string();
     assert!(error.contains("it has more than 1000000 cells"), "{error}");

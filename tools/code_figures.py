@@ -18,7 +18,7 @@ PUBLIC = re.compile(r"^\s*pub (?:const )?(?:unsafe )?(?:fn|struct|enum|trait|typ
 UNSAFE = re.compile(r"^(?!\s*//).*\bunsafe (?:\{|fn|impl|extern)")
 # The most uses of `unsafe` of each crate; 0 for the others. Lower a number when uses are removed. A higher one needs a
 # reason in the commit.
-MAX_UNSAFE = {"melm-nn": 133}
+MAX_UNSAFE = {"melm-nn": 137}
 
 
 def signature(lines, start):

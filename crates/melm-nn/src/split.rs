@@ -2,6 +2,7 @@
 
 use crate::device::Cpu;
 use std::marker::PhantomData;
+use std::ops::Range;
 
 /// The boundaries between the parts of an array.
 #[derive(Clone, Copy)]
@@ -67,6 +68,41 @@ impl<'a> Parts for Split<'a> {
         };
         // SAFETY: start <= end <= len by construction, and the parts of different indices do not overlap.
         unsafe { std::slice::from_raw_parts_mut(self.data.wrapping_add(start), end - start) }
+    }
+}
+
+/// A matrix whose rows are shared out among tasks by columns.
+pub(crate) struct Cells<'a> {
+    data: *mut f32,
+    len: usize,
+    row: usize,
+    owner: PhantomData<&'a mut [f32]>,
+}
+
+#[expect(unsafe_code, reason = "tasks write disjoint cells of one matrix")]
+// SAFETY: the pointer is only used to write the cells of the tasks, which do not overlap, and `f32` is `Send`.
+unsafe impl Sync for Cells<'_> {}
+
+impl<'a> Cells<'a> {
+    /// Shares out a matrix with rows of `row` numbers.
+    pub(crate) fn new(data: &'a mut [f32], row: usize) -> Self {
+        Self { data: data.as_mut_ptr(), len: data.len(), row, owner: PhantomData }
+    }
+
+    /// Returns some columns of a row.
+    ///
+    /// # Safety
+    /// Two results that exist at the same time must not overlap.
+    ///
+    /// # Panics
+    /// If the matrix has no such cells.
+    #[expect(unsafe_code, reason = "the caller excludes aliasing")]
+    #[expect(clippy::mut_from_ref, reason = "each task requests only its own cells")]
+    pub(crate) unsafe fn part(&self, row: usize, columns: Range<usize>) -> &mut [f32] {
+        let start = row * self.row + columns.start;
+        assert!(columns.end <= self.row && start + columns.len() <= self.len);
+        // SAFETY: the cells are inside the matrix, and the caller guarantees that they belong to nobody else.
+        unsafe { std::slice::from_raw_parts_mut(self.data.add(start), columns.len()) }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::isa::{Isa, per_isa};
 use crate::math::{self, largest_of, smallest_of};
 use crate::ops::linear::Linear;
 use crate::product::part;
+use crate::split::Cells;
 
 /// The largest integer that a weight is scaled to. It is 127, not 128, so that the range is symmetric.
 const MOST: f32 = 127.0;
@@ -91,7 +92,7 @@ impl Int8Linear {
         let n_down = n.div_ceil(TASK_ROWS);
         let n_across = self.outputs.div_ceil(TASK_OUTPUTS);
         let kernel = Kernel::detect(cpu.isa());
-        let out = Output { data: y.as_mut_ptr(), len: y.len(), row: self.outputs };
+        let out = Cells::new(y, self.outputs);
         cpu.pool().run(n_down * n_across, &|task, _| {
             let rows = part(n.div_ceil(ROWS), n_down, task / n_across);
             let panels = part(n_panels.div_ceil(PANELS), n_across, task % n_across);
@@ -111,7 +112,7 @@ impl Int8Linear {
         x: &QuantizedRows,
         [row, panel]: [usize; 2],
         finish: Finish<'_>,
-        out: &Output,
+        out: &Cells<'_>,
     ) {
         let n_steps = self.inputs.div_ceil(GROUP);
         let n_rows = ROWS.min(x.n_rows() - row);
@@ -133,7 +134,9 @@ impl Int8Linear {
             sums: &self.weight_sums[columns.clone()],
         };
         for (at, sums) in (row..row + n_rows).zip(&sums) {
-            let y = out.part(at, columns.clone());
+            #[expect(unsafe_code, reason = "a part of a row of this tile")]
+            // SAFETY: `forward` gives every tile to one task.
+            let y = unsafe { out.part(at, columns.clone()) };
             match finish {
                 Finish::Plain => scale_row(isa, x.scales()[at], weights, sums, y),
                 Finish::Gelu(bias) => {
@@ -181,31 +184,6 @@ per_isa! {
         for ((out, sum), ((scale, weight_sum), bias)) in out.iter_mut().zip(sums).zip(columns) {
             let number = (sum - row.zero * weight_sum) as f32 * (row.scale * scale);
             *out = math::gelu(number + bias);
-        }
-    }
-}
-
-/// The output matrix, whose tiles different tasks write.
-struct Output {
-    data: *mut f32,
-    len: usize,
-    row: usize,
-}
-
-#[expect(unsafe_code, reason = "tasks write disjoint tiles of one matrix")]
-// SAFETY: the pointer is only used to write the tiles of the tasks, which do not overlap.
-unsafe impl Sync for Output {}
-
-impl Output {
-    /// Returns some columns of a row. Tiles do not overlap, so nothing else refers to them.
-    #[expect(clippy::mut_from_ref, reason = "each task requests only its own tiles")]
-    fn part(&self, row: usize, columns: std::ops::Range<usize>) -> &mut [f32] {
-        let start = row * self.row + columns.start;
-        assert!(columns.end <= self.row && start + columns.len() <= self.len);
-        #[expect(unsafe_code, reason = "a part of the matrix")]
-        // SAFETY: the part is inside the matrix, and `forward` gives every tile to one task.
-        unsafe {
-            std::slice::from_raw_parts_mut(self.data.add(start), columns.len())
         }
     }
 }

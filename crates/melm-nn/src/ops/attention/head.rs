@@ -22,7 +22,7 @@ pub(super) struct Sentence<'a> {
 
 /// One attention head of one sentence.
 #[derive(Clone, Copy)]
-struct Head<'a> {
+pub(super) struct Head<'a> {
     sentence: Sentence<'a>,
     index: usize,
     /// The first column of the head.
@@ -43,14 +43,23 @@ pub(super) enum SentenceGradients<'a> {
     Joined(&'a mut [f32]),
     /// Queries, keys and values are three matrices, in the order of [`Projection`].
     Separate([&'a mut [f32]; 3]),
+    /// As `Separate`, but the matrices have only the columns of one head.
+    OneHead([&'a mut [f32]; 3]),
 }
 
 impl SentenceGradients<'_> {
-    fn out(&mut self, projection: Projection, column: usize, width: usize) -> Out<'_> {
+    fn out(
+        &mut self,
+        projection: Projection,
+        head: Head<'_>,
+        attention: &Attention<'_>,
+    ) -> Out<'_> {
         let index = projection as usize;
+        let (column, width) = (head.column, attention.width);
         let (data, row) = match self {
             Self::Joined(rows) => (&mut rows[index * width + column..], 3 * width),
             Self::Separate(matrices) => (&mut matrices[index][column..], width),
+            Self::OneHead(matrices) => (&mut *matrices[index], attention.head_size()),
         };
         Out { data, row, accumulates: false }
     }
@@ -87,7 +96,7 @@ per_isa! {
 }
 
 impl Attention<'_> {
-    fn head_size(&self) -> usize {
+    pub(super) fn head_size(&self) -> usize {
         self.width / self.n_heads
     }
 
@@ -102,7 +111,7 @@ impl Attention<'_> {
         self.dropout.row(self.layer, Site::Attention, head.sentence.key, place)
     }
 
-    fn head<'a>(&self, sentence: Sentence<'a>, index: usize) -> Head<'a> {
+    pub(super) fn head<'a>(&self, sentence: Sentence<'a>, index: usize) -> Head<'a> {
         Head { sentence, index, column: index * self.head_size() }
     }
 
@@ -119,16 +128,19 @@ impl Attention<'_> {
         scratch.reserve(self.head_size() * sentence.n_keys + n_pairs);
         for (index, probabilities) in probabilities.chunks_exact_mut(n_pairs).enumerate() {
             let head = self.head(sentence, index);
+            let context = &mut context[head.column..];
+            let context = Out { data: context, row: self.width, accumulates: false };
             self.forward_head(isa, head, probabilities, context, scratch);
         }
     }
 
-    fn forward_head(
+    /// Computes one head of a sentence. The size of `scratch` is that of [`Self::forward_sentence`].
+    pub(super) fn forward_head(
         &self,
         isa: Isa,
         head: Head<'_>,
         probabilities: &mut [f32],
-        context: &mut [f32],
+        context: Out<'_>,
         scratch: &mut [f32],
     ) {
         let Sentence { n_queries, n_keys, inputs, stride, .. } = head.sentence;
@@ -149,8 +161,7 @@ impl Attention<'_> {
         self.drop_probabilities(isa, head, probabilities, dropped);
         let shape = Shape { m: n_queries, k: n_keys, n: size };
         let values = Right::rows(&inputs.values[column..], stride);
-        let out = Out { data: &mut context[column..], row: self.width, accumulates: false };
-        small_product(isa, shape, Left::rows(dropped, n_keys), values, out);
+        small_product(isa, shape, Left::rows(dropped, n_keys), values, context);
     }
 
     /// Writes the probabilities of a head after dropout to `out`.
@@ -179,7 +190,8 @@ impl Attention<'_> {
         }
     }
 
-    fn backward_head(
+    /// Computes the gradients of one head of a sentence. The size of `scratch` is that of [`Self::backward_sentence`].
+    pub(super) fn backward_head(
         &self,
         isa: Isa,
         head: Head<'_>,
@@ -203,7 +215,7 @@ impl Attention<'_> {
 
         let over_queries = Shape { m: n_keys, k: n_queries, n: size };
         let factors = (Left::columns(dropped, n_keys), Right::rows(d_head, width));
-        let d_values = out.out(Projection::Value, column, width);
+        let d_values = out.out(Projection::Value, head, self);
         small_product(isa, over_queries, factors.0, factors.1, d_values);
         let rows = d.chunks_exact_mut(n_keys).zip(probabilities.chunks_exact(n_keys));
         for (position, (d, probabilities)) in rows.enumerate() {
@@ -212,10 +224,10 @@ impl Attention<'_> {
         }
         let shape = Shape { m: n_queries, k: n_keys, n: size };
         let keys = Right::rows(&inputs.keys[column..], stride);
-        let d_queries = out.out(Projection::Query, column, width);
+        let d_queries = out.out(Projection::Query, head, self);
         small_product(isa, shape, Left::rows(d, n_keys), keys, d_queries);
         let queries = Right::rows(&inputs.queries[column..], stride);
-        let d_keys = out.out(Projection::Key, column, width);
+        let d_keys = out.out(Projection::Key, head, self);
         small_product(isa, over_queries, Left::columns(d, n_keys), queries, d_keys);
     }
 }

@@ -3,8 +3,13 @@
 //!
 //! The encoder stores query, key and value side by side in the rows of one matrix. The sequence-to-sequence model
 //! stores them in three matrices, because keys and values may come from another sequence. Both use the same kernels.
+//!
+//! A task computes one sentence. If there are too few sentences for the threads, a task of the encoder computes some heads
+//! of a sentence (`heads.rs`), with the same results.
 
+mod cut;
 mod head;
+mod heads;
 
 use super::rotary::{Direction, rotate_sentence};
 use crate::device::Cpu;
@@ -12,6 +17,7 @@ use crate::dropout::Dropout;
 use crate::packed::Packed;
 use crate::split::Split;
 use head::{Sentence, SentenceGradients};
+use heads::LayoutByHead;
 use std::ops::Range;
 
 /// The rows of a sentence that a row attends to.
@@ -93,6 +99,11 @@ impl AttentionLayout {
     fn n_sentences(&self) -> usize {
         self.sentence_keys.len()
     }
+
+    /// Returns the number of rows of each sentence.
+    fn lengths(&self, width: usize) -> Vec<usize> {
+        self.queries.windows(2).map(|ends| (ends[1] - ends[0]) / width).collect()
+    }
 }
 
 /// Returns the part of `data` that belongs to one sentence.
@@ -145,6 +156,9 @@ impl Attention<'_> {
         probabilities: &mut [f32],
         context: &mut [f32],
     ) {
+        if let Some(layout) = LayoutByHead::new(layout, self, cpu.n_threads()) {
+            return self.forward_heads(cpu, &layout, qkv, bias, probabilities, context);
+        }
         let parts = (
             Split::at(qkv, &layout.joined),
             Split::at(probabilities, &layout.probabilities),
@@ -204,6 +218,9 @@ impl Attention<'_> {
         d_context: &[f32],
         d_qkv: &mut [f32],
     ) {
+        if let Some(layout) = LayoutByHead::new(layout, self, cpu.n_threads()) {
+            return self.backward_heads(cpu, &layout, qkv, probabilities, d_context, d_qkv);
+        }
         let parts = Split::at(d_qkv, &layout.joined);
         cpu.each(layout.n_sentences(), parts, |index, worker, d_qkv| {
             let qkv = part(qkv, &layout.joined, index);

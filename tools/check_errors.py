@@ -34,6 +34,7 @@ UNREACHABLE = {
     "melm-nn::error::DeviceMemory": "needs a GPU; melm-nn tests it with the emulator",
     "melm-nn::error::DuplicateTensor": "the models have one tensor of each name; melm-nn/tests/weights/golden.rs",
     "melm-nn::error::ForbiddenTag": "the constraints are made from the scheme of the tags; melm-nn/src/crf/tests.rs",
+    "melm-nn::error::Limit": "so many tags and layers are refused before: TooManyTags, Config; melm-nn/tests/weights/hostile.rs",
     "melm-nn::error::MaskedPositions": "melm makes batches with an original for each position; melm-nn/tests/wrong_batches.rs",
     "melm-nn::error::NoKernels": "needs a GPU; melm-nn/tests/wrong_batches.rs",
     "melm-nn::error::NoParameter": "melm asks only for tensors of the model",

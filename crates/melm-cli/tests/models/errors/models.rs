@@ -162,8 +162,8 @@ fn damaged_weights_are_refused() {
 fn impossible_tag_sets_are_refused() {
     check(&[
         training(
-            "melm-nn::error::Limit",
-            "`n_tags` is 16401, more than the limit of 16384",
+            "melm::error::TooManyTags",
+            "8200 entity types make 16401 tags in IOB2, and a tagger has at most 16384",
             |folder| {
                 let sentences: String = (0..8200).map(|at| format!("a B-T{at}\n\n")).collect();
                 write(folder, "train.conll", sentences);

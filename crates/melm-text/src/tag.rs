@@ -80,7 +80,7 @@ pub enum TagFault {
         "`{0}` is not a tag: its entity type contains a tab, line break or NUL, or starts or ends with a space"
     )]
     BadType(String),
-    /// The entity type is longer than [`MAX_TYPE`] bytes.
+    /// The entity type is longer than `MAX_TYPE` bytes.
     #[error(
         "`{shown}` is not a tag: its entity type has {n_bytes} bytes, and the limit is {MAX_TYPE}"
     )]

@@ -5,8 +5,8 @@
 
 DATA is that of results/2026-11-16-text/cut_dev.py. For five draws of each language: 100 sentences of train, 100 of dev, and
 1,000 other sentences of train as text. `augment --preset quick` runs with and without harvesting, a tagger is trained on each
-result for 300 updates and scored on the rest of dev. OUT/harvest.jsonl gets a line for each tagger; the same command
-continues. Eight processes run at the same time and share one GPU.
+result for 300 updates and scored on the rest of dev. OUT/harvest.jsonl gets a line for each tagger, with the keys of
+harvest.jsonl.gz; the same command continues. Eight processes run at the same time and share one GPU.
 """
 
 import concurrent.futures
@@ -21,7 +21,17 @@ MELM, MODEL, DATA, OUT = sys.argv[1:5]
 END = time.monotonic() + float(sys.argv[5] if len(sys.argv) > 5 else 86400)
 DEVICE = os.environ.get("DEVICE", "cuda")
 COMMON = ["--model", MODEL, "--device", DEVICE, "--threads", "1", "-q"]
-SETTINGS = ["tagger.learning_rate=1.5e-4", "finetune.learning_rate=4e-4"]
+TAGGER = "tagger.learning_rate=1.5e-4"
+SETTINGS = [
+    TAGGER,
+    "finetune.learning_rate=4e-4",
+    # The defaults of that day.
+    "generate.avoid_repeats=false",
+    "generate.keep_function_words=false",
+    "generate.longest_mention=0",
+    "substitute.match_before=false",
+    "finetune.budget=8 epochs",
+]
 
 
 def melm(*words):
@@ -46,12 +56,19 @@ def measure(language, draw, harvest):
     melm("augment", one["train"], "--dev", one["dev"], "--unlabelled", one["text"], "--held-out", data / "test.conll",
          "--preset", "quick", *extra, "-o", folder / "more", "--force", *COMMON)
     augmented = folder / "more" / "train.augmented.conll"
-    melm("train", augmented, "--dev", one["dev"], "--updates", 300, "--set", SETTINGS[0], "-o", folder / "tagger", "--force", *COMMON)
+    melm("train", augmented, "--dev", one["dev"], "--updates", 300, "--set", TAGGER, "-o", folder / "tagger", "--force", *COMMON)
     tagged = folder / "tagged.conll"
     melm("tag", folder / "tagger", data / "test.conll", "-o", tagged, "--device", DEVICE, "--threads", "1", "-q", "--force")
     score = json.loads(melm("score", data / "test.conll", tagged, "--json"))
     run = json.loads((folder / "more" / "run.json").read_text())
-    return {"language": language, "draw": draw, "harvest": harvest, "score": score, "run": run}
+    return {
+        "language": language,
+        "draw": draw,
+        "harvest": harvest,
+        **{key: score[key] for key in ("f1", "correct", "predicted", "support")},
+        "harvested_names": run.get("harvested_names", 0),
+        **{key: run[key] for key in ("drafts", "device", "melm")},
+    }
 
 
 def main():

@@ -96,21 +96,24 @@ impl Int8Linear {
         cpu.pool().run(n_down * n_across, &|task, _| {
             let rows = part(n.div_ceil(ROWS), n_down, task / n_across);
             let panels = part(n_panels.div_ceil(PANELS), n_across, task % n_across);
+            // One array for all tiles, because clearing it for each tile takes as long as scaling its sums.
+            let mut sums: Sums = [[0; PANELS * LANES]; ROWS];
             for panel in panels.map(|tile| tile * PANELS) {
                 for row in rows.clone().map(|tile| tile * ROWS) {
-                    self.tile(cpu.isa(), kernel, x, [row, panel], finish, &out);
+                    self.tile(cpu.isa(), kernel, x, [row, panel], &mut sums, finish, &out);
                 }
             }
         });
     }
 
-    /// Computes one tile of the output, which starts at a row and a panel.
+    /// Computes one tile of the output, which starts at a row and a panel. `sums` is working memory.
     fn tile(
         &self,
         isa: Isa,
         kernel: Kernel,
         x: &QuantizedRows,
         [row, panel]: [usize; 2],
+        sums: &mut Sums,
         finish: Finish<'_>,
         out: &Cells<'_>,
     ) {
@@ -125,15 +128,14 @@ impl Int8Linear {
             n_panels,
             n_steps,
         };
-        let mut sums: Sums = [[0; PANELS * LANES]; ROWS];
-        kernel.multiply(&tile, &mut sums);
+        kernel.multiply(&tile, sums);
         let first = panel * LANES;
         let columns = first..self.outputs.min(first + n_panels * LANES);
         let weights = Weights {
             scales: &self.scales[columns.clone()],
             sums: &self.weight_sums[columns.clone()],
         };
-        for (at, sums) in (row..row + n_rows).zip(&sums) {
+        for (at, sums) in (row..row + n_rows).zip(sums.iter()) {
             #[expect(unsafe_code, reason = "a part of a row of this tile")]
             // SAFETY: `forward` gives every tile to one task.
             let y = unsafe { out.part(at, columns.clone()) };

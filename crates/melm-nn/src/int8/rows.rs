@@ -54,7 +54,10 @@ impl QuantizedRows {
         let n = x.len() / width;
         let stride = width.next_multiple_of(GROUP);
         self.width = width;
-        self.data.resize(n * stride, 0);
+        // The memory only grows: `resize` would clear it again and again, because widths alternate.
+        if self.data.len() < n * stride {
+            self.data.resize(n * stride, 0);
+        }
         self.scales.resize(n, RowScale::default());
         let rows = self.data.chunks_exact_mut(stride).zip(&mut self.scales);
         for ((out, scale), x) in rows.zip(x.chunks_exact(width)) {

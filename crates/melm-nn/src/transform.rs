@@ -23,20 +23,18 @@ pub(crate) struct HeadTransform {
 /// Working memory of a [`HeadTransform`].
 #[derive(Default)]
 pub(crate) struct TransformTape {
-    /// The hidden states at the rows of the head.
-    gathered: Buffer,
     /// The output of the dense layer before the GELU (`dense`) and after it (`activated`).
     dense: Buffer,
     activated: Buffer,
     norm: NormTape,
-    d_gathered: Buffer,
+    d_hidden: Buffer,
     sums: ColumnSums,
 }
 
 impl TransformTape {
     /// Returns the gradient of the hidden states that [`HeadTransform::backward`] has computed for `n_rows` rows.
-    pub(crate) fn d_gathered(&self, n_rows: usize, width: usize) -> &[f32] {
-        &self.d_gathered[..n_rows * width]
+    pub(crate) fn d_hidden(&self, n_rows: usize, width: usize) -> &[f32] {
+        &self.d_hidden[..n_rows * width]
     }
 }
 
@@ -51,27 +49,22 @@ impl HeadTransform {
         }
     }
 
-    /// Computes the rows that the output layer reads from the hidden states at the given `rows`. Writes them to `states`.
+    /// Computes the rows that the output layer reads from the hidden states. Writes them to `states`.
     pub(crate) fn forward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
         hidden: &[f32],
-        rows: &[usize],
         tape: &mut TransformTape,
         states: &mut [f32],
     ) -> Result<(), Error> {
-        let (n, width) = (rows.len(), self.width);
-        for buffer in [&mut tape.gathered, &mut tape.dense, &mut tape.activated] {
+        let (n, width) = (hidden.len() / self.width, self.width);
+        for buffer in [&mut tape.dense, &mut tape.activated] {
             buffer.try_reserve(n * width)?;
         }
         tape.norm.try_reserve(n, width)?;
-        for (out, row) in tape.gathered.chunks_exact_mut(width).zip(rows) {
-            out.copy_from_slice(&hidden[row * width..(row + 1) * width]);
-        }
         let dense = &mut tape.dense[..n * width];
-        let x = &tape.gathered[..n * width];
-        self.dense.linear().forward(cpu, x, parameters.at(&self.dense.weight), dense);
+        self.dense.linear().forward(cpu, hidden, parameters.at(&self.dense.weight), dense);
         let NormOutput { normed, scale, .. } = tape.norm.output(n, width);
         gelu::forward(cpu, width, parameters.at(&self.dense.bias), dense, normed);
         let affine = Affine {
@@ -83,12 +76,13 @@ impl HeadTransform {
         Ok(())
     }
 
-    /// Computes the gradient of the gathered rows from the gradient `d` of the rows that [`Self::forward`] wrote. `d` is
+    /// Computes the gradient of the hidden states from the gradient `d` of the rows that [`Self::forward`] wrote. `d` is
     /// overwritten.
     pub(crate) fn backward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
+        hidden: &[f32],
         d: &mut [f32],
         tape: &mut TransformTape,
         gradients: &mut Gradients,
@@ -102,13 +96,12 @@ impl HeadTransform {
         let (dense, activated) = (&tape.dense[..n * width], &mut tape.activated[..n * width]);
         gelu::backward(cpu, width, dense, d, activated, &mut tape.sums);
         tape.sums.finish_into(cpu, 0, gradients.slot(&self.dense.bias));
-        let x = &tape.gathered[..n * width];
         let linear = self.dense.linear();
         if parameters.trains(&self.dense.weight) {
-            linear.weight_gradient(cpu, d, x, gradients.slot(&self.dense.weight));
+            linear.weight_gradient(cpu, d, hidden, gradients.slot(&self.dense.weight));
         }
-        tape.d_gathered.try_reserve(n * width)?;
-        let out = Accumulator::overwrite(&mut tape.d_gathered[..n * width]);
+        tape.d_hidden.try_reserve(n * width)?;
+        let out = Accumulator::overwrite(&mut tape.d_hidden[..n * width]);
         linear.backward(cpu, d, parameters.at(&self.dense.weight), out);
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The backward pass of the encoder, in the reverse order of the forward pass.
 
+use super::tape::scatter_rows;
 use super::{Encoder, EncoderTape, LinearParams};
 use crate::architecture::FeedForward;
 use crate::device::Cpu;
@@ -16,7 +17,7 @@ use std::ops::Range;
 
 impl Encoder {
     /// Adds the gradient of every trained parameter to `gradients`. The caller must have written the gradient of the
-    /// hidden states to [`EncoderTape::d_hidden`], which is overwritten.
+    /// hidden states to [`EncoderTape::d_hidden`], which is overwritten. There must be at least one hidden state.
     ///
     /// `batch` and `tape` must be those of the forward pass.
     ///
@@ -49,11 +50,12 @@ impl Encoder {
         tape: &mut EncoderTape,
         gradients: &mut Gradients,
     ) {
+        let places = tape.rows.after_attention(layer);
+        let dropout = RowDropout { dropout: tape.dropout, places };
         let (n, hidden, inner) =
-            (tape.n_rows, self.config.hidden_size, self.config.intermediate_size);
+            (places.len(), self.config.hidden_size, self.config.intermediate_size);
         let params = &self.layers[layer];
         let own = &tape.layers[layer];
-        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
         let mask = |row| dropout.mask(layer, Site::Output, row);
         let (dx, d_running) = (&mut tape.narrow[..n * hidden], &mut tape.d_residual);
         let weight = parameters.at(&params.output_norm.weight);
@@ -111,10 +113,12 @@ impl Encoder {
         tape: &mut EncoderTape,
         gradients: &mut Gradients,
     ) {
-        let (n, hidden) = (tape.n_rows, self.config.hidden_size);
+        let places = tape.rows.after_attention(layer);
+        let dropout = RowDropout { dropout: tape.dropout, places };
+        let (n, hidden) = (places.len(), self.config.hidden_size);
         let params = &self.layers[layer];
         let own = &tape.layers[layer];
-        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
+        let is_last = tape.rows.is_last(layer);
         let mask = |row| dropout.mask(layer, Site::AttentionOutput, row);
         let (dx, d_running) = (&mut tape.narrow[..n * hidden], &mut tape.d_residual);
         let weight = parameters.at(&params.attention_norm.weight);
@@ -123,11 +127,23 @@ impl Encoder {
         let (norm, output) = (&params.attention_norm, &params.attention_output);
         gradients.add_norm_and_bias(cpu, &tape.sums, norm, &output.bias);
 
-        let d_context = &mut tape.d_context[..n * hidden];
-        let weight = parameters.at(&output.weight);
-        output.linear().backward(cpu, dx, weight, Accumulator::overwrite(d_context));
+        let d_context = if is_last { &mut tape.selected } else { &mut tape.d_context };
+        let d_context = Accumulator::overwrite(&mut d_context[..n * hidden]);
+        output.linear().backward(cpu, dx, parameters.at(&output.weight), d_context);
         let context = &own.context[..n * hidden];
         gradients.add_weight(cpu, parameters, output, dx, context);
+
+        // The last layer has gradients only at the rows that the head reads. Those of the other rows are zero.
+        let n = tape.n_rows;
+        if is_last {
+            let (isa, rows, selected) = (cpu.isa(), &tape.rows.head, &mut tape.selected);
+            let selected = &mut selected[..rows.len() * hidden];
+            scatter_rows(isa, selected, rows, hidden, &mut tape.d_context[..n * hidden]);
+            let d = if self.keeps_sums() { &mut tape.d_residual } else { &mut tape.d };
+            selected.copy_from_slice(&d[..selected.len()]);
+            scatter_rows(isa, selected, rows, hidden, &mut d[..n * hidden]);
+        }
+        let d_context = &tape.d_context[..n * hidden];
         let (qkv, d_qkv) = (&own.qkv[..n * 3 * hidden], &mut tape.d_qkv[..n * 3 * hidden]);
         let attention = self.attention(layer, &tape.angles, tape.dropout);
         attention.backward_joined(cpu, &tape.layout, qkv, &own.probabilities, d_context, d_qkv);
@@ -159,7 +175,7 @@ impl Encoder {
             // The embeddings are the input of the first layer and the first residual.
             add(cpu.isa(), d, &tape.d_residual[..n * hidden]);
         }
-        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
+        let dropout = RowDropout { dropout: tape.dropout, places: &tape.rows.places };
         let weight = parameters.at(&self.norm.weight);
         let saved = tape.embedded.saved(n, hidden);
         embedding::backward(cpu, weight, saved, dropout, d, &mut tape.sums);
@@ -170,7 +186,7 @@ impl Encoder {
         }
         if let Some(positions) = &self.positions {
             let first_position = self.config.first_position();
-            gradients.add_positions(cpu, positions, first_position, &tape.places, d);
+            gradients.add_positions(cpu, positions, first_position, &tape.rows.places, d);
         }
         if parameters.trains(&self.table) {
             let (pad_id, trained) = (self.config.pad_id, parameters.table().trained_rows());

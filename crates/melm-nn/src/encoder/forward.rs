@@ -1,7 +1,7 @@
 //! The forward pass of the encoder.
 
 use super::int8::{Int8Encoder, Weights};
-use super::tape::LayerTape;
+use super::tape::{LayerTape, select_rows};
 use super::{Encoder, EncoderTape, LinearParams};
 use crate::architecture::FeedForward;
 use crate::device::Cpu;
@@ -18,7 +18,8 @@ use crate::packed::Packed;
 use crate::params::Parameters;
 
 impl Encoder {
-    /// Encodes a batch. Afterwards, [`EncoderTape::hidden`] returns the hidden states.
+    /// Encodes a batch. Afterwards, [`EncoderTape::hidden`] returns the hidden states at `head_rows`, the rows that the
+    /// head reads. The last layer computes only these.
     ///
     /// # Errors
     /// Fails if a piece is not in the vocabulary, or if a sentence is empty or too long for the model.
@@ -27,11 +28,12 @@ impl Encoder {
         cpu: &Cpu,
         parameters: &Parameters,
         batch: &Packed,
+        head_rows: &[usize],
         dropout: Dropout,
         tape: &mut EncoderTape,
     ) -> Result<(), Error> {
         let weights = Weights { parameters, int8: None };
-        self.forward_with(cpu, weights, batch, dropout, tape)
+        self.forward_with(cpu, weights, batch, head_rows, dropout, tape)
     }
 
     /// Like [`Self::forward`], with 8-bit weights and without dropout.
@@ -44,10 +46,11 @@ impl Encoder {
         parameters: &Parameters,
         int8: &Int8Encoder,
         batch: &Packed,
+        head_rows: &[usize],
         tape: &mut EncoderTape,
     ) -> Result<(), Error> {
         let weights = Weights { parameters, int8: Some(int8) };
-        self.forward_with(cpu, weights, batch, Dropout::NONE, tape)
+        self.forward_with(cpu, weights, batch, head_rows, Dropout::NONE, tape)
     }
 
     fn forward_with(
@@ -55,11 +58,15 @@ impl Encoder {
         cpu: &Cpu,
         weights: Weights<'_>,
         batch: &Packed,
+        head_rows: &[usize],
         dropout: Dropout,
         tape: &mut EncoderTape,
     ) -> Result<(), Error> {
         self.check(batch)?;
-        tape.start(&self.config, batch, dropout)?;
+        tape.start(&self.config, batch, head_rows, dropout)?;
+        if head_rows.is_empty() {
+            return Ok(());
+        }
         self.embed(cpu, weights.parameters, batch, tape);
         for layer in 0..self.layers.len() {
             self.forward_layer(cpu, weights, layer, tape);
@@ -99,7 +106,7 @@ impl Encoder {
             first_position: self.config.first_position(),
         };
         let affine = self.affine(parameters, &self.norm);
-        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
+        let dropout = RowDropout { dropout: tape.dropout, places: &tape.rows.places };
         let out = tape.embedded.output(batch.n_rows(), self.config.hidden_size);
         embedding::forward(cpu, batch.pieces(), tables, affine, dropout, out);
         if self.keeps_sums() {
@@ -144,24 +151,43 @@ impl Encoder {
             None => &tape.embedded.y[..n * hidden],
             Some(before) => &tape.layers[before].output.y[..n * hidden],
         };
-        let narrow = &mut tape.narrow[..n * hidden];
-        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
+        let is_last = tape.rows.is_last(layer);
 
         let qkv = &mut own.qkv[..n * 3 * hidden];
         let rows = &mut tape.quantized;
         weights.multiply(cpu, &params.qkv, int8.map(|layer| &layer.qkv), x, rows, qkv);
         let probabilities = &mut own.probabilities[..tape.layout.n_probabilities()];
-        let context = &mut own.context[..n * hidden];
         let bias = parameters.at(&params.qkv.bias);
         let attention = self.attention(layer, &tape.angles, tape.dropout);
+        let context = if is_last { &mut tape.narrow } else { &mut own.context };
+        let context = &mut context[..n * hidden];
         attention.forward_joined(cpu, &tape.layout, qkv, bias, probabilities, context);
 
+        // The rest of the last layer is computed only at the rows that the head reads.
+        let n = tape.rows.after_attention(layer).len();
+        let x = if is_last {
+            let (rows, selected) = (&tape.rows.head, &mut tape.selected[..n * hidden]);
+            select_rows(&tape.narrow, rows, hidden, &mut own.context[..n * hidden]);
+            if self.keeps_sums() {
+                select_rows(&tape.residual, rows, hidden, selected);
+                tape.residual[..n * hidden].copy_from_slice(selected);
+            } else {
+                select_rows(x, rows, hidden, selected);
+            }
+            selected
+        } else {
+            x
+        };
+        let context = &own.context[..n * hidden];
+        let narrow = &mut tape.narrow[..n * hidden];
         let map = int8.map(|layer| &layer.attention_output);
         weights.multiply(cpu, &params.attention_output, map, context, rows, narrow);
         let bias = parameters.at(&params.attention_output.bias);
         let residual = self.residual(x, &mut tape.residual);
         let inputs = ResidualInputs { x: narrow, bias, residual };
         let affine = self.affine(parameters, &params.attention_norm);
+        let places = tape.rows.after_attention(layer);
+        let dropout = RowDropout { dropout: tape.dropout, places };
         let mask = |row| dropout.mask(layer, Site::AttentionOutput, row);
         norm::forward(cpu, inputs, affine, mask, own.attended.output(n, hidden));
     }
@@ -177,9 +203,10 @@ impl Encoder {
     ) {
         let parameters = weights.parameters;
         let int8 = weights.layer(layer);
-        let (n, hidden) = (tape.n_rows, self.config.hidden_size);
+        let places = tape.rows.after_attention(layer);
+        let dropout = RowDropout { dropout: tape.dropout, places };
+        let (n, hidden) = (places.len(), self.config.hidden_size);
         let params = &self.layers[layer];
-        let dropout = RowDropout { dropout: tape.dropout, places: &tape.places };
         let x = &own.attended.y[..n * hidden];
         let width = self.config.intermediate_size;
         let before = &mut own.inner[..n * params.intermediate.n_outputs];

@@ -6,10 +6,11 @@ use crate::config::Config;
 use crate::dropout::Dropout;
 use crate::error::Error;
 use crate::int8::QuantizedRows;
+use crate::isa::Isa;
 use crate::ops::attention::AttentionLayout;
 use crate::ops::norm::{NormOutput, SavedNorm};
 use crate::ops::rotary::Angles;
-use crate::ops::{ColumnSums, RowDropout};
+use crate::ops::{ColumnSums, RowDropout, add};
 use crate::packed::Packed;
 
 /// The rows after a layer norm, and the values that the backward pass of the norm needs.
@@ -56,21 +57,53 @@ pub(crate) struct LayerTape {
     pub(crate) output: NormTape,
 }
 
+/// The rows of a batch, and those that its head reads. After attention, the last layer computes only the latter.
+#[derive(Default)]
+pub(crate) struct Rows {
+    n_layers: usize,
+    /// For each row, the key of its sentence and its position in the sentence.
+    pub(crate) places: Vec<(u64, usize)>,
+    /// The rows that the head reads, in the order of the hidden states.
+    pub(crate) head: Vec<usize>,
+    head_places: Vec<(u64, usize)>,
+}
+
+impl Rows {
+    fn set(&mut self, batch: &Packed, head: &[usize]) {
+        self.places.clear();
+        self.places.extend(batch.places());
+        self.head.clear();
+        self.head.extend_from_slice(head);
+        self.head_places.clear();
+        self.head_places.extend(head.iter().map(|row| self.places[*row]));
+    }
+
+    /// Returns true if `layer` is the last one.
+    pub(super) fn is_last(&self, layer: usize) -> bool {
+        layer + 1 == self.n_layers
+    }
+
+    /// Returns the places of the rows that a layer computes after attention.
+    pub(super) fn after_attention(&self, layer: usize) -> &[(u64, usize)] {
+        if self.is_last(layer) { &self.head_places } else { &self.places }
+    }
+}
+
 /// Intermediate results of one batch. Buffers grow to the largest batch so far and are reused.
 pub(crate) struct EncoderTape {
     /// If true, the results of every layer are stored for a backward pass. If false, the layers use two tapes in turn.
     keeps_layers: bool,
     pub(crate) n_rows: usize,
     width: usize,
-    n_layers: usize,
-    /// For each row, the key of its sentence and its position in the sentence.
-    pub(crate) places: Vec<(u64, usize)>,
+    pub(crate) rows: Rows,
     pub(crate) layout: AttentionLayout,
     pub(crate) dropout: Dropout,
     pub(crate) embedded: NormTape,
     pub(crate) layers: Vec<LayerTape>,
     /// Working memory `[rows, hidden]` for the output of a product, or its gradient.
     pub(crate) narrow: Buffer,
+    /// Working memory `[head rows, hidden]`: the rows of a matrix that the head reads.
+    pub(crate) selected: Buffer,
     /// The sum before the last norm, `[rows, hidden]`, if sums are the residual.
     pub(crate) residual: Buffer,
     /// The angles of rotary positions.
@@ -111,13 +144,13 @@ impl EncoderTape {
             keeps_layers,
             n_rows: 0,
             width: config.hidden_size,
-            n_layers: config.n_layers,
-            places: Vec::new(),
+            rows: Rows { n_layers: config.n_layers, ..Rows::default() },
             layout: AttentionLayout::default(),
             dropout: Dropout::NONE,
             embedded: NormTape::default(),
             layers: (0..n_kept).map(|_| LayerTape::default()).collect(),
             narrow: Buffer::default(),
+            selected: Buffer::default(),
             residual: Buffer::default(),
             angles: Angles::default(),
             quantized: QuantizedRows::default(),
@@ -132,19 +165,22 @@ impl EncoderTape {
         }
     }
 
-    /// Grows the buffers for a batch, and records the key and position of each row.
+    /// Grows the buffers for a batch, and records the key and position of each row. `head_rows` are the rows that the
+    /// head reads.
     pub(crate) fn start(
         &mut self,
         config: &Config,
         batch: &Packed,
+        head_rows: &[usize],
         dropout: Dropout,
     ) -> Result<(), Error> {
-        let (n, hidden, inner) = (batch.n_rows(), config.hidden_size, config.intermediate_size);
+        let (hidden, inner) = (config.hidden_size, config.intermediate_size);
         let before_gelu = config.intermediate_outputs();
-        self.n_rows = n;
+        self.n_rows = batch.n_rows();
         self.dropout = dropout;
-        self.places.clear();
-        self.places.extend(batch.places());
+        self.rows.set(batch, head_rows);
+        // A head may read a row twice.
+        let n = batch.n_rows().max(head_rows.len());
         self.layout.set(batch, batch, config.n_heads, hidden);
         self.angles.grow(config, batch.lengths().max().unwrap_or(0));
         self.embedded.try_reserve(n, hidden)?;
@@ -157,6 +193,7 @@ impl EncoderTape {
             layer.output.try_reserve(n, hidden)?;
         }
         self.narrow.try_reserve(n * hidden)?;
+        self.selected.try_reserve(head_rows.len() * hidden)?;
         self.inner.try_reserve(n * inner)?;
         if self.keeps_layers {
             self.d_inner.try_reserve(n * before_gelu)?;
@@ -175,9 +212,9 @@ impl EncoderTape {
         Ok(())
     }
 
-    /// Returns the dropout for the rows of the batch.
-    pub(crate) fn row_dropout(&self) -> RowDropout<'_> {
-        RowDropout { dropout: self.dropout, places: &self.places }
+    /// Returns the dropout for the rows that the head reads.
+    pub(crate) fn head_dropout(&self) -> RowDropout<'_> {
+        RowDropout { dropout: self.dropout, places: &self.rows.head_places }
     }
 
     /// Returns the index in `layers` where the results of a layer are stored.
@@ -185,20 +222,19 @@ impl EncoderTape {
         layer % self.layers.len()
     }
 
-    /// Returns the hidden states after the last layer, `[rows, hidden]`.
+    /// Returns the hidden states after the last layer at the rows that the head reads, `[head rows, hidden]`.
     pub(crate) fn hidden(&self) -> &[f32] {
-        self.hidden_after(self.n_layers)
+        self.hidden_after(self.rows.n_layers)
     }
 
     /// Returns the hidden states after `n_layers` layers and the norm that follows them; 0 means the embedding. Only a tape
-    /// for training stores all of them.
+    /// for training stores all of them. After the last layer these are only the rows that the head reads.
     pub(crate) fn hidden_after(&self, n_layers: usize) -> &[f32] {
-        let tape = if n_layers == 0 {
-            &self.embedded
-        } else {
-            &self.layers[self.slot(n_layers - 1)].output
+        let Some(layer) = n_layers.checked_sub(1) else {
+            return &self.embedded.y[..self.n_rows * self.width];
         };
-        &tape.y[..self.n_rows * self.width]
+        let n = self.rows.after_attention(layer).len();
+        &self.layers[self.slot(layer)].output.y[..n * self.width]
     }
 
     /// Returns the gradient of [`Self::hidden`], which must be written before a backward pass.
@@ -207,6 +243,21 @@ impl EncoderTape {
     /// Panics on a tape for prediction.
     pub(crate) fn d_hidden(&mut self) -> &mut [f32] {
         assert!(self.keeps_layers, "a backward pass needs a tape for training");
-        &mut self.d[..self.n_rows * self.width]
+        &mut self.d[..self.rows.head.len() * self.width]
+    }
+}
+
+/// Copies the given rows of `width` numbers of `x` to `out`.
+pub(super) fn select_rows(x: &[f32], rows: &[usize], width: usize, out: &mut [f32]) {
+    for (out, row) in out.chunks_exact_mut(width).zip(rows) {
+        out.copy_from_slice(&x[row * width..(row + 1) * width]);
+    }
+}
+
+/// Adds each row of `x` to the given row of `out`, and sets the other rows of `out` to zero.
+pub(super) fn scatter_rows(isa: Isa, x: &[f32], rows: &[usize], width: usize, out: &mut [f32]) {
+    out.fill(0.0);
+    for (x, row) in x.chunks_exact(width).zip(rows) {
+        add(isa, &mut out[row * width..(row + 1) * width], x);
     }
 }

@@ -6,7 +6,6 @@ use crate::config::Config;
 use crate::device::Cpu;
 use crate::error::Error;
 use crate::gradients::Gradients;
-use crate::ops::add;
 use crate::params::{Parameters, TABLE};
 use crate::table::TableGradient;
 use crate::transform::HeadTransform;
@@ -60,7 +59,7 @@ impl LmHead {
             let part = table.start_head(positions.len(), &trained)?;
             let states = &mut part.states[..positions.len() * width];
             let (hidden, tape) = (encoder.hidden(), &mut head.transform);
-            self.transform.forward(cpu, parameters, hidden, positions, tape, states)?;
+            self.transform.forward(cpu, parameters, hidden, tape, states)?;
             let bias = gradients.slot(&self.bias);
             let output = self.output(parameters);
             let loss = head.train(cpu, output, part, &batch.originals, weight, bias)?;
@@ -72,13 +71,8 @@ impl LmHead {
         let loss = loss?;
         let HeadTape { transform, d, .. } = head;
         let d = &mut d[..positions.len() * width];
-        self.transform.backward(cpu, parameters, d, transform, gradients)?;
-        let d = encoder.d_hidden();
-        d.fill(0.0);
-        let d_gathered = transform.d_gathered(positions.len(), width);
-        for (row, from) in positions.iter().zip(d_gathered.chunks_exact(width)) {
-            add(cpu.isa(), &mut d[row * width..(row + 1) * width], from);
-        }
+        self.transform.backward(cpu, parameters, encoder.hidden(), d, transform, gradients)?;
+        encoder.d_hidden().copy_from_slice(transform.d_hidden(positions.len(), width));
         Ok(loss)
     }
 }

@@ -49,13 +49,13 @@ impl MaskedLmTape {
         Self { encoder: EncoderTape::for_prediction(config), head: HeadTape::default() }
     }
 
-    /// Returns the hidden states of the last forward pass on a CPU, `[rows, hidden]`.
+    /// Returns the hidden states of the last forward pass on a CPU at the masked positions, `[positions, hidden]`.
     pub fn hidden(&self) -> &[f32] {
         self.encoder.hidden()
     }
 
     /// Returns the hidden states after `n_layers` layers and the norm that follows them; 0 means the embedding. Only a tape
-    /// for training stores all of them.
+    /// for training stores all of them. After the last layer these are only the masked positions.
     pub fn hidden_after(&self, n_layers: usize) -> &[f32] {
         self.encoder.hidden_after(n_layers)
     }

@@ -143,7 +143,8 @@ impl MaskedLm {
             }
         };
         let (parameters, sentences) = (&self.parameters, &batch.sentences);
-        self.encoder.forward(cpu, parameters, sentences, dropout, &mut tape.encoder)?;
+        let rows = &batch.positions;
+        self.encoder.forward(cpu, parameters, sentences, rows, dropout, &mut tape.encoder)?;
         let loss = self.head.train(cpu, parameters, batch, weight, tape, gradients)?;
         self.encoder.backward(cpu, parameters, sentences, &mut tape.encoder, gradients)?;
         Ok(loss)
@@ -239,14 +240,14 @@ impl MaskedLm {
         };
         let MaskedLmTape { encoder, head } = tape;
         let (parameters, width) = (&self.parameters, self.config().hidden_size);
-        self.encoder.forward(cpu, parameters, &batch.sentences, Dropout::NONE, encoder)?;
+        let (sentences, rows) = (&batch.sentences, &batch.positions);
+        self.encoder.forward(cpu, parameters, sentences, rows, Dropout::NONE, encoder)?;
         // The buffer is moved out, because the tape of the head is written to at the same time.
         let mut buffer = std::mem::take(&mut head.d);
         buffer.try_reserve(n * width)?;
         let states = &mut buffer[..n * width];
-        let (hidden, positions) = (encoder.hidden(), &batch.positions);
         let transform = &self.head.transform;
-        transform.forward(cpu, parameters, hidden, positions, &mut head.transform, states)?;
+        transform.forward(cpu, parameters, encoder.hidden(), &mut head.transform, states)?;
         head.best(cpu, self.head.output(parameters), states, k, allowed, out)?;
         head.d = buffer;
         Ok(())

@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::ops::linear::Accumulator;
 use crate::ops::norm::drop_row;
-use crate::ops::{ColumnSums, ROWS_PER_TASK, add};
+use crate::ops::{ColumnSums, ROWS_PER_TASK};
 use crate::params::Parameters;
 use crate::split::Split;
 use crate::transform::{HeadTransform, TransformTape};
@@ -37,7 +37,7 @@ impl TaggerTape {
         Self { encoder: EncoderTape::for_prediction(config), head: HeadTape::default() }
     }
 
-    /// Returns the hidden states of the last forward pass on a CPU, `[rows, hidden]`.
+    /// Returns the hidden states of the last forward pass on a CPU at the first piece of each token, `[tokens, hidden]`.
     pub fn hidden(&self) -> &[f32] {
         self.encoder.hidden()
     }
@@ -83,32 +83,29 @@ impl Classifier {
         }
     }
 
-    /// Computes the emissions at the given `rows` of the encoder output. Writes them to the tape of the head.
+    /// Computes the emissions from the hidden states. Writes them to the tape of the head.
     pub(super) fn forward(
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        rows: &[usize],
         encoder: &EncoderTape,
         head: &mut HeadTape,
     ) -> Result<(), Error> {
-        let (n, width, n_tags) = (rows.len(), self.width, self.n_tags);
+        let (hidden, dropout) = (encoder.hidden(), encoder.head_dropout());
+        let (n, width, n_tags) = (hidden.len() / self.width, self.width, self.n_tags);
         head.gathered.try_reserve(n * width)?;
         head.emissions.try_reserve(n * n_tags)?;
-        let (hidden, dropout) = (encoder.hidden(), encoder.row_dropout());
         let gathered = &mut head.gathered[..n * width];
         if let Some(transform) = &self.transform {
-            transform.forward(cpu, parameters, hidden, rows, &mut head.transform, gathered)?;
+            transform.forward(cpu, parameters, hidden, &mut head.transform, gathered)?;
         }
-        let has_transform = self.transform.is_some();
+        if self.transform.is_none() {
+            gathered.copy_from_slice(hidden);
+        }
         let parts = Split::every(gathered, ROWS_PER_TASK * width);
         cpu.each(n.div_ceil(ROWS_PER_TASK), parts, |task, _, out| {
-            let rows = &rows[task * ROWS_PER_TASK..];
-            for (out, row) in out.chunks_exact_mut(width).zip(rows) {
-                if !has_transform {
-                    out.copy_from_slice(&hidden[row * width..(row + 1) * width]);
-                }
-                drop_row(cpu.isa(), dropout.mask(LAYER, Site::Classifier, *row), out);
+            for (out, row) in out.chunks_exact_mut(width).zip(task * ROWS_PER_TASK..) {
+                drop_row(cpu.isa(), dropout.mask(LAYER, Site::Classifier, row), out);
             }
         });
         let x = &head.gathered[..n * width];
@@ -124,12 +121,12 @@ impl Classifier {
         &self,
         cpu: &Cpu,
         parameters: &Parameters,
-        rows: &[usize],
         tape: &mut TaggerTape,
         gradients: &mut Gradients,
     ) -> Result<(), Error> {
         let TaggerTape { encoder, head } = tape;
-        let (n, width, linear) = (rows.len(), self.width, self.params.linear());
+        let (width, linear) = (self.width, self.params.linear());
+        let n = encoder.hidden().len() / width;
         let d = &head.d_emissions[..n * self.n_tags];
         head.sums.sum_rows(cpu, d, self.n_tags);
         head.sums.finish_into(cpu, 0, gradients.slot(&self.params.bias));
@@ -141,23 +138,18 @@ impl Classifier {
         let d_gathered = &mut head.d_gathered[..n * width];
         let out = Accumulator::overwrite(d_gathered);
         linear.backward(cpu, d, parameters.at(&self.params.weight), out);
-        let dropout = encoder.row_dropout();
-        for (d, row) in d_gathered.chunks_exact_mut(width).zip(rows) {
-            drop_row(cpu.isa(), dropout.mask(LAYER, Site::Classifier, *row), d);
-        }
+        let dropout = encoder.head_dropout();
+        dropout.drop_rows(cpu.isa(), LAYER, Site::Classifier, d_gathered, width);
         let d_gathered = match &self.transform {
             Some(transform) => {
                 let tape = &mut head.transform;
-                transform.backward(cpu, parameters, d_gathered, tape, gradients)?;
-                tape.d_gathered(n, width)
+                let hidden = encoder.hidden();
+                transform.backward(cpu, parameters, hidden, d_gathered, tape, gradients)?;
+                tape.d_hidden(n, width)
             }
             None => d_gathered,
         };
-        let d_hidden = encoder.d_hidden();
-        d_hidden.fill(0.0);
-        for (d, row) in d_gathered.chunks_exact(width).zip(rows) {
-            add(cpu.isa(), &mut d_hidden[row * width..(row + 1) * width], d);
-        }
+        encoder.d_hidden().copy_from_slice(d_gathered);
         Ok(())
     }
 }

@@ -157,11 +157,12 @@ impl Tagger {
             }
         };
         let parameters = &self.parameters;
-        self.encoder.forward(cpu, parameters, batch.sentences(), dropout, &mut tape.encoder)?;
-        self.classifier.forward(cpu, parameters, batch.rows(), &tape.encoder, &mut tape.head)?;
+        let (sentences, rows) = (batch.sentences(), batch.rows());
+        self.encoder.forward(cpu, parameters, sentences, rows, dropout, &mut tape.encoder)?;
+        self.classifier.forward(cpu, parameters, &tape.encoder, &mut tape.head)?;
         let loss = self.loss.train(parameters, batch, weight, &mut tape.head, gradients)?;
-        self.classifier.backward(cpu, parameters, batch.rows(), tape, gradients)?;
-        self.encoder.backward(cpu, parameters, batch.sentences(), &mut tape.encoder, gradients)?;
+        self.classifier.backward(cpu, parameters, tape, gradients)?;
+        self.encoder.backward(cpu, parameters, sentences, &mut tape.encoder, gradients)?;
         Ok(loss)
     }
 
@@ -188,8 +189,8 @@ impl Tagger {
                 return cuda.tagger_emissions(self.view(), batch, out);
             }
         };
-        let (parameters, sentences) = (&self.parameters, batch.sentences());
-        self.encoder.forward(cpu, parameters, sentences, Dropout::NONE, &mut tape.encoder)?;
+        let (parameters, sentences, rows) = (&self.parameters, batch.sentences(), batch.rows());
+        self.encoder.forward(cpu, parameters, sentences, rows, Dropout::NONE, &mut tape.encoder)?;
         self.classify(cpu, batch, tape, out)
     }
 
@@ -219,8 +220,8 @@ impl Tagger {
     ) -> Result<(), Error> {
         batch.check(self.settings(), false)?;
         let Int8Weights(int8) = weights;
-        let (parameters, sentences) = (&self.parameters, batch.sentences());
-        self.encoder.forward_int8(cpu, parameters, int8, sentences, &mut tape.encoder)?;
+        let (parameters, sentences, rows) = (&self.parameters, batch.sentences(), batch.rows());
+        self.encoder.forward_int8(cpu, parameters, int8, sentences, rows, &mut tape.encoder)?;
         self.classify(cpu, batch, tape, out)
     }
 
@@ -233,7 +234,7 @@ impl Tagger {
         out: &mut Vec<f32>,
     ) -> Result<(), Error> {
         let TaggerTape { encoder, head } = tape;
-        self.classifier.forward(cpu, &self.parameters, batch.rows(), encoder, head)?;
+        self.classifier.forward(cpu, &self.parameters, encoder, head)?;
         out.clear();
         out.extend_from_slice(&head.emissions[..batch.n_tokens() * self.settings().n_tags]);
         Ok(())

@@ -53,15 +53,18 @@ fn bench(config: &Config, cpu: Cpu) -> Bench {
     Bench::new(MaskedLm::random(config, 5).unwrap(), cpu)
 }
 
-/// Returns the hidden states of the sentence `key` in the batch `order`, after a forward pass with dropout.
+/// The number of masked positions of each sentence of [`batch`].
+const N_MASKED: usize = 2;
+
+/// Returns the hidden states at the masked positions of the sentence `key` in the batch `order`, after a forward pass with
+/// dropout.
 fn rows_of(config: &Config, order: &[u64], key: u64, dropout: Dropout) -> Vec<f32> {
     let mut bench = bench(config, Cpu::new(2));
     let batch = batch(order);
     bench.accumulate(&batch, 1.0, dropout);
     let index = order.iter().position(|k| *k == key).unwrap();
     let width = bench.model.config().hidden_size;
-    let rows = batch.sentences.rows(index);
-    bench.tape.hidden()[rows.start * width..rows.end * width].to_vec()
+    bench.tape.hidden().chunks_exact(N_MASKED * width).nth(index).unwrap().to_vec()
 }
 
 #[test]
@@ -98,8 +101,8 @@ fn local_attention_reaches_the_window_and_no_further() {
         let mut batch = MaskedBatch::default();
         let pieces: Vec<u32> = (0..20).map(|i| if i == 0 { first } else { 30 + i }).collect();
         batch.sentences.push(&pieces, 0);
-        batch.positions.push(0);
-        batch.originals.push(7);
+        batch.positions.extend(0..20);
+        batch.originals.extend([7; 20]);
         bench.accumulate(&batch, 1.0, Dropout::NONE);
         bench.tape.hidden().to_vec()
     };

@@ -24,6 +24,9 @@ const ROW_ALIGNMENT: usize = 16;
 /// The number of thread blocks that compute one sum of squares together.
 pub(super) const NORM_BLOCKS: usize = 512;
 
+/// The number of looked-up pieces in a product is a multiple of this.
+const PIECE_MULTIPLE: usize = 256;
+
 /// The factors of Adam's update rule (`Rule` in `adam.cu`).
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -105,13 +108,13 @@ impl Cuda {
             trains_table: gpu_gradients.has_table() && parameters.table().is_trained(),
         };
         let lookups = step.sort_lookups()?;
-        step.reserve(lookups.pieces.len())?;
+        step.reserve(&lookups)?;
         if let Some(max_norm) = max_norm {
             step.clip(max_norm, factors.step, &lookups)?;
         }
         step.update(factors, max_norm.is_some(), &lookups)?;
         let clips = usize::from(max_norm.is_some());
-        let sizes = [gpu_gradients.n_states, step.ranges.len(), clips];
+        let sizes = [gpu_gradients.n_states, step.ranges.len(), 2 * lookups.n_padded() + clips];
         kernels.submit(weights.graph_key("step", sizes))?;
         Ok(true)
     }
@@ -142,6 +145,14 @@ pub(super) struct LookupsByPiece {
     pub(super) pieces: Vec<u32>,
     /// The lookups in GPU memory.
     pub(super) lists: LookupLists,
+}
+
+impl LookupsByPiece {
+    /// Returns the number of looked-up pieces, including padding. With padding, products of steps with different numbers of
+    /// pieces often have the same size, so that they share a CUDA graph.
+    pub(super) fn n_padded(&self) -> usize {
+        self.pieces.len().next_multiple_of(PIECE_MULTIPLE)
+    }
 }
 
 /// A range of parameters and its gradient.
@@ -186,13 +197,16 @@ impl AdamStep<'_> {
     }
 
     /// Allocates all memory that the step needs, before any parameter is updated.
-    fn reserve(&mut self, n_pieces: usize) -> Result<(), Error> {
-        let n_parts = NORM_BLOCKS * (self.ranges.len() + 1) + n_pieces;
+    fn reserve(&mut self, lookups: &LookupsByPiece) -> Result<(), Error> {
+        let n_parts = NORM_BLOCKS * (self.ranges.len() + 1) + lookups.pieces.len();
         self.moments.norms.reserve((n_parts + 1) * size_of::<f64>())?;
         if self.trains_table {
             let (n, width) = (self.gradients.n_states, self.gradients.width);
             let n_grams = (SPLITS + 1) * n * n;
             self.moments.grams.reserve(n_grams * size_of::<f32>())?;
+            let (n_looked_up, operand_size) = (lookups.n_padded(), self.gradients.operand_size());
+            self.moments.picked.reserve(n_looked_up * n * operand_size)?;
+            self.moments.lookup_rows.reserve(n_looked_up * width * size_of::<f32>())?;
             let n_rows = self.chunk_rows();
             self.moments.chunk.reserve(n_rows * width * size_of::<f32>())?;
         }

@@ -31,29 +31,46 @@ impl AdamStep<'_> {
             launch!(self.kernels, SquareSums, Grid::linear(NORM_BLOCKS, 256), gradient, out);
         }
         if self.trains_table {
-            let n = self.gradients.n_states;
-            if n > 0 {
+            let mut head = Span::default();
+            if self.gradients.n_states > 0 {
                 self.compute_head_norm(take(NORM_BLOCKS))?;
+                if n_pieces > 0 {
+                    head = self.compute_lookup_rows(lookups)?;
+                }
             }
-            let factors = self.gradients.factors();
-            launch!(
-                self.kernels,
-                LookupNorm,
-                Grid::linear(n_pieces, 256),
-                lookups.lists,
-                factors.errors.argument(),
-                factors.states.argument(),
-                to_u32(n),
-                to_u32(self.gradients.stride),
-                to_u32(self.gradients.trained.start),
-                take(n_pieces),
-            );
+            let (grid, out) = (Grid::linear(n_pieces, 256), take(n_pieces));
+            launch!(self.kernels, LookupNorm, grid, lookups.lists, head, out);
         }
         let (parts, norm) = (norms.slice(1..used), norms.slice(0..1));
         let (clip, failed, grid) =
             (self.moments.clip(), self.moments.failed(), Grid::linear(1, 256));
         launch!(self.kernels, FinishNorm, grid, parts, max_norm, norm, clip, step, failed);
         Ok(())
+    }
+
+    /// Computes the rows of `errors^T states`, the masked-LM head's part of the table's gradient, of the looked-up pieces.
+    /// Rows of padding follow.
+    fn compute_lookup_rows(&self, lookups: &LookupsByPiece) -> Result<Span<f32>, Error> {
+        let GpuGradients { width, n_states: n, stride, .. } = *self.gradients;
+        let factors = self.gradients.factors();
+        let n_rows = lookups.n_padded();
+        let picked = self.moments.picked.floats(factors.errors.element_size).slice(0..n_rows * n);
+        launch!(
+            self.kernels,
+            PickColumns,
+            Grid::linear(lookups.pieces.len(), 128),
+            lookups.lists,
+            factors.errors.argument(),
+            to_u32(n),
+            to_u32(stride),
+            to_u32(self.gradients.trained.start),
+            picked.argument(),
+        );
+        let rows = self.moments.lookup_rows.span::<f32>().first(n_rows * width);
+        let size = ProductSize { m: n_rows, n: width, k: n };
+        let (errors, states) = (Operand::new(picked, n), Operand::new(factors.states, width));
+        self.kernels.product(&Product::new(size, errors, states, rows))?;
+        Ok(rows)
     }
 
     /// Computes the squared norm of `errors^T states`, the masked-LM head's part of the table's gradient. This norm is

@@ -107,6 +107,11 @@ impl GpuGradients {
         self.lookups.clear();
     }
 
+    /// Returns the size of a number that products read, in bytes.
+    pub(super) fn operand_size(&self) -> usize {
+        self.operand_size
+    }
+
     /// Returns true if the table has a gradient.
     pub(super) fn has_table(&self) -> bool {
         self.n_states + self.n_lookup_rows > 0

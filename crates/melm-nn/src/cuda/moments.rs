@@ -17,6 +17,10 @@ pub(crate) struct GpuMoments {
     pub(super) norms: DeviceBuffer,
     /// Gram matrices; see `AdamStep::compute_head_norm`.
     pub(super) grams: DeviceBuffer,
+    /// The errors of the looked-up pieces; see `AdamStep::compute_lookup_rows`.
+    pub(super) picked: DeviceBuffer,
+    /// The head's part of the gradient of the looked-up rows.
+    pub(super) lookup_rows: DeviceBuffer,
     /// The factor by which clipping multiplies all gradients, and the number of the first step that was not finite.
     flags: DeviceBuffer,
     /// For each piece of the vocabulary, its index in the list of looked-up pieces plus one; 0 if the piece was not
@@ -51,6 +55,8 @@ impl GpuMoments {
             chunk: empty(),
             norms: empty(),
             grams: empty(),
+            picked: empty(),
+            lookup_rows: empty(),
             flags: DeviceBuffer::zeros(&cuda.gpu, 16)?,
             piece_index: empty(),
             staging_block: empty(),

@@ -120,7 +120,7 @@ programs! {
     "head.cu": ScoreTotals "score_totals", ScoreErrors "score_errors", BiasGradient "bias_gradient",
         BestOfSegments "best_of_segments", BestOfRows "best_of_rows", ScoreLosses "score_losses";
     "adam.cu": Adam "adam", ListLookups "list_lookups", AddLookups "add_lookups", SquareSums "square_sums", GramDot "gram_dot",
-        LookupNorm "lookup_norm", FinishNorm "finish_norm";
+        PickColumns "pick_columns", LookupNorm "lookup_norm", FinishNorm "finish_norm";
     "tagger.cu": Classify "classify", ClassifyBackward "classify_backward", ClassifyWeights "classify_weights",
         SoftmaxLoss "softmax_loss", ChainLoss "chain_loss";
     "product.cu": RoundedProduct "rounded_product", PlainProduct "plain_product";

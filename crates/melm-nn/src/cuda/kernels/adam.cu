@@ -135,18 +135,23 @@ KERNEL gram_dot(Span<const float> errors, Span<const float> states, u32 n_parts,
     if (threadIdx.x == 0) out[blockIdx.x] = sum;
 }
 
-// What the looked-up rows add to the squared norm: their own square, and twice their product with the head's part of the
-// gradient. One block for each piece. The first column of `errors` belongs to the piece `first`.
-KERNEL lookup_norm(Lookups lookups, Span<const product_t> errors, Span<const product_t> states, u32 n_rows, u32 stride,
-                   u32 first, Span<double> out) {
+// Copies the columns of the looked-up pieces to the rows of `out`. One block for each piece. The first column of `errors`
+// belongs to the piece `first`.
+KERNEL pick_columns(Lookups lookups, Span<const product_t> errors, u32 n_rows, u32 stride, u32 first,
+                    Span<product_t> out) {
     u32 column = lookups.pieces[blockIdx.x] - first;
+    for (u32 r = threadIdx.x; r < n_rows; r += blockDim.x)
+        out[(u64)blockIdx.x * n_rows + r] = errors[(u64)r * stride + column];
+}
+
+// What the looked-up rows add to the squared norm: their own square, and twice their product with the head's part of the
+// gradient. `head` has that part for each looked-up piece; it is empty if there is none. One block for each piece.
+KERNEL lookup_norm(Lookups lookups, Span<const float> head, Span<double> out) {
     double sum = 0.0;
     for (u32 c = threadIdx.x; c < HIDDEN; c += NORM_THREADS) {
-        float own = lookup_sum(lookups, blockIdx.x, c), head = 0.0f;
-#pragma unroll 8
-        for (u32 r = 0; r < n_rows; r++)
-            head += from_product(errors[(u64)r * stride + column]) * from_product(states[(u64)r * HIDDEN + c]);
-        sum += (double)own * own + 2.0 * own * head;
+        float own = lookup_sum(lookups, blockIdx.x, c);
+        sum += (double)own * own;
+        if (!head.is_empty()) sum += 2.0 * own * head[(u64)blockIdx.x * HIDDEN + c];
     }
     sum = sum_of_block<NORM_THREADS>(sum);
     if (threadIdx.x == 0) out[blockIdx.x] = sum;

@@ -48,6 +48,7 @@
 //! scheme, and [`copy_sentences`] copies some sentences of a file. [`WordVectors`] reads word
 //! vectors of MUSE and fastText.
 
+mod bounded;
 pub mod check;
 pub mod conll;
 mod convert;

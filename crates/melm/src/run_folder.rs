@@ -8,6 +8,7 @@ mod lock;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 use melm_text::{Corpus, LabelledFile};
 use serde_json::{Value, json};
 
@@ -131,7 +132,7 @@ impl RunFolder {
 
     /// The content of `run.json`, if the folder has one.
     pub(crate) fn record(&self) -> Option<Value> {
-        serde_json::from_str(&fs::read_to_string(self.dir.join(RECORD)).ok()?).ok()
+        serde_json::from_str(&read_text(&self.dir.join(RECORD), MAX_CONFIG_BYTES).ok()?).ok()
     }
 }
 
@@ -143,15 +144,15 @@ fn inspect(dir: &Path, identity: &Identity) -> Result<FolderState, Error> {
         Err(Error::Occupied { dir: dir.to_path_buf(), found })
     };
     let work = dir.join(WORK);
-    if let Ok(started) = fs::read_to_string(work.join(KEY)) {
+    if let Ok(started) = read_text(&work.join(KEY), MAX_CONFIG_BYTES) {
         if started == identity.key() {
             return Ok(FolderState::Unfinished);
         }
-        let earlier = fs::read_to_string(work.join(IDENTITY)).ok();
+        let earlier = read_text(&work.join(IDENTITY), MAX_CONFIG_BYTES).ok();
         let earlier = earlier.and_then(|text| serde_json::from_str(&text).ok());
         return occupied("an unfinished run", earlier);
     }
-    if let Ok(record) = fs::read_to_string(dir.join(RECORD)) {
+    if let Ok(record) = read_text(&dir.join(RECORD), MAX_CONFIG_BYTES) {
         let record: Value = serde_json::from_str(&record).unwrap_or_default();
         if record["key"] == identity.key() {
             return Ok(FolderState::Done);

@@ -8,7 +8,7 @@ use melm_eval::{
     Cell, CellFilter, Grid, Languages, Ledger, LedgerLine, PaperScores, RunSummary, ledger_name,
     shard_cells,
 };
-
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text_or_pipe};
 use serde_json::Map;
 
 use crate::args::{Reproduce, ReproduceTarget};
@@ -110,7 +110,7 @@ fn open_grid(command: &Reproduce) -> Result<Grid, Failure> {
     }
     let mut grid = match &command.config {
         Some(path) => {
-            let text = std::fs::read_to_string(path)
+            let text = read_text_or_pipe(path, MAX_CONFIG_BYTES)
                 .map_err(|source| melm::Error::Read { path: path.clone(), source })?;
             Grid::parse(&path.display().to_string(), &text)?
         }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use melm::nn::files::{MAX_CONFIG_BYTES, read_text};
+use melm_text::shown;
 use serde_json::Value;
 
 use crate::{Error, Report, augmented, experiment};
@@ -19,7 +20,7 @@ pub(crate) fn read(dir: &Path) -> Result<Report, Error> {
             Some("augment") => augmented::read(dir, &record),
             command => Err(Error::OtherCommand {
                 dir: dir.to_path_buf(),
-                command: command.unwrap_or("?").to_owned(),
+                command: shown(command.unwrap_or("?")),
             }),
         };
     }

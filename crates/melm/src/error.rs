@@ -191,7 +191,7 @@ pub enum Error {
     )]
     NothingToLearn,
     /// A plan has no such key.
-    #[error("{place}: a plan has no key `{key}`{hint}")]
+    #[error("{place}: a plan has no key `{}`{hint}", melm_text::shown(.key))]
     UnknownKey {
         /// The origin of the setting: a file or an option.
         place: String,

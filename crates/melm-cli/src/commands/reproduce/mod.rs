@@ -75,7 +75,7 @@ fn make_table(
         let state =
             |cell: &Cell| if runner.is_known(cell, &known) { " (in the ledger)" } else { "" };
         let lines = own.iter().map(|cell| format!("{cell}{}\n", state(cell)));
-        return output::print(&lines.collect::<String>());
+        return output::print_escaped(&lines.collect::<String>());
     }
     let mut ledger = Ledger::open(&command.out, &ledger_name(command.shard))?;
     let record = Map::from_iter([("table".to_owned(), table.name().into())]);
@@ -221,5 +221,5 @@ fn write_table(
         let file = report.file.display();
         terminal.info(&format!("`{file}` also contains test scores; pass `--test` to print them"));
     }
-    output::print(&report.markdown)
+    output::print_escaped(&report.markdown)
 }

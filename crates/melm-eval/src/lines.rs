@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use melm::files::MAX_RUN_FILE;
+use melm::files::{MAX_RUN_FILE, refuse_links};
 use melm_nn::files::read_bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -19,11 +19,12 @@ pub(crate) struct LineFile {
 
 impl LineFile {
     /// Opens a file for adding lines. Creates folder and file if they do not exist. Removes an incomplete last line, which
-    /// a killed run may leave. Fails if another process has the file open, or if the file is too large.
+    /// a killed run may leave. Fails if another process has the file open, or if the file is a link or too large.
     pub(crate) fn open(dir: &Path, name: &str) -> Result<Self, Error> {
         fs::create_dir_all(dir)
             .map_err(|source| melm::Error::Write { path: dir.into(), source })?;
         let path = dir.join(name);
+        refuse_links(&path)?;
         let failed = |source| melm::Error::Write { path: path.clone(), source };
         let mut file = OpenOptions::new();
         let mut file = file.create(true).read(true).append(true).open(&path).map_err(failed)?;
@@ -87,4 +88,20 @@ pub(crate) fn read_lines<L: DeserializeOwned>(dir: &Path, start: &str) -> Result
 fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |at| text[..at].to_owned())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_not_added_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = dir.path().join("other");
+        fs::write(&other, "theirs").unwrap();
+        std::os::unix::fs::symlink(&other, dir.path().join("ledger.jsonl")).unwrap();
+        let error = LineFile::open(dir.path(), "ledger.jsonl").err().unwrap();
+        assert!(matches!(error, Error::Melm(melm::Error::Link { .. })), "{error}");
+        assert_eq!(fs::read(&other).unwrap(), b"theirs");
+    }
 }

@@ -55,6 +55,29 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Fails if `path` is a link, or a folder with a link at any depth: what is written there would be written outside of the
+/// folder of a run. Does nothing if there is no such path.
+///
+/// # Errors
+/// [`Error::Link`], or [`Error::Read`] if a folder cannot be read.
+pub fn refuse_links(path: &Path) -> Result<(), Error> {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        return Err(Error::Link { path: path.to_path_buf() });
+    }
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => return Ok(()),
+            _ => return Err(Error::Read { path: path.to_path_buf(), source: error }),
+        },
+    };
+    for entry in entries {
+        let failed = |source| Error::Read { path: path.to_path_buf(), source };
+        refuse_links(&entry.map_err(failed)?.path())?;
+    }
+    Ok(())
+}
+
 /// Returns the number of bytes of the files in a folder. Files that cannot be read are left out.
 pub(crate) fn folder_size(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();

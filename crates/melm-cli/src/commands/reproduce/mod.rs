@@ -3,6 +3,7 @@
 mod analyses;
 mod setup;
 
+use melm::files::refuse_links;
 use melm_eval::table::{Report, SelectedLines, Split, Table};
 use melm_eval::{
     Cell, CellFilter, Grid, Languages, Ledger, LedgerLine, PaperScores, RunSummary, ledger_name,
@@ -64,7 +65,9 @@ fn make_table(
     let languages = read_data(command, &grid, &cells, terminal)?;
     let mut experiment = Experiment::open(&command.comparison, grid, languages, terminal)?;
     if command.keep_taggers {
-        experiment.runner = experiment.runner.with_tagger_folder(command.out.join("taggers"));
+        let folder = command.out.join("taggers");
+        refuse_links(&folder)?;
+        experiment.runner = experiment.runner.with_tagger_folder(folder);
     }
     let runner = &experiment.runner;
     runner.check_vectors(&cells)?;

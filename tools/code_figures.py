@@ -14,11 +14,12 @@ import sys
 FUNCTION = re.compile(r"^(\s*)(?:pub(?:\([^)]*\))? )?(?:const )?(?:unsafe )?(?:extern \"C\" )?fn (\w+)")
 PACK = re.compile(r"[(,]\s*(?:mut )?\((?:(?:mut )?\w+, ?)+(?:mut )?\w+,?\)\s*:\s*\(")
 PUBLIC = re.compile(r"^\s*pub (?:const )?(?:unsafe )?(?:fn|struct|enum|trait|type|const|static|mod) ")
-# A block, a function or an implementation that is unsafe. Comments and the names of lints are not counted.
-UNSAFE = re.compile(r"^(?!\s*//).*\bunsafe (?:\{|fn|impl|extern)")
+# A block, a function, an implementation or an attribute that is unsafe, such as `#[ctor(unsafe)]`. Comments and the names of
+# lints are not counted.
+UNSAFE = re.compile(r"^(?!\s*//).*(?:\bunsafe (?:\{|fn|impl|extern)|\(unsafe\))")
 # The most uses of `unsafe` of each crate; 0 for the others. Lower a number when uses are removed. A higher one needs a
 # reason in the commit.
-MAX_UNSAFE = {"melm-nn": 137}
+MAX_UNSAFE = {"melm-nn": 137, "melm-cli": 1}
 
 
 def signature(lines, start):

@@ -7,7 +7,7 @@ use melm_text::{Error, Problem, Problems};
 use unicode_width::UnicodeWidthStr;
 
 use crate::failure::Failure;
-use crate::terminal::{Style, Terminal};
+use crate::terminal::{Style, Terminal, one_line};
 
 /// The number of problems that are shown with their lines. `--verbose` shows all problems that are stored.
 const MAX_SHOWN: usize = 5;
@@ -16,9 +16,7 @@ const WIDTH: usize = 90;
 
 /// Prints a failure to standard error.
 pub(crate) fn show(failure: &Failure, terminal: &Terminal) {
-    for line in describe(failure, terminal) {
-        terminal.print(&line);
-    }
+    terminal.print_all(describe(failure, terminal));
 }
 
 /// Returns the lines that describe a failure.
@@ -30,30 +28,43 @@ pub(crate) fn describe(failure: &Failure, terminal: &Terminal) -> Vec<String> {
         }
         Failure::Text(other) => {
             let cause = other.source().map(|source| format!(": {source}")).unwrap_or_default();
-            vec![format!("{error}: {other}{cause}")]
+            vec![format!("{error}: {}", one_line(&format!("{other}{cause}")))]
         }
         Failure::Method(
             file @ (melm::Error::Read { source, .. } | melm::Error::Write { source, .. }),
-        ) => vec![format!("{error}: {file}: {source}")],
+        ) => vec![format!("{error}: {}", one_line(&format!("{file}: {source}")))],
+        Failure::Method(melm::Error::Setting { place, message }) => {
+            lines_with_place(&error, place, message)
+        }
+        Failure::Experiment(melm_eval::Error::Grid { name, message }) => {
+            lines_with_place(&error, &format!("`{name}`"), message)
+        }
         // The user stopped the command, so this is not an error.
         interrupted @ (Failure::Method(melm::Error::Interrupted) | Failure::Discarded(_)) => {
             vec![interrupted.to_string()]
         }
         Failure::Method(method) => {
-            let mut lines = vec![format!("{error}: {method}")];
+            let mut lines = vec![format!("{error}: {}", one_line(&method.to_string()))];
             let mut cause = method.source();
             while let Some(source) = cause {
-                lines.push(format!("  caused by: {source}"));
+                lines.push(format!("  caused by: {}", one_line(&source.to_string())));
                 cause = source.source();
             }
             lines
         }
-        other => vec![format!("{error}: {other}")],
+        other => vec![format!("{error}: {}", one_line(&other.to_string()))],
     };
     if let Some(cure) = failure.hint() {
         lines.extend([String::new(), hint(&cure, terminal)]);
     }
     lines
+}
+
+/// Returns the lines of an error in a file of settings. Only such a message has several lines: they show where a TOML file
+/// is wrong.
+fn lines_with_place(error: &str, place: &str, message: &str) -> Vec<String> {
+    let text = format!("{error}: {}: {message}", one_line(place));
+    text.lines().map(str::to_owned).collect()
 }
 
 /// Returns lines that list the problems of a file, the first of them with excerpts.
@@ -69,13 +80,15 @@ pub(crate) fn data(
     let mut lines = Vec::new();
     match first {
         [only] if problems.len() == 1 => {
-            lines.push(format!("{error}: {}", only.fault));
+            lines.push(format!("{error}: {}", one_line(&only.fault.to_string())));
             lines.extend(excerpt(name, only, excerpts.first().map_or("", |e| e), None));
         }
         _ => {
+            let name = one_line(name);
             lines.push(format!("{error}: {} problems in `{name}`", problems.len()));
             for (problem, text) in first.iter().zip(excerpts).take(n_shown) {
-                lines.extend(excerpt(name, problem, text, Some(&problem.fault.to_string())));
+                let label = one_line(&problem.fault.to_string());
+                lines.extend(excerpt(&name, problem, text, Some(&label)));
             }
         }
     }
@@ -106,6 +119,7 @@ fn describe_rest(unshown: &[Problem], n: usize) -> String {
 
 /// Returns `--> file:line:column`, the line, and carets under the problem.
 fn excerpt(name: &str, problem: &Problem, text: &str, label: Option<&str>) -> Vec<String> {
+    let name = one_line(name);
     let start = text.floor_char_boundary(problem.span.start.min(text.len()));
     let end = text.ceil_char_boundary(problem.span.end.min(text.len())).max(start);
     let number = problem.line.to_string();

@@ -20,7 +20,7 @@ pub(crate) enum Failure {
     Experiment(melm_eval::Error),
     /// The folder of a run could not be read.
     #[error(transparent)]
-    Report(#[from] melm_report::Error),
+    Report(melm_report::Error),
     /// This program or this machine cannot do what was asked.
     #[error("{message}")]
     Impossible {
@@ -132,6 +132,16 @@ impl From<melm::Error> for Failure {
             // A `Failure::Text` is shown with the lines of the problems.
             melm::Error::Text(error) => error.into(),
             other => Failure::Method(other),
+        }
+    }
+}
+
+impl From<melm_report::Error> for Failure {
+    fn from(error: melm_report::Error) -> Self {
+        match error {
+            // The cause and the advice of such an error are shown too.
+            melm_report::Error::Experiment(error) => error.into(),
+            other => Failure::Report(other),
         }
     }
 }

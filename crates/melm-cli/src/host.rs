@@ -14,7 +14,7 @@ use crate::diagnose;
 use crate::failure::Failure;
 use crate::machine::{self, TaggingDevice};
 use crate::output;
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, bounded};
 
 pub use crate::interrupt::INTERRUPTED;
 pub use crate::observer::{SaveTimer, title};
@@ -68,7 +68,7 @@ impl ErrorReport {
 
 impl From<Failure> for ErrorReport {
     fn from(failure: Failure) -> Self {
-        let lines = diagnose::describe(&failure, &Terminal::plain());
+        let lines = bounded(diagnose::describe(&failure, &Terminal::plain()));
         let text = lines.join("\n");
         let message = text.trim_end().strip_prefix("error: ").unwrap_or(&text).to_owned();
         Self { kind: kind(&failure), message }

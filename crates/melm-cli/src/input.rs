@@ -3,6 +3,7 @@
 use std::io;
 use std::path::Path;
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text_or_pipe};
 use melm_text::jsonl::{find_names_beside, parse_names};
 use melm_text::{Encoding, ReadOptions, Source, Structure};
 
@@ -34,7 +35,8 @@ pub(crate) fn read_options(options: &InputOptions, path: &Path) -> Result<ReadOp
         None if path == Path::new("-") => None,
         None => find_names_beside(path, key),
         Some(given) => {
-            let text = std::fs::read_to_string(given).unwrap_or_else(|_| given.clone());
+            let text = read_text_or_pipe(Path::new(given), MAX_CONFIG_BYTES);
+            let text = text.unwrap_or_else(|_| given.clone());
             let names = parse_names(&text, key).ok_or_else(|| Failure::Usage {
                 message: format!(
                     "`--names {given}` is neither a list of tags nor a file with tags"

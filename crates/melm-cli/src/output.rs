@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use melm::card::CardState;
 use melm_nn::files::UnfinishedFile;
-use melm_text::{Format, Loss, WrittenFile, describe_losses};
+use melm_text::{Format, Loss, WrittenFile, describe_losses, escaped};
 
 use crate::failure::Failure;
 use crate::interrupt;
@@ -62,6 +62,11 @@ pub(crate) fn print_json(
 ) -> Result<(), Failure> {
     let Some(record) = record.filter(|_| is_wanted) else { return Ok(()) };
     print(&format!("{record:#}\n"))
+}
+
+/// Writes lines that contain names of a file to standard output. Control characters and invisible characters are escaped.
+pub(crate) fn print_escaped(text: &str) -> Result<(), Failure> {
+    print(&text.lines().map(|line| escaped(line) + "\n").collect::<String>())
 }
 
 /// Writes text to standard output.

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use melm::models::ModelStore;
 use melm::plan::{ModelClass, ModelClasses, Plan, PlanBuilder, Preset};
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text_or_pipe};
 
 use crate::args::{PlanOptions, PlanOverrides};
 use crate::failure::Failure;
@@ -68,7 +69,7 @@ pub(crate) fn add_overrides(
 }
 
 fn merge_file(builder: PlanBuilder, path: &Path) -> Result<PlanBuilder, Failure> {
-    let text = std::fs::read_to_string(path)
+    let text = read_text_or_pipe(path, MAX_CONFIG_BYTES)
         .map_err(|source| melm::Error::Read { path: path.to_path_buf(), source })?;
     Ok(builder.merge_toml(&path.display().to_string(), &text))
 }

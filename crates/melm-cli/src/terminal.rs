@@ -81,16 +81,14 @@ impl Terminal {
 
     /// Prints lines unless `--quiet` is given.
     pub(crate) fn info_all(&self, lines: impl IntoIterator<Item = String>) {
-        for line in lines {
-            self.info(&line);
+        if !self.is_quiet() {
+            self.print_all(lines);
         }
     }
 
     /// Prints warnings unless `--quiet` is given.
     pub(crate) fn warn_all(&self, warnings: impl IntoIterator<Item = String>) {
-        for warning in warnings {
-            self.warn(&warning);
-        }
+        self.info_all(warnings.into_iter().map(|warning| self.warning(&warning)));
     }
 
     /// Prints a warning unless `--quiet` is given.
@@ -103,7 +101,16 @@ impl Terminal {
         format!("{}: {warning}", self.style(Style::Warning, "warning"))
     }
 
-    /// Prints a line, also with `--quiet`. A closed standard error does not stop the command.
+    /// Prints the lines of a message, also with `--quiet`. If there are too many, says how many are left out.
+    #[expect(clippy::unused_self, reason = "all messages go through the terminal")]
+    pub(crate) fn print_all(&self, lines: impl IntoIterator<Item = String>) {
+        for line in bounded(lines) {
+            let _ = writeln!(io::stderr(), "{line}");
+        }
+    }
+
+    /// Prints one line, also with `--quiet`. Line feeds in it are escaped, because only a file can contain them. A closed
+    /// standard error does not stop the command.
     #[expect(clippy::unused_self, reason = "all messages go through the terminal")]
     pub(crate) fn print(&self, line: &str) {
         let _ = writeln!(io::stderr(), "{}", printable(line));
@@ -112,38 +119,67 @@ impl Terminal {
 
 /// The number of characters of a line that are printed. A longer line has the text of a file.
 const LONGEST_LINE: usize = 4_000;
+/// The number of these characters that are from the end of the line. A cure is often there.
+const LINE_END: usize = 1_000;
+/// The number of lines of a message that are printed. `--verbose` shows the 200 problems of a file with four lines each.
+const MAX_LINES: usize = 1_000;
+/// The number of bytes of a message that are printed.
+const MAX_BYTES: usize = 256 << 10;
 
 /// The ends of the sequences that [`Terminal::style`] writes after the escape character.
 const STYLES: [&str; 4] = ["[1;31m", "[1;33m", "[1;36m", "[0m"];
 
-/// Replaces characters that would control the terminal or change the order of a line, and cuts long lines. Names and texts
-/// of files are part of many messages. Our own colours stay.
-fn printable(text: &str) -> Cow<'_, str> {
-    let is_odd = |c: char| c != '\n' && (c.is_control() || is_bidirectional_control(c));
-    let is_long = text.len() > LONGEST_LINE && text.lines().any(|line| line.len() > LONGEST_LINE);
-    if !is_long && !text.contains(is_odd) {
-        return Cow::Borrowed(text);
-    }
-    let print_line = |line: &str| {
-        let mut out = String::new();
-        for (n, (at, c)) in line.char_indices().enumerate() {
-            if n == LONGEST_LINE {
-                let n_more = line[at..].chars().count();
-                out += &format!("… ({n_more} more characters)");
-                break;
-            }
-            let is_style = || STYLES.iter().any(|style| line[at + 1..].starts_with(style));
-            match c {
-                '\t' => out.push(c),
-                '\u{1b}' if is_style() => out.push(c),
-                c if is_odd(c) => out.push('\u{fffd}'),
-                c => out.push(c),
-            }
+/// Returns the lines of a message that are printed: all of them, or the first ones and the number of the others.
+pub(crate) fn bounded(lines: impl IntoIterator<Item = String>) -> Vec<String> {
+    let mut printed = Vec::new();
+    let (mut n_bytes, mut n_more) = (0, 0);
+    for line in lines {
+        let line = printable(&line).into_owned();
+        n_bytes += line.len();
+        if printed.len() < MAX_LINES && n_bytes <= MAX_BYTES {
+            printed.push(line);
+        } else {
+            n_more += 1;
         }
-        out
-    };
-    let lines: Vec<_> = text.split('\n').map(print_line).collect();
-    Cow::Owned(lines.join("\n"))
+    }
+    if n_more > 0 {
+        printed.push(format!("… ({} not shown)", count(n_more, "more line")));
+    }
+    printed
+}
+
+/// Returns a text as one line: line feeds are escaped.
+pub(crate) fn one_line(text: &str) -> String {
+    text.replace('\n', "\\n")
+}
+
+/// Replaces characters that would control the terminal or change the order of a line, escapes line feeds, and cuts the
+/// middle out of a long line. Names and texts of files are part of many messages. Our own colours stay.
+fn printable(line: &str) -> Cow<'_, str> {
+    let is_odd = |c: char| c.is_control() || is_bidirectional_control(c);
+    if line.len() <= LONGEST_LINE && !line.contains(is_odd) {
+        return Cow::Borrowed(line);
+    }
+    let mut out = String::new();
+    let n_more = line.chars().count().saturating_sub(LONGEST_LINE);
+    let cut = LONGEST_LINE - LINE_END..LONGEST_LINE - LINE_END + n_more;
+    for (n, (at, c)) in line.char_indices().enumerate() {
+        if cut.contains(&n) {
+            if n == cut.start {
+                out += &format!("… ({n_more} more characters) …");
+            }
+            continue;
+        }
+        let is_style = || STYLES.iter().any(|style| line[at + 1..].starts_with(style));
+        match c {
+            '\t' => out.push(c),
+            '\n' => out.push_str("\\n"),
+            '\u{1b}' if is_style() => out.push(c),
+            c if is_odd(c) => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    Cow::Owned(out)
 }
 
 /// Returns true for characters that change the direction of the text after them.
@@ -162,9 +198,23 @@ mod tests {
     fn texts_of_files_cannot_control_the_terminal() {
         let hostile = "a\u{1b}[2Jb\u{7}\u{202e}c\td";
         assert_eq!(printable(hostile), "a\u{fffd}[2Jb\u{fffd}\u{fffd}c\td");
-        let ours = "\u{1b}[1;31merror\u{1b}[0m: Zürich\nhint";
+        let ours = "\u{1b}[1;31merror\u{1b}[0m: Zürich";
         assert_eq!(printable(ours), ours);
+        assert_eq!(printable("a\nerror: b"), r"a\nerror: b");
         let long = printable(&"é".repeat(10_000)).into_owned();
-        assert_eq!(long, format!("{}… (6000 more characters)", "é".repeat(4_000)));
+        let [start, end] = [3_000, 1_000].map(|n| "é".repeat(n));
+        assert_eq!(long, format!("{start}… (6000 more characters) …{end}"));
+        let most = "é".repeat(4_000);
+        assert_eq!(printable(&most), most);
+    }
+
+    #[test]
+    fn the_lines_and_bytes_of_a_message_are_bounded() {
+        let bounded = |n: usize, line: &str| bounded(vec![line.to_owned(); n]);
+        assert_eq!(bounded(MAX_LINES, "a").len(), MAX_LINES);
+        let cut = bounded(MAX_LINES + 9, "a");
+        assert_eq!((cut.len(), &*cut[MAX_LINES]), (MAX_LINES + 1, "… (9 more lines not shown)"));
+        let cut = bounded(100, &"é".repeat(4_000));
+        assert_eq!((cut.len(), &*cut[32]), (33, "… (68 more lines not shown)"));
     }
 }

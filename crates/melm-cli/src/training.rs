@@ -49,7 +49,7 @@ pub(crate) fn run(
     let started = Instant::now();
     let seconds = || started.elapsed().as_secs_f64();
     let folder = job.open_folder(&options.out, options.force)?;
-    if let Some(finished) = folder.finished() {
+    if let Some(finished) = folder.finished()? {
         terminal.info(&format!("`{}` is already finished", options.out.display()));
         if let Some(warning) = finished.warning(&options.out) {
             // Printed with `--quiet` too: the folder does not have the results of this command.

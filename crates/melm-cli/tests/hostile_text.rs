@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Output};
 
 /// Sentences that show that the scheme is IOB2.
@@ -84,4 +85,91 @@ fn rows_of_broken_sentences_are_not_counted() {
     assert!(text.contains(counted), "{text}");
     assert!(text.contains("tokens      3\n"), "{text}");
     assert!(!text.contains("every tag is `O`"), "{text}");
+}
+
+/// Asserts that the command failed, and that its messages have few lines and bytes.
+fn assert_short(output: &Output) -> String {
+    let text = printed(output);
+    assert!(matches!(output.status.code(), Some(1 | 2)), "{:?}: {text}", output.status);
+    assert!(text.lines().count() < 10 && text.len() < 6_000, "{} bytes", text.len());
+    assert!(text.starts_with("error: "), "{text}");
+    text
+}
+
+/// Runs the command in a folder that `prepare` has filled.
+fn run_in(prepare: impl FnOnce(&Path), words: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    prepare(folder.path());
+    let mut command = Command::new(env!("CARGO_BIN_EXE_melm"));
+    command.args(words).current_dir(folder.path()).output().unwrap()
+}
+
+#[test]
+fn a_value_of_a_record_cannot_forge_lines() {
+    let record = serde_json::json!({ "command": "train\nerror: forged".repeat(5_000) });
+    let write = |folder: &Path| fs::write(folder.join("run.json"), record.to_string()).unwrap();
+    let text = assert_short(&run_in(write, &["report", "."]));
+    assert!(text.contains(r"was made by `melm train\nerror: forged"), "{text}");
+    assert!(text.contains("there are reports only of"), "{text}");
+}
+
+#[test]
+fn a_key_of_a_plan_cannot_forge_lines() {
+    for n in [10, 20_000, 5_000_000] {
+        let plan = format!("\"x{}\" = 1\n", r"\n".repeat(n));
+        let write = |folder: &Path| fs::write(folder.join("plan.toml"), &plan).unwrap();
+        let text = assert_short(&run_in(write, &["config", "show", "--config", "plan.toml"]));
+        assert!(text.contains(r"a plan has no key `x\n\n\n"), "{text}");
+    }
+}
+
+#[test]
+fn a_mistake_in_a_file_of_settings_keeps_its_lines() {
+    let write = |folder: &Path| {
+        fs::write(folder.join("plan.toml"), "seed = \n").unwrap();
+        fs::write(folder.join("grid.toml"), "\"a\\nerror: forged\" = 1\n").unwrap();
+    };
+    let text = assert_short(&run_in(write, &["config", "show", "--config", "plan.toml"]));
+    assert!(text.contains("\n1 | seed = \n  |        ^\n"), "{text}");
+    let words = ["reproduce", "mono", "--config", "grid.toml", "-o", "out", "--dry-run"];
+    let text = assert_short(&run_in(write, &words));
+    assert!(text.contains(r"unknown field `a\nerror: forged`"), "{text}");
+}
+
+/// The cure is at the end of a long message.
+#[test]
+fn the_end_of_a_long_message_is_shown() {
+    let value = "x".repeat(1 << 20);
+    let plan = format!("method = \"{value}\"\n");
+    let write = |folder: &Path| fs::write(folder.join("plan.toml"), plan).unwrap();
+    let text = assert_short(&run_in(write, &["config", "show", "--config", "plan.toml"]));
+    assert!(text.contains(" more characters) …") && text.contains("`label-wise`"), "{text}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_name_of_a_file_cannot_forge_lines() {
+    let name = "a\nerror: forged\u{1b}[2J.conll";
+    let write = |folder: &Path| fs::write(folder.join(name), format!("{PLAIN}in O\nBonn B-LOC\n"));
+    let output = run_in(|folder| write(folder).unwrap(), &["check", name]);
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("a\\nerror: forged\\u{1b}[2J.conll\n  format"), "{text}");
+    assert!(text.contains("same as a\\nerror: forged\\u{1b}[2J.conll:1"), "{text}");
+    let output =
+        run_in(|folder| fs::write(folder.join(name), "a b c\nd\n").unwrap(), &["check", name]);
+    let text = printed(&output);
+    assert!(!text.contains("\nerror: forged") && !text.contains('\u{1b}'), "{text:?}");
+}
+
+/// A grid and a ledger name languages.
+#[test]
+fn a_language_of_a_grid_cannot_control_the_terminal() {
+    let grid = "files = \"{language}/{split}.conll\"\n[[grid]]\nlanguages = [\"e\\u001b[2Jn\"]\nsizes = [100]\ndraws = [1]\n\
+                seeds = [1]\nmethods = [\"gold\"]\nbudgets = [\"1 updates\"]\n";
+    let write = |folder: &Path| fs::write(folder.join("grid.toml"), grid).unwrap();
+    let words = ["reproduce", "entities", "--config", "grid.toml", "-o", "out", "--dry-run"];
+    let output = run_in(write, &words);
+    let text = printed(&output);
+    assert!(text.contains(r"e\u{1b}[2Jn"), "{text:?}");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
+use melm::plan::describe_toml;
 use melm::tagger::TaggerSettings;
 use melm::training::{Budget, EvaluationInterval};
 use serde::Deserialize;
@@ -273,8 +274,7 @@ impl Grid {
     /// Parses a grid. `name` is the name of its file, for messages. Fails if the text is not a valid grid.
     pub fn parse(name: &str, text: &str) -> Result<Self, Error> {
         let wrong = |message: String| Error::Grid { name: name.to_owned(), message };
-        let grid: Self =
-            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?;
+        let grid: Self = toml::from_str(text).map_err(|error| wrong(describe_toml(&error)))?;
         let grid = Self { name: name.to_owned(), ..grid };
         grid.find_mistake().map_or(Ok(grid), |mistake| Err(wrong(mistake)))
     }

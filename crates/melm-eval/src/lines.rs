@@ -4,6 +4,8 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use melm::files::{MAX_RUN_FILE, refuse_links};
+use melm_nn::files::read_bytes;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -17,11 +19,12 @@ pub(crate) struct LineFile {
 
 impl LineFile {
     /// Opens a file for adding lines. Creates folder and file if they do not exist. Removes an incomplete last line, which
-    /// a killed run may leave. Fails if another process has the file open.
+    /// a killed run may leave. Fails if another process has the file open, or if the file is a link or too large.
     pub(crate) fn open(dir: &Path, name: &str) -> Result<Self, Error> {
         fs::create_dir_all(dir)
             .map_err(|source| melm::Error::Write { path: dir.into(), source })?;
         let path = dir.join(name);
+        refuse_links(&path)?;
         let failed = |source| melm::Error::Write { path: path.clone(), source };
         let mut file = OpenOptions::new();
         let mut file = file.create(true).read(true).append(true).open(&path).map_err(failed)?;
@@ -29,7 +32,8 @@ impl LineFile {
         if let Err(TryLockError::WouldBlock) = file.try_lock() {
             return Err(Error::LedgerInUse { path });
         }
-        let text = fs::read(&path).map_err(failed)?;
+        let unread = |source| melm::Error::Read { path: path.clone(), source };
+        let text = read_bytes(&path, MAX_RUN_FILE).map_err(unread)?;
         let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         if whole < text.len() {
             file.set_len(whole as u64).map_err(failed)?;
@@ -47,7 +51,7 @@ impl LineFile {
 }
 
 /// Returns the lines of the files of a folder whose names begin with `start` and end in `.jsonl`, in the order of their
-/// names. Returns no lines if there is no such folder. Fails if a line cannot be parsed.
+/// names. Returns no lines if there is no such folder. Fails if a file is too large, or a line cannot be parsed.
 pub(crate) fn read_lines<L: DeserializeOwned>(dir: &Path, start: &str) -> Result<Vec<L>, Error> {
     if !dir.is_dir() {
         return Ok(Vec::new());
@@ -64,8 +68,8 @@ pub(crate) fn read_lines<L: DeserializeOwned>(dir: &Path, start: &str) -> Result
     paths.sort();
     let mut lines = Vec::new();
     for path in paths {
-        let bytes =
-            fs::read(&path).map_err(|source| melm::Error::Read { path: path.clone(), source })?;
+        let bytes = read_bytes(&path, MAX_RUN_FILE)
+            .map_err(|source| melm::Error::Read { path: path.clone(), source })?;
         // The last line may be incomplete: another shard may be writing it now.
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
         let texts = bytes[..whole].split(|byte| *byte == b'\n').enumerate();
@@ -84,4 +88,20 @@ pub(crate) fn read_lines<L: DeserializeOwned>(dir: &Path, start: &str) -> Result
 fn message(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |at| text[..at].to_owned())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_not_added_through_a_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let other = dir.path().join("other");
+        fs::write(&other, "theirs").unwrap();
+        std::os::unix::fs::symlink(&other, dir.path().join("ledger.jsonl")).unwrap();
+        let error = LineFile::open(dir.path(), "ledger.jsonl").err().unwrap();
+        assert!(matches!(error, Error::Melm(melm::Error::Link { .. })), "{error}");
+        assert_eq!(fs::read(&other).unwrap(), b"theirs");
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use melm::codemix::MentionVectors;
-use melm::files::{Fingerprint, write_shared};
+use melm::files::{Fingerprint, refuse_links, write_shared};
 use melm::methods::{Method, PretrainedSeq2Seq};
 use melm::models::Pretrained;
 use melm::plan::Plan;
@@ -193,8 +193,9 @@ impl ExperimentRunner {
     }
 
     /// Writes the plan of each cell into a folder, under the name that its ledger line gives, so that the cell can be
-    /// run again.
+    /// run again. Fails if the folder is a link, or has one.
     pub fn write_plans(&self, cells: &[Cell], folder: &Path) -> Result<(), Error> {
+        refuse_links(folder)?;
         std::fs::create_dir_all(folder)
             .map_err(|source| melm::Error::Write { path: folder.to_path_buf(), source })?;
         for cell in cells {

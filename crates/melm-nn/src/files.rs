@@ -1,7 +1,7 @@
 //! Files that are written completely or not at all, and files that are read with a bound.
 
 use std::fs::{self, File, Permissions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -28,15 +28,72 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Reads a regular file of UTF-8 text that has at most `max_bytes`.
 ///
 /// # Errors
-/// If the path is not a regular file, the file is larger, cannot be read, or is not UTF-8.
+/// If the path is not a regular file, the file is larger, cannot be read, does not fit into memory, or is not UTF-8.
 pub fn read_text(path: &Path, max_bytes: u64) -> io::Result<String> {
-    let mut bytes = Vec::new();
-    open_regular(path)?.take(max_bytes.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > max_bytes {
-        let message = format!("it has more than {max_bytes} bytes");
-        return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
+    to_text(read_bytes(path, max_bytes)?)
+}
+
+/// Reads a file of UTF-8 text as [`read_text`] does. The file may also be a pipe, because the user has named it.
+///
+/// # Errors
+/// If the file is larger, cannot be read, does not fit into memory, or is not UTF-8.
+pub fn read_text_or_pipe(path: &Path, max_bytes: u64) -> io::Result<String> {
+    to_text(read_stream(File::open(path)?, max_bytes)?)
+}
+
+/// Reads a regular file that has at most `max_bytes`.
+///
+/// # Errors
+/// If the path is not a regular file, the file is larger, cannot be read, or does not fit into memory.
+pub fn read_bytes(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
+    read_bytes_from(path, 0, max_bytes)
+}
+
+/// Reads a regular file from the byte `start` to its end, at most `max_bytes`.
+///
+/// # Errors
+/// If the path is not a regular file, the rest of the file is larger, cannot be read, or does not fit into memory.
+pub fn read_bytes_from(path: &Path, start: u64, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
+    // A file that is too large is refused before it is read.
+    if file.metadata()?.len().saturating_sub(start) > max_bytes {
+        return Err(too_large(max_bytes));
     }
+    file.seek(SeekFrom::Start(start))?;
+    read_stream(file, max_bytes)
+}
+
+/// The number of bytes of a stream that are read at a time.
+const CHUNK: usize = 1 << 20;
+
+/// Reads a stream to its end. If memory runs out, this is an error, and the process is not aborted.
+///
+/// # Errors
+/// If the stream has more than `max_bytes`, cannot be read, or does not fit into memory.
+pub fn read_stream(from: impl Read, max_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut from = from.take(max_bytes.saturating_add(1));
+    let mut bytes = Vec::new();
+    loop {
+        // `read_to_end` aborts if the buffer is full and cannot grow. This buffer is never full.
+        let n_wanted = bytes.len().clamp(CHUNK >> 6, CHUNK);
+        bytes.try_reserve(2 * n_wanted).or_else(|_| bytes.try_reserve_exact(2 * n_wanted))?;
+        if from.by_ref().take(n_wanted as u64).read_to_end(&mut bytes)? == 0 {
+            break;
+        }
+    }
+    if bytes.len() as u64 > max_bytes { Err(too_large(max_bytes)) } else { Ok(bytes) }
+}
+
+fn to_text(bytes: Vec<u8>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+}
+
+fn too_large(max_bytes: u64) -> io::Error {
+    let size = match max_bytes {
+        n if n >= 1 << 20 => format!("{} MiB", n >> 20),
+        n => format!("{n} bytes"),
+    };
+    io::Error::new(io::ErrorKind::FileTooLarge, format!("it has more than {size}"))
 }
 
 /// A file that is written under a temporary name in its final folder. [`Self::finish`] renames it, so that a reader
@@ -208,6 +265,18 @@ mod tests {
         assert_eq!(read_text(&path, 1).unwrap_err().kind(), io::ErrorKind::FileTooLarge);
         let folder = read_text(dir.path(), 9).unwrap_err();
         assert_eq!(folder.kind(), io::ErrorKind::IsADirectory);
+    }
+
+    #[test]
+    fn a_stream_is_read_to_its_end_or_its_bound() {
+        for n in [0, 1, CHUNK - 1, CHUNK, 3 * CHUNK + 7] {
+            let whole: Vec<u8> = (0..=250).cycle().take(n).collect();
+            assert_eq!(read_stream(&whole[..], n as u64).unwrap(), whole);
+            assert_eq!(read_stream(&whole[..], u64::MAX).unwrap(), whole);
+        }
+        let error = read_stream(io::repeat(0), 2 << 20).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        assert_eq!(error.to_string(), "it has more than 2 MiB");
     }
 
     #[test]

@@ -6,7 +6,9 @@ use std::time::Instant;
 use melm::Augment;
 use melm::augment::AugmentJob;
 use melm::draft::{CandidateLines, read_lines};
+use melm::files::MAX_RUN_FILE;
 use melm_cli::host::ErrorReport;
+use melm_nn::files::read_text;
 use melm_text::{Language, Sentence};
 use pyo3::prelude::*;
 
@@ -133,7 +135,7 @@ fn run_in_folder(
 /// Reads the kept sentences of a finished run.
 fn read_kept(folder: &Path, gold: &melm_text::Corpus) -> Result<Vec<Sentence>, ErrorReport> {
     let path = folder.join("drafts.jsonl");
-    let text = std::fs::read_to_string(&path)
+    let text = read_text(&path, MAX_RUN_FILE)
         .map_err(|source| melm::Error::Read { path: path.clone(), source })?;
     let CandidateLines { drafts, text } = read_lines(&path, &text, gold)?;
     let drafts = drafts.into_iter().filter(|draft| draft.verdict.is_kept());

@@ -9,6 +9,7 @@ use melm::models::ModelStore;
 use melm::plan::{ModelClass, ModelClasses, PlanBuilder, Preset};
 use melm_cli::host::{self, ErrorReport, OpenedDevice};
 use melm_nn::device::Device;
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text_or_pipe};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyList};
 use toml::Value;
@@ -43,7 +44,7 @@ impl Settings {
         let preset = parse_preset(preset).map_err(to_exception)?;
         let mut plan = PlanBuilder::new(preset);
         if let Some(path) = config {
-            let text = std::fs::read_to_string(&path)
+            let text = read_text_or_pipe(&path, MAX_CONFIG_BYTES)
                 .map_err(|source| to_exception(melm::Error::Read { path: path.clone(), source }))?;
             plan = plan.merge_toml(&path.display().to_string(), &text);
         }

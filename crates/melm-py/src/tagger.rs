@@ -185,7 +185,7 @@ fn train_in_folder(
     let force = false;
     let opened = job.open_folder(folder, force)?;
     let mut notes = Vec::new();
-    if let Some(finished) = opened.finished() {
+    if let Some(finished) = opened.finished()? {
         notes.extend(finished.warning(folder));
     } else {
         let started = Instant::now();

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use melm::gold_check::GoldCheckSummary;
+use melm::nn::files::{MAX_CONFIG_BYTES, read_text};
 use melm_text::EntityTypes;
 use serde_json::Value;
 
@@ -62,7 +63,7 @@ fn read_gold(
     types: &mut EntityTypes,
     notes: &mut Vec<String>,
 ) -> GoldSentences {
-    let plan = std::fs::read_to_string(dir.join("plan.toml")).unwrap_or_default();
+    let plan = read_text(&dir.join("plan.toml"), MAX_CONFIG_BYTES).unwrap_or_default();
     let has_union = !plan.lines().any(|line| line.trim() == "union = false");
     GoldSentences::read(dir, run, has_union, types).unwrap_or_else(|reason| {
         notes.push(format!(

@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use melm::draft::{CandidateIds, Disagreement, Verdict};
+use melm::files::MAX_RUN_FILE;
+use melm::nn::files::read_text;
 use melm_text::EntityTypes;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
@@ -225,7 +227,7 @@ pub(crate) fn read(
     gold: &mut GoldSentences,
     types: &mut EntityTypes,
 ) -> Result<Vec<Candidate>, Error> {
-    let text = std::fs::read_to_string(path)
+    let text = read_text(path, MAX_RUN_FILE)
         .map_err(|source| Error::Read { path: path.to_path_buf(), source })?;
     let mut ids = CandidateIds::default();
     let mut all = Vec::new();

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::hash::Hash;
 use std::path::Path;
 
+use melm::files::MAX_RUN_FILE;
+use melm::nn::files::read_text;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -61,7 +63,7 @@ struct MetricsLine {
 /// # Errors
 /// If the file cannot be read, or if a line is not valid.
 pub(crate) fn read(path: &Path) -> Result<Vec<Chart>, Error> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_text(path, MAX_RUN_FILE) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         read => read.map_err(|source| Error::Read { path: path.to_path_buf(), source })?,
     };

@@ -2,6 +2,8 @@
 
 use std::path::Path;
 
+use melm::nn::files::{MAX_CONFIG_BYTES, read_text};
+use melm_text::shown;
 use serde_json::Value;
 
 use crate::{Error, Report, augmented, experiment};
@@ -18,7 +20,7 @@ pub(crate) fn read(dir: &Path) -> Result<Report, Error> {
             Some("augment") => augmented::read(dir, &record),
             command => Err(Error::OtherCommand {
                 dir: dir.to_path_buf(),
-                command: command.unwrap_or("?").to_owned(),
+                command: shown(command.unwrap_or("?")),
             }),
         };
     }
@@ -31,7 +33,7 @@ pub(crate) fn read(dir: &Path) -> Result<Report, Error> {
 
 /// Reads a JSON file. Returns `None` if it does not exist.
 fn read_json(path: &Path) -> Result<Option<Value>, Error> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_text(path, MAX_CONFIG_BYTES) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|source| Error::Read { path: path.to_path_buf(), source })?,
     };

@@ -60,7 +60,8 @@ impl GoldSentences {
         let entries = std::fs::read_dir(dir).map_err(|error| error.to_string())?;
         let mut names: Vec<String> = entries
             .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-            .filter(|name| is_own(name))
+            // A pipe may never end.
+            .filter(|name| is_own(name) && dir.join(name).is_file())
             .collect();
         names.sort();
         let name = names.first().ok_or_else(|| format!("there is no file `{prefix}*`"))?;

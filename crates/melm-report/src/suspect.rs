@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use melm::files::MAX_RUN_FILE;
 use melm::gold_check::{self, CERTAIN, CheckedSentence, GoldCheckSummary};
+use melm::nn::files::read_text;
 use melm_text::EntityTypes;
 use serde::Serialize;
 
@@ -51,7 +53,7 @@ pub(crate) fn read(
     n_folds: usize,
     types: &mut EntityTypes,
 ) -> Result<Option<GoldCheck>, Error> {
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_text(path, MAX_RUN_FILE) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         read => read.map_err(|source| Error::Read { path: path.to_path_buf(), source })?,
     };

@@ -66,6 +66,14 @@ pub enum Error {
         /// The limit in MiB.
         limit_mib: usize,
     },
+    /// A binary file is too large.
+    #[error("`{name}` is a binary file of more than {limit_mib} MiB")]
+    LargeBinary {
+        /// The name of the file.
+        name: String,
+        /// The limit in MiB.
+        limit_mib: usize,
+    },
     /// The output could not be written.
     #[error("cannot write the output: {source}")]
     Write {
@@ -132,6 +140,12 @@ impl Error {
             {
                 Some("the file is truncated or damaged: download it again".into())
             }
+            Error::Read { source, .. } if source.kind() == io::ErrorKind::OutOfMemory => {
+                Some("divide the file, or use a machine with more memory".into())
+            }
+            Error::LargeBinary { .. } => Some(
+                "divide the file, or set `MELM_LIMIT_FACTOR=4` if you trust it".into(),
+            ),
             Error::Mismatch(_) => Some(
                 "predictions need the same sentences and tokens as the gold file, in the same order"
                     .into(),

@@ -48,6 +48,7 @@
 //! scheme, and [`copy_sentences`] copies some sentences of a file. [`WordVectors`] reads word
 //! vectors of MUSE and fastText.
 
+mod bounded;
 pub mod check;
 pub mod conll;
 mod convert;
@@ -95,7 +96,7 @@ pub use labelled_file::LabelledFile;
 pub use language::{Language, LanguagePart, is_language_code};
 pub use limits::Limits;
 pub use mention::{Mention, count_merged_by_io, mentions, repair, write_tags};
-pub use notes::{count, count_of, describe_losses, shown};
+pub use notes::{count, count_of, describe_losses, escaped, shown};
 pub use problem::{Fault, Problem, Problems};
 pub use record::{Record, Row};
 pub use scheme::{DetectedScheme, Scheme, UnknownScheme};

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 
-/// A factor for the limits of sizes that bound the memory for hostile files: the longest line of a corpus, the data and
-/// the text of a `DocBin` or a parquet file, and the size of unlabelled text. Other limits are fixed.
+/// A factor for the limits of sizes that bound the memory for hostile files: the longest line of a corpus, the
+/// size, the data and the text of a `DocBin` or a parquet file, and the size of unlabelled text. Other limits are fixed.
 ///
 /// ```
 /// use melm_text::Limits;

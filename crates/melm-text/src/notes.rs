@@ -30,12 +30,22 @@ const LONGEST_SHOWN: usize = 60;
 /// assert_eq!(shown(&"x".repeat(100)), format!("{}…", "x".repeat(60)));
 /// ```
 pub fn shown(text: &str) -> String {
-    let mut out = String::new();
-    for (at, c) in text.chars().enumerate() {
-        if at == LONGEST_SHOWN {
-            out.push('…');
-            break;
-        }
+    match text.char_indices().nth(LONGEST_SHOWN) {
+        Some((end, _)) => escaped(&text[..end]) + "…",
+        None => escaped(text),
+    }
+}
+
+/// Returns a text with control characters and invisible characters escaped, such as the name of a file.
+///
+/// ```
+/// use melm_text::escaped;
+/// assert_eq!(escaped("Müller.conll"), "Müller.conll");
+/// assert_eq!(escaped("a\nb\u{202e}"), r"a\nb\u{202e}");
+/// ```
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
         if is_hidden(c) {
             out.extend(c.escape_debug());
         } else {

@@ -6,6 +6,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
+use crate::bounded::{decode_latin1, read_chunk};
 use crate::error::Error;
 use crate::formats::Format;
 use crate::limits::Limits;
@@ -26,8 +27,9 @@ pub struct Source {
 /// The longest line of a file, in bytes. A JSON string is on one line, so this bounds the memory that a hostile file
 /// can take before it is refused. A whole export of an annotation tool may be one line.
 const MAX_LINE: usize = 256 << 20;
-/// The number of bytes that are read at a time.
-const CHUNK: usize = 1 << 20;
+/// The largest binary file, in bytes. It has no lines that could be bounded. This is also the limit of its data after
+/// decompression.
+const MAX_BINARY: usize = 1 << 30;
 
 /// The encoding of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -75,13 +77,16 @@ impl Source {
     fn open_one(path: &Path, encoding: Encoding, limits: Limits) -> Result<Self, Error> {
         let name = path.display().to_string();
         match File::open(path) {
-            Ok(file) => Self::read_within(&name, file, encoding, limits),
+            Ok(file) => {
+                let len = file.metadata().map_or(0, |found| found.len());
+                Self::read_sized(&name, file, encoding, limits, len)
+            }
             Err(source) => Err(Error::Read { name, source }),
         }
     }
 
-    /// Reads a stream to its end. Fails if it cannot be read, if a line is longer than 256 MiB ([`Error::LongLine`]), or
-    /// as [`Self::from_bytes`] does.
+    /// Reads a stream to its end. Fails if it cannot be read, if a line is longer than 256 MiB ([`Error::LongLine`]), if a
+    /// binary file is larger than 1 GiB ([`Error::LargeBinary`]), if memory runs out, or as [`Self::from_bytes`] does.
     pub fn read(name: &str, from: impl Read, encoding: Encoding) -> Result<Self, Error> {
         Self::read_within(name, from, encoding, Limits::default())
     }
@@ -89,19 +94,35 @@ impl Source {
     /// Reads a stream as [`Self::read`] does, with other limits.
     pub fn read_within(
         name: &str,
-        mut from: impl Read,
+        from: impl Read,
         encoding: Encoding,
         limits: Limits,
     ) -> Result<Self, Error> {
-        let max_line = limits.scale_size(MAX_LINE);
+        Self::read_sized(name, from, encoding, limits, 0)
+    }
+
+    /// Reads a stream that has at least `len` bytes, as its file says. A large binary file is refused before it is read.
+    fn read_sized(
+        name: &str,
+        mut from: impl Read,
+        encoding: Encoding,
+        limits: Limits,
+        len: u64,
+    ) -> Result<Self, Error> {
+        let [max_line, max_binary] = [MAX_LINE, MAX_BINARY].map(|n| limits.scale_size(n));
         let mut bytes = Vec::new();
         let mut line_start = 0;
         loop {
             let start = bytes.len();
-            let n = from.by_ref().take(CHUNK as u64).read_to_end(&mut bytes);
+            let n = read_chunk(&mut from, &mut bytes);
             let n = n.map_err(|source: io::Error| Error::Read { name: name.to_owned(), source })?;
             if n == 0 {
                 break;
+            }
+            let n_known = usize::try_from(len).unwrap_or(usize::MAX).max(bytes.len());
+            if n_known > max_binary && Format::is_known_binary(&bytes) {
+                let (name, limit_mib) = (name.to_owned(), max_binary >> 20);
+                return Err(Error::LargeBinary { name, limit_mib });
             }
             // A NUL is in no text. The rest of such a file, which may be gigabytes, is not read.
             if let Some(at) = memchr::memchr(0, &bytes[start..])
@@ -138,7 +159,7 @@ impl Source {
     }
 
     /// Decodes bytes. A binary file of a registered format is kept as it is ([`Self::binary`]). Fails with
-    /// [`Error::Data`] if other bytes are not valid in `encoding`, or contain a NUL.
+    /// [`Error::Data`] if other bytes are not valid in `encoding`, or contain a NUL. Fails if memory runs out.
     pub fn from_bytes(name: String, bytes: Vec<u8>, encoding: Encoding) -> Result<Self, Error> {
         if Format::is_known_binary(&bytes) {
             return Ok(Self { name, binary: bytes, ..Self::default() });
@@ -148,7 +169,10 @@ impl Source {
                 let at = wrong.utf8_error().valid_up_to();
                 (wrong.into_bytes(), at)
             }),
-            Encoding::Latin1 => Ok(bytes.iter().map(|&b| char::from(b)).collect()),
+            Encoding::Latin1 => match decode_latin1(&bytes) {
+                Ok(text) => Ok(text),
+                Err(source) => return Err(Error::Read { name, source }),
+            },
         };
         match decoded {
             Ok(text) => match memchr::memchr(0, text.as_bytes()) {

@@ -191,7 +191,7 @@ pub enum Error {
     )]
     NothingToLearn,
     /// A plan has no such key.
-    #[error("{place}: a plan has no key `{key}`{hint}")]
+    #[error("{place}: a plan has no key `{}`{hint}", melm_text::shown(.key))]
     UnknownKey {
         /// The origin of the setting: a file or an option.
         place: String,
@@ -223,6 +223,25 @@ pub enum Error {
         dir: PathBuf,
         /// The other process.
         other: String,
+    },
+    /// A folder of a run, or a file in it, is a link. Files are not written through links.
+    #[error(
+        "`{path}` is a link, and nothing is written outside of the output folder; put the files that it leads to in its place, or remove it"
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// A record of a run names a file that is not in its folder.
+    #[error(
+        "`{path}` names the file `{}`, which is not a file of its folder; pass `--force` to start again",
+        melm_text::shown(.name)
+    )]
+    ForeignFile {
+        /// The record.
+        path: PathBuf,
+        /// The name of the file.
+        name: String,
     },
     /// A file of an earlier stage was changed after it was written, or is truncated.
     #[error(

@@ -1,13 +1,16 @@
 //! Writes files completely or not at all, and computes their hashes.
 
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
-use melm_nn::files::UnfinishedFile;
+use melm_nn::files::{UnfinishedFile, open_regular, read_bytes};
 use sha2::{Digest, Sha256};
 
 use crate::Error;
+
+/// The largest file of a run or an experiment that is read as a whole: drafts, rounds, votes, metrics, ledgers and shards.
+/// Four million drafts have about this size. Larger runs can be divided.
+pub const MAX_RUN_FILE: u64 = 4 << 30;
 
 /// Replaces a file atomically: a reader sees the old content or the new content, never a part. No other process may
 /// write the file at the same time.
@@ -52,6 +55,29 @@ pub(crate) fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
+/// Fails if `path` is a link, or a folder with a link at any depth: what is written there would be written outside of the
+/// folder of a run. Does nothing if there is no such path.
+///
+/// # Errors
+/// [`Error::Link`], or [`Error::Read`] if a folder cannot be read.
+pub fn refuse_links(path: &Path) -> Result<(), Error> {
+    if std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink()) {
+        return Err(Error::Link { path: path.to_path_buf() });
+    }
+    let entries = match std::fs::read_dir(path) {
+        Ok(entries) => entries,
+        Err(error) => match error.kind() {
+            io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => return Ok(()),
+            _ => return Err(Error::Read { path: path.to_path_buf(), source: error }),
+        },
+    };
+    for entry in entries {
+        let failed = |source| Error::Read { path: path.to_path_buf(), source };
+        refuse_links(&entry.map_err(failed)?.path())?;
+    }
+    Ok(())
+}
+
 /// Returns the number of bytes of the files in a folder. Files that cannot be read are left out.
 pub(crate) fn folder_size(dir: &Path) -> u64 {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
@@ -74,7 +100,7 @@ pub(crate) fn write_sealed(path: &Path, lines: &str) -> Result<(), Error> {
 /// # Errors
 /// [`Error::DamagedStage`] if the file was changed.
 pub(crate) fn read_sealed(path: &Path) -> Result<Option<String>, Error> {
-    let text = match std::fs::read(path) {
+    let text = match read_bytes(path, MAX_RUN_FILE) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => return Err(Error::Read { path: path.to_path_buf(), source }),
@@ -107,10 +133,10 @@ impl Fingerprint {
         self.0.update(bytes);
     }
 
-    /// Adds the content of a file.
+    /// Adds the content of a regular file.
     pub(crate) fn add_file(&mut self, path: &Path) -> Result<(), Error> {
         let failed = |source: io::Error| Error::Read { path: path.to_path_buf(), source };
-        let mut file = File::open(path).map_err(failed)?;
+        let mut file = open_regular(path).map_err(failed)?;
         let mut block = vec![0; 1 << 20];
         loop {
             match file.read(&mut block).map_err(failed)? {

@@ -8,11 +8,12 @@ mod lock;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 use melm_text::{Corpus, LabelledFile};
 use serde_json::{Value, json};
 
 use crate::Error;
-use crate::files::{Fingerprint, create_folder, remove, sha256, write_whole};
+use crate::files::{Fingerprint, create_folder, refuse_links, remove, sha256, write_whole};
 pub use finished::FinishedRun;
 pub(crate) use finished::checksums;
 pub(crate) use identity::Identity;
@@ -79,26 +80,29 @@ impl RunFolder {
     /// Stores the identity of the run in the folder. The caller keeps the lock until the run ends.
     ///
     /// # Errors
-    /// [`Error::InUse`] if another process uses the folder, or has changed it since [`Self::open`].
+    /// [`Error::InUse`] if another process uses the folder, or has changed it since [`Self::open`]. [`Error::Link`] if the
+    /// state or a leftover of the run that continues is a link, or has one.
     pub(crate) fn begin(&self, leftovers: &[PathBuf]) -> Result<FolderLock, Error> {
         let lock = FolderLock::acquire(&self.dir)?;
         if !self.force && inspect(&self.dir, &self.identity)? != self.state {
             let other = "another process, which has just changed it".to_owned();
             return Err(Error::InUse { dir: self.dir.clone(), other });
         }
+        let work = self.work();
+        let mut folders = leftovers.iter().chain([&work]);
         if self.state == FolderState::New {
             // The record is removed first: without it, the other files are not taken for results.
             remove(&self.dir.join(RECORD))?;
-            for path in leftovers.iter().chain([&self.work()]) {
-                remove(path)?;
-            }
+            folders.try_for_each(|path| remove(path))?;
+        } else {
+            folders.try_for_each(|path| refuse_links(path))?;
         }
         if self.state != FolderState::Unfinished {
             // A finished run that continues, with more rounds, counts as unfinished until it has written its new results.
-            create_folder(&self.work())?;
+            create_folder(&work)?;
             let identity = serde_json::to_string(&self.identity).expect("an identity is JSON");
-            write_whole(&self.work().join(IDENTITY), identity.as_bytes())?;
-            write_whole(&self.work().join(KEY), self.identity.key().as_bytes())?;
+            write_whole(&work.join(IDENTITY), identity.as_bytes())?;
+            write_whole(&work.join(KEY), self.identity.key().as_bytes())?;
         }
         Ok(lock)
     }
@@ -131,7 +135,7 @@ impl RunFolder {
 
     /// The content of `run.json`, if the folder has one.
     pub(crate) fn record(&self) -> Option<Value> {
-        serde_json::from_str(&fs::read_to_string(self.dir.join(RECORD)).ok()?).ok()
+        serde_json::from_str(&read_text(&self.dir.join(RECORD), MAX_CONFIG_BYTES).ok()?).ok()
     }
 }
 
@@ -143,15 +147,15 @@ fn inspect(dir: &Path, identity: &Identity) -> Result<FolderState, Error> {
         Err(Error::Occupied { dir: dir.to_path_buf(), found })
     };
     let work = dir.join(WORK);
-    if let Ok(started) = fs::read_to_string(work.join(KEY)) {
+    if let Ok(started) = read_text(&work.join(KEY), MAX_CONFIG_BYTES) {
         if started == identity.key() {
             return Ok(FolderState::Unfinished);
         }
-        let earlier = fs::read_to_string(work.join(IDENTITY)).ok();
+        let earlier = read_text(&work.join(IDENTITY), MAX_CONFIG_BYTES).ok();
         let earlier = earlier.and_then(|text| serde_json::from_str(&text).ok());
         return occupied("an unfinished run", earlier);
     }
-    if let Ok(record) = fs::read_to_string(dir.join(RECORD)) {
+    if let Ok(record) = read_text(&dir.join(RECORD), MAX_CONFIG_BYTES) {
         let record: Value = serde_json::from_str(&record).unwrap_or_default();
         if record["key"] == identity.key() {
             return Ok(FolderState::Done);
@@ -277,6 +281,41 @@ mod tests {
         again.tidy();
         let names = fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(names.collect::<Vec<_>>(), [RECORD]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_run_does_not_continue_through_links() {
+        use std::os::unix::fs::symlink;
+        let parent = tempfile::tempdir().unwrap();
+        let (dir, other) = (parent.path().join("out"), parent.path().join("other"));
+        let leftovers = [dir.join("stages")];
+        let open = || RunFolder::open(&dir, run_on("a"), false).unwrap();
+        drop(open().begin(&leftovers).unwrap());
+        // The state of the unfinished run.
+        fs::rename(dir.join(WORK), &other).unwrap();
+        symlink(&other, dir.join(WORK)).unwrap();
+        assert_eq!(open().state, FolderState::Unfinished);
+        let refused = |path: PathBuf| {
+            let error = open().begin(&leftovers).unwrap_err();
+            assert!(matches!(error, Error::Link { path: found } if found == path));
+        };
+        refused(dir.join(WORK));
+        fs::remove_file(dir.join(WORK)).unwrap();
+        fs::rename(&other, dir.join(WORK)).unwrap();
+        // A link deep in a leftover.
+        fs::create_dir_all(leftovers[0].join("judge")).unwrap();
+        symlink(parent.path(), leftovers[0].join("judge/link")).unwrap();
+        refused(leftovers[0].join("judge/link"));
+        fs::remove_file(leftovers[0].join("judge/link")).unwrap();
+        drop(open().begin(&leftovers).unwrap());
+        // A new run removes the link, and not what it leads to.
+        fs::remove_dir_all(&leftovers[0]).unwrap();
+        fs::create_dir(&other).unwrap();
+        symlink(&other, &leftovers[0]).unwrap();
+        let forced = RunFolder::open(&dir, run_on("b"), true).unwrap();
+        drop(forced.begin(&leftovers).unwrap());
+        assert!(other.is_dir() && fs::symlink_metadata(&leftovers[0]).is_err());
     }
 
     #[test]

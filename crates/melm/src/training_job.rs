@@ -266,7 +266,10 @@ impl TrainingJob {
 
 impl TrainingFolder<'_> {
     /// Returns the training run if it is finished in the folder.
-    pub fn finished(&self) -> Option<FinishedRun> {
+    ///
+    /// # Errors
+    /// If the record of the run names a file that is not in its folder.
+    pub fn finished(&self) -> Result<Option<FinishedRun>, Error> {
         self.folder.tidy();
         self.folder.finished()
     }

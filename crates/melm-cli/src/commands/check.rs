@@ -5,7 +5,7 @@ use std::io::Write as _;
 use std::path::Path;
 
 use melm_text::check::{CheckedFile, RepeatCounts, Report, SeenSentences, SplitDifference};
-use melm_text::{Documents, shown};
+use melm_text::{Documents, escaped, shown};
 use serde::Serialize;
 
 use crate::args::Check;
@@ -100,7 +100,7 @@ impl Json {
 
 fn text(file: &CheckedFile, terminal: &Terminal) -> String {
     let report = &file.report;
-    let mut text = format!("{}\n", report.file);
+    let mut text = format!("{}\n", escaped(&report.file));
     let mut row = |name: &str, value: String| text += &format!("  {name:<11} {value}\n");
     row("format", format(report));
     row("scheme", scheme(report));
@@ -140,7 +140,7 @@ fn text(file: &CheckedFile, terminal: &Terminal) -> String {
 /// Says how a file differs from the first one.
 fn differences(difference: &SplitDifference, report: &Report, terminal: &Terminal) -> String {
     let warning = terminal.style_stdout(Style::Warning, "differs");
-    let first = shown(&difference.first_file);
+    let first = escaped(&difference.first_file);
     let mut text = String::new();
     if let Some(scheme) = difference.first_scheme {
         let (own, scheme) = (report.scheme.to_uppercase(), scheme.to_uppercase());
@@ -228,7 +228,10 @@ fn places(repeated: &RepeatCounts) -> String {
         let first = &repeat.first;
         text += &format!(
             "{:14}line {}: same as {}:{}{other}\n",
-            "", repeat.line, first.file, first.line
+            "",
+            repeat.line,
+            escaped(&first.file),
+            first.line
         );
     }
     if repeated.n > MAX_PLACES {

@@ -1,8 +1,8 @@
 //! `melm merge`: joins the outputs of commands with `--shard`.
 
-use std::io::Read;
-
+use melm::files::MAX_RUN_FILE;
 use melm::shard::{Shard, ShardContent, ShardFile, ShardSet};
+use melm_nn::files::read_stream;
 use melm_text::{Format, Scheme, WriteSettings, find_losses};
 use serde_json::{Value, json};
 
@@ -59,9 +59,8 @@ fn open_all(command: &Merge) -> Result<Vec<ShardFile>, Failure> {
     let mut shards = Vec::new();
     for path in &command.files {
         if is_stdout(path) {
-            let mut bytes = Vec::new();
-            let read = std::io::stdin().lock().read_to_end(&mut bytes);
-            read.map_err(|source| melm::Error::Read { path: path.clone(), source })?;
+            let bytes = read_stream(std::io::stdin().lock(), MAX_RUN_FILE)
+                .map_err(|source| melm::Error::Read { path: path.clone(), source })?;
             shards.push(ShardFile::from_bytes("standard input", &bytes)?);
         } else {
             shards.push(ShardFile::open(path)?);

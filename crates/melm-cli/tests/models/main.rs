@@ -9,6 +9,7 @@ mod families;
 mod faults;
 mod formats;
 mod free_generation;
+mod hostile_runs;
 mod interrupted;
 mod languages;
 mod limits;

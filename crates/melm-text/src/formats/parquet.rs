@@ -1,6 +1,7 @@
 //! Parquet files of Hugging Face `datasets`, with lists of tokens and of tags. Their codec is in [`crate::parquet_file`].
 
 use super::{FileFormat, Format, Part, WriteSettings, WrittenFile};
+use crate::bounded::copy;
 use crate::convert::tag_names;
 use crate::error::Error;
 use crate::format::{ReadOptions, Structure};
@@ -50,7 +51,9 @@ impl FileFormat for Parquet {
             tags_column: options.tags_key.as_deref(),
             classes: options.names.as_ref(),
         };
-        match read_table_within(source.content().into_owned(), given, source.limits()) {
+        let bytes = copy(&source.content())
+            .map_err(|cause| Error::Read { name: source.name().to_owned(), source: cause })?;
+        match read_table_within(bytes, given, source.limits()) {
             Ok(table) => {
                 TaggedTable::read(table, options.scheme).build(source, Format(&Parquet), options)
             }

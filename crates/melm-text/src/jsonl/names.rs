@@ -30,6 +30,9 @@ pub fn format_names(names: &[String]) -> String {
     names.join("\n") + "\n"
 }
 
+/// The largest file with tag names, in bytes.
+const MAX_NAMES: u64 = 16 << 20;
+
 /// Looks for tag names beside `file`: in `FILE.names`, then in the `dataset_info.json` or
 /// `dataset_infos.json` that Hugging Face `datasets` writes. Returns `None` if there are none.
 pub fn find_names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {
@@ -38,6 +41,7 @@ pub fn find_names_beside(file: &Path, tags_key: &str) -> Option<TagNames> {
     let folder = file.parent().unwrap_or(Path::new(""));
     [own.into(), folder.join("dataset_info.json"), folder.join("dataset_infos.json")]
         .into_iter()
+        .filter(|path| fs::metadata(path).is_ok_and(|it| it.is_file() && it.len() <= MAX_NAMES))
         .find_map(|path| parse_names(&fs::read_to_string(path).ok()?, tags_key))
 }
 

@@ -1,7 +1,7 @@
 //! Reads a `DocBin`. The memory is bounded by the size of the file, whatever the file claims.
 
 use std::collections::HashMap;
-use std::io::Read;
+use std::io::{ErrorKind, Read};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,6 +12,7 @@ use super::hash::{string_id, symbol_name};
 use super::msgpack::{Malformed, Unpacker};
 use super::{ENT_IOB, ENT_TYPE, NORM, ORTH, SENT_START, SpacyDoc, SpacyMention, iob};
 use crate::Limits;
+use crate::bounded::read_beyond;
 
 /// The largest size of the data of a file.
 const MAX_DATA: usize = 1 << 30;
@@ -90,8 +91,7 @@ pub fn read_doc_bin_within(bytes: &[u8], limits: Limits) -> Result<DocBin, DocBi
 /// Decompresses the data of a file. Fails if it is larger than `limit`.
 fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, DocBinFault> {
     let mut decoder = ZlibDecoder::new(bytes);
-    let mut data = Vec::new();
-    let result = decoder.by_ref().take(limit as u64 + 1).read_to_end(&mut data);
+    let (data, result) = read_beyond(decoder.by_ref(), limit as u64);
     if data.len() > limit {
         let limit = format!("{} MiB of data in {} bytes", limit >> 20, bytes.len());
         return Err(DocBinFault::TooLarge { limit });
@@ -99,8 +99,12 @@ fn inflate(bytes: &[u8], limit: usize) -> Result<Vec<u8>, DocBinFault> {
     let is_whole = decoder.total_in() == bytes.len() as u64;
     let damaged = |why: &str| Err(DocBinFault::Damaged(why.to_owned()));
     match result {
-        Ok(_) if is_whole => Ok(data),
-        Ok(_) => damaged("other bytes follow its end"),
+        Err(error) if error.kind() == ErrorKind::OutOfMemory => {
+            let limit = format!("{} MiB, which is all the memory there is", data.len() >> 20);
+            Err(DocBinFault::TooLarge { limit })
+        }
+        Ok(()) if is_whole => Ok(data),
+        Ok(()) => damaged("other bytes follow its end"),
         Err(_) if is_whole => damaged("it ends too early"),
         Err(_) if data.is_empty() => {
             Err(DocBinFault::NotDocBin("it is not compressed by zlib".into()))

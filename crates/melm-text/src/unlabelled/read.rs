@@ -1,7 +1,7 @@
 //! Reads unlabelled text from files.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use flate2::read::MultiGzDecoder;
 
 use super::options::{TextFile, TextFormat, TextOptions};
 use super::{UnlabelledSentence, UnlabelledText, conll, jsonl};
+use crate::bounded::read_beyond;
 use crate::conll::is_document_start;
 use crate::error::Error;
 use crate::format::ReadOptions;
@@ -104,10 +105,8 @@ impl UnlabelledText {
 
 /// Reads a stream to its end. Fails if it has more bytes than the options allow.
 fn read_bounded(name: &str, from: impl Read, options: &TextOptions) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
-    from.take(options.max_bytes.saturating_add(1))
-        .read_to_end(&mut bytes)
-        .map_err(|source: io::Error| Error::Read { name: name.to_owned(), source })?;
+    let (bytes, result) = read_beyond(from, options.max_bytes);
+    result.map_err(|source| Error::Read { name: name.to_owned(), source })?;
     if bytes.len() as u64 > options.max_bytes {
         let limit = format!("{} of text", describe_bytes(options.max_bytes));
         return Err(Error::TooLarge { name: name.to_owned(), limit });

@@ -7,10 +7,10 @@ use serde_json::{Map, Value, json};
 
 use super::algorithm::metrics_of_judges;
 use super::job::AugmentJob;
-use super::result::{Augmented, DRAFTS, augmented_names};
+use super::result::{Augmented, DRAFTS, GOLD, augmented_names};
 use crate::Error;
 use crate::card::{CardState, DataCommand, data_card, write_card};
-use crate::files::{folder_size, read_sealed, write_whole};
+use crate::files::{folder_size, read_sealed, refuse_links, write_whole};
 use crate::gold_check::fold_metrics;
 use crate::methods::Method;
 use crate::methods::{NO_PRETRAINING, PretrainedSeq2Seq};
@@ -24,6 +24,10 @@ use crate::stage::{Observer, Run};
 /// The subfolder of trained models and finished rounds. It is not removed, so that a later run with more rounds can
 /// reuse them.
 const STAGES: &str = ".stages";
+/// The file with the metrics of all trainings.
+const METRICS: &str = "metrics.jsonl";
+/// The subfolder of the fine-tuned model.
+const MODEL: &str = "model";
 /// The stages that train a model, in the order in which their metrics are listed.
 const TRAINING_STAGES: [&str; 4] = ["finetune", "daga", "mulda", "judge"];
 
@@ -114,7 +118,9 @@ impl AugmentFolder<'_> {
     /// If the finished run has more rounds than the plan, or if a result file that would be overwritten was changed
     /// after the run wrote it.
     pub fn finished(&self) -> Result<Option<FinishedRun>, Error> {
-        let Some(FinishedRun { record, changed }) = self.folder.finished() else { return Ok(None) };
+        let Some(FinishedRun { record, changed }) = self.folder.finished()? else {
+            return Ok(None);
+        };
         let n_rounds = u64::from(self.job.plan.generate.rounds.get());
         let n_done = record["rounds"].as_u64().unwrap_or(0);
         if n_done == n_rounds && !self.keep_model && self.has_results()? {
@@ -145,17 +151,19 @@ impl AugmentFolder<'_> {
         let mut run = Run { seed, folder: Some(stages.clone()), observer };
         let augmented = self.job.run_stages(&mut run)?;
         if self.keep_model {
-            self.job.save_model(&dir.join("model"), &mut run)?;
+            self.job.save_model(&dir.join(MODEL), &mut run)?;
         }
         let paths = augmented.write_into(dir)?;
         let metrics = self.collect_metrics(&stages)?;
-        write_whole(&dir.join("metrics.jsonl"), metrics.as_bytes())?;
+        write_whole(&dir.join(METRICS), metrics.as_bytes())?;
         let card = write_card(dir, &self.describe(&augmented, &paths))?;
         let mut record = self.job.record(&augmented, seconds());
         if !self.arguments.is_empty() {
             record.insert("arguments".to_owned(), json!(self.arguments));
         }
-        let results: Vec<_> = paths.iter().cloned().chain([dir.join(DRAFTS)]).collect();
+        let others = [DRAFTS, METRICS].into_iter().chain(augmented.checked_gold().map(|_| GOLD));
+        let others = others.map(|name| dir.join(name));
+        let results: Vec<_> = paths.iter().cloned().chain(others).collect();
         record.insert("files".to_owned(), json!(checksums(&results)?));
         self.folder.finish(record.clone())?;
         let stages_bytes = folder_size(&stages);
@@ -179,6 +187,9 @@ impl AugmentFolder<'_> {
     fn begin(&self) -> Result<(PathBuf, FolderLock), Error> {
         let stages = self.folder.dir().join(STAGES);
         let lock = self.folder.begin(std::slice::from_ref(&stages))?;
+        if self.keep_model {
+            refuse_links(&self.folder.dir().join(MODEL))?;
+        }
         // The key of a vote does not include model and seed, so only folders of this run are used.
         let voters = self.voters.iter().filter(|dir| self.folder.is_also_in(dir));
         let others: Vec<PathBuf> = voters.map(|dir| dir.join(STAGES).join(VOTES)).collect();

@@ -19,7 +19,7 @@ use crate::run_folder::require_empty;
 pub(super) const DRAFTS: &str = "drafts.jsonl";
 
 /// The name of the file with the gold sentences that were checked.
-const GOLD: &str = "gold.jsonl";
+pub(super) const GOLD: &str = "gold.jsonl";
 
 /// The augmented corpus, every draft and every sentence of the unlabelled text with its verdict, and counts.
 pub struct Augmented {

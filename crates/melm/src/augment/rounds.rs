@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 use melm_text::Corpus;
 
 use super::algorithm::Drafts;
 use crate::Error;
 use crate::draft::{Draft, Novelty, read_lines, to_lines};
-use crate::files::{create_folder, sha256, write_whole};
+use crate::files::{MAX_RUN_FILE, create_folder, sha256, write_whole};
 use crate::methods::RejectedCounts;
 
 /// The rounds made so far.
@@ -75,9 +76,10 @@ impl<'a> Rounds<'a> {
     /// made again.
     fn load(&self, round: u32) -> Option<String> {
         let folder = self.folder.as_deref()?;
-        let lines = std::fs::read_to_string(lines_path(folder, round)).ok()?;
-        let dropped = std::fs::read_to_string(dropped_path(folder, round)).unwrap_or_default();
-        let wanted = std::fs::read_to_string(checksum_path(folder, round)).ok()?;
+        let lines = read_text(&lines_path(folder, round), MAX_RUN_FILE).ok()?;
+        let read_small = |path: PathBuf| read_text(&path, MAX_CONFIG_BYTES);
+        let dropped = read_small(dropped_path(folder, round)).unwrap_or_default();
+        let wanted = read_small(checksum_path(folder, round)).ok()?;
         (wanted == checksum(&lines, &dropped)).then_some(lines)
     }
 
@@ -129,7 +131,7 @@ fn save(folder: &Path, round: u32, lines: &str, dropped: &RejectedCounts) -> Res
 
 fn load_dropped(path: &Path) -> Result<RejectedCounts, Error> {
     let path = path.to_path_buf();
-    match std::fs::read_to_string(&path) {
+    match read_text(&path, MAX_CONFIG_BYTES) {
         Ok(text) => toml::from_str(&text).map_err(|_| melm_nn::Error::State { path }.into()),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(RejectedCounts::default()),
         Err(source) => Err(Error::Read { path, source }),

@@ -11,6 +11,7 @@ pub(crate) use model::{ModelCard, model_card};
 
 use std::path::Path;
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
 use melm_text::Corpus;
 
 use crate::Error;
@@ -34,7 +35,7 @@ pub enum CardState {
 /// Writes a card into a folder, unless the folder has a `README.md` that somebody else wrote or changed.
 pub(crate) fn write_card(dir: &Path, text: &str) -> Result<CardState, Error> {
     let path = dir.join(CARD);
-    match std::fs::read_to_string(&path) {
+    match read_text(&path, MAX_CONFIG_BYTES) {
         Ok(old) if !is_unchanged(&old) => return Ok(CardState::Kept),
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Ok(CardState::Kept),
         _ => {}

@@ -15,6 +15,11 @@ impl Error {
                 ErrorKind::UnexpectedEof | ErrorKind::InvalidInput | ErrorKind::InvalidData => {
                     Some("the file is truncated or damaged: download it again".into())
                 }
+                ErrorKind::OutOfMemory => {
+                    Some("use a smaller file, or a machine with more memory".into())
+                }
+                ErrorKind::FileTooLarge => Some("use a smaller file".into()),
+                ErrorKind::Unsupported => Some("use a plain file".into()),
                 _ => None,
             },
             Error::Write { source, .. } if source.kind() == ErrorKind::NotFound => {

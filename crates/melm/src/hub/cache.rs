@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text};
+
 /// The configuration, which every model needs.
 pub(super) const CONFIG: &str = "config.json";
 /// The files that have the rules of a tokenizer, in the order in which they are used. Old BERT models have only the
@@ -17,7 +19,7 @@ pub(super) const INDEX: &str = "model.safetensors.index.json";
 /// Finds the folder of a model in the cache. Returns `None` if any of its files is missing.
 pub(super) fn find(cache: &Path, name: &str) -> Option<PathBuf> {
     let model = model_folder(cache, name);
-    let commit = std::fs::read_to_string(model.join("refs/main")).ok()?;
+    let commit = read_text(&model.join("refs/main"), MAX_CONFIG_BYTES).ok()?;
     let folder = model.join("snapshots").join(plain_file_name(commit.trim())?);
     is_complete(&folder).then_some(folder)
 }
@@ -44,7 +46,7 @@ pub(super) fn read_index(path: &Path) -> Option<BTreeSet<String>> {
     struct Index {
         weight_map: BTreeMap<String, String>,
     }
-    let text = std::fs::read_to_string(path).ok()?;
+    let text = read_text(path, MAX_CONFIG_BYTES).ok()?;
     let index: Index = serde_json::from_str(&text).ok()?;
     let shards = index.weight_map.into_values();
     shards.map(|shard| plain_file_name(&shard).map(str::to_owned)).collect()

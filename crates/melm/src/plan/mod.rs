@@ -15,7 +15,7 @@ mod tests;
 pub use builder::PlanBuilder;
 pub use model_class::{ModelClass, ModelClasses, ModelSize};
 pub use presets::Preset;
-pub use table::PlanTable;
+pub use table::{PlanTable, describe_toml};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -10,6 +10,9 @@ use crate::Error;
 /// The only section whose keys are not fixed. It has the related words of each entity type.
 const FREE_SECTION: &str = "markers.words.";
 
+/// The longest key for which a similar one is looked for, in bytes. It is longer than every key.
+const LONGEST_KEY: usize = 200;
+
 /// The table of a plan. It always contains every key, so that unknown keys can be recognised.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlanTable {
@@ -31,7 +34,7 @@ impl PlanTable {
         self.place = format!("`{name}`");
         let edits: Table = text.parse().map_err(|error: toml::de::Error| Error::Setting {
             place: self.place.clone(),
-            message: error.to_string().trim_end().to_owned(),
+            message: describe_toml(&error),
         })?;
         self.merge(&edits, "")?;
         self.plan().map(drop)
@@ -115,9 +118,20 @@ impl Plan {
     }
 }
 
+/// Describes an error of a TOML file: the line with a caret, and the message, which has no line feeds of its own.
+pub fn describe_toml(error: &toml::de::Error) -> String {
+    let (mut text, message) = (error.to_string(), error.message());
+    if message.contains('\n') {
+        text = text.replace(message, &message.replace('\n', "\\n"));
+    }
+    text.trim_end().to_owned()
+}
+
 /// Returns the error for a key that is not in `known`, with the most similar known key as a hint. `place` is the origin of
 /// the key.
 pub(super) fn unknown_key(place: &str, key: &str, known: &[String]) -> Error {
+    // A key of a hostile file may have megabytes, and the distance takes time in proportion.
+    let known = if key.len() > LONGEST_KEY { &[] } else { known };
     let with_distance = known.iter().map(|known| (levenshtein(known, key), known));
     let nearest = with_distance.min_by_key(|(distance, _)| *distance);
     let similar = nearest.filter(|(distance, _)| *distance <= 2 + key.len() / 4);

@@ -1,11 +1,12 @@
 //! A finished run, and whether its results are still as the run wrote them.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::io::ErrorKind;
+use std::path::{Component, Path, PathBuf};
 
 use serde_json::Value;
 
-use super::{FolderState, RunFolder};
+use super::{FolderState, RECORD, RunFolder};
 use crate::Error;
 use crate::files::Fingerprint;
 
@@ -27,20 +28,43 @@ impl FinishedRun {
 
 impl RunFolder {
     /// Returns the run in this folder if it is finished.
-    pub(crate) fn finished(&self) -> Option<FinishedRun> {
+    ///
+    /// # Errors
+    /// [`Error::ForeignFile`] if `run.json` names a file that is not in its folder.
+    pub(crate) fn finished(&self) -> Result<Option<FinishedRun>, Error> {
         let is_done = self.state == FolderState::Done;
-        let record = is_done.then(|| self.record()).flatten()?;
-        let changed = self.changed_file(&record);
-        Some(FinishedRun { record, changed })
+        let Some(record) = is_done.then(|| self.record()).flatten() else { return Ok(None) };
+        let changed = self.changed_file(&record)?;
+        Ok(Some(FinishedRun { record, changed }))
     }
 
-    /// Returns the name of the first result file that was changed after the run wrote it.
-    fn changed_file(&self, record: &Value) -> Option<String> {
-        let is_changed = |(name, wanted): &(&String, &Value)| {
-            checksum(&self.dir().join(name)).is_ok_and(|found| wanted.as_str() != Some(&found))
-        };
-        record["files"].as_object()?.iter().find(is_changed).map(|(name, _)| name.clone())
+    /// Returns the name of the first result file that was changed after the run wrote it. A file that was removed does not
+    /// count.
+    fn changed_file(&self, record: &Value) -> Result<Option<String>, Error> {
+        let files = record["files"].as_object().into_iter().flatten();
+        for (name, wanted) in files {
+            if !is_file_name(name) {
+                let (path, name) = (self.dir().join(RECORD), name.clone());
+                return Err(Error::ForeignFile { path, name });
+            }
+            let is_changed = match checksum(&self.dir().join(name)) {
+                Ok(found) => wanted.as_str() != Some(&found),
+                Err(Error::Read { source, .. }) => source.kind() != ErrorKind::NotFound,
+                Err(_) => true,
+            };
+            if is_changed {
+                return Ok(Some(name.clone()));
+            }
+        }
+        Ok(None)
     }
+}
+
+/// Returns true if a name has no folder. Other names could lead out of the folder of the run.
+fn is_file_name(name: &str) -> bool {
+    let mut parts = Path::new(name).components();
+    let is_one = matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None));
+    is_one && !name.contains(['/', '\\'])
 }
 
 /// The SHA-256 of result files by name.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use melm_text::Corpus;
+use melm_text::{Corpus, shown};
 use serde::{Deserialize, Serialize};
 
 use super::data_fingerprint;
@@ -87,16 +87,16 @@ impl Identity {
     /// Describes how this run differs from an earlier one. Returns `None` if nothing differs.
     pub(crate) fn describe_differences(&self, earlier: &Self) -> Option<String> {
         let content = differing(&earlier.content, &self.content).map(|found| match found {
-            (name, None, _) => format!("it had no {name}"),
-            (name, _, None) => format!("it had a {name}"),
-            (name, ..) => format!("it had another {name}"),
+            (name, None, _) => format!("it had no {}", shown(name)),
+            (name, _, None) => format!("it had a {}", shown(name)),
+            (name, ..) => format!("it had another {}", shown(name)),
         });
-        let settings = differing(&earlier.settings, &self.settings).map(|found| match found {
-            (name, None, Some(new)) => format!("`{name}` is {new} and was not set"),
-            (name, Some(old), None) => format!("`{name}` was {old} and is not set"),
-            (name, old, new) => {
-                let text = |value: Option<&str>| value.unwrap_or_default().to_owned();
-                format!("`{name}` was {}, and is {}", text(old), text(new))
+        let settings = differing(&earlier.settings, &self.settings).map(|(name, old, new)| {
+            let (name, old, new) = (shown(name), old.map(shown), new.map(shown));
+            match (old, new) {
+                (None, new) => format!("`{name}` is {} and was not set", new.unwrap_or_default()),
+                (Some(old), None) => format!("`{name}` was {old} and is not set"),
+                (Some(old), Some(new)) => format!("`{name}` was {old}, and is {new}"),
             }
         });
         let all: Vec<String> = content.chain(settings).collect();

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
+use melm_nn::files::{read_bytes, read_text};
 use melm_text::{EntityType, EntityTypes, Mention};
 
 use crate::Error;
-use crate::files::{create_folder, sha256, write_whole};
+use crate::files::{MAX_RUN_FILE, create_folder, sha256, write_whole};
 use crate::shard::Shard;
 
 /// The folder of the votes, in the folder of a run's stages.
@@ -93,7 +94,7 @@ impl VoteFolder<'_> {
 
 impl VoteStore for VoteFolder<'_> {
     fn load(&mut self, key: &VoteKey) -> Option<TaggerVotes> {
-        let text = std::fs::read_to_string(self.path(key)).ok()?;
+        let text = read_text(&self.path(key), MAX_RUN_FILE).ok()?;
         parse_votes(&text, &key.content, self.types)
     }
 
@@ -127,7 +128,8 @@ pub(crate) fn copy_votes(from: &[PathBuf], dir: &Path) -> Result<usize, Error> {
             let is_metrics = path.extension().is_some_and(|ending| ending == "jsonl");
             let to = dir.join(path.file_name().unwrap_or_default());
             if (is_votes || is_metrics) && !to.exists() {
-                write_whole(&to, &std::fs::read(&path).map_err(failed)?)?;
+                let content = read_bytes(&path, MAX_RUN_FILE).map_err(failed)?;
+                write_whole(&to, &content)?;
                 n += usize::from(is_votes);
             }
         }

@@ -1,13 +1,14 @@
 //! The output of one shard: a header, and the content.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
+
+use melm_nn::files::{open_regular, read_bytes_from};
 
 use super::error::ShardError;
 use super::header::{ShardHeader, VERSION};
 use crate::Error;
-use crate::files::sha256;
+use crate::files::{MAX_RUN_FILE, sha256};
 
 /// The largest header in bytes. Arguments of a command have at most two megabytes on Linux.
 const MAX_HEADER: u64 = 1 << 22;
@@ -28,11 +29,11 @@ enum Place {
 }
 
 impl ShardFile {
-    /// Opens a file and reads its header.
+    /// Opens a regular file and reads its header.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let failed = |source| Error::Read { path: path.to_path_buf(), source };
         let name = path.display().to_string();
-        let mut file = BufReader::new(File::open(path).map_err(failed)?);
+        let mut file = BufReader::new(open_regular(path).map_err(failed)?);
         let mut line = Vec::new();
         file.by_ref().take(MAX_HEADER).read_until(b'\n', &mut line).map_err(failed)?;
         let header = parse_header(&name, &line)?;
@@ -60,11 +61,11 @@ impl ShardFile {
         &self.header
     }
 
-    /// Returns the content. Fails if it does not fit its checksum.
+    /// Returns the content. Fails if it has more than [`MAX_RUN_FILE`] bytes, or does not fit its checksum.
     pub fn content(&self) -> Result<Vec<u8>, Error> {
         let content = match &self.content {
             Place::Memory(content) => content.clone(),
-            Place::File { path, start } => read_from(path, *start)
+            Place::File { path, start } => read_bytes_from(path, *start, MAX_RUN_FILE)
                 .map_err(|source| Error::Read { path: path.clone(), source })?,
         };
         if sha256(&content) == self.header.content_sha256 {
@@ -73,14 +74,6 @@ impl ShardFile {
         let command = self.header.command_for(self.header.shard);
         Err(ShardError::Damaged { name: self.name.clone(), command }.into())
     }
-}
-
-fn read_from(path: &Path, start: u64) -> std::io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    file.seek(SeekFrom::Start(start))?;
-    let mut content = Vec::new();
-    file.read_to_end(&mut content)?;
-    Ok(content)
 }
 
 fn parse_header(name: &str, line: &[u8]) -> Result<ShardHeader, ShardError> {

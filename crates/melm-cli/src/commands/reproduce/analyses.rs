@@ -28,7 +28,7 @@ fn event_handler(
 }
 
 fn print_cells(cells: &[Cell]) -> Result<(), Failure> {
-    output::print(&cells.iter().map(|cell| format!("{cell}\n")).collect::<String>())
+    output::print_escaped(&cells.iter().map(|cell| format!("{cell}\n")).collect::<String>())
 }
 
 fn create_folder(command: &Reproduce) -> Result<(), Failure> {
@@ -69,7 +69,7 @@ pub(super) fn predictions(command: &Reproduce, terminal: &Terminal) -> Result<()
     drop(observer);
     let text = table.markdown();
     write_shared(&command.out.join("table-predictions.md"), text.as_bytes())?;
-    output::print(&text)
+    output::print_escaped(&text)
 }
 
 pub(super) fn entities(command: &Reproduce, terminal: &Terminal) -> Result<(), Failure> {
@@ -109,5 +109,5 @@ fn write_entities(command: &Reproduce, lines: &[EntityLine]) -> Result<(), Failu
     let text = table.markdown();
     write_shared(&command.out.join("table-entities.md"), text.as_bytes())?;
     write_shared(&command.out.join("table-entities.svg"), table.figure().svg().as_bytes())?;
-    output::print(&text)
+    output::print_escaped(&text)
 }

@@ -3,12 +3,13 @@
 mod analyses;
 mod setup;
 
+use melm::files::refuse_links;
 use melm_eval::table::{Report, SelectedLines, Split, Table};
 use melm_eval::{
     Cell, CellFilter, Grid, Languages, Ledger, LedgerLine, PaperScores, RunSummary, ledger_name,
     shard_cells,
 };
-
+use melm_nn::files::{MAX_CONFIG_BYTES, read_text_or_pipe};
 use serde_json::Map;
 
 use crate::args::{Reproduce, ReproduceTarget};
@@ -64,7 +65,9 @@ fn make_table(
     let languages = read_data(command, &grid, &cells, terminal)?;
     let mut experiment = Experiment::open(&command.comparison, grid, languages, terminal)?;
     if command.keep_taggers {
-        experiment.runner = experiment.runner.with_tagger_folder(command.out.join("taggers"));
+        let folder = command.out.join("taggers");
+        refuse_links(&folder)?;
+        experiment.runner = experiment.runner.with_tagger_folder(folder);
     }
     let runner = &experiment.runner;
     runner.check_vectors(&cells)?;
@@ -75,7 +78,7 @@ fn make_table(
         let state =
             |cell: &Cell| if runner.is_known(cell, &known) { " (in the ledger)" } else { "" };
         let lines = own.iter().map(|cell| format!("{cell}{}\n", state(cell)));
-        return output::print(&lines.collect::<String>());
+        return output::print_escaped(&lines.collect::<String>());
     }
     let mut ledger = Ledger::open(&command.out, &ledger_name(command.shard))?;
     let record = Map::from_iter([("table".to_owned(), table.name().into())]);
@@ -110,7 +113,7 @@ fn open_grid(command: &Reproduce) -> Result<Grid, Failure> {
     }
     let mut grid = match &command.config {
         Some(path) => {
-            let text = std::fs::read_to_string(path)
+            let text = read_text_or_pipe(path, MAX_CONFIG_BYTES)
                 .map_err(|source| melm::Error::Read { path: path.clone(), source })?;
             Grid::parse(&path.display().to_string(), &text)?
         }
@@ -221,5 +224,5 @@ fn write_table(
         let file = report.file.display();
         terminal.info(&format!("`{file}` also contains test scores; pass `--test` to print them"));
     }
-    output::print(&report.markdown)
+    output::print_escaped(&report.markdown)
 }

@@ -55,6 +55,7 @@ fn a_closed_standard_output_is_an_error() {
     }
 }
 
+/// Covers `melm-text::error::Write`, whose message is given the name of the file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_named() {
@@ -91,6 +92,7 @@ fn feed(chunk: &[u8], limit: usize) -> (usize, String) {
 }
 
 /// A line of more than 256 MiB, such as the string of a hostile file, is refused before the rest is read.
+/// Covers `melm-text::error::LongLine`.
 #[test]
 fn a_line_without_an_end_is_refused() {
     let (n_bytes, message) = feed(&vec![b'a'; 1 << 20], 1 << 30);

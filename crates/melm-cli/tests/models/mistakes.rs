@@ -16,6 +16,7 @@ fn refused(folder: &Path, args: &str) -> String {
     messages
 }
 
+/// Covers `melm::error::Occupied`.
 #[test]
 fn the_message_about_another_run_names_what_differs() {
     let folder = prepared();
@@ -198,6 +199,7 @@ fn many_entity_types_have_an_estimate_and_a_limit() {
     assert!(messages.contains(wanted), "{messages}");
 }
 
+/// Covers `melm::error::TokenizerKind`.
 #[test]
 fn a_damaged_charsmap_is_refused_without_a_panic() {
     let folder = folder();

@@ -180,6 +180,7 @@ fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
     assert!(folder.path().join("tagger/.unfinished/tagger/state.safetensors").exists());
 }
 
+/// Covers `melm-nn::error::NoCuda`, among others.
 #[test]
 fn errors_are_reported_before_training() {
     let folder = folder();

@@ -25,3 +25,4 @@ mod support;
 mod tag_offsets;
 mod tagger;
 mod unlabelled;
+mod warnings;

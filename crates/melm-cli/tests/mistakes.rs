@@ -45,6 +45,14 @@ fn a_closed_standard_output_is_an_error() {
         assert_eq!(closed.status.code(), Some(1), "{command}: {messages}");
         assert!(messages.contains("cannot write `standard output`: it is closed"), "{messages}");
     }
+    for command in ["--help", "--version", "train --help"] {
+        let closed = shell(folder.path(), &format!("$MELM {command} >&-"));
+        let messages = text(&closed.stderr);
+        assert_eq!(closed.status.code(), Some(1), "{command}: {messages}");
+        assert!(messages.contains("cannot write `standard output`: it is closed"), "{messages}");
+        assert_eq!(shell(folder.path(), &format!("$MELM {command} | true")).status.code(), Some(0));
+        assert_eq!(shell(folder.path(), &format!("$MELM {command}")).status.code(), Some(0));
+    }
     // A command that does not write there, and a /dev/null of the caller, are no errors. Python opens it for reading too.
     for line in [
         "$MELM convert a.conll -o b.conll >&-",
@@ -67,6 +75,10 @@ fn a_full_disk_is_named() {
     let full = run(folder.path(), &["convert", "a.conll", "--to", "spacy", "-o", "/dev/full"]);
     let messages = text(&full.stderr);
     assert!(messages.contains("cannot write `/dev/full`: No space left"), "{messages}");
+    let full = shell(folder.path(), "$MELM --help >/dev/full");
+    assert_eq!(full.status.code(), Some(1));
+    let messages = text(&full.stderr);
+    assert!(messages.contains("cannot write `standard output`: No space left"), "{messages}");
 }
 
 /// Writes a chunk again and again to `melm check -`. Returns the number of bytes until it reads no more, and its messages.

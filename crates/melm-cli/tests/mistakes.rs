@@ -127,13 +127,15 @@ fn a_file_of_nul_bytes_is_refused_at_once() {
 
 #[test]
 fn joined_tags_are_suspicious() {
-    let joined = "Ada B-PER|B-ORG\nsang O\n\nOslo B-LOC|O\n\n";
-    let plain = "Ada B-PER/ORG\nsang O\n\nOslo B-I/O\n\nBonn B-A-B\n\n";
+    let joined = "Ada B-PER|B-ORG\nsang O\n\nOslo B-LOC|O\n\nBonn B-PER+B-LOC\n\nRom B-PER,I-LOC\n\nUlm B-PER/B-LOC\n\n";
+    let plain = "Ada B-PER/ORG\nsang O\n\nOslo B-I/O\n\nBonn B-A-B\n\nRom B-A+B\n\nUlm B-A,B\n\n";
     let folder = folder_with(&[("joined", joined), ("plain", plain)]);
     let report = run(folder.path(), &["check", "joined"]);
     let report = text(&report.stdout);
-    assert!(report.contains("2 × entity type that looks like several tags"), "{report}");
-    assert!(report.contains("line 1: `PER|B-ORG`: 1"), "{report}");
+    assert!(report.contains("5 × entity type that looks like several tags"), "{report}");
+    for (line, name) in [(1, "PER|B-ORG"), (6, "PER+B-LOC"), (8, "PER,I-LOC"), (10, "PER/B-LOC")] {
+        assert!(report.contains(&format!("line {line}: `{name}`: 1")), "{report}");
+    }
     let report = run(folder.path(), &["check", "plain"]);
     assert!(!text(&report.stdout).contains("several tags"), "{}", text(&report.stdout));
 }

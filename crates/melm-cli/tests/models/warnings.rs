@@ -42,6 +42,39 @@ fn a_misleading_dev_set_is_reported() {
     }
 }
 
+#[test]
+fn joined_tags_are_reported() {
+    let folder = prepared();
+    let path = folder.path();
+    let commands = ["train", "finetune", "augment", "trial"].map(|command| match command {
+        "trial" => WITH_DEV[2].replace(" --dev dev.conll", ""),
+        "augment" => WITH_DEV[1].replace(" --dev dev.conll", ""),
+        _ => format!("{command} train.conll -o {command} --model model --updates 1"),
+    });
+    let warning = "warning: the training set has 1 × entity type that looks like several tags: melm reads one tag for \
+                   each token, and takes this as one type: `PER|B-ORG`";
+    fs::write(
+        path.join("train.conll"),
+        TRAIN.replace("B-PER", "B-PER|B-ORG").replace("I-PER", "I-PER|B-ORG"),
+    )
+    .unwrap();
+    for command in &commands {
+        let messages = done(path, command);
+        let joined = messages.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(joined.contains(warning), "{command}: {messages}");
+    }
+    fs::write(path.join("train.conll"), TRAIN.replace("-PER", "-PER/ORG").replace("-LOC", "-A+B"))
+        .unwrap();
+    for command in &commands {
+        let messages = done(
+            path,
+            &format!("{command} --force")
+                .replace("methods label-wise --force", "methods label-wise"),
+        );
+        assert!(!messages.contains("several tags"), "{command}: {messages}");
+    }
+}
+
 /// Returns the two numbers of a message such as `3 of 20 entity tokens not replaced`.
 pub(crate) fn numbers(messages: &str, what: &str) -> (usize, usize) {
     let line = messages.lines().find(|line| line.contains(what));

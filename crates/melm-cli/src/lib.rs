@@ -29,7 +29,7 @@ use clap::{CommandFactory, Parser};
 
 use args::{Args, Command};
 use command_line::CommandLine;
-use terminal::Terminal;
+use terminal::{Terminal, Verbosity};
 
 /// Returns the description of the command line, from which completions and man pages are made.
 pub fn command() -> clap::Command {
@@ -50,8 +50,12 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
     let command_line = CommandLine::new(&words);
     let args = match Args::try_parse_from(words) {
         Ok(args) => args,
+        // Clap returns help and version as errors, and prints them to standard output.
+        Err(help) if !help.use_stderr() => {
+            let terminal = Terminal::new(Verbosity::Normal);
+            return exit_code(output::print_help(&help), &terminal);
+        }
         Err(error) => {
-            // Clap returns help and version as errors, and prints them to standard output. Ignore a closed pipe.
             let _ = error.print();
             return u8::try_from(error.exit_code()).unwrap_or(2);
         }
@@ -78,11 +82,16 @@ pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
         Command::Config(command) => commands::config::run(&command, &terminal),
         Command::Completions { shell } => commands::completions::run(shell),
     };
+    exit_code(result, &terminal)
+}
+
+/// Shows a failure, and returns the exit code of the command.
+fn exit_code(result: Result<(), failure::Failure>, terminal: &Terminal) -> u8 {
     match result {
         Ok(()) => 0,
         Err(failure) if failure.is_closed_pipe() => 0,
         Err(failure) => {
-            diagnose::show(&failure, &terminal);
+            diagnose::show(&failure, terminal);
             failure.exit_code()
         }
     }

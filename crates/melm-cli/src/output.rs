@@ -45,6 +45,23 @@ pub(crate) fn find_closed() {
     IS_CLOSED.store(is_closed, Ordering::Relaxed);
 }
 
+/// Fails with this reason if standard output is closed.
+fn refuse_closed(reason: &str) -> Result<(), Failure> {
+    if IS_CLOSED.load(Ordering::Relaxed) {
+        return Err(Output::failed(STDOUT, io::Error::other(reason)));
+    }
+    Ok(())
+}
+
+/// Prints the help or the version to standard output.
+pub(crate) fn print_help(help: &clap::Error) -> Result<(), Failure> {
+    refuse_closed("it is closed")?;
+    help.print().map_err(|source| Output::failed(STDOUT, source))
+}
+
+/// The name of standard output in messages.
+const STDOUT: &str = "standard output";
+
 /// The size of the buffer in bytes. It is large, so that few system calls are needed.
 const BUFFER: usize = 1 << 18;
 
@@ -179,13 +196,9 @@ impl Output {
         refuse_existing(path, force)?;
         let name = path.display().to_string();
         if is_stdout(path) {
-            let name = "standard output";
-            if IS_CLOSED.load(Ordering::Relaxed) {
-                let closed = io::Error::other("it is closed; pass `-o FILE`, or do not close it");
-                return Err(Self::failed(name, closed));
-            }
+            refuse_closed("it is closed; pass `-o FILE`, or do not close it")?;
             let out = BufWriter::with_capacity(BUFFER, io::stdout().lock());
-            return Ok(Self { to: Target::Stdout(out), name: name.into() });
+            return Ok(Self { to: Target::Stdout(out), name: STDOUT.into() });
         }
         let to = Self::open(path).map_err(|source| Self::failed(&name, source))?;
         Ok(Self { to, name })

@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use clap::error::ErrorKind;
 use melm::plan::{ModelClass, ModelClasses, PlanBuilder, Preset};
+use melm::training::EvaluationInterval;
 
 /// Returns the README and the pages below `docs`.
 fn pages() -> Vec<PathBuf> {
@@ -145,6 +147,30 @@ fn every_setting_in_the_documentation_is_valid() {
     }
     assert!(failures.is_empty(), "{}", failures.join("\n"));
     assert!(n_edits > 30, "only {n_edits} settings found");
+}
+
+#[test]
+fn the_guides_say_how_often_the_presets_evaluate_a_tagger() {
+    let interval = |preset: Preset, class| {
+        let plan = preset.plan(ModelClasses::both(class));
+        plan.tagger.training.evaluate_every
+    };
+    let epochs = |n| EvaluationInterval::Epochs(NonZeroU64::new(n).unwrap());
+    assert_eq!(interval(Preset::Best, ModelClass::MINI), epochs(3));
+    assert_eq!(interval(Preset::Best, ModelClass::XLM_R_BASE), epochs(1));
+    assert_eq!(interval(Preset::Paper, ModelClass::MINI), epochs(1));
+    for (page, text) in [
+        (
+            "tagging.md",
+            "on dev after every third epoch and after the last one (larger models, and `--preset paper`: after every epoch)",
+        ),
+        ("experiments.md", "with `mini` after every third epoch"),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guides").join(page);
+        let found = fs::read_to_string(path).unwrap();
+        let found = found.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(found.contains(text), "{page}: no `{text}`");
+    }
 }
 
 #[test]

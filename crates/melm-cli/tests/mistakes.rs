@@ -45,6 +45,14 @@ fn a_closed_standard_output_is_an_error() {
         assert_eq!(closed.status.code(), Some(1), "{command}: {messages}");
         assert!(messages.contains("cannot write `standard output`: it is closed"), "{messages}");
     }
+    for command in ["--help", "--version", "train --help"] {
+        let closed = shell(folder.path(), &format!("$MELM {command} >&-"));
+        let messages = text(&closed.stderr);
+        assert_eq!(closed.status.code(), Some(1), "{command}: {messages}");
+        assert!(messages.contains("cannot write `standard output`: it is closed"), "{messages}");
+        assert_eq!(shell(folder.path(), &format!("$MELM {command} | true")).status.code(), Some(0));
+        assert_eq!(shell(folder.path(), &format!("$MELM {command}")).status.code(), Some(0));
+    }
     // A command that does not write there, and a /dev/null of the caller, are no errors. Python opens it for reading too.
     for line in [
         "$MELM convert a.conll -o b.conll >&-",
@@ -55,6 +63,7 @@ fn a_closed_standard_output_is_an_error() {
     }
 }
 
+/// Covers `melm-text::error::Write`, whose message is given the name of the file.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_is_named() {
@@ -66,6 +75,10 @@ fn a_full_disk_is_named() {
     let full = run(folder.path(), &["convert", "a.conll", "--to", "spacy", "-o", "/dev/full"]);
     let messages = text(&full.stderr);
     assert!(messages.contains("cannot write `/dev/full`: No space left"), "{messages}");
+    let full = shell(folder.path(), "$MELM --help >/dev/full");
+    assert_eq!(full.status.code(), Some(1));
+    let messages = text(&full.stderr);
+    assert!(messages.contains("cannot write `standard output`: No space left"), "{messages}");
 }
 
 /// Writes a chunk again and again to `melm check -`. Returns the number of bytes until it reads no more, and its messages.
@@ -91,6 +104,7 @@ fn feed(chunk: &[u8], limit: usize) -> (usize, String) {
 }
 
 /// A line of more than 256 MiB, such as the string of a hostile file, is refused before the rest is read.
+/// Covers `melm-text::error::LongLine`.
 #[test]
 fn a_line_without_an_end_is_refused() {
     let (n_bytes, message) = feed(&vec![b'a'; 1 << 20], 1 << 30);
@@ -113,13 +127,15 @@ fn a_file_of_nul_bytes_is_refused_at_once() {
 
 #[test]
 fn joined_tags_are_suspicious() {
-    let joined = "Ada B-PER|B-ORG\nsang O\n\nOslo B-LOC|O\n\n";
-    let plain = "Ada B-PER/ORG\nsang O\n\nOslo B-I/O\n\nBonn B-A-B\n\n";
+    let joined = "Ada B-PER|B-ORG\nsang O\n\nOslo B-LOC|O\n\nBonn B-PER+B-LOC\n\nRom B-PER,I-LOC\n\nUlm B-PER/B-LOC\n\n";
+    let plain = "Ada B-PER/ORG\nsang O\n\nOslo B-I/O\n\nBonn B-A-B\n\nRom B-A+B\n\nUlm B-A,B\n\n";
     let folder = folder_with(&[("joined", joined), ("plain", plain)]);
     let report = run(folder.path(), &["check", "joined"]);
     let report = text(&report.stdout);
-    assert!(report.contains("2 × entity type that looks like several tags"), "{report}");
-    assert!(report.contains("line 1: `PER|B-ORG`: 1"), "{report}");
+    assert!(report.contains("5 × entity type that looks like several tags"), "{report}");
+    for (line, name) in [(1, "PER|B-ORG"), (6, "PER+B-LOC"), (8, "PER,I-LOC"), (10, "PER/B-LOC")] {
+        assert!(report.contains(&format!("line {line}: `{name}`: 1")), "{report}");
+    }
     let report = run(folder.path(), &["check", "plain"]);
     assert!(!text(&report.stdout).contains("several tags"), "{}", text(&report.stdout));
 }

@@ -57,6 +57,29 @@ fn tagged_batches_must_fit_the_sentence() {
     let mut tape = TaggerTape::for_prediction(model.config());
     let tagged = model.emissions(&Device::cpu(1), &batch, &mut tape, &mut Vec::new());
     assert!(matches!(tagged, Err(Error::TaggedTokens { n_tokens: 2, n_rows: 3, .. })));
+
+    let mut batch = TaggedBatch::default();
+    batch.push(0, &[0, 4, 2], &[1], &[2]);
+    let tagged = model.emissions(&Device::cpu(1), &batch, &mut tape, &mut Vec::new());
+    assert!(matches!(tagged, Err(Error::TagOutOfRange { tag: 2, n_tags: 2 })));
+}
+
+#[test]
+fn a_sequence_must_have_a_start_and_an_end() {
+    let config =
+        LstmConfig { vocab_size: 10, embedding_size: 4, hidden_size: 4, n_layers: 1, dropout: 0.0 };
+    let model = LstmLm::random(&config, 1).unwrap();
+    let mut batch = Packed::default();
+    batch.push(&[0], 0);
+    let loss = model.loss(&Device::cpu(1), &batch, None, &mut LstmTape::default());
+    assert!(matches!(loss, Err(Error::NothingToPredict { n_tokens: 1 })));
+}
+
+#[test]
+fn a_tensor_that_the_model_does_not_have_is_named() {
+    let model = MaskedLm::random(&config(), 1).unwrap();
+    let found = model.parameters().get("classifier.weight").map(<[f32]>::len);
+    assert!(matches!(found, Err(Error::NoParameter { name }) if name == "classifier.weight"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::num::{NonZeroU16, NonZeroU64, NonZeroUsize};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
+use melm::notes::type_warnings;
 use melm::plan::PlanTable;
 use melm_cli::host::ErrorReport;
 use melm_eval::{
@@ -32,6 +33,7 @@ pub(crate) fn trial(
     run::run(py, on_message, |reporter| {
         let defaults = TrialDefaults::for_device(&*settings.open_device()?);
         let trial = size.describe(defaults)?;
+        type_warnings(data.train()).into_iter().for_each(|warning| reporter.note(warning));
         let trial = match data.text() {
             Some(text) => {
                 let known = KnownSentences::new(data.train(), data.dev(), &data.held_out());

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
+use melm_text::check::{Suspicion, has_joined_tags};
 use melm_text::{Corpus, Sentence, Token, count, count_of, shown};
 
 use crate::markers::MarkerStart;
@@ -37,6 +38,24 @@ pub fn dev_warnings(train: &Corpus, dev: &Corpus) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// The number of entity types that a warning names.
+const N_NAMED: usize = 5;
+
+/// Returns a warning if entity types of a training set look like several tags in one column, as in `B-PER|B-ORG`.
+/// `melm check` reports them in the same words.
+pub fn type_warnings(train: &Corpus) -> Vec<String> {
+    let joined: Vec<_> =
+        used_types(train).into_iter().filter(|name| has_joined_tags(name)).collect();
+    if joined.is_empty() {
+        return Vec::new();
+    }
+    let names: Vec<_> =
+        joined.iter().take(N_NAMED).map(|name| format!("`{}`", shown(name))).collect();
+    let more = if joined.len() > N_NAMED { ", …" } else { "" };
+    let (n, text, names) = (joined.len(), Suspicion::JoinedTags.text(), names.join(", "));
+    vec![format!("the training set has {n} × {text}: {names}{more}")]
 }
 
 /// Returns a warning for each language of a corpus whose script or language a model does not know. `what` names the corpus.
@@ -130,6 +149,23 @@ mod tests {
 
     fn read(text: &str) -> Corpus {
         Corpus::read(&Source::from_text("a", text), &ReadOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn joined_tags_have_a_warning_and_other_types_have_none() {
+        let plain = read("Ada B-PER/LOC\nsang O\n\nBonn B-A+B\nis O\n\nRom B-A-B\n");
+        assert!(type_warnings(&plain).is_empty());
+        let joined: String = ["|", "+", ",", "/", ";", "&", "+E-"]
+            .map(|by| format!("Ada B-PER{by}B-ORG\n\n"))
+            .concat();
+        let found = type_warnings(&read(&joined));
+        assert_eq!(
+            found,
+            [
+                "the training set has 7 × entity type that looks like several tags: melm reads one tag for each token, and \
+              takes this as one type: `PER&B-ORG`, `PER+B-ORG`, `PER+E-B-ORG`, `PER,B-ORG`, `PER/B-ORG`, …"
+            ]
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::linearize::LinearizedCounts;
 use crate::markers::MarkerStart;
 use crate::methods::tune;
 use crate::models::{ModelStore, NeededModels, Pretrained, weight_files};
-use crate::notes::{coverage_warnings, describe_markers};
+use crate::notes::{coverage_warnings, describe_markers, type_warnings};
 use crate::plan::Plan;
 use crate::random::Seed;
 use crate::run_folder::{FinishedRun, Identity, RunFolder, checksums, data_record};
@@ -165,10 +165,12 @@ impl TrainingJob {
         self.dev.as_ref()
     }
 
-    /// Returns a line for each reason why the training will probably not give what the user wants: a model that does not know
-    /// the script or the language of the data, and so many entity types that a tagger is slow.
+    /// Returns a line for each reason why the training will probably not give what the user wants: entity types that look
+    /// like several tags, a model that does not know the script or the language of the data, and so many entity types that
+    /// a tagger is slow.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = coverage_warnings(&self.pretrained, "the training set", &self.train);
+        let mut warnings = type_warnings(&self.train);
+        warnings.extend(coverage_warnings(&self.pretrained, "the training set", &self.train));
         if self.kind == TrainedKind::Tagger {
             warnings.extend(transition_warning(&self.train, self.plan.tagger.head));
         }

@@ -11,7 +11,7 @@ use melm::rate::Rate;
 use melm::stage::{Event, Run};
 use melm::tagger::TaggerModel;
 use melm_text::jsonl::format_names;
-use melm_text::{Corpus, Encoding, Language, Sentence};
+use melm_text::{Corpus, Encoding, Language, Sentence, count_of};
 
 use crate::args::Filter;
 use crate::commands::augment::report;
@@ -53,7 +53,7 @@ pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> 
     report::print_drafts(&lines.drafts, corpus, terminal);
     let n_text = lines.text.iter().filter(|line| !line.verdict.is_decided()).count();
     if n_text > 0 {
-        let n = count(n_text, "sentence");
+        let n = count_of(n_text, lines.text.len(), "sentence");
         terminal.info(&format!("{n} of unlabelled text not judged: left as they are"));
     }
     Ok(())

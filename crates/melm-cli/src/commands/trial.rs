@@ -3,6 +3,7 @@
 use std::num::{NonZeroU16, NonZeroU64};
 use std::path::Path;
 
+use melm::notes::type_warnings;
 use melm_eval::{Ledger, System, Trial, TrialDefaults, TrialResult};
 use melm_text::{Corpus, KnownSentences};
 use serde_json::{Map, Value, json};
@@ -27,6 +28,7 @@ pub(crate) fn run(
     let read = |path: &Path| labelled::read_file(path, &command.input, terminal);
     let train = read(&command.file)?;
     let dev = command.dev.as_deref().map(read).transpose()?;
+    terminal.warn_all(type_warnings(&train));
     if let Some(dev) = &dev {
         labelled::warn_about_dev(&train, dev, terminal);
     }

@@ -149,6 +149,7 @@ fn assert_casing(old: &str, new: &str) {
     }
 }
 
+/// Covers `melm-nn::error::NoMaskedLmHead`.
 #[test]
 fn a_model_without_a_masked_lm_head_cannot_make_drafts_but_can_be_trained() {
     let folder = prepared();

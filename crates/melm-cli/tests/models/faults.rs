@@ -31,6 +31,7 @@ fn refused_beside(folder: &Path, first: &str, out: &str, second: &str) {
     assert!(messages.contains(&expected), "{messages}");
 }
 
+/// Covers `melm::error::InUse`.
 #[test]
 fn a_second_process_in_a_folder_is_refused() {
     let folder = folder();
@@ -71,6 +72,7 @@ impl Drop for FlippedBit<'_> {
     }
 }
 
+/// Covers `melm::error::DamagedStage` and `melm-nn::error::DamagedState`.
 #[test]
 fn a_flipped_bit_in_a_stage_is_refused() {
     let folder = prepared();

@@ -8,6 +8,7 @@ use serde_json::Value;
 use crate::augment::prepared;
 use crate::drafts::{content, read, texts};
 use crate::support::{assert_same, done, run};
+use crate::warnings::numbers;
 
 /// Three columns, IOB2.
 const EN: &str = "Ada x B-PER\nLovelace x I-PER\nwrote y O\nin y O\nLondon z B-LOC\n. y O\n\n\
@@ -59,6 +60,13 @@ fn each_language_gets_a_file_in_its_format_with_mentions_of_the_other() {
         "{messages}"
     );
     let drafts = read(&folder.path().join("out/drafts.jsonl"));
+    let donors = || {
+        let replaced = drafts.iter().flat_map(|draft| draft["replaced"].as_array().unwrap());
+        replaced.filter(|one| !one["donor"].is_null())
+    };
+    let n_without = donors().filter(|one| one["similarity"].is_null()).count();
+    let what = "mentions without a vector: replaced by any mention of the type";
+    assert_eq!(numbers(&messages, what), (n_without, donors().count()));
     let first: Vec<_> = drafts.iter().take(4).collect();
     let languages: Vec<_> = first.iter().map(|draft| draft["language"].as_str().unwrap()).collect();
     assert_eq!(languages, ["en", "en", "de", "de"]);
@@ -83,9 +91,9 @@ fn each_language_gets_a_file_in_its_format_with_mentions_of_the_other() {
         Konrad x B-PER\nZuse x I-PER\nspoke y O\n. y O\n\n";
     assert_eq!(en, format!("{EN}{new}"));
     let de = text(folder.path(), "out/train.augmented.de.conll");
-    let new = "Ada I-PER\nLovelace I-PER\nging O\nnach O\nLondon I-LOC\nLondon B-LOC\n. O\n\n\
-        London I-LOC\nliegt O\n. O\n\n";
-    assert_eq!(de, format!("{DE}{new}"));
+    // A draft with `London London` is not kept.
+    assert_eq!(first[2]["verdict"], "repeats-token");
+    assert_eq!(de, format!("{DE}London I-LOC\nliegt O\n. O\n\n"));
     let record: Value = serde_json::from_str(&text(folder.path(), "out/run.json")).unwrap();
     assert_eq!(record["train"][1]["language"], "de");
     assert_eq!(record["codemix"]["languages"][1]["words_without_vector"], 2);

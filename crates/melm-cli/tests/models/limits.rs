@@ -58,6 +58,7 @@ fn sizes_above_the_limits_are_refused_by_name() {
     }
 }
 
+/// Covers `melm-nn::error::Shape`.
 #[test]
 fn an_mbart_configuration_that_is_not_that_of_its_weights_is_refused() {
     let folder = five_sentences();
@@ -81,6 +82,7 @@ fn an_mbart_configuration_that_is_not_that_of_its_weights_is_refused() {
     assert_refused(&output, &["expected [18, 16777216] from `config.json`"]);
 }
 
+/// Covers `melm-nn::error::OutOfMemory`.
 #[cfg(unix)]
 #[test]
 fn memory_that_cannot_be_had_is_an_error() {

@@ -25,4 +25,6 @@ mod stages;
 mod support;
 mod tag_offsets;
 mod tagger;
+mod unknown_languages;
 mod unlabelled;
+mod warnings;

@@ -16,6 +16,7 @@ fn refused(folder: &Path, args: &str) -> String {
     messages
 }
 
+/// Covers `melm::error::Occupied`.
 #[test]
 fn the_message_about_another_run_names_what_differs() {
     let folder = prepared();
@@ -100,77 +101,6 @@ fn augment_says_how_large_its_stages_are() {
     assert!(megabytes >= (n_bytes / 1_000_000) as f64 && n_bytes > 1_000_000, "{line}: {n_bytes}");
 }
 
-/// Sentences with mentions in scripts that `mini` does not know, written for this test.
-const FOREIGN: [(&str, &str); 4] = [
-    (
-        "Thai",
-        "สมชาย B-PER\nเดินทาง O\nไป O\nกรุงเทพมหานคร B-LOC\nเมื่อวานนี้ O\n\n\
-         นายกรัฐมนตรี O\nไทย B-LOC\nกล่าว O\nที่ O\nเชียงใหม่ B-LOC\nว่า O\nเศรษฐกิจ O\nดีขึ้น O\n\n",
-    ),
-    (
-        "Greek",
-        "Ο O\nΓιώργος B-PER\nΠαπανδρέου I-PER\nταξίδεψε O\nστην O\nΑθήνα B-LOC\nχθες O\n\n\
-         Η O\nκυβέρνηση O\nτης O\nΕλλάδας B-LOC\nανακοίνωσε O\nνέα O\nμέτρα O\n\n",
-    ),
-    (
-        "Russian",
-        "Владимир B-PER\nИванов I-PER\nприехал O\nвчера O\nв O\nМоскву B-LOC\n\n\
-         Правительство O\nРоссии B-LOC\nобъявило O\nновые O\nмеры O\n\n",
-    ),
-    (
-        "Arabic",
-        "سافر O\nمحمد B-PER\nإلى O\nالقاهرة B-LOC\nأمس O\n\n\
-         أعلنت O\nالحكومة O\nالمصرية O\nإجراءات O\nجديدة O\nفي O\nالإسكندرية B-LOC\n\n",
-    ),
-];
-
-/// Returns the figures of the warning about the script: the share in percent.
-fn unknown_share(messages: &str, what: &str) -> Option<u32> {
-    let start = format!(" does not seem to know the script or the language of {what}: ");
-    let (_, rest) = messages.split_once(&start)?;
-    let (percent, rest) = rest.split_once(" % of its pieces say little (of ")?;
-    assert!(rest.contains(" are unknown and ") && rest.contains(" are single letters"), "{rest}");
-    percent.parse().ok()
-}
-
-/// The model of this folder has the tokenizer of `mini`.
-#[test]
-fn a_script_that_the_model_does_not_know_has_a_warning() {
-    let folder = folder();
-    done(folder.path(), &train_into("tagger", "--updates 2"));
-    for (language, text) in FOREIGN {
-        fs::write(folder.path().join("foreign.conll"), text).unwrap();
-        let messages = done(folder.path(), "augment foreign.conll -o out --model model --dry-run");
-        let share = unknown_share(&messages, "the training set");
-        assert!(share.is_some_and(|share| share > 90), "{language}: {messages}");
-        let messages = done(folder.path(), "tag tagger foreign.conll -o - --to conll");
-        assert!(unknown_share(&messages, "`foreign.conll`").is_some(), "{language}: {messages}");
-    }
-    let messages = done(folder.path(), "train foreign.conll -o other --model model --updates 1");
-    assert!(unknown_share(&messages, "the training set").is_some(), "{messages}");
-    let text = "augment train.conll -o out --model model --dry-run --unlabelled foreign.conll";
-    let messages = done(folder.path(), text);
-    assert!(unknown_share(&messages, "the unlabelled text").is_some(), "{messages}");
-    assert!(!messages.contains("the training set:"), "{messages}");
-}
-
-#[test]
-fn languages_that_mini_knows_have_no_warning() {
-    let folder = folder();
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
-    let politics = root.join("politics/train-100.conll").display().to_string();
-    let text = root.join("politics/text.conll").display().to_string();
-    let args = format!("augment {politics} --unlabelled {text} -o out --model model --dry-run");
-    let messages = done(folder.path(), &args);
-    assert!(!messages.contains("does not seem to know"), "{messages}");
-    for language in ["de", "en", "es"] {
-        let file = root.join(format!("languages/{language}.conll"));
-        let args = format!("augment {} -o out --model model --dry-run", file.display());
-        let messages = done(folder.path(), &args);
-        assert!(!messages.contains("does not seem to know"), "{language}: {messages}");
-    }
-}
-
 /// Returns sentences with this many entity types.
 fn with_types(n: usize) -> String {
     (0..n).fold(String::new(), |mut text, at| {
@@ -198,6 +128,7 @@ fn many_entity_types_have_an_estimate_and_a_limit() {
     assert!(messages.contains(wanted), "{messages}");
 }
 
+/// Covers `melm::error::TokenizerKind`.
 #[test]
 fn a_damaged_charsmap_is_refused_without_a_panic() {
     let folder = folder();

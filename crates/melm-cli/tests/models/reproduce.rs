@@ -198,6 +198,7 @@ fn variants_share_cells_that_they_do_not_change() {
     assert_eq!(ledger(&folder.path().join("out/ledger.jsonl")).len(), 16);
 }
 
+/// Covers `melm-eval::error::FilterValue`, `melm-eval::error::NoDataFile` and `melm-eval::error::NoLedger`, among others.
 #[test]
 fn mistakes_are_reported_before_anything_is_run() {
     let folder = experiment_folder();

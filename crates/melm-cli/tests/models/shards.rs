@@ -202,6 +202,7 @@ fn shards_pass_through_pipes_and_are_described_as_json() {
     assert_eq!(usage.status.code(), Some(2));
 }
 
+/// Covers `melm::error::VotesMissing`, which becomes a message without `error:`.
 #[test]
 fn taggers_in_shards_give_the_run_of_one_process() {
     let folder = with_text();

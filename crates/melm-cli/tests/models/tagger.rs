@@ -180,6 +180,7 @@ fn ctrl_c_stops_with_130_and_the_same_command_goes_on() {
     assert!(folder.path().join("tagger/.unfinished/tagger/state.safetensors").exists());
 }
 
+/// Covers `melm-nn::error::NoCuda`, among others.
 #[test]
 fn errors_are_reported_before_training() {
     let folder = folder();
@@ -237,27 +238,6 @@ fn a_diverging_training_fails() {
         messages.contains("the plan freezes `encoder.layer`, but no tensor name starts with it"),
         "{messages}"
     );
-}
-
-#[test]
-fn a_misleading_dev_set_is_reported() {
-    let folder = folder();
-    let path = folder.path();
-    // Two sentences of TRAIN, and one with another type in another scheme.
-    let dev = "Bonn S-LOC\nis O\nnot O\nBerlin S-LOC\n. O\n\nGrace B-PER\nHopper E-PER\nspoke O\n. O\n\nNato S-ORG\n\n";
-    fs::write(path.join("dev.conll"), dev).unwrap();
-    let options = "--model model --updates 1";
-    let messages = done(path, &format!("train train.conll --dev dev.conll -o one {options}"));
-    for warning in [
-        "warning: 2 of 3 sentences of the dev set are in the training set too",
-        "warning: the dev set has entity types that the training set does not have: `ORG`",
-        "warning: the training set has the scheme IOB2, the dev set IOBES",
-    ] {
-        assert!(messages.contains(warning), "{warning}: {messages}");
-    }
-    fs::write(path.join("dev.conll"), "Ada B-PER\nsang O\n\n").unwrap();
-    let messages = done(path, &format!("train train.conll --dev dev.conll -o two {options}"));
-    assert!(!messages.contains("warning"), "{messages}");
 }
 
 #[test]

@@ -211,7 +211,7 @@ fn a_filter_judges_the_drafts_and_keeps_the_lines_of_the_text() {
     let args = "filter out/drafts.jsonl train.conll --tagger tagger -o judged.jsonl \
                 --augmented more.conll";
     let messages = done(path, args);
-    assert!(messages.contains("5 sentences of unlabelled text not judged"), "{messages}");
+    assert!(messages.contains("5 of 5 sentences of unlabelled text not judged"), "{messages}");
     let text = |name: &str| fs::read_to_string(path.join(name)).unwrap();
     assert_eq!(text("judged.jsonl"), text("out/drafts.jsonl"));
     assert_eq!(text("more.conll"), text("out/train.augmented.conll"));

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 pub use checked_file::{CheckedFile, FileProblem, SplitDifference};
 pub use repeats::{Repeat, RepeatCounts, Repeats, SeenSentences, SentenceLocation};
-pub use suspicion::{Occurrences, Suspicion, Suspicions};
+pub use suspicion::{Occurrences, Suspicion, Suspicions, has_joined_tags};
 
 use crate::error::Error;
 use crate::format::ReadOptions;

@@ -197,8 +197,9 @@ fn is_mojibake(token: &str) -> bool {
 /// Characters that join the tags of nested mentions in one column.
 const TAG_JOINERS: [char; 6] = ['|', ';', ',', '/', '+', '&'];
 
-/// Returns true if a part of the name of a type is a tag, as in `PER|B-ORG`, which the tag `B-PER|B-ORG` has.
-fn has_joined_tags(name: &str) -> bool {
+/// Returns true if a part of the name of a type is a tag, as in `PER|B-ORG`, which the tag `B-PER|B-ORG` has. Names such as
+/// `PER/LOC` and `A+B` are no joined tags.
+pub fn has_joined_tags(name: &str) -> bool {
     let is_tag = |part: &str| {
         let rest = part.trim().strip_prefix(['B', 'I', 'E', 'S', 'L', 'U']);
         let rest = rest.and_then(|rest| rest.strip_prefix(['-', '_']));

@@ -19,7 +19,7 @@ use crate::methods::PretrainedSeq2Seq;
 use crate::methods::{Method, Sources, tune};
 use crate::models::{ModelStore, NeededModels, Pretrained};
 use crate::names::{Names, harvest};
-use crate::notes::{coverage_warning, coverage_warnings};
+use crate::notes::{coverage_warning, coverage_warnings, type_warnings};
 use crate::plan::Plan;
 use crate::random::Seed;
 use crate::run_folder::Identity;
@@ -142,10 +142,11 @@ impl AugmentJob {
         self.names.as_ref().map(|names| names.notes(share)).unwrap_or_default()
     }
 
-    /// Returns a line for each reason why the run will probably not give what the user wants: a model that does not know the
-    /// script or the language of the data, and so many entity types that taggers are slow.
+    /// Returns a line for each reason why the run will probably not give what the user wants: entity types that look like
+    /// several tags, a model that does not know the script or the language of the data, and so many entity types that
+    /// taggers are slow.
     pub fn warnings(&self) -> Vec<String> {
-        let mut warnings = Vec::new();
+        let mut warnings = type_warnings(&self.train);
         if let Some(model) = self.masked_lm.as_ref().or(self.tagger.as_ref()) {
             warnings.extend(coverage_warnings(model, "the training set", &self.train));
         }

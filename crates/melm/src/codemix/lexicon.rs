@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use melm_text::{Corpus, EntityType, Language, Token, count, count_of};
+use melm_text::{Corpus, EntityType, Language, Token, count_of};
 use serde::Serialize;
 
 use super::MentionVectors;
@@ -45,6 +45,8 @@ pub struct LexiconCounts {
     pub languages: Vec<LanguageCounts>,
     /// The number of mentions whose type occurs in no other language. They are never replaced.
     pub alone: usize,
+    /// The number of all mentions.
+    pub mentions: usize,
 }
 
 impl LexiconCounts {
@@ -61,7 +63,7 @@ impl LexiconCounts {
             ));
         }
         if self.alone > 0 {
-            let n = count(self.alone, "mention");
+            let n = count_of(self.alone, self.mentions, "mention");
             notes.push(format!("{n} unchanged: no other language has their type"));
         }
         notes
@@ -128,9 +130,11 @@ impl Lexicon {
         }
         for sentence in corpus.sentences() {
             let Some(language) = sentence.language() else { continue };
-            let mentions = sentence.mentions();
-            self.counts.alone +=
-                mentions.filter(|m| self.others(language, m.entity_type).is_empty()).count();
+            for mention in sentence.mentions() {
+                self.counts.mentions += 1;
+                let is_alone = self.others(language, mention.entity_type).is_empty();
+                self.counts.alone += usize::from(is_alone);
+            }
         }
     }
 
@@ -212,4 +216,16 @@ fn dot(a: &[f32], b: &[f32]) -> f32 {
     }
     let rest: f32 = a_rest.iter().zip(b_rest).map(|(a, b)| a * b).sum();
     sums.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::LexiconCounts;
+
+    #[test]
+    fn mentions_without_a_type_in_other_languages_are_counted_among_all() {
+        let counts = LexiconCounts { languages: Vec::new(), alone: 2, mentions: 9 };
+        let expected = "2 of 9 mentions unchanged: no other language has their type";
+        assert_eq!(counts.notes(), [expected]);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use melm_text::{Corpus, Mention, Sentence, count};
+use melm_text::{Corpus, Mention, Sentence, count_of};
 
 use super::GenerateSettings;
 use crate::linearize::LinearizedCorpus;
@@ -14,22 +14,30 @@ pub struct FixedCounts {
     pub n_tokens: usize,
     /// The number of mentions that are longer than `generate.longest_mention`.
     pub n_long_mentions: usize,
+    /// The number of all entity tokens that the model can read.
+    pub n_all_tokens: usize,
+    /// The number of all mentions that the model can read.
+    pub n_all_mentions: usize,
 }
 
 impl FixedCounts {
     /// Returns a line for each count that is not zero.
     pub fn notes(&self) -> Vec<String> {
-        let lines = [
-            (self.n_tokens, "entity token", "function words or numbers: not rewritten"),
-            (self.n_long_mentions, "mention", "over `generate.longest_mention`: not rewritten"),
-        ];
-        let lines = lines.into_iter().filter(|(n, ..)| *n > 0);
-        lines.map(|(n, noun, what)| format!("{} {what}", count(n, noun))).collect()
+        let mut notes = Vec::new();
+        if self.n_tokens > 0 {
+            let n = count_of(self.n_tokens, self.n_all_tokens, "entity token");
+            notes.push(format!("{n} function words or numbers: not rewritten"));
+        }
+        if self.n_long_mentions > 0 {
+            let n = count_of(self.n_long_mentions, self.n_all_mentions, "mention");
+            notes.push(format!("{n} over `generate.longest_mention`: not rewritten"));
+        }
+        notes
     }
 }
 
 /// Removes the entity tokens that the settings do not allow to be rewritten from the windows, and windows without other
-/// entity tokens. `corpus` is the linearized corpus. Returns the number of removed tokens and mentions.
+/// entity tokens. `corpus` is the linearized corpus. Returns the number of removed tokens and mentions, and of all.
 pub(crate) fn fix_tokens(
     linearized: &mut LinearizedCorpus,
     corpus: &Corpus,
@@ -40,9 +48,12 @@ pub(crate) fn fix_tokens(
     for window in &mut linearized.windows {
         let sentence = &corpus.sentences()[window.sentence];
         let mentions: Vec<_> = sentence.mentions().collect();
-        let mut last_long = None;
+        let (mut last, mut last_long) = (None, None);
+        counts.n_all_tokens += window.entities.len();
         window.entities.retain(|entity| {
             let mention = &mentions[entity.mention];
+            counts.n_all_mentions +=
+                usize::from(last.replace(entity.mention) != Some(entity.mention));
             if settings.is_too_long(mention.tokens.len()) {
                 counts.n_long_mentions += usize::from(last_long != Some(entity.mention));
                 last_long = Some(entity.mention);
@@ -130,6 +141,20 @@ mod tests {
             found.extend(fixed.map(|at| sentence.tokens()[at].to_string()));
         }
         found
+    }
+
+    #[test]
+    fn notes_state_how_many_of_how_many() {
+        let counts =
+            FixedCounts { n_tokens: 3, n_long_mentions: 1, n_all_tokens: 20, n_all_mentions: 9 };
+        assert_eq!(
+            counts.notes(),
+            [
+                "3 of 20 entity tokens function words or numbers: not rewritten",
+                "1 of 9 mentions over `generate.longest_mention`: not rewritten"
+            ]
+        );
+        assert!(FixedCounts { n_all_tokens: 20, ..FixedCounts::default() }.notes().is_empty());
     }
 
     #[test]

@@ -144,6 +144,14 @@ fn is_name(model: &str) -> bool {
 mod tests {
     use super::*;
 
+    #[cfg(not(feature = "hub"))]
+    #[test]
+    fn a_program_without_downloads_says_so() {
+        let cache = tempfile::tempdir().expect("a temporary folder");
+        let found = Hub::new(cache.path()).resolve("a/b", &mut |_| {});
+        assert!(matches!(found, Err(Error::Hub(HubError::NotCached { .. }))));
+    }
+
     #[test]
     fn model_names_are_told_from_paths() {
         for name in ["xlm-roberta-base", "FacebookAI/xlm-roberta-base", "a/b_c.d-1"] {

@@ -176,3 +176,13 @@ mod tests {
         assert_eq!(from_folder.fingerprint().unwrap(), open(MINI));
     }
 }
+
+#[cfg(all(test, not(feature = "mini")))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_without_the_embedded_model_says_so() {
+        assert!(matches!(ModelStore::new().open(MINI), Err(Error::NoEmbeddedModel)));
+    }
+}

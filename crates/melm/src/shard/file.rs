@@ -115,4 +115,10 @@ mod tests {
         let error = ShardFile::from_bytes("a", hostile.as_bytes()).unwrap_err().to_string();
         assert!(error.contains("says shard 1 of 18446744073709551615"), "{error}");
     }
+
+    #[test]
+    fn no_shards_are_refused() {
+        let merged = super::super::ShardSet::new(Vec::new());
+        assert!(matches!(merged, Err(crate::Error::Shard(ShardError::Empty))));
+    }
 }

@@ -16,7 +16,7 @@ use melm::shard::Shard;
 use melm::stage::Event;
 use melm::{Augment, Corpus, ModelStore, Plan};
 use melm_nn::device::Device;
-use melm_text::{LeftOut, TextOptions, UnlabelledText};
+use melm_text::{LeftOut, TextOptions, UnlabelledText, count_of};
 
 use crate::args;
 use crate::command_line::CommandLine;
@@ -225,7 +225,7 @@ fn describe_text(text: &UnlabelledText, left_out: LeftOut, plan: &Plan) -> Strin
     let budget = settings.budget;
     let left_out = match left_out.total() {
         0 => String::new(),
-        n => format!("; {} left out", count(n, "sentence")),
+        n => format!("; {} left out", count_of(n, text.sentences().len() + n, "sentence")),
     };
     format!(
         "labelling {n} of {names} with a panel of {n_taggers}: {n_passes}, {budget} for each tagger{left_out}"

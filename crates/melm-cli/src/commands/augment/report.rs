@@ -6,7 +6,7 @@ use std::ops::Range;
 use melm::augment::{AugmentOutcome, Augmented, DraftSummary};
 use melm::draft::{Draft, Verdict};
 use melm::methods::RejectedCounts;
-use melm_text::{Corpus, Sentence, Tag, Token, shown};
+use melm_text::{Corpus, Sentence, Tag, Token, count_of, shown};
 
 use super::text_report;
 use crate::output::print_card;
@@ -25,7 +25,7 @@ pub(super) fn print(outcome: &AugmentOutcome, seconds: f64, terminal: &Terminal)
     let augmented = &outcome.augmented;
     let (summary, gold) = (augmented.summary(), augmented.gold());
     terminal.info_all(augmented.notes());
-    print_summary(summary, terminal);
+    print_summary(summary, augmented.drafts(), terminal);
     for draft in examples(augmented.drafts()) {
         print_example(draft, gold, terminal);
     }
@@ -72,11 +72,12 @@ fn describe_parts(augmented: &Augmented) -> String {
 
 /// Prints the number of drafts by verdict, for commands that run only one stage of `augment`.
 pub(crate) fn print_drafts(drafts: &[Draft], gold: &Corpus, terminal: &Terminal) {
-    print_summary(&DraftSummary::new(drafts, &RejectedCounts::default(), gold), terminal);
+    let summary = DraftSummary::new(drafts, &RejectedCounts::default(), gold);
+    print_summary(&summary, drafts, terminal);
 }
 
 /// Prints the number of drafts by verdict, and of new mentions by type.
-fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
+fn print_summary(summary: &DraftSummary, drafts: &[Draft], terminal: &Terminal) {
     if !summary.dropped.is_empty() {
         let written = summary.drafts + summary.dropped.total();
         terminal.info(&format!("written                  {written:>6}"));
@@ -85,17 +86,8 @@ fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
         }
     }
     print_verdicts(summary, terminal);
-    if summary.restored_tokens > 0 {
-        let n = count(summary.restored_tokens, "token");
-        terminal.info(&format!("{n} not replaced: the predicted pieces do not form a valid token"));
-    }
-    if summary.without_vector > 0 {
-        let n = count(summary.without_vector, "mention");
-        terminal.info(&format!("{n} without a vector: replaced by any mention of the type"));
-    }
-    if summary.with_names > 0 {
-        let n = count(summary.with_names, "kept draft");
-        terminal.info(&format!("{n} with a name of a list or of the text"));
+    for line in describe_mentions(summary, drafts) {
+        terminal.info(&line);
     }
     let by_type: Vec<_> =
         summary.new_mentions.iter().map(|(t, n)| format!("{} {n}", shown(t))).collect();
@@ -103,6 +95,29 @@ fn print_summary(summary: &DraftSummary, terminal: &Terminal) {
     if n_new > 0 {
         terminal.info(&format!("new mentions             {n_new:>6} ({})", by_type.join(", ")));
     }
+}
+
+/// Says how many tokens and mentions of the drafts were not replaced as the method intends, and how many drafts have names
+/// of lists.
+fn describe_mentions(summary: &DraftSummary, drafts: &[Draft]) -> Vec<String> {
+    let replaced = || drafts.iter().flat_map(|draft| &draft.replacements);
+    let mut lines = Vec::new();
+    if summary.restored_tokens > 0 {
+        let of = replaced().map(|one| one.tokens.len()).sum();
+        let n = count_of(summary.restored_tokens, of, "entity token");
+        lines.push(format!("{n} not replaced: the predicted pieces do not form a valid token"));
+    }
+    if summary.without_vector > 0 {
+        let of = replaced().filter(|one| one.donor.is_some()).count();
+        let n = count_of(summary.without_vector, of, "mention");
+        lines.push(format!("{n} without a vector: replaced by any mention of the type"));
+    }
+    if summary.with_names > 0 {
+        let of = drafts.iter().filter(|draft| draft.verdict.is_kept()).count();
+        let n = count_of(summary.with_names, of, "kept draft");
+        lines.push(format!("{n} with a name of a list or of the text"));
+    }
+    lines
 }
 
 /// Prints the number of drafts, of rejected drafts by reason, and of kept drafts.

@@ -74,11 +74,30 @@ fn grids_without_data_or_cells_are_refused() {
             prepare,
         ),
         failing(
+            "melm-eval::error::Variants",
+            &RUN.replace(" --model model", ""),
+            2,
+            "the variants of `grid.toml` have different models; run each in a folder of its own, with `--model`",
+            |folder| {
+                prepare(folder);
+                let variants = "variants = ['a', 'b']\n[variants]\na = { model.masked_lm = 'a' }\n\
+                                b = { model.masked_lm = 'b' }\n";
+                write(folder, "grid.toml", format!("{GRID}{variants}"));
+            },
+        ),
+        failing(
             "melm-eval::error::Trial",
             "trial train.conll --folds 100 --model model",
             2,
             "too few sentences for 100 folds: 4",
             nothing,
+        ),
+        failing(
+            "melm-eval::error::Trial, with one sentence",
+            "trial one.conll --folds 2 --model model",
+            2,
+            "too few sentences for 2 folds: 1",
+            |folder| write(folder, "one.conll", "Ada B-PER\nsang O\n\n"),
         ),
     ]);
 }

@@ -8,6 +8,8 @@ use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 
+use melm_text::parquet_file::{TagColumn, TaggedRow, write_table};
+
 use super::{AUGMENT, Case, check, nothing, tiny_folder, write};
 use crate::support::melm;
 
@@ -64,6 +66,28 @@ fn wrong_corpora_are_refused() {
             },
         ),
         failing(
+            "melm-text::spans::fault::NoType",
+            "check a.jsonl --format doccano",
+            "the span has no entity type",
+            |folder| {
+                write(folder, "a.jsonl", "{\"text\":\"Ada sang\",\"label\":[[0,3,\"\"]]}\n");
+            },
+        ),
+        failing(
+            "melm-text::tag::LongType",
+            "check a.conll",
+            "is not a tag: its entity type has 1001 bytes, and the limit is 1000",
+            |folder| write(folder, "a.conll", format!("Ada B-{}\n", "x".repeat(1001))),
+        ),
+        failing(
+            "melm-text::problem::NoTokens",
+            "check a.jsonl",
+            "the sentence has no tokens",
+            |folder| {
+                write(folder, "a.jsonl", "{\"tokens\":[],\"tags\":[]}\n");
+            },
+        ),
+        failing(
             "melm-text::spans::fault::LongText",
             "check a.jsonl --format doccano",
             "the text is longer than 16 MiB",
@@ -79,6 +103,12 @@ fn wrong_corpora_are_refused() {
 fn unsuitable_text_is_refused() {
     let command = format!("{AUGMENT} --unlabelled text.txt");
     check(&[
+        failing(
+            "melm-text::problem::NoTextKey",
+            &command.replace("text.txt", "text.jsonl"),
+            "the object has no key `tokens` and no key `text`",
+            |folder| write(folder, "text.jsonl", "{\"x\":[\"Ada\"]}\n"),
+        ),
         failing(
             "melm-text::problem::UnspacedScript and melm-text::tokenizer::script::UnspacedText",
             &command,
@@ -149,11 +179,83 @@ fn damaged_doc_bins_are_refused() {
             },
         ),
         failing(
+            "melm-text::spacy::fault::NoString",
+            "check a.spacy",
+            "document 1, token 1: the DocBin has no string with the id",
+            |folder| {
+                write_doc_bin(folder, |data| {
+                    // After the key come three bytes that state the length, and the id of the first token.
+                    let at = data.windows(6).position(|window| window == b"tokens").unwrap();
+                    data[at + 9] ^= 1;
+                });
+            },
+        ),
+        failing(
             "melm-text::spacy::fault::TooLarge",
             "check a.spacy",
             "the DocBin contains more than",
             |folder| {
                 write_doc_bin(folder, |data| *data = vec![0; 100 << 20]);
+            },
+        ),
+    ]);
+}
+
+/// Writes a parquet file of the test data as `a.parquet`, with other bytes.
+fn write_parquet(folder: &Path, edit: impl FnOnce(&mut Vec<u8>)) {
+    let path = "../../testdata/parquet/uncompressed.parquet";
+    let mut bytes = fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join(path)).unwrap();
+    edit(&mut bytes);
+    write(folder, "a.parquet", bytes);
+}
+
+/// Returns the position of the first token of the file that [`write_parquet`] changes.
+fn first_token(bytes: &[u8]) -> usize {
+    bytes.windows(6).position(|window| window == b"Angela").unwrap()
+}
+
+#[test]
+fn damaged_parquet_files_are_refused() {
+    check(&[
+        failing(
+            "melm-text::parquet_file::fault::Damaged",
+            "check a.parquet",
+            "the parquet file is damaged: the header of a page is not valid",
+            |folder| {
+                write_parquet(folder, |bytes| {
+                    let at = first_token(bytes);
+                    bytes[at - 20] = 0xff;
+                });
+            },
+        ),
+        failing(
+            "melm-text::parquet_file::fault::NotUtf8",
+            "check a.parquet",
+            "row 1: a string of `tokens` is not UTF-8",
+            |folder| {
+                write_parquet(folder, |bytes| {
+                    let at = first_token(bytes);
+                    bytes[at] = 0xff;
+                });
+            },
+        ),
+        failing(
+            "melm-text::parquet_file::fault::WrongType",
+            "check a.parquet --tokens-key id",
+            "the column `id` is not a list of strings",
+            |folder| write_parquet(folder, |_| {}),
+        ),
+        failing(
+            "melm-text::parquet_file::fault::TooLarge",
+            "check a.parquet",
+            "the parquet file contains more than 256 MiB of text",
+            |folder| {
+                // The dictionary of the file has the token once.
+                let token = "x".repeat(1 << 20);
+                let row = TaggedRow { tokens: vec![&token; 300], tags: vec![0; 300] };
+                let classes = vec!["O".to_owned()];
+                let tags = TagColumn { name: "ner_tags", classes: &classes };
+                write(folder, "a.parquet", write_table("tokens", tags, &[row]));
             },
         ),
     ]);

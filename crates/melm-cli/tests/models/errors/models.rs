@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use melm::pieces::Tokenizer;
 use serde_json::{Value, json};
 
 use super::{AUGMENT, Case, TAGGER, TRAIN, check, done, edit_json, remove, word_piece, write};
@@ -83,7 +84,55 @@ fn damaged_tokenizers_are_refused() {
             exit: 1,
             message: "`<B-PER>` cannot be a marker",
         },
+        training(
+            "melm::error::TooManyPieces",
+            "the tokenizer has 5005 pieces, but the model",
+            |folder| {
+                let pieces: Vec<String> = (0..5000).map(|at| format!("piece{at}")).collect();
+                let pieces: Vec<&str> =
+                    PIECES[..5].iter().copied().chain(pieces.iter().map(String::as_str)).collect();
+                write(folder, TOKENIZER, word_piece(&pieces, &[]));
+            },
+        ),
+        training(
+            "melm::error::Segment",
+            "the tokenizer cannot split the token `\u{1f600}`",
+            |folder| {
+                edit_json(folder, TOKENIZER, |json| {
+                    let double = json!({
+                        "type": "Replace", "pattern": { "String": "\u{1f600}" }, "content": "\u{1f600}\u{1f600}",
+                    });
+                    json["normalizer"] =
+                        json!({ "type": "Sequence", "normalizers": vec![double; 40] });
+                });
+                write(folder, "train.conll", "Ada B-PER\n\u{1f600} O\n\n");
+            },
+        ),
     ]);
+}
+
+#[test]
+fn a_language_that_the_model_does_not_know_is_refused() {
+    check(&[Case {
+        variant: "melm::error::NoLanguage",
+        prepare: |folder| {
+            let mut tokenizer = Tokenizer::open(&folder.join("model")).unwrap();
+            tokenizer.add_markers(&["en_XX"]).unwrap();
+            tokenizer.save(&folder.join("mbart")).unwrap();
+            let config = json!({
+                "model_type": "mbart", "vocab_size": tokenizer.n_pieces(), "d_model": 16,
+                "max_position_embeddings": 16, "encoder_layers": 1, "encoder_attention_heads": 1,
+                "encoder_ffn_dim": 16, "decoder_layers": 1, "decoder_attention_heads": 1, "decoder_ffn_dim": 16,
+            });
+            write(folder, "mbart/config.json", config.to_string());
+            write(folder, "mbart/model.safetensors", "");
+        },
+        command: format!(
+            "{AUGMENT} --method mulda --mulda-model mbart --set mulda.language=fr_XX --set filter.mode=off"
+        ),
+        exit: 1,
+        message: "`mbart` does not know the language `fr_XX`; set one that it knows",
+    }]);
 }
 
 #[test]
@@ -145,6 +194,25 @@ fn damaged_weights_are_refused() {
                 write(folder, "model/model.safetensors.index.json", index.to_string());
             },
         ),
+        training(
+            "melm-nn::error::ShardName",
+            "names the shard `../a.safetensors`, which is not a `.safetensors` file of the same folder",
+            |folder| {
+                remove(folder, WEIGHTS);
+                let index = json!({ "weight_map": { "a": "../a.safetensors" } });
+                write(folder, "model/model.safetensors.index.json", index.to_string());
+            },
+        ),
+        training(
+            "melm-nn::error::NotInShard",
+            "`model/b.safetensors` does not have `a`, but `model.safetensors.index.json` says so",
+            |folder| {
+                // An index is used only without `model.safetensors`.
+                std::fs::rename(folder.join(WEIGHTS), folder.join("model/b.safetensors")).unwrap();
+                let index = json!({ "weight_map": { "a": "b.safetensors" } });
+                write(folder, "model/model.safetensors.index.json", index.to_string());
+            },
+        ),
         training("melm-nn::error::Dtype", "is stored as I32, expected F32, F16, BF16", |folder| {
             store_as(folder, "I32", 4);
         }),
@@ -185,6 +253,18 @@ fn impossible_tag_sets_are_refused() {
             command: "tag tagger train.conll".to_owned(),
             exit: 1,
             message: "no sequence of 6 tags is possible",
+        },
+        Case {
+            variant: "melm::error::TagNames",
+            prepare: |folder| {
+                done(folder, TAGGER);
+                edit_json(folder, "tagger/config.json", |json| {
+                    json["id2label"].as_object_mut().unwrap().remove("1");
+                });
+            },
+            command: "tag tagger train.conll".to_owned(),
+            exit: 1,
+            message: "`tagger/config.json`: `id2label` has no name for 1; `id2label` must give each id a tag",
         },
     ]);
 }

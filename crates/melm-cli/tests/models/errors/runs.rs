@@ -55,6 +55,18 @@ fn wrong_drafts_and_names_are_refused() {
             },
         ),
         failing(
+            "melm-text::sentence::Empty",
+            "filter drafts.jsonl train.conll --decisions none.jsonl",
+            "`drafts.jsonl`:1: the sentence has no tokens",
+            |folder| {
+                let line = json!({
+                    "source": null, "round": 1, "seed": 1, "verdict": "kept", "tokens": [], "tags": [], "replaced": [],
+                });
+                write(folder, "drafts.jsonl", line.to_string());
+                write(folder, "none.jsonl", "");
+            },
+        ),
+        failing(
             "melm::error::UnknownTag",
             "filter drafts.jsonl train.conll --tagger persons",
             "the judge does not know the tag `LOC`",
@@ -91,6 +103,58 @@ fn the_state_of_another_training_is_refused() {
             .unwrap();
         },
     )]);
+}
+
+#[test]
+fn trainings_without_usable_sentences_or_numbers_are_refused() {
+    check(&[
+        failing(
+            "melm::error::NoMentions",
+            TRAIN,
+            "`train.conll` has no mentions to learn from; use a file with tags such as `B-PER`",
+            |folder| write(folder, "train.conll", "Ada O\nsang O\n\n"),
+        ),
+        failing(
+            "melm::error::NothingToLearn",
+            TRAIN,
+            "every sentence of the training set is too long for the model; split the sentences",
+            |folder| write(folder, "train.conll", "Ada B-PER\n".repeat(100)),
+        ),
+        failing(
+            "melm::error::Diverged and melm-nn::error::NotFiniteStep",
+            &format!("{TRAIN} --set tagger.learning_rate=1e38"),
+            "the training `tagger` diverged at update 1: its gradients are not finite",
+            nothing,
+        ),
+        failing(
+            "melm::error::VectorDimensions",
+            "augment en=train.conll de=train.conll -o out --model model --method codemix-ess --vectors en=en.vec --vectors de=de.vec --set filter.mode=off",
+            "the vectors of `de.vec` have 3 dimensions, those of `en.vec` have 2; use vectors that are aligned",
+            |folder| {
+                write(folder, "en.vec", "1 2\nlondon 1 0\n");
+                write(folder, "de.vec", "1 3\nlondon 1 0 0\n");
+            },
+        ),
+    ]);
+}
+
+/// Covers `melm-nn::error::Write`. Files may not grow above 5 kB, and the signal for this is ignored.
+#[cfg(unix)]
+#[test]
+fn a_disk_without_room_for_the_weights_is_named() {
+    let folder = super::tiny_folder();
+    let command =
+        format!("trap '' XFSZ; ulimit -f 10; exec {} {TRAIN}", env!("CARGO_BIN_EXE_melm"));
+    let output = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("error: cannot write `out/.unfinished/tagger/"), "{messages}");
+    assert!(messages.contains(".safetensors`: File too large"), "{messages}");
+    assert!(messages.contains("check that the folder can be written to"), "{messages}");
 }
 
 /// Makes two shards of a tagged corpus, `a.shard-1-of-2` and `a.shard-2-of-2`.

@@ -69,10 +69,12 @@ impl RejectedCounts {
         *self.0.entry(reason).or_default() += 1;
     }
 
-    /// Adds the counts of another round.
+    /// Adds the counts of another round. A sum that exceeds `usize`, as the counts of a changed file can have, is the
+    /// largest number.
     pub(crate) fn add(&mut self, other: &Self) {
         for (reason, n) in other.iter() {
-            *self.0.entry(reason).or_default() += n;
+            let sum = self.0.entry(reason).or_default();
+            *sum = sum.saturating_add(n);
         }
     }
 
@@ -88,7 +90,7 @@ impl RejectedCounts {
 
     /// The number of all rejected sentences.
     pub fn total(&self) -> usize {
-        self.0.values().sum()
+        self.0.values().fold(0, |sum, n| sum.saturating_add(*n))
     }
 }
 
@@ -217,6 +219,15 @@ impl Collector {
 mod tests {
     use super::*;
     use melm_text::{ReadOptions, Source};
+
+    #[test]
+    fn counts_of_a_changed_file_do_not_overflow() {
+        let largest = [RejectReason::Empty, RejectReason::NoMention].map(|why| (why, usize::MAX));
+        let mut counts = RejectedCounts(largest.into());
+        let other = counts.clone();
+        counts.add(&other);
+        assert_eq!((counts.total(), counts.iter().count()), (usize::MAX, 2));
+    }
 
     #[test]
     fn rejected_sentences_are_counted_by_reason_and_collecting_stops_when_full() {

@@ -79,7 +79,7 @@ pub(crate) fn print_drafts(drafts: &[Draft], gold: &Corpus, terminal: &Terminal)
 /// Prints the number of drafts by verdict, and of new mentions by type.
 fn print_summary(summary: &DraftSummary, drafts: &[Draft], terminal: &Terminal) {
     if !summary.dropped.is_empty() {
-        let written = summary.drafts + summary.dropped.total();
+        let written = summary.drafts.saturating_add(summary.dropped.total());
         terminal.info(&format!("written                  {written:>6}"));
         for (fault, n) in summary.dropped.iter() {
             terminal.info(&format!("  {:<23}{n:>6}", fault.description()));

@@ -33,7 +33,9 @@ pub(crate) fn trial(
     run::run(py, on_message, |reporter| {
         let defaults = TrialDefaults::for_device(&*settings.open_device()?);
         let trial = size.describe(defaults)?;
-        type_warnings(data.train()).into_iter().for_each(|warning| reporter.note(warning));
+        for warning in type_warnings(data.train()) {
+            reporter.note(warning);
+        }
         let trial = match data.text() {
             Some(text) => {
                 let known = KnownSentences::new(data.train(), data.dev(), &data.held_out());

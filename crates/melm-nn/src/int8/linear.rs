@@ -34,6 +34,15 @@ pub(crate) struct Int8Linear {
     weight_sums: Vec<i32>,
 }
 
+/// One call of [`Int8Linear::forward`].
+struct Call<'a> {
+    isa: Isa,
+    kernel: Kernel,
+    x: &'a QuantizedRows,
+    finish: Finish<'a>,
+    out: Cells<'a>,
+}
+
 /// What is done with the results of the map.
 #[derive(Clone, Copy)]
 pub(crate) enum Finish<'a> {
@@ -91,8 +100,8 @@ impl Int8Linear {
         let n_panels = self.outputs.div_ceil(LANES);
         let n_down = n.div_ceil(TASK_ROWS);
         let n_across = self.outputs.div_ceil(TASK_OUTPUTS);
-        let kernel = Kernel::detect(cpu.isa());
-        let out = Cells::new(y, self.outputs);
+        let (isa, out) = (cpu.isa(), Cells::new(y, self.outputs));
+        let call = Call { isa, kernel: Kernel::detect(isa), x, finish, out };
         cpu.pool().run(n_down * n_across, &|task, _| {
             let rows = part(n.div_ceil(ROWS), n_down, task / n_across);
             let panels = part(n_panels.div_ceil(PANELS), n_across, task % n_across);
@@ -100,23 +109,15 @@ impl Int8Linear {
             let mut sums: Sums = [[0; PANELS * LANES]; ROWS];
             for panel in panels.map(|tile| tile * PANELS) {
                 for row in rows.clone().map(|tile| tile * ROWS) {
-                    self.tile(cpu.isa(), kernel, x, [row, panel], &mut sums, finish, &out);
+                    self.tile(&call, row, panel, &mut sums);
                 }
             }
         });
     }
 
     /// Computes one tile of the output, which starts at a row and a panel. `sums` is working memory.
-    fn tile(
-        &self,
-        isa: Isa,
-        kernel: Kernel,
-        x: &QuantizedRows,
-        [row, panel]: [usize; 2],
-        sums: &mut Sums,
-        finish: Finish<'_>,
-        out: &Cells<'_>,
-    ) {
+    fn tile(&self, call: &Call<'_>, row: usize, panel: usize, sums: &mut Sums) {
+        let Call { isa, kernel, x, finish, ref out } = *call;
         let n_steps = self.inputs.div_ceil(GROUP);
         let n_rows = ROWS.min(x.n_rows() - row);
         let n_panels = PANELS.min(self.outputs.div_ceil(LANES) - panel);

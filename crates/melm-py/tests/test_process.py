@@ -47,11 +47,10 @@ def test_ctrl_c_stops_within_a_second_and_the_same_call_resumes(corpus: pathlib.
 
 @pytest.mark.skipif(os.name != "posix", reason="sends SIGINT")
 def test_a_second_ctrl_c_ends_the_process_at_once(corpus: pathlib.Path, model: str) -> None:
-    melm.augment("train.conll", model=model, folder="done", **FAST)
     # A pipe that nobody writes to. The worker waits for it and cannot stop.
-    (corpus / "done/drafts.jsonl").unlink()
-    os.mkfifo(corpus / "done/drafts.jsonl")
-    words = [sys.executable, "-c", "print('started', flush=True)\n" + SCRIPT, model, "done", repr(FAST)]
+    os.mkfifo(corpus / "names.txt")
+    settings = repr({**FAST, "names": {"PER": "names.txt"}})
+    words = [sys.executable, "-c", "print('started', flush=True)\n" + SCRIPT, model, "waits", settings]
     child = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
     assert child.stdout is not None and child.stdout.readline() == "started\n"
     time.sleep(3)

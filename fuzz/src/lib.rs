@@ -2,6 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
+use melm::Augment;
+use melm::augment::AugmentJob;
+use melm::methods::Method;
 use melm_text::{Corpus, ReadOptions, Source};
 
 /// The training set of all targets.
@@ -12,6 +15,12 @@ pub const TRAIN: &str =
 pub fn train() -> Corpus {
     Corpus::read(&Source::from_text("train.conll", TRAIN), &ReadOptions::default())
         .expect("the training set is valid")
+}
+
+/// Prepares a run that needs no model: drafts by label-wise replacement, without a judge.
+pub fn without_model(n_rounds: u32) -> AugmentJob {
+    let run = Augment::new(train()).method(Method::LabelWise).rounds(n_rounds);
+    run.set("filter.mode=off").prepare().expect("the run needs no files")
 }
 
 /// A temporary folder of this process and target.

@@ -12,7 +12,7 @@ use super::tape::{Normed, Tape};
 use super::to_u32;
 use crate::architecture::{FeedForward, Residual};
 use crate::dropout::Site;
-use crate::encoder::LinearParams;
+use crate::encoder::{BackwardEnd, LinearParams};
 use crate::error::Error;
 use crate::gradients::Gradients;
 use crate::params::Parameters;
@@ -64,7 +64,8 @@ pub(super) struct NormGradient<'a> {
 }
 
 impl Pass<'_> {
-    /// Computes the gradients of all trained parameters from `tape.d_hidden`, the gradient of the hidden states.
+    /// Computes the gradients of all trained parameters from `tape.d_hidden`, the gradient of the hidden states. Layers
+    /// below the first trained one are left out.
     pub(super) fn backward(
         &self,
         tape: &Tape,
@@ -72,11 +73,15 @@ impl Pass<'_> {
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
         self.kernels.clear(tape.d_sum)?;
-        for index in (0..self.encoder.layers.len()).rev() {
+        let end = self.encoder.backward_end(sink.parameters);
+        for index in end.layers(self.encoder.layers.len()) {
             self.feed_forward_backward(tape, index, sink)?;
-            self.attention_backward(tape, index, sink)?;
+            self.attention_backward(tape, index, end, sink)?;
         }
-        self.embedding_backward(tape, pieces, sink)
+        match end {
+            BackwardEnd::Embeddings => self.embedding_backward(tape, pieces, sink),
+            BackwardEnd::Layer(_) => Ok(()),
+        }
     }
 
     fn feed_forward_backward(
@@ -138,6 +143,7 @@ impl Pass<'_> {
         &self,
         tape: &Tape,
         index: usize,
+        end: BackwardEnd,
         sink: &mut GradientSink<'_>,
     ) -> Result<(), Error> {
         let (params, layer) = (&self.encoder.layers[index], &tape.layers[index]);
@@ -170,6 +176,9 @@ impl Pass<'_> {
         launch!(self.kernels, (kernel), grid, arguments, tape.d_qkv.argument());
         self.qkv_bias_gradient(tape, &params.qkv, sink)?;
         self.weight_gradient(tape.d_qkv, tape.layer_input(index).operand, &params.qkv, sink)?;
+        if end == BackwardEnd::Layer(index) {
+            return Ok(());
+        }
         let (d, adds) = match self.config().architecture().residual {
             Residual::Normed => (tape.d_hidden, true),
             // The first layer has no norm: its input is the running sum.

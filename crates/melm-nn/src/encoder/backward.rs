@@ -1,7 +1,7 @@
 //! The backward pass of the encoder, in the reverse order of the forward pass.
 
 use super::tape::scatter_rows;
-use super::{Encoder, EncoderTape, LinearParams};
+use super::{BackwardEnd, Encoder, EncoderTape, LinearParams};
 use crate::architecture::FeedForward;
 use crate::device::Cpu;
 use crate::dropout::Site;
@@ -19,7 +19,7 @@ impl Encoder {
     /// Adds the gradient of every trained parameter to `gradients`. The caller must have written the gradient of the
     /// hidden states to [`EncoderTape::d_hidden`], which is overwritten. There must be at least one hidden state.
     ///
-    /// `batch` and `tape` must be those of the forward pass.
+    /// `batch` and `tape` must be those of the forward pass. Layers below the first trained one are left out.
     ///
     /// # Errors
     /// Fails with [`Error::OutOfMemory`] if there is not enough memory.
@@ -32,14 +32,21 @@ impl Encoder {
         gradients: &mut Gradients,
     ) -> Result<(), Error> {
         if self.keeps_sums() {
-            let len = tape.n_rows * self.config.hidden_size;
-            tape.d_residual[..len].fill(0.0);
+            // A head may read a row twice, so the last layer can have more rows than the batch.
+            let n = tape.n_rows.max(tape.rows.head.len());
+            tape.d_residual[..n * self.config.hidden_size].fill(0.0);
         }
-        for layer in (0..self.layers.len()).rev() {
+        let end = self.backward_end(parameters);
+        for layer in end.layers(self.layers.len()) {
             self.feed_forward_backward(cpu, parameters, layer, tape, gradients);
-            self.attention_backward(cpu, parameters, layer, tape, gradients);
+            self.attention_backward(cpu, parameters, layer, end, tape, gradients);
         }
-        self.embedding_backward(cpu, parameters, batch, tape, gradients)
+        match end {
+            BackwardEnd::Embeddings => {
+                self.embedding_backward(cpu, parameters, batch, tape, gradients)
+            }
+            BackwardEnd::Layer(_) => Ok(()),
+        }
     }
 
     fn feed_forward_backward(
@@ -110,6 +117,7 @@ impl Encoder {
         cpu: &Cpu,
         parameters: &Parameters,
         layer: usize,
+        end: BackwardEnd,
         tape: &mut EncoderTape,
         gradients: &mut Gradients,
     ) {
@@ -133,16 +141,11 @@ impl Encoder {
         let context = &own.context[..n * hidden];
         gradients.add_weight(cpu, parameters, output, dx, context);
 
-        // The last layer has gradients only at the rows that the head reads. Those of the other rows are zero.
         let n = tape.n_rows;
         if is_last {
-            let (isa, rows, selected) = (cpu.isa(), &tape.rows.head, &mut tape.selected);
-            let selected = &mut selected[..rows.len() * hidden];
-            scatter_rows(isa, selected, rows, hidden, &mut tape.d_context[..n * hidden]);
-            let d = if self.keeps_sums() { &mut tape.d_residual } else { &mut tape.d };
-            selected.copy_from_slice(&d[..selected.len()]);
-            scatter_rows(isa, selected, rows, hidden, &mut d[..n * hidden]);
+            self.scatter_head_rows(cpu, tape);
         }
+        let own = &tape.layers[layer];
         let d_context = &tape.d_context[..n * hidden];
         let (qkv, d_qkv) = (&own.qkv[..n * 3 * hidden], &mut tape.d_qkv[..n * 3 * hidden]);
         let attention = self.attention(layer, &tape.angles, tape.dropout);
@@ -156,9 +159,23 @@ impl Encoder {
             Some(before) => &tape.layers[before].output.y[..n * hidden],
         };
         gradients.add_weight(cpu, parameters, &params.qkv, d_qkv, x);
+        if end == BackwardEnd::Layer(layer) {
+            return;
+        }
         let weight = parameters.at(&params.qkv.weight);
         let d = self.input_gradient(&mut tape.d[..n * hidden]);
         params.qkv.linear().backward(cpu, d_qkv, weight, d);
+    }
+
+    /// Moves the gradients of the last layer to the rows that the head reads. Those of the other rows are zero.
+    fn scatter_head_rows(&self, cpu: &Cpu, tape: &mut EncoderTape) {
+        let (n, hidden) = (tape.n_rows, self.config.hidden_size);
+        let (isa, rows) = (cpu.isa(), &tape.rows.head);
+        let selected = &mut tape.selected[..rows.len() * hidden];
+        scatter_rows(isa, selected, rows, hidden, &mut tape.d_context[..n * hidden]);
+        let d = if self.keeps_sums() { &mut tape.d_residual } else { &mut tape.d };
+        selected.copy_from_slice(&d[..selected.len()]);
+        scatter_rows(isa, selected, rows, hidden, &mut d[..n * hidden]);
     }
 
     fn embedding_backward(

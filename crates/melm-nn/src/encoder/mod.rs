@@ -19,6 +19,7 @@ use crate::error::Error;
 use crate::ops::linear::Linear;
 use crate::packed::Packed;
 use crate::params::{Parameters, TABLE};
+use std::iter::Rev;
 use std::ops::Range;
 
 /// The ranges of the weight and bias of a linear map or of a layer norm in the [`Parameters`].
@@ -54,6 +55,10 @@ impl LinearParams {
         let part = parameters.find(&format!("{first}.weight")).expect("its span was found");
         let n_outputs = weight.len() / part.shape.iter().skip(1).product::<usize>();
         Self { weight, bias, n_outputs }
+    }
+
+    fn ranges(&self) -> impl Iterator<Item = &Range<usize>> {
+        [&self.weight, &self.bias].into_iter()
     }
 
     /// Returns the sizes of the linear map.
@@ -98,6 +103,32 @@ impl LayerParams {
             output: linear(&own(roles.layer.output)),
             output_norm: linear(&after_output),
         }
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &LinearParams> {
+        let Self { qkv, attention_output, attention_norm, intermediate, output, output_norm } =
+            self;
+        [qkv, attention_output, attention_norm, intermediate, output, output_norm].into_iter()
+    }
+}
+
+/// Where a backward pass ends: at the lowest part of the encoder that is trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BackwardEnd {
+    /// A table or the norm of the embeddings is trained, at least in part.
+    Embeddings,
+    /// The embeddings and all layers before this one are frozen. The gradient of its input is not needed.
+    Layer(usize),
+}
+
+impl BackwardEnd {
+    /// Returns the layers of the backward pass of an encoder with `n_layers` layers, in its order.
+    pub(crate) fn layers(self, n_layers: usize) -> Rev<Range<usize>> {
+        let first = match self {
+            Self::Embeddings => 0,
+            Self::Layer(first) => first,
+        };
+        (first..n_layers).rev()
     }
 }
 
@@ -147,6 +178,17 @@ impl Encoder {
     pub(crate) fn first_kind(&self) -> Option<Range<usize>> {
         let start = self.kinds.as_ref()?.start;
         Some(start..start + self.config.hidden_size)
+    }
+
+    /// Returns where the backward pass ends. If the whole encoder is frozen, it ends after its last layer.
+    pub(crate) fn backward_end(&self, parameters: &Parameters) -> BackwardEnd {
+        let trains = |range: &Range<usize>| parameters.trains(range);
+        let tables = [Some(&self.table), self.positions.as_ref(), self.kinds.as_ref()];
+        if tables.into_iter().flatten().chain(self.norm.ranges()).any(trains) {
+            return BackwardEnd::Embeddings;
+        }
+        let trained = |layer: &LayerParams| layer.parts().any(|part| part.ranges().any(trains));
+        BackwardEnd::Layer(self.layers.iter().position(trained).unwrap_or(self.layers.len()))
     }
 
     /// Returns true if the residual is the sum before the norm.

@@ -9,12 +9,12 @@ use melm_nn::optim::{Adam, AdamSettings};
 use melm_nn::params::TABLE;
 use melm_nn::weights::{Checkpoint, ParameterSnapshot};
 
-const BIAS: &str = "lm_head.bias";
+pub(crate) const BIAS: &str = "lm_head.bias";
 /// The number of added pieces in the golden files.
 const N_ADDED: usize = 5;
 
 /// Opens a model with added pieces, whose rows are those of the golden file, and freezes tensors.
-fn open(name: &str, golden: &Golden, device: Device, frozen: &[&str]) -> Bench {
+pub(crate) fn open(name: &str, golden: &Golden, device: Device, frozen: &[&str]) -> Bench {
     let checkpoint = Checkpoint::open(&testdata(name)).unwrap();
     let mut model = MaskedLm::open(&checkpoint, N_ADDED, 0).unwrap();
     for (tensor, start) in [(TABLE, "start.table"), (BIAS, "start.bias")] {

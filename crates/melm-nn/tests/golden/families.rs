@@ -22,13 +22,13 @@ use std::path::Path;
 
 /// The families with a masked-LM head.
 const WITH_HEAD: [&str; 4] = ["bert", "distilbert", "camembert", "modernbert"];
-const ALL: [&str; 5] = ["bert", "distilbert", "camembert", "electra", "modernbert"];
+pub(crate) const ALL: [&str; 5] = ["bert", "distilbert", "camembert", "electra", "modernbert"];
 
 pub(crate) fn folder(name: &str) -> std::path::PathBuf {
     testdata(&format!("../families/{name}"))
 }
 
-fn golden_file(family: &str) -> String {
+pub(crate) fn golden_file(family: &str) -> String {
     format!("../families/{family}.safetensors")
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn masked_lm(folder: &Path) -> MaskedLm {
     MaskedLm::open(&Checkpoint::open(folder).unwrap(), 0, 0).unwrap()
 }
 
-fn tagger(folder: &Path) -> Tagger {
+pub(crate) fn tagger(folder: &Path) -> Tagger {
     let checkpoint = Checkpoint::open(folder).unwrap();
     let settings = TaggerSettings::from_checkpoint(&checkpoint).unwrap();
     Tagger::open(&checkpoint, settings, 99).unwrap()
@@ -47,10 +47,8 @@ pub(crate) fn check_masked_lm(family: &str, device: Device, tolerance: impl Into
     check_bench(&golden_file(family), &mut bench, tolerance);
 }
 
-/// Compares the loss, the emissions and all gradients of a tagger in which every piece is a token.
-pub(crate) fn check_tagger(family: &str, device: Device, tolerance: impl Into<Tolerance>) {
-    let Tolerance { tensor, whole: relative } = tolerance.into();
-    let golden = Golden::read(&golden_file(family));
+/// The sentences of a golden file, with a tag for every piece.
+pub(crate) fn tagged_batch(golden: &Golden) -> TaggedBatch {
     let sentences = golden.batch(0).sentences;
     let mut batch = TaggedBatch::default();
     for (key, sentence) in (0..).zip(0..sentences.n_sentences()) {
@@ -59,6 +57,14 @@ pub(crate) fn check_tagger(family: &str, device: Device, tolerance: impl Into<To
         let (pieces, tags) = (&sentences.pieces()[rows.clone()], &golden.integers("tags")[rows]);
         batch.push(key, pieces, &firsts, tags);
     }
+    batch
+}
+
+/// Compares the loss, the emissions and all gradients of a tagger in which every piece is a token.
+pub(crate) fn check_tagger(family: &str, device: Device, tolerance: impl Into<Tolerance>) {
+    let Tolerance { tensor, whole: relative } = tolerance.into();
+    let golden = Golden::read(&golden_file(family));
+    let batch = tagged_batch(&golden);
     let model = tagger(&folder(&format!("{family}.tagger")));
     let (mut tape, mut emissions) = (TaggerTape::for_prediction(model.config()), Vec::new());
     model.emissions(&device, &batch, &mut tape, &mut emissions).unwrap();
@@ -109,6 +115,33 @@ fn masked_lms_and_taggers_equal_transformers_on_the_gpu() {
             check_tagger(family, device(), RELATIVE);
         }
     });
+}
+
+/// If the head reads rows several times, the last layer has more rows than the batch.
+#[test]
+fn repeated_masked_positions_count_as_often_as_they_are_listed() {
+    for family in WITH_HEAD {
+        let once = Golden::read(&golden_file(family)).batch(0);
+        let n_times = once.sentences.n_rows() / once.positions.len() + 2;
+        let mut repeated = once.clone();
+        repeated.positions = once.positions.repeat(n_times);
+        repeated.originals = once.originals.repeat(n_times);
+        let mut benches = [(); 2]
+            .map(|()| Bench::new(masked_lm(&folder(&format!("{family}.lm"))), Device::cpu(2)));
+        // The first pass leaves values in the working memory.
+        for _ in 0..2 {
+            for (bench, batch) in benches.iter_mut().zip([&once, &repeated]) {
+                bench.gradients.clear();
+                bench.accumulate(batch, 1.0 / batch.positions.len() as f32, Dropout::NONE);
+            }
+        }
+        let names: Vec<_> =
+            benches[0].model.parameters().list().iter().map(|p| p.name.clone()).collect();
+        for name in names.iter().filter(|name| !is_exactly_zero(name)) {
+            let [wanted, found] = benches.each_mut().map(|bench| bench.gradient(name));
+            assert_close(&format!("{family}: {name}"), &found, &wanted, RELATIVE);
+        }
+    }
 }
 
 /// Writes a copy of a model folder with other names of tensors. A tensor is left out if `rename` returns `None`.

@@ -11,6 +11,7 @@ mod cuda_families;
 mod cuda_graphs;
 mod cuda_training;
 mod families;
+mod frozen;
 mod int8;
 mod invariants;
 mod lstm;

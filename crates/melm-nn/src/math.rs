@@ -66,6 +66,26 @@ pub(crate) fn gelu(x: f32) -> f32 {
     x * normal(x).0
 }
 
+/// Returns the GELU of `x`, off by at most 2e-4. It takes a third of the instructions of [`gelu`], and no division.
+#[inline(always)]
+pub(crate) fn rough_gelu(x: f32) -> f32 {
+    // Phi(x) - 1/2 is about x (C[0] + C[1] x^2 + ...): fitted to minimise the largest error of x Phi(x) on [-4, 4]. Outside,
+    // Phi is 0 or 1.
+    const C: [f32; 7] = [
+        0.397_883_36,
+        -0.064_573_11,
+        0.008_772_389,
+        -0.000_814_015_7,
+        4.795_554e-5,
+        -1.598_603_4e-6,
+        2.278_146_2e-8,
+    ];
+    let u = x.clamp(-4.0, 4.0);
+    let s = u * u;
+    let sum = (((((C[6] * s + C[5]) * s + C[4]) * s + C[3]) * s + C[2]) * s + C[1]) * s + C[0];
+    x * (0.5 + u * sum).clamp(0.0, 1.0)
+}
+
 /// Returns the GELU of `x` and its derivative.
 #[inline(always)]
 pub(crate) fn gelu_with_slope(x: f32) -> (f32, f32) {
@@ -124,7 +144,7 @@ pub(crate) fn smallest_of(x: &[f32]) -> f32 {
 
 #[cfg(test)]
 mod tests {
-    use super::{exp, gelu, gelu_with_slope, sigmoid, sum_of, tanh};
+    use super::{exp, gelu, gelu_with_slope, rough_gelu, sigmoid, sum_of, tanh};
 
     #[test]
     fn sigmoid_and_tanh_equal_the_standard_library() {
@@ -163,6 +183,15 @@ mod tests {
             let found = gelu(x);
             assert!((found - wanted).abs() < 3e-7 * (1.0 + wanted.abs()), "{x}: {found} {wanted}");
         }
+    }
+
+    #[test]
+    fn the_rough_gelu_is_within_its_bound() {
+        for i in -12_000..=12_000_i16 {
+            let x = f32::from(i) / 1000.0;
+            assert!((rough_gelu(x) - gelu(x)).abs() < 2e-4, "{x}");
+        }
+        assert_eq!((rough_gelu(-1e9), rough_gelu(1e9)), (0.0, 1e9));
     }
 
     #[test]

@@ -134,6 +134,17 @@ impl Encoder {
         }
     }
 
+    /// Copies some rows of the residual to `selected`: of the input `x`, or of the running sum, which keeps these rows only.
+    fn select_residual(&self, rows: &[usize], x: &[f32], sum: &mut [f32], selected: &mut [f32]) {
+        let hidden = self.config.hidden_size;
+        if self.keeps_sums() {
+            select_rows(sum, rows, hidden, selected);
+            sum[..selected.len()].copy_from_slice(selected);
+        } else {
+            select_rows(x, rows, hidden, selected);
+        }
+    }
+
     fn forward_attention(
         &self,
         cpu: &Cpu,
@@ -155,9 +166,17 @@ impl Encoder {
 
         let qkv = &mut own.qkv[..n * 3 * hidden];
         let rows = &mut tape.quantized;
-        weights.multiply(cpu, &params.qkv, int8.map(|layer| &layer.qkv), x, rows, qkv);
+        // Attention adds the bias, unless the product has added it.
+        let mut bias = parameters.at(&params.qkv.bias);
+        match int8 {
+            None => params.qkv.linear().forward(cpu, x, parameters.at(&params.qkv.weight), qkv),
+            Some(int8) => {
+                rows.set(cpu.isa(), x, hidden);
+                int8.qkv.forward(cpu, rows, Finish::with_bias(bias), qkv);
+                bias = &[];
+            }
+        }
         let probabilities = &mut own.probabilities[..tape.layout.n_probabilities()];
-        let bias = parameters.at(&params.qkv.bias);
         let attention = self.attention(layer, &tape.angles, tape.dropout);
         let context = if is_last { &mut tape.narrow } else { &mut own.context };
         let context = &mut context[..n * hidden];
@@ -168,12 +187,7 @@ impl Encoder {
         let x = if is_last {
             let (rows, selected) = (&tape.rows.head, &mut tape.selected[..n * hidden]);
             select_rows(&tape.narrow, rows, hidden, &mut own.context[..n * hidden]);
-            if self.keeps_sums() {
-                select_rows(&tape.residual, rows, hidden, selected);
-                tape.residual[..n * hidden].copy_from_slice(selected);
-            } else {
-                select_rows(x, rows, hidden, selected);
-            }
+            self.select_residual(rows, x, &mut tape.residual, selected);
             selected
         } else {
             x
@@ -215,23 +229,23 @@ impl Encoder {
         match (self.config.architecture().feed_forward, int8) {
             (FeedForward::Plain, Some(int8)) => {
                 let bias = parameters.at(&params.intermediate.bias);
-                rows.set(cpu.isa(), x, hidden);
-                int8.intermediate.forward(cpu, rows, Finish::Gelu(bias), inner);
+                int8.feed_forward(cpu, bias, x, rows, inner, narrow);
             }
             (FeedForward::Plain, None) => {
                 weights.multiply(cpu, &params.intermediate, None, x, rows, before);
                 let bias = parameters.at(&params.intermediate.bias);
                 gelu::forward(cpu, width, bias, before, inner);
+                weights.multiply(cpu, &params.output, None, inner, rows, narrow);
             }
             (FeedForward::Gated, int8) => {
                 let map = int8.map(|layer| &layer.intermediate);
                 weights.multiply(cpu, &params.intermediate, map, x, rows, before);
                 let mask = |row| dropout.mask(layer, Site::Inner, row);
                 gated::forward(cpu, width, before, mask, inner);
+                let map = int8.map(|layer| &layer.output);
+                weights.multiply(cpu, &params.output, map, inner, rows, narrow);
             }
         }
-        let map = int8.map(|layer| &layer.output);
-        weights.multiply(cpu, &params.output, map, inner, rows, narrow);
         let bias = parameters.at(&params.output.bias);
         let residual = self.residual(x, &mut tape.residual);
         let inputs = ResidualInputs { x: narrow, bias, residual };

@@ -77,7 +77,8 @@ impl Kernel {
         self.0 == Kind::Vnni
     }
 
-    /// Computes the sums of a tile.
+    /// Computes the sums of a tile. Earlier values in `sums` do not matter: those of the tile are overwritten, and the others
+    /// are not used.
     ///
     /// # Panics
     /// If the slices of the tile are shorter than its sizes say.

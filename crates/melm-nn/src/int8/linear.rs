@@ -48,8 +48,18 @@ struct Call<'a> {
 pub(crate) enum Finish<'a> {
     /// They are written.
     Plain,
-    /// A bias is added, and the GELU is applied.
+    /// A bias is added.
+    Bias(&'a [f32]),
+    /// A bias is added, and the GELU is applied, off by at most 2e-4. The step from one integer to the next is far larger
+    /// when the result is quantized.
     Gelu(&'a [f32]),
+}
+
+impl<'a> Finish<'a> {
+    /// Adds a bias, which is empty if there is none.
+    pub(crate) fn with_bias(bias: &'a [f32]) -> Self {
+        if bias.is_empty() { Self::Plain } else { Self::Bias(bias) }
+    }
 }
 
 impl Int8Linear {
@@ -90,6 +100,11 @@ impl Int8Linear {
         }
         self.weight_sums[output] = integers.iter().map(|integer| i32::from(*integer)).sum();
         self.scales[output] = most / MOST;
+    }
+
+    /// Returns the number of outputs.
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
     }
 
     /// Computes `y = x W^T` from quantized rows, then `finish`.
@@ -142,6 +157,9 @@ impl Int8Linear {
             let y = unsafe { out.part(at, columns.clone()) };
             match finish {
                 Finish::Plain => scale_row(isa, x.scales()[at], weights, sums, y),
+                Finish::Bias(bias) => {
+                    bias_row(isa, x.scales()[at], weights, sums, &bias[columns.clone()], y);
+                }
                 Finish::Gelu(bias) => {
                     gelu_row(isa, x.scales()[at], weights, sums, &bias[columns.clone()], y);
                 }
@@ -181,12 +199,22 @@ per_isa! {
 }
 
 per_isa! {
+    /// Converts the sums of a row to numbers, and adds the bias.
+    fn bias_row(row: RowScale, weights: Weights<'_>, sums: &[i32], bias: &[f32], out: &mut [f32]) {
+        let columns = weights.scales.iter().zip(weights.sums).zip(bias);
+        for ((out, sum), ((scale, weight_sum), bias)) in out.iter_mut().zip(sums).zip(columns) {
+            *out = (sum - row.zero * weight_sum) as f32 * (row.scale * scale) + bias;
+        }
+    }
+}
+
+per_isa! {
     /// Converts the sums of a row to numbers, adds the bias and applies the GELU.
     fn gelu_row(row: RowScale, weights: Weights<'_>, sums: &[i32], bias: &[f32], out: &mut [f32]) {
         let columns = weights.scales.iter().zip(weights.sums).zip(bias);
         for ((out, sum), ((scale, weight_sum), bias)) in out.iter_mut().zip(sums).zip(columns) {
             let number = (sum - row.zero * weight_sum) as f32 * (row.scale * scale);
-            *out = math::gelu(number + bias);
+            *out = math::rough_gelu(number + bias);
         }
     }
 }

@@ -141,7 +141,7 @@ fn the_gelu_is_that_of_the_sum_with_the_bias() {
     map.forward(&cpu, &rows, Finish::Gelu(&bias), &mut gelu);
     for (at, (plain, gelu)) in plain.iter().zip(gelu).enumerate() {
         let wanted = math::gelu(plain + bias[at % 70]);
-        assert!((gelu - wanted).abs() <= 1e-6 * (1.0 + wanted.abs()), "{gelu} {wanted}");
+        assert!((gelu - wanted).abs() <= 2e-4 + 1e-6 * wanted.abs(), "{gelu} {wanted}");
     }
 }
 

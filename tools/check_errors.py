@@ -32,6 +32,7 @@ PLACEHOLDER = re.compile(r"\{[^{}]*\}")
 # Variants that no command can trigger in a test, and why. A test in their crate does.
 UNREACHABLE = {
     "melm::error::DeviceFailed": "needs a GPU; melm/tests/tagger/gpu.rs",
+    "melm::error::TooManyGpuTags": "needs a GPU; melm/tests/tagger/gpu.rs",
     "melm::error::NoEmbeddedModel": "needs a program without the feature `mini`; melm/src/models/store.rs",
     "melm::error::NoMarker": "markers are made from all corpora that are linearized; melm/tests/method/markers.rs",
     "melm::error::NoText": "the reader refuses a text without sentences before; melm/tests/unlabelled/main.rs",

@@ -1,8 +1,8 @@
 //! A pool of threads that runs numbered tasks.
 //!
-//! The split into tasks depends on the shape of the data, never on the number of threads, and each task writes its own
-//! part of the output. Therefore the results are identical for every number of threads. Unlike `rayon`, this pool
-//! allocates no memory when it runs tasks.
+//! Each task writes its own part of the output. The split into tasks may depend on the number of threads, but the order of
+//! the terms of each sum never does. Therefore the results are identical for every number of threads. Unlike `rayon`, this
+//! pool allocates no memory when it runs tasks.
 
 use std::sync::PoisonError;
 

@@ -426,6 +426,17 @@ pub enum Error {
         /// The largest number of tags.
         limit: usize,
     },
+    /// The CRF of a tagger has more tags than a GPU can compute.
+    #[error(
+        "a CRF on a GPU has at most {limit} tags, and the training set has {n_tags}; pass `--device cpu` or \
+         `--set tagger.head=linear`"
+    )]
+    TooManyGpuTags {
+        /// The number of tags.
+        n_tags: usize,
+        /// The largest number of tags.
+        limit: usize,
+    },
     /// There are too few gold sentences to check them by folds.
     #[error(
         "too few gold sentences for a check with {n_folds} folds: {n_sentences}; use fewer folds (`gold_check.folds`), or do not \

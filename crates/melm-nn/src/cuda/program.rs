@@ -179,5 +179,3 @@ pub(super) const MAX_HIDDEN: usize = 6_144;
 pub(super) const MAX_HEAD_SIZE: usize = 148;
 /// The number of blocks that process one row of scores together (the same constant is in `head.cu`).
 pub(super) const SEGMENTS: usize = 8;
-/// The maximum number of tags of a CRF (`MOST_TAGS` in `tagger.cu`).
-pub(super) const MAX_TAGS: usize = 512;

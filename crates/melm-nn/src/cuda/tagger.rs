@@ -5,7 +5,7 @@ use super::inputs::{n_padded_positions, pad};
 use super::kernels::{Argument, Grid, KernelDropout, launch};
 use super::memory::{Arena, Staged, download_floats};
 use super::pass::{Pass, PassSetup};
-use super::program::{MAX_TAGS, ROWS_PER_SUM};
+use super::program::ROWS_PER_SUM;
 use super::span::Span;
 use super::tape::Tape;
 use super::transform::TransformTape;
@@ -15,14 +15,15 @@ use super::{Cuda, to_u32};
 use crate::dropout::{Dropout, Site};
 use crate::error::Error;
 use crate::gradients::Gradients;
-use crate::tagger::TaggedBatch;
+use crate::tagger::{MAX_GPU_CRF_TAGS, TaggedBatch};
 use std::ops::Range;
 
 impl TaggerView<'_> {
     /// Fails if the CRF has more tags than fit into the shared memory of the kernel.
     fn check_tags(&self) -> Result<(), Error> {
-        if self.chain.is_some() && self.n_tags > MAX_TAGS {
-            let reason = format!("its CRF has {} tags, the kernel takes {MAX_TAGS}", self.n_tags);
+        if self.chain.is_some() && self.n_tags > MAX_GPU_CRF_TAGS {
+            let reason =
+                format!("its CRF has {} tags, the kernel takes {MAX_GPU_CRF_TAGS}", self.n_tags);
             return Err(Error::Cuda { what: "the tagger", reason });
         }
         Ok(())

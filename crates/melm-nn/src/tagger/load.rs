@@ -1,7 +1,7 @@
 //! Opens a tagger from a checkpoint, initialises a new tagger, and saves a tagger.
 
 use super::loss::TagLoss;
-use super::{HeadKind, Tagger, TaggerSettings};
+use super::{HeadKind, MAX_TAGS, Tagger, TaggerSettings};
 use crate::config::Config;
 use crate::crf::AllowedTransitions;
 use crate::error::Error;
@@ -9,10 +9,6 @@ use crate::params::Parameters;
 use crate::weights::{Checkpoint, TensorShape, tagger_transform_shapes};
 use serde_json::{Map, Value, json};
 use std::path::Path;
-
-/// The upper limit for the number of tags. A CRF has a parameter for each pair of tags, so too many tags would need too
-/// much memory.
-const MOST_TAGS: usize = 1 << 14;
 
 impl TaggerSettings {
     /// Reads the settings of a saved tagger. Allowed transitions are not stored, so `allowed` is `None`. Returns `None`
@@ -25,7 +21,7 @@ impl TaggerSettings {
     }
 
     fn check_limit(&self) -> Result<(), Error> {
-        Error::check_limit("n_tags", self.n_tags, MOST_TAGS)
+        Error::check_limit("n_tags", self.n_tags, MAX_TAGS)
     }
 
     fn tensors(&self, config: &Config) -> Vec<TensorShape> {

@@ -47,3 +47,8 @@ pub use batch::TaggedBatch;
 pub use decoder::Decoder;
 pub use head::TaggerTape;
 pub use model::{HeadKind, Int8Weights, Tagger, TaggerSettings, Tagging};
+
+/// The largest number of tags. A table with a number for each pair of them takes 1 GiB in `f32`.
+pub const MAX_TAGS: usize = 16_384;
+/// The largest number of tags of a CRF on a GPU (`MOST_TAGS` in `tagger.cu`).
+pub const MAX_GPU_CRF_TAGS: usize = 512;

@@ -25,7 +25,7 @@ use crate::random::Seed;
 use crate::run_folder::Identity;
 use crate::shard::Shard;
 use crate::stage::{Observer, Run};
-use crate::tagger::transition_warning;
+use crate::tagger::{check_types, transition_warning};
 
 /// A run that is ready to start: its plan is checked and its models are open. [`super::Augment::prepare`] creates it.
 pub struct AugmentJob {
@@ -80,6 +80,9 @@ impl AugmentJob {
             model.checkpoint().require_masked_lm_head()?;
         }
         let tagger = open(needed.tagger, &plan.model.tagger)?;
+        if tagger.is_some() {
+            check_types(&train, plan.tagger.head, &device)?;
+        }
         let seq2seq = Some(&plan.model.seq2seq)
             .filter(|folder| plan.method == Method::Mulda && !folder.is_empty())
             .map(|name| models.open_seq2seq(name))
@@ -147,7 +150,10 @@ impl AugmentJob {
     /// taggers are slow.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = type_warnings(&self.train);
-        if let Some(model) = self.masked_lm.as_ref().or(self.tagger.as_ref()) {
+        let tagger_name = &self.plan.model.tagger;
+        let is_same = self.masked_lm.is_some() && self.plan.model.masked_lm == *tagger_name;
+        let tagger = self.tagger.as_ref().filter(|_| !is_same);
+        for model in self.masked_lm.iter().chain(tagger) {
             warnings.extend(coverage_warnings(model, "the training set", &self.train));
         }
         if let (Some(model), Some(text)) = (&self.tagger, self.text()) {
@@ -294,7 +300,7 @@ impl AugmentJob {
         // Only `melm pick` reads these.
         settings.remove("pick");
         if plan.gold_check.folds == 0 {
-            // Folders of versions without this section stay valid.
+            // These settings change nothing without folds.
             settings.remove("gold_check");
         }
         settings

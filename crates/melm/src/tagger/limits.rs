@@ -1,12 +1,12 @@
 //! How many tags a tagger can have, and what its transition scores cost.
 
+use melm_nn::device::Device;
+use melm_nn::tagger::{MAX_GPU_CRF_TAGS, MAX_TAGS};
 use melm_text::{Corpus, count};
 
 use super::{TagSet, TaggerHead};
 use crate::Error;
 
-/// The largest number of tags. A table with a number for each pair of them takes 1 GiB in `f32`.
-pub(super) const MAX_TAGS: usize = 16_384;
 /// Transition scores that take more memory get a warning, in bytes.
 const MANY_BYTES: u64 = 256 << 20;
 /// The bytes for each pair of tags with any head: `f64` scores to decode with, `f32` zeros, and whether the pair is allowed.
@@ -26,6 +26,19 @@ pub(super) fn check_number(tags: &TagSet) -> Result<(), Error> {
     }
     let (n_types, scheme) = (tags.types().iter().count(), tags.scheme());
     Err(Error::TooManyTags { n_types, n_tags: tags.len(), scheme, limit: MAX_TAGS })
+}
+
+/// Fails if a corpus has too many entity types for a tagger with this head on a device. Call it before other work, because
+/// a run trains its judge late.
+pub(crate) fn check_types(train: &Corpus, head: TaggerHead, device: &Device) -> Result<(), Error> {
+    let tags = TagSet::from_corpus(train);
+    check_number(&tags)?;
+    match (device, head) {
+        (Device::Cuda(_), TaggerHead::Crf) if tags.len() > MAX_GPU_CRF_TAGS => {
+            Err(Error::TooManyGpuTags { n_tags: tags.len(), limit: MAX_GPU_CRF_TAGS })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Returns a warning with an estimate of memory and time if a corpus has so many entity types that the transition scores of

@@ -27,7 +27,7 @@ pub use settings::{TaggerHead, TaggerSettings};
 pub use summary::TagSummary;
 pub use tags::TagSet;
 
-pub(crate) use limits::transition_warning;
+pub(crate) use limits::{check_types, transition_warning};
 
 use melm_nn::device::Device;
 use melm_nn::tagger as nn;
@@ -85,6 +85,7 @@ impl TaggerModel {
         device: &Device,
         stage: &mut Stage<'_>,
     ) -> Result<TrainedTagger, Error> {
+        check_types(train, settings.head, device)?;
         let seed = stage.key().then("head").generator().bits();
         let tagger = Self::new(pretrained, train, settings, seed)?;
         let mut set = TrainingSet::new(tagger, train, dev)?;

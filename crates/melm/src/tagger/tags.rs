@@ -1,9 +1,8 @@
 //! The tags that a tagger chooses from.
 
 use melm_nn::crf::AllowedTransitions;
+use melm_nn::tagger::MAX_TAGS;
 use melm_text::{Corpus, EntityTypes, Scheme, Tag, TagPrefix};
-
-use super::limits::MAX_TAGS;
 
 /// A numbered set of tags: the tags of a scheme for some entity types. In a set made from a corpus, `O` comes first,
 /// followed by the tags of each type.

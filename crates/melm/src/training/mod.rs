@@ -146,7 +146,8 @@ impl<'a, L: Learner> Training<'a, L> {
         let step = Step { epoch, number, examples, key };
         self.gradients.clear();
         let (learner, gradients) = (&mut *self.learner, &mut self.gradients);
-        let loss = accumulate_step(learner, self.device, &step, gradients, &mut || stage.batch())?;
+        let loss = accumulate_step(learner, self.device, &step, gradients, &mut || stage.batch())
+            .map_err(|error| name_overflow(error, stage, number + 1))?;
         if !loss.sum.is_finite() {
             // A GPU that stopped at an earlier update says so; the loss of later ones has no meaning.
             self.check_finite(stage)?;
@@ -171,8 +172,12 @@ impl<'a, L: Learner> Training<'a, L> {
         if ended.is_some() || is_due {
             self.check_finite(stage)?;
         }
-        let evaluation =
-            if is_due { self.learner.evaluate(self.device, &mut || stage.batch())? } else { None };
+        let evaluation = if is_due {
+            let found = self.learner.evaluate(self.device, &mut || stage.batch());
+            found.map_err(|error| name_overflow(error, stage, n_steps))?
+        } else {
+            None
+        };
         if ended.is_some() || is_due {
             self.record(epoch, evaluation, stage)?;
         }
@@ -220,7 +225,9 @@ impl<'a, L: Learner> Training<'a, L> {
             // If this fails too, the earlier state is kept.
             let _ = self.save(stage);
         }
-        device_failure(error, stage, self.state.n_steps + 1, self.saved)
+        // An evaluation follows the update that was made last.
+        let step = self.state.n_steps + u64::from(!self.state.awaits_evaluation);
+        device_failure(error, stage, step, self.saved)
     }
 
     fn finish(self, stage: &Stage<'_>) -> Result<TrainingOutcome, Error> {
@@ -255,6 +262,17 @@ fn name_stage(error: melm_nn::Error, stage: &Stage<'_>) -> Error {
     match error {
         melm_nn::Error::NotFiniteStep { step } => diverged(stage, step, "its gradients are"),
         other => other.into(),
+    }
+}
+
+/// Explains the error of a CRF that finds no sequence of tags. The tags of the training set are a sequence, so that the scores
+/// are not finite.
+fn name_overflow(error: Error, stage: &Stage<'_>, step: u64) -> Error {
+    match error {
+        Error::Engine(melm_nn::Error::NoTagSequence { .. }) => {
+            diverged(stage, step, "its scores are")
+        }
+        other => other,
     }
 }
 

@@ -237,6 +237,17 @@ fn impossible_tag_sets_are_refused() {
                 write(folder, "train.conll", sentences);
             },
         ),
+        // The masked language model is not fine-tuned first.
+        Case {
+            variant: "melm::error::TooManyTags",
+            prepare: |folder| {
+                let sentences: String = (0..8200).map(|at| format!("a B-T{at}\n\n")).collect();
+                write(folder, "train.conll", sentences);
+            },
+            command: format!("{AUGMENT} --dry-run"),
+            exit: 1,
+            message: "8200 entity types make 16401 tags in IOB2, and a tagger has at most 16384",
+        },
         Case {
             variant: "melm-nn::error::NoTagSequence",
             prepare: |folder| {

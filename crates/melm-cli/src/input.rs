@@ -35,8 +35,14 @@ pub(crate) fn read_options(options: &InputOptions, path: &Path) -> Result<ReadOp
         None if path == Path::new("-") => None,
         None => find_names_beside(path, key),
         Some(given) => {
-            let text = read_text_or_pipe(Path::new(given), MAX_CONFIG_BYTES);
-            let text = text.unwrap_or_else(|_| given.clone());
+            let text = match read_text_or_pipe(Path::new(given), MAX_CONFIG_BYTES) {
+                Ok(text) => text,
+                // A list of names. It can be longer than a file name.
+                Err(error) if is_no_path(&error) => given.clone(),
+                Err(source) => {
+                    return Err(melm::Error::Read { path: given.into(), source }.into());
+                }
+            };
             let names = parse_names(&text, key).ok_or_else(|| Failure::Usage {
                 message: format!(
                     "`--names {given}` is neither a list of tags nor a file with tags"
@@ -59,6 +65,11 @@ pub(crate) fn read_options(options: &InputOptions, path: &Path) -> Result<ReadOp
         annotations: options.annotations,
         keeps_unlabelled: false,
     })
+}
+
+/// Returns true if the error says that there is no file with this name.
+fn is_no_path(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::InvalidFilename)
 }
 
 /// Reports what a user should know about how a file was read: the tag column if several look like tags, and what was

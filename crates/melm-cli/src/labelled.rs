@@ -118,12 +118,20 @@ fn check(inputs: &[InputFile]) -> Result<(), Failure> {
                 hint: "pass one file for each language",
             });
         }
-        if is_stdout(&input.path) && before.iter().any(|other| is_stdout(&other.path)) {
-            return Err(Failure::Usage {
-                message: "only one of the files can be standard input".into(),
-                hint: "pass the other files by name",
-            });
-        }
+    }
+    refuse_second_stdin(inputs.iter().map(|input| input.path.as_path()))
+}
+
+/// Fails if two of the input files are standard input.
+pub(crate) fn refuse_second_stdin<'a>(
+    mut paths: impl Iterator<Item = &'a Path>,
+) -> Result<(), Failure> {
+    let is_stdin = |path: &'a Path| is_stdout(path);
+    if paths.by_ref().any(is_stdin) && paths.any(is_stdin) {
+        return Err(Failure::Usage {
+            message: "only one of the files can be standard input".into(),
+            hint: "pass the other files by name",
+        });
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Writes output files completely or not at all. An existing file is replaced only with `--force`.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, StdoutLock, Write};
 use std::path::{Path, PathBuf};
@@ -53,9 +53,34 @@ fn refuse_closed(reason: &str) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Fails if standard output is closed. Call this before long work whose result is printed.
+pub(crate) fn require_stdout() -> Result<(), Failure> {
+    refuse_closed("it is closed")
+}
+
+/// Fails if `input` is the folder `out` or one of the files in it that `is_result` accepts. A command that replaces the content
+/// of `out` with `--force` would destroy its own input.
+pub(crate) fn refuse_replaced_input(
+    input: &Path,
+    out: &Path,
+    is_result: impl Fn(&str) -> bool,
+) -> Result<(), Failure> {
+    let (Ok(path), Ok(folder)) = (fs::canonicalize(input), fs::canonicalize(out)) else {
+        return Ok(());
+    };
+    let name = path.file_name().map(OsStr::to_string_lossy).unwrap_or_default();
+    if path != folder && (path.parent() != Some(&folder) || !is_result(&name)) {
+        return Ok(());
+    }
+    Err(Failure::Usage {
+        message: format!("`--force` would replace `{}`, which this command reads", input.display()),
+        hint: "choose another folder with `-o`",
+    })
+}
+
 /// Prints the help or the version to standard output.
 pub(crate) fn print_help(help: &clap::Error) -> Result<(), Failure> {
-    refuse_closed("it is closed")?;
+    require_stdout()?;
     help.print().map_err(|source| Output::failed(STDOUT, source))
 }
 

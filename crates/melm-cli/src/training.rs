@@ -1,5 +1,6 @@
 //! Trains a model in its own folder, for `melm train` and `melm finetune`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use melm::Corpus;
@@ -24,6 +25,8 @@ pub(crate) fn prepare(
     options: &TrainingOptions,
     terminal: &Terminal,
 ) -> Result<(TrainingJob, String), Failure> {
+    let inputs = options.files.iter().chain(&options.dev);
+    labelled::refuse_second_stdin(inputs.map(|input| input.path.as_path()))?;
     let models = machine::models(terminal);
     let mut builder = settings::plan_builder(&options.plan_options)?;
     let epochs = options.epochs.map(|n| (format!("--epochs {n}"), format!("{n} epochs")));
@@ -48,6 +51,14 @@ pub(crate) fn run(
 ) -> Result<(), Failure> {
     let started = Instant::now();
     let seconds = || started.elapsed().as_secs_f64();
+    if options.force {
+        let models = &job.plan().model;
+        let model = match kind {
+            TrainedKind::Tagger => &models.tagger,
+            TrainedKind::MaskedLm => &models.masked_lm,
+        };
+        output::refuse_replaced_input(Path::new(model), &options.out, |_| false)?;
+    }
     let folder = job.open_folder(&options.out, options.force)?;
     if let Some(finished) = folder.finished()? {
         terminal.info(&format!("`{}` is already finished", options.out.display()));

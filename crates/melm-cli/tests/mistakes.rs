@@ -33,6 +33,25 @@ fn folder_with(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
+#[test]
+fn a_file_of_names_that_cannot_be_read_is_not_taken_for_a_list_of_names() {
+    let ids = "{\"tokens\": [\"Ada\"], \"ner_tags\": [1]}\n";
+    let folder = folder_with(&[("a.jsonl", ids)]);
+    fs::write(folder.path().join("names.txt"), b"O\nB-P\xffR\n").unwrap();
+    fs::create_dir(folder.path().join("names")).unwrap();
+    for (names, cause) in [("names.txt", "UTF-8"), ("names", "directory")] {
+        let found = run(folder.path(), &["check", "a.jsonl", "--names", names]);
+        let message = text(&found.stderr);
+        assert_eq!(found.status.code(), Some(1), "{message}");
+        assert!(message.contains(&format!("cannot read `{names}`")), "{message}");
+        assert!(message.contains(cause), "{message}");
+    }
+    // A list that is longer than a name of a file can be.
+    let long = format!("O,B-PER,{}", "I-X,".repeat(2000));
+    let found = run(folder.path(), &["check", "a.jsonl", "--names", &long]);
+    assert!(!text(&found.stderr).contains("cannot read"), "{}", text(&found.stderr));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_closed_standard_output_is_an_error() {

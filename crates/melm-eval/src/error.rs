@@ -117,6 +117,12 @@ pub enum Error {
         /// The ledger.
         path: PathBuf,
     },
+    /// The folder for a ledger is the output folder of `melm augment`, `train` or `finetune`.
+    #[error("`{dir}` is the folder of another run; choose another folder with `-o DIR`")]
+    FolderOfRun {
+        /// The folder.
+        dir: PathBuf,
+    },
     /// A line of a ledger cannot be parsed.
     #[error(
         "`{path}`:{line}: {message}; this is not a ledger line: delete it, and its cell is run again"
@@ -167,7 +173,8 @@ impl Error {
             | Self::OtherDevice { .. }
             | Self::LedgerInUse { .. }
             | Self::LedgerLine { .. }
-            | Self::Schemes { .. } => false,
+            | Self::Schemes { .. }
+            | Self::FolderOfRun { .. } => false,
         }
     }
 }

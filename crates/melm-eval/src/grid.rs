@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use melm::plan::describe_toml;
 use melm::tagger::TaggerSettings;
@@ -216,6 +216,16 @@ fn default_evaluations() -> NonZeroU64 {
     DEFAULT_EVALUATIONS
 }
 
+/// Returns true for the code of a language. It becomes a part of a path.
+fn is_name(language: &str) -> bool {
+    !language.is_empty() && language.chars().all(|c| c.is_alphanumeric() || matches!(c, '-' | '_'))
+}
+
+/// Returns true for a relative path that does not leave its folder.
+fn is_inside(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
 impl Grid {
     /// Returns the paper's grid of a table.
     pub fn built_in(table: PaperTable) -> Self {
@@ -300,6 +310,16 @@ impl Grid {
                 "`files = {:?}`: only `{{language}}` and `{{split}}` can be used",
                 self.files
             ));
+        }
+        if let Some(language) = scored.iter().find(|language| !is_name(language)) {
+            return Some(format!(
+                "the language `{language}` is not a name: use letters, digits, `-` and `_`"
+            ));
+        }
+        let paths = [("files", Some(&self.files)), ("names", self.names.as_ref())];
+        let leaves = |path: Option<&String>| path.is_some_and(|path| !is_inside(Path::new(path)));
+        if let Some((key, _)) = paths.into_iter().find(|(_, path)| leaves(*path)) {
+            return Some(format!("`{key}` must be a path inside of the data folder, without `..`"));
         }
         if scored.len() > 1 && !self.files.contains("{language}") {
             return Some("`files` must contain `{language}`: the grid has several".to_owned());

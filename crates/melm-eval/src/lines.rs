@@ -11,6 +11,9 @@ use serde::de::DeserializeOwned;
 
 use crate::Error;
 
+/// Files that only `melm augment`, `train` and `finetune` make: the record of a run, its lock and its state.
+const FILES_OF_RUNS: [&str; 3] = ["run.json", ".lock", ".unfinished"];
+
 /// A file that lines are added to. No other process can open it meanwhile.
 pub(crate) struct LineFile {
     path: PathBuf,
@@ -19,8 +22,12 @@ pub(crate) struct LineFile {
 
 impl LineFile {
     /// Opens a file for adding lines. Creates folder and file if they do not exist. Removes an incomplete last line, which
-    /// a killed run may leave. Fails if another process has the file open, or if the file is a link or too large.
+    /// a killed run may leave. Fails if another process has the file open, if the file is a link or too large, or if the
+    /// folder belongs to a run of another kind.
     pub(crate) fn open(dir: &Path, name: &str) -> Result<Self, Error> {
+        if FILES_OF_RUNS.iter().any(|name| dir.join(name).exists()) {
+            return Err(Error::FolderOfRun { dir: dir.to_path_buf() });
+        }
         fs::create_dir_all(dir)
             .map_err(|source| melm::Error::Write { path: dir.into(), source })?;
         let path = dir.join(name);

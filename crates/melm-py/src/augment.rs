@@ -7,13 +7,14 @@ use melm::Augment;
 use melm::augment::AugmentJob;
 use melm::draft::{CandidateLines, read_lines};
 use melm::files::MAX_RUN_FILE;
-use melm_cli::host::ErrorReport;
+use melm_cli::host::{self, ErrorReport};
 use melm_nn::files::read_text;
 use melm_text::{Language, Sentence};
 use pyo3::prelude::*;
 
 use crate::corpus::{Corpus, Row, row};
 use crate::data::Data;
+use crate::error::to_exception;
 use crate::run::{self, Reporter};
 use crate::settings::Settings;
 
@@ -92,12 +93,13 @@ pub(crate) fn augment(
     folder: PathBuf,
     on_message: &Bound<'_, PyAny>,
 ) -> PyResult<AugmentResult> {
+    let limits = host::limits().map_err(to_exception)?;
     run::run(py, on_message, |mut reporter| {
         let mut augment = Augment::new(data.train().clone());
         augment = data.dev().into_iter().cloned().fold(augment, Augment::dev);
         augment = data.text().into_iter().cloned().fold(augment, Augment::unlabelled);
         augment = data.held_out().into_iter().fold(augment, Augment::held_out);
-        augment = data.names()?.into_iter().fold(augment, Augment::names);
+        augment = data.names(limits)?.into_iter().fold(augment, Augment::names);
         let needs = |plan: &_| AugmentJob::needed_models(plan, data.text().is_some());
         let models = settings.models();
         let plan = models.plan(&settings.plan, needs)?;

@@ -3,8 +3,7 @@
 use std::path::PathBuf;
 
 use melm::names::NameList;
-use melm_cli::host;
-use melm_text::{TextOptions, UnlabelledText};
+use melm_text::{Limits, TextOptions, UnlabelledText};
 use pyo3::prelude::*;
 
 use crate::corpus::Corpus;
@@ -50,11 +49,10 @@ impl Data {
     }
 
     /// Reads the lists of names. Fails as [`NameList::open`] does.
-    pub(crate) fn names(&self) -> Result<Vec<NameList>, melm::Error> {
+    pub(crate) fn names(&self, limits: Limits) -> Result<Vec<NameList>, melm::Error> {
         let read = |list: &NamesInput| {
             if let Some(path) = &list.path {
-                // A wrong variable was refused when the training set was read.
-                let options = TextOptions::default().within(host::limits().unwrap_or_default());
+                let options = TextOptions::default().within(limits);
                 return NameList::open(&list.entity_type, path, self.train(), options);
             }
             let source = format!("names of {}", list.entity_type);

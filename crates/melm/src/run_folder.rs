@@ -51,8 +51,8 @@ pub(crate) enum FolderState {
 }
 
 impl RunFolder {
-    /// Inspects `dir` for a run with this identity. With `force`, the run starts from the beginning, even if the folder has content. Nothing is changed on
-    /// disk before [`Self::begin`].
+    /// Inspects `dir` for a run with this identity. With `force`, the run starts from the beginning, even if the folder has
+    /// content. Nothing is changed on disk before [`Self::begin`].
     ///
     /// # Errors
     /// Without `force`, if the folder contains another run or other files.

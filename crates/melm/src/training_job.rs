@@ -303,7 +303,14 @@ impl TrainingFolder<'_> {
 /// Returns the files of a trained model: its weights, its configuration and its tokenizer. The card may be changed.
 fn result_files(dir: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut files = weight_files(dir)?;
-    let others = ["config.json", "tokenizer.json", "metrics.jsonl", "plan.toml"];
+    let others = [
+        "config.json",
+        "metrics.jsonl",
+        "plan.toml",
+        "tagger.json",
+        "tokenizer.json",
+        "tokenizer_config.json",
+    ];
     files.extend(others.map(|name| dir.join(name)).into_iter().filter(|path| path.exists()));
     Ok(files)
 }

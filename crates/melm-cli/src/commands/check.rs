@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use melm_text::check::{CheckedFile, RepeatCounts, Report, SeenSentences, SplitDifference};
 use melm_text::{Documents, escaped, shown};
@@ -12,7 +12,8 @@ use crate::args::Check;
 use crate::diagnose;
 use crate::failure::Failure;
 use crate::input;
-use crate::output::{Output, is_stdout};
+use crate::labelled::refuse_second_stdin;
+use crate::output::Output;
 use crate::progress::Progress;
 use crate::terminal::{Style, Terminal, count};
 
@@ -23,12 +24,7 @@ struct Json {
 }
 
 pub(crate) fn run(command: &Check, terminal: &Terminal) -> Result<(), Failure> {
-    if command.files.iter().filter(|path| is_stdout(path)).count() > 1 {
-        return Err(Failure::Usage {
-            message: "only one of the files can be standard input".into(),
-            hint: "pass the other files by name",
-        });
-    }
+    refuse_second_stdin(command.files.iter().map(PathBuf::as_path))?;
     let mut seen = SeenSentences::default();
     let mut files = Vec::new();
     let mut n_problems = 0;

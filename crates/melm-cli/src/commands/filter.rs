@@ -25,6 +25,9 @@ use crate::terminal::{Terminal, count};
 
 pub(crate) fn run(command: &Filter, terminal: &Terminal) -> Result<(), Failure> {
     refuse_unused_threshold(command)?;
+    let inputs = command.files.iter().map(|input| input.path.as_path());
+    let inputs = inputs.chain([command.drafts.as_path()]).chain(command.decisions.as_deref());
+    labelled::refuse_second_stdin(inputs)?;
     let force = command.output.force;
     let out = Output::create(&command.output.out, force)?;
     let augmented = command.augmented.as_deref();

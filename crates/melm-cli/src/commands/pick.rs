@@ -1,6 +1,5 @@
 //! `melm pick`: picks the sentences of a text that a person should label next.
 
-use std::path::Path;
 use std::time::Instant;
 
 use melm::pick::PickJob;
@@ -12,10 +11,10 @@ use crate::args;
 use crate::commands::augment::print_estimate;
 use crate::failure::Failure;
 use crate::interrupt::DeferInterrupt;
-use crate::labelled;
+use crate::labelled::{self, refuse_second_stdin};
 use crate::machine;
 use crate::observer::ProgressObserver;
-use crate::output::{self, choose_format, is_stdout, is_stream_output, refuse_existing};
+use crate::output::{self, choose_format, is_stream_output, refuse_existing};
 use crate::progress::duration;
 use crate::settings;
 use crate::terminal::{Terminal, count};
@@ -88,15 +87,7 @@ fn prepare(command: &args::Pick, terminal: &Terminal) -> Result<(PickJob, String
 fn check_standard_input(command: &args::Pick) -> Result<(), Failure> {
     let inputs = command.files.iter().chain(&command.train).chain(&command.dev);
     let paths = inputs.map(|input| input.path.as_path());
-    let mut paths = paths.chain(command.held_out.iter().map(AsRef::as_ref));
-    let is_stdin = |path: &&Path| is_stdout(path);
-    if paths.by_ref().filter(is_stdin).count() > 1 {
-        return Err(Failure::Usage {
-            message: "only one of the files can be standard input".into(),
-            hint: "pass the other files by name",
-        });
-    }
-    Ok(())
+    refuse_second_stdin(paths.chain(command.held_out.iter().map(AsRef::as_ref)))
 }
 
 /// Says what is done.

@@ -1,24 +1,18 @@
 //! `melm score`: compares predicted tags with gold tags.
 
-use std::path::Path;
-
 use melm_text::score::{FileInput, Rates, Reading, Weight, strict_scheme};
 use melm_text::{Scores, shown};
 
 use crate::args::Score;
 use crate::failure::Failure;
 use crate::input;
+use crate::labelled::refuse_second_stdin;
 use crate::output;
 use crate::progress::Progress;
 use crate::terminal::Terminal;
 
 pub(crate) fn run(command: &Score, terminal: &Terminal) -> Result<(), Failure> {
-    if command.gold == command.predicted && command.gold == Path::new("-") {
-        return Err(Failure::Usage {
-            message: "only one of the two files can be standard input".into(),
-            hint: "pass the other file by name",
-        });
-    }
+    refuse_second_stdin([command.gold.as_path(), &command.predicted].into_iter())?;
     let options = input::read_options(&command.input, &command.gold)?;
     let predicted_options = input::read_options(&command.input, &command.predicted)?;
     let gold = input::open(&command.gold, &command.input)?;

@@ -24,6 +24,11 @@ pub(crate) fn run(
     terminal: &Terminal,
 ) -> Result<(), Failure> {
     refuse_language(&command.file)?;
+    // Fail before the trial, not after it.
+    output::require_stdout()?;
+    let text = command.text.unlabelled.iter().map(|text| text.path.as_path());
+    let inputs = [command.file.as_path()].into_iter().chain(command.dev.as_deref()).chain(text);
+    labelled::refuse_second_stdin(inputs.chain(command.text.held_out.iter().map(AsRef::as_ref)))?;
     let trial = describe(command)?;
     let read = |path: &Path| labelled::read_file(path, &command.input, terminal);
     let train = read(&command.file)?;

@@ -45,14 +45,65 @@ fn a_changed_tagger_in_a_finished_folder_is_not_silent() {
     let train = train_into("tagger", "--updates 2 -q");
     done(folder.path(), &train);
     assert_eq!(done(folder.path(), &train), "");
-    let weights = folder.path().join("tagger/model.safetensors");
-    let mut bytes = fs::read(&weights).unwrap();
-    let last = bytes.len() - 1;
-    bytes[last] ^= 1;
-    fs::write(&weights, bytes).unwrap();
-    let messages = done(folder.path(), &train);
-    let wanted = "warning: `tagger/model.safetensors` was changed after the run wrote it";
+    for name in ["model.safetensors", "config.json", "tokenizer.json", "tagger.json"] {
+        let path = folder.path().join("tagger").join(name);
+        let whole = fs::read(&path).unwrap();
+        let mut bytes = whole.clone();
+        bytes[whole.len() - 1] ^= 1;
+        fs::write(&path, bytes).unwrap();
+        let messages = done(folder.path(), &train);
+        let wanted = format!("warning: `tagger/{name}` was changed after the run wrote it");
+        assert!(messages.contains(&wanted), "{messages}");
+        fs::write(&path, whole).unwrap();
+    }
+}
+
+#[test]
+fn force_does_not_replace_what_the_command_reads() {
+    let folder = prepared();
+    let path = folder.path();
+    done(path, &augment_into("more", "--method label-wise"));
+    let read = || fs::read(path.join("more/train.augmented.conll")).unwrap();
+    let before = read();
+    let again = augment_into("more", "--method label-wise --force")
+        .replace("augment train.conll", "augment more/train.augmented.conll");
+    let messages = refused(path, &again);
+    let wanted = "`--force` would replace `more/train.augmented.conll`, which this command reads";
     assert!(messages.contains(wanted), "{messages}");
+    assert_eq!(read(), before);
+    done(path, &augment_into("more", "--method label-wise --force"));
+    let messages = refused(path, &train_into("model", "--updates 1 --force"));
+    assert!(messages.contains("`--force` would replace `model`"), "{messages}");
+}
+
+#[test]
+fn standard_input_is_read_once() {
+    let folder = folder();
+    for command in [
+        "filter - - -o out.jsonl",
+        "train - --dev - -o out --model model",
+        "finetune - --dev - -o out --model model",
+        "trial - --dev - --model model",
+    ] {
+        let messages = refused(folder.path(), command);
+        assert!(messages.contains("only one of the files can be standard input"), "{messages}");
+    }
+    assert!(!folder.path().join("out.jsonl").exists());
+}
+
+/// A trial without `-o` would lose its result after hours.
+#[cfg(unix)]
+#[test]
+fn a_trial_with_a_closed_standard_output_does_not_start() {
+    let folder = folder();
+    let line = "$MELM trial train.conll --model model --folds 2 --seeds 1 --updates 1 >&-";
+    let mut command = std::process::Command::new("sh");
+    command.args(["-c", line]).env("MELM", env!("CARGO_BIN_EXE_melm"));
+    let output = command.current_dir(folder.path()).output().unwrap();
+    let messages = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{messages}");
+    assert!(messages.contains("cannot write `standard output`: it is closed"), "{messages}");
+    assert!(!messages.contains("cross-validating"), "{messages}");
 }
 
 #[test]

@@ -232,6 +232,14 @@ fn a_diverging_training_fails() {
     let messages = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{messages}");
     assert!(messages.contains("diverged at update"), "{messages}");
+    // A CRF finds no sequence of tags before the loss is infinite.
+    for rate in ["1e5", "1e7", "1e20"] {
+        let more = format!("--updates 6 --set tagger.learning_rate={rate} --force");
+        let output = run(folder.path(), &train_into("crf", &more));
+        let messages = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{messages}");
+        assert!(messages.contains("the training `tagger` diverged at update"), "{messages}");
+    }
     let slip = run(folder.path(), &train_into("t", "--set tagger.freeze=['encoder.layer']"));
     let messages = String::from_utf8(slip.stderr).unwrap();
     assert!(

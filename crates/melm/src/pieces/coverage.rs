@@ -22,7 +22,7 @@ const MAX_SHARE: f64 = 0.4;
 /// For three sentences of news in languages that `mini` was not trained on, it is 1.2 in Vietnamese, 1.8 to 2.1 in Icelandic,
 /// Welsh, Polish, Czech, Albanian and Turkish, 2.2 to 2.5 in Croatian, Hungarian, Lithuanian, Romanian, Basque, Finnish,
 /// Estonian, Swahili and Swedish, and 2.7 to 3.5 in Catalan, Danish, Italian, Indonesian, French, Afrikaans and Portuguese.
-/// The pieces of the four languages fit the last group too well to tell them apart.
+/// The pieces of the four languages fit the last group too well to tell them apart. Other models were not measured.
 const MIN_LETTERS: f64 = 2.6;
 /// A text with fewer plain tokens is not judged by the length of its pieces.
 const MIN_PLAIN: usize = 50;
@@ -130,8 +130,8 @@ impl PieceCoverage {
         let (tokens, pieces) =
             (count(self.n_plain, "lower-case token"), count(self.n_plain_pieces, "piece"));
         Some(format!(
-            "its {tokens} become {pieces} of {letters:.1} letters on average, and at least {MIN_LETTERS} are usual in a language \
-             that a model knows"
+            "its {tokens} become {pieces} of {letters:.1} letters on average; with `mini`, at least {MIN_LETTERS} are usual in a \
+             language that it knows"
         ))
     }
 }

@@ -88,7 +88,7 @@ impl Identity {
     pub(crate) fn describe_differences(&self, earlier: &Self) -> Option<String> {
         let content = differing(&earlier.content, &self.content).map(|found| match found {
             (name, None, _) => format!("it had no {}", shown(name)),
-            (name, _, None) => format!("it had a {}", shown(name)),
+            (name, _, None) => format!("this run has no {}", shown(name)),
             (name, ..) => format!("it had another {}", shown(name)),
         });
         let settings = differing(&earlier.settings, &self.settings).map(|(name, old, new)| {
@@ -143,7 +143,7 @@ mod tests {
             other.describe_differences(&one).unwrap(),
             "it had another training set; it had no dev set; `seed` was 1, and is 2; `pick.n` is 1 and was not set"
         );
-        assert!(one.describe_differences(&other).unwrap().contains("it had a dev set"));
+        assert!(one.describe_differences(&other).unwrap().contains("this run has no dev set"));
         let many: String = (0..9).map(|n| format!("a{n} = 1\n")).collect();
         let text = identity(&many).describe_differences(&identity("")).unwrap();
         assert!(text.ends_with("; and 4 more differences"), "{text}");

@@ -156,8 +156,8 @@ impl<'a, 's> Panel<'a, 's> {
         fingerprint.finish()
     }
 
-    /// Trains one tagger and returns its votes. `n_before` taggers were trained before it, in all passes. Its saved training state is removed afterwards, because the votes are
-    /// all that is needed.
+    /// Trains one tagger and returns its votes. `n_before` taggers were trained before it, in all passes. Its saved training
+    /// state is removed afterwards, because only the votes are needed.
     fn train_and_vote(
         &self,
         key: &VoteKey,

@@ -4,7 +4,7 @@ pub(crate) mod report;
 mod silver;
 mod text_report;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ use crate::args;
 use crate::command_line::CommandLine;
 use crate::failure::Failure;
 use crate::interrupt::DeferInterrupt;
-use crate::labelled;
+use crate::labelled::{self, refuse_second_stdin};
 use crate::machine;
 use crate::observer::ProgressObserver;
 use crate::output;
@@ -42,6 +42,9 @@ pub(crate) fn run(
     let seconds = || started.elapsed().as_secs_f64();
     let (job, device_name) = prepare(command, terminal)?;
     let out = shard_path(&command.out, command.shard);
+    if command.force {
+        refuse_replaced_inputs(command, &out)?;
+    }
     let folder = job
         .open_folder(&out, command.force, command.keep_model)?
         .with_arguments(command_line.arguments())
@@ -169,19 +172,21 @@ fn read_names(command: &args::Augment, train: &Corpus) -> Result<Vec<NameList>, 
     Ok(command.name_list.iter().map(open).collect::<Result<_, _>>()?)
 }
 
+/// Fails if the results of the run would replace one of its inputs.
+fn refuse_replaced_inputs(command: &args::Augment, out: &Path) -> Result<(), Failure> {
+    let is_result = |name: &str| name.starts_with("train.augmented.") || name == "drafts.jsonl";
+    let inputs = command.files.iter().chain(&command.dev).chain(&command.text.unlabelled);
+    let paths = inputs.map(|input| input.path.as_path());
+    let mut paths = paths.chain(command.silver.iter().map(|input| input.path.as_path()));
+    paths.try_for_each(|path| output::refuse_replaced_input(path, out, is_result))
+}
+
 /// Fails if standard input is named twice.
 fn check_standard_input(command: &args::Augment) -> Result<(), Failure> {
     let inputs = command.files.iter().chain(&command.dev).chain(&command.text.unlabelled);
     let paths = inputs.map(|input| input.path.as_path());
     let paths = paths.chain(command.silver.iter().map(|input| input.path.as_path()));
-    let paths = paths.chain(command.text.held_out.iter().map(PathBuf::as_path));
-    if paths.filter(|path| output::is_stdout(path)).count() > 1 {
-        return Err(Failure::Usage {
-            message: "only one of the files can be standard input".into(),
-            hint: "pass the other files by name",
-        });
-    }
-    Ok(())
+    refuse_second_stdin(paths.chain(command.text.held_out.iter().map(PathBuf::as_path)))
 }
 
 fn describe(job: &AugmentJob, device_name: &str) -> String {

@@ -26,6 +26,7 @@ pub(crate) fn run(
     command_line: &CommandLine,
     terminal: &Terminal,
 ) -> Result<(), Failure> {
+    output::require_stdout()?;
     match command.target {
         ReproduceTarget::Table(table) => return make_table(command, table, command_line, terminal),
         ReproduceTarget::Predictions if command.table_only || command.shard.is_some() => {

@@ -43,6 +43,26 @@ fn grids_without_data_or_cells_are_refused() {
             },
         ),
         failing(
+            "melm-eval::error::Grid, with a language that is a path",
+            RUN,
+            2,
+            "`grid.toml`: the language `../other` is not a name: use letters, digits, `-` and `_`",
+            |folder| {
+                prepare(folder);
+                write(folder, "grid.toml", GRID.replace("['en']", "['../other']"));
+            },
+        ),
+        failing(
+            "melm-eval::error::Grid, with files outside of the data folder",
+            RUN,
+            2,
+            "`grid.toml`: `files` must be a path inside of the data folder, without `..`",
+            |folder| {
+                prepare(folder);
+                write(folder, "grid.toml", GRID.replace("'{language}/", "'../{language}/"));
+            },
+        ),
+        failing(
             "melm-eval::error::NoCells",
             &format!("{RUN} --only method=gold --only method=label-wise"),
             2,
@@ -105,6 +125,13 @@ fn grids_without_data_or_cells_are_refused() {
 #[test]
 fn damaged_ledgers_are_refused() {
     check(&[
+        failing(
+            "melm-eval::error::FolderOfRun",
+            "trial train.conll -o out --model model --folds 2 --seeds 1 --updates 1",
+            1,
+            "`out` is the folder of another run; choose another folder with `-o DIR`",
+            |folder| write(folder, "out/.lock", ""),
+        ),
         failing(
             "melm-eval::error::LedgerLine",
             RUN,

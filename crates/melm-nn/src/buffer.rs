@@ -42,7 +42,9 @@ impl Buffer {
     /// As [`Self::zeros`]. The buffer is unchanged after an error.
     pub(crate) fn try_reserve(&mut self, len: usize) -> Result<(), Error> {
         if self.len < len {
-            *self = Self::zeros(len)?;
+            // The batches of a call differ a little. With spare room they do not allocate again and again.
+            let spare = self.len / 8;
+            *self = Self::zeros(len.max(self.len + spare))?;
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ use crate::math::{self, largest_of, smallest_of};
 use crate::ops::linear::Linear;
 use crate::product::part;
 use crate::split::Cells;
+use std::ops::Range;
 
 /// The largest integer that a weight is scaled to. It is 127, not 128, so that the range is symmetric.
 const MOST: f32 = 127.0;
@@ -59,6 +60,15 @@ impl<'a> Finish<'a> {
     /// Adds a bias, which is empty if there is none.
     pub(crate) fn with_bias(bias: &'a [f32]) -> Self {
         if bias.is_empty() { Self::Plain } else { Self::Bias(bias) }
+    }
+
+    /// Returns the part for some outputs.
+    fn part(self, columns: Range<usize>) -> Self {
+        match self {
+            Self::Plain => Self::Plain,
+            Self::Bias(bias) => Self::Bias(&bias[columns]),
+            Self::Gelu(bias) => Self::Gelu(&bias[columns]),
+        }
     }
 }
 
@@ -151,20 +161,16 @@ impl Int8Linear {
             scales: &self.scales[columns.clone()],
             sums: &self.weight_sums[columns.clone()],
         };
-        for (at, sums) in (row..row + n_rows).zip(sums.iter()) {
+        let mut y: [&mut [f32]; ROWS] = std::array::from_fn(|at| {
+            let width = if at < n_rows { columns.clone() } else { first..first };
             #[expect(unsafe_code, reason = "a part of a row of this tile")]
-            // SAFETY: `forward` gives every tile to one task.
-            let y = unsafe { out.part(at, columns.clone()) };
-            match finish {
-                Finish::Plain => scale_row(isa, x.scales()[at], weights, sums, y),
-                Finish::Bias(bias) => {
-                    bias_row(isa, x.scales()[at], weights, sums, &bias[columns.clone()], y);
-                }
-                Finish::Gelu(bias) => {
-                    gelu_row(isa, x.scales()[at], weights, sums, &bias[columns.clone()], y);
-                }
+            // SAFETY: `forward` gives every tile to one task. The rows after the last one of the tile are empty.
+            unsafe {
+                out.part(row + at.min(n_rows - 1), width)
             }
-        }
+        });
+        let y = &mut y[..n_rows];
+        finish_tile(isa, &x.scales()[row..row + n_rows], weights, sums, finish.part(columns), y);
     }
 }
 
@@ -189,32 +195,33 @@ per_isa! {
 }
 
 per_isa! {
-    /// Converts the sums of a row to numbers.
-    fn scale_row(row: RowScale, weights: Weights<'_>, sums: &[i32], out: &mut [f32]) {
-        let columns = weights.scales.iter().zip(weights.sums);
-        for ((out, sum), (scale, weight_sum)) in out.iter_mut().zip(sums).zip(columns) {
-            *out = (sum - row.zero * weight_sum) as f32 * (row.scale * scale);
+    /// Converts the sums of the rows of a tile to numbers, and finishes them.
+    fn finish_tile(rows: &[RowScale], weights: Weights<'_>, sums: &Sums, finish: Finish<'_>, y: &mut [&mut [f32]]) {
+        for ((row, sums), y) in rows.iter().zip(sums).zip(y) {
+            match finish {
+                Finish::Plain => finish_row(*row, weights, sums, weights.scales, |x, _| x, y),
+                Finish::Bias(bias) => finish_row(*row, weights, sums, bias, |x, bias| x + bias, y),
+                Finish::Gelu(bias) => {
+                    finish_row(*row, weights, sums, bias, |x, bias| math::rough_gelu(x + bias), y);
+                }
+            }
         }
     }
 }
 
-per_isa! {
-    /// Converts the sums of a row to numbers, and adds the bias.
-    fn bias_row(row: RowScale, weights: Weights<'_>, sums: &[i32], bias: &[f32], out: &mut [f32]) {
-        let columns = weights.scales.iter().zip(weights.sums).zip(bias);
-        for ((out, sum), ((scale, weight_sum), bias)) in out.iter_mut().zip(sums).zip(columns) {
-            *out = (sum - row.zero * weight_sum) as f32 * (row.scale * scale) + bias;
-        }
-    }
-}
-
-per_isa! {
-    /// Converts the sums of a row to numbers, adds the bias and applies the GELU.
-    fn gelu_row(row: RowScale, weights: Weights<'_>, sums: &[i32], bias: &[f32], out: &mut [f32]) {
-        let columns = weights.scales.iter().zip(weights.sums).zip(bias);
-        for ((out, sum), ((scale, weight_sum), bias)) in out.iter_mut().zip(sums).zip(columns) {
-            let number = (sum - row.zero * weight_sum) as f32 * (row.scale * scale);
-            *out = math::rough_gelu(number + bias);
-        }
+/// Converts the sums of a row to numbers, and writes `finish` of each number and its bias.
+#[expect(clippy::inline_always, reason = "it is compiled for the caller's instruction set")]
+#[inline(always)]
+fn finish_row(
+    row: RowScale,
+    weights: Weights<'_>,
+    sums: &[i32],
+    bias: &[f32],
+    finish: impl Fn(f32, f32) -> f32,
+    y: &mut [f32],
+) {
+    let columns = weights.scales.iter().zip(weights.sums).zip(bias);
+    for ((y, sum), ((scale, weight_sum), bias)) in y.iter_mut().zip(sums).zip(columns) {
+        *y = finish((sum - row.zero * weight_sum) as f32 * (row.scale * scale), *bias);
     }
 }

@@ -1,4 +1,4 @@
-"""Compares the speed of tagging: python bench/tagging.py [mini] [base] [--sentences N] [--rounds N] [--device cuda]
+"""Compares the speed of tagging: python bench/tagging.py [mini] [base] [--sentences N] [--rounds N] [--device cuda] [--only NAMES]
 
 Tags the same sentences (the test set of examples/politics, repeated) with melm in f32 and with 8-bit weights, with
 transformers, and with ONNX Runtime in f32 and with dynamic 8-bit weights, in turns, each in its own process with two
@@ -228,8 +228,7 @@ def measure(name, folder, many, one, n):
     return n / seconds, n / cpu_seconds
 
 
-def compare(shape, n, rounds, device):
-    names = NAMES[device]
+def compare(shape, n, rounds, names, device):
     rates = {name: [] for name in names}
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
@@ -262,10 +261,17 @@ def main():
     parser.add_argument("--sentences", type=int, help="default: 1,000, with `--device cuda` 40,000")
     parser.add_argument("--rounds", type=int, help="default: 5, with `--device cuda` 2")
     parser.add_argument("--device", choices=list(NAMES), default="cpu")
+    parser.add_argument("--only", help="comma-separated names of programs, such as `melm int8,onnx-int8`; default: all")
     arguments = parser.parse_args()
     n, rounds = (1000, 5) if arguments.device == "cpu" else (40_000, 2)
+    names = NAMES[arguments.device]
+    if arguments.only:
+        only = arguments.only.split(",")
+        if unknown := [name for name in only if name not in names]:
+            parser.error(f"--only: no program `{unknown[0]}`: there are {', '.join(names)}")
+        names = [name for name in names if name in only]
     for shape in arguments.shapes:
-        compare(shape, arguments.sentences or n, arguments.rounds or rounds, arguments.device)
+        compare(shape, arguments.sentences or n, arguments.rounds or rounds, names, arguments.device)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,6 @@ import tiny  # noqa: E402
 
 RUN = "augment train.conll --dev train.conll --model model --config plan.toml --threads 1 --save-every 0 -q"
 VARIANTS = [RUN, RUN + " --unlabelled text.conll --method label-wise"]
-KILLS_OF_A_TRIAL = 4
 
 
 def start(melm: Path, folder: Path, args: str, out: str) -> subprocess.Popen:
@@ -45,6 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("melm", type=Path)
     parser.add_argument("--kills", type=int, default=200)
+    parser.add_argument("--most", type=int, default=4, help="the most kills of a trial (4)")
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     melm, generator = options.melm.resolve(), random.Random(options.seed)
@@ -60,7 +60,7 @@ def main() -> None:
         n_killed = n_trials = n_equal = 0
         while n_killed < options.kills:
             variant, out = n_trials % len(VARIANTS), f"trial-{n_trials}"
-            left = min(KILLS_OF_A_TRIAL, options.kills - n_killed)
+            left = min(options.most, options.kills - n_killed)
             while left > 0:
                 process = start(melm, folder, VARIANTS[variant], out)
                 time.sleep(generator.uniform(0, seconds[variant]))

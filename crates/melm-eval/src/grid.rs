@@ -7,6 +7,7 @@ use std::path::{Component, Path, PathBuf};
 use melm::plan::describe_toml;
 use melm::tagger::TaggerSettings;
 use melm::training::{Budget, EvaluationInterval};
+use melm_text::shown;
 use serde::Deserialize;
 use toml::Table;
 
@@ -313,7 +314,8 @@ impl Grid {
         }
         if let Some(language) = scored.iter().find(|language| !is_name(language)) {
             return Some(format!(
-                "the language `{language}` is not a name: use letters, digits, `-` and `_`"
+                "the language `{}` is not a name: use letters, digits, `-` and `_`",
+                shown(language)
             ));
         }
         let paths = [("files", Some(&self.files)), ("names", self.names.as_ref())];

@@ -85,7 +85,11 @@ pub fn read_stream(from: impl Read, max_bytes: u64) -> io::Result<Vec<u8>> {
 }
 
 fn to_text(bytes: Vec<u8>) -> io::Result<String> {
-    String::from_utf8(bytes).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("it is not UTF-8: the byte at index {at} is invalid");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    })
 }
 
 fn too_large(max_bytes: u64) -> io::Error {

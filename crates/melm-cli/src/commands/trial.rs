@@ -12,6 +12,7 @@ use crate::args;
 use crate::command_line::CommandLine;
 use crate::commands::reproduce::Experiment;
 use crate::failure::Failure;
+use crate::interrupt::DeferInterrupt;
 use crate::labelled;
 use crate::machine;
 use crate::output;
@@ -41,6 +42,7 @@ pub(crate) fn run(
     let (grid, folds) = trial.prepare(&train, dev.as_ref())?;
     let cells = grid.cells();
     let experiment = Experiment::open(&command.comparison, grid, folds, terminal)?;
+    let deferred = DeferInterrupt::new();
     terminal.info(&format!(
         "cross-validating {} with {} folds, {}, {} each: {}",
         labelled::describe(&train),
@@ -61,6 +63,7 @@ pub(crate) fn run(
         Some(_) => failure,
         None => failure.without_saved_state("; pass `-o DIR` to save finished cells"),
     })?;
+    drop(deferred);
     let lines = experiment.runner.current_lines(ledger.lines().to_vec(), &cells);
     print_result(&trial, &trial.result(&lines), command.json)
 }

@@ -80,7 +80,7 @@ fn force_does_not_replace_what_the_command_reads() {
 fn standard_input_is_read_once() {
     let folder = folder();
     for command in [
-        "filter - - -o out.jsonl",
+        "filter - - --tagger model -o out.jsonl",
         "train - --dev - -o out --model model",
         "finetune - --dev - -o out --model model",
         "trial - --dev - --model model",
